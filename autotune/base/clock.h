@@ -1,0 +1,8 @@
+/* Host time, for budgets, deadlines and the duration of a run. Device time is plim_device_now(). */
+#ifndef PLIM_BASE_CLOCK_H
+#define PLIM_BASE_CLOCK_H
+
+/* Seconds since an arbitrary start, never going back; unaffected by changes of the date. */
+double plim_clock_seconds(void);
+
+#endif

@@ -1,0 +1,84 @@
+#include "json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Takes `value`; NULL is a value that could not be made. */
+static json_t *add(struct plim_json *json, json_t *parent, const char *key, json_t *value)
+{
+    int failed = value == NULL;
+    if (!failed && parent)
+        failed = json_is_array(parent) ? json_array_append_new(parent, value)
+                                       : json_object_set_new(parent, key, value);
+    else if (!failed && !json->root)
+        json->root = value;
+    else if (!failed) {
+        json_decref(value); /* a child of something that could not be made */
+        failed = 1;
+    }
+    if (!failed) return value;
+    json->failed = true;
+    return NULL;
+}
+
+json_t *plim_json_object(struct plim_json *json, json_t *parent, const char *key)
+{
+    return add(json, parent, key, json_object());
+}
+
+json_t *plim_json_array(struct plim_json *json, json_t *parent, const char *key)
+{
+    return add(json, parent, key, json_array());
+}
+
+void plim_json_int(struct plim_json *json, json_t *parent, const char *key, int64_t value)
+{
+    if (value != PLIM_JSON_ABSENT) add(json, parent, key, json_integer(value));
+}
+
+void plim_json_number(struct plim_json *json, json_t *parent, const char *key, double value)
+{
+    if (isfinite(value)) add(json, parent, key, json_real(value));
+}
+
+void plim_json_text(struct plim_json *json, json_t *parent, const char *key, const char *text)
+{
+    if (text) add(json, parent, key, json_string(text));
+}
+
+void plim_json_bool(struct plim_json *json, json_t *parent, const char *key, bool value)
+{
+    add(json, parent, key, json_boolean(value));
+}
+
+void plim_json_null(struct plim_json *json, json_t *parent, const char *key)
+{
+    add(json, parent, key, json_null());
+}
+
+enum plim_status plim_json_write(const struct plim_json *json, char **text, struct plim_error *err)
+{
+    *text = NULL;
+    if (json->failed || !json->root)
+        return plim_fail(err, PLIM_NOMEM, "the JSON document could not be built");
+    /* A fixed precision: jansson's default text of a number differs between its versions. */
+    char *dump = json_dumps(json->root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    if (!dump) return plim_fail(err, PLIM_NOMEM, "no memory for the JSON text");
+    size_t length = strlen(dump);
+    char *grown = realloc(dump, length + 2);
+    if (!grown) {
+        free(dump);
+        return plim_fail(err, PLIM_NOMEM, "no memory for the JSON text");
+    }
+    memcpy(grown + length, "\n", 2);
+    *text = grown;
+    return PLIM_OK;
+}
+
+void plim_json_finish(struct plim_json *json)
+{
+    if (!json) return;
+    json_decref(json->root);
+    *json = (struct plim_json){0};
+}

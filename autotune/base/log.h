@@ -1,0 +1,31 @@
+/* Messages for people, on their way to whoever shows them.
+ *
+ * Library code never prints: it says what it has to say to a `struct plim_log`, and the command
+ * line decides what becomes of it. A failure is a status and a `struct plim_error`, not a message.
+ */
+#ifndef PLIM_BASE_LOG_H
+#define PLIM_BASE_LOG_H
+
+#include "status.h"
+
+enum plim_log_level {
+    PLIM_LOG_WARNING, /* the result stands, but the user should know this */
+    PLIM_LOG_INFO,    /* what is being done */
+    PLIM_LOG_DEBUG,   /* for finding out why */
+};
+
+struct plim_log {
+    enum plim_log_level level; /* messages beyond this level are dropped */
+    /* Receives one line, without a newline. */
+    void (*write)(void *user, enum plim_log_level level, const char *text);
+    void *user;
+};
+
+/* NULL, or a log without `write`, drops everything. Lines are cut at 1023 bytes. */
+void plim_log(const struct plim_log *log, enum plim_log_level level, const char *fmt, ...)
+    PLIM_PRINTF(3, 4);
+
+/* A `write` for logs whose `user` is an open FILE: "plimsoll: warning: text". */
+void plim_log_write_file(void *file, enum plim_log_level level, const char *text);
+
+#endif

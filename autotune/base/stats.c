@@ -1,0 +1,60 @@
+#include "stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double plim_stats_quantile(const double *sorted, size_t count, double q)
+{
+    double place = q * (double)(count - 1);
+    size_t below = (size_t)place;
+    if (below + 1 >= count) return sorted[count - 1];
+    double share = place - (double)below;
+    return sorted[below] + share * (sorted[below + 1] - sorted[below]);
+}
+
+/* The k of the header, 0 when there is none. Sums binomial probabilities as exp(log p), because
+ * 2^-n underflows for long series. */
+static size_t interval_rank(size_t count)
+{
+    const double tail = 0.025;
+    double n = (double)count;
+    double log_p = -n * log(2.0);
+    double below = 0.0;
+    for (size_t k = 0; k < count; k++) {
+        below += exp(log_p);
+        if (below > tail) return k;
+        log_p += log((n - (double)k) / (double)(k + 1));
+    }
+    return 0;
+}
+
+void plim_stats_compute(double *values, size_t count, struct plim_stats *out)
+{
+    *out = (struct plim_stats){.count = count};
+    if (count == 0) return;
+    qsort(values, count, sizeof(*values), compare_doubles);
+    out->min = values[0];
+    out->max = values[count - 1];
+    out->median = plim_stats_quantile(values, count, 0.5);
+
+    /* Welford: the squares of small differences, not the difference of large squares. */
+    double squares = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        double delta = values[i] - out->mean;
+        out->mean += delta / (double)(i + 1);
+        squares += delta * (values[i] - out->mean);
+    }
+    if (count > 1) out->deviation = sqrt(squares / (double)(count - 1));
+
+    size_t rank = interval_rank(count);
+    if (rank == 0) return;
+    out->has_interval = true;
+    out->median_low = values[rank - 1];
+    out->median_high = values[count - rank];
+}

@@ -1,0 +1,29 @@
+/* Statistics of repeated measurements.
+ *
+ * Times on a GPU are skewed (now and then one is slow, none is fast by luck), so the median is
+ * what is reported, with an interval that assumes nothing about the distribution.
+ */
+#ifndef PLIM_BASE_STATS_H
+#define PLIM_BASE_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct plim_stats {
+    size_t count;
+    double min, max, mean, median;
+    double deviation; /* of the sample (divisor count - 1); 0 for a single value */
+    /* The 95 % confidence interval of the median, from order statistics: [x(k), x(n+1-k)] with the
+     * largest k for which P(Binomial(n, 1/2) < k) <= 2.5 %. It needs 6 values. */
+    bool has_interval;
+    double median_low, median_high;
+};
+
+/* Sorts `values` in place and summarises them. All are finite; count 0 gives a zeroed result. */
+void plim_stats_compute(double *values, size_t count, struct plim_stats *out);
+
+/* The value below which the share `q` (0 to 1) of the sorted `values` lies, interpolated linearly
+ * between neighbours. `count` is at least 1. */
+double plim_stats_quantile(const double *sorted, size_t count, double q);
+
+#endif

@@ -1,0 +1,85 @@
+#include "status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *plim_status_text(enum plim_status status)
+{
+    static const char *const texts[] = {
+#define STATUS_TEXT(name, text) [PLIM_##name] = text,
+        PLIM_STATUS_MAP(STATUS_TEXT)
+#undef STATUS_TEXT
+    };
+    size_t index = (size_t)status;
+    return index < sizeof(texts) / sizeof(texts[0]) ? texts[index] : "unknown status";
+}
+
+/* Messages quote what users wrote. A quoted newline or terminal escape must not break the one line,
+ * and a cut must not leave half a UTF-8 character. */
+static void make_one_line(char *text, size_t size)
+{
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) text[i] = ' ';
+    if (length + 1 < size) return;
+
+    size_t start = length; /* of the last character, which may be incomplete */
+    while (start > 0 && ((unsigned char)text[start - 1] & 0xc0) == 0x80) start--;
+    if (start == 0) return;
+    unsigned char lead = (unsigned char)text[start - 1];
+    size_t needed = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (length - (start - 1) < needed) text[start - 1] = '\0';
+}
+
+static void copy_path(char *out, size_t size, const char *path)
+{
+    size_t length = strlen(path);
+    if (length < size)
+        memcpy(out, path, length + 1);
+    else
+        snprintf(out, size, "...%s", path + length - (size - 4));
+    make_one_line(out, size);
+}
+
+static enum plim_status fail_v(struct plim_error *err, enum plim_status status, const char *file,
+                               int line, int column, const char *fmt, va_list args)
+{
+    if (!err || err->status != PLIM_OK) return status;
+    err->status = status;
+    err->line = line;
+    err->column = column;
+    copy_path(err->file, sizeof(err->file), file ? file : "");
+    vsnprintf(err->text, sizeof(err->text), fmt, args);
+    make_one_line(err->text, sizeof(err->text));
+    return status;
+}
+
+enum plim_status plim_fail(struct plim_error *err, enum plim_status status, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fail_v(err, status, NULL, 0, 0, fmt, args);
+    va_end(args);
+    return status;
+}
+
+enum plim_status plim_fail_at(struct plim_error *err, enum plim_status status, const char *file,
+                              int line, int column, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fail_v(err, status, file, line, column, fmt, args);
+    va_end(args);
+    return status;
+}
+
+void plim_error_format(const struct plim_error *err, char *out, unsigned long size)
+{
+    const char *text = err->text[0] ? err->text : plim_status_text(err->status);
+    if (!err->file[0])
+        snprintf(out, size, "%s", text);
+    else if (err->line <= 0)
+        snprintf(out, size, "%s: %s", err->file, text);
+    else
+        snprintf(out, size, "%s:%d:%d: %s", err->file, err->line, err->column, text);
+}

@@ -1,0 +1,26 @@
+/* Small text duties that several layers share: sizes in bytes, nearest names. */
+#ifndef PLIM_BASE_TEXT_H
+#define PLIM_BASE_TEXT_H
+
+#include "status.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* "24GiB", "24 GB", "600MiB", "512", "512 bytes", "1.5TiB" -> bytes. K/M/G/T are decimal with B
+ * ("GB" = 1e9) and binary with iB; a bare K, M, G, T is binary. Case does not matter. A fraction of
+ * a byte is rounded. Fails with PLIM_INVALID on a sign, an unknown unit, overflow of int64 or
+ * rubbish behind the unit. */
+enum plim_status plim_parse_bytes(const char *text, int64_t *bytes,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* "23.4 GiB": three significant digits, binary units, from 1000 on the next unit ("0.977 KiB").
+ * Below 1000 bytes as they are ("512 B"). `out` holds at least 16 bytes. Returns out. */
+char *plim_format_bytes(int64_t bytes, char out[16]);
+
+/* The index of the name nearest to `word`, case-blind, or -1 when none is near. Near is an edit
+ * distance of at most a third of the word, rounded up (swapped neighbours count once); failing
+ * that, the first name that contains a word of three letters or more. Names over 64 characters are
+ * not seen. */
+int plim_nearest(const char *word, const char *const *names, size_t count);
+
+#endif

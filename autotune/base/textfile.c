@@ -1,0 +1,156 @@
+#include "textfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum plim_status fail(struct plim_error *err, enum plim_status status, const char *path,
+                             const char *text)
+{
+    return plim_fail_at(err, status, path, 0, 0, "%s", text);
+}
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a directory"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+static enum plim_status check_file(const char *path, const struct stat *info, size_t max_bytes,
+                                   struct plim_error *err)
+{
+    if (!S_ISREG(info->st_mode))
+        return plim_fail_at(err, PLIM_SPEC, path, 0, 0, "this is %s, expected a text file",
+                            kind_of(info->st_mode));
+    if ((uintmax_t)info->st_size > max_bytes)
+        return plim_fail_at(err, PLIM_SPEC, path, 0, 0,
+                            "the file has %jd bytes, expected at most %zu",
+                            (intmax_t)info->st_size, max_bytes);
+    return PLIM_OK;
+}
+
+/* Bytes read into `text` (at most `size`), or -1 with errno. */
+static ssize_t read_all(int file, char *text, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t got = read(file, text + done, size - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+enum plim_status plim_textfile_read(const char *path, size_t max_bytes, char **text, size_t *length,
+                                    struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    struct stat info;
+    char *buffer = NULL;
+    *text = NULL;
+    *length = 0;
+
+    /* O_NONBLOCK: a pipe must not keep us waiting for its writer before we can refuse it. */
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0 || fstat(file, &info) != 0) {
+        st = fail(err, PLIM_IO, path, strerror(errno));
+        goto out;
+    }
+    PLIM_TRY(check_file(path, &info, max_bytes, err));
+    size_t size = (size_t)info.st_size;
+    buffer = malloc(size + 1);
+    if (!buffer) {
+        st = fail(err, PLIM_NOMEM, path, "no memory to read the file");
+        goto out;
+    }
+    ssize_t got = read_all(file, buffer, size + 1); /* one more, to see that it ends there */
+    if (got < 0 || (size_t)got > size) {
+        const char *why = got < 0 ? strerror(errno) : "the file grew while it was read";
+        st = fail(err, PLIM_IO, path, why);
+        goto out;
+    }
+    buffer[got] = '\0';
+    *text = buffer;
+    *length = (size_t)got;
+    buffer = NULL;
+out:
+    free(buffer);
+    if (file >= 0) close(file);
+    return st;
+}
+
+/* --- is it text? ------------------------------------------------------------------------------ */
+
+/* Bytes of the UTF-8 character at `at`, 0 if it is not one. Shortest form only, no surrogates. */
+static size_t decode(const unsigned char *at, size_t left, uint32_t *code)
+{
+    static const struct form {
+        unsigned char mask, lead;
+        size_t length;
+        uint32_t first; /* smallest code point that needs this form */
+    } forms[] = {
+        {0x80, 0x00, 1, 0},
+        {0xe0, 0xc0, 2, 0x80},
+        {0xf0, 0xe0, 3, 0x800},
+        {0xf8, 0xf0, 4, 0x10000},
+    };
+    for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
+        if ((at[0] & forms[f].mask) != forms[f].lead) continue;
+        if (forms[f].length > left) return 0;
+        *code = at[0] & (unsigned char)~forms[f].mask;
+        for (size_t i = 1; i < forms[f].length; i++) {
+            if ((at[i] & 0xc0) != 0x80) return 0;
+            *code = *code << 6 | (at[i] & 0x3f);
+        }
+        bool surrogate = *code >= 0xd800 && *code <= 0xdfff;
+        return *code < forms[f].first || surrogate || *code > 0x10ffff ? 0 : forms[f].length;
+    }
+    return 0;
+}
+
+/* YAML's own set: what is left can be shown on a terminal. */
+static bool is_control(uint32_t code)
+{
+    if (code == '\t' || code == '\n' || code == '\r' || code == 0x85) return false;
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffe || code == 0xffff;
+}
+
+/* What is wrong with the character at `at`, or NULL; its length goes to `length`. */
+static const char *character_fault(const unsigned char *at, size_t left, size_t *length)
+{
+    uint32_t code = 0;
+    *length = decode(at, left, &code);
+    if (*length == 0) return "this byte is not UTF-8, expected a text file (YAML or JSON)";
+    if (code == 0) return "a NUL byte, expected a text file (YAML or JSON)";
+    return is_control(code) ? "a control character, expected a text file (YAML or JSON)" : NULL;
+}
+
+enum plim_status plim_textfile_check(const char *source_name, const char *text, size_t length,
+                                     struct plim_error *err)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + length;
+    int line = 1, column = 1;
+    while (at < end) {
+        size_t bytes;
+        const char *fault = character_fault(at, (size_t)(end - at), &bytes);
+        if (fault) return plim_fail_at(err, PLIM_SPEC, source_name, line, column, "%s", fault);
+        bool crlf = *at == '\r' && at + 1 < end && at[1] == '\n';
+        if (*at == '\n' || (*at == '\r' && !crlf)) {
+            line++;
+            column = 1;
+        } else {
+            column++;
+        }
+        at += bytes;
+    }
+    return PLIM_OK;
+}

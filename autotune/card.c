@@ -1,0 +1,125 @@
+#include "card.h"
+#include "devices/sim/sim.h"
+#include <stdio.h>
+
+/* --- how much may be used --------------------------------------------------------------------- */
+
+/* What a training process takes outside of the caching allocator: CUDA context, modules of the
+ * kernels that were used, libraries. Estimates. Known are a bare context with lazy loading of modules: 426 MiB
+ * on compute capability 8.9 (torch 2.10, CUDA 13), 0.47 GiB on 8.0 (torch 2.1, CUDA 12.1); see
+ * pytorch-memory.md 2.1. Kernels loaded by the first training steps come on top: 128 MiB here. 9.0 and
+ * later were not measured by anybody we know of; 0.5 to 0.9 GiB are expected. */
+static const struct { int up_to_capability; int64_t mib; } overhead_table[] = {
+    {79, 512}, {80, 610}, {89, 554}, {INT32_MAX, 768},
+};
+
+static int64_t estimated_overhead(int compute_capability)
+{
+    size_t i = 0;
+    while (compute_capability > overhead_table[i].up_to_capability) i++;
+    return overhead_table[i].mib << 20;
+}
+
+static void set_limit(struct plim_card *card, const struct plim_allowance *allowance)
+{
+    struct plim_result_limit *limit = &card->limit;
+    limit->usable_bytes = card->device.total_bytes; /* nobody else is on a simulated card */
+    limit->overhead_bytes = allowance->overhead_given ? allowance->overhead_bytes
+                                                      : estimated_overhead(card->device.compute_capability);
+    limit->overhead_source = allowance->overhead_given ? "given" : "estimate";
+    limit->margin_bytes = allowance->margin_bytes >= 0
+                              ? allowance->margin_bytes
+                              : (int64_t)(allowance->margin_share * (double)limit->usable_bytes);
+    limit->budget_bytes = limit->usable_bytes - limit->overhead_bytes;
+    if (limit->budget_bytes < INT64_MIN / 2 || limit->margin_bytes > INT64_MAX / 2) limit->budget_bytes = 0;
+    else limit->budget_bytes -= limit->margin_bytes;
+    if (allowance->alloc_conf)
+        snprintf(limit->alloc_conf, sizeof(limit->alloc_conf), "%s", allowance->alloc_conf);
+}
+
+/* --- the engine ------------------------------------------------------------------------------- */
+
+/* More than any model needs, and far from overflowing where the allocator computes with it. */
+static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
+
+static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode mode, struct plim_error *err)
+{
+    struct plim_card_engine *engine = &card->engines[mode];
+    struct plim_allocator_config config = card->allocator;
+    if (engine->replayer) return PLIM_OK;
+    if (!engine->device) {
+        enum plim_status st = plim_sim_open(card->device.uri + strlen("sim:"), &engine->device, err);
+        if (st) return st;
+    }
+    if (mode == PLIM_RUN_UNLIMITED) config.memory_fraction = 0;
+    plim_sim_set_capacity(engine->device, mode == PLIM_RUN_UNLIMITED ? UNLIMITED_BYTES : card->limit.budget_bytes);
+    return plim_replayer_create(engine->device, &config, &engine->replayer, err);
+}
+
+static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
+                            struct plim_replay *out, struct plim_error *err)
+{
+    struct plim_card *card = user;
+    enum plim_status st = start_engine(card, mode, err);
+    return st ? st : plim_replay_run(card->engines[mode].replayer, card->model, setting, out, err);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static void describe(struct plim_card *card, const struct plim_device_info *info, const struct plim_gpu *gpu)
+{
+    snprintf(card->device.name, sizeof(card->device.name), "%s", info->name);
+    snprintf(card->device.uri, sizeof(card->device.uri), "%s", info->uri);
+    card->device.simulated = info->simulated;
+    card->device.total_bytes = info->total_bytes;
+    card->device.compute_capability = info->compute_capability;
+    card->multiprocessors = info->multiprocessors;
+    card->threads_per_multiprocessor = info->threads_per_multiprocessor;
+    card->peak_rate[PLIM_PRECISION_FP32] = gpu->fp32;
+    card->peak_rate[PLIM_PRECISION_TF32] = gpu->tf32;
+    card->peak_rate[PLIM_PRECISION_BF16] = card->peak_rate[PLIM_PRECISION_BF16_MIXED] = gpu->bf16;
+    card->peak_rate[PLIM_PRECISION_FP16] = card->peak_rate[PLIM_PRECISION_FP16_MIXED] = gpu->fp16;
+}
+
+static enum plim_status check_scheme(const char *uri, struct plim_error *err)
+{
+    if (!strncmp(uri, "sim:", 4)) return PLIM_OK;
+    if (!strncmp(uri, "cuda", 4) || !strcmp(uri, "host") || !strncmp(uri, "host,", 5))
+        return plim_fail(err, PLIM_UNSUPPORTED, "%s: this plimsoll is built without that device, expected sim:NAME", uri);
+    const struct plim_gpu *gpu;
+    if (plim_catalogue_find(uri, &gpu, NULL) == PLIM_OK)
+        return plim_fail(err, PLIM_NODEVICE, "%s: no such device, did you mean sim:%s?", uri, gpu->name);
+    return plim_fail(err, PLIM_NODEVICE, "%s: no such device, expected sim:NAME (see plimsoll devices)", uri);
+}
+
+enum plim_status plim_card_open(struct plim_card *card, const char *uri, const struct plim_allowance *allowance,
+                                const struct plim_model_config *model, struct plim_error *err)
+{
+    struct plim_card_engine *engine = &card->engines[PLIM_RUN_LIMITED];
+    *card = (struct plim_card){.model = model};
+    enum plim_status st = check_scheme(uri, err);
+    if (!st) st = plim_allocator_config_parse(allowance->alloc_conf, &card->allocator, err);
+    if (!st) st = plim_sim_open(uri + strlen("sim:"), &engine->device, err);
+    if (st) return st;
+    describe(card, &engine->device->info, plim_sim_gpu(engine->device));
+    set_limit(card, allowance);
+    card->runner = (struct plim_runner){.run = run, .user = card, .budget_bytes = card->limit.budget_bytes,
+                                        .limit_acts_early = card->allocator.memory_fraction > 0};
+    return PLIM_OK;
+}
+
+void plim_card_close(struct plim_card *card)
+{
+    if (!card) return;
+    for (int i = 0; i < 2; i++) {
+        plim_replayer_destroy(&card->engines[i].replayer);
+        plim_device_close(&card->engines[i].device);
+    }
+}
+
+bool plim_card_same_class(const struct plim_card *a, const struct plim_card *b)
+{
+    return a->device.compute_capability == b->device.compute_capability
+           && a->multiprocessors == b->multiprocessors
+           && a->threads_per_multiprocessor == b->threads_per_multiprocessor;
+}

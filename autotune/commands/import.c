@@ -1,0 +1,26 @@
+/* import: a Hugging Face config.json as a plimsoll spec. */
+#include "common.h"
+#include "reports/writer.h"
+
+static enum plim_status run_import(const struct plim_request *request, const struct plim_io *io,
+                                   struct plim_error *err)
+{
+    struct plim_spec *spec = calloc(1, sizeof(*spec));
+    char *text = NULL;
+    enum plim_status st = spec ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) goto out;
+    PLIM_TRY(plim_common_spec(request, spec, err));
+    PLIM_TRY(plim_spec_write(spec, &text, err));
+    for (size_t i = 0; i < request->file_count; i++) PLIM_TRY(plim_writer_save(request->files[i], text, err));
+    if (!request->file_count) fputs(text, io->out);
+out:
+    free(text);
+    free(spec);
+    return st;
+}
+
+const struct plim_command plim_command_import = {
+    .name = "import", .argument = "FILE", .verb = PLIM_VERB_IMPORT, .run = run_import,
+    .summary = "a Hugging Face config.json as a plimsoll spec",
+    .about = "Reads a config.json (a file, or a directory that contains one) and writes a\n"
+             "spec, to stdout or to --out FILE.\n"};

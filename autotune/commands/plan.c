@@ -1,0 +1,116 @@
+/* plan and tune: the decision. On simulated devices both come to the same. */
+#include "autotune/plan.h"
+#include "common.h"
+#include "devices/catalogue/catalogue.h"
+#include "progress.h"
+
+enum { URI_SIZE = 64 };
+
+struct targets {
+    size_t count;
+    const char **uris;
+    char *texts; /* behind `uris` where they are not the user's */
+    bool is_table;
+};
+
+static void targets_finish(struct targets *targets)
+{
+    free(targets->uris);
+    free(targets->texts);
+}
+
+/* Every card of the catalogue, in its order. */
+static void add_catalogue(struct targets *targets)
+{
+    for (size_t i = 0; i < plim_catalogue_count(); i++) {
+        char *text = targets->texts + i * URI_SIZE;
+        snprintf(text, URI_SIZE, "sim:%s", plim_catalogue_at(i)->name);
+        targets->uris[targets->count++] = text;
+    }
+}
+
+static enum plim_status resolve_targets(const struct plim_request *request, const struct plim_spec *spec,
+                                        const struct plim_log *log, struct targets *targets, struct plim_error *err)
+{
+    size_t cards = plim_catalogue_count(), asked = request->device_count ? request->device_count : 1;
+    targets->uris = calloc(asked * (cards + 1), sizeof(*targets->uris));
+    targets->texts = calloc(cards + 1, URI_SIZE);
+    if (!targets->uris || !targets->texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    for (size_t i = 0; i < asked; i++) {
+        const char *uri = request->device_count ? request->devices[i] : "auto";
+        if (!strcmp(uri, "all")) add_catalogue(targets);
+        else if (!strcmp(uri, "auto")) targets->uris[targets->count++] = plim_common_auto_device(spec, log);
+        else targets->uris[targets->count++] = uri;
+        targets->is_table |= asked > 1 || !strcmp(uri, "all");
+    }
+    return PLIM_OK;
+}
+
+/* PLIM_OK when there is an answer for at least one device. */
+static enum plim_status verdict(const struct plim_report *report, const struct plim_stop *stop)
+{
+    enum plim_status st = PLIM_NOFIT;
+    for (size_t i = 0; i < report->results.count; i++) {
+        if (report->results.items[i].interrupted)
+            return stop->signalled && *stop->signalled ? PLIM_CANCELLED : PLIM_TIMEOUT;
+        if (report->results.items[i].choice.present) st = PLIM_OK;
+    }
+    return st;
+}
+
+static enum plim_status decide(const struct plim_request *request, const struct plim_io *io,
+                               const struct plim_spec *spec, const struct plim_log *log,
+                               const struct targets *targets, struct plim_error *err)
+{
+    struct plim_allowance allowance = plim_common_allowance(request, log);
+    struct plim_stop stop = plim_common_stop(request, io);
+    struct plim_report report = {.is_table = targets->is_table};
+    struct plim_progress progress;
+    struct plim_plan plan = {.spec = spec, .objective = request->objective, .allowance = &allowance, .stop = &stop,
+                             .on_run = plim_progress_run, .on_card = plim_progress_card, .user = &progress};
+    plim_progress_init(&progress, request, io, targets->count);
+    enum plim_status st = plim_plan_run(&plan, targets->uris, targets->count, &report, err);
+    plim_progress_finish(&progress);
+    if (!st) st = plim_common_emit(request, io, &report, err);
+    if (!st) st = verdict(&report, &stop);
+    plim_report_finish(&report);
+    return st;
+}
+
+static enum plim_status run_plan(const struct plim_request *request, const struct plim_io *io, struct plim_error *err)
+{
+    struct plim_spec *spec = calloc(1, sizeof(*spec)); /* too large for comfort on a stack */
+    struct plim_log log = plim_common_log(request, io);
+    struct targets targets = {0};
+    enum plim_status st = spec ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) goto out;
+    PLIM_TRY(plim_common_check_files(request, err));
+    PLIM_TRY(plim_common_spec(request, spec, err));
+    PLIM_TRY(resolve_targets(request, spec, &log, &targets, err));
+    PLIM_TRY(decide(request, io, spec, &log, &targets, err));
+out:
+    targets_finish(&targets);
+    free(spec);
+    return st;
+}
+
+static enum plim_status run_tune(const struct plim_request *request, const struct plim_io *io, struct plim_error *err)
+{
+    if (request->device_count > 1 || (request->device_count && !strcmp(request->devices[0], "all")))
+        return plim_fail(err, PLIM_INVALID, "tune works on one device, expected one --device (plan takes several)");
+    return run_plan(request, io, err);
+}
+
+const struct plim_command plim_command_plan = {
+    .name = "plan", .argument = "SPEC", .verb = PLIM_VERB_PLAN, .run = run_plan,
+    .summary = "the best settings on simulated devices; several give a table",
+    .about = "Finds the fastest training settings that fit on a GPU that need not be there:\n"
+             "micro-batch, checkpointing and whatever else is given as a list. Example:\n\n"
+             "  plimsoll plan gpt2-124m --device sim:RTX-4090 --effective-batch 256\n"};
+
+const struct plim_command plim_command_tune = {
+    .name = "tune", .argument = "SPEC", .verb = PLIM_VERB_TUNE, .run = run_tune,
+    .summary = "find and prove the best settings on one device",
+    .about = "Finds the fastest training settings that fit on one device, and shows why.\n"
+             "Example:\n\n"
+             "  plimsoll tune llama-3.2-1b --device sim:A100-SXM4-40GB --effective-batch 64\n"};

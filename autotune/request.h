@@ -1,0 +1,32 @@
+/* What the user asked for on the command line, checked as far as an option can be on its own. */
+#ifndef PLIM_AUTOTUNE_REQUEST_H
+#define PLIM_AUTOTUNE_REQUEST_H
+
+#include "card.h"
+#include "choose.h"
+
+enum { PLIM_REQUEST_DEVICES = 64, PLIM_REQUEST_SETTINGS = 64, PLIM_REQUEST_FILES = 16 };
+
+/* One `--set KEY=VALUE`, or an option that stands for a key of the spec. */
+struct plim_request_setting {
+    const char *option;  /* as typed, for messages: "--precision" */
+    char key[96];
+    const char *value;
+};
+
+/* Texts belong to argv. */
+struct plim_request {
+    const char *subject;  /* SPEC or FILE; NULL: not given */
+    size_t device_count;
+    const char *devices[PLIM_REQUEST_DEVICES];
+    size_t setting_count;
+    struct plim_request_setting settings[PLIM_REQUEST_SETTINGS];
+    size_t file_count;
+    const char *files[PLIM_REQUEST_FILES]; /* --out */
+    struct plim_allowance allowance;
+    enum plim_objective objective;
+    double budget_seconds; /* 0: none */
+    bool json, quiet, no_color, help;
+};
+
+#endif

@@ -1,0 +1,223 @@
+#include "search.h"
+
+enum { APPROACH_RUNS = 6, DOUBTED = 2, EDGE_QUESTIONS = 96 };
+
+/* The approach aims a little below the budget, so that most of what it tries fits. */
+static const double APPROACH_SHARE = 0.97;
+
+struct searcher {
+    struct plim_prober *prober;
+    const struct plim_batch_rule *rule;
+    const struct plim_setting *point;
+    struct plim_edge *edge;
+    int64_t limit, budget;
+    struct plim_error *err;
+};
+
+static struct searcher searcher_make(struct plim_prober *prober, const struct plim_batch_rule *rule,
+                                     const struct plim_setting *point, struct plim_edge *edge, struct plim_error *err)
+{
+    return (struct searcher){.prober = prober, .rule = rule, .point = point, .edge = edge, .err = err,
+                             .limit = plim_batch_limit(rule), .budget = prober->runner->budget_bytes};
+}
+
+static struct plim_setting setting_of(const struct searcher *s, int64_t micro_batch)
+{
+    struct plim_batch batch;
+    plim_batch_allowed(s->rule, micro_batch, &batch);
+    return plim_space_setting(s->point, &batch);
+}
+
+/* Where a line reaches `bytes`, between 0 and the limit. */
+static int64_t line_reach(const struct plim_line *line, double bytes, int64_t limit)
+{
+    if (line->per_sample_bytes <= 0) return limit;
+    double batch = (bytes - line->fixed_bytes) / line->per_sample_bytes;
+    if (batch <= 0) return 0;
+    return batch < (double)limit ? (int64_t)batch : limit;
+}
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static void learn(struct searcher *s, int64_t micro_batch, bool fits)
+{
+    struct plim_edge *edge = s->edge;
+    if (fits && micro_batch > edge->fits) edge->fits = micro_batch;
+    if (!fits && (!edge->fails || micro_batch < edge->fails)) edge->fails = micro_batch;
+}
+
+/* --- approach --------------------------------------------------------------------------------- */
+
+struct need {
+    int64_t micro_batch;
+    double reserved, requested;
+};
+
+/* Through two points; through the origin while there is one, which asks for too little at first. A
+ * slope that is not positive (two peaks of another cause) is no line. */
+static void fit_line(struct plim_line *line, int64_t b0, double y0, int64_t b1, double y1)
+{
+    double slope = b1 == b0 ? 0 : (y1 - y0) / (double)(b1 - b0);
+    if (slope <= 0) *line = (struct plim_line){0, y1 / (double)b1};
+    else *line = (struct plim_line){y1 - slope * (double)b1, slope};
+}
+
+/* A guess stays while there is one point only, moved to go through it. */
+static void draw_lines(struct plim_edge *edge, const struct need *before, const struct need *now)
+{
+    if (!before->micro_batch && edge->reserved.per_sample_bytes > 0) {
+        double b = (double)now->micro_batch;
+        edge->reserved.fixed_bytes = now->reserved - b * edge->reserved.per_sample_bytes;
+        edge->requested.fixed_bytes = now->requested - b * edge->requested.per_sample_bytes;
+        return;
+    }
+    fit_line(&edge->reserved, before->micro_batch, before->reserved, now->micro_batch, now->reserved);
+    fit_line(&edge->requested, before->micro_batch, before->requested, now->micro_batch, now->requested);
+}
+
+static enum plim_status ask_need(struct searcher *s, int64_t micro_batch, struct need *need)
+{
+    const struct plim_memo_entry *entry;
+    struct plim_setting setting = setting_of(s, micro_batch);
+    enum plim_status st = plim_probe_need(s->prober, &setting, &entry, s->err);
+    if (st) return st;
+    if (!entry) {
+        s->edge->unsupported = true;
+        return PLIM_OK;
+    }
+    *need = (struct need){micro_batch, (double)entry->replay.peak_reserved_bytes,
+                          (double)entry->peak_requested_bytes};
+    enum plim_status verdict = plim_memo_verdict(entry, s->budget);
+    if (verdict == PLIM_OK && s->prober->runner->limit_acts_early) return PLIM_OK;
+    if (verdict != PLIM_INVALID) learn(s, micro_batch, verdict == PLIM_OK);
+    if (verdict == PLIM_OK && micro_batch > s->edge->clean) s->edge->clean = micro_batch;
+    return PLIM_OK;
+}
+
+/* Where to look next. A single point without a guess of the slope says too little: the fixed part is in
+ * it; then twice as far. */
+static int64_t next_guess(const struct searcher *s, const struct need *now, double aim)
+{
+    int64_t guess = line_reach(&s->edge->reserved, aim, s->limit);
+    bool one_point = s->edge->reserved.fixed_bytes <= 0 && s->edge->reserved.fixed_bytes >= 0;
+    return one_point && guess < 2 * now->micro_batch ? 2 * now->micro_batch : guess;
+}
+
+/* Is the next guess worth a replay? Not when it is close to a clean one. */
+static bool is_near(const struct plim_edge *edge, int64_t guess, enum plim_nearness nearness)
+{
+    return edge->clean > 0 && guess - edge->clean <= edge->clean / (int64_t)nearness;
+}
+
+enum plim_status plim_search_approach(struct plim_prober *prober, const struct plim_batch_rule *rule,
+                                      const struct plim_setting *point, enum plim_nearness nearness,
+                                      struct plim_edge *edge, struct plim_error *err)
+{
+    struct searcher s = searcher_make(prober, rule, point, edge, err);
+    struct need before = {0}, now = {0};
+    double aim = APPROACH_SHARE * (double)s.budget;
+    int64_t guess = edge->reserved.per_sample_bytes > 0 ? line_reach(&edge->reserved, aim, s.limit) : 1;
+    if (s.budget <= 0) return PLIM_OK;
+    for (int i = 0; i < APPROACH_RUNS && !is_near(edge, guess, nearness); i++) {
+        int64_t high = edge->fails ? edge->fails - 1 : s.limit;
+        if (edge->clean >= high) break;
+        guess = clamp(guess, edge->clean + 1, high);
+        if (guess == now.micro_batch || guess == before.micro_batch) break;
+        before = now;
+        enum plim_status st = ask_need(&s, guess, &now);
+        if (st || edge->unsupported) return st;
+        draw_lines(edge, &before, &now);
+        guess = next_guess(&s, &now, aim);
+    }
+    return PLIM_OK;
+}
+
+/* --- the edge --------------------------------------------------------------------------------- */
+
+static enum plim_status ask_fits(struct searcher *s, int64_t micro_batch, bool *fits)
+{
+    const struct plim_sample *sample;
+    struct plim_setting setting = setting_of(s, micro_batch);
+    *fits = false;
+    enum plim_status st = plim_probe(s->prober, &setting, PLIM_WANT_VERDICT, &sample, s->err);
+    if (st) return st;
+    *fits = sample->verdict == PLIM_OK;
+    if (sample->verdict == PLIM_UNSUPPORTED && micro_batch == 1) s->edge->unsupported = true;
+    learn(s, micro_batch, *fits);
+    return PLIM_OK;
+}
+
+/* Narrows (fits, fails) to neighbours. Until a failure is known it probes below the line of what is
+ * requested, and beyond it in growing steps. */
+static enum plim_status bisect(struct searcher *s)
+{
+    struct plim_edge *edge = s->edge;
+    int64_t ceiling = line_reach(&edge->requested, (double)s->budget, s->limit) + 1, stride = 1;
+    for (int i = 0; i < EDGE_QUESTIONS && !edge->unsupported; i++) {
+        if (edge->fails ? edge->fails - edge->fits <= 1 : edge->fits >= s->limit) break;
+        int64_t high = edge->fails ? edge->fails : clamp(ceiling, edge->fits + 2, s->limit + 1);
+        if (!edge->fails && ceiling <= edge->fits + 2) {
+            high = clamp(edge->fits + 2 * stride, edge->fits + 2, s->limit + 1);
+            stride *= 2;
+        }
+        bool fits;
+        enum plim_status st = ask_fits(s, edge->fits + (high - edge->fits) / 2, &fits);
+        if (st) return st;
+    }
+    return PLIM_OK;
+}
+
+/* Goes on beyond the edge when one of the micro-batches there fits after all. */
+static enum plim_status doubt(struct searcher *s, bool *again)
+{
+    struct plim_edge *edge = s->edge;
+    int64_t failed = edge->fails;
+    *again = false;
+    for (int64_t b = failed + 1; failed && b <= failed + DOUBTED && b <= s->limit; b++) {
+        bool fits;
+        enum plim_status st = ask_fits(s, b, &fits);
+        if (st) return st;
+        if (!fits) continue;
+        edge->fails = 0;
+        *again = true;
+    }
+    return PLIM_OK;
+}
+
+/* With a fixed effective batch the largest micro-batch is a step without accumulation. */
+static enum plim_status try_limit(struct searcher *s)
+{
+    struct plim_edge *edge = s->edge;
+    if (!plim_batch_target(s->rule) || !edge->fails || edge->fails >= s->limit) return PLIM_OK;
+    bool fits;
+    enum plim_status st = ask_fits(s, s->limit, &fits);
+    if (!st && fits) edge->fails = 0;
+    return st;
+}
+
+enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_batch_rule *rule,
+                                  const struct plim_setting *point, struct plim_edge *edge, struct plim_error *err)
+{
+    if (edge->exact) return PLIM_OK;
+    enum plim_status st = plim_search_approach(prober, rule, point, PLIM_NEAR_CLOSELY, edge, err);
+    struct searcher s = searcher_make(prober, rule, point, edge, err);
+    bool again = s.budget > 0;
+    for (int i = 0; !st && again && !edge->unsupported && i < EDGE_QUESTIONS; i++) {
+        st = bisect(&s);
+        if (!st && !edge->unsupported) st = doubt(&s, &again);
+    }
+    if (!st && s.budget > 0 && !edge->unsupported) st = try_limit(&s);
+    edge->exact = !st;
+    return st;
+}
+
+int64_t plim_edge_upper(const struct plim_edge *edge, const struct plim_batch_rule *rule, int64_t budget_bytes)
+{
+    int64_t limit = plim_batch_limit(rule);
+    if (edge->exact) return edge->fits;
+    int64_t upper = line_reach(&edge->requested, (double)budget_bytes, edge->fails ? edge->fails - 1 : limit);
+    return upper < edge->fits ? edge->fits : upper;
+}

@@ -1,0 +1,55 @@
+/* The largest micro-batch of one point of the space.
+ *
+ * Memory is nearly a straight line in the micro-batch, but not quite, and not always monotone (library
+ * workspaces, the allocator's rounding, one micro-step less to accumulate over). So:
+ *
+ *   approach   a few replays without limit give two lines, reserved and requested bytes over the
+ *              micro-batch. Where the first crosses the budget it still fits without the allocator
+ *              having to give anything back; where the second does, it cannot fit.
+ *   bisect     the edge lies between the two: replays under the budget find it.
+ *   doubt      the two micro-batches beyond the edge are tried as well, and where the effective batch
+ *              is fixed so is the largest (it needs no accumulated gradients); if one fits, the search goes on
+ *              from there.
+ *
+ * Every verdict is a replay's; a line only says where to look. A line from a similar card saves the
+ * approach most of its replays.
+ */
+#ifndef PLIM_AUTOTUNE_SEARCH_H
+#define PLIM_AUTOTUNE_SEARCH_H
+
+#include "probe.h"
+#include "space.h"
+
+/* bytes = fixed + per_sample x micro-batch */
+struct plim_line {
+    double fixed_bytes, per_sample_bytes; /* per_sample 0: not known */
+};
+
+/* What is known of a point's edge. Zeroed is nothing; `reserved` and `requested` may be a guess. */
+struct plim_edge {
+    struct plim_line reserved, requested;
+    int64_t fits;  /* the largest micro-batch known to fit; 0: none */
+    int64_t fails; /* a larger one that does not; 0: none is known */
+    int64_t clean; /* the largest known to fit with room to spare: the allocator gives nothing back */
+    bool unsupported; /* not even one sample can run, whatever the memory */
+    bool exact;    /* `fits` is the edge: plim_search_edge() is through */
+};
+
+/* How near to the line's crossing `clean` has to come: within a share of itself. */
+enum plim_nearness { PLIM_NEAR_ROUGHLY = 4, PLIM_NEAR_CLOSELY = 16 };
+
+/* Makes `edge->clean` one near the budget, in very few replays; 0 when none was found. */
+enum plim_status plim_search_approach(struct plim_prober *prober, const struct plim_batch_rule *rule,
+                                      const struct plim_setting *point, enum plim_nearness nearness,
+                                      struct plim_edge *edge, struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Finds the edge: afterwards `fits` fits and `fails` does not, or is 0 where `fits` is the largest that
+ * makes sense (plim_batch_limit). */
+enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_batch_rule *rule,
+                                  const struct plim_setting *point, struct plim_edge *edge,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The largest micro-batch that could fit by the line of what is requested; never less than `fits`. */
+int64_t plim_edge_upper(const struct plim_edge *edge, const struct plim_batch_rule *rule, int64_t budget_bytes);
+
+#endif

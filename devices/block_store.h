@@ -1,0 +1,53 @@
+/* Blocks: the pieces a segment is cut into, and where their descriptions live.
+ *
+ * A store hands out descriptions from chunks that it keeps, so that neither a malloc or free of
+ * the allocator nor the start of the next replay touches the host's heap.
+ */
+#ifndef PLIM_DEVICES_BLOCK_STORE_H
+#define PLIM_DEVICES_BLOCK_STORE_H
+
+#include "autotune/base/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct plim_block_list;
+struct plim_block_chunk;
+struct plim_range;
+
+/* One piece of a segment. The pieces of a segment are linked in order of address; one without
+ * neighbours is a whole segment. */
+struct plim_block {
+    uint64_t address;
+    int64_t size;
+    int64_t requested;              /* of an allocated block: what was asked for */
+    struct plim_block *prev, *next; /* neighbours in the segment */
+    struct plim_block *free_prev, *free_next; /* of a free or unmapped block: in its index */
+    struct plim_block_list *list;   /* pool and stream it belongs to; NULL: not in use */
+    struct plim_range *range;       /* expandable range it lies in; NULL: an ordinary segment */
+    uint32_t free_since;            /* of a free block: count of searches when it became free */
+    bool allocated;
+    bool pending;                   /* freed, but work on another stream may still use it */
+    bool used_elsewhere;            /* record_stream was called on it */
+    bool unmapped;                  /* a part of an expandable range without memory */
+};
+
+/* Zeroed is empty and ready. */
+struct plim_block_store {
+    struct plim_block_chunk *first, *current;
+    size_t used;                 /* of the current chunk; those before it are used up */
+    struct plim_block *recycled; /* linked by `next` */
+};
+
+/* A zeroed block, or NULL when the host is out of memory. */
+struct plim_block *plim_block_new(struct plim_block_store *store) PLIM_MUST_CHECK;
+void plim_block_recycle(struct plim_block_store *store, struct plim_block *block);
+
+/* Calls `visit` for every block that is in use. */
+void plim_block_store_visit(struct plim_block_store *store,
+                            void (*visit)(void *user, struct plim_block *block), void *user);
+
+void plim_block_store_reset(struct plim_block_store *store);  /* forgets all, keeps the memory */
+void plim_block_store_finish(struct plim_block_store *store); /* gives the memory back */
+
+#endif

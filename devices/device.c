@@ -1,0 +1,120 @@
+/* The wrappers of device.h: what is checked, counted and remembered for every device alike. */
+#include "device.h"
+
+#include <stdlib.h>
+
+/* Every fallible call goes through here: a device that is lost once is lost for good. */
+static enum plim_status settle(struct plim_device *device, enum plim_status st)
+{
+    if (st == PLIM_LOST) device->lost = true;
+    return st;
+}
+
+static enum plim_status usable(const struct plim_device *device, bool implemented)
+{
+    if (device->lost) return PLIM_LOST;
+    return implemented ? PLIM_OK : PLIM_UNSUPPORTED;
+}
+
+static void count_memory(struct plim_device *device, int64_t bytes)
+{
+    device->segment_bytes += bytes;
+    if (device->segment_bytes > device->segment_bytes_peak)
+        device->segment_bytes_peak = device->segment_bytes;
+}
+
+void plim_device_close(struct plim_device **device)
+{
+    if (!device || !*device) return;
+    (*device)->ops->close(*device);
+    *device = NULL;
+}
+
+enum plim_status plim_device_segment_get(struct plim_device *device, int64_t bytes,
+                                         uint64_t *address)
+{
+    *address = 0;
+    enum plim_status st = usable(device, device->ops->segment_get);
+    if (st != PLIM_OK) return st;
+    if (bytes <= 0) return PLIM_INVALID;
+    st = settle(device, device->ops->segment_get(device, bytes, address));
+    if (st == PLIM_OK) count_memory(device, bytes);
+    return st;
+}
+
+void plim_device_segment_return(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    count_memory(device, -bytes);
+    if (!device->lost) device->ops->segment_return(device, address, bytes);
+}
+
+enum plim_status plim_device_range_reserve(struct plim_device *device, int64_t bytes,
+                                           uint64_t *address)
+{
+    *address = 0;
+    enum plim_status st = usable(device, device->ops->range_reserve);
+    if (st != PLIM_OK) return st;
+    if (bytes <= 0) return PLIM_INVALID;
+    return settle(device, device->ops->range_reserve(device, bytes, address));
+}
+
+void plim_device_range_release(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    if (!device->lost) device->ops->range_release(device, address, bytes);
+}
+
+enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    enum plim_status st = usable(device, device->ops->range_map);
+    if (st != PLIM_OK) return st;
+    if (bytes <= 0) return PLIM_INVALID;
+    st = settle(device, device->ops->range_map(device, address, bytes));
+    if (st == PLIM_OK) count_memory(device, bytes);
+    return st;
+}
+
+void plim_device_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    count_memory(device, -bytes);
+    if (!device->lost) device->ops->range_unmap(device, address, bytes);
+}
+
+int64_t plim_device_free_bytes(struct plim_device *device)
+{
+    return device->lost ? 0 : device->ops->free_bytes(device);
+}
+
+static bool is_valid_op(const struct plim_op *op)
+{
+    return op && (unsigned)op->kind < PLIM_OP_KIND_COUNT && op->n_out <= PLIM_OP_MAX_OUT &&
+           op->n_in <= PLIM_OP_MAX_IN && op->n_lists <= PLIM_OP_MAX_LISTS;
+}
+
+enum plim_status plim_device_launch(struct plim_device *device, const struct plim_op *op)
+{
+    enum plim_status st = usable(device, device->ops->launch);
+    if (st != PLIM_OK) return st;
+    if (!is_valid_op(op)) return PLIM_INVALID;
+    st = settle(device, device->ops->launch(device, op));
+    if (st == PLIM_OK) device->launches++;
+    return st;
+}
+
+enum plim_status plim_device_now(struct plim_device *device, double *seconds)
+{
+    *seconds = 0;
+    enum plim_status st = usable(device, device->ops->now);
+    return st == PLIM_OK ? settle(device, device->ops->now(device, seconds)) : st;
+}
+
+enum plim_status plim_device_reset(struct plim_device *device)
+{
+    enum plim_status st = usable(device, device->ops->reset);
+    if (st == PLIM_OK) st = settle(device, device->ops->reset(device));
+    if (st == PLIM_OK) {
+        device->segment_bytes = 0;
+        device->segment_bytes_peak = 0;
+        device->launches = 0;
+    }
+    return st;
+}

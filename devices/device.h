@@ -1,0 +1,91 @@
+/* The device interface: everything that the layers above know of a GPU.
+ *
+ * The engine runs on a `struct plim_device` and cannot tell which one it has. A device is a
+ * table of a dozen functions (struct plim_device_ops); nobody but device.c calls through the
+ * table. The wrappers declared here validate, account and remember a lost device once for all
+ * devices.
+ *
+ * Memory. Raw memory comes in segments (one cudaMalloc each) or as pages mapped into a reserved
+ * range (expandable segments). The only caller is the caching allocator (caching_allocator.h);
+ * tensors live in its blocks. An address is a number: a real one on `host` and `cuda`, on `sim`
+ * merely unique.
+ *
+ * Work. plim_device_launch() enqueues one operation (op.h). What an operation asks for besides
+ * its outputs is said by needs.h from the operation and from `struct plim_device_info`, the same
+ * for every device.
+ *
+ * Errors. PLIM_OOM is an answer, not a failure of the device. PLIM_LOST is sticky: after it every
+ * call returns PLIM_LOST and only closing is allowed.
+ *
+ * Thread safety: one thread at a time per device.
+ */
+#ifndef PLIM_DEVICES_DEVICE_H
+#define PLIM_DEVICES_DEVICE_H
+
+#include "autotune/base/status.h"
+#include "op.h"
+
+/* What is known of the card. Filled at open and constant afterwards. */
+struct plim_device_info {
+    char name[64];        /* "A100-SXM4-80GB" */
+    char uri[96];         /* as it can be asked for again: "sim:A100-SXM4-80GB,memory=24GiB" */
+    bool simulated;       /* figures come from a model of the card, not from the card */
+    int compute_capability;   /* 10 * major + minor: 80, 86, 90; 0 where unknown */
+    int multiprocessors;      /* SMs; 0 where unknown */
+    int threads_per_multiprocessor; /* resident threads an SM can hold: 2048, 1536, 1024 */
+    int64_t total_bytes;      /* what CUDA reports as total, before other processes take theirs */
+};
+
+struct plim_device;
+
+struct plim_device_ops {
+    void (*close)(struct plim_device *device);
+
+    /* One raw segment of exactly `bytes` (a multiple of 2 MiB is what the allocator asks for, but
+     * not always). PLIM_OOM when it does not fit. */
+    enum plim_status (*segment_get)(struct plim_device *device, int64_t bytes, uint64_t *address);
+    void (*segment_return)(struct plim_device *device, uint64_t address, int64_t bytes);
+
+    /* A range of addresses without memory, and memory for parts of it. */
+    enum plim_status (*range_reserve)(struct plim_device *device, int64_t bytes, uint64_t *address);
+    void (*range_release)(struct plim_device *device, uint64_t address, int64_t bytes);
+    enum plim_status (*range_map)(struct plim_device *device, uint64_t address, int64_t bytes);
+    void (*range_unmap)(struct plim_device *device, uint64_t address, int64_t bytes);
+
+    int64_t (*free_bytes)(struct plim_device *device);
+    enum plim_status (*launch)(struct plim_device *device, const struct plim_op *op);
+
+    /* Seconds of device time since open, after all that was launched. */
+    enum plim_status (*now)(struct plim_device *device, double *seconds);
+    enum plim_status (*read)(struct plim_device *device, uint64_t address, void *to, size_t bytes);
+    enum plim_status (*write)(struct plim_device *device, uint64_t address, const void *from, size_t bytes);
+
+    /* Give everything back; start as after open. */
+    enum plim_status (*reset)(struct plim_device *device);
+};
+
+/* The head of every device; a device's own state follows it in memory. */
+struct plim_device {
+    const struct plim_device_ops *ops;
+    struct plim_device_info info;
+    bool lost;
+    /* accounting by the wrappers */
+    int64_t segment_bytes;     /* held now, segments and mapped pages */
+    int64_t segment_bytes_peak;
+    int64_t launches;
+};
+
+void plim_device_close(struct plim_device **device); /* NULL is fine; clears the pointer */
+
+enum plim_status plim_device_segment_get(struct plim_device *device, int64_t bytes, uint64_t *address) PLIM_MUST_CHECK;
+void plim_device_segment_return(struct plim_device *device, uint64_t address, int64_t bytes);
+enum plim_status plim_device_range_reserve(struct plim_device *device, int64_t bytes, uint64_t *address) PLIM_MUST_CHECK;
+void plim_device_range_release(struct plim_device *device, uint64_t address, int64_t bytes);
+enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address, int64_t bytes) PLIM_MUST_CHECK;
+void plim_device_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes);
+int64_t plim_device_free_bytes(struct plim_device *device);
+enum plim_status plim_device_launch(struct plim_device *device, const struct plim_op *op) PLIM_MUST_CHECK;
+enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;
+enum plim_status plim_device_reset(struct plim_device *device) PLIM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,138 @@
+/* The memory that libraries and composed kernels ask for. */
+#include "needs.h"
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- cuBLAS ------------------------------------------------------------------------------------- */
+
+int64_t plim_cublas_workspace_bytes(const struct plim_device_info *info)
+{
+    bool is_hopper = info->compute_capability / 10 == 9;
+    return is_hopper ? INT64_C(32) << 20 : 2 * (INT64_C(4096) << 10) + 8 * (INT64_C(16) << 10);
+}
+
+int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info)
+{
+    (void)info;
+    return INT64_C(1) << 20;
+}
+
+/* --- temporary storage of CUB ------------------------------------------------------------------- */
+
+enum {
+    INDEX_BYTES = 8,        /* the indices are int64, and so are CUB's offsets */
+    CUB_ALIGNMENT = 256,
+    RADIX_DIGITS = 256, RADIX_PASSES = 8,       /* 64-bit keys, 8 bits a pass */
+    LOOKBACK_BYTES = 4, COUNTER_BYTES = 4,
+    TILE_STATE_BYTES = 16, TILE_STATE_PADDING = 32,
+    SCAN_TILE = 128 * 7
+};
+
+/* Items a block takes, by the card for which the kernels were compiled: the newest not after it. */
+static const struct cub_tiles {
+    int from_compute_capability, sort, unique;
+} cub_tiles[] = {
+    {100, 384 * 12, 384 * 10},
+    {90, 384 * 12, 640 * 7},
+    {86, 384 * 10, 64 * 5},
+    {80, 384 * 10, 256 * 7},
+    {0, 256 * 11, 64 * 5},
+};
+
+static const struct cub_tiles *cub_tiles_of(const struct plim_device_info *info)
+{
+    const struct cub_tiles *t = cub_tiles;
+    while (t->from_compute_capability > info->compute_capability) t++;
+    return t;
+}
+
+static int64_t cub_aligned(int64_t bytes)
+{
+    return ceil_div(bytes, CUB_ALIGNMENT) * CUB_ALIGNMENT;
+}
+
+/* Pairs of 8 + 8 bytes, sorted by all the bits of the key, into other arrays. */
+static int64_t sort_bytes(const struct plim_device_info *info, int64_t items)
+{
+    int64_t tile = cub_tiles_of(info)->sort;
+    int64_t portion = ((1 << 28) - 1) / tile * tile, portions = ceil_div(items, portion);
+    int64_t bins = portions * RADIX_PASSES * RADIX_DIGITS * INDEX_BYTES;
+    int64_t lookback = ceil_div(smaller(items, portion), tile) * RADIX_DIGITS * LOOKBACK_BYTES;
+    int64_t counters = portions * RADIX_PASSES * COUNTER_BYTES;
+    return cub_aligned(bins) + cub_aligned(lookback) + 2 * cub_aligned(items * INDEX_BYTES) +
+           cub_aligned(counters) + CUB_ALIGNMENT - 1;
+}
+
+/* A scan in one pass over the data: a state for each tile, and one block that is not used. */
+static int64_t scan_bytes(int64_t items, int64_t tile)
+{
+    int64_t states = (ceil_div(items, tile) + TILE_STATE_PADDING) * TILE_STATE_BYTES;
+    return cub_aligned(states) + CUB_ALIGNMENT + CUB_ALIGNMENT - 1;
+}
+
+int64_t plim_cumsum_temporary_bytes(int64_t rows, int64_t length)
+{
+    return rows == 1 ? scan_bytes(length, SCAN_TILE) : 0;
+}
+
+/* --- embedding ---------------------------------------------------------------------------------- */
+
+enum { UNSORTED_TOKENS = 3072, ROWS_PER_PARTIAL = 10 };
+
+/* Equal indices form a segment, a segment is summed in partial sums of ten rows, in fp32. How many
+ * there are is known on the device only, so all is allocated for the most there can be. */
+static int sorted_embedding_needs(const struct plim_device_info *info, int64_t result_bytes, int64_t tokens,
+                                  int64_t rows, int64_t width, struct plim_need *needs)
+{
+    enum { RANGE_END = 4, UNIQUE_END = 9, SCAN_END = 12, END = 15 };
+    int64_t index_bytes = tokens * INDEX_BYTES;
+    int64_t segments = smaller(tokens, rows), partials = tokens / ROWS_PER_PARTIAL + segments;
+    const struct plim_need all[END] = {
+        {index_bytes, false, END},                                         /* sorted */
+        {index_bytes, false, END},                                         /* where they were */
+        {index_bytes, false, RANGE_END},                                   /* 0 1 2 ... */
+        {sort_bytes(info, tokens), false, RANGE_END},
+        {result_bytes, true, END},
+        {index_bytes, false, END},                                         /* starts of segments */
+        {INDEX_BYTES, false, END},                                         /* how many */
+        {index_bytes, false, UNIQUE_END},                                  /* their indices */
+        {scan_bytes(tokens, cub_tiles_of(info)->unique), false, UNIQUE_END},
+        {segments * INDEX_BYTES, false, END},                              /* partials of each */
+        {segments * INDEX_BYTES, false, END},                              /* and their sums so far */
+        {scan_bytes(segments, SCAN_TILE), false, SCAN_END},
+        {INDEX_BYTES, false, END},                                         /* partials in all */
+        {partials * INDEX_BYTES, false, END},                              /* their starts */
+        {partials * width * plim_dtype_size(PLIM_F32), false, END},
+    };
+    for (int i = 0; i < END; i++) needs[i] = all[i];
+    return END;
+}
+
+int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype, int64_t tokens,
+                                  int64_t rows, int64_t width, bool has_padding_index,
+                                  struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS])
+{
+    (void)has_padding_index;
+    int64_t result_bytes = rows * width * plim_dtype_size(dtype);
+    if (tokens > UNSORTED_TOKENS)
+        return sorted_embedding_needs(info, result_bytes, tokens, rows, width, needs);
+    needs[0] = (struct plim_need){result_bytes, true, 1};
+    return 1;
+}
+
+/* --- layer norm --------------------------------------------------------------------------------- */
+
+int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows, int64_t width)
+{
+    enum { MANY_ROWS = 64 << 10, BLOCK_ROWS = 32, BLOCK_COLUMNS = 32, MAX_BLOCKS = 32 << 10 };
+    if (rows <= MANY_ROWS || width / BLOCK_COLUMNS >= info->multiprocessors / 2) return 0;
+    return smaller(ceil_div(rows, BLOCK_ROWS), MAX_BLOCKS / ceil_div(width, BLOCK_COLUMNS));
+}

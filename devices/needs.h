@@ -1,0 +1,76 @@
+/* What operations ask for besides their outputs: temporaries and workspaces, in order.
+ *
+ * The answers depend on the operation and on the card's compute capability and multiprocessors,
+ * never on the device that runs it: the engine allocates them, every device finds them as operands.
+ * All sizes are bytes. The rules are PyTorch 2.11's; each function names its source.
+ */
+#ifndef PLIM_DEVICES_NEEDS_H
+#define PLIM_DEVICES_NEEDS_H
+
+#include "device.h"
+
+/* Scratch memory of one reduction launch, in order of allocation and released in reverse. */
+struct plim_reduce_scratch {
+    int64_t accumulation_bytes; /* in the first launch only: carries 16-bit sums over the launches,
+                                   released after the last of them; 0: none */
+    int64_t partials_bytes, semaphores_bytes; /* of the blocks that share an output; both 0: none */
+};
+
+enum { PLIM_REDUCE_MAX_LAUNCHES = 64 };
+
+/* A reduction of `in` over the dimensions in the bit mask `dims`, into a new contiguous array of
+ * element type `result`. ADD stands for sum, mean and 2-norm; MAX, MIN, AND, OR fold in the input's
+ * type. A sum of int32, uint8 or bool casts its input to int64 first: give the cast array.
+ *
+ * An array that spans more than 2 GiB is reduced in several launches, one after the other. Returns
+ * how many (0 for an empty array). Beyond PLIM_REDUCE_MAX_LAUNCHES (128 GiB) the rest, which
+ * repeat these sizes, are left out. The place of `in` matters: its alignment decides how many
+ * outputs a thread takes.
+ * Source: setReduceConfig in aten/src/ATen/native/cuda/Reduce.cuh; reorder_dimensions,
+ * coalesce_dimensions, with_32bit_indexing in aten/src/ATen/TensorIterator.cpp. */
+int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in, unsigned dims,
+                      enum plim_binary fold, enum plim_dtype result,
+                      struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES]);
+
+/* cuBLAS workspace of a (thread, stream), taken at its first use and kept: getChosenWorkspaceSize in
+ * aten/src/ATen/cuda/CublasHandlePool.cpp. The same of cuBLASLt, which a matmul with a bias takes at
+ * its first use, after cuBLAS's own if that is not there yet. */
+int64_t plim_cublas_workspace_bytes(const struct plim_device_info *info);
+int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info);
+
+/* One block that a composed operation asks for. */
+struct plim_need {
+    int64_t bytes;
+    bool is_result; /* outlives the operation */
+    int before;     /* a temporary is released just before the need of this index is allocated; the
+                       number of needs: at the end. Several at once: in reverse order of allocation */
+};
+
+/* What the embedding's backward asks for, of `tokens` indices into `rows` x `width`, in order; the
+ * gradient of the weight is among them. Up to 3072 tokens it is the only one; more are sorted.
+ * A padding index changes nothing. Returns how many.
+ * Source: embedding_dense_backward_cuda, embedding_backward_cuda_kernel in
+ * aten/src/ATen/native/cuda; temporary storage of CUB 3.0's DeviceRadixSort, DeviceSelect and
+ * DeviceScan for the code that the PyTorch wheel brings for this compute capability. */
+enum { PLIM_EMBEDDING_MAX_NEEDS = 16 };
+int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype, int64_t tokens,
+                                  int64_t rows, int64_t width, bool has_padding_index,
+                                  struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS]);
+
+/* The temporary of a cumulative sum of int64 along the last dimension, allocated after the result: a
+ * single row is scanned by CUB; with more rows there is none (0). Other types are cast to int64
+ * first, and the cast array is released after it.
+ * Source: scan_dim in aten/src/ATen/native/cuda/ScanUtils.cuh. */
+int64_t plim_cumsum_temporary_bytes(int64_t rows, int64_t length);
+
+/* Layer norm's backward sums the gradients of weight and bias in one kernel, or, where rows are many
+ * and columns few, in two passes. Returns the rows of the partial sums of the first pass, 0 for one.
+ *
+ * With two passes, after the gradients of input, weight and bias: the partial sums of weight and
+ * bias, (rows returned, width) each in the weight's type; then for weight, then for bias, a
+ * reduction over dimension 0 into a new array, after which the first gradient is released; then the
+ * partial sums, the bias's first. Without a bias to train its part is missing.
+ * Source: LaunchGammaBetaBackwardCUDAKernel in aten/src/ATen/native/cuda/layer_norm_kernel.cu. */
+int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows, int64_t width);
+
+#endif

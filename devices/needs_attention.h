@@ -1,0 +1,72 @@
+/* Attention: which kernel scaled_dot_product_attention takes, and what each kernel asks for.
+ *
+ * Shapes are (batch, heads, length, head size). The rules are PyTorch 2.11's
+ * (native/transformers/cuda/sdp_utils.cpp, attention.cu, attention_backward.cu,
+ * flash_attn/flash_api.cpp, mem_eff_attention/kernel_backward.h, native/cudnn/MHA.cpp).
+ *
+ * Checked event by event against PyTorch on the virtual GPU (tests/unit/data/attention_needs.txt)
+ * for compute capability 7.5, 8.0, 8.6, 8.9 and 9.0, and for 7.0, 10.0 and 12.0 with their figures
+ * (multiprocessors, shared memory) added to the virtual GPU; others take the rules of their
+ * neighbours, unchecked. Not covered, because models do not do it: values of another head size than
+ * the keys, batches over 65535, deterministic mode, a mask that needs a gradient.
+ */
+#ifndef PLIM_DEVICES_NEEDS_ATTENTION_H
+#define PLIM_DEVICES_NEEDS_ATTENTION_H
+
+#include "device.h"
+
+struct plim_attention_shape {
+    int64_t batch, heads, kv_heads, q_length, k_length, head_size;
+    enum plim_dtype dtype;
+    bool has_mask;       /* an additive mask of (batch or 1, heads or 1, q, k), in dtype */
+    int64_t mask_batch, mask_heads; /* its leading extents */
+    bool causal, dropout;
+    bool training;       /* some operand needs a gradient */
+    /* q lies in (batch, length, heads, size) order in memory, as views of projections do. False: in
+     * (batch, heads, length, size) order, as torch.cat and padding leave it. Flash and cuDNN lay
+     * out their result as q, the efficient kernel always in the first order. */
+    bool contiguous_heads;
+    /* backward: the gradient of the result lies in (batch, heads, length, size) order */
+    bool grad_heads_first;
+};
+
+/* Which kernel runs. PLIM_SDPA_MATH: composed of matmuls and softmax, by the engine. */
+enum plim_sdpa { PLIM_SDPA_FLASH, PLIM_SDPA_EFFICIENT, PLIM_SDPA_CUDNN, PLIM_SDPA_MATH };
+enum plim_sdpa plim_sdpa_select(const struct plim_device_info *info,
+                                const struct plim_attention_shape *shape);
+
+/* The head size that the kernel works on: flash wants a multiple of 8, and where it is none PyTorch
+ * pads q, k and v (three operations, in this order), calls the kernel on the padded tensors, and
+ * slices the result. The engine composes that; the shape given to the functions below is the padded
+ * one, with contiguous_heads false and grad_heads_first true. */
+int64_t plim_sdpa_head_size(enum plim_sdpa kernel, int64_t head_size);
+
+enum plim_attention_role {
+    PLIM_NEED_OUT,        /* the result (forward) */
+    PLIM_NEED_LSE,        /* log-sum-exp, saved for backward */
+    PLIM_NEED_RNG,        /* random state, saved for backward */
+    PLIM_NEED_MASK,       /* the mask with padded rows, saved for backward instead of the given */
+    PLIM_NEED_DQ, PLIM_NEED_DK, PLIM_NEED_DV,
+    PLIM_NEED_TEMPORARY   /* released when the call is done or before, see `release` and `before` */
+};
+
+/* One block a kernel asks for, in order. What is not saved because nothing needs a gradient is a
+ * temporary too. */
+struct plim_attention_need {
+    int64_t bytes;
+    enum plim_attention_role role;
+    int release; /* temporaries: order of release within the call, 0 first */
+    int before;  /* temporaries: released just before the need of this index is allocated; where it
+                    is the number of needs: at the end of the call */
+};
+enum { PLIM_ATTENTION_MAX_NEEDS = 16 };
+
+/* The needs of one call of a fused kernel (not PLIM_SDPA_MATH). Return how many. */
+int plim_attention_forward_needs(const struct plim_device_info *info, enum plim_sdpa kernel,
+                                 const struct plim_attention_shape *shape,
+                                 struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS]);
+int plim_attention_backward_needs(const struct plim_device_info *info, enum plim_sdpa kernel,
+                                  const struct plim_attention_shape *shape,
+                                  struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS]);
+
+#endif

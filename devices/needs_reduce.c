@@ -1,0 +1,302 @@
+/* Reductions as PyTorch launches them: an iterator over input and output whose dimensions are
+ * sorted and merged, halved until it fits 32-bit offsets, and for each piece a launch
+ * configuration, from which the scratch memory follows. */
+#include "needs.h"
+
+enum { WARP = 32, MAX_THREADS = 512, LOADS_PER_THREAD = 4,
+       MIN_VALUES_PER_THREAD = 16, MAX_VALUES_PER_THREAD = 256, VECTORIZE_FROM = 128 };
+
+/* --- the iterator --------------------------------------------------------------------------------
+ *
+ * Dimensions from fastest to slowest, strides in bytes. A stride of 0 in the output marks a
+ * dimension that is reduced. */
+
+enum { OUT, IN, OPERANDS };
+
+struct walk {
+    int ndim;
+    int64_t shape[PLIM_MAX_DIMS];
+    int64_t stride[OPERANDS][PLIM_MAX_DIMS];
+    uint64_t data; /* address of the first input element */
+};
+
+static void walk_init(struct walk *w, const struct plim_array *in, unsigned dims, enum plim_dtype result)
+{
+    *w = (struct walk){.ndim = in->ndim, .data = in->data};
+    int64_t out_stride = plim_dtype_size(result);
+    for (int i = in->ndim - 1; i >= 0; i--) { /* written slowest first, as arrays are */
+        bool reduced = dims >> i & 1;
+        w->shape[i] = in->shape[i];
+        w->stride[IN][i] = in->stride[i] * plim_dtype_size((enum plim_dtype)in->dtype);
+        w->stride[OUT][i] = reduced ? 0 : out_stride;
+        if (!reduced) out_stride *= in->shape[i];
+    }
+}
+
+/* Whether dimension `a` goes behind (1) or before (-1) dimension `b`; 0: it does not matter. */
+static int walk_compare(const struct walk *w, int a, int b)
+{
+    for (int operand = OUT; operand < OPERANDS; operand++) {
+        int64_t stride_a = w->stride[operand][a], stride_b = w->stride[operand][b];
+        if (operand == OUT && (stride_a == 0) != (stride_b == 0)) return stride_b == 0 ? 1 : -1;
+        if (stride_a == 0 || stride_b == 0) continue;
+        if (stride_a != stride_b) return stride_a < stride_b ? -1 : 1;
+        if (w->shape[a] > w->shape[b]) return 1;
+    }
+    return 0;
+}
+
+/* An insertion sort that steps over ambiguous neighbours, from the last dimension to the first. */
+static void walk_sort(struct walk *w)
+{
+    int order[PLIM_MAX_DIMS];
+    for (int i = 0; i < w->ndim; i++) order[i] = w->ndim - 1 - i;
+    for (int i = 1; i < w->ndim; i++) {
+        for (int before = i - 1, at = i; before >= 0; before--) {
+            int comparison = walk_compare(w, order[before], order[at]);
+            if (comparison < 0) break;
+            if (comparison == 0) continue;
+            int moved = order[before];
+            order[before] = order[at];
+            order[at] = moved;
+            at = before;
+        }
+    }
+    struct walk sorted = *w;
+    for (int i = 0; i < w->ndim; i++) {
+        sorted.shape[i] = w->shape[order[i]];
+        for (int operand = OUT; operand < OPERANDS; operand++)
+            sorted.stride[operand][i] = w->stride[operand][order[i]];
+    }
+    *w = sorted;
+}
+
+static bool walk_can_merge(const struct walk *w, int inner, int outer)
+{
+    if (w->shape[inner] == 1 || w->shape[outer] == 1) return true;
+    for (int operand = OUT; operand < OPERANDS; operand++)
+        if (w->shape[inner] * w->stride[operand][inner] != w->stride[operand][outer]) return false;
+    return true;
+}
+
+static void walk_merge(struct walk *w)
+{
+    if (w->ndim <= 1) return;
+    int last = 0;
+    for (int i = 1; i < w->ndim; i++) {
+        bool merge = walk_can_merge(w, last, i);
+        bool take_stride = !merge || w->shape[last] == 1;
+        w->shape[merge ? last : last + 1] = merge ? w->shape[last] * w->shape[i] : w->shape[i];
+        if (!merge) last++;
+        for (int operand = OUT; operand < OPERANDS && take_stride; operand++)
+            w->stride[operand][last] = w->stride[operand][i];
+    }
+    w->ndim = last + 1;
+}
+
+static int64_t walk_elements(const struct walk *w)
+{
+    int64_t n = 1;
+    for (int i = 0; i < w->ndim; i++) n *= w->shape[i];
+    return n;
+}
+
+static int64_t walk_outputs(const struct walk *w)
+{
+    int64_t n = 1;
+    for (int i = 0; i < w->ndim; i++)
+        if (w->stride[OUT][i] != 0) n *= w->shape[i];
+    return n;
+}
+
+static int walk_reduced_dims(const struct walk *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->ndim; i++) n += w->stride[OUT][i] == 0;
+    return n;
+}
+
+static bool walk_fits_32_bits(const struct walk *w)
+{
+    if (walk_elements(w) > INT32_MAX) return false;
+    for (int operand = OUT; operand < OPERANDS; operand++) {
+        int64_t end = 1;
+        for (int i = 0; i < w->ndim; i++) end += (w->shape[i] - 1) * w->stride[operand][i];
+        if (end > INT32_MAX) return false;
+    }
+    return true;
+}
+
+/* Takes the first half of the dimension that spans most off `w` and returns it. */
+static struct walk walk_split(struct walk *w)
+{
+    int64_t longest = -1;
+    int dim = 0;
+    for (int i = w->ndim - 1; i >= 0; i--) {
+        for (int operand = OUT; operand < OPERANDS; operand++) {
+            int64_t extent = (w->shape[i] - 1) * w->stride[operand][i];
+            if (extent <= longest) continue;
+            longest = extent;
+            dim = i;
+        }
+    }
+    struct walk half = *w;
+    half.shape[dim] = w->shape[dim] / 2;
+    w->shape[dim] -= half.shape[dim];
+    w->data += (uint64_t)(half.shape[dim] * w->stride[IN][dim]);
+    return half;
+}
+
+/* --- the launch configuration -------------------------------------------------------------------- */
+
+struct launch {
+    int64_t outputs, inputs; /* of the whole launch; of one output */
+    int64_t step_output, step_input;
+    int64_t block_width, block_height;
+    int64_t vector;          /* outputs that a thread takes at once */
+    int64_t ctas_per_output;
+    bool threads_share;      /* neighbouring threads work on the same output */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t power_of_two_below(int64_t n, int64_t limit)
+{
+    int64_t power = 1;
+    while (power * 2 <= n && power * 2 <= limit) power *= 2;
+    return power;
+}
+
+static int64_t launch_grid(const struct launch *l)
+{
+    return ceil_div(l->outputs / l->vector, l->step_output);
+}
+
+static int64_t launch_values_per_thread(const struct launch *l)
+{
+    return ceil_div(l->inputs, l->step_input);
+}
+
+/* The widest load, up to 4 outputs, that every address of the walk is aligned for. */
+static int64_t output_vector(const struct walk *w, int element_bytes)
+{
+    int first_output = walk_reduced_dims(w);
+    uint64_t vector = 4;
+    while ((w->data / (uint64_t)element_bytes) % vector) vector /= 2;
+    for (int i = 0; i < w->ndim; i++) {
+        int64_t n = i == first_output ? w->shape[i] : w->stride[IN][i] / element_bytes;
+        while ((uint64_t)n % vector) vector /= 2;
+    }
+    return (int64_t)vector;
+}
+
+static void launch_shape_block(struct launch *l, const struct walk *w, int element_bytes)
+{
+    int reduced = walk_reduced_dims(w);
+    l->threads_share = reduced == w->ndim || w->stride[IN][0] < w->stride[IN][reduced];
+    int64_t width = w->ndim == 0 ? 1 : l->threads_share ? l->inputs : l->outputs;
+    int64_t height = w->ndim == 0 ? 1 : l->threads_share ? l->outputs : l->inputs;
+    int64_t fastest = w->ndim == 0 ? element_bytes : w->stride[IN][l->threads_share ? 0 : reduced];
+    if (fastest == element_bytes) {
+        if (!l->threads_share) {
+            l->vector = output_vector(w, element_bytes);
+            width /= l->vector;
+        } else if (width >= VECTORIZE_FROM && reduced == 1) {
+            width /= LOADS_PER_THREAD;
+        }
+    }
+    int64_t threads = MAX_THREADS / l->vector;
+    int64_t wide = power_of_two_below(width, threads), high = power_of_two_below(height, threads);
+    l->block_height = smaller(high, threads / smaller(wide, WARP));
+    l->block_width = smaller(wide, threads / l->block_height);
+}
+
+static struct launch launch_configure(const struct plim_device_info *info, const struct walk *w,
+                                      int element_bytes)
+{
+    struct launch l = {.step_output = 1, .step_input = 1, .vector = 1, .ctas_per_output = 1};
+    l.outputs = walk_outputs(w);
+    l.inputs = walk_elements(w) / l.outputs;
+    launch_shape_block(&l, w, element_bytes);
+    *(l.threads_share ? &l.step_input : &l.step_output) *= l.block_width;
+
+    int64_t worth_sharing = smaller(l.block_height * MIN_VALUES_PER_THREAD, MAX_VALUES_PER_THREAD);
+    bool warps_share = launch_values_per_thread(&l) >= worth_sharing;
+    *(warps_share ? &l.step_input : &l.step_output) *= l.block_height;
+
+    int64_t values = launch_values_per_thread(&l), grid = launch_grid(&l);
+    int64_t target_grid = info->multiprocessors *
+                          (info->threads_per_multiprocessor / (l.block_width * l.block_height));
+    if (warps_share && values >= MAX_VALUES_PER_THREAD && grid <= target_grid)
+        l.ctas_per_output = larger(smaller(ceil_div(target_grid, grid), ceil_div(values, MIN_VALUES_PER_THREAD)),
+                                   ceil_div(values, MAX_VALUES_PER_THREAD));
+    return l;
+}
+
+static struct plim_reduce_scratch launch_scratch(const struct launch *l, int partial_bytes)
+{
+    struct plim_reduce_scratch scratch = {0};
+    if (l->ctas_per_output == 1) return scratch;
+    scratch.partials_bytes = partial_bytes * l->outputs * l->ctas_per_output;
+    if (!l->threads_share) scratch.partials_bytes *= l->block_width * l->vector;
+    scratch.semaphores_bytes = (int64_t)sizeof(int32_t) * launch_grid(l);
+    return scratch;
+}
+
+/* --- the whole reduction -------------------------------------------------------------------------- */
+
+static bool is_16_bit_float(enum plim_dtype t)
+{
+    return t == PLIM_BF16 || t == PLIM_F16;
+}
+
+/* Elements that the output spans, as the accumulation buffer counts them: over the walk's strides,
+ * and never less than the bytes of one. */
+static int64_t output_span(const struct walk *w, int element_bytes)
+{
+    int64_t span = element_bytes;
+    for (int i = 0; i < w->ndim; i++) span = larger(span, w->shape[i] * w->stride[OUT][i]);
+    return span / element_bytes;
+}
+
+int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in, unsigned dims,
+                      enum plim_binary fold, enum plim_dtype result,
+                      struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES])
+{
+    enum plim_dtype dtype = (enum plim_dtype)in->dtype;
+    int element_bytes = plim_dtype_size(dtype);
+    bool widened = fold == PLIM_BINARY_ADD && is_16_bit_float(dtype);
+    int partial_bytes = widened ? plim_dtype_size(PLIM_F32) : element_bytes;
+
+    struct walk pending[64]; /* halving a 63-bit count: never deeper */
+    walk_init(&pending[0], in, dims, result);
+    walk_sort(&pending[0]);
+    walk_merge(&pending[0]);
+    if (walk_elements(&pending[0]) == 0) return 0;
+    int64_t accumulation_bytes = 0;
+    if (widened && is_16_bit_float(result) && !walk_fits_32_bits(&pending[0]))
+        accumulation_bytes = output_span(&pending[0], plim_dtype_size(result)) * partial_bytes;
+
+    int launches = 0;
+    for (int depth = 1; depth > 0 && launches < PLIM_REDUCE_MAX_LAUNCHES; depth--) {
+        for (; !walk_fits_32_bits(&pending[depth - 1]); depth++)
+            pending[depth] = walk_split(&pending[depth - 1]);
+        struct launch l = launch_configure(info, &pending[depth - 1], element_bytes);
+        scratch[launches++] = launch_scratch(&l, partial_bytes);
+    }
+    scratch[0].accumulation_bytes = accumulation_bytes;
+    return launches;
+}

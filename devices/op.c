@@ -1,0 +1,140 @@
+#include "op.h"
+
+enum { SECTOR_BYTES = 32 }; /* the least a GPU reads from memory */
+
+const char *plim_op_name(enum plim_op_kind kind)
+{
+    static const char *const names[PLIM_OP_KIND_COUNT] = {
+#define PLIM_OP_NAME(name, text) text,
+        PLIM_OP_MAP(PLIM_OP_NAME)
+#undef PLIM_OP_NAME
+    };
+    return (unsigned)kind < PLIM_OP_KIND_COUNT ? names[kind] : "unknown";
+}
+
+int64_t plim_array_elements(const struct plim_array *a)
+{
+    int64_t count = 1;
+    for (int i = 0; i < a->ndim; i++) count *= a->shape[i];
+    return count;
+}
+
+int64_t plim_array_bytes(const struct plim_array *a)
+{
+    int64_t count = plim_dtype_size(a->dtype);
+    for (int i = 0; i < a->ndim; i++) {
+        if (a->stride[i] != 0) count *= a->shape[i];
+        else if (a->shape[i] == 0) return 0;
+    }
+    return count;
+}
+
+/* --- flops ------------------------------------------------------------------------------------ */
+
+/* q is (batch, heads, s_q, d), k is (batch, kv heads, s_k, d). */
+static double attention_flops(const struct plim_op *op, const struct plim_array *q,
+                              const struct plim_array *k)
+{
+    double flops = 4.0 * (double)plim_array_elements(q) * (double)k->shape[2];
+    return op->causal ? flops / 2 : flops;
+}
+
+static double matmul_flops(const struct plim_op *op)
+{
+    const struct plim_array *a = op->in[0];
+    return 2.0 * (double)plim_array_elements(op->out[0]) * (double)a->shape[a->ndim - 1];
+}
+
+static double elementwise_flops(const struct plim_op *op)
+{
+    static const double flops_per_element = 4.0;
+    int64_t elements = 0;
+    for (int i = 0; i < op->n_out; i++) elements += plim_array_elements(op->out[i]);
+    for (size_t j = 0; op->n_lists > 0 && j < op->list_length; j++)
+        elements += plim_array_elements(op->lists[0][j]);
+    return flops_per_element * (double)elements;
+}
+
+double plim_op_flops(const struct plim_op *op)
+{
+    switch (op->kind) {
+    case PLIM_OP_MATMUL: return matmul_flops(op);
+    case PLIM_OP_ATTENTION: return attention_flops(op, op->in[0], op->in[1]);
+    case PLIM_OP_ATTENTION_BACKWARD: return 2.5 * attention_flops(op, op->in[1], op->in[2]);
+    default: return elementwise_flops(op);
+    }
+}
+
+/* --- bytes ------------------------------------------------------------------------------------ */
+
+static int64_t arrays_bytes(const struct plim_array *const *arrays, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        if (arrays[i]) bytes += plim_array_bytes(arrays[i]);
+    return bytes;
+}
+
+static int64_t list_bytes(const struct plim_array *const *list, size_t length)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < length; i++) bytes += plim_array_bytes(list[i]);
+    return bytes;
+}
+
+/* Every list once, the first `updated` of them twice: what is updated in place is read and written.
+ * A list that is given twice (addcmul of a square) is read once. */
+static int64_t lists_bytes(const struct plim_op *op, int updated)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < op->n_lists; i++) {
+        if (i > 0 && op->lists[i] == op->lists[i - 1]) continue;
+        bytes += list_bytes(op->lists[i], op->list_length) * (i < updated ? 2 : 1);
+    }
+    return bytes;
+}
+
+/* The operands but not the workspace, whose traffic is the kernel's own business. */
+static int64_t matmul_bytes(const struct plim_op *op)
+{
+    int64_t bytes = arrays_bytes(op->out, 1) + arrays_bytes(op->in, 2);
+    for (int i = 2; i < op->n_in; i++)
+        if (op->in[i] && op->in[i]->dtype != PLIM_U8) bytes += plim_array_bytes(op->in[i]);
+    return bytes;
+}
+
+static int64_t foreach_bytes(const struct plim_op *op)
+{
+    static const bool writes_only[] = {[PLIM_FOREACH_FILL] = true, [PLIM_FOREACH_COPY] = true,
+                                       [PLIM_FOREACH_SQRT] = true, [PLIM_FOREACH_NORM] = true};
+    bool update = op->foreach >= sizeof(writes_only) || !writes_only[op->foreach];
+    return lists_bytes(op, update) + arrays_bytes(op->in, op->n_in) +
+           arrays_bytes(op->out, op->n_out);
+}
+
+/* Parameter and moments stand first, and are updated. */
+static int64_t optimizer_bytes(const struct plim_op *op)
+{
+    return lists_bytes(op, 3) + arrays_bytes(op->in, op->n_in) +
+           2 * arrays_bytes(op->out, op->n_out);
+}
+
+double plim_op_bytes(const struct plim_op *op)
+{
+    switch (op->kind) {
+    case PLIM_OP_MATMUL: return (double)matmul_bytes(op);
+    case PLIM_OP_EMBEDDING: /* of the table only the rows that are asked for */
+        return 2.0 * (double)plim_array_bytes(op->out[0]) + (double)plim_array_bytes(op->in[1]);
+    case PLIM_OP_EMBEDDING_BACKWARD:
+        return 2.0 * (double)plim_array_bytes(op->in[0]) + (double)plim_array_bytes(op->in[1]);
+    case PLIM_OP_NLL_LOSS: /* one class of each row */
+    case PLIM_OP_NLL_LOSS_BACKWARD:
+        return (double)SECTOR_BYTES * (double)plim_array_elements(op->in[1]);
+    case PLIM_OP_FOREACH: return (double)foreach_bytes(op);
+    case PLIM_OP_OPTIMIZER: return (double)optimizer_bytes(op);
+    case PLIM_OP_CAT:
+        return (double)(arrays_bytes(op->out, op->n_out) + lists_bytes(op, 0) +
+                        arrays_bytes(op->in, op->n_in));
+    default: return (double)(arrays_bytes(op->out, op->n_out) + arrays_bytes(op->in, op->n_in));
+    }
+}

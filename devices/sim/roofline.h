@@ -1,0 +1,130 @@
+/* The clock of the simulated device: seconds of one operation on one card.
+ *
+ * Every operation is one kernel. It takes the longer of its arithmetic and its memory traffic, and
+ * a fixed time for being started; the host takes a time of its own to launch it. Nothing is fitted
+ * to a model or a card: what differs between cards comes from the catalogue, the rest are the
+ * constants below, one set for all, each with its source (a source that was not looked up again is
+ * marked: as remembered).
+ *
+ *   kernel     = KERNEL_SECONDS + max(arithmetic, bytes / (bandwidth * MEMORY_SHARE))
+ *                bytes: every operand once. A kernel that touches less than the L2 cache holds
+ *                finds what the kernel before it wrote there, L2_SPEEDUP as fast. An element-wise
+ *                kernel on differing layouts takes 1 / STRIDED_SHARE as long.
+ *
+ *   matmul     = min over tiles tm x tn and splits of k:
+ *                waves * (TILE_SECONDS
+ *                         + 2 tm tn k / split / (rate / multiprocessors * share of the tile))
+ *                waves = ceil(ceil(m/tm) ceil(n/tn) batch split / multiprocessors)
+ *                rate  = SUSTAINED_SHARE * (the best matmul seen on the card, or the data sheet's
+ *                        rate * TENSOR_SHARE); * ALIGNED_n_SHARE where the rows of an operand are
+ *                        no multiple of 16 bytes
+ *                So a row more than full tiles, a tile more than full waves costs a whole one.
+ *
+ *   attention  = scores / multiprocessors * (4 d / rate of one + SOFTMAX_CLOCKS / clock)
+ *                A score is one (query, key) pair; the causal mask leaves half of them and half of
+ *                the blocks on the diagonal. Backward has 10 d, * ATTENTION_BACKWARD_SLOWDOWN.
+ *
+ *   step       the host launches one operation after the other and runs ahead; the device starts
+ *              one when it is free and has been told. Reading a value back makes the host wait.
+ *
+ * Types. tf32 only where the operation allows it and the card has it. bf16 on a card whose tensor
+ * cores lack it (Volta, Turing) runs as PyTorch runs it there: emulated, slower than fp32; fp16 has
+ * tensor rates on all. A rate that is missing in the catalogue is never made up: the next plainer
+ * type's stands in.
+ */
+#ifndef PLIM_DEVICES_ROOFLINE_H
+#define PLIM_DEVICES_ROOFLINE_H
+
+#include "devices/catalogue/catalogue.h"
+#include "devices/op.h"
+
+/* --- the host --------------------------------------------------------------------------------- */
+
+/* Launching one operation: Python, dispatcher, autograd, allocator and driver. A training step of
+ * PyTorch 2.11 with transformers 5.17 takes 11 to 15 us an operation on an EPYC of 2025 (measured
+ * on the oracle's virtual GPU, which leaves out the driver's 2 to 3 us). Qwen-7B with LoRA on 256
+ * tokens, which is bound by the host, was published at 150 ms for about 9000 operations. */
+#define PLIM_HOST_SECONDS 16e-6
+/* A kernel over a list of tensors gathers their addresses (same measurement: AdamW, per tensor). */
+#define PLIM_HOST_SECONDS_PER_TENSOR 1e-6
+
+/* --- the kernel ------------------------------------------------------------------------------- */
+
+/* Start and drain of a kernel that follows another: 2 to 3 us on these cards (as remembered). */
+#define PLIM_KERNEL_SECONDS 2.5e-6
+/* Share of the data sheet's bandwidth that PyTorch's streaming kernels reach: 0.75 to 0.85
+ * (as remembered; BabelStream as the ceiling: 0.85 to 0.93). */
+#define PLIM_MEMORY_SHARE 0.80
+/* Element-wise kernels whose operands differ in layout (a broadcast weight, a transposed view) read
+ * element by element through an offset calculation (elementwise_kernel against
+ * vectorized_elementwise_kernel in PyTorch's CUDALoops.cuh); their speed against the others'. */
+#define PLIM_STRIDED_SHARE 0.7
+/* L2 against memory (A100: 4 to 5 against 1.6 TB/s, as remembered; written data still leaves). */
+#define PLIM_L2_SPEEDUP 2.0
+
+/* --- matmul ----------------------------------------------------------------------------------- */
+
+/* Best matmul against the data sheet, where nobody reported one for the card: the median of the
+ * catalogue's cards with a figure. */
+#define PLIM_TENSOR_SHARE 0.81
+/* What a training step keeps of the best matmul: real data (zeros run up to 13 % faster), a warm
+ * card, a cold L2. */
+#define PLIM_SUSTAINED_SHARE 0.95
+/* Filling the pipeline and writing the result of a tile: two to three trips to memory. */
+#define PLIM_TILE_SECONDS 1.5e-6
+/* Tensor-core matmul of rows that are only a multiple of 2, 4, 8 bytes: loads get narrower (16 is
+ * what an asynchronous copy wants). Padding GPT-2's vocabulary from 50257 to 50304 was reported to
+ * save a quarter of nanoGPT's step (as remembered), which is this in its last layer's backward. */
+#define PLIM_ALIGNED_2_SHARE 0.3
+#define PLIM_ALIGNED_4_SHARE 0.5
+#define PLIM_ALIGNED_8_SHARE 0.75
+/* bf16 emulated, against fp32: 0.5 (T4), 0.56 (2080 Ti), 0.74 (V100) in
+ * zzc0721/torch-performance-test-data. */
+#define PLIM_EMULATED_BF16_SHARE 0.6
+
+/* --- attention -------------------------------------------------------------------------------- */
+
+/* Clocks of a multiprocessor for the softmax of one score: exp on 16 special function units, and
+ * the scaling, maximum and conversion around it. With it FlashAttention-2 comes to the 0.6 of peak
+ * (head size 128) that its paper reports for the A100 (as remembered, like all of this section). */
+#define PLIM_SOFTMAX_CLOCKS 0.12
+/* Flops per clock and multiprocessor that mma.sync reaches. Newer tensor cores do more, but only
+ * through instructions that FlashAttention-2 and CUTLASS's efficient attention do not use (0.62 of
+ * Hopper's rate, FlashAttention-3 paper). cuDNN's kernels use them. */
+#define PLIM_MMA_SYNC_FLOPS_PER_CLOCK 2540.0
+/* The backward kernel's arithmetic against its ideal (same papers). */
+#define PLIM_ATTENTION_BACKWARD_SLOWDOWN 1.4
+/* Efficient attention against flash, forward and backward (FlashAttention-2 paper, xformers). */
+#define PLIM_EFFICIENT_SLOWDOWN 2.0
+#define PLIM_ATTENTION_BLOCK 128 /* queries of one thread block */
+
+/* --- the clock -------------------------------------------------------------------------------- */
+
+enum { PLIM_RATE_FP32, PLIM_RATE_TF32, PLIM_RATE_FP16, PLIM_RATE_BF16, PLIM_RATE_COUNT };
+enum { PLIM_MATMUL_CACHE = 256 };
+
+/* What is known of one card, ready for use. Private to roofline.c. */
+struct plim_roofline {
+    double rate[PLIM_RATE_COUNT];           /* flops per second that a large matmul sustains */
+    double attention_rate[PLIM_RATE_COUNT]; /* the same through mma.sync */
+    bool tensor[PLIM_RATE_COUNT];           /* runs on tensor cores */
+    double multiprocessors;
+    double softmax_seconds;                 /* of one score on one multiprocessor */
+    double seconds_per_byte, l2_seconds_per_byte;
+    double l2_bytes;
+    struct plim_matmul_entry {
+        int64_t m, n, k, batch;
+        int rate, alignment;
+        double bytes, seconds;
+    } cache[PLIM_MATMUL_CACHE]; /* a training step repeats a few dozen shapes */
+};
+
+void plim_roofline_init(struct plim_roofline *roofline, const struct plim_gpu *gpu);
+
+/* Seconds that the card is busy with `op`. */
+double plim_roofline_device_seconds(struct plim_roofline *roofline, const struct plim_op *op);
+
+/* Seconds that the host is busy with launching `op`. */
+double plim_roofline_host_seconds(const struct plim_roofline *roofline, const struct plim_op *op);
+
+#endif

@@ -1,0 +1,281 @@
+#include "sim.h"
+
+#include "autotune/base/text.h"
+#include "roofline.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAIN_CARD "A100-SXM4-40GB"
+#define FIRST_ADDRESS UINT64_C(0x300000000000)
+
+enum { PAGE_BYTES = 2 << 20 };
+
+struct sim {
+    struct plim_device device; /* first: the head of every device */
+    struct plim_gpu gpu;
+    int64_t capacity_bytes, held_bytes;
+    uint64_t next_address;
+    double host_seconds;   /* when the host has launched what it was given so far */
+    double device_seconds; /* when the device will have done it */
+    struct plim_roofline roofline;
+};
+
+static struct sim *sim_of(struct plim_device *device)
+{
+    return (struct sim *)device;
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+/* INT64_MAX where rounding up would overflow: more than any card has. */
+static int64_t whole_pages(int64_t bytes)
+{
+    if (bytes > INT64_MAX - PAGE_BYTES) return INT64_MAX;
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static enum plim_status hold(struct sim *sim, int64_t bytes)
+{
+    if (bytes > sim->capacity_bytes - sim->held_bytes) return PLIM_OOM;
+    sim->held_bytes += bytes;
+    return PLIM_OK;
+}
+
+static uint64_t take_addresses(struct sim *sim, int64_t bytes)
+{
+    uint64_t address = sim->next_address;
+    sim->next_address += (uint64_t)whole_pages(bytes);
+    return address;
+}
+
+static enum plim_status segment_get(struct plim_device *device, int64_t bytes, uint64_t *address)
+{
+    struct sim *sim = sim_of(device);
+    enum plim_status st = hold(sim, whole_pages(bytes));
+    if (st == PLIM_OK) *address = take_addresses(sim, bytes);
+    return st;
+}
+
+static void segment_return(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    (void)address;
+    sim_of(device)->held_bytes -= whole_pages(bytes);
+}
+
+static enum plim_status range_reserve(struct plim_device *device, int64_t bytes, uint64_t *address)
+{
+    *address = take_addresses(sim_of(device), bytes);
+    return PLIM_OK;
+}
+
+static void range_release(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    (void)device, (void)address, (void)bytes;
+}
+
+static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    (void)address;
+    return hold(sim_of(device), bytes);
+}
+
+static void range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    (void)address;
+    sim_of(device)->held_bytes -= bytes;
+}
+
+static int64_t free_bytes(struct plim_device *device)
+{
+    const struct sim *sim = sim_of(device);
+    return sim->capacity_bytes > sim->held_bytes ? sim->capacity_bytes - sim->held_bytes : 0;
+}
+
+/* --- work and time ---------------------------------------------------------------------------- */
+
+/* The host runs ahead; the device starts an operation when it is free and has been told. */
+static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
+{
+    struct sim *sim = sim_of(device);
+    sim->host_seconds += plim_roofline_host_seconds(&sim->roofline, op);
+    double start = fmax(sim->device_seconds, sim->host_seconds);
+    sim->device_seconds = start + plim_roofline_device_seconds(&sim->roofline, op);
+    if (op->kind == PLIM_OP_READ_BACK) sim->host_seconds = sim->device_seconds;
+    return PLIM_OK;
+}
+
+static enum plim_status now(struct plim_device *device, double *seconds)
+{
+    *seconds = sim_of(device)->device_seconds;
+    return PLIM_OK;
+}
+
+static enum plim_status read_zeros(struct plim_device *device, uint64_t address, void *to,
+                                   size_t bytes)
+{
+    (void)device, (void)address;
+    memset(to, 0, bytes);
+    return PLIM_OK;
+}
+
+static enum plim_status write_nothing(struct plim_device *device, uint64_t address,
+                                      const void *from, size_t bytes)
+{
+    (void)device, (void)address, (void)from, (void)bytes;
+    return PLIM_OK;
+}
+
+static enum plim_status reset(struct plim_device *device)
+{
+    struct sim *sim = sim_of(device);
+    sim->held_bytes = 0;
+    sim->next_address = FIRST_ADDRESS;
+    sim->host_seconds = sim->device_seconds = 0;
+    return PLIM_OK;
+}
+
+static void close_sim(struct plim_device *device)
+{
+    free(sim_of(device));
+}
+
+static const struct plim_device_ops sim_ops = {
+    .close = close_sim,
+    .segment_get = segment_get,
+    .segment_return = segment_return,
+    .range_reserve = range_reserve,
+    .range_release = range_release,
+    .range_map = range_map,
+    .range_unmap = range_unmap,
+    .free_bytes = free_bytes,
+    .launch = launch,
+    .now = now,
+    .read = read_zeros,
+    .write = write_nothing,
+    .reset = reset,
+};
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+/* Resident threads an SM can hold, by compute capability (CUDA C++ Programming Guide, table of
+ * technical specifications); 0 for one that is not in it. */
+static int threads_per_multiprocessor(int compute_capability)
+{
+    static const struct {
+        int compute_capability, threads;
+    } known[] = {{70, 2048}, {75, 1024}, {80, 2048},  {86, 1536}, {89, 1536},
+                 {90, 2048}, {100, 2048}, {103, 2048}, {120, 1536}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (known[i].compute_capability == compute_capability) return known[i].threads;
+    return 0;
+}
+
+/* A size as it can be parsed again, without loss: in the largest unit that divides it. */
+static void write_bytes(int64_t bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    size_t unit = 0;
+    for (; unit < 3 && bytes % 1024 == 0; unit++) bytes /= 1024;
+    snprintf(out, size, "%lld%s", (long long)bytes, units[unit]);
+}
+
+static void describe(struct plim_device_info *info, const struct plim_gpu *gpu,
+                     int64_t memory_bytes)
+{
+    char memory[32];
+    snprintf(info->name, sizeof(info->name), "%s", gpu->name);
+    info->simulated = true;
+    info->compute_capability = gpu->compute_capability;
+    info->multiprocessors = gpu->multiprocessors;
+    info->threads_per_multiprocessor = threads_per_multiprocessor(gpu->compute_capability);
+    info->total_bytes = memory_bytes > 0 ? memory_bytes : gpu->total_bytes;
+    write_bytes(info->total_bytes, memory, sizeof(memory));
+    if (info->total_bytes == gpu->total_bytes)
+        snprintf(info->uri, sizeof(info->uri), "sim:%s", gpu->name);
+    else
+        snprintf(info->uri, sizeof(info->uri), "sim:%s,memory=%s", gpu->name, memory);
+}
+
+enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_bytes,
+                                   struct plim_device **out, struct plim_error *err)
+{
+    *out = NULL;
+    if (memory_bytes < 0) return plim_fail(err, PLIM_INVALID, "a card has no negative memory");
+    struct sim *sim = calloc(1, sizeof(*sim));
+    if (!sim) return plim_fail(err, PLIM_NOMEM, "no memory for a simulated device");
+    sim->device.ops = &sim_ops;
+    sim->gpu = *gpu;
+    describe(&sim->device.info, gpu, memory_bytes);
+    sim->capacity_bytes = sim->device.info.total_bytes;
+    sim->next_address = FIRST_ADDRESS;
+    plim_roofline_init(&sim->roofline, &sim->gpu);
+    *out = &sim->device;
+    return PLIM_OK;
+}
+
+/* "24GiB", but not "4090", which is a card. */
+static bool is_size(const char *text, int64_t *bytes)
+{
+    return isdigit((unsigned char)text[0]) && !isdigit((unsigned char)text[strlen(text) - 1]) &&
+           plim_parse_bytes(text, bytes, NULL) == PLIM_OK && *bytes > 0;
+}
+
+static enum plim_status open_plain(int64_t bytes, int64_t memory_bytes, struct plim_device **out,
+                                   struct plim_error *err)
+{
+    const struct plim_gpu *known;
+    enum plim_status st = plim_catalogue_find(PLAIN_CARD, &known, err);
+    if (st != PLIM_OK) return st;
+    struct plim_gpu plain = *known;
+    write_bytes(bytes, plain.name, sizeof(plain.name));
+    plain.match[0] = '\0';
+    plain.total_bytes = bytes;
+    return plim_sim_open_gpu(&plain, memory_bytes, out, err);
+}
+
+/* ",memory=24GiB" or nothing; 0 bytes: not given. */
+static enum plim_status read_options(const char *text, int64_t *memory_bytes,
+                                     struct plim_error *err)
+{
+    static const char option[] = ",memory=";
+    *memory_bytes = 0;
+    if (*text == '\0') return PLIM_OK;
+    if (strncmp(text, option, sizeof(option) - 1) != 0)
+        return plim_fail(err, PLIM_INVALID, "'%.64s' is no device option, expected ,memory=24GiB",
+                         text);
+    enum plim_status st = plim_parse_bytes(text + sizeof(option) - 1, memory_bytes, err);
+    if (st == PLIM_OK && *memory_bytes == 0)
+        st = plim_fail(err, PLIM_INVALID, "memory=0: a card has more than that");
+    return st;
+}
+
+enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
+                               struct plim_error *err)
+{
+    const struct plim_gpu *gpu;
+    char name[80];
+    int64_t memory_bytes, plain_bytes;
+
+    *out = NULL;
+    size_t length = strcspn(uri_tail, ",");
+    snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1),
+             uri_tail);
+    enum plim_status st = read_options(uri_tail + length, &memory_bytes, err);
+    if (st != PLIM_OK) return st;
+    if (is_size(name, &plain_bytes)) return open_plain(plain_bytes, memory_bytes, out, err);
+    st = plim_catalogue_find(name, &gpu, err);
+    return st == PLIM_OK ? plim_sim_open_gpu(gpu, memory_bytes, out, err) : st;
+}
+
+void plim_sim_set_capacity(struct plim_device *device, int64_t bytes)
+{
+    sim_of(device)->capacity_bytes = bytes;
+}
+
+const struct plim_gpu *plim_sim_gpu(const struct plim_device *device)
+{
+    return &((const struct sim *)device)->gpu;
+}

@@ -1,0 +1,38 @@
+/* The simulated device: a card of the catalogue, or a plain one, without the card.
+ *
+ * Memory is counted, not held: a segment takes what cudaMalloc would (multiples of 2 MiB), pages
+ * take what they are, addresses are unique until the next reset. Time is the roofline clock
+ * (roofline.h). Operations compute nothing; what is read back is zeros.
+ *
+ * A device is one small allocation and opening one from a known card takes about a microsecond, so
+ * a search may open one a card, or one in all and change its capacity between replays.
+ */
+#ifndef PLIM_DEVICES_SIM_H
+#define PLIM_DEVICES_SIM_H
+
+#include "devices/catalogue/catalogue.h"
+#include "devices/device.h"
+
+/* Opens what stands behind "sim:" in a URI:
+ *   "RTX-4090"               a card of the catalogue, with the total that CUDA reports on it
+ *   "RTX-4090,memory=20GiB"  the same card with another total
+ *   "24GiB"                  a plain card of that size: for the rest an A100-SXM4-40GB, so it
+ *                            allocates as compute capability 8.0 does, at that card's speeds
+ * PLIM_NODEVICE with the nearest names for an unknown card, PLIM_INVALID for a bad option. */
+enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
+                               struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Opens a simulated `gpu`, which may be of the caller's making and is copied. `memory_bytes` is the
+ * total; 0 takes the card's own. */
+enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_bytes,
+                                   struct plim_device **out,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Sets how much of a simulated device's memory may be held (a budget), for the segments that are
+ * asked for from now on. info.total_bytes stays what CUDA would report. */
+void plim_sim_set_capacity(struct plim_device *device, int64_t bytes);
+
+/* The card that a simulated device stands for. */
+const struct plim_gpu *plim_sim_gpu(const struct plim_device *device);
+
+#endif

@@ -1,0 +1,142 @@
+/* What a run of plimsoll found out, as plain data in base units: what the writers write.
+ *
+ * Bytes are integers, times are seconds, rates are per second. A number that is not known is 0 here
+ * and absent in what is written (a real value is never 0 where this is used). Texts that are pointers
+ * are static names; everything else is stored inside, so a result can be kept and copied.
+ *
+ * The tree that the JSON and YAML writers make of it is described in the README and in tree.c.
+ */
+#ifndef PLIM_REPORTS_RESULT_H
+#define PLIM_REPORTS_RESULT_H
+
+#include "autotune/base/array.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PLIM_RESULT_STEPS = 4, PLIM_RESULT_PHASES = 64, PLIM_RESULT_REASONS = 12,
+       PLIM_RESULT_LINE = 256 };
+
+enum plim_result_kind {
+    PLIM_RESULT_DECISION,    /* tune, plan: schema plimsoll.result/1 */
+    PLIM_RESULT_EXPLANATION, /* explain: schema plimsoll.explain/1 */
+};
+
+struct plim_result_spec {
+    char name[64], source[256];
+    uint64_t hash;
+    int64_t parameters, trainable_parameters;
+};
+
+struct plim_result_device {
+    char name[64], uri[128];
+    bool simulated;
+    int64_t total_bytes;
+    int compute_capability;
+};
+
+/* usable - overhead - margin = budget; a budget of 0 or less is a real answer. */
+struct plim_result_limit {
+    int64_t usable_bytes, overhead_bytes, margin_bytes, budget_bytes;
+    const char *overhead_source; /* "estimate", "given" */
+    char alloc_conf[256];        /* allocator options in force, in PyTorch's syntax; "" for its defaults */
+};
+
+/* Peaks over all steps. `device` is what the card has to hold: reserved and overhead. */
+struct plim_result_peak {
+    int64_t allocated_bytes, reserved_bytes, device_bytes;
+};
+
+/* The training settings that identify a candidate. */
+struct plim_result_setting {
+    int64_t micro_batch, seq, accumulation;
+    const char *precision, *optimizer, *checkpointing, *attention, *sharding;
+};
+
+/* From `epoch` on, this many micro-steps make an optimizer step of so many samples. */
+struct plim_result_phase {
+    int64_t epoch, accumulation, effective_batch;
+};
+
+/* A setting with what it achieves. Rates are those of all `world` GPUs together. */
+struct plim_result_choice {
+    bool present;
+    struct plim_result_setting setting;
+    int64_t world, effective_batch;
+    int64_t effective_batch_target; /* 0: none was asked for */
+    size_t phase_count;             /* 0: no accumulation schedule */
+    struct plim_result_phase phases[PLIM_RESULT_PHASES];
+    struct plim_result_peak peak;
+    double step_seconds, tokens_per_second, samples_per_second;
+    double mfu;    /* share of the card's peak rate for this precision */
+    bool verified; /* this very setting was run, with all its micro-steps */
+};
+
+/* What the next larger micro-batch did. */
+struct plim_result_next {
+    int64_t micro_batch;  /* 0: nothing is known of one */
+    const char *verdict;  /* "oom", "ok", "unsupported", "untried" */
+    char why[PLIM_RESULT_LINE];
+};
+
+/* At the moment of the largest allocation; `cached` is held by the allocator and in no tensor. */
+struct plim_result_breakdown {
+    bool present;
+    int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, temporaries_bytes,
+        workspace_bytes, cached_bytes, overhead_bytes;
+};
+
+/* A setting that was tried. The `peak` of one that does not fit is what it would need, where that is known. */
+struct plim_result_sample {
+    struct plim_result_setting setting;
+    const char *verdict; /* "ok", "oom", "unsupported", "lost" */
+    struct plim_result_peak peak;
+    double seconds; /* of one optimizer step */
+    bool simulated;
+};
+
+/* Something the user may change, replayed: what it would need. */
+struct plim_result_advice {
+    char change[128];
+    struct plim_result_peak peak;
+    bool fits;
+};
+
+struct plim_result_step {
+    int64_t after_forward_bytes, peak_allocated_bytes, peak_reserved_bytes, end_allocated_bytes;
+};
+
+struct plim_result {
+    enum plim_result_kind kind;
+    struct plim_result_spec spec;
+    struct plim_result_device device;
+    struct plim_result_limit limit;
+    struct plim_result_choice choice;      /* EXPLANATION: the setting explained, fitting or not */
+    struct plim_result_choice largest_fit; /* DECISION */
+    struct plim_result_next next;          /* after largest_fit */
+    struct plim_result_breakdown breakdown;
+    size_t reason_count;                   /* why: one sentence each */
+    char reasons[PLIM_RESULT_REASONS][PLIM_RESULT_LINE];
+    PLIM_ARRAY(struct plim_result_sample) samples;
+    PLIM_ARRAY(struct plim_result_advice) advice;
+    int64_t short_bytes;   /* how much memory is missing when nothing fits */
+    bool interrupted;      /* the search was cut short: the best answer so far */
+    double seconds;        /* of the whole run */
+    /* EXPLANATION only */
+    bool fits;
+    size_t step_count;
+    struct plim_result_step steps[PLIM_RESULT_STEPS];
+};
+
+/* What one command reports: one result, or (plan on several devices) a table of them. */
+struct plim_report {
+    bool is_table;
+    PLIM_ARRAY(struct plim_result) results;
+};
+
+/* Appends a sentence to `reasons`, dropping it when there is no more room. */
+void plim_result_reason(struct plim_result *result, const char *fmt, ...) PLIM_PRINTF(2, 3);
+
+void plim_result_finish(struct plim_result *result); /* NULL and zeroed are fine */
+void plim_report_finish(struct plim_report *report); /* NULL and zeroed are fine */
+
+#endif

@@ -1,0 +1,239 @@
+#include "tree.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+/* In a result 0 means "not known", and what is not known is absent. */
+static void known_int(struct plim_json *json, json_t *parent, const char *key, int64_t value)
+{
+    if (value) plim_json_int(json, parent, key, value);
+}
+
+static void known_number(struct plim_json *json, json_t *parent, const char *key, double value)
+{
+    if (value > 0) plim_json_number(json, parent, key, value);
+}
+
+static void known_text(struct plim_json *json, json_t *parent, const char *key, const char *text)
+{
+    if (text && *text) plim_json_text(json, parent, key, text);
+}
+
+static void add_spec(struct plim_json *json, json_t *root, const struct plim_result_spec *spec)
+{
+    char hash[20];
+    snprintf(hash, sizeof(hash), "%016" PRIx64, spec->hash);
+    json_t *node = plim_json_object(json, root, "spec");
+    plim_json_text(json, node, "name", spec->name);
+    plim_json_text(json, node, "source", spec->source);
+    plim_json_text(json, node, "hash", hash);
+    known_int(json, node, "parameters", spec->parameters);
+    known_int(json, node, "trainable_parameters", spec->trainable_parameters);
+}
+
+static void add_device(struct plim_json *json, json_t *root, const struct plim_result_device *device)
+{
+    json_t *node = plim_json_object(json, root, "device");
+    plim_json_text(json, node, "name", device->name);
+    plim_json_text(json, node, "uri", device->uri);
+    plim_json_bool(json, node, "simulated", device->simulated);
+    known_int(json, node, "total_bytes", device->total_bytes);
+    known_int(json, node, "compute_capability", device->compute_capability);
+}
+
+static void add_limit(struct plim_json *json, json_t *root, const struct plim_result_limit *limit)
+{
+    json_t *node = plim_json_object(json, root, "limit");
+    plim_json_int(json, node, "usable_bytes", limit->usable_bytes);
+    plim_json_int(json, node, "overhead_bytes", limit->overhead_bytes);
+    known_text(json, node, "overhead_source", limit->overhead_source);
+    plim_json_int(json, node, "margin_bytes", limit->margin_bytes);
+    plim_json_int(json, node, "budget_bytes", limit->budget_bytes);
+    known_text(json, node, "alloc_conf", limit->alloc_conf);
+}
+
+static void add_peak(struct plim_json *json, json_t *parent, const struct plim_result_peak *peak)
+{
+    if (!peak->reserved_bytes) return;
+    json_t *node = plim_json_object(json, parent, "peak");
+    known_int(json, node, "allocated_bytes", peak->allocated_bytes);
+    known_int(json, node, "reserved_bytes", peak->reserved_bytes);
+    known_int(json, node, "device_bytes", peak->device_bytes);
+}
+
+static void add_names(struct plim_json *json, json_t *node, const struct plim_result_setting *setting)
+{
+    known_text(json, node, "precision", setting->precision);
+    known_text(json, node, "optimizer", setting->optimizer);
+    known_text(json, node, "checkpointing", setting->checkpointing);
+    known_text(json, node, "attention", setting->attention);
+    known_text(json, node, "sharding", setting->sharding);
+    plim_json_object(json, node, "sizes");
+}
+
+static void add_phases(struct plim_json *json, json_t *node, const struct plim_result_choice *choice)
+{
+    if (!choice->phase_count) return;
+    json_t *list = plim_json_array(json, node, "accumulation_schedule");
+    for (size_t i = 0; i < choice->phase_count; i++) {
+        json_t *phase = plim_json_object(json, list, NULL);
+        plim_json_int(json, phase, "epoch", choice->phases[i].epoch);
+        plim_json_int(json, phase, "accumulation", choice->phases[i].accumulation);
+        plim_json_int(json, phase, "effective_batch", choice->phases[i].effective_batch);
+    }
+}
+
+/* NULL when there is no such choice: then the key says null. */
+static json_t *add_choice(struct plim_json *json, json_t *root, const char *key,
+                          const struct plim_result_choice *choice, bool with_peak)
+{
+    if (!choice->present) {
+        plim_json_null(json, root, key);
+        return NULL;
+    }
+    json_t *node = plim_json_object(json, root, key);
+    plim_json_int(json, node, "micro_batch", choice->setting.micro_batch);
+    plim_json_int(json, node, "seq", choice->setting.seq);
+    plim_json_int(json, node, "accumulation", choice->setting.accumulation);
+    plim_json_int(json, node, "world", choice->world);
+    plim_json_int(json, node, "effective_batch", choice->effective_batch);
+    known_int(json, node, "effective_batch_target", choice->effective_batch_target);
+    add_phases(json, node, choice);
+    add_names(json, node, &choice->setting);
+    if (with_peak) add_peak(json, node, &choice->peak);
+    known_number(json, node, "step_seconds", choice->step_seconds);
+    known_number(json, node, "tokens_per_second", choice->tokens_per_second);
+    known_number(json, node, "samples_per_second", choice->samples_per_second);
+    known_number(json, node, "mfu", choice->mfu);
+    plim_json_bool(json, node, "verified", choice->verified);
+    return node;
+}
+
+static void add_next(struct plim_json *json, json_t *parent, const struct plim_result_next *next)
+{
+    if (!parent || !next->micro_batch) return;
+    json_t *node = plim_json_object(json, parent, "next");
+    plim_json_int(json, node, "micro_batch", next->micro_batch);
+    known_text(json, node, "verdict", next->verdict);
+    known_text(json, node, "why", next->why);
+}
+
+/* A class without bytes at the peak is a measured 0, and is said. */
+static void add_breakdown(struct plim_json *json, json_t *root, const struct plim_result_breakdown *b)
+{
+    if (!b->present) return;
+    json_t *node = plim_json_object(json, root, "breakdown");
+    plim_json_int(json, node, "parameters_bytes", b->parameters_bytes);
+    plim_json_int(json, node, "gradients_bytes", b->gradients_bytes);
+    plim_json_int(json, node, "optimizer_bytes", b->optimizer_bytes);
+    plim_json_int(json, node, "activations_bytes", b->activations_bytes);
+    plim_json_int(json, node, "temporaries_bytes", b->temporaries_bytes);
+    plim_json_int(json, node, "workspace_bytes", b->workspace_bytes);
+    plim_json_int(json, node, "cached_bytes", b->cached_bytes);
+    plim_json_int(json, node, "overhead_bytes", b->overhead_bytes);
+}
+
+static void add_reasons(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    json_t *list = plim_json_array(json, root, "why");
+    for (size_t i = 0; i < result->reason_count; i++)
+        plim_json_text(json, list, NULL, result->reasons[i]);
+}
+
+static void add_samples(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    json_t *list = plim_json_array(json, root, "samples");
+    for (size_t i = 0; i < result->samples.count; i++) {
+        const struct plim_result_sample *sample = &result->samples.items[i];
+        json_t *node = plim_json_object(json, list, NULL);
+        plim_json_int(json, node, "micro_batch", sample->setting.micro_batch);
+        plim_json_int(json, node, "seq", sample->setting.seq);
+        plim_json_int(json, node, "accumulation", sample->setting.accumulation);
+        add_names(json, node, &sample->setting);
+        plim_json_text(json, node, "verdict", sample->verdict);
+        add_peak(json, node, &sample->peak);
+        known_number(json, node, "seconds", sample->seconds);
+        plim_json_bool(json, node, "simulated", sample->simulated);
+    }
+}
+
+static void add_advice(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    json_t *list = plim_json_array(json, root, "advice");
+    for (size_t i = 0; i < result->advice.count; i++) {
+        const struct plim_result_advice *advice = &result->advice.items[i];
+        json_t *node = plim_json_object(json, list, NULL);
+        plim_json_text(json, node, "change", advice->change);
+        add_peak(json, node, &advice->peak);
+        plim_json_bool(json, node, "fits", advice->fits);
+    }
+}
+
+static void add_steps(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    json_t *list = plim_json_array(json, root, "steps");
+    for (size_t i = 0; i < result->step_count; i++) {
+        const struct plim_result_step *step = &result->steps[i];
+        json_t *node = plim_json_object(json, list, NULL);
+        plim_json_int(json, node, "after_forward_bytes", step->after_forward_bytes);
+        plim_json_int(json, node, "peak_allocated_bytes", step->peak_allocated_bytes);
+        plim_json_int(json, node, "peak_reserved_bytes", step->peak_reserved_bytes);
+        plim_json_int(json, node, "end_allocated_bytes", step->end_allocated_bytes);
+    }
+}
+
+static void add_head(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    add_spec(json, root, &result->spec);
+    add_device(json, root, &result->device);
+    add_limit(json, root, &result->limit);
+}
+
+static void fill_decision(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    plim_json_text(json, root, "schema", "plimsoll.result/1");
+    add_head(json, root, result);
+    add_choice(json, root, "choice", &result->choice, true);
+    json_t *largest = add_choice(json, root, "largest_fit", &result->largest_fit, true);
+    add_next(json, largest, &result->next);
+    add_breakdown(json, root, &result->breakdown);
+    add_reasons(json, root, result);
+    known_int(json, root, "short_bytes", result->short_bytes);
+    add_samples(json, root, result);
+    add_advice(json, root, result);
+    if (result->interrupted) plim_json_bool(json, root, "interrupted", true);
+    plim_json_number(json, root, "seconds", result->seconds);
+}
+
+static void fill_explanation(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    plim_json_text(json, root, "schema", "plimsoll.explain/1");
+    add_head(json, root, result);
+    add_choice(json, root, "setting", &result->choice, false);
+    add_peak(json, root, &result->choice.peak);
+    add_breakdown(json, root, &result->breakdown);
+    plim_json_bool(json, root, "fits", result->fits);
+    known_int(json, root, "short_bytes", result->short_bytes);
+    add_reasons(json, root, result);
+    add_advice(json, root, result);
+    add_steps(json, root, result);
+    if (result->interrupted) plim_json_bool(json, root, "interrupted", true);
+}
+
+static void fill_result(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    if (result->kind == PLIM_RESULT_EXPLANATION) fill_explanation(json, root, result);
+    else fill_decision(json, root, result);
+}
+
+void plim_report_tree(const struct plim_report *report, struct plim_json *json)
+{
+    json_t *root = plim_json_object(json, NULL, NULL);
+    if (!report->is_table) {
+        if (report->results.count) fill_result(json, root, &report->results.items[0]);
+        return;
+    }
+    plim_json_text(json, root, "schema", "plimsoll.plan/1");
+    json_t *list = plim_json_array(json, root, "results");
+    for (size_t i = 0; i < report->results.count; i++)
+        fill_result(json, plim_json_object(json, list, NULL), &report->results.items[i]);
+}

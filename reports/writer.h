@@ -1,0 +1,36 @@
+/* The report formats: one const table each, chosen by name or by a file's extension.
+ *
+ * A new format is one file that defines a `struct plim_writer`, a line in writers[] of writer.c and a
+ * line in meson.build. A writer turns a report into text and does no input or output itself, so that
+ * a file is never left half written.
+ */
+#ifndef PLIM_REPORTS_WRITER_H
+#define PLIM_REPORTS_WRITER_H
+
+#include "result.h"
+
+/* How text for people looks. Machine formats ignore it. */
+struct plim_style {
+    bool color; /* ANSI escapes; only for a terminal */
+};
+
+struct plim_writer {
+    const char *name;           /* "json" */
+    const char *extensions[4];  /* without the dot; NULL ends the list */
+    /* The report as text: malloc'd, the caller frees it. PLIM_NOMEM is the only failure. */
+    enum plim_status (*write)(const struct plim_report *report, const struct plim_style *style,
+                              char **text, struct plim_error *err);
+};
+
+extern const struct plim_writer plim_writer_json, plim_writer_yaml, plim_writer_text;
+
+/* The writer for a file name, by its extension (case-blind). PLIM_INVALID, with the known
+ * extensions, when there is none. */
+enum plim_status plim_writer_for_path(const char *path, const struct plim_writer **out,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Writes `text` to a temporary file beside `path` and renames it, so that nobody reads half a
+ * report. What is no regular file (/dev/stdout, a pipe) is written directly. PLIM_IO on failure. */
+enum plim_status plim_writer_save(const char *path, const char *text, struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,32 @@
+/* Runs the plimsoll binary as a person would: another process, its two streams, its exit code. */
+#ifndef PLIM_TESTS_CLI_PROGRAM_H
+#define PLIM_TESTS_CLI_PROGRAM_H
+
+#include <jansson.h>
+
+struct program {
+    int exit_code; /* -1: it was ended by a signal */
+    char *out, *err;
+};
+
+/* Runs `plimsoll` with `arguments`, which are separated by blanks; a blank inside of one is written '~'.
+ * The test fails when the program cannot be started. */
+struct program program_run(const char *arguments);
+
+/* The same, and sends it `signal_number` after so many milliseconds. */
+struct program program_run_and_signal(const char *arguments, int signal_number, int milliseconds);
+
+/* Its stdout as JSON; the test fails when it is none. The caller decrefs it. */
+json_t *program_json(const struct program *program);
+
+/* The node at a path such as "results.0.choice.peak"; NULL where there is none. Borrowed. */
+json_t *json_at(json_t *root, const char *path);
+json_int_t json_int_at(json_t *root, const char *path);     /* the test fails unless it is an integer */
+const char *json_text_at(json_t *root, const char *path);   /* the test fails unless it is a string */
+
+/* A file in a new directory below /tmp, with this text; the path is malloc'd. */
+char *program_file(const char *name, const char *text);
+
+void program_finish(struct program *program);
+
+#endif

@@ -1,0 +1,182 @@
+/* Help, mistakes, exit codes, and what goes to which stream. */
+#include "program.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <criterion/parameterized.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t longest_line(const char *text)
+{
+    size_t longest = 0;
+    for (; *text; text += strcspn(text, "\n") + (strchr(text, '\n') != NULL))
+        if (strcspn(text, "\n") > longest) longest = strcspn(text, "\n");
+    return longest;
+}
+
+static void expect_contains(const char *text, const char *part)
+{
+    cr_expect(strstr(text, part) != NULL, "'%s' is missing in:\n%s", part, text);
+}
+
+Test(usage, help_names_every_verb_and_exit_code)
+{
+    static const char *const parts[] = {"tune", "plan", "explain", "devices", "import", "  0  ", "  5  ", "  6  "};
+    struct program p = program_run("--help");
+    cr_expect(eq(int, p.exit_code, 0));
+    cr_expect(eq(str, p.err, (char *)""));
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) expect_contains(p.out, parts[i]);
+    cr_expect(le(sz, longest_line(p.out), 80));
+    program_finish(&p);
+}
+
+Test(usage, every_verb_has_its_own_help)
+{
+    static const struct { const char *arguments, *has, *has_not; } verbs[] = {
+        {"tune --help", "--effective-batch", "--nothing"}, {"plan --help", "--objective", "--nothing"},
+        {"explain --help", "--checkpointing", "--objective"}, {"devices --help", "--json", "--batch"},
+        {"import --help", "--out", "--batch"}};
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        struct program p = program_run(verbs[i].arguments);
+        cr_expect(eq(int, p.exit_code, 0));
+        expect_contains(p.out, verbs[i].has);
+        cr_expect(strstr(p.out, verbs[i].has_not) == NULL, "%s", verbs[i].arguments);
+        cr_expect(le(sz, longest_line(p.out), 80), "%s", verbs[i].arguments);
+        program_finish(&p);
+    }
+}
+
+Test(usage, the_version_is_told)
+{
+    struct program p = program_run("--version");
+    cr_expect(eq(int, p.exit_code, 0));
+    cr_expect(eq(int, strncmp(p.out, "plimsoll 0.", 11), 0));
+    program_finish(&p);
+}
+
+struct mistake { char arguments[128]; int exit_code; char says[96]; };
+
+ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_line)
+{
+    static struct mistake mistakes[] = {
+        {"", 2, "expected one of tune, plan"},
+        {"plna gpt2-124m", 2, "did you mean plan?"},
+        {"plan", 2, "no SPEC was given"},
+        {"plan gpt2-124m more", 2, "'more' is one too many"},
+        {"plan no-such-file.yaml", 2, "no-such-file.yaml: no such file"},
+        {"plan gpt2-125m", 2, "gpt2-124m"},
+        {"plan gpt2-124m --bacth 4", 2, "did you mean --batch?"},
+        {"plan gpt2-124m --batch", 2, "--batch needs a value"},
+        {"plan gpt2-124m --batch zero", 2, "--batch"},
+        {"plan gpt2-124m --json=yes", 2, "--json takes no value"},
+        {"plan gpt2-124m --precision bf17", 2, "bf16-mixed"},
+        {"plan gpt2-124m --margin -5", 2, "expected a share such as 5%"},
+        {"plan gpt2-124m --margin 101%", 2, "expected a share such as 5%"},
+        {"plan gpt2-124m --overhead lots", 2, "expected auto or a size"},
+        {"plan gpt2-124m --budget 0s", 2, "expected a time such as 60s"},
+        {"plan gpt2-124m --budget nan", 2, "expected a time such as 60s"},
+        {"plan gpt2-124m --objective fastest", 2, "expected throughput"},
+        {"plan gpt2-124m --out report.doc", 2, "known: .json"},
+        {"plan gpt2-124m --set train.clip", 2, "expected KEY=VALUE"},
+        {"plan gpt2-124m --set train.clup=1", 2, "train.clip"},
+        {"plan gpt2-124m --device sim:A100-SXM4-80GB --alloc-conf expandable_segment:True", 2, "expandable_segments"},
+        {"plan gpt2-124m --batch 3 --effective-batch 256", 2, "256"},
+        {"tune gpt2-124m --device all", 2, "one device"},
+        {"explain gpt2-124m --device sim:T4", 2, "expected --batch N"},
+        {"explain gpt2-124m --objective throughput", 2, "does not go with this verb"},
+        {"devices gpt2-124m", 2, "takes no"},
+        {"plan gpt2-124m --device sim:RTX-4091", 3, "RTX-4090"},
+        {"plan gpt2-124m --device rtx-4090", 3, "sim:RTX-4090"},
+        {"plan gpt2-124m --device sim:A100-SXM4-80GB,memory=many", 2, "many"},
+        {"plan gpt2-124m --device cuda:0", 4, "built without"},
+        {"explain gpt2-124m --batch 1 --device host", 4, "built without"},
+    };
+    return cr_make_param_array(struct mistake, mistakes, sizeof(mistakes) / sizeof(mistakes[0]));
+}
+
+ParameterizedTest(struct mistake *mistake, usage, a_mistake_has_its_exit_code_and_one_clear_line)
+{
+    struct program p = program_run(mistake->arguments);
+    cr_expect(eq(int, p.exit_code, mistake->exit_code), "%s", mistake->arguments);
+    cr_expect(eq(str, p.out, (char *)""), "%s", mistake->arguments);
+    cr_expect(eq(sz, strcspn(p.err, "\n") + 1, strlen(p.err)), "%s: not one line: %s", mistake->arguments, p.err);
+    expect_contains(p.err, mistake->says);
+    program_finish(&p);
+}
+
+Test(usage, a_bad_spec_names_file_line_and_column)
+{
+    char arguments[256], place[256];
+    char *path = program_file("bad.yaml", "model:\n  zoo: gpt2-124m\ntrain:\n  precison: bf16\n");
+    snprintf(arguments, sizeof(arguments), "plan %s --device sim:T4", path);
+    snprintf(place, sizeof(place), "%s:4:3: ", path);
+    struct program p = program_run(arguments);
+    cr_expect(eq(int, p.exit_code, 2));
+    cr_expect(eq(int, strncmp(p.err, place, strlen(place)), 0), "%s", p.err);
+    expect_contains(p.err, "train.precision");
+    program_finish(&p);
+    free(path);
+}
+
+Test(usage, a_simulated_stand_in_is_said_on_stderr)
+{
+    struct program p = program_run("explain gpt2-124m --batch 1 --seq 128 --json");
+    cr_expect(eq(int, p.exit_code, 0));
+    expect_contains(p.err, "simulating sim:A100-SXM4-80GB");
+    json_decref(program_json(&p));
+    program_finish(&p);
+    p = program_run("explain gpt2-124m --batch 1 --seq 128 --json --quiet");
+    cr_expect(eq(str, p.err, (char *)""));
+    program_finish(&p);
+}
+
+Test(usage, nothing_but_the_result_is_on_stdout_and_no_escapes_in_it)
+{
+    struct program p = program_run("plan gpt2-124m --device sim:T4 --seq 256");
+    cr_expect(eq(int, p.exit_code, 0));
+    cr_expect(eq(str, p.err, (char *)""));
+    cr_expect(strchr(p.out, '\033') == NULL);
+    cr_expect(eq(int, strncmp(p.out, "gpt2-124m on T4", 15), 0), "%s", p.out);
+    cr_expect(le(sz, longest_line(p.out), 80));
+    program_finish(&p);
+}
+
+Test(usage, both_ways_of_writing_an_option_mean_the_same)
+{
+    struct program apart = program_run("explain gpt2-124m --device sim:T4 --batch 2 --seq 128");
+    struct program joined = program_run("explain --batch=2 --seq=128 --device=sim:T4 -- gpt2-124m");
+    cr_expect(eq(int, joined.exit_code, 0));
+    cr_expect(eq(str, apart.out, joined.out));
+    program_finish(&apart);
+    program_finish(&joined);
+}
+
+Test(usage, an_imported_spec_can_be_planned)
+{
+    char arguments[512];
+    char *path = program_file("spec.yaml", "");
+    snprintf(arguments, sizeof(arguments), "import gpt2-124m --out %s", path);
+    struct program p = program_run(arguments);
+    cr_expect(eq(int, p.exit_code, 0));
+    program_finish(&p);
+    snprintf(arguments, sizeof(arguments), "explain %s --device sim:T4 --batch 1 --seq 128", path);
+    p = program_run(arguments);
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    free(path);
+}
+
+Test(usage, the_catalogue_is_listed)
+{
+    struct program p = program_run("devices --json");
+    json_t *root = program_json(&p);
+    cr_expect(eq(str, (char *)json_text_at(root, "schema"), (char *)"plimsoll.devices/1"));
+    cr_expect(ge(sz, json_array_size(json_at(root, "devices")), 38));
+    cr_expect(gt(i64, json_int_at(root, "devices.0.total_bytes"), 0));
+    json_decref(root);
+    program_finish(&p);
+    p = program_run("devices");
+    expect_contains(p.out, "RTX-4090");
+    cr_expect(le(sz, longest_line(p.out), 80));
+    program_finish(&p);
+}

@@ -1,0 +1,53 @@
+/* A card and a model made of formulas, so that the right answer of a search is known.
+ *
+ * Memory of a setting: requested = fixed + batch x per_sample (scaled by the sequence), more with a second
+ * micro-step, less with checkpointing; the allocator reserves `slack` more when nothing limits it, and
+ * makes do with `squeeze` more when it must; `bumps` lifts it for some batches, so that it is not monotone.
+ * Time: a fixed part, and tiles of `tile` samples that take equally long full or not.
+ */
+#ifndef PLIM_TESTS_SYNTHETIC_H
+#define PLIM_TESTS_SYNTHETIC_H
+
+#include "autotune/runner.h"
+#include "autotune/tune.h"
+
+struct synthetic {
+    struct plim_runner runner; /* its user is this struct: do not move it after synthetic_init() */
+    int64_t fixed_bytes, per_sample_bytes, gradient_bytes;
+    double slack, squeeze;     /* shares of requested */
+    int64_t bump_bytes, bump_every; /* every n-th batch needs so much more; 0: none */
+    double step_seconds, tile_seconds;
+    int64_t tile;
+    size_t limited_runs, unlimited_runs;
+};
+
+/* A small and plain one: 1 GiB fixed, 100 MiB a sample of 1024 tokens, full checkpointing a quarter of it. */
+void synthetic_init(struct synthetic *s, int64_t budget_bytes);
+
+/* Random numbers that are the same in every run. */
+uint64_t synthetic_random(uint64_t *state);
+int64_t synthetic_between(uint64_t *state, int64_t low, int64_t high);
+
+/* A random one of sane proportions. */
+void synthetic_randomize(struct synthetic *s, uint64_t *state);
+
+/* What is true of a setting. */
+bool synthetic_fits(const struct synthetic *s, const struct plim_setting *setting);
+double synthetic_seconds(const struct synthetic *s, const struct plim_setting *setting);
+
+/* A spec with one point: sequence 1024, bf16-mixed, adamw, no checkpointing, sdpa. */
+struct plim_spec synthetic_spec(void);
+
+/* A whole decision; the caller finishes both. */
+struct synthetic_run {
+    struct plim_memo memo;
+    struct plim_prober prober;
+    struct plim_decision decision;
+    struct plim_error err;
+    enum plim_status status;
+};
+void synthetic_tune(struct synthetic_run *run, struct synthetic *s, const struct plim_spec *spec,
+                    enum plim_objective objective);
+void synthetic_finish(struct synthetic_run *run);
+
+#endif

@@ -1,0 +1,275 @@
+/* Single decisions: ties, objectives, what happens when nothing fits or the time is up. */
+#include "autotune/longest.h"
+#include "synthetic.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+static struct plim_candidate candidate(double rate, int64_t gib)
+{
+    struct plim_candidate c = {.allowed = true, .tokens_per_second = rate};
+    c.replay.peak_reserved_bytes = gib << 30;
+    return c;
+}
+
+static int choose(struct plim_candidate *list, size_t count, enum plim_objective objective)
+{
+    struct plim_candidates candidates = {.list = {.items = list, .count = count, .capacity = count}};
+    return plim_choose(&candidates, objective);
+}
+
+Test(choose, the_fastest_wins)
+{
+    struct plim_candidate list[] = {candidate(100, 1), candidate(130, 9), candidate(120, 2)};
+    cr_expect(eq(int, choose(list, 3, PLIM_OBJECTIVE_THROUGHPUT), 1));
+}
+
+Test(choose, within_one_percent_more_free_memory_wins)
+{
+    struct plim_candidate list[] = {candidate(100, 9), candidate(99.2, 5), candidate(98.9, 1)};
+    cr_expect(eq(int, choose(list, 3, PLIM_OBJECTIVE_THROUGHPUT), 1));
+}
+
+Test(choose, what_breaks_the_effective_batch_is_never_chosen)
+{
+    struct plim_candidate list[] = {candidate(100, 9), candidate(200, 9)};
+    list[1].allowed = false;
+    cr_expect(eq(int, choose(list, 2, PLIM_OBJECTIVE_THROUGHPUT), 0));
+    list[0].refuted = true;
+    cr_expect(eq(int, choose(list, 2, PLIM_OBJECTIVE_THROUGHPUT), -1));
+}
+
+Test(choose, least_memory_takes_the_faster_of_equals)
+{
+    struct plim_candidate list[] = {candidate(100, 200), candidate(300, 201), candidate(900, 300)};
+    cr_expect(eq(int, choose(list, 3, PLIM_OBJECTIVE_LEAST_MEMORY), 1));
+}
+
+Test(choose, the_longest_sequence_comes_before_speed)
+{
+    struct plim_candidate list[] = {candidate(900, 1), candidate(100, 1), candidate(200, 1)};
+    list[0].setting.seq = 512;
+    list[1].setting.seq = list[2].setting.seq = 1024;
+    cr_expect(eq(int, choose(list, 3, PLIM_OBJECTIVE_LONGEST_SEQUENCE), 2));
+}
+
+Test(decision, a_wave_too_many_is_not_taken)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&s, INT64_C(3) << 30);
+    s.tile = 8; /* 16 samples are two full tiles; 17 are three */
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_assert(run.decision.found);
+    cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 16));
+    cr_expect(gt(i64, run.decision.largest.setting.micro_batch, 16));
+    synthetic_finish(&run);
+}
+
+/* 44 fit; of the multiples of eight 40 is neither a power of two nor next to the edge. */
+Test(decision, multiples_of_eight_are_looked_at)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&s, (INT64_C(5600) << 20));
+    s.tile = 8;
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_assert(run.decision.found);
+    cr_expect(eq(i64, run.decision.largest.setting.micro_batch, 44));
+    cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 40));
+    synthetic_finish(&run);
+}
+
+Test(decision, long_accumulations_are_run_in_full_at_the_end)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    spec.effective_batch = 128;
+    synthetic_init(&s, INT64_C(2500) << 20);
+    s.tile = 8;
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_assert(run.decision.found);
+    cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 8));
+    cr_expect(eq(i64, run.decision.choice.setting.accumulation, 16));
+    cr_expect(run.decision.choice.verified);
+    double seconds = synthetic_seconds(&s, &run.decision.choice.setting);
+    cr_expect(ieee_ulp_eq(dbl, run.decision.choice.step_seconds, seconds, 4));
+    synthetic_finish(&run);
+}
+
+Test(decision, every_phase_of_a_schedule_is_run)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    spec.effective_batch = 64;
+    spec.schedule_count = 2;
+    spec.schedule[0] = (struct plim_phase){0, 4};
+    spec.schedule[1] = (struct plim_phase){4, 1};
+    synthetic_init(&s, INT64_C(2500) << 20);
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_assert(run.decision.found);
+    const struct plim_candidate *choice = &run.decision.choice;
+    cr_expect(eq(i64, choice->batch.phase_accumulation[0], 4 * choice->batch.phase_accumulation[1]));
+    for (int i = 0; i < 2; i++) {
+        struct plim_setting setting = choice->setting;
+        bool seen = false;
+        setting.accumulation = choice->batch.phase_accumulation[i];
+        for (size_t k = 0; k < run.prober.samples.count; k++)
+            seen |= plim_setting_equal(&setting, &run.prober.samples.items[k].setting);
+        cr_expect(seen, "phase %d", i);
+    }
+    synthetic_finish(&run);
+}
+
+Test(decision, a_given_batch_that_is_too_large_leaves_the_largest_that_fits)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    spec.micro_batch = (struct plim_int_axis){1, {64}};
+    synthetic_init(&s, INT64_C(3) << 30);
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_expect(not(run.decision.found));
+    cr_assert(run.decision.has_largest);
+    cr_expect(eq(i64, run.decision.largest.setting.micro_batch, 19));
+    cr_expect(gt(i64, run.decision.smallest_reserved_bytes, s.runner.budget_bytes));
+    synthetic_finish(&run);
+}
+
+Test(decision, advice_was_replayed)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&s, INT64_C(1070) << 20);
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_expect(not(run.decision.found));
+    cr_assert(gt(sz, run.decision.advices.list.count, 2));
+    bool checkpointing = false, fits_ended = false;
+    for (size_t i = 0; i < run.decision.advices.list.count; i++) {
+        const struct plim_advice *a = &run.decision.advices.list.items[i];
+        cr_expect(eq(int, a->fits, synthetic_fits(&s, &a->setting)), "%s", a->change);
+        cr_expect(gt(i64, a->peak_reserved_bytes, 0), "%s", a->change);
+        if (!strcmp(a->change, "checkpointing full")) checkpointing = true;
+        if (!a->fits) fits_ended = true;
+        else cr_expect(not(fits_ended), "what fits comes first");
+    }
+    cr_expect(checkpointing);
+    synthetic_finish(&run);
+}
+
+Test(decision, changes_are_combined_when_none_is_enough)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&s, INT64_C(1068) << 20); /* 1024 fixed x 1.03, and a few MiB */
+    s.per_sample_bytes = INT64_C(100) << 20;
+    spec.seq = (struct plim_int_axis){1, {64}}; /* too short to be halved: 6 MiB, a quarter, an eighth */
+    s.fixed_bytes = INT64_C(1036) << 20;
+    s.squeeze = s.slack = 0.03;
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_expect(not(run.decision.found));
+    cr_assert(gt(sz, run.decision.advices.list.count, 0));
+    const struct plim_advice *first = &run.decision.advices.list.items[0];
+    cr_expect(first->fits);
+    cr_expect(ne(ptr, strstr(first->change, " + "), NULL), "%s", first->change);
+    synthetic_finish(&run);
+}
+
+Test(decision, least_memory_takes_the_smallest)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    spec.checkpointing = (struct plim_enum_axis){2, {0, 1}};
+    synthetic_init(&s, INT64_C(24) << 30);
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_LEAST_MEMORY);
+    cr_assert(run.decision.found);
+    cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 1));
+    cr_expect(eq(int, (int)run.decision.choice.setting.checkpointing, PLIM_CHECKPOINTING_FULL));
+    synthetic_finish(&run);
+}
+
+Test(decision, the_longest_sequence_is_found)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    spec.seq.count = 0;
+    spec.model.positions = 131072;
+    spec.micro_batch = (struct plim_int_axis){1, {1}};
+    synthetic_init(&s, INT64_C(3) << 30);
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_LONGEST_SEQUENCE);
+    cr_assert(run.decision.found);
+    struct plim_setting setting = run.decision.choice.setting;
+    cr_expect(synthetic_fits(&s, &setting));
+    setting.seq += PLIM_SEQ_RASTER;
+    cr_expect(not(synthetic_fits(&s, &setting)));
+    synthetic_finish(&run);
+}
+
+Test(decision, the_longest_of_a_list_is_taken)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    spec.seq = (struct plim_int_axis){4, {512, 65536, 4096, 2048}};
+    synthetic_init(&s, INT64_C(3) << 30);
+    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_LONGEST_SEQUENCE);
+    cr_assert(run.decision.found);
+    cr_expect(eq(i64, run.decision.choice.setting.seq, 4096));
+    synthetic_finish(&run);
+}
+
+/* A signal that comes at the n-th run. */
+struct interruption {
+    size_t after;
+    volatile sig_atomic_t signalled;
+};
+
+static void count_down(void *user)
+{
+    struct interruption *i = user;
+    if (!i->after--) i->signalled = 1;
+}
+
+Test(decision, an_interruption_keeps_the_best_so_far)
+{
+    struct plim_spec spec = synthetic_spec();
+    int answers = 0;
+    for (size_t after = 0; after < 12; after++) {
+        struct synthetic s;
+        struct synthetic_run run = {.err = PLIM_ERROR_INIT};
+        struct interruption interruption = {.after = after};
+        struct plim_stop stop = {.signalled = &interruption.signalled};
+        synthetic_init(&s, INT64_C(11) << 30);
+        run.prober = (struct plim_prober){.runner = &s.runner, .memo = &run.memo, .stop = &stop,
+                                          .on_run = count_down, .on_run_user = &interruption};
+        struct plim_tuning tuning = {.spec = &spec, .prober = &run.prober};
+        cr_assert(eq(int, plim_tune(&tuning, &run.decision, &run.err), PLIM_OK));
+        cr_expect(eq(int, run.decision.ended, PLIM_CANCELLED));
+        if (run.decision.found) cr_expect(synthetic_fits(&s, &run.decision.choice.setting));
+        answers += run.decision.found;
+        synthetic_finish(&run);
+    }
+    cr_expect(gt(int, answers, 0));
+}
+
+Test(decision, time_that_is_up_ends_it)
+{
+    struct synthetic s;
+    struct synthetic_run run = {.err = PLIM_ERROR_INIT};
+    struct plim_spec spec = synthetic_spec();
+    struct plim_stop stop = {.deadline_seconds = 1e-9};
+    synthetic_init(&s, INT64_C(11) << 30);
+    run.prober = (struct plim_prober){.runner = &s.runner, .memo = &run.memo, .stop = &stop};
+    struct plim_tuning tuning = {.spec = &spec, .prober = &run.prober};
+    cr_assert(eq(int, plim_tune(&tuning, &run.decision, &run.err), PLIM_OK));
+    cr_expect(eq(int, run.decision.ended, PLIM_TIMEOUT));
+    cr_expect(not(run.decision.found));
+    synthetic_finish(&run);
+}

@@ -1,0 +1,214 @@
+/* The invariants of a decision with the real engine on simulated cards: small random models. */
+#include "autotune/plan.h"
+#include "synthetic.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+
+static const struct plim_allowance everything = {.overhead_given = true, .margin_bytes = 0};
+
+static const int64_t sequences[] = {64, 128, 200, 777};
+
+static void must(enum plim_status st, const struct plim_error *err)
+{
+    cr_assert(eq(int, st, PLIM_OK), "%s", err->text);
+}
+
+static int64_t pick(uint64_t *random, const int64_t *values, size_t count)
+{
+    return values[synthetic_random(random) % count];
+}
+
+/* A llama or a GPT-2 with one to three layers, odd vocabulary and sequence. */
+static struct plim_spec random_spec(uint64_t *random)
+{
+    struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    bool llama = synthetic_random(random) % 2;
+    char value[64];
+    int64_t head = pick(random, (const int64_t[]){16, 24, 64}, 3), heads = 2 * synthetic_between(random, 1, 4);
+    const struct { const char *key; int64_t value; } keys[] = {
+        {llama ? "model.num_hidden_layers" : "model.n_layer", synthetic_between(random, 1, 3)},
+        {llama ? "model.num_attention_heads" : "model.n_head", heads},
+        {llama ? "model.hidden_size" : "model.n_embd", head * heads},
+        {"model.vocab_size", synthetic_between(random, 100, 40000)},
+        {"data.seq", pick(random, sequences, 4)},
+    };
+    must(plim_spec_load(llama ? "tinyllama-1.1b" : "gpt2-124m", &spec, &err), &err);
+    if (llama) must(plim_spec_set(&spec, "model.num_key_value_heads", "2", &err), &err);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        snprintf(value, sizeof(value), "%lld", (long long)keys[i].value);
+        must(plim_spec_set(&spec, keys[i].key, value, &err), &err);
+    }
+    snprintf(value, sizeof(value), "%s", plim_precision_names[synthetic_random(random) % PLIM_PRECISION_COUNT]);
+    must(plim_spec_set(&spec, "train.precision", value, &err), &err);
+    must(plim_spec_resolve(&spec, &err), &err);
+    return spec;
+}
+
+static void random_uri(uint64_t *random, char uri[96])
+{
+    static const char *const cards[] = {"A100-SXM4-80GB", "H100-SXM5-80GB", "RTX-3090", "RTX-4090"};
+    snprintf(uri, 96, "sim:%s,memory=%lldMiB", cards[synthetic_random(random) % 4],
+             (long long)synthetic_between(random, 300, 6000));
+}
+
+static struct plim_report decide(const struct plim_spec *spec, const char *uri, const struct plim_allowance *allowance)
+{
+    struct plim_report report = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_plan plan = {.spec = spec, .allowance = allowance};
+    must(plim_plan_run(&plan, &uri, 1, &report, &err), &err);
+    return report;
+}
+
+/* Runs one setting by itself, on a fresh card of the same kind. */
+static bool fits_alone(const struct plim_spec *spec, const char *uri, const struct plim_result_setting *s)
+{
+    struct plim_card card;
+    struct plim_replay replay;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_setting setting = {.micro_batch = s->micro_batch, .seq = s->seq, .accumulation = s->accumulation,
+                                   .precision = (enum plim_precision)spec->precision.values[0],
+                                   .optimizer = (enum plim_optimizer)spec->optimizer.values[0],
+                                   .packing = spec->packing};
+    for (int i = 0; i < PLIM_CHECKPOINTING_COUNT; i++)
+        if (!strcmp(s->checkpointing, plim_checkpointing_names[i])) setting.checkpointing = (enum plim_checkpointing)i;
+    must(plim_card_open(&card, uri, &everything, &spec->model, &err), &err);
+    must(card.runner.run(card.runner.user, &setting, PLIM_RUN_LIMITED, &replay, &err), &err);
+    plim_card_close(&card);
+    return replay.verdict == PLIM_OK;
+}
+
+Test(engine, the_choice_fits_and_the_next_one_does_not)
+{
+    uint64_t random = 31;
+    int found = 0;
+    for (int i = 0; i < 25; i++) {
+        char uri[96];
+        struct plim_spec spec = random_spec(&random);
+        random_uri(&random, uri);
+        struct plim_report report = decide(&spec, uri, &everything);
+        const struct plim_result *r = &report.results.items[0];
+        if (r->choice.present) {
+            found++;
+            struct plim_result_setting next = r->largest_fit.setting;
+            cr_assert(fits_alone(&spec, uri, &r->choice.setting), "model %d on %s", i, uri);
+            cr_assert(fits_alone(&spec, uri, &r->largest_fit.setting), "model %d on %s", i, uri);
+            next.micro_batch++;
+            cr_assert(not(fits_alone(&spec, uri, &next)), "model %d on %s", i, uri);
+            cr_assert(eq(i64, r->next.micro_batch, next.micro_batch));
+            cr_assert(le(i64, r->choice.peak.reserved_bytes, r->limit.budget_bytes));
+        }
+        plim_report_finish(&report);
+    }
+    cr_assert(gt(int, found, 15));
+}
+
+Test(engine, the_effective_batch_is_kept)
+{
+    uint64_t random = 32;
+    for (int i = 0; i < 15; i++) {
+        char uri[96];
+        struct plim_spec spec = random_spec(&random);
+        random_uri(&random, uri);
+        spec.effective_batch = 48;
+        spec.world = 2;
+        struct plim_report report = decide(&spec, uri, &everything);
+        const struct plim_result_choice *c = &report.results.items[0].choice;
+        if (c->present) cr_assert(eq(i64, c->setting.micro_batch * c->setting.accumulation * 2, 48), "model %d", i);
+        plim_report_finish(&report);
+    }
+}
+
+Test(engine, more_memory_is_never_worse)
+{
+    uint64_t random = 33;
+    for (int i = 0; i < 6; i++) {
+        double best = 0;
+        int64_t largest = 0;
+        struct plim_spec spec = random_spec(&random);
+        spec.checkpointing.count = 1;
+        for (int mib = 400; mib <= 6000; mib += mib / 3) {
+            char uri[96];
+            snprintf(uri, sizeof(uri), "sim:RTX-3090,memory=%dMiB", mib);
+            struct plim_report report = decide(&spec, uri, &everything);
+            const struct plim_result *r = &report.results.items[0];
+            double rate = r->choice.tokens_per_second;
+            cr_assert(ge(dbl, rate, best * 0.98), "model %d, %d MiB", i, mib);
+            cr_assert(ge(i64, r->largest_fit.setting.micro_batch, largest), "model %d, %d MiB", i, mib);
+            if (rate > best) best = rate;
+            largest = r->largest_fit.setting.micro_batch;
+            plim_report_finish(&report);
+        }
+        cr_assert(gt(i64, largest, 0));
+    }
+}
+
+Test(engine, a_smaller_margin_is_never_a_smaller_batch)
+{
+    uint64_t random = 34;
+    for (int i = 0; i < 8; i++) {
+        int64_t largest = 0;
+        struct plim_spec spec = random_spec(&random);
+        spec.checkpointing.count = 1;
+        for (int percent = 20; percent >= 0; percent -= 4) {
+            struct plim_allowance allowance = {.overhead_given = true, .margin_bytes = -1, .margin_share = percent / 100.0};
+            struct plim_report report = decide(&spec, "sim:A100-SXM4-40GB,memory=3GiB", &allowance);
+            const struct plim_result *r = &report.results.items[0];
+            cr_assert(ge(i64, r->largest_fit.setting.micro_batch, largest), "model %d, %d %%", i, percent);
+            largest = r->largest_fit.setting.micro_batch;
+            plim_report_finish(&report);
+        }
+        cr_assert(gt(i64, largest, 0), "model %d", i);
+    }
+}
+
+/* What the search leaves out is not much better than what it chose. */
+Test(engine, the_choice_is_within_noise_of_the_best)
+{
+    uint64_t random = 35;
+    for (int i = 0; i < 6; i++) {
+        char uri[96];
+        struct plim_spec spec = random_spec(&random);
+        random_uri(&random, uri);
+        spec.checkpointing.count = 1;
+        struct plim_report report = decide(&spec, uri, &everything);
+        const struct plim_result *r = &report.results.items[0];
+        int64_t largest = r->largest_fit.setting.micro_batch;
+        double best = 0;
+        for (int64_t b = 1; b <= largest && b <= 256; b++) {
+            struct plim_spec one = spec;
+            one.micro_batch = (struct plim_int_axis){1, {b}};
+            struct plim_report single = decide(&one, uri, &everything);
+            if (single.results.items[0].choice.tokens_per_second > best)
+                best = single.results.items[0].choice.tokens_per_second;
+            plim_report_finish(&single);
+        }
+        cr_assert(ge(dbl, r->choice.tokens_per_second, 0.98 * best), "model %d on %s", i, uri);
+        plim_report_finish(&report);
+    }
+}
+
+/* More micro-steps than are searched with need no more memory: PLIM_PROBED_STEPS (space.h). */
+Test(engine, many_micro_steps_need_what_a_few_need)
+{
+    uint64_t random = 36;
+    for (int i = 0; i < 20; i++) {
+        struct plim_card card;
+        struct plim_replay few, many;
+        struct plim_error err = PLIM_ERROR_INIT;
+        struct plim_spec spec = random_spec(&random);
+        struct plim_setting setting = {.micro_batch = synthetic_between(&random, 1, 9), .seq = spec.seq.values[0],
+                                       .accumulation = PLIM_PROBED_STEPS,
+                                       .precision = (enum plim_precision)spec.precision.values[0],
+                                       .checkpointing = (enum plim_checkpointing)(i % 2)};
+        must(plim_card_open(&card, "sim:A100-SXM4-80GB", &everything, &spec.model, &err), &err);
+        must(card.runner.run(card.runner.user, &setting, PLIM_RUN_UNLIMITED, &few, &err), &err);
+        setting.accumulation = 19;
+        must(card.runner.run(card.runner.user, &setting, PLIM_RUN_UNLIMITED, &many, &err), &err);
+        cr_expect(eq(i64, few.peak_allocated_bytes, many.peak_allocated_bytes), "model %d", i);
+        cr_expect(eq(i64, few.peak_reserved_bytes, many.peak_reserved_bytes), "model %d", i);
+        plim_card_close(&card);
+    }
+}

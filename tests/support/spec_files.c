@@ -1,0 +1,183 @@
+#include "spec_files.h"
+#include "workloads/spec/family.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char dir[64];
+
+const char *spec_files_dir(void)
+{
+    if (!dir[0]) {
+        strcpy(dir, "/tmp/plim_spec_XXXXXX");
+        cr_assert(mkdtemp(dir) != NULL);
+    }
+    return dir;
+}
+
+static void remove_below(const char *folder)
+{
+    DIR *open_dir = opendir(folder);
+    if (!open_dir) return;
+    for (struct dirent *entry; (entry = readdir(open_dir)) != NULL;) {
+        char path[512];
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        if (unlink(path) != 0) remove_below(path);
+    }
+    closedir(open_dir);
+    rmdir(folder);
+}
+
+void spec_files_remove(void)
+{
+    if (dir[0]) remove_below(dir);
+    dir[0] = '\0';
+}
+
+const char *spec_file(const char *name, const char *text)
+{
+    static char path[256];
+    snprintf(path, sizeof(path), "%s/%s", spec_files_dir(), name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL);
+    fputs(text, file);
+    cr_assert(fclose(file) == 0);
+    return path;
+}
+
+void spec_load_text(const char *name, const char *text, struct plim_spec *spec)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    char message[1024];
+    enum plim_status st = plim_spec_load(spec_file(name, text), spec, &err);
+    plim_error_format(&err, message, sizeof(message));
+    cr_assert(st == PLIM_OK, "%s", message);
+}
+
+const char *spec_refusal_of(const char *source)
+{
+    static char message[1024];
+    static const struct plim_spec empty;
+    struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    enum plim_status st = plim_spec_load(source, &spec, &err);
+    plim_error_format(&err, message, sizeof(message));
+    cr_assert(st == PLIM_SPEC, "status %d: %s", st, message);
+    cr_assert(err.status == PLIM_SPEC);
+    cr_assert(memcmp(&spec, &empty, sizeof(spec)) == 0, "a refused spec is not zeroed");
+    size_t length = strlen(dir);
+    return length && strncmp(message, dir, length) == 0 && message[length] == '/'
+               ? message + length + 1
+               : message;
+}
+
+const char *spec_refusal(const char *name, const char *text)
+{
+    return spec_refusal_of(spec_file(name, text));
+}
+
+static bool same(const void *a, const void *b, size_t size)
+{
+    return memcmp(a, b, size) == 0;
+}
+
+/* Member by member: the padding between them is anybody's. */
+static bool model_equal(const struct plim_model_config *a, const struct plim_model_config *b)
+{
+#define SAME_MEMBER(suffix, member, ...) &&same(&a->member, &b->member, sizeof(a->member))
+    return a->family == b->family && a->rope == b->rope &&
+           a->has_padding_idx == b->has_padding_idx &&
+           same(a->layer_is_sliding, b->layer_is_sliding, sizeof(a->layer_is_sliding))
+               PLIM_FIELD_MAP(SAME_MEMBER);
+#undef SAME_MEMBER
+}
+
+bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
+{
+    const struct plim_lora *x = &a->lora, *y = &b->lora;
+    bool axes = same(&a->micro_batch, &b->micro_batch, sizeof(a->micro_batch)) &&
+                same(&a->seq, &b->seq, sizeof(a->seq)) &&
+                same(&a->precision, &b->precision, sizeof(a->precision)) &&
+                same(&a->optimizer, &b->optimizer, sizeof(a->optimizer)) &&
+                same(&a->checkpointing, &b->checkpointing, sizeof(a->checkpointing)) &&
+                same(&a->attention, &b->attention, sizeof(a->attention));
+    bool batch =
+        a->sharding == b->sharding && a->packing == b->packing && a->world == b->world &&
+        a->effective_batch == b->effective_batch &&
+        same(&a->effective_batch_tolerance, &b->effective_batch_tolerance, sizeof(double)) &&
+        a->accumulation == b->accumulation && a->schedule_count == b->schedule_count &&
+        same(a->schedule, b->schedule, a->schedule_count * sizeof(a->schedule[0]));
+    bool lora = x->r == y->r && same(&x->dropout, &y->dropout, sizeof(double)) &&
+                x->target_count == y->target_count;
+    for (size_t i = 0; lora && i < x->target_count; i++)
+        lora = strcmp(x->targets[i], y->targets[i]) == 0;
+    return model_equal(&a->model, &b->model) && axes && batch && lora &&
+           same(&a->clip, &b->clip, sizeof(double)) && strcmp(a->device, b->device) == 0 &&
+           a->hash == b->hash;
+}
+
+/* --- parameters ------------------------------------------------------------------------------- */
+
+/* Weights and biases of a linear layer. */
+static int64_t linear(int64_t in, int64_t out, bool bias)
+{
+    return in * out + (bias ? out : 0);
+}
+
+/* gpt2, opt, bloom, gpt_neox: LayerNorms, a plain MLP. */
+static int64_t layer_of_gpts(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, i = m->intermediate_size;
+    bool opt = m->family == PLIM_FAMILY_OPT, bias = opt ? m->enable_bias : true;
+    bool attention_bias = m->family == PLIM_FAMILY_GPT_NEOX ? m->attention_bias : bias;
+    int64_t norms = opt && !m->layer_norm_elementwise_affine ? 0 : 2 * 2 * h;
+    return 4 * linear(h, h, attention_bias) + linear(h, i, bias) + linear(i, h, bias) + norms;
+}
+
+/* llama and its relatives: RMSNorms, a gated MLP (phi: one LayerNorm, a plain MLP). */
+static int64_t layer_of_llamas(const struct plim_model_config *m)
+{
+    enum plim_family f = m->family;
+    int64_t h = m->hidden_size, i = m->intermediate_size, q = m->heads * m->head_dim,
+            kv = m->kv_heads * m->head_dim;
+    bool phi = f == PLIM_FAMILY_PHI, in_bias = phi || f == PLIM_FAMILY_QWEN2 || m->attention_bias;
+    int64_t attention =
+        linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, phi || m->attention_bias);
+    if (phi)
+        return attention + linear(h, i, true) + linear(i, h, true) + 2 * h +
+               (m->qk_layernorm ? 4 * m->head_dim : 0);
+    int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
+    bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT;
+    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_GEMMA3_TEXT;
+    int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
+    return attention + mlp + norms + (f == PLIM_FAMILY_OLMO2 ? q + kv : 0);
+}
+
+int64_t spec_parameters(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
+    switch (m->family) {
+    case PLIM_FAMILY_GPT2:
+        return m->layers * layer_of_gpts(m) + v * h + m->positions * h + 2 * h + head;
+    case PLIM_FAMILY_GPT_NEOX:
+        return m->layers * layer_of_gpts(m) + v * h + 2 * h + head;
+    case PLIM_FAMILY_BLOOM: /* a LayerNorm behind the embedding, too */
+        return m->layers * layer_of_gpts(m) + v * h + 4 * h + head;
+    case PLIM_FAMILY_OPT: {
+        int64_t w = m->word_embed_proj_dim, projections = w == h ? 0 : 2 * w * h;
+        bool final_norm = m->do_layer_norm_before && !m->remove_final_layer_norm &&
+                          m->layer_norm_elementwise_affine;
+        return m->layers * layer_of_gpts(m) + v * w * (m->tie_word_embeddings ? 1 : 2) +
+               (m->positions + 2) * h + projections + (final_norm ? 2 * h : 0);
+    }
+    case PLIM_FAMILY_PHI: /* the head has a bias */
+        return m->layers * layer_of_llamas(m) + v * h + 2 * h + head + v;
+    default:
+        return m->layers * layer_of_llamas(m) + v * h + h + head;
+    }
+}

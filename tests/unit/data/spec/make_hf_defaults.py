@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Asks transformers what many config.json files mean and writes hf_defaults.tsv beside this file.
+
+    python make_hf_defaults.py [GOLDEN_CONFIGS]      (transformers 5.17, torch; no GPU, no network)
+
+One case a line, tab-separated: name, config.json, and what tests/unit/test_hf_config.c must find in
+struct plim_model_config as `member=value ...` (what is not named has the value of UNNAMED, or 0), or
+`refused` where transformers itself refuses the configuration, or cannot build or run its model.
+Values come from the configuration object once the model is built, and from the model where the
+configuration does not say what it does.
+"""
+import glob
+import json
+import os
+import random
+import sys
+import warnings
+
+os.environ.update(TRANSFORMERS_VERBOSITY='error', HF_HUB_OFFLINE='1')
+warnings.filterwarnings('ignore')
+import torch
+import transformers
+
+transformers.logging.set_verbosity_error()
+
+FAMILIES = ['gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'phi3', 'phi', 'gemma2', 'gemma3_text',
+            'gpt_neox', 'opt', 'bloom', 'olmo2']
+NO_TOKEN = -2**63
+ACTIVATIONS = {'swish': 'silu'}
+UNNAMED = dict(pad_token_id=NO_TOKEN, partial_rotary_factor=1.0, rope='default')
+SMALL = {  # dimensions that build quickly, by the names of each family
+    'gpt2': dict(vocab_size=640, n_positions=96, n_embd=48, n_layer=3, n_head=4),
+    'opt': dict(vocab_size=640, hidden_size=48, ffn_dim=80, num_hidden_layers=3,
+                num_attention_heads=4, max_position_embeddings=96),
+    'bloom': dict(vocab_size=640, hidden_size=48, n_layer=3, n_head=4),
+}
+COMMON = dict(vocab_size=640, hidden_size=64, intermediate_size=96, num_hidden_layers=4,
+              num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=96)
+
+
+def small(family, **more):
+    base = dict(SMALL.get(family, COMMON))
+    if family == 'phi3':
+        base['pad_token_id'] = 0
+    if family == 'gemma3_text':
+        base['num_hidden_layers'] = 7  # the sixth is its first with full attention
+    base.update(more)
+    return dict(model_type=family, **base)
+
+
+def module_p(model, *names):
+    """The p of the first dropout module of that name, wherever it stands."""
+    for name, module in model.named_modules():
+        if name.split('.')[-1] in names and isinstance(module, torch.nn.Dropout):
+            return float(module.p)
+    return 0.0
+
+
+def resolved(raw):
+    raw = dict(raw)
+    family = raw.pop('model_type')
+    config = transformers.AutoConfig.for_model(family, **raw)
+    tiny = config.vocab_size < 1000 and config.hidden_size < 1000
+    with torch.device('cpu' if tiny else 'meta'):
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    if tiny:  # some configurations are refused by the first forward pass only
+        with torch.no_grad():
+            model.train()(torch.zeros(1, 8, dtype=torch.long))
+    fields = type(config).__dataclass_fields__  # other keys of a config.json become attributes, too
+    get = lambda name, default=0: getattr(config, name, default) if name in fields else default
+    number = lambda value: 0 if value is None else value
+    heads, hidden, layers = config.num_attention_heads, config.hidden_size, config.num_hidden_layers
+    rope = get('rope_parameters', None) or {}
+    if family == 'gemma3_text':
+        rope = rope['full_attention']
+    scaled = rope.get('rope_type') in ('longrope', 'yarn', 'llama3')
+    pad = config.pad_token_id
+    padding = model.get_input_embeddings().padding_idx is not None
+    embedding_dropout = {'gpt2': ['drop'], 'gpt_neox': ['emb_dropout'], 'phi': ['embed_dropout']}
+    residual_dropout = {'gpt2': 'resid_pdrop', 'phi3': 'resid_pdrop', 'phi': 'resid_pdrop',
+                        'gpt_neox': 'hidden_dropout', 'opt': 'dropout', 'bloom': 'hidden_dropout'}
+    # bloom has its own function and no key
+    activation = get('hidden_act', get('activation_function', get('hidden_activation', 'gelu')))
+    if family in ('mistral', 'phi3'):
+        sliding = [config.sliding_window is not None] * layers
+    else:
+        sliding = [t == 'sliding_attention' for t in get('layer_types', None) or ['full'] * layers]
+    partial = family in ('phi', 'phi3', 'gpt_neox')
+    takes_head_dim = family not in ('gpt2', 'opt', 'bloom', 'gpt_neox')
+    residual = residual_dropout.get(family)
+    return dict(
+        family=family, vocab_size=config.vocab_size, hidden_size=hidden,
+        intermediate_size=number(get('intermediate_size', get('ffn_dim', get('n_inner')))) or 4 * hidden,
+        layers=layers, heads=heads, kv_heads=get('num_key_value_heads', heads),
+        head_dim=(getattr(config, 'head_dim', None) if takes_head_dim else None) or hidden // heads,
+        positions=get('max_position_embeddings', get('n_positions')),
+        word_embed_proj_dim=get('word_embed_proj_dim'),
+        activation=ACTIVATIONS.get(activation, activation),
+        tie_word_embeddings=config.tie_word_embeddings,
+        attention_bias=get('attention_bias', False), mlp_bias=get('mlp_bias', False),
+        enable_bias=get('enable_bias', False),
+        layer_norm_elementwise_affine=get('layer_norm_elementwise_affine', False),
+        do_layer_norm_before=get('do_layer_norm_before', False),
+        remove_final_layer_norm=get('_remove_final_layer_norm', False),
+        parallel_residual=get('use_parallel_residual', False),
+        qk_layernorm=get('qk_layernorm', False),
+        apply_residual_connection_post_layernorm=get('apply_residual_connection_post_layernorm'),
+        scale_attn_weights=get('scale_attn_weights', False),
+        scale_attn_by_inverse_layer_idx=get('scale_attn_by_inverse_layer_idx', False),
+        reorder_and_upcast_attn=get('reorder_and_upcast_attn', False),
+        partial_rotary_factor=rope.get('partial_rotary_factor', 1.0) if partial else 1.0,
+        rope=rope.get('rope_type', 'default'),
+        rope_original_positions=rope.get('original_max_position_embeddings', 0) if scaled else 0,
+        attn_logit_softcapping=number(get('attn_logit_softcapping')),
+        final_logit_softcapping=number(get('final_logit_softcapping')),
+        sliding_window=number(get('sliding_window')),
+        use_sliding_window=get('use_sliding_window', False),
+        max_window_layers=get('max_window_layers'),
+        sliding_window_pattern=config._sliding_window_pattern if family == 'gemma3_text' else 0,
+        layer_is_sliding=''.join('01'[s] for s in sliding).rstrip('0') or 0,
+        pad_token_id=pad if padding else NO_TOKEN, has_padding_idx=padding,
+        dropout_embedding=module_p(model, *embedding_dropout.get(family, [])),
+        dropout_attention=float(get('attn_pdrop', get('attention_dropout', 0.0))),
+        dropout_residual=float(get(residual)) if residual else 0.0,
+        layerdrop=float(get('layerdrop')),
+        parameters=sum(p.numel() for p in model.parameters()))
+
+
+def variations(family):
+    """Names and configurations; keys that a family does not have must be ignored, too."""
+    def put(**more):
+        return small(family, **more)
+
+    letters = family in ('gpt2', 'bloom')  # n_layer rather than num_hidden_layers
+    yield 'defaults', dict(model_type=family)
+    for key in ('tie_word_embeddings',):
+        for value in (True, False):
+            yield f'{key}={value}', put(**{key: value})
+    for pad in (None, 0, 5, -1, 639, 640):
+        yield f'pad_token_id={pad}', put(pad_token_id=pad)
+    phi3_pad = dict(pad_token_id=32000) if family == 'phi3' else {}
+    yield 'vocab-below-default-pad', put(vocab_size=777, **phi3_pad)
+    yield 'one-layer', put(**{'n_layer' if letters else 'num_hidden_layers': 1})
+    for key in ('hidden_act', 'activation_function', 'hidden_activation'):
+        yield f'{key}=relu', put(**{key: 'relu'})
+    acts = ('gelu', 'gelu_new', 'gelu_pytorch_tanh', 'silu', 'swish')
+    for act in acts if family in ('gpt2', 'llama') else ():
+        yield f'act={act}', put(hidden_act=act, activation_function=act)
+    # names of other families: taken as aliases by some, ignored by the rest
+    others = dict(n_embd=32, n_layer=2, n_head=8, n_positions=48, n_inner=40, n_embed=32,
+                  hidden_size=32, num_hidden_layers=2, num_attention_heads=8,
+                  max_position_embeddings=48, ffn_dim=40, intermediate_size=40,
+                  word_embed_proj_dim=24, num_key_value_heads=4, head_dim=32)
+    for key, value in others.items():
+        yield f'{key}={value}', put(**{key: value})
+    for key in ('n_inner', 'num_key_value_heads', 'head_dim', 'word_embed_proj_dim', 'n_embed',
+                'hidden_size', 'sliding_window', 'vocab_size', 'layer_types',
+                'attn_logit_softcapping', 'final_logit_softcapping', 'rope_parameters',
+                'rope_scaling', 'num_hidden_layers'):
+        yield f'{key}=null', put(**{key: None})
+    base = put()
+    base.pop('num_key_value_heads', None)
+    if family not in ('qwen2', 'qwen3', 'mistral'):  # their defaults do not divide 4 heads
+        yield 'without-kv-heads', base
+    wide = {} if letters else dict(num_attention_heads=32, hidden_size=256)
+    yield 'without-kv-heads-32', dict(base, **wide)
+    for key in ('attention_bias', 'mlp_bias', 'enable_bias', 'layer_norm_elementwise_affine',
+                'do_layer_norm_before', '_remove_final_layer_norm', 'use_parallel_residual',
+                'qk_layernorm', 'scale_attn_weights', 'apply_residual_connection_post_layernorm',
+                'scale_attn_by_inverse_layer_idx', 'reorder_and_upcast_attn'):
+        for value in (True, False):
+            yield f'{key}={value}', put(**{key: value})
+    for key in ('attn_pdrop', 'embd_pdrop', 'resid_pdrop', 'attention_dropout', 'hidden_dropout',
+                'dropout', 'layerdrop'):
+        for value in (0, 0.25):
+            yield f'{key}={value}', put(**{key: value})
+    for window in (None, 16, 4096):
+        yield f'sliding_window={window}', put(sliding_window=window)
+        for use in (True, False) if family in ('qwen2', 'qwen3') else ():
+            for first in (0, 2, 4, 28):
+                yield f'window-{window}-{use}-{first}', put(
+                    sliding_window=window, use_sliding_window=use, max_window_layers=first)
+    yield 'default-window', put(use_sliding_window=True, max_window_layers=1)
+    for pattern in (1, 2, 3, 6, 100) if family == 'gemma3_text' else (2,):
+        deep = {} if letters else dict(num_hidden_layers=13)
+        yield f'sliding_window_pattern={pattern}', put(sliding_window_pattern=pattern, **deep)
+    if family in ('qwen2', 'qwen3', 'gemma2', 'gemma3_text'):
+        types = ['sliding_attention', 'full_attention', 'full_attention', 'sliding_attention']
+        yield 'layer_types', put(
+            num_hidden_layers=4, layer_types=types, use_sliding_window=True, sliding_window=32)
+        yield 'layer_types-too-short', put(num_hidden_layers=4, layer_types=types[:2])
+    yield 'softcaps', put(attn_logit_softcapping=20.0, final_logit_softcapping=15.5)
+    # rotary embeddings, old names and new ones
+    if family in ('gpt2', 'opt', 'bloom'):
+        return
+    half = {'qwen3': 64, 'gemma2': 128, 'gemma3_text': 128, 'phi': 4, 'gpt_neox': 2}.get(family, 8)
+    longrope = dict(short_factor=[1.0] * half, long_factor=[2.0] * half)
+    yield 'rope-linear-old', put(rope_scaling=dict(type='linear', factor=2.0))
+    yield 'rope-linear', put(rope_scaling=dict(rope_type='linear', factor=2.0))
+    yield 'rope-dynamic', put(rope_scaling=dict(rope_type='dynamic', factor=2.0))
+    lists = dict(short_factor=[1.0] * 8, long_factor=[1.0] * 8) if family == 'phi3' else {}
+    yield 'rope-yarn', put(rope_scaling=dict(rope_type='yarn', factor=2.0, **lists))
+    if family != 'phi3':
+        yield 'rope-yarn-original', put(rope_scaling=dict(
+            rope_type='yarn', factor=2.0, original_max_position_embeddings=48))
+    yield 'rope-longrope', put(rope_scaling=dict(rope_type='longrope', factor=2.0, **longrope))
+    yield 'rope-longrope-original', put(rope_scaling=dict(
+        rope_type='longrope', factor=2.0, original_max_position_embeddings=48, **longrope))
+    yield 'rope-longrope-key', put(original_max_position_embeddings=40, rope_scaling=dict(
+        rope_type='longrope', factor=2.0, **longrope))
+    yield 'rope-llama3', put(rope_theta=500000.0, rope_scaling=dict(
+        rope_type='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=48))
+    yield 'rope-unknown', put(rope_scaling=dict(rope_type='spiral', factor=8.0))
+    yield 'rope-new', put(rope_parameters=dict(rope_type='linear', factor=2.0, rope_theta=1e6))
+    yield 'rope-empty', put(rope_parameters={})
+    yield 'rope-both', put(
+        rope_parameters=dict(rope_type='dynamic', factor=3.0, rope_theta=1e4),
+        rope_scaling=dict(rope_type='linear', factor=2.0))
+    yield 'rope-theta', put(rope_theta=1e6)
+    if family in ('phi', 'phi3', 'gpt_neox'):
+        yield 'partial', put(partial_rotary_factor=0.25)
+        yield 'partial-inside', put(partial_rotary_factor=0.25, rope_parameters=dict(
+            rope_type='default', rope_theta=1e4, partial_rotary_factor=0.75))
+        yield 'rotary_pct', put(rotary_pct=1.0)
+        yield 'rotary_pct-and-partial', put(rotary_pct=1.0, partial_rotary_factor=0.5)
+    if family == 'gemma3_text':
+        yield 'rope-nested', put(rope_parameters=dict(
+            full_attention=dict(rope_type='linear', factor=8.0, rope_theta=1e6),
+            sliding_attention=dict(rope_type='default', rope_theta=1e4)))
+
+
+def random_cases(family):
+    for n in range(6):  # everything at once
+        rng = random.Random(f'{family}{n}')
+        heads = rng.choice([1, 2, 4, 6])
+        width = heads * rng.choice([8, 10, 12])
+        more = dict(hidden_size=width, num_attention_heads=heads,
+                    num_hidden_layers=rng.randint(1, 9), vocab_size=rng.randint(40, 900),
+                    intermediate_size=rng.randint(1, 200), ffn_dim=rng.randint(1, 200),
+                    tie_word_embeddings=rng.random() < .5, pad_token_id=rng.choice([None, 1, 30]))
+        if family in ('qwen2', 'qwen3', 'mistral', 'gemma2', 'gemma3_text') or rng.random() < .5:
+            groups = [k for k in (1, 2, 3, heads) if heads % k == 0]
+            more['num_key_value_heads'] = rng.choice(groups)
+        if rng.random() < .4:
+            more['head_dim'] = rng.choice([6, 16, 34])
+        raw = small(family, **more)
+        for own in ('n_layer', 'n_head', 'n_embd'):
+            raw.pop(own, None)
+        yield f'random-{n}', raw
+
+
+def cases(golden):
+    for path in sorted(glob.glob(os.path.join(golden, '*.json'))):
+        with open(path) as file:
+            raw = json.load(file)
+        if raw['model_type'] in FAMILIES:
+            yield os.path.basename(path), raw
+    for family in FAMILIES:
+        for name, raw in [*variations(family), *random_cases(family)]:
+            yield f'{family}/{name}', raw
+
+
+def text(value):
+    if isinstance(value, float):
+        return repr(value)
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def main():
+    golden = sys.argv[1] if len(sys.argv) > 1 else '/work/shared/golden/configs'
+    refused, seen, lines = 0, set(), []
+    for name, raw in cases(golden):
+        line = json.dumps(raw)
+        if line in seen:
+            continue
+        seen.add(line)
+        try:
+            values = resolved(json.loads(line)).items()
+            named = [pair for pair in values if pair[1] != UNNAMED.get(pair[0], 0)]
+            want = ' '.join(f'{key}={text(value)}' for key, value in named)
+        except Exception as error:  # any refusal counts, whatever its type
+            print(f'{name}: {type(error).__name__}: {" ".join(str(error).split())[:150]}')
+            want, refused = 'refused', refused + 1
+        lines.append(f'{name}\t{line}\t{want}\n')
+    folder = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(folder, 'hf_defaults.tsv'), 'w') as file:
+        file.write(f'# transformers {transformers.__version__}; written by make_hf_defaults.py\n')
+        file.writelines(lines)
+    print(f'{len(lines)} cases, {refused} of them refused')
+
+
+main()

@@ -1,0 +1,186 @@
+/* config.json against transformers: data/spec/hf_defaults.tsv is what transformers itself
+ * resolved. */
+#include "support/spec_files.h"
+#include "workloads/spec/family.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_SIZE = 16384, FIELDS_MAX = 64 };
+
+/* --- a case of the table ---------------------------------------------------------------------- */
+
+/* Reads `value` of transformers into the member `key`. False: no such member. */
+static bool put_expected(struct plim_model_config *want, const char *key, const char *value)
+{
+    for (int f = 0; f < PLIM_FIELD_COUNT; f++) {
+        static const char *const members[] = {
+#define MEMBER(suffix, member, ...) #member,
+            PLIM_FIELD_MAP(MEMBER)
+#undef MEMBER
+        };
+        if (strcmp(members[f], key) != 0) continue;
+        const struct plim_field_info *info = plim_field_info((enum plim_field)f);
+        const struct plim_yaml yaml = {0};
+        const struct plim_yaml_node node = {.kind = PLIM_YAML_SCALAR, .text = value};
+        const struct plim_place place = {.yaml = &yaml, .prefix = "", .key = key};
+        void *out = (char *)want + info->offset;
+        if (info->value.type == PLIM_VALUE_INT)
+            return *(int64_t *)out = strtoll(value, NULL, 10), true;
+        if (info->value.type == PLIM_VALUE_BOOL) return *(bool *)out = *value == '1', true;
+        return plim_value_read(&info->value, &place, &node, out) == PLIM_OK;
+    }
+    for (int i = 0; strcmp(key, "family") == 0 && i < PLIM_FAMILY_COUNT; i++)
+        if (strcmp(plim_family_names[i], value) == 0)
+            return want->family = (enum plim_family)i, true;
+    for (int i = 0; strcmp(key, "rope") == 0 && i < PLIM_ROPE_COUNT; i++)
+        if (strcmp(plim_rope_names[i], value) == 0) return want->rope = (enum plim_rope)i, true;
+    if (strcmp(key, "has_padding_idx") == 0) return want->has_padding_idx = *value == '1', true;
+    if (strcmp(key, "layer_is_sliding") == 0) {
+        for (size_t i = 0; value[i]; i++) want->layer_is_sliding[i] = value[i] == '1';
+        return true;
+    }
+    return strcmp(key, "parameters") == 0;
+}
+
+static void compare_fields(const char *name, const struct plim_model_config *got,
+                           const struct plim_model_config *want)
+{
+    for (int f = 0; f < PLIM_FIELD_COUNT; f++) {
+        const struct plim_field_info *info = plim_field_info((enum plim_field)f);
+        const char *a = (const char *)got + info->offset, *b = (const char *)want + info->offset;
+        switch (info->value.type) {
+        case PLIM_VALUE_INT:
+            cr_expect(eq(i64, *(const int64_t *)a, *(const int64_t *)b), "%s: %s", name,
+                      info->name);
+            break;
+        case PLIM_VALUE_NUMBER:
+            cr_expect(eq(dbl, *(const double *)a, *(const double *)b), "%s: %s", name, info->name);
+            break;
+        case PLIM_VALUE_BOOL:
+            cr_expect(eq(int, *(const bool *)a, *(const bool *)b), "%s: %s", name, info->name);
+            break;
+        default:
+            cr_expect(eq(int, memcmp(a, b, sizeof(enum plim_activation)), 0), "%s: %s", name,
+                      info->name);
+        }
+    }
+    cr_expect(eq(int, got->family, want->family), "%s: family", name);
+    cr_expect(eq(int, got->rope, want->rope), "%s: rope", name);
+    cr_expect(eq(int, got->has_padding_idx, want->has_padding_idx), "%s: has_padding_idx", name);
+    cr_expect(
+        eq(int,
+           memcmp(got->layer_is_sliding, want->layer_is_sliding, sizeof(got->layer_is_sliding)), 0),
+        "%s: layer_is_sliding", name);
+}
+
+static void check_case(const char *name, const char *json, char *expected)
+{
+    struct plim_spec spec;
+    struct plim_model_config want = {.partial_rotary_factor = 1, .pad_token_id = PLIM_NO_TOKEN};
+    int64_t parameters = 0;
+    if (strcmp(expected, "refused") == 0) {
+        struct plim_error err = PLIM_ERROR_INIT;
+        enum plim_status st = plim_spec_load(spec_file("config.json", json), &spec, &err);
+        cr_expect(eq(int, st, PLIM_SPEC), "%s: transformers refuses %s", name, json);
+        cr_expect(ne(int, err.line, 0), "%s: no place: %s", name, err.text);
+        return;
+    }
+    spec_load_text("config.json", json, &spec);
+    for (char *rest = NULL, *part = strtok_r(expected, " ", &rest); part;
+         part = strtok_r(NULL, " ", &rest)) {
+        char *value = strchr(part, '=');
+        *value++ = '\0';
+        cr_expect(put_expected(&want, part, value), "%s: cannot compare %s", name, part);
+        if (strcmp(part, "parameters") == 0) parameters = strtoll(value, NULL, 10);
+    }
+    compare_fields(name, &spec.model, &want);
+    cr_expect(eq(i64, spec_parameters(&spec.model), parameters), "%s: parameters", name);
+}
+
+static void check_family(const char *family, int at_least)
+{
+    static char line[LINE_SIZE];
+    char type[64];
+    int count = 0;
+    FILE *file = fopen(PLIM_TEST_DATA "/spec/hf_defaults.tsv", "r");
+    cr_assert(file != NULL, "cannot open %s", PLIM_TEST_DATA "/spec/hf_defaults.tsv");
+    snprintf(type, sizeof(type), "\"model_type\": \"%s\"", family);
+    while (fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *json = strchr(line, '\t'), *expected = json ? strchr(json + 1, '\t') : NULL;
+        if (line[0] == '#' || !expected) continue;
+        *json++ = '\0';
+        *expected++ = '\0';
+        if (!strstr(json, type)) continue;
+        check_case(line, json, expected);
+        count++;
+    }
+    fclose(file);
+    spec_files_remove();
+    cr_expect(ge(int, count, at_least));
+}
+
+#define FAMILY_TEST(family, at_least)                                                              \
+    Test(hf_config, family##_is_what_transformers_resolves) { check_family(#family, at_least); }
+
+FAMILY_TEST(gpt2, 60)
+FAMILY_TEST(llama, 80)
+FAMILY_TEST(mistral, 80)
+FAMILY_TEST(qwen2, 100)
+FAMILY_TEST(qwen3, 100)
+FAMILY_TEST(phi3, 80)
+FAMILY_TEST(phi, 80)
+FAMILY_TEST(gemma2, 80)
+FAMILY_TEST(gemma3_text, 80)
+FAMILY_TEST(gpt_neox, 80)
+FAMILY_TEST(opt, 60)
+FAMILY_TEST(bloom, 60)
+FAMILY_TEST(olmo2, 80)
+
+/* --- what is around the model ----------------------------------------------------------------- */
+
+TestSuite(hf_document, .fini = spec_files_remove);
+
+Test(hf_document, is_found_in_a_directory_and_named_after_it)
+{
+    struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    spec_file("config.json", "{\"model_type\": \"gpt2\"}");
+    cr_assert(eq(int, plim_spec_load(spec_files_dir(), &spec, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(str, spec.name, (char *)strrchr(spec_files_dir(), '/') + 1));
+    cr_expect(eq(str, spec.source, (char *)spec_files_dir()));
+}
+
+Test(hf_document, is_named_after_its_file)
+{
+    struct plim_spec spec;
+    spec_load_text("tiny.model.json", "{\"model_type\": \"gpt2\"}", &spec);
+    cr_expect(eq(str, spec.name, "tiny.model"));
+}
+
+Test(hf_document, has_the_defaults_of_a_spec)
+{
+    struct plim_spec spec;
+    spec_load_text("config.json", "{\"model_type\": \"gpt2\"}", &spec);
+    cr_expect(eq(int, spec.precision.values[0], PLIM_PRECISION_BF16_MIXED));
+    cr_expect(eq(sz, spec.checkpointing.count, 2));
+    cr_expect(eq(i64, spec.world, 1));
+    cr_expect(eq(sz, spec.seq.count, 0));
+    cr_expect(ne(u64, spec.hash, 0));
+}
+
+Test(hf_document, ignores_what_does_not_concern_it)
+{
+    struct plim_spec plain, full;
+    spec_load_text("a.json", "{\"model_type\": \"llama\"}", &plain);
+    spec_load_text(
+        "b.json",
+        "{\"model_type\": \"llama\", \"torch_dtype\": \"bfloat16\", \"use_cache\": true, "
+        "\"architectures\": [\"LlamaForCausalLM\"], \"rms_norm_eps\": 1e-05, \"auto_map\": {}, "
+        "\"quantization_config\": null, \"eos_token_id\": [1, 2], \"n_embd\": 12}",
+        &full);
+    cr_expect(spec_equal(&plain, &full));
+}

@@ -1,0 +1,263 @@
+/* Temporaries and workspaces against PyTorch: data/needs.txt is what PyTorch asked its allocator for
+ * on the virtual GPU, call by call; data/make_needs.py measured it and explains the format. */
+#include "devices/needs.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef PLIM_UNIT_DATA_FOLDER /* given by the build */
+#define PLIM_UNIT_DATA_FOLDER "tests/unit/data"
+#endif
+
+enum { EVENTS_SIZE = 8192, LINE_SIZE = EVENTS_SIZE + 512 };
+
+/* --- event streams, written as the data file has them ------------------------------------------- */
+
+struct events {
+    char text[EVENTS_SIZE];
+    size_t length;
+    int allocations;
+};
+
+static void add_text(struct events *e, char sign, int64_t n)
+{
+    int written = snprintf(e->text + e->length, sizeof e->text - e->length, "%s%c%" PRId64,
+                           e->length ? "," : "", sign, n);
+    cr_assert(lt(sz, e->length + (size_t)written, sizeof e->text));
+    e->length += (size_t)written;
+}
+
+static int allocate(struct events *e, int64_t bytes)
+{
+    add_text(e, '+', bytes);
+    return e->allocations++;
+}
+
+static void release(struct events *e, int allocation)
+{
+    add_text(e, '-', allocation);
+}
+
+/* --- measured calls ------------------------------------------------------------------------------ */
+
+struct measured {
+    const char *line;
+    struct plim_device_info info;
+    const char *fields; /* what stands behind the card */
+};
+
+/* Calls `each` for every measured call of this kind; there must be `at_least` so many. */
+static void for_each_call(const char *kind, int at_least, void (*each)(const struct measured *))
+{
+    FILE *f = fopen(PLIM_UNIT_DATA_FOLDER "/needs.txt", "r");
+    cr_assert(ne(ptr, f, NULL), PLIM_UNIT_DATA_FOLDER "/needs.txt does not open");
+    static char line[LINE_SIZE];
+    int count = 0;
+    while (fgets(line, sizeof line, f)) {
+        struct measured m = {.line = line};
+        char name[32];
+        int end = 0;
+        int n = sscanf(line, "%31s %d %d %d %n", name, &m.info.compute_capability, &m.info.multiprocessors,
+                       &m.info.threads_per_multiprocessor, &end);
+        cr_assert(eq(int, n, 4), "%s", line);
+        if (strcmp(name, kind) != 0) continue;
+        m.fields = line + end;
+        each(&m);
+        count++;
+    }
+    fclose(f);
+    cr_assert(ge(int, count, at_least));
+}
+
+static enum plim_dtype dtype_named(const char *name)
+{
+    for (int t = 0; t < PLIM_DTYPE_COUNT; t++)
+        if (strcmp(plim_dtype_name((enum plim_dtype)t), name) == 0) return (enum plim_dtype)t;
+    cr_fatal("no such dtype: %s", name);
+    return PLIM_F32;
+}
+
+static int read_list(const char *text, int64_t values[PLIM_MAX_DIMS])
+{
+    int n = 0, width = 0;
+    while (n < PLIM_MAX_DIMS && sscanf(text, "%" SCNd64 "%n", &values[n], &width) == 1) {
+        n++;
+        text += width;
+        if (*text++ != ',') break;
+    }
+    return n;
+}
+
+/* --- reductions ---------------------------------------------------------------------------------- */
+
+static enum plim_binary fold_named(const char *name)
+{
+    static const struct { const char *name; enum plim_binary fold; } folds[] = {
+        {"add", PLIM_BINARY_ADD}, {"max", PLIM_BINARY_MAX}, {"min", PLIM_BINARY_MIN},
+        {"and", PLIM_BINARY_AND}, {"or", PLIM_BINARY_OR}};
+    for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
+        if (strcmp(folds[i].name, name) == 0) return folds[i].fold;
+    cr_fatal("no such fold: %s", name);
+    return PLIM_BINARY_ADD;
+}
+
+static void reduction_asks_alike(const struct measured *m)
+{
+    char dtype[8], result[8], fold[8], shape[128], stride[128];
+    static char wanted[EVENTS_SIZE];
+    unsigned dims;
+    int64_t offset;
+    int n = sscanf(m->fields, "%7s %7s %7s %u %" SCNd64 " %127s %127s %8191s", dtype, result, fold, &dims,
+                   &offset, shape, stride, wanted);
+    cr_assert(eq(int, n, 8), "%s", m->line);
+    struct plim_array in = {.dtype = (uint8_t)dtype_named(dtype)};
+    in.ndim = (uint8_t)read_list(shape, in.shape);
+    read_list(stride, in.stride);
+    in.data = (uint64_t)(4096 + offset * plim_dtype_size((enum plim_dtype)in.dtype));
+    int64_t out_bytes = plim_dtype_size(dtype_named(result));
+    for (int i = 0; i < in.ndim; i++) out_bytes *= dims >> i & 1 ? 1 : in.shape[i];
+
+    struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
+    int launches = plim_reduce_needs(&m->info, &in, dims, fold_named(fold), dtype_named(result), scratch);
+    cr_assert(gt(int, launches, 0));
+    static struct events e;
+    e = (struct events){.length = 0};
+    allocate(&e, out_bytes);
+    int64_t carried_bytes = scratch[0].accumulation_bytes;
+    int accumulation = carried_bytes ? allocate(&e, carried_bytes) : -1;
+    for (int i = 0; i < launches; i++) {
+        if (!scratch[i].partials_bytes) continue;
+        int partials = allocate(&e, scratch[i].partials_bytes);
+        release(&e, allocate(&e, scratch[i].semaphores_bytes));
+        release(&e, partials);
+    }
+    if (accumulation >= 0) release(&e, accumulation);
+    cr_expect(eq(str, e.text, wanted), "%s", m->line);
+}
+
+Test(needs, reductions_ask_for_what_pytorch_asks_for)
+{
+    for_each_call("reduce", 400, reduction_asks_alike);
+}
+
+/* --- embedding ----------------------------------------------------------------------------------- */
+
+static void embedding_asks_alike(const struct measured *m)
+{
+    char dtype[8];
+    static char wanted[EVENTS_SIZE];
+    int64_t tokens, rows, width;
+    int padding;
+    int n = sscanf(m->fields, "%7s %" SCNd64 " %" SCNd64 " %" SCNd64 " %d %8191s", dtype, &tokens, &rows,
+                   &width, &padding, wanted);
+    cr_assert(eq(int, n, 6), "%s", m->line);
+    struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS];
+    int count = plim_embedding_backward_needs(&m->info, dtype_named(dtype), tokens, rows, width, padding, needs);
+    static struct events e;
+    e = (struct events){.length = 0};
+    for (int i = 0; i <= count; i++) {
+        for (int j = i - 1; j >= 0; j--)
+            if (!needs[j].is_result && needs[j].before == i) release(&e, j);
+        if (i < count) allocate(&e, needs[i].bytes);
+    }
+    cr_expect(eq(str, e.text, wanted), "%s", m->line);
+}
+
+Test(needs, embedding_backward_asks_for_what_pytorch_asks_for)
+{
+    for_each_call("embedding", 400, embedding_asks_alike);
+}
+
+/* --- layer norm ---------------------------------------------------------------------------------- */
+
+/* The sum over the partial rows, into a new array. */
+static void add_sum(struct events *e, const struct plim_device_info *info, enum plim_dtype dtype, int64_t rows,
+                    int64_t width)
+{
+    struct plim_array in = {.data = 4096, .shape = {rows, width}, .stride = {width, 1}, .ndim = 2,
+                            .dtype = (uint8_t)dtype};
+    struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
+    int launches = plim_reduce_needs(info, &in, 1, PLIM_BINARY_ADD, dtype, scratch);
+    cr_assert(eq(int, launches, 1));
+    allocate(e, width * plim_dtype_size(dtype));
+    if (!scratch[0].partials_bytes) return;
+    int partials = allocate(e, scratch[0].partials_bytes);
+    release(e, allocate(e, scratch[0].semaphores_bytes));
+    release(e, partials);
+}
+
+static void layer_norm_asks_alike(const struct measured *m)
+{
+    char name[8];
+    static char wanted[EVENTS_SIZE];
+    int64_t rows, width;
+    int bias;
+    int n = sscanf(m->fields, "%7s %" SCNd64 " %" SCNd64 " %d %8191s", name, &rows, &width, &bias, wanted);
+    cr_assert(eq(int, n, 5), "%s", m->line);
+    enum plim_dtype dtype = dtype_named(name);
+    int64_t row_bytes = width * plim_dtype_size(dtype);
+    int64_t partial_rows = plim_layer_norm_partial_rows(&m->info, rows, width);
+    int parameters = bias ? 2 : 1, grad[2], partial[2];
+    static struct events e;
+    e = (struct events){.length = 0};
+    allocate(&e, rows * row_bytes);
+    for (int i = 0; i < parameters; i++) grad[i] = allocate(&e, row_bytes);
+    for (int i = 0; i < parameters && partial_rows; i++) partial[i] = allocate(&e, partial_rows * row_bytes);
+    for (int i = 0; i < parameters && partial_rows; i++) {
+        add_sum(&e, &m->info, dtype, partial_rows, width);
+        release(&e, grad[i]);
+    }
+    for (int i = parameters - 1; i >= 0 && partial_rows; i--) release(&e, partial[i]);
+    cr_expect(eq(str, e.text, wanted), "%s", m->line);
+}
+
+Test(needs, layer_norm_backward_asks_for_what_pytorch_asks_for)
+{
+    for_each_call("layer_norm", 400, layer_norm_asks_alike);
+}
+
+/* --- cumulative sums ----------------------------------------------------------------------------- */
+
+static void cumsum_asks_alike(const struct measured *m)
+{
+    static char wanted[EVENTS_SIZE];
+    int64_t rows, length;
+    int n = sscanf(m->fields, "%" SCNd64 " %" SCNd64 " %8191s", &rows, &length, wanted);
+    cr_assert(eq(int, n, 3), "%s", m->line);
+    int64_t temporary_bytes = plim_cumsum_temporary_bytes(rows, length);
+    static struct events e;
+    e = (struct events){.length = 0};
+    allocate(&e, rows * length * plim_dtype_size(PLIM_I64));
+    if (temporary_bytes) release(&e, allocate(&e, temporary_bytes));
+    cr_expect(eq(str, e.text, wanted), "%s", m->line);
+}
+
+Test(needs, cumsum_asks_for_what_pytorch_asks_for)
+{
+    for_each_call("cumsum", 100, cumsum_asks_alike);
+}
+
+/* --- cuBLAS -------------------------------------------------------------------------------------- */
+
+static void matmuls_ask_alike(const struct measured *m)
+{
+    char dtype[8];
+    static char wanted[EVENTS_SIZE];
+    cr_assert(eq(int, sscanf(m->fields, "%7s %8191s", dtype, wanted), 2), "%s", m->line);
+    int64_t result_bytes = 64 * 64 * plim_dtype_size(dtype_named(dtype));
+    static struct events e;
+    e = (struct events){.length = 0};
+    allocate(&e, result_bytes);
+    allocate(&e, plim_cublas_workspace_bytes(&m->info));
+    allocate(&e, plim_cublaslt_workspace_bytes(&m->info));
+    for (int i = 0; i < 2; i++) allocate(&e, result_bytes);
+    cr_expect(eq(str, e.text, wanted), "%s", m->line);
+}
+
+Test(needs, first_matmuls_take_the_workspaces)
+{
+    for_each_call("cublas", 24, matmuls_ask_alike);
+}

@@ -1,0 +1,273 @@
+#include "devices/sim/roofline.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+
+static struct plim_roofline *clock_of(const char *name)
+{
+    const struct plim_gpu *gpu;
+    static struct plim_roofline clock;
+    cr_assert(eq(int, plim_catalogue_find(name, &gpu, NULL), PLIM_OK));
+    plim_roofline_init(&clock, gpu);
+    return &clock;
+}
+
+static double matmul(struct plim_roofline *r, int64_t m, int64_t n, int64_t k, enum plim_dtype type,
+                     bool tf32)
+{
+    struct plim_array a = {.shape = {m, k}, .stride = {k, 1}, .ndim = 2, .dtype = (uint8_t)type};
+    struct plim_array b = {.shape = {k, n}, .stride = {1, k}, .ndim = 2, .dtype = (uint8_t)type};
+    struct plim_array c = {.shape = {m, n}, .stride = {n, 1}, .ndim = 2, .dtype = (uint8_t)type};
+    struct plim_op op = {
+        .kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 2, .out = {&c}, .in = {&a, &b}, .tf32 = tf32};
+    return plim_roofline_device_seconds(r, &op);
+}
+
+static double bf16(struct plim_roofline *r, int64_t m, int64_t n, int64_t k)
+{
+    return matmul(r, m, n, k, PLIM_BF16, false);
+}
+
+static double attention(struct plim_roofline *r, enum plim_attention_kernel kernel, int64_t batch,
+                        int64_t length, enum plim_dtype type, bool causal, bool backward)
+{
+    struct plim_array x = {.shape = {batch, 16, length, 128},
+                           .stride = {16 * 128 * length, 128, 16 * 128, 1},
+                           .ndim = 4,
+                           .dtype = (uint8_t)type};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .out = {&x},
+                         .in = {&x, &x, &x},
+                         .attention = (uint8_t)kernel,
+                         .causal = causal};
+    if (backward) {
+        op.kind = PLIM_OP_ATTENTION_BACKWARD;
+        op.n_out = 3, op.n_in = 5;
+        op.out[1] = op.out[2] = op.in[3] = op.in[4] = &x;
+    }
+    return plim_roofline_device_seconds(r, &op);
+}
+
+static double add(struct plim_roofline *r, int64_t rows, int64_t columns, bool broadcast)
+{
+    struct plim_array x = {
+        .shape = {rows, columns}, .stride = {columns, 1}, .ndim = 2, .dtype = PLIM_BF16};
+    struct plim_array w = x;
+    if (broadcast) w.stride[0] = 0;
+    struct plim_op op = {
+        .kind = PLIM_OP_BINARY, .n_out = 1, .n_in = 2, .out = {&x}, .in = {&x, &w}};
+    return plim_roofline_device_seconds(r, &op);
+}
+
+Test(roofline, a_large_matmul_runs_near_the_best_that_was_seen)
+{
+    double flops = 2.0 * 8192 * 8192 * 8192;
+    double rate = flops / bf16(clock_of("A100-SXM4-80GB"), 8192, 8192, 8192);
+    cr_expect(gt(dbl, rate, 0.85 * 271e12));
+    cr_expect(lt(dbl, rate, 271e12));
+}
+
+Test(roofline, no_operation_beats_the_card)
+{
+    for (size_t i = 0; i < plim_catalogue_count(); i++) {
+        const struct plim_gpu *g = plim_catalogue_at(i);
+        static struct plim_roofline r;
+        plim_roofline_init(&r, g);
+        double best = g->matmul_bf16_seen > g->bf16 ? g->matmul_bf16_seen : g->bf16;
+        if (best == 0) best = g->fp32;
+        for (int64_t n = 64; n <= 16384; n *= 4) {
+            cr_expect(ge(dbl, bf16(&r, n, n, n), 2.0 * (double)(n * n * n) / best), "%s", g->name);
+            cr_expect(ge(dbl, attention(&r, PLIM_ATTENTION_FLASH, 1, n, PLIM_BF16, false, false),
+                         4.0 * 16 * 128 * (double)(n * n) / best),
+                      "%s", g->name);
+        }
+        double bytes = 6.0 * (1 << 28);
+        cr_expect(ge(dbl, add(&r, 1 << 14, 1 << 14, false), bytes / g->bandwidth), "%s", g->name);
+    }
+}
+
+Test(roofline, a_larger_matmul_is_never_faster)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    for (int64_t n = 64; n <= 8192; n += 64)
+        for (int axis = 0; axis < 3; axis++) {
+            int64_t next = n + 64;
+            double more = bf16(r, axis == 0 ? next : n, axis == 1 ? next : n, axis == 2 ? next : n);
+            cr_expect(ge(dbl, more, bf16(r, n, n, n) * 0.999), "%ld axis %d", (long)n, axis);
+        }
+}
+
+Test(roofline, one_tile_beyond_a_wave_costs_a_wave)
+{
+    /* 108 multiprocessors, tiles of 256 x 128: 27 x 4 of them are exactly one wave */
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double full = bf16(r, 27 * 256, 4 * 128, 16384), beyond = bf16(r, 27 * 256 + 1, 4 * 128, 16384);
+    cr_expect(gt(dbl, beyond, 1.15 * full));
+    /* and rows inside the tile are free */
+    double inside = bf16(r, 26 * 256 + 1, 4 * 128, 16384);
+    cr_expect(epsilon_eq(dbl, inside, full, 0.01 * full));
+}
+
+Test(roofline, efficiency_is_a_sawtooth_of_waves)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double lowest = 1, highest = 0;
+    for (int64_t m = 4096; m <= 12288; m += 128) {
+        double rate = 2.0 * (double)m * 4096 * 4096 / bf16(r, m, 4096, 4096) / 271e12;
+        lowest = fmin(lowest, rate);
+        highest = fmax(highest, rate);
+    }
+    cr_expect(gt(dbl, highest, 0.9));
+    cr_expect(lt(dbl, lowest, 0.87));
+    cr_expect(gt(dbl, lowest, 0.6));
+}
+
+Test(roofline, few_tiles_with_a_deep_k_are_split)
+{
+    /* 4 tiles alone would leave 104 of 108 multiprocessors idle */
+    double seconds = bf16(clock_of("A100-SXM4-80GB"), 256, 256, 65536);
+    double rate = 2.0 * 256 * 256 * 65536 / seconds;
+    cr_expect(gt(dbl, rate, 4 * 271e12 / 108 * 3));
+}
+
+Test(roofline, a_thin_matmul_is_bound_by_its_weights)
+{
+    double bytes = 2.0 * 16384 * 16384;
+    double seconds = bf16(clock_of("A100-SXM4-80GB"), 8, 16384, 16384);
+    cr_expect(gt(dbl, seconds, bytes / 2039e9));
+    cr_expect(lt(dbl, seconds, 1.5 * bytes / 2039e9));
+}
+
+Test(roofline, a_repeated_matmul_takes_the_same_time)
+{
+    struct plim_roofline *r = clock_of("RTX-4090");
+    double first = bf16(r, 1000, 2000, 3000);
+    for (int64_t n = 1; n < 3000; n++) (void)bf16(r, n, 64, 64); /* evicts it from the cache */
+    cr_expect(eq(dbl, bf16(r, 1000, 2000, 3000), first));
+    cr_expect(eq(dbl, bf16(r, 1000, 2000, 3000), first));
+    cr_expect(ne(dbl, bf16(r, 2000, 1000, 3001), first));
+}
+
+Test(roofline, rows_that_are_not_aligned_are_slow)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    cr_expect(gt(dbl, bf16(r, 8192, 4096, 4095), 2 * bf16(r, 8192, 4096, 4096)));
+    cr_expect(lt(dbl, matmul(r, 8192, 4096, 4095, PLIM_F32, false),
+                 1.01 * matmul(r, 8192, 4096, 4096, PLIM_F32, false)));
+}
+
+Test(roofline, types_run_at_their_own_rates)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double fp32 = matmul(r, 8192, 8192, 8192, PLIM_F32, false),
+           tf32 = matmul(r, 8192, 8192, 8192, PLIM_F32, true);
+    double half = matmul(r, 8192, 8192, 8192, PLIM_F16, false);
+    cr_expect(gt(dbl, fp32 / tf32, 6));
+    cr_expect(epsilon_eq(dbl, tf32 / half, 2, 0.1));
+    cr_expect(epsilon_eq(dbl, half, bf16(r, 8192, 8192, 8192), 0.01 * half));
+}
+
+Test(roofline, bf16_is_emulated_and_tf32_absent_before_ampere)
+{
+    static const char *const cards[] = {"V100-SXM2-16GB", "T4", "RTX-2080-Ti", "Quadro-RTX-6000"};
+    for (size_t i = 0; i < 4; i++) {
+        struct plim_roofline *r = clock_of(cards[i]);
+        double fp32 = matmul(r, 4096, 4096, 4096, PLIM_F32, false);
+        cr_expect(gt(dbl, bf16(r, 4096, 4096, 4096), 1.2 * fp32), "%s", cards[i]);
+        cr_expect(epsilon_eq(dbl, matmul(r, 4096, 4096, 4096, PLIM_F32, true), fp32, 0.001 * fp32));
+        cr_expect(lt(dbl, matmul(r, 4096, 4096, 4096, PLIM_F16, false), fp32 / 3), "%s", cards[i]);
+    }
+}
+
+Test(roofline, more_bytes_are_never_faster)
+{
+    static const char *const cards[] = {"RTX-3090", "L4", "A100-SXM4-80GB", "B200"};
+    for (size_t i = 0; i < 4; i++) {
+        struct plim_roofline *r = clock_of(cards[i]);
+        double previous = 0;
+        for (int64_t n = 256; n < 1 << 28; n += n / 16) {
+            double seconds = add(r, 1, n, false);
+            cr_expect(ge(dbl, seconds, previous), "%s %ld", cards[i], (long)n);
+            previous = seconds;
+        }
+    }
+}
+
+Test(roofline, what_fits_in_l2_is_faster_than_memory)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double small = add(r, 1024, 2048, false) - add(r, 1, 1, false);
+    double large = add(r, 65536, 2048, false) - add(r, 1, 1, false);
+    cr_expect(lt(dbl, small, 0.7 * large / 64));
+}
+
+Test(roofline, a_broadcast_operand_is_read_element_by_element)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double plain = add(r, 65536, 4096, false) / 3,
+           broadcast = add(r, 65536, 4096, true) / 2; /* a pass */
+    cr_expect(epsilon_eq(dbl, broadcast, plain / PLIM_STRIDED_SHARE, 0.01 * plain));
+}
+
+Test(roofline, the_causal_mask_saves_nearly_half)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double full = attention(r, PLIM_ATTENTION_FLASH, 4, 4096, PLIM_BF16, false, false);
+    double causal = attention(r, PLIM_ATTENTION_FLASH, 4, 4096, PLIM_BF16, true, false);
+    cr_expect(gt(dbl, causal, 0.5 * full));
+    cr_expect(lt(dbl, causal, 0.6 * full));
+}
+
+Test(roofline, attention_is_quadratic_in_the_length)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double once = attention(r, PLIM_ATTENTION_FLASH, 1, 8192, PLIM_BF16, true, false);
+    double twice = attention(r, PLIM_ATTENTION_FLASH, 1, 16384, PLIM_BF16, true, false);
+    cr_expect(epsilon_eq(dbl, twice / once, 4, 0.2));
+}
+
+Test(roofline, flash_comes_to_the_rates_of_its_paper)
+{
+    /* FlashAttention-2 paper, A100, head size 128, causal, 16k tokens: about 190 and 175 TFLOP/s */
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double flops = 4.0 * 16 * 128 * 16384.0 * 16384 / 2;
+    double forward = flops / attention(r, PLIM_ATTENTION_FLASH, 1, 16384, PLIM_BF16, true, false);
+    double backward =
+        2.5 * flops / attention(r, PLIM_ATTENTION_FLASH, 1, 16384, PLIM_BF16, true, true);
+    cr_expect(epsilon_eq(dbl, forward, 190e12, 25e12));
+    cr_expect(epsilon_eq(dbl, backward, 175e12, 20e12));
+}
+
+Test(roofline, attention_kernels_are_ordered)
+{
+    struct plim_roofline *r = clock_of("H100-SXM5-80GB");
+    double cudnn = attention(r, PLIM_ATTENTION_CUDNN, 4, 4096, PLIM_BF16, true, false);
+    double flash = attention(r, PLIM_ATTENTION_FLASH, 4, 4096, PLIM_BF16, true, false);
+    double efficient = attention(r, PLIM_ATTENTION_EFFICIENT, 4, 4096, PLIM_BF16, true, false);
+    cr_expect(lt(dbl, cudnn, flash));
+    cr_expect(lt(dbl, flash, efficient));
+    cr_expect(
+        lt(dbl, efficient, attention(r, PLIM_ATTENTION_EFFICIENT, 4, 4096, PLIM_F32, true, false)));
+}
+
+Test(roofline, a_list_costs_the_host_by_its_length)
+{
+    struct plim_roofline *r = clock_of("T4");
+    struct plim_op one = {.kind = PLIM_OP_FOREACH, .list_length = 1},
+                   many = {.kind = PLIM_OP_FOREACH, .list_length = 200};
+    double more = plim_roofline_host_seconds(r, &many) - plim_roofline_host_seconds(r, &one);
+    cr_expect(epsilon_eq(dbl, more, 199 * PLIM_HOST_SECONDS_PER_TENSOR, 1e-9));
+}
+
+Test(roofline, a_card_of_which_nothing_is_known_has_finite_times)
+{
+    static struct plim_roofline r;
+    struct plim_gpu nothing = {.name = "?"};
+    plim_roofline_init(&r, &nothing);
+    double seconds = add(&r, 4, 4, false);
+    cr_expect(ge(dbl, seconds, PLIM_KERNEL_SECONDS));
+    cr_expect(isfinite(seconds));
+}

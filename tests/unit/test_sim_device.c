@@ -1,0 +1,270 @@
+#include "devices/sim/sim.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+#define MIB ((int64_t)1 << 20)
+#define GIB ((int64_t)1 << 30)
+
+static struct plim_device *open_sim(const char *tail)
+{
+    struct plim_device *device;
+    struct plim_error err = PLIM_ERROR_INIT;
+    enum plim_status st = plim_sim_open(tail, &device, &err);
+    cr_assert(eq(int, st, PLIM_OK), "%s: %s", tail, err.text);
+    return device;
+}
+
+static void expect_refused(const char *tail, enum plim_status status, const char *part_of_message)
+{
+    struct plim_device *device;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_expect(eq(int, plim_sim_open(tail, &device, &err), status));
+    cr_expect(eq(ptr, device, NULL));
+    cr_expect(strstr(err.text, part_of_message) != NULL, "%s", err.text);
+}
+
+Test(sim_device, is_the_card_of_the_catalogue)
+{
+    struct plim_device *d = open_sim("a100-sxm4-80gb");
+    cr_expect(eq(str, d->info.name, "A100-SXM4-80GB"));
+    cr_expect(eq(str, d->info.uri, "sim:A100-SXM4-80GB"));
+    cr_expect(d->info.simulated);
+    cr_expect(eq(int, d->info.compute_capability, 80));
+    cr_expect(eq(int, d->info.multiprocessors, 108));
+    cr_expect(eq(int, d->info.threads_per_multiprocessor, 2048));
+    cr_expect(eq(i64, d->info.total_bytes, 81051 * MIB));
+    cr_expect(eq(i64, plim_device_free_bytes(d), 81051 * MIB));
+    plim_device_close(&d);
+}
+
+Test(sim_device, every_card_opens_and_knows_its_threads)
+{
+    for (size_t i = 0; i < plim_catalogue_count(); i++) {
+        struct plim_device *d = open_sim(plim_catalogue_at(i)->name);
+        cr_expect(d->info.threads_per_multiprocessor >= 1024, "%s", d->info.name);
+        cr_expect(eq(str, (char *)plim_sim_gpu(d)->name, d->info.name));
+        plim_device_close(&d);
+    }
+}
+
+Test(sim_device, memory_can_be_given)
+{
+    struct plim_device *d = open_sim("RTX-4090,memory=20GiB");
+    cr_expect(eq(i64, d->info.total_bytes, 20 * GIB));
+    cr_expect(eq(str, d->info.uri, "sim:RTX-4090,memory=20GiB"));
+    plim_device_close(&d);
+}
+
+Test(sim_device, memory_can_be_more_than_any_card_has)
+{
+    uint64_t address;
+    struct plim_device *d = open_sim("A100-SXM4-80GB,memory=64TiB");
+    cr_expect(eq(i64, d->info.total_bytes, 65536 * GIB));
+    cr_expect(eq(int, plim_device_segment_get(d, 65536 * GIB, &address), PLIM_OK));
+    cr_expect(eq(int, plim_device_segment_get(d, 1, &address), PLIM_OOM));
+    plim_device_close(&d);
+}
+
+Test(sim_device, the_uri_opens_the_same_device)
+{
+    static const char *const tails[] = {"T4", "T4,memory=12500000000", "24GiB",
+                                        "512MiB,memory=1GiB"};
+    for (size_t i = 0; i < 4; i++) {
+        struct plim_device *a = open_sim(tails[i]), *b = open_sim(a->info.uri + 4);
+        cr_expect(eq(str, a->info.uri, b->info.uri));
+        cr_expect(eq(i64, a->info.total_bytes, b->info.total_bytes));
+        plim_device_close(&a);
+        plim_device_close(&b);
+    }
+}
+
+Test(sim_device, a_size_is_a_plain_card_of_compute_capability_80)
+{
+    struct plim_device *d = open_sim("24GiB");
+    cr_expect(eq(str, d->info.uri, "sim:24GiB"));
+    cr_expect(eq(i64, d->info.total_bytes, 24 * GIB));
+    cr_expect(eq(int, d->info.compute_capability, 80));
+    plim_device_close(&d);
+}
+
+Test(sim_device, a_number_alone_is_a_card_not_a_size)
+{
+    struct plim_device *d = open_sim("4090");
+    cr_expect(eq(str, d->info.name, "RTX-4090"));
+    plim_device_close(&d);
+}
+
+Test(sim_device, bad_uris_are_refused)
+{
+    expect_refused("RTX-4190", PLIM_NODEVICE, "RTX-4090");
+    expect_refused("", PLIM_NODEVICE, "no GPU");
+    expect_refused("T4,speed=9", PLIM_INVALID, "memory=24GiB");
+    expect_refused("T4,memory=", PLIM_INVALID, "not a size");
+    expect_refused("T4,memory=lots", PLIM_INVALID, "lots");
+    expect_refused("T4,memory=-1GiB", PLIM_INVALID, "-1GiB");
+    expect_refused("T4,memory=0", PLIM_INVALID, "memory=0");
+    expect_refused("T4,memory=1GiB,memory=2GiB", PLIM_INVALID, "not a size");
+    expect_refused("0GiB", PLIM_NODEVICE, "no GPU");
+}
+
+Test(sim_device, a_segment_takes_whole_2_mib_pages)
+{
+    uint64_t address;
+    struct plim_device *d = open_sim("1GiB");
+    cr_expect(eq(int, plim_device_segment_get(d, 1, &address), PLIM_OK));
+    cr_expect(eq(i64, plim_device_free_bytes(d), GIB - 2 * MIB));
+    plim_device_segment_return(d, address, 1);
+    cr_expect(eq(i64, plim_device_free_bytes(d), GIB));
+    plim_device_close(&d);
+}
+
+Test(sim_device, memory_ends_where_the_total_ends)
+{
+    uint64_t address;
+    struct plim_device *d = open_sim("100MiB");
+    cr_expect(eq(int, plim_device_segment_get(d, 60 * MIB, &address), PLIM_OK));
+    cr_expect(eq(int, plim_device_segment_get(d, 42 * MIB, &address), PLIM_OOM));
+    cr_expect(eq(int, plim_device_segment_get(d, INT64_MAX, &address), PLIM_OOM));
+    cr_expect(eq(i64, plim_device_free_bytes(d), 40 * MIB));
+    cr_expect(eq(int, plim_device_segment_get(d, 40 * MIB, &address), PLIM_OK));
+    cr_expect(eq(i64, plim_device_free_bytes(d), 0));
+    plim_device_close(&d);
+}
+
+Test(sim_device, addresses_do_not_overlap)
+{
+    uint64_t previous = 0, address;
+    struct plim_device *d = open_sim("24GiB");
+    for (int64_t bytes = 1; bytes < GIB; bytes *= 3) {
+        cr_assert(eq(int, plim_device_segment_get(d, bytes, &address), PLIM_OK));
+        cr_expect(ge(u64, address, previous));
+        previous = address + (uint64_t)bytes;
+    }
+    cr_assert(eq(int, plim_device_range_reserve(d, 64 * GIB, &address), PLIM_OK));
+    cr_expect(ge(u64, address, previous));
+    previous = address + (uint64_t)(64 * GIB);
+    cr_assert(eq(int, plim_device_segment_get(d, MIB, &address), PLIM_OK));
+    cr_expect(ge(u64, address, previous));
+    plim_device_close(&d);
+}
+
+Test(sim_device, a_reserved_range_takes_memory_only_where_it_is_mapped)
+{
+    uint64_t address;
+    struct plim_device *d = open_sim("100MiB");
+    cr_expect(eq(int, plim_device_range_reserve(d, GIB, &address), PLIM_OK));
+    cr_expect(eq(i64, plim_device_free_bytes(d), 100 * MIB));
+    cr_expect(eq(int, plim_device_range_map(d, address, 20 * MIB), PLIM_OK));
+    cr_expect(eq(int, plim_device_range_map(d, address + 20 * MIB, 82 * MIB), PLIM_OOM));
+    cr_expect(eq(i64, plim_device_free_bytes(d), 80 * MIB));
+    plim_device_range_unmap(d, address, 20 * MIB);
+    cr_expect(eq(i64, plim_device_free_bytes(d), 100 * MIB));
+    plim_device_range_release(d, address, GIB);
+    plim_device_close(&d);
+}
+
+Test(sim_device, capacity_is_a_budget_below_the_total)
+{
+    uint64_t address;
+    struct plim_device *d = open_sim("24GiB");
+    plim_sim_set_capacity(d, 10 * MIB);
+    cr_expect(eq(i64, d->info.total_bytes, 24 * GIB));
+    cr_expect(eq(i64, plim_device_free_bytes(d), 10 * MIB));
+    cr_expect(eq(int, plim_device_segment_get(d, 12 * MIB, &address), PLIM_OOM));
+    plim_sim_set_capacity(d, 12 * MIB);
+    cr_expect(eq(int, plim_device_segment_get(d, 12 * MIB, &address), PLIM_OK));
+    plim_sim_set_capacity(d, -1); /* nothing is left after overhead and margin */
+    cr_expect(eq(i64, plim_device_free_bytes(d), 0));
+    cr_expect(eq(int, plim_device_segment_get(d, 1, &address), PLIM_OOM));
+    plim_device_close(&d);
+}
+
+/* A copy of `elements` fp32 numbers. */
+static void launch_copy(struct plim_device *d, int64_t elements)
+{
+    struct plim_array x = {.shape = {elements}, .stride = {1}, .ndim = 1, .dtype = PLIM_F32};
+    struct plim_op op = {.kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&x}, .in = {&x}};
+    cr_assert(eq(int, plim_device_launch(d, &op), PLIM_OK));
+}
+
+static double now(struct plim_device *d)
+{
+    double seconds;
+    cr_assert(eq(int, plim_device_now(d, &seconds), PLIM_OK));
+    return seconds;
+}
+
+Test(sim_device, reset_starts_as_after_open)
+{
+    uint64_t first, again;
+    struct plim_device *d = open_sim("24GiB");
+    cr_expect(eq(int, plim_device_segment_get(d, 10 * MIB, &first), PLIM_OK));
+    launch_copy(d, 1000);
+    cr_expect(gt(dbl, now(d), 0));
+    cr_expect(eq(int, plim_device_reset(d), PLIM_OK));
+    cr_expect(eq(dbl, now(d), 0));
+    cr_expect(eq(i64, plim_device_free_bytes(d), 24 * GIB));
+    cr_expect(eq(int, plim_device_segment_get(d, 10 * MIB, &again), PLIM_OK));
+    cr_expect(eq(u64, first, again));
+    plim_device_close(&d);
+}
+
+Test(sim_device, small_operations_wait_for_the_host)
+{
+    struct plim_device *small = open_sim("T4"), *big = open_sim("H100-SXM5-80GB");
+    for (int i = 0; i < 1000; i++) launch_copy(small, 16), launch_copy(big, 16);
+    /* a faster card does not help: the host launches one every ten microseconds or more */
+    cr_expect(gt(dbl, now(small), 1000 * 10e-6));
+    cr_expect(epsilon_eq(dbl, now(small), now(big), 0.01 * now(big)));
+    plim_device_close(&small);
+    plim_device_close(&big);
+}
+
+Test(sim_device, the_host_runs_ahead_of_large_operations)
+{
+    struct plim_device *d = open_sim("A100-SXM4-80GB");
+    launch_copy(d, GIB / 4);
+    double first = now(d);
+    for (int i = 0; i < 10; i++) launch_copy(d, 16);
+    /* launched while the large one ran: nothing but their kernels follows it */
+    cr_expect(lt(dbl, now(d) - first, 10 * 5e-6));
+    plim_device_close(&d);
+}
+
+Test(sim_device, reading_back_makes_the_host_wait)
+{
+    struct plim_array loss = {.ndim = 0, .dtype = PLIM_F32};
+    struct plim_op read = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&loss}};
+    struct plim_device *d = open_sim("A100-SXM4-80GB");
+    launch_copy(d, GIB / 4);
+    cr_assert(eq(int, plim_device_launch(d, &read), PLIM_OK));
+    double before = now(d);
+    launch_copy(d, 16);
+    cr_expect(gt(dbl, now(d) - before, 10e-6)); /* it had to be launched first */
+    plim_device_close(&d);
+}
+
+Test(sim_device, what_is_read_is_zeros)
+{
+    char buffer[8];
+    memset(buffer, 1, sizeof(buffer));
+    struct plim_device *d = open_sim("T4");
+    cr_expect(eq(int, d->ops->read(d, 0, buffer, sizeof(buffer)), PLIM_OK));
+    for (size_t i = 0; i < sizeof(buffer); i++) cr_expect(eq(int, buffer[i], 0));
+    plim_device_close(&d);
+}
+
+Test(sim_device, a_card_of_ones_own_making)
+{
+    struct plim_device *d;
+    struct plim_gpu gpu = {.name = "mine", .compute_capability = 86, .total_bytes = GIB};
+    cr_assert(eq(int, plim_sim_open_gpu(&gpu, 0, &d, NULL), PLIM_OK));
+    memset(&gpu, 0, sizeof(gpu)); /* it was copied */
+    cr_expect(eq(str, (char *)plim_sim_gpu(d)->name, "mine"));
+    cr_expect(eq(i64, d->info.total_bytes, GIB));
+    plim_device_close(&d);
+    gpu.total_bytes = GIB;
+    cr_expect(eq(int, plim_sim_open_gpu(&gpu, -1, &d, NULL), PLIM_INVALID));
+}

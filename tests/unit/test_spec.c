@@ -1,0 +1,532 @@
+/* Specs that are right: every key, the command line's way of setting them, writing, hashing. */
+#include "support/spec_files.h"
+#include "workloads/spec/family.h"
+#include "workloads/spec/key.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define GPT2 "model: {family: gpt2}\n"
+#define LLAMA "model: {family: llama}\n"
+#define SUITE(name) TestSuite(name, .fini = spec_files_remove)
+
+SUITE(spec_read);
+SUITE(spec_set);
+SUITE(spec_write);
+SUITE(spec_hash);
+SUITE(spec_docs);
+
+static void set(struct plim_spec *spec, const char *key, const char *value)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, plim_spec_set(spec, key, value, &err), PLIM_OK), "%s", err.text);
+}
+
+static void resolve(struct plim_spec *spec)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, plim_spec_resolve(spec, &err), PLIM_OK), "%s", err.text);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+Test(spec_read, takes_every_key)
+{
+    struct plim_spec s;
+    spec_load_text("full.yaml",
+                   "name: my run\n"
+                   "device: sim:24GiB\n"
+                   "model: {family: llama, hidden_size: 1024, num_attention_heads: 16}\n"
+                   "data: {seq: [512, 1024], vocab_size: 5000, packing: no}\n"
+                   "train:\n"
+                   "  precision: [fp32, bf16]\n"
+                   "  optimizer: adamw-8bit\n"
+                   "  checkpointing: full\n"
+                   "  attention: eager\n"
+                   "  micro_batch: 2:8:2\n"
+                   "  accumulation: 4\n"
+                   "  effective_batch: 256\n"
+                   "  effective_batch_tolerance: 2%\n"
+                   "  world: 8\n"
+                   "  sharding: none\n"
+                   "  clip: 1.0\n"
+                   "  dropout: 0.25\n"
+                   "  lora: {r: 16, targets: [q_proj, up_proj], dropout: 0.05}\n",
+                   &s);
+    cr_expect(eq(str, s.name, "my run"));
+    cr_expect(eq(str, s.device, "sim:24GiB"));
+    cr_expect(eq(i64, s.model.vocab_size, 5000));
+    cr_expect(eq(i64, s.model.head_dim, 64));
+    cr_expect(eq(sz, s.seq.count, 2));
+    cr_expect(eq(i64, s.seq.values[1], 1024));
+    cr_expect(eq(int, s.packing, PLIM_PACKING_NO));
+    cr_expect(eq(int, s.precision.values[1], PLIM_PRECISION_BF16));
+    cr_expect(eq(int, s.optimizer.values[0], PLIM_OPTIMIZER_ADAMW_8BIT));
+    cr_expect(eq(sz, s.checkpointing.count, 1));
+    cr_expect(eq(int, s.attention.values[0], PLIM_ATTENTION_EAGER));
+    cr_expect(eq(sz, s.micro_batch.count, 4));
+    cr_expect(eq(i64, s.micro_batch.values[3], 8));
+    cr_expect(eq(i64, s.accumulation, 4));
+    cr_expect(eq(i64, s.effective_batch, 256));
+    cr_expect(eq(dbl, s.effective_batch_tolerance, 0.02));
+    cr_expect(eq(i64, s.world, 8));
+    cr_expect(eq(dbl, s.clip, 1.0));
+    cr_expect(eq(dbl, s.model.dropout_attention, 0.25));
+    cr_expect(eq(i64, s.lora.r, 16));
+    cr_expect(eq(str, s.lora.targets[1], "up_proj"));
+    cr_expect(eq(dbl, s.lora.dropout, 0.05));
+}
+
+Test(spec_read, fills_what_is_left_out)
+{
+    struct plim_spec s;
+    spec_load_text("short.yaml", GPT2, &s);
+    cr_expect(eq(str, s.name, "short"));
+    cr_expect(eq(sz, s.seq.count, 0));
+    cr_expect(eq(sz, s.micro_batch.count, 0));
+    cr_expect(eq(sz, s.precision.count, 1));
+    cr_expect(eq(int, s.precision.values[0], PLIM_PRECISION_BF16_MIXED));
+    cr_expect(eq(int, s.optimizer.values[0], PLIM_OPTIMIZER_ADAMW));
+    cr_expect(eq(int, s.checkpointing.values[0], PLIM_CHECKPOINTING_NONE));
+    cr_expect(eq(int, s.checkpointing.values[1], PLIM_CHECKPOINTING_FULL));
+    cr_expect(eq(int, s.attention.values[0], PLIM_ATTENTION_SDPA));
+    cr_expect(eq(int, s.packing, PLIM_PACKING_AUTO));
+    cr_expect(eq(i64, s.world, 1));
+    cr_expect(eq(i64, s.lora.r, 0));
+    cr_expect(eq(dbl, s.clip, 0.0));
+    cr_expect(eq(dbl, s.model.dropout_residual, 0.1));
+}
+
+Test(spec_read, empty_sections_are_defaults)
+{
+    struct plim_spec a, b;
+    spec_load_text("a.yaml", GPT2 "data:\ntrain:\n", &a);
+    spec_load_text("b.yaml", GPT2, &b);
+    cr_expect(spec_equal(&a, &b));
+}
+
+Test(spec_read, takes_the_schedule_of_lightning)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", GPT2 "train: {accumulation_schedule: {4: 2, 8: 1}}\n", &s);
+    cr_assert(eq(sz, s.schedule_count, 3));
+    cr_expect(eq(i64, s.schedule[0].epoch, 0));
+    cr_expect(eq(i64, s.schedule[0].accumulation, 1));
+    cr_expect(eq(i64, s.schedule[2].epoch, 8));
+    cr_expect(eq(i64, s.schedule[1].accumulation, 2));
+}
+
+Test(spec_read, finds_a_config_beside_the_spec)
+{
+    struct plim_spec s;
+    spec_file("tiny.json",
+              "{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 48, \"n_head\": 4}");
+    spec_load_text("s.yaml", "model: {hf: tiny.json, n_layer: 5}\n", &s);
+    cr_expect(eq(i64, s.model.hidden_size, 48));
+    cr_expect(eq(i64, s.model.layers, 5)); /* the section overrides the file */
+}
+
+Test(spec_read, finds_a_directory_beside_the_spec)
+{
+    struct plim_spec s;
+    char path[256];
+    snprintf(path, sizeof(path), "%s/model", spec_files_dir());
+    cr_assert(eq(int, mkdir(path, 0700), 0));
+    spec_file("model/config.json", "{\"model_type\": \"opt\"}");
+    spec_load_text("s.yaml", "model: {hf: model}\n", &s);
+    cr_expect(eq(int, s.model.family, PLIM_FAMILY_OPT));
+}
+
+Test(spec_read, takes_models_of_the_zoo)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {zoo: gemma-2-2b, num_hidden_layers: 3}\ndata: {seq: 777}\n",
+                   &s);
+    cr_expect(eq(i64, s.model.hidden_size, 2304));
+    cr_expect(eq(i64, s.model.layers, 3));
+    cr_expect(s.model.layer_is_sliding[2]);
+    cr_expect(not(s.model.layer_is_sliding[4]));
+    cr_expect(eq(i64, s.seq.values[0], 777));
+    cr_expect(eq(str, s.name, "s")); /* the model comes from the zoo, the rest does not */
+}
+
+Test(spec_read, a_named_family_accepts_a_model_with_code_of_its_own)
+{
+    struct plim_spec s;
+    spec_file("c.json", "{\"model_type\": \"phi3\", \"auto_map\": {\"AutoConfig\": "
+                        "\"configuration_phi3.Phi3Config\"}}");
+    spec_load_text("s.yaml", "model: {hf: c.json, family: phi3}\n", &s);
+    cr_expect(eq(int, s.model.family, PLIM_FAMILY_PHI3));
+}
+
+Test(spec_read, takes_usual_names_for_those_of_a_family)
+{
+    struct plim_spec a, b;
+    spec_load_text("a.yaml",
+                   "model: {family: gpt2, n_embd: 96, n_layer: 3, n_head: 3, n_inner: 100}\n", &a);
+    spec_load_text(
+        "b.yaml",
+        "model: {family: gpt2, hidden_size: 96, num_hidden_layers: 3, num_attention_heads: 3, "
+        "intermediate_size: 100}\n",
+        &b);
+    cr_expect(spec_equal(&a, &b));
+}
+
+/* --- setting ---------------------------------------------------------------------------------- */
+
+Test(spec_set, derived_dimensions_follow)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", GPT2, &s);
+    set(&s, "model.n_embd", "1536");
+    set(&s, "model.n_head", "16");
+    resolve(&s);
+    cr_expect(eq(i64, s.model.head_dim, 96));
+    cr_expect(eq(i64, s.model.intermediate_size, 6144));
+    cr_expect(eq(i64, s.model.kv_heads, 16));
+}
+
+Test(spec_set, sliding_layers_follow)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: qwen2, sliding_window: 512}\n", &s);
+    cr_expect(eq(i64, s.model.sliding_window, 0));
+    set(&s, "model.use_sliding_window", "true");
+    set(&s, "model.max_window_layers", "30");
+    resolve(&s);
+    cr_expect(eq(i64, s.model.sliding_window, 512));
+    cr_expect(not(s.model.layer_is_sliding[29]));
+    cr_expect(s.model.layer_is_sliding[31]);
+}
+
+Test(spec_set, takes_what_the_command_line_writes)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", LLAMA, &s);
+    set(&s, "data.seq", "512,1024, 2048");
+    set(&s, "train.micro_batch", "1:4:1");
+    set(&s, "train.precision", "bf16,fp16-mixed");
+    set(&s, "train.checkpointing", "full");
+    set(&s, "train.effective_batch_tolerance", "2%");
+    set(&s, "train.accumulation_schedule", "{0: 4, 4: 2}");
+    set(&s, "train.lora", "r=8,targets=q_proj+v_proj,dropout=0.1");
+    set(&s, "train.clip", "0.5");
+    set(&s, "device", "cuda:0,memory=24GiB");
+    resolve(&s);
+    cr_expect(eq(sz, s.seq.count, 3));
+    cr_expect(eq(sz, s.micro_batch.count, 4));
+    cr_expect(eq(int, s.precision.values[1], PLIM_PRECISION_FP16_MIXED));
+    cr_expect(eq(sz, s.checkpointing.count, 1));
+    cr_expect(eq(i64, s.schedule[1].accumulation, 2));
+    cr_expect(eq(i64, s.lora.r, 8));
+    cr_expect(eq(sz, s.lora.target_count, 2));
+    cr_expect(eq(dbl, s.lora.dropout, 0.1));
+    cr_expect(eq(str, s.device, "cuda:0,memory=24GiB"));
+}
+
+Test(spec_set, null_takes_a_choice_back)
+{
+    struct plim_spec s;
+    spec_load_text(
+        "s.yaml",
+        LLAMA "data: {seq: 512}\ntrain: {micro_batch: 4, accumulation: 2, clip: 1, lora: {r: 4}}\n",
+        &s);
+    set(&s, "data.seq", "null");
+    set(&s, "train.micro_batch", "~");
+    set(&s, "train.accumulation", "null");
+    set(&s, "train.clip", "null");
+    set(&s, "train.lora", "null");
+    resolve(&s);
+    cr_expect(eq(sz, s.seq.count, 0));
+    cr_expect(eq(sz, s.micro_batch.count, 0));
+    cr_expect(eq(i64, s.accumulation, 0));
+    cr_expect(eq(dbl, s.clip, 0.0));
+    cr_expect(eq(i64, s.lora.r, 0));
+    cr_expect(eq(sz, s.lora.target_count, 0));
+}
+
+Test(spec_set, a_failure_changes_nothing)
+{
+    struct plim_spec s, before;
+    spec_load_text("s.yaml", LLAMA, &s);
+    memcpy(&before, &s, sizeof(s));
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_expect(eq(int, plim_spec_set(&s, "train.lora", "r=8,targets=", &err), PLIM_SPEC));
+    cr_expect(eq(int, memcmp(&before, &s, sizeof(s)), 0));
+}
+
+Test(spec_set, dropout_reaches_what_the_family_has)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: opt, layerdrop: 0.5}\n", &s);
+    plim_spec_set_dropout(&s, 0.3);
+    cr_expect(eq(dbl, s.model.dropout_residual, 0.3));
+    cr_expect(eq(dbl, s.model.dropout_embedding, 0.0)); /* OPT has none */
+    cr_expect(eq(dbl, s.model.layerdrop, 0.5));
+    plim_spec_set_dropout(&s, 0);
+    resolve(&s);
+    cr_expect(eq(dbl, s.model.dropout_residual, 0.0));
+    cr_expect(eq(dbl, s.model.layerdrop, 0.0));
+}
+
+Test(spec_set, lora_without_targets_takes_those_of_peft)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: phi}\ntrain: {lora: {r: 4}}\n", &s);
+    cr_assert(eq(sz, s.lora.target_count, 4));
+    cr_expect(eq(str, s.lora.targets[3], "fc2"));
+}
+
+Test(spec_set, all_linear_is_every_linear_module_of_a_block)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: opt}\ntrain: {lora: {r: 4, targets: all-linear}}\n",
+                   &s);
+    cr_expect(
+        eq(sz, s.lora.target_count, 6)); /* no project_in: the embedding is as wide as the rest */
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* write -> load gives the same spec, and the same text again. */
+static void expect_round_trip(const struct plim_spec *spec, const char *what)
+{
+    struct plim_spec again;
+    char *text = NULL, *text_again = NULL;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, plim_spec_write(spec, &text, &err), PLIM_OK), "%s", err.text);
+    spec_load_text("again.yaml", text, &again);
+    cr_expect(spec_equal(spec, &again), "%s:\n%s", what, text);
+    cr_expect(eq(str, (char *)spec->name, again.name), "%s", what);
+    cr_assert(eq(int, plim_spec_write(&again, &text_again, &err), PLIM_OK));
+    cr_expect(eq(str, text, text_again), "%s", what);
+    free(text);
+    free(text_again);
+}
+
+static uint64_t next_random(uint64_t *state) /* splitmix64 */
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static int64_t between(uint64_t *state, int64_t low, int64_t high)
+{
+    return low + (int64_t)(next_random(state) % (uint64_t)(high - low + 1));
+}
+
+/* Every key of the family that is a number or a switch gets a random value; heads are kept
+ * dividing. */
+static void randomize_model(struct plim_spec *spec, enum plim_family family, uint64_t *state)
+{
+    const struct plim_family_info *info = plim_family_info(family);
+    struct plim_model_config *m = &spec->model_as_given;
+    cr_assert(eq(int, plim_family_defaults(family, m, NULL), PLIM_OK));
+    for (size_t i = 0; i < info->key_count; i++) {
+        const struct plim_field_info *field = plim_field_info(info->keys[i].field);
+        void *at = (char *)m + field->offset;
+        if (field->value.type == PLIM_VALUE_BOOL) *(bool *)at = between(state, 0, 1);
+        if (field->value.type == PLIM_VALUE_NUMBER &&
+            info->keys[i].field != PLIM_FIELD_PARTIAL_ROTARY)
+            *(double *)at = (double)between(state, 1, 1 << 30) / (double)(1 << 30);
+        if (field->value.type == PLIM_VALUE_INT && info->keys[i].nullable && between(state, 0, 1))
+            *(int64_t *)at = field->value.null_value;
+    }
+    if (family == PLIM_FAMILY_GPT_NEOX) m->dropout_embedding = m->dropout_residual; /* one key */
+    m->heads = between(state, 1, 9);
+    m->kv_heads = plim_family_find(family, "num_key_value_heads", false) ? m->heads : 0;
+    m->hidden_size = m->heads * 8 * between(state, 1, 40);
+    m->layers = between(state, 1, 60);
+    m->vocab_size = between(state, 40000, 300000);
+    m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 4);
+    if (info->rotary) m->rope = (enum plim_rope)between(state, 0, PLIM_ROPE_COUNT - 1);
+    if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
+    if (info->layer_types && between(state, 0, 1)) {
+        spec->layer_types_given = (size_t)m->layers;
+        m->use_sliding_window = info->sliding == PLIM_SLIDING_TAIL;
+        m->sliding_window = 100;
+        for (int64_t i = 0; i < m->layers; i++) m->layer_is_sliding[i] = between(state, 0, 1);
+    }
+}
+
+static void randomize_training(struct plim_spec *spec, uint64_t *state)
+{
+    spec->seq.count = (size_t)between(state, 0, 3);
+    for (size_t i = 0; i < spec->seq.count; i++)
+        spec->seq.values[i] = between(state, 1, 300) * 3 + (int64_t)i;
+    spec->micro_batch.count = (size_t)between(state, 0, 2);
+    for (size_t i = 0; i < spec->micro_batch.count; i++)
+        spec->micro_batch.values[i] = 10 * (int64_t)i + between(state, 1, 9);
+    spec->precision = (struct plim_enum_axis){
+        .count = 2, .values = {(int)between(state, 0, 2), (int)between(state, 3, 5)}};
+    spec->optimizer = (struct plim_enum_axis){
+        .count = 1, .values = {(int)between(state, 0, PLIM_OPTIMIZER_COUNT - 1)}};
+    spec->packing = (enum plim_packing)between(state, 0, PLIM_PACKING_COUNT - 1);
+    spec->world = between(state, 1, 64);
+    spec->accumulation = between(state, 0, 5);
+    spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
+    for (size_t i = 0; i < spec->schedule_count; i++)
+        spec->schedule[i] =
+            (struct plim_phase){.epoch = 3 * (int64_t)i, .accumulation = between(state, 1, 99)};
+    spec->effective_batch_tolerance = (double)between(state, 0, 900) / 1000;
+    spec->clip = (double)between(state, 0, 3) / 3;
+    spec->lora.r = between(state, 0, 4);
+    spec->lora.dropout = (double)between(state, 0, 10) / 10;
+    const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
+    spec->lora.target_count = 1;
+    snprintf(spec->lora.targets[0], sizeof(spec->lora.targets[0]), "%s", target);
+    snprintf(spec->name, sizeof(spec->name),
+             "n \"%lld\" \\ #:", (long long)between(state, 0, 1000));
+    snprintf(spec->device, sizeof(spec->device), "%s", between(state, 0, 1) ? "sim:RTX-4090" : "");
+}
+
+Test(spec_write, random_specs_come_back)
+{
+    uint64_t state = 3;
+    for (int n = 0; n < 40 * PLIM_FAMILY_COUNT; n++) {
+        struct plim_spec spec;
+        spec_load_text("base.yaml", GPT2, &spec);
+        randomize_model(&spec, (enum plim_family)(n % PLIM_FAMILY_COUNT), &state);
+        randomize_training(&spec, &state);
+        struct plim_error err = PLIM_ERROR_INIT;
+        cr_assert(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK), "%d: %s", n, err.text);
+        expect_round_trip(&spec, plim_family_names[n % PLIM_FAMILY_COUNT]);
+    }
+}
+
+Test(spec_write, every_family_comes_back_with_its_defaults)
+{
+    for (int f = 0; f < PLIM_FAMILY_COUNT; f++) {
+        struct plim_spec spec;
+        char text[64];
+        snprintf(text, sizeof(text), "model: {family: %s}\n", plim_family_names[f]);
+        spec_load_text("s.yaml", text, &spec);
+        expect_round_trip(&spec, plim_family_names[f]);
+    }
+}
+
+Test(spec_write, is_what_a_person_would_write)
+{
+    struct plim_spec spec;
+    char *text = NULL;
+    spec_load_text("tiny.json", "{\"model_type\": \"bloom\", \"hidden_size\": 64}", &spec);
+    cr_assert(eq(int, plim_spec_write(&spec, &text, NULL), PLIM_OK));
+    cr_expect(eq(str, text,
+                 "name: \"tiny\"\n"
+                 "model:\n"
+                 "  family: bloom\n"
+                 "  vocab_size: 250880\n"
+                 "  hidden_size: 64\n"
+                 "  n_layer: 2\n"
+                 "  n_head: 8\n"
+                 "  apply_residual_connection_post_layernorm: false\n"
+                 "  hidden_dropout: 0\n"
+                 "  attention_dropout: 0\n"
+                 "  tie_word_embeddings: true\n"
+                 "data:\n"
+                 "  packing: auto\n"
+                 "train:\n"
+                 "  precision: bf16-mixed\n"
+                 "  optimizer: adamw\n"
+                 "  checkpointing: [none, full]\n"
+                 "  attention: sdpa\n"
+                 "  effective_batch_tolerance: 0\n"
+                 "  world: 1\n"
+                 "  sharding: none\n"));
+    free(text);
+}
+
+/* --- hash ------------------------------------------------------------------------------------- */
+
+Test(spec_hash, layout_and_origin_do_not_count)
+{
+    struct plim_spec a, b, c;
+    spec_load_text("a.yaml", "model: {family: gpt2, n_layer: 3}\ntrain: {clip: 1, world: 2}\n", &a);
+    spec_load_text("b.yaml",
+                   "# another\nname: other\ntrain:\n  world: 2\n  clip: 1.0\n  optimizer: [adamw]\n"
+                   "model:\n  num_hidden_layers: 3\n  family: gpt2\n  n_inner: 3072\n",
+                   &b);
+    spec_load_text("c.json", "{\"n_layer\": 3, \"model_type\": \"gpt2\"}", &c);
+    set(&c, "train.clip", "1");
+    set(&c, "train.world", "2");
+    resolve(&c);
+    cr_expect(eq(u64, a.hash, b.hash));
+    cr_expect(eq(u64, a.hash, c.hash));
+}
+
+Test(spec_hash, every_key_of_training_counts)
+{
+    for (size_t i = 0; i < plim_spec_key_count(); i++) {
+        const struct plim_spec_key *key = plim_spec_key_at(i);
+        struct plim_spec a, b;
+        if (!strchr(key->path, '.') || strcmp(key->path, "train.sharding") == 0)
+            continue; /* it has one value */
+        spec_load_text(
+            "a.yaml",
+            "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n", &a);
+        spec_load_text(
+            "b.yaml",
+            "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n", &b);
+        set(&b, key->path, key->example);
+        resolve(&b);
+        cr_expect(ne(u64, a.hash, b.hash), "%s", key->path);
+    }
+}
+
+/* --- documentation ---------------------------------------------------------------------------- */
+
+static char *read_page(void)
+{
+    FILE *file = fopen(PLIM_SOURCE_ROOT "/workloads/spec/README.md", "r");
+    static char page[1 << 18];
+    cr_assert(file != NULL);
+    page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
+    fclose(file);
+    return page;
+}
+
+Test(spec_docs, the_page_has_every_key_with_its_default_and_help)
+{
+    char *page = read_page();
+    for (size_t i = 0; i < plim_spec_key_count(); i++) {
+        const struct plim_spec_key *key = plim_spec_key_at(i);
+        char row[512], expected[400];
+        plim_value_describe(&key->value, expected, sizeof(expected));
+        snprintf(row, sizeof(row), "| `%s` | %s | %s | %s%s%s | `%s` | %s |", key->path, expected,
+                 key->unit, key->fallback ? "`" : "", key->fallback ? key->fallback : "",
+                 key->fallback ? "`" : "", key->example, key->help);
+        cr_expect(ne(ptr, strstr(page, row), NULL), "missing: %s", row);
+    }
+}
+
+Test(spec_docs, the_page_has_every_key_of_every_family)
+{
+    char *page = read_page();
+    for (int f = 0; f < PLIM_FAMILY_COUNT; f++) {
+        const struct plim_family_info *info = plim_family_info((enum plim_family)f);
+        char row[4096];
+        size_t used = (size_t)snprintf(row, sizeof(row), "| `%s` |", plim_family_names[f]);
+        for (size_t i = 0; i < info->key_count; i++)
+            used += (size_t)snprintf(row + used, sizeof(row) - used, " `%s%s%s`",
+                                     info->keys[i].name, info->keys[i].fallback ? " = " : "",
+                                     info->keys[i].fallback ? info->keys[i].fallback : "");
+        cr_expect(ne(ptr, strstr(page, row), NULL), "missing: %s", row);
+    }
+}
+
+Test(spec_docs, examples_are_accepted)
+{
+    for (size_t i = 0; i < plim_spec_key_count(); i++) {
+        struct plim_spec s;
+        spec_load_text("s.yaml", LLAMA, &s);
+        if (strncmp(plim_spec_key_at(i)->path, "train.lora.", 11) == 0)
+            set(&s, "train.lora.r", "2");
+        set(&s, plim_spec_key_at(i)->path, plim_spec_key_at(i)->example);
+        resolve(&s);
+    }
+}

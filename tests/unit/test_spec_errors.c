@@ -1,0 +1,518 @@
+/* Specs that are wrong: one clear line each, in bounded time and memory. */
+#include "support/spec_files.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+TestSuite(spec_errors, .fini = spec_files_remove);
+
+struct refusal { const char *text, *line; };
+
+static void check_all(const char *name, const struct refusal *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_expect(eq(str, (char *)spec_refusal(name, cases[i].text), (char *)cases[i].line), "%s",
+                  cases[i].text);
+}
+
+#define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
+#define FAMILIES                                                                                   \
+    "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, "   \
+    "olmo2"
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+Test(spec_errors, sizes_have_limits)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: gpt2, n_layer: 0}\n",
+         "s.yaml:1:32: model.n_layer is '0', expected an integer from 1 to 1024"},
+        {"model: {family: gpt2, n_layer: -4}\n",
+         "s.yaml:1:32: model.n_layer is '-4', expected an integer from 1 to 1024"},
+        {"model: {family: gpt2, n_layer: 1025}\n",
+         "s.yaml:1:32: model.n_layer is '1025', expected an integer from 1 to 1024"},
+        {"model:\n  family: gpt2\n  n_embd: 1000000000000000000\n",
+         "s.yaml:3:11: model.n_embd is '1000000000000000000', expected an integer from 1 to "
+         "1048576"},
+        {"model:\n  family: gpt2\n  n_embd: 99999999999999999999999999\n",
+         "s.yaml:3:11: model.n_embd is '99999999999999999999999999', expected an integer from 1 to "
+         "1048576"},
+        {"model:\n  family: gpt2\n  n_embd: 1e3\n",
+         "s.yaml:3:11: model.n_embd is '1e3', expected an integer from 1 to 1048576"},
+        {"model:\n  family: gpt2\n  n_embd: .nan\n",
+         "s.yaml:3:11: model.n_embd is '.nan', expected an integer from 1 to 1048576"},
+        {"model:\n  family: gpt2\n  n_embd: 768.5\n",
+         "s.yaml:3:11: model.n_embd is '768.5', expected an integer from 1 to 1048576"},
+        {"model: {family: gpt2, resid_pdrop: .nan}\n",
+         "s.yaml:1:36: model.resid_pdrop is '.nan', expected a number from 0 to 1"},
+        {"model: {family: gpt2, resid_pdrop: 1.5}\n",
+         "s.yaml:1:36: model.resid_pdrop is '1.5', expected a number from 0 to 1"},
+        {"model: {family: gpt2, resid_pdrop: .inf}\n",
+         "s.yaml:1:36: model.resid_pdrop is '.inf', expected a number from 0 to 1"},
+        {"model: {family: llama, hidden_size: 1048576, num_attention_heads: 1, intermediate_size: "
+         "4194304,\n"
+         "  num_hidden_layers: 1024}\n",
+         "s.yaml:1:37: the model has about 1.8e+16 parameters, expected at most 1e+14"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
+Test(spec_errors, sizes_of_a_config_json_have_limits)
+{
+    static const struct refusal cases[] = {
+        {"{\"model_type\": \"gpt2\",\n \"n_layer\": -1}",
+         "config.json:2:13: n_layer is '-1', expected an integer from 1 to 1024"},
+        {"{\"model_type\": \"gpt2\",\n \"vocab_size\": 1000000000000000000}",
+         "config.json:2:16: vocab_size is '1000000000000000000', expected an integer from 1 to "
+         "67108864"},
+        {"{\"model_type\": \"gpt2\",\n \"embd_pdrop\": NaN}",
+         "config.json:2:16: embd_pdrop is 'NaN', expected a number from 0 to 1"},
+        {"{\"model_type\": \"gpt2\",\n \"n_layer\": \"12\"}",
+         "config.json:2:13: n_layer is '12', expected an integer from 1 to 1024"},
+        {"{\"model_type\": \"gpt2\",\n \"n_layer\": [12]}",
+         "config.json:2:13: n_layer is a list, expected an integer from 1 to 1024"},
+        {"{\"model_type\": \"gpt2\",\n \"n_layer\": null}",
+         "config.json:2:13: n_layer is null, expected an integer from 1 to 1024"},
+        {"{\"model_type\": \"llama\",\n \"pad_token_id\": 32000}",
+         "config.json:2:18: pad_token_id is 32000, expected a token of the vocabulary of 32000, or "
+         "null"},
+    };
+    CHECK_ALL("config.json", cases);
+}
+
+Test(spec_errors, heads_must_divide)
+{
+    static const struct refusal cases[] = {
+        {"model:\n  family: gpt2\n  n_head: 7\n",
+         "s.yaml:3:11: n_embd is 768 and n_head is 7, expected heads that divide it"},
+        {"model:\n  family: qwen2\n  hidden_size: 100\n  num_attention_heads: 3\n  "
+         "num_key_value_heads: 3\n",
+         "s.yaml:4:24: hidden_size is 100 and num_attention_heads is 3, expected heads that divide "
+         "it"},
+        {"model:\n  family: llama\n  num_key_value_heads: 5\n",
+         "s.yaml:3:24: num_attention_heads is 32 and num_key_value_heads is 5, expected key-value "
+         "heads that divide it"},
+        {"model:\n  family: llama\n  num_key_value_heads: 64\n",
+         "s.yaml:3:24: num_attention_heads is 32 and num_key_value_heads is 64, expected key-value "
+         "heads that divide it"},
+        {"model:\n  family: llama\n  hidden_size: 2080\n",
+         "s.yaml:2:3: 65 elements of a head rotate (head_dim 65), expected an even number from 2 "
+         "on"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
+Test(spec_errors, layers_must_agree)
+{
+    static const struct refusal cases[] = {
+        {"model:\n  family: gemma2\n  layer_types: [full_attention]\n",
+         "s.yaml:3:16: layer_types has 1 entries, expected num_hidden_layers = 26"},
+        {"model:\n  family: qwen2\n  num_hidden_layers: 1\n  layer_types: [sliding_attention]\n",
+         "s.yaml:2:3: layer 0 is sliding without a sliding_window, expected a window and "
+         "use_sliding_window: true"},
+        {"model:\n  family: qwen2\n  layer_types: [chunked_attention]\n",
+         "s.yaml:3:17: model.layer_types is 'chunked_attention', expected full_attention or "
+         "sliding_attention"},
+        {"model: {family: llama, layer_types: [full_attention]}\n",
+         "s.yaml:1:24: unknown key model.layer_types for llama, expected a key of its config.json"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
+/* --- keys and types --------------------------------------------------------------------------- */
+
+Test(spec_errors, unknown_keys_get_the_nearest)
+{
+    static const struct refusal cases[] = {
+        {"modell: {family: gpt2}\n",
+         "s.yaml:1:1: unknown key modell, expected the nearest known key model"},
+        {"data: {seq: 3}\n", "s.yaml:1:1: this spec has no model, expected a section model with "
+                             "family, hf or zoo (or a config.json with a "
+                             "model_type)"},
+        {"model: {family: gpt2}\ntrian:\n  clip: 1\n",
+         "s.yaml:2:1: unknown key trian, expected the nearest known key train"},
+        {"model: {family: gpt2}\ntrain:\n  optimiser: adamw\n",
+         "s.yaml:3:3: unknown key train.optimiser, expected the nearest known key train.optimizer"},
+        {"model: {family: gpt2}\ntrain:\n  lora: {r: 4, target: [c_attn]}\n",
+         "s.yaml:3:16: unknown key train.lora.target, expected the nearest known key "
+         "train.lora.targets"},
+        {"model: {family: gpt2}\ntrain: {seq: 512}\n",
+         "s.yaml:2:9: unknown key train.seq, expected the nearest known key data.seq"},
+        {"model: {family: gpt2}\nprecision: fp32\n",
+         "s.yaml:2:1: unknown key precision, expected the nearest known key train.precision"},
+        {"model: {family: gpt2}\ndata: {xyzzy: 1}\n",
+         "s.yaml:2:8: unknown key data.xyzzy, expected one of seq, vocab_size, packing"},
+        {"model: {family: gpt2, n_layers: 3}\n", "s.yaml:1:23: unknown key model.n_layers for "
+                                                 "gpt2, expected the nearest known key n_layer"},
+        {"model: {family: gpt2}\ntrain.clip: 1\n",
+         "s.yaml:2:1: the key train.clip has a dot, expected sections below each other"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
+Test(spec_errors, values_have_types)
+{
+    static const struct refusal cases[] = {
+        {"model: gpt2\n", "s.yaml:1:8: model is 'gpt2', expected a mapping with family, hf or zoo"},
+        {"model: {}\n", "s.yaml:1:8: the model has no origin, expected family, hf or zoo"},
+        {"model: {family: gpt3}\n", "s.yaml:1:17: model.family is 'gpt3', expected gpt2, llama, "
+                                    "mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, "
+                                    "gpt_neox, opt, bloom or olmo2"},
+        {"model: {family: gpt2, zoo: gpt2-124m}\n",
+         "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
+        {"model: {family: gpt2, activation_function: mish}\n",
+         "s.yaml:1:44: model.activation_function is 'mish', expected gelu, gelu_new, "
+         "gelu_pytorch_tanh, silu, relu or swish"},
+        {"model: {family: gpt2, scale_attn_weights: 1}\n",
+         "s.yaml:1:43: model.scale_attn_weights is '1', expected true or false"},
+        {"model: {family: gpt2}\ntrain: 3\n", "s.yaml:2:8: train is '3', expected a mapping"},
+        {"model: {family: gpt2}\ntrain: {precision: bf8}\n",
+         "s.yaml:2:20: train.precision is 'bf8', expected fp32, tf32, bf16-mixed, fp16-mixed, bf16 "
+         "or fp16, or a list of them"},
+        {"model: {family: gpt2}\ntrain: {precision: [fp32, fp32]}\n",
+         "s.yaml:2:27: train.precision has fp32 twice, expected it once"},
+        {"model: {family: gpt2}\ntrain: {precision: []}\n",
+         "s.yaml:2:20: train.precision is a list, expected fp32, tf32, bf16-mixed, fp16-mixed, "
+         "bf16 or fp16, or a list of them"},
+        {"model: {family: gpt2}\ntrain: {world: many}\n",
+         "s.yaml:2:16: train.world is 'many', expected an integer from 1 to 1048576"},
+        {"model: {family: gpt2}\ntrain: {world: null}\n",
+         "s.yaml:2:16: train.world is null, expected an integer from 1 to 1048576"},
+        {"model: {family: gpt2}\ntrain: {clip: -1}\n",
+         "s.yaml:2:15: train.clip is '-1', expected a number from 0 to 1e+09, or null"},
+        {"model: {family: gpt2}\ntrain: {effective_batch_tolerance: 200%}\n",
+         "s.yaml:2:36: train.effective_batch_tolerance is '200%', expected a share such as 2% or "
+         "0.02, from 0 to 0.99"},
+        {"model: {family: gpt2}\ntrain: {dropout: 2}\n",
+         "s.yaml:2:18: train.dropout is '2', expected a number from 0 to 1, or null"},
+        {"name: [a]\nmodel: {family: gpt2}\n",
+         "s.yaml:1:7: name is a list, expected a text of at most 63 characters"},
+        {"name: 0123456789012345678901234567890123456789012345678901234567890123\nmodel: {family: "
+         "gpt2}\n",
+         "s.yaml:1:7: name is '0123456789012345678901234567890123456789'..., expected a text of at "
+         "most 63 characters"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
+#define AXIS                                                                                       \
+    "expected integers from 1 to 16777216: one, a list, or a range such as 512:4096:512, or null"
+
+Test(spec_errors, ranges_are_checked)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: llama}\ndata: {seq: 0}\n", "s.yaml:2:13: data.seq is '0', " AXIS},
+        {"model: {family: llama}\ndata: {seq: 512:4096}\n",
+         "s.yaml:2:13: data.seq is '512:4096', " AXIS},
+        {"model: {family: llama}\ndata: {seq: '512:4096:0'}\n",
+         "s.yaml:2:13: data.seq is '512:4096:0', " AXIS},
+        {"model: {family: llama}\ndata: {seq: '4096:512:512'}\n",
+         "s.yaml:2:13: data.seq is '4096:512:512', " AXIS},
+        {"model: {family: llama}\ndata: {seq: '1:2:3:4'}\n",
+         "s.yaml:2:13: data.seq is '1:2:3:4', " AXIS},
+        {"model: {family: llama}\ndata: {seq: '1:16777216:1'}\n",
+         "s.yaml:2:13: data.seq has too many values, expected at most 64"},
+        {"model: {family: llama}\ndata: {seq: [512, 512]}\n",
+         "s.yaml:2:19: data.seq has 512 twice, expected it once"},
+        {"model: {family: llama}\ndata: {seq: [512, [1]]}\n",
+         "s.yaml:2:13: data.seq is a list, " AXIS},
+        {"model: {family: llama}\ndata: {seq: '512,'}\n", "s.yaml:2:13: data.seq is '512,', " AXIS},
+        {"model: {family: gpt2}\ndata: {seq: [512, 2048]}\n",
+         "s.yaml:2:13: data.seq is 2048, expected at most n_positions = 1024: gpt2 learns its "
+         "positions"},
+        {"model: {family: llama}\ndata: {seq: 16777216}\ntrain: {micro_batch: 1048576}\n",
+         "s.yaml:2:13: data.seq 16777216 with train.micro_batch 1048576 makes a tensor of 3.8e+22 "
+         "bytes, expected less than 2e+16"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
+Test(spec_errors, batches_must_multiply)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: gpt2}\ntrain:\n  world: 8\n  effective_batch: 100\n",
+         "s.yaml:4:20: train.effective_batch is 100, which world 8 cannot make within 0 %, "
+         "expected numbers that multiply to it"},
+        {"model: {family: gpt2}\ntrain: {effective_batch: 100, micro_batch: 3, accumulation: 4}\n",
+         "s.yaml:2:26: train.effective_batch is 100, which micro_batch 3 x accumulation 4 x world "
+         "1 cannot make within 0 %, "
+         "expected numbers that multiply to it"},
+        {"model: {family: gpt2}\ntrain: {effective_batch: 100, micro_batch: [3, 7], "
+         "effective_batch_tolerance: 0.5%}\n",
+         "s.yaml:2:26: train.effective_batch is 100, which any micro_batch of the list x world 1 "
+         "cannot make within 0.5 %, "
+         "expected numbers that multiply to it"},
+        {"model: {family: gpt2}\ntrain: {accumulation: 2, accumulation_schedule: {0: 4}}\n",
+         "s.yaml:2:8: train.accumulation stands beside train.accumulation_schedule, expected one "
+         "of them"},
+        {"model: {family: gpt2}\ntrain: {accumulation_schedule: {0: 4, 8: 2, 4: 1}}\n",
+         "s.yaml:2:45: train.accumulation_schedule has epoch 4 behind epoch 8, expected increasing "
+         "epochs"},
+        {"model: {family: gpt2}\ntrain: {accumulation_schedule: {0: 0}}\n",
+         "s.yaml:2:36: train.accumulation_schedule is '0', expected an integer from 1 to 1048576"},
+        {"model: {family: gpt2}\ntrain: {accumulation_schedule: [4, 2]}\n",
+         "s.yaml:2:32: train.accumulation_schedule is a list, expected a mapping from epoch to "
+         "accumulation such as "
+         "{0: 4, 4: 2, 8: 1}, or null"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
+Test(spec_errors, lora_names_modules_of_the_family)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: gpt2}\ntrain: {lora: {r: 4, targets: [q_proj]}}\n",
+         "s.yaml:2:31: train.lora.targets has 'q_proj', expected linear modules of gpt2: c_attn, "
+         "c_proj, c_fc"},
+        {"model: {family: phi3}\ntrain: {lora: {r: 4}}\n",
+         "s.yaml:2:15: train.lora has no targets and peft no default for phi3, expected module "
+         "names"},
+        {"model: {family: gpt2}\ntrain: {lora: {targets: [c_attn]}}\n",
+         "s.yaml:2:15: train.lora has no r, expected the adapters' rank"},
+        {"model: {family: gpt2}\ntrain: {lora: all}\n",
+         "s.yaml:2:15: train.lora is 'all', expected a mapping, or a text such as "
+         "r=16,targets=q_proj+v_proj,dropout=0"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
+/* --- models that are not for us --------------------------------------------------------------- */
+
+Test(spec_errors, other_models_are_named)
+{
+    static const struct refusal cases[] = {
+        {"{\"model_type\": \"mixtral\"}",
+         "config.json:1:16: model_type mixtral (a mixture of experts) is not in this version, "
+         "expected one of " FAMILIES},
+        {"{\"model_type\": \"bert\"}", "config.json:1:16: model_type bert (an encoder) is not in "
+                                       "this version, expected one of " FAMILIES},
+        {"{\"model_type\": \"mamba\"}", "config.json:1:16: model_type mamba (a state-space model) "
+                                        "is not in this version, expected one of " FAMILIES},
+        {"{\"model_type\": \"lama\"}", "config.json:1:16: model_type 'lama' is not known (did you "
+                                       "mean llama?), expected one of " FAMILIES},
+        {"{\"vocab_size\": 3}",
+         "config.json:1:1: this config.json has no model_type, expected one of " FAMILIES},
+    };
+    CHECK_ALL("config.json", cases);
+}
+
+Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
+{
+    static const struct refusal cases[] = {
+        {"{\"model_type\": \"llama\", \"quantization_config\": {\"bits\": 4}}",
+         "config.json:1:48: quantization_config: its weights are stored in other types than they "
+         "are trained in, expected a "
+         "config.json without it"},
+        {"{\"model_type\": \"llama\", \"per_layer_config\": {\"3\": {\"hidden_size\": 4}}}",
+         "config.json:1:45: per_layer_config: its layers differ, expected a config.json without "
+         "it"},
+        {"{\"model_type\": \"phi3\", \"auto_map\": {\"AutoConfig\": \"x.Y\"}}",
+         "config.json:1:36: auto_map: this model brings its own code, expected transformers' own "
+         "class (to plan it as that, "
+         "write a spec with model: {hf: FILE, family: NAME})"},
+        {"{\"model_type\": \"gpt2\", \"add_cross_attention\": true}",
+         "config.json:1:47: add_cross_attention: cross-attention is not in this version, expected "
+         "false"},
+        {"{\"model_type\": \"gemma2\", \"use_bidirectional_attention\": true}",
+         "config.json:1:57: use_bidirectional_attention: bidirectional attention is not in this "
+         "version, expected false"},
+        {"{\"model_type\": \"llama\", \"is_causal\": false}",
+         "config.json:1:38: is_causal: bidirectional attention is not in this version, expected "
+         "true"},
+        {"{\"model_type\": \"bloom\", \"slow_but_exact\": true}",
+         "config.json:1:43: slow_but_exact: bloom's sliced projections are not in this version, "
+         "expected false"},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
+         "config.json:1:43: architectures names LlamaForSequenceClassification, expected a causal "
+         "language model (to plan it as "
+         "one, write a spec with model: {hf: FILE, family: NAME})"},
+    };
+    CHECK_ALL("config.json", cases);
+}
+
+Test(spec_errors, a_family_does_not_rename_a_known_model)
+{
+    spec_file("m.json", "{\"model_type\": \"mistral\"}");
+    spec_file("x.json", "{\"model_type\": \"mixtral\"}");
+    cr_expect(eq(
+        str, (char *)spec_refusal("s.yaml", "model: {hf: m.json, family: llama}\n"),
+        "m.json:1:16: model_type is mistral, but the spec says family llama, expected the same"));
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {hf: x.json, family: mistral}\n"),
+                 "x.json:1:16: model_type mixtral (a mixture of experts) is not in this version, "
+                 "expected one of " FAMILIES));
+}
+
+/* --- documents -------------------------------------------------------------------------------- */
+
+Test(spec_errors, documents_must_be_specs)
+{
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", ""),
+                 "s.yaml:1:1: the document is empty, expected a plimsoll spec or a config.json"));
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "# nothing\n"),
+                 "s.yaml:1:1: the document is empty, expected a plimsoll spec or a config.json"));
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "[1, 2]\n"),
+                 "s.yaml:1:1: this is no mapping, expected a plimsoll spec or a config.json"));
+}
+
+/* The words are the YAML reader's; what matters here is that they arrive with their place. */
+static void expect_begins(const char *line, const char *begin)
+{
+    cr_expect(eq(int, strncmp(line, begin, strlen(begin)), 0), "%s", line);
+    cr_expect(eq(ptr, strchr(line, '\n'), NULL));
+}
+
+Test(spec_errors, what_is_no_good_yaml_is_refused_in_its_place)
+{
+    expect_begins(spec_refusal("s.yaml", "model: {family: gpt2, family: opt}\n"), "s.yaml:1:23: ");
+    expect_begins(spec_refusal("s.yaml", "model: {family: gpt2\n"), "s.yaml:2:1: ");
+    expect_begins(spec_refusal("s.yaml", "model: &a {family: gpt2}\ntrain: *a\n"), "s.yaml:2:8: ");
+    expect_begins(spec_refusal("s.yaml", "model:\n\tfamily: gpt2\n"), "s.yaml:2:1: ");
+    expect_begins(spec_refusal("s.yaml", "--- {}\n--- {}\n"), "s.yaml:2:");
+    expect_begins(spec_refusal("s.yaml", "\x7f" "ELF\x02\x01\x01\n"), "s.yaml:1:1: ");
+}
+
+Test(spec_errors, a_yaml_bomb_does_not_go_off)
+{
+    char bomb[2048] = "a: &a [x, x, x, x, x, x, x, x, x]\n";
+    for (char c = 'b'; c <= 'i'; c++)
+        snprintf(bomb + strlen(bomb), sizeof(bomb) - strlen(bomb),
+                 "%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", c, c, c - 1, c - 1, c - 1, c - 1,
+                 c - 1, c - 1, c - 1);
+    expect_begins(spec_refusal("s.yaml", bomb), "s.yaml:2:");
+}
+
+Test(spec_errors, deep_nesting_ends_early)
+{
+    static char deep[200001];
+    memset(deep, '[', 200000);
+    expect_begins(spec_refusal("s.yaml", deep), "s.yaml:1:");
+}
+
+Test(spec_errors, long_values_do_not_fill_the_screen)
+{
+    static char text[100064];
+    int head = snprintf(text, sizeof(text), "model: {family: gpt2, n_layer: ");
+    memset(text + head, '9', 100000);
+    strcpy(text + head + 100000, "}\n");
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", text),
+                 "s.yaml:1:32: model.n_layer is '9999999999999999999999999999999999999999'..., "
+                 "expected an integer from 1 to 1024"));
+}
+
+Test(spec_errors, files_that_are_none)
+{
+    char path[256], line[512];
+    snprintf(path, sizeof(path), "%s/none.yaml", spec_files_dir());
+    cr_expect(eq(str, (char *)spec_refusal_of(path),
+                 "none.yaml: no such file, expected a spec, a config.json, a directory with one, "
+                 "or a name of the zoo"));
+    cr_expect(eq(
+        str, (char *)spec_refusal_of("gpt2-124"),
+        "gpt2-124: no such file and no such name in the zoo, expected a spec such as gpt2-124m"));
+    snprintf(line, sizeof(line),
+             "%s: this directory has no config.json, expected a spec or a directory with one",
+             spec_files_dir());
+    cr_expect(eq(str, (char *)spec_refusal_of(spec_files_dir()), line));
+    expect_begins(spec_refusal_of("/dev/null"), "/dev/null: ");
+    snprintf(path, sizeof(path), "%s/pipe", spec_files_dir());
+    cr_assert(eq(int, mkfifo(path, 0600), 0));
+    expect_begins(spec_refusal_of(path), "pipe: ");
+}
+
+Test(spec_errors, references_to_files_that_are_none)
+{
+    char line[512];
+    snprintf(line, sizeof(line),
+             "gone.json: no such file, expected a spec, a config.json, a directory with one, or a "
+             "name of the zoo");
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {hf: gone.json}\n"), line));
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {zoo: gpt2-124}\n"),
+                 "s.yaml:1:14: the zoo has no 'gpt2-124', expected the nearest name gpt2-124m"));
+    cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {hf: [a]}\n"),
+                 "s.yaml:1:13: model.hf is a list, expected the path of a config.json"));
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+Test(spec_errors, a_gigabyte_is_refused_at_once)
+{
+    const char *path = spec_file("huge.yaml", "model: {family: gpt2}\n");
+    cr_assert(eq(int, truncate(path, (off_t)1 << 30), 0));
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    double start = seconds_now();
+    expect_begins(spec_refusal_of(path), "huge.yaml: ");
+    getrusage(RUSAGE_SELF, &after);
+    cr_expect(lt(dbl, seconds_now() - start, 1.0));
+    cr_expect(lt(i64, after.ru_maxrss - before.ru_maxrss, 16 * 1024)); /* KiB */
+}
+
+Test(spec_errors, the_largest_file_that_is_read_takes_bounded_time)
+{
+    enum { SIZE = 4 << 20 };
+    char *text = malloc(SIZE), *at = text;
+    cr_assert(text != NULL);
+    at += sprintf(at, "model: {family: gpt2}\ntrain:\n");
+    for (int i = 0; at - text < SIZE - 64; i++) at += sprintf(at, "  k%d: 1\n", i);
+    double start = seconds_now();
+    expect_begins(spec_refusal("s.yaml", text), "s.yaml:");
+    cr_expect(lt(dbl, seconds_now() - start, 10.0));
+    free(text);
+}
+
+/* --- the command line ------------------------------------------------------------------------- */
+
+Test(spec_errors, settings_name_their_key)
+{
+    static const struct { const char *key, *value, *line;
+    } cases[] = {
+        {"train.world", "0", "train.world is '0', expected an integer from 1 to 1048576"},
+        {"train.wrld", "2", "unknown key train.wrld, expected the nearest known key train.world"},
+        {"model.n_layr", "2",
+         "unknown key model.n_layr for gpt2, expected the nearest known key n_layer"},
+        {"model.family", "opt", "model.family cannot be changed, expected it in the spec file"},
+        {"model", "{family: opt}",
+         "model is a section, expected one of its keys, such as model.vocab_size"},
+        {"train.clip", "", "train.clip has no value, expected one"},
+        {"train.precision", "bf16,fp8",
+         "train.precision is 'fp8', expected fp32, tf32, bf16-mixed, fp16-mixed, bf16 or fp16, or "
+         "a list of them"},
+        {"train.lora", "r=4,rank=3",
+         "train.lora is 'r=4,rank=3', expected a mapping, or a text such as "
+         "r=16,targets=q_proj+v_proj,dropout=0"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec spec;
+        struct plim_error err = PLIM_ERROR_INIT;
+        char message[1024];
+        spec_load_text("s.yaml", "model: {family: gpt2}\n", &spec);
+        cr_expect(eq(int, plim_spec_set(&spec, cases[i].key, cases[i].value, &err), PLIM_SPEC),
+                  "%s", cases[i].key);
+        plim_error_format(&err, message, sizeof(message));
+        cr_expect(eq(str, message, (char *)cases[i].line));
+    }
+}
+
+Test(spec_errors, settings_that_disagree_are_seen_when_resolved)
+{
+    struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    spec_load_text("s.yaml", "model: {family: gpt2}\n", &spec);
+    cr_assert(eq(int, plim_spec_set(&spec, "data.seq", "2048", &err), PLIM_OK));
+    cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_SPEC));
+    cr_expect(
+        eq(str, err.text,
+           "data.seq is 2048, expected at most n_positions = 1024: gpt2 learns its positions"));
+}

@@ -1,0 +1,106 @@
+/* The zoo: dimensions as published, checked by their parameter counts. */
+#include "autotune/base/embed.h"
+#include "support/spec_files.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+extern const struct plim_embedded_file plim_zoo_data[];
+extern const size_t plim_zoo_data_count;
+
+/* Published counts (model cards, golden/cases.jsonl), not computed by this project. */
+static const struct published {
+    const char *name;
+    int64_t parameters, seq;
+} published[] = {
+    {"gpt2-124m", 124439808, 1024},     {"gpt2-medium", 354823168, 1024},
+    {"gpt2-large", 774030080, 1024},    {"tinyllama-1.1b", 1100048384, 2048},
+    {"llama-3.2-1b", 1235814400, 2048}, {"llama-3-8b", 8030261248, 4096},
+    {"mistral-7b", 7241732096, 4096},   {"qwen2.5-0.5b", 494032768, 2048},
+    {"qwen3-0.6b", 596049920, 2048},    {"gemma-2-2b", 2614341888, 2048},
+    {"phi-3-mini", 3821079552, 4096},   {"pythia-410m", 405334016, 2048},
+    {"opt-1.3b", 1315758080, 2048},
+};
+
+enum { PUBLISHED_COUNT = sizeof(published) / sizeof(published[0]) };
+
+static void load(const char *name, struct plim_spec *spec)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    char message[1024];
+    enum plim_status st = plim_spec_load(name, spec, &err);
+    plim_error_format(&err, message, sizeof(message));
+    cr_assert(st == PLIM_OK, "%s", message);
+}
+
+Test(zoo, has_the_published_models)
+{
+    cr_assert(eq(sz, plim_zoo_count(), PUBLISHED_COUNT));
+    for (size_t i = 0; i < PUBLISHED_COUNT; i++)
+        cr_expect(eq(str, (char *)plim_zoo_name(i), (char *)published[i].name));
+    cr_expect(eq(ptr, (void *)plim_zoo_name(PUBLISHED_COUNT), NULL));
+}
+
+Test(zoo, has_a_name_for_every_file)
+{
+    cr_expect(eq(sz, plim_zoo_data_count, plim_zoo_count()));
+    for (size_t i = 0; i < plim_zoo_data_count; i++) {
+        const char *file = plim_zoo_data[i].name;
+        bool found = false;
+        for (size_t n = 0; n < plim_zoo_count(); n++) {
+            size_t length = strlen(plim_zoo_name(n));
+            found = found || (strncmp(file, plim_zoo_name(n), length) == 0 &&
+                              strcmp(file + length, ".yaml") == 0);
+        }
+        cr_expect(found, "%s", file);
+    }
+}
+
+Test(zoo, files_begin_with_what_they_are)
+{
+    for (size_t i = 0; i < plim_zoo_data_count; i++) {
+        const char *text = plim_zoo_data[i].text;
+        cr_expect(eq(int, strncmp(text, "# ", 2), 0), "%s", plim_zoo_data[i].name);
+    }
+}
+
+Test(zoo, parameters_are_the_published_ones)
+{
+    for (size_t i = 0; i < PUBLISHED_COUNT; i++) {
+        struct plim_spec spec;
+        load(published[i].name, &spec);
+        cr_expect(eq(i64, spec_parameters(&spec.model), published[i].parameters), "%s",
+                  published[i].name);
+    }
+}
+
+Test(zoo, specs_are_named_and_ready_to_plan)
+{
+    for (size_t i = 0; i < PUBLISHED_COUNT; i++) {
+        struct plim_spec spec;
+        load(published[i].name, &spec);
+        cr_expect(eq(str, spec.name, (char *)published[i].name));
+        cr_expect(eq(str, spec.source, (char *)published[i].name));
+        cr_assert(eq(sz, spec.seq.count, 1));
+        cr_expect(eq(i64, spec.seq.values[0], published[i].seq), "%s", published[i].name);
+        cr_expect(eq(int, spec.precision.values[0], PLIM_PRECISION_BF16_MIXED));
+        cr_expect(eq(int, spec.optimizer.values[0], PLIM_OPTIMIZER_ADAMW));
+        cr_expect(eq(sz, spec.checkpointing.count, 2));
+    }
+}
+
+Test(zoo, models_say_what_their_config_json_says)
+{
+    struct plim_spec spec;
+    load("phi-3-mini", &spec);
+    cr_expect(eq(i64, spec.model.sliding_window, 2047));
+    cr_expect(spec.model.layer_is_sliding[0]);
+    load("llama-3.2-1b", &spec);
+    cr_expect(eq(int, spec.model.rope, PLIM_ROPE_LLAMA3));
+    load("gemma-2-2b", &spec);
+    cr_expect(spec.model.layer_is_sliding[0]);
+    cr_expect(not(spec.model.layer_is_sliding[1]));
+    load("opt-1.3b", &spec);
+    cr_expect(eq(dbl, spec.model.dropout_residual, 0.1));
+}

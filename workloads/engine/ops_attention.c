@@ -1,0 +1,296 @@
+/* scaled_dot_product_attention: the mask, the choice of kernel, its memory, its backward. */
+#include "devices/needs_attention.h"
+#include "ops.h"
+#include <math.h>
+#include <string.h>
+
+enum { Q, K, V };
+enum { SAVED_Q, SAVED_K, SAVED_V, SAVED_MASK, SAVED_OUT, SAVED_LSE, SAVED_SEED, SAVED_OFFSET };
+
+/* --- where -------------------------------------------------------------------------------------- */
+
+static void where_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *condition = node_saved(g, n, 0);
+    if (node_wants(n, 0)) out[0] = tensor_keep(op_where(g, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0));
+    if (node_wants(n, 1)) out[1] = tensor_keep(op_where(g, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0));
+}
+static const struct node_kind where_kind = {"WhereBackward0", where_backward};
+
+/* a number stands on the device as a tensor of one element while the kernel runs */
+static struct tensor *number_on_device(struct graph *g, enum plim_dtype dtype, double value)
+{
+    return tensor_keep(op_full(g, dtype, 0, NULL, value));
+}
+
+struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a, struct tensor *b,
+                        enum plim_dtype dtype, double value)
+{
+    struct tensor *given[3] = {condition, a, b};
+    if (g->halted) return op_halted(g, 3, given);
+    struct tensor *left = a ? a : number_on_device(g, dtype, value);
+    struct tensor *right = b ? b : number_on_device(g, dtype, value);
+    struct tensor *differentiable[2] = {a, b};
+    struct node *n = op_node(g, &where_kind, 2, differentiable);
+    if (n) node_save(g, n, 0, condition);
+    struct tensor *operands[3] = {condition, left, right};
+    int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
+    int ndim = 0;
+    for (int i = 0; i < 3; i++) ndim = operands[i]->a.ndim > ndim ? operands[i]->a.ndim : ndim;
+    for (int d = 0; d < ndim; d++) shape[d] = 1;
+    for (int i = 0; i < 3; i++)
+        for (int d = 0, lead = ndim - operands[i]->a.ndim; d < operands[i]->a.ndim; d++)
+            if (operands[i]->a.shape[d] != 1) shape[lead + d] = operands[i]->a.shape[d];
+    op_result_strides(3, operands, ndim, shape, stride);
+    struct tensor *y = tensor_empty_strided(g, dtype, ndim, shape, stride);
+    struct plim_op op = {.kind = PLIM_OP_WHERE, .n_out = 1, .n_in = 3, .out = {&y->a},
+                         .in = {&condition->a, &left->a, &right->a}};
+    if (!g->halted) graph_launch(g, &op);
+    if (!b) tensor_drop(g, right);
+    if (!a) tensor_drop(g, left);
+    return op_done(g, n, y, 3, given);
+}
+
+/* convert_boolean_attn_mask: 0 where attended, minus infinity elsewhere */
+static struct tensor *additive_mask(struct graph *g, struct tensor *mask, enum plim_dtype dtype)
+{
+    if (!mask || mask->a.dtype != PLIM_BOOL) return mask;
+    return tensor_keep(op_where(g, mask, NULL, NULL, dtype, -INFINITY));
+}
+
+/* --- the kernels -------------------------------------------------------------------------------- */
+
+/* q and its like come as (b, heads, s, d); do they lie in (b, s, heads, d) order? */
+static bool heads_inside(const struct tensor *x)
+{
+    return x->a.shape[1] == 1 || x->a.shape[2] == 1 || x->a.stride[1] < x->a.stride[2];
+}
+
+static struct plim_attention_shape describe(const struct tensor *q, const struct tensor *k,
+                                            const struct tensor *mask, bool causal, bool dropout)
+{
+    return (struct plim_attention_shape){
+        .batch = q->a.shape[0],
+        .heads = q->a.shape[1],
+        .kv_heads = k->a.shape[1],
+        .q_length = q->a.shape[2],
+        .k_length = k->a.shape[2],
+        .head_size = q->a.shape[3],
+        .dtype = (enum plim_dtype)q->a.dtype,
+        .has_mask = mask != NULL,
+        .mask_batch = mask ? mask->a.shape[0] : 0,
+        .mask_heads = mask ? mask->a.shape[1] : 0,
+        .causal = causal,
+        .dropout = dropout,
+        .contiguous_heads = heads_inside(q)};
+}
+
+/* The kernel that the clock is to time: where the mask may well be the plain causal one (packing is
+ * not known), that of the maskless call. */
+static enum plim_sdpa timed_kernel(const struct graph *g, enum plim_sdpa kernel,
+                                   struct plim_attention_shape shape)
+{
+    if (!shape.has_mask || !g->causal_in_time) return kernel;
+    shape.has_mask = false;
+    shape.causal = true;
+    enum plim_sdpa plain = plim_sdpa_select(&g->device->info, &shape);
+    return plain == PLIM_SDPA_MATH ? kernel : plain;
+}
+
+/* What one call got, by role. `like` gives layout: q, k, v. */
+struct blocks {
+    struct tensor *out, *lse, *rng[2], *grad[3];
+    int rngs;
+    struct tensor *temporary[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_attention_need need[PLIM_ATTENTION_MAX_NEEDS];
+    int count;
+};
+
+/* A tensor of the shape of `like` (last extent: head size), in (b, s, heads, d) order or as `like` lies. */
+static struct tensor *result_like(struct graph *g, enum plim_sdpa kernel, struct tensor *like)
+{
+    const int64_t *n = like->a.shape;
+    int64_t stride[4] = {n[1] * n[2] * n[3], n[3], n[1] * n[3], 1};
+    if (kernel != PLIM_SDPA_EFFICIENT) op_result_strides(1, &like, 4, n, stride);
+    return tensor_empty_strided(g, (enum plim_dtype)like->a.dtype, 4, n, stride);
+}
+
+static void release_before(struct graph *g, struct blocks *b, int index)
+{
+    for (int order = 0; order < b->count; order++)
+        for (int i = 0; i < b->count; i++)
+            if (b->temporary[i] && b->need[i].before == index && b->need[i].release == order) {
+                tensor_drop(g, b->temporary[i]);
+                b->temporary[i] = NULL;
+            }
+}
+
+static void take(struct graph *g, struct blocks *b, int i, enum plim_sdpa kernel, struct tensor *const *qkv)
+{
+    const struct plim_attention_need *need = &b->need[i];
+    release_before(g, b, i);
+    switch (need->role) {
+    case PLIM_NEED_OUT: b->out = result_like(g, kernel, qkv[Q]); break;
+    case PLIM_NEED_DQ: b->grad[Q] = tensor_keep(result_like(g, kernel, qkv[Q])); break;
+    case PLIM_NEED_DK: b->grad[K] = tensor_keep(result_like(g, kernel, qkv[K])); break;
+    case PLIM_NEED_DV: b->grad[V] = tensor_keep(result_like(g, kernel, qkv[V])); break;
+    case PLIM_NEED_LSE: b->lse = tensor_keep(tensor_empty_bytes(g, need->bytes)); break;
+    case PLIM_NEED_MASK: break; /* taken before the call, see pad_mask() */
+    case PLIM_NEED_RNG: b->rng[b->rngs++] = tensor_keep(tensor_empty_bytes(g, need->bytes)); break;
+    case PLIM_NEED_TEMPORARY: b->temporary[i] = tensor_keep(tensor_empty_bytes(g, need->bytes)); break;
+    }
+}
+
+/* --- backward ----------------------------------------------------------------------------------- */
+
+static void launch_backward(struct graph *g, struct node *n, const struct plim_attention_shape *shape,
+                            const struct blocks *b, struct tensor *dy, struct tensor *const *qkv)
+{
+    struct tensor *y = node_saved(g, n, SAVED_OUT), *lse = node_saved(g, n, SAVED_LSE);
+    struct tensor *mask = node_saved(g, n, SAVED_MASK);
+    if (g->halted) return;
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION_BACKWARD,
+                         .n_out = 3,
+                         .n_in = (uint8_t)(mask ? 7 : 6),
+                         .attention = (uint8_t)timed_kernel(g, (enum plim_sdpa)n->ints[0], *shape),
+                         .causal = n->ints[2] || (mask && g->causal_in_time),
+                         .alpha = n->number,
+                         .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a},
+                         .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a,
+                                mask ? &mask->a : NULL}};
+    graph_launch(g, &op);
+}
+
+static void attention_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *qkv[3];
+    for (int i = Q; i <= V; i++) qkv[i] = node_saved(g, n, SAVED_Q + i);
+    if (g->halted) return;
+    enum plim_sdpa kernel = (enum plim_sdpa)n->ints[0];
+    struct plim_attention_shape shape = describe(qkv[Q], qkv[K], NULL, n->ints[2], n->number > 0);
+    shape.has_mask = n->ints[1];
+    shape.mask_batch = n->ints[3];
+    shape.mask_heads = n->ints[4];
+    shape.training = true;
+    shape.grad_heads_first = !heads_inside(grads[0]);
+    struct blocks b = {0};
+    b.count = plim_attention_backward_needs(&g->device->info, kernel, &shape, b.need);
+    for (int i = 0; i < b.count; i++) take(g, &b, i, kernel, qkv);
+    launch_backward(g, n, &shape, &b, grads[0], qkv);
+    release_before(g, &b, b.count);
+    for (int i = Q; i <= V; i++) {
+        if (node_wants(n, i)) out[i] = b.grad[i];
+        else tensor_drop(g, b.grad[i]);
+    }
+}
+static const struct node_kind attention_kind = {"ScaledDotProductAttentionBackward0", attention_backward};
+
+/* --- forward ------------------------------------------------------------------------------------ */
+
+static void save_inputs(struct graph *g, struct node *n, struct tensor *const *qkv,
+                        const struct plim_attention_shape *shape, const struct attention_params *p,
+                        enum plim_sdpa kernel)
+{
+    n->ints[0] = kernel;
+    n->ints[1] = shape->has_mask;
+    n->ints[2] = p->causal;
+    n->ints[3] = shape->mask_batch;
+    n->ints[4] = shape->mask_heads;
+    n->number = p->dropout;
+    for (int i = Q; i <= V; i++) node_save(g, n, SAVED_Q + i, qkv[i]);
+}
+
+static void save_results(struct graph *g, struct node *n, const struct blocks *b)
+{
+    node_save_output(g, n, SAVED_OUT, b->out);
+    node_save_output(g, n, SAVED_LSE, b->lse);
+    for (int i = 0; i < 2; i++) { /* random state: on the device for some kernels, else on the host */
+        if (i < b->rngs) node_save_output(g, n, SAVED_SEED + i, b->rng[i]);
+        else node_save(g, n, SAVED_SEED + i, NULL);
+    }
+}
+
+/* pad_bias: rows of an odd length are copied into longer ones, and the copy is the mask from then on */
+static void pad_mask(struct graph *g, const struct blocks *b, struct tensor **mask)
+{
+    if (!b->count || b->need[0].role != PLIM_NEED_MASK) return;
+    struct tensor *wide = tensor_empty_bytes(g, b->need[0].bytes);
+    struct plim_op op = {.kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*mask)->a}};
+    if (!g->halted) graph_launch(g, &op);
+    tensor_set(g, mask, wide);
+}
+
+/* `*mask` is the caller's variable (a tensor or NULL); it may be bound anew. */
+static struct tensor *fused(struct graph *g, enum plim_sdpa kernel, struct tensor **qkv, struct tensor **mask_variable,
+                            const struct attention_params *p, struct plim_attention_shape shape)
+{
+    struct blocks b = {0};
+    shape.training = autograd_needed(g, 3, qkv);
+    b.count = plim_attention_forward_needs(&g->device->info, kernel, &shape, b.need);
+    pad_mask(g, &b, mask_variable);
+    struct tensor *mask = *mask_variable;
+    struct node *n = g->halted ? NULL : op_node(g, &attention_kind, 3, qkv);
+    if (n) save_inputs(g, n, qkv, &shape, p, kernel);
+    if (n && mask) node_save(g, n, SAVED_MASK, mask);
+    for (int i = 0; i < b.count && !g->halted; i++) take(g, &b, i, kernel, qkv);
+    if (!g->halted) {
+        struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                             .n_out = (uint8_t)(b.lse ? 2 : 1),
+                             .n_in = (uint8_t)(mask ? 4 : 3),
+                             .attention = (uint8_t)timed_kernel(g, kernel, shape),
+                             .causal = p->causal || (mask && g->causal_in_time),
+                             .alpha = p->dropout,
+                             .out = {&b.out->a, b.lse ? &b.lse->a : NULL},
+                             .in = {&qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, mask ? &mask->a : NULL}};
+        graph_launch(g, &op);
+        release_before(g, &b, b.count);
+        if (n) save_results(g, n, &b);
+    }
+    for (int i = 0; i < b.rngs; i++) tensor_drop(g, b.rng[i]);
+    tensor_drop(g, b.lse);
+    return op_done(g, n, b.out ? b.out : g->poison, 0, NULL);
+}
+
+/* The flash kernel wants head sizes in eights: q, k, v are padded and the result is sliced. */
+static struct tensor *fused_padded(struct graph *g, enum plim_sdpa kernel, struct tensor **qkv, struct tensor **mask,
+                                   const struct attention_params *p, struct plim_attention_shape shape)
+{
+    int64_t size = shape.head_size, wide = plim_sdpa_head_size(kernel, size);
+    if (wide == size) return fused(g, kernel, qkv, mask, p, shape);
+    struct tensor *padded[3];
+    for (int i = Q; i <= V; i++) padded[i] = tensor_keep(op_pad_last(g, qkv[i], wide - size));
+    shape.head_size = wide;
+    shape.contiguous_heads = false;
+    struct tensor *y = g->halted ? g->poison : fused(g, kernel, padded, mask, p, shape);
+    y = op_slice(g, y, -1, 0, size);
+    for (int i = Q; i <= V; i++) tensor_drop(g, padded[i]);
+    return y;
+}
+
+struct tensor *op_sdpa(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+                       const struct attention_params *params)
+{
+    struct tensor *given[3] = {q, k, v}, *qkv[3];
+    if (g->halted) return op_halted(g, 3, given);
+    bool given_floats[3];
+    for (int i = V; i >= Q; i--) {
+        given_floats[i] = tensor_enter(given[i]);
+        qkv[i] = autocast_low(g, given[i]);
+    }
+    struct tensor *y = g->poison;
+    if (!g->halted) {
+        struct plim_attention_shape shape = describe(qkv[Q], qkv[K], params->mask, params->causal, params->dropout > 0);
+        shape.training = autograd_needed(g, 3, qkv);
+        enum plim_sdpa kernel = plim_sdpa_select(&g->device->info, &shape);
+        struct tensor *mask = additive_mask(g, params->mask, shape.dtype);
+        if (mask && mask == params->mask) tensor_ref(mask);
+        y = kernel == PLIM_SDPA_MATH ? attention_math(g, qkv[Q], qkv[K], qkv[V], mask, params)
+                                     : fused_padded(g, kernel, qkv, &mask, params, shape);
+        tensor_drop(g, mask);
+    }
+    for (int i = Q; i <= V; i++) {
+        tensor_consume(g, qkv[i]);
+        tensor_leave(g, given[i], given_floats[i]);
+    }
+    return y;
+}

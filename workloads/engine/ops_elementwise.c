@@ -1,0 +1,411 @@
+/* Element-by-element operations and their derivatives. */
+#include "ops.h"
+#include <string.h>
+
+/* --- layout of results -------------------------------------------------------------------------- */
+
+static bool plain(int count, struct tensor *const *x, int ndim, const int64_t *shape)
+{
+    for (int i = 0; i < count; i++) {
+        if (x[i]->a.ndim != ndim || !tensor_is_contiguous(x[i])) return false;
+        if (memcmp(x[i]->a.shape, shape, sizeof *shape * (size_t)ndim) != 0) return false;
+    }
+    return true;
+}
+
+static int64_t operand_stride(const struct tensor *x, int ndim, const int64_t *shape, int dim)
+{
+    int own = dim - (ndim - x->a.ndim);
+    if (own < 0 || (x->a.shape[own] == 1 && shape[dim] != 1)) return 0;
+    return x->a.stride[own];
+}
+
+/* Which of two dimensions lies further out in memory: > 0 when `a` should come behind `b`. */
+static int order(int count, struct tensor *const *x, int ndim, const int64_t *shape, int a, int b)
+{
+    for (int i = 0; i < count; i++) {
+        int64_t sa = operand_stride(x[i], ndim, shape, a), sb = operand_stride(x[i], ndim, shape, b);
+        if (sa == 0 || sb == 0) continue;
+        if (sa != sb) return sa < sb ? -1 : 1;
+        if (shape[a] > shape[b]) return 1;
+    }
+    return 0;
+}
+
+void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape, int64_t *stride)
+{
+    int perm[PLIM_MAX_DIMS]; /* fastest dimension first */
+    for (int i = 0; i < ndim; i++) perm[i] = ndim - 1 - i;
+    if (!plain(count, operands, ndim, shape)) {
+        /* TensorIterator::reorder_dimensions: insertion sort with an order that may not know */
+        for (int i = 1; i < ndim; i++) {
+            int moving = i;
+            for (int j = i - 1; j >= 0; j--) {
+                int c = order(count, operands, ndim, shape, perm[j], perm[moving]);
+                if (c < 0) break;
+                if (c == 0) continue;
+                int swap = perm[j];
+                perm[j] = perm[moving];
+                perm[moving] = swap;
+                moving = j;
+            }
+        }
+    }
+    int64_t step = 1;
+    for (int i = 0; i < ndim; i++) {
+        stride[perm[i]] = step;
+        step *= shape[perm[i]];
+    }
+}
+
+static struct tensor *result(struct graph *g, int count, struct tensor *const *x, enum plim_dtype dtype)
+{
+    int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
+    int ndim = 0;
+    for (int i = 0; i < count; i++) ndim = x[i]->a.ndim > ndim ? x[i]->a.ndim : ndim;
+    for (int d = 0; d < ndim; d++) shape[d] = 1;
+    for (int i = 0; i < count; i++)
+        for (int d = 0, lead = ndim - x[i]->a.ndim; d < x[i]->a.ndim; d++)
+            if (x[i]->a.shape[d] != 1) shape[lead + d] = x[i]->a.shape[d];
+    op_result_strides(count, x, ndim, shape, stride);
+    return tensor_empty_strided(g, dtype, ndim, shape, stride);
+}
+
+/* bf16 with fp16 or with fp32 gives fp32; a float wins over an integer */
+static enum plim_dtype promote(const struct tensor *a, const struct tensor *b)
+{
+    enum plim_dtype x = (enum plim_dtype)a->a.dtype, y = (enum plim_dtype)b->a.dtype;
+    if (x == y) return x;
+    if (x > PLIM_F16) return y > PLIM_F16 && x < y ? x : y;
+    if (y > PLIM_F16) return x;
+    return PLIM_F32;
+}
+
+/* --- launches ----------------------------------------------------------------------------------- */
+
+static void launch_unary(struct graph *g, struct tensor *y, struct tensor *x, enum plim_unary f, double alpha)
+{
+    struct plim_op op = {.kind = PLIM_OP_UNARY, .n_out = 1, .n_in = 1, .unary = (uint8_t)f,
+                         .alpha = alpha, .out = {&y->a}, .in = {&x->a}};
+    if (!g->halted) graph_launch(g, &op);
+}
+
+static void launch_binary(struct graph *g, struct tensor *y, struct tensor *a, struct tensor *b,
+                          enum plim_binary f, double alpha)
+{
+    struct plim_op op = {.kind = PLIM_OP_BINARY, .n_out = 1, .n_in = b ? 2 : 1, .binary = (uint8_t)f,
+                         .alpha = alpha, .out = {&y->a}, .in = {&a->a, b ? &b->a : NULL}};
+    if (!g->halted) graph_launch(g, &op);
+}
+
+/* --- constants ---------------------------------------------------------------------------------- */
+
+void op_fill_(struct graph *g, struct tensor *a, double value)
+{
+    struct plim_op op = {.kind = PLIM_OP_FILL, .n_out = 1, .alpha = value, .out = {&a->a}};
+    if (!g->halted) graph_launch(g, &op);
+}
+
+struct tensor *op_full(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape, double value)
+{
+    struct tensor *y = tensor_empty(g, dtype, ndim, shape);
+    op_fill_(g, y, value);
+    return y;
+}
+
+struct tensor *op_full_like(struct graph *g, const struct tensor *x, double value)
+{
+    struct tensor *y = tensor_empty_like(g, x, (enum plim_dtype)x->a.dtype);
+    op_fill_(g, y, value);
+    return y;
+}
+
+struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count)
+{
+    struct tensor *y = tensor_empty(g, dtype, 1, &count);
+    struct plim_op op = {.kind = PLIM_OP_ARANGE, .n_out = 1, .out = {&y->a}};
+    if (!g->halted) graph_launch(g, &op);
+    return y;
+}
+
+/* --- two tensors -------------------------------------------------------------------------------- */
+
+enum { SELF, OTHER }; /* edges and saved slots of binary operations */
+
+static struct tensor *binary(struct graph *g, const struct node_kind *kind, enum plim_binary f,
+                             struct tensor *a, struct tensor *b, bool saves)
+{
+    struct tensor *x[2] = {a, b};
+    if (g->halted) return op_halted(g, 2, x);
+    struct node *n = kind ? op_node(g, kind, 2, x) : NULL;
+    /* each is needed for the other's gradient; `other` is packed first */
+    if (n && saves && a->requires_grad) node_save(g, n, OTHER, b);
+    if (n && saves && b->requires_grad) node_save(g, n, SELF, a);
+    enum plim_dtype dtype = f >= PLIM_BINARY_EQ ? PLIM_BOOL : promote(a, b);
+    struct tensor *y = result(g, 2, x, dtype);
+    launch_binary(g, y, a, b, f, 1);
+    return op_done(g, n, y, 2, x);
+}
+
+static void add_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    (void)g;
+    for (int i = OTHER; i >= SELF; i--)
+        if (node_wants(n, i)) out[i] = tensor_ref(grads[0]);
+}
+static const struct node_kind add_kind = {"AddBackward0", add_backward};
+
+struct tensor *op_add(struct graph *g, struct tensor *a, struct tensor *b)
+{
+    return binary(g, &add_kind, PLIM_BINARY_ADD, a, b, false);
+}
+
+static void sub_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    if (node_wants(n, OTHER)) out[OTHER] = tensor_keep(op_neg(g, grads[0]));
+    if (node_wants(n, SELF)) out[SELF] = tensor_ref(grads[0]);
+}
+static const struct node_kind sub_kind = {"SubBackward0", sub_backward};
+
+struct tensor *op_sub(struct graph *g, struct tensor *a, struct tensor *b)
+{
+    return binary(g, &sub_kind, PLIM_BINARY_SUB, a, b, false);
+}
+
+static void mul_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *other = node_wants(n, SELF) ? node_saved(g, n, OTHER) : NULL;
+    struct tensor *self = node_wants(n, OTHER) ? node_saved(g, n, SELF) : NULL;
+    if (self) out[OTHER] = tensor_keep(op_mul(g, grads[0], self));
+    if (other) out[SELF] = tensor_keep(op_mul(g, grads[0], other));
+}
+static const struct node_kind mul_kind = {"MulBackward0", mul_backward};
+
+struct tensor *op_mul(struct graph *g, struct tensor *a, struct tensor *b)
+{
+    return binary(g, &mul_kind, PLIM_BINARY_MUL, a, b, true);
+}
+
+static void div_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *other = node_saved(g, n, OTHER);
+    if (node_wants(n, OTHER)) { /* -grad * ((self / other) / other) */
+        struct tensor *self = node_saved(g, n, SELF);
+        struct tensor *negative = op_neg(g, grads[0]);
+        out[OTHER] = tensor_keep(op_mul(g, negative, op_div(g, op_div(g, self, other), other)));
+    }
+    if (node_wants(n, SELF)) out[SELF] = tensor_keep(op_div(g, grads[0], other));
+}
+static const struct node_kind div_kind = {"DivBackward0", div_backward};
+
+struct tensor *op_div(struct graph *g, struct tensor *a, struct tensor *b)
+{
+    struct tensor *x[2] = {a, b};
+    if (g->halted) return op_halted(g, 2, x);
+    struct node *n = op_node(g, &div_kind, 2, x);
+    if (n) node_save(g, n, OTHER, b);
+    if (n && b->requires_grad) node_save(g, n, SELF, a);
+    struct tensor *y = result(g, 2, x, promote(a, b));
+    launch_binary(g, y, a, b, PLIM_BINARY_DIV, 1);
+    return op_done(g, n, y, 2, x);
+}
+
+struct tensor *op_pow(struct graph *g, struct tensor *a, struct tensor *b)
+{
+    return binary(g, NULL, PLIM_BINARY_POW, a, b, false);
+}
+
+struct tensor *op_compare(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b)
+{
+    return binary(g, NULL, f, a, b, false);
+}
+
+/* --- a tensor and a number ---------------------------------------------------------------------- */
+
+static struct tensor *with_number(struct graph *g, const struct node_kind *kind, enum plim_binary f,
+                                  struct tensor *x, double number)
+{
+    if (g->halted) return op_halted(g, 1, &x);
+    struct node *n = kind ? op_node(g, kind, 1, &x) : NULL;
+    if (n) n->number = number; /* a number is never packed by a checkpoint */
+    enum plim_dtype dtype = f >= PLIM_BINARY_EQ ? PLIM_BOOL : (enum plim_dtype)x->a.dtype;
+    struct tensor *y = result(g, 1, &x, dtype);
+    launch_binary(g, y, x, NULL, f, number);
+    return op_done(g, n, y, 1, &x);
+}
+
+struct tensor *op_compare_scalar(struct graph *g, enum plim_binary f, struct tensor *a, double b)
+{
+    return with_number(g, NULL, f, a, b);
+}
+
+struct tensor *op_add_scalar(struct graph *g, struct tensor *a, double b)
+{
+    return with_number(g, &add_kind, PLIM_BINARY_ADD, a, b);
+}
+
+static void mul_scalar_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    out[SELF] = tensor_keep(op_mul_scalar(g, grads[0], n->number));
+}
+static const struct node_kind mul_scalar_kind = {"MulBackward0", mul_scalar_backward};
+
+struct tensor *op_mul_scalar(struct graph *g, struct tensor *a, double b)
+{
+    return with_number(g, &mul_scalar_kind, PLIM_BINARY_MUL, a, b);
+}
+
+static void div_scalar_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    out[SELF] = tensor_keep(op_div_scalar(g, grads[0], n->number));
+}
+static const struct node_kind div_scalar_kind = {"DivBackward0", div_scalar_backward};
+
+struct tensor *op_div_scalar(struct graph *g, struct tensor *a, double b)
+{
+    return with_number(g, &div_scalar_kind, PLIM_BINARY_DIV, a, b);
+}
+
+/* grad * (exponent * self^(exponent - 1)) */
+static void pow_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *self = node_saved(g, n, SELF);
+    struct tensor *power = tensor_keep(op_pow_scalar(g, self, n->number - 1));
+    struct tensor *slope = tensor_keep(op_mul_scalar(g, power, n->number));
+    out[SELF] = tensor_keep(op_mul(g, grads[0], slope));
+    tensor_drop(g, slope);
+    tensor_drop(g, power);
+}
+static const struct node_kind pow_kind = {"PowBackward0", pow_backward};
+
+struct tensor *op_pow_scalar(struct graph *g, struct tensor *x, double exponent)
+{
+    if (g->halted) return op_halted(g, 1, &x);
+    x = autocast_fp32(g, x);
+    struct node *n = op_node(g, &pow_kind, 1, &x);
+    if (n) {
+        n->number = exponent;
+        node_save(g, n, SELF, x);
+    }
+    struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
+    launch_unary(g, y, x, PLIM_UNARY_POW, exponent);
+    return op_done(g, n, y, 1, &x);
+}
+
+/* --- in place ----------------------------------------------------------------------------------- */
+
+void op_binary_(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b)
+{
+    launch_binary(g, a, a, b, f, 1);
+}
+
+void op_add_(struct graph *g, struct tensor *a, struct tensor *b)
+{
+    launch_binary(g, a, a, b, PLIM_BINARY_ADD, 1);
+}
+
+void op_binary_scalar_(struct graph *g, enum plim_binary f, struct tensor *a, double b)
+{
+    launch_binary(g, a, a, NULL, f, b);
+}
+
+/* --- one tensor --------------------------------------------------------------------------------- */
+
+enum saves { SAVES_NOTHING, SAVES_INPUT, SAVES_RESULT };
+
+static struct tensor *unary(struct graph *g, const struct node_kind *kind, enum plim_unary f,
+                            double alpha, struct tensor *x, enum saves saves)
+{
+    if (g->halted) return op_halted(g, 1, &x);
+    struct node *n = kind ? op_node(g, kind, 1, &x) : NULL;
+    if (n && saves == SAVES_INPUT) node_save(g, n, 0, x);
+    struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
+    launch_unary(g, y, x, f, alpha);
+    if (n && saves == SAVES_RESULT && !g->halted) node_save_output(g, n, 0, y);
+    return op_done(g, n, y, 1, &x);
+}
+
+struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f, double alpha)
+{
+    return unary(g, NULL, f, alpha, x, SAVES_NOTHING);
+}
+
+static void neg_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    (void)n;
+    out[0] = tensor_keep(op_neg(g, grads[0]));
+}
+static const struct node_kind neg_kind = {"NegBackward0", neg_backward};
+
+struct tensor *op_neg(struct graph *g, struct tensor *x)
+{
+    return unary(g, &neg_kind, PLIM_UNARY_NEG, 0, x, SAVES_NOTHING);
+}
+
+/* (-0.5 * grad) * result^3, the power first */
+static void rsqrt_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+{
+    struct tensor *cube = tensor_keep(op_pow_scalar(g, node_saved(g, n, 0), 3));
+    struct tensor *half = tensor_keep(op_mul_scalar(g, grads[0], -0.5));
+    out[0] = tensor_keep(op_mul(g, half, cube));
+    tensor_drop(g, half);
+    tensor_drop(g, cube);
+}
+static const struct node_kind rsqrt_kind = {"RsqrtBackward0", rsqrt_backward};
+
+struct tensor *op_rsqrt(struct graph *g, struct tensor *x)
+{
+    return unary(g, &rsqrt_kind, PLIM_UNARY_RSQRT, 0, autocast_fp32(g, x), SAVES_RESULT);
+}
+
+struct tensor *op_sqrt(struct graph *g, struct tensor *x)
+{
+    return unary(g, NULL, PLIM_UNARY_SQRT, 0, x, SAVES_NOTHING);
+}
+
+/* derivatives that are one kernel of (grad, saved) */
+static void kernel_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out,
+                            enum plim_unary f)
+{
+    struct tensor *x[2] = {grads[0], node_saved(g, n, 0)};
+    struct tensor *y = result(g, 2, x, promote(x[0], x[1]));
+    struct plim_op op = {.kind = PLIM_OP_UNARY_BACKWARD, .n_out = 1, .n_in = 2, .unary = (uint8_t)f,
+                         .out = {&y->a}, .in = {&x[0]->a, &x[1]->a}};
+    if (!g->halted) graph_launch(g, &op);
+    out[0] = tensor_keep(y);
+}
+
+#define KERNEL_DERIVATIVE(name, kind_name, f)                                                      \
+    static void name##_backward(struct graph *g, struct node *n, struct tensor **grads,            \
+                                struct tensor **out)                                               \
+    {                                                                                              \
+        kernel_backward(g, n, grads, out, f);                                                      \
+    }                                                                                              \
+    static const struct node_kind name##_kind = {kind_name, name##_backward};
+
+KERNEL_DERIVATIVE(tanh, "TanhBackward0", PLIM_UNARY_TANH)
+KERNEL_DERIVATIVE(silu, "SiluBackward0", PLIM_UNARY_SILU)
+KERNEL_DERIVATIVE(relu, "ReluBackward0", PLIM_UNARY_RELU)
+KERNEL_DERIVATIVE(gelu, "GeluBackward0", PLIM_UNARY_GELU)
+KERNEL_DERIVATIVE(gelu_tanh, "GeluBackward0", PLIM_UNARY_GELU_TANH)
+
+struct tensor *op_tanh(struct graph *g, struct tensor *x)
+{
+    return unary(g, &tanh_kind, PLIM_UNARY_TANH, 0, x, SAVES_RESULT);
+}
+
+struct tensor *op_silu(struct graph *g, struct tensor *x)
+{
+    return unary(g, &silu_kind, PLIM_UNARY_SILU, 0, x, SAVES_INPUT);
+}
+
+struct tensor *op_relu(struct graph *g, struct tensor *x)
+{
+    return unary(g, &relu_kind, PLIM_UNARY_RELU, 0, x, SAVES_RESULT);
+}
+
+struct tensor *op_gelu(struct graph *g, struct tensor *x, bool tanh_formula)
+{
+    if (tanh_formula) return unary(g, &gelu_tanh_kind, PLIM_UNARY_GELU_TANH, 0, x, SAVES_INPUT);
+    return unary(g, &gelu_kind, PLIM_UNARY_GELU, 0, x, SAVES_INPUT);
+}

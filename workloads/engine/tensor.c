@@ -1,0 +1,185 @@
+/* Tensors: creation, aliases, release, and the stride arithmetic that decides when PyTorch copies. */
+#include "tensor.h"
+#include "autograd.h"
+#include "graph.h"
+#include <string.h>
+
+static struct tensor *tensor_on(struct graph *g, struct storage *s)
+{
+    struct tensor *x = pool_take(&g->tensors);
+    if (!x) {
+        graph_halt(g, HALT_FAILED);
+        storage_put(g, s);
+        return g->poison;
+    }
+    x->storage = s;
+    x->grad_fn = x->accumulator = NULL;
+    x->grad = x->cast = NULL;
+    x->refs = 1;
+    x->output_number = 0;
+    x->floating = true;
+    x->requires_grad = x->is_view = x->is_parameter = false;
+    return x;
+}
+
+static void contiguous_strides(struct plim_array *a)
+{
+    int64_t step = 1;
+    for (int i = a->ndim - 1; i >= 0; i--) {
+        a->stride[i] = step;
+        step *= a->shape[i] > 0 ? a->shape[i] : 1;
+    }
+}
+
+static struct tensor *tensor_with(struct graph *g, enum plim_dtype dtype, int ndim,
+                                  const int64_t *shape, const int64_t *stride)
+{
+    if (g->halted) return g->poison;
+    int64_t count = 1;
+    for (int i = 0; i < ndim; i++) count *= shape[i];
+    struct storage *s = storage_get(g, count * plim_dtype_size(dtype));
+    if (!s) return g->poison;
+    struct tensor *x = tensor_on(g, s);
+    if (x == g->poison) return x;
+    x->a.data = s->address;
+    x->a.ndim = (uint8_t)ndim;
+    x->a.dtype = (uint8_t)dtype;
+    if (ndim) memcpy(x->a.shape, shape, sizeof *shape * (size_t)ndim);
+    if (stride && ndim) memcpy(x->a.stride, stride, sizeof *stride * (size_t)ndim);
+    else contiguous_strides(&x->a);
+    return x;
+}
+
+struct tensor *tensor_empty(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape)
+{
+    return tensor_with(g, dtype, ndim, shape, NULL);
+}
+
+struct tensor *tensor_empty_strided(struct graph *g, enum plim_dtype dtype, int ndim,
+                                    const int64_t *shape, const int64_t *stride)
+{
+    return tensor_with(g, dtype, ndim, shape, stride);
+}
+
+struct tensor *tensor_empty_like(struct graph *g, const struct tensor *x, enum plim_dtype dtype)
+{
+    if (g->halted) return g->poison;
+    bool keep = !tensor_is_contiguous(x) && tensor_is_dense(x);
+    return tensor_with(g, dtype, x->a.ndim, x->a.shape, keep ? x->a.stride : NULL);
+}
+
+struct tensor *tensor_empty_bytes(struct graph *g, int64_t bytes)
+{
+    return tensor_with(g, PLIM_U8, 1, &bytes, NULL);
+}
+
+struct tensor *tensor_alias(struct graph *g, const struct tensor *x, int ndim, const int64_t *shape,
+                            const int64_t *stride, int64_t offset)
+{
+    if (g->halted) return g->poison;
+    x->storage->refs++;
+    struct tensor *y = tensor_on(g, x->storage);
+    if (y == g->poison) return y;
+    y->a.data = x->a.data + (uint64_t)(offset * plim_dtype_size(x->a.dtype));
+    y->a.ndim = (uint8_t)ndim;
+    y->a.dtype = x->a.dtype;
+    memcpy(y->a.shape, shape, sizeof *shape * (size_t)ndim);
+    memcpy(y->a.stride, stride, sizeof *stride * (size_t)ndim);
+    y->is_view = true;
+    return y;
+}
+
+struct tensor *tensor_detach(struct graph *g, const struct tensor *x)
+{
+    return tensor_alias(g, x, x->a.ndim, x->a.shape, x->a.stride, 0);
+}
+
+void tensor_free(struct graph *g, struct tensor *x)
+{
+    struct node *grad_fn = x->grad_fn, *accumulator = x->is_parameter ? x->accumulator : NULL;
+    struct tensor *grad = x->grad, *cast = x->cast;
+    storage_put(g, x->storage);
+    pool_give(&g->tensors, x);
+    node_drop(g, grad_fn);
+    node_drop(g, accumulator);
+    tensor_drop(g, grad);
+    tensor_drop(g, cast);
+}
+
+void tensor_classify(struct graph *g, struct tensor *x, enum plim_memory_class memory_class)
+{
+    struct storage *s = x->storage;
+    if (x == g->poison) return;
+    enum plim_memory_class now = s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS : s->memory_class;
+    g->class_bytes[now] -= s->bytes;
+    g->class_bytes[memory_class] += s->bytes;
+    s->memory_class = (uint8_t)memory_class;
+    s->pinned_class = true;
+}
+
+bool tensor_is_contiguous(const struct tensor *x)
+{
+    int64_t step = 1;
+    for (int i = x->a.ndim - 1; i >= 0; i--) {
+        if (x->a.shape[i] == 1) continue;
+        if (x->a.stride[i] != step) return false;
+        step *= x->a.shape[i];
+    }
+    return true;
+}
+
+bool tensor_is_dense(const struct tensor *x)
+{
+    /* Take the dimensions in order of rising stride; each must start where the last one ended. */
+    bool taken[PLIM_MAX_DIMS] = {false};
+    int64_t step = 1;
+    for (int n = 0; n < x->a.ndim; n++) {
+        int next = -1;
+        for (int i = 0; i < x->a.ndim; i++) {
+            if (taken[i]) continue;
+            if (x->a.shape[i] == 1) {
+                next = i;
+                break;
+            }
+            if (x->a.stride[i] == step) next = i;
+        }
+        if (next < 0) return false;
+        taken[next] = true;
+        if (x->a.shape[next] != 1) step *= x->a.shape[next];
+    }
+    return true;
+}
+
+bool tensor_same_shape(const struct tensor *x, const struct tensor *y)
+{
+    if (x->a.ndim != y->a.ndim) return false;
+    for (int i = 0; i < x->a.ndim; i++)
+        if (x->a.shape[i] != y->a.shape[i]) return false;
+    return true;
+}
+
+bool tensor_view_strides(const struct tensor *x, int ndim, const int64_t *shape, int64_t *stride)
+{
+    int view = ndim - 1;
+    int64_t base = x->a.ndim ? x->a.stride[x->a.ndim - 1] : 1, run = 1, seen = 1;
+    if (x->a.ndim == 0) {
+        for (int i = 0; i < ndim; i++) stride[i] = 1;
+        return true;
+    }
+    for (int i = x->a.ndim - 1; i >= 0; i--) {
+        run *= x->a.shape[i];
+        /* the end of a run of dimensions that lie behind one another in memory */
+        if (i != 0 && (x->a.shape[i - 1] == 1 || x->a.stride[i - 1] == run * base)) continue;
+        while (view >= 0 && (seen < run || shape[view] == 1)) {
+            stride[view] = seen * base;
+            seen *= shape[view];
+            view--;
+        }
+        if (seen != run) return false;
+        if (i > 0) {
+            base = x->a.stride[i - 1];
+            run = seen = 1;
+        }
+    }
+    return view == -1;
+}

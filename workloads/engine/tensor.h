@@ -1,0 +1,141 @@
+/* Tensors of the engine: a strided array, its storage, its place in the autograd graph.
+ *
+ * The engine's vocabulary is unprefixed and small: struct tensor, struct node (autograd.h),
+ * struct graph (graph.h), op_*() (ops.h), nn_*() (workloads/nn). It is seen only inside
+ * workloads/.
+ *
+ * Ownership. Tensors are counted. A fresh result of an operation is *floating*: the next
+ * operation that takes it as an operand gives it up when it is done, as the Python interpreter
+ * drops a temporary. tensor_keep() makes it a named variable; tensor_drop() ends the variable.
+ * So `y = op_mul(g, op_silu(g, a), b)` frees silu's result right after the multiplication, at the
+ * very place of the event sequence where PyTorch does.
+ *
+ * A storage is one block of the caching allocator. Views share it. It is freed with its last
+ * tensor; a tensor that a node saved for backward counts as one.
+ *
+ * Halting. When memory runs out the graph is halted (graph.h): every further operation returns
+ * the graph's poison tensor at once, so that model code needs no error path.
+ */
+#ifndef PLIM_ENGINE_TENSOR_H
+#define PLIM_ENGINE_TENSOR_H
+
+#include "devices/op.h"
+#include "workloads/train/replay.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The poison tensor is never counted down to nothing. */
+enum { POISON_REFS = 1 << 29 };
+
+struct graph;
+struct node;
+struct plim_block;
+
+struct storage {
+    struct plim_block *block; /* NULL for zero bytes */
+    uint64_t address;
+    int64_t bytes;            /* of the block */
+    int64_t trace_id;
+    int32_t refs;
+    int32_t saved;            /* how many nodes hold it for backward */
+    uint8_t memory_class;     /* enum plim_memory_class */
+    bool pinned_class;        /* parameters, gradients, optimizer states keep their class */
+};
+
+struct tensor {
+    struct plim_array a; /* first: a tensor can stand where an array is asked for */
+    struct storage *storage;
+    struct node *grad_fn;     /* NULL: a leaf, or not differentiable */
+    struct node *accumulator; /* a leaf that requires grad: its AccumulateGrad node */
+    struct tensor *grad;      /* a leaf's .grad */
+    struct tensor *cast;      /* autocast's cached low-precision copy of a leaf */
+    int32_t refs;
+    uint8_t output_number;    /* which output of grad_fn */
+    bool floating;
+    bool requires_grad;
+    bool is_view;
+    bool is_parameter;
+};
+
+/* A new tensor on new memory, contiguous / with the given strides (elements). Floating. */
+struct tensor *tensor_empty(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape);
+struct tensor *tensor_empty_strided(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape,
+                                    const int64_t *stride);
+/* Same shape and, if `x` is dense, the same strides. */
+struct tensor *tensor_empty_like(struct graph *g, const struct tensor *x, enum plim_dtype dtype);
+/* Bare memory: a one-dimensional array of bytes. */
+struct tensor *tensor_empty_bytes(struct graph *g, int64_t bytes);
+
+/* Another tensor on the same storage, `offset` elements further. Floating; no autograd. */
+struct tensor *tensor_alias(struct graph *g, const struct tensor *x, int ndim, const int64_t *shape,
+                            const int64_t *stride, int64_t offset);
+/* The same array without its place in the graph (what PyTorch's detach() and saved outputs are). */
+struct tensor *tensor_detach(struct graph *g, const struct tensor *x);
+
+/* A named variable: no longer floating. Returns its argument. */
+static inline struct tensor *tensor_keep(struct tensor *x) { x->floating = false; return x; }
+static inline struct tensor *tensor_ref(struct tensor *x) { x->refs++; return x; }
+void tensor_free(struct graph *g, struct tensor *x); /* called by tensor_drop at the last reference */
+static inline void tensor_drop(struct graph *g, struct tensor *x)
+{
+    if (x && --x->refs == 0) tensor_free(g, x);
+}
+/* A variable bound to a result that may be one of its own operands (op_to, op_dropout return
+ * their operand where there is nothing to do). */
+static inline struct tensor *tensor_hold(struct tensor *x)
+{
+    if (x->floating) x->floating = false;
+    else x->refs++;
+    return x;
+}
+/* Rebinds a variable: `*x = value`, dropping what it held after `value` was computed. */
+static inline void tensor_set(struct graph *g, struct tensor **x, struct tensor *value)
+{
+    struct tensor *old = *x;
+    *x = tensor_hold(value);
+    tensor_drop(g, old);
+}
+/* The end of a function that returns its variable: it floats again, for the caller to take. */
+static inline struct tensor *tensor_yield(struct tensor *x)
+{
+    x->floating = x->refs < POISON_REFS;
+    return x;
+}
+
+/* A callee's hold on an argument that may be floating: enter at the top, leave at the end. */
+static inline bool tensor_enter(struct tensor *x)
+{
+    bool was = x && x->floating;
+    if (was) x->floating = false;
+    return was;
+}
+static inline void tensor_leave(struct graph *g, struct tensor *x, bool was)
+{
+    if (was) tensor_drop(g, x);
+}
+/* What an operation does with an operand when it is done. */
+static inline void tensor_consume(struct graph *g, struct tensor *x)
+{
+    if (!x || !x->floating) return;
+    x->floating = false;
+    tensor_drop(g, x);
+}
+
+/* Marks what a storage is for, for good (parameters, gradients, optimizer). */
+void tensor_classify(struct graph *g, struct tensor *x, enum plim_memory_class memory_class);
+
+/* --- shapes ------------------------------------------------------------------------------- */
+
+bool tensor_is_contiguous(const struct tensor *x);
+/* Dense: some permutation of a contiguous layout (PyTorch's is_non_overlapping_and_dense). */
+bool tensor_is_dense(const struct tensor *x);
+bool tensor_same_shape(const struct tensor *x, const struct tensor *y);
+static inline int64_t tensor_elements(const struct tensor *x) { return plim_array_elements(&x->a); }
+static inline int tensor_dim(const struct tensor *x, int dim) { return dim < 0 ? dim + x->a.ndim : dim; }
+static inline int64_t tensor_size(const struct tensor *x, int dim) { return x->a.shape[tensor_dim(x, dim)]; }
+
+/* Strides with which `x` can be seen in another shape without a copy; false when it cannot
+ * (PyTorch's computeStride). */
+bool tensor_view_strides(const struct tensor *x, int ndim, const int64_t *shape, int64_t *stride);
+
+#endif

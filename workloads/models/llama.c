@@ -1,0 +1,258 @@
+/* llama and its relatives: rotary attention with grouped keys, a gated MLP, RMS norms. One code, and a
+ * table of what sets the families apart. */
+#include "model.h"
+#include <math.h>
+
+/* Where a block may have a norm: index of decoder_layer.norm. */
+enum { BEFORE_ATTENTION, BEHIND_ATTENTION, BEFORE_MLP, BEHIND_MLP, NORM_PLACES };
+enum { PRE = 1 << BEFORE_ATTENTION | 1 << BEFORE_MLP, POST = 1 << BEHIND_ATTENTION | 1 << BEHIND_MLP };
+
+/* What the norms of queries and keys see: a head each before heads and positions change places, or
+ * after it, or all heads at once. */
+enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SPLIT, HEAD_NORM_TRANSPOSED, HEAD_NORM_WHOLE };
+
+static const struct traits {
+    enum norm_kind norm;
+    uint8_t places;            /* which norms a block has */
+    enum head_norm head_norm;
+    bool qkv_bias;             /* always; the others have attention_bias, on o too */
+    bool fused;                /* one projection for q, k, v, one for gate and up; a part of the head rotates */
+    bool rotates_in_fp32;      /* cos and sin are fp32; what they turn is cast back */
+    bool scales_embeddings;
+    bool two_rotaries;         /* one for each kind of layer */
+    bool softcaps_attention;
+} all_traits[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_LLAMA] = {NORM_RMS, PRE},
+    [PLIM_FAMILY_MISTRAL] = {NORM_RMS, PRE},
+    [PLIM_FAMILY_QWEN2] = {NORM_RMS, PRE, .qkv_bias = true},
+    [PLIM_FAMILY_QWEN3] = {NORM_RMS, PRE, .head_norm = HEAD_NORM_SPLIT},
+    [PLIM_FAMILY_PHI3] = {NORM_RMS, PRE, .fused = true},
+    [PLIM_FAMILY_GEMMA2] = {NORM_RMS_GEMMA, PRE | POST, .scales_embeddings = true, .softcaps_attention = true},
+    [PLIM_FAMILY_GEMMA3_TEXT] = {NORM_RMS_GEMMA, PRE | POST, .head_norm = HEAD_NORM_TRANSPOSED,
+                                 .scales_embeddings = true, .two_rotaries = true},
+    [PLIM_FAMILY_OLMO2] = {NORM_RMS_OLMO, POST, .head_norm = HEAD_NORM_WHOLE, .rotates_in_fp32 = true},
+};
+
+static const struct traits *traits_of(const struct decoder *m) { return &all_traits[m->config->family]; }
+
+/* --- the modules -------------------------------------------------------------------------------- */
+
+static void build_attention(struct graph *g, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    const struct traits *t = traits_of(m);
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size, queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
+    if (t->fused) {
+        nn_linear_create(g, p, &l->o, queries, h, false);
+        nn_linear_create(g, p, &l->qkv, h, queries + 2 * keys, false);
+        return;
+    }
+    bool bias = t->qkv_bias || c->attention_bias;
+    nn_linear_create(g, p, &l->q, h, queries, bias);
+    nn_linear_create(g, p, &l->k, h, keys, bias);
+    nn_linear_create(g, p, &l->v, h, keys, bias);
+    nn_linear_create(g, p, &l->o, queries, h, !t->qkv_bias && c->attention_bias);
+    if (t->head_norm == HEAD_NORM_NONE) return;
+    bool whole = t->head_norm == HEAD_NORM_WHOLE;
+    nn_norm_create(g, p, &l->q_norm, t->norm, whole ? queries : c->head_dim, false);
+    nn_norm_create(g, p, &l->k_norm, t->norm, whole ? keys : c->head_dim, false);
+}
+
+static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size, f = c->intermediate_size;
+    build_attention(g, m, l);
+    if (traits_of(m)->fused) {
+        nn_linear_create(g, p, &l->gate_up, h, 2 * f, false);
+    } else {
+        nn_linear_create(g, p, &l->gate, h, f, c->mlp_bias);
+        nn_linear_create(g, p, &l->up, h, f, c->mlp_bias);
+    }
+    nn_linear_create(g, p, &l->down, f, h, c->mlp_bias);
+    for (int i = 0; i < NORM_PLACES; i++)
+        if (traits_of(m)->places >> i & 1) nn_norm_create(g, p, &l->norm[i], traits_of(m)->norm, h, false);
+}
+
+/* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */
+static void build_rotaries(struct graph *g, struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    const struct traits *t = traits_of(m);
+    int64_t dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor);
+    bool local = t->two_rotaries && decoder_has_layers(m, true), global = !t->two_rotaries || decoder_has_layers(m, false);
+    if (global) nn_rotary_create(g, &m->rotary, dim);
+    if (local) nn_rotary_create(g, &m->rotary_local, dim);
+    if (local && global) nn_rotary_initialise_both(g, &m->rotary, &m->rotary_local);
+    else nn_rotary_initialise(g, local ? &m->rotary_local : &m->rotary);
+    m->rotary.fp32 = t->rotates_in_fp32;
+}
+
+static void build(struct graph *g, struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    m->embedding = nn_parameter(g, &m->parameters, SHAPE(c->vocab_size, c->hidden_size));
+    if (traits_of(m)->scales_embeddings) {
+        m->embedding_scale = tensor_keep(op_full(g, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
+        tensor_classify(g, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
+    }
+    for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
+    nn_norm_create(g, &m->parameters, &m->final_norm, traits_of(m)->norm, c->hidden_size, false);
+    build_rotaries(g, m);
+    m->head = nn_parameter(g, &m->parameters, SHAPE(c->vocab_size, c->hidden_size));
+    if (c->tie_word_embeddings) nn_tie(g, &m->parameters, &m->head, m->embedding);
+}
+
+/* --- attention ---------------------------------------------------------------------------------- */
+
+struct qkv { struct tensor *q, *k, *v; }; /* (B, A, S, D), named */
+
+/* A projection seen as heads, normed on the way (qwen3) */
+static struct tensor *project(struct graph *g, const struct plim_model_config *c, const struct linear *l, const struct norm *n,
+                              struct tensor *x, int64_t heads)
+{
+    struct tensor *y = nn_linear(g, l, x);
+    if (!n || g->halted) return tensor_keep(decoder_heads(g, y, heads, c->head_dim));
+    struct tensor *split = op_view(g, y, SHAPE(x->a.shape[0], x->a.shape[1], heads, c->head_dim));
+    return tensor_keep(op_transpose(g, nn_norm(g, n, split), 1, 2));
+}
+
+static struct qkv project_each(struct graph *g, const struct block_call *b, struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    enum head_norm head_norm = traits_of(b->m)->head_norm;
+    bool split = head_norm == HEAD_NORM_SPLIT;
+    struct qkv y;
+    y.q = project(g, c, &l->q, split ? &l->q_norm : NULL, x, c->heads);
+    y.k = project(g, c, &l->k, split ? &l->k_norm : NULL, x, c->kv_heads);
+    y.v = project(g, c, &l->v, NULL, x, c->kv_heads);
+    if (head_norm == HEAD_NORM_TRANSPOSED) {
+        tensor_set(g, &y.q, nn_norm(g, &l->q_norm, y.q));
+        tensor_set(g, &y.k, nn_norm(g, &l->k_norm, y.k));
+    }
+    return y;
+}
+
+/* olmo2: norms first, heads last */
+static struct qkv project_whole(struct graph *g, const struct block_call *b, struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    struct tensor *q = nn_norm(g, &l->q_norm, nn_linear(g, &l->q, x));
+    struct tensor *k = nn_norm(g, &l->k_norm, nn_linear(g, &l->k, x));
+    struct tensor *v = nn_linear(g, &l->v, x);
+    struct qkv y;
+    y.q = tensor_keep(decoder_heads(g, q, c->heads, c->head_dim));
+    y.k = tensor_keep(decoder_heads(g, k, c->kv_heads, c->head_dim));
+    y.v = tensor_keep(decoder_heads(g, v, c->kv_heads, c->head_dim));
+    return y;
+}
+
+/* phi3: parts of one projection */
+static struct qkv project_fused(struct graph *g, const struct block_call *b, struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    int64_t queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
+    struct tensor *qkv = tensor_keep(nn_linear(g, &b->layer->qkv, x));
+    struct tensor *q = op_slice(g, qkv, 2, 0, queries);
+    struct tensor *k = op_slice(g, qkv, 2, queries, keys);
+    struct tensor *v = op_slice(g, qkv, 2, queries + keys, keys);
+    struct qkv y;
+    y.q = tensor_keep(decoder_heads(g, q, c->heads, c->head_dim));
+    y.k = tensor_keep(decoder_heads(g, k, c->kv_heads, c->head_dim));
+    y.v = tensor_keep(decoder_heads(g, v, c->kv_heads, c->head_dim));
+    tensor_drop(g, qkv); /* y.v holds the memory */
+    return y;
+}
+
+/* q and k turned by their positions; v stays */
+static void rotate(struct graph *g, const struct block_call *b, struct qkv *y)
+{
+    const struct traits *t = traits_of(b->m);
+    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
+    struct tensor *given[2] = {y->q, y->k}, *turned[2];
+    if (t->fused) {
+        nn_rotate_parts(g, given, cos, sin, turned);
+    } else {
+        for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate(g, given[i], cos, sin));
+    }
+    if (t->rotates_in_fp32 && !g->halted) {
+        struct tensor *wide[2] = {turned[0], turned[1]};
+        for (int i = 0; i < 2; i++) turned[i] = tensor_hold(op_to(g, wide[i], (enum plim_dtype)given[i]->a.dtype));
+        for (int i = 0; i < 2; i++) tensor_drop(g, wide[i]);
+    }
+    struct tensor *done[] = {cos, sin, given[0], given[1]};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    y->q = turned[0];
+    y->k = turned[1];
+}
+
+/* (B, S, H) floating; *weights as of nn_attention */
+static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)
+{
+    const struct traits *t = traits_of(b->m);
+    struct qkv y = t->fused                             ? project_fused(g, b, x)
+                   : t->head_norm == HEAD_NORM_WHOLE ? project_whole(g, b, x)
+                                                     : project_each(g, b, x);
+    rotate(g, b, &y);
+    struct attention_call call = decoder_attention(b->m, b->mask);
+    if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
+    struct tensor *out = tensor_keep(nn_attention(g, &call, y.q, y.k, y.v, weights));
+    tensor_set(g, &out, decoder_merge_heads(g, out));
+    tensor_set(g, &out, nn_linear(g, &b->layer->o, out));
+    tensor_drop(g, y.q);
+    tensor_drop(g, y.k);
+    tensor_drop(g, y.v);
+    return tensor_yield(out);
+}
+
+/* --- the block ---------------------------------------------------------------------------------- */
+
+static struct tensor *mlp(struct graph *g, const struct block_call *b, struct tensor *x)
+{
+    const struct decoder_layer *l = b->layer;
+    enum plim_activation f = b->m->config->activation;
+    if (!traits_of(b->m)->fused) {
+        struct tensor *gate = nn_activation(g, f, nn_linear(g, &l->gate, x));
+        return nn_linear(g, &l->down, op_mul(g, gate, nn_linear(g, &l->up, x)));
+    }
+    struct tensor *part[2];
+    int64_t width = b->m->config->intermediate_size;
+    op_split(g, nn_linear(g, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);
+    struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
+    tensor_set(g, &up, op_mul(g, up, nn_activation(g, f, gate)));
+    struct tensor *y = nn_linear(g, &l->down, up);
+    tensor_drop(g, gate);
+    tensor_drop(g, up);
+    return y;
+}
+
+/* Rebinds *x to its norm, where the family has one in this place. */
+static void norm(struct graph *g, const struct block_call *b, int place, struct tensor **x)
+{
+    const struct norm *n = &b->layer->norm[place];
+    if (n->weight) tensor_set(g, x, nn_norm(g, n, *x));
+}
+
+static struct tensor *block(struct graph *g, const struct block_call *b, struct tensor *x)
+{
+    double p = b->m->config->dropout_residual;
+    struct tensor *weights, *residual = tensor_ref(x), *h = tensor_ref(x);
+    norm(g, b, BEFORE_ATTENTION, &h);
+    tensor_set(g, &h, attention(g, b, h, &weights));
+    norm(g, b, BEHIND_ATTENTION, &h);
+    tensor_set(g, &h, op_add(g, residual, op_dropout(g, h, p)));
+    tensor_set(g, &residual, h);
+    norm(g, b, BEFORE_MLP, &h);
+    tensor_set(g, &h, mlp(g, b, h));
+    norm(g, b, BEHIND_MLP, &h);
+    tensor_set(g, &h, op_add(g, residual, op_dropout(g, h, p)));
+    tensor_drop(g, residual);
+    tensor_drop(g, weights);
+    return tensor_yield(h);
+}
+
+const struct family plim_family_llama = {.build = build, .block = block};

@@ -1,0 +1,122 @@
+/* opt: learned positions counted from the attention mask, norms before or behind, embeddings of a width of their own. */
+#include "model.h"
+
+enum { POSITION_OFFSET = 2 }; /* the table's first two rows were meant for padding */
+
+/* nn.LayerNorm(h, elementwise_affine=...) */
+static void norm_create(struct graph *g, struct decoder *m, struct norm *n)
+{
+    const struct plim_model_config *c = m->config;
+    if (c->layer_norm_elementwise_affine) nn_norm_create(g, &m->parameters, n, NORM_LAYER, c->hidden_size, true);
+    else *n = (struct norm){.kind = NORM_LAYER};
+}
+
+static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size;
+    nn_linear_create(g, p, &l->k, h, h, c->enable_bias);
+    nn_linear_create(g, p, &l->v, h, h, c->enable_bias);
+    nn_linear_create(g, p, &l->q, h, h, c->enable_bias);
+    nn_linear_create(g, p, &l->o, h, h, c->enable_bias);
+    norm_create(g, m, &l->norm[0]);
+    nn_linear_create(g, p, &l->fc1, h, c->intermediate_size, c->enable_bias);
+    nn_linear_create(g, p, &l->fc2, c->intermediate_size, h, c->enable_bias);
+    norm_create(g, m, &l->norm[1]);
+}
+
+static bool has_projections(const struct plim_model_config *c) { return c->word_embed_proj_dim != c->hidden_size; }
+static bool has_final_norm(const struct plim_model_config *c) { return c->do_layer_norm_before && !c->remove_final_layer_norm; }
+
+static void build(struct graph *g, struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size, width = c->word_embed_proj_dim;
+    m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, width));
+    m->position_embedding = nn_parameter(g, p, SHAPE(c->positions + POSITION_OFFSET, h));
+    if (has_projections(c)) {
+        nn_linear_create(g, p, &m->project_out, h, width, false);
+        nn_linear_create(g, p, &m->project_in, width, h, false);
+    }
+    if (has_final_norm(c)) norm_create(g, m, &m->final_norm);
+    for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
+    m->head = nn_parameter(g, p, SHAPE(c->vocab_size, width));
+    if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
+}
+
+/* --- the block ---------------------------------------------------------------------------------- */
+
+static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    struct tensor *qkv[3];
+    qkv[0] = tensor_keep(decoder_heads(g, op_mul_scalar(g, nn_linear(g, &l->q, x), 0.125), c->heads, c->head_dim));
+    qkv[1] = tensor_keep(nn_linear(g, &l->k, x));
+    qkv[2] = tensor_keep(nn_linear(g, &l->v, x));
+    for (int i = 1; i < 3; i++) tensor_set(g, &qkv[i], decoder_heads(g, qkv[i], c->heads, c->head_dim));
+    struct attention_call call = decoder_attention(b->m, b->mask);
+    struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
+    for (int i = 0; i < 3; i++) tensor_drop(g, qkv[i]);
+    return y;
+}
+
+static void norm(struct graph *g, const struct block_call *b, int place, bool here, struct tensor **x)
+{
+    if (here) tensor_set(g, x, nn_norm(g, &b->layer->norm[place], *x));
+}
+
+static struct tensor *block(struct graph *g, const struct block_call *b, struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    bool before = c->do_layer_norm_before;
+    struct tensor *weights, *residual = tensor_ref(x), *h = tensor_ref(x);
+    norm(g, b, 0, before, &h);
+    tensor_set(g, &h, attention(g, b, h, &weights));
+    tensor_set(g, &h, op_dropout(g, h, c->dropout_residual));
+    tensor_set(g, &h, op_add(g, residual, h));
+    norm(g, b, 0, !before, &h);
+    tensor_set(g, &h, op_reshape(g, h, SHAPE(tensor_elements(x) / c->hidden_size, c->hidden_size)));
+    tensor_set(g, &residual, h);
+    norm(g, b, 1, before, &h);
+    tensor_set(g, &h, decoder_mlp(g, b, h));
+    tensor_set(g, &h, op_dropout(g, h, c->dropout_residual));
+    tensor_set(g, &h, op_view(g, op_add(g, residual, h), x->a.ndim, x->a.shape));
+    norm(g, b, 1, !before, &h);
+    tensor_drop(g, residual);
+    tensor_drop(g, weights);
+    return tensor_yield(h);
+}
+
+/* --- the forward -------------------------------------------------------------------------------- */
+
+/* (cumsum(mask) * mask - 1).long(): where in its row a token stands; named */
+static struct tensor *positions_of(struct graph *g, struct tensor *mask)
+{
+    struct tensor *count = tensor_keep(op_cumsum_last(g, mask));
+    struct tensor *place = op_add_scalar(g, op_mul(g, count, mask), -1);
+    tensor_set(g, &count, op_to(g, place, PLIM_I64));
+    return count;
+}
+
+/* layerdrop, which skips blocks by chance, is taken as if it never did: then the bytes are the most there can be. */
+static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *ids)
+{
+    struct tensor *embeddings = decoder_embed(g, m, ids);
+    struct tensor *mask = tensor_keep(op_full(g, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
+    struct block_call call = {.positions = positions_of(g, mask)};
+    call.mask = decoder_padding_mask(g, m, embeddings, mask);
+    struct tensor *rows = op_add_scalar(g, call.positions, POSITION_OFFSET);
+    struct tensor *position_embeddings = tensor_keep(op_embedding(g, m->position_embedding, rows, false));
+    if (m->project_in.weight) tensor_set(g, &embeddings, nn_linear(g, &m->project_in, embeddings));
+    struct tensor *x = decoder_blocks(g, m, tensor_keep(op_add(g, embeddings, position_embeddings)), &call, NULL);
+    if (has_final_norm(m->config)) tensor_set(g, &x, nn_norm(g, &m->final_norm, x));
+    if (m->project_out.weight) tensor_set(g, &x, nn_linear(g, &m->project_out, x));
+    struct tensor *done[] = {embeddings, mask, call.positions, call.mask, position_embeddings};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    return x;
+}
+
+const struct family plim_family_opt = {.build = build, .block = block, .body = body};

@@ -1,0 +1,79 @@
+/* Parameters, Linear, Conv1D, and LoRA around them. */
+#include "nn.h"
+#include <stdlib.h>
+
+static bool parameters_add(struct parameters *p, struct tensor *x)
+{
+    if (p->count == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 256;
+        struct tensor **list = realloc(p->list, capacity * sizeof(struct tensor *));
+        if (!list) return false;
+        p->list = list;
+        p->capacity = capacity;
+    }
+    p->list[p->count++] = x;
+    return true;
+}
+
+struct tensor *nn_parameter(struct graph *g, struct parameters *p, int ndim, const int64_t *shape)
+{
+    struct tensor *x = tensor_keep(tensor_empty(g, p->dtype, ndim, shape));
+    if (g->halted) return x;
+    tensor_classify(g, x, PLIM_MEMORY_PARAMETERS);
+    x->is_parameter = true;
+    tensor_require_grad(g, x);
+    if (!parameters_add(p, x)) {
+        g->failure = PLIM_NOMEM;
+        graph_halt(g, HALT_FAILED);
+    }
+    p->elements += tensor_elements(x);
+    p->trainable_elements += tensor_elements(x);
+    return x;
+}
+
+void nn_tie(struct graph *g, struct parameters *p, struct tensor **weight, struct tensor *to)
+{
+    if (g->halted) return;
+    p->elements -= tensor_elements(*weight);
+    p->trainable_elements -= tensor_elements(*weight);
+    for (size_t i = 0; i < p->count; i++)
+        if (p->list[i] == *weight) p->list[i] = p->list[--p->count];
+    tensor_drop(g, *weight);
+    *weight = to;
+}
+
+void nn_linear_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in, int64_t out, bool bias)
+{
+    *l = (struct linear){.in = in, .out = out};
+    l->weight = nn_parameter(g, p, SHAPE(out, in));
+    if (bias) l->bias = nn_parameter(g, p, SHAPE(out));
+}
+
+void nn_conv1d_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in, int64_t out)
+{
+    *l = (struct linear){.in = in, .out = out, .conv1d = true};
+    l->weight = nn_parameter(g, p, SHAPE(in, out));
+    l->bias = nn_parameter(g, p, SHAPE(out));
+}
+
+static struct tensor *base(struct graph *g, const struct linear *l, struct tensor *x)
+{
+    if (!l->conv1d) return op_linear(g, x, l->weight, l->bias);
+    int64_t shape[PLIM_MAX_DIMS];
+    int ndim = x->a.ndim;
+    for (int i = 0; i < ndim - 1; i++) shape[i] = x->a.shape[i];
+    shape[ndim - 1] = l->out;
+    int64_t rows = tensor_elements(x) / l->in;
+    struct tensor *flat = op_view(g, x, SHAPE(rows, l->in));
+    return op_view(g, op_addmm(g, l->bias, flat, l->weight), ndim, shape);
+}
+
+struct tensor *nn_linear(struct graph *g, const struct linear *l, struct tensor *x)
+{
+    if (g->halted) return op_halted(g, 1, &x);
+    if (!l->lora) return base(g, l, x);
+    bool was = tensor_enter(x);
+    struct tensor *y = nn_lora(g, l->lora, base(g, l, x), x);
+    tensor_leave(g, x, was);
+    return y;
+}

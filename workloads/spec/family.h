@@ -1,0 +1,170 @@
+/* What each model family's configuration class of transformers 5.17 has: keys, defaults, rules.
+ *
+ * A family is a table of rows; a row is one key of its config.json with the class's default. The
+ * rows are checked against transformers itself by tests/unit/data/spec/make_hf_defaults.py.
+ */
+#ifndef PLIM_WORKLOADS_SPEC_FAMILY_H
+#define PLIM_WORKLOADS_SPEC_FAMILY_H
+
+#include "spec.h"
+#include "value.h"
+
+/* Every field of struct plim_model_config that comes from a key. The name is the usual one of
+ * config.json; a family may call it otherwise (n_embd). Limits keep every product of a model inside
+ * int64_t (plim_model_check() sees to the sum).
+ *
+ * suffix, member, value type, minimum, maximum, usual name, unit, what it is */
+#define PLIM_FIELD_MAP(X)                                                                          \
+    X(VOCAB_SIZE, vocab_size, INT, 1, 1 << 26, "vocab_size", "tokens",                             \
+      "rows of the embedding and of the head")                                                     \
+    X(HIDDEN_SIZE, hidden_size, INT, 1, 1 << 20, "hidden_size", "elements",                        \
+      "width of the residual stream")                                                              \
+    X(INTERMEDIATE_SIZE, intermediate_size, INT, 1, 1 << 22, "intermediate_size", "elements",      \
+      "width of the MLP")                                                                          \
+    X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "decoder blocks")    \
+    X(HEADS, heads, INT, 1, 1 << 16, "num_attention_heads", "heads", "query heads")                \
+    X(KV_HEADS, kv_heads, INT, 1, 1 << 16, "num_key_value_heads", "heads",                         \
+      "key and value heads; null: as many as query heads")                                         \
+    X(HEAD_DIM, head_dim, INT, 1, 1 << 16, "head_dim", "elements",                                 \
+      "width of a head; null: hidden_size / heads")                                                \
+    X(POSITIONS, positions, INT, 1, INT32_MAX, "max_position_embeddings", "tokens",                \
+      "longest sequence the model was made for; a hard limit where positions are learned (gpt2, "  \
+      "opt)")                                                                                      \
+    X(WORD_EMBED_PROJ_DIM, word_embed_proj_dim, INT, 1, 1 << 20, "word_embed_proj_dim",            \
+      "elements", "width of the embedding; null: hidden_size")                                     \
+    X(ACTIVATION, activation, ENUM, 0, 0, "hidden_act", "", "activation function of the MLP")      \
+    X(TIE_WORD_EMBEDDINGS, tie_word_embeddings, BOOL, 0, 0, "tie_word_embeddings", "",             \
+      "the head shares the embedding's weight")                                                    \
+    X(ATTENTION_BIAS, attention_bias, BOOL, 0, 0, "attention_bias", "",                            \
+      "biases in the attention's projections")                                                     \
+    X(MLP_BIAS, mlp_bias, BOOL, 0, 0, "mlp_bias", "", "biases in the MLP")                         \
+    X(ENABLE_BIAS, enable_bias, BOOL, 0, 0, "enable_bias", "",                                     \
+      "biases in all linear layers of a block")                                                    \
+    X(LAYER_NORM_AFFINE, layer_norm_elementwise_affine, BOOL, 0, 0,                                \
+      "layer_norm_elementwise_affine", "", "LayerNorms have weights")                              \
+    X(LAYER_NORM_BEFORE, do_layer_norm_before, BOOL, 0, 0, "do_layer_norm_before", "",             \
+      "LayerNorm in front of attention and MLP")                                                   \
+    X(REMOVE_FINAL_LAYER_NORM, remove_final_layer_norm, BOOL, 0, 0, "_remove_final_layer_norm",    \
+      "", "no LayerNorm behind the last block")                                                    \
+    X(PARALLEL_RESIDUAL, parallel_residual, BOOL, 0, 0, "use_parallel_residual", "",               \
+      "attention and MLP side by side")                                                            \
+    X(QK_LAYERNORM, qk_layernorm, BOOL, 0, 0, "qk_layernorm", "", "LayerNorm of queries and keys") \
+    X(POST_LAYERNORM_RESIDUAL, apply_residual_connection_post_layernorm, BOOL, 0, 0,               \
+      "apply_residual_connection_post_layernorm", "", "the residual starts behind the LayerNorm")  \
+    X(SCALE_ATTN_WEIGHTS, scale_attn_weights, BOOL, 0, 0, "scale_attn_weights", "",                \
+      "scores are scaled by 1 / sqrt(head_dim)")                                                   \
+    X(SCALE_ATTN_BY_LAYER, scale_attn_by_inverse_layer_idx, BOOL, 0, 0,                            \
+      "scale_attn_by_inverse_layer_idx", "", "scores are scaled by 1 / (layer + 1)")               \
+    X(REORDER_AND_UPCAST, reorder_and_upcast_attn, BOOL, 0, 0, "reorder_and_upcast_attn", "",      \
+      "attention scores in fp32")                                                                  \
+    X(PARTIAL_ROTARY, partial_rotary_factor, NUMBER, 0.001, 1, "partial_rotary_factor", "share",   \
+      "share of a head that rotates")                                                              \
+    X(ROPE_ORIGINAL_POSITIONS, rope_original_positions, INT, 1, INT32_MAX,                         \
+      "original_max_position_embeddings", "tokens", "sequence length before long-context scaling") \
+    X(ATTN_SOFTCAP, attn_logit_softcapping, NUMBER, 1e-6, 1e9, "attn_logit_softcapping", "",       \
+      "tanh cap of attention scores (eager attention only)")                                       \
+    X(FINAL_SOFTCAP, final_logit_softcapping, NUMBER, 1e-6, 1e9, "final_logit_softcapping", "",    \
+      "tanh cap of the logits")                                                                    \
+    X(SLIDING_WINDOW, sliding_window, INT, 1, INT32_MAX, "sliding_window", "tokens",               \
+      "how far a sliding layer looks back; null: no sliding layers")                               \
+    X(USE_SLIDING_WINDOW, use_sliding_window, BOOL, 0, 0, "use_sliding_window", "",                \
+      "whether sliding_window counts")                                                             \
+    X(MAX_WINDOW_LAYERS, max_window_layers, INT, 0, 1 << 20, "max_window_layers", "layers",        \
+      "layers from this one on are sliding")                                                       \
+    X(SLIDING_PATTERN, sliding_window_pattern, INT, 1, 1 << 20, "sliding_window_pattern",          \
+      "layers", "every n-th layer is not sliding")                                                 \
+    X(PAD_TOKEN, pad_token_id, INT, -(1 << 26), (1 << 26) - 1, "pad_token_id", "token",            \
+      "nn.Embedding's padding_idx")                                                                \
+    X(DROPOUT_EMBEDDING, dropout_embedding, NUMBER, 0, 1, "embd_pdrop", "probability",             \
+      "dropout behind the embedding")                                                              \
+    X(DROPOUT_ATTENTION, dropout_attention, NUMBER, 0, 1, "attention_dropout", "probability",      \
+      "dropout of attention probabilities")                                                        \
+    X(DROPOUT_RESIDUAL, dropout_residual, NUMBER, 0, 1, "resid_pdrop", "probability",              \
+      "dropout in front of each residual addition")                                                \
+    X(LAYERDROP, layerdrop, NUMBER, 0, 1, "layerdrop", "probability",                              \
+      "probability that a block is skipped")
+
+enum plim_field {
+#define PLIM_FIELD_ENUM(name, ...) PLIM_FIELD_##name,
+    PLIM_FIELD_MAP(PLIM_FIELD_ENUM)
+#undef PLIM_FIELD_ENUM
+    PLIM_FIELD_COUNT
+};
+
+struct plim_field_info {
+    const char *name;       /* the usual name in config.json */
+    size_t offset;          /* in struct plim_model_config */
+    struct plim_value value;
+    const char *unit, *help;
+};
+
+/* One key of a family's config.json. */
+struct plim_family_key {
+    const char *name;
+    const char *alias; /* another name; where both are given the class takes this one. NULL: none */
+    enum plim_field field;
+    bool nullable;          /* may be null; the field is 0 then (PLIM_NO_TOKEN for a token) */
+    const char *fallback;   /* the class's default, as YAML; NULL: derived from others */
+};
+
+enum { PLIM_FAMILY_MAX_LINEARS = 10 };
+
+/* Which layers attend only to a window. */
+enum plim_sliding_rule {
+    PLIM_SLIDING_NONE,
+    PLIM_SLIDING_ALL,        /* every layer, when sliding_window is given */
+    PLIM_SLIDING_ALTERNATE,  /* layers 0, 2, 4, ... */
+    PLIM_SLIDING_PATTERN,    /* all but every sliding_window_pattern-th */
+    PLIM_SLIDING_TAIL        /* from max_window_layers on, when use_sliding_window */
+};
+
+struct plim_family_info {
+    const struct plim_family_key *keys;
+    size_t key_count;
+    enum plim_sliding_rule sliding;
+    bool layer_types;        /* config.json may list the layers' types */
+    bool learned_positions;  /* a sequence cannot be longer than the table of positions */
+    bool rotary;
+    bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
+    bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
+    const char *linears[PLIM_FAMILY_MAX_LINEARS + 1]; /* what LoRA may target, NULL-terminated */
+    const char
+        *lora_default[PLIM_FAMILY_MAX_LINEARS + 1]; /* peft 0.21's choice; empty: it has none */
+};
+
+const struct plim_field_info *plim_field_info(enum plim_field field);
+const struct plim_family_info *plim_family_info(enum plim_family family);
+
+/* The row of `name`: its name, its alias or, with `usual`, the field's usual name. NULL: the
+ * family has no such key. */
+const struct plim_family_key *plim_family_find(enum plim_family family, const char *name,
+                                               bool usual);
+
+/* What the family's config.json calls a field, or the usual name if the family does not have it. */
+const char *plim_family_key_name(enum plim_family family, enum plim_field field);
+
+/* The value of a row: its field's, with the row's nullability. */
+struct plim_value plim_family_key_value(const struct plim_family_key *key);
+
+/* Reads `node` into the fields of a row (hidden_dropout of gpt_neox has two). */
+enum plim_status plim_family_key_read(enum plim_family family, const struct plim_family_key *key,
+                                      const struct plim_place *place,
+                                      const struct plim_yaml_node *node,
+                                      struct plim_model_config *model) PLIM_MUST_CHECK;
+
+/* A configuration with the family's defaults, before anything is derived. */
+enum plim_status plim_family_defaults(enum plim_family family, struct plim_model_config *model,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Computes spec->model from spec->model_as_given and spec->layer_types_given: heads, widths and
+ * layer types that derive from others, as the classes' __post_init__ does. */
+void plim_model_derive(struct plim_spec *spec);
+
+/* Refuses a derived model that PyTorch would refuse. `*culprit` names the key in question then. */
+enum plim_status plim_model_check(const struct plim_spec *spec, const char **culprit,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* What layer_is_sliding is without a layer_types list; `is_sliding` has PLIM_MAX_LAYERS. */
+void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding);
+
+#endif

@@ -1,0 +1,288 @@
+#include "hf_config.h"
+#include "hf_refuse.h"
+
+#include "autotune/base/text.h"
+
+#include <string.h>
+
+/* --- the family ------------------------------------------------------------------------------- */
+
+static void list_families(char *out, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < PLIM_FAMILY_COUNT && used < size; i++) {
+        int wrote = snprintf(out + used, size - used, "%s%s", i ? ", " : "", plim_family_names[i]);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+static enum plim_status unknown_type(const struct plim_yaml *yaml,
+                                     const struct plim_yaml_node *node, struct plim_error *err)
+{
+    char known[256], near_text[64] = "";
+    list_families(known, sizeof(known));
+    const char *kind = plim_hf_other_kind(node->text);
+    if (kind)
+        return plim_yaml_fail(yaml, node, err,
+                              "model_type %s (%s) is not in this version, expected one of %s",
+                              node->text, kind, known);
+    int near = plim_nearest(node->text, plim_family_names, PLIM_FAMILY_COUNT);
+    if (near >= 0)
+        snprintf(near_text, sizeof(near_text), " (did you mean %s?)", plim_family_names[near]);
+    return plim_yaml_fail(yaml, node, err, "model_type '%.40s' is not known%s, expected one of %s",
+                          node->text, near_text, known);
+}
+
+/* The family of `model_type`. A family that the user names stands for a type that nobody knows, but
+ * it does not turn one known model into another. */
+static enum plim_status read_family(const struct plim_yaml *yaml, const enum plim_family *wanted,
+                                    enum plim_family *family, struct plim_error *err)
+{
+    const struct plim_yaml_node *node = plim_yaml_get(yaml->root, "model_type");
+    if (wanted) *family = *wanted;
+    if (!node || node->kind != PLIM_YAML_SCALAR || plim_yaml_is_null(node)) {
+        char known[256];
+        list_families(known, sizeof(known));
+        return wanted ? PLIM_OK
+                      : plim_yaml_fail(yaml, node ? node : yaml->root, err,
+                                       "this config.json has no model_type, expected one of %s",
+                                       known);
+    }
+    for (size_t i = 0; i < PLIM_FAMILY_COUNT; i++) {
+        if (strcmp(plim_family_names[i], node->text) != 0) continue;
+        if (wanted && *wanted != (enum plim_family)i)
+            return plim_yaml_fail(
+                yaml, node, err, "model_type is %s, but the spec says family %s, expected the same",
+                node->text, plim_family_names[*wanted]);
+        *family = (enum plim_family)i;
+        return PLIM_OK;
+    }
+    return wanted && !plim_hf_other_kind(node->text) ? PLIM_OK : unknown_type(yaml, node, err);
+}
+
+/* --- layer types and rotary embeddings -------------------------------------------------------- */
+
+static enum plim_status read_layer_types(const struct plim_place *place,
+                                         const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    static const char *const names[] = {"full_attention", "sliding_attention"};
+    static const struct plim_value type = {
+        .type = PLIM_VALUE_ENUM, .names = names, .name_count = 2};
+    if (plim_yaml_is_null(node)) {
+        spec->layer_types_given = 0;
+        return PLIM_OK;
+    }
+    if (node->kind != PLIM_YAML_SEQUENCE || node->count == 0 || node->count > PLIM_MAX_LAYERS)
+        return plim_value_refuse(place, node,
+                                 "one of full_attention or sliding_attention for each layer");
+    bool is_sliding[PLIM_MAX_LAYERS] = {false};
+    for (size_t i = 0; i < node->count; i++) {
+        int index = 0;
+        enum plim_status st = plim_value_read(&type, place, node->items[i], &index);
+        if (st != PLIM_OK) return st;
+        is_sliding[i] = index == 1;
+    }
+    memcpy(spec->model_as_given.layer_is_sliding, is_sliding, sizeof(is_sliding));
+    spec->layer_types_given = node->count;
+    return PLIM_OK;
+}
+
+static bool is_filled(const struct plim_yaml_node *node)
+{
+    return node && node->kind == PLIM_YAML_MAPPING && node->count > 0;
+}
+
+/* transformers takes a filled rope_scaling instead of rope_parameters (gemma3: on top of them), and
+ * an empty mapping of either name for none. */
+static bool rope_is_superseded(const struct plim_yaml_node *map, const struct plim_yaml_node *node,
+                               const char *name, enum plim_family family)
+{
+    bool empty = plim_yaml_is_null(node) || (node->kind == PLIM_YAML_MAPPING && node->count == 0);
+    bool newer = strcmp(name, "rope_parameters") == 0 && family != PLIM_FAMILY_GEMMA3_TEXT;
+    return empty || (newer && is_filled(plim_yaml_get(map, "rope_scaling")));
+}
+
+/* The mapping that counts: gemma3 has one a layer type, and its full-attention layers decide. Its
+ * rope_scaling is the old, single mapping, and stands for those. */
+static const struct plim_yaml_node *rope_mapping(enum plim_family family, const char *name,
+                                                 const struct plim_yaml_node *node)
+{
+    bool nested = family == PLIM_FAMILY_GEMMA3_TEXT && strcmp(name, "rope_parameters") == 0;
+    return nested ? plim_yaml_get(node, "full_attention") : node;
+}
+
+/* rope_parameters (or its old name rope_scaling): only what changes shapes or kernels. */
+static enum plim_status read_rope(const struct plim_place *place, const struct plim_yaml_node *node,
+                                  struct plim_spec *spec)
+{
+    static const struct plim_value type = {
+        .type = PLIM_VALUE_ENUM, .names = plim_rope_names, .name_count = PLIM_ROPE_COUNT};
+    struct plim_model_config *model = &spec->model_as_given;
+    enum plim_rope rope = PLIM_ROPE_DEFAULT;
+    enum plim_status st = PLIM_OK;
+    if (!plim_yaml_is_null(node) && node->kind != PLIM_YAML_MAPPING)
+        return plim_value_refuse(place, node, "a mapping such as {rope_type: linear, factor: 2.0}");
+
+    const struct plim_yaml_node *name = NULL, *share = NULL, *positions = NULL;
+    const struct plim_yaml_node *map =
+        is_filled(node) ? rope_mapping(model->family, place->key, node) : NULL;
+    if (is_filled(node) && !map && !plim_yaml_get(node, "sliding_attention"))
+        return plim_value_refuse(
+            place, node, "a mapping of full_attention and sliding_attention for gemma3_text");
+    if (is_filled(map)) {
+        name = plim_yaml_get(map, "rope_type");
+        /* gemma3 puts rope_scaling on top of a mapping whose rope_type wins over type. */
+        bool ignored = model->family == PLIM_FAMILY_GEMMA3_TEXT && map == node;
+        if (!name && !ignored) name = plim_yaml_get(map, "type");
+        share = plim_yaml_get(map, "partial_rotary_factor");
+        positions = plim_yaml_get(map, "original_max_position_embeddings");
+    }
+    if (name) st = plim_value_read(&type, place, name, &rope);
+    if (st == PLIM_OK && model->family == PLIM_FAMILY_PHI3) {
+        /* Phi3Config takes yarn for longrope and accepts nothing else. */
+        if (rope == PLIM_ROPE_YARN) rope = PLIM_ROPE_LONGROPE;
+        if (rope != PLIM_ROPE_DEFAULT && rope != PLIM_ROPE_LONGROPE)
+            return plim_value_refuse(place, name, "default or longrope for phi3");
+    }
+    const struct plim_family_key *key =
+        plim_family_find(model->family, "partial_rotary_factor", true);
+    if (st == PLIM_OK && share && key)
+        st = plim_family_key_read(model->family, key, place, share, model);
+    if (st == PLIM_OK && positions &&
+        model->family != PLIM_FAMILY_PHI3) /* phi3 has it as a key beside */
+        st = plim_value_read(&plim_field_info(PLIM_FIELD_ROPE_ORIGINAL_POSITIONS)->value, place,
+                             positions, &model->rope_original_positions);
+    if (st == PLIM_OK) model->rope = rope;
+    return st;
+}
+
+/* Beside the mapping it counts more than inside; phi3 has a field for it, gemma3 takes none. */
+static enum plim_status read_original_positions(const struct plim_place *place,
+                                                const struct plim_yaml_node *node,
+                                                struct plim_spec *spec)
+{
+    return plim_value_read(&plim_field_info(PLIM_FIELD_ROPE_ORIGINAL_POSITIONS)->value, place, node,
+                           &spec->model_as_given.rope_original_positions);
+}
+
+/* --- keys ------------------------------------------------------------------------------------- */
+
+/* Keys that no row of a family stands for. Later ones win where they set the same field. */
+static const struct special_key {
+    const char *name;
+    enum plim_status (*read)(const struct plim_place *, const struct plim_yaml_node *,
+                             struct plim_spec *);
+} special_keys[] = {
+    {"layer_types", read_layer_types},
+    {"rope_parameters", read_rope},
+    {"rope_scaling", read_rope},
+    {"original_max_position_embeddings", read_original_positions},
+};
+
+enum { SPECIAL_COUNT = sizeof(special_keys) / sizeof(special_keys[0]), NAMES_MAX = 100 };
+
+static bool has_special(enum plim_family family, size_t special)
+{
+    const struct plim_family_info *info = plim_family_info(family);
+    if (special_keys[special].read == read_layer_types) return info->layer_types;
+    return info->rotary &&
+           (special_keys[special].read == read_rope || family != PLIM_FAMILY_GEMMA3_TEXT);
+}
+
+static enum plim_status unknown_key(const struct plim_place *place,
+                                    const struct plim_yaml_node *node, enum plim_family family)
+{
+    const struct plim_family_info *info = plim_family_info(family);
+    const char *names[NAMES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < info->key_count; i++) {
+        names[count++] = info->keys[i].name;
+        if (info->keys[i].alias) names[count++] = info->keys[i].alias;
+    }
+    for (size_t i = 0; i < SPECIAL_COUNT; i++)
+        if (has_special(family, i)) names[count++] = special_keys[i].name;
+    int near = plim_nearest(place->key, names, count);
+    return plim_yaml_fail(place->yaml, node, place->err,
+                          "unknown key %s%.40s for %s, expected %s%s", place->prefix, place->key,
+                          plim_family_names[family],
+                          near < 0 ? "a key of its config.json" : "the nearest known key ",
+                          near < 0 ? "" : names[near]);
+}
+
+enum plim_status plim_model_key_read(const struct plim_place *place,
+                                     const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    enum plim_family family = spec->model_as_given.family;
+    const struct plim_family_key *key = plim_family_find(family, place->key, true);
+    if (key) return plim_family_key_read(family, key, place, node, &spec->model_as_given);
+    for (size_t i = 0; i < SPECIAL_COUNT; i++)
+        if (strcmp(special_keys[i].name, place->key) == 0 && has_special(family, i))
+            return special_keys[i].read(place, node, spec);
+    return unknown_key(place, node, family);
+}
+
+/* Reads what the family has, in the order in which the class lets them win: keys, aliases, and then
+ * what the rope mapping says. */
+static enum plim_status read_known(const struct plim_yaml *yaml, const struct plim_yaml_node *map,
+                                   const char *prefix, bool usual, struct plim_spec *spec,
+                                   struct plim_error *err)
+{
+    enum plim_family family = spec->model_as_given.family;
+    struct plim_place place = {.yaml = yaml, .prefix = prefix, .err = err};
+    enum plim_status st = PLIM_OK;
+    for (int aliases = 0; aliases <= 1; aliases++)
+        for (size_t i = 0; i < map->count && st == PLIM_OK; i++) {
+            place.key = map->keys[i]->text;
+            const struct plim_family_key *key = plim_family_find(family, place.key, usual);
+            bool is_alias = key && key->alias && strcmp(key->alias, place.key) == 0;
+            if (!key || is_alias != (aliases == 1)) continue;
+            if (is_alias && strcmp(place.key, "n_embed") == 0 && plim_yaml_is_null(map->items[i]))
+                continue; /* BloomConfig takes a null n_embed for none */
+            st = plim_family_key_read(family, key, &place, map->items[i], &spec->model_as_given);
+        }
+    for (size_t i = 0; i < SPECIAL_COUNT && st == PLIM_OK; i++) {
+        const struct plim_yaml_node *node = plim_yaml_get(map, special_keys[i].name);
+        place.key = special_keys[i].name;
+        if (!node || !has_special(family, i)) continue;
+        bool rope = special_keys[i].read == read_rope;
+        if (rope && !usual && rope_is_superseded(map, node, place.key, family)) continue;
+        st = special_keys[i].read(&place, node, spec);
+    }
+    return st;
+}
+
+enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
+                                         const struct plim_yaml_node *section,
+                                         const char *const *skip, struct plim_spec *spec,
+                                         struct plim_error *err)
+{
+    enum plim_family family = spec->model_as_given.family;
+    for (size_t i = 0; i < section->count; i++) {
+        const char *name = section->keys[i]->text;
+        bool known = plim_family_find(family, name, true) != NULL;
+        for (size_t s = 0; skip[s] && !known; s++) known = strcmp(skip[s], name) == 0;
+        for (size_t s = 0; s < SPECIAL_COUNT && !known; s++)
+            known = strcmp(special_keys[s].name, name) == 0 && has_special(family, s);
+        const struct plim_place place = {.yaml = yaml, .prefix = "model.", .key = name, .err = err};
+        if (!known) return unknown_key(&place, section->keys[i], family);
+    }
+    return read_known(yaml, section, "model.", true, spec, err);
+}
+
+enum plim_status plim_hf_read(const struct plim_yaml *yaml, const enum plim_family *wanted,
+                              struct plim_spec *spec, struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    enum plim_family family = PLIM_FAMILY_GPT2;
+    if (!yaml->root || yaml->root->kind != PLIM_YAML_MAPPING)
+        return plim_fail_at(err, PLIM_SPEC, yaml->source, 1, 1,
+                            "expected a config.json: a mapping with a model_type");
+    PLIM_TRY(read_family(yaml, wanted, &family, err));
+    PLIM_TRY(plim_hf_refuse_keys(yaml, err));
+    if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
+    PLIM_TRY(plim_family_defaults(family, &spec->model_as_given, err));
+    spec->layer_types_given = 0;
+    PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
+out:
+    return st;
+}

@@ -1,0 +1,378 @@
+#include "key.h"
+
+#include "autotune/base/text.h"
+
+#include <string.h>
+
+#define NAMES(table, number) .names = table, .name_count = number
+#define AT(member) .offset = offsetof(struct plim_spec, member)
+
+/* Limits are far beyond what exists and small enough for products of a few of them. */
+static const struct plim_spec_key keys[] = {
+    {.path = "name",
+     .value = {.type = PLIM_VALUE_TEXT, .maximum = 63},
+     AT(name),
+     .unit = "",
+     .example = "my-run",
+     .help = "what reports call this run; default: the file's or folder's name"},
+    {.path = "device",
+     .value = {.type = PLIM_VALUE_TEXT, .nullable = true, .maximum = 95},
+     AT(device),
+     .unit = "",
+     .fallback = "null",
+     .example = "sim:RTX-4090",
+     .help = "the device to plan for where the command line names none"},
+
+    {.path = "data.seq",
+     .value = {.type = PLIM_VALUE_INT_AXIS, .nullable = true, .minimum = 1, .maximum = 1 << 24},
+     AT(seq),
+     .unit = "tokens",
+     .fallback = "null",
+     .example = "512:4096:512",
+     .help = "length of a training sample: one, a list, or first:last:step; null: plimsoll "
+             "chooses"},
+    {.path = "data.vocab_size",
+     .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 26},
+     AT(model_as_given.vocab_size),
+     .not_written = true,
+     .unit = "tokens",
+     .example = "50304",
+     .help = "overrides the model's vocabulary, for another tokenizer; default: the model's"},
+    {.path = "data.packing",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_packing_names, PLIM_PACKING_COUNT)},
+     AT(packing),
+     .unit = "",
+     .fallback = "auto",
+     .example = "no",
+     .help = "several documents in one sample, positions starting again at each; auto: not known "
+             "(bytes as for yes, seconds as for no)"},
+
+    {.path = "train.precision",
+     .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_precision_names, PLIM_PRECISION_COUNT)},
+     AT(precision),
+     .unit = "",
+     .fallback = "bf16-mixed",
+     .example = "[bf16-mixed, fp32]",
+     .help = "mixed: autocast over fp32 parameters; plain: parameters in that type"},
+    {.path = "train.optimizer",
+     .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_optimizer_names, PLIM_OPTIMIZER_COUNT)},
+     AT(optimizer),
+     .unit = "",
+     .fallback = "adamw",
+     .example = "adamw-8bit",
+     .help = "the optimizer"},
+    {.path = "train.checkpointing",
+     .value = {.type = PLIM_VALUE_ENUM_AXIS,
+               NAMES(plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT)},
+     AT(checkpointing),
+     .unit = "",
+     .fallback = "[none, full]",
+     .example = "full",
+     .help = "activation checkpointing; full: every block is recomputed in backward"},
+    {.path = "train.attention",
+     .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_attention_names, PLIM_ATTENTION_COUNT)},
+     AT(attention),
+     .unit = "",
+     .fallback = "sdpa",
+     .example = "eager",
+     .help = "transformers' attn_implementation"},
+    {.path = "train.micro_batch",
+     .value = {.type = PLIM_VALUE_INT_AXIS, .nullable = true, .minimum = 1, .maximum = 1 << 20},
+     AT(micro_batch),
+     .unit = "samples",
+     .fallback = "null",
+     .example = "8",
+     .help = "samples per GPU and micro-step: one, a list, or first:last:step; null: search"},
+    {.path = "train.accumulation",
+     .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
+     AT(accumulation),
+     .unit = "micro-steps",
+     .fallback = "null",
+     .example = "4",
+     .help = "micro-steps per optimizer step; null: follows from effective_batch, or 1"},
+    {.path = "train.accumulation_schedule",
+     .value = {.type = PLIM_VALUE_SCHEDULE, .nullable = true, .maximum = 1 << 20},
+     .offset = 0,
+     .unit = "",
+     .fallback = "null",
+     .example = "{0: 4, 4: 2, 8: 1}",
+     .help = "accumulation from each epoch on; 1 until the first epoch named"},
+    {.path = "train.effective_batch",
+     .value = {.type = PLIM_VALUE_INT,
+               .nullable = true,
+               .minimum = 1,
+               .maximum = (double)(INT64_C(1) << 40)},
+     AT(effective_batch),
+     .unit = "samples",
+     .fallback = "null",
+     .example = "256",
+     .help = "samples per optimizer step over all GPUs, to be kept: micro_batch x accumulation x "
+             "world"},
+    {.path = "train.effective_batch_tolerance",
+     .value = {.type = PLIM_VALUE_SHARE, .minimum = 0, .maximum = 0.99},
+     AT(effective_batch_tolerance),
+     .unit = "share",
+     .fallback = "0",
+     .example = "2%",
+     .help = "how far the effective batch may deviate; 0: exactly"},
+    {.path = "train.world",
+     .value = {.type = PLIM_VALUE_INT, .minimum = 1, .maximum = 1 << 20},
+     AT(world),
+     .unit = "GPUs",
+     .fallback = "1",
+     .example = "8",
+     .help = "data-parallel GPUs"},
+    {.path = "train.sharding",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_sharding_names, PLIM_SHARDING_COUNT)},
+     AT(sharding),
+     .unit = "",
+     .fallback = "none",
+     .example = "none",
+     .help = "how the GPUs share the model's state"},
+    {.path = "train.clip",
+     .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 0, .maximum = 1e9},
+     AT(clip),
+     .unit = "norm",
+     .fallback = "null",
+     .example = "1.0",
+     .help = "clip_grad_norm_ to this norm; null or 0: no clipping"},
+    {.path = "train.lora.r",
+     .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 0, .maximum = 1 << 16},
+     AT(lora.r),
+     .unit = "rank",
+     .fallback = "null",
+     .example = "16",
+     .help = "rank of LoRA adapters; null or 0: train all parameters"},
+    {.path = "train.lora.targets",
+     .value = {.type = PLIM_VALUE_TARGETS, .nullable = true},
+     AT(lora),
+     .unit = "",
+     .fallback = "null",
+     .example = "[q_proj, v_proj]",
+     .help = "linear modules that get adapters, or all-linear; null: peft's choice for the family"},
+    {.path = "train.lora.dropout",
+     .value = {.type = PLIM_VALUE_NUMBER, .minimum = 0, .maximum = 1},
+     AT(lora.dropout),
+     .unit = "probability",
+     .fallback = "0",
+     .example = "0.05",
+     .help = "dropout in front of the adapters"},
+};
+
+enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
+
+size_t plim_spec_key_count(void)
+{
+    return KEY_COUNT;
+}
+
+const struct plim_spec_key *plim_spec_key_at(size_t index)
+{
+    return &keys[index];
+}
+
+const struct plim_spec_key *plim_spec_key_find(const char *path)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (strcmp(keys[i].path, path) == 0) return &keys[i];
+    return NULL;
+}
+
+enum plim_status plim_spec_key_defaults(struct plim_spec *spec, struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < KEY_COUNT && st == PLIM_OK; i++) {
+        if (!keys[i].fallback) continue;
+        struct plim_yaml yaml;
+        PLIM_TRY(plim_yaml_read_string(keys[i].path, keys[i].fallback, strlen(keys[i].fallback),
+                                       &yaml, err));
+        const struct plim_place place = {
+            .yaml = &yaml, .prefix = "", .key = keys[i].path, .err = err};
+        st = plim_value_read(&keys[i].value, &place, yaml.root, (char *)spec + keys[i].offset);
+        plim_yaml_finish(&yaml);
+    }
+out:
+    return st;
+}
+
+/* Keys whose reading is not just their value's. */
+
+/* `train.dropout` is a shorthand for all dropouts of the model. */
+static enum plim_status read_dropout(const struct plim_place *place,
+                                     const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    static const struct plim_value value = {
+        .type = PLIM_VALUE_NUMBER, .nullable = true, .null_value = -1, .minimum = 0, .maximum = 1};
+    double p = -1;
+    enum plim_status st = plim_value_read(&value, place, node, &p);
+    if (st == PLIM_OK && p >= 0) plim_spec_set_dropout(spec, p);
+    return st;
+}
+
+/* "r=16,targets=q_proj+v_proj,dropout=0", as on the command line. */
+static enum plim_status read_lora_text(const struct plim_place *place,
+                                       const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    static const char expected[] =
+        "a mapping, or a text such as r=16,targets=q_proj+v_proj,dropout=0";
+    char part[512];
+    for (const char *at = node->text;;) {
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof(part)) return plim_value_refuse(place, node, expected);
+        memcpy(part, at, length);
+        part[length] = '\0';
+        char *equals = strchr(part, '=');
+        if (!equals || !equals[1]) return plim_value_refuse(place, node, expected);
+        *equals = '\0';
+        char path[64];
+        snprintf(path, sizeof(path), "train.lora.%.40s", part);
+        const struct plim_spec_key *key = plim_spec_key_find(path);
+        if (!key) return plim_value_refuse(place, node, expected);
+        struct plim_yaml_node value = *node;
+        value.text = equals + 1;
+        value.quoted = false;
+        const struct plim_place inner = {
+            .yaml = place->yaml, .prefix = "", .key = path, .err = place->err};
+        enum plim_status st =
+            plim_value_read(&key->value, &inner, &value, (char *)spec + key->offset);
+        if (st != PLIM_OK) return st;
+        if (!at[length]) return PLIM_OK;
+        at += length + 1;
+    }
+}
+
+static enum plim_status read_lora(const struct plim_place *place, const struct plim_yaml_node *node,
+                                  struct plim_spec *spec)
+{
+    if (plim_yaml_is_null(node)) {
+        spec->lora = (struct plim_lora){0};
+        return PLIM_OK;
+    }
+    if (node->kind == PLIM_YAML_SCALAR) return read_lora_text(place, node, spec);
+    if (node->kind == PLIM_YAML_MAPPING && !plim_yaml_get(node, "r"))
+        return plim_yaml_fail(place->yaml, node, place->err,
+                              "train.lora has no r, expected the adapters' rank");
+    return plim_spec_section_read(place->yaml, node, "train.lora.", spec, place->err);
+}
+
+static enum plim_status read_section(const struct plim_place *place,
+                                     const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    char prefix[64];
+    snprintf(prefix, sizeof(prefix), "%s.", place->key);
+    return plim_spec_section_read(place->yaml, node, prefix, spec, place->err);
+}
+
+static const struct special {
+    const char *path;
+    enum plim_status (*read)(const struct plim_place *, const struct plim_yaml_node *,
+                             struct plim_spec *);
+} specials[] = {
+    {"data", read_section},
+    {"train", read_section},
+    {"train.dropout", read_dropout},
+    {"train.lora", read_lora},
+};
+
+enum { SPECIAL_COUNT = sizeof(specials) / sizeof(specials[0]), PATH_SIZE = 128 };
+
+/* Does `path` stand directly in the section `prefix`? */
+static bool is_in_section(const char *path, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    return strncmp(path, prefix, length) == 0 && !strchr(path + length, '.');
+}
+
+static const char *last_part(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+/* All paths, those of the section in front; `in_section` gets how many those are. */
+static size_t list_paths(const char *prefix, const char **paths, size_t *in_section)
+{
+    size_t count = 0;
+    for (int inside = 1; inside >= 0; inside--) {
+        for (size_t i = 0; i < KEY_COUNT; i++)
+            if (is_in_section(keys[i].path, prefix) == inside) paths[count++] = keys[i].path;
+        for (size_t i = 0; i < SPECIAL_COUNT; i++)
+            if (is_in_section(specials[i].path, prefix) == inside)
+                paths[count++] = specials[i].path;
+        if (inside != 0 && !prefix[0]) paths[count++] = "model";
+        if (inside != 0) *in_section = count;
+    }
+    return count;
+}
+
+/* The nearest key of the section, else the nearest one of another section. */
+static enum plim_status unknown_key(const struct plim_place *place,
+                                    const struct plim_yaml_node *node)
+{
+    const char *paths[KEY_COUNT + SPECIAL_COUNT + 1], *bare[KEY_COUNT + SPECIAL_COUNT + 1];
+    char prefix[PATH_SIZE], known[400] = "";
+    size_t in_section = 0;
+    snprintf(prefix, sizeof(prefix), "%s", place->key);
+    prefix[last_part(prefix) - prefix] = '\0';
+    size_t count = list_paths(prefix, paths, &in_section);
+    for (size_t i = 0; i < count; i++) bare[i] = last_part(paths[i]);
+
+    int near = plim_nearest(last_part(place->key), bare, in_section);
+    if (near < 0) near = plim_nearest(last_part(place->key), bare, count);
+    if (near >= 0)
+        return plim_yaml_fail(place->yaml, node, place->err,
+                              "unknown key %.80s, expected the nearest known key %s", place->key,
+                              paths[near]);
+    if (in_section == 0) in_section = count;
+    for (size_t i = 0, used = 0; i < in_section && used < sizeof(known); i++)
+        used +=
+            (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", bare[i]);
+    return plim_yaml_fail(place->yaml, node, place->err, "unknown key %.80s, expected one of %s",
+                          place->key, known);
+}
+
+enum plim_status plim_spec_path_read(const struct plim_place *place,
+                                     const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    const struct plim_spec_key *key = plim_spec_key_find(place->key);
+    if (key) return plim_value_read(&key->value, place, node, (char *)spec + key->offset);
+    for (size_t i = 0; i < SPECIAL_COUNT; i++)
+        if (strcmp(specials[i].path, place->key) == 0) return specials[i].read(place, node, spec);
+    return unknown_key(place, node);
+}
+
+static bool is_known(const char *path)
+{
+    for (size_t i = 0; i < SPECIAL_COUNT; i++)
+        if (strcmp(specials[i].path, path) == 0) return true;
+    return plim_spec_key_find(path) != NULL;
+}
+
+enum plim_status plim_spec_section_read(const struct plim_yaml *yaml,
+                                        const struct plim_yaml_node *map, const char *prefix,
+                                        struct plim_spec *spec, struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    if (plim_yaml_is_null(map)) return PLIM_OK; /* "train:" with nothing below */
+    if (map->kind != PLIM_YAML_MAPPING) {
+        char name[PATH_SIZE];
+        snprintf(name, sizeof(name), "%.*s", (int)strlen(prefix) - 1, prefix);
+        const struct plim_place place = {.yaml = yaml, .prefix = "", .key = name, .err = err};
+        return plim_value_refuse(&place, map, "a mapping");
+    }
+    for (size_t i = 0; i < map->count && st == PLIM_OK; i++) {
+        char path[PATH_SIZE];
+        snprintf(path, sizeof(path), "%s%.80s", prefix, map->keys[i]->text);
+        if (!prefix[0] && strcmp(path, "model") == 0) continue;
+        const struct plim_place place = {.yaml = yaml, .prefix = "", .key = path, .err = err};
+        if (strchr(map->keys[i]->text, '.'))
+            st = plim_yaml_fail(yaml, map->keys[i], err,
+                                "the key %.80s has a dot, expected sections below each other",
+                                path);
+        else if (!is_known(path))
+            st = unknown_key(&place, map->keys[i]);
+        else
+            st = plim_spec_path_read(&place, map->items[i], spec);
+    }
+    return st;
+}

@@ -1,0 +1,39 @@
+/* The keys of a plimsoll spec outside `model:`, as one table.
+ *
+ * The same row serves the YAML reader, plim_spec_set() (the command line), the writer, the page of
+ * documentation and the suggestion for an unknown key.
+ */
+#ifndef PLIM_WORKLOADS_SPEC_KEY_H
+#define PLIM_WORKLOADS_SPEC_KEY_H
+
+#include "value.h"
+
+struct plim_spec_key {
+    const char *path;        /* "train.lora.r" */
+    struct plim_value value;
+    size_t offset;           /* in struct plim_spec */
+    bool not_written;        /* another key stands for it in a written spec */
+    const char *unit, *fallback, *example, *help; /* fallback: the default as YAML, or NULL */
+};
+
+size_t plim_spec_key_count(void);
+const struct plim_spec_key *plim_spec_key_at(size_t index);
+const struct plim_spec_key *plim_spec_key_find(const char *path); /* NULL: no such key */
+
+/* Puts every key's default into `spec`. */
+enum plim_status plim_spec_key_defaults(struct plim_spec *spec,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Reads the pairs of `map`, whose keys continue `prefix` ("", "data.", "train.lora."), into `spec`.
+ * An unknown key is refused with the nearest known one; "model" is left to the caller. */
+enum plim_status plim_spec_section_read(const struct plim_yaml *yaml,
+                                        const struct plim_yaml_node *map, const char *prefix,
+                                        struct plim_spec *spec,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Reads one key, or a section, at its full path: place->key, with an empty prefix. */
+enum plim_status plim_spec_path_read(const struct plim_place *place,
+                                     const struct plim_yaml_node *node,
+                                     struct plim_spec *spec) PLIM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,146 @@
+#include "family.h"
+
+#include <string.h>
+
+/* --- what derives from the rest --------------------------------------------------------------- */
+
+void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding)
+{
+    enum plim_sliding_rule rule = plim_family_info(model->family)->sliding;
+    memset(is_sliding, 0, PLIM_MAX_LAYERS * sizeof(*is_sliding));
+    for (int64_t i = 0; i < model->layers; i++) {
+        bool sliding = false;
+        switch (rule) {
+        case PLIM_SLIDING_NONE: break;
+        case PLIM_SLIDING_ALL: sliding = model->sliding_window > 0; break;
+        case PLIM_SLIDING_ALTERNATE: sliding = i % 2 == 0; break;
+        case PLIM_SLIDING_PATTERN: sliding = (i + 1) % model->sliding_window_pattern != 0; break;
+        case PLIM_SLIDING_TAIL:
+            sliding = model->sliding_window > 0 && i >= model->max_window_layers;
+            break;
+        }
+        is_sliding[i] = sliding;
+    }
+}
+
+void plim_model_derive(struct plim_spec *spec)
+{
+    struct plim_model_config *model = &spec->model;
+    *model = spec->model_as_given;
+    if (!model->intermediate_size)
+        model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
+    if (!model->kv_heads) model->kv_heads = model->heads;
+    if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
+    if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)
+        model->word_embed_proj_dim = model->hidden_size;
+    if (plim_family_info(model->family)->sliding == PLIM_SLIDING_TAIL && !model->use_sliding_window)
+        model->sliding_window = 0;
+
+    bool scaled = model->rope == PLIM_ROPE_LONGROPE || model->rope == PLIM_ROPE_YARN ||
+                  model->rope == PLIM_ROPE_LLAMA3;
+    if (!scaled)
+        model->rope_original_positions = 0;
+    else if (!model->rope_original_positions)
+        model->rope_original_positions = model->positions;
+
+    model->has_padding_idx = model->pad_token_id != PLIM_NO_TOKEN;
+    if (!spec->layer_types_given) plim_model_sliding_layers(model, model->layer_is_sliding);
+}
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+/* Fails and names the key at fault. */
+#define REFUSE(field, ...)                                                                         \
+    return (*culprit = plim_family_key_name(model->family, PLIM_FIELD_##field),                    \
+            plim_fail(err, PLIM_SPEC, __VA_ARGS__))
+
+static enum plim_status check_heads(const struct plim_spec *spec, const char **culprit,
+                                    struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    const struct plim_family_info *info = plim_family_info(model->family);
+    const char *heads = plim_family_key_name(model->family, PLIM_FIELD_HEADS);
+    const char *hidden = plim_family_key_name(model->family, PLIM_FIELD_HIDDEN_SIZE);
+    bool must_divide = info->heads_must_divide || !spec->model_as_given.head_dim;
+    if (model->hidden_size % model->heads != 0 && must_divide)
+        REFUSE(HEADS, "%s is %lld and %s is %lld, expected heads that divide it", hidden,
+               (long long)model->hidden_size, heads, (long long)model->heads);
+    if (model->heads % model->kv_heads != 0)
+        REFUSE(
+            KV_HEADS,
+            "%s is %lld and num_key_value_heads is %lld, expected key-value heads that divide it",
+            heads, (long long)model->heads, (long long)model->kv_heads);
+    if (model->head_dim < 1)
+        REFUSE(HEADS, "%s is %lld for %s %lld, expected heads of at least one element", heads,
+               (long long)model->heads, hidden, (long long)model->hidden_size);
+    return PLIM_OK;
+}
+
+/* cos and sin have an even width. gpt_neox and phi3 rotate as much of a head as that, the others
+ * just int(head_dim * factor), which must then be even. */
+static enum plim_status check_rotary(const struct plim_spec *spec, const char **culprit,
+                                     struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    const struct plim_family_info *info = plim_family_info(model->family);
+    int64_t rotary = (int64_t)((double)model->head_dim * model->partial_rotary_factor);
+    bool fits = info->rotary_rounds_up ? (rotary + 1) / 2 * 2 <= model->head_dim : rotary % 2 == 0;
+    if (info->rotary && (rotary < 1 || !fits))
+        REFUSE(HEAD_DIM,
+               "%lld elements of a head rotate (head_dim %lld), expected an even number from 2 on",
+               (long long)rotary, (long long)model->head_dim);
+    return PLIM_OK;
+}
+
+static enum plim_status check_layers(const struct plim_spec *spec, const char **culprit,
+                                     struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    if (spec->layer_types_given && (int64_t)spec->layer_types_given != model->layers) {
+        *culprit = "layer_types";
+        return plim_fail(err, PLIM_SPEC, "layer_types has %zu entries, expected %s = %lld",
+                         spec->layer_types_given,
+                         plim_family_key_name(model->family, PLIM_FIELD_LAYERS),
+                         (long long)model->layers);
+    }
+    for (int64_t i = 0; i < model->layers; i++)
+        if (model->layer_is_sliding[i] && model->sliding_window == 0)
+            REFUSE(SLIDING_WINDOW,
+                   "layer %lld is sliding without a sliding_window, expected a window%s",
+                   (long long)i,
+                   plim_family_find(model->family, "use_sliding_window", false)
+                       ? " and use_sliding_window: true"
+                       : "");
+    return PLIM_OK;
+}
+
+/* An upper bound is enough to keep all later arithmetic on bytes inside int64_t. */
+static double parameters_bound(const struct plim_model_config *model)
+{
+    double h = (double)model->hidden_size,
+           attention = (double)model->heads * (double)model->head_dim;
+    double layer = h * (4 * attention + 3 * (double)model->intermediate_size + 16) + 8 * attention;
+    double embed = h + (double)model->word_embed_proj_dim;
+    return (double)model->layers * layer +
+           embed * (2 * (double)model->vocab_size + (double)model->positions + h);
+}
+
+enum plim_status plim_model_check(const struct plim_spec *spec, const char **culprit,
+                                  struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    const double most = 1e14; /* parameters: with all that training adds, 2e15 bytes */
+    enum plim_status st = check_heads(spec, culprit, err);
+    if (st == PLIM_OK) st = check_rotary(spec, culprit, err);
+    if (st == PLIM_OK) st = check_layers(spec, culprit, err);
+    if (st != PLIM_OK) return st;
+    if (model->has_padding_idx &&
+        (model->pad_token_id >= model->vocab_size || model->pad_token_id < -model->vocab_size))
+        REFUSE(PAD_TOKEN,
+               "pad_token_id is %lld, expected a token of the vocabulary of %lld, or null",
+               (long long)model->pad_token_id, (long long)model->vocab_size);
+    if (parameters_bound(model) > most)
+        REFUSE(HIDDEN_SIZE, "the model has about %.1e parameters, expected at most %.0e",
+               parameters_bound(model), most);
+    return PLIM_OK;
+}

@@ -1,0 +1,77 @@
+#include "spec.h"
+
+#include "hf_config.h"
+#include "key.h"
+#include "spec_internal.h"
+
+#include <string.h>
+
+#define NAME_OF(suffix, text) text,
+const char *const plim_family_names[PLIM_FAMILY_COUNT] = {PLIM_FAMILY_MAP(NAME_OF)};
+const char *const plim_rope_names[PLIM_ROPE_COUNT] = {PLIM_ROPE_MAP(NAME_OF)};
+#undef NAME_OF
+
+const char *const plim_precision_names[PLIM_PRECISION_COUNT] = {
+    "fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16"};
+const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
+    "adamw", "adamw-fused", "sgd", "adafactor", "adamw-8bit"};
+const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
+const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager"};
+const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"none"};
+const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"auto", "yes", "no"};
+
+static enum plim_status set_model_key(const struct plim_yaml *yaml, const char *key,
+                                      struct plim_spec *spec, struct plim_error *err)
+{
+    static const char *const origins[] = {"family", "hf", "zoo"};
+    for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++)
+        if (strcmp(key, origins[i]) == 0)
+            return plim_fail(err, PLIM_SPEC,
+                             "model.%s cannot be changed, expected it in the spec file", key);
+    const struct plim_place place = {.yaml = yaml, .prefix = "model.", .key = key, .err = err};
+    return plim_model_key_read(&place, yaml->root, spec);
+}
+
+/* A value of the command line has no line and column worth telling: only the text is kept. */
+enum plim_status plim_spec_set(struct plim_spec *spec, const char *key, const char *value,
+                               struct plim_error *err)
+{
+    struct plim_yaml yaml = {0};
+    struct plim_error inner = PLIM_ERROR_INIT;
+    struct plim_spec changed = *spec;
+    enum plim_status st = plim_yaml_read_string("", value, strlen(value), &yaml, &inner);
+    if (st != PLIM_OK) return plim_fail(err, st, "%.80s: %s", key, inner.text);
+    if (!yaml.root) {
+        st = plim_fail(err, PLIM_SPEC, "%.80s has no value, expected one", key);
+        goto out;
+    }
+    const struct plim_place place = {.yaml = &yaml, .prefix = "", .key = key, .err = &inner};
+    if (strcmp(key, "model") == 0) {
+        st = plim_fail(err, PLIM_SPEC,
+                       "model is a section, expected one of its keys, such as model.vocab_size");
+        goto out;
+    }
+    st = strncmp(key, "model.", 6) == 0 ? set_model_key(&yaml, key + 6, &changed, &inner)
+                                        : plim_spec_path_read(&place, yaml.root, &changed);
+    if (st == PLIM_OK)
+        *spec = changed;
+    else
+        plim_fail(err, st, "%s", inner.text);
+out:
+    plim_yaml_finish(&yaml);
+    return st;
+}
+
+void plim_spec_set_dropout(struct plim_spec *spec, double p)
+{
+    const struct plim_family_info *info = plim_family_info(spec->model_as_given.family);
+    for (size_t i = 0; i < info->key_count; i++) {
+        enum plim_field field = info->keys[i].field;
+        bool always = field == PLIM_FIELD_DROPOUT_EMBEDDING ||
+                      field == PLIM_FIELD_DROPOUT_ATTENTION || field == PLIM_FIELD_DROPOUT_RESIDUAL;
+        if (!always && !(field == PLIM_FIELD_LAYERDROP && p == 0)) continue;
+        size_t offset = plim_field_info(field)->offset;
+        *(double *)((char *)&spec->model_as_given + offset) = p;
+        *(double *)((char *)&spec->model + offset) = p;
+    }
+}

@@ -1,0 +1,236 @@
+/* What to train and how: the plimsoll spec, fully resolved.
+ *
+ * A spec comes from a plimsoll YAML file, from a Hugging Face config.json (a file, or a directory
+ * that holds one), or by name from the zoo. After loading every field is filled: per-family
+ * defaults are those of transformers 5.17's configuration classes.
+ *
+ * Units: sizes are element counts, batch is samples per GPU and micro-step, sequence is tokens.
+ */
+#ifndef PLIM_WORKLOADS_SPEC_H
+#define PLIM_WORKLOADS_SPEC_H
+
+#include "autotune/base/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- the model -------------------------------------------------------------------------------- */
+
+/* enum suffix, model_type in config.json */
+#define PLIM_FAMILY_MAP(X)                                                                         \
+    X(GPT2, "gpt2")                                                                                \
+    X(LLAMA, "llama")                                                                              \
+    X(MISTRAL, "mistral")                                                                          \
+    X(QWEN2, "qwen2")                                                                              \
+    X(QWEN3, "qwen3")                                                                              \
+    X(PHI3, "phi3")                                                                                \
+    X(PHI, "phi")                                                                                  \
+    X(GEMMA2, "gemma2")                                                                            \
+    X(GEMMA3_TEXT, "gemma3_text")                                                                  \
+    X(GPT_NEOX, "gpt_neox")                                                                        \
+    X(OPT, "opt")                                                                                  \
+    X(BLOOM, "bloom")                                                                              \
+    X(OLMO2, "olmo2")
+
+enum plim_family {
+#define PLIM_FAMILY_ENUM(name, text) PLIM_FAMILY_##name,
+    PLIM_FAMILY_MAP(PLIM_FAMILY_ENUM)
+#undef PLIM_FAMILY_ENUM
+    PLIM_FAMILY_COUNT
+};
+
+/* Activation functions as transformers' ACT2FN runs them (gelu_new is the python formula of
+ * eight kernels, gelu_pytorch_tanh one kernel). gelu_fast, quick_gelu: not in these families. */
+enum plim_activation {
+    PLIM_ACTIVATION_GELU, PLIM_ACTIVATION_GELU_NEW, PLIM_ACTIVATION_GELU_PYTORCH_TANH,
+    PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU
+};
+
+/* Rotary embeddings. Only `dynamic` and `longrope` run other kernels during training: they look at
+ * the largest position of every forward (and longrope replaces inv_freq in every forward). */
+#define PLIM_ROPE_MAP(X)                                                                           \
+    X(DEFAULT, "default")                                                                          \
+    X(LINEAR, "linear")                                                                            \
+    X(DYNAMIC, "dynamic")                                                                          \
+    X(YARN, "yarn")                                                                                \
+    X(LONGROPE, "longrope")                                                                        \
+    X(LLAMA3, "llama3")                                                                            \
+    X(PROPORTIONAL, "proportional")
+
+enum plim_rope {
+#define PLIM_ROPE_ENUM(name, text) PLIM_ROPE_##name,
+    PLIM_ROPE_MAP(PLIM_ROPE_ENUM)
+#undef PLIM_ROPE_ENUM
+    PLIM_ROPE_COUNT
+};
+
+enum { PLIM_MAX_LAYERS = 1024 };
+
+#define PLIM_NO_TOKEN INT64_MIN /* pad_token_id: null (-1 is a token to PyTorch: the last one) */
+
+/* A decoder-only language model. Fields that a family does not have are 0 / false. */
+struct plim_model_config {
+    enum plim_family family;
+    int64_t vocab_size;
+    int64_t hidden_size;
+    int64_t intermediate_size;
+    int64_t layers;
+    int64_t heads;
+    int64_t kv_heads;
+    int64_t head_dim;
+    int64_t positions;           /* max_position_embeddings / n_positions */
+    int64_t word_embed_proj_dim; /* opt */
+    enum plim_activation activation; /* of the MLP; bloom has its own and ignores this */
+    bool tie_word_embeddings;
+    bool attention_bias;         /* llama, gemma, qwen3, gpt_neox, olmo2: bias on q, k, v (and o) */
+    bool mlp_bias;               /* llama */
+    bool enable_bias;            /* opt */
+    bool layer_norm_elementwise_affine; /* opt */
+    bool do_layer_norm_before;   /* opt */
+    bool remove_final_layer_norm; /* opt: no final LayerNorm although do_layer_norm_before */
+    bool parallel_residual;      /* gpt_neox */
+    bool qk_layernorm;           /* phi */
+    bool apply_residual_connection_post_layernorm; /* bloom */
+    bool scale_attn_weights, scale_attn_by_inverse_layer_idx, reorder_and_upcast_attn; /* gpt2 */
+    double partial_rotary_factor;   /* phi, phi3, gpt_neox (rotary_pct): the share of head_dim that
+                                     * rotates, (int)(head_dim * factor), in phi3 and gpt_neox
+                                     * rounded up to even (cos.shape[-1]); 1 elsewhere */
+    enum plim_rope rope;            /* gemma3_text: of its full-attention layers */
+    int64_t rope_original_positions; /* original_max_position_embeddings; 0: none (default, linear,
+                                      * dynamic, proportional) */
+    double attn_logit_softcapping;  /* gemma2, gemma3; eager attention only; 0: none */
+    double final_logit_softcapping; /* gemma2, gemma3; 0: none */
+    int64_t sliding_window;         /* tokens; 0: none */
+    bool use_sliding_window;        /* qwen2, qwen3; already applied to sliding_window */
+    int64_t max_window_layers;      /* qwen2, qwen3; already applied to layer_is_sliding */
+    int64_t sliding_window_pattern; /* gemma3: every n-th layer is not sliding; already applied */
+    bool layer_is_sliding[PLIM_MAX_LAYERS]; /* resolved from layer_types or the family's pattern */
+    int64_t pad_token_id;           /* PLIM_NO_TOKEN: null, or the family's embedding takes none */
+    bool has_padding_idx;           /* a pad_token_id is given: nn.Embedding(padding_idx=...) */
+    double dropout_embedding;  /* gpt2, phi embd_pdrop, gpt_neox hidden_dropout; phi3 has none */
+    double dropout_attention;  /* attn_pdrop, attention_dropout */
+    double dropout_residual;   /* resid_pdrop, hidden_dropout, dropout */
+    double layerdrop;          /* opt */
+};
+
+/* --- how it is trained ------------------------------------------------------------------------ */
+
+enum plim_precision { PLIM_PRECISION_FP32, PLIM_PRECISION_TF32, PLIM_PRECISION_BF16_MIXED,
+                      PLIM_PRECISION_FP16_MIXED, PLIM_PRECISION_BF16, PLIM_PRECISION_FP16,
+                      PLIM_PRECISION_COUNT };
+enum plim_optimizer { PLIM_OPTIMIZER_ADAMW, PLIM_OPTIMIZER_ADAMW_FUSED, PLIM_OPTIMIZER_SGD,
+                      PLIM_OPTIMIZER_ADAFACTOR, PLIM_OPTIMIZER_ADAMW_8BIT, PLIM_OPTIMIZER_COUNT };
+enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
+                          PLIM_CHECKPOINTING_COUNT };
+enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_COUNT };
+enum plim_sharding { PLIM_SHARDING_NONE, PLIM_SHARDING_COUNT };
+
+/* Are several documents packed into a row, position ids starting again at each? Then transformers
+ * builds a block mask, and SDPA runs its masked kernels. AUTO: not known; bytes as for packed
+ * rows (never fewer), seconds as for unpacked ones. */
+enum plim_packing { PLIM_PACKING_AUTO, PLIM_PACKING_YES, PLIM_PACKING_NO, PLIM_PACKING_COUNT };
+
+/* Names as on the command line, in the order of the enums. */
+extern const char *const plim_family_names[PLIM_FAMILY_COUNT];
+extern const char *const plim_rope_names[PLIM_ROPE_COUNT];
+extern const char *const plim_precision_names[PLIM_PRECISION_COUNT];
+extern const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT];
+extern const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT];
+extern const char *const plim_attention_names[PLIM_ATTENTION_COUNT];
+extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
+extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
+
+enum { PLIM_LORA_TARGETS = 16 };
+
+/* peft's LoraConfig: result = base(x) + B(A(dropout(x))) * alpha / r. r == 0: no LoRA. */
+struct plim_lora {
+    int64_t r;
+    double dropout;
+    size_t target_count;
+    char targets[PLIM_LORA_TARGETS][32]; /* module names: "q_proj", "c_attn" */
+};
+
+/* Everything of a training run that is not the model and is one value, not a range. The point of
+ * a search, and the argument of one replay. */
+struct plim_setting {
+    int64_t micro_batch;
+    int64_t seq;
+    int64_t accumulation;  /* micro-steps per optimizer step */
+    enum plim_precision precision;
+    enum plim_optimizer optimizer;
+    enum plim_checkpointing checkpointing;
+    enum plim_attention attention;
+    enum plim_sharding sharding;
+    enum plim_packing packing;
+    double clip;           /* max norm of clip_grad_norm_; 0: none */
+    struct plim_lora lora;
+};
+
+/* --- the spec --------------------------------------------------------------------------------- */
+
+enum { PLIM_MAX_CHOICES = 64, PLIM_MAX_PHASES = 64 };
+
+/* What may be chosen along one axis, in the order of preference given. count 0: plimsoll chooses.
+ * Enumerated axes are never empty after loading: what the spec leaves out has its default. */
+struct plim_int_axis { size_t count; int64_t values[PLIM_MAX_CHOICES]; };
+struct plim_enum_axis { size_t count; int values[PLIM_MAX_CHOICES]; };
+
+struct plim_phase { int64_t epoch, accumulation; }; /* from this epoch on */
+
+struct plim_spec {
+    char name[64];
+    char source[256];          /* path or zoo name */
+    uint64_t hash;             /* of the resolved content; independent of the file's layout */
+    struct plim_model_config model;     /* computed by plim_spec_resolve() from the next two: */
+    struct plim_model_config model_as_given; /* given or default; 0 (PLIM_NO_TOKEN) where null */
+    size_t layer_types_given; /* entries of a given layer_types; 0: the family's pattern */
+
+    struct plim_int_axis micro_batch;   /* empty: search all */
+    struct plim_int_axis seq;
+    struct plim_enum_axis precision, optimizer, checkpointing, attention;
+    enum plim_sharding sharding;
+    enum plim_packing packing;
+    int64_t world;                      /* data-parallel GPUs; 1 */
+    int64_t effective_batch;            /* samples per optimizer step over all GPUs; 0: not given */
+    double effective_batch_tolerance;   /* share: 0.02 is 2 %; 0: exact */
+    int64_t accumulation;               /* fixed by the user; 0: follows from the effective batch */
+    size_t schedule_count;              /* accumulation schedule by epoch; 0: none */
+    struct plim_phase schedule[PLIM_MAX_PHASES];
+    double clip;
+    struct plim_lora lora;
+    char device[96];                    /* the spec's own default device, or "" */
+};
+
+/* Loads a spec: `source` is a zoo name, a plimsoll YAML file, a config.json, or a directory that
+ * contains a config.json. The result is resolved. Every failure is PLIM_SPEC (or PLIM_NOMEM) with
+ * the place in the document where there is one; `spec` is zeroed then. Nothing to release. The
+ * keys of a spec, with units and defaults, are documented in README.md beside this file. */
+enum plim_status plim_spec_load(const char *source, struct plim_spec *spec,
+                                struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Sets one key as the command line's `--set KEY=VALUE` (and every option that is a spec key) does:
+ * KEY is the dotted path in the YAML spec ("train.precision"), VALUE is YAML; axes also take
+ * "512,1024" and "512:4096:512", train.lora takes "r=16,targets=q_proj+v_proj,dropout=0". A failure
+ * leaves the key as it was. Call plim_spec_resolve() after the last. */
+enum plim_status plim_spec_set(struct plim_spec *spec, const char *key, const char *value,
+                               struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Computes `model` from `model_as_given`, checks what only the whole can tell (heads divide,
+ * sequence within learned positions, effective batch against accumulation), fills in LoRA's
+ * targets and computes the hash. */
+enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Sets every dropout that the model's family has to `p`, from 0 to 1 (`--dropout 0`). 0 also turns
+ * layerdrop off, another value leaves it. */
+void plim_spec_set_dropout(struct plim_spec *spec, double p);
+
+/* Writes a resolved spec as plimsoll YAML that loads to the same spec (but for `source`). The
+ * text is malloc'd; the caller frees it. */
+enum plim_status plim_spec_write(const struct plim_spec *spec, char **text,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Names of the zoo's specs. */
+size_t plim_zoo_count(void);
+const char *plim_zoo_name(size_t index);
+
+#endif

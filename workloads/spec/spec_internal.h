@@ -1,0 +1,16 @@
+/* What the files of this folder share about a whole spec. */
+#ifndef PLIM_WORKLOADS_SPEC_INTERNAL_H
+#define PLIM_WORKLOADS_SPEC_INTERNAL_H
+
+#include "spec.h"
+#include <stdio.h>
+
+/* plim_spec_resolve(), which also names the key at fault ("model.num_attention_heads") in
+ * `culprit`. */
+enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, size_t size,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The keys of a resolved spec that make its hash: all but name and device. */
+void plim_spec_write_content(const struct plim_spec *spec, FILE *file);
+
+#endif

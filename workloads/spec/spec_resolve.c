@@ -1,0 +1,207 @@
+/* What only the whole spec can tell. */
+#include "family.h"
+#include "spec_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- LoRA ------------------------------------------------------------------------------------- */
+
+static void take_targets(struct plim_lora *lora, const char *const *names, const char *const *but)
+{
+    lora->target_count = 0;
+    for (size_t i = 0; names[i] && lora->target_count < PLIM_LORA_TARGETS; i++) {
+        bool left_out = false;
+        for (size_t b = 0; but[b]; b++) left_out = left_out || strcmp(but[b], names[i]) == 0;
+        if (!left_out)
+            snprintf(lora->targets[lora->target_count++], sizeof(lora->targets[0]), "%s", names[i]);
+    }
+}
+
+static enum plim_status check_target(const struct plim_model_config *model, const char *target,
+                                     struct plim_error *err)
+{
+    const char *const *linears = plim_family_info(model->family)->linears;
+    size_t count = 0;
+    for (; linears[count]; count++)
+        if (strcmp(linears[count], target) == 0) return PLIM_OK;
+    char known[256] = "";
+    for (size_t i = 0, used = 0; i < count && used < sizeof(known); i++)
+        used +=
+            (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", linears[i]);
+    return plim_fail(err, PLIM_SPEC,
+                     "train.lora.targets has '%s', expected linear modules of %s: %s", target,
+                     plim_family_names[model->family], known);
+}
+
+/* The family's default targets, all-linear spelled out, unknown ones refused. */
+static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_family_info *info = plim_family_info(spec->model.family);
+    /* OPT has these two only where the embedding has a width of its own. */
+    static const char *const projections[] = {"project_in", "project_out", NULL};
+    static const char *const none[] = {NULL};
+    bool projected = spec->model.family != PLIM_FAMILY_OPT ||
+                     spec->model.word_embed_proj_dim != spec->model.hidden_size;
+    struct plim_lora *lora = &spec->lora;
+    if (lora->r == 0) {
+        *lora = (struct plim_lora){0};
+        return PLIM_OK;
+    }
+    if (lora->target_count == 1 && strcmp(lora->targets[0], "all-linear") == 0)
+        take_targets(lora, info->linears, projected ? none : projections);
+    else if (lora->target_count == 0)
+        take_targets(lora, info->lora_default, none);
+    if (lora->target_count == 0)
+        return plim_fail(
+            err, PLIM_SPEC,
+            "train.lora has no targets and peft no default for %s, expected module names",
+            plim_family_names[spec->model.family]);
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < lora->target_count && st == PLIM_OK; i++)
+        st = check_target(&spec->model, lora->targets[i], err);
+    return st;
+}
+
+/* --- sequences and batches -------------------------------------------------------------------- */
+
+static enum plim_status check_seq(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    if (!plim_family_info(model->family)->learned_positions) return PLIM_OK;
+    for (size_t i = 0; i < spec->seq.count; i++)
+        if (spec->seq.values[i] > model->positions)
+            return plim_fail(
+                err, PLIM_SPEC,
+                "data.seq is %lld, expected at most %s = %lld: %s learns its positions",
+                (long long)spec->seq.values[i],
+                plim_family_key_name(model->family, PLIM_FIELD_POSITIONS),
+                (long long)model->positions, plim_family_names[model->family]);
+    return PLIM_OK;
+}
+
+static int64_t largest(const struct plim_int_axis *axis)
+{
+    int64_t most = 1;
+    for (size_t i = 0; i < axis->count; i++)
+        if (axis->values[i] > most) most = axis->values[i];
+    return most;
+}
+
+/* The largest tensors of a step, so that no number of bytes leaves int64_t: logits in fp32 and
+ * eager attention's scores, with a factor of 64 for everything that may live beside them. */
+static enum plim_status check_tensors(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    double rows = (double)largest(&spec->micro_batch) * (double)largest(&spec->seq),
+           width = (double)model->vocab_size;
+    const double widths[] = {(double)model->intermediate_size, (double)model->hidden_size,
+                             (double)model->heads * (double)model->head_dim,
+                             (double)model->heads * (double)largest(&spec->seq)};
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+        if (widths[i] > width) width = widths[i];
+    if (rows * width * 4 * 64 < 0x1p62) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "data.seq %lld with train.micro_batch %lld makes a tensor of %.1e bytes, "
+                     "expected less than %.0e",
+                     (long long)largest(&spec->seq), (long long)largest(&spec->micro_batch),
+                     rows * width * 4, 0x1p54);
+}
+
+/* Can `micro_batch x accumulation x world` be the effective batch? A micro-batch or an
+ * accumulation that is not given can be anything. */
+static bool reaches_effective_batch(const struct plim_spec *spec)
+{
+    double target = (double)spec->effective_batch,
+           slack = target * spec->effective_batch_tolerance * (1 + 1e-12);
+    size_t count = spec->micro_batch.count ? spec->micro_batch.count : 1;
+    for (size_t i = 0; i < count; i++) {
+        double unit = (double)spec->world *
+                      (spec->micro_batch.count ? (double)spec->micro_batch.values[i] : 1) *
+                      (spec->accumulation ? (double)spec->accumulation : 1);
+        bool fixed = spec->micro_batch.count && spec->accumulation;
+        double times = (double)(int64_t)(target / unit + 0.5);
+        double reached = unit * (fixed || times < 1 ? 1 : times);
+        double off = reached > target ? reached - target : target - reached;
+        if (off <= slack) return true;
+    }
+    return false;
+}
+
+static enum plim_status check_batches(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (spec->accumulation && spec->schedule_count)
+        return plim_fail(
+            err, PLIM_SPEC,
+            "train.accumulation stands beside train.accumulation_schedule, expected one of them");
+    if (!spec->effective_batch || reaches_effective_batch(spec)) return PLIM_OK;
+    char given[128] = "";
+    if (spec->micro_batch.count == 1)
+        snprintf(given, sizeof(given), "micro_batch %lld x ",
+                 (long long)spec->micro_batch.values[0]);
+    else if (spec->micro_batch.count)
+        snprintf(given, sizeof(given), "any micro_batch of the list x ");
+    if (spec->accumulation)
+        snprintf(given + strlen(given), sizeof(given) - strlen(given), "accumulation %lld x ",
+                 (long long)spec->accumulation);
+    return plim_fail(err, PLIM_SPEC,
+                     "train.effective_batch is %lld, which %sworld %lld cannot make within %g %%, "
+                     "expected numbers that "
+                     "multiply to it",
+                     (long long)spec->effective_batch, given, (long long)spec->world,
+                     100 * spec->effective_batch_tolerance);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+/* FNV-1a over the spec as it is written: layout, comments and what was left out do not count. */
+static enum plim_status hash_spec(struct plim_spec *spec, struct plim_error *err)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&text, &length);
+    if (file) plim_spec_write_content(spec, file);
+    if (!file || fclose(file) != 0) {
+        free(text);
+        return plim_fail(err, PLIM_NOMEM, "no memory to hash the spec");
+    }
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    free(text);
+    spec->hash = hash;
+    return PLIM_OK;
+}
+
+enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, size_t size,
+                                      struct plim_error *err)
+{
+    static const struct check {
+        enum plim_status (*check)(const struct plim_spec *, struct plim_error *);
+        const char *culprit;
+    } checks[] = {
+        {check_seq, "data.seq"},
+        {check_tensors, "data.seq"},
+        {check_batches, "train.effective_batch"},
+    };
+    const char *key = "";
+    plim_model_derive(spec);
+    enum plim_status st = plim_model_check(spec, &key, err);
+    if (st != PLIM_OK) {
+        snprintf(culprit, size, "model.%s", key);
+        return st;
+    }
+    snprintf(culprit, size, "train.lora.targets");
+    st = resolve_lora(spec, err);
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && st == PLIM_OK; i++) {
+        snprintf(culprit, size, "%s", checks[i].culprit);
+        st = checks[i].check(spec, err);
+    }
+    return st == PLIM_OK ? hash_spec(spec, err) : st;
+}
+
+enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *err)
+{
+    char culprit[96];
+    return plim_spec_resolve_at(spec, culprit, sizeof(culprit), err);
+}

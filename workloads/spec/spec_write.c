@@ -1,0 +1,197 @@
+/* The spec as plimsoll YAML. Keys come in the order of their tables, so equal specs give equal
+ * text. */
+#include "family.h"
+#include "key.h"
+#include "spec_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+/* The shortest digits that read back as the same number; YAML 1.1 wants a point before an
+ * exponent. */
+static void write_number(double number, FILE *file)
+{
+    char text[40];
+    int digits = 1;
+    do snprintf(text, sizeof(text), "%.*g", digits, number);
+    while (strtod(text, NULL) != number && digits++ < 17);
+    char *exponent = strchr(text, 'e');
+    if (exponent && !strchr(text, '.'))
+        fprintf(file, "%.*s.0%s", (int)(exponent - text), text, exponent);
+    else
+        fputs(text, file);
+}
+
+static void write_text(const char *text, FILE *file)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', file);
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+static void write_int_axis(const struct plim_int_axis *axis, FILE *file)
+{
+    fputs(axis->count == 1 ? "" : "[", file);
+    for (size_t i = 0; i < axis->count; i++)
+        fprintf(file, "%s%lld", i ? ", " : "", (long long)axis->values[i]);
+    fputs(axis->count == 1 ? "" : "]", file);
+}
+
+static void write_enum_axis(const struct plim_value *value, const struct plim_enum_axis *axis,
+                            FILE *file)
+{
+    fputs(axis->count == 1 ? "" : "[", file);
+    for (size_t i = 0; i < axis->count; i++)
+        fprintf(file, "%s%s", i ? ", " : "", value->names[axis->values[i]]);
+    fputs(axis->count == 1 ? "" : "]", file);
+}
+
+static void write_schedule(const struct plim_spec *spec, FILE *file)
+{
+    fputc('{', file);
+    for (size_t i = 0; i < spec->schedule_count; i++)
+        fprintf(file, "%s%lld: %lld", i ? ", " : "", (long long)spec->schedule[i].epoch,
+                (long long)spec->schedule[i].accumulation);
+    fputc('}', file);
+}
+
+static void write_targets(const struct plim_lora *lora, FILE *file)
+{
+    fputc('[', file);
+    for (size_t i = 0; i < lora->target_count; i++)
+        fprintf(file, "%s%s", i ? ", " : "", lora->targets[i]);
+    fputc(']', file);
+}
+
+void plim_value_write(const struct plim_value *value, const void *in, FILE *file)
+{
+    int index = 0;
+    if (plim_value_is_null(value, in)) {
+        fputs("null", file);
+        return;
+    }
+    switch (value->type) {
+    case PLIM_VALUE_INT: fprintf(file, "%lld", (long long)*(const int64_t *)in); break;
+    case PLIM_VALUE_NUMBER:
+    case PLIM_VALUE_SHARE: write_number(*(const double *)in, file); break;
+    case PLIM_VALUE_BOOL: fputs(*(const bool *)in ? "true" : "false", file); break;
+    case PLIM_VALUE_ENUM:
+        memcpy(&index, in, sizeof(index));
+        fputs(value->names[index], file);
+        break;
+    case PLIM_VALUE_TEXT: write_text(in, file); break;
+    case PLIM_VALUE_INT_AXIS: write_int_axis(in, file); break;
+    case PLIM_VALUE_ENUM_AXIS: write_enum_axis(value, in, file); break;
+    case PLIM_VALUE_SCHEDULE: write_schedule(in, file); break;
+    case PLIM_VALUE_TARGETS: write_targets(in, file); break;
+    case PLIM_VALUE_TYPE_COUNT: break;
+    }
+}
+
+/* --- the model -------------------------------------------------------------------------------- */
+
+static void write_rope(const struct plim_model_config *model, FILE *file)
+{
+    if (model->rope == PLIM_ROPE_DEFAULT) return;
+    bool nested = model->family == PLIM_FAMILY_GEMMA3_TEXT;
+    fprintf(file, "  rope_parameters: {%srope_type: %s", nested ? "full_attention: {" : "",
+            plim_rope_names[model->rope]);
+    if (model->rope_original_positions &&
+        model->family != PLIM_FAMILY_PHI3) /* phi3 has a key for it */
+        fprintf(file, ", original_max_position_embeddings: %lld",
+                (long long)model->rope_original_positions);
+    fputs(nested ? "}}\n" : "}\n", file);
+}
+
+/* Only where the family's own rule would give other layers. */
+static void write_layer_types(const struct plim_model_config *model, FILE *file)
+{
+    bool usual[PLIM_MAX_LAYERS];
+    plim_model_sliding_layers(model, usual);
+    if (memcmp(usual, model->layer_is_sliding, sizeof(usual)) == 0) return;
+    fputs("  layer_types:\n", file);
+    for (int64_t i = 0; i < model->layers; i++)
+        fprintf(file, "    - %s\n",
+                model->layer_is_sliding[i] ? "sliding_attention" : "full_attention");
+}
+
+static void write_model(const struct plim_model_config *model, FILE *file)
+{
+    const struct plim_family_info *info = plim_family_info(model->family);
+    fprintf(file, "model:\n  family: %s\n", plim_family_names[model->family]);
+    for (size_t i = 0; i < info->key_count; i++) {
+        const struct plim_family_key *key = &info->keys[i];
+        if (i > 0 && strcmp(key->name, info->keys[i - 1].name) == 0)
+            continue; /* one key, two fields */
+        const void *in = (const char *)model + plim_field_info(key->field)->offset;
+        const struct plim_value value = plim_family_key_value(key);
+        if (key->field == PLIM_FIELD_ROPE_ORIGINAL_POSITIONS && model->rope_original_positions == 0)
+            continue;
+        fprintf(file, "  %s: ", key->name);
+        plim_value_write(&value, in, file);
+        fputc('\n', file);
+    }
+    write_rope(model, file);
+    write_layer_types(model, file);
+}
+
+/* --- the rest --------------------------------------------------------------------------------- */
+
+/* The line of one key, with the lines that open its sections where they differ from those of
+ * `before`. */
+static void write_key(const struct plim_spec_key *key, const struct plim_spec *spec,
+                      const char **before, FILE *file)
+{
+    size_t depth = 0, at = 0;
+    for (const char *dot; (dot = strchr(key->path + at, '.')) != NULL; depth++) {
+        size_t end = (size_t)(dot - key->path) + 1;
+        if (!*before || strncmp(*before, key->path, end) != 0)
+            fprintf(file, "%*s%.*s:\n", (int)(2 * depth), "", (int)(end - at - 1), key->path + at);
+        at = end;
+    }
+    fprintf(file, "%*s%s: ", (int)(2 * depth), "", key->path + at);
+    plim_value_write(&key->value, (const char *)spec + key->offset, file);
+    fputc('\n', file);
+    *before = key->path;
+}
+
+/* Keys of the top level (`sections` false) or below a section, without those that are null. */
+static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
+{
+    const char *before = NULL;
+    for (size_t i = 0; i < plim_spec_key_count(); i++) {
+        const struct plim_spec_key *key = plim_spec_key_at(i);
+        if (key->not_written || (strchr(key->path, '.') != NULL) != sections) continue;
+        if (plim_value_is_null(&key->value, (const char *)spec + key->offset)) continue;
+        if (strncmp(key->path, "train.lora.", 11) == 0 && spec->lora.r == 0) continue;
+        write_key(key, spec, &before, file);
+    }
+}
+
+void plim_spec_write_content(const struct plim_spec *spec, FILE *file)
+{
+    write_model(&spec->model, file);
+    write_keys(spec, true, file);
+}
+
+enum plim_status plim_spec_write(const struct plim_spec *spec, char **text, struct plim_error *err)
+{
+    size_t length = 0;
+    *text = NULL;
+    FILE *file = open_memstream(text, &length);
+    if (file) {
+        write_keys(spec, false, file);
+        plim_spec_write_content(spec, file);
+    }
+    if (!file || fclose(file) != 0) {
+        free(*text);
+        *text = NULL;
+        return plim_fail(err, PLIM_NOMEM, "no memory to write the spec");
+    }
+    return PLIM_OK;
+}

@@ -1,0 +1,90 @@
+/* torch.optim.Adafactor, the loop over single tensors that it takes by default. */
+#include "optimizer.h"
+
+enum { ROW_VAR, COL_VAR, VARIANCE };
+
+static struct tensor *state(struct graph *g, enum plim_dtype dtype, int64_t rows, int64_t columns)
+{
+    return tensor_keep(op_full(g, dtype, SHAPE(rows, columns), 0));
+}
+
+static void make_states(struct graph *g, struct optimizer *o)
+{
+    enum plim_memory_class fresh = g->fresh_class;
+    g->fresh_class = PLIM_MEMORY_OPTIMIZER;
+    for (size_t i = 0; i < o->count; i++) {
+        const struct tensor *grad = o->grads[i];
+        enum plim_dtype dtype = (enum plim_dtype)grad->a.dtype;
+        if (grad->a.ndim > 1) {
+            o->state[ROW_VAR][i] = state(g, dtype, grad->a.shape[0], 1);
+            o->state[COL_VAR][i] = state(g, dtype, 1, grad->a.shape[1]);
+        } else {
+            o->state[VARIANCE][i] = tensor_keep(op_full_like(g, grad, 0));
+        }
+    }
+    g->fresh_class = fresh;
+}
+
+/* x.norm(2).item() */
+static void norm_to_host(struct graph *g, struct tensor *x)
+{
+    struct tensor *norm = tensor_keep(op_reduce(g, x, (1u << x->a.ndim) - 1, false, PLIM_BINARY_ADD, 1, (enum plim_dtype)x->a.dtype));
+    struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&norm->a}};
+    if (!g->halted) graph_launch(g, &op);
+    tensor_drop(g, norm);
+}
+
+/* What the loop's variables hold from one parameter to the next, as in Python. */
+struct locals { struct tensor *row_mean, *col_mean, *grad_squared, *estimate, *update; };
+
+/* norm over one dimension, squared, divided: three kernels in place */
+static void mean_of_squares(struct graph *g, struct tensor **variable, struct tensor *grad, unsigned dims)
+{
+    tensor_set(g, variable, op_reduce(g, grad, dims, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)grad->a.dtype));
+    op_binary_(g, PLIM_BINARY_MUL, *variable, *variable);
+    op_binary_scalar_(g, PLIM_BINARY_DIV, *variable, 1);
+}
+
+static void factored(struct graph *g, struct optimizer *o, size_t i, struct locals *l)
+{
+    struct tensor *row = o->state[ROW_VAR][i], *col = o->state[COL_VAR][i], *grad = o->grads[i];
+    mean_of_squares(g, &l->row_mean, grad, 2);
+    op_binary_(g, PLIM_BINARY_ADD, row, l->row_mean);
+    mean_of_squares(g, &l->col_mean, grad, 1);
+    op_binary_(g, PLIM_BINARY_ADD, col, l->col_mean);
+    tensor_set(g, &l->estimate, op_matmul(g, row, col));
+    struct tensor *mean = tensor_keep(op_reduce(g, row, 1, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)row->a.dtype));
+    op_binary_scalar_(g, PLIM_BINARY_MAX, mean, 1e-7);
+    op_binary_(g, PLIM_BINARY_DIV, l->estimate, mean);
+    tensor_drop(g, mean);
+}
+
+static void whole(struct graph *g, struct optimizer *o, size_t i, struct locals *l)
+{
+    struct tensor *grad = o->grads[i], *variance = o->state[VARIANCE][i];
+    tensor_set(g, &l->grad_squared, op_mul(g, grad, grad));
+    op_binary_(g, PLIM_BINARY_ADD, variance, l->grad_squared);
+    tensor_set(g, &l->estimate, op_copy_like(g, variance, variance));
+}
+
+static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
+{
+    (void)found_inf;
+    (void)grad_scale;
+    if (!o->started) make_states(g, o);
+    struct locals l = {0};
+    for (size_t i = 0; i < o->count && !g->halted; i++) {
+        norm_to_host(g, o->params[i]);
+        if (o->grads[i]->a.ndim > 1) factored(g, o, i, &l);
+        else whole(g, o, i, &l);
+        op_binary_scalar_(g, PLIM_BINARY_MAX, l.estimate, 1e-14);
+        tensor_set(g, &l.update, l.estimate); /* rsqrt_ works in place: one tensor, two names */
+        op_binary_(g, PLIM_BINARY_MUL, l.update, o->grads[i]);
+        norm_to_host(g, l.update);
+        op_binary_(g, PLIM_BINARY_ADD, o->params[i], l.update);
+    }
+    struct tensor *done[] = {l.row_mean, l.col_mean, l.grad_squared, l.estimate, l.update};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+}
+
+const struct optimizer_kind optimizer_adafactor = {"adafactor", step, false};

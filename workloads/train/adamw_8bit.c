@@ -1,0 +1,49 @@
+/* bitsandbytes.optim.AdamW8bit: states in 8 bits, quantised in blocks of 256 with an fp32 maximum
+ * each; small tensors keep fp32 states. */
+#include "optimizer.h"
+
+enum { STATE1, STATE2, ABSMAX1, ABSMAX2 };
+enum { BLOCK_ELEMENTS = 256, MIN_8BIT_ELEMENTS = 4096, MAP_ENTRIES = 256 };
+
+static struct tensor *map_of_codes(struct graph *g)
+{
+    return tensor_keep(op_full(g, PLIM_F32, SHAPE(MAP_ENTRIES), 0));
+}
+
+static void make_state(struct graph *g, struct optimizer *o, size_t i)
+{
+    struct tensor *x = o->params[i];
+    bool small = tensor_elements(x) < MIN_8BIT_ELEMENTS;
+    if (!small && !o->shared[0]) { /* the two code books, once */
+        o->shared[0] = map_of_codes(g);
+        o->shared[1] = map_of_codes(g);
+    }
+    o->state[STATE1][i] = optimizer_state_like(g, x, small ? PLIM_F32 : PLIM_U8);
+    o->state[STATE2][i] = optimizer_state_like(g, x, small ? PLIM_F32 : PLIM_U8);
+    if (small) return;
+    int64_t blocks = (tensor_elements(x) + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    o->state[ABSMAX1][i] = tensor_keep(op_full(g, PLIM_F32, SHAPE(blocks), 0));
+    o->state[ABSMAX2][i] = tensor_keep(op_full(g, PLIM_F32, SHAPE(blocks), 0));
+}
+
+static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
+{
+    (void)found_inf;
+    (void)grad_scale;
+    for (size_t i = 0; i < o->count && !g->halted; i++) {
+        if (!o->started) {
+            enum plim_memory_class fresh = g->fresh_class;
+            g->fresh_class = PLIM_MEMORY_OPTIMIZER;
+            make_state(g, o, i);
+            g->fresh_class = fresh;
+        }
+        struct tensor *max1 = o->state[ABSMAX1][i], *max2 = o->state[ABSMAX2][i];
+        struct plim_op op = {.kind = PLIM_OP_OPTIMIZER, .foreach = max1 ? PLIM_ADAMW_8BIT : PLIM_ADAMW_32BIT,
+                             .n_out = 3, .n_in = (uint8_t)(max1 ? 3 : 1),
+                             .out = {&o->params[i]->a, &o->state[STATE1][i]->a, &o->state[STATE2][i]->a},
+                             .in = {&o->grads[i]->a, max1 ? &max1->a : NULL, max2 ? &max2->a : NULL}};
+        if (!g->halted) graph_launch(g, &op);
+    }
+}
+
+const struct optimizer_kind optimizer_adamw_8bit = {"adamw-8bit", step, false};

@@ -1,0 +1,82 @@
+/* The table of optimizers and what they share. */
+#include "optimizer.h"
+#include <stdlib.h>
+
+static const struct optimizer_kind *const kinds[PLIM_OPTIMIZER_COUNT] = {
+    [PLIM_OPTIMIZER_ADAMW] = &optimizer_adamw,
+    [PLIM_OPTIMIZER_ADAMW_FUSED] = &optimizer_adamw_fused,
+    [PLIM_OPTIMIZER_SGD] = &optimizer_sgd,
+    [PLIM_OPTIMIZER_ADAFACTOR] = &optimizer_adafactor,
+    [PLIM_OPTIMIZER_ADAMW_8BIT] = &optimizer_adamw_8bit,
+};
+
+enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind, const struct parameters *p)
+{
+    *o = (struct optimizer){.kind = kinds[kind], .parameters = p};
+    size_t n = p->count ? p->count : 1;
+    struct tensor **block = calloc(n * (OPTIMIZER_STATES + 3), sizeof(struct tensor *));
+    if (!block) return PLIM_NOMEM;
+    o->params = block;
+    o->grads = block + n;
+    o->scratch = block + 2 * n;
+    for (int i = 0; i < OPTIMIZER_STATES; i++) o->state[i] = block + (size_t)(i + 3) * n;
+    return PLIM_OK;
+}
+
+void optimizer_finish(struct optimizer *o)
+{
+    free(o->params);
+    *o = (struct optimizer){0};
+}
+
+size_t optimizer_collect(struct optimizer *o)
+{
+    o->count = 0;
+    for (size_t i = 0; i < o->parameters->count; i++) {
+        struct tensor *x = o->parameters->list[i];
+        if (!x->requires_grad || !x->grad) continue;
+        o->params[o->count] = x;
+        o->grads[o->count++] = x->grad;
+    }
+    return o->count;
+}
+
+void optimizer_step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
+{
+    bool grad = g->grad_enabled;
+    g->grad_enabled = false;
+    optimizer_collect(o);
+    if (!g->halted) o->kind->step(g, o, found_inf, grad_scale);
+    o->started = true;
+    g->grad_enabled = grad;
+}
+
+void optimizer_zero_grad(struct graph *g, struct optimizer *o)
+{
+    for (size_t i = 0; i < o->parameters->count; i++) {
+        struct tensor *x = o->parameters->list[i];
+        struct tensor *grad = x->grad;
+        x->grad = NULL;
+        tensor_drop(g, grad);
+    }
+}
+
+struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter, enum plim_dtype dtype)
+{
+    enum plim_memory_class fresh = g->fresh_class;
+    g->fresh_class = PLIM_MEMORY_OPTIMIZER;
+    struct tensor *x = tensor_keep(tensor_empty_like(g, parameter, dtype));
+    op_fill_(g, x, 0);
+    g->fresh_class = fresh;
+    return x;
+}
+
+void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count, struct tensor **const *lists, double alpha)
+{
+    if (g->halted || !count) return;
+    struct plim_op op = {.kind = PLIM_OP_FOREACH, .foreach = (uint8_t)f, .n_lists = (uint8_t)list_count, .alpha = alpha,
+                         .list_length = count};
+    /* a tensor begins with its array, so a list of tensors is a list of arrays */
+    for (int i = 0; i < list_count; i++) op.lists[i] = (const struct plim_array *const *)lists[i];
+    graph_launch(g, &op);
+}

@@ -1,0 +1,84 @@
+/* One setting on one device: four optimizer steps of the training loop, run by the engine.
+ *
+ * The loop is the one that `golden/` was measured with:
+ *     build the model, the batch, the optimizer
+ *     four times:  accumulation times: forward, loss, backward;   [clip];  step;  zero_grad(None)
+ *
+ * Step 2 counts, not step 1: optimizer states are born in step 1. "Fits" means that all four steps
+ * ran under the device's memory.
+ *
+ * A replayer keeps its pools between runs; a search makes one per device and thread.
+ */
+#ifndef PLIM_WORKLOADS_REPLAY_H
+#define PLIM_WORKLOADS_REPLAY_H
+
+#include "devices/caching_allocator.h"
+#include "devices/device.h"
+#include "workloads/spec/spec.h"
+
+enum { PLIM_REPLAY_STEPS = 4 };
+
+/* What bytes are for. */
+#define PLIM_MEMORY_CLASS_MAP(X)                                                                   \
+    X(PARAMETERS, "parameters")                                                                    \
+    X(GRADIENTS, "gradients")                                                                      \
+    X(OPTIMIZER, "optimizer")                                                                      \
+    X(ACTIVATIONS, "activations")                                                                  \
+    X(TEMPORARIES, "temporaries")                                                                  \
+    X(WORKSPACE, "workspace")
+
+enum plim_memory_class {
+#define PLIM_MEMORY_CLASS_ENUM(name, text) PLIM_MEMORY_##name,
+    PLIM_MEMORY_CLASS_MAP(PLIM_MEMORY_CLASS_ENUM)
+#undef PLIM_MEMORY_CLASS_ENUM
+    PLIM_MEMORY_CLASS_COUNT
+};
+
+/* Lower-case name ("parameters"). Never NULL. */
+const char *plim_memory_class_name(enum plim_memory_class memory_class);
+
+struct plim_replay_step {
+    int64_t after_forward_bytes;    /* allocated after the last micro-step's forward */
+    int64_t peak_allocated_bytes;   /* since the start of this step */
+    int64_t peak_reserved_bytes;
+    int64_t peak_requested_bytes;
+    int64_t end_allocated_bytes;
+    int64_t end_reserved_bytes;
+    double seconds;                 /* device time of the whole step */
+};
+
+struct plim_replay {
+    enum plim_status verdict;       /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
+    char why[160];                  /* for anything but OK: one line */
+    int64_t parameters, trainable_parameters;     /* elements */
+    int steps_done;
+    struct plim_replay_step step[PLIM_REPLAY_STEPS];
+    int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
+    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT]; /* at the moment of peak_allocated_bytes */
+    int64_t retries;                /* times cached segments had to be freed to go on */
+    /* where it ran out, when verdict is PLIM_OOM */
+    int64_t oom_asked_bytes;
+    enum plim_memory_class oom_class;
+    char oom_where[64];             /* operation, phase: "log_softmax, forward, step 1" */
+    double model_flops_per_token;   /* 6 N + attention, forward and backward, for MFU */
+};
+
+struct plim_replayer;
+
+/* The device outlives the replayer. `config` NULL: the allocator's defaults. */
+enum plim_status plim_replayer_create(struct plim_device *device, const struct plim_allocator_config *config,
+                                      struct plim_replayer **out, struct plim_error *err) PLIM_MUST_CHECK;
+void plim_replayer_destroy(struct plim_replayer **replayer);
+
+/* Runs `setting` of `model` from an empty device. An OOM is a verdict in `out`, not a failure of the call;
+ * the call fails only for what cannot be run at all (host memory, a lost device). */
+enum plim_status plim_replay_run(struct plim_replayer *replayer, const struct plim_model_config *model,
+                                 const struct plim_setting *setting, struct plim_replay *out,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Every allocator event of the next runs, in the format of the golden traces ("a ID BYTES",
+ * "f ID", "S BYTES" ...; "# OP" in front of what an operation asks for), to `file` (NULL: off). For finding a
+ * difference to PyTorch. */
+void plim_replayer_trace(struct plim_replayer *replayer, void *file);
+
+#endif

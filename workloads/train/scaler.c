@@ -1,0 +1,147 @@
+/* GradScaler and clip_grad_norm_, temporary by temporary. */
+#include "scaler.h"
+#include "devices/needs.h"
+
+void scaler_create(struct scaler *s, bool enabled)
+{
+    *s = (struct scaler){.enabled = enabled};
+}
+
+static struct tensor *scalar(struct graph *g, double value)
+{
+    return tensor_keep(op_full(g, PLIM_F32, 0, NULL, value));
+}
+
+struct tensor *scaler_scale(struct graph *g, struct scaler *s, struct tensor *loss)
+{
+    if (!s->enabled) return loss;
+    if (!s->scale) {
+        enum plim_memory_class fresh = g->fresh_class;
+        g->fresh_class = PLIM_MEMORY_OPTIMIZER;
+        s->scale = scalar(g, 65536);
+        s->growth = scalar(g, 0);
+        g->fresh_class = fresh;
+    }
+    return op_mul(g, loss, s->scale);
+}
+
+/* found_inf and 1 / scale, as the kernel over all gradients wants them: a copy of each on its device */
+static void unscale(struct graph *g, struct scaler *s, struct optimizer *o, struct tensor *inverse, struct tensor *zero)
+{
+    s->found_inf = tensor_keep(op_copy_like(g, zero, zero));
+    struct tensor *factor = tensor_keep(op_copy_like(g, inverse, inverse));
+    size_t n = optimizer_collect(o);
+    optimizer_foreach(g, PLIM_FOREACH_UNSCALE, n, 1, (struct tensor **const[]){o->grads}, 1);
+    tensor_drop(g, factor);
+}
+
+void scaler_unscale(struct graph *g, struct scaler *s, struct optimizer *o)
+{
+    if (!s->enabled || g->halted) return;
+    /* scale.double().reciprocal().float() */
+    struct tensor *wide = tensor_keep(tensor_empty_bytes(g, 8));
+    struct tensor *inverse = tensor_keep(tensor_empty_bytes(g, 8));
+    tensor_drop(g, wide);
+    struct tensor *narrow = scalar(g, 1);
+    tensor_drop(g, inverse);
+    struct tensor *zero = scalar(g, 0);
+    unscale(g, s, o, narrow, zero);
+    tensor_drop(g, narrow);
+    tensor_drop(g, zero);
+    s->unscaled = true;
+}
+
+static void read_back(struct graph *g, struct tensor *x)
+{
+    struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&x->a}};
+    if (!g->halted) graph_launch(g, &op);
+}
+
+/* An optimizer that takes the scaler's tensors: the check runs with a factor of 1, the step unscales. */
+static void fused_step(struct graph *g, struct scaler *s, struct optimizer *o)
+{
+    if (!s->unscaled) {
+        struct tensor *one = scalar(g, 1), *zero = scalar(g, 0);
+        unscale(g, s, o, one, zero);
+        tensor_drop(g, one);
+        tensor_drop(g, zero);
+    }
+    struct tensor *found = tensor_keep(op_add_scalar(g, s->found_inf, 0));
+    struct tensor *scale = s->unscaled ? NULL : tensor_keep(op_mul_scalar(g, s->scale, 1));
+    optimizer_step(g, o, found, scale);
+    tensor_drop(g, scale);
+    tensor_drop(g, found);
+}
+
+void scaler_step(struct graph *g, struct scaler *s, struct optimizer *o)
+{
+    bool grad = g->grad_enabled;
+    g->grad_enabled = false;
+    if (s->enabled && o->kind->takes_scaler) {
+        fused_step(g, s, o);
+    } else {
+        if (s->enabled && !s->unscaled) scaler_unscale(g, s, o);
+        if (s->enabled && !g->halted) read_back(g, s->found_inf); /* was any gradient infinite? */
+        optimizer_step(g, o, NULL, NULL);
+    }
+    g->grad_enabled = grad;
+}
+
+void scaler_update(struct graph *g, struct scaler *s)
+{
+    if (!s->enabled || g->halted) return;
+    struct plim_op op = {.kind = PLIM_OP_OPTIMIZER, .foreach = PLIM_AMP_UPDATE_SCALE, .n_out = 2, .n_in = 1,
+                         .out = {&s->scale->a, &s->growth->a}, .in = {&s->found_inf->a}};
+    graph_launch(g, &op);
+    tensor_drop(g, s->found_inf);
+    s->found_inf = NULL;
+    s->unscaled = false;
+}
+
+/* --- clip_grad_norm_ ---------------------------------------------------------------------------- */
+
+enum { FOREACH_CHUNK = 65536 }; /* elements of one block of a multi-tensor kernel (MultiTensorApply.cuh) */
+
+/* _foreach_norm: partial sums of every chunk of every tensor, then one number a tensor; named, into `norms` */
+static void norms_of(struct graph *g, size_t n, struct tensor **grads, struct tensor **norms)
+{
+    int64_t largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t chunks = (tensor_elements(grads[i]) + FOREACH_CHUNK - 1) / FOREACH_CHUNK;
+        if (chunks > largest) largest = chunks;
+    }
+    struct tensor *partial = tensor_keep(op_full(g, PLIM_F32, SHAPE((int64_t)n * largest), 0));
+    for (size_t i = 0; i < n; i++)
+        norms[i] = tensor_keep(tensor_empty(g, (enum plim_dtype)grads[i]->a.dtype, 0, NULL));
+    optimizer_foreach(g, PLIM_FOREACH_NORM, n, 2, (struct tensor **const[]){norms, grads}, 2);
+    tensor_drop(g, partial);
+}
+
+void clip_grad_norm(struct graph *g, struct optimizer *o)
+{
+    bool grad = g->grad_enabled;
+    g->grad_enabled = false;
+    size_t n = g->halted ? 0 : optimizer_collect(o);
+    if (n) {
+        struct tensor **norms = o->scratch;
+        norms_of(g, n, o->grads, norms);
+        enum plim_dtype dtype = g->halted ? PLIM_F32 : (enum plim_dtype)norms[0]->a.dtype;
+        struct tensor *stacked = tensor_keep(tensor_empty(g, dtype, SHAPE((int64_t)n)));
+        optimizer_foreach(g, PLIM_FOREACH_COPY, n, 1, (struct tensor **const[]){norms}, 1);
+        struct tensor *total = tensor_keep(op_reduce(g, stacked, 1, false, PLIM_BINARY_ADD, 1, dtype));
+        tensor_drop(g, stacked);
+        for (size_t i = n; i-- > 0;) tensor_drop(g, norms[i]);
+        /* max_norm / (total + 1e-6), at most 1 */
+        struct tensor *sum = tensor_keep(op_add_scalar(g, total, 1e-6));
+        struct tensor *inverse = tensor_keep(op_unary(g, sum, PLIM_UNARY_RECIPROCAL, 0));
+        struct tensor *factor = tensor_keep(op_mul_scalar(g, inverse, 1));
+        tensor_drop(g, inverse);
+        tensor_drop(g, sum);
+        struct tensor *clamped = tensor_keep(op_unary(g, factor, PLIM_UNARY_CLAMP, 1));
+        optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor **const[]){o->grads}, 1);
+        tensor_drop(g, factor);
+        tensor_drop(g, clamped);
+        tensor_drop(g, total);
+    }
+    g->grad_enabled = grad;
+}

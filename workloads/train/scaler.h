@@ -1,0 +1,23 @@
+/* torch.amp.GradScaler and torch.nn.utils.clip_grad_norm_. */
+#ifndef PLIM_TRAIN_SCALER_H
+#define PLIM_TRAIN_SCALER_H
+
+#include "optimizer.h"
+
+struct scaler {
+    bool enabled;
+    bool unscaled;             /* this step's gradients are already unscaled (clipping) */
+    struct tensor *scale, *growth, *found_inf;
+};
+
+void scaler_create(struct scaler *s, bool enabled);
+/* loss * scale; the loss itself when off. The scale is made at the first call. */
+struct tensor *scaler_scale(struct graph *g, struct scaler *s, struct tensor *loss);
+void scaler_unscale(struct graph *g, struct scaler *s, struct optimizer *o);
+void scaler_step(struct graph *g, struct scaler *s, struct optimizer *o);
+void scaler_update(struct graph *g, struct scaler *s);
+
+/* clip_grad_norm_(parameters, max_norm): norms of all gradients, one total, one factor */
+void clip_grad_norm(struct graph *g, struct optimizer *o);
+
+#endif
