@@ -32,7 +32,7 @@ struct plim_candidate {
     double tokens_per_second;    /* of all GPUs; communication between them is not counted */
     bool allowed;                /* keeps the effective batch; only such a one can be chosen */
     bool verified;               /* this very setting was run */
-    bool refuted;                /* it does not fit with all its micro-steps */
+    bool refuted;                /* not with all its micro-steps, or beyond the edge of its point */
 };
 
 struct plim_candidates {

@@ -27,21 +27,30 @@ static enum plim_status look_beyond(struct prover *p, size_t point, int64_t micr
     if (!micro_batch) return PLIM_OK;
     enum plim_status st = plim_rank_one(p->ranker, point, micro_batch, &candidate, p->err);
     if (st) return st;
-    beyond->tried = true;
-    if (candidate && !candidate->refuted) {
-        beyond->replay = candidate->replay;
-        beyond->tokens_per_second = candidate->tokens_per_second;
-        return PLIM_OK;
-    }
     struct plim_batch batch;
     plim_batch_allowed(&p->out->rule, micro_batch, &batch);
     struct plim_setting setting = plim_space_setting(&p->out->space.points.items[point], &batch);
-    if (candidate) setting.accumulation = batch.accumulation;
+    if (candidate && candidate->refuted && batch.accumulation <= PLIM_VERIFIED_STEPS)
+        setting.accumulation = batch.accumulation;
     st = plim_probe(p->in->prober, &setting, PLIM_WANT_REASON, &sample, p->err);
     if (st) return st;
+    beyond->tried = true;
     beyond->verdict = sample->verdict;
     beyond->replay = sample->replay;
+    if (candidate) beyond->tokens_per_second = candidate->tokens_per_second;
     return PLIM_OK;
+}
+
+/* What fits beyond the edge of its point fits by luck, and nobody should train on it. */
+static enum plim_status stay_below_edge(struct prover *p, size_t point)
+{
+    struct plim_edge *edge = &p->out->edges.items[point];
+    enum plim_status st = plim_search_edge(p->in->prober, &p->out->rule, &p->out->space.points.items[point], edge, p->err);
+    for (size_t i = 0; !st && i < p->out->candidates.list.count; i++) {
+        struct plim_candidate *c = &p->out->candidates.list.items[i];
+        if (c->point == point && c->batch.micro_batch > edge->fits) c->refuted = true;
+    }
+    return st;
 }
 
 static enum plim_status settle_choice(struct prover *p)
@@ -51,7 +60,8 @@ static enum plim_status settle_choice(struct prover *p)
         int chosen = plim_choose(&out->candidates, p->in->objective);
         out->found = chosen >= 0;
         if (!out->found) return PLIM_OK;
-        enum plim_status st = plim_rank_verify(p->ranker, &out->candidates.list.items[chosen], p->err);
+        enum plim_status st = stay_below_edge(p, out->candidates.list.items[chosen].point);
+        if (!st) st = plim_rank_verify(p->ranker, &out->candidates.list.items[chosen], p->err);
         if (st) return st;
         if (plim_choose(&out->candidates, p->in->objective) != chosen) continue;
         out->choice = out->candidates.list.items[chosen];

@@ -51,6 +51,9 @@ static void why_not_better(const struct plim_decision *d, struct plim_result *re
     plim_format_bytes(bytes > 0 ? bytes : 0, more);
     if (d->objective == PLIM_OBJECTIVE_LEAST_MEMORY)
         plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but takes %s more.", next->micro_batch, more);
+    else if (gain > PLIM_TIE_SHARE)
+        plim_result_reason(result, "Micro-batch %" PRId64 " fits by luck of the allocator: smaller ones do not.",
+                           next->micro_batch);
     else if (gain < -0.0005)
         plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but is %.1f %% slower.", next->micro_batch, -100 * gain);
     else

@@ -1,9 +1,12 @@
 #include "search.h"
 
-enum { APPROACH_RUNS = 6, DOUBTED = 2, EDGE_QUESTIONS = 96 };
+enum { APPROACH_RUNS = 6, DOUBTED = 2 };
 
 /* The approach aims a little below the budget, so that most of what it tries fits. */
 static const double APPROACH_SHARE = 0.97;
+
+/* What is not asked: far below what fits with room to spare, and where the tensors alone would not fit. */
+static const double FLOOR_SHARE = 0.75, CEILING_SHARE = 1.02;
 
 struct searcher {
     struct plim_prober *prober;
@@ -137,6 +140,11 @@ enum plim_status plim_search_approach(struct plim_prober *prober, const struct p
 
 /* --- the edge --------------------------------------------------------------------------------- */
 
+/* Where nobody asks: up to `floor` it is taken to fit, from `ceiling` on not to. */
+struct assumption {
+    int64_t floor, ceiling;
+};
+
 static enum plim_status ask_fits(struct searcher *s, int64_t micro_batch, bool *fits)
 {
     const struct plim_sample *sample;
@@ -146,43 +154,82 @@ static enum plim_status ask_fits(struct searcher *s, int64_t micro_batch, bool *
     if (st) return st;
     *fits = sample->verdict == PLIM_OK;
     if (sample->verdict == PLIM_UNSUPPORTED && micro_batch == 1) s->edge->unsupported = true;
-    learn(s, micro_batch, *fits);
     return PLIM_OK;
 }
 
-/* Narrows (fits, fails) to neighbours. Until a failure is known it probes below the line of what is
- * requested, and beyond it in growing steps. */
-static enum plim_status bisect(struct searcher *s)
+static enum plim_status assume_or_ask(struct searcher *s, const struct assumption *assume, int64_t micro_batch,
+                                      bool *fits)
 {
-    struct plim_edge *edge = s->edge;
-    int64_t ceiling = line_reach(&edge->requested, (double)s->budget, s->limit) + 1, stride = 1;
-    for (int i = 0; i < EDGE_QUESTIONS && !edge->unsupported; i++) {
-        if (edge->fails ? edge->fails - edge->fits <= 1 : edge->fits >= s->limit) break;
-        int64_t high = edge->fails ? edge->fails : clamp(ceiling, edge->fits + 2, s->limit + 1);
-        if (!edge->fails && ceiling <= edge->fits + 2) {
-            high = clamp(edge->fits + 2 * stride, edge->fits + 2, s->limit + 1);
-            stride *= 2;
-        }
-        bool fits;
-        enum plim_status st = ask_fits(s, edge->fits + (high - edge->fits) / 2, &fits);
+    *fits = micro_batch <= assume->floor;
+    if (*fits || micro_batch >= assume->ceiling || micro_batch > s->limit) return PLIM_OK;
+    return ask_fits(s, micro_batch, fits);
+}
+
+/* Doubling from 1, then halving the gap. */
+static enum plim_status bisect(struct searcher *s, const struct assumption *assume, int64_t *edge)
+{
+    int64_t low = 0, high = 1;
+    bool fits = true;
+    while (high <= s->limit) {
+        enum plim_status st = assume_or_ask(s, assume, high, &fits);
         if (st) return st;
+        if (!fits) break;
+        low = high;
+        high *= 2;
     }
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        enum plim_status st = assume_or_ask(s, assume, middle, &fits);
+        if (st) return st;
+        if (fits) low = middle;
+        else high = middle;
+    }
+    *edge = low;
     return PLIM_OK;
 }
 
-/* Goes on beyond the edge when one of the micro-batches there fits after all. */
-static enum plim_status doubt(struct searcher *s, bool *again)
+/* Bisects with what the lines suggest, and without it where the outcome turns out to rest on an
+ * assumption that does not hold. */
+static enum plim_status find_edge(struct searcher *s)
 {
     struct plim_edge *edge = s->edge;
-    int64_t failed = edge->fails;
-    *again = false;
-    for (int64_t b = failed + 1; failed && b <= failed + DOUBTED && b <= s->limit; b++) {
+    int64_t reach = line_reach(&edge->requested, CEILING_SHARE * (double)s->budget, s->limit);
+    struct assumption assume = {.floor = (int64_t)(FLOOR_SHARE * (double)edge->clean), .ceiling = reach + 2};
+    for (;;) {
+        bool low_fits = true, high_fits = false;
+        int64_t low;
+        enum plim_status st = bisect(s, &assume, &low);
+        if (!st && low > 0) st = ask_fits(s, low, &low_fits);
+        if (!st && low < s->limit) st = ask_fits(s, low + 1, &high_fits);
+        if (st || edge->unsupported) return st;
+        if (low_fits && !high_fits) {
+            edge->fits = low;
+            edge->fails = low < s->limit ? low + 1 : 0;
+            return PLIM_OK;
+        }
+        if (!low_fits) assume.floor = 0;
+        if (high_fits) assume.ceiling = INT64_MAX;
+    }
+}
+
+/* Goes on beyond the edge while one of the next micro-batches there fits after all. */
+static enum plim_status doubt(struct searcher *s)
+{
+    struct plim_edge *edge = s->edge;
+    for (int64_t b = edge->fits + 2; edge->fails && b <= edge->fits + 1 + DOUBTED && b <= s->limit; b++) {
         bool fits;
         enum plim_status st = ask_fits(s, b, &fits);
         if (st) return st;
         if (!fits) continue;
+        edge->fits = b;
         edge->fails = 0;
-        *again = true;
+        for (int64_t next = b + 1; !edge->fails && next <= s->limit; next++) {
+            st = ask_fits(s, next, &fits);
+            if (st) return st;
+            if (fits) edge->fits = next;
+            else edge->fails = next;
+        }
+        b = edge->fits + 1;
     }
     return PLIM_OK;
 }
@@ -194,8 +241,10 @@ static enum plim_status try_limit(struct searcher *s)
     if (!plim_batch_target(s->rule) || !edge->fails || edge->fails >= s->limit) return PLIM_OK;
     bool fits;
     enum plim_status st = ask_fits(s, s->limit, &fits);
-    if (!st && fits) edge->fails = 0;
-    return st;
+    if (st || !fits) return st;
+    edge->fits = s->limit;
+    edge->fails = 0;
+    return PLIM_OK;
 }
 
 enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_batch_rule *rule,
@@ -204,12 +253,12 @@ enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_
     if (edge->exact) return PLIM_OK;
     enum plim_status st = plim_search_approach(prober, rule, point, PLIM_NEAR_CLOSELY, edge, err);
     struct searcher s = searcher_make(prober, rule, point, edge, err);
-    bool again = s.budget > 0;
-    for (int i = 0; !st && again && !edge->unsupported && i < EDGE_QUESTIONS; i++) {
-        st = bisect(&s);
-        if (!st && !edge->unsupported) st = doubt(&s, &again);
+    if (!st && s.budget > 0 && !edge->unsupported) {
+        edge->fits = edge->fails = 0;
+        st = find_edge(&s);
+        if (!st && !edge->unsupported) st = doubt(&s);
+        if (!st && !edge->unsupported) st = try_limit(&s);
     }
-    if (!st && s.budget > 0 && !edge->unsupported) st = try_limit(&s);
     edge->exact = !st;
     return st;
 }

@@ -6,10 +6,14 @@
  *   approach   a few replays without limit give two lines, reserved and requested bytes over the
  *              micro-batch. Where the first crosses the budget it still fits without the allocator
  *              having to give anything back; where the second does, it cannot fit.
- *   bisect     the edge lies between the two: replays under the budget find it.
+ *   bisect     doubling from 1, then halving, as anybody would who tries it out by hand. What the lines
+ *              leave no doubt about is not run; the two micro-batches at the edge always are.
  *   doubt      the two micro-batches beyond the edge are tried as well, and where the effective batch
  *              is fixed so is the largest (it needs no accumulated gradients); if one fits, the search goes on
  *              from there.
+ *
+ * The path of the bisection does not depend on the budget: so a larger budget never ends at a smaller edge, even
+ * where single micro-batches fit by luck beyond it (the allocator has them; they are left alone).
  *
  * Every verdict is a replay's; a line only says where to look. A line from a similar card saves the
  * approach most of its replays.

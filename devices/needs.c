@@ -11,7 +11,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* --- cuBLAS ------------------------------------------------------------------------------------- */
+/* --- cuBLAS ----------------------------------------------------------------------------------- */
 
 int64_t plim_cublas_workspace_bytes(const struct plim_device_info *info)
 {
@@ -25,15 +25,15 @@ int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info)
     return INT64_C(1) << 20;
 }
 
-/* --- temporary storage of CUB ------------------------------------------------------------------- */
+/* --- temporary storage of CUB ----------------------------------------------------------------- */
 
 enum {
     INDEX_BYTES = 8,        /* the indices are int64, and so are CUB's offsets */
     CUB_ALIGNMENT = 256,
     RADIX_DIGITS = 256, RADIX_PASSES = 8,       /* 64-bit keys, 8 bits a pass */
     LOOKBACK_BYTES = 4, COUNTER_BYTES = 4,
-    TILE_STATE_BYTES = 16, TILE_STATE_PADDING = 32,
-    SCAN_TILE = 128 * 7
+    TILE_STATE_PADDING = 32,
+    SCAN_TILE = 128 * 7, SCAN_TILE_FP32 = 128 * 15
 };
 
 /* Items a block takes, by the card for which the kernels were compiled: the newest not after it. */
@@ -71,26 +71,27 @@ static int64_t sort_bytes(const struct plim_device_info *info, int64_t items)
            cub_aligned(counters) + CUB_ALIGNMENT - 1;
 }
 
-/* A scan in one pass over the data: a state for each tile, and one block that is not used. */
-static int64_t scan_bytes(int64_t items, int64_t tile)
+/* A scan in one pass over the data: for each tile a state, as wide as two items, and one block that is not used. */
+static int64_t scan_bytes(int64_t items, int64_t tile, enum plim_dtype dtype)
 {
-    int64_t states = (ceil_div(items, tile) + TILE_STATE_PADDING) * TILE_STATE_BYTES;
+    int64_t states = (ceil_div(items, tile) + TILE_STATE_PADDING) * 2 * plim_dtype_size(dtype);
     return cub_aligned(states) + CUB_ALIGNMENT + CUB_ALIGNMENT - 1;
 }
 
-int64_t plim_cumsum_temporary_bytes(int64_t rows, int64_t length)
+int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t length)
 {
-    return rows == 1 ? scan_bytes(length, SCAN_TILE) : 0;
+    return rows == 1 ? scan_bytes(length, dtype == PLIM_F32 ? SCAN_TILE_FP32 : SCAN_TILE, dtype) : 0;
 }
 
-/* --- embedding ---------------------------------------------------------------------------------- */
+/* --- embedding -------------------------------------------------------------------------------- */
 
 enum { UNSORTED_TOKENS = 3072, ROWS_PER_PARTIAL = 10 };
 
 /* Equal indices form a segment, a segment is summed in partial sums of ten rows, in fp32. How many
  * there are is known on the device only, so all is allocated for the most there can be. */
-static int sorted_embedding_needs(const struct plim_device_info *info, int64_t result_bytes, int64_t tokens,
-                                  int64_t rows, int64_t width, struct plim_need *needs)
+static int sorted_embedding_needs(const struct plim_device_info *info, int64_t result_bytes,
+                                  int64_t tokens, int64_t rows, int64_t width,
+                                  struct plim_need *needs)
 {
     enum { RANGE_END = 4, UNIQUE_END = 9, SCAN_END = 12, END = 15 };
     int64_t index_bytes = tokens * INDEX_BYTES;
@@ -104,10 +105,10 @@ static int sorted_embedding_needs(const struct plim_device_info *info, int64_t r
         {index_bytes, false, END},                                         /* starts of segments */
         {INDEX_BYTES, false, END},                                         /* how many */
         {index_bytes, false, UNIQUE_END},                                  /* their indices */
-        {scan_bytes(tokens, cub_tiles_of(info)->unique), false, UNIQUE_END},
+        {scan_bytes(tokens, cub_tiles_of(info)->unique, PLIM_I64), false, UNIQUE_END},
         {segments * INDEX_BYTES, false, END},                              /* partials of each */
-        {segments * INDEX_BYTES, false, END},                              /* and their sums so far */
-        {scan_bytes(segments, SCAN_TILE), false, SCAN_END},
+        {segments * INDEX_BYTES, false, END},                              /* their sums so far */
+        {scan_bytes(segments, SCAN_TILE, PLIM_I64), false, SCAN_END},
         {INDEX_BYTES, false, END},                                         /* partials in all */
         {partials * INDEX_BYTES, false, END},                              /* their starts */
         {partials * width * plim_dtype_size(PLIM_F32), false, END},
@@ -116,8 +117,9 @@ static int sorted_embedding_needs(const struct plim_device_info *info, int64_t r
     return END;
 }
 
-int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype, int64_t tokens,
-                                  int64_t rows, int64_t width, bool has_padding_index,
+int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype,
+                                  int64_t tokens, int64_t rows, int64_t width,
+                                  bool has_padding_index,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS])
 {
     (void)has_padding_index;
@@ -128,9 +130,10 @@ int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim
     return 1;
 }
 
-/* --- layer norm --------------------------------------------------------------------------------- */
+/* --- layer norm ------------------------------------------------------------------------------- */
 
-int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows, int64_t width)
+int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows,
+                                     int64_t width)
 {
     enum { MANY_ROWS = 64 << 10, BLOCK_ROWS = 32, BLOCK_COLUMNS = 32, MAX_BLOCKS = 32 << 10 };
     if (rows <= MANY_ROWS || width / BLOCK_COLUMNS >= info->multiprocessors / 2) return 0;

@@ -28,13 +28,15 @@ enum { PLIM_REDUCE_MAX_LAUNCHES = 64 };
  * outputs a thread takes.
  * Source: setReduceConfig in aten/src/ATen/native/cuda/Reduce.cuh; reorder_dimensions,
  * coalesce_dimensions, with_32bit_indexing in aten/src/ATen/TensorIterator.cpp. */
-int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in, unsigned dims,
-                      enum plim_binary fold, enum plim_dtype result,
+int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in,
+                      unsigned dims, enum plim_binary fold, enum plim_dtype result,
                       struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES]);
 
-/* cuBLAS workspace of a (thread, stream), taken at its first use and kept: getChosenWorkspaceSize in
- * aten/src/ATen/cuda/CublasHandlePool.cpp. The same of cuBLASLt, which a matmul with a bias takes at
- * its first use, after cuBLAS's own if that is not there yet. */
+/* cuBLAS workspace of a (thread, stream), taken at its first use and kept; the same of cuBLASLt,
+ * which a matmul with a bias takes at its first use, after cuBLAS's own if that is not there yet.
+ * (Not every one: addmm goes to cuBLASLt where the bias is a contiguous row, and neither the summed
+ * dimension nor the result's last is 1.)
+ * Source: getChosenWorkspaceSize in aten/src/ATen/cuda/CublasHandlePool.cpp. */
 int64_t plim_cublas_workspace_bytes(const struct plim_device_info *info);
 int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info);
 
@@ -42,8 +44,8 @@ int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info);
 struct plim_need {
     int64_t bytes;
     bool is_result; /* outlives the operation */
-    int before;     /* a temporary is released just before the need of this index is allocated; the
-                       number of needs: at the end. Several at once: in reverse order of allocation */
+    int before;     /* a temporary is released just before the need of this index is allocated;
+                       the number of needs: at the end. Several at once: the last one first */
 };
 
 /* What the embedding's backward asks for, of `tokens` indices into `rows` x `width`, in order; the
@@ -53,24 +55,27 @@ struct plim_need {
  * aten/src/ATen/native/cuda; temporary storage of CUB 3.0's DeviceRadixSort, DeviceSelect and
  * DeviceScan for the code that the PyTorch wheel brings for this compute capability. */
 enum { PLIM_EMBEDDING_MAX_NEEDS = 16 };
-int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype, int64_t tokens,
-                                  int64_t rows, int64_t width, bool has_padding_index,
+int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype,
+                                  int64_t tokens, int64_t rows, int64_t width,
+                                  bool has_padding_index,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS]);
 
-/* The temporary of a cumulative sum of int64 along the last dimension, allocated after the result: a
- * single row is scanned by CUB; with more rows there is none (0). Other types are cast to int64
- * first, and the cast array is released after it.
+/* The temporary of a cumulative sum of int64 or fp32 along the last dimension, allocated after the result:
+ * a single row is scanned by CUB; with more rows there is none (0). Other integers and bool are
+ * cast to int64 first, and the cast array is released after it.
  * Source: scan_dim in aten/src/ATen/native/cuda/ScanUtils.cuh. */
-int64_t plim_cumsum_temporary_bytes(int64_t rows, int64_t length);
+int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t length);
 
-/* Layer norm's backward sums the gradients of weight and bias in one kernel, or, where rows are many
- * and columns few, in two passes. Returns the rows of the partial sums of the first pass, 0 for one.
+/* Layer norm's backward sums the gradients of weight and bias in one pass, or, where rows are many
+ * and columns few, in two. Returns the rows of the first pass's partial sums, 0 for one pass. The
+ * same for the weight of torch.nn.functional.rms_norm.
  *
  * With two passes, after the gradients of input, weight and bias: the partial sums of weight and
  * bias, (rows returned, width) each in the weight's type; then for weight, then for bias, a
  * reduction over dimension 0 into a new array, after which the first gradient is released; then the
  * partial sums, the bias's first. Without a bias to train its part is missing.
  * Source: LaunchGammaBetaBackwardCUDAKernel in aten/src/ATen/native/cuda/layer_norm_kernel.cu. */
-int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows, int64_t width);
+int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows,
+                                     int64_t width);
 
 #endif

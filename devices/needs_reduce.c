@@ -3,8 +3,7 @@
  * configuration, from which the scratch memory follows. */
 #include "needs.h"
 
-enum { WARP = 32, MAX_THREADS = 512, LOADS_PER_THREAD = 4,
-       MIN_VALUES_PER_THREAD = 16, MAX_VALUES_PER_THREAD = 256, VECTORIZE_FROM = 128 };
+enum { WARP = 32, MAX_THREADS = 512, MIN_VALUES_PER_THREAD = 16, MAX_VALUES_PER_THREAD = 256 };
 
 /* --- the iterator --------------------------------------------------------------------------------
  *
@@ -20,7 +19,8 @@ struct walk {
     uint64_t data; /* address of the first input element */
 };
 
-static void walk_init(struct walk *w, const struct plim_array *in, unsigned dims, enum plim_dtype result)
+static void walk_init(struct walk *w, const struct plim_array *in, unsigned dims,
+                      enum plim_dtype result)
 {
     *w = (struct walk){.ndim = in->ndim, .data = in->data};
     int64_t out_stride = plim_dtype_size(result);
@@ -147,7 +147,7 @@ static struct walk walk_split(struct walk *w)
     return half;
 }
 
-/* --- the launch configuration -------------------------------------------------------------------- */
+/* --- the launch configuration ----------------------------------------------------------------- */
 
 struct launch {
     int64_t outputs, inputs; /* of the whole launch; of one output */
@@ -203,20 +203,17 @@ static int64_t output_vector(const struct walk *w, int element_bytes)
     return (int64_t)vector;
 }
 
+/* PyTorch also loads four inputs at once where a row is contiguous, and makes the block narrower for
+ * it. Blocks that share an output are full with or without, so it is left out. */
 static void launch_shape_block(struct launch *l, const struct walk *w, int element_bytes)
 {
     int reduced = walk_reduced_dims(w);
     l->threads_share = reduced == w->ndim || w->stride[IN][0] < w->stride[IN][reduced];
     int64_t width = w->ndim == 0 ? 1 : l->threads_share ? l->inputs : l->outputs;
     int64_t height = w->ndim == 0 ? 1 : l->threads_share ? l->outputs : l->inputs;
-    int64_t fastest = w->ndim == 0 ? element_bytes : w->stride[IN][l->threads_share ? 0 : reduced];
-    if (fastest == element_bytes) {
-        if (!l->threads_share) {
-            l->vector = output_vector(w, element_bytes);
-            width /= l->vector;
-        } else if (width >= VECTORIZE_FROM && reduced == 1) {
-            width /= LOADS_PER_THREAD;
-        }
+    if (!l->threads_share && w->stride[IN][reduced] == element_bytes) {
+        l->vector = output_vector(w, element_bytes);
+        width /= l->vector;
     }
     int64_t threads = MAX_THREADS / l->vector;
     int64_t wide = power_of_two_below(width, threads), high = power_of_two_below(height, threads);
@@ -241,8 +238,9 @@ static struct launch launch_configure(const struct plim_device_info *info, const
     int64_t target_grid = info->multiprocessors *
                           (info->threads_per_multiprocessor / (l.block_width * l.block_height));
     if (warps_share && values >= MAX_VALUES_PER_THREAD && grid <= target_grid)
-        l.ctas_per_output = larger(smaller(ceil_div(target_grid, grid), ceil_div(values, MIN_VALUES_PER_THREAD)),
-                                   ceil_div(values, MAX_VALUES_PER_THREAD));
+        l.ctas_per_output = larger(
+            smaller(ceil_div(target_grid, grid), ceil_div(values, MIN_VALUES_PER_THREAD)),
+            ceil_div(values, MAX_VALUES_PER_THREAD));
     return l;
 }
 
@@ -256,7 +254,7 @@ static struct plim_reduce_scratch launch_scratch(const struct launch *l, int par
     return scratch;
 }
 
-/* --- the whole reduction -------------------------------------------------------------------------- */
+/* --- the whole reduction ---------------------------------------------------------------------- */
 
 static bool is_16_bit_float(enum plim_dtype t)
 {
@@ -272,8 +270,8 @@ static int64_t output_span(const struct walk *w, int element_bytes)
     return span / element_bytes;
 }
 
-int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in, unsigned dims,
-                      enum plim_binary fold, enum plim_dtype result,
+int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in,
+                      unsigned dims, enum plim_binary fold, enum plim_dtype result,
                       struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES])
 {
     enum plim_dtype dtype = (enum plim_dtype)in->dtype;

@@ -1,5 +1,5 @@
-/* Temporaries and workspaces against PyTorch: data/needs.txt is what PyTorch asked its allocator for
- * on the virtual GPU, call by call; data/make_needs.py measured it and explains the format. */
+/* Temporaries and workspaces against PyTorch: data/needs.txt is what PyTorch asked its allocator
+ * for on the virtual GPU, call by call; data/make_needs.py measured it and explains the format. */
 #include "devices/needs.h"
 
 #include <criterion/criterion.h>
@@ -14,7 +14,7 @@
 
 enum { EVENTS_SIZE = 8192, LINE_SIZE = EVENTS_SIZE + 512 };
 
-/* --- event streams, written as the data file has them ------------------------------------------- */
+/* --- event streams, written as the data file has them ----------------------------------------- */
 
 struct events {
     char text[EVENTS_SIZE];
@@ -41,7 +41,7 @@ static void release(struct events *e, int allocation)
     add_text(e, '-', allocation);
 }
 
-/* --- measured calls ------------------------------------------------------------------------------ */
+/* --- measured calls --------------------------------------------------------------------------- */
 
 struct measured {
     const char *line;
@@ -60,8 +60,8 @@ static void for_each_call(const char *kind, int at_least, void (*each)(const str
         struct measured m = {.line = line};
         char name[32];
         int end = 0;
-        int n = sscanf(line, "%31s %d %d %d %n", name, &m.info.compute_capability, &m.info.multiprocessors,
-                       &m.info.threads_per_multiprocessor, &end);
+        int n = sscanf(line, "%31s %d %d %d %n", name, &m.info.compute_capability,
+                       &m.info.multiprocessors, &m.info.threads_per_multiprocessor, &end);
         cr_assert(eq(int, n, 4), "%s", line);
         if (strcmp(name, kind) != 0) continue;
         m.fields = line + end;
@@ -91,12 +91,13 @@ static int read_list(const char *text, int64_t values[PLIM_MAX_DIMS])
     return n;
 }
 
-/* --- reductions ---------------------------------------------------------------------------------- */
+/* --- reductions ------------------------------------------------------------------------------- */
 
 static enum plim_binary fold_named(const char *name)
 {
     static const struct { const char *name; enum plim_binary fold; } folds[] = {
-        {"add", PLIM_BINARY_ADD}, {"max", PLIM_BINARY_MAX}, {"min", PLIM_BINARY_MIN},
+        {"add", PLIM_BINARY_ADD}, {"mean", PLIM_BINARY_ADD}, {"norm", PLIM_BINARY_ADD},
+        {"max", PLIM_BINARY_MAX}, {"min", PLIM_BINARY_MIN},
         {"and", PLIM_BINARY_AND}, {"or", PLIM_BINARY_OR}};
     for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
         if (strcmp(folds[i].name, name) == 0) return folds[i].fold;
@@ -110,8 +111,8 @@ static void reduction_asks_alike(const struct measured *m)
     static char wanted[EVENTS_SIZE];
     unsigned dims;
     int64_t offset;
-    int n = sscanf(m->fields, "%7s %7s %7s %u %" SCNd64 " %127s %127s %8191s", dtype, result, fold, &dims,
-                   &offset, shape, stride, wanted);
+    int n = sscanf(m->fields, "%7s %7s %7s %u %" SCNd64 " %127s %127s %8191s", dtype, result, fold,
+                   &dims, &offset, shape, stride, wanted);
     cr_assert(eq(int, n, 8), "%s", m->line);
     struct plim_array in = {.dtype = (uint8_t)dtype_named(dtype)};
     in.ndim = (uint8_t)read_list(shape, in.shape);
@@ -121,7 +122,8 @@ static void reduction_asks_alike(const struct measured *m)
     for (int i = 0; i < in.ndim; i++) out_bytes *= dims >> i & 1 ? 1 : in.shape[i];
 
     struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
-    int launches = plim_reduce_needs(&m->info, &in, dims, fold_named(fold), dtype_named(result), scratch);
+    int launches = plim_reduce_needs(&m->info, &in, dims, fold_named(fold), dtype_named(result),
+                                     scratch);
     cr_assert(gt(int, launches, 0));
     static struct events e;
     e = (struct events){.length = 0};
@@ -143,7 +145,7 @@ Test(needs, reductions_ask_for_what_pytorch_asks_for)
     for_each_call("reduce", 400, reduction_asks_alike);
 }
 
-/* --- embedding ----------------------------------------------------------------------------------- */
+/* --- embedding -------------------------------------------------------------------------------- */
 
 static void embedding_asks_alike(const struct measured *m)
 {
@@ -151,11 +153,12 @@ static void embedding_asks_alike(const struct measured *m)
     static char wanted[EVENTS_SIZE];
     int64_t tokens, rows, width;
     int padding;
-    int n = sscanf(m->fields, "%7s %" SCNd64 " %" SCNd64 " %" SCNd64 " %d %8191s", dtype, &tokens, &rows,
-                   &width, &padding, wanted);
+    int n = sscanf(m->fields, "%7s %" SCNd64 " %" SCNd64 " %" SCNd64 " %d %8191s", dtype, &tokens,
+                   &rows, &width, &padding, wanted);
     cr_assert(eq(int, n, 6), "%s", m->line);
     struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS];
-    int count = plim_embedding_backward_needs(&m->info, dtype_named(dtype), tokens, rows, width, padding, needs);
+    int count = plim_embedding_backward_needs(&m->info, dtype_named(dtype), tokens, rows, width,
+                                              padding, needs);
     static struct events e;
     e = (struct events){.length = 0};
     for (int i = 0; i <= count; i++) {
@@ -171,11 +174,11 @@ Test(needs, embedding_backward_asks_for_what_pytorch_asks_for)
     for_each_call("embedding", 400, embedding_asks_alike);
 }
 
-/* --- layer norm ---------------------------------------------------------------------------------- */
+/* --- layer norm ------------------------------------------------------------------------------- */
 
 /* The sum over the partial rows, into a new array. */
-static void add_sum(struct events *e, const struct plim_device_info *info, enum plim_dtype dtype, int64_t rows,
-                    int64_t width)
+static void add_sum(struct events *e, const struct plim_device_info *info, enum plim_dtype dtype,
+                    int64_t rows, int64_t width)
 {
     struct plim_array in = {.data = 4096, .shape = {rows, width}, .stride = {width, 1}, .ndim = 2,
                             .dtype = (uint8_t)dtype};
@@ -195,7 +198,8 @@ static void layer_norm_asks_alike(const struct measured *m)
     static char wanted[EVENTS_SIZE];
     int64_t rows, width;
     int bias;
-    int n = sscanf(m->fields, "%7s %" SCNd64 " %" SCNd64 " %d %8191s", name, &rows, &width, &bias, wanted);
+    int n = sscanf(m->fields, "%7s %" SCNd64 " %" SCNd64 " %d %8191s", name, &rows, &width, &bias,
+                   wanted);
     cr_assert(eq(int, n, 5), "%s", m->line);
     enum plim_dtype dtype = dtype_named(name);
     int64_t row_bytes = width * plim_dtype_size(dtype);
@@ -205,12 +209,13 @@ static void layer_norm_asks_alike(const struct measured *m)
     e = (struct events){.length = 0};
     allocate(&e, rows * row_bytes);
     for (int i = 0; i < parameters; i++) grad[i] = allocate(&e, row_bytes);
-    for (int i = 0; i < parameters && partial_rows; i++) partial[i] = allocate(&e, partial_rows * row_bytes);
-    for (int i = 0; i < parameters && partial_rows; i++) {
+    if (!partial_rows) parameters = 0;
+    for (int i = 0; i < parameters; i++) partial[i] = allocate(&e, partial_rows * row_bytes);
+    for (int i = 0; i < parameters; i++) {
         add_sum(&e, &m->info, dtype, partial_rows, width);
         release(&e, grad[i]);
     }
-    for (int i = parameters - 1; i >= 0 && partial_rows; i--) release(&e, partial[i]);
+    for (int i = parameters - 1; i >= 0; i--) release(&e, partial[i]);
     cr_expect(eq(str, e.text, wanted), "%s", m->line);
 }
 
@@ -219,18 +224,20 @@ Test(needs, layer_norm_backward_asks_for_what_pytorch_asks_for)
     for_each_call("layer_norm", 400, layer_norm_asks_alike);
 }
 
-/* --- cumulative sums ----------------------------------------------------------------------------- */
+/* --- cumulative sums -------------------------------------------------------------------------- */
 
 static void cumsum_asks_alike(const struct measured *m)
 {
+    char name[8];
     static char wanted[EVENTS_SIZE];
     int64_t rows, length;
-    int n = sscanf(m->fields, "%" SCNd64 " %" SCNd64 " %8191s", &rows, &length, wanted);
-    cr_assert(eq(int, n, 3), "%s", m->line);
-    int64_t temporary_bytes = plim_cumsum_temporary_bytes(rows, length);
+    int n = sscanf(m->fields, "%7s %" SCNd64 " %" SCNd64 " %8191s", name, &rows, &length, wanted);
+    cr_assert(eq(int, n, 4), "%s", m->line);
+    enum plim_dtype dtype = dtype_named(name);
+    int64_t temporary_bytes = plim_cumsum_temporary_bytes(dtype, rows, length);
     static struct events e;
     e = (struct events){.length = 0};
-    allocate(&e, rows * length * plim_dtype_size(PLIM_I64));
+    allocate(&e, rows * length * plim_dtype_size(dtype));
     if (temporary_bytes) release(&e, allocate(&e, temporary_bytes));
     cr_expect(eq(str, e.text, wanted), "%s", m->line);
 }
@@ -240,7 +247,7 @@ Test(needs, cumsum_asks_for_what_pytorch_asks_for)
     for_each_call("cumsum", 100, cumsum_asks_alike);
 }
 
-/* --- cuBLAS -------------------------------------------------------------------------------------- */
+/* --- cuBLAS ----------------------------------------------------------------------------------- */
 
 static void matmuls_ask_alike(const struct measured *m)
 {

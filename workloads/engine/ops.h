@@ -64,6 +64,7 @@ struct tensor *op_add(struct graph *g, struct tensor *a, struct tensor *b);
 struct tensor *op_sub(struct graph *g, struct tensor *a, struct tensor *b);
 struct tensor *op_mul(struct graph *g, struct tensor *a, struct tensor *b);
 struct tensor *op_div(struct graph *g, struct tensor *a, struct tensor *b);
+struct tensor *op_maximum(struct graph *g, struct tensor *a, struct tensor *b); /* no autograd */
 /* comparisons and logic: results are bool, nothing is differentiable */
 struct tensor *op_compare(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b);
 struct tensor *op_compare_scalar(struct graph *g, enum plim_binary f, struct tensor *a, double b);

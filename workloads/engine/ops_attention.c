@@ -272,11 +272,13 @@ struct tensor *op_sdpa(struct graph *g, struct tensor *q, struct tensor *k, stru
 {
     struct tensor *given[3] = {q, k, v}, *qkv[3];
     if (g->halted) return op_halted(g, 3, given);
-    bool given_floats[3];
+    bool given_floats[3], cast_floats[3], autocast = g->autocast;
     for (int i = V; i >= Q; i--) {
         given_floats[i] = tensor_enter(given[i]);
         qkv[i] = autocast_low(g, given[i]);
+        cast_floats[i] = tensor_enter(qkv[i]);
     }
+    g->autocast = false; /* what the call is composed of is not cast again */
     struct tensor *y = g->poison;
     if (!g->halted) {
         struct plim_attention_shape shape = describe(qkv[Q], qkv[K], params->mask, params->causal, params->dropout > 0);
@@ -289,8 +291,9 @@ struct tensor *op_sdpa(struct graph *g, struct tensor *q, struct tensor *k, stru
         tensor_drop(g, mask);
     }
     for (int i = Q; i <= V; i++) {
-        tensor_consume(g, qkv[i]);
+        tensor_leave(g, qkv[i], cast_floats[i]);
         tensor_leave(g, given[i], given_floats[i]);
     }
+    g->autocast = autocast;
     return y;
 }

@@ -215,6 +215,11 @@ struct tensor *op_pow(struct graph *g, struct tensor *a, struct tensor *b)
     return binary(g, NULL, PLIM_BINARY_POW, a, b, false);
 }
 
+struct tensor *op_maximum(struct graph *g, struct tensor *a, struct tensor *b)
+{
+    return binary(g, NULL, PLIM_BINARY_MAX, a, b, false);
+}
+
 struct tensor *op_compare(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b)
 {
     return binary(g, NULL, f, a, b, false);

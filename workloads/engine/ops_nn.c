@@ -62,6 +62,7 @@ struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *w
 {
     if (g->halted) return op_halted(g, 1, &x);
     x = autocast_fp32(g, x);
+    bool was = tensor_enter(x);
     struct tensor *operands[3] = {x, weight, bias};
     struct node *n = op_node(g, &layer_norm_kind, 3, operands);
     if (n) {
@@ -87,7 +88,9 @@ struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *w
     if (own) tensor_drop(g, dense);
     tensor_drop(g, rstd);
     tensor_drop(g, mean);
-    return op_done(g, n, y, 1, &x);
+    y = op_done(g, n, y, 0, NULL);
+    tensor_leave(g, x, was);
+    return y;
 }
 
 /* --- softmax ------------------------------------------------------------------------------------ */

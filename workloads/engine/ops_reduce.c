@@ -14,8 +14,10 @@ struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool 
         if (!folded || keep) shape[ndim++] = folded ? 1 : x->a.shape[i];
     }
     struct tensor *y = tensor_empty(g, result, ndim, shape);
+    /* integers are summed as int64 */
+    struct tensor *in = tensor_hold(result == PLIM_I64 ? op_to(g, x, PLIM_I64) : x);
     struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
-    int launches = plim_reduce_needs(&g->device->info, &x->a, dims, fold, result, scratch);
+    int launches = g->halted ? 0 : plim_reduce_needs(&g->device->info, &in->a, dims, fold, result, scratch);
     int64_t carried = launches ? scratch[0].accumulation_bytes : 0;
     struct tensor *accumulation = carried ? tensor_keep(tensor_empty_bytes(g, carried)) : NULL;
     for (int i = 0; i < launches; i++) {
@@ -24,12 +26,13 @@ struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool 
         struct tensor *semaphores = shared ? tensor_keep(tensor_empty_bytes(g, scratch[i].semaphores_bytes)) : NULL;
         struct plim_op op = {.kind = PLIM_OP_REDUCE, .n_out = 1, .n_in = (uint8_t)(shared ? 3 : 1), .binary = (uint8_t)fold,
                              .alpha = factor, .out = {&y->a},
-                             .in = {&x->a, shared ? &partials->a : NULL, shared ? &semaphores->a : NULL}};
+                             .in = {&in->a, shared ? &partials->a : NULL, shared ? &semaphores->a : NULL}};
         if (!g->halted) graph_launch(g, &op);
         tensor_drop(g, semaphores);
         tensor_drop(g, partials);
     }
     tensor_drop(g, accumulation);
+    tensor_drop(g, in);
     return op_done(g, NULL, y, 1, &x);
 }
 
@@ -77,7 +80,7 @@ struct tensor *op_cumsum_last(struct graph *g, struct tensor *x)
     enum plim_dtype dtype = x->a.dtype > PLIM_F16 ? PLIM_I64 : (enum plim_dtype)x->a.dtype;
     struct tensor *y = tensor_empty(g, dtype, x->a.ndim, x->a.shape);
     struct tensor *wide = tensor_hold(op_to(g, x, dtype));
-    int64_t scratch_bytes = g->halted ? 0 : plim_cumsum_temporary_bytes(tensor_elements(x) / tensor_size(x, -1), tensor_size(x, -1));
+    int64_t scratch_bytes = g->halted ? 0 : plim_cumsum_temporary_bytes(dtype, tensor_elements(x) / tensor_size(x, -1), tensor_size(x, -1));
     struct tensor *scratch = scratch_bytes ? tensor_keep(tensor_empty_bytes(g, scratch_bytes)) : NULL;
     struct plim_op op = {.kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&wide->a}};
     if (!g->halted) graph_launch(g, &op);

@@ -161,9 +161,9 @@ static void make_masks(struct graph *g, const struct decoder *m, struct tensor *
 }
 
 /* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */
-static void make_rotary(struct graph *g, const struct decoder *m, enum plim_dtype dtype, struct block_call calls[2])
+static void make_rotary(struct graph *g, struct decoder *m, enum plim_dtype dtype, struct block_call calls[2])
 {
-    const struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};
+    struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};
     for (int kind = FULL; kind <= SLIDING; kind++)
         if (rotary[kind]->dim) nn_rotary(g, rotary[kind], calls[kind].positions, dtype, &calls[kind].cos, &calls[kind].sin);
     if (m->rotary_local.dim) return;

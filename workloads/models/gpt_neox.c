@@ -21,7 +21,7 @@ static void build(struct graph *g, struct decoder *m)
     m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
     nn_norm_create(g, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    nn_rotary_create(g, &m->rotary, (int64_t)((double)c->head_dim * c->partial_rotary_factor));
+    nn_rotary_create(g, &m->rotary, c, c->rope);
     nn_rotary_initialise(g, &m->rotary);
     m->head = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);

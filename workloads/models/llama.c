@@ -22,15 +22,15 @@ static const struct traits {
     bool two_rotaries;         /* one for each kind of layer */
     bool softcaps_attention;
 } all_traits[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_LLAMA] = {NORM_RMS, PRE},
-    [PLIM_FAMILY_MISTRAL] = {NORM_RMS, PRE},
-    [PLIM_FAMILY_QWEN2] = {NORM_RMS, PRE, .qkv_bias = true},
-    [PLIM_FAMILY_QWEN3] = {NORM_RMS, PRE, .head_norm = HEAD_NORM_SPLIT},
-    [PLIM_FAMILY_PHI3] = {NORM_RMS, PRE, .fused = true},
-    [PLIM_FAMILY_GEMMA2] = {NORM_RMS_GEMMA, PRE | POST, .scales_embeddings = true, .softcaps_attention = true},
-    [PLIM_FAMILY_GEMMA3_TEXT] = {NORM_RMS_GEMMA, PRE | POST, .head_norm = HEAD_NORM_TRANSPOSED,
+    [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_MISTRAL] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_QWEN2] = {.norm = NORM_RMS, .places = PRE, .qkv_bias = true},
+    [PLIM_FAMILY_QWEN3] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
+    [PLIM_FAMILY_PHI3] = {.norm = NORM_RMS, .places = PRE, .fused = true},
+    [PLIM_FAMILY_GEMMA2] = {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true, .softcaps_attention = true},
+    [PLIM_FAMILY_GEMMA3_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .head_norm = HEAD_NORM_TRANSPOSED,
                                  .scales_embeddings = true, .two_rotaries = true},
-    [PLIM_FAMILY_OLMO2] = {NORM_RMS_OLMO, POST, .head_norm = HEAD_NORM_WHOLE, .rotates_in_fp32 = true},
+    [PLIM_FAMILY_OLMO2] = {.norm = NORM_RMS_OLMO, .places = POST, .head_norm = HEAD_NORM_WHOLE, .rotates_in_fp32 = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m) { return &all_traits[m->config->family]; }
@@ -81,10 +81,9 @@ static void build_rotaries(struct graph *g, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     const struct traits *t = traits_of(m);
-    int64_t dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor);
     bool local = t->two_rotaries && decoder_has_layers(m, true), global = !t->two_rotaries || decoder_has_layers(m, false);
-    if (global) nn_rotary_create(g, &m->rotary, dim);
-    if (local) nn_rotary_create(g, &m->rotary_local, dim);
+    if (global) nn_rotary_create(g, &m->rotary, c, c->rope);
+    if (local) nn_rotary_create(g, &m->rotary_local, c, PLIM_ROPE_DEFAULT);
     if (local && global) nn_rotary_initialise_both(g, &m->rotary, &m->rotary_local);
     else nn_rotary_initialise(g, local ? &m->rotary_local : &m->rotary);
     m->rotary.fp32 = t->rotates_in_fp32;
@@ -107,7 +106,7 @@ static void build(struct graph *g, struct decoder *m)
 
 /* --- attention ---------------------------------------------------------------------------------- */
 
-struct qkv { struct tensor *q, *k, *v; }; /* (B, A, S, D), named */
+enum { Q, K, V }; /* (B, A, S, D) each, named */
 
 /* A projection seen as heads, normed on the way (qwen3) */
 static struct tensor *project(struct graph *g, const struct plim_model_config *c, const struct linear *l, const struct norm *n,
@@ -119,94 +118,80 @@ static struct tensor *project(struct graph *g, const struct plim_model_config *c
     return tensor_keep(op_transpose(g, nn_norm(g, n, split), 1, 2));
 }
 
-static struct qkv project_each(struct graph *g, const struct block_call *b, struct tensor *x)
+static void project_each(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor *qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     enum head_norm head_norm = traits_of(b->m)->head_norm;
     bool split = head_norm == HEAD_NORM_SPLIT;
-    struct qkv y;
-    y.q = project(g, c, &l->q, split ? &l->q_norm : NULL, x, c->heads);
-    y.k = project(g, c, &l->k, split ? &l->k_norm : NULL, x, c->kv_heads);
-    y.v = project(g, c, &l->v, NULL, x, c->kv_heads);
-    if (head_norm == HEAD_NORM_TRANSPOSED) {
-        tensor_set(g, &y.q, nn_norm(g, &l->q_norm, y.q));
-        tensor_set(g, &y.k, nn_norm(g, &l->k_norm, y.k));
-    }
-    return y;
+    qkv[Q] = project(g, c, &l->q, split ? &l->q_norm : NULL, x, c->heads);
+    qkv[K] = project(g, c, &l->k, split ? &l->k_norm : NULL, x, c->kv_heads);
+    qkv[V] = project(g, c, &l->v, NULL, x, c->kv_heads);
+    if (head_norm != HEAD_NORM_TRANSPOSED) return;
+    tensor_set(g, &qkv[Q], nn_norm(g, &l->q_norm, qkv[Q]));
+    tensor_set(g, &qkv[K], nn_norm(g, &l->k_norm, qkv[K]));
+}
+
+/* Three projections (taken) seen as heads */
+static void split_heads(struct graph *g, const struct plim_model_config *c, struct tensor *qkv[3])
+{
+    for (int i = Q; i <= V; i++)
+        qkv[i] = tensor_keep(decoder_heads(g, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
 /* olmo2: norms first, heads last */
-static struct qkv project_whole(struct graph *g, const struct block_call *b, struct tensor *x)
+static void project_whole(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor *qkv[3])
 {
-    const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
-    struct tensor *q = nn_norm(g, &l->q_norm, nn_linear(g, &l->q, x));
-    struct tensor *k = nn_norm(g, &l->k_norm, nn_linear(g, &l->k, x));
-    struct tensor *v = nn_linear(g, &l->v, x);
-    struct qkv y;
-    y.q = tensor_keep(decoder_heads(g, q, c->heads, c->head_dim));
-    y.k = tensor_keep(decoder_heads(g, k, c->kv_heads, c->head_dim));
-    y.v = tensor_keep(decoder_heads(g, v, c->kv_heads, c->head_dim));
-    return y;
+    qkv[Q] = nn_norm(g, &l->q_norm, nn_linear(g, &l->q, x));
+    qkv[K] = nn_norm(g, &l->k_norm, nn_linear(g, &l->k, x));
+    qkv[V] = nn_linear(g, &l->v, x);
+    split_heads(g, b->m->config, qkv);
 }
 
 /* phi3: parts of one projection */
-static struct qkv project_fused(struct graph *g, const struct block_call *b, struct tensor *x)
+static void project_fused(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor *qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
     int64_t queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
-    struct tensor *qkv = tensor_keep(nn_linear(g, &b->layer->qkv, x));
-    struct tensor *q = op_slice(g, qkv, 2, 0, queries);
-    struct tensor *k = op_slice(g, qkv, 2, queries, keys);
-    struct tensor *v = op_slice(g, qkv, 2, queries + keys, keys);
-    struct qkv y;
-    y.q = tensor_keep(decoder_heads(g, q, c->heads, c->head_dim));
-    y.k = tensor_keep(decoder_heads(g, k, c->kv_heads, c->head_dim));
-    y.v = tensor_keep(decoder_heads(g, v, c->kv_heads, c->head_dim));
-    tensor_drop(g, qkv); /* y.v holds the memory */
-    return y;
+    struct tensor *all = tensor_keep(nn_linear(g, &b->layer->qkv, x));
+    qkv[Q] = op_slice(g, all, 2, 0, queries);
+    qkv[K] = op_slice(g, all, 2, queries, keys);
+    qkv[V] = op_slice(g, all, 2, queries + keys, keys);
+    split_heads(g, c, qkv);
+    tensor_drop(g, all); /* qkv[V] holds the memory */
 }
 
-/* q and k turned by their positions; v stays */
-static void rotate(struct graph *g, const struct block_call *b, struct qkv *y)
+/* Rebinds queries and keys to themselves turned by their positions. */
+static void rotate(struct graph *g, const struct block_call *b, struct tensor *qkv[3])
 {
     const struct traits *t = traits_of(b->m);
     struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
-    struct tensor *given[2] = {y->q, y->k}, *turned[2];
-    if (t->fused) {
-        nn_rotate_parts(g, given, cos, sin, turned);
-    } else {
-        for (int i = 0; i < 2; i++) turned[i] = tensor_keep(nn_rotate(g, given[i], cos, sin));
-    }
-    if (t->rotates_in_fp32 && !g->halted) {
-        struct tensor *wide[2] = {turned[0], turned[1]};
-        for (int i = 0; i < 2; i++) turned[i] = tensor_hold(op_to(g, wide[i], (enum plim_dtype)given[i]->a.dtype));
-        for (int i = 0; i < 2; i++) tensor_drop(g, wide[i]);
-    }
-    struct tensor *done[] = {cos, sin, given[0], given[1]};
+    struct tensor *turned[2], *cast[2];
+    if (t->fused) nn_rotate_parts(g, qkv, cos, sin, turned);
+    else for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(g, qkv[i], cos, sin));
+    for (int i = Q; i <= K; i++)
+        cast[i] = tensor_hold(t->rotates_in_fp32 ? op_to(g, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
+    struct tensor *done[] = {cos, sin, turned[Q], turned[K], qkv[Q], qkv[K]};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
-    y->q = turned[0];
-    y->k = turned[1];
+    qkv[Q] = cast[Q];
+    qkv[K] = cast[K];
 }
 
 /* (B, S, H) floating; *weights as of nn_attention */
 static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)
 {
     const struct traits *t = traits_of(b->m);
-    struct qkv y = t->fused                             ? project_fused(g, b, x)
-                   : t->head_norm == HEAD_NORM_WHOLE ? project_whole(g, b, x)
-                                                     : project_each(g, b, x);
-    rotate(g, b, &y);
+    struct tensor *qkv[3];
+    if (t->fused) project_fused(g, b, x, qkv);
+    else if (t->head_norm == HEAD_NORM_WHOLE) project_whole(g, b, x, qkv);
+    else project_each(g, b, x, qkv);
+    rotate(g, b, qkv);
     struct attention_call call = decoder_attention(b->m, b->mask);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
-    struct tensor *out = tensor_keep(nn_attention(g, &call, y.q, y.k, y.v, weights));
-    tensor_set(g, &out, decoder_merge_heads(g, out));
-    tensor_set(g, &out, nn_linear(g, &b->layer->o, out));
-    tensor_drop(g, y.q);
-    tensor_drop(g, y.k);
-    tensor_drop(g, y.v);
-    return tensor_yield(out);
+    struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
+    for (int i = Q; i <= V; i++) tensor_drop(g, qkv[i]);
+    return y;
 }
 
 /* --- the block ---------------------------------------------------------------------------------- */

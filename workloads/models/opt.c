@@ -81,7 +81,10 @@ static struct tensor *block(struct graph *g, const struct block_call *b, struct 
     tensor_set(g, &h, op_reshape(g, h, SHAPE(tensor_elements(x) / c->hidden_size, c->hidden_size)));
     tensor_set(g, &residual, h);
     norm(g, b, 1, before, &h);
-    tensor_set(g, &h, decoder_mlp(g, b, h));
+    /* the MLP stands in the block itself, so that each step gives up the last one's result */
+    tensor_set(g, &h, nn_linear(g, &b->layer->fc1, h));
+    tensor_set(g, &h, nn_activation(g, c->activation, h));
+    tensor_set(g, &h, nn_linear(g, &b->layer->fc2, h));
     tensor_set(g, &h, op_dropout(g, h, c->dropout_residual));
     tensor_set(g, &h, op_view(g, op_add(g, residual, h), x->a.ndim, x->a.shape));
     norm(g, b, 1, !before, &h);

@@ -25,12 +25,14 @@ static void build(struct graph *g, struct decoder *m)
     struct parameters *p = &m->parameters;
     m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
-    nn_rotary_create(g, &m->rotary, (int64_t)((double)c->head_dim * c->partial_rotary_factor));
+    nn_rotary_create(g, &m->rotary, c, c->rope);
     nn_norm_create(g, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
     nn_rotary_initialise(g, &m->rotary);
     m->head = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
     m->head_bias = nn_parameter(g, p, SHAPE(c->vocab_size));
-    if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
+    if (!c->tie_word_embeddings) return;
+    nn_tie(g, p, &m->head, m->embedding);
+    nn_renew(g, m->head_bias); /* _adjust_bias: padded by nothing, which copies it */
 }
 
 static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)

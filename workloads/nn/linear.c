@@ -42,6 +42,21 @@ void nn_tie(struct graph *g, struct parameters *p, struct tensor **weight, struc
     *weight = to;
 }
 
+void nn_renew(struct graph *g, struct tensor *parameter)
+{
+    bool grad = g->grad_enabled;
+    g->grad_enabled = false;
+    struct tensor *copy = tensor_keep(op_clone(g, parameter));
+    g->grad_enabled = grad;
+    if (g->halted) return;
+    tensor_classify(g, copy, PLIM_MEMORY_PARAMETERS);
+    struct storage *old = parameter->storage;
+    parameter->storage = copy->storage;
+    parameter->a.data = copy->a.data;
+    copy->storage = old;
+    tensor_drop(g, copy);
+}
+
 void nn_linear_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in, int64_t out, bool bias)
 {
     *l = (struct linear){.in = in, .out = out};

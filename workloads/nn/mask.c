@@ -124,7 +124,7 @@ static struct tensor *additive(struct graph *g, struct tensor *mask, enum plim_d
 static bool nothing_padded(struct graph *g, const struct mask_request *r, struct tensor *padding)
 {
     for (int look = 0; look < (r->packed ? 2 : 1); look++) {
-        struct tensor *count = op_reduce(g, op_to(g, padding, PLIM_I64), 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
+        struct tensor *count = op_reduce(g, padding, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
         struct tensor *all = tensor_keep(op_compare_scalar(g, PLIM_BINARY_EQ, count, (double)(r->batch * r->seq)));
         struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&all->a}};
         if (!g->halted) graph_launch(g, &op);

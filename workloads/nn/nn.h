@@ -25,6 +25,9 @@ struct tensor *nn_parameter(struct graph *g, struct parameters *p, int ndim, con
 /* A tied module: its weight was made and is given up for another's. */
 void nn_tie(struct graph *g, struct parameters *p, struct tensor **weight, struct tensor *to);
 
+/* parameter.data = a copy of it: the same parameter on new memory. */
+void nn_renew(struct graph *g, struct tensor *parameter);
+
 /* --- linear ------------------------------------------------------------------------------------- */
 
 struct lora_adapter { /* peft: base(x) + B(A(dropout(x))) * scaling */
@@ -67,17 +70,23 @@ void nn_softcap(struct graph *g, struct tensor **x, double cap);
 
 /* The buffers of a rotary embedding of `dim` rotating dimensions, as its constructor makes them. */
 struct rotary {
+    enum plim_rope rope;
     struct tensor *inv_freq, *original_inv_freq;
+    struct tensor *longest;                /* dynamic: the sequence length that inv_freq is for, once it grew */
     int64_t dim;
-    bool fp32; /* cos and sin stay in fp32 (olmo2) */
+    int64_t positions, original_positions; /* of the model; before scaling (longrope) */
+    bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
 };
-void nn_rotary_create(struct graph *g, struct rotary *r, int64_t dim);
+void nn_rotary_create(struct graph *g, struct rotary *r, const struct plim_model_config *c, enum plim_rope rope);
 /* inv_freq is computed again when the model's weights are initialised */
-void nn_rotary_initialise(struct graph *g, struct rotary *r);
+void nn_rotary_initialise(struct graph *g, const struct rotary *r);
 /* the same where one module has two of them (gemma3) */
-void nn_rotary_initialise_both(struct graph *g, struct rotary *a, struct rotary *b);
+void nn_rotary_initialise_both(struct graph *g, const struct rotary *a, const struct rotary *b);
+/* rope.c: inverse frequencies by the rope type's formula; what a forward does to them first */
+struct tensor *nn_rope_frequencies(struct graph *g, const struct rotary *r);
+void nn_rope_update(struct graph *g, struct rotary *r, struct tensor *positions);
 /* cos and sin (1, S, dim) of the positions (1, S), in `dtype`; named */
-void nn_rotary(struct graph *g, const struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
+void nn_rotary(struct graph *g, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin);
 /* x cos + rotate_half(x) sin; x (B, A, S, dim); cos, sin (1, 1, S, dim) */
 struct tensor *nn_rotate(struct graph *g, struct tensor *x, struct tensor *cos, struct tensor *sin);

@@ -1,62 +1,36 @@
-/* Rotary position embeddings (the default rope type), in the steps of their Python code. */
+/* Rotary position embeddings, in the steps of their Python code. */
 #include "nn.h"
 
-/* 1.0 / base ** (arange(0, dim, 2) / dim); named */
-static struct tensor *inverse_frequencies(struct graph *g, int64_t dim)
+void nn_rotary_create(struct graph *g, struct rotary *r, const struct plim_model_config *c, enum plim_rope rope)
 {
-    struct tensor *power = op_div_scalar(g, op_arange(g, PLIM_F32, (dim + 1) / 2), (double)dim);
-    tensor_keep(power);
-    struct tensor *raised = tensor_keep(tensor_empty_like(g, power, PLIM_F32));
-    /* number ** tensor takes the number to the device, as fp64 */
-    struct tensor *base = tensor_keep(tensor_empty_bytes(g, 8));
-    op_fill_(g, base, 10000);
-    struct plim_op op = {.kind = PLIM_OP_BINARY, .n_out = 1, .n_in = 2, .binary = PLIM_BINARY_POW,
-                         .out = {&raised->a}, .in = {&base->a, &power->a}};
-    if (!g->halted) graph_launch(g, &op);
-    tensor_drop(g, base);
-    tensor_drop(g, power);
-    struct tensor *reciprocal = tensor_keep(op_unary(g, raised, PLIM_UNARY_RECIPROCAL, 0));
-    struct tensor *inv_freq = tensor_keep(op_mul_scalar(g, reciprocal, 1));
-    tensor_drop(g, reciprocal);
-    tensor_drop(g, raised);
-    return inv_freq;
-}
-
-void nn_rotary_create(struct graph *g, struct rotary *r, int64_t dim)
-{
-    bool grad = g->grad_enabled;
-    g->grad_enabled = false;
-    r->dim = dim;
-    r->inv_freq = inverse_frequencies(g, dim);
+    *r = (struct rotary){.rope = rope, .positions = c->positions, .original_positions = c->rope_original_positions,
+                         .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor)};
+    r->inv_freq = tensor_keep(nn_rope_frequencies(g, r));
     r->original_inv_freq = tensor_keep(op_clone(g, r->inv_freq));
     tensor_classify(g, r->inv_freq, PLIM_MEMORY_PARAMETERS);
     tensor_classify(g, r->original_inv_freq, PLIM_MEMORY_PARAMETERS);
-    g->grad_enabled = grad;
 }
 
-void nn_rotary_initialise(struct graph *g, struct rotary *r)
+void nn_rotary_initialise(struct graph *g, const struct rotary *r)
 {
-    bool grad = g->grad_enabled;
-    g->grad_enabled = false;
-    struct tensor *again = inverse_frequencies(g, r->dim);
-    tensor_drop(g, again);
-    g->grad_enabled = grad;
+    tensor_drop(g, tensor_keep(nn_rope_frequencies(g, r)));
 }
 
-void nn_rotary_initialise_both(struct graph *g, struct rotary *a, struct rotary *b)
+void nn_rotary_initialise_both(struct graph *g, const struct rotary *a, const struct rotary *b)
 {
-    struct tensor *first = inverse_frequencies(g, a->dim); /* lives until the variable is bound again */
-    struct tensor *second = inverse_frequencies(g, b->dim);
+    struct tensor *first = tensor_keep(nn_rope_frequencies(g, a)); /* lives until the variable is bound again */
+    struct tensor *second = tensor_keep(nn_rope_frequencies(g, b));
     tensor_drop(g, first);
     tensor_drop(g, second);
 }
 
-void nn_rotary(struct graph *g, const struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
+void nn_rotary(struct graph *g, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin)
 {
     bool grad = g->grad_enabled, autocast = g->autocast;
     if (r->fp32) dtype = PLIM_F32;
     g->grad_enabled = g->autocast = false;
+    nn_rope_update(g, r, positions);
     int64_t seq = tensor_size(positions, -1), half = (r->dim + 1) / 2;
     struct tensor *frequencies = tensor_keep(op_view(g, r->inv_freq, SHAPE(1, half, 1)));
     struct tensor *where = tensor_keep(op_to(g, op_view(g, positions, SHAPE(1, 1, seq)), PLIM_F32));

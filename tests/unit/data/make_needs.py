@@ -8,11 +8,11 @@ One call a line, its kind first, then the card: cc, multiprocessors, resident th
     reduce cc SMs threads  dtype result fold dims offset  shape stride  EVENTS        dims is a bit mask; offset, of element 0 in its block, and strides in elements
     embedding cc SMs threads  dtype tokens rows width padding  EVENTS                 the backward of torch.nn.functional.embedding
     layer_norm cc SMs threads  dtype rows width bias  EVENTS                          native_layer_norm_backward with all its gradients
-    cumsum cc SMs threads  rows length  EVENTS                                        of int64, along the last dimension
+    cumsum cc SMs threads  dtype rows length  EVENTS                                  along the last dimension
     cublas cc SMs threads  dtype  EVENTS                                              the first addmm with a bias, the first mm, a second addmm
 
 CUB asks the runtime which of the compute capabilities that the wheel brings code for is run: where the virtual CUDA answers with the card's own (cudaFuncGetAttributes in
-cudart.c), say 86 for 8.9. The wheel has no code for 7.0, so the embedding is not measured there.
+cudart.c), say 86 for 8.9. The wheel has no code for 7.0, so what uses CUB is not measured there.
 """
 import os, random, subprocess, sys, time
 
@@ -48,12 +48,15 @@ def reductions(cc):
         for b, s, heads, d in ((2, 1024, 12, 64), (1, 333, 5, 80)):
             shape = b, heads, s, d
             for dims in ((0, 2), (3,), (0, 1, 2), (0,), (1,)): yield over(shape, dims, permuted(shape, (0, 2, 1, 3)), dtype=t)
+        yield over((64, 8, 4096, 32), (0, 1, 2), (1, 0, 2048, 64), dtype=t)
         for offset in (1, 2, 3, 4, 768): yield over((4096, 768), (0,), (2304, 1), dtype=t, offset=offset)
         yield over((4096, 766), (0,), (2302, 1), dtype=t); yield over((4096, 768), (0,), (1, 4096), dtype=t); yield over((4096, 768), (1,), (1, 4096), dtype=t)
         yield over((4096, 768), (0,), (0, 1), dtype=t); yield over((4096, 768), (0,), (1, 0), dtype=t); yield over((4096, 768), (0, 1), (0, 0), dtype=t)
         for fold in ("max", "min", "and", "or"):
             result = "bool" if fold in ("and", "or") else t
             for shape, dims in (((8192, 768), (0,)), ((8192, 768), (1,)), ((1 << 20,), (0,)), ((70000, 31), (0, 1))): yield over(shape, dims, dtype=t, fold=fold, result=result)
+        for fold in ("mean", "norm"):
+            for shape, dims in (((8192, 768), (0,)), ((8192, 768), (1,)), ((8, 1024, 4096), (2,)), ((3, 131072), (1,)), ((1 << 24,), (0,)), ((50257, 768), (0, 1)), ((40, 8192, 8192), (1,)), ((1 << 31,), (0,))): yield over(shape, dims, dtype=t, fold=fold)
         # more than 2 GiB
         for shape, dims in (((3, 4096, 128256), (2,)), ((3, 4096, 128256), (0, 1)), ((3, 4096, 128256), (0, 1, 2)), ((1 << 20, 4096), (0,)), ((65536, 50257), (0,)), ((40, 8192, 8192), (1,))):
             yield over(shape, dims, dtype=t); yield over(shape, dims, dtype=t, result="fp32")
@@ -77,7 +80,8 @@ def run_reduction(torch, call):
     size = offset + 1 + sum((n - 1) * k for n, k in zip(shape, stride))
     x = torch.empty(size, dtype=getattr(torch, TYPES[dtype]), device="cuda").as_strided(shape, stride, offset)
     over, out = [d for d in range(len(shape)) if dims >> d & 1], getattr(torch, TYPES[result])
-    work = dict(add=lambda: x.sum(over, dtype=out), max=lambda: x.amax(over), min=lambda: x.amin(over), **{"and": lambda: x.all(over), "or": lambda: x.any(over)})[fold]
+    work = dict(add=lambda: x.sum(over, dtype=out), mean=lambda: x.mean(over, dtype=out), norm=lambda: torch.linalg.vector_norm(x, dim=over, dtype=out),
+                max=lambda: x.amax(over), min=lambda: x.amin(over), **{"and": lambda: x.all(over), "or": lambda: x.any(over)})[fold]
     return work, (dtype, result, fold, dims, offset, ",".join(map(str, shape)), ",".join(map(str, stride)))
 
 # --- embedding, layer norm, matmul ------------------------------------------------------------------------------------------------------------------
@@ -114,7 +118,8 @@ def run_layer_norm(torch, call):
     return lambda: torch.ops.aten.native_layer_norm_backward(x, x, [width], mean, mean, weight, weight if bias else None, [True, True, bool(bias)]), call
 
 def run_cumsum(torch, call):
-    x = torch.empty(*call, dtype=torch.int64, device="cuda")
+    dtype, rows, length = call
+    x = torch.empty(rows, length, dtype=getattr(torch, TYPES[dtype]), device="cuda")
     return lambda: x.cumsum(-1), call
 
 def run_cublas(torch, call):
@@ -127,7 +132,7 @@ def run_cublas(torch, call):
 
 TYPES = dict(fp32="float32", bf16="bfloat16", fp16="float16", int64="int64", int32="int32", uint8="uint8", bool="bool")
 KINDS = dict(reduce=(reductions, run_reduction), embedding=(embeddings, run_embedding), layer_norm=(layer_norms, run_layer_norm), 
-             cumsum=(lambda cc: [(rows, n) for rows in (1, 2, 8) for n in (1, 64, 777, 13441, 16384, 131072, 1 << 20)], run_cumsum), cublas=(lambda cc: FLOATS, run_cublas))
+             cumsum=(lambda cc: [(t, rows, n) for t in ("int64", "fp32") for rows in (1, 2) for n in (1, 777, 13441, 16384, 131072, 1 << 20, 1 << 23) if cc != 70], run_cumsum), cublas=(lambda cc: FLOATS, run_cublas))
 
 def events(torch, work):
     memory = torch.cuda.memory
