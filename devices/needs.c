@@ -71,7 +71,8 @@ static int64_t sort_bytes(const struct plim_device_info *info, int64_t items)
            cub_aligned(counters) + CUB_ALIGNMENT - 1;
 }
 
-/* A scan in one pass over the data: for each tile a state, as wide as two items, and one block that is not used. */
+/* A scan in one pass over the data: for each tile a state, as wide as two items, and one block that
+ * is not used. */
 static int64_t scan_bytes(int64_t items, int64_t tile, enum plim_dtype dtype)
 {
     int64_t states = (ceil_div(items, tile) + TILE_STATE_PADDING) * 2 * plim_dtype_size(dtype);
@@ -80,7 +81,8 @@ static int64_t scan_bytes(int64_t items, int64_t tile, enum plim_dtype dtype)
 
 int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t length)
 {
-    return rows == 1 ? scan_bytes(length, dtype == PLIM_F32 ? SCAN_TILE_FP32 : SCAN_TILE, dtype) : 0;
+    if (rows != 1) return 0;
+    return scan_bytes(length, dtype == PLIM_F32 ? SCAN_TILE_FP32 : SCAN_TILE, dtype);
 }
 
 /* --- embedding -------------------------------------------------------------------------------- */

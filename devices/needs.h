@@ -60,9 +60,9 @@ int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim
                                   bool has_padding_index,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS]);
 
-/* The temporary of a cumulative sum of int64 or fp32 along the last dimension, allocated after the result:
- * a single row is scanned by CUB; with more rows there is none (0). Other integers and bool are
- * cast to int64 first, and the cast array is released after it.
+/* The temporary of a cumulative sum of int64 or fp32 along the last dimension, allocated after the
+ * result: a single row is scanned by CUB; with more rows there is none (0). Other integers and bool
+ * are cast to int64 first, and the cast array is released after it.
  * Source: scan_dim in aten/src/ATen/native/cuda/ScanUtils.cuh. */
 int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t length);
 

@@ -127,8 +127,8 @@ static bool walk_fits_32_bits(const struct walk *w)
     return true;
 }
 
-/* Takes the first half of the dimension that spans most off `w` and returns it. */
-static struct walk walk_split(struct walk *w)
+/* The dimension that spans most. */
+static int walk_longest(const struct walk *w)
 {
     int64_t longest = -1;
     int dim = 0;
@@ -140,6 +140,12 @@ static struct walk walk_split(struct walk *w)
             dim = i;
         }
     }
+    return dim;
+}
+
+/* Takes the first half of a dimension off `w` and returns it. */
+static struct walk walk_split(struct walk *w, int dim)
+{
     struct walk half = *w;
     half.shape[dim] = w->shape[dim] / 2;
     w->shape[dim] -= half.shape[dim];
@@ -203,8 +209,8 @@ static int64_t output_vector(const struct walk *w, int element_bytes)
     return (int64_t)vector;
 }
 
-/* PyTorch also loads four inputs at once where a row is contiguous, and makes the block narrower for
- * it. Blocks that share an output are full with or without, so it is left out. */
+/* PyTorch also loads four inputs at once where a row is contiguous, in a narrower block. Blocks
+ * that share an output are full with or without it, so it is left out. */
 static void launch_shape_block(struct launch *l, const struct walk *w, int element_bytes)
 {
     int reduced = walk_reduced_dims(w);
@@ -290,8 +296,11 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
 
     int launches = 0;
     for (int depth = 1; depth > 0 && launches < PLIM_REDUCE_MAX_LAUNCHES; depth--) {
-        for (; !walk_fits_32_bits(&pending[depth - 1]); depth++)
-            pending[depth] = walk_split(&pending[depth - 1]);
+        for (; !walk_fits_32_bits(&pending[depth - 1]); depth++) {
+            int dim = walk_longest(&pending[depth - 1]);
+            if (pending[depth - 1].shape[dim] < 2) return 0; /* one element over and over: refused */
+            pending[depth] = walk_split(&pending[depth - 1], dim);
+        }
         struct launch l = launch_configure(info, &pending[depth - 1], element_bytes);
         scratch[launches++] = launch_scratch(&l, partial_bytes);
     }

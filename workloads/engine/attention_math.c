@@ -40,8 +40,6 @@ struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *
 {
     enum plim_dtype dtype = (enum plim_dtype)q->a.dtype;
     int64_t groups = q->a.shape[1] / k->a.shape[1];
-    bool autocast = g->autocast, was[3] = {tensor_enter(q), tensor_enter(k), tensor_enter(v)};
-    g->autocast = false; /* it did its work on the call's operands, which live to the end of it */
     struct tensor *q32 = tensor_hold(op_to(g, q, PLIM_F32)), *k32 = tensor_hold(op_to(g, k, PLIM_F32));
     struct tensor *v32 = tensor_hold(op_to(g, v, PLIM_F32));
     struct tensor *scaled = tensor_keep(op_mul_scalar(g, q32, 1));
@@ -54,9 +52,5 @@ struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *
     if (!g->halted) tensor_set(g, &out, op_to(g, out, dtype));
     struct tensor *done[] = {keys, values, scaled, mask, v32, k32, q32, w, returned};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
-    tensor_leave(g, q, was[0]);
-    tensor_leave(g, k, was[1]);
-    tensor_leave(g, v, was[2]);
-    g->autocast = autocast;
     return tensor_yield(out);
 }

@@ -172,8 +172,7 @@ struct storage *graph_blaslt_workspace(struct graph *g)
 static void trace_get(struct graph *g, struct storage *s, int64_t bytes)
 {
     s->trace_id = ++g->trace_next_id;
-    fprintf(g->trace, "a %lld %lld  %s\n", (long long)s->trace_id, (long long)bytes,
-            g->trace_op ? g->trace_op : "");
+    fprintf(g->trace, "a %lld %lld\n", (long long)s->trace_id, (long long)bytes);
 }
 
 struct storage *storage_get(struct graph *g, int64_t bytes)
@@ -189,7 +188,9 @@ struct storage *storage_get(struct graph *g, int64_t bytes)
     if (st != PLIM_OK) {
         pool_give(&g->storages, s);
         g->oom_asked_bytes = bytes;
-        g->oom_class = g->fresh_class;
+        /* what forward asks for with gradients on is, nearly always, kept for backward */
+        bool forward = g->grad_enabled && g->thread == THREAD_MAIN && g->fresh_class == PLIM_MEMORY_TEMPORARIES;
+        g->oom_class = forward ? PLIM_MEMORY_ACTIVATIONS : g->fresh_class;
         g->failure = st;
         graph_halt(g, st == PLIM_OOM ? HALT_OOM : HALT_FAILED);
         return NULL;

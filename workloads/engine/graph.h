@@ -41,7 +41,6 @@ struct graph {
     char unsupported[120];      /* of HALT_UNSUPPORTED: why */
     int64_t oom_asked_bytes;
     enum plim_memory_class oom_class;
-    const char *oom_op;
 
     bool grad_enabled;
     enum thread thread;         /* whose cuBLAS handle and workspace */
@@ -74,7 +73,6 @@ struct graph {
 
     FILE *trace;                /* every allocator event, or NULL */
     int64_t trace_next_id;
-    const char *trace_op;
 };
 
 enum plim_status graph_create(struct plim_device *device, struct plim_allocator *allocator,

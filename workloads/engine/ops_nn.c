@@ -39,15 +39,16 @@ static void layer_norm_params_backward(struct graph *g, struct tensor *dy, struc
 
 static void layer_norm_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
 {
-    struct tensor *x = node_saved(g, n, LN_SAVED_INPUT), *weight = node_saved(g, n, LN_SAVED_WEIGHT);
+    struct tensor *input = node_saved(g, n, LN_SAVED_INPUT), *weight = node_saved(g, n, LN_SAVED_WEIGHT);
     struct tensor *mean = node_saved(g, n, LN_SAVED_MEAN), *rstd = node_saved(g, n, LN_SAVED_RSTD);
-    struct tensor *dy = tensor_hold(op_contiguous(g, grads[0]));
+    struct tensor *x = tensor_hold(op_contiguous(g, input));
     if (node_wants(n, LN_INPUT)) out[LN_INPUT] = tensor_keep(tensor_empty(g, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape));
     if (node_wants(n, LN_WEIGHT)) out[LN_WEIGHT] = tensor_keep(tensor_empty_like(g, weight, (enum plim_dtype)weight->a.dtype));
     if (node_wants(n, LN_BIAS)) {
         struct tensor *like = weight ? weight : node_saved(g, n, LN_SAVED_BIAS);
         out[LN_BIAS] = tensor_keep(tensor_empty_like(g, like, (enum plim_dtype)like->a.dtype));
     }
+    struct tensor *dy = tensor_hold(op_contiguous(g, grads[0]));
     if (out[LN_INPUT] && !g->halted) {
         struct plim_op op = {.kind = PLIM_OP_LAYER_NORM_BACKWARD, .n_out = 1, .n_in = (uint8_t)(weight ? 5 : 4), .out = {&out[LN_INPUT]->a},
                              .in = {&dy->a, &x->a, &mean->a, &rstd->a, weight ? &weight->a : NULL}};
@@ -55,6 +56,7 @@ static void layer_norm_backward(struct graph *g, struct node *n, struct tensor *
     }
     if (out[LN_WEIGHT] && !g->halted) layer_norm_params_backward(g, dy, x, mean, rstd, &out[LN_WEIGHT], &out[LN_BIAS]);
     tensor_drop(g, dy);
+    tensor_drop(g, x);
 }
 static const struct node_kind layer_norm_kind = {"NativeLayerNormBackward0", layer_norm_backward};
 

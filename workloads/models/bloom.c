@@ -1,4 +1,5 @@
-/* bloom: no positions but alibi, a bias on the attention scores; fused q, k, v head by head; an activation of its own. */
+/* bloom: no positions but alibi, a bias on the attention scores; fused q, k, v head by head; an
+ * activation of its own. */
 #include "model.h"
 #include <math.h>
 #include <stdio.h>
@@ -19,8 +20,9 @@ static void build(struct graph *g, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    if (m->setting->attention != PLIM_ATTENTION_EAGER) {
-        snprintf(g->unsupported, sizeof g->unsupported, "bloom has no sdpa attention in transformers: use attention eager");
+    if (m->setting->attention != PLIM_ATTENTION_EAGER) { /* transformers raises a ValueError */
+        snprintf(g->unsupported, sizeof g->unsupported,
+                 "bloom has no sdpa attention in transformers, only eager");
         graph_halt(g, HALT_UNSUPPORTED);
         return;
     }
@@ -32,7 +34,7 @@ static void build(struct graph *g, struct decoder *m)
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
-/* --- BloomGelu: a formula of small kernels, forward and backward -------------------------------- */
+/* --- BloomGelu: a formula of small kernels, forward and backward ------------------------------- */
 
 /* tanh(0.79788456 * x * (1 + 0.044715 * x * x)) */
 static struct tensor *gelu_tanh(struct graph *g, struct tensor *x)
@@ -42,14 +44,16 @@ static struct tensor *gelu_tanh(struct graph *g, struct tensor *x)
     return op_tanh(g, op_mul(g, scaled, op_add_scalar(g, square, 1)));
 }
 
-/* ff * grad with t = tanh(...), u = 0.79788456 + 0.1070322243 * x * x, ff = 0.5 * x * ((1 - t * t) * u) + 0.5 * (1 + t) */
+/* ff * grad, where t = tanh(...), u = 0.79788456 + 0.1070322243 * x * x and
+ * ff = 0.5 * x * ((1 - t * t) * u) + 0.5 * (1 + t) */
 static void gelu_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
 {
     struct tensor *x = node_saved(g, n, 0);
     struct tensor *t = tensor_keep(gelu_tanh(g, x));
     struct tensor *half = op_mul_scalar(g, x, 0.5);
     struct tensor *slope = op_add_scalar(g, op_mul(g, t, t), 1);
-    struct tensor *inner = op_add_scalar(g, op_mul(g, op_mul_scalar(g, x, 0.1070322243), x), 0.79788456);
+    struct tensor *square = op_mul(g, op_mul_scalar(g, x, 0.1070322243), x);
+    struct tensor *inner = op_add_scalar(g, square, 0.79788456);
     struct tensor *left = op_mul(g, half, op_mul(g, slope, inner));
     struct tensor *right = op_mul_scalar(g, op_add_scalar(g, t, 1), 0.5);
     struct tensor *ff = tensor_keep(op_add(g, left, right));
@@ -59,7 +63,7 @@ static void gelu_backward(struct graph *g, struct node *n, struct tensor **grads
 }
 static const struct node_kind gelu_kind = {"GeLUFunctionBackward", gelu_backward};
 
-/* x * 0.5 * (1.0 + tanh(...)); an autograd function of Python: it saves its input when it is done */
+/* x * 0.5 * (1.0 + tanh(...)); an autograd function in Python, which saves its input when it is done */
 static struct tensor *gelu(struct graph *g, struct tensor *x)
 {
     if (g->halted) return op_halted(g, 1, &x);
@@ -75,10 +79,11 @@ static struct tensor *gelu(struct graph *g, struct tensor *x)
     return y;
 }
 
-/* --- the block ---------------------------------------------------------------------------------- */
+/* --- the block --------------------------------------------------------------------------------- */
 
 /* residual + dropout(*x), which becomes *x */
-static void dropout_add(struct graph *g, const struct block_call *b, struct tensor **x, struct tensor *residual)
+static void dropout_add(struct graph *g, const struct block_call *b, struct tensor **x,
+                        struct tensor *residual)
 {
     struct tensor *dropped = tensor_hold(op_dropout(g, *x, b->m->config->dropout_residual));
     struct tensor *y = op_add(g, residual, dropped);
@@ -87,11 +92,14 @@ static void dropout_add(struct graph *g, const struct block_call *b, struct tens
 }
 
 /* q (B * A, S, D), k transposed, v; named. Copies, but for a batch of one. */
-static void split_heads(struct graph *g, const struct plim_model_config *c, struct tensor *fused, struct tensor *qkv[3])
+static void split_heads(struct graph *g, const struct plim_model_config *c, struct tensor *fused,
+                        struct tensor *qkv[3])
 {
     int64_t batch = fused->a.shape[0], seq = fused->a.shape[1];
-    struct tensor *split = tensor_keep(op_view(g, fused, SHAPE(batch, seq, c->heads, 3, c->head_dim)));
-    for (int i = 0; i < 3; i++) qkv[i] = tensor_keep(op_transpose(g, op_select(g, split, 3, i), 1, 2));
+    struct tensor *split = op_view(g, fused, SHAPE(batch, seq, c->heads, 3, c->head_dim));
+    tensor_keep(split);
+    for (int i = 0; i < 3; i++)
+        qkv[i] = tensor_keep(op_transpose(g, op_select(g, split, 3, i), 1, 2));
     tensor_drop(g, split);
     for (int i = 0; i < 3; i++) {
         struct tensor *x = op_reshape(g, qkv[i], SHAPE(batch * c->heads, seq, c->head_dim));
@@ -100,52 +108,58 @@ static void split_heads(struct graph *g, const struct plim_model_config *c, stru
 }
 
 /* (B * A, S, D) -> (B, S, A * D), a copy */
-static struct tensor *merge_heads(struct graph *g, const struct plim_model_config *c, struct tensor *x)
+static struct tensor *merge_heads(struct graph *g, const struct plim_model_config *c,
+                                  struct tensor *x)
 {
-    if (g->halted) return op_halted(g, 1, &x);
     int64_t batch = x->a.shape[0] / c->heads, seq = x->a.shape[1];
     struct tensor *y = op_view(g, x, SHAPE(batch, c->heads, seq, c->head_dim));
     y = op_permute(g, y, 4, (int[]){0, 2, 1, 3});
     return op_reshape(g, y, SHAPE(batch, seq, c->hidden_size));
 }
 
-/* softmax of the scores and what comes before it; (B, A, S, S), named */
-static struct tensor *probabilities(struct graph *g, const struct block_call *b, struct tensor *const qkv[3], struct tensor **scores,
-                                    struct tensor **masked)
+/* The attention weights (B, A, S, S), and the variables on the way to them; all named. */
+struct weights { struct tensor *scores, *masked, *result; };
+
+static struct weights weigh(struct graph *g, const struct block_call *b,
+                            struct tensor *const qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
-    int64_t seq = tensor_size(qkv[0], 1), batch = tensor_size(qkv[0], 0) / c->heads;
-    *scores = tensor_keep(op_baddbmm(g, b->alibi, qkv[0], qkv[1], 1, 1 / sqrt((double)c->head_dim)));
-    *masked = tensor_keep(op_view(g, *scores, SHAPE(batch, c->heads, seq, seq)));
-    tensor_set(g, masked, op_add(g, *masked, b->mask));
-    struct tensor *y = tensor_hold(op_to(g, op_softmax(g, *masked, PLIM_F32), (enum plim_dtype)qkv[0]->a.dtype));
-    tensor_set(g, &y, op_dropout(g, y, c->dropout_attention));
-    return y;
+    int64_t batch = qkv[0]->a.shape[0] / c->heads, seq = qkv[0]->a.shape[1];
+    double scale = 1 / sqrt((double)c->head_dim);
+    struct weights w;
+    w.scores = tensor_keep(op_baddbmm(g, b->alibi, qkv[0], qkv[1], 1, scale));
+    w.masked = tensor_keep(op_view(g, w.scores, SHAPE(batch, c->heads, seq, seq)));
+    tensor_set(g, &w.masked, op_add(g, w.masked, b->mask));
+    struct tensor *soft = op_softmax(g, w.masked, PLIM_F32);
+    w.result = tensor_hold(op_to(g, soft, (enum plim_dtype)qkv[0]->a.dtype));
+    tensor_set(g, &w.result, op_dropout(g, w.result, c->dropout_attention));
+    return w;
 }
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor *residual,
-                                struct tensor **weights)
+/* residual + the attention of x; *weights outlive it */
+static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+                                struct tensor *residual, struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
-    struct tensor *qkv[3], *scores, *masked;
+    int64_t seq = x->a.shape[1];
+    struct tensor *qkv[3];
     struct tensor *fused = tensor_keep(nn_linear(g, &b->layer->qkv, x));
-    *weights = NULL;
-    if (g->halted) return fused;
     split_heads(g, c, fused, qkv);
-    *weights = g->halted ? NULL : probabilities(g, b, qkv, &scores, &masked);
-    if (g->halted) return g->poison;
-    struct tensor *flat = tensor_keep(op_view(g, *weights, SHAPE(tensor_size(qkv[0], 0), tensor_size(x, 1), tensor_size(x, 1))));
-    struct tensor *y = tensor_keep(op_bmm(g, flat, qkv[2])), *context;
-    tensor_set(g, &y, merge_heads(g, c, y));
-    context = y;
-    y = tensor_keep(nn_linear(g, &b->layer->o, context));
+    struct weights w = weigh(g, b, qkv);
+    *weights = w.result;
+    struct tensor *flat = op_view(g, w.result, SHAPE(qkv[0]->a.shape[0], seq, seq));
+    tensor_keep(flat);
+    struct tensor *context = tensor_keep(op_bmm(g, flat, qkv[2]));
+    tensor_set(g, &context, merge_heads(g, c, context));
+    struct tensor *y = tensor_keep(nn_linear(g, &b->layer->o, context));
     dropout_add(g, b, &y, residual);
-    struct tensor *done[] = {fused, qkv[0], qkv[1], qkv[2], scores, masked, flat, context};
+    struct tensor *done[] = {fused, qkv[0], qkv[1], qkv[2], w.scores, w.masked, flat, context};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
     return tensor_yield(y);
 }
 
-static struct tensor *mlp(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor *residual)
+static struct tensor *mlp(struct graph *g, const struct block_call *b, struct tensor *x,
+                          struct tensor *residual)
 {
     struct tensor *h = tensor_keep(gelu(g, nn_linear(g, &b->layer->fc1, x)));
     struct tensor *y = tensor_keep(nn_linear(g, &b->layer->fc2, h));
@@ -159,26 +173,30 @@ static struct tensor *block(struct graph *g, const struct block_call *b, struct 
     bool behind = b->m->config->apply_residual_connection_post_layernorm;
     struct tensor *weights;
     struct tensor *normed = tensor_keep(nn_norm(g, &b->layer->norm[0], x));
-    struct tensor *attended = tensor_keep(attention(g, b, normed, behind ? normed : x, &weights));
+    struct tensor *attended = attention(g, b, normed, behind ? normed : x, &weights);
+    tensor_keep(attended);
     tensor_set(g, &normed, nn_norm(g, &b->layer->norm[1], attended));
     struct tensor *y = mlp(g, b, normed, behind ? normed : attended);
     tensor_drop(g, normed);
     tensor_drop(g, attended);
-    if (weights && !g->recompute) tensor_set(g, b->outputs, weights);
+    if (!g->recompute) tensor_set(g, b->outputs, weights);
     tensor_drop(g, weights);
     return y;
 }
 
-/* --- the forward -------------------------------------------------------------------------------- */
+/* --- the forward ------------------------------------------------------------------------------- */
 
-struct slopes { struct tensor *base, *powers, *extra_base, *extra_powers, *all; }; /* variables of one function */
+/* variables of build_alibi_tensor */
+struct slopes { struct tensor *base, *powers, *extra_base, *extra_powers, *all; };
 
-/* base^(1, 2, ..), and for heads that are no power of two every other one of the next power; .all (A) */
+/* .all (A): base^(1, 2, ..), and where the heads are no power of two, more with another base */
 static struct slopes make_slopes(struct graph *g, int64_t heads)
 {
     int64_t power = 1;
     while (2 * power <= heads) power *= 2;
-    struct slopes s = {.base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, 0.5)), .powers = tensor_keep(op_arange(g, PLIM_I32, power))};
+    struct slopes s = {0};
+    s.base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, 0.5));
+    s.powers = tensor_keep(op_arange(g, PLIM_I32, power));
     s.all = tensor_keep(op_pow(g, s.base, s.powers));
     if (power == heads) return s;
     s.extra_base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, 0.5));
@@ -188,15 +206,17 @@ static struct slopes make_slopes(struct graph *g, int64_t heads)
     return s;
 }
 
-/* build_alibi_tensor: slope of the head times place of the token, (B * A, 1, S) in `dtype`; named */
-static struct tensor *build_alibi(struct graph *g, int64_t heads, struct tensor *mask, enum plim_dtype dtype)
+/* Slope of the head times place of the token, (B * A, 1, S) in `dtype`; named. */
+static struct tensor *build_alibi(struct graph *g, int64_t heads, struct tensor *mask,
+                                  enum plim_dtype dtype)
 {
     int64_t batch = mask->a.shape[0], seq = mask->a.shape[1];
     struct slopes s = make_slopes(g, heads);
     struct tensor *places = op_mul(g, op_add_scalar(g, op_cumsum_last(g, mask), -1), mask);
     tensor_keep(places = op_unsqueeze(g, places, 1));
     struct tensor *alibi = tensor_keep(op_mul(g, op_unsqueeze(g, s.all, -1), places));
-    struct tensor *y = tensor_hold(op_to(g, op_reshape(g, alibi, SHAPE(batch * heads, 1, seq)), dtype));
+    struct tensor *rows = op_reshape(g, alibi, SHAPE(batch * heads, 1, seq));
+    struct tensor *y = tensor_hold(op_to(g, rows, dtype));
     struct tensor *done[] = {s.base, s.powers, s.extra_base, s.extra_powers, s.all, places, alibi};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
     return y;
@@ -208,7 +228,8 @@ static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *id
     struct tensor *embeddings = decoder_embed(g, m, ids);
     struct tensor *x = tensor_keep(nn_norm(g, &m->embedding_norm, embeddings));
     struct tensor *mask = tensor_keep(op_full(g, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
-    struct block_call call = {.outputs = &weights, .alibi = build_alibi(g, m->config->heads, mask, (enum plim_dtype)x->a.dtype)};
+    struct block_call call = {.outputs = &weights};
+    call.alibi = build_alibi(g, m->config->heads, mask, (enum plim_dtype)x->a.dtype);
     call.mask = decoder_padding_mask(g, m, embeddings, mask);
     x = decoder_blocks(g, m, x, &call, NULL);
     tensor_set(g, &x, nn_norm(g, &m->final_norm, x));

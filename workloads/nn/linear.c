@@ -17,7 +17,10 @@ static bool parameters_add(struct parameters *p, struct tensor *x)
 
 struct tensor *nn_parameter(struct graph *g, struct parameters *p, int ndim, const int64_t *shape)
 {
+    enum plim_memory_class fresh = g->fresh_class;
+    g->fresh_class = PLIM_MEMORY_PARAMETERS;
     struct tensor *x = tensor_keep(tensor_empty(g, p->dtype, ndim, shape));
+    g->fresh_class = fresh;
     if (g->halted) return x;
     tensor_classify(g, x, PLIM_MEMORY_PARAMETERS);
     x->is_parameter = true;

@@ -49,7 +49,7 @@ void plim_replayer_destroy(struct plim_replayer **rp)
     *rp = NULL;
 }
 
-void plim_replayer_trace(struct plim_replayer *r, void *file)
+void plim_replayer_trace(struct plim_replayer *r, FILE *file)
 {
     r->graph->trace = file;
 }
@@ -64,19 +64,26 @@ struct run {
     struct tensor *ids;
     struct scaler scaler;
     const char *phase;
+    bool started; /* the model is built, the first step began */
 };
+
+/* Where an OOM will be said to have happened: the phase stays once memory ran out. */
+static void enter(struct run *r, const char *phase)
+{
+    if (!r->g->halted) r->phase = phase;
+}
 
 static void micro_step(struct run *r, struct plim_replay_step *s)
 {
     struct graph *g = r->g;
     enum plim_precision p = r->setting->precision;
     bool mixed = p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED;
-    r->phase = "forward";
+    enter(r, "forward");
     if (mixed) autocast_enter(g, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
     struct tensor *loss = decoder_loss(g, &r->model, r->ids);
     if (mixed) autocast_leave(g);
     s->after_forward_bytes = graph_allocated(g);
-    r->phase = "backward";
+    enter(r, "backward");
     struct tensor *scaled = tensor_hold(scaler_scale(g, &r->scaler, loss));
     if (!g->halted) autograd_backward(g, scaled);
     tensor_drop(g, scaled);
@@ -86,7 +93,7 @@ static void micro_step(struct run *r, struct plim_replay_step *s)
 static void optimizer_phase(struct run *r)
 {
     struct graph *g = r->g;
-    r->phase = "optimizer";
+    enter(r, "optimizer");
     if (r->setting->clip > 0) {
         scaler_unscale(g, &r->scaler, &r->optimizer);
         clip_grad_norm(g, &r->optimizer);
@@ -117,7 +124,7 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
 {
     enum plim_status st = PLIM_OK;
     struct graph *g = r->g;
-    r->phase = "building the model";
+    enter(r, "building the model");
     g->tf32 = r->setting->precision == PLIM_PRECISION_TF32;
     g->causal_in_time = r->setting->packing == PLIM_PACKING_AUTO;
     g->fresh_class = PLIM_MEMORY_TEMPORARIES;
@@ -149,6 +156,7 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer, const struct pl
     if (st == PLIM_OK) st = build(&run, model);
     int step = 0;
     while (st == PLIM_OK && !g->halted && step < PLIM_REPLAY_STEPS) {
+        run.started = true;
         one_step(&run, replayer->allocator, &out->step[step]);
         if (!g->halted) step++;
         struct plim_replay_step *s = &out->step[g->halted ? step : step - 1];
@@ -163,7 +171,7 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer, const struct pl
     out->retries = plim_allocator_statistics(replayer->allocator)->retries;
     if (g->halted == HALT_OOM) {
         out->verdict = PLIM_OOM;
-        note_oom(&run, out, run.ids ? step + 1 : 0);
+        note_oom(&run, out, run.started ? step + 1 : 0);
     } else if (g->halted == HALT_UNSUPPORTED) {
         out->verdict = PLIM_UNSUPPORTED;
         snprintf(out->why, sizeof out->why, "%s", g->unsupported);

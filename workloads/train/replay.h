@@ -15,6 +15,7 @@
 #include "devices/caching_allocator.h"
 #include "devices/device.h"
 #include "workloads/spec/spec.h"
+#include <stdio.h>
 
 enum { PLIM_REPLAY_STEPS = 4 };
 
@@ -76,9 +77,8 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer, const struct pl
                                  const struct plim_setting *setting, struct plim_replay *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Every allocator event of the next runs, in the format of the golden traces ("a ID BYTES",
- * "f ID", "S BYTES" ...; "# OP" in front of what an operation asks for), to `file` (NULL: off). For finding a
- * difference to PyTorch. */
-void plim_replayer_trace(struct plim_replayer *replayer, void *file);
+/* Writes what the next runs allocate ("a ID BYTES") and free ("f ID") to `file` (NULL: off), in the
+ * format of the golden traces. For finding a difference to PyTorch: scripts/compare-traces. */
+void plim_replayer_trace(struct plim_replayer *replayer, FILE *file);
 
 #endif

@@ -4,7 +4,7 @@
     python make_hf_defaults.py [GOLDEN_CONFIGS]      (transformers 5.17, torch; no GPU, no network)
 
 One case a line, tab-separated: name, config.json, and what tests/unit/test_hf_config.c must find in
-struct plim_model_config as `member=value ...` (what is not named has the value of UNNAMED, or 0), or
+struct plim_model_config as `member=value ...` (what is not named is as in UNNAMED, or 0), or
 `refused` where transformers itself refuses the configuration, or cannot build or run its model.
 Values come from the configuration object once the model is built, and from the model where the
 configuration does not say what it does.
@@ -90,7 +90,8 @@ def resolved(raw):
     residual = residual_dropout.get(family)
     return dict(
         family=family, vocab_size=config.vocab_size, hidden_size=hidden,
-        intermediate_size=number(get('intermediate_size', get('ffn_dim', get('n_inner')))) or 4 * hidden,
+        intermediate_size=(number(get('intermediate_size', get('ffn_dim', get('n_inner'))))
+                           or 4 * hidden),
         layers=layers, heads=heads, kv_heads=get('num_key_value_heads', heads),
         head_dim=(getattr(config, 'head_dim', None) if takes_head_dim else None) or hidden // heads,
         positions=get('max_position_embeddings', get('n_positions')),

@@ -1,0 +1,142 @@
+/* One training run on a simulated card: repeatable, and an answer whatever the memory. */
+#include "devices/sim/sim.h"
+#include "workloads/spec/spec.h"
+#include "workloads/train/replay.h"
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const struct plim_setting plain = {.micro_batch = 2,
+                                          .seq = 128,
+                                          .accumulation = 1,
+                                          .precision = PLIM_PRECISION_BF16_MIXED,
+                                          .checkpointing = PLIM_CHECKPOINTING_FULL};
+
+struct bench {
+    struct plim_spec spec;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+};
+
+static void open_bench(struct bench *b, const char *model)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert_eq(plim_spec_load(model, &b->spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB,memory=64TiB", &b->device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(b->device, NULL, &b->replayer, &err), PLIM_OK, "%s", err.text);
+}
+
+static void close_bench(struct bench *b)
+{
+    plim_replayer_destroy(&b->replayer);
+    plim_device_close(&b->device);
+}
+
+static void run(struct bench *b, const struct plim_setting *setting, struct plim_replay *out)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert_eq(plim_replay_run(b->replayer, &b->spec.model, setting, out, &err), PLIM_OK, "%s", err.text);
+}
+
+/* What was asked for is the same whatever was cached and split on the way. */
+static bool same_requests(const struct plim_replay *a, const struct plim_replay *b)
+{
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
+        if (a->step[i].peak_requested_bytes != b->step[i].peak_requested_bytes) return false;
+    return true;
+}
+
+static struct bench bench;
+static struct plim_replay first, again, limited;
+
+Test(replay, repeats_to_the_byte_and_the_second)
+{
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &plain, &first);
+    run(&bench, &plain, &again);
+    cr_expect_eq(memcmp(&first, &again, sizeof first), 0);
+    close_bench(&bench);
+}
+
+Test(replay, steps_after_the_second_are_alike)
+{
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &plain, &first);
+    cr_expect_eq(first.step[2].end_allocated_bytes, first.step[3].end_allocated_bytes);
+    cr_expect_eq(first.step[2].peak_reserved_bytes, first.step[3].peak_reserved_bytes);
+    close_bench(&bench);
+}
+
+Test(replay, classes_add_up_to_the_peak)
+{
+    open_bench(&bench, "qwen2.5-0.5b");
+    run(&bench, &plain, &first);
+    int64_t sum = 0;
+    for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) sum += first.class_bytes[i];
+    cr_expect_eq(sum, first.peak_allocated_bytes);
+    close_bench(&bench);
+}
+
+/* However little memory there is, the verdict is OK or OOM with its place, and the next run is sound. */
+Test(replay, running_out_of_memory_anywhere_is_an_answer, .timeout = 120)
+{
+    enum { CAPACITIES = 60 };
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &plain, &first);
+    int ooms = 0;
+    for (int i = 1; i <= CAPACITIES; i++) {
+        plim_sim_set_capacity(bench.device, first.peak_reserved_bytes / CAPACITIES * i);
+        run(&bench, &plain, &limited);
+        if (limited.verdict == PLIM_OOM) {
+            ooms++;
+            cr_expect_gt(limited.oom_asked_bytes, 0);
+            cr_expect_gt(strlen(limited.oom_where), 0);
+        } else {
+            cr_expect_eq(limited.verdict, PLIM_OK);
+            cr_expect(same_requests(&first, &limited));
+        }
+        plim_sim_set_capacity(bench.device, (int64_t)1 << 46);
+        run(&bench, &plain, &again);
+        cr_expect_eq(memcmp(&first, &again, sizeof first), 0);
+    }
+    cr_expect_gt(ooms, CAPACITIES / 2);
+    cr_expect_eq(limited.verdict, PLIM_OK);
+    close_bench(&bench);
+}
+
+Test(replay, frees_cached_segments_before_it_gives_up)
+{
+    struct plim_setting setting = plain;
+    setting.micro_batch = 4;
+    setting.seq = 2048;
+    setting.precision = PLIM_PRECISION_BF16;
+    open_bench(&bench, "tinyllama-1.1b"); /* reserves 14.6 GB without a limit, allocates 11.0 */
+    plim_sim_set_capacity(bench.device, 12500000000);
+    run(&bench, &setting, &limited);
+    cr_expect_eq(limited.verdict, PLIM_OK);
+    cr_expect_gt(limited.retries, 0);
+    cr_expect_leq(limited.peak_reserved_bytes, 12500000000);
+    close_bench(&bench);
+}
+
+Test(replay, an_unknown_lora_target_is_unsupported_by_name)
+{
+    struct plim_setting setting = plain;
+    setting.lora = (struct plim_lora){.r = 8, .target_count = 1, .targets = {"w_down"}};
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &setting, &first);
+    cr_expect_eq(first.verdict, PLIM_UNSUPPORTED);
+    cr_expect_not_null(strstr(first.why, "w_down"));
+    close_bench(&bench);
+}
+
+Test(replay, a_larger_batch_takes_more_memory_and_time)
+{
+    struct plim_setting setting = plain;
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &plain, &first);
+    setting.micro_batch = 64;
+    run(&bench, &setting, &again);
+    cr_expect_gt(again.peak_allocated_bytes, first.peak_allocated_bytes);
+    cr_expect_gt(again.step[3].seconds, first.step[3].seconds);
+    close_bench(&bench);
+}
