@@ -19,13 +19,14 @@ static enum plim_status set_targets(struct plim_batch_rule *rule, struct plim_er
         int64_t first = given_accumulation(spec, 0), own = given_accumulation(spec, i), scaled;
         if (__builtin_mul_overflow(spec->effective_batch, own, &scaled) || scaled % first)
             return plim_fail(err, PLIM_SPEC,
-                             "the effective batch of epoch %" PRId64 " would be %" PRId64 " x %" PRId64 " / %" PRId64
-                             " samples, expected a whole number",
+                             "the effective batch of epoch %" PRId64 " would be %" PRId64
+                             " x %" PRId64 " / %" PRId64 " samples, expected a whole number",
                              spec->schedule[i].epoch, spec->effective_batch, own, first);
         rule->phase_target[i] = scaled / first;
         if (is_exact(rule) && rule->phase_target[i] % spec->world)
             return plim_fail(err, PLIM_SPEC,
-                             "an effective batch of %" PRId64 " cannot be split over %" PRId64 " GPUs, expected a "
+                             "an effective batch of %" PRId64 " cannot be split over %" PRId64
+                             " GPUs, expected a "
                              "multiple (or an effective batch tolerance)",
                              rule->phase_target[i], spec->world);
     }
@@ -38,7 +39,8 @@ enum plim_status plim_batch_rule_init(struct plim_batch_rule *rule, const struct
     *rule = (struct plim_batch_rule){.spec = spec,
                                      .phases = spec->schedule_count ? spec->schedule_count : 1};
     for (size_t i = 1; i < rule->phases; i++)
-        if (given_accumulation(spec, i) > given_accumulation(spec, rule->leading)) rule->leading = i;
+        if (given_accumulation(spec, i) > given_accumulation(spec, rule->leading))
+            rule->leading = i;
     return spec->effective_batch ? set_targets(rule, err) : PLIM_OK;
 }
 
@@ -56,8 +58,8 @@ static bool in_list(const struct plim_int_axis *axis, int64_t value)
 }
 
 /* The accumulation of one phase, and whether it keeps to the rule. */
-static bool phase_accumulation(const struct plim_batch_rule *rule, size_t phase, int64_t micro_batch,
-                               int64_t *accumulation)
+static bool phase_accumulation(const struct plim_batch_rule *rule, size_t phase,
+                               int64_t micro_batch, int64_t *accumulation)
 {
     const struct plim_spec *spec = rule->spec;
     int64_t target = rule->phase_target[phase], given = given_accumulation(spec, phase);
@@ -72,10 +74,12 @@ static bool phase_accumulation(const struct plim_batch_rule *rule, size_t phase,
     }
     double deviation = (double)*accumulation * (double)at_once - (double)target;
     if (is_exact(rule)) return target % at_once == 0 && target / at_once == *accumulation;
-    return (deviation < 0 ? -deviation : deviation) <= spec->effective_batch_tolerance * (double)target;
+    return (deviation < 0 ? -deviation : deviation) <=
+           spec->effective_batch_tolerance * (double)target;
 }
 
-bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch, struct plim_batch *out)
+bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
+                        struct plim_batch *out)
 {
     bool allowed = in_list(&rule->spec->micro_batch, micro_batch);
     out->micro_batch = micro_batch;

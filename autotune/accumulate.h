@@ -2,15 +2,16 @@
  *
  *     effective batch = micro_batch x accumulation x world          (samples per optimizer step)
  *
- * With a target it is met exactly, so that the micro-batch divides it, unless a tolerance is given;
- * then the nearest accumulation is taken and the deviation is reported. Without a target the
- * accumulation is the given one (1 by default) and every micro-batch is allowed.
+ * With a target it is met exactly, so that the micro-batch divides it, unless a tolerance is
+ * given; then the nearest accumulation is taken and the deviation is reported. Without a
+ * target the accumulation is the given one (1 by default) and every micro-batch is allowed.
  *
- * Schedule. {0: 4, 4: 2, 8: 1} means: from epoch 0 on four micro-steps, from epoch 4 on two, ... With
- * a target, the target is that of the first phase and the others keep their proportion to it
- * (256, 128, 64), each exactly; every phase's accumulation is rewritten for the new micro-batch.
- * Without one the schedule is used as it stands. The phase with most micro-steps stands for the
- * whole: it needs the most memory, and it is what is replayed and ranked.
+ * Schedule. {0: 4, 4: 2, 8: 1} means: from epoch 0 on four micro-steps, from epoch 4 on two,
+ * ... With a target, the target is that of the first phase and the others keep their
+ * proportion to it (256, 128, 64), each exactly; every phase's accumulation is rewritten for
+ * the new micro-batch. Without one the schedule is used as it stands. The phase with most
+ * micro-steps stands for the whole: it needs the most memory, and it is what is replayed and
+ * ranked.
  */
 #ifndef PLIM_AUTOTUNE_ACCUMULATE_H
 #define PLIM_AUTOTUNE_ACCUMULATE_H
@@ -39,12 +40,14 @@ enum plim_status plim_batch_rule_init(struct plim_batch_rule *rule, const struct
 /* The target of the leading phase; 0: none. */
 int64_t plim_batch_target(const struct plim_batch_rule *rule);
 
-/* May this micro-batch be chosen? Fills `out`; when not, with the nearest accumulation, as it would be
- * if the effective batch might change. A list of micro-batches in the spec is respected. */
-bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch, struct plim_batch *out);
+/* May this micro-batch be chosen? Fills `out`; when not, with the nearest accumulation, as it
+ * would be if the effective batch might change. A list of micro-batches in the spec is
+ * respected. */
+bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
+                        struct plim_batch *out);
 
-/* No larger micro-batch makes sense: the target's share of one GPU, or PLIM_MICRO_BATCH_MAX. A list of
- * micro-batches in the spec does not lower it. */
+/* No larger micro-batch makes sense: the target's share of one GPU, or PLIM_MICRO_BATCH_MAX. A
+ * list of micro-batches in the spec does not lower it. */
 enum { PLIM_MICRO_BATCH_MAX = 1 << 20 };
 int64_t plim_batch_limit(const struct plim_batch_rule *rule);
 

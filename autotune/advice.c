@@ -5,8 +5,8 @@
 
 /* --- the changes ------------------------------------------------------------------------------ */
 
-/* A change of one setting. `apply` says what it did in `text`, or returns false where there is nothing
- * to change. In the order of how little they ask of the user. */
+/* A change of one setting. `apply` says what it did in `text`, or returns false where there is
+ * nothing to change. In the order of how little they ask of the user. */
 struct change {
     bool (*apply)(const struct plim_spec *spec, struct plim_setting *s, char *text, size_t size);
     bool combines; /* may be part of a combination */
@@ -21,7 +21,8 @@ static bool use_sdpa(const struct plim_spec *spec, struct plim_setting *s, char 
     return true;
 }
 
-static bool use_checkpointing(const struct plim_spec *spec, struct plim_setting *s, char *text, size_t size)
+static bool use_checkpointing(const struct plim_spec *spec, struct plim_setting *s, char *text,
+                              size_t size)
 {
     (void)spec;
     if (s->checkpointing == PLIM_CHECKPOINTING_FULL) return false;
@@ -39,7 +40,8 @@ static bool use_fused(const struct plim_spec *spec, struct plim_setting *s, char
     return true;
 }
 
-static bool use_autocast(const struct plim_spec *spec, struct plim_setting *s, char *text, size_t size)
+static bool use_autocast(const struct plim_spec *spec, struct plim_setting *s, char *text,
+                         size_t size)
 {
     (void)spec;
     if (s->precision != PLIM_PRECISION_FP32 && s->precision != PLIM_PRECISION_TF32) return false;
@@ -51,7 +53,8 @@ static bool use_autocast(const struct plim_spec *spec, struct plim_setting *s, c
 static bool use_8bit(const struct plim_spec *spec, struct plim_setting *s, char *text, size_t size)
 {
     (void)spec;
-    if (s->optimizer != PLIM_OPTIMIZER_ADAMW && s->optimizer != PLIM_OPTIMIZER_ADAMW_FUSED) return false;
+    if (s->optimizer != PLIM_OPTIMIZER_ADAMW && s->optimizer != PLIM_OPTIMIZER_ADAMW_FUSED)
+        return false;
     s->optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
     snprintf(text, size, "optimizer adamw-8bit");
     return true;
@@ -136,7 +139,8 @@ static enum plim_status single_changes(struct adviser *a, const struct plim_sett
         struct plim_advice advice = {.setting = *setting};
         bool known;
         advice.setting.accumulation = probed(setting->accumulation);
-        if (!changes[i].apply(a->spec, &advice.setting, advice.change, sizeof(advice.change))) continue;
+        if (!changes[i].apply(a->spec, &advice.setting, advice.change, sizeof(advice.change)))
+            continue;
         enum plim_status st = ask(a, &advice, &known);
         if (!st && known) st = keep(a, &advice);
         if (st) return st;
@@ -144,8 +148,8 @@ static enum plim_status single_changes(struct adviser *a, const struct plim_sett
     return PLIM_OK;
 }
 
-/* The largest smaller micro-batch that fits, with more micro-steps for the same effective batch; the
- * smallest one when none does. */
+/* The largest smaller micro-batch that fits, with more micro-steps for the same effective
+ * batch; the smallest one when none does. */
 static enum plim_status smaller_batch(struct adviser *a, const struct plim_setting *setting)
 {
     int64_t samples = setting->micro_batch * setting->accumulation;
@@ -156,7 +160,8 @@ static enum plim_status smaller_batch(struct adviser *a, const struct plim_setti
         advice = (struct plim_advice){.setting = *setting};
         advice.setting.micro_batch = b;
         advice.setting.accumulation = probed(samples / b);
-        snprintf(advice.change, sizeof(advice.change), "micro-batch %" PRId64 ", accumulation %" PRId64, b, samples / b);
+        snprintf(advice.change, sizeof(advice.change),
+                 "micro-batch %" PRId64 ", accumulation %" PRId64, b, samples / b);
         enum plim_status st = ask(a, &advice, &known);
         if (st) return st;
     }
@@ -168,7 +173,8 @@ static enum plim_status shorter_sequence(struct adviser *a, const struct plim_se
 {
     struct plim_advice advice = {0};
     bool known = false;
-    for (int64_t part = 2; part <= 8 && setting->seq / part >= 64 && !(known && advice.fits); part *= 2) {
+    for (int64_t part = 2; part <= 8 && setting->seq / part >= 64 && !(known && advice.fits);
+         part *= 2) {
         advice = (struct plim_advice){.setting = *setting};
         advice.setting.seq = setting->seq / part;
         advice.setting.accumulation = probed(setting->accumulation);
@@ -201,7 +207,8 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
         char text[64];
         struct plim_advice next = advice;
-        if (!changes[i].combines || !changes[i].apply(a->spec, &next.setting, text, sizeof(text))) continue;
+        if (!changes[i].combines || !changes[i].apply(a->spec, &next.setting, text, sizeof(text)))
+            continue;
         append_text(next.change, sizeof(next.change), text);
         bool runs = true;
         if (++applied > 1) {
@@ -237,7 +244,8 @@ static void put_fitting_first(struct plim_advices *advices)
 }
 
 enum plim_status plim_advise(struct plim_prober *prober, const struct plim_spec *spec,
-                             const struct plim_setting *setting, struct plim_advices *advices, struct plim_error *err)
+                             const struct plim_setting *setting, struct plim_advices *advices,
+                             struct plim_error *err)
 {
     struct adviser a = {.prober = prober, .spec = spec, .advices = advices, .err = err};
     if (prober->runner->budget_bytes <= 0) return PLIM_OK;

@@ -1,14 +1,17 @@
 #include "card.h"
 #include "devices/sim/sim.h"
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* --- how much may be used --------------------------------------------------------------------- */
 
 /* What a training process takes outside of the caching allocator: CUDA context, modules of the
- * kernels that were used, libraries. Estimates. Known are a bare context with lazy loading of modules: 426 MiB
- * on compute capability 8.9 (torch 2.10, CUDA 13), 0.47 GiB on 8.0 (torch 2.1, CUDA 12.1); see
- * pytorch-memory.md 2.1. Kernels loaded by the first training steps come on top: 128 MiB here. 9.0 and
- * later were not measured by anybody we know of; 0.5 to 0.9 GiB are expected. */
+ * kernels that were used, libraries. Estimates. Known are a bare context with lazy loading of
+ * modules: 426 MiB on compute capability 8.9 (torch 2.10, CUDA 13), 0.47 GiB on 8.0 (torch
+ * 2.1, CUDA 12.1). Kernels loaded by the first training steps come
+ * on top: 128 MiB here. 9.0 and later were not measured by anybody we know of; 0.5 to 0.9 GiB
+ * are expected. */
 static const struct { int up_to_capability; int64_t mib; } overhead_table[] = {
     {79, 512}, {80, 610}, {89, 554}, {INT32_MAX, 768},
 };
@@ -24,14 +27,16 @@ static void set_limit(struct plim_card *card, const struct plim_allowance *allow
 {
     struct plim_result_limit *limit = &card->limit;
     limit->usable_bytes = card->device.total_bytes; /* nobody else is on a simulated card */
-    limit->overhead_bytes = allowance->overhead_given ? allowance->overhead_bytes
-                                                      : estimated_overhead(card->device.compute_capability);
+    limit->overhead_bytes = allowance->overhead_given
+                                ? allowance->overhead_bytes
+                                : estimated_overhead(card->device.compute_capability);
     limit->overhead_source = allowance->overhead_given ? "given" : "estimate";
     limit->margin_bytes = allowance->margin_bytes >= 0
                               ? allowance->margin_bytes
                               : (int64_t)(allowance->margin_share * (double)limit->usable_bytes);
     limit->budget_bytes = limit->usable_bytes - limit->overhead_bytes;
-    if (limit->budget_bytes < INT64_MIN / 2 || limit->margin_bytes > INT64_MAX / 2) limit->budget_bytes = 0;
+    if (limit->budget_bytes < INT64_MIN / 2 || limit->margin_bytes > INT64_MAX / 2)
+        limit->budget_bytes = 0;
     else limit->budget_bytes -= limit->margin_bytes;
     if (allowance->alloc_conf)
         snprintf(limit->alloc_conf, sizeof(limit->alloc_conf), "%s", allowance->alloc_conf);
@@ -42,17 +47,20 @@ static void set_limit(struct plim_card *card, const struct plim_allowance *allow
 /* More than any model needs, and far from overflowing where the allocator computes with it. */
 static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
 
-static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode mode, struct plim_error *err)
+static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode mode,
+                                     struct plim_error *err)
 {
     struct plim_card_engine *engine = &card->engines[mode];
     struct plim_allocator_config config = card->allocator;
     if (engine->replayer) return PLIM_OK;
     if (!engine->device) {
-        enum plim_status st = plim_sim_open(card->device.uri + strlen("sim:"), &engine->device, err);
+        enum plim_status st =
+            plim_sim_open(card->device.uri + strlen("sim:"), &engine->device, err);
         if (st) return st;
     }
     if (mode == PLIM_RUN_UNLIMITED) config.memory_fraction = 0;
-    plim_sim_set_capacity(engine->device, mode == PLIM_RUN_UNLIMITED ? UNLIMITED_BYTES : card->limit.budget_bytes);
+    plim_sim_set_capacity(engine->device,
+                          mode == PLIM_RUN_UNLIMITED ? UNLIMITED_BYTES : card->limit.budget_bytes);
     return plim_replayer_create(engine->device, &config, &engine->replayer, err);
 }
 
@@ -64,9 +72,26 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     return st ? st : plim_replay_run(card->engines[mode].replayer, card->model, setting, out, err);
 }
 
+enum plim_status plim_card_trace(struct plim_card *card, const struct plim_setting *setting,
+                                 const char *path, struct plim_error *err)
+{
+    struct plim_replay replay;
+    enum plim_status st = start_engine(card, PLIM_RUN_LIMITED, err);
+    FILE *file = st ? NULL : fopen(path, "w");
+    if (st) return st;
+    if (!file) return plim_fail(err, PLIM_IO, "%s: %s", path, strerror(errno));
+    plim_replayer_trace(card->engines[PLIM_RUN_LIMITED].replayer, file);
+    st = run(card, setting, PLIM_RUN_LIMITED, &replay, err);
+    plim_replayer_trace(card->engines[PLIM_RUN_LIMITED].replayer, NULL);
+    bool written = !ferror(file);
+    if (fclose(file) || !written) return plim_fail(err, PLIM_IO, "%s: cannot be written", path);
+    return st;
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static void describe(struct plim_card *card, const struct plim_device_info *info, const struct plim_gpu *gpu)
+static void describe(struct plim_card *card, const struct plim_device_info *info,
+                     const struct plim_gpu *gpu)
 {
     snprintf(card->device.name, sizeof(card->device.name), "%s", info->name);
     snprintf(card->device.uri, sizeof(card->device.uri), "%s", info->uri);
@@ -85,14 +110,18 @@ static enum plim_status check_scheme(const char *uri, struct plim_error *err)
 {
     if (!strncmp(uri, "sim:", 4)) return PLIM_OK;
     if (!strncmp(uri, "cuda", 4) || !strcmp(uri, "host") || !strncmp(uri, "host,", 5))
-        return plim_fail(err, PLIM_UNSUPPORTED, "%s: this plimsoll is built without that device, expected sim:NAME", uri);
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "%s: this plimsoll is built without that device, expected sim:NAME", uri);
     const struct plim_gpu *gpu;
     if (plim_catalogue_find(uri, &gpu, NULL) == PLIM_OK)
-        return plim_fail(err, PLIM_NODEVICE, "%s: no such device, did you mean sim:%s?", uri, gpu->name);
-    return plim_fail(err, PLIM_NODEVICE, "%s: no such device, expected sim:NAME (see plimsoll devices)", uri);
+        return plim_fail(err, PLIM_NODEVICE, "%s: no such device, did you mean sim:%s?", uri,
+                         gpu->name);
+    return plim_fail(err, PLIM_NODEVICE,
+                     "%s: no such device, expected sim:NAME (see plimsoll devices)", uri);
 }
 
-enum plim_status plim_card_open(struct plim_card *card, const char *uri, const struct plim_allowance *allowance,
+enum plim_status plim_card_open(struct plim_card *card, const char *uri,
+                                const struct plim_allowance *allowance,
                                 const struct plim_model_config *model, struct plim_error *err)
 {
     struct plim_card_engine *engine = &card->engines[PLIM_RUN_LIMITED];
@@ -103,7 +132,9 @@ enum plim_status plim_card_open(struct plim_card *card, const char *uri, const s
     if (st) return st;
     describe(card, &engine->device->info, plim_sim_gpu(engine->device));
     set_limit(card, allowance);
-    card->runner = (struct plim_runner){.run = run, .user = card, .budget_bytes = card->limit.budget_bytes,
+    card->runner = (struct plim_runner){.run = run,
+                                        .user = card,
+                                        .budget_bytes = card->limit.budget_bytes,
                                         .limit_acts_early = card->allocator.memory_fraction > 0};
     return PLIM_OK;
 }

@@ -1,6 +1,7 @@
 #include "choose.h"
 
-const char *const plim_objective_names[PLIM_OBJECTIVE_COUNT] = {"throughput", "longest-sequence", "least-memory"};
+const char *const plim_objective_names[PLIM_OBJECTIVE_COUNT] = {"throughput", "longest-sequence",
+                                                                "least-memory"};
 
 static bool may_win(const struct plim_candidate *c)
 {
@@ -37,14 +38,16 @@ static bool is_close(const struct plim_candidate *c, enum plim_objective objecti
     return c->tokens_per_second >= best * (1 - PLIM_TIE_SHARE);
 }
 
-static double best_value(const struct plim_candidates *candidates, enum plim_objective objective, int64_t seq)
+static double best_value(const struct plim_candidates *candidates, enum plim_objective objective,
+                         int64_t seq)
 {
     double best = -1;
     for (size_t i = 0; i < candidates->list.count; i++) {
         const struct plim_candidate *c = &candidates->list.items[i];
         if (!may_win(c) || (seq && c->setting.seq != seq)) continue;
         double memory = (double)c->replay.peak_reserved_bytes;
-        if (objective == PLIM_OBJECTIVE_LEAST_MEMORY) best = best < 0 || memory < best ? memory : best;
+        if (objective == PLIM_OBJECTIVE_LEAST_MEMORY)
+            best = best < 0 || memory < best ? memory : best;
         else if (c->tokens_per_second > best) best = c->tokens_per_second;
     }
     return best;
@@ -57,7 +60,8 @@ int plim_choose(const struct plim_candidates *candidates, enum plim_objective ob
     int chosen = -1;
     for (size_t i = 0; i < candidates->list.count; i++) {
         const struct plim_candidate *c = &candidates->list.items[i];
-        if (!may_win(c) || (seq && c->setting.seq != seq) || !is_close(c, objective, best)) continue;
+        if (!may_win(c) || (seq && c->setting.seq != seq) || !is_close(c, objective, best))
+            continue;
         bool by_memory = objective != PLIM_OBJECTIVE_LEAST_MEMORY;
         if (chosen < 0 || wins_tie(c, &candidates->list.items[chosen], by_memory)) chosen = (int)i;
     }

@@ -1,8 +1,9 @@
 /* Which of the settings that fit is the answer.
  *
- * Objective: tokens per second of a whole optimizer step, all its micro-steps and the optimizer
- * included. Differences within 1 % are noise: of the candidates that close to the best the one with
- * most free memory wins. Both rules look at the best only, so the order of the candidates does not matter.
+ * Objective: tokens per second of a whole optimizer step, all its micro-steps and the
+ * optimizer included. Differences within 1 % are noise: of the candidates that close to the
+ * best the one with most free memory wins. Both rules look at the best only, so the order of
+ * the candidates does not matter.
  */
 #ifndef PLIM_AUTOTUNE_CHOOSE_H
 #define PLIM_AUTOTUNE_CHOOSE_H

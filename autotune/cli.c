@@ -3,14 +3,23 @@
 #include "commands/command.h"
 #include <errno.h>
 
-static const struct plim_command *const commands[] = {
-    &plim_command_tune, &plim_command_plan, &plim_command_explain, &plim_command_devices, &plim_command_import};
+static const struct plim_command *const commands[] = {&plim_command_tune, &plim_command_plan,
+                                                      &plim_command_explain, &plim_command_devices,
+                                                      &plim_command_import};
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
 /* --- exit codes ------------------------------------------------------------------------------- */
 
-enum exit_code { EXIT_ANSWER, EXIT_NOFIT, EXIT_USAGE, EXIT_NODEVICE, EXIT_NOT_BUILT, EXIT_EARLY, EXIT_INTERNAL };
+enum exit_code {
+    EXIT_ANSWER,
+    EXIT_NOFIT,
+    EXIT_USAGE,
+    EXIT_NODEVICE,
+    EXIT_NOT_BUILT,
+    EXIT_EARLY,
+    EXIT_INTERNAL
+};
 
 static const char *const exit_texts[] = {
     [EXIT_ANSWER] = "an answer was found",
@@ -24,10 +33,12 @@ static const char *const exit_texts[] = {
 
 static enum exit_code exit_code_of(enum plim_status status)
 {
-    static const struct { enum plim_status status; enum exit_code code; } codes[] = {
-        {PLIM_OK, EXIT_ANSWER},      {PLIM_NOFIT, EXIT_NOFIT},        {PLIM_INVALID, EXIT_USAGE},
-        {PLIM_SPEC, EXIT_USAGE},     {PLIM_IO, EXIT_USAGE},           {PLIM_NODEVICE, EXIT_NODEVICE},
-        {PLIM_TIMEOUT, EXIT_EARLY},  {PLIM_UNSUPPORTED, EXIT_NOT_BUILT}, {PLIM_CANCELLED, EXIT_EARLY}};
+    static const struct { enum plim_status status; enum exit_code code;
+    } codes[] = {{PLIM_OK, EXIT_ANSWER},      {PLIM_NOFIT, EXIT_NOFIT},
+                 {PLIM_INVALID, EXIT_USAGE},  {PLIM_SPEC, EXIT_USAGE},
+                 {PLIM_IO, EXIT_USAGE},       {PLIM_NODEVICE, EXIT_NODEVICE},
+                 {PLIM_TIMEOUT, EXIT_EARLY},  {PLIM_UNSUPPORTED, EXIT_NOT_BUILT},
+                 {PLIM_CANCELLED, EXIT_EARLY}};
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (codes[i].status == status) return codes[i].code;
     return EXIT_INTERNAL;
@@ -37,27 +48,31 @@ static enum exit_code exit_code_of(enum plim_status status)
 
 static void print_help(FILE *out)
 {
-    fprintf(out, "plimsoll finds the fastest training settings that fit a GPU.\n\nusage: plimsoll VERB ...\n\n");
+    fprintf(out, "plimsoll finds the fastest training settings that fit a GPU.\n\nusage: plimsoll "
+                 "VERB ...\n\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-8s %-5s %s\n", commands[i]->name, commands[i]->argument ? commands[i]->argument : "",
-                commands[i]->summary);
-    fprintf(out, "\nSPEC is a plimsoll YAML file, a Hugging Face config.json, a directory with one,\n"
-                 "or a name such as gpt2-124m. 'plimsoll VERB --help' lists the options of a verb.\n"
-                 "\nexit codes:\n");
+        fprintf(out, "  %-8s %-5s %s\n", commands[i]->name,
+                commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
+    fprintf(out,
+            "\nSPEC is a plimsoll YAML file, a Hugging Face config.json, a directory with one,\n"
+            "or a name such as gpt2-124m. 'plimsoll VERB --help' lists the options of a verb.\n"
+            "\nexit codes:\n");
     for (size_t i = 0; i < sizeof(exit_texts) / sizeof(exit_texts[0]); i++)
         fprintf(out, "  %zu  %s\n", i, exit_texts[i]);
 }
 
 static void print_command_help(const struct plim_command *command, FILE *out)
 {
-    fprintf(out, "usage: plimsoll %s%s%s [options]\n\n%s\n", command->name, command->argument ? " " : "",
-            command->argument ? command->argument : "", command->about);
+    fprintf(out, "usage: plimsoll %s%s%s [options]\n\n%s\n", command->name,
+            command->argument ? " " : "", command->argument ? command->argument : "",
+            command->about);
     plim_options_help(command->verb, out);
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-static enum plim_status find_command(const char *name, const struct plim_command **out, struct plim_error *err)
+static enum plim_status find_command(const char *name, const struct plim_command **out,
+                                     struct plim_error *err)
 {
     const char *names[COMMAND_COUNT];
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -75,7 +90,9 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
     const struct plim_command *command;
     struct plim_request request;
     enum plim_status st = PLIM_OK;
-    if (argc < 2) return plim_fail(err, PLIM_INVALID, "no verb was given, expected one of tune, plan, explain, devices, import");
+    if (argc < 2)
+        return plim_fail(err, PLIM_INVALID,
+                         "no verb was given, expected one of tune, plan, explain, devices, import");
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         print_help(io->out);
         return PLIM_OK;

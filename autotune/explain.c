@@ -1,18 +1,20 @@
 #include "explain.h"
 
-static enum plim_status replay_without_limit(struct plim_prober *prober, struct plim_explanation *explanation,
+static enum plim_status replay_without_limit(struct plim_prober *prober,
+                                             struct plim_explanation *explanation,
                                              struct plim_error *err)
 {
     const struct plim_memo_entry *entry;
     enum plim_status st = plim_probe_need(prober, &explanation->setting, &entry, err);
-    if (!st && !entry) st = plim_fail(err, PLIM_UNSUPPORTED, "%s", explanation->under_budget.replay.why);
+    if (!st && !entry)
+        st = plim_fail(err, PLIM_UNSUPPORTED, "%s", explanation->under_budget.replay.why);
     if (!st) explanation->replay = entry->replay;
     return st;
 }
 
 enum plim_status plim_explain(struct plim_prober *prober, const struct plim_spec *spec,
-                              const struct plim_setting *setting, struct plim_explanation *explanation,
-                              struct plim_error *err)
+                              const struct plim_setting *setting,
+                              struct plim_explanation *explanation, struct plim_error *err)
 {
     explanation->setting = *setting;
     if (prober->runner->budget_bytes > 0) {

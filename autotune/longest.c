@@ -26,7 +26,8 @@ static enum plim_status fits_somehow(const struct seeker *s, int64_t seq, bool *
     return st;
 }
 
-static enum plim_status longest_of_list(const struct seeker *s, const struct plim_int_axis *list, int64_t *longest)
+static enum plim_status longest_of_list(const struct seeker *s, const struct plim_int_axis *list,
+                                        int64_t *longest)
 {
     int64_t below = INT64_MAX, shortest = INT64_MAX;
     for (size_t n = 0; n < list->count; n++) {
@@ -69,14 +70,14 @@ static enum plim_status longest_up_to(const struct seeker *s, int64_t limit, int
 }
 
 enum plim_status plim_longest_sequence(struct plim_prober *prober, const struct plim_spec *spec,
-                                       const struct plim_batch_rule *rule, struct plim_int_axis *seqs,
-                                       struct plim_error *err)
+                                       const struct plim_batch_rule *rule,
+                                       struct plim_int_axis *seqs, struct plim_error *err)
 {
     struct seeker s = {.prober = prober, .spec = spec, .rule = rule, .err = err};
     int64_t longest = 0, positions = spec->model.positions;
-    enum plim_status st = spec->seq.count
-                              ? longest_of_list(&s, &spec->seq, &longest)
-                              : longest_up_to(&s, positions > 0 ? positions : PLIM_SEQ_MAX, &longest);
+    enum plim_status st =
+        spec->seq.count ? longest_of_list(&s, &spec->seq, &longest)
+                        : longest_up_to(&s, positions > 0 ? positions : PLIM_SEQ_MAX, &longest);
     if (!st) *seqs = (struct plim_int_axis){.count = 1, .values = {longest}};
     return st;
 }

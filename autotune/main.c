@@ -15,7 +15,10 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    const struct plim_io io = {.out = stdout, .err = stderr, .out_is_terminal = isatty(STDOUT_FILENO),
-                               .err_is_terminal = isatty(STDERR_FILENO), .signalled = &signalled};
+    const struct plim_io io = {.out = stdout,
+                               .err = stderr,
+                               .out_is_terminal = isatty(STDOUT_FILENO),
+                               .err_is_terminal = isatty(STDERR_FILENO),
+                               .signalled = &signalled};
     return plim_cli_run(argc, argv, &io);
 }

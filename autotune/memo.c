@@ -7,16 +7,19 @@ void plim_memo_finish(struct plim_memo *memo)
 
 bool plim_setting_equal(const struct plim_setting *a, const struct plim_setting *b)
 {
-    return a->micro_batch == b->micro_batch && a->seq == b->seq && a->accumulation == b->accumulation
-           && a->precision == b->precision && a->optimizer == b->optimizer
-           && a->checkpointing == b->checkpointing && a->attention == b->attention
-           && a->sharding == b->sharding && a->packing == b->packing && a->lora.r == b->lora.r;
+    return a->micro_batch == b->micro_batch && a->seq == b->seq &&
+           a->accumulation == b->accumulation && a->precision == b->precision &&
+           a->optimizer == b->optimizer && a->checkpointing == b->checkpointing &&
+           a->attention == b->attention && a->sharding == b->sharding && a->packing == b->packing &&
+           a->lora.r == b->lora.r;
 }
 
-const struct plim_memo_entry *plim_memo_find(const struct plim_memo *memo, const struct plim_setting *setting)
+const struct plim_memo_entry *plim_memo_find(const struct plim_memo *memo,
+                                             const struct plim_setting *setting)
 {
     for (size_t i = 0; i < memo->entries.count; i++)
-        if (plim_setting_equal(&memo->entries.items[i].setting, setting)) return &memo->entries.items[i];
+        if (plim_setting_equal(&memo->entries.items[i].setting, setting))
+            return &memo->entries.items[i];
     return NULL;
 }
 

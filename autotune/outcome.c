@@ -3,25 +3,31 @@
 
 static struct plim_result_setting setting_of(const struct plim_setting *s)
 {
-    return (struct plim_result_setting){
-        .micro_batch = s->micro_batch, .seq = s->seq, .accumulation = s->accumulation,
-        .precision = plim_precision_names[s->precision], .optimizer = plim_optimizer_names[s->optimizer],
-        .checkpointing = plim_checkpointing_names[s->checkpointing],
-        .attention = plim_attention_names[s->attention], .sharding = plim_sharding_names[s->sharding]};
+    return (struct plim_result_setting){.micro_batch = s->micro_batch,
+                                        .seq = s->seq,
+                                        .accumulation = s->accumulation,
+                                        .precision = plim_precision_names[s->precision],
+                                        .optimizer = plim_optimizer_names[s->optimizer],
+                                        .checkpointing = plim_checkpointing_names[s->checkpointing],
+                                        .attention = plim_attention_names[s->attention],
+                                        .sharding = plim_sharding_names[s->sharding]};
 }
 
-static struct plim_result_peak peak_of(const struct plim_card *card, int64_t allocated, int64_t reserved)
+static struct plim_result_peak peak_of(const struct plim_card *card, int64_t allocated,
+                                       int64_t reserved)
 {
     return (struct plim_result_peak){.allocated_bytes = allocated, .reserved_bytes = reserved,
                                      .device_bytes = reserved + card->limit.overhead_bytes};
 }
 
-static struct plim_result_peak replay_peak(const struct plim_card *card, const struct plim_replay *replay)
+static struct plim_result_peak replay_peak(const struct plim_card *card,
+                                           const struct plim_replay *replay)
 {
     return peak_of(card, replay->peak_allocated_bytes, replay->peak_reserved_bytes);
 }
 
-static void fill_head(const struct plim_card *card, const struct plim_spec *spec, struct plim_result *result)
+static void fill_head(const struct plim_card *card, const struct plim_spec *spec,
+                      struct plim_result *result)
 {
     snprintf(result->spec.name, sizeof(result->spec.name), "%s", spec->name);
     snprintf(result->spec.source, sizeof(result->spec.source), "%s", spec->source);
@@ -52,8 +58,8 @@ static void fill_breakdown(const struct plim_card *card, const struct plim_repla
         .overhead_bytes = card->limit.overhead_bytes};
 }
 
-static void fill_rates(const struct plim_card *card, const struct plim_replay *replay, double step_seconds,
-                       struct plim_result_choice *out)
+static void fill_rates(const struct plim_card *card, const struct plim_replay *replay,
+                       double step_seconds, struct plim_result_choice *out)
 {
     double peak = card->peak_rate[0];
     for (size_t i = 0; i < PLIM_PRECISION_COUNT; i++)
@@ -62,7 +68,9 @@ static void fill_rates(const struct plim_card *card, const struct plim_replay *r
     out->step_seconds = step_seconds;
     out->samples_per_second = (double)out->effective_batch / step_seconds;
     out->tokens_per_second = out->samples_per_second * (double)out->setting.seq;
-    if (peak > 0) out->mfu = replay->model_flops_per_token * out->tokens_per_second / (double)out->world / peak;
+    if (peak > 0)
+        out->mfu =
+            replay->model_flops_per_token * out->tokens_per_second / (double)out->world / peak;
 }
 
 static void fill_choice(const struct plim_card *card, const struct plim_spec *spec,
@@ -99,7 +107,8 @@ static enum plim_status fill_samples(const struct plim_card *card, const struct 
 {
     for (size_t i = 0; i < prober->samples.count; i++) {
         const struct plim_sample *from = &prober->samples.items[i];
-        struct plim_result_sample to = {.setting = setting_of(&from->setting), .simulated = card->device.simulated,
+        struct plim_result_sample to = {.setting = setting_of(&from->setting),
+                                        .simulated = card->device.simulated,
                                         .verdict = plim_verdict_name(from->verdict)};
         const struct plim_memo_entry *need = plim_memo_find(prober->memo, &from->setting);
         if (from->replay.verdict == PLIM_OK) to.peak = replay_peak(card, &from->replay);
@@ -111,8 +120,9 @@ static enum plim_status fill_samples(const struct plim_card *card, const struct 
     return PLIM_OK;
 }
 
-static enum plim_status fill_advice(const struct plim_card *card, const struct plim_advices *advices,
-                                    struct plim_result *result, struct plim_error *err)
+static enum plim_status fill_advice(const struct plim_card *card,
+                                    const struct plim_advices *advices, struct plim_result *result,
+                                    struct plim_error *err)
 {
     for (size_t i = 0; i < advices->list.count; i++) {
         const struct plim_advice *from = &advices->list.items[i];
@@ -133,7 +143,8 @@ static void parameters_from_samples(const struct plim_prober *prober, struct pli
 }
 
 enum plim_status plim_outcome_decision(const struct plim_card *card, const struct plim_spec *spec,
-                                       const struct plim_prober *prober, const struct plim_decision *decision,
+                                       const struct plim_prober *prober,
+                                       const struct plim_decision *decision,
                                        struct plim_result *result, struct plim_error *err)
 {
     result->kind = PLIM_RESULT_DECISION;
@@ -156,7 +167,8 @@ enum plim_status plim_outcome_decision(const struct plim_card *card, const struc
     return st ? st : fill_advice(card, &decision->advices, result, err);
 }
 
-enum plim_status plim_outcome_explanation(const struct plim_card *card, const struct plim_spec *spec,
+enum plim_status plim_outcome_explanation(const struct plim_card *card,
+                                          const struct plim_spec *spec,
                                           const struct plim_explanation *explanation,
                                           struct plim_result *result, struct plim_error *err)
 {
@@ -169,7 +181,8 @@ enum plim_status plim_outcome_explanation(const struct plim_card *card, const st
     setting->verified = true;
     setting->setting = setting_of(&explanation->setting);
     setting->world = spec->world;
-    setting->effective_batch = explanation->setting.micro_batch * explanation->setting.accumulation * spec->world;
+    setting->effective_batch =
+        explanation->setting.micro_batch * explanation->setting.accumulation * spec->world;
     setting->effective_batch_target = spec->effective_batch;
     setting->peak = replay_peak(card, replay);
     fill_rates(card, replay, replay->step[PLIM_REPLAY_STEPS - 1].seconds, setting);
@@ -180,9 +193,11 @@ enum plim_status plim_outcome_explanation(const struct plim_card *card, const st
     result->step_count = (size_t)replay->steps_done;
     for (size_t i = 0; i < result->step_count; i++) {
         const struct plim_replay_step *step = &replay->step[i];
-        result->steps[i] = (struct plim_result_step){
-            .after_forward_bytes = step->after_forward_bytes, .peak_allocated_bytes = step->peak_allocated_bytes,
-            .peak_reserved_bytes = step->peak_reserved_bytes, .end_allocated_bytes = step->end_allocated_bytes};
+        result->steps[i] =
+            (struct plim_result_step){.after_forward_bytes = step->after_forward_bytes,
+                                      .peak_allocated_bytes = step->peak_allocated_bytes,
+                                      .peak_reserved_bytes = step->peak_reserved_bytes,
+                                      .end_allocated_bytes = step->end_allocated_bytes};
     }
     plim_reasons_explanation(card, explanation, result);
     return fill_advice(card, &explanation->advices, result, err);

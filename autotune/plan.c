@@ -28,14 +28,22 @@ struct planner {
 
 static enum plim_status decide(struct planner *p, struct part *part, bool give_hints)
 {
-    struct plim_prober prober = {.runner = &part->card.runner, .memo = &p->memos[part->class],
-                                 .stop = p->plan->stop, .on_run = p->plan->on_run, .on_run_user = p->plan->user};
-    struct plim_tuning tuning = {.spec = p->plan->spec, .objective = p->plan->objective, .prober = &prober,
-                                 .hints = p->hints, .hint_count = p->hint_count};
+    struct plim_prober prober = {.runner = &part->card.runner,
+                                 .memo = &p->memos[part->class],
+                                 .stop = p->plan->stop,
+                                 .on_run = p->plan->on_run,
+                                 .on_run_user = p->plan->user};
+    struct plim_tuning tuning = {.spec = p->plan->spec,
+                                 .objective = p->plan->objective,
+                                 .prober = &prober,
+                                 .hints = p->hints,
+                                 .hint_count = p->hint_count};
     struct plim_decision decision = {0};
     enum plim_status st = plim_tune(&tuning, &decision, &part->error);
-    if (!st) st = plim_outcome_decision(&part->card, p->plan->spec, &prober, &decision, &part->result, &part->error);
-    if (!st && give_hints) { /* hints are for points of the same space, and need it to be the same for all */
+    if (!st)
+        st = plim_outcome_decision(&part->card, p->plan->spec, &prober, &decision, &part->result,
+                                   &part->error);
+    if (!st && give_hints) {
         p->hints = decision.edges.items;
         p->hint_count = decision.edges.count;
         decision.edges.items = NULL;
@@ -49,6 +57,7 @@ static void run_part(struct planner *p, size_t index)
 {
     struct part *part = &p->parts[index];
     double start = plim_clock_seconds();
+    /* Hints are by point, so every card needs the same points. */
     bool same_space = p->plan->objective != PLIM_OBJECTIVE_LONGEST_SEQUENCE;
     part->status = decide(p, part, index == 0 && same_space && p->count > 1);
     part->result.seconds = plim_clock_seconds() - start;
@@ -57,7 +66,8 @@ static void run_part(struct planner *p, size_t index)
     if (p->plan->on_card) p->plan->on_card(p->plan->user);
 }
 
-/* Takes whole classes, in order, so that nobody waits for a memo. The first card is through already. */
+/* Takes whole classes, in order, so that nobody waits for a memo. The first card is through
+ * already. */
 static void *work(void *user)
 {
     struct planner *p = user;
@@ -73,7 +83,10 @@ static void run_others(struct planner *p)
 {
     pthread_t threads[MAX_THREADS];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t wanted = processors < 1 ? 1 : processors > MAX_THREADS ? MAX_THREADS : (size_t)processors, started = 0;
+    size_t wanted = processors < 1             ? 1
+                    : processors > MAX_THREADS ? MAX_THREADS
+                                               : (size_t)processors,
+           started = 0;
     if (wanted > p->count - 1) wanted = p->count - 1;
     /* This thread works too; threads that cannot be started are not missed. */
     while (started + 1 < wanted && !pthread_create(&threads[started], NULL, work, p)) started++;
@@ -81,20 +94,24 @@ static void run_others(struct planner *p)
     for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
 
-static enum plim_status open_cards(struct planner *p, const char *const *uris, struct plim_error *err)
+static enum plim_status open_cards(struct planner *p, const char *const *uris,
+                                   struct plim_error *err)
 {
     for (size_t i = 0; i < p->count; i++) {
         struct part *part = &p->parts[i];
-        enum plim_status st = plim_card_open(&part->card, uris[i], p->plan->allowance, &p->plan->spec->model, err);
+        enum plim_status st =
+            plim_card_open(&part->card, uris[i], p->plan->allowance, &p->plan->spec->model, err);
         if (st) return st;
         part->class = i;
         for (size_t j = 0; j < i && part->class == i; j++)
-            if (plim_card_same_class(&part->card, &p->parts[j].card)) part->class = p->parts[j].class;
+            if (plim_card_same_class(&part->card, &p->parts[j].card))
+                part->class = p->parts[j].class;
     }
     return PLIM_OK;
 }
 
-static enum plim_status collect(struct planner *p, struct plim_report *report, struct plim_error *err)
+static enum plim_status collect(struct planner *p, struct plim_report *report,
+                                struct plim_error *err)
 {
     for (size_t i = 0; i < p->count; i++) {
         struct part *part = &p->parts[i];

@@ -1,8 +1,9 @@
 /* The decision on one card or on many.
  *
- * Many cards share work: those of one class share replays (memo.h), all learn from the first where to look
- * for their edges (the lines of search.h). Classes are searched in parallel. What a card shares never changes
- * its answer or what is listed as tried, so the report does not depend on who was faster.
+ * Many cards share work: those of one class share replays (memo.h), all learn from the first
+ * where to look for their edges (the lines of search.h). Classes are searched in parallel.
+ * What a card shares never changes its answer or what is listed as tried, so the report does
+ * not depend on who was faster.
  */
 #ifndef PLIM_AUTOTUNE_PLAN_H
 #define PLIM_AUTOTUNE_PLAN_H
@@ -22,8 +23,8 @@ struct plim_plan {
     void *user;
 };
 
-/* Appends one result per device URI, in their order. That nothing fits on a card, or that the time ran
- * out, is a result. */
+/* Appends one result per device URI, in their order. That nothing fits on a card, or that the
+ * time ran out, is a result. */
 enum plim_status plim_plan_run(const struct plim_plan *plan, const char *const *uris, size_t count,
                                struct plim_report *report, struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -5,10 +5,12 @@ void plim_prober_finish(struct plim_prober *prober)
     if (prober) PLIM_ARRAY_FINISH(&prober->samples);
 }
 
-static struct plim_sample *find_sample(struct plim_prober *prober, const struct plim_setting *setting)
+static struct plim_sample *find_sample(struct plim_prober *prober,
+                                       const struct plim_setting *setting)
 {
     for (size_t i = prober->samples.count; i-- > 0;) /* the last ones are asked for again */
-        if (plim_setting_equal(&prober->samples.items[i].setting, setting)) return &prober->samples.items[i];
+        if (plim_setting_equal(&prober->samples.items[i].setting, setting))
+            return &prober->samples.items[i];
     return NULL;
 }
 
@@ -23,8 +25,9 @@ static enum plim_status keep_sample(struct plim_prober *prober, const struct pli
     return PLIM_OK;
 }
 
-static enum plim_status run(struct plim_prober *prober, const struct plim_setting *setting, enum plim_run_mode mode,
-                            struct plim_replay *replay, struct plim_error *err)
+static enum plim_status run(struct plim_prober *prober, const struct plim_setting *setting,
+                            enum plim_run_mode mode, struct plim_replay *replay,
+                            struct plim_error *err)
 {
     enum plim_status st = plim_stop_check(prober->stop, err);
     if (st) return st;
@@ -47,12 +50,14 @@ static bool is_enough(const struct plim_sample *sample, enum plim_probe_want wan
 }
 
 /* A sample from what the class knows; false when that does not tell. */
-static bool derive(const struct plim_prober *prober, const struct plim_setting *setting, struct plim_sample *sample)
+static bool derive(const struct plim_prober *prober, const struct plim_setting *setting,
+                   struct plim_sample *sample)
 {
     const struct plim_memo_entry *entry = plim_memo_find(prober->memo, setting);
     if (!entry) return false;
     enum plim_status verdict = plim_memo_verdict(entry, prober->runner->budget_bytes);
-    if (verdict == PLIM_INVALID || (verdict == PLIM_OK && prober->runner->limit_acts_early)) return false;
+    if (verdict == PLIM_INVALID || (verdict == PLIM_OK && prober->runner->limit_acts_early))
+        return false;
     *sample = (struct plim_sample){.setting = *setting, .verdict = verdict, .replay = entry->replay,
                                    .timed = verdict == PLIM_OK && entry->card == prober->runner,
                                    .tried = verdict == PLIM_OK};
@@ -60,7 +65,8 @@ static bool derive(const struct plim_prober *prober, const struct plim_setting *
 }
 
 enum plim_status plim_probe(struct plim_prober *prober, const struct plim_setting *setting,
-                            enum plim_probe_want want, const struct plim_sample **out, struct plim_error *err)
+                            enum plim_probe_want want, const struct plim_sample **out,
+                            struct plim_error *err)
 {
     *out = find_sample(prober, setting);
     if (*out && is_enough(*out, want)) return PLIM_OK;
@@ -90,6 +96,7 @@ enum plim_status plim_probe_need(struct plim_prober *prober, const struct plim_s
     if (st) return st;
     *out = plim_memo_find(prober->memo, setting);
     sample.verdict = sample.replay.verdict;
-    if (*out && !derive(prober, setting, &sample)) return PLIM_OK; /* a run under the budget has to tell */
+    if (*out && !derive(prober, setting, &sample))
+        return PLIM_OK; /* a run under the budget has to tell */
     return keep_sample(prober, &sample, err);
 }

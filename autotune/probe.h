@@ -1,7 +1,7 @@
 /* Asking about settings on one card, each question at most once.
  *
- * A prober keeps a sample of everything that was asked (the report lists them all, failures included)
- * and replays only what neither it nor the class's memo can answer.
+ * A prober keeps a sample of everything that was asked (the report lists them all, failures
+ * included) and replays only what neither it nor the class's memo can answer.
  */
 #ifndef PLIM_AUTOTUNE_PROBE_H
 #define PLIM_AUTOTUNE_PROBE_H
@@ -10,8 +10,9 @@
 #include "runner.h"
 #include "stop.h"
 
-/* One setting under the budget. `verdict` decides; `replay` says how: PLIM_OK: what happened under the budget.
- * PLIM_OOM: where it ran out (oom_asked_bytes > 0), or, when it was clear without trying, what it would need. */
+/* One setting under the budget. `verdict` decides; `replay` says how: PLIM_OK: what happened
+ * under the budget. PLIM_OOM: where it ran out (oom_asked_bytes > 0), or, when it was clear
+ * without trying, what it would need. */
 struct plim_sample {
     struct plim_setting setting;
     enum plim_status verdict; /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
@@ -45,9 +46,10 @@ enum plim_status plim_probe(struct plim_prober *prober, const struct plim_settin
                             enum plim_probe_want want, const struct plim_sample **out,
                             struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What the setting needs when nothing limits it. `out` is valid until the next question. A setting that
- * cannot run at all (unsupported) gives NULL, and its sample has the reason. */
+/* What the setting needs when nothing limits it. `out` is valid until the next question. A
+ * setting that cannot run at all (unsupported) gives NULL, and its sample has the reason. */
 enum plim_status plim_probe_need(struct plim_prober *prober, const struct plim_setting *setting,
-                                 const struct plim_memo_entry **out, struct plim_error *err) PLIM_MUST_CHECK;
+                                 const struct plim_memo_entry **out,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 #include "prove.h"
 
-/* A choice may change when its neighbour turns out better, or when it fails in full; it ends because
- * every round runs something new or is the last. */
+/* A choice may change when its neighbour turns out better, or when it fails in full; it ends
+ * because every round runs something new or is the last. */
 enum { ROUNDS = 64 };
 
 struct prover {
@@ -19,7 +19,8 @@ void plim_take_choice(const struct plim_tuning *tuning, struct plim_decision *de
 }
 
 /* Asks what a micro-batch of a point does; a failure is run under the budget for its reason. */
-static enum plim_status look_beyond(struct prover *p, size_t point, int64_t micro_batch, struct plim_beyond *beyond)
+static enum plim_status look_beyond(struct prover *p, size_t point, int64_t micro_batch,
+                                    struct plim_beyond *beyond)
 {
     const struct plim_sample *sample;
     struct plim_candidate *candidate;
@@ -45,7 +46,8 @@ static enum plim_status look_beyond(struct prover *p, size_t point, int64_t micr
 static enum plim_status stay_below_edge(struct prover *p, size_t point)
 {
     struct plim_edge *edge = &p->out->edges.items[point];
-    enum plim_status st = plim_search_edge(p->in->prober, &p->out->rule, &p->out->space.points.items[point], edge, p->err);
+    enum plim_status st = plim_search_edge(p->in->prober, &p->out->rule,
+                                           &p->out->space.points.items[point], edge, p->err);
     for (size_t i = 0; !st && i < p->out->candidates.list.count; i++) {
         struct plim_candidate *c = &p->out->candidates.list.items[i];
         if (c->point == point && c->batch.micro_batch > edge->fits) c->refuted = true;
@@ -77,7 +79,8 @@ static enum plim_status settle_largest(struct prover *p, size_t point)
 {
     struct plim_decision *out = p->out;
     struct plim_edge *edge = &out->edges.items[point];
-    enum plim_status st = plim_search_edge(p->in->prober, &out->rule, &out->space.points.items[point], edge, p->err);
+    enum plim_status st =
+        plim_search_edge(p->in->prober, &out->rule, &out->space.points.items[point], edge, p->err);
     for (int64_t b = edge->fits; !st && b > 0; b--) {
         struct plim_candidate *candidate;
         st = plim_rank_one(p->ranker, point, b, &candidate, p->err);
@@ -85,7 +88,8 @@ static enum plim_status settle_largest(struct prover *p, size_t point)
         if (st || !candidate || candidate->refuted) continue;
         out->largest = *candidate;
         out->has_largest = true;
-        return look_beyond(p, point, b < plim_batch_limit(&out->rule) ? b + 1 : 0, &out->after_largest);
+        return look_beyond(p, point, b < plim_batch_limit(&out->rule) ? b + 1 : 0,
+                           &out->after_largest);
     }
     return st;
 }
@@ -102,7 +106,8 @@ static enum plim_status find_smallest(struct prover *p)
         struct plim_setting setting = plim_space_setting(&out->space.points.items[i], &batch);
         enum plim_status st = plim_probe_need(p->in->prober, &setting, &entry, p->err);
         if (st) return st;
-        if (!entry || (out->has_smallest && entry->replay.peak_reserved_bytes >= out->smallest_reserved_bytes))
+        if (!entry || (out->has_smallest &&
+                       entry->replay.peak_reserved_bytes >= out->smallest_reserved_bytes))
             continue;
         out->has_smallest = true;
         out->smallest_reserved_bytes = entry->replay.peak_reserved_bytes;

@@ -14,8 +14,10 @@ static void set_rate(struct plim_candidate *c)
     c->tokens_per_second = c->step_seconds > 0 ? tokens / c->step_seconds : 0;
 }
 
-/* Seconds of a step with more micro-steps than are replayed: each further one takes as long as the last. */
-static enum plim_status extend(struct plim_ranker *ranker, struct plim_candidate *c, struct plim_error *err)
+/* Seconds of a step with more micro-steps than are replayed: each further one takes as long as
+ * the last. */
+static enum plim_status extend(struct plim_ranker *ranker, struct plim_candidate *c,
+                               struct plim_error *err)
 {
     c->step_seconds = step_seconds(&c->replay);
     if (c->batch.accumulation <= PLIM_PROBED_STEPS) return PLIM_OK;
@@ -25,7 +27,8 @@ static enum plim_status extend(struct plim_ranker *ranker, struct plim_candidate
     enum plim_status st = plim_probe(ranker->prober, &setting, PLIM_WANT_SECONDS, &shorter, err);
     if (st || shorter->verdict != PLIM_OK) return st;
     double micro_step = c->step_seconds - step_seconds(&shorter->replay);
-    if (micro_step > 0) c->step_seconds += micro_step * (double)(c->batch.accumulation - PLIM_PROBED_STEPS);
+    if (micro_step > 0)
+        c->step_seconds += micro_step * (double)(c->batch.accumulation - PLIM_PROBED_STEPS);
     return PLIM_OK;
 }
 
@@ -69,8 +72,8 @@ static void neighbours(const struct plim_ranker *ranker, size_t point, int64_t m
     }
 }
 
-/* Expected rate by 1/rate = a + b / micro-batch through the neighbours. Below the smallest that was timed
- * the rate is taken to stay: that can only make us time one too many. */
+/* Expected rate by 1/rate = a + b / micro-batch through the neighbours. Below the smallest
+ * that was timed the rate is taken to stay: that can only make us time one too many. */
 static double trend(const struct plim_ranker *ranker, size_t point, int64_t micro_batch)
 {
     const struct plim_candidate *below, *above;
@@ -84,13 +87,14 @@ static double trend(const struct plim_ranker *ranker, size_t point, int64_t micr
     return 1 / (y0 + (y1 - y0) * (1.0 / (double)micro_batch - x0) / (x1 - x0));
 }
 
-/* The most that a micro-batch can reach: a step with more samples never takes less time than the next
- * smaller one that was timed. */
+/* The most that a micro-batch can reach: a step with more samples never takes less time than
+ * the next smaller one that was timed. */
 static double bound(const struct plim_ranker *ranker, size_t point, int64_t micro_batch)
 {
     const struct plim_candidate *below, *above;
     neighbours(ranker, point, micro_batch, &below, &above);
-    return below ? below->tokens_per_second * (double)micro_batch / (double)below->batch.micro_batch : HUGE_VAL;
+    return below ? below->tokens_per_second * (double)micro_batch / (double)below->batch.micro_batch
+                 : HUGE_VAL;
 }
 
 static double best_rate(const struct plim_ranker *ranker)
@@ -113,7 +117,8 @@ static int64_t power_below(int64_t value)
 }
 
 /* Fills `list`, in the order of timing; returns how many. Entries may repeat or be 0. */
-static size_t promising(const struct plim_batch_rule *rule, int64_t largest, int64_t list[TIMED_AT_MOST])
+static size_t promising(const struct plim_batch_rule *rule, int64_t largest,
+                        int64_t list[TIMED_AT_MOST])
 {
     size_t count = 0;
     int64_t top = plim_batch_below(rule, largest, 1);
@@ -134,18 +139,21 @@ static size_t promising(const struct plim_batch_rule *rule, int64_t largest, int
     return count;
 }
 
-/* The smallest allowed micro-batch that the trend puts within a tie of the best; 0: none that is new. */
+/* The smallest allowed micro-batch that the trend puts within a tie of the best; 0: none that
+ * is new. */
 static int64_t smallest_tie(const struct plim_ranker *ranker, size_t point, int64_t largest)
 {
     double enough = best_rate(ranker) * (1 - PLIM_TIE_SHARE);
-    for (int64_t b = plim_batch_next(ranker->rule, 0); b && b <= largest; b = plim_batch_next(ranker->rule, b)) {
+    for (int64_t b = plim_batch_next(ranker->rule, 0); b && b <= largest;
+         b = plim_batch_next(ranker->rule, b)) {
         if (trend(ranker, point, b) < enough) continue;
         return plim_candidate_find(ranker->candidates, point, b) ? 0 : b;
     }
     return 0;
 }
 
-enum plim_status plim_rank_point(struct plim_ranker *ranker, size_t point, int64_t largest, struct plim_error *err)
+enum plim_status plim_rank_point(struct plim_ranker *ranker, size_t point, int64_t largest,
+                                 struct plim_error *err)
 {
     int64_t list[TIMED_AT_MOST];
     struct plim_candidate *candidate;
@@ -153,7 +161,8 @@ enum plim_status plim_rank_point(struct plim_ranker *ranker, size_t point, int64
     size_t count = promising(ranker->rule, largest, list);
     for (size_t i = 0; i < count; i++) {
         if (list[i] < 1) continue;
-        if (i > 1 && bound(ranker, point, list[i]) < best_rate(ranker) * (1 - PLIM_TIE_SHARE)) continue;
+        if (i > 1 && bound(ranker, point, list[i]) < best_rate(ranker) * (1 - PLIM_TIE_SHARE))
+            continue;
         enum plim_status st = plim_rank_one(ranker, point, list[i], &candidate, err);
         if (st) return st;
     }
@@ -173,7 +182,8 @@ enum plim_status plim_rank_verify(struct plim_ranker *ranker, struct plim_candid
                                   struct plim_error *err)
 {
     const struct plim_sample *sample;
-    if (candidate->verified || candidate->refuted || candidate->batch.accumulation > PLIM_VERIFIED_STEPS)
+    if (candidate->verified || candidate->refuted ||
+        candidate->batch.accumulation > PLIM_VERIFIED_STEPS)
         return PLIM_OK;
     for (size_t i = 0; i < ranker->rule->phases; i++) {
         struct plim_setting setting = candidate->setting;

@@ -1,11 +1,12 @@
 /* How fast a point of the space is: which micro-batches below its edge are timed.
  *
- * Throughput is not monotone in the micro-batch either: it rises while the cost of a step is shared by
- * more samples, and falls where one sample more starts another wave of tiles on every multiprocessor. Timing all
- * is too much, so: the largest that fits, the sizes that hardware likes (powers of two, multiples of
- * eight), the neighbours of the edge; and then, since ties go to more free memory, the smallest that the trend
- * puts within 1 % of the best (seconds per sample follow a + b / micro-batch). What cannot reach the best
- * even if it took no longer than a smaller one is left out.
+ * Throughput is not monotone in the micro-batch either: it rises while the cost of a step is
+ * shared by more samples, and falls where one sample more starts another wave of tiles on
+ * every multiprocessor. Timing all is too much, so: the largest that fits, the sizes that
+ * hardware likes (powers of two, multiples of eight), the neighbours of the edge; and then,
+ * since ties go to more free memory, the smallest that the trend puts within 1 % of the best
+ * (seconds per sample follow a + b / micro-batch). What cannot reach the best even if it took
+ * no longer than a smaller one is left out.
  */
 #ifndef PLIM_AUTOTUNE_RANK_H
 #define PLIM_AUTOTUNE_RANK_H
@@ -21,8 +22,8 @@ struct plim_ranker {
     struct plim_candidates *candidates; /* what is timed is added here */
 };
 
-/* Times one micro-batch of a point. `out` is the candidate (valid until the next is added), or NULL when it
- * does not fit. */
+/* Times one micro-batch of a point. `out` is the candidate (valid until the next is added), or
+ * NULL when it does not fit. */
 enum plim_status plim_rank_one(struct plim_ranker *ranker, size_t point, int64_t micro_batch,
                                struct plim_candidate **out, struct plim_error *err) PLIM_MUST_CHECK;
 
@@ -30,8 +31,9 @@ enum plim_status plim_rank_one(struct plim_ranker *ranker, size_t point, int64_t
 enum plim_status plim_rank_point(struct plim_ranker *ranker, size_t point, int64_t largest,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Runs a candidate with all its micro-steps, in every phase of its schedule: sets `verified` and the exact
- * figures, or `refuted`. Beyond PLIM_VERIFIED_STEPS micro-steps it stays unverified. */
+/* Runs a candidate with all its micro-steps, in every phase of its schedule: sets `verified`
+ * and the exact figures, or `refuted`. Beyond PLIM_VERIFIED_STEPS micro-steps it stays
+ * unverified. */
 enum { PLIM_VERIFIED_STEPS = 256 };
 enum plim_status plim_rank_verify(struct plim_ranker *ranker, struct plim_candidate *candidate,
                                   struct plim_error *err) PLIM_MUST_CHECK;

@@ -6,22 +6,27 @@
 
 const char *plim_verdict_name(enum plim_status verdict)
 {
-    static const struct { enum plim_status status; const char *name; } names[] = {
-        {PLIM_OK, "ok"}, {PLIM_OOM, "oom"}, {PLIM_UNSUPPORTED, "unsupported"}, {PLIM_TIMEOUT, "timeout"}};
+    static const struct { enum plim_status status; const char *name;
+    } names[] = {{PLIM_OK, "ok"},
+                 {PLIM_OOM, "oom"},
+                 {PLIM_UNSUPPORTED, "unsupported"},
+                 {PLIM_TIMEOUT, "timeout"}};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i].status == verdict) return names[i].name;
     return "lost";
 }
 
-void plim_describe_failure(enum plim_status verdict, const struct plim_replay *replay, char *out, size_t size)
+void plim_describe_failure(enum plim_status verdict, const struct plim_replay *replay, char *out,
+                           size_t size)
 {
     char asked[16];
-    if (verdict != PLIM_OOM) snprintf(out, size, "%s", replay->why[0] ? replay->why : plim_status_text(verdict));
+    if (verdict != PLIM_OOM)
+        snprintf(out, size, "%s", replay->why[0] ? replay->why : plim_status_text(verdict));
     else if (replay->oom_asked_bytes <= 0) snprintf(out, size, "out of memory");
     else
         snprintf(out, size, "out of memory: %s more for %s (%s)",
-                 plim_format_bytes(replay->oom_asked_bytes, asked), plim_memory_class_name(replay->oom_class),
-                 replay->oom_where);
+                 plim_format_bytes(replay->oom_asked_bytes, asked),
+                 plim_memory_class_name(replay->oom_class), replay->oom_where);
 }
 
 /* --- of a decision ---------------------------------------------------------------------------- */
@@ -32,13 +37,15 @@ static void why_not_between(const struct plim_decision *d, struct plim_result *r
     int64_t first = d->choice.batch.micro_batch + 1, last = d->after_choice.micro_batch - 1;
     int64_t target = plim_batch_target(&d->rule);
     char which[96];
-    if (!d->after_choice.micro_batch || last < first || !target || d->rule.spec->micro_batch.count) return;
+    if (!d->after_choice.micro_batch || last < first || !target || d->rule.spec->micro_batch.count)
+        return;
     if (first == last) snprintf(which, sizeof(which), "Micro-batch %" PRId64, first);
     else snprintf(which, sizeof(which), "No micro-batch from %" PRId64 " to %" PRId64, first, last);
     bool single = first == last, exact = d->rule.spec->effective_batch_tolerance <= 0;
     plim_result_reason(result, "%s %s the effective batch of %" PRId64 "%s.", which,
-                       exact ? (single ? "does not divide" : "divides") : (single ? "does not meet" : "meets"), target,
-                       exact ? "" : " within the tolerance");
+                       exact ? (single ? "does not divide" : "divides")
+                             : (single ? "does not meet" : "meets"),
+                       target, exact ? "" : " within the tolerance");
 }
 
 /* The next larger one fits too: then it is no better by the objective. */
@@ -50,15 +57,21 @@ static void why_not_better(const struct plim_decision *d, struct plim_result *re
     char more[16];
     plim_format_bytes(bytes > 0 ? bytes : 0, more);
     if (d->objective == PLIM_OBJECTIVE_LEAST_MEMORY)
-        plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but takes %s more.", next->micro_batch, more);
+        plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but takes %s more.",
+                           next->micro_batch, more);
     else if (gain > PLIM_TIE_SHARE)
-        plim_result_reason(result, "Micro-batch %" PRId64 " fits by luck of the allocator: smaller ones do not.",
-                           next->micro_batch);
+        plim_result_reason(
+            result, "Micro-batch %" PRId64 " fits by luck of the allocator: smaller ones do not.",
+            next->micro_batch);
     else if (gain < -0.0005)
-        plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but is %.1f %% slower.", next->micro_batch, -100 * gain);
+        plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but is %.1f %% slower.",
+                           next->micro_batch, -100 * gain);
     else
-        plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but is only %.1f %% faster (noise is 1 %%) and takes "
-                           "%s more.", next->micro_batch, fabs(100 * gain), more);
+        plim_result_reason(result,
+                           "Micro-batch %" PRId64
+                           " fits too, but is only %.1f %% faster (noise is 1 %%) and takes "
+                           "%s more.",
+                           next->micro_batch, fabs(100 * gain), more);
 }
 
 static void why_not_next(const struct plim_decision *d, struct plim_result *result)
@@ -76,20 +89,25 @@ static void why_not_next(const struct plim_decision *d, struct plim_result *resu
         return;
     }
     plim_describe_failure(next->verdict, &next->replay, failure, sizeof(failure));
-    plim_result_reason(result, "Micro-batch %" PRId64 " does not fit: %s.", next->micro_batch, failure);
+    plim_result_reason(result, "Micro-batch %" PRId64 " does not fit: %s.", next->micro_batch,
+                       failure);
 }
 
 static void why_largest(const struct plim_decision *d, struct plim_result *result)
 {
     char failure[160];
     const struct plim_beyond *next = &d->after_largest;
-    if (!d->has_largest || (d->found && d->largest.batch.micro_batch == d->choice.batch.micro_batch)) return;
+    if (!d->has_largest ||
+        (d->found && d->largest.batch.micro_batch == d->choice.batch.micro_batch))
+        return;
     if (next->tried && next->verdict != PLIM_OK) {
         plim_describe_failure(next->verdict, &next->replay, failure, sizeof(failure));
-        plim_result_reason(result, "The largest micro-batch that fits is %" PRId64 "; %" PRId64 " does not: %s.",
-                           d->largest.batch.micro_batch, next->micro_batch, failure);
+        plim_result_reason(
+            result, "The largest micro-batch that fits is %" PRId64 "; %" PRId64 " does not: %s.",
+            d->largest.batch.micro_batch, next->micro_batch, failure);
     } else {
-        plim_result_reason(result, "The largest micro-batch that fits is %" PRId64 ".", d->largest.batch.micro_batch);
+        plim_result_reason(result, "The largest micro-batch that fits is %" PRId64 ".",
+                           d->largest.batch.micro_batch);
     }
 }
 
@@ -97,24 +115,33 @@ static void tell_deviation(const struct plim_decision *d, struct plim_result *re
 {
     int64_t target = plim_batch_target(&d->rule), effective = d->choice.batch.effective;
     if (target && effective != target)
-        plim_result_reason(result, "The effective batch is %" PRId64 " instead of %" PRId64 " (%+.2f %%), within the tolerance.",
-                           effective, target, 100.0 * (double)(effective - target) / (double)target);
+        plim_result_reason(result,
+                           "The effective batch is %" PRId64 " instead of %" PRId64
+                           " (%+.2f %%), within the tolerance.",
+                           effective, target,
+                           100.0 * (double)(effective - target) / (double)target);
 }
 
 static void tell_limits_of_choice(const struct plim_spec *spec, const struct plim_decision *d,
                                   struct plim_result *result)
 {
     if (d->choice.replay.retries)
-        plim_result_reason(result, "It only fits because PyTorch returns cached memory and asks again (%" PRId64 " times).",
-                           d->choice.replay.retries);
+        plim_result_reason(
+            result,
+            "It only fits because PyTorch returns cached memory and asks again (%" PRId64
+            " times).",
+            d->choice.replay.retries);
     if (!d->choice.verified)
-        plim_result_reason(result, "Replayed with %d of the %" PRId64 " micro-steps of a step.", PLIM_PROBED_STEPS,
-                           d->choice.batch.accumulation);
+        plim_result_reason(result, "Replayed with %d of the %" PRId64 " micro-steps of a step.",
+                           PLIM_PROBED_STEPS, d->choice.batch.accumulation);
     if (spec->world > 1)
-        plim_result_reason(result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.", spec->world);
+        plim_result_reason(
+            result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.",
+            spec->world);
 }
 
-static void why_nothing_fits(const struct plim_card *card, const struct plim_decision *d, struct plim_result *result)
+static void why_nothing_fits(const struct plim_card *card, const struct plim_decision *d,
+                             struct plim_result *result)
 {
     char needs[16], budget[16], failure[160];
     const struct plim_setting *s = &d->smallest;
@@ -122,38 +149,49 @@ static void why_nothing_fits(const struct plim_card *card, const struct plim_dec
         plim_result_reason(result, "Overhead and margin leave nothing of %s.",
                            plim_format_bytes(card->limit.usable_bytes, budget));
     } else if (d->has_smallest) {
-        plim_result_reason(result, "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64 " (%s, %s, checkpointing %s) "
-                           "needs %s; there is %s.", s->micro_batch, s->seq, plim_precision_names[s->precision],
-                           plim_optimizer_names[s->optimizer], plim_checkpointing_names[s->checkpointing],
+        plim_result_reason(result,
+                           "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
+                           " (%s, %s, checkpointing %s) "
+                           "needs %s; there is %s.",
+                           s->micro_batch, s->seq, plim_precision_names[s->precision],
+                           plim_optimizer_names[s->optimizer],
+                           plim_checkpointing_names[s->checkpointing],
                            plim_format_bytes(d->smallest_reserved_bytes, needs),
                            plim_format_bytes(card->limit.budget_bytes, budget));
-        plim_describe_failure(d->smallest_sample.verdict, &d->smallest_sample.replay, failure, sizeof(failure));
-        if (d->smallest_sample.verdict != PLIM_OK) plim_result_reason(result, "It ends %s.", failure);
+        plim_describe_failure(d->smallest_sample.verdict, &d->smallest_sample.replay, failure,
+                              sizeof(failure));
+        if (d->smallest_sample.verdict != PLIM_OK)
+            plim_result_reason(result, "It ends %s.", failure);
     } else if (!d->ended) {
         plim_result_reason(result, "Nothing can run with these settings.");
     }
 }
 
-static void tell_sequence(const struct plim_spec *spec, const struct plim_decision *d, struct plim_result *result)
+static void tell_sequence(const struct plim_spec *spec, const struct plim_decision *d,
+                          struct plim_result *result)
 {
     if (!spec->seq.count && d->found && d->objective != PLIM_OBJECTIVE_LONGEST_SEQUENCE)
-        plim_result_reason(result, "No sequence length was given: %" PRId64 " is %s.", d->choice.setting.seq,
-                           d->choice.setting.seq == spec->model.positions ? "the model's" : "the default");
+        plim_result_reason(
+            result, "No sequence length was given: %" PRId64 " is %s.", d->choice.setting.seq,
+            d->choice.setting.seq == spec->model.positions ? "the model's" : "the default");
 }
 
 static void tell_overhead(const struct plim_card *card, struct plim_result *result)
 {
     char bytes[16];
     if (card->limit.overhead_source && !strcmp(card->limit.overhead_source, "estimate"))
-        plim_result_reason(result, "The framework's own %s are an estimate for this kind of card (--overhead sets it).",
-                           plim_format_bytes(card->limit.overhead_bytes, bytes));
+        plim_result_reason(
+            result,
+            "The framework's own %s are an estimate for this kind of card (--overhead sets it).",
+            plim_format_bytes(card->limit.overhead_bytes, bytes));
 }
 
 void plim_reasons_decision(const struct plim_card *card, const struct plim_spec *spec,
                            const struct plim_decision *d, struct plim_result *result)
 {
     if (d->ended)
-        plim_result_reason(result, "The search was ended early (%s): this is the best so far.", plim_status_text(d->ended));
+        plim_result_reason(result, "The search was ended early (%s): this is the best so far.",
+                           plim_status_text(d->ended));
     if (d->found) {
         why_not_between(d, result);
         why_not_next(d, result);
@@ -180,12 +218,18 @@ void plim_reasons_explanation(const struct plim_card *card, const struct plim_ex
     if (e->fits) {
         plim_result_reason(result, "It fits: %s reserved at the peak, of %s.", needs, budget);
         if (replay->retries)
-            plim_result_reason(result, "It only fits because PyTorch returns cached memory and asks again (%" PRId64 " times).",
-                               replay->retries);
+            plim_result_reason(
+                result,
+                "It only fits because PyTorch returns cached memory and asks again (%" PRId64
+                " times).",
+                replay->retries);
     } else {
-        plim_result_reason(result, "It does not fit: without a limit %s would be reserved; there is %s.", needs, budget);
+        plim_result_reason(result,
+                           "It does not fit: without a limit %s would be reserved; there is %s.",
+                           needs, budget);
         if (e->under_budget.verdict != PLIM_OK) {
-            plim_describe_failure(e->under_budget.verdict, &e->under_budget.replay, failure, sizeof(failure));
+            plim_describe_failure(e->under_budget.verdict, &e->under_budget.replay, failure,
+                                  sizeof(failure));
             plim_result_reason(result, "It ends %s.", failure);
         }
     }

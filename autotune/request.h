@@ -23,6 +23,7 @@ struct plim_request {
     struct plim_request_setting settings[PLIM_REQUEST_SETTINGS];
     size_t file_count;
     const char *files[PLIM_REQUEST_FILES]; /* --out */
+    const char *trace; /* --trace; NULL: none */
     struct plim_allowance allowance;
     enum plim_objective objective;
     double budget_seconds; /* 0: none */

@@ -1,7 +1,7 @@
 /* What the search asks of the world: run one setting.
  *
- * The command line hands in the engine on a device (card.h); tests hand in a model of memory and time
- * of their own. Nothing in the search knows which.
+ * The command line hands in the engine on a device (card.h); tests hand in a model of memory
+ * and time of their own. Nothing in the search knows which.
  */
 #ifndef PLIM_AUTOTUNE_RUNNER_H
 #define PLIM_AUTOTUNE_RUNNER_H
@@ -14,14 +14,14 @@ enum plim_run_mode {
 };
 
 struct plim_runner {
-    /* As plim_replay_run(): that it does not fit is a verdict in `out`. The same setting gives the same
-     * answer every time. */
+    /* As plim_replay_run(): that it does not fit is a verdict in `out`. The same setting gives
+     * the same answer every time. */
     enum plim_status (*run)(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
                             struct plim_replay *out, struct plim_error *err);
     void *user;
     int64_t budget_bytes; /* of the LIMITED runs */
-    /* The allocator heeds the limit before it is hit (a memory fraction is set): then only a run under
-     * the budget shows what happens there (memo.h). */
+    /* The allocator heeds the limit before it is hit (a memory fraction is set): then only a
+     * run under the budget shows what happens there (memo.h). */
     bool limit_acts_early;
 };
 

@@ -5,7 +5,8 @@ enum { APPROACH_RUNS = 6, DOUBTED = 2 };
 /* The approach aims a little below the budget, so that most of what it tries fits. */
 static const double APPROACH_SHARE = 0.97;
 
-/* What is not asked: far below what fits with room to spare, and where the tensors alone would not fit. */
+/* What is not asked: far below what fits with room to spare, and where the tensors alone would
+ * not fit. */
 static const double FLOOR_SHARE = 0.75, CEILING_SHARE = 1.02;
 
 struct searcher {
@@ -18,10 +19,16 @@ struct searcher {
 };
 
 static struct searcher searcher_make(struct plim_prober *prober, const struct plim_batch_rule *rule,
-                                     const struct plim_setting *point, struct plim_edge *edge, struct plim_error *err)
+                                     const struct plim_setting *point, struct plim_edge *edge,
+                                     struct plim_error *err)
 {
-    return (struct searcher){.prober = prober, .rule = rule, .point = point, .edge = edge, .err = err,
-                             .limit = plim_batch_limit(rule), .budget = prober->runner->budget_bytes};
+    return (struct searcher){.prober = prober,
+                             .rule = rule,
+                             .point = point,
+                             .edge = edge,
+                             .err = err,
+                             .limit = plim_batch_limit(rule),
+                             .budget = prober->runner->budget_bytes};
 }
 
 static struct plim_setting setting_of(const struct searcher *s, int64_t micro_batch)
@@ -77,8 +84,10 @@ static void draw_lines(struct plim_edge *edge, const struct need *before, const 
         edge->requested.fixed_bytes = now->requested - b * edge->requested.per_sample_bytes;
         return;
     }
-    fit_line(&edge->reserved, before->micro_batch, before->reserved, now->micro_batch, now->reserved);
-    fit_line(&edge->requested, before->micro_batch, before->requested, now->micro_batch, now->requested);
+    fit_line(&edge->reserved, before->micro_batch, before->reserved, now->micro_batch,
+             now->reserved);
+    fit_line(&edge->requested, before->micro_batch, before->requested, now->micro_batch,
+             now->requested);
 }
 
 static enum plim_status ask_need(struct searcher *s, int64_t micro_batch, struct need *need)
@@ -100,8 +109,8 @@ static enum plim_status ask_need(struct searcher *s, int64_t micro_batch, struct
     return PLIM_OK;
 }
 
-/* Where to look next. A single point without a guess of the slope says too little: the fixed part is in
- * it; then twice as far. */
+/* Where to look next. A single point without a guess of the slope says too little: the fixed
+ * part is in it; then twice as far. */
 static int64_t next_guess(const struct searcher *s, const struct need *now, double aim)
 {
     int64_t guess = line_reach(&s->edge->reserved, aim, s->limit);
@@ -115,14 +124,16 @@ static bool is_near(const struct plim_edge *edge, int64_t guess, enum plim_nearn
     return edge->clean > 0 && guess - edge->clean <= edge->clean / (int64_t)nearness;
 }
 
-enum plim_status plim_search_approach(struct plim_prober *prober, const struct plim_batch_rule *rule,
+enum plim_status plim_search_approach(struct plim_prober *prober,
+                                      const struct plim_batch_rule *rule,
                                       const struct plim_setting *point, enum plim_nearness nearness,
                                       struct plim_edge *edge, struct plim_error *err)
 {
     struct searcher s = searcher_make(prober, rule, point, edge, err);
     struct need before = {0}, now = {0};
     double aim = APPROACH_SHARE * (double)s.budget;
-    int64_t guess = edge->reserved.per_sample_bytes > 0 ? line_reach(&edge->reserved, aim, s.limit) : 1;
+    int64_t guess =
+        edge->reserved.per_sample_bytes > 0 ? line_reach(&edge->reserved, aim, s.limit) : 1;
     if (s.budget <= 0) return PLIM_OK;
     for (int i = 0; i < APPROACH_RUNS && !is_near(edge, guess, nearness); i++) {
         int64_t high = edge->fails ? edge->fails - 1 : s.limit;
@@ -157,8 +168,8 @@ static enum plim_status ask_fits(struct searcher *s, int64_t micro_batch, bool *
     return PLIM_OK;
 }
 
-static enum plim_status assume_or_ask(struct searcher *s, const struct assumption *assume, int64_t micro_batch,
-                                      bool *fits)
+static enum plim_status assume_or_ask(struct searcher *s, const struct assumption *assume,
+                                      int64_t micro_batch, bool *fits)
 {
     *fits = micro_batch <= assume->floor;
     if (*fits || micro_batch >= assume->ceiling || micro_batch > s->limit) return PLIM_OK;
@@ -194,7 +205,8 @@ static enum plim_status find_edge(struct searcher *s)
 {
     struct plim_edge *edge = s->edge;
     int64_t reach = line_reach(&edge->requested, CEILING_SHARE * (double)s->budget, s->limit);
-    struct assumption assume = {.floor = (int64_t)(FLOOR_SHARE * (double)edge->clean), .ceiling = reach + 2};
+    struct assumption assume = {.floor = (int64_t)(FLOOR_SHARE * (double)edge->clean),
+                                .ceiling = reach + 2};
     for (;;) {
         bool low_fits = true, high_fits = false;
         int64_t low;
@@ -216,7 +228,8 @@ static enum plim_status find_edge(struct searcher *s)
 static enum plim_status doubt(struct searcher *s)
 {
     struct plim_edge *edge = s->edge;
-    for (int64_t b = edge->fits + 2; edge->fails && b <= edge->fits + 1 + DOUBTED && b <= s->limit; b++) {
+    for (int64_t b = edge->fits + 2; edge->fails && b <= edge->fits + 1 + DOUBTED && b <= s->limit;
+         b++) {
         bool fits;
         enum plim_status st = ask_fits(s, b, &fits);
         if (st) return st;
@@ -248,7 +261,8 @@ static enum plim_status try_limit(struct searcher *s)
 }
 
 enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_batch_rule *rule,
-                                  const struct plim_setting *point, struct plim_edge *edge, struct plim_error *err)
+                                  const struct plim_setting *point, struct plim_edge *edge,
+                                  struct plim_error *err)
 {
     if (edge->exact) return PLIM_OK;
     enum plim_status st = plim_search_approach(prober, rule, point, PLIM_NEAR_CLOSELY, edge, err);
@@ -263,10 +277,12 @@ enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_
     return st;
 }
 
-int64_t plim_edge_upper(const struct plim_edge *edge, const struct plim_batch_rule *rule, int64_t budget_bytes)
+int64_t plim_edge_upper(const struct plim_edge *edge, const struct plim_batch_rule *rule,
+                        int64_t budget_bytes)
 {
     int64_t limit = plim_batch_limit(rule);
     if (edge->exact) return edge->fits;
-    int64_t upper = line_reach(&edge->requested, (double)budget_bytes, edge->fails ? edge->fails - 1 : limit);
+    int64_t upper =
+        line_reach(&edge->requested, (double)budget_bytes, edge->fails ? edge->fails - 1 : limit);
     return upper < edge->fits ? edge->fits : upper;
 }

@@ -1,22 +1,24 @@
 /* The largest micro-batch of one point of the space.
  *
- * Memory is nearly a straight line in the micro-batch, but not quite, and not always monotone (library
- * workspaces, the allocator's rounding, one micro-step less to accumulate over). So:
+ * Memory is nearly a straight line in the micro-batch, but not quite, and not always monotone
+ * (library workspaces, the allocator's rounding, one micro-step less to accumulate over). So:
  *
  *   approach   a few replays without limit give two lines, reserved and requested bytes over the
  *              micro-batch. Where the first crosses the budget it still fits without the allocator
  *              having to give anything back; where the second does, it cannot fit.
- *   bisect     doubling from 1, then halving, as anybody would who tries it out by hand. What the lines
- *              leave no doubt about is not run; the two micro-batches at the edge always are.
- *   doubt      the two micro-batches beyond the edge are tried as well, and where the effective batch
- *              is fixed so is the largest (it needs no accumulated gradients); if one fits, the search goes on
- *              from there.
+ *   bisect     doubling from 1, then halving, as anybody would who tries it out by hand. What the
+ *              lines leave no doubt about is not run; the two micro-batches at the edge always
+ *              are.
+ *   doubt      the two micro-batches beyond the edge are tried as well, and where the effective
+ *              batch is fixed so is the largest (it needs no accumulated gradients); if one fits,
+ *              the search goes on from there.
  *
- * The path of the bisection does not depend on the budget: so a larger budget never ends at a smaller edge, even
- * where single micro-batches fit by luck beyond it (the allocator has them; they are left alone).
+ * The path of the bisection does not depend on the budget: so a larger budget never ends at a
+ * smaller edge, even where single micro-batches fit by luck beyond it (the allocator has them;
+ * they are left alone).
  *
- * Every verdict is a replay's; a line only says where to look. A line from a similar card saves the
- * approach most of its replays.
+ * Every verdict is a replay's; a line only says where to look. A line from a similar card
+ * saves the approach most of its replays.
  */
 #ifndef PLIM_AUTOTUNE_SEARCH_H
 #define PLIM_AUTOTUNE_SEARCH_H
@@ -34,7 +36,8 @@ struct plim_edge {
     struct plim_line reserved, requested;
     int64_t fits;  /* the largest micro-batch known to fit; 0: none */
     int64_t fails; /* a larger one that does not; 0: none is known */
-    int64_t clean; /* the largest known to fit with room to spare: the allocator gives nothing back */
+    int64_t
+        clean; /* the largest known to fit with room to spare: the allocator gives nothing back */
     bool unsupported; /* not even one sample can run, whatever the memory */
     bool exact;    /* `fits` is the edge: plim_search_edge() is through */
 };
@@ -43,17 +46,21 @@ struct plim_edge {
 enum plim_nearness { PLIM_NEAR_ROUGHLY = 4, PLIM_NEAR_CLOSELY = 16 };
 
 /* Makes `edge->clean` one near the budget, in very few replays; 0 when none was found. */
-enum plim_status plim_search_approach(struct plim_prober *prober, const struct plim_batch_rule *rule,
+enum plim_status plim_search_approach(struct plim_prober *prober,
+                                      const struct plim_batch_rule *rule,
                                       const struct plim_setting *point, enum plim_nearness nearness,
-                                      struct plim_edge *edge, struct plim_error *err) PLIM_MUST_CHECK;
+                                      struct plim_edge *edge,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Finds the edge: afterwards `fits` fits and `fails` does not, or is 0 where `fits` is the largest that
- * makes sense (plim_batch_limit). */
+/* Finds the edge: afterwards `fits` fits and `fails` does not, or is 0 where `fits` is the
+ * largest that makes sense (plim_batch_limit). */
 enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_batch_rule *rule,
                                   const struct plim_setting *point, struct plim_edge *edge,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The largest micro-batch that could fit by the line of what is requested; never less than `fits`. */
-int64_t plim_edge_upper(const struct plim_edge *edge, const struct plim_batch_rule *rule, int64_t budget_bytes);
+/* The largest micro-batch that could fit by the line of what is requested; never less than
+ * `fits`. */
+int64_t plim_edge_upper(const struct plim_edge *edge, const struct plim_batch_rule *rule,
+                        int64_t budget_bytes);
 
 #endif

@@ -16,24 +16,29 @@ void plim_space_seqs(const struct plim_spec *spec, struct plim_int_axis *seqs)
     *seqs = spec->seq;
     if (seqs->count) return;
     int64_t positions = spec->model.positions;
-    seqs->values[0] = positions > 0 && positions < PLIM_DEFAULT_SEQ_MAX ? positions : PLIM_DEFAULT_SEQ_MAX;
+    seqs->values[0] =
+        positions > 0 && positions < PLIM_DEFAULT_SEQ_MAX ? positions : PLIM_DEFAULT_SEQ_MAX;
     seqs->count = 1;
 }
 
 enum plim_status plim_space_build(struct plim_space *space, const struct plim_spec *spec,
                                   const struct plim_int_axis *seqs, struct plim_error *err)
 {
-    size_t attentions = axis_count(&spec->attention), checkpointings = axis_count(&spec->checkpointing);
+    size_t attentions = axis_count(&spec->attention),
+           checkpointings = axis_count(&spec->checkpointing);
     size_t optimizers = axis_count(&spec->optimizer), precisions = axis_count(&spec->precision);
     size_t count = seqs->count * precisions * optimizers * checkpointings * attentions;
     space->points.count = 0;
     for (size_t i = 0; i < count; i++) {
         size_t rest = i;
-        struct plim_setting point = {
-            .sharding = spec->sharding, .packing = spec->packing, .clip = spec->clip, .lora = spec->lora};
+        struct plim_setting point = {.sharding = spec->sharding,
+                                     .packing = spec->packing,
+                                     .clip = spec->clip,
+                                     .lora = spec->lora};
         point.attention = (enum plim_attention)axis_value(&spec->attention, rest % attentions);
         rest /= attentions;
-        point.checkpointing = (enum plim_checkpointing)axis_value(&spec->checkpointing, rest % checkpointings);
+        point.checkpointing =
+            (enum plim_checkpointing)axis_value(&spec->checkpointing, rest % checkpointings);
         rest /= checkpointings;
         point.optimizer = (enum plim_optimizer)axis_value(&spec->optimizer, rest % optimizers);
         rest /= optimizers;
@@ -50,10 +55,12 @@ void plim_space_finish(struct plim_space *space)
     if (space) PLIM_ARRAY_FINISH(&space->points);
 }
 
-struct plim_setting plim_space_setting(const struct plim_setting *point, const struct plim_batch *batch)
+struct plim_setting plim_space_setting(const struct plim_setting *point,
+                                       const struct plim_batch *batch)
 {
     struct plim_setting setting = *point;
     setting.micro_batch = batch->micro_batch;
-    setting.accumulation = batch->accumulation < PLIM_PROBED_STEPS ? batch->accumulation : PLIM_PROBED_STEPS;
+    setting.accumulation =
+        batch->accumulation < PLIM_PROBED_STEPS ? batch->accumulation : PLIM_PROBED_STEPS;
     return setting;
 }

@@ -12,19 +12,23 @@ struct plim_space {
     PLIM_ARRAY(struct plim_setting) points; /* micro_batch and accumulation are 0 */
 };
 
-/* All points at the sequence lengths in `seqs`, in the user's order of preference (the last axis varies
- * fastest): sequence, precision, optimizer, checkpointing, attention. PLIM_NOMEM is the only failure. */
+/* All points at the sequence lengths in `seqs`, in the user's order of preference (the last
+ * axis varies fastest): sequence, precision, optimizer, checkpointing, attention. PLIM_NOMEM
+ * is the only failure. */
 enum plim_status plim_space_build(struct plim_space *space, const struct plim_spec *spec,
-                                  const struct plim_int_axis *seqs, struct plim_error *err) PLIM_MUST_CHECK;
+                                  const struct plim_int_axis *seqs,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
 void plim_space_finish(struct plim_space *space); /* NULL and zeroed are fine */
 
 /* The sequence lengths of the spec, or the default when it names none. */
 void plim_space_seqs(const struct plim_spec *spec, struct plim_int_axis *seqs);
 
-/* A point with a micro-batch, as it is searched. More micro-steps than PLIM_PROBED_STEPS change neither the
- * peaks (every micro-step after the first is like the next) nor anything in time but its length, so searching
- * stops there; what is reported is then replayed with all of them. */
+/* A point with a micro-batch, as it is searched. More micro-steps than PLIM_PROBED_STEPS
+ * change neither the peaks (every micro-step after the first is like the next) nor anything in
+ * time but its length, so searching stops there; what is reported is then replayed with all of
+ * them. */
 enum { PLIM_PROBED_STEPS = 4 };
-struct plim_setting plim_space_setting(const struct plim_setting *point, const struct plim_batch *batch);
+struct plim_setting plim_space_setting(const struct plim_setting *point,
+                                       const struct plim_batch *batch);
 
 #endif

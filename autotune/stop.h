@@ -7,11 +7,14 @@
 
 /* Zeroed never stops. */
 struct plim_stop {
-    const volatile sig_atomic_t *signalled; /* not 0 once a signal has come; NULL: none is watched */
+    const volatile sig_atomic_t
+        *signalled; /* not 0 once a signal has come; NULL: none is watched */
     double deadline_seconds;                /* on plim_clock_seconds(); 0: none */
 };
 
-/* PLIM_OK to go on, PLIM_CANCELLED or PLIM_TIMEOUT (with its text in `err`) to end. NULL goes on. */
-enum plim_status plim_stop_check(const struct plim_stop *stop, struct plim_error *err) PLIM_MUST_CHECK;
+/* PLIM_OK to go on, PLIM_CANCELLED or PLIM_TIMEOUT (with its text in `err`) to end. NULL goes
+ * on. */
+enum plim_status plim_stop_check(const struct plim_stop *stop,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

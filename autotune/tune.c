@@ -11,12 +11,14 @@ struct tuner {
     struct plim_error *err;
 };
 
-static void tuner_init(struct tuner *t, const struct plim_tuning *tuning, struct plim_decision *decision,
-                       struct plim_error *err)
+static void tuner_init(struct tuner *t, const struct plim_tuning *tuning,
+                       struct plim_decision *decision, struct plim_error *err)
 {
     *t = (struct tuner){.in = tuning, .out = decision, .err = err};
-    t->ranker = (struct plim_ranker){.prober = tuning->prober, .rule = &decision->rule,
-                                     .space = &decision->space, .candidates = &decision->candidates};
+    t->ranker = (struct plim_ranker){.prober = tuning->prober,
+                                     .rule = &decision->rule,
+                                     .space = &decision->space,
+                                     .candidates = &decision->candidates};
 }
 
 /* --- points ----------------------------------------------------------------------------------- */
@@ -49,14 +51,16 @@ static double best_rate(const struct tuner *t)
     return best;
 }
 
-/* The time of a step grows with its samples at least as it did between the two that were timed (it is a
- * fixed part, or the host's launches, until the device is busy; then a line), so the rate at `upper` has a
- * bound. Smaller micro-batches may be faster where the timed one leaves its last wave of tiles half empty:
- * that is allowed a sample, and a little for noise. */
-static double rate_bound(const struct plim_candidate *small, const struct plim_candidate *large, int64_t upper)
+/* The time of a step grows with its samples at least as it did between the two that were timed
+ * (it is a fixed part, or the host's launches, until the device is busy; then a line), so the
+ * rate at `upper` has a bound. Smaller micro-batches may be faster where the timed one leaves
+ * its last wave of tiles half empty: that is allowed a sample, and a little for noise. */
+static double rate_bound(const struct plim_candidate *small, const struct plim_candidate *large,
+                         int64_t upper)
 {
     double b0 = (double)small->batch.micro_batch, b1 = (double)large->batch.micro_batch;
-    double t0 = b0 / small->tokens_per_second, t1 = b1 / large->tokens_per_second; /* up to a factor */
+    double t0 = b0 / small->tokens_per_second,
+           t1 = b1 / large->tokens_per_second; /* up to a factor */
     double slope = b1 > b0 && t1 > t0 ? (t1 - t0) / (b1 - b0) : 0;
     double at_upper = (double)upper / (t1 + slope * ((double)upper - b1));
     double best = at_upper > large->tokens_per_second ? at_upper : large->tokens_per_second;
@@ -65,20 +69,20 @@ static double rate_bound(const struct plim_candidate *small, const struct plim_c
 
 /* What is known of how fast a point can be. */
 struct bound {
-    double rate;   /* an upper bound; 0: nothing of the point fits; HUGE_VAL: nothing is known yet */
+    double rate; /* an upper bound; 0: nothing of the point fits; HUGE_VAL: nothing is known yet */
     int64_t near;  /* a timed micro-batch near the edge; 0: none */
     bool refined;  /* a second one was timed */
 };
 
-/* One timed step. Only what keeps the effective batch is timed: a step with fewer samples would spread its
- * optimizer over fewer. */
+/* One timed step. Only what keeps the effective batch is timed: a step with fewer samples
+ * would spread its optimizer over fewer. */
 static enum plim_status bound_point(struct tuner *t, size_t point, struct bound *bound)
 {
     const struct plim_batch_rule *rule = &t->out->rule;
     struct plim_edge *edge = &t->out->edges.items[point];
     struct plim_candidate *large = NULL;
-    enum plim_status st = plim_search_approach(t->in->prober, rule, &t->out->space.points.items[point],
-                                               PLIM_NEAR_ROUGHLY, edge, t->err);
+    enum plim_status st = plim_search_approach(
+        t->in->prober, rule, &t->out->space.points.items[point], PLIM_NEAR_ROUGHLY, edge, t->err);
     if (st || edge->unsupported) return st;
     int64_t upper = plim_edge_upper(edge, rule, t->in->prober->runner->budget_bytes);
     bound->rate = upper > 0 || !edge->fails ? HUGE_VAL : 0;
@@ -100,8 +104,10 @@ static enum plim_status refine_bound(struct tuner *t, size_t point, struct bound
     enum plim_status st = plim_rank_one(&t->ranker, point, far, &candidate, t->err);
     if (st || !candidate) return st;
     struct plim_candidate small = *candidate;
-    const struct plim_candidate *large = plim_candidate_find(&t->out->candidates, point, bound->near);
-    int64_t upper = plim_edge_upper(&t->out->edges.items[point], rule, t->in->prober->runner->budget_bytes);
+    const struct plim_candidate *large =
+        plim_candidate_find(&t->out->candidates, point, bound->near);
+    int64_t upper =
+        plim_edge_upper(&t->out->edges.items[point], rule, t->in->prober->runner->budget_bytes);
     if (large) bound->rate = rate_bound(&small, large, upper);
     return PLIM_OK;
 }
@@ -121,7 +127,8 @@ static int next_point(const struct bound *bounds, const struct plim_decision *ou
 {
     int next = -1;
     for (size_t i = 0; i < out->space.points.count; i++)
-        if (!out->edges.items[i].exact && bounds[i].rate > 0 && (next < 0 || bounds[i].rate > bounds[next].rate))
+        if (!out->edges.items[i].exact && bounds[i].rate > 0 &&
+            (next < 0 || bounds[i].rate > bounds[next].rate))
             next = (int)i;
     return next;
 }
@@ -137,7 +144,8 @@ static enum plim_status search_fastest(struct tuner *t)
     for (int next = 0; !st && (next = next_point(bounds, t->out)) >= 0;) {
         struct bound *bound = &bounds[next];
         if (bound->rate < best_rate(t) * (1 - PLIM_TIE_SHARE)) break;
-        if (t->searched && bound->near && !bound->refined) st = refine_bound(t, (size_t)next, bound);
+        if (t->searched && bound->near && !bound->refined)
+            st = refine_bound(t, (size_t)next, bound);
         else st = search_point(t, (size_t)next);
     }
     free(bounds);
@@ -181,7 +189,8 @@ static bool is_early_end(enum plim_status st)
     return st == PLIM_CANCELLED || st == PLIM_TIMEOUT;
 }
 
-enum plim_status plim_tune(const struct plim_tuning *tuning, struct plim_decision *decision, struct plim_error *err)
+enum plim_status plim_tune(const struct plim_tuning *tuning, struct plim_decision *decision,
+                           struct plim_error *err)
 {
     struct tuner t;
     decision->objective = tuning->objective;
@@ -189,7 +198,8 @@ enum plim_status plim_tune(const struct plim_tuning *tuning, struct plim_decisio
     enum plim_status st = plim_batch_rule_init(&decision->rule, tuning->spec, err);
     if (st) return st;
     if (!plim_batch_next(&decision->rule, 0))
-        return plim_fail(err, PLIM_SPEC, "no micro-batch that was given leads to an effective batch of %lld",
+        return plim_fail(err, PLIM_SPEC,
+                         "no micro-batch that was given leads to an effective batch of %lld",
                          (long long)plim_batch_target(&decision->rule));
     st = search(&t);
     if (!st) st = plim_prove(tuning, decision, &t.ranker, err);

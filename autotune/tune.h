@@ -1,8 +1,8 @@
 /* The decision for one card: search every point, choose, prove, and say why.
  *
- * Of many points most can be left out early. Each is first timed at a micro-batch that surely fits, which
- * bounds its rate at the edge; the one with the highest bound is searched through, and of the others only those
- * whose bound is not below the best rate.
+ * Of many points most can be left out early. Each is first timed at a micro-batch that surely
+ * fits, which bounds its rate at the edge; the one with the highest bound is searched through,
+ * and of the others only those whose bound is not below the best rate.
  */
 #ifndef PLIM_AUTOTUNE_TUNE_H
 #define PLIM_AUTOTUNE_TUNE_H
@@ -48,10 +48,11 @@ struct plim_decision {
     int64_t smallest_reserved_bytes;   /* what it would need */
     struct plim_sample smallest_sample;
     struct plim_advices advices;
-    enum plim_status ended;            /* PLIM_OK; PLIM_CANCELLED, PLIM_TIMEOUT: the best answer so far */
+    enum plim_status ended; /* PLIM_OK; PLIM_CANCELLED, PLIM_TIMEOUT: the best answer so far */
 };
 
-/* Fills the zeroed `decision`. That nothing fits, or that the search had to end early, is an answer. */
+/* Fills the zeroed `decision`. That nothing fits, or that the search had to end early, is an
+ * answer. */
 enum plim_status plim_tune(const struct plim_tuning *tuning, struct plim_decision *decision,
                            struct plim_error *err) PLIM_MUST_CHECK;
 void plim_decision_finish(struct plim_decision *decision); /* NULL and zeroed are fine */

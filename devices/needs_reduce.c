@@ -298,7 +298,7 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
     for (int depth = 1; depth > 0 && launches < PLIM_REDUCE_MAX_LAUNCHES; depth--) {
         for (; !walk_fits_32_bits(&pending[depth - 1]); depth++) {
             int dim = walk_longest(&pending[depth - 1]);
-            if (pending[depth - 1].shape[dim] < 2) return 0; /* one element over and over: refused */
+            if (pending[depth - 1].shape[dim] < 2) return 0; /* one element, repeated: refused */
             pending[depth] = walk_split(&pending[depth - 1], dim);
         }
         struct launch l = launch_configure(info, &pending[depth - 1], element_bytes);

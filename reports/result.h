@@ -1,8 +1,9 @@
 /* What a run of plimsoll found out, as plain data in base units: what the writers write.
  *
- * Bytes are integers, times are seconds, rates are per second. A number that is not known is 0 here
- * and absent in what is written (a real value is never 0 where this is used). Texts that are pointers
- * are static names; everything else is stored inside, so a result can be kept and copied.
+ * Bytes are integers, times are seconds, rates are per second. A number that is not known is 0
+ * here and absent in what is written (a real value is never 0 where this is used). Texts that
+ * are pointers are static names; everything else is stored inside, so a result can be kept and
+ * copied.
  *
  * The tree that the JSON and YAML writers make of it is described in the README and in tree.c.
  */
@@ -38,7 +39,7 @@ struct plim_result_device {
 struct plim_result_limit {
     int64_t usable_bytes, overhead_bytes, margin_bytes, budget_bytes;
     const char *overhead_source; /* "estimate", "given" */
-    char alloc_conf[256];        /* allocator options in force, in PyTorch's syntax; "" for its defaults */
+    char alloc_conf[256]; /* allocator options in force, in PyTorch's syntax; "" for its defaults */
 };
 
 /* Peaks over all steps. `device` is what the card has to hold: reserved and overhead. */
@@ -81,11 +82,12 @@ struct plim_result_next {
 /* At the moment of the largest allocation; `cached` is held by the allocator and in no tensor. */
 struct plim_result_breakdown {
     bool present;
-    int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, temporaries_bytes,
-        workspace_bytes, cached_bytes, overhead_bytes;
+    int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes,
+        temporaries_bytes, workspace_bytes, cached_bytes, overhead_bytes;
 };
 
-/* A setting that was tried. The `peak` of one that does not fit is what it would need, where that is known. */
+/* A setting that was tried. The `peak` of one that does not fit is what it would need, where
+ * that is known. */
 struct plim_result_sample {
     struct plim_result_setting setting;
     const char *verdict; /* "ok", "oom", "unsupported", "lost" */

@@ -1,4 +1,5 @@
-/* The report for people: the answer first, then where the bytes are, then why, then what to do. 80 columns. */
+/* The report for people: the answer first, then where the bytes are, then why, then what to
+ * do. 80 columns. */
 #include "autotune/base/text.h"
 #include "writer.h"
 #include <inttypes.h>
@@ -77,7 +78,9 @@ static void batch_line(struct page *t, const struct plim_result_choice *c)
     fprintf(t->file, " = %" PRId64 " sample%s a step, sequence %" PRId64 "\n", c->effective_batch,
             c->effective_batch == 1 ? "" : "s", c->setting.seq);
     for (size_t i = 0; i < c->phase_count; i++)
-        fprintf(t->file, "    from epoch %" PRId64 ": accumulation %" PRId64 " = %" PRId64 " samples a step\n",
+        fprintf(t->file,
+                "    from epoch %" PRId64 ": accumulation %" PRId64 " = %" PRId64
+                " samples a step\n",
                 c->phases[i].epoch, c->phases[i].accumulation, c->phases[i].effective_batch);
 }
 
@@ -119,14 +122,15 @@ static void memory_line(struct page *t, const struct plim_result *r)
     repeat(t->file, 'o', overhead);
     repeat(t->file, '.', BAR_WIDTH - tensors - cached - overhead - margin);
     repeat(t->file, '|', margin);
-    fprintf(t->file, "] %s of %s\n", bytes_text(peak->device_bytes, used), bytes_text(usable, whole));
+    fprintf(t->file, "] %s of %s\n", bytes_text(peak->device_bytes, used),
+            bytes_text(usable, whole));
     fprintf(t->file, "          # tensors  + cached  o overhead  . free  | margin\n");
 }
 
 static void settings_line(struct page *t, const struct plim_result_setting *s)
 {
-    fprintf(t->file, "  %s, %s, checkpointing %s, attention %s", s->precision, s->optimizer, s->checkpointing,
-            s->attention);
+    fprintf(t->file, "  %s, %s, checkpointing %s, attention %s", s->precision, s->optimizer,
+            s->checkpointing, s->attention);
     if (strcmp(s->sharding, "none")) fprintf(t->file, ", sharding %s", s->sharding);
     fputc('\n', t->file);
 }
@@ -137,7 +141,9 @@ static void verdict_line(struct page *t, const struct plim_result *r)
     if (r->kind == PLIM_RESULT_EXPLANATION && r->fits) return;
     if (r->kind == PLIM_RESULT_DECISION && r->choice.present) return;
     fprintf(t->file, "  %s%s%s", t->alarm,
-            r->kind == PLIM_RESULT_EXPLANATION ? "DOES NOT FIT" : r->interrupted ? "NO ANSWER YET" : "NOTHING FITS",
+            r->kind == PLIM_RESULT_EXPLANATION ? "DOES NOT FIT"
+            : r->interrupted                   ? "NO ANSWER YET"
+                                               : "NOTHING FITS",
             t->plain);
     if (r->short_bytes > 0) fprintf(t->file, ": %s too much", bytes_text(r->short_bytes, missing));
     fputc('\n', t->file);
@@ -145,7 +151,8 @@ static void verdict_line(struct page *t, const struct plim_result *r)
 
 static void answer(struct page *t, const struct plim_result *r)
 {
-    if (r->interrupted && r->choice.present) fprintf(t->file, "  %sended early: the best so far%s\n", t->alarm, t->plain);
+    if (r->interrupted && r->choice.present)
+        fprintf(t->file, "  %sended early: the best so far%s\n", t->alarm, t->plain);
     verdict_line(t, r);
     if (r->choice.present) {
         batch_line(t, &r->choice);
@@ -186,9 +193,11 @@ static void step_table(struct page *t, const struct plim_result *r)
     heading(t, "Steps            after forward  peak allocated   peak reserved     at the end");
     for (size_t i = 0; i < r->step_count; i++) {
         const struct plim_result_step *s = &r->steps[i];
-        fprintf(t->file, "  %-14zu %14s  %14s  %14s  %13s\n", i + 1, bytes_text(s->after_forward_bytes, forward),
+        fprintf(t->file, "  %-14zu %14s  %14s  %14s  %13s\n", i + 1,
+                bytes_text(s->after_forward_bytes, forward),
                 bytes_text(s->peak_allocated_bytes, allocated),
-                bytes_text(s->peak_reserved_bytes, reserved), bytes_text(s->end_allocated_bytes, end));
+                bytes_text(s->peak_reserved_bytes, reserved),
+                bytes_text(s->end_allocated_bytes, end));
     }
 }
 
@@ -235,9 +244,10 @@ static void table_row(struct page *t, const struct plim_result *r)
         fputc('\n', t->file);
         return;
     }
-    snprintf(batch, sizeof(batch), "%" PRId64 "x%" PRId64, c->setting.micro_batch, c->setting.accumulation);
-    fprintf(t->file, "%7s %6" PRId64 " %-10s %-4s %10s %9s\n", batch, c->setting.seq, c->setting.precision,
-            c->setting.checkpointing, grouped(c->tokens_per_second, rate),
+    snprintf(batch, sizeof(batch), "%" PRId64 "x%" PRId64, c->setting.micro_batch,
+             c->setting.accumulation);
+    fprintf(t->file, "%7s %6" PRId64 " %-10s %-4s %10s %9s\n", batch, c->setting.seq,
+            c->setting.precision, c->setting.checkpointing, grouped(c->tokens_per_second, rate),
             bytes_text(c->peak.device_bytes, peak));
 }
 
@@ -245,8 +255,8 @@ static void write_table(struct page *t, const struct plim_report *report)
 {
     if (!report->results.count) return;
     fprintf(t->file, "%s%s%s\n\n", t->bold, report->results.items[0].spec.name, t->plain);
-    fprintf(t->file, "%s%-22s %8s  %7s %6s %-10s %-4s %10s %9s%s\n", t->bold, "device", "memory", "batch", "seq",
-            "precision", "ckpt", "tokens/s", "peak", t->plain);
+    fprintf(t->file, "%s%-22s %8s  %7s %6s %-10s %-4s %10s %9s%s\n", t->bold, "device", "memory",
+            "batch", "seq", "precision", "ckpt", "tokens/s", "peak", t->plain);
     for (size_t i = 0; i < report->results.count; i++) table_row(t, &report->results.items[i]);
 }
 
@@ -269,4 +279,5 @@ static enum plim_status write_text(const struct plim_report *report, const struc
     return plim_fail(err, PLIM_NOMEM, "out of host memory");
 }
 
-const struct plim_writer plim_writer_text = {.name = "text", .extensions = {"txt"}, .write = write_text};
+const struct plim_writer plim_writer_text = {
+    .name = "text", .extensions = {"txt"}, .write = write_text};

@@ -30,7 +30,8 @@ static void add_spec(struct plim_json *json, json_t *root, const struct plim_res
     known_int(json, node, "trainable_parameters", spec->trainable_parameters);
 }
 
-static void add_device(struct plim_json *json, json_t *root, const struct plim_result_device *device)
+static void add_device(struct plim_json *json, json_t *root,
+                       const struct plim_result_device *device)
 {
     json_t *node = plim_json_object(json, root, "device");
     plim_json_text(json, node, "name", device->name);
@@ -60,7 +61,8 @@ static void add_peak(struct plim_json *json, json_t *parent, const struct plim_r
     known_int(json, node, "device_bytes", peak->device_bytes);
 }
 
-static void add_names(struct plim_json *json, json_t *node, const struct plim_result_setting *setting)
+static void add_names(struct plim_json *json, json_t *node,
+                      const struct plim_result_setting *setting)
 {
     known_text(json, node, "precision", setting->precision);
     known_text(json, node, "optimizer", setting->optimizer);
@@ -70,7 +72,8 @@ static void add_names(struct plim_json *json, json_t *node, const struct plim_re
     plim_json_object(json, node, "sizes");
 }
 
-static void add_phases(struct plim_json *json, json_t *node, const struct plim_result_choice *choice)
+static void add_phases(struct plim_json *json, json_t *node,
+                       const struct plim_result_choice *choice)
 {
     if (!choice->phase_count) return;
     json_t *list = plim_json_array(json, node, "accumulation_schedule");
@@ -118,7 +121,8 @@ static void add_next(struct plim_json *json, json_t *parent, const struct plim_r
 }
 
 /* A class without bytes at the peak is a measured 0, and is said. */
-static void add_breakdown(struct plim_json *json, json_t *root, const struct plim_result_breakdown *b)
+static void add_breakdown(struct plim_json *json, json_t *root,
+                          const struct plim_result_breakdown *b)
 {
     if (!b->present) return;
     json_t *node = plim_json_object(json, root, "breakdown");

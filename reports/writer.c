@@ -28,7 +28,8 @@ enum plim_status plim_writer_for_path(const char *path, const struct plim_writer
         }
     }
     return plim_fail(err, PLIM_INVALID,
-                     "%s: no report format goes with this name (known: .json, .yaml, .yml, .txt)", path);
+                     "%s: no report format goes with this name (known: .json, .yaml, .yml, .txt)",
+                     path);
 }
 
 static enum plim_status write_file(const char *path, const char *text, struct plim_error *err)
@@ -38,7 +39,8 @@ static enum plim_status write_file(const char *path, const char *text, struct pl
     bool written = fputs(text, file) >= 0;
     int problem = written ? 0 : errno;
     if (fclose(file)) problem = problem ? problem : errno; /* a full disk may show only here */
-    if (problem) return plim_fail(err, PLIM_IO, "%s: cannot be written: %s", path, strerror(problem));
+    if (problem)
+        return plim_fail(err, PLIM_IO, "%s: cannot be written: %s", path, strerror(problem));
     return PLIM_OK;
 }
 

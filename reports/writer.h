@@ -1,8 +1,8 @@
 /* The report formats: one const table each, chosen by name or by a file's extension.
  *
- * A new format is one file that defines a `struct plim_writer`, a line in writers[] of writer.c and a
- * line in meson.build. A writer turns a report into text and does no input or output itself, so that
- * a file is never left half written.
+ * A new format is one file that defines a `struct plim_writer`, a line in writers[] of
+ * writer.c and a line in meson.build. A writer turns a report into text and does no input or
+ * output itself, so that a file is never left half written.
  */
 #ifndef PLIM_REPORTS_WRITER_H
 #define PLIM_REPORTS_WRITER_H
@@ -31,6 +31,7 @@ enum plim_status plim_writer_for_path(const char *path, const struct plim_writer
 
 /* Writes `text` to a temporary file beside `path` and renames it, so that nobody reads half a
  * report. What is no regular file (/dev/stdout, a pipe) is written directly. PLIM_IO on failure. */
-enum plim_status plim_writer_save(const char *path, const char *text, struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_writer_save(const char *path, const char *text,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

@@ -49,7 +49,8 @@ static bool emit_node(yaml_emitter_t *emitter, json_t *node);
 static bool emit_object(yaml_emitter_t *emitter, json_t *node)
 {
     yaml_event_t event;
-    yaml_mapping_style_t style = json_object_size(node) ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE;
+    yaml_mapping_style_t style =
+        json_object_size(node) ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE;
     if (!yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, style)
         || !yaml_emitter_emit(emitter, &event))
         return false;
@@ -64,7 +65,8 @@ static bool emit_object(yaml_emitter_t *emitter, json_t *node)
 static bool emit_array(yaml_emitter_t *emitter, json_t *node)
 {
     yaml_event_t event;
-    yaml_sequence_style_t style = json_array_size(node) ? YAML_BLOCK_SEQUENCE_STYLE : YAML_FLOW_SEQUENCE_STYLE;
+    yaml_sequence_style_t style =
+        json_array_size(node) ? YAML_BLOCK_SEQUENCE_STYLE : YAML_FLOW_SEQUENCE_STYLE;
     if (!yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, style)
         || !yaml_emitter_emit(emitter, &event))
         return false;

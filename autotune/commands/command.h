@@ -9,9 +9,10 @@ struct plim_command {
     const char *name, *argument, *summary; /* argument: "SPEC", "FILE" or NULL */
     const char *about;                     /* a few lines for its --help */
     enum plim_verb verb;
-    /* The result goes to io->out. PLIM_NOFIT, PLIM_CANCELLED and PLIM_TIMEOUT come after a report was
-     * written and need no message; for anything else `err` has one. */
-    enum plim_status (*run)(const struct plim_request *request, const struct plim_io *io, struct plim_error *err);
+    /* The result goes to io->out. PLIM_NOFIT, PLIM_CANCELLED and PLIM_TIMEOUT come after a
+     * report was written and need no message; for anything else `err` has one. */
+    enum plim_status (*run)(const struct plim_request *request, const struct plim_io *io,
+                            struct plim_error *err);
 };
 
 extern const struct plim_command plim_command_tune, plim_command_plan, plim_command_explain,

@@ -6,8 +6,8 @@
 /* --- the spec --------------------------------------------------------------------------------- */
 
 /* A bad value is a matter of the option that was typed, not of the key behind it. */
-static enum plim_status apply_setting(const struct plim_request_setting *setting, struct plim_spec *spec,
-                                      struct plim_error *err)
+static enum plim_status apply_setting(const struct plim_request_setting *setting,
+                                      struct plim_spec *spec, struct plim_error *err)
 {
     struct plim_error inner = PLIM_ERROR_INIT;
     enum plim_status st = plim_spec_set(spec, setting->key, setting->value, &inner);
@@ -15,11 +15,13 @@ static enum plim_status apply_setting(const struct plim_request_setting *setting
     return PLIM_OK;
 }
 
-enum plim_status plim_common_spec(const struct plim_request *request, struct plim_spec *spec, struct plim_error *err)
+enum plim_status plim_common_spec(const struct plim_request *request, struct plim_spec *spec,
+                                  struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
     if (!request->subject)
-        return plim_fail(err, PLIM_INVALID, "no SPEC was given, expected a YAML spec, a config.json, a directory with "
+        return plim_fail(err, PLIM_INVALID,
+                         "no SPEC was given, expected a YAML spec, a config.json, a directory with "
                          "one, or a name such as gpt2-124m");
     PLIM_TRY(plim_spec_load(request->subject, spec, err));
     for (size_t i = 0; i < request->setting_count; i++)
@@ -37,10 +39,11 @@ struct plim_log plim_common_log(const struct plim_request *request, const struct
     return (struct plim_log){.level = PLIM_LOG_INFO, .write = plim_log_write_file, .user = io->err};
 }
 
-struct plim_allowance plim_common_allowance(const struct plim_request *request, const struct plim_log *log)
+struct plim_allowance plim_common_allowance(const struct plim_request *request,
+                                            const struct plim_log *log)
 {
-    /* PyTorch 2.9 renamed the variable; the new name counts first. */
-    static const char *const variables[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
+    /* PyTorch 2.9 gave the variable a second name; where both are set the first counts (tried). */
+    static const char *const variables[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
     struct plim_allowance allowance = request->allowance;
     for (size_t i = 0; i < 2 && !allowance.alloc_conf; i++) {
         const char *value = getenv(variables[i]);
@@ -57,18 +60,21 @@ struct plim_allowance plim_common_allowance(const struct plim_request *request, 
 
 const char *plim_common_auto_device(const struct plim_spec *spec, const struct plim_log *log)
 {
-    const char *uri = spec->device[0] && strcmp(spec->device, "auto") ? spec->device : DEFAULT_DEVICE;
+    const char *uri =
+        spec->device[0] && strcmp(spec->device, "auto") ? spec->device : DEFAULT_DEVICE;
     plim_log(log, PLIM_LOG_INFO, "this build uses no GPU: simulating %s (%s)", uri,
              spec->device[0] ? "the spec's device" : "the default; --device chooses another");
     return uri;
 }
 
-enum plim_status plim_common_device(const struct plim_request *request, const struct plim_spec *spec,
-                                    const struct plim_log *log, const char **uri, struct plim_error *err)
+enum plim_status plim_common_device(const struct plim_request *request,
+                                    const struct plim_spec *spec, const struct plim_log *log,
+                                    const char **uri, struct plim_error *err)
 {
     *uri = request->device_count ? request->devices[0] : "auto";
     if (request->device_count > 1 || !strcmp(*uri, "all"))
-        return plim_fail(err, PLIM_INVALID, "--device names several devices, expected one (plan takes several)");
+        return plim_fail(err, PLIM_INVALID,
+                         "--device names several devices, expected one (plan takes several)");
     if (!strcmp(*uri, "auto")) *uri = plim_common_auto_device(spec, log);
     return PLIM_OK;
 }
@@ -84,7 +90,8 @@ enum plim_status plim_common_check_files(const struct plim_request *request, str
     return st;
 }
 
-static enum plim_status emit_file(const char *path, const struct plim_report *report, struct plim_error *err)
+static enum plim_status emit_file(const char *path, const struct plim_report *report,
+                                  struct plim_error *err)
 {
     const struct plim_writer *writer;
     char *text = NULL;
@@ -102,18 +109,21 @@ enum plim_status plim_common_emit(const struct plim_request *request, const stru
 {
     const struct plim_writer *writer = request->json ? &plim_writer_json : &plim_writer_text;
     const char *no_color = getenv("NO_COLOR");
-    struct plim_style style = {.color = io->out_is_terminal && !request->no_color && !(no_color && *no_color)};
+    struct plim_style style = {.color = io->out_is_terminal && !request->no_color &&
+                                        !(no_color && *no_color)};
     char *text = NULL;
     enum plim_status st = writer->write(report, &style, &text, err);
     if (!st && fputs(text, io->out) < 0)
         st = plim_fail(err, PLIM_INTERNAL, "the report cannot be written: %s", strerror(errno));
     free(text);
-    for (size_t i = 0; i < request->file_count && !st; i++) st = emit_file(request->files[i], report, err);
+    for (size_t i = 0; i < request->file_count && !st; i++)
+        st = emit_file(request->files[i], report, err);
     return st;
 }
 
 struct plim_stop plim_common_stop(const struct plim_request *request, const struct plim_io *io)
 {
-    double deadline = request->budget_seconds > 0 ? plim_clock_seconds() + request->budget_seconds : 0;
+    double deadline =
+        request->budget_seconds > 0 ? plim_clock_seconds() + request->budget_seconds : 0;
     return (struct plim_stop){.signalled = io->signalled, .deadline_seconds = deadline};
 }

@@ -13,21 +13,25 @@ enum plim_status plim_common_spec(const struct plim_request *request, struct pli
 /* Where notes for the user go; nowhere with --quiet. */
 struct plim_log plim_common_log(const struct plim_request *request, const struct plim_io *io);
 
-/* What may be used of the card: the options, and PyTorch's environment variable where no option is given. */
-struct plim_allowance plim_common_allowance(const struct plim_request *request, const struct plim_log *log);
+/* What may be used of the card: the options, and PyTorch's environment variable where no
+ * option is given. */
+struct plim_allowance plim_common_allowance(const struct plim_request *request,
+                                            const struct plim_log *log);
 
 /* The one device of the request; "auto" is the spec's, or a default, and that is said. */
-enum plim_status plim_common_device(const struct plim_request *request, const struct plim_spec *spec,
-                                    const struct plim_log *log, const char **uri,
-                                    struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_common_device(const struct plim_request *request,
+                                    const struct plim_spec *spec, const struct plim_log *log,
+                                    const char **uri, struct plim_error *err) PLIM_MUST_CHECK;
 const char *plim_common_auto_device(const struct plim_spec *spec, const struct plim_log *log);
 
 /* Are all --out names of a known format? Asked before a long search. */
-enum plim_status plim_common_check_files(const struct plim_request *request, struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_common_check_files(const struct plim_request *request,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Writes the report to stdout and to every --out. */
 enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
-                                  const struct plim_report *report, struct plim_error *err) PLIM_MUST_CHECK;
+                                  const struct plim_report *report,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
 
 struct plim_stop plim_common_stop(const struct plim_request *request, const struct plim_io *io);
 

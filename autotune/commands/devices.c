@@ -55,21 +55,27 @@ static void print_table(FILE *out)
 {
     char memory[16], bandwidth[16], half[16], full[16];
     fprintf(out, "No GPU is used by this build. Simulated cards (--device sim:NAME):\n\n");
-    fprintf(out, "%-24s %9s %5s %5s %9s %11s %8s\n", "name", "memory", "cc", "SMs", "GB/s", "16-bit TF/s", "fp32");
+    fprintf(out, "%-24s %9s %5s %5s %9s %11s %8s\n", "name", "memory", "cc", "SMs", "GB/s",
+            "16-bit TF/s", "fp32");
     for (size_t i = 0; i < plim_catalogue_count(); i++) {
         const struct plim_gpu *gpu = plim_catalogue_at(i);
-        fprintf(out, "%-24s %9s %3d.%d %5d %9s %11s %8s\n", gpu->name, plim_format_bytes(gpu->total_bytes, memory),
-                gpu->compute_capability / 10, gpu->compute_capability % 10, gpu->multiprocessors,
+        fprintf(out, "%-24s %9s %3d.%d %5d %9s %11s %8s\n", gpu->name,
+                plim_format_bytes(gpu->total_bytes, memory), gpu->compute_capability / 10,
+                gpu->compute_capability % 10, gpu->multiprocessors,
                 rate_text(gpu->bandwidth, 1e9, bandwidth),
-                rate_text(gpu->bf16 > 0 ? gpu->bf16 : gpu->fp16, 1e12, half), rate_text(gpu->fp32, 1e12, full));
+                rate_text(gpu->bf16 > 0 ? gpu->bf16 : gpu->fp16, 1e12, half),
+                rate_text(gpu->fp32, 1e12, full));
     }
-    fprintf(out, "\nAlso sim:24GiB, a plain card of that size; \",memory=20GiB\" may follow any name.\n");
+    fprintf(
+        out,
+        "\nAlso sim:24GiB, a plain card of that size; \",memory=20GiB\" may follow any name.\n");
 }
 
 static enum plim_status run_devices(const struct plim_request *request, const struct plim_io *io,
                                     struct plim_error *err)
 {
-    if (request->subject) return plim_fail(err, PLIM_INVALID, "devices takes no '%s'", request->subject);
+    if (request->subject)
+        return plim_fail(err, PLIM_INVALID, "devices takes no '%s'", request->subject);
     if (request->json) return print_json(io->out, err);
     print_table(io->out);
     return PLIM_OK;

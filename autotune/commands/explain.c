@@ -4,7 +4,8 @@
 #include "common.h"
 
 /* The first value of every axis. */
-static enum plim_status first_setting(const struct plim_spec *spec, struct plim_setting *setting, struct plim_error *err)
+static enum plim_status first_setting(const struct plim_spec *spec, struct plim_setting *setting,
+                                      struct plim_error *err)
 {
     struct plim_batch_rule rule;
     struct plim_batch batch;
@@ -61,6 +62,7 @@ static enum plim_status run_explain(const struct plim_request *request, const st
     allowance = plim_common_allowance(request, &log);
     PLIM_TRY(plim_card_open(&card, uri, &allowance, &spec->model, err));
     PLIM_TRY(explain_on(&card, spec, &setting, io, &result, err));
+    if (request->trace) PLIM_TRY(plim_card_trace(&card, &setting, request->trace, err));
     PLIM_TRY(PLIM_ARRAY_PUSH(&report.results, result));
     PLIM_TRY(plim_common_emit(request, io, &report, err));
     if (!result.fits) st = PLIM_NOFIT;

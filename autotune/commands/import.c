@@ -11,7 +11,8 @@ static enum plim_status run_import(const struct plim_request *request, const str
     if (st) goto out;
     PLIM_TRY(plim_common_spec(request, spec, err));
     PLIM_TRY(plim_spec_write(spec, &text, err));
-    for (size_t i = 0; i < request->file_count; i++) PLIM_TRY(plim_writer_save(request->files[i], text, err));
+    for (size_t i = 0; i < request->file_count; i++)
+        PLIM_TRY(plim_writer_save(request->files[i], text, err));
     if (!request->file_count) fputs(text, io->out);
 out:
     free(text);

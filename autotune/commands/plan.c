@@ -29,17 +29,20 @@ static void add_catalogue(struct targets *targets)
     }
 }
 
-static enum plim_status resolve_targets(const struct plim_request *request, const struct plim_spec *spec,
-                                        const struct plim_log *log, struct targets *targets, struct plim_error *err)
+static enum plim_status resolve_targets(const struct plim_request *request,
+                                        const struct plim_spec *spec, const struct plim_log *log,
+                                        struct targets *targets, struct plim_error *err)
 {
-    size_t cards = plim_catalogue_count(), asked = request->device_count ? request->device_count : 1;
+    size_t cards = plim_catalogue_count(),
+           asked = request->device_count ? request->device_count : 1;
     targets->uris = calloc(asked * (cards + 1), sizeof(*targets->uris));
     targets->texts = calloc(cards + 1, URI_SIZE);
     if (!targets->uris || !targets->texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     for (size_t i = 0; i < asked; i++) {
         const char *uri = request->device_count ? request->devices[i] : "auto";
         if (!strcmp(uri, "all")) add_catalogue(targets);
-        else if (!strcmp(uri, "auto")) targets->uris[targets->count++] = plim_common_auto_device(spec, log);
+        else if (!strcmp(uri, "auto"))
+            targets->uris[targets->count++] = plim_common_auto_device(spec, log);
         else targets->uris[targets->count++] = uri;
         targets->is_table |= asked > 1 || !strcmp(uri, "all");
     }
@@ -66,8 +69,13 @@ static enum plim_status decide(const struct plim_request *request, const struct 
     struct plim_stop stop = plim_common_stop(request, io);
     struct plim_report report = {.is_table = targets->is_table};
     struct plim_progress progress;
-    struct plim_plan plan = {.spec = spec, .objective = request->objective, .allowance = &allowance, .stop = &stop,
-                             .on_run = plim_progress_run, .on_card = plim_progress_card, .user = &progress};
+    struct plim_plan plan = {.spec = spec,
+                             .objective = request->objective,
+                             .allowance = &allowance,
+                             .stop = &stop,
+                             .on_run = plim_progress_run,
+                             .on_card = plim_progress_card,
+                             .user = &progress};
     plim_progress_init(&progress, request, io, targets->count);
     enum plim_status st = plim_plan_run(&plan, targets->uris, targets->count, &report, err);
     plim_progress_finish(&progress);
@@ -77,7 +85,8 @@ static enum plim_status decide(const struct plim_request *request, const struct 
     return st;
 }
 
-static enum plim_status run_plan(const struct plim_request *request, const struct plim_io *io, struct plim_error *err)
+static enum plim_status run_plan(const struct plim_request *request, const struct plim_io *io,
+                                 struct plim_error *err)
 {
     struct plim_spec *spec = calloc(1, sizeof(*spec)); /* too large for comfort on a stack */
     struct plim_log log = plim_common_log(request, io);
@@ -94,10 +103,12 @@ out:
     return st;
 }
 
-static enum plim_status run_tune(const struct plim_request *request, const struct plim_io *io, struct plim_error *err)
+static enum plim_status run_tune(const struct plim_request *request, const struct plim_io *io,
+                                 struct plim_error *err)
 {
     if (request->device_count > 1 || (request->device_count && !strcmp(request->devices[0], "all")))
-        return plim_fail(err, PLIM_INVALID, "tune works on one device, expected one --device (plan takes several)");
+        return plim_fail(err, PLIM_INVALID,
+                         "tune works on one device, expected one --device (plan takes several)");
     return run_plan(request, io, err);
 }
 

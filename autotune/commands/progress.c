@@ -22,10 +22,11 @@ static void draw(struct plim_progress *progress)
     if (now < progress->next_seconds) return;
     progress->next_seconds = now + EVERY_SECONDS;
     progress->drawn = true;
-    fprintf(progress->file, "\rplimsoll: %.0f s, %zu settings replayed", now - progress->start_seconds,
-            atomic_load(&progress->runs));
+    fprintf(progress->file, "\rplimsoll: %.0f s, %zu settings replayed",
+            now - progress->start_seconds, atomic_load(&progress->runs));
     if (progress->cards > 1)
-        fprintf(progress->file, ", %zu of %zu devices", atomic_load(&progress->cards_done), progress->cards);
+        fprintf(progress->file, ", %zu of %zu devices", atomic_load(&progress->cards_done),
+                progress->cards);
     fprintf(progress->file, "\033[K");
     fflush(progress->file);
 }

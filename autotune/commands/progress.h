@@ -1,4 +1,5 @@
-/* A live line on stderr while a search takes its time. Only on a terminal, and only after half a second. */
+/* A live line on stderr while a search takes its time. Only on a terminal, and only after half
+ * a second. */
 #ifndef PLIM_AUTOTUNE_COMMANDS_PROGRESS_H
 #define PLIM_AUTOTUNE_COMMANDS_PROGRESS_H
 

@@ -57,14 +57,17 @@ struct program program_run_and_signal(const char *arguments, int signal_number, 
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, fileno(err), STDERR_FILENO);
-    cr_assert(!posix_spawn(&child, PLIM_BINARY, &actions, NULL, argv, environ), "cannot start " PLIM_BINARY);
+    cr_assert(!posix_spawn(&child, PLIM_BINARY, &actions, NULL, argv, environ),
+              "cannot start " PLIM_BINARY);
     posix_spawn_file_actions_destroy(&actions);
     if (signal_number) {
         nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000L}, NULL);
         kill(child, signal_number);
     }
     while (waitpid(child, &status, 0) < 0) cr_assert(errno == EINTR);
-    return (struct program){.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .out = slurp(out), .err = slurp(err)};
+    return (struct program){.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                            .out = slurp(out),
+                            .err = slurp(err)};
 }
 
 struct program program_run(const char *arguments)
@@ -85,7 +88,8 @@ json_t *json_at(json_t *root, const char *path)
     char text[256];
     snprintf(text, sizeof(text), "%s", path);
     for (char *word = strtok(text, "."); word && root; word = strtok(NULL, "."))
-        root = json_is_array(root) ? json_array_get(root, strtoul(word, NULL, 10)) : json_object_get(root, word);
+        root = json_is_array(root) ? json_array_get(root, strtoul(word, NULL, 10))
+                                   : json_object_get(root, word);
     return root;
 }
 
@@ -115,6 +119,14 @@ char *program_file(const char *name, const char *text)
     fputs(text, file);
     fclose(file);
     return path;
+}
+
+void program_file_remove(char *path)
+{
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    free(path);
 }
 
 void program_finish(struct program *program)

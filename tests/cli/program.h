@@ -9,8 +9,8 @@ struct program {
     char *out, *err;
 };
 
-/* Runs `plimsoll` with `arguments`, which are separated by blanks; a blank inside of one is written '~'.
- * The test fails when the program cannot be started. */
+/* Runs `plimsoll` with `arguments`, which are separated by blanks; a blank inside of one is
+ * written '~'. The test fails when the program cannot be started. */
 struct program program_run(const char *arguments);
 
 /* The same, and sends it `signal_number` after so many milliseconds. */
@@ -21,11 +21,12 @@ json_t *program_json(const struct program *program);
 
 /* The node at a path such as "results.0.choice.peak"; NULL where there is none. Borrowed. */
 json_t *json_at(json_t *root, const char *path);
-json_int_t json_int_at(json_t *root, const char *path);     /* the test fails unless it is an integer */
-const char *json_text_at(json_t *root, const char *path);   /* the test fails unless it is a string */
+json_int_t json_int_at(json_t *root, const char *path); /* the test fails unless it is an integer */
+const char *json_text_at(json_t *root, const char *path); /* the test fails unless it is a string */
 
-/* A file in a new directory below /tmp, with this text; the path is malloc'd. */
+/* A file in a new directory below /tmp, with this text. */
 char *program_file(const char *name, const char *text);
+void program_file_remove(char *path); /* with its directory; frees the path */
 
 void program_finish(struct program *program);
 

@@ -32,15 +32,18 @@ static void expect_text(json_t *root, const char *path, const char *text)
 
 Test(report, explain_has_the_schema)
 {
-    static const char *const keys[] = {"spec", "device", "limit", "setting", "peak", "breakdown", "fits", "advice", "steps", NULL};
-    static const char *const step[] = {"after_forward_bytes", "peak_allocated_bytes", "peak_reserved_bytes",
-                                       "end_allocated_bytes", NULL};
-    static const char *const setting[] = {"micro_batch", "seq", "accumulation", "world", "effective_batch", "precision",
-                                          "optimizer", "checkpointing", "attention", "sharding", "sizes",
-                                          "step_seconds", "tokens_per_second", "mfu", NULL};
-    struct program p = program_run(
-        "explain gpt2-124m --device sim:A100-SXM4-80GB,memory=64TiB --margin 0 --overhead 0 --batch 8 --seq 1024 "
-        "--precision bf16-mixed --optimizer adamw --checkpointing none --attention sdpa --accumulation 2 --json");
+    static const char *const keys[] = {"spec",      "device", "limit",  "setting", "peak",
+                                       "breakdown", "fits",   "advice", "steps",   NULL};
+    static const char *const step[] = {"after_forward_bytes", "peak_allocated_bytes",
+                                       "peak_reserved_bytes", "end_allocated_bytes", NULL};
+    static const char *const setting[] = {
+        "micro_batch", "seq",          "accumulation",      "world",     "effective_batch",
+        "precision",   "optimizer",    "checkpointing",     "attention", "sharding",
+        "sizes",       "step_seconds", "tokens_per_second", "mfu",       NULL};
+    struct program p = program_run("explain gpt2-124m --device sim:A100-SXM4-80GB,memory=64TiB "
+                                   "--margin 0 --overhead 0 --batch 8 --seq 1024 "
+                                   "--precision bf16-mixed --optimizer adamw --checkpointing none "
+                                   "--attention sdpa --accumulation 2 --json");
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
     json_t *root = program_json(&p);
     expect_text(root, "schema", "plimsoll.explain/1");
@@ -57,12 +60,15 @@ Test(report, explain_has_the_schema)
 
 Test(report, the_breakdown_adds_up_to_the_peak)
 {
-    static const char *const classes[] = {"parameters_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes",
+    static const char *const classes[] = {"parameters_bytes",  "gradients_bytes",
+                                          "optimizer_bytes",   "activations_bytes",
                                           "temporaries_bytes", "workspace_bytes"};
-    struct program p = program_run("explain gpt2-124m --device sim:RTX-4090 --batch 4 --seq 256 --json");
+    struct program p =
+        program_run("explain gpt2-124m --device sim:RTX-4090 --batch 4 --seq 256 --json");
     json_t *root = program_json(&p), *breakdown = json_at(root, "breakdown");
     json_int_t sum = 0;
-    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) sum += json_int_at(breakdown, classes[i]);
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+        sum += json_int_at(breakdown, classes[i]);
     cr_expect(eq(i64, sum, json_int_at(root, "peak.allocated_bytes")));
     sum += json_int_at(breakdown, "cached_bytes");
     cr_expect(eq(i64, sum, json_int_at(root, "peak.reserved_bytes")));
@@ -74,27 +80,33 @@ Test(report, the_breakdown_adds_up_to_the_peak)
 
 Test(report, a_setting_that_does_not_fit_is_explained_in_full)
 {
-    struct program p = program_run("explain gpt2-124m " A100 "--batch 64 --seq 1024 --checkpointing none --json");
+    struct program p =
+        program_run("explain gpt2-124m " A100 "--batch 64 --seq 1024 --checkpointing none --json");
     cr_expect(eq(int, p.exit_code, 1));
     json_t *root = program_json(&p);
     cr_expect(not(is_true(root, "fits")));
     cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
-    cr_expect(gt(i64, json_int_at(root, "steps.3.peak_reserved_bytes"), json_int_at(root, "limit.budget_bytes")));
-    cr_expect(eq(i64, json_int_at(root, "short_bytes"),
-                 json_int_at(root, "peak.reserved_bytes") - json_int_at(root, "limit.budget_bytes")));
+    cr_expect(gt(i64, json_int_at(root, "steps.3.peak_reserved_bytes"),
+                 json_int_at(root, "limit.budget_bytes")));
+    cr_expect(
+        eq(i64, json_int_at(root, "short_bytes"),
+           json_int_at(root, "peak.reserved_bytes") - json_int_at(root, "limit.budget_bytes")));
     cr_expect(is_true(root, "advice.0.fits"));
     cr_expect(gt(i64, json_int_at(root, "advice.0.peak.reserved_bytes"), 0));
     json_decref(root);
     program_finish(&p);
 }
 
-/* 30 is what PyTorch itself reached in this memory (golden case gpt2/bf16-mixed/adamw/ckpt/fit24g). */
+/* 30 is what PyTorch itself reached in this memory (golden case
+ * gpt2/bf16-mixed/adamw/ckpt/fit24g). */
 Test(report, plan_has_the_schema_and_the_answer)
 {
-    static const char *const keys[] = {"schema", "spec", "device", "limit", "choice", "largest_fit", "breakdown",
-                                       "samples", "advice", "seconds", NULL};
-    struct program p = program_run("plan gpt2-124m " A100 "--seq 1024 --precision bf16-mixed --optimizer adamw "
-                                   "--checkpointing full --json");
+    static const char *const keys[] = {"schema", "spec",        "device",    "limit",
+                                       "choice", "largest_fit", "breakdown", "samples",
+                                       "advice", "seconds",     NULL};
+    struct program p =
+        program_run("plan gpt2-124m " A100 "--seq 1024 --precision bf16-mixed --optimizer adamw "
+                    "--checkpointing full --json");
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
     json_t *root = program_json(&p);
     expect_text(root, "schema", "plimsoll.result/1");
@@ -105,16 +117,19 @@ Test(report, plan_has_the_schema_and_the_answer)
     expect_text(root, "largest_fit.next.verdict", "oom");
     cr_expect(is_true(root, "choice.verified"));
     cr_expect(is_true(root, "device.simulated"));
-    cr_expect(json_at(root, "choice.effective_batch_target") == NULL, "what was not asked for is absent");
+    cr_expect(json_at(root, "choice.effective_batch_target") == NULL,
+              "what was not asked for is absent");
     json_decref(root);
     program_finish(&p);
 }
 
 Test(report, the_effective_batch_is_kept)
 {
-    struct program p = program_run("tune gpt2-124m " A100 "--seq 512 --effective-batch 96 --world 2 --json");
+    struct program p =
+        program_run("tune gpt2-124m " A100 "--seq 512 --effective-batch 96 --world 2 --json");
     json_t *root = program_json(&p);
-    json_int_t made = json_int_at(root, "choice.micro_batch") * json_int_at(root, "choice.accumulation") * 2;
+    json_int_t made =
+        json_int_at(root, "choice.micro_batch") * json_int_at(root, "choice.accumulation") * 2;
     cr_expect(eq(i64, made, 96));
     cr_expect(eq(i64, json_int_at(root, "choice.effective_batch_target"), 96));
     json_decref(root);
@@ -129,7 +144,9 @@ Test(report, a_schedule_is_rewritten_phase_by_phase)
     for (size_t i = 0; i < 3; i++) {
         json_t *phase = json_array_get(json_at(root, "choice.accumulation_schedule"), i);
         cr_expect(eq(i64, json_int_at(phase, "effective_batch"), 64 >> i));
-        cr_expect(eq(i64, json_int_at(phase, "accumulation") * json_int_at(root, "choice.micro_batch"), 64 >> i));
+        cr_expect(eq(i64,
+                     json_int_at(phase, "accumulation") * json_int_at(root, "choice.micro_batch"),
+                     64 >> i));
     }
     json_decref(root);
     program_finish(&p);
@@ -151,7 +168,8 @@ Test(report, nothing_fits_is_an_answer)
 
 Test(report, several_devices_give_a_table_in_their_order)
 {
-    const char *arguments = "plan gpt2-124m --device sim:T4 --device sim:A100-SXM4-40GB,memory=2GiB --device sim:L4 --seq 256";
+    const char *arguments = "plan gpt2-124m --device sim:T4 --device "
+                            "sim:A100-SXM4-40GB,memory=2GiB --device sim:L4 --seq 256";
     char with_json[256];
     snprintf(with_json, sizeof(with_json), "%s --json", arguments);
     struct program p = program_run(with_json);
@@ -174,17 +192,22 @@ Test(report, yaml_and_text_files_say_the_same_as_json)
 {
     char arguments[512];
     char *yaml_path = program_file("report.yaml", ""), *text_path = program_file("report.txt", "");
-    snprintf(arguments, sizeof(arguments), "plan gpt2-124m --device sim:T4 --seq 256 --json --out %s --out=%s", yaml_path, text_path);
-    struct program p = program_run(arguments), plain = program_run("plan gpt2-124m --device sim:T4 --seq 256");
+    snprintf(arguments, sizeof(arguments),
+             "plan gpt2-124m --device sim:T4 --seq 256 --json --out %s --out=%s", yaml_path,
+             text_path);
+    struct program p = program_run(arguments),
+                   plain = program_run("plan gpt2-124m --device sim:T4 --seq 256");
     json_t *root = program_json(&p);
     struct plim_yaml yaml;
     int64_t bytes;
     cr_assert(eq(int, plim_yaml_read_file(yaml_path, &yaml, NULL), PLIM_OK));
     const struct plim_yaml_node *peak = plim_yaml_get(plim_yaml_get(yaml.root, "choice"), "peak");
-    cr_assert(eq(int, plim_yaml_int(&yaml, plim_yaml_get(peak, "reserved_bytes"), &bytes, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_yaml_int(&yaml, plim_yaml_get(peak, "reserved_bytes"), &bytes, NULL),
+                 PLIM_OK));
     cr_expect(eq(i64, bytes, json_int_at(root, "choice.peak.reserved_bytes")));
     cr_expect(eq(sz, yaml.root->count, json_object_size(root)));
-    cr_expect(eq(sz, plim_yaml_get(yaml.root, "samples")->count, json_array_size(json_at(root, "samples"))));
+    cr_expect(eq(sz, plim_yaml_get(yaml.root, "samples")->count,
+                 json_array_size(json_at(root, "samples"))));
     plim_yaml_finish(&yaml);
 
     char text[8192] = "";
@@ -196,8 +219,8 @@ Test(report, yaml_and_text_files_say_the_same_as_json)
     json_decref(root);
     program_finish(&p);
     program_finish(&plain);
-    free(yaml_path);
-    free(text_path);
+    program_file_remove(yaml_path);
+    program_file_remove(text_path);
 }
 
 static char *without_seconds(const char *arguments)
@@ -215,8 +238,9 @@ static char *without_seconds(const char *arguments)
 
 Test(report, the_same_input_gives_the_same_bytes)
 {
-    const char *arguments = "plan gpt2-124m --device sim:T4 --device sim:L4 --device sim:A100-SXM4-40GB --device "
-                            "sim:A100-SXM4-80GB --device sim:RTX-4090 --seq 256,512 --precision bf16,bf16-mixed --json";
+    const char *arguments =
+        "plan gpt2-124m --device sim:T4 --device sim:L4 --device sim:A100-SXM4-40GB --device "
+        "sim:A100-SXM4-80GB --device sim:RTX-4090 --seq 256,512 --precision bf16,bf16-mixed --json";
     char *one = without_seconds(arguments), *two = without_seconds(arguments);
     cr_expect(eq(str, one, two));
     free(one);
@@ -232,7 +256,8 @@ Test(report, the_allocator_options_of_the_environment_are_used_and_shown)
     json_t *a = program_json(&without), *b = program_json(&with);
     cr_expect(json_at(a, "limit.alloc_conf") == NULL);
     expect_text(b, "limit.alloc_conf", "expandable_segments:True");
-    cr_expect(ne(i64, json_int_at(a, "peak.reserved_bytes"), json_int_at(b, "peak.reserved_bytes")));
+    cr_expect(
+        ne(i64, json_int_at(a, "peak.reserved_bytes"), json_int_at(b, "peak.reserved_bytes")));
     cr_expect(strstr(with.err, "PYTORCH_CUDA_ALLOC_CONF") != NULL);
     json_decref(a);
     json_decref(b);
@@ -242,19 +267,23 @@ Test(report, the_allocator_options_of_the_environment_are_used_and_shown)
 
 Test(report, overhead_and_margin_are_taken_off)
 {
-    struct program p = program_run("explain gpt2-124m --device sim:24GiB --overhead 600MiB --margin 10% --batch 1 --seq 64 --json");
+    struct program p = program_run("explain gpt2-124m --device sim:24GiB --overhead 600MiB "
+                                   "--margin 10% --batch 1 --seq 64 --json");
     json_t *root = program_json(&p);
-    int64_t usable = INT64_C(24) << 30, overhead = INT64_C(600) << 20, margin = json_int_at(root, "limit.margin_bytes");
+    int64_t usable = INT64_C(24) << 30, overhead = INT64_C(600) << 20,
+            margin = json_int_at(root, "limit.margin_bytes");
     cr_expect(le(i64, llabs(margin - usable / 10), 1));
     cr_expect(eq(i64, json_int_at(root, "limit.budget_bytes"), usable - overhead - margin));
-    cr_expect(eq(i64, json_int_at(root, "peak.device_bytes"), json_int_at(root, "peak.reserved_bytes") + overhead));
+    cr_expect(eq(i64, json_int_at(root, "peak.device_bytes"),
+                 json_int_at(root, "peak.reserved_bytes") + overhead));
     expect_text(root, "limit.overhead_source", "given");
     json_decref(root);
     program_finish(&p);
 }
 
 /* Long enough to be cut short on any machine. */
-#define LONG "plan llama-3-8b --device all --seq 256:4096:256 --precision bf16,fp16,bf16-mixed --json"
+#define LONG                                                                                       \
+    "plan llama-3-8b --device all --seq 256:4096:256 --precision bf16,fp16,bf16-mixed --json"
 
 Test(report, when_the_time_is_up_a_partial_report_is_written)
 {

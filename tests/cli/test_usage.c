@@ -21,7 +21,8 @@ static void expect_contains(const char *text, const char *part)
 
 Test(usage, help_names_every_verb_and_exit_code)
 {
-    static const char *const parts[] = {"tune", "plan", "explain", "devices", "import", "  0  ", "  5  ", "  6  "};
+    static const char *const parts[] = {"tune",   "plan",  "explain", "devices",
+                                        "import", "  0  ", "  5  ",   "  6  "};
     struct program p = program_run("--help");
     cr_expect(eq(int, p.exit_code, 0));
     cr_expect(eq(str, p.err, (char *)""));
@@ -32,10 +33,12 @@ Test(usage, help_names_every_verb_and_exit_code)
 
 Test(usage, every_verb_has_its_own_help)
 {
-    static const struct { const char *arguments, *has, *has_not; } verbs[] = {
-        {"tune --help", "--effective-batch", "--nothing"}, {"plan --help", "--objective", "--nothing"},
-        {"explain --help", "--checkpointing", "--objective"}, {"devices --help", "--json", "--batch"},
-        {"import --help", "--out", "--batch"}};
+    static const struct { const char *arguments, *has, *has_not;
+    } verbs[] = {{"tune --help", "--effective-batch", "--nothing"},
+                 {"plan --help", "--objective", "--nothing"},
+                 {"explain --help", "--checkpointing", "--objective"},
+                 {"devices --help", "--json", "--batch"},
+                 {"import --help", "--out", "--batch"}};
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
         struct program p = program_run(verbs[i].arguments);
         cr_expect(eq(int, p.exit_code, 0));
@@ -79,7 +82,8 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"plan gpt2-124m --out report.doc", 2, "known: .json"},
         {"plan gpt2-124m --set train.clip", 2, "expected KEY=VALUE"},
         {"plan gpt2-124m --set train.clup=1", 2, "train.clip"},
-        {"plan gpt2-124m --device sim:A100-SXM4-80GB --alloc-conf expandable_segment:True", 2, "expandable_segments"},
+        {"plan gpt2-124m --device sim:A100-SXM4-80GB --alloc-conf expandable_segment:True", 2,
+         "expandable_segments"},
         {"plan gpt2-124m --batch 3 --effective-batch 256", 2, "256"},
         {"tune gpt2-124m --device all", 2, "one device"},
         {"explain gpt2-124m --device sim:T4", 2, "expected --batch N"},
@@ -99,7 +103,8 @@ ParameterizedTest(struct mistake *mistake, usage, a_mistake_has_its_exit_code_an
     struct program p = program_run(mistake->arguments);
     cr_expect(eq(int, p.exit_code, mistake->exit_code), "%s", mistake->arguments);
     cr_expect(eq(str, p.out, (char *)""), "%s", mistake->arguments);
-    cr_expect(eq(sz, strcspn(p.err, "\n") + 1, strlen(p.err)), "%s: not one line: %s", mistake->arguments, p.err);
+    cr_expect(eq(sz, strcspn(p.err, "\n") + 1, strlen(p.err)), "%s: not one line: %s",
+              mistake->arguments, p.err);
     expect_contains(p.err, mistake->says);
     program_finish(&p);
 }
@@ -115,7 +120,7 @@ Test(usage, a_bad_spec_names_file_line_and_column)
     cr_expect(eq(int, strncmp(p.err, place, strlen(place)), 0), "%s", p.err);
     expect_contains(p.err, "train.precision");
     program_finish(&p);
-    free(path);
+    program_file_remove(path);
 }
 
 Test(usage, a_simulated_stand_in_is_said_on_stderr)
@@ -163,7 +168,7 @@ Test(usage, an_imported_spec_can_be_planned)
     p = program_run(arguments);
     cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
     program_finish(&p);
-    free(path);
+    program_file_remove(path);
 }
 
 Test(usage, the_catalogue_is_listed)

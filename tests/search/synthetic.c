@@ -10,7 +10,8 @@ static double scale(const struct plim_setting *s)
 
 static int64_t requested_bytes(const struct synthetic *s, const struct plim_setting *setting)
 {
-    int64_t bytes = s->fixed_bytes + (int64_t)((double)s->per_sample_bytes * scale(setting) * (double)setting->micro_batch);
+    int64_t bytes = s->fixed_bytes + (int64_t)((double)s->per_sample_bytes * scale(setting) *
+                                               (double)setting->micro_batch);
     if (setting->accumulation > 1) bytes += s->gradient_bytes;
     if (s->bump_every && setting->micro_batch % s->bump_every == 0) bytes += s->bump_bytes;
     return bytes;
@@ -50,8 +51,10 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
 {
     struct synthetic *s = user;
     (void)err;
-    int64_t requested = requested_bytes(s, setting), reserved = (int64_t)((double)requested * (1 + s->slack));
-    *out = (struct plim_replay){.parameters = 1000, .trainable_parameters = 1000, .model_flops_per_token = 6000};
+    int64_t requested = requested_bytes(s, setting),
+            reserved = (int64_t)((double)requested * (1 + s->slack));
+    *out = (struct plim_replay){
+        .parameters = 1000, .trainable_parameters = 1000, .model_flops_per_token = 6000};
     if (mode == PLIM_RUN_UNLIMITED) s->unlimited_runs++;
     else s->limited_runs++;
     if (mode == PLIM_RUN_LIMITED && reserved > s->runner.budget_bytes) {
@@ -65,16 +68,22 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
         out->retries = 1;
     }
     fill_peaks(out, requested, reserved);
-    for (int i = 0; i < PLIM_REPLAY_STEPS; i++) out->step[i].seconds = synthetic_seconds(s, setting);
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
+        out->step[i].seconds = synthetic_seconds(s, setting);
     return PLIM_OK;
 }
 
 void synthetic_init(struct synthetic *s, int64_t budget_bytes)
 {
-    *s = (struct synthetic){
-        .runner = {.run = run, .user = s, .budget_bytes = budget_bytes},
-        .fixed_bytes = INT64_C(1) << 30, .per_sample_bytes = INT64_C(100) << 20, .gradient_bytes = INT64_C(256) << 20,
-        .slack = 0.15, .squeeze = 0.03, .step_seconds = 0.01, .tile_seconds = 0.02, .tile = 1};
+    *s = (struct synthetic){.runner = {.run = run, .user = s, .budget_bytes = budget_bytes},
+                            .fixed_bytes = INT64_C(1) << 30,
+                            .per_sample_bytes = INT64_C(100) << 20,
+                            .gradient_bytes = INT64_C(256) << 20,
+                            .slack = 0.15,
+                            .squeeze = 0.03,
+                            .step_seconds = 0.01,
+                            .tile_seconds = 0.02,
+                            .tile = 1};
 }
 
 uint64_t synthetic_random(uint64_t *state)

@@ -1,9 +1,10 @@
 /* A card and a model made of formulas, so that the right answer of a search is known.
  *
- * Memory of a setting: requested = fixed + batch x per_sample (scaled by the sequence), more with a second
- * micro-step, less with checkpointing; the allocator reserves `slack` more when nothing limits it, and
- * makes do with `squeeze` more when it must; `bumps` lifts it for some batches, so that it is not monotone.
- * Time: a fixed part, and tiles of `tile` samples that take equally long full or not.
+ * Memory of a setting: requested = fixed + batch x per_sample (scaled by the sequence), more
+ * with a second micro-step, less with checkpointing; the allocator reserves `slack` more when
+ * nothing limits it, and makes do with `squeeze` more when it must; `bumps` lifts it for some
+ * batches, so that it is not monotone. Time: a fixed part, and tiles of `tile` samples that
+ * take equally long full or not.
  */
 #ifndef PLIM_TESTS_SYNTHETIC_H
 #define PLIM_TESTS_SYNTHETIC_H
@@ -21,7 +22,8 @@ struct synthetic {
     size_t limited_runs, unlimited_runs;
 };
 
-/* A small and plain one: 1 GiB fixed, 100 MiB a sample of 1024 tokens, full checkpointing a quarter of it. */
+/* A small and plain one: 1 GiB fixed, 100 MiB a sample of 1024 tokens, full checkpointing a
+ * quarter of it. */
 void synthetic_init(struct synthetic *s, int64_t budget_bytes);
 
 /* Random numbers that are the same in every run. */

@@ -13,7 +13,8 @@ static struct plim_candidate candidate(double rate, int64_t gib)
 
 static int choose(struct plim_candidate *list, size_t count, enum plim_objective objective)
 {
-    struct plim_candidates candidates = {.list = {.items = list, .count = count, .capacity = count}};
+    struct plim_candidates candidates = {
+        .list = {.items = list, .count = count, .capacity = count}};
     return plim_choose(&candidates, objective);
 }
 
@@ -112,7 +113,8 @@ Test(decision, every_phase_of_a_schedule_is_run)
     synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
     cr_assert(run.decision.found);
     const struct plim_candidate *choice = &run.decision.choice;
-    cr_expect(eq(i64, choice->batch.phase_accumulation[0], 4 * choice->batch.phase_accumulation[1]));
+    cr_expect(
+        eq(i64, choice->batch.phase_accumulation[0], 4 * choice->batch.phase_accumulation[1]));
     for (int i = 0; i < 2; i++) {
         struct plim_setting setting = choice->setting;
         bool seen = false;
@@ -168,7 +170,8 @@ Test(decision, changes_are_combined_when_none_is_enough)
     struct plim_spec spec = synthetic_spec();
     synthetic_init(&s, INT64_C(1068) << 20); /* 1024 fixed x 1.03, and a few MiB */
     s.per_sample_bytes = INT64_C(100) << 20;
-    spec.seq = (struct plim_int_axis){1, {64}}; /* too short to be halved: 6 MiB, a quarter, an eighth */
+    spec.seq =
+        (struct plim_int_axis){1, {64}}; /* too short to be halved: 6 MiB, a quarter, an eighth */
     s.fixed_bytes = INT64_C(1036) << 20;
     s.squeeze = s.slack = 0.03;
     synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);

@@ -26,7 +26,8 @@ static struct plim_spec random_spec(uint64_t *random)
     struct plim_error err = PLIM_ERROR_INIT;
     bool llama = synthetic_random(random) % 2;
     char value[64];
-    int64_t head = pick(random, (const int64_t[]){16, 24, 64}, 3), heads = 2 * synthetic_between(random, 1, 4);
+    int64_t head = pick(random, (const int64_t[]){16, 24, 64}, 3),
+            heads = 2 * synthetic_between(random, 1, 4);
     const struct { const char *key; int64_t value; } keys[] = {
         {llama ? "model.num_hidden_layers" : "model.n_layer", synthetic_between(random, 1, 3)},
         {llama ? "model.num_attention_heads" : "model.n_head", heads},
@@ -40,7 +41,8 @@ static struct plim_spec random_spec(uint64_t *random)
         snprintf(value, sizeof(value), "%lld", (long long)keys[i].value);
         must(plim_spec_set(&spec, keys[i].key, value, &err), &err);
     }
-    snprintf(value, sizeof(value), "%s", plim_precision_names[synthetic_random(random) % PLIM_PRECISION_COUNT]);
+    snprintf(value, sizeof(value), "%s",
+             plim_precision_names[synthetic_random(random) % PLIM_PRECISION_COUNT]);
     must(plim_spec_set(&spec, "train.precision", value, &err), &err);
     must(plim_spec_resolve(&spec, &err), &err);
     return spec;
@@ -53,7 +55,8 @@ static void random_uri(uint64_t *random, char uri[96])
              (long long)synthetic_between(random, 300, 6000));
 }
 
-static struct plim_report decide(const struct plim_spec *spec, const char *uri, const struct plim_allowance *allowance)
+static struct plim_report decide(const struct plim_spec *spec, const char *uri,
+                                 const struct plim_allowance *allowance)
 {
     struct plim_report report = {0};
     struct plim_error err = PLIM_ERROR_INIT;
@@ -63,24 +66,29 @@ static struct plim_report decide(const struct plim_spec *spec, const char *uri, 
 }
 
 /* Runs one setting by itself, on a fresh card of the same kind. */
-static struct plim_replay run_alone(const struct plim_spec *spec, const char *uri, const struct plim_result_setting *s)
+static struct plim_replay run_alone(const struct plim_spec *spec, const char *uri,
+                                    const struct plim_result_setting *s)
 {
     struct plim_card card;
     struct plim_replay replay;
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_setting setting = {.micro_batch = s->micro_batch, .seq = s->seq, .accumulation = s->accumulation,
+    struct plim_setting setting = {.micro_batch = s->micro_batch,
+                                   .seq = s->seq,
+                                   .accumulation = s->accumulation,
                                    .precision = (enum plim_precision)spec->precision.values[0],
                                    .optimizer = (enum plim_optimizer)spec->optimizer.values[0],
                                    .packing = spec->packing};
     for (int i = 0; i < PLIM_CHECKPOINTING_COUNT; i++)
-        if (!strcmp(s->checkpointing, plim_checkpointing_names[i])) setting.checkpointing = (enum plim_checkpointing)i;
+        if (!strcmp(s->checkpointing, plim_checkpointing_names[i]))
+            setting.checkpointing = (enum plim_checkpointing)i;
     must(plim_card_open(&card, uri, &everything, &spec->model, &err), &err);
     must(card.runner.run(card.runner.user, &setting, PLIM_RUN_LIMITED, &replay, &err), &err);
     plim_card_close(&card);
     return replay;
 }
 
-static bool fits_alone(const struct plim_spec *spec, const char *uri, const struct plim_result_setting *s)
+static bool fits_alone(const struct plim_spec *spec, const char *uri,
+                       const struct plim_result_setting *s)
 {
     return run_alone(spec, uri, s).verdict == PLIM_OK;
 }
@@ -121,7 +129,9 @@ Test(engine, the_effective_batch_is_kept)
         spec.world = 2;
         struct plim_report report = decide(&spec, uri, &everything);
         const struct plim_result_choice *c = &report.results.items[0].choice;
-        if (c->present) cr_assert(eq(i64, c->setting.micro_batch * c->setting.accumulation * 2, 48), "model %d", i);
+        if (c->present)
+            cr_assert(eq(i64, c->setting.micro_batch * c->setting.accumulation * 2, 48), "model %d",
+                      i);
         plim_report_finish(&report);
     }
 }
@@ -141,7 +151,8 @@ Test(engine, more_memory_is_never_worse)
             const struct plim_result *r = &report.results.items[0];
             double rate = r->choice.tokens_per_second;
             cr_assert(ge(dbl, rate, best * 0.98), "model %d, %d MiB", i, mib);
-            cr_assert(ge(i64, r->largest_fit.setting.micro_batch, largest), "model %d, %d MiB", i, mib);
+            cr_assert(ge(i64, r->largest_fit.setting.micro_batch, largest), "model %d, %d MiB", i,
+                      mib);
             if (rate > best) best = rate;
             largest = r->largest_fit.setting.micro_batch;
             plim_report_finish(&report);
@@ -158,10 +169,12 @@ Test(engine, a_smaller_margin_is_never_a_smaller_batch)
         struct plim_spec spec = random_spec(&random);
         spec.checkpointing.count = 1;
         for (int percent = 20; percent >= 0; percent -= 4) {
-            struct plim_allowance allowance = {.overhead_given = true, .margin_bytes = -1, .margin_share = percent / 100.0};
+            struct plim_allowance allowance = {
+                .overhead_given = true, .margin_bytes = -1, .margin_share = percent / 100.0};
             struct plim_report report = decide(&spec, "sim:A100-SXM4-40GB,memory=3GiB", &allowance);
             const struct plim_result *r = &report.results.items[0];
-            cr_assert(ge(i64, r->largest_fit.setting.micro_batch, largest), "model %d, %d %%", i, percent);
+            cr_assert(ge(i64, r->largest_fit.setting.micro_batch, largest), "model %d, %d %%", i,
+                      percent);
             largest = r->largest_fit.setting.micro_batch;
             plim_report_finish(&report);
         }
@@ -203,7 +216,8 @@ Test(engine, many_micro_steps_need_what_a_few_need)
         struct plim_replay few, many;
         struct plim_error err = PLIM_ERROR_INIT;
         struct plim_spec spec = random_spec(&random);
-        struct plim_setting setting = {.micro_batch = synthetic_between(&random, 1, 9), .seq = spec.seq.values[0],
+        struct plim_setting setting = {.micro_batch = synthetic_between(&random, 1, 9),
+                                       .seq = spec.seq.values[0],
                                        .accumulation = PLIM_PROBED_STEPS,
                                        .precision = (enum plim_precision)spec.precision.values[0],
                                        .checkpointing = (enum plim_checkpointing)(i % 2)};

@@ -58,7 +58,8 @@ Test(memo, a_shared_memo_saves_runs_and_changes_nothing)
         alone = large;
         alone.runner.user = &alone;
         edge_on(&small, &shared);
-        cr_assert(eq(i64, edge_on(&large, &shared).fits, edge_on(&alone, &own).fits), "model %d", i);
+        cr_assert(eq(i64, edge_on(&large, &shared).fits, edge_on(&alone, &own).fits), "model %d",
+                  i);
         shared_runs += large.limited_runs + large.unlimited_runs;
         alone_runs += alone.limited_runs + alone.unlimited_runs;
         plim_memo_finish(&shared);
@@ -76,14 +77,16 @@ Test(memo, seconds_are_never_shared)
     synthetic_init(&slow, INT64_C(24) << 30);
     synthetic_init(&fast, INT64_C(40) << 30);
     fast.tile_seconds /= 10;
-    struct plim_prober first = {.runner = &slow.runner, .memo = &memo}, second = {.runner = &fast.runner, .memo = &memo};
+    struct plim_prober first = {.runner = &slow.runner, .memo = &memo},
+                       second = {.runner = &fast.runner, .memo = &memo};
     cr_assert(eq(int, plim_probe(&first, &setting, PLIM_WANT_SECONDS, &sample, NULL), PLIM_OK));
     cr_assert(eq(int, plim_probe(&second, &setting, PLIM_WANT_VERDICT, &sample, NULL), PLIM_OK));
     cr_expect(eq(sz, fast.limited_runs, 0));
     cr_expect(not(sample->timed));
     cr_assert(eq(int, plim_probe(&second, &setting, PLIM_WANT_SECONDS, &sample, NULL), PLIM_OK));
     cr_expect(eq(sz, fast.limited_runs, 1));
-    cr_expect(ieee_ulp_eq(dbl, sample->replay.step[3].seconds, synthetic_seconds(&fast, &setting), 4));
+    cr_expect(
+        ieee_ulp_eq(dbl, sample->replay.step[3].seconds, synthetic_seconds(&fast, &setting), 4));
     plim_prober_finish(&first);
     plim_prober_finish(&second);
     plim_memo_finish(&memo);

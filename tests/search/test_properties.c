@@ -77,7 +77,8 @@ static double best_possible(const struct synthetic *s, const struct plim_spec *s
             setting.micro_batch = b;
             setting.accumulation = batch.accumulation;
             if (!synthetic_fits(s, &setting)) continue;
-            double rate = (double)batch.effective * (double)setting.seq / synthetic_seconds(s, &setting);
+            double rate =
+                (double)batch.effective * (double)setting.seq / synthetic_seconds(s, &setting);
             if (rate > best) best = rate;
         }
     }
@@ -115,7 +116,8 @@ Test(properties, more_memory_is_never_worse)
             s.runner.budget_bytes = gib << 30;
             synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
             double now = run.decision.found ? run.decision.choice.tokens_per_second : 0;
-            cr_assert(ge(dbl, now, before * (1 - PLIM_TIE_SHARE) * 0.995), "model %d, %d GiB", i, (int)gib);
+            cr_assert(ge(dbl, now, before * (1 - PLIM_TIE_SHARE) * 0.995), "model %d, %d GiB", i,
+                      (int)gib);
             if (now > before) before = now;
             synthetic_finish(&run);
         }
@@ -160,8 +162,10 @@ Test(properties, the_next_larger_one_was_run)
             if (next && d->after_choice.verdict == PLIM_OK)
                 cr_assert(le(dbl, d->after_choice.tokens_per_second * (1 - PLIM_TIE_SHARE),
                              d->choice.tokens_per_second), "model %d", i);
-            cr_assert(eq(int, d->after_largest.tried, d->after_largest.micro_batch > 0), "model %d", i);
-            if (d->after_largest.tried) cr_assert(eq(int, d->after_largest.verdict, PLIM_OOM), "model %d", i);
+            cr_assert(eq(int, d->after_largest.tried, d->after_largest.micro_batch > 0), "model %d",
+                      i);
+            if (d->after_largest.tried)
+                cr_assert(eq(int, d->after_largest.verdict, PLIM_OOM), "model %d", i);
         }
         synthetic_finish(&run);
     }
@@ -179,7 +183,8 @@ Test(properties, the_same_input_gives_the_same_samples)
         synthetic_tune(&two, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
         cr_assert(eq(sz, one.prober.samples.count, two.prober.samples.count));
         for (size_t k = 0; k < one.prober.samples.count; k++)
-            cr_assert(plim_setting_equal(&one.prober.samples.items[k].setting, &two.prober.samples.items[k].setting));
+            cr_assert(plim_setting_equal(&one.prober.samples.items[k].setting,
+                                         &two.prober.samples.items[k].setting));
         synthetic_finish(&one);
         synthetic_finish(&two);
     }
@@ -195,7 +200,8 @@ Test(properties, a_decision_takes_a_bounded_number_of_runs)
         synthetic_randomize(&s, &random);
         struct plim_spec spec = random_spec(&random);
         synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
-        cr_assert(le(sz, run.prober.runs, 40 * run.decision.space.points.count), "model %d: %zu", i, run.prober.runs);
+        cr_assert(le(sz, run.prober.runs, 40 * run.decision.space.points.count), "model %d: %zu", i,
+                  run.prober.runs);
         all += run.prober.runs;
         synthetic_finish(&run);
     }

@@ -64,8 +64,6 @@ void pool_finish(struct pool *p)
 
 /* --- the graph ------------------------------------------------------------------------------ */
 
-static struct storage poison_storage = {.refs = 1};
-
 enum plim_status graph_create(struct plim_device *device, struct plim_allocator *allocator,
                               struct graph **out, struct plim_error *err)
 {
@@ -84,7 +82,7 @@ enum plim_status graph_create(struct plim_device *device, struct plim_allocator 
     g->nodes.size = (sizeof(struct node) + 15) & ~(size_t)15;
     for (int i = 0; i < PLIM_MAX_DIMS; i++) poison->a.shape[i] = poison->a.stride[i] = 1;
     poison->a.ndim = 4;
-    poison->storage = &poison_storage;
+    poison->storage = &g->poison_storage;
     g->poison = poison;
     *out = g;
     graph_reset(g);
@@ -115,6 +113,7 @@ void graph_reset(struct graph *g)
     g->heap_count = 0;
     g->dead = NULL;
     g->poison->refs = 2 * POISON_REFS - 1;
+    g->poison_storage = (struct storage){.refs = POISON_REFS};
     g->trace_next_id = 0;
 }
 
@@ -212,7 +211,7 @@ struct storage *storage_get(struct graph *g, int64_t bytes)
 
 void storage_put(struct graph *g, struct storage *s)
 {
-    if (--s->refs > 0 || s == &poison_storage) return;
+    if (--s->refs > 0) return;
     enum plim_memory_class c = s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS : s->memory_class;
     g->class_bytes[c] -= s->bytes;
     if (g->trace && s->block) fprintf(g->trace, "f %lld\n", (long long)s->trace_id);

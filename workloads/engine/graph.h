@@ -38,6 +38,7 @@ struct graph {
     enum halt halted;
     enum plim_status failure;   /* of HALT_FAILED */
     struct tensor *poison;      /* what operations return while halted */
+    struct storage poison_storage;
     char unsupported[120];      /* of HALT_UNSUPPORTED: why */
     int64_t oom_asked_bytes;
     enum plim_memory_class oom_class;
@@ -86,8 +87,7 @@ void graph_reset(struct graph *g);
 void graph_launch(struct graph *g, const struct plim_op *op);
 void graph_halt(struct graph *g, enum halt why);
 
-/* The workspace of this thread's cuBLAS handle, taken at its first matmul and kept
- * (pytorch-memory.md 2.2). */
+/* The workspace of this thread's cuBLAS handle, taken at its first matmul and kept. */
 struct storage *graph_blas_workspace(struct graph *g);
 /* The same of cuBLASLt, which a matmul with a bias epilogue uses; the handle's own comes first. */
 struct storage *graph_blaslt_workspace(struct graph *g);

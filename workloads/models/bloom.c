@@ -34,7 +34,7 @@ static void build(struct graph *g, struct decoder *m)
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
-/* --- BloomGelu: a formula of small kernels, forward and backward ------------------------------- */
+/* --- BloomGelu: a formula of small kernels, forward and backward ------------------------------ */
 
 /* tanh(0.79788456 * x * (1 + 0.044715 * x * x)) */
 static struct tensor *gelu_tanh(struct graph *g, struct tensor *x)
@@ -46,7 +46,8 @@ static struct tensor *gelu_tanh(struct graph *g, struct tensor *x)
 
 /* ff * grad, where t = tanh(...), u = 0.79788456 + 0.1070322243 * x * x and
  * ff = 0.5 * x * ((1 - t * t) * u) + 0.5 * (1 + t) */
-static void gelu_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void gelu_backward(struct graph *g, struct node *n, struct tensor **grads,
+                          struct tensor **out)
 {
     struct tensor *x = node_saved(g, n, 0);
     struct tensor *t = tensor_keep(gelu_tanh(g, x));
@@ -63,7 +64,7 @@ static void gelu_backward(struct graph *g, struct node *n, struct tensor **grads
 }
 static const struct node_kind gelu_kind = {"GeLUFunctionBackward", gelu_backward};
 
-/* x * 0.5 * (1.0 + tanh(...)); an autograd function in Python, which saves its input when it is done */
+/* x * 0.5 * (1.0 + tanh(...)); an autograd function in Python, which saves its input at the end */
 static struct tensor *gelu(struct graph *g, struct tensor *x)
 {
     if (g->halted) return op_halted(g, 1, &x);
@@ -79,7 +80,7 @@ static struct tensor *gelu(struct graph *g, struct tensor *x)
     return y;
 }
 
-/* --- the block --------------------------------------------------------------------------------- */
+/* --- the block -------------------------------------------------------------------------------- */
 
 /* residual + dropout(*x), which becomes *x */
 static void dropout_add(struct graph *g, const struct block_call *b, struct tensor **x,
@@ -184,7 +185,7 @@ static struct tensor *block(struct graph *g, const struct block_call *b, struct 
     return y;
 }
 
-/* --- the forward ------------------------------------------------------------------------------- */
+/* --- the forward ------------------------------------------------------------------------------ */
 
 /* variables of build_alibi_tensor */
 struct slopes { struct tensor *base, *powers, *extra_base, *extra_powers, *all; };

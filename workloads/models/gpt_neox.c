@@ -1,4 +1,5 @@
-/* gpt_neox (pythia): fused q, k, v head by head, rotary attention that turns a part of each head, the MLP beside it or behind. */
+/* gpt_neox (pythia): fused q, k, v head by head, rotary attention that turns a part of each head,
+ * the MLP beside it or behind. */
 #include "model.h"
 
 static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
@@ -27,15 +28,18 @@ static void build(struct graph *g, struct decoder *m)
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)
+static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     int64_t d = c->head_dim;
     struct tensor *part[3], *qkv[3];
-    struct tensor *fused = tensor_keep(decoder_heads(g, nn_linear(g, &b->layer->qkv, x), c->heads, 3 * d));
+    struct tensor *fused = nn_linear(g, &b->layer->qkv, x);
+    fused = tensor_keep(decoder_heads(g, fused, c->heads, 3 * d));
     op_split(g, fused, 3, 3, (int64_t[]){d, d, d}, part);
     for (int i = 0; i < 3; i++) tensor_keep(part[i]);
-    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
+    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1));
+    struct tensor *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
     nn_rotate_then_join(g, part, cos, sin, qkv, NULL);
     qkv[2] = part[2];
     struct attention_call call = decoder_attention(b->m, b->mask);

@@ -27,10 +27,12 @@ static const struct traits {
     [PLIM_FAMILY_QWEN2] = {.norm = NORM_RMS, .places = PRE, .qkv_bias = true},
     [PLIM_FAMILY_QWEN3] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
     [PLIM_FAMILY_PHI3] = {.norm = NORM_RMS, .places = PRE, .fused = true},
-    [PLIM_FAMILY_GEMMA2] = {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true, .softcaps_attention = true},
-    [PLIM_FAMILY_GEMMA3_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .head_norm = HEAD_NORM_TRANSPOSED,
-                                 .scales_embeddings = true, .two_rotaries = true},
-    [PLIM_FAMILY_OLMO2] = {.norm = NORM_RMS_OLMO, .places = POST, .head_norm = HEAD_NORM_WHOLE, .rotates_in_fp32 = true},
+    [PLIM_FAMILY_GEMMA2] = {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true,
+                            .softcaps_attention = true},
+    [PLIM_FAMILY_GEMMA3_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true,
+                                 .head_norm = HEAD_NORM_TRANSPOSED, .two_rotaries = true},
+    [PLIM_FAMILY_OLMO2] = {.norm = NORM_RMS_OLMO, .places = POST, .head_norm = HEAD_NORM_WHOLE,
+                           .rotates_in_fp32 = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m) { return &all_traits[m->config->family]; }
@@ -81,7 +83,8 @@ static void build_rotaries(struct graph *g, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     const struct traits *t = traits_of(m);
-    bool local = t->two_rotaries && decoder_has_layers(m, true), global = !t->two_rotaries || decoder_has_layers(m, false);
+    bool local = t->two_rotaries && decoder_has_layers(m, true);
+    bool global = !t->two_rotaries || decoder_has_layers(m, false);
     if (global) nn_rotary_create(g, &m->rotary, c, c->rope);
     if (local) nn_rotary_create(g, &m->rotary_local, c, PLIM_ROPE_DEFAULT);
     if (local && global) nn_rotary_initialise_both(g, &m->rotary, &m->rotary_local);
@@ -109,8 +112,8 @@ static void build(struct graph *g, struct decoder *m)
 enum { Q, K, V }; /* (B, A, S, D) each, named */
 
 /* A projection seen as heads, normed on the way (qwen3) */
-static struct tensor *project(struct graph *g, const struct plim_model_config *c, const struct linear *l, const struct norm *n,
-                              struct tensor *x, int64_t heads)
+static struct tensor *project(struct graph *g, const struct plim_model_config *c, const struct linear *l,
+                              const struct norm *n, struct tensor *x, int64_t heads)
 {
     struct tensor *y = nn_linear(g, l, x);
     if (!n || g->halted) return tensor_keep(decoder_heads(g, y, heads, c->head_dim));
@@ -171,7 +174,8 @@ static void rotate(struct graph *g, const struct block_call *b, struct tensor *q
     if (t->fused) nn_rotate_parts(g, qkv, cos, sin, turned);
     else for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(g, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++)
-        cast[i] = tensor_hold(t->rotates_in_fp32 ? op_to(g, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
+        cast[i] = tensor_hold(t->rotates_in_fp32 ? op_to(g, turned[i], (enum plim_dtype)qkv[i]->a.dtype)
+                                                 : turned[i]);
     struct tensor *done[] = {cos, sin, turned[Q], turned[K], qkv[Q], qkv[K]};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
     qkv[Q] = cast[Q];

@@ -1,4 +1,5 @@
-/* opt: learned positions counted from the attention mask, norms before or behind, embeddings of a width of their own. */
+/* opt: learned positions counted from the attention mask, norms before or behind, embeddings of a
+ * width of their own. */
 #include "model.h"
 
 enum { POSITION_OFFSET = 2 }; /* the table's first two rows were meant for padding */
@@ -7,8 +8,9 @@ enum { POSITION_OFFSET = 2 }; /* the table's first two rows were meant for paddi
 static void norm_create(struct graph *g, struct decoder *m, struct norm *n)
 {
     const struct plim_model_config *c = m->config;
-    if (c->layer_norm_elementwise_affine) nn_norm_create(g, &m->parameters, n, NORM_LAYER, c->hidden_size, true);
-    else *n = (struct norm){.kind = NORM_LAYER};
+    *n = (struct norm){.kind = NORM_LAYER};
+    if (!c->layer_norm_elementwise_affine) return;
+    nn_norm_create(g, &m->parameters, n, NORM_LAYER, c->hidden_size, true);
 }
 
 static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
@@ -26,8 +28,15 @@ static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer
     norm_create(g, m, &l->norm[1]);
 }
 
-static bool has_projections(const struct plim_model_config *c) { return c->word_embed_proj_dim != c->hidden_size; }
-static bool has_final_norm(const struct plim_model_config *c) { return c->do_layer_norm_before && !c->remove_final_layer_norm; }
+static bool has_projections(const struct plim_model_config *c)
+{
+    return c->word_embed_proj_dim != c->hidden_size;
+}
+
+static bool has_final_norm(const struct plim_model_config *c)
+{
+    return c->do_layer_norm_before && !c->remove_final_layer_norm;
+}
 
 static void build(struct graph *g, struct decoder *m)
 {
@@ -46,24 +55,29 @@ static void build(struct graph *g, struct decoder *m)
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
-/* --- the block ---------------------------------------------------------------------------------- */
+/* --- the block -------------------------------------------------------------------------------- */
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)
+static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     struct tensor *qkv[3];
-    qkv[0] = tensor_keep(decoder_heads(g, op_mul_scalar(g, nn_linear(g, &l->q, x), 0.125), c->heads, c->head_dim));
+    struct tensor *scaled = op_mul_scalar(g, nn_linear(g, &l->q, x), 0.125);
+    qkv[0] = tensor_keep(decoder_heads(g, scaled, c->heads, c->head_dim));
     qkv[1] = tensor_keep(nn_linear(g, &l->k, x));
     qkv[2] = tensor_keep(nn_linear(g, &l->v, x));
-    for (int i = 1; i < 3; i++) tensor_set(g, &qkv[i], decoder_heads(g, qkv[i], c->heads, c->head_dim));
+    for (int i = 1; i < 3; i++)
+        tensor_set(g, &qkv[i], decoder_heads(g, qkv[i], c->heads, c->head_dim));
     struct attention_call call = decoder_attention(b->m, b->mask);
     struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
     for (int i = 0; i < 3; i++) tensor_drop(g, qkv[i]);
     return y;
 }
 
-static void norm(struct graph *g, const struct block_call *b, int place, bool here, struct tensor **x)
+/* Rebinds *x to its norm in this place, where it is done here. */
+static void norm(struct graph *g, const struct block_call *b, int place, bool here,
+                 struct tensor **x)
 {
     if (here) tensor_set(g, x, nn_norm(g, &b->layer->norm[place], *x));
 }
@@ -93,7 +107,7 @@ static struct tensor *block(struct graph *g, const struct block_call *b, struct 
     return tensor_yield(h);
 }
 
-/* --- the forward -------------------------------------------------------------------------------- */
+/* --- the forward ------------------------------------------------------------------------------ */
 
 /* (cumsum(mask) * mask - 1).long(): where in its row a token stands; named */
 static struct tensor *positions_of(struct graph *g, struct tensor *mask)
@@ -104,7 +118,8 @@ static struct tensor *positions_of(struct graph *g, struct tensor *mask)
     return count;
 }
 
-/* layerdrop, which skips blocks by chance, is taken as if it never did: then the bytes are the most there can be. */
+/* layerdrop, which skips blocks by chance, is taken as if it never did: then the bytes are the most
+ * there can be. */
 static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *ids)
 {
     struct tensor *embeddings = decoder_embed(g, m, ids);
@@ -112,12 +127,13 @@ static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *id
     struct block_call call = {.positions = positions_of(g, mask)};
     call.mask = decoder_padding_mask(g, m, embeddings, mask);
     struct tensor *rows = op_add_scalar(g, call.positions, POSITION_OFFSET);
-    struct tensor *position_embeddings = tensor_keep(op_embedding(g, m->position_embedding, rows, false));
+    struct tensor *places = tensor_keep(op_embedding(g, m->position_embedding, rows, false));
     if (m->project_in.weight) tensor_set(g, &embeddings, nn_linear(g, &m->project_in, embeddings));
-    struct tensor *x = decoder_blocks(g, m, tensor_keep(op_add(g, embeddings, position_embeddings)), &call, NULL);
+    struct tensor *x = tensor_keep(op_add(g, embeddings, places));
+    x = decoder_blocks(g, m, x, &call, NULL);
     if (has_final_norm(m->config)) tensor_set(g, &x, nn_norm(g, &m->final_norm, x));
     if (m->project_out.weight) tensor_set(g, &x, nn_linear(g, &m->project_out, x));
-    struct tensor *done[] = {embeddings, mask, call.positions, call.mask, position_embeddings};
+    struct tensor *done[] = {embeddings, mask, call.positions, call.mask, places};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
     return x;
 }

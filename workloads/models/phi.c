@@ -35,7 +35,8 @@ static void build(struct graph *g, struct decoder *m)
     nn_renew(g, m->head_bias); /* _adjust_bias: padded by nothing, which copies it */
 }
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)
+static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
@@ -47,12 +48,14 @@ static struct tensor *attention(struct graph *g, const struct block_call *b, str
         tensor_set(g, &qkv[0], nn_norm(g, &l->q_norm, qkv[0]));
         tensor_set(g, &qkv[1], nn_norm(g, &l->k_norm, qkv[1]));
     }
-    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
+    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1));
+    struct tensor *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
     struct tensor *given[2] = {qkv[0], qkv[1]};
     nn_rotate_then_join(g, given, cos, sin, qkv, turned);
     struct attention_call call = decoder_attention(b->m, b->mask);
     struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
-    struct tensor *done[] = {cos, sin, given[0], given[1], qkv[0], qkv[1], qkv[2], turned[0], turned[1]};
+    struct tensor *done[] = {cos,    sin,    given[0],  given[1], qkv[0],
+                             qkv[1], qkv[2], turned[0], turned[1]};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
     return y;
 }

@@ -3,7 +3,7 @@
  * are of a few hundred bytes; numbers that change neither sizes nor kernels are left at 1. */
 #include "nn.h"
 
-/* number / x: the reciprocal, then times the number */
+/* number / x, as Python divides a number by a tensor: the reciprocal, then times the number */
 static struct tensor *quotient(struct graph *g, struct tensor *x)
 {
     bool was = tensor_enter(x);
@@ -60,7 +60,9 @@ static struct tensor *dynamic(struct graph *g, const struct rotary *r, struct te
     struct tensor *length = tensor_keep(op_maximum(g, seq, limit));
     struct tensor *scale = op_add_scalar(g, op_div_scalar(g, op_to(g, length, PLIM_F32), 1), -1);
     struct tensor *base = tensor_keep(op_mul_scalar(g, op_pow_scalar(g, scale, 1), 1));
-    struct tensor *y = quotient(g, raised(g, base, exponents(g, r)));
+    int64_t count = frequencies(r); /* in a forward, arange() counts on the host */
+    struct tensor *steps = op_full(g, PLIM_F32, 1, &count, 1);
+    struct tensor *y = quotient(g, raised(g, base, op_div_scalar(g, steps, (double)r->dim)));
     tensor_drop(g, length);
     tensor_drop(g, base);
     return y;
@@ -89,8 +91,10 @@ static struct tensor *llama3(struct graph *g, const struct rotary *r, struct ten
     struct tensor *smooth = tensor_keep(op_div_scalar(g, op_add_scalar(g, quotient(g, wavelength), -1), 1));
     struct tensor *rest = op_div_scalar(g, op_mul(g, op_add_scalar(g, smooth, 1), y), 1);
     struct tensor *smoothed = tensor_keep(op_add(g, rest, op_mul(g, smooth, y)));
-    struct tensor *not_short = op_unary(g, op_compare_scalar(g, PLIM_BINARY_LT, wavelength, 1), PLIM_UNARY_NOT, 0);
-    struct tensor *not_long = op_unary(g, op_compare_scalar(g, PLIM_BINARY_GT, wavelength, 1), PLIM_UNARY_NOT, 0);
+    struct tensor *is_short = op_compare_scalar(g, PLIM_BINARY_LT, wavelength, 1);
+    struct tensor *not_short = op_unary(g, is_short, PLIM_UNARY_NOT, 0);
+    is_long = op_compare_scalar(g, PLIM_BINARY_GT, wavelength, 1);
+    struct tensor *not_long = op_unary(g, is_long, PLIM_UNARY_NOT, 0);
     struct tensor *is_medium = tensor_keep(op_mul(g, not_short, not_long));
     tensor_set(g, &y, op_where(g, is_medium, smoothed, y, PLIM_F32, 0));
     struct tensor *done[] = {inv_freq, wavelength, smooth, smoothed, is_medium};
@@ -123,8 +127,9 @@ static struct tensor *yarn(struct graph *g, const struct rotary *r, struct tenso
 
 typedef struct tensor *(*formula)(struct graph *g, const struct rotary *r, struct tensor *seq);
 static const formula formulas[PLIM_ROPE_COUNT] = {
-    [PLIM_ROPE_DEFAULT] = plain,     [PLIM_ROPE_LINEAR] = linear, [PLIM_ROPE_DYNAMIC] = dynamic, [PLIM_ROPE_YARN] = yarn,
-    [PLIM_ROPE_LONGROPE] = longrope, [PLIM_ROPE_LLAMA3] = llama3, [PLIM_ROPE_PROPORTIONAL] = linear,
+    [PLIM_ROPE_DEFAULT] = plain,     [PLIM_ROPE_LINEAR] = linear,       [PLIM_ROPE_DYNAMIC] = dynamic,
+    [PLIM_ROPE_YARN] = yarn,         [PLIM_ROPE_LONGROPE] = longrope,   [PLIM_ROPE_LLAMA3] = llama3,
+    [PLIM_ROPE_PROPORTIONAL] = linear,
 };
 
 struct tensor *nn_rope_frequencies(struct graph *g, const struct rotary *r)

@@ -269,7 +269,7 @@ def text(value):
 
 
 def main():
-    golden = sys.argv[1] if len(sys.argv) > 1 else '/work/shared/golden/configs'
+    golden = sys.argv[1] if len(sys.argv) > 1 else 'tests/golden/configs'
     refused, seen, lines = 0, set(), []
     for name, raw in cases(golden):
         line = json.dumps(raw)
