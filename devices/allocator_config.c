@@ -142,7 +142,7 @@ static enum plim_status read_divisions(struct reader *r, int64_t *divisions)
  * ">:8": for all sizes above the interval that was named last. */
 static enum plim_status read_interval(struct reader *r, int *last, bool *first)
 {
-    int64_t *table = r->config->roundup_power2_divisions, size, divisions;
+    int64_t *table = r->config->roundup_power2_divisions, size = 0, divisions = 0;
     bool rest = strcmp(r->word, ">") == 0;
     if (!rest && !(to_integer(r->word, &size) && is_power_of_2(size)))
         return bad_value(r, "a power of two (in MiB) or '>'");

@@ -27,13 +27,13 @@
 
 /* What is known of the card. Filled at open and constant afterwards. */
 struct plim_device_info {
-    char name[64];        /* "A100-SXM4-80GB" */
-    char uri[96];         /* as it can be asked for again: "sim:A100-SXM4-80GB,memory=24GiB" */
-    bool simulated;       /* figures come from a model of the card, not from the card */
-    int compute_capability;   /* 10 * major + minor: 80, 86, 90; 0 where unknown */
-    int multiprocessors;      /* SMs; 0 where unknown */
+    char name[64];          /* "A100-SXM4-80GB" */
+    char uri[96];           /* as it can be asked for again: "sim:A100-SXM4-80GB,memory=24GiB" */
+    bool simulated;         /* figures come from a model of the card, not from the card */
+    int compute_capability; /* 10 * major + minor: 80, 86, 90; 0 where unknown */
+    int multiprocessors;    /* SMs; 0 where unknown */
     int threads_per_multiprocessor; /* resident threads an SM can hold: 2048, 1536, 1024 */
-    int64_t total_bytes;      /* what CUDA reports as total, before other processes take theirs */
+    int64_t total_bytes; /* what CUDA reports as total, before other processes take theirs */
 };
 
 struct plim_device;
@@ -58,7 +58,8 @@ struct plim_device_ops {
     /* Seconds of device time since open, after all that was launched. */
     enum plim_status (*now)(struct plim_device *device, double *seconds);
     enum plim_status (*read)(struct plim_device *device, uint64_t address, void *to, size_t bytes);
-    enum plim_status (*write)(struct plim_device *device, uint64_t address, const void *from, size_t bytes);
+    enum plim_status (*write)(struct plim_device *device, uint64_t address, const void *from,
+                              size_t bytes);
 
     /* Give everything back; start as after open. */
     enum plim_status (*reset)(struct plim_device *device);
@@ -70,21 +71,25 @@ struct plim_device {
     struct plim_device_info info;
     bool lost;
     /* accounting by the wrappers */
-    int64_t segment_bytes;     /* held now, segments and mapped pages */
+    int64_t segment_bytes; /* held now, segments and mapped pages */
     int64_t segment_bytes_peak;
     int64_t launches;
 };
 
 void plim_device_close(struct plim_device **device); /* NULL is fine; clears the pointer */
 
-enum plim_status plim_device_segment_get(struct plim_device *device, int64_t bytes, uint64_t *address) PLIM_MUST_CHECK;
+enum plim_status plim_device_segment_get(struct plim_device *device, int64_t bytes,
+                                         uint64_t *address) PLIM_MUST_CHECK;
 void plim_device_segment_return(struct plim_device *device, uint64_t address, int64_t bytes);
-enum plim_status plim_device_range_reserve(struct plim_device *device, int64_t bytes, uint64_t *address) PLIM_MUST_CHECK;
+enum plim_status plim_device_range_reserve(struct plim_device *device, int64_t bytes,
+                                           uint64_t *address) PLIM_MUST_CHECK;
 void plim_device_range_release(struct plim_device *device, uint64_t address, int64_t bytes);
-enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address, int64_t bytes) PLIM_MUST_CHECK;
+enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address,
+                                       int64_t bytes) PLIM_MUST_CHECK;
 void plim_device_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes);
 int64_t plim_device_free_bytes(struct plim_device *device);
-enum plim_status plim_device_launch(struct plim_device *device, const struct plim_op *op) PLIM_MUST_CHECK;
+enum plim_status plim_device_launch(struct plim_device *device,
+                                    const struct plim_op *op) PLIM_MUST_CHECK;
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;
 enum plim_status plim_device_reset(struct plim_device *device) PLIM_MUST_CHECK;
 

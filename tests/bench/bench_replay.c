@@ -32,8 +32,11 @@ static enum plim_status measure(const struct bench_case *c, struct plim_error *e
     struct plim_replayer *replayer = NULL;
     static struct plim_replay replay;
     double ms[REPLAYS];
-    struct plim_setting setting = {.micro_batch = c->micro_batch, .seq = c->seq, .accumulation = 1,
-                                   .precision = c->precision, .checkpointing = c->checkpointing};
+    struct plim_setting setting = {.micro_batch = c->micro_batch,
+                                   .seq = c->seq,
+                                   .accumulation = 1,
+                                   .precision = c->precision,
+                                   .checkpointing = c->checkpointing};
     PLIM_TRY(plim_spec_load(c->model, &spec, err));
     PLIM_TRY(plim_sim_open("A100-SXM4-80GB,memory=64TiB", &device, err));
     PLIM_TRY(plim_replayer_create(device, NULL, &replayer, err));
@@ -45,7 +48,8 @@ static enum plim_status measure(const struct bench_case *c, struct plim_error *e
     double first_ms = ms[0];
     struct plim_stats stats;
     plim_stats_compute(ms, REPLAYS, &stats);
-    printf("{\"bench\": \"replay\", \"model\": \"%s\", \"checkpointing\": \"%s\", \"median_ms\": %.3f, \"first_ms\": %.3f}\n",
+    printf("{\"bench\": \"replay\", \"model\": \"%s\", \"checkpointing\": \"%s\", \"median_ms\": "
+           "%.3f, \"first_ms\": %.3f}\n",
            c->model, plim_checkpointing_names[c->checkpointing], stats.median, first_ms);
 out:
     plim_replayer_destroy(&replayer);

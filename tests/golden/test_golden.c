@@ -47,7 +47,8 @@ static void read_lora(const json_t *lora, struct plim_lora *out)
     out->dropout = json_number_value(json_object_get(lora, "dropout"));
     out->target_count = json_array_size(targets);
     for (size_t i = 0; i < out->target_count; i++)
-        snprintf(out->targets[i], sizeof out->targets[i], "%s", json_string_value(json_array_get(targets, i)));
+        snprintf(out->targets[i], sizeof out->targets[i], "%s",
+                 json_string_value(json_array_get(targets, i)));
 }
 
 static void read_setting(const json_t *c, struct plim_setting *s)
@@ -56,11 +57,14 @@ static void read_setting(const json_t *c, struct plim_setting *s)
         .micro_batch = integer(c, "batch", 0),
         .seq = integer(c, "seq", 0),
         .accumulation = integer(c, "accumulation", 1),
-        .precision = (enum plim_precision)index_of(plim_precision_names, PLIM_PRECISION_COUNT, text(c, "precision", "")),
-        .optimizer = (enum plim_optimizer)index_of(plim_optimizer_names, PLIM_OPTIMIZER_COUNT, text(c, "optimizer", "")),
-        .checkpointing = (enum plim_checkpointing)index_of(plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT,
-                                                           text(c, "checkpointing", "")),
-        .attention = (enum plim_attention)index_of(plim_attention_names, PLIM_ATTENTION_COUNT, text(c, "attention", "sdpa")),
+        .precision = (enum plim_precision)index_of(plim_precision_names, PLIM_PRECISION_COUNT,
+                                                   text(c, "precision", "")),
+        .optimizer = (enum plim_optimizer)index_of(plim_optimizer_names, PLIM_OPTIMIZER_COUNT,
+                                                   text(c, "optimizer", "")),
+        .checkpointing = (enum plim_checkpointing)index_of(
+            plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT, text(c, "checkpointing", "")),
+        .attention = (enum plim_attention)index_of(plim_attention_names, PLIM_ATTENTION_COUNT,
+                                                   text(c, "attention", "sdpa")),
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
     };
     read_lora(json_object_get(c, "lora"), &s->lora);
@@ -69,8 +73,14 @@ static void read_setting(const json_t *c, struct plim_setting *s)
 /* The cards that the virtual GPU plays (oracle/virtual_cuda/cudart.c), and the limit of the run. */
 static struct plim_device *open_card(const json_t *c)
 {
-    static const struct { int capability; const char *name; } cards[] = {
-        {80, "A100-SXM4-80GB"}, {90, "H100-SXM5-80GB"}, {86, "RTX-3090"}, {89, "L40S"}, {75, "Quadro-RTX-6000"}};
+    static const struct {
+        int capability;
+        const char *name;
+    } cards[] = {{80, "A100-SXM4-80GB"},
+                 {90, "H100-SXM5-80GB"},
+                 {86, "RTX-3090"},
+                 {89, "L40S"},
+                 {75, "Quadro-RTX-6000"}};
     const json_t *fit = json_object_get(c, "fit");
     int64_t capacity = fit ? integer(fit, "capacity_bytes", 0) : (int64_t)1 << 46;
     struct plim_error err = PLIM_ERROR_INIT;
@@ -85,21 +95,22 @@ static struct plim_device *open_card(const json_t *c)
     return device;
 }
 
-static void replay(struct plim_device *device, const struct plim_spec *spec, const struct plim_setting *setting,
-                   struct plim_replay *out)
+static void replay(struct plim_device *device, const struct plim_spec *spec,
+                   const struct plim_setting *setting, struct plim_replay *out)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replay_run(replayer, &spec->model, setting, out, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replay_run(replayer, &spec->model, setting, out, &err), PLIM_OK, "%s",
+                 err.text);
     plim_replayer_destroy(&replayer);
 }
 
 static void expect(const char *id, int step, const char *figure, int64_t ours, const json_t *theirs)
 {
     int64_t want = integer(theirs, figure, -1);
-    cr_expect_eq(ours, want, "%s: step %d, %s: %lld, PyTorch %lld (%+lld)", id, step, figure, (long long)ours,
-                 (long long)want, (long long)(ours - want));
+    cr_expect_eq(ours, want, "%s: step %d, %s: %lld, PyTorch %lld (%+lld)", id, step, figure,
+                 (long long)ours, (long long)want, (long long)(ours - want));
 }
 
 static void compare(const json_t *c, const struct plim_replay *r)
@@ -108,7 +119,8 @@ static void compare(const json_t *c, const struct plim_replay *r)
     const json_t *steps = json_object_get(c, "steps");
     cr_assert_eq(r->verdict, PLIM_OK, "%s: %s", id, r->why);
     cr_expect_eq(r->parameters, integer(c, "parameters", 0), "%s: parameters", id);
-    cr_expect_eq(r->trainable_parameters, integer(c, "trainable_parameters", 0), "%s: trainable parameters", id);
+    cr_expect_eq(r->trainable_parameters, integer(c, "trainable_parameters", 0),
+                 "%s: trainable parameters", id);
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
         const json_t *theirs = json_array_get(steps, (size_t)i);
         const struct plim_replay_step *ours = &r->step[i];
@@ -155,7 +167,8 @@ ParameterizedTest(struct golden_case *given, golden, allocates_what_pytorch_allo
     if (json_object_get(c, "fit")) { /* and not one sample more */
         setting.micro_batch++;
         replay(device, &spec, &setting, &r);
-        cr_expect_eq(r.verdict, PLIM_OOM, "%s: batch %lld fits too", text(c, "id", "?"), (long long)setting.micro_batch);
+        cr_expect_eq(r.verdict, PLIM_OOM, "%s: batch %lld fits too", text(c, "id", "?"),
+                     (long long)setting.micro_batch);
     }
     plim_device_close(&device);
     json_decref(c);

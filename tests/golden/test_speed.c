@@ -1,5 +1,5 @@
-/* The simulated clock beside training speeds that others published (speed.csv): each within 25 %, the
- * median within 12 %, with the one set of constants of devices/sim/roofline.h. */
+/* The simulated clock beside training speeds that others published (speed.csv): each within 25 %,
+ * the median within 12 %, with the one set of constants of devices/sim/roofline.h. */
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
@@ -10,7 +10,18 @@
 #include <string.h>
 
 enum { COLUMNS = 11, MAX_ROWS = 64, LINE = 1024 };
-enum { CONFIG, DEVICE, PRECISION, OPTIMIZER, CHECKPOINTING, LORA, SEQ, BATCH, ACCUMULATION, TOKENS_PER_SECOND };
+enum {
+    CONFIG,
+    DEVICE,
+    PRECISION,
+    OPTIMIZER,
+    CHECKPOINTING,
+    LORA,
+    SEQ,
+    BATCH,
+    ACCUMULATION,
+    TOKENS_PER_SECOND
+};
 
 static struct plim_spec spec;
 static struct plim_replay replay;
@@ -60,12 +71,14 @@ static double tokens_per_second(char *const fields[COLUMNS], const char *folder)
                                    .accumulation = strtoll(fields[ACCUMULATION], NULL, 10),
                                    .precision = (enum plim_precision)spec.precision.values[0],
                                    .optimizer = (enum plim_optimizer)spec.optimizer.values[0],
-                                   .checkpointing = (enum plim_checkpointing)spec.checkpointing.values[0],
+                                   .checkpointing =
+                                       (enum plim_checkpointing)spec.checkpointing.values[0],
                                    .lora = spec.lora};
     snprintf(uri, sizeof uri, "%s,memory=64TiB", fields[DEVICE]);
     cr_assert_eq(plim_sim_open(uri, &device, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replay_run(replayer, &spec.model, &setting, &replay, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replay_run(replayer, &spec.model, &setting, &replay, &err), PLIM_OK, "%s",
+                 err.text);
     cr_assert_eq(replay.verdict, PLIM_OK);
     plim_replayer_destroy(&replayer);
     plim_device_close(&device);
@@ -90,10 +103,14 @@ Test(speed, is_near_what_others_published)
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = '\0';
     while (rows < MAX_ROWS && fgets(line, sizeof line, file)) {
-        if (*line == '#' || split(line, fields) <= TOKENS_PER_SECOND || !strcmp(fields[CONFIG], "config")) continue;
-        double published = strtod(fields[TOKENS_PER_SECOND], NULL), ours = tokens_per_second(fields, folder);
+        if (*line == '#' || split(line, fields) <= TOKENS_PER_SECOND ||
+            !strcmp(fields[CONFIG], "config"))
+            continue;
+        double published = strtod(fields[TOKENS_PER_SECOND], NULL),
+               ours = tokens_per_second(fields, folder);
         off[rows] = fabs(ours / published - 1);
-        cr_expect_lt(off[rows], 0.25, "%s, sequence %s: %.0f tokens/s, published %.0f", fields[CONFIG], fields[SEQ], ours, published);
+        cr_expect_lt(off[rows], 0.25, "%s, sequence %s: %.0f tokens/s, published %.0f",
+                     fields[CONFIG], fields[SEQ], ours, published);
         rows++;
     }
     fclose(file);

@@ -84,7 +84,8 @@ Test(engine, a_transposed_tensor_reshapes_by_a_copy_only_where_it_must)
 
 Test(engine, an_elementwise_result_lies_as_its_operands_do)
 {
-    struct tensor *x = tensor_keep(op_transpose(g, tensor_empty(g, PLIM_F32, SHAPE(2, 3, 4, 5)), 1, 2));
+    struct tensor *x =
+        tensor_keep(op_transpose(g, tensor_empty(g, PLIM_F32, SHAPE(2, 3, 4, 5)), 1, 2));
     struct tensor *y = tensor_keep(op_mul_scalar(g, x, 2));
     for (int i = 0; i < 4; i++) cr_expect_eq(y->a.stride[i], x->a.stride[i]);
     tensor_drop(g, x);
@@ -95,7 +96,8 @@ Test(engine, a_product_saves_what_its_gradients_need)
 {
     struct tensor *w = parameter();
     struct tensor *y = tensor_keep(op_mul(g, matrix(), w));
-    cr_expect_eq(graph_allocated(g), 3 * TENSOR_BYTES, "w, the other factor (saved for w), the product");
+    cr_expect_eq(graph_allocated(g), 3 * TENSOR_BYTES,
+                 "w, the other factor (saved for w), the product");
     tensor_drop(g, y);
     cr_expect_eq(graph_allocated(g), TENSOR_BYTES, "the node is gone, and what it saved");
     tensor_drop(g, w);
@@ -128,7 +130,8 @@ Test(engine, a_second_backward_adds_in_place)
 static struct tensor *three_products(struct graph *graph, const void *context, struct tensor *x)
 {
     struct tensor *const *w = context;
-    return op_mul(graph, op_silu(graph, op_mul(graph, op_silu(graph, op_mul(graph, x, *w)), *w)), *w);
+    return op_mul(graph, op_silu(graph, op_mul(graph, op_silu(graph, op_mul(graph, x, *w)), *w)),
+                  *w);
 }
 
 Test(engine, a_checkpointed_region_keeps_only_its_input)

@@ -21,8 +21,10 @@ static void open_bench(struct bench *b, const char *model)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     cr_assert_eq(plim_spec_load(model, &b->spec, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_sim_open("A100-SXM4-80GB,memory=64TiB", &b->device, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(plim_replayer_create(b->device, NULL, &b->replayer, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB,memory=64TiB", &b->device, &err), PLIM_OK, "%s",
+                 err.text);
+    cr_assert_eq(plim_replayer_create(b->device, NULL, &b->replayer, &err), PLIM_OK, "%s",
+                 err.text);
 }
 
 static void close_bench(struct bench *b)
@@ -34,7 +36,8 @@ static void close_bench(struct bench *b)
 static void run(struct bench *b, const struct plim_setting *setting, struct plim_replay *out)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert_eq(plim_replay_run(b->replayer, &b->spec.model, setting, out, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replay_run(b->replayer, &b->spec.model, setting, out, &err), PLIM_OK, "%s",
+                 err.text);
 }
 
 /* What was asked for is the same whatever was cached and split on the way. */

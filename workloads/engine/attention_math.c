@@ -26,28 +26,32 @@ static struct tensor *repeated(struct graph *g, struct tensor *x, int64_t groups
     return op_view(g, op_clone(g, wide), SHAPE(b, h * groups, s, d));
 }
 
-static struct tensor *weights(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *mask, double dropout)
+static struct tensor *weights(struct graph *g, struct tensor *q, struct tensor *k,
+                              struct tensor *mask, double dropout)
 {
-    struct tensor *scores = tensor_keep(op_matmul(g, q, op_mul_scalar(g, op_transpose(g, k, 2, 3), 1)));
+    struct tensor *scores =
+        tensor_keep(op_matmul(g, q, op_mul_scalar(g, op_transpose(g, k, 2, 3), 1)));
     if (mask) op_add_(g, scores, mask);
     tensor_set(g, &scores, op_safe_softmax(g, scores));
     tensor_set(g, &scores, op_dropout(g, scores, dropout));
     return scores;
 }
 
-struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *given_mask,
-                              const struct attention_params *p)
+struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+                              struct tensor *given_mask, const struct attention_params *p)
 {
     enum plim_dtype dtype = (enum plim_dtype)q->a.dtype;
     int64_t groups = q->a.shape[1] / k->a.shape[1];
-    struct tensor *q32 = tensor_hold(op_to(g, q, PLIM_F32)), *k32 = tensor_hold(op_to(g, k, PLIM_F32));
+    struct tensor *q32 = tensor_hold(op_to(g, q, PLIM_F32)),
+                  *k32 = tensor_hold(op_to(g, k, PLIM_F32));
     struct tensor *v32 = tensor_hold(op_to(g, v, PLIM_F32));
     struct tensor *scaled = tensor_keep(op_mul_scalar(g, q32, 1));
     struct tensor *mask = p->causal ? causal_mask(g, q->a.shape[2], k->a.shape[2]) : NULL;
     struct tensor *keys = groups > 1 ? tensor_keep(repeated(g, k32, groups)) : tensor_ref(k32);
     struct tensor *values = groups > 1 ? tensor_keep(repeated(g, v32, groups)) : tensor_ref(v32);
     struct tensor *w = weights(g, scaled, keys, mask ? mask : given_mask, p->dropout);
-    struct tensor *returned = tensor_hold(g->halted ? w : op_to(g, w, dtype)); /* the call's second result */
+    struct tensor *returned =
+        tensor_hold(g->halted ? w : op_to(g, w, dtype)); /* the call's second result */
     struct tensor *out = tensor_keep(op_matmul(g, w, values));
     if (!g->halted) tensor_set(g, &out, op_to(g, out, dtype));
     struct tensor *done[] = {keys, values, scaled, mask, v32, k32, q32, w, returned};

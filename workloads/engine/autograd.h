@@ -17,10 +17,11 @@ enum { NODE_MAX_EDGES = 5, NODE_MAX_OUTPUTS = 4, NODE_MAX_SAVED = 8, NODE_INTS =
 
 /* Gradients of the outputs come in `grads` (lent; NULL where none arrived). Gradients of the
  * inputs go to `out`, one reference each, not floating; only where node_wants() says so. */
-typedef void (*backward_fn)(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out);
+typedef void (*backward_fn)(struct graph *g, struct node *n, struct tensor **grads,
+                            struct tensor **out);
 
 struct node_kind {
-    const char *name;     /* PyTorch's: "MulBackward0" */
+    const char *name; /* PyTorch's: "MulBackward0" */
     backward_fn backward;
 };
 
@@ -42,15 +43,15 @@ struct node {
     uint64_t sequence;
     int32_t refs;
     uint8_t edge_count, output_count, saved_count;
-    bool packed;                 /* what it saved is held by a checkpoint */
+    bool packed; /* what it saved is held by a checkpoint */
     struct edge edge[NODE_MAX_EDGES];
     struct node_output output[NODE_MAX_OUTPUTS];
     struct tensor *saved[NODE_MAX_SAVED];
     struct checkpoint_holder *holder[NODE_MAX_SAVED]; /* packed: where to find it again */
-    int64_t ints[NODE_INTS];     /* parameters of the operation */
+    int64_t ints[NODE_INTS];                          /* parameters of the operation */
     double number;
-    struct tensor *variable;     /* AccumulateGrad: the leaf (lent) */
-    void *custom;                /* CheckpointBackward: its frame */
+    struct tensor *variable; /* AccumulateGrad: the leaf (lent) */
+    void *custom;            /* CheckpointBackward: its frame */
     /* the pass */
     uint32_t pass;
     int32_t dependencies;
@@ -61,7 +62,8 @@ struct node {
 bool autograd_needed(const struct graph *g, int count, struct tensor *const *operands);
 
 /* A new node whose edges lead to the operands that need a gradient. */
-struct node *node_create(struct graph *g, const struct node_kind *kind, int count, struct tensor *const *operands);
+struct node *node_create(struct graph *g, const struct node_kind *kind, int count,
+                         struct tensor *const *operands);
 /* Saves a tensor in slot `slot`, in the order in which PyTorch packs them. */
 void node_save(struct graph *g, struct node *n, int slot, struct tensor *x);
 /* The same for an output of the operation itself: without its grad_fn. */

@@ -16,8 +16,8 @@ struct checkpoint_frame {
     struct checkpoint_frame *next, *previous; /* all frames of the graph */
     checkpoint_fn fn;
     struct tensor *input, *held[CHECKPOINT_HELD];
-    int32_t refs;             /* live holders, and the run itself */
-    int32_t count, refilled;  /* saved in forward; saved so far in the recomputation */
+    int32_t refs;            /* live holders, and the run itself */
+    int32_t count, refilled; /* saved in forward; saved so far in the recomputation */
     bool recomputed, autocast;
     enum plim_dtype autocast_dtype;
     _Alignas(16) unsigned char context[FRAME_CONTEXT];
@@ -31,8 +31,10 @@ static void frame_drop(struct graph *g, struct checkpoint_frame *f)
     tensor_drop(g, f->input);
     for (int i = 0; i < CHECKPOINT_HELD; i++) tensor_drop(g, f->held[i]);
     if (f->next) f->next->previous = f->previous;
-    if (f->previous) f->previous->next = f->next;
-    else g->frames = f->next;
+    if (f->previous)
+        f->previous->next = f->next;
+    else
+        g->frames = f->next;
     f->next = g->spare_frames;
     g->spare_frames = f;
 }
@@ -40,8 +42,10 @@ static void frame_drop(struct graph *g, struct checkpoint_frame *f)
 static struct checkpoint_frame *frame_take(struct graph *g)
 {
     struct checkpoint_frame *f = g->spare_frames;
-    if (f) g->spare_frames = f->next;
-    else f = malloc(sizeof *f);
+    if (f)
+        g->spare_frames = f->next;
+    else
+        f = malloc(sizeof *f);
     if (!f) {
         g->failure = PLIM_NOMEM;
         graph_halt(g, HALT_FAILED);

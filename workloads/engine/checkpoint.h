@@ -26,7 +26,8 @@ enum { CHECKPOINT_HELD = 6 };
 struct tensor *checkpoint_run(struct graph *g, checkpoint_fn fn, const void *context, size_t size,
                               struct tensor *const held[CHECKPOINT_HELD], struct tensor *x);
 
-/* For autograd.c: a place for the next saved tensor; its tensor, recomputed (a reference); release. */
+/* For autograd.c: a place for the next saved tensor; its tensor, recomputed (a reference);
+ * release. */
 struct checkpoint_holder *checkpoint_pack(struct graph *g);
 void checkpoint_repack(struct graph *g, struct tensor *x);
 struct tensor *checkpoint_unpack(struct graph *g, struct checkpoint_holder *h);

@@ -157,13 +157,15 @@ static struct storage *workspace(struct graph *g, struct storage **slot, int64_t
 
 struct storage *graph_blas_workspace(struct graph *g)
 {
-    return workspace(g, &g->blas_workspace[g->thread], plim_cublas_workspace_bytes(&g->device->info));
+    return workspace(g, &g->blas_workspace[g->thread],
+                     plim_cublas_workspace_bytes(&g->device->info));
 }
 
 struct storage *graph_blaslt_workspace(struct graph *g)
 {
     graph_blas_workspace(g);
-    return workspace(g, &g->blaslt_workspace[g->thread], plim_cublaslt_workspace_bytes(&g->device->info));
+    return workspace(g, &g->blaslt_workspace[g->thread],
+                     plim_cublaslt_workspace_bytes(&g->device->info));
 }
 
 /* --- storages ------------------------------------------------------------------------------- */
@@ -188,7 +190,8 @@ struct storage *storage_get(struct graph *g, int64_t bytes)
         pool_give(&g->storages, s);
         g->oom_asked_bytes = bytes;
         /* what forward asks for with gradients on is, nearly always, kept for backward */
-        bool forward = g->grad_enabled && g->thread == THREAD_MAIN && g->fresh_class == PLIM_MEMORY_TEMPORARIES;
+        bool forward = g->grad_enabled && g->thread == THREAD_MAIN &&
+                       g->fresh_class == PLIM_MEMORY_TEMPORARIES;
         g->oom_class = forward ? PLIM_MEMORY_ACTIVATIONS : g->fresh_class;
         g->failure = st;
         graph_halt(g, st == PLIM_OOM ? HALT_OOM : HALT_FAILED);
@@ -212,7 +215,8 @@ struct storage *storage_get(struct graph *g, int64_t bytes)
 void storage_put(struct graph *g, struct storage *s)
 {
     if (--s->refs > 0) return;
-    enum plim_memory_class c = s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS : s->memory_class;
+    enum plim_memory_class c =
+        s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS : s->memory_class;
     g->class_bytes[c] -= s->bytes;
     if (g->trace && s->block) fprintf(g->trace, "f %lld\n", (long long)s->trace_id);
     plim_allocator_free(g->allocator, s->block);

@@ -26,7 +26,7 @@ struct checkpoint_frame;
 /* Objects of one size, taken and given back one at a time, released all at once. */
 struct pool {
     size_t size;
-    void *free;          /* list through the first word */
+    void *free; /* list through the first word */
     struct pool_slab *slabs;
     int64_t live;
 };
@@ -36,15 +36,15 @@ struct graph {
     struct plim_allocator *allocator;
 
     enum halt halted;
-    enum plim_status failure;   /* of HALT_FAILED */
-    struct tensor *poison;      /* what operations return while halted */
+    enum plim_status failure; /* of HALT_FAILED */
+    struct tensor *poison;    /* what operations return while halted */
     struct storage poison_storage;
-    char unsupported[120];      /* of HALT_UNSUPPORTED: why */
+    char unsupported[120]; /* of HALT_UNSUPPORTED: why */
     int64_t oom_asked_bytes;
     enum plim_memory_class oom_class;
 
     bool grad_enabled;
-    enum thread thread;         /* whose cuBLAS handle and workspace */
+    enum thread thread; /* whose cuBLAS handle and workspace */
     bool autocast;
     enum plim_dtype autocast_dtype;
     int autocast_depth;
@@ -57,22 +57,22 @@ struct graph {
     int64_t peak_allocated;
 
     struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
-    bool tf32;                  /* torch.backends.cuda.matmul.allow_tf32 */
-    bool causal_in_time;        /* a mask is there that the clock takes for a plain causal one */
+    bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
+    bool causal_in_time; /* a mask is there that the clock takes for a plain causal one */
 
-    uint64_t sequence;          /* sequence number of the next node */
-    struct checkpoint_frame *frame;    /* saving goes through it */
+    uint64_t sequence;                  /* sequence number of the next node */
+    struct checkpoint_frame *frame;     /* saving goes through it */
     struct checkpoint_frame *recompute; /* or recomputing for it */
     struct checkpoint_frame *frames, *spare_frames;
 
     struct pool tensors, storages, nodes;
-    struct node **heap;         /* ready queue of the backward pass */
+    struct node **heap; /* ready queue of the backward pass */
     size_t heap_count, heap_capacity;
-    uint32_t pass;              /* number of the backward pass */
-    struct node *dead;          /* nodes waiting for release: long chains must not recurse */
+    uint32_t pass;     /* number of the backward pass */
+    struct node *dead; /* nodes waiting for release: long chains must not recurse */
     bool burying;
 
-    FILE *trace;                /* every allocator event, or NULL */
+    FILE *trace; /* every allocator event, or NULL */
     int64_t trace_next_id;
 };
 
@@ -106,15 +106,15 @@ static inline int64_t graph_allocated(const struct graph *g)
 /* Autocast: enter and leave a region; leaving the outermost drops the cast cache. */
 void autocast_enter(struct graph *g, enum plim_dtype dtype);
 void autocast_leave(struct graph *g);
-/* `x` in autocast's type where autocast is on and `x` is eligible (fp32 or the other half type): a cached
- * copy for leaf parameters, a fresh one else; `x` itself otherwise. */
+/* `x` in autocast's type, where autocast is on and `x` is of another floating type: the cached copy
+ * of a leaf parameter, a fresh one else; `x` itself otherwise. */
 struct tensor *autocast_low(struct graph *g, struct tensor *x);
 /* `x` in fp32 where autocast is on and `x` is of a lower type. */
 struct tensor *autocast_fp32(struct graph *g, struct tensor *x);
 
 void *pool_take(struct pool *p);
 void pool_give(struct pool *p, void *object);
-void pool_reset(struct pool *p);  /* keeps the slabs */
+void pool_reset(struct pool *p); /* keeps the slabs */
 void pool_finish(struct pool *p);
 
 #endif

@@ -11,18 +11,21 @@
 
 #include "autograd.h"
 
-/* --- how an operation begins and ends (for the files that define operations) -------------------- */
+/* --- how an operation begins and ends (for the files that define operations) ------------------ */
 
 /* Gives up floating operands; returns the poison tensor. */
 struct tensor *op_halted(struct graph *g, int count, struct tensor *const *operands);
 /* The end of an operation: attaches `y` to `n` (either may be NULL), gives up floating operands. */
-struct tensor *op_done(struct graph *g, struct node *n, struct tensor *y, int count, struct tensor *const *operands);
+struct tensor *op_done(struct graph *g, struct node *n, struct tensor *y, int count,
+                       struct tensor *const *operands);
 /* A node if one of the operands needs a gradient, else NULL. */
-struct node *op_node(struct graph *g, const struct node_kind *kind, int count, struct tensor *const *operands);
+struct node *op_node(struct graph *g, const struct node_kind *kind, int count,
+                     struct tensor *const *operands);
 /* The layout TensorIterator gives a fresh result of these operands, broadcast to `shape`. */
-void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape, int64_t *stride);
+void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
+                       int64_t *stride);
 
-/* --- views (no kernel) -------------------------------------------------------------------------- */
+/* --- views (no kernel) ------------------------------------------------------------------------ */
 
 struct tensor *op_view(struct graph *g, struct tensor *x, int ndim, const int64_t *shape);
 /* A view where strides allow it, else a contiguous copy. */
@@ -37,28 +40,35 @@ struct tensor *op_select(struct graph *g, struct tensor *x, int dim, int64_t ind
 /* x[...] where every index takes all: a view like any other to autograd */
 struct tensor *op_alias(struct graph *g, struct tensor *x);
 /* Views of consecutive parts along `dim`; out[i] float. At most NODE_MAX_OUTPUTS parts. */
-void op_split(struct graph *g, struct tensor *x, int dim, int count, const int64_t *sizes, struct tensor **out);
+void op_split(struct graph *g, struct tensor *x, int dim, int count, const int64_t *sizes,
+              struct tensor **out);
 
-#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+#define SHAPE(...)                                                                                 \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[])                   \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
-/* --- copies ------------------------------------------------------------------------------------- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
-struct tensor *op_to(struct graph *g, struct tensor *x, enum plim_dtype dtype); /* x itself if it has it */
-struct tensor *op_contiguous(struct graph *g, struct tensor *x);                /* x itself if it is */
-struct tensor *op_clone(struct graph *g, struct tensor *x);                     /* always contiguous */
+struct tensor *op_to(struct graph *g, struct tensor *x,
+                     enum plim_dtype dtype);                     /* x itself if it has it */
+struct tensor *op_contiguous(struct graph *g, struct tensor *x); /* x itself if it is */
+struct tensor *op_clone(struct graph *g, struct tensor *x);      /* always contiguous */
 /* zeros behind the last dimension; negative `count` cuts */
 struct tensor *op_pad_last(struct graph *g, struct tensor *x, int64_t count);
 struct tensor *op_cat(struct graph *g, int count, struct tensor *const *x, int dim);
 /* A copy of `x` in the layout of `like`; no autograd. */
 struct tensor *op_copy_like(struct graph *g, struct tensor *x, const struct tensor *like);
 
-/* --- fresh constants (no autograd) -------------------------------------------------------------- */
+/* --- fresh constants (no autograd) ------------------------------------------------------------ */
 
-struct tensor *op_full(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape, double value);
+struct tensor *op_full(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape,
+                       double value);
 struct tensor *op_full_like(struct graph *g, const struct tensor *x, double value);
 struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count);
 
-/* --- element by element ------------------------------------------------------------------------- */
+/* --- element by element ----------------------------------------------------------------------- */
 
 struct tensor *op_add(struct graph *g, struct tensor *a, struct tensor *b);
 struct tensor *op_sub(struct graph *g, struct tensor *a, struct tensor *b);
@@ -90,38 +100,42 @@ struct tensor *op_relu(struct graph *g, struct tensor *x);
 struct tensor *op_gelu(struct graph *g, struct tensor *x, bool tanh_formula);
 /* not differentiable */
 struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f, double alpha);
-/* where(condition, a, b): shapes broadcast; a or b may be NULL for the number `value`. No autograd for the number. */
-struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a, struct tensor *b,
-                        enum plim_dtype dtype, double value);
+/* where(condition, a, b): shapes broadcast; a or b may be NULL for the number `value`, which has
+ * no gradient. */
+struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,
+                        struct tensor *b, enum plim_dtype dtype, double value);
 
-/* --- reductions --------------------------------------------------------------------------------- */
+/* --- reductions ------------------------------------------------------------------------------- */
 
 /* mean over the last dimension, kept */
 struct tensor *op_mean_last(struct graph *g, struct tensor *x);
 /* `x` summed down to a shape it was broadcast from; no autograd */
 struct tensor *op_sum_to(struct graph *g, struct tensor *x, int ndim, const int64_t *shape);
-/* reduction over the dimensions in the bit mask; no autograd. `result` is the element type of the result */
-struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool keep, enum plim_binary fold,
-                         double factor, enum plim_dtype result);
+/* reduction over the dimensions in the bit mask, into elements of type `result`; no autograd */
+struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool keep,
+                         enum plim_binary fold, double factor, enum plim_dtype result);
 struct tensor *op_cumsum_last(struct graph *g, struct tensor *x);
 
-/* --- matrices ----------------------------------------------------------------------------------- */
+/* --- matrices --------------------------------------------------------------------------------- */
 
 /* bias + a b; bias (n), a (m, k), b (k, n). Autocast applies, here and below. */
 struct tensor *op_addmm(struct graph *g, struct tensor *bias, struct tensor *a, struct tensor *b);
 /* beta * c + alpha * a b, batched */
-struct tensor *op_baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b, double beta, double alpha);
+struct tensor *op_baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b,
+                          double beta, double alpha);
 /* a b, batched: (n, m, k) (n, k, p) */
 struct tensor *op_bmm(struct graph *g, struct tensor *a, struct tensor *b);
 /* torch.matmul of operands with three dimensions or more on the left */
 struct tensor *op_matmul(struct graph *g, struct tensor *a, struct tensor *b);
 /* torch.nn.functional.linear: x w^T + bias; weight (out, in); bias may be NULL */
-struct tensor *op_linear(struct graph *g, struct tensor *x, struct tensor *weight, struct tensor *bias);
+struct tensor *op_linear(struct graph *g, struct tensor *x, struct tensor *weight,
+                         struct tensor *bias);
 
-/* --- norms, softmax, losses, dropout, embedding ----------------------------------------------------- */
+/* --- norms, softmax, losses, dropout, embedding ----------------------------------------------- */
 
 /* over the last dimension; weight and bias may be NULL */
-struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *weight, struct tensor *bias);
+struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *weight,
+                             struct tensor *bias);
 /* over the last dimension; computed and returned in `dtype` */
 struct tensor *op_softmax(struct graph *g, struct tensor *x, enum plim_dtype dtype);
 /* the same for scores of which whole rows may be minus infinity: those become zeros */
@@ -130,21 +144,23 @@ struct tensor *op_safe_softmax(struct graph *g, struct tensor *x);
 struct tensor *op_cross_entropy(struct graph *g, struct tensor *logits, struct tensor *target);
 struct tensor *op_dropout(struct graph *g, struct tensor *x, double p);
 /* rows of `weight`; `padded`: one of them is a padding_idx */
-struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices, bool padded);
+struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices,
+                            bool padded);
 
-/* --- attention ---------------------------------------------------------------------------------- */
+/* --- attention -------------------------------------------------------------------------------- */
 
 struct attention_params {
-    struct tensor *mask;   /* bool or additive, broadcastable to (b, heads, s, s); NULL: none */
+    struct tensor *mask; /* bool or additive, broadcastable to (b, heads, s, s); NULL: none */
     double dropout;
     bool causal;
-    bool gqa;              /* k and v have fewer heads (enable_gqa) */
+    bool gqa; /* k and v have fewer heads (enable_gqa) */
 };
 /* torch.nn.functional.scaled_dot_product_attention; q, k, v (b, heads, s, d) */
-struct tensor *op_sdpa(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, const struct attention_params *params);
+struct tensor *op_sdpa(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+                       const struct attention_params *params);
 
 /* Its composition of matmuls and softmax, where no kernel fits. */
-struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *mask,
-                              const struct attention_params *params);
+struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+                              struct tensor *mask, const struct attention_params *params);
 
 #endif

@@ -7,13 +7,18 @@
 enum { Q, K, V };
 enum { SAVED_Q, SAVED_K, SAVED_V, SAVED_MASK, SAVED_OUT, SAVED_LSE, SAVED_SEED, SAVED_OFFSET };
 
-/* --- where -------------------------------------------------------------------------------------- */
+/* --- where ------------------------------------------------------------------------------------ */
 
-static void where_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void where_backward(struct graph *g, struct node *n, struct tensor **grads,
+                           struct tensor **out)
 {
     struct tensor *condition = node_saved(g, n, 0);
-    if (node_wants(n, 0)) out[0] = tensor_keep(op_where(g, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0));
-    if (node_wants(n, 1)) out[1] = tensor_keep(op_where(g, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0));
+    if (node_wants(n, 0))
+        out[0] = tensor_keep(
+            op_where(g, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0));
+    if (node_wants(n, 1))
+        out[1] = tensor_keep(
+            op_where(g, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0));
 }
 static const struct node_kind where_kind = {"WhereBackward0", where_backward};
 
@@ -23,8 +28,8 @@ static struct tensor *number_on_device(struct graph *g, enum plim_dtype dtype, d
     return tensor_keep(op_full(g, dtype, 0, NULL, value));
 }
 
-struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a, struct tensor *b,
-                        enum plim_dtype dtype, double value)
+struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,
+                        struct tensor *b, enum plim_dtype dtype, double value)
 {
     struct tensor *given[3] = {condition, a, b};
     if (g->halted) return op_halted(g, 3, given);
@@ -43,7 +48,10 @@ struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor
             if (operands[i]->a.shape[d] != 1) shape[lead + d] = operands[i]->a.shape[d];
     op_result_strides(3, operands, ndim, shape, stride);
     struct tensor *y = tensor_empty_strided(g, dtype, ndim, shape, stride);
-    struct plim_op op = {.kind = PLIM_OP_WHERE, .n_out = 1, .n_in = 3, .out = {&y->a},
+    struct plim_op op = {.kind = PLIM_OP_WHERE,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .out = {&y->a},
                          .in = {&condition->a, &left->a, &right->a}};
     if (!g->halted) graph_launch(g, &op);
     if (!b) tensor_drop(g, right);
@@ -58,7 +66,7 @@ static struct tensor *additive_mask(struct graph *g, struct tensor *mask, enum p
     return tensor_keep(op_where(g, mask, NULL, NULL, dtype, -INFINITY));
 }
 
-/* --- the kernels -------------------------------------------------------------------------------- */
+/* --- the kernels ------------------------------------------------------------------------------ */
 
 /* q and its like come as (b, heads, s, d); do they lie in (b, s, heads, d) order? */
 static bool heads_inside(const struct tensor *x)
@@ -69,20 +77,19 @@ static bool heads_inside(const struct tensor *x)
 static struct plim_attention_shape describe(const struct tensor *q, const struct tensor *k,
                                             const struct tensor *mask, bool causal, bool dropout)
 {
-    return (struct plim_attention_shape){
-        .batch = q->a.shape[0],
-        .heads = q->a.shape[1],
-        .kv_heads = k->a.shape[1],
-        .q_length = q->a.shape[2],
-        .k_length = k->a.shape[2],
-        .head_size = q->a.shape[3],
-        .dtype = (enum plim_dtype)q->a.dtype,
-        .has_mask = mask != NULL,
-        .mask_batch = mask ? mask->a.shape[0] : 0,
-        .mask_heads = mask ? mask->a.shape[1] : 0,
-        .causal = causal,
-        .dropout = dropout,
-        .contiguous_heads = heads_inside(q)};
+    return (struct plim_attention_shape){.batch = q->a.shape[0],
+                                         .heads = q->a.shape[1],
+                                         .kv_heads = k->a.shape[1],
+                                         .q_length = q->a.shape[2],
+                                         .k_length = k->a.shape[2],
+                                         .head_size = q->a.shape[3],
+                                         .dtype = (enum plim_dtype)q->a.dtype,
+                                         .has_mask = mask != NULL,
+                                         .mask_batch = mask ? mask->a.shape[0] : 0,
+                                         .mask_heads = mask ? mask->a.shape[1] : 0,
+                                         .causal = causal,
+                                         .dropout = dropout,
+                                         .contiguous_heads = heads_inside(q)};
 }
 
 /* The kernel that the clock is to time: where the mask may well be the plain causal one (packing is
@@ -106,7 +113,7 @@ struct blocks {
     int count;
 };
 
-/* A tensor of the shape of `like` (last extent: head size), in (b, s, heads, d) order or as `like` lies. */
+/* A tensor of the shape of `like`, in (b, s, heads, d) order or as `like` lies. */
 static struct tensor *result_like(struct graph *g, enum plim_sdpa kernel, struct tensor *like)
 {
     const int64_t *n = like->a.shape;
@@ -125,43 +132,61 @@ static void release_before(struct graph *g, struct blocks *b, int index)
             }
 }
 
-static void take(struct graph *g, struct blocks *b, int i, enum plim_sdpa kernel, struct tensor *const *qkv)
+static void take(struct graph *g, struct blocks *b, int i, enum plim_sdpa kernel,
+                 struct tensor *const *qkv)
 {
     const struct plim_attention_need *need = &b->need[i];
     release_before(g, b, i);
     switch (need->role) {
-    case PLIM_NEED_OUT: b->out = result_like(g, kernel, qkv[Q]); break;
-    case PLIM_NEED_DQ: b->grad[Q] = tensor_keep(result_like(g, kernel, qkv[Q])); break;
-    case PLIM_NEED_DK: b->grad[K] = tensor_keep(result_like(g, kernel, qkv[K])); break;
-    case PLIM_NEED_DV: b->grad[V] = tensor_keep(result_like(g, kernel, qkv[V])); break;
-    case PLIM_NEED_LSE: b->lse = tensor_keep(tensor_empty_bytes(g, need->bytes)); break;
-    case PLIM_NEED_MASK: break; /* taken before the call, see pad_mask() */
-    case PLIM_NEED_RNG: b->rng[b->rngs++] = tensor_keep(tensor_empty_bytes(g, need->bytes)); break;
-    case PLIM_NEED_TEMPORARY: b->temporary[i] = tensor_keep(tensor_empty_bytes(g, need->bytes)); break;
+    case PLIM_NEED_OUT:
+        b->out = result_like(g, kernel, qkv[Q]);
+        break;
+    case PLIM_NEED_DQ:
+        b->grad[Q] = tensor_keep(result_like(g, kernel, qkv[Q]));
+        break;
+    case PLIM_NEED_DK:
+        b->grad[K] = tensor_keep(result_like(g, kernel, qkv[K]));
+        break;
+    case PLIM_NEED_DV:
+        b->grad[V] = tensor_keep(result_like(g, kernel, qkv[V]));
+        break;
+    case PLIM_NEED_LSE:
+        b->lse = tensor_keep(tensor_empty_bytes(g, need->bytes));
+        break;
+    case PLIM_NEED_MASK:
+        break; /* taken before the call, see pad_mask() */
+    case PLIM_NEED_RNG:
+        b->rng[b->rngs++] = tensor_keep(tensor_empty_bytes(g, need->bytes));
+        break;
+    case PLIM_NEED_TEMPORARY:
+        b->temporary[i] = tensor_keep(tensor_empty_bytes(g, need->bytes));
+        break;
     }
 }
 
-/* --- backward ----------------------------------------------------------------------------------- */
+/* --- backward --------------------------------------------------------------------------------- */
 
-static void launch_backward(struct graph *g, struct node *n, const struct plim_attention_shape *shape,
-                            const struct blocks *b, struct tensor *dy, struct tensor *const *qkv)
+static void launch_backward(struct graph *g, struct node *n,
+                            const struct plim_attention_shape *shape, const struct blocks *b,
+                            struct tensor *dy, struct tensor *const *qkv)
 {
     struct tensor *y = node_saved(g, n, SAVED_OUT), *lse = node_saved(g, n, SAVED_LSE);
     struct tensor *mask = node_saved(g, n, SAVED_MASK);
     if (g->halted) return;
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION_BACKWARD,
-                         .n_out = 3,
-                         .n_in = (uint8_t)(mask ? 7 : 6),
-                         .attention = (uint8_t)timed_kernel(g, (enum plim_sdpa)n->ints[0], *shape),
-                         .causal = n->ints[2] || (mask && g->causal_in_time),
-                         .alpha = n->number,
-                         .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a},
-                         .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a,
-                                mask ? &mask->a : NULL}};
+    struct plim_op op = {
+        .kind = PLIM_OP_ATTENTION_BACKWARD,
+        .n_out = 3,
+        .n_in = (uint8_t)(mask ? 7 : 6),
+        .attention = (uint8_t)timed_kernel(g, (enum plim_sdpa)n->ints[0], *shape),
+        .causal = n->ints[2] || (mask && g->causal_in_time),
+        .alpha = n->number,
+        .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a},
+        .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a, mask ? &mask->a : NULL}};
     graph_launch(g, &op);
 }
 
-static void attention_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void attention_backward(struct graph *g, struct node *n, struct tensor **grads,
+                               struct tensor **out)
 {
     struct tensor *qkv[3];
     for (int i = Q; i <= V; i++) qkv[i] = node_saved(g, n, SAVED_Q + i);
@@ -179,13 +204,16 @@ static void attention_backward(struct graph *g, struct node *n, struct tensor **
     launch_backward(g, n, &shape, &b, grads[0], qkv);
     release_before(g, &b, b.count);
     for (int i = Q; i <= V; i++) {
-        if (node_wants(n, i)) out[i] = b.grad[i];
-        else tensor_drop(g, b.grad[i]);
+        if (node_wants(n, i))
+            out[i] = b.grad[i];
+        else
+            tensor_drop(g, b.grad[i]);
     }
 }
-static const struct node_kind attention_kind = {"ScaledDotProductAttentionBackward0", attention_backward};
+static const struct node_kind attention_kind = {"ScaledDotProductAttentionBackward0",
+                                                attention_backward};
 
-/* --- forward ------------------------------------------------------------------------------------ */
+/* --- forward ---------------------------------------------------------------------------------- */
 
 static void save_inputs(struct graph *g, struct node *n, struct tensor *const *qkv,
                         const struct plim_attention_shape *shape, const struct attention_params *p,
@@ -204,25 +232,30 @@ static void save_results(struct graph *g, struct node *n, const struct blocks *b
 {
     node_save_output(g, n, SAVED_OUT, b->out);
     node_save_output(g, n, SAVED_LSE, b->lse);
-    for (int i = 0; i < 2; i++) { /* random state: on the device for some kernels, else on the host */
-        if (i < b->rngs) node_save_output(g, n, SAVED_SEED + i, b->rng[i]);
-        else node_save(g, n, SAVED_SEED + i, NULL);
+    for (int i = 0; i < 2;
+         i++) { /* random state: on the device for some kernels, else on the host */
+        if (i < b->rngs)
+            node_save_output(g, n, SAVED_SEED + i, b->rng[i]);
+        else
+            node_save(g, n, SAVED_SEED + i, NULL);
     }
 }
 
-/* pad_bias: rows of an odd length are copied into longer ones, and the copy is the mask from then on */
+/* pad_bias: rows of an odd length are copied into longer ones; the copy is the mask from then on */
 static void pad_mask(struct graph *g, const struct blocks *b, struct tensor **mask)
 {
     if (!b->count || b->need[0].role != PLIM_NEED_MASK) return;
     struct tensor *wide = tensor_empty_bytes(g, b->need[0].bytes);
-    struct plim_op op = {.kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*mask)->a}};
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*mask)->a}};
     if (!g->halted) graph_launch(g, &op);
     tensor_set(g, mask, wide);
 }
 
 /* `*mask` is the caller's variable (a tensor or NULL); it may be bound anew. */
-static struct tensor *fused(struct graph *g, enum plim_sdpa kernel, struct tensor **qkv, struct tensor **mask_variable,
-                            const struct attention_params *p, struct plim_attention_shape shape)
+static struct tensor *fused(struct graph *g, enum plim_sdpa kernel, struct tensor **qkv,
+                            struct tensor **mask_variable, const struct attention_params *p,
+                            struct plim_attention_shape shape)
 {
     struct blocks b = {0};
     shape.training = autograd_needed(g, 3, qkv);
@@ -252,8 +285,9 @@ static struct tensor *fused(struct graph *g, enum plim_sdpa kernel, struct tenso
 }
 
 /* The flash kernel wants head sizes in eights: q, k, v are padded and the result is sliced. */
-static struct tensor *fused_padded(struct graph *g, enum plim_sdpa kernel, struct tensor **qkv, struct tensor **mask,
-                                   const struct attention_params *p, struct plim_attention_shape shape)
+static struct tensor *fused_padded(struct graph *g, enum plim_sdpa kernel, struct tensor **qkv,
+                                   struct tensor **mask, const struct attention_params *p,
+                                   struct plim_attention_shape shape)
 {
     int64_t size = shape.head_size, wide = plim_sdpa_head_size(kernel, size);
     if (wide == size) return fused(g, kernel, qkv, mask, p, shape);
@@ -281,7 +315,8 @@ struct tensor *op_sdpa(struct graph *g, struct tensor *q, struct tensor *k, stru
     g->autocast = false; /* what the call is composed of is not cast again */
     struct tensor *y = g->poison;
     if (!g->halted) {
-        struct plim_attention_shape shape = describe(qkv[Q], qkv[K], params->mask, params->causal, params->dropout > 0);
+        struct plim_attention_shape shape =
+            describe(qkv[Q], qkv[K], params->mask, params->causal, params->dropout > 0);
         shape.training = autograd_needed(g, 3, qkv);
         enum plim_sdpa kernel = plim_sdpa_select(&g->device->info, &shape);
         struct tensor *mask = additive_mask(g, params->mask, shape.dtype);

@@ -2,7 +2,7 @@
 #include "ops.h"
 #include <string.h>
 
-/* --- layout of results -------------------------------------------------------------------------- */
+/* --- layout of results ------------------------------------------------------------------------ */
 
 static bool plain(int count, struct tensor *const *x, int ndim, const int64_t *shape)
 {
@@ -24,7 +24,8 @@ static int64_t operand_stride(const struct tensor *x, int ndim, const int64_t *s
 static int order(int count, struct tensor *const *x, int ndim, const int64_t *shape, int a, int b)
 {
     for (int i = 0; i < count; i++) {
-        int64_t sa = operand_stride(x[i], ndim, shape, a), sb = operand_stride(x[i], ndim, shape, b);
+        int64_t sa = operand_stride(x[i], ndim, shape, a),
+                sb = operand_stride(x[i], ndim, shape, b);
         if (sa == 0 || sb == 0) continue;
         if (sa != sb) return sa < sb ? -1 : 1;
         if (shape[a] > shape[b]) return 1;
@@ -32,7 +33,8 @@ static int order(int count, struct tensor *const *x, int ndim, const int64_t *sh
     return 0;
 }
 
-void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape, int64_t *stride)
+void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
+                       int64_t *stride)
 {
     int perm[PLIM_MAX_DIMS]; /* fastest dimension first */
     for (int i = 0; i < ndim; i++) perm[i] = ndim - 1 - i;
@@ -58,7 +60,8 @@ void op_result_strides(int count, struct tensor *const *operands, int ndim, cons
     }
 }
 
-static struct tensor *result(struct graph *g, int count, struct tensor *const *x, enum plim_dtype dtype)
+static struct tensor *result(struct graph *g, int count, struct tensor *const *x,
+                             enum plim_dtype dtype)
 {
     int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
     int ndim = 0;
@@ -81,24 +84,35 @@ static enum plim_dtype promote(const struct tensor *a, const struct tensor *b)
     return PLIM_F32;
 }
 
-/* --- launches ----------------------------------------------------------------------------------- */
+/* --- launches --------------------------------------------------------------------------------- */
 
-static void launch_unary(struct graph *g, struct tensor *y, struct tensor *x, enum plim_unary f, double alpha)
+static void launch_unary(struct graph *g, struct tensor *y, struct tensor *x, enum plim_unary f,
+                         double alpha)
 {
-    struct plim_op op = {.kind = PLIM_OP_UNARY, .n_out = 1, .n_in = 1, .unary = (uint8_t)f,
-                         .alpha = alpha, .out = {&y->a}, .in = {&x->a}};
+    struct plim_op op = {.kind = PLIM_OP_UNARY,
+                         .n_out = 1,
+                         .n_in = 1,
+                         .unary = (uint8_t)f,
+                         .alpha = alpha,
+                         .out = {&y->a},
+                         .in = {&x->a}};
     if (!g->halted) graph_launch(g, &op);
 }
 
 static void launch_binary(struct graph *g, struct tensor *y, struct tensor *a, struct tensor *b,
                           enum plim_binary f, double alpha)
 {
-    struct plim_op op = {.kind = PLIM_OP_BINARY, .n_out = 1, .n_in = b ? 2 : 1, .binary = (uint8_t)f,
-                         .alpha = alpha, .out = {&y->a}, .in = {&a->a, b ? &b->a : NULL}};
+    struct plim_op op = {.kind = PLIM_OP_BINARY,
+                         .n_out = 1,
+                         .n_in = b ? 2 : 1,
+                         .binary = (uint8_t)f,
+                         .alpha = alpha,
+                         .out = {&y->a},
+                         .in = {&a->a, b ? &b->a : NULL}};
     if (!g->halted) graph_launch(g, &op);
 }
 
-/* --- constants ---------------------------------------------------------------------------------- */
+/* --- constants -------------------------------------------------------------------------------- */
 
 void op_fill_(struct graph *g, struct tensor *a, double value)
 {
@@ -106,7 +120,8 @@ void op_fill_(struct graph *g, struct tensor *a, double value)
     if (!g->halted) graph_launch(g, &op);
 }
 
-struct tensor *op_full(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape, double value)
+struct tensor *op_full(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape,
+                       double value)
 {
     struct tensor *y = tensor_empty(g, dtype, ndim, shape);
     op_fill_(g, y, value);
@@ -128,7 +143,7 @@ struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count)
     return y;
 }
 
-/* --- two tensors -------------------------------------------------------------------------------- */
+/* --- two tensors ------------------------------------------------------------------------------ */
 
 enum { SELF, OTHER }; /* edges and saved slots of binary operations */
 
@@ -147,7 +162,8 @@ static struct tensor *binary(struct graph *g, const struct node_kind *kind, enum
     return op_done(g, n, y, 2, x);
 }
 
-static void add_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void add_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     (void)g;
     for (int i = OTHER; i >= SELF; i--)
@@ -160,7 +176,8 @@ struct tensor *op_add(struct graph *g, struct tensor *a, struct tensor *b)
     return binary(g, &add_kind, PLIM_BINARY_ADD, a, b, false);
 }
 
-static void sub_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void sub_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     if (node_wants(n, OTHER)) out[OTHER] = tensor_keep(op_neg(g, grads[0]));
     if (node_wants(n, SELF)) out[SELF] = tensor_ref(grads[0]);
@@ -172,7 +189,8 @@ struct tensor *op_sub(struct graph *g, struct tensor *a, struct tensor *b)
     return binary(g, &sub_kind, PLIM_BINARY_SUB, a, b, false);
 }
 
-static void mul_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void mul_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     struct tensor *other = node_wants(n, SELF) ? node_saved(g, n, OTHER) : NULL;
     struct tensor *self = node_wants(n, OTHER) ? node_saved(g, n, SELF) : NULL;
@@ -186,7 +204,8 @@ struct tensor *op_mul(struct graph *g, struct tensor *a, struct tensor *b)
     return binary(g, &mul_kind, PLIM_BINARY_MUL, a, b, true);
 }
 
-static void div_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void div_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     struct tensor *other = node_saved(g, n, OTHER);
     if (node_wants(n, OTHER)) { /* -grad * ((self / other) / other) */
@@ -225,7 +244,7 @@ struct tensor *op_compare(struct graph *g, enum plim_binary f, struct tensor *a,
     return binary(g, NULL, f, a, b, false);
 }
 
-/* --- a tensor and a number ---------------------------------------------------------------------- */
+/* --- a tensor and a number -------------------------------------------------------------------- */
 
 static struct tensor *with_number(struct graph *g, const struct node_kind *kind, enum plim_binary f,
                                   struct tensor *x, double number)
@@ -249,7 +268,8 @@ struct tensor *op_add_scalar(struct graph *g, struct tensor *a, double b)
     return with_number(g, &add_kind, PLIM_BINARY_ADD, a, b);
 }
 
-static void mul_scalar_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void mul_scalar_backward(struct graph *g, struct node *n, struct tensor **grads,
+                                struct tensor **out)
 {
     out[SELF] = tensor_keep(op_mul_scalar(g, grads[0], n->number));
 }
@@ -260,7 +280,8 @@ struct tensor *op_mul_scalar(struct graph *g, struct tensor *a, double b)
     return with_number(g, &mul_scalar_kind, PLIM_BINARY_MUL, a, b);
 }
 
-static void div_scalar_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void div_scalar_backward(struct graph *g, struct node *n, struct tensor **grads,
+                                struct tensor **out)
 {
     out[SELF] = tensor_keep(op_div_scalar(g, grads[0], n->number));
 }
@@ -272,7 +293,8 @@ struct tensor *op_div_scalar(struct graph *g, struct tensor *a, double b)
 }
 
 /* grad * (exponent * self^(exponent - 1)) */
-static void pow_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void pow_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     struct tensor *self = node_saved(g, n, SELF);
     struct tensor *power = tensor_keep(op_pow_scalar(g, self, n->number - 1));
@@ -297,7 +319,7 @@ struct tensor *op_pow_scalar(struct graph *g, struct tensor *x, double exponent)
     return op_done(g, n, y, 1, &x);
 }
 
-/* --- in place ----------------------------------------------------------------------------------- */
+/* --- in place --------------------------------------------------------------------------------- */
 
 void op_binary_(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b)
 {
@@ -314,7 +336,7 @@ void op_binary_scalar_(struct graph *g, enum plim_binary f, struct tensor *a, do
     launch_binary(g, a, a, NULL, f, b);
 }
 
-/* --- one tensor --------------------------------------------------------------------------------- */
+/* --- one tensor ------------------------------------------------------------------------------- */
 
 enum saves { SAVES_NOTHING, SAVES_INPUT, SAVES_RESULT };
 
@@ -335,7 +357,8 @@ struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f, do
     return unary(g, NULL, f, alpha, x, SAVES_NOTHING);
 }
 
-static void neg_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void neg_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     (void)n;
     out[0] = tensor_keep(op_neg(g, grads[0]));
@@ -348,7 +371,8 @@ struct tensor *op_neg(struct graph *g, struct tensor *x)
 }
 
 /* (-0.5 * grad) * result^3, the power first */
-static void rsqrt_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void rsqrt_backward(struct graph *g, struct node *n, struct tensor **grads,
+                           struct tensor **out)
 {
     struct tensor *cube = tensor_keep(op_pow_scalar(g, node_saved(g, n, 0), 3));
     struct tensor *half = tensor_keep(op_mul_scalar(g, grads[0], -0.5));
@@ -369,13 +393,17 @@ struct tensor *op_sqrt(struct graph *g, struct tensor *x)
 }
 
 /* derivatives that are one kernel of (grad, saved) */
-static void kernel_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out,
-                            enum plim_unary f)
+static void kernel_backward(struct graph *g, struct node *n, struct tensor **grads,
+                            struct tensor **out, enum plim_unary f)
 {
     struct tensor *x[2] = {grads[0], node_saved(g, n, 0)};
     struct tensor *y = result(g, 2, x, promote(x[0], x[1]));
-    struct plim_op op = {.kind = PLIM_OP_UNARY_BACKWARD, .n_out = 1, .n_in = 2, .unary = (uint8_t)f,
-                         .out = {&y->a}, .in = {&x[0]->a, &x[1]->a}};
+    struct plim_op op = {.kind = PLIM_OP_UNARY_BACKWARD,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .unary = (uint8_t)f,
+                         .out = {&y->a},
+                         .in = {&x[0]->a, &x[1]->a}};
     if (!g->halted) graph_launch(g, &op);
     out[0] = tensor_keep(y);
 }

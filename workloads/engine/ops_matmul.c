@@ -6,19 +6,31 @@
 enum { SELF, MAT2 };          /* mm, bmm */
 enum { BIAS, MAT1, FACTOR2 }; /* addmm, baddbmm: self, mat1, mat2 */
 
-static struct tensor *t(struct graph *g, struct tensor *x) { return op_transpose(g, x, -2, -1); }
+static struct tensor *t(struct graph *g, struct tensor *x)
+{
+    return op_transpose(g, x, -2, -1);
+}
 
-static void launch(struct graph *g, struct tensor *y, struct tensor *a, struct tensor *b, struct tensor *c,
-                   double beta, double alpha)
+static void launch(struct graph *g, struct tensor *y, struct tensor *a, struct tensor *b,
+                   struct tensor *c, double beta, double alpha)
 {
     bool bias_epilogue = c && c->a.ndim == 1;
     struct storage *workspace = bias_epilogue ? graph_blaslt_workspace(g) : graph_blas_workspace(g);
     if (g->halted) return;
-    struct plim_array scratch = {.data = workspace->address, .shape = {workspace->bytes}, .stride = {1},
-                                 .ndim = 1, .dtype = PLIM_U8};
-    struct plim_op op = {.kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = (uint8_t)(c ? 4 : 3), .alpha = alpha, .beta = beta,
-                         .epilogue = bias_epilogue ? PLIM_EPILOGUE_BIAS : PLIM_EPILOGUE_NONE, .tf32 = g->tf32,
-                         .out = {&y->a}, .in = {&a->a, &b->a, c ? &c->a : &scratch, c ? &scratch : NULL}};
+    struct plim_array scratch = {.data = workspace->address,
+                                 .shape = {workspace->bytes},
+                                 .stride = {1},
+                                 .ndim = 1,
+                                 .dtype = PLIM_U8};
+    struct plim_op op = {.kind = PLIM_OP_MATMUL,
+                         .n_out = 1,
+                         .n_in = (uint8_t)(c ? 4 : 3),
+                         .alpha = alpha,
+                         .beta = beta,
+                         .epilogue = bias_epilogue ? PLIM_EPILOGUE_BIAS : PLIM_EPILOGUE_NONE,
+                         .tf32 = g->tf32,
+                         .out = {&y->a},
+                         .in = {&a->a, &b->a, c ? &c->a : &scratch, c ? &scratch : NULL}};
     graph_launch(g, &op);
 }
 
@@ -36,18 +48,20 @@ static bool column_major(const struct tensor *x)
     return x->a.ndim == 2 && x->a.stride[0] == 1 && x->a.stride[1] == x->a.shape[0];
 }
 
-/* --- products without autocast ------------------------------------------------------------------ */
+/* --- products without autocast ---------------------------------------------------------------- */
 
 static struct tensor *mm(struct graph *g, struct tensor *a, struct tensor *b);
 
 /* d(a b)/da, d(a b)/db, in the layout of a and b (mm_mat1_backward, mm_mat2_backward) */
-static struct tensor *grad_of_left(struct graph *g, struct tensor *grad, struct tensor *b, bool a_is_column_major)
+static struct tensor *grad_of_left(struct graph *g, struct tensor *grad, struct tensor *b,
+                                   bool a_is_column_major)
 {
     if (a_is_column_major) return t(g, mm(g, b, t(g, grad)));
     return mm(g, grad, t(g, b));
 }
 
-static struct tensor *grad_of_right(struct graph *g, struct tensor *grad, struct tensor *a, bool b_is_column_major)
+static struct tensor *grad_of_right(struct graph *g, struct tensor *grad, struct tensor *a,
+                                    bool b_is_column_major)
 {
     if (b_is_column_major) return t(g, mm(g, t(g, grad), a));
     return mm(g, t(g, a), grad);
@@ -78,7 +92,8 @@ static struct tensor *mm(struct graph *g, struct tensor *a, struct tensor *b)
     return op_done(g, n, y, 2, x);
 }
 
-static void addmm_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void addmm_backward(struct graph *g, struct node *n, struct tensor **grads,
+                           struct tensor **out)
 {
     struct tensor *b = node_wants(n, MAT1) ? node_saved(g, n, FACTOR2) : NULL;
     struct tensor *a = node_wants(n, FACTOR2) ? node_saved(g, n, MAT1) : NULL;
@@ -88,7 +103,8 @@ static void addmm_backward(struct graph *g, struct node *n, struct tensor **grad
 }
 static const struct node_kind addmm_kind = {"AddmmBackward0", addmm_backward};
 
-static struct tensor *addmm(struct graph *g, struct tensor *bias, struct tensor *a, struct tensor *b)
+static struct tensor *addmm(struct graph *g, struct tensor *bias, struct tensor *a,
+                            struct tensor *b)
 {
     struct tensor *x[3] = {bias, a, b};
     if (g->halted) return op_halted(g, 3, x);
@@ -106,7 +122,8 @@ static struct tensor *addmm(struct graph *g, struct tensor *bias, struct tensor 
 
 static struct tensor *bmm(struct graph *g, struct tensor *a, struct tensor *b);
 
-static void bmm_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void bmm_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     struct tensor *b = node_wants(n, SELF) ? node_saved(g, n, MAT2) : NULL;
     struct tensor *a = node_wants(n, MAT2) ? node_saved(g, n, SELF) : NULL;
@@ -127,7 +144,7 @@ static struct tensor *bmm(struct graph *g, struct tensor *a, struct tensor *b)
     return op_done(g, n, y, 2, x);
 }
 
-/* --- with autocast ------------------------------------------------------------------------------ */
+/* --- with autocast ---------------------------------------------------------------------------- */
 
 /* The operands of one call: what was given, and what autocast made of it. Both live until the call
  * is done. */
@@ -169,7 +186,8 @@ struct tensor *op_addmm(struct graph *g, struct tensor *bias, struct tensor *a, 
 }
 
 /* order of the names: batch1, batch2, self */
-static void baddbmm_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void baddbmm_backward(struct graph *g, struct node *n, struct tensor **grads,
+                             struct tensor **out)
 {
     double alpha = n->number;
     if (node_wants(n, MAT1)) {
@@ -184,8 +202,8 @@ static void baddbmm_backward(struct graph *g, struct node *n, struct tensor **gr
 }
 static const struct node_kind baddbmm_kind = {"BaddbmmBackward0", baddbmm_backward};
 
-static struct tensor *baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b, double beta,
-                              double alpha)
+static struct tensor *baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b,
+                              double beta, double alpha)
 {
     struct tensor *x[3] = {c, a, b};
     if (g->halted) return op_halted(g, 3, x);
@@ -200,8 +218,8 @@ static struct tensor *baddbmm(struct graph *g, struct tensor *c, struct tensor *
     return op_done(g, n, y, 3, x);
 }
 
-struct tensor *op_baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b, double beta,
-                          double alpha)
+struct tensor *op_baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b,
+                          double beta, double alpha)
 {
     struct operands o = {.given = {c, a, b}};
     if (g->halted) return op_halted(g, 3, o.given);
@@ -221,7 +239,7 @@ struct tensor *op_bmm(struct graph *g, struct tensor *a, struct tensor *b)
     return y;
 }
 
-/* --- matmul and linear -------------------------------------------------------------------------- */
+/* --- matmul and linear ------------------------------------------------------------------------ */
 
 /* x (.., k) times b (k, n): folded to two dimensions, one mm */
 static struct tensor *folded(struct graph *g, struct tensor *x, struct tensor *b)
@@ -276,7 +294,8 @@ struct tensor *op_matmul(struct graph *g, struct tensor *a, struct tensor *b)
     return y;
 }
 
-static struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *weight, struct tensor *bias)
+static struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *weight,
+                             struct tensor *bias)
 {
     if (!bias) {
         struct tensor *wt = t(g, weight);
@@ -293,7 +312,8 @@ static struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w
     return op_view(g, addmm(g, bias, flat, t(g, weight)), n, shape);
 }
 
-struct tensor *op_linear(struct graph *g, struct tensor *x, struct tensor *weight, struct tensor *bias)
+struct tensor *op_linear(struct graph *g, struct tensor *x, struct tensor *weight,
+                         struct tensor *bias)
 {
     struct operands o = {.given = {x, weight, bias}};
     if (g->halted) return op_halted(g, 3, o.given);

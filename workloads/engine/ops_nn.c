@@ -4,14 +4,17 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t rows_of(const struct tensor *x) { return tensor_elements(x) / tensor_size(x, -1); }
+static int64_t rows_of(const struct tensor *x)
+{
+    return tensor_elements(x) / tensor_size(x, -1);
+}
 
-/* --- layer norm --------------------------------------------------------------------------------- */
+/* --- layer norm ------------------------------------------------------------------------------- */
 
 enum { LN_INPUT, LN_WEIGHT, LN_BIAS };
 enum { LN_SAVED_BIAS, LN_SAVED_INPUT, LN_SAVED_WEIGHT, LN_SAVED_MEAN, LN_SAVED_RSTD };
 
-/* One of the two passes over many rows: the partial sums (rows, width) of a parameter's gradient are
+/* The second pass over many rows: the partial sums (rows, width) of a parameter's gradient are
  * summed into a new array, which takes the gradient's place. */
 static void sum_partials(struct graph *g, struct tensor *partials, struct tensor **gradient)
 {
@@ -20,16 +23,24 @@ static void sum_partials(struct graph *g, struct tensor *partials, struct tensor
 }
 
 /* `dweight` and `dbias` are variables; dbias may be NULL's. */
-static void layer_norm_params_backward(struct graph *g, struct tensor *dy, struct tensor *x, struct tensor *mean,
-                                       struct tensor *rstd, struct tensor **dweight, struct tensor **dbias)
+static void layer_norm_params_backward(struct graph *g, struct tensor *dy, struct tensor *x,
+                                       struct tensor *mean, struct tensor *rstd,
+                                       struct tensor **dweight, struct tensor **dbias)
 {
-    int64_t width = tensor_size(x, -1), rows = plim_layer_norm_partial_rows(&g->device->info, rows_of(x), width);
+    int64_t width = tensor_size(x, -1),
+            rows = plim_layer_norm_partial_rows(&g->device->info, rows_of(x), width);
     enum plim_dtype dtype = (enum plim_dtype)(*dweight)->a.dtype;
-    struct tensor *partial_weight = rows ? tensor_keep(tensor_empty(g, dtype, SHAPE(rows, width))) : NULL;
-    struct tensor *partial_bias = rows && *dbias ? tensor_keep(tensor_empty(g, dtype, SHAPE(rows, width))) : NULL;
-    struct tensor *to_weight = rows ? partial_weight : *dweight, *to_bias = rows ? partial_bias : *dbias;
-    struct plim_op op = {.kind = PLIM_OP_LAYER_NORM_BACKWARD_PARAMS, .n_out = (uint8_t)(to_bias ? 2 : 1), .n_in = 4,
-                         .out = {&to_weight->a, to_bias ? &to_bias->a : NULL}, .in = {&dy->a, &x->a, &mean->a, &rstd->a}};
+    struct tensor *partial_weight =
+        rows ? tensor_keep(tensor_empty(g, dtype, SHAPE(rows, width))) : NULL;
+    struct tensor *partial_bias =
+        rows && *dbias ? tensor_keep(tensor_empty(g, dtype, SHAPE(rows, width))) : NULL;
+    struct tensor *to_weight = rows ? partial_weight : *dweight,
+                  *to_bias = rows ? partial_bias : *dbias;
+    struct plim_op op = {.kind = PLIM_OP_LAYER_NORM_BACKWARD_PARAMS,
+                         .n_out = (uint8_t)(to_bias ? 2 : 1),
+                         .n_in = 4,
+                         .out = {&to_weight->a, to_bias ? &to_bias->a : NULL},
+                         .in = {&dy->a, &x->a, &mean->a, &rstd->a}};
     if (!g->halted) graph_launch(g, &op);
     if (rows && !g->halted) sum_partials(g, partial_weight, dweight);
     if (partial_bias && !g->halted) sum_partials(g, partial_bias, dbias);
@@ -37,30 +48,41 @@ static void layer_norm_params_backward(struct graph *g, struct tensor *dy, struc
     tensor_drop(g, partial_weight);
 }
 
-static void layer_norm_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void layer_norm_backward(struct graph *g, struct node *n, struct tensor **grads,
+                                struct tensor **out)
 {
-    struct tensor *input = node_saved(g, n, LN_SAVED_INPUT), *weight = node_saved(g, n, LN_SAVED_WEIGHT);
+    struct tensor *input = node_saved(g, n, LN_SAVED_INPUT),
+                  *weight = node_saved(g, n, LN_SAVED_WEIGHT);
     struct tensor *mean = node_saved(g, n, LN_SAVED_MEAN), *rstd = node_saved(g, n, LN_SAVED_RSTD);
     struct tensor *x = tensor_hold(op_contiguous(g, input));
-    if (node_wants(n, LN_INPUT)) out[LN_INPUT] = tensor_keep(tensor_empty(g, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape));
-    if (node_wants(n, LN_WEIGHT)) out[LN_WEIGHT] = tensor_keep(tensor_empty_like(g, weight, (enum plim_dtype)weight->a.dtype));
+    if (node_wants(n, LN_INPUT))
+        out[LN_INPUT] =
+            tensor_keep(tensor_empty(g, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape));
+    if (node_wants(n, LN_WEIGHT))
+        out[LN_WEIGHT] =
+            tensor_keep(tensor_empty_like(g, weight, (enum plim_dtype)weight->a.dtype));
     if (node_wants(n, LN_BIAS)) {
         struct tensor *like = weight ? weight : node_saved(g, n, LN_SAVED_BIAS);
         out[LN_BIAS] = tensor_keep(tensor_empty_like(g, like, (enum plim_dtype)like->a.dtype));
     }
     struct tensor *dy = tensor_hold(op_contiguous(g, grads[0]));
     if (out[LN_INPUT] && !g->halted) {
-        struct plim_op op = {.kind = PLIM_OP_LAYER_NORM_BACKWARD, .n_out = 1, .n_in = (uint8_t)(weight ? 5 : 4), .out = {&out[LN_INPUT]->a},
+        struct plim_op op = {.kind = PLIM_OP_LAYER_NORM_BACKWARD,
+                             .n_out = 1,
+                             .n_in = (uint8_t)(weight ? 5 : 4),
+                             .out = {&out[LN_INPUT]->a},
                              .in = {&dy->a, &x->a, &mean->a, &rstd->a, weight ? &weight->a : NULL}};
         graph_launch(g, &op);
     }
-    if (out[LN_WEIGHT] && !g->halted) layer_norm_params_backward(g, dy, x, mean, rstd, &out[LN_WEIGHT], &out[LN_BIAS]);
+    if (out[LN_WEIGHT] && !g->halted)
+        layer_norm_params_backward(g, dy, x, mean, rstd, &out[LN_WEIGHT], &out[LN_BIAS]);
     tensor_drop(g, dy);
     tensor_drop(g, x);
 }
 static const struct node_kind layer_norm_kind = {"NativeLayerNormBackward0", layer_norm_backward};
 
-struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *weight, struct tensor *bias)
+struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *weight,
+                             struct tensor *bias)
 {
     if (g->halted) return op_halted(g, 1, &x);
     x = autocast_fp32(g, x);
@@ -80,8 +102,11 @@ struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *w
     struct tensor *y = tensor_empty(g, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
     struct tensor *mean = tensor_keep(tensor_empty(g, PLIM_F32, 1, &rows));
     struct tensor *rstd = tensor_keep(tensor_empty(g, PLIM_F32, 1, &rows));
-    struct plim_op op = {.kind = PLIM_OP_LAYER_NORM, .n_out = 3, .n_in = (uint8_t)(1 + (weight != NULL) + (bias != NULL)),
-                         .out = {&y->a, &mean->a, &rstd->a}, .in = {&dense->a, weight ? &weight->a : NULL, bias ? &bias->a : NULL}};
+    struct plim_op op = {.kind = PLIM_OP_LAYER_NORM,
+                         .n_out = 3,
+                         .n_in = (uint8_t)(1 + (weight != NULL) + (bias != NULL)),
+                         .out = {&y->a, &mean->a, &rstd->a},
+                         .in = {&dense->a, weight ? &weight->a : NULL, bias ? &bias->a : NULL}};
     if (!g->halted) graph_launch(g, &op);
     if (n) {
         node_save_output(g, n, LN_SAVED_MEAN, mean);
@@ -95,9 +120,10 @@ struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *w
     return y;
 }
 
-/* --- softmax ------------------------------------------------------------------------------------ */
+/* --- softmax ---------------------------------------------------------------------------------- */
 
-static struct tensor *softmax_grad(struct graph *g, struct tensor *dy, struct tensor *y, enum plim_op_kind kind, enum plim_dtype dtype)
+static struct tensor *softmax_grad(struct graph *g, struct tensor *dy, struct tensor *y,
+                                   enum plim_op_kind kind, enum plim_dtype dtype)
 {
     struct tensor *dense = op_contiguous(g, dy);
     if (dense != dy) tensor_keep(dense);
@@ -106,27 +132,32 @@ static struct tensor *softmax_grad(struct graph *g, struct tensor *dy, struct te
     bool product = kind == PLIM_OP_SOFTMAX_BACKWARD;
     struct tensor *scaled = product ? op_mul(g, dense, y) : dense;
     if (product) tensor_keep(scaled);
-    struct plim_op op = {.kind = kind, .n_out = 1, .n_in = 2, .out = {&dx->a}, .in = {&scaled->a, &y->a}};
+    struct plim_op op = {
+        .kind = kind, .n_out = 1, .n_in = 2, .out = {&dx->a}, .in = {&scaled->a, &y->a}};
     if (!g->halted) graph_launch(g, &op);
     if (product) tensor_drop(g, scaled);
     if (dense != dy) tensor_drop(g, dense);
     return tensor_keep(dx);
 }
 
-static void softmax_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void softmax_backward(struct graph *g, struct node *n, struct tensor **grads,
+                             struct tensor **out)
 {
-    out[0] = softmax_grad(g, grads[0], node_saved(g, n, 0), PLIM_OP_SOFTMAX_BACKWARD, (enum plim_dtype)n->ints[0]);
+    out[0] = softmax_grad(g, grads[0], node_saved(g, n, 0), PLIM_OP_SOFTMAX_BACKWARD,
+                          (enum plim_dtype)n->ints[0]);
 }
 static const struct node_kind softmax_kind = {"SoftmaxBackward0", softmax_backward};
 
-static void log_softmax_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void log_softmax_backward(struct graph *g, struct node *n, struct tensor **grads,
+                                 struct tensor **out)
 {
-    out[0] = softmax_grad(g, grads[0], node_saved(g, n, 0), PLIM_OP_LOG_SOFTMAX_BACKWARD, (enum plim_dtype)n->ints[0]);
+    out[0] = softmax_grad(g, grads[0], node_saved(g, n, 0), PLIM_OP_LOG_SOFTMAX_BACKWARD,
+                          (enum plim_dtype)n->ints[0]);
 }
 static const struct node_kind log_softmax_kind = {"LogSoftmaxBackward0", log_softmax_backward};
 
-static struct tensor *softmax(struct graph *g, struct tensor *x, const struct node_kind *kind, enum plim_op_kind op_kind,
-                              enum plim_dtype dtype)
+static struct tensor *softmax(struct graph *g, struct tensor *x, const struct node_kind *kind,
+                              enum plim_op_kind op_kind, enum plim_dtype dtype)
 {
     if (g->halted) return op_halted(g, 1, &x);
     struct node *n = op_node(g, kind, 1, &x);
@@ -142,7 +173,8 @@ struct tensor *op_softmax(struct graph *g, struct tensor *x, enum plim_dtype dty
 {
     if (g->halted) return op_halted(g, 1, &x);
     /* fp16 is widened inside the kernel, bf16 by a copy before it */
-    if (x->a.dtype != dtype && !(x->a.dtype == PLIM_F16 && dtype == PLIM_F32)) x = op_to(g, x, dtype);
+    if (x->a.dtype != dtype && !(x->a.dtype == PLIM_F16 && dtype == PLIM_F32))
+        x = op_to(g, x, dtype);
     return softmax(g, x, &softmax_kind, PLIM_OP_SOFTMAX, dtype);
 }
 
@@ -153,10 +185,15 @@ struct tensor *op_safe_softmax(struct graph *g, struct tensor *x)
     struct tensor *y = softmax(g, x, &softmax_kind, PLIM_OP_SOFTMAX, (enum plim_dtype)x->a.dtype);
     g->grad_enabled = false;
     struct tensor *masked = tensor_keep(op_compare_scalar(g, PLIM_BINARY_EQ, x, -INFINITY));
-    struct tensor *rows = tensor_keep(op_reduce(g, masked, 1u << (x->a.ndim - 1), true, PLIM_BINARY_AND, 1, PLIM_BOOL));
+    struct tensor *rows = tensor_keep(
+        op_reduce(g, masked, 1u << (x->a.ndim - 1), true, PLIM_BINARY_AND, 1, PLIM_BOOL));
     struct tensor *zero = tensor_keep(op_full(g, PLIM_F32, 0, NULL, 0));
     if (!g->halted) {
-        struct plim_op op = {.kind = PLIM_OP_WHERE, .n_out = 1, .n_in = 3, .out = {&y->a}, .in = {&rows->a, &zero->a, &y->a}};
+        struct plim_op op = {.kind = PLIM_OP_WHERE,
+                             .n_out = 1,
+                             .n_in = 3,
+                             .out = {&y->a},
+                             .in = {&rows->a, &zero->a, &y->a}};
         graph_launch(g, &op);
     }
     tensor_drop(g, zero);
@@ -167,16 +204,22 @@ struct tensor *op_safe_softmax(struct graph *g, struct tensor *x)
     return y;
 }
 
-/* --- cross entropy ------------------------------------------------------------------------------ */
+/* --- cross entropy ---------------------------------------------------------------------------- */
 
 enum { NLL_SELF, NLL_TARGET, NLL_TOTAL };
 
-static void nll_loss_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void nll_loss_backward(struct graph *g, struct node *n, struct tensor **grads,
+                              struct tensor **out)
 {
-    struct tensor *self = node_saved(g, n, NLL_SELF), *target = node_saved(g, n, NLL_TARGET), *total = node_saved(g, n, NLL_TOTAL);
-    struct tensor *dx = tensor_empty(g, (enum plim_dtype)self->a.dtype, self->a.ndim, self->a.shape);
+    struct tensor *self = node_saved(g, n, NLL_SELF), *target = node_saved(g, n, NLL_TARGET),
+                  *total = node_saved(g, n, NLL_TOTAL);
+    struct tensor *dx =
+        tensor_empty(g, (enum plim_dtype)self->a.dtype, self->a.ndim, self->a.shape);
     op_fill_(g, dx, 0);
-    struct plim_op op = {.kind = PLIM_OP_NLL_LOSS_BACKWARD, .n_out = 1, .n_in = 3, .out = {&dx->a},
+    struct plim_op op = {.kind = PLIM_OP_NLL_LOSS_BACKWARD,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .out = {&dx->a},
                          .in = {&grads[0]->a, &target->a, &total->a}};
     if (!g->halted) graph_launch(g, &op);
     out[0] = tensor_keep(dx);
@@ -188,7 +231,8 @@ struct tensor *op_cross_entropy(struct graph *g, struct tensor *logits, struct t
     struct tensor *given[2] = {logits, target};
     if (g->halted) return op_halted(g, 2, given);
     bool was_logits = tensor_enter(logits), was_target = tensor_enter(target);
-    struct tensor *x = tensor_keep(softmax(g, logits, &log_softmax_kind, PLIM_OP_LOG_SOFTMAX, (enum plim_dtype)logits->a.dtype));
+    struct tensor *x = tensor_keep(softmax(g, logits, &log_softmax_kind, PLIM_OP_LOG_SOFTMAX,
+                                           (enum plim_dtype)logits->a.dtype));
     struct tensor *operands[1] = {x};
     struct node *n = g->halted ? NULL : op_node(g, &nll_kind, 1, operands);
     if (n) {
@@ -197,7 +241,11 @@ struct tensor *op_cross_entropy(struct graph *g, struct tensor *logits, struct t
     }
     struct tensor *loss = tensor_empty(g, (enum plim_dtype)x->a.dtype, 0, NULL);
     struct tensor *total = tensor_keep(tensor_empty(g, (enum plim_dtype)x->a.dtype, 0, NULL));
-    struct plim_op op = {.kind = PLIM_OP_NLL_LOSS, .n_out = 2, .n_in = 2, .out = {&loss->a, &total->a}, .in = {&x->a, &target->a}};
+    struct plim_op op = {.kind = PLIM_OP_NLL_LOSS,
+                         .n_out = 2,
+                         .n_in = 2,
+                         .out = {&loss->a, &total->a},
+                         .in = {&x->a, &target->a}};
     if (!g->halted) graph_launch(g, &op);
     if (n) node_save_output(g, n, NLL_TOTAL, total);
     tensor_drop(g, total);
@@ -208,16 +256,23 @@ struct tensor *op_cross_entropy(struct graph *g, struct tensor *logits, struct t
     return loss;
 }
 
-/* --- dropout ------------------------------------------------------------------------------------ */
+/* --- dropout ---------------------------------------------------------------------------------- */
 
-static void dropout_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void dropout_backward(struct graph *g, struct node *n, struct tensor **grads,
+                             struct tensor **out)
 {
     struct tensor *x[2] = {grads[0], node_saved(g, n, 0)};
     int64_t stride[PLIM_MAX_DIMS];
     op_result_strides(2, x, grads[0]->a.ndim, grads[0]->a.shape, stride);
-    struct tensor *dx = tensor_empty_strided(g, (enum plim_dtype)grads[0]->a.dtype, grads[0]->a.ndim, grads[0]->a.shape, stride);
-    struct plim_op op = {.kind = PLIM_OP_BINARY, .n_out = 1, .n_in = 2, .binary = PLIM_BINARY_MUL, .alpha = n->number,
-                         .out = {&dx->a}, .in = {&x[0]->a, &x[1]->a}};
+    struct tensor *dx = tensor_empty_strided(g, (enum plim_dtype)grads[0]->a.dtype,
+                                             grads[0]->a.ndim, grads[0]->a.shape, stride);
+    struct plim_op op = {.kind = PLIM_OP_BINARY,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .binary = PLIM_BINARY_MUL,
+                         .alpha = n->number,
+                         .out = {&dx->a},
+                         .in = {&x[0]->a, &x[1]->a}};
     if (!g->halted) graph_launch(g, &op);
     out[0] = tensor_keep(dx);
 }
@@ -231,16 +286,22 @@ struct tensor *op_dropout(struct graph *g, struct tensor *x, double p)
     if (n) n->number = 1 / (1 - p);
     struct tensor *mask = tensor_keep(tensor_empty_like(g, x, PLIM_BOOL));
     struct tensor *y = tensor_empty_like(g, x, (enum plim_dtype)x->a.dtype);
-    struct plim_op op = {.kind = PLIM_OP_DROPOUT, .n_out = 2, .n_in = 1, .alpha = p, .out = {&y->a, &mask->a}, .in = {&x->a}};
+    struct plim_op op = {.kind = PLIM_OP_DROPOUT,
+                         .n_out = 2,
+                         .n_in = 1,
+                         .alpha = p,
+                         .out = {&y->a, &mask->a},
+                         .in = {&x->a}};
     if (!g->halted) graph_launch(g, &op);
     if (n) node_save_output(g, n, 0, mask);
     tensor_drop(g, mask);
     return op_done(g, n, y, 1, &x);
 }
 
-/* --- embedding ---------------------------------------------------------------------------------- */
+/* --- embedding -------------------------------------------------------------------------------- */
 
-static void release_needs(struct graph *g, const struct plim_need *needs, struct tensor **held, int taken, int before)
+static void release_needs(struct graph *g, const struct plim_need *needs, struct tensor **held,
+                          int taken, int before)
 {
     for (int i = taken - 1; i >= 0; i--)
         if (held[i] && needs[i].before == before) {
@@ -249,7 +310,8 @@ static void release_needs(struct graph *g, const struct plim_need *needs, struct
         }
 }
 
-static void embedding_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void embedding_backward(struct graph *g, struct node *n, struct tensor **grads,
+                               struct tensor **out)
 {
     struct tensor *indices = node_saved(g, n, 0), *held[PLIM_EMBEDDING_MAX_NEEDS] = {NULL};
     struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS];
@@ -257,13 +319,20 @@ static void embedding_backward(struct graph *g, struct node *n, struct tensor **
     struct tensor *dy = tensor_hold(op_contiguous(g, grads[0])), *dw = NULL;
     if (g->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)dy->a.dtype;
-    int count = plim_embedding_backward_needs(&g->device->info, dtype, tensor_elements(indices), rows, width, n->ints[2], needs);
+    int count = plim_embedding_backward_needs(&g->device->info, dtype, tensor_elements(indices),
+                                              rows, width, n->ints[2], needs);
     for (int i = 0; i < count; i++) {
         release_needs(g, needs, held, i, i);
-        if (needs[i].is_result) dw = tensor_keep(op_full(g, dtype, SHAPE(rows, width), 0));
-        else held[i] = tensor_keep(tensor_empty_bytes(g, needs[i].bytes));
+        if (needs[i].is_result)
+            dw = tensor_keep(op_full(g, dtype, SHAPE(rows, width), 0));
+        else
+            held[i] = tensor_keep(tensor_empty_bytes(g, needs[i].bytes));
     }
-    struct plim_op op = {.kind = PLIM_OP_EMBEDDING_BACKWARD, .n_out = 1, .n_in = 2, .out = {&dw->a}, .in = {&dy->a, &indices->a}};
+    struct plim_op op = {.kind = PLIM_OP_EMBEDDING_BACKWARD,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .out = {&dw->a},
+                         .in = {&dy->a, &indices->a}};
     if (!g->halted) graph_launch(g, &op);
     release_needs(g, needs, held, count, count);
     tensor_drop(g, dy);
@@ -271,7 +340,8 @@ static void embedding_backward(struct graph *g, struct node *n, struct tensor **
 }
 static const struct node_kind embedding_kind = {"EmbeddingBackward0", embedding_backward};
 
-struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices, bool padded)
+struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices,
+                            bool padded)
 {
     if (g->halted) return op_halted(g, 1, &indices);
     struct node *n = op_node(g, &embedding_kind, 1, &weight);
@@ -286,7 +356,11 @@ struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tenso
     memcpy(shape, indices->a.shape, sizeof shape);
     shape[ndim] = weight->a.shape[1];
     struct tensor *y = tensor_empty(g, (enum plim_dtype)weight->a.dtype, ndim + 1, shape);
-    struct plim_op op = {.kind = PLIM_OP_EMBEDDING, .n_out = 1, .n_in = 2, .out = {&y->a}, .in = {&weight->a, &indices->a}};
+    struct plim_op op = {.kind = PLIM_OP_EMBEDDING,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .out = {&y->a},
+                         .in = {&weight->a, &indices->a}};
     if (!g->halted) graph_launch(g, &op);
     return op_done(g, n, y, 1, &indices);
 }

@@ -3,8 +3,8 @@
 #include "ops.h"
 #include <string.h>
 
-struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool keep, enum plim_binary fold,
-                         double factor, enum plim_dtype result)
+struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool keep,
+                         enum plim_binary fold, double factor, enum plim_dtype result)
 {
     if (g->halted) return op_halted(g, 1, &x);
     int64_t shape[PLIM_MAX_DIMS];
@@ -17,16 +17,24 @@ struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool 
     /* integers are summed as int64 */
     struct tensor *in = tensor_hold(result == PLIM_I64 ? op_to(g, x, PLIM_I64) : x);
     struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
-    int launches = g->halted ? 0 : plim_reduce_needs(&g->device->info, &in->a, dims, fold, result, scratch);
+    int launches =
+        g->halted ? 0 : plim_reduce_needs(&g->device->info, &in->a, dims, fold, result, scratch);
     int64_t carried = launches ? scratch[0].accumulation_bytes : 0;
     struct tensor *accumulation = carried ? tensor_keep(tensor_empty_bytes(g, carried)) : NULL;
     for (int i = 0; i < launches; i++) {
         bool shared = scratch[i].partials_bytes > 0;
-        struct tensor *partials = shared ? tensor_keep(tensor_empty_bytes(g, scratch[i].partials_bytes)) : NULL;
-        struct tensor *semaphores = shared ? tensor_keep(tensor_empty_bytes(g, scratch[i].semaphores_bytes)) : NULL;
-        struct plim_op op = {.kind = PLIM_OP_REDUCE, .n_out = 1, .n_in = (uint8_t)(shared ? 3 : 1), .binary = (uint8_t)fold,
-                             .alpha = factor, .out = {&y->a},
-                             .in = {&in->a, shared ? &partials->a : NULL, shared ? &semaphores->a : NULL}};
+        struct tensor *partials =
+            shared ? tensor_keep(tensor_empty_bytes(g, scratch[i].partials_bytes)) : NULL;
+        struct tensor *semaphores =
+            shared ? tensor_keep(tensor_empty_bytes(g, scratch[i].semaphores_bytes)) : NULL;
+        struct plim_op op = {
+            .kind = PLIM_OP_REDUCE,
+            .n_out = 1,
+            .n_in = (uint8_t)(shared ? 3 : 1),
+            .binary = (uint8_t)fold,
+            .alpha = factor,
+            .out = {&y->a},
+            .in = {&in->a, shared ? &partials->a : NULL, shared ? &semaphores->a : NULL}};
         if (!g->halted) graph_launch(g, &op);
         tensor_drop(g, semaphores);
         tensor_drop(g, partials);
@@ -50,7 +58,8 @@ struct tensor *op_sum_to(struct graph *g, struct tensor *x, int ndim, const int6
 }
 
 /* grad, expanded, divided by the count */
-static void mean_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void mean_backward(struct graph *g, struct node *n, struct tensor **grads,
+                          struct tensor **out)
 {
     struct tensor *wide = op_expand(g, grads[0], (int)n->ints[0], n->ints + 1);
     out[0] = tensor_keep(op_div_scalar(g, wide, (double)n->ints[n->ints[0]]));
@@ -80,9 +89,14 @@ struct tensor *op_cumsum_last(struct graph *g, struct tensor *x)
     enum plim_dtype dtype = x->a.dtype > PLIM_F16 ? PLIM_I64 : (enum plim_dtype)x->a.dtype;
     struct tensor *y = tensor_empty(g, dtype, x->a.ndim, x->a.shape);
     struct tensor *wide = tensor_hold(op_to(g, x, dtype));
-    int64_t scratch_bytes = g->halted ? 0 : plim_cumsum_temporary_bytes(dtype, tensor_elements(x) / tensor_size(x, -1), tensor_size(x, -1));
-    struct tensor *scratch = scratch_bytes ? tensor_keep(tensor_empty_bytes(g, scratch_bytes)) : NULL;
-    struct plim_op op = {.kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&wide->a}};
+    int64_t scratch_bytes =
+        g->halted ? 0
+                  : plim_cumsum_temporary_bytes(dtype, tensor_elements(x) / tensor_size(x, -1),
+                                                tensor_size(x, -1));
+    struct tensor *scratch =
+        scratch_bytes ? tensor_keep(tensor_empty_bytes(g, scratch_bytes)) : NULL;
+    struct plim_op op = {
+        .kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&wide->a}};
     if (!g->halted) graph_launch(g, &op);
     tensor_drop(g, scratch);
     tensor_drop(g, wide);

@@ -22,19 +22,21 @@ struct tensor *op_done(struct graph *g, struct node *n, struct tensor *y, int co
     return y;
 }
 
-struct node *op_node(struct graph *g, const struct node_kind *kind, int count, struct tensor *const *operands)
+struct node *op_node(struct graph *g, const struct node_kind *kind, int count,
+                     struct tensor *const *operands)
 {
     return autograd_needed(g, count, operands) ? node_create(g, kind, count, operands) : NULL;
 }
 
-static void pass_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void pass_backward(struct graph *g, struct node *n, struct tensor **grads,
+                          struct tensor **out)
 {
     (void)g;
     (void)n;
     out[0] = tensor_ref(grads[0]);
 }
 
-/* --- shapes that autograd must undo ------------------------------------------------------------- */
+/* --- shapes that autograd must undo ----------------------------------------------------------- */
 
 static void remember_shape(struct node *n, const struct tensor *x)
 {
@@ -43,15 +45,16 @@ static void remember_shape(struct node *n, const struct tensor *x)
     memcpy(n->ints + 1, x->a.shape, sizeof(int64_t) * (size_t)x->a.ndim);
 }
 
-static void reshape_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void reshape_backward(struct graph *g, struct node *n, struct tensor **grads,
+                             struct tensor **out)
 {
     out[0] = tensor_keep(op_reshape(g, grads[0], (int)n->ints[0], n->ints + 1));
 }
 static const struct node_kind view_kind = {"ViewBackward0", reshape_backward};
 static const struct node_kind unsafe_view_kind = {"UnsafeViewBackward0", reshape_backward};
 
-static struct tensor *view_as(struct graph *g, const struct node_kind *kind, struct tensor *x, int ndim,
-                              const int64_t *shape, const int64_t *stride)
+static struct tensor *view_as(struct graph *g, const struct node_kind *kind, struct tensor *x,
+                              int ndim, const int64_t *shape, const int64_t *stride)
 {
     struct node *n = op_node(g, kind, 1, &x);
     remember_shape(n, x);
@@ -75,13 +78,15 @@ struct tensor *op_reshape(struct graph *g, struct tensor *x, int ndim, const int
 {
     if (g->halted) return op_halted(g, 1, &x);
     int64_t stride[PLIM_MAX_DIMS];
-    if (tensor_view_strides(x, ndim, shape, stride)) return view_as(g, &view_kind, x, ndim, shape, stride);
+    if (tensor_view_strides(x, ndim, shape, stride))
+        return view_as(g, &view_kind, x, ndim, shape, stride);
     struct tensor *copy = op_clone(g, x);
     if (g->halted || !tensor_view_strides(copy, ndim, shape, stride)) return op_halted(g, 1, &copy);
     return view_as(g, &unsafe_view_kind, copy, ndim, shape, stride);
 }
 
-static void transpose_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void transpose_backward(struct graph *g, struct node *n, struct tensor **grads,
+                               struct tensor **out)
 {
     out[0] = tensor_keep(op_transpose(g, grads[0], (int)n->ints[0], (int)n->ints[1]));
 }
@@ -102,7 +107,8 @@ struct tensor *op_transpose(struct graph *g, struct tensor *x, int a, int b)
     return op_done(g, n, y, 1, &x);
 }
 
-static void permute_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void permute_backward(struct graph *g, struct node *n, struct tensor **grads,
+                             struct tensor **out)
 {
     int inverse[PLIM_MAX_DIMS], ndim = grads[0]->a.ndim;
     for (int i = 0; i < ndim; i++) inverse[n->ints[i]] = i;
@@ -123,7 +129,8 @@ struct tensor *op_permute(struct graph *g, struct tensor *x, int ndim, const int
     return op_done(g, n, y, 1, &x);
 }
 
-static void unsqueeze_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void unsqueeze_backward(struct graph *g, struct node *n, struct tensor **grads,
+                               struct tensor **out)
 {
     struct tensor *x = grads[0];
     int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
@@ -144,7 +151,8 @@ struct tensor *op_unsqueeze(struct graph *g, struct tensor *x, int dim)
     for (int i = 0; i < ndim; i++) {
         int from = i - (i > d);
         shape[i] = i == d ? 1 : x->a.shape[from];
-        stride[i] = i == d ? (d < x->a.ndim ? x->a.shape[d] * x->a.stride[d] : 1) : x->a.stride[from];
+        stride[i] =
+            i == d ? (d < x->a.ndim ? x->a.shape[d] * x->a.stride[d] : 1) : x->a.stride[from];
     }
     struct node *n = op_node(g, &unsqueeze_kind, 1, &x);
     if (n) n->ints[0] = d;
@@ -152,7 +160,8 @@ struct tensor *op_unsqueeze(struct graph *g, struct tensor *x, int dim)
     return op_done(g, n, y, 1, &x);
 }
 
-static void expand_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void expand_backward(struct graph *g, struct node *n, struct tensor **grads,
+                            struct tensor **out)
 {
     out[0] = tensor_keep(op_sum_to(g, grads[0], (int)n->ints[0], n->ints + 1));
 }
@@ -174,25 +183,30 @@ struct tensor *op_expand(struct graph *g, struct tensor *x, int ndim, const int6
     return op_done(g, n, y, 1, &x);
 }
 
-/* --- parts -------------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
-static struct tensor *part(struct graph *g, const struct tensor *x, int dim, int64_t start, int64_t length)
+static struct tensor *part(struct graph *g, const struct tensor *x, int dim, int64_t start,
+                           int64_t length)
 {
-    struct tensor *y = tensor_alias(g, x, x->a.ndim, x->a.shape, x->a.stride, start * x->a.stride[dim]);
+    struct tensor *y =
+        tensor_alias(g, x, x->a.ndim, x->a.shape, x->a.stride, start * x->a.stride[dim]);
     if (y != g->poison) y->a.shape[dim] = length;
     return y;
 }
 
 static void copy_into(struct graph *g, struct tensor *to, struct tensor *from)
 {
-    struct plim_op op = {.kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
     if (!g->halted) graph_launch(g, &op);
 }
 
 /* zeros of the whole shape, the gradient copied into its part */
-static void slice_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void slice_backward(struct graph *g, struct node *n, struct tensor **grads,
+                           struct tensor **out)
 {
-    struct tensor *zeros = tensor_keep(op_full(g, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
+    struct tensor *zeros =
+        tensor_keep(op_full(g, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
     int dim = (int)n->number;
     struct tensor *into = tensor_keep(part(g, zeros, dim, n->ints[7], grads[0]->a.shape[dim]));
     copy_into(g, into, grads[0]);
@@ -215,9 +229,11 @@ struct tensor *op_slice(struct graph *g, struct tensor *x, int dim, int64_t star
     return op_done(g, n, part(g, x, d, start, length), 1, &x);
 }
 
-static void select_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void select_backward(struct graph *g, struct node *n, struct tensor **grads,
+                            struct tensor **out)
 {
-    struct tensor *zeros = tensor_keep(op_full(g, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
+    struct tensor *zeros =
+        tensor_keep(op_full(g, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
     struct tensor *into = tensor_keep(op_select(g, zeros, (int)n->number, n->ints[7]));
     copy_into(g, into, grads[0]);
     tensor_drop(g, into);
@@ -254,12 +270,14 @@ struct tensor *op_alias(struct graph *g, struct tensor *x)
 }
 
 /* cat of the parts' gradients; a part that got none counts as zeros */
-static void split_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void split_backward(struct graph *g, struct node *n, struct tensor **grads,
+                           struct tensor **out)
 {
     struct tensor *parts[NODE_MAX_OUTPUTS], *made[NODE_MAX_OUTPUTS] = {NULL};
     enum plim_dtype dtype = (enum plim_dtype)n->output[0].dtype;
     for (int i = 0; i < n->output_count; i++) {
-        if (!grads[i]) made[i] = tensor_keep(op_full(g, dtype, n->output[i].ndim, n->output[i].shape, 0));
+        if (!grads[i])
+            made[i] = tensor_keep(op_full(g, dtype, n->output[i].ndim, n->output[i].shape, 0));
         parts[i] = grads[i] ? grads[i] : made[i];
     }
     out[0] = tensor_keep(op_cat(g, n->output_count, parts, (int)n->ints[0]));
@@ -267,7 +285,8 @@ static void split_backward(struct graph *g, struct node *n, struct tensor **grad
 }
 static const struct node_kind split_kind = {"SplitWithSizesBackward0", split_backward};
 
-void op_split(struct graph *g, struct tensor *x, int dim, int count, const int64_t *sizes, struct tensor **out)
+void op_split(struct graph *g, struct tensor *x, int dim, int count, const int64_t *sizes,
+              struct tensor **out)
 {
     if (g->halted) {
         op_halted(g, 1, &x);
@@ -286,7 +305,7 @@ void op_split(struct graph *g, struct tensor *x, int dim, int count, const int64
     tensor_consume(g, x);
 }
 
-/* --- copies ------------------------------------------------------------------------------------- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 static const struct node_kind clone_kind = {"CloneBackward0", pass_backward};
 
@@ -331,7 +350,8 @@ struct tensor *op_copy_like(struct graph *g, struct tensor *x, const struct tens
     return y;
 }
 
-static void pad_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void pad_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     out[0] = tensor_keep(op_pad_last(g, grads[0], -n->ints[0]));
 }
@@ -348,7 +368,8 @@ struct tensor *op_pad_last(struct graph *g, struct tensor *x, int64_t count)
     shape[last] += count;
     struct tensor *y = tensor_empty(g, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
     int64_t common = count < 0 ? shape[last] : x->a.shape[last];
-    struct tensor *from = tensor_keep(part(g, x, last, 0, common)), *into = tensor_keep(part(g, y, last, 0, common));
+    struct tensor *from = tensor_keep(part(g, x, last, 0, common)),
+                  *into = tensor_keep(part(g, y, last, 0, common));
     if (count > 0) op_fill_(g, y, 0);
     copy_into(g, into, from);
     tensor_drop(g, into);
@@ -356,7 +377,8 @@ struct tensor *op_pad_last(struct graph *g, struct tensor *x, int64_t count)
     return op_done(g, n, y, 1, &x);
 }
 
-static void cat_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void cat_backward(struct graph *g, struct node *n, struct tensor **grads,
+                         struct tensor **out)
 {
     int dim = (int)n->ints[0];
     int64_t start = 0;
@@ -385,8 +407,13 @@ struct tensor *op_cat(struct graph *g, int count, struct tensor *const *x, int d
     struct tensor *y = tensor_empty(g, mixed ? PLIM_F32 : x[0]->a.dtype, x[0]->a.ndim, shape);
     const struct plim_array *list[NODE_MAX_EDGES];
     for (int i = 0; i < count; i++) list[i] = &x[i]->a;
-    struct plim_op op = {.kind = PLIM_OP_CAT, .n_out = 1, .n_lists = 1, .dim = (int8_t)d,
-                         .out = {&y->a}, .lists = {list}, .list_length = (size_t)count};
+    struct plim_op op = {.kind = PLIM_OP_CAT,
+                         .n_out = 1,
+                         .n_lists = 1,
+                         .dim = (int8_t)d,
+                         .out = {&y->a},
+                         .lists = {list},
+                         .list_length = (size_t)count};
     if (!g->halted) graph_launch(g, &op);
     return op_done(g, n, y, count, x);
 }

@@ -1,4 +1,4 @@
-/* Tensors: creation, aliases, release, and the stride arithmetic that decides when PyTorch copies. */
+/* Tensors: creation, aliases, release, and the strides that decide when PyTorch copies. */
 #include "tensor.h"
 #include "autograd.h"
 #include "graph.h"
@@ -45,8 +45,10 @@ static struct tensor *tensor_with(struct graph *g, enum plim_dtype dtype, int nd
     x->a.ndim = (uint8_t)ndim;
     x->a.dtype = (uint8_t)dtype;
     if (ndim) memcpy(x->a.shape, shape, sizeof *shape * (size_t)ndim);
-    if (stride && ndim) memcpy(x->a.stride, stride, sizeof *stride * (size_t)ndim);
-    else contiguous_strides(&x->a);
+    if (stride && ndim)
+        memcpy(x->a.stride, stride, sizeof *stride * (size_t)ndim);
+    else
+        contiguous_strides(&x->a);
     return x;
 }
 
@@ -110,7 +112,8 @@ void tensor_classify(struct graph *g, struct tensor *x, enum plim_memory_class m
 {
     struct storage *s = x->storage;
     if (x == g->poison) return;
-    enum plim_memory_class now = s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS : s->memory_class;
+    enum plim_memory_class now =
+        s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS : s->memory_class;
     g->class_bytes[now] -= s->bytes;
     g->class_bytes[memory_class] += s->bytes;
     s->memory_class = (uint8_t)memory_class;

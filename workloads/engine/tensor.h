@@ -34,12 +34,12 @@ struct plim_block;
 struct storage {
     struct plim_block *block; /* NULL for zero bytes */
     uint64_t address;
-    int64_t bytes;            /* of the block */
+    int64_t bytes; /* of the block */
     int64_t trace_id;
     int32_t refs;
-    int32_t saved;            /* how many nodes hold it for backward */
-    uint8_t memory_class;     /* enum plim_memory_class */
-    bool pinned_class;        /* parameters, gradients, optimizer states keep their class */
+    int32_t saved;        /* how many nodes hold it for backward */
+    uint8_t memory_class; /* enum plim_memory_class */
+    bool pinned_class;    /* parameters, gradients, optimizer states keep their class */
 };
 
 struct tensor {
@@ -50,7 +50,7 @@ struct tensor {
     struct tensor *grad;      /* a leaf's .grad */
     struct tensor *cast;      /* autocast's cached low-precision copy of a leaf */
     int32_t refs;
-    uint8_t output_number;    /* which output of grad_fn */
+    uint8_t output_number; /* which output of grad_fn */
     bool floating;
     bool requires_grad;
     bool is_view;
@@ -59,8 +59,8 @@ struct tensor {
 
 /* A new tensor on new memory, contiguous / with the given strides (elements). Floating. */
 struct tensor *tensor_empty(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape);
-struct tensor *tensor_empty_strided(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape,
-                                    const int64_t *stride);
+struct tensor *tensor_empty_strided(struct graph *g, enum plim_dtype dtype, int ndim,
+                                    const int64_t *shape, const int64_t *stride);
 /* Same shape and, if `x` is dense, the same strides. */
 struct tensor *tensor_empty_like(struct graph *g, const struct tensor *x, enum plim_dtype dtype);
 /* Bare memory: a one-dimensional array of bytes. */
@@ -73,9 +73,18 @@ struct tensor *tensor_alias(struct graph *g, const struct tensor *x, int ndim, c
 struct tensor *tensor_detach(struct graph *g, const struct tensor *x);
 
 /* A named variable: no longer floating. Returns its argument. */
-static inline struct tensor *tensor_keep(struct tensor *x) { x->floating = false; return x; }
-static inline struct tensor *tensor_ref(struct tensor *x) { x->refs++; return x; }
-void tensor_free(struct graph *g, struct tensor *x); /* called by tensor_drop at the last reference */
+static inline struct tensor *tensor_keep(struct tensor *x)
+{
+    x->floating = false;
+    return x;
+}
+static inline struct tensor *tensor_ref(struct tensor *x)
+{
+    x->refs++;
+    return x;
+}
+void tensor_free(struct graph *g,
+                 struct tensor *x); /* called by tensor_drop at the last reference */
 static inline void tensor_drop(struct graph *g, struct tensor *x)
 {
     if (x && --x->refs == 0) tensor_free(g, x);
@@ -84,8 +93,10 @@ static inline void tensor_drop(struct graph *g, struct tensor *x)
  * their operand where there is nothing to do). */
 static inline struct tensor *tensor_hold(struct tensor *x)
 {
-    if (x->floating) x->floating = false;
-    else x->refs++;
+    if (x->floating)
+        x->floating = false;
+    else
+        x->refs++;
     return x;
 }
 /* Rebinds a variable: `*x = value`, dropping what it held after `value` was computed. */
@@ -130,9 +141,18 @@ bool tensor_is_contiguous(const struct tensor *x);
 /* Dense: some permutation of a contiguous layout (PyTorch's is_non_overlapping_and_dense). */
 bool tensor_is_dense(const struct tensor *x);
 bool tensor_same_shape(const struct tensor *x, const struct tensor *y);
-static inline int64_t tensor_elements(const struct tensor *x) { return plim_array_elements(&x->a); }
-static inline int tensor_dim(const struct tensor *x, int dim) { return dim < 0 ? dim + x->a.ndim : dim; }
-static inline int64_t tensor_size(const struct tensor *x, int dim) { return x->a.shape[tensor_dim(x, dim)]; }
+static inline int64_t tensor_elements(const struct tensor *x)
+{
+    return plim_array_elements(&x->a);
+}
+static inline int tensor_dim(const struct tensor *x, int dim)
+{
+    return dim < 0 ? dim + x->a.ndim : dim;
+}
+static inline int64_t tensor_size(const struct tensor *x, int dim)
+{
+    return x->a.shape[tensor_dim(x, dim)];
+}
 
 /* Strides with which `x` can be seen in another shape without a copy; false when it cannot
  * (PyTorch's computeStride). */

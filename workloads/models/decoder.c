@@ -114,7 +114,7 @@ struct tensor *decoder_mlp(struct graph *g, const struct block_call *b, struct t
     return tensor_yield(h);
 }
 
-/* --- the loop over the blocks -------------------------------------------------------------------- */
+/* --- the loop over the blocks ----------------------------------------------------------------- */
 
 static struct tensor *run_block(struct graph *g, const void *context, struct tensor *x)
 {

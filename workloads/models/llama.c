@@ -37,7 +37,7 @@ static const struct traits {
 
 static const struct traits *traits_of(const struct decoder *m) { return &all_traits[m->config->family]; }
 
-/* --- the modules -------------------------------------------------------------------------------- */
+/* --- the modules ------------------------------------------------------------------------------ */
 
 static void build_attention(struct graph *g, struct decoder *m, struct decoder_layer *l)
 {
@@ -107,7 +107,7 @@ static void build(struct graph *g, struct decoder *m)
     if (c->tie_word_embeddings) nn_tie(g, &m->parameters, &m->head, m->embedding);
 }
 
-/* --- attention ---------------------------------------------------------------------------------- */
+/* --- attention -------------------------------------------------------------------------------- */
 
 enum { Q, K, V }; /* (B, A, S, D) each, named */
 
@@ -198,7 +198,7 @@ static struct tensor *attention(struct graph *g, const struct block_call *b, str
     return y;
 }
 
-/* --- the block ---------------------------------------------------------------------------------- */
+/* --- the block -------------------------------------------------------------------------------- */
 
 static struct tensor *mlp(struct graph *g, const struct block_call *b, struct tensor *x)
 {

@@ -10,7 +10,7 @@
 #include "workloads/engine/ops.h"
 #include "workloads/spec/spec.h"
 
-/* --- parameters --------------------------------------------------------------------------------- */
+/* --- parameters ------------------------------------------------------------------------------- */
 
 /* The trainable tensors of a model, in the order of model.parameters(). */
 struct parameters {
@@ -28,7 +28,7 @@ void nn_tie(struct graph *g, struct parameters *p, struct tensor **weight, struc
 /* parameter.data = a copy of it: the same parameter on new memory. */
 void nn_renew(struct graph *g, struct tensor *parameter);
 
-/* --- linear ------------------------------------------------------------------------------------- */
+/* --- linear ----------------------------------------------------------------------------------- */
 
 struct lora_adapter { /* peft: base(x) + B(A(dropout(x))) * scaling */
     struct tensor *a, *b;    /* (r, in), (out, r), fp32 */
@@ -49,7 +49,7 @@ struct tensor *nn_linear(struct graph *g, const struct linear *l, struct tensor 
 /* The adapter's part of a linear: `y`, the base's result (taken), plus the adapter of `x` (lent). */
 struct tensor *nn_lora(struct graph *g, const struct lora_adapter *a, struct tensor *y, struct tensor *x);
 
-/* --- norms -------------------------------------------------------------------------------------- */
+/* --- norms ------------------------------------------------------------------------------------ */
 
 enum norm_kind {
     NORM_LAYER,      /* torch.nn.LayerNorm */
@@ -62,7 +62,7 @@ struct norm { enum norm_kind kind; struct tensor *weight, *bias; };
 void nn_norm_create(struct graph *g, struct parameters *p, struct norm *n, enum norm_kind kind, int64_t size, bool bias);
 struct tensor *nn_norm(struct graph *g, const struct norm *n, struct tensor *x);
 
-/* --- activations, rotary positions, masks --------------------------------------------------------- */
+/* --- activations, rotary positions, masks ----------------------------------------------------- */
 
 struct tensor *nn_activation(struct graph *g, enum plim_activation f, struct tensor *x);
 /* Rebinds *x to cap * tanh(*x / cap). */
@@ -109,7 +109,7 @@ struct mask_request {
 };
 struct tensor *nn_causal_mask(struct graph *g, const struct mask_request *r);
 
-/* --- attention ------------------------------------------------------------------------------------ */
+/* --- attention -------------------------------------------------------------------------------- */
 
 struct attention_call {
     bool eager;
@@ -124,7 +124,7 @@ struct attention_call {
 struct tensor *nn_attention(struct graph *g, const struct attention_call *c, struct tensor *q, struct tensor *k,
                             struct tensor *v, struct tensor **weights);
 
-/* --- loss ----------------------------------------------------------------------------------------- */
+/* --- loss ------------------------------------------------------------------------------------- */
 
 /* ForCausalLMLoss: logits (B, S, V) lent, labels (B, S) lent -> scalar */
 struct tensor *nn_causal_lm_loss(struct graph *g, struct tensor *logits, struct tensor *labels);

@@ -137,7 +137,7 @@ struct tensor *nn_rope_frequencies(struct graph *g, const struct rotary *r)
     return formulas[r->rope](g, r, NULL);
 }
 
-/* --- looking at the positions --------------------------------------------------------------------- */
+/* --- looking at the positions ----------------------------------------------------------------- */
 
 /* the host reads one truth value */
 static void ask(struct graph *g, struct tensor *answer)

@@ -28,19 +28,24 @@ static void make_states(struct graph *g, struct optimizer *o)
 /* x.norm(2).item() */
 static void norm_to_host(struct graph *g, struct tensor *x)
 {
-    struct tensor *norm = tensor_keep(op_reduce(g, x, (1u << x->a.ndim) - 1, false, PLIM_BINARY_ADD, 1, (enum plim_dtype)x->a.dtype));
+    struct tensor *norm = tensor_keep(op_reduce(g, x, (1u << x->a.ndim) - 1, false, PLIM_BINARY_ADD,
+                                                1, (enum plim_dtype)x->a.dtype));
     struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&norm->a}};
     if (!g->halted) graph_launch(g, &op);
     tensor_drop(g, norm);
 }
 
 /* What the loop's variables hold from one parameter to the next, as in Python. */
-struct locals { struct tensor *row_mean, *col_mean, *grad_squared, *estimate, *update; };
+struct locals {
+    struct tensor *row_mean, *col_mean, *grad_squared, *estimate, *update;
+};
 
 /* norm over one dimension, squared, divided: three kernels in place */
-static void mean_of_squares(struct graph *g, struct tensor **variable, struct tensor *grad, unsigned dims)
+static void mean_of_squares(struct graph *g, struct tensor **variable, struct tensor *grad,
+                            unsigned dims)
 {
-    tensor_set(g, variable, op_reduce(g, grad, dims, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)grad->a.dtype));
+    tensor_set(g, variable,
+               op_reduce(g, grad, dims, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)grad->a.dtype));
     op_binary_(g, PLIM_BINARY_MUL, *variable, *variable);
     op_binary_scalar_(g, PLIM_BINARY_DIV, *variable, 1);
 }
@@ -53,7 +58,8 @@ static void factored(struct graph *g, struct optimizer *o, size_t i, struct loca
     mean_of_squares(g, &l->col_mean, grad, 1);
     op_binary_(g, PLIM_BINARY_ADD, col, l->col_mean);
     tensor_set(g, &l->estimate, op_matmul(g, row, col));
-    struct tensor *mean = tensor_keep(op_reduce(g, row, 1, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)row->a.dtype));
+    struct tensor *mean =
+        tensor_keep(op_reduce(g, row, 1, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)row->a.dtype));
     op_binary_scalar_(g, PLIM_BINARY_MAX, mean, 1e-7);
     op_binary_(g, PLIM_BINARY_DIV, l->estimate, mean);
     tensor_drop(g, mean);
@@ -67,7 +73,8 @@ static void whole(struct graph *g, struct optimizer *o, size_t i, struct locals 
     tensor_set(g, &l->estimate, op_copy_like(g, variance, variance));
 }
 
-static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
+static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+                 struct tensor *grad_scale)
 {
     (void)found_inf;
     (void)grad_scale;
@@ -75,8 +82,10 @@ static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
     struct locals l = {0};
     for (size_t i = 0; i < o->count && !g->halted; i++) {
         norm_to_host(g, o->params[i]);
-        if (o->grads[i]->a.ndim > 1) factored(g, o, i, &l);
-        else whole(g, o, i, &l);
+        if (o->grads[i]->a.ndim > 1)
+            factored(g, o, i, &l);
+        else
+            whole(g, o, i, &l);
         op_binary_scalar_(g, PLIM_BINARY_MAX, l.estimate, 1e-14);
         tensor_set(g, &l.update, l.estimate); /* rsqrt_ works in place: one tensor, two names */
         op_binary_(g, PLIM_BINARY_MUL, l.update, o->grads[i]);

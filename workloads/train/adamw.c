@@ -19,34 +19,46 @@ static void make_states(struct graph *g, struct optimizer *o, bool fused)
 }
 
 /* _multi_tensor_adam: one list of temporaries, the square roots */
-static void foreach_step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
+static void foreach_step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+                         struct tensor *grad_scale)
 {
     (void)found_inf;
     (void)grad_scale;
     make_states(g, o, false);
     size_t n = o->count;
-    struct tensor **params = o->params, **grads = o->grads, **m = o->state[EXP_AVG], **v = o->state[EXP_AVG_SQ];
+    struct tensor **params = o->params, **grads = o->grads, **m = o->state[EXP_AVG],
+                  **v = o->state[EXP_AVG_SQ];
     struct tensor **root = o->scratch;
-    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor **const[]){params}, 0.99);
-    optimizer_foreach(g, PLIM_FOREACH_LERP, n, 2, (struct tensor **const[]){m, grads}, 0.1);
-    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor **const[]){v}, 0.999);
-    optimizer_foreach(g, PLIM_FOREACH_ADDCMUL, n, 3, (struct tensor **const[]){v, grads, grads}, 0.001);
-    for (size_t i = 0; i < n; i++) root[i] = tensor_keep(tensor_empty_like(g, v[i], (enum plim_dtype)v[i]->a.dtype));
-    optimizer_foreach(g, PLIM_FOREACH_SQRT, n, 2, (struct tensor **const[]){root, v}, 0);
-    optimizer_foreach(g, PLIM_FOREACH_DIV, n, 1, (struct tensor **const[]){root}, 1);
-    optimizer_foreach(g, PLIM_FOREACH_ADD, n, 1, (struct tensor **const[]){root}, 1e-8);
-    optimizer_foreach(g, PLIM_FOREACH_ADDCDIV, n, 3, (struct tensor **const[]){params, m, root}, 1e-4);
+    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){params}, 0.99);
+    optimizer_foreach(g, PLIM_FOREACH_LERP, n, 2, (struct tensor * *const[]){m, grads}, 0.1);
+    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){v}, 0.999);
+    optimizer_foreach(g, PLIM_FOREACH_ADDCMUL, n, 3, (struct tensor * *const[]){v, grads, grads},
+                      0.001);
+    for (size_t i = 0; i < n; i++)
+        root[i] = tensor_keep(tensor_empty_like(g, v[i], (enum plim_dtype)v[i]->a.dtype));
+    optimizer_foreach(g, PLIM_FOREACH_SQRT, n, 2, (struct tensor * *const[]){root, v}, 0);
+    optimizer_foreach(g, PLIM_FOREACH_DIV, n, 1, (struct tensor * *const[]){root}, 1);
+    optimizer_foreach(g, PLIM_FOREACH_ADD, n, 1, (struct tensor * *const[]){root}, 1e-8);
+    optimizer_foreach(g, PLIM_FOREACH_ADDCDIV, n, 3, (struct tensor * *const[]){params, m, root},
+                      1e-4);
     for (size_t i = n; i-- > 0;) tensor_drop(g, root[i]);
 }
 
-static void fused_step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
+static void fused_step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+                       struct tensor *grad_scale)
 {
     make_states(g, o, true);
-    struct plim_op op = {.kind = PLIM_OP_OPTIMIZER, .foreach = PLIM_FUSED_ADAMW, .n_lists = 5, .list_length = o->count,
-                         .lists = {(const struct plim_array *const *)o->params, (const struct plim_array *const *)o->state[EXP_AVG],
-                                   (const struct plim_array *const *)o->state[EXP_AVG_SQ], (const struct plim_array *const *)o->state[STEP],
-                                   (const struct plim_array *const *)o->grads},
-                         .in = {found_inf ? &found_inf->a : NULL, grad_scale ? &grad_scale->a : NULL}};
+    struct plim_op op = {
+        .kind = PLIM_OP_OPTIMIZER,
+        .foreach = PLIM_FUSED_ADAMW,
+        .n_lists = 5,
+        .list_length = o->count,
+        .lists = {(const struct plim_array *const *)o->params,
+                  (const struct plim_array *const *)o->state[EXP_AVG],
+                  (const struct plim_array *const *)o->state[EXP_AVG_SQ],
+                  (const struct plim_array *const *)o->state[STEP],
+                  (const struct plim_array *const *)o->grads},
+        .in = {found_inf ? &found_inf->a : NULL, grad_scale ? &grad_scale->a : NULL}};
     if (!g->halted) graph_launch(g, &op);
 }
 

@@ -26,7 +26,8 @@ static void make_state(struct graph *g, struct optimizer *o, size_t i)
     o->state[ABSMAX2][i] = tensor_keep(op_full(g, PLIM_F32, SHAPE(blocks), 0));
 }
 
-static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
+static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+                 struct tensor *grad_scale)
 {
     (void)found_inf;
     (void)grad_scale;
@@ -38,10 +39,13 @@ static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
             g->fresh_class = fresh;
         }
         struct tensor *max1 = o->state[ABSMAX1][i], *max2 = o->state[ABSMAX2][i];
-        struct plim_op op = {.kind = PLIM_OP_OPTIMIZER, .foreach = max1 ? PLIM_ADAMW_8BIT : PLIM_ADAMW_32BIT,
-                             .n_out = 3, .n_in = (uint8_t)(max1 ? 3 : 1),
-                             .out = {&o->params[i]->a, &o->state[STATE1][i]->a, &o->state[STATE2][i]->a},
-                             .in = {&o->grads[i]->a, max1 ? &max1->a : NULL, max2 ? &max2->a : NULL}};
+        struct plim_op op = {
+            .kind = PLIM_OP_OPTIMIZER,
+            .foreach = max1 ? PLIM_ADAMW_8BIT : PLIM_ADAMW_32BIT,
+            .n_out = 3,
+            .n_in = (uint8_t)(max1 ? 3 : 1),
+            .out = {&o->params[i]->a, &o->state[STATE1][i]->a, &o->state[STATE2][i]->a},
+            .in = {&o->grads[i]->a, max1 ? &max1->a : NULL, max2 ? &max2->a : NULL}};
         if (!g->halted) graph_launch(g, &op);
     }
 }

@@ -10,7 +10,8 @@ static const struct optimizer_kind *const kinds[PLIM_OPTIMIZER_COUNT] = {
     [PLIM_OPTIMIZER_ADAMW_8BIT] = &optimizer_adamw_8bit,
 };
 
-enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind, const struct parameters *p)
+enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
+                                  const struct parameters *p)
 {
     *o = (struct optimizer){.kind = kinds[kind], .parameters = p};
     size_t n = p->count ? p->count : 1;
@@ -41,7 +42,8 @@ size_t optimizer_collect(struct optimizer *o)
     return o->count;
 }
 
-void optimizer_step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale)
+void optimizer_step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+                    struct tensor *grad_scale)
 {
     bool grad = g->grad_enabled;
     g->grad_enabled = false;
@@ -61,7 +63,8 @@ void optimizer_zero_grad(struct graph *g, struct optimizer *o)
     }
 }
 
-struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter, enum plim_dtype dtype)
+struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter,
+                                    enum plim_dtype dtype)
 {
     enum plim_memory_class fresh = g->fresh_class;
     g->fresh_class = PLIM_MEMORY_OPTIMIZER;
@@ -71,10 +74,14 @@ struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter, e
     return x;
 }
 
-void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count, struct tensor **const *lists, double alpha)
+void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count,
+                       struct tensor **const *lists, double alpha)
 {
     if (g->halted || !count) return;
-    struct plim_op op = {.kind = PLIM_OP_FOREACH, .foreach = (uint8_t)f, .n_lists = (uint8_t)list_count, .alpha = alpha,
+    struct plim_op op = {.kind = PLIM_OP_FOREACH,
+                         .foreach = (uint8_t)f,
+                         .n_lists = (uint8_t)list_count,
+                         .alpha = alpha,
                          .list_length = count};
     /* a tensor begins with its array, so a list of tensors is a list of arrays */
     for (int i = 0; i < list_count; i++) op.lists[i] = (const struct plim_array *const *)lists[i];

@@ -16,8 +16,8 @@ struct optimizer {
     struct tensor **state[OPTIMIZER_STATES];
     struct tensor **params, **grads; /* of the running step: parameters that have a gradient */
     size_t count;
-    struct tensor **scratch;         /* room for one list of temporaries */
-    struct tensor *shared[2];        /* one for all parameters (bitsandbytes' quantisation maps) */
+    struct tensor **scratch;  /* room for one list of temporaries */
+    struct tensor *shared[2]; /* one for all parameters (bitsandbytes' quantisation maps) */
     bool started;
 };
 
@@ -25,25 +25,31 @@ struct optimizer_kind {
     const char *name;
     /* One step over `count` (params, grads); makes the states at the first. `found_inf` is the
      * gradient scaler's flag for fused kernels, or NULL. */
-    void (*step)(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale);
+    void (*step)(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+                 struct tensor *grad_scale);
     bool takes_scaler; /* the kernel unscales the gradients itself (fused) */
 };
 
-extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optimizer_sgd, optimizer_adafactor, optimizer_adamw_8bit;
+extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optimizer_sgd,
+    optimizer_adafactor, optimizer_adamw_8bit;
 
-enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind, const struct parameters *p) PLIM_MUST_CHECK;
+enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
+                                  const struct parameters *p) PLIM_MUST_CHECK;
 void optimizer_finish(struct optimizer *o); /* host memory only */
 /* Finds the parameters that have a gradient; returns how many (also in `count`). */
 size_t optimizer_collect(struct optimizer *o);
-void optimizer_step(struct graph *g, struct optimizer *o, struct tensor *found_inf, struct tensor *grad_scale);
+void optimizer_step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+                    struct tensor *grad_scale);
 /* optimizer.zero_grad(set_to_none=True) */
 void optimizer_zero_grad(struct graph *g, struct optimizer *o);
 
-/* --- for the kinds ------------------------------------------------------------------------------ */
+/* --- for the kinds ---------------------------------------------------------------------------- */
 
 /* A new state like the parameter, zeroed. */
-struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter, enum plim_dtype dtype);
+struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter,
+                                    enum plim_dtype dtype);
 /* One kernel over lists of equal length; lists[0] is written. */
-void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count, struct tensor **const *lists, double alpha);
+void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count,
+                       struct tensor **const *lists, double alpha);
 
 #endif

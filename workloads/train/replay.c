@@ -21,7 +21,8 @@ const char *plim_memory_class_name(enum plim_memory_class memory_class)
     return names[memory_class];
 }
 
-enum plim_status plim_replayer_create(struct plim_device *device, const struct plim_allocator_config *config,
+enum plim_status plim_replayer_create(struct plim_device *device,
+                                      const struct plim_allocator_config *config,
                                       struct plim_replayer **out, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
@@ -54,7 +55,7 @@ void plim_replayer_trace(struct plim_replayer *r, FILE *file)
     r->graph->trace = file;
 }
 
-/* --- one training run --------------------------------------------------------------------------- */
+/* --- one training run ------------------------------------------------------------------------- */
 
 struct run {
     struct graph *g;
@@ -142,11 +143,14 @@ static void note_oom(const struct run *r, struct plim_replay *out, int step)
     out->oom_asked_bytes = g->oom_asked_bytes;
     out->oom_class = g->oom_class;
     snprintf(out->oom_where, sizeof out->oom_where, step ? "%s, step %d" : "%s", r->phase, step);
-    snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s", (long long)g->oom_asked_bytes, out->oom_where);
+    snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s",
+             (long long)g->oom_asked_bytes, out->oom_where);
 }
 
-enum plim_status plim_replay_run(struct plim_replayer *replayer, const struct plim_model_config *model,
-                                 const struct plim_setting *setting, struct plim_replay *out, struct plim_error *err)
+enum plim_status plim_replay_run(struct plim_replayer *replayer,
+                                 const struct plim_model_config *model,
+                                 const struct plim_setting *setting, struct plim_replay *out,
+                                 struct plim_error *err)
 {
     struct graph *g = replayer->graph;
     struct run run = {.g = g, .setting = setting};
@@ -160,13 +164,16 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer, const struct pl
         one_step(&run, replayer->allocator, &out->step[step]);
         if (!g->halted) step++;
         struct plim_replay_step *s = &out->step[g->halted ? step : step - 1];
-        if (s->peak_allocated_bytes > out->peak_allocated_bytes) out->peak_allocated_bytes = s->peak_allocated_bytes;
-        if (s->peak_reserved_bytes > out->peak_reserved_bytes) out->peak_reserved_bytes = s->peak_reserved_bytes;
+        if (s->peak_allocated_bytes > out->peak_allocated_bytes)
+            out->peak_allocated_bytes = s->peak_allocated_bytes;
+        if (s->peak_reserved_bytes > out->peak_reserved_bytes)
+            out->peak_reserved_bytes = s->peak_reserved_bytes;
     }
     out->steps_done = step;
     out->parameters = run.model.parameters.elements;
     out->trainable_parameters = run.model.parameters.trainable_elements;
-    if (run.model.family && !g->halted) out->model_flops_per_token = decoder_flops_per_token(&run.model);
+    if (run.model.family && !g->halted)
+        out->model_flops_per_token = decoder_flops_per_token(&run.model);
     memcpy(out->class_bytes, g->class_bytes_at_peak, sizeof out->class_bytes);
     out->retries = plim_allocator_statistics(replayer->allocator)->retries;
     if (g->halted == HALT_OOM) {
@@ -180,5 +187,7 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer, const struct pl
     }
     decoder_finish(&run.model);
     optimizer_finish(&run.optimizer);
-    return st == PLIM_OK ? PLIM_OK : plim_fail(err, st, "replay failed while %s", run.phase ? run.phase : "starting");
+    return st == PLIM_OK
+               ? PLIM_OK
+               : plim_fail(err, st, "replay failed while %s", run.phase ? run.phase : "starting");
 }

@@ -32,48 +32,51 @@ enum plim_memory_class {
 #define PLIM_MEMORY_CLASS_ENUM(name, text) PLIM_MEMORY_##name,
     PLIM_MEMORY_CLASS_MAP(PLIM_MEMORY_CLASS_ENUM)
 #undef PLIM_MEMORY_CLASS_ENUM
-    PLIM_MEMORY_CLASS_COUNT
+        PLIM_MEMORY_CLASS_COUNT
 };
 
 /* Lower-case name ("parameters"). Never NULL. */
 const char *plim_memory_class_name(enum plim_memory_class memory_class);
 
 struct plim_replay_step {
-    int64_t after_forward_bytes;    /* allocated after the last micro-step's forward */
-    int64_t peak_allocated_bytes;   /* since the start of this step */
+    int64_t after_forward_bytes;  /* allocated after the last micro-step's forward */
+    int64_t peak_allocated_bytes; /* since the start of this step */
     int64_t peak_reserved_bytes;
     int64_t peak_requested_bytes;
     int64_t end_allocated_bytes;
     int64_t end_reserved_bytes;
-    double seconds;                 /* device time of the whole step */
+    double seconds; /* device time of the whole step */
 };
 
 struct plim_replay {
-    enum plim_status verdict;       /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
-    char why[160];                  /* for anything but OK: one line */
-    int64_t parameters, trainable_parameters;     /* elements */
+    enum plim_status verdict;                 /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
+    char why[160];                            /* for anything but OK: one line */
+    int64_t parameters, trainable_parameters; /* elements */
     int steps_done;
     struct plim_replay_step step[PLIM_REPLAY_STEPS];
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
-    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT]; /* at the moment of peak_allocated_bytes */
-    int64_t retries;                /* times cached segments had to be freed to go on */
+    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];      /* at the moment of peak_allocated_bytes */
+    int64_t retries; /* times cached segments had to be freed to go on */
     /* where it ran out, when verdict is PLIM_OOM */
     int64_t oom_asked_bytes;
     enum plim_memory_class oom_class;
-    char oom_where[64];             /* operation, phase: "log_softmax, forward, step 1" */
-    double model_flops_per_token;   /* 6 N + attention, forward and backward, for MFU */
+    char oom_where[64];           /* operation, phase: "log_softmax, forward, step 1" */
+    double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
 };
 
 struct plim_replayer;
 
 /* The device outlives the replayer. `config` NULL: the allocator's defaults. */
-enum plim_status plim_replayer_create(struct plim_device *device, const struct plim_allocator_config *config,
-                                      struct plim_replayer **out, struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_replayer_create(struct plim_device *device,
+                                      const struct plim_allocator_config *config,
+                                      struct plim_replayer **out,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
 void plim_replayer_destroy(struct plim_replayer **replayer);
 
-/* Runs `setting` of `model` from an empty device. An OOM is a verdict in `out`, not a failure of the call;
- * the call fails only for what cannot be run at all (host memory, a lost device). */
-enum plim_status plim_replay_run(struct plim_replayer *replayer, const struct plim_model_config *model,
+/* Runs `setting` of `model` from an empty device. An OOM is a verdict in `out`, not a failure of
+ * the call; that fails only for what cannot be run at all (host memory, a lost device). */
+enum plim_status plim_replay_run(struct plim_replayer *replayer,
+                                 const struct plim_model_config *model,
                                  const struct plim_setting *setting, struct plim_replay *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -25,13 +25,14 @@ struct tensor *scaler_scale(struct graph *g, struct scaler *s, struct tensor *lo
     return op_mul(g, loss, s->scale);
 }
 
-/* found_inf and 1 / scale, as the kernel over all gradients wants them: a copy of each on its device */
-static void unscale(struct graph *g, struct scaler *s, struct optimizer *o, struct tensor *inverse, struct tensor *zero)
+/* found_inf and 1 / scale, as the kernel over all gradients wants them: a copy of each */
+static void unscale(struct graph *g, struct scaler *s, struct optimizer *o, struct tensor *inverse,
+                    struct tensor *zero)
 {
     s->found_inf = tensor_keep(op_copy_like(g, zero, zero));
     struct tensor *factor = tensor_keep(op_copy_like(g, inverse, inverse));
     size_t n = optimizer_collect(o);
-    optimizer_foreach(g, PLIM_FOREACH_UNSCALE, n, 1, (struct tensor **const[]){o->grads}, 1);
+    optimizer_foreach(g, PLIM_FOREACH_UNSCALE, n, 1, (struct tensor * *const[]){o->grads}, 1);
     tensor_drop(g, factor);
 }
 
@@ -57,7 +58,8 @@ static void read_back(struct graph *g, struct tensor *x)
     if (!g->halted) graph_launch(g, &op);
 }
 
-/* An optimizer that takes the scaler's tensors: the check runs with a factor of 1, the step unscales. */
+/* A fused optimizer takes the scaler's tensors: the check runs with a factor of 1, the step
+ * unscales. */
 static void fused_step(struct graph *g, struct scaler *s, struct optimizer *o)
 {
     if (!s->unscaled) {
@@ -90,19 +92,25 @@ void scaler_step(struct graph *g, struct scaler *s, struct optimizer *o)
 void scaler_update(struct graph *g, struct scaler *s)
 {
     if (!s->enabled || g->halted) return;
-    struct plim_op op = {.kind = PLIM_OP_OPTIMIZER, .foreach = PLIM_AMP_UPDATE_SCALE, .n_out = 2, .n_in = 1,
-                         .out = {&s->scale->a, &s->growth->a}, .in = {&s->found_inf->a}};
+    struct plim_op op = {.kind = PLIM_OP_OPTIMIZER,
+                         .foreach = PLIM_AMP_UPDATE_SCALE,
+                         .n_out = 2,
+                         .n_in = 1,
+                         .out = {&s->scale->a, &s->growth->a},
+                         .in = {&s->found_inf->a}};
     graph_launch(g, &op);
     tensor_drop(g, s->found_inf);
     s->found_inf = NULL;
     s->unscaled = false;
 }
 
-/* --- clip_grad_norm_ ---------------------------------------------------------------------------- */
+/* --- clip_grad_norm_ -------------------------------------------------------------------------- */
 
-enum { FOREACH_CHUNK = 65536 }; /* elements of one block of a multi-tensor kernel (MultiTensorApply.cuh) */
+enum {
+    FOREACH_CHUNK = 65536
+}; /* elements of one block of a multi-tensor kernel (MultiTensorApply.cuh) */
 
-/* _foreach_norm: partial sums of every chunk of every tensor, then one number a tensor; named, into `norms` */
+/* _foreach_norm: partial sums of every chunk of every tensor, then one number a tensor; named */
 static void norms_of(struct graph *g, size_t n, struct tensor **grads, struct tensor **norms)
 {
     int64_t largest = 0;
@@ -113,7 +121,7 @@ static void norms_of(struct graph *g, size_t n, struct tensor **grads, struct te
     struct tensor *partial = tensor_keep(op_full(g, PLIM_F32, SHAPE((int64_t)n * largest), 0));
     for (size_t i = 0; i < n; i++)
         norms[i] = tensor_keep(tensor_empty(g, (enum plim_dtype)grads[i]->a.dtype, 0, NULL));
-    optimizer_foreach(g, PLIM_FOREACH_NORM, n, 2, (struct tensor **const[]){norms, grads}, 2);
+    optimizer_foreach(g, PLIM_FOREACH_NORM, n, 2, (struct tensor * *const[]){norms, grads}, 2);
     tensor_drop(g, partial);
 }
 
@@ -127,8 +135,9 @@ void clip_grad_norm(struct graph *g, struct optimizer *o)
         norms_of(g, n, o->grads, norms);
         enum plim_dtype dtype = g->halted ? PLIM_F32 : (enum plim_dtype)norms[0]->a.dtype;
         struct tensor *stacked = tensor_keep(tensor_empty(g, dtype, SHAPE((int64_t)n)));
-        optimizer_foreach(g, PLIM_FOREACH_COPY, n, 1, (struct tensor **const[]){norms}, 1);
-        struct tensor *total = tensor_keep(op_reduce(g, stacked, 1, false, PLIM_BINARY_ADD, 1, dtype));
+        optimizer_foreach(g, PLIM_FOREACH_COPY, n, 1, (struct tensor * *const[]){norms}, 1);
+        struct tensor *total =
+            tensor_keep(op_reduce(g, stacked, 1, false, PLIM_BINARY_ADD, 1, dtype));
         tensor_drop(g, stacked);
         for (size_t i = n; i-- > 0;) tensor_drop(g, norms[i]);
         /* max_norm / (total + 1e-6), at most 1 */
@@ -138,7 +147,7 @@ void clip_grad_norm(struct graph *g, struct optimizer *o)
         tensor_drop(g, inverse);
         tensor_drop(g, sum);
         struct tensor *clamped = tensor_keep(op_unary(g, factor, PLIM_UNARY_CLAMP, 1));
-        optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor **const[]){o->grads}, 1);
+        optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){o->grads}, 1);
         tensor_drop(g, factor);
         tensor_drop(g, clamped);
         tensor_drop(g, total);

@@ -6,7 +6,7 @@
 
 struct scaler {
     bool enabled;
-    bool unscaled;             /* this step's gradients are already unscaled (clipping) */
+    bool unscaled; /* this step's gradients are already unscaled (clipping) */
     struct tensor *scale, *growth, *found_inf;
 };
 
