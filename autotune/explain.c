@@ -7,7 +7,7 @@ static enum plim_status replay_without_limit(struct plim_prober *prober,
     const struct plim_memo_entry *entry;
     enum plim_status st = plim_probe_need(prober, &explanation->setting, &entry, err);
     if (!st && !entry)
-        st = plim_fail(err, PLIM_UNSUPPORTED, "%s", explanation->under_budget.replay.why);
+        st = plim_fail(err, PLIM_SPEC, "%s", explanation->under_budget.replay.why);
     if (!st) explanation->replay = entry->replay;
     return st;
 }

@@ -121,10 +121,8 @@ static int sorted_embedding_needs(const struct plim_device_info *info, int64_t r
 
 int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype,
                                   int64_t tokens, int64_t rows, int64_t width,
-                                  bool has_padding_index,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS])
 {
-    (void)has_padding_index;
     int64_t result_bytes = rows * width * plim_dtype_size(dtype);
     if (tokens > UNSORTED_TOKENS)
         return sorted_embedding_needs(info, result_bytes, tokens, rows, width, needs);

@@ -57,7 +57,6 @@ struct plim_need {
 enum { PLIM_EMBEDDING_MAX_NEEDS = 16 };
 int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype,
                                   int64_t tokens, int64_t rows, int64_t width,
-                                  bool has_padding_index,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS]);
 
 /* The temporary of a cumulative sum of int64 or fp32 along the last dimension, allocated after the

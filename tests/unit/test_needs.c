@@ -158,7 +158,7 @@ static void embedding_asks_alike(const struct measured *m)
     cr_assert(eq(int, n, 6), "%s", m->line);
     struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS];
     int count = plim_embedding_backward_needs(&m->info, dtype_named(dtype), tokens, rows, width,
-                                              padding, needs);
+                                              needs);
     static struct events e;
     e = (struct events){.length = 0};
     for (int i = 0; i <= count; i++) {

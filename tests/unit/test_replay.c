@@ -121,14 +121,25 @@ Test(replay, frees_cached_segments_before_it_gives_up)
     close_bench(&bench);
 }
 
-Test(replay, an_unknown_lora_target_is_unsupported_by_name)
+static enum plim_status refuse_attention(struct plim_device *device, const struct plim_op *op)
 {
-    struct plim_setting setting = plain;
-    setting.lora = (struct plim_lora){.r = 8, .target_count = 1, .targets = {"w_down"}};
+    (void)device;
+    return op->kind == PLIM_OP_ATTENTION ? PLIM_UNSUPPORTED : PLIM_OK;
+}
+
+Test(replay, an_operation_that_the_device_refuses_is_named)
+{
     open_bench(&bench, "gpt2-124m");
-    run(&bench, &setting, &first);
+    const struct plim_device_ops *ops = bench.device->ops;
+    struct plim_device_ops refusing = *ops;
+    refusing.launch = refuse_attention;
+    bench.device->ops = &refusing;
+    run(&bench, &plain, &first);
+    bench.device->ops = ops;
     cr_expect_eq(first.verdict, PLIM_UNSUPPORTED);
-    cr_expect_not_null(strstr(first.why, "w_down"));
+    cr_expect_not_null(strstr(first.why, plim_op_name(PLIM_OP_ATTENTION)), "%s", first.why);
+    run(&bench, &plain, &again); /* and the next run is sound */
+    cr_expect_eq(again.verdict, PLIM_OK);
     close_bench(&bench);
 }
 

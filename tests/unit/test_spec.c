@@ -100,6 +100,14 @@ Test(spec_read, fills_what_is_left_out)
     cr_expect(eq(dbl, s.model.dropout_residual, 0.1));
 }
 
+Test(spec_read, bloom_is_eager_where_nothing_is_said)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: bloom}\n", &s);
+    cr_assert(eq(sz, s.attention.count, 1));
+    cr_expect(eq(int, s.attention.values[0], PLIM_ATTENTION_EAGER));
+}
+
 Test(spec_read, empty_sections_are_defaults)
 {
     struct plim_spec a, b;
@@ -366,6 +374,10 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .count = 2, .values = {(int)between(state, 0, 2), (int)between(state, 3, 5)}};
     spec->optimizer = (struct plim_enum_axis){
         .count = 1, .values = {(int)between(state, 0, PLIM_OPTIMIZER_COUNT - 1)}};
+    bool eager_only = plim_family_info(spec->model_as_given.family)->eager_only;
+    spec->attention = (struct plim_enum_axis){
+        .count = (size_t)between(state, 0, 1),
+        .values = {eager_only ? PLIM_ATTENTION_EAGER : (int)between(state, 0, 1)}};
     spec->packing = (enum plim_packing)between(state, 0, PLIM_PACKING_COUNT - 1);
     spec->world = between(state, 1, 64);
     spec->accumulation = between(state, 0, 5);
@@ -434,7 +446,7 @@ Test(spec_write, is_what_a_person_would_write)
                  "  precision: bf16-mixed\n"
                  "  optimizer: adamw\n"
                  "  checkpointing: [none, full]\n"
-                 "  attention: sdpa\n"
+                 "  attention: eager\n"
                  "  effective_batch_tolerance: 0\n"
                  "  world: 1\n"
                  "  sharding: none\n"));

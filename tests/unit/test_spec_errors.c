@@ -13,7 +13,9 @@
 
 TestSuite(spec_errors, .fini = spec_files_remove);
 
-struct refusal { const char *text, *line; };
+struct refusal {
+    const char *text, *line;
+};
 
 static void check_all(const char *name, const struct refusal *cases, size_t count)
 {
@@ -271,6 +273,10 @@ Test(spec_errors, lora_names_modules_of_the_family)
         {"model: {family: gpt2}\ntrain: {lora: {r: 4, targets: [q_proj]}}\n",
          "s.yaml:2:31: train.lora.targets has 'q_proj', expected linear modules of gpt2: c_attn, "
          "c_proj, c_fc"},
+        {"model: {family: opt}\ntrain: {lora: {r: 4, targets: [project_in]}}\n",
+         "s.yaml:2:31: train.lora.targets has 'project_in', expected linear modules of opt: "
+         "q_proj, "
+         "k_proj, v_proj, out_proj, fc1, fc2"},
         {"model: {family: phi3}\ntrain: {lora: {r: 4}}\n",
          "s.yaml:2:15: train.lora has no targets and peft no default for phi3, expected module "
          "names"},
@@ -284,6 +290,15 @@ Test(spec_errors, lora_names_modules_of_the_family)
 }
 
 /* --- models that are not for us --------------------------------------------------------------- */
+
+Test(spec_errors, bloom_has_no_sdpa)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: bloom}\ntrain: {attention: [eager, sdpa]}\n",
+         "s.yaml:2:20: train.attention is sdpa, expected eager: transformers' bloom has no other"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
 
 Test(spec_errors, other_models_are_named)
 {
@@ -375,7 +390,9 @@ Test(spec_errors, what_is_no_good_yaml_is_refused_in_its_place)
     expect_begins(spec_refusal("s.yaml", "model: &a {family: gpt2}\ntrain: *a\n"), "s.yaml:2:8: ");
     expect_begins(spec_refusal("s.yaml", "model:\n\tfamily: gpt2\n"), "s.yaml:2:1: ");
     expect_begins(spec_refusal("s.yaml", "--- {}\n--- {}\n"), "s.yaml:2:");
-    expect_begins(spec_refusal("s.yaml", "\x7f" "ELF\x02\x01\x01\n"), "s.yaml:1:1: ");
+    expect_begins(spec_refusal("s.yaml", "\x7f"
+                                         "ELF\x02\x01\x01\n"),
+                  "s.yaml:1:1: ");
 }
 
 Test(spec_errors, a_yaml_bomb_does_not_go_off)
@@ -476,7 +493,8 @@ Test(spec_errors, the_largest_file_that_is_read_takes_bounded_time)
 
 Test(spec_errors, settings_name_their_key)
 {
-    static const struct { const char *key, *value, *line;
+    static const struct {
+        const char *key, *value, *line;
     } cases[] = {
         {"train.world", "0", "train.world is '0', expected an integer from 1 to 1048576"},
         {"train.wrld", "2", "unknown key train.wrld, expected the nearest known key train.world"},

@@ -142,7 +142,8 @@ void graph_launch(struct graph *g, const struct plim_op *op)
     enum plim_status st = plim_device_launch(g->device, op);
     if (st == PLIM_OK) return;
     g->failure = st;
-    graph_halt(g, HALT_FAILED);
+    g->unsupported = plim_op_name(op->kind);
+    graph_halt(g, st == PLIM_UNSUPPORTED ? HALT_UNSUPPORTED : HALT_FAILED);
 }
 
 static struct storage *workspace(struct graph *g, struct storage **slot, int64_t bytes)

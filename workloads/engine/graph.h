@@ -39,7 +39,7 @@ struct graph {
     enum plim_status failure; /* of HALT_FAILED */
     struct tensor *poison;    /* what operations return while halted */
     struct storage poison_storage;
-    char unsupported[120]; /* of HALT_UNSUPPORTED: why */
+    const char *unsupported; /* of HALT_UNSUPPORTED: the operation */
     int64_t oom_asked_bytes;
     enum plim_memory_class oom_class;
 

@@ -143,9 +143,8 @@ struct tensor *op_safe_softmax(struct graph *g, struct tensor *x);
 /* mean cross entropy of logits (n, classes) and int64 targets (n) */
 struct tensor *op_cross_entropy(struct graph *g, struct tensor *logits, struct tensor *target);
 struct tensor *op_dropout(struct graph *g, struct tensor *x, double p);
-/* rows of `weight`; `padded`: one of them is a padding_idx */
-struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices,
-                            bool padded);
+/* rows of `weight`; a padding_idx changes nothing but values */
+struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices);
 
 /* --- attention -------------------------------------------------------------------------------- */
 

@@ -320,7 +320,7 @@ static void embedding_backward(struct graph *g, struct node *n, struct tensor **
     if (g->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)dy->a.dtype;
     int count = plim_embedding_backward_needs(&g->device->info, dtype, tensor_elements(indices),
-                                              rows, width, n->ints[2], needs);
+                                              rows, width, needs);
     for (int i = 0; i < count; i++) {
         release_needs(g, needs, held, i, i);
         if (needs[i].is_result)
@@ -340,15 +340,13 @@ static void embedding_backward(struct graph *g, struct node *n, struct tensor **
 }
 static const struct node_kind embedding_kind = {"EmbeddingBackward0", embedding_backward};
 
-struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices,
-                            bool padded)
+struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices)
 {
     if (g->halted) return op_halted(g, 1, &indices);
     struct node *n = op_node(g, &embedding_kind, 1, &weight);
     if (n) {
         n->ints[0] = weight->a.shape[0];
         n->ints[1] = weight->a.shape[1];
-        n->ints[2] = padded;
         node_save(g, n, 0, indices);
     }
     int64_t shape[PLIM_MAX_DIMS];

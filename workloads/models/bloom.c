@@ -2,7 +2,6 @@
  * activation of its own. */
 #include "model.h"
 #include <math.h>
-#include <stdio.h>
 
 static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
 {
@@ -20,12 +19,6 @@ static void build(struct graph *g, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    if (m->setting->attention != PLIM_ATTENTION_EAGER) { /* transformers raises a ValueError */
-        snprintf(g->unsupported, sizeof g->unsupported,
-                 "bloom has no sdpa attention in transformers, only eager");
-        graph_halt(g, HALT_UNSUPPORTED);
-        return;
-    }
     m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
     nn_norm_create(g, p, &m->embedding_norm, NORM_LAYER, c->hidden_size, true);
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
@@ -119,7 +112,9 @@ static struct tensor *merge_heads(struct graph *g, const struct plim_model_confi
 }
 
 /* The attention weights (B, A, S, S), and the variables on the way to them; all named. */
-struct weights { struct tensor *scores, *masked, *result; };
+struct weights {
+    struct tensor *scores, *masked, *result;
+};
 
 static struct weights weigh(struct graph *g, const struct block_call *b,
                             struct tensor *const qkv[3])
@@ -188,7 +183,9 @@ static struct tensor *block(struct graph *g, const struct block_call *b, struct 
 /* --- the forward ------------------------------------------------------------------------------ */
 
 /* variables of build_alibi_tensor */
-struct slopes { struct tensor *base, *powers, *extra_base, *extra_powers, *all; };
+struct slopes {
+    struct tensor *base, *powers, *extra_base, *extra_powers, *all;
+};
 
 /* .all (A): base^(1, 2, ..), and where the heads are no power of two, more with another base */
 static struct slopes make_slopes(struct graph *g, int64_t heads)

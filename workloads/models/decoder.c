@@ -4,22 +4,24 @@
 #include <stdlib.h>
 
 static const struct family *const families[PLIM_FAMILY_COUNT] = {
-    [PLIM_FAMILY_GPT2] = &plim_family_gpt2,       [PLIM_FAMILY_LLAMA] = &plim_family_llama,
-    [PLIM_FAMILY_MISTRAL] = &plim_family_llama,   [PLIM_FAMILY_QWEN2] = &plim_family_llama,
-    [PLIM_FAMILY_QWEN3] = &plim_family_llama,     [PLIM_FAMILY_PHI3] = &plim_family_llama,
-    [PLIM_FAMILY_GEMMA2] = &plim_family_llama,    [PLIM_FAMILY_GEMMA3_TEXT] = &plim_family_llama,
-    [PLIM_FAMILY_OLMO2] = &plim_family_llama,     [PLIM_FAMILY_PHI] = &plim_family_phi,
+    [PLIM_FAMILY_GPT2] = &plim_family_gpt2,         [PLIM_FAMILY_LLAMA] = &plim_family_llama,
+    [PLIM_FAMILY_MISTRAL] = &plim_family_llama,     [PLIM_FAMILY_QWEN2] = &plim_family_llama,
+    [PLIM_FAMILY_QWEN3] = &plim_family_llama,       [PLIM_FAMILY_PHI3] = &plim_family_llama,
+    [PLIM_FAMILY_GEMMA2] = &plim_family_llama,      [PLIM_FAMILY_GEMMA3_TEXT] = &plim_family_llama,
+    [PLIM_FAMILY_OLMO2] = &plim_family_llama,       [PLIM_FAMILY_PHI] = &plim_family_phi,
     [PLIM_FAMILY_GPT_NEOX] = &plim_family_gpt_neox, [PLIM_FAMILY_OPT] = &plim_family_opt,
     [PLIM_FAMILY_BLOOM] = &plim_family_bloom,
 };
 
 static enum plim_dtype parameter_dtype(enum plim_precision precision)
 {
-    return precision == PLIM_PRECISION_BF16 ? PLIM_BF16 : precision == PLIM_PRECISION_FP16 ? PLIM_F16 : PLIM_F32;
+    return precision == PLIM_PRECISION_BF16   ? PLIM_BF16
+           : precision == PLIM_PRECISION_FP16 ? PLIM_F16
+                                              : PLIM_F32;
 }
 
-enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config, const struct plim_setting *setting,
-                                struct decoder *m)
+enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config,
+                                const struct plim_setting *setting, struct decoder *m)
 {
     *m = (struct decoder){.config = config, .setting = setting, .family = families[config->family]};
     if (!m->family) return PLIM_UNSUPPORTED;
@@ -39,9 +41,10 @@ void decoder_finish(struct decoder *m)
 
 struct tensor *decoder_embed(struct graph *g, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *x = tensor_keep(op_embedding(g, m->embedding, ids, m->config->has_padding_idx));
+    struct tensor *x = tensor_keep(op_embedding(g, m->embedding, ids));
     if (m->embedding_scale) tensor_set(g, &x, op_mul(g, x, m->embedding_scale));
-    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL) tensor_require_input_grad(g, x);
+    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
+        tensor_require_input_grad(g, x);
     return x;
 }
 
@@ -53,14 +56,15 @@ struct tensor *decoder_positions(struct graph *g, int64_t seq)
 
 static struct mask_request mask_request(const struct decoder *m, const struct tensor *embeddings)
 {
-    return (struct mask_request){.batch = embeddings->a.shape[0], .seq = embeddings->a.shape[1],
+    return (struct mask_request){.batch = embeddings->a.shape[0],
+                                 .seq = embeddings->a.shape[1],
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
                                  .eager = m->setting->attention == PLIM_ATTENTION_EAGER,
                                  .packed = m->setting->packing != PLIM_PACKING_NO};
 }
 
-struct tensor *decoder_mask(struct graph *g, const struct decoder *m, struct tensor *embeddings, struct tensor *positions,
-                            int64_t window)
+struct tensor *decoder_mask(struct graph *g, const struct decoder *m, struct tensor *embeddings,
+                            struct tensor *positions, int64_t window)
 {
     struct mask_request r = mask_request(m, embeddings);
     r.window = window;
@@ -68,7 +72,8 @@ struct tensor *decoder_mask(struct graph *g, const struct decoder *m, struct ten
     return g->halted ? NULL : nn_causal_mask(g, &r);
 }
 
-struct tensor *decoder_padding_mask(struct graph *g, const struct decoder *m, struct tensor *embeddings, struct tensor *attention_mask)
+struct tensor *decoder_padding_mask(struct graph *g, const struct decoder *m,
+                                    struct tensor *embeddings, struct tensor *attention_mask)
 {
     struct mask_request r = mask_request(m, embeddings);
     r.attention_mask = attention_mask;
@@ -92,13 +97,17 @@ struct tensor *decoder_merge_heads(struct graph *g, struct tensor *x)
 struct attention_call decoder_attention(const struct decoder *m, struct tensor *mask)
 {
     const struct plim_model_config *c = m->config;
-    return (struct attention_call){.eager = m->setting->attention == PLIM_ATTENTION_EAGER, .mask = mask,
-                                   .groups = c->heads / c->kv_heads, .dropout = c->dropout_attention, .scaling = 0.125,
+    return (struct attention_call){.eager = m->setting->attention == PLIM_ATTENTION_EAGER,
+                                   .mask = mask,
+                                   .groups = c->heads / c->kv_heads,
+                                   .dropout = c->dropout_attention,
+                                   .scaling = 0.125,
                                    .softmax_fp32 = true};
 }
 
-struct tensor *decoder_attend(struct graph *g, const struct block_call *b, const struct attention_call *call,
-                              struct tensor *const qkv[3], struct tensor **weights)
+struct tensor *decoder_attend(struct graph *g, const struct block_call *b,
+                              const struct attention_call *call, struct tensor *const qkv[3],
+                              struct tensor **weights)
 {
     struct tensor *y = tensor_keep(nn_attention(g, call, qkv[0], qkv[1], qkv[2], weights));
     tensor_set(g, &y, decoder_merge_heads(g, y));
@@ -122,14 +131,15 @@ static struct tensor *run_block(struct graph *g, const void *context, struct ten
     return c->m->family->block(g, c, x);
 }
 
-struct tensor *decoder_blocks(struct graph *g, struct decoder *m, struct tensor *x, const struct block_call *full,
-                              const struct block_call *sliding)
+struct tensor *decoder_blocks(struct graph *g, struct decoder *m, struct tensor *x,
+                              const struct block_call *full, const struct block_call *sliding)
 {
     for (int64_t i = 0; i < m->config->layers; i++) {
         struct block_call call = sliding && m->config->layer_is_sliding[i] ? *sliding : *full;
         call.m = m;
         call.layer = &m->layers[i];
-        struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions, call.alibi};
+        struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
+                                                      call.alibi};
         struct tensor *y = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL
                                ? checkpoint_run(g, run_block, &call, sizeof call, held, x)
                                : run_block(g, &call, x);
@@ -147,9 +157,10 @@ bool decoder_has_layers(const struct decoder *m, bool sliding)
 
 enum { FULL, SLIDING }; /* kinds of layers */
 
-/* Which masks a model's forward makes: mistral and phi3 one for all layers, gemma both whatever its layers are, the others
- * the sliding one where a layer asks for it. */
-static void make_masks(struct graph *g, const struct decoder *m, struct tensor *embeddings, struct block_call calls[2])
+/* Which masks a model's forward makes: mistral and phi3 one for all layers, gemma both whatever
+ * its layers are, the others the sliding one where a layer asks for it. */
+static void make_masks(struct graph *g, const struct decoder *m, struct tensor *embeddings,
+                       struct block_call calls[2])
 {
     enum plim_family f = m->config->family;
     bool one = f == PLIM_FAMILY_MISTRAL || f == PLIM_FAMILY_PHI3;
@@ -157,15 +168,19 @@ static void make_masks(struct graph *g, const struct decoder *m, struct tensor *
     bool sliding = both || decoder_has_layers(m, true), full = !one || !sliding;
     struct tensor *positions = calls[FULL].positions;
     if (full) calls[FULL].mask = decoder_mask(g, m, embeddings, positions, 0);
-    if (sliding) calls[SLIDING].mask = decoder_mask(g, m, embeddings, positions, m->config->sliding_window);
+    if (sliding)
+        calls[SLIDING].mask = decoder_mask(g, m, embeddings, positions, m->config->sliding_window);
 }
 
 /* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */
-static void make_rotary(struct graph *g, struct decoder *m, enum plim_dtype dtype, struct block_call calls[2])
+static void make_rotary(struct graph *g, struct decoder *m, enum plim_dtype dtype,
+                        struct block_call calls[2])
 {
     struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};
     for (int kind = FULL; kind <= SLIDING; kind++)
-        if (rotary[kind]->dim) nn_rotary(g, rotary[kind], calls[kind].positions, dtype, &calls[kind].cos, &calls[kind].sin);
+        if (rotary[kind]->dim)
+            nn_rotary(g, rotary[kind], calls[kind].positions, dtype, &calls[kind].cos,
+                      &calls[kind].sin);
     if (m->rotary_local.dim) return;
     calls[SLIDING].cos = tensor_ref(calls[FULL].cos);
     calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
@@ -179,7 +194,8 @@ static struct tensor *rotary_body(struct graph *g, struct decoder *m, struct ten
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(g, m, embeddings, calls);
     struct tensor *x = tensor_hold(op_dropout(g, embeddings, m->config->dropout_embedding));
-    if (m->config->family == PLIM_FAMILY_PHI) tensor_set(g, &embeddings, x); /* one variable there */
+    if (m->config->family == PLIM_FAMILY_PHI)
+        tensor_set(g, &embeddings, x); /* one variable there */
     make_rotary(g, m, (enum plim_dtype)x->a.dtype, calls);
     x = decoder_blocks(g, m, x, &calls[FULL], &calls[SLIDING]);
     tensor_set(g, &x, nn_norm(g, &m->final_norm, x));
@@ -196,9 +212,13 @@ static struct tensor *rotary_body(struct graph *g, struct decoder *m, struct ten
 struct tensor *decoder_loss(struct graph *g, struct decoder *m, struct tensor *ids)
 {
     struct tensor *x = m->family->body ? m->family->body(g, m, ids) : rotary_body(g, m, ids);
-    const struct linear head = {.weight = m->head, .bias = m->head_bias, .in = m->config->hidden_size, .out = m->config->vocab_size};
+    const struct linear head = {.weight = m->head,
+                                .bias = m->head_bias,
+                                .in = m->config->hidden_size,
+                                .out = m->config->vocab_size};
     struct tensor *logits = tensor_keep(nn_linear(g, &head, x));
-    if (m->config->final_logit_softcapping > 0) nn_softcap(g, &logits, m->config->final_logit_softcapping);
+    if (m->config->final_logit_softcapping > 0)
+        nn_softcap(g, &logits, m->config->final_logit_softcapping);
     struct tensor *loss = tensor_keep(nn_causal_lm_loss(g, logits, ids));
     tensor_drop(g, logits);
     tensor_drop(g, x);
@@ -209,10 +229,12 @@ double decoder_flops_per_token(const struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     const struct parameters *p = &m->parameters;
-    double looked_up = (double)c->positions * (double)c->hidden_size * (m->position_embedding != NULL);
+    double looked_up =
+        (double)c->positions * (double)c->hidden_size * (m->position_embedding != NULL);
     if (m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
     double weights = (double)p->elements - looked_up, frozen = 0;
     if (m->setting->lora.r) frozen = weights - (double)p->trainable_elements;
-    double attention = 12.0 * (double)c->layers * (double)(c->heads * c->head_dim) * (double)m->setting->seq;
+    double attention =
+        12.0 * (double)c->layers * (double)(c->heads * c->head_dim) * (double)m->setting->seq;
     return 6 * weights - 2 * frozen + attention;
 }

@@ -22,7 +22,8 @@ static void build(struct graph *g, struct decoder *m)
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)
+static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     int64_t h = c->hidden_size;
@@ -33,7 +34,8 @@ static struct tensor *attention(struct graph *g, const struct block_call *b, str
     qkv[0] = tensor_keep(decoder_heads(g, part[0], c->heads, c->head_dim));
     struct attention_call call = decoder_attention(b->m, b->mask);
     call.softmax_fp32 = false;
-    struct tensor *y = op_dropout(g, decoder_attend(g, b, &call, qkv, weights), c->dropout_residual);
+    struct tensor *y =
+        op_dropout(g, decoder_attend(g, b, &call, qkv, weights), c->dropout_residual);
     for (int i = 0; i < 3; i++) tensor_drop(g, qkv[i]);
     return y;
 }
@@ -46,7 +48,8 @@ static struct tensor *block(struct graph *g, const struct block_call *b, struct 
     tensor_set(g, &h, op_add(g, attended, x));
     struct tensor *residual = tensor_ref(h);
     tensor_set(g, &h, nn_norm(g, &b->layer->norm[1], h));
-    struct tensor *fed = tensor_keep(op_dropout(g, decoder_mlp(g, b, h), b->m->config->dropout_residual));
+    struct tensor *fed =
+        tensor_keep(op_dropout(g, decoder_mlp(g, b, h), b->m->config->dropout_residual));
     tensor_set(g, &h, op_add(g, residual, fed));
     struct tensor *done[] = {attended, weights, residual, fed};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
@@ -57,9 +60,11 @@ static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *id
 {
     struct tensor *embeddings = decoder_embed(g, m, ids);
     struct tensor *positions = decoder_positions(g, tensor_size(ids, 1));
-    struct tensor *position_embeddings = tensor_keep(op_embedding(g, m->position_embedding, positions, false));
+    struct tensor *position_embeddings =
+        tensor_keep(op_embedding(g, m->position_embedding, positions));
     struct tensor *x = tensor_keep(op_add(g, embeddings, position_embeddings));
-    struct block_call call = {.mask = decoder_mask(g, m, embeddings, positions, 0), .positions = positions};
+    struct block_call call = {.mask = decoder_mask(g, m, embeddings, positions, 0),
+                              .positions = positions};
     tensor_set(g, &x, op_dropout(g, x, m->config->dropout_embedding));
     x = decoder_blocks(g, m, x, &call, NULL);
     tensor_set(g, &x, nn_norm(g, &m->final_norm, x));

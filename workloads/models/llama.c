@@ -1,11 +1,14 @@
-/* llama and its relatives: rotary attention with grouped keys, a gated MLP, RMS norms. One code, and a
- * table of what sets the families apart. */
+/* llama and its relatives: rotary attention with grouped keys, a gated MLP, RMS norms. One code,
+ * and a table of what sets the families apart. */
 #include "model.h"
 #include <math.h>
 
 /* Where a block may have a norm: index of decoder_layer.norm. */
 enum { BEFORE_ATTENTION, BEHIND_ATTENTION, BEFORE_MLP, BEHIND_MLP, NORM_PLACES };
-enum { PRE = 1 << BEFORE_ATTENTION | 1 << BEFORE_MLP, POST = 1 << BEHIND_ATTENTION | 1 << BEHIND_MLP };
+enum {
+    PRE = 1 << BEFORE_ATTENTION | 1 << BEFORE_MLP,
+    POST = 1 << BEHIND_ATTENTION | 1 << BEHIND_MLP
+};
 
 /* What the norms of queries and keys see: a head each before heads and positions change places, or
  * after it, or all heads at once. */
@@ -13,13 +16,13 @@ enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SPLIT, HEAD_NORM_TRANSPOSED, HEAD_NOR
 
 static const struct traits {
     enum norm_kind norm;
-    uint8_t places;            /* which norms a block has */
+    uint8_t places; /* which norms a block has */
     enum head_norm head_norm;
-    bool qkv_bias;             /* always; the others have attention_bias, on o too */
-    bool fused;                /* one projection for q, k, v, one for gate and up; a part of the head rotates */
-    bool rotates_in_fp32;      /* cos and sin are fp32; what they turn is cast back */
+    bool qkv_bias; /* always; the others have attention_bias, on o too */
+    bool fused;    /* one projection for q, k, v, one for gate and up; a part of the head rotates */
+    bool rotates_in_fp32; /* cos and sin are fp32; what they turn is cast back */
     bool scales_embeddings;
-    bool two_rotaries;         /* one for each kind of layer */
+    bool two_rotaries; /* one for each kind of layer */
     bool softcaps_attention;
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_LLAMA] = {.norm = NORM_RMS, .places = PRE},
@@ -27,15 +30,25 @@ static const struct traits {
     [PLIM_FAMILY_QWEN2] = {.norm = NORM_RMS, .places = PRE, .qkv_bias = true},
     [PLIM_FAMILY_QWEN3] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
     [PLIM_FAMILY_PHI3] = {.norm = NORM_RMS, .places = PRE, .fused = true},
-    [PLIM_FAMILY_GEMMA2] = {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true,
+    [PLIM_FAMILY_GEMMA2] = {.norm = NORM_RMS_GEMMA,
+                            .places = PRE | POST,
+                            .scales_embeddings = true,
                             .softcaps_attention = true},
-    [PLIM_FAMILY_GEMMA3_TEXT] = {.norm = NORM_RMS_GEMMA, .places = PRE | POST, .scales_embeddings = true,
-                                 .head_norm = HEAD_NORM_TRANSPOSED, .two_rotaries = true},
-    [PLIM_FAMILY_OLMO2] = {.norm = NORM_RMS_OLMO, .places = POST, .head_norm = HEAD_NORM_WHOLE,
+    [PLIM_FAMILY_GEMMA3_TEXT] = {.norm = NORM_RMS_GEMMA,
+                                 .places = PRE | POST,
+                                 .scales_embeddings = true,
+                                 .head_norm = HEAD_NORM_TRANSPOSED,
+                                 .two_rotaries = true},
+    [PLIM_FAMILY_OLMO2] = {.norm = NORM_RMS_OLMO,
+                           .places = POST,
+                           .head_norm = HEAD_NORM_WHOLE,
                            .rotates_in_fp32 = true},
 };
 
-static const struct traits *traits_of(const struct decoder *m) { return &all_traits[m->config->family]; }
+static const struct traits *traits_of(const struct decoder *m)
+{
+    return &all_traits[m->config->family];
+}
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
@@ -75,7 +88,8 @@ static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer
     }
     nn_linear_create(g, p, &l->down, f, h, c->mlp_bias);
     for (int i = 0; i < NORM_PLACES; i++)
-        if (traits_of(m)->places >> i & 1) nn_norm_create(g, p, &l->norm[i], traits_of(m)->norm, h, false);
+        if (traits_of(m)->places >> i & 1)
+            nn_norm_create(g, p, &l->norm[i], traits_of(m)->norm, h, false);
 }
 
 /* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */
@@ -87,8 +101,10 @@ static void build_rotaries(struct graph *g, struct decoder *m)
     bool global = !t->two_rotaries || decoder_has_layers(m, false);
     if (global) nn_rotary_create(g, &m->rotary, c, c->rope);
     if (local) nn_rotary_create(g, &m->rotary_local, c, PLIM_ROPE_DEFAULT);
-    if (local && global) nn_rotary_initialise_both(g, &m->rotary, &m->rotary_local);
-    else nn_rotary_initialise(g, local ? &m->rotary_local : &m->rotary);
+    if (local && global)
+        nn_rotary_initialise_both(g, &m->rotary, &m->rotary_local);
+    else
+        nn_rotary_initialise(g, local ? &m->rotary_local : &m->rotary);
     m->rotary.fp32 = t->rotates_in_fp32;
 }
 
@@ -97,7 +113,8 @@ static void build(struct graph *g, struct decoder *m)
     const struct plim_model_config *c = m->config;
     m->embedding = nn_parameter(g, &m->parameters, SHAPE(c->vocab_size, c->hidden_size));
     if (traits_of(m)->scales_embeddings) {
-        m->embedding_scale = tensor_keep(op_full(g, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
+        m->embedding_scale =
+            tensor_keep(op_full(g, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
         tensor_classify(g, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
     }
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
@@ -112,8 +129,9 @@ static void build(struct graph *g, struct decoder *m)
 enum { Q, K, V }; /* (B, A, S, D) each, named */
 
 /* A projection seen as heads, normed on the way (qwen3) */
-static struct tensor *project(struct graph *g, const struct plim_model_config *c, const struct linear *l,
-                              const struct norm *n, struct tensor *x, int64_t heads)
+static struct tensor *project(struct graph *g, const struct plim_model_config *c,
+                              const struct linear *l, const struct norm *n, struct tensor *x,
+                              int64_t heads)
 {
     struct tensor *y = nn_linear(g, l, x);
     if (!n || g->halted) return tensor_keep(decoder_heads(g, y, heads, c->head_dim));
@@ -121,7 +139,8 @@ static struct tensor *project(struct graph *g, const struct plim_model_config *c
     return tensor_keep(op_transpose(g, nn_norm(g, n, split), 1, 2));
 }
 
-static void project_each(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor *qkv[3])
+static void project_each(struct graph *g, const struct block_call *b, struct tensor *x,
+                         struct tensor *qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
@@ -139,11 +158,13 @@ static void project_each(struct graph *g, const struct block_call *b, struct ten
 static void split_heads(struct graph *g, const struct plim_model_config *c, struct tensor *qkv[3])
 {
     for (int i = Q; i <= V; i++)
-        qkv[i] = tensor_keep(decoder_heads(g, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
+        qkv[i] =
+            tensor_keep(decoder_heads(g, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
 /* olmo2: norms first, heads last */
-static void project_whole(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor *qkv[3])
+static void project_whole(struct graph *g, const struct block_call *b, struct tensor *x,
+                          struct tensor *qkv[3])
 {
     const struct decoder_layer *l = b->layer;
     qkv[Q] = nn_norm(g, &l->q_norm, nn_linear(g, &l->q, x));
@@ -153,7 +174,8 @@ static void project_whole(struct graph *g, const struct block_call *b, struct te
 }
 
 /* phi3: parts of one projection */
-static void project_fused(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor *qkv[3])
+static void project_fused(struct graph *g, const struct block_call *b, struct tensor *x,
+                          struct tensor *qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
     int64_t queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
@@ -169,13 +191,16 @@ static void project_fused(struct graph *g, const struct block_call *b, struct te
 static void rotate(struct graph *g, const struct block_call *b, struct tensor *qkv[3])
 {
     const struct traits *t = traits_of(b->m);
-    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1)), *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
+    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1)),
+                  *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
     struct tensor *turned[2], *cast[2];
-    if (t->fused) nn_rotate_parts(g, qkv, cos, sin, turned);
-    else for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(g, qkv[i], cos, sin));
+    if (t->fused)
+        nn_rotate_parts(g, qkv, cos, sin, turned);
+    else
+        for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(g, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++)
-        cast[i] = tensor_hold(t->rotates_in_fp32 ? op_to(g, turned[i], (enum plim_dtype)qkv[i]->a.dtype)
-                                                 : turned[i]);
+        cast[i] = tensor_hold(
+            t->rotates_in_fp32 ? op_to(g, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
     struct tensor *done[] = {cos, sin, turned[Q], turned[K], qkv[Q], qkv[K]};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
     qkv[Q] = cast[Q];
@@ -183,13 +208,17 @@ static void rotate(struct graph *g, const struct block_call *b, struct tensor *q
 }
 
 /* (B, S, H) floating; *weights as of nn_attention */
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x, struct tensor **weights)
+static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights)
 {
     const struct traits *t = traits_of(b->m);
     struct tensor *qkv[3];
-    if (t->fused) project_fused(g, b, x, qkv);
-    else if (t->head_norm == HEAD_NORM_WHOLE) project_whole(g, b, x, qkv);
-    else project_each(g, b, x, qkv);
+    if (t->fused)
+        project_fused(g, b, x, qkv);
+    else if (t->head_norm == HEAD_NORM_WHOLE)
+        project_whole(g, b, x, qkv);
+    else
+        project_each(g, b, x, qkv);
     rotate(g, b, qkv);
     struct attention_call call = decoder_attention(b->m, b->mask);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;

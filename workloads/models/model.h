@@ -9,17 +9,23 @@
 
 #include "workloads/nn/nn.h"
 
+/* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
+ * named_modules(). */
+struct adapters {
+    struct lora_adapter list[8];
+    size_t count;
+};
+
 /* The modules of one block; a family uses those it has. */
 struct decoder_layer {
-    struct linear q, k, v, o;      /* or qkv, o where they are fused */
+    struct linear q, k, v, o; /* or qkv, o where they are fused */
     struct linear qkv;
-    struct linear gate, up, down;  /* gated MLP */
-    struct linear gate_up;         /* gate and up fused */
-    struct linear fc1, fc2;        /* plain MLP */
-    struct norm norm[4];           /* in the order of use; without a weight: none in this place */
+    struct linear gate, up, down; /* gated MLP */
+    struct linear gate_up;        /* gate and up fused */
+    struct linear fc1, fc2;       /* plain MLP */
+    struct norm norm[4];          /* in the order of use; without a weight: none in this place */
     struct norm q_norm, k_norm;
-    struct lora_adapter adapters[8];
-    size_t adapter_count;
+    struct adapters adapters;
 };
 
 struct family;
@@ -31,10 +37,12 @@ struct decoder {
     struct parameters parameters;
     struct tensor *embedding, *position_embedding, *head; /* head == embedding where tied */
     struct tensor *head_bias;
-    struct tensor *embedding_scale;                       /* gemma: a buffer, multiplied with the embeddings */
-    struct linear project_in, project_out;                /* opt: embeddings of another width */
+    struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
+    struct linear project_in, project_out; /* opt: embeddings of another width */
+    struct adapters adapters;              /* of these two */
     struct norm embedding_norm, final_norm;
-    struct rotary rotary, rotary_local;                   /* local: of the sliding layers, where they have their own */
+    struct rotary rotary,
+        rotary_local; /* local: of the sliding layers, where they have their own */
     struct decoder_layer *layers;
 };
 
@@ -43,7 +51,8 @@ struct block_call {
     const struct decoder *m;
     const struct decoder_layer *layer;
     struct tensor *mask, *cos, *sin, *positions, *alibi;
-    struct tensor **outputs; /* bloom: where the loop over the blocks holds what a block returns besides x */
+    struct tensor *
+        *outputs; /* bloom: where the loop over the blocks holds what a block returns besides x */
 };
 
 struct family {
@@ -55,11 +64,12 @@ struct family {
     struct tensor *(*body)(struct graph *g, struct decoder *m, struct tensor *ids);
 };
 
-extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi, plim_family_gpt_neox, plim_family_opt,
-    plim_family_bloom;
+extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
+    plim_family_gpt_neox, plim_family_opt, plim_family_bloom;
 
 /* Builds the model on the graph's device (the device may run out: see graph.halted). */
-enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config, const struct plim_setting *setting,
+enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config,
+                                const struct plim_setting *setting,
                                 struct decoder *m) PLIM_MUST_CHECK;
 /* get_peft_model(): freezes the model and adds the adapters of setting->lora. */
 enum plim_status decoder_add_lora(struct graph *g, struct decoder *m) PLIM_MUST_CHECK;
@@ -68,36 +78,40 @@ void decoder_finish(struct decoder *m); /* host memory; tensors go with the grap
 /* loss = model(input_ids=ids, labels=ids).loss; a named scalar */
 struct tensor *decoder_loss(struct graph *g, struct decoder *m, struct tensor *ids);
 
-/* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM, arXiv:2204.02311, appendix B):
- * 6 a weight that takes part in a matmul and 12 layers * heads * head size * sequence for attention. A
- * frozen weight has no gradient of its own: 4. What checkpointing repeats is not counted. */
+/* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
+ * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *
+ * head size * sequence for attention. A frozen weight has no gradient of its own: 4. What
+ * checkpointing repeats is not counted. */
 double decoder_flops_per_token(const struct decoder *m);
 
 /* For the families. */
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */
-struct tensor *decoder_blocks(struct graph *g, struct decoder *m, struct tensor *x, const struct block_call *full,
-                              const struct block_call *sliding);
-/* The token embeddings (B, S, H) of ids; named. Under LoRA with checkpointing they are made to want a gradient
- * (enable_input_require_grads), or nothing below the first adapter would be recomputed. */
+struct tensor *decoder_blocks(struct graph *g, struct decoder *m, struct tensor *x,
+                              const struct block_call *full, const struct block_call *sliding);
+/* The token embeddings (B, S, H) of ids; named. Under LoRA with checkpointing they are made to want
+ * a gradient (enable_input_require_grads), or nothing below the first adapter would be recomputed. */
 struct tensor *decoder_embed(struct graph *g, struct decoder *m, struct tensor *ids);
 /* Is there a layer that is sliding / not sliding? */
 bool decoder_has_layers(const struct decoder *m, bool sliding);
 /* arange(S) + 0 as (1, S); named */
 struct tensor *decoder_positions(struct graph *g, int64_t seq);
 /* The causal mask of this forward; named or NULL */
-struct tensor *decoder_mask(struct graph *g, const struct decoder *m, struct tensor *embeddings, struct tensor *positions,
-                            int64_t window);
+struct tensor *decoder_mask(struct graph *g, const struct decoder *m, struct tensor *embeddings,
+                            struct tensor *positions, int64_t window);
 /* The same of a model that passes an attention mask (B, S) of ones and no positions (opt, bloom) */
-struct tensor *decoder_padding_mask(struct graph *g, const struct decoder *m, struct tensor *embeddings, struct tensor *attention_mask);
+struct tensor *decoder_padding_mask(struct graph *g, const struct decoder *m,
+                                    struct tensor *embeddings, struct tensor *attention_mask);
 /* (B, S, A * D) -> (B, A, S, D), a view */
 struct tensor *decoder_heads(struct graph *g, struct tensor *x, int64_t heads, int64_t head_dim);
 /* The attention call of this model with a mask. */
 struct attention_call decoder_attention(const struct decoder *m, struct tensor *mask);
 /* Attention's result (B, S, A, D) -> (B, S, A * D), a view */
 struct tensor *decoder_merge_heads(struct graph *g, struct tensor *x);
-/* Attention of q, k, v (lent), heads merged, the output projection; floating. *weights as of nn_attention. */
-struct tensor *decoder_attend(struct graph *g, const struct block_call *b, const struct attention_call *call,
-                              struct tensor *const qkv[3], struct tensor **weights);
+/* Attention of q, k, v (lent), heads merged, the output projection; floating. *weights as of
+ * nn_attention. */
+struct tensor *decoder_attend(struct graph *g, const struct block_call *b,
+                              const struct attention_call *call, struct tensor *const qkv[3],
+                              struct tensor **weights);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
 struct tensor *decoder_mlp(struct graph *g, const struct block_call *b, struct tensor *x);
 

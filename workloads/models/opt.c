@@ -127,7 +127,7 @@ static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *id
     struct block_call call = {.positions = positions_of(g, mask)};
     call.mask = decoder_padding_mask(g, m, embeddings, mask);
     struct tensor *rows = op_add_scalar(g, call.positions, POSITION_OFFSET);
-    struct tensor *places = tensor_keep(op_embedding(g, m->position_embedding, rows, false));
+    struct tensor *places = tensor_keep(op_embedding(g, m->position_embedding, rows));
     if (m->project_in.weight) tensor_set(g, &embeddings, nn_linear(g, &m->project_in, embeddings));
     struct tensor *x = tensor_keep(op_add(g, embeddings, places));
     x = decoder_blocks(g, m, x, &call, NULL);

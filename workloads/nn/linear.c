@@ -60,14 +60,16 @@ void nn_renew(struct graph *g, struct tensor *parameter)
     tensor_drop(g, copy);
 }
 
-void nn_linear_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in, int64_t out, bool bias)
+void nn_linear_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in,
+                      int64_t out, bool bias)
 {
     *l = (struct linear){.in = in, .out = out};
     l->weight = nn_parameter(g, p, SHAPE(out, in));
     if (bias) l->bias = nn_parameter(g, p, SHAPE(out));
 }
 
-void nn_conv1d_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in, int64_t out)
+void nn_conv1d_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in,
+                      int64_t out)
 {
     *l = (struct linear){.in = in, .out = out, .conv1d = true};
     l->weight = nn_parameter(g, p, SHAPE(in, out));

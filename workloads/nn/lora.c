@@ -1,7 +1,8 @@
 /* peft's lora.Linear: result = base(x) + B(A(dropout(x))) * scaling, in the base's type. */
 #include "nn.h"
 
-struct tensor *nn_lora(struct graph *g, const struct lora_adapter *a, struct tensor *y, struct tensor *x)
+struct tensor *nn_lora(struct graph *g, const struct lora_adapter *a, struct tensor *y,
+                       struct tensor *x)
 {
     struct tensor *result = tensor_hold(y);
     enum plim_dtype dtype = (enum plim_dtype)result->a.dtype;

@@ -12,9 +12,11 @@ static struct tensor *packed_sequence(struct graph *g, const struct mask_request
     struct tensor *diff = tensor_keep(op_sub(g, later, op_slice(g, ahead, 1, 0, r->seq)));
     tensor_drop(g, later);
     tensor_drop(g, ahead);
-    struct tensor *document = tensor_keep(op_cumsum_last(g, op_compare_scalar(g, PLIM_BINARY_NE, diff, 1)));
+    struct tensor *document =
+        tensor_keep(op_cumsum_last(g, op_compare_scalar(g, PLIM_BINARY_NE, diff, 1)));
     /* is every row one document? the host reads the answer */
-    struct tensor *last = op_compare_scalar(g, PLIM_BINARY_EQ, op_select(g, document, 1, r->seq - 1), 0);
+    struct tensor *last =
+        op_compare_scalar(g, PLIM_BINARY_EQ, op_select(g, document, 1, r->seq - 1), 0);
     struct tensor *all = tensor_keep(op_reduce(g, last, 1, false, PLIM_BINARY_MIN, 1, PLIM_BOOL));
     struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&all->a}};
     if (!g->halted) graph_launch(g, &op);
@@ -36,23 +38,32 @@ static struct tensor *offset_range(struct graph *g, int64_t count)
 }
 
 /* table[rows, columns] with broadcast index tensors: both indices are made contiguous first */
-static struct tensor *gather(struct graph *g, struct tensor *table, struct tensor *rows, struct tensor *columns,
-                             const int64_t shape[4])
+static struct tensor *gather(struct graph *g, struct tensor *table, struct tensor *rows,
+                             struct tensor *columns, const int64_t shape[4])
 {
     struct tensor *i = tensor_hold(op_contiguous(g, op_expand(g, rows, 4, shape)));
     struct tensor *j = tensor_hold(op_contiguous(g, op_expand(g, columns, 4, shape)));
     struct tensor *y = tensor_empty(g, (enum plim_dtype)table->a.dtype, 4, shape);
-    struct plim_op op = {.kind = PLIM_OP_EMBEDDING, .n_out = 1, .n_in = 3, .out = {&y->a}, .in = {&table->a, &i->a, &j->a}};
+    struct plim_op op = {.kind = PLIM_OP_EMBEDDING,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .out = {&y->a},
+                         .in = {&table->a, &i->a, &j->a}};
     if (!g->halted) graph_launch(g, &op);
     tensor_drop(g, j);
     tensor_drop(g, i);
     return tensor_keep(y);
 }
 
-struct indices { struct tensor *batch, *head, *q, *kv; /* views (B,1,1,1) (1,1,1,1) (1,1,S,1) (1,1,1,S) */ };
+struct indices {
+    struct tensor *batch, *head, *q, *kv; /* views (B,1,1,1) (1,1,1,1) (1,1,S,1) (1,1,1,S) */
+};
 
 /* and_masks(): starts from true, and takes one mask (floating) after the other */
-static struct tensor *everything(struct graph *g) { return tensor_keep(op_full(g, PLIM_BOOL, 0, NULL, 1)); }
+static struct tensor *everything(struct graph *g)
+{
+    return tensor_keep(op_full(g, PLIM_BOOL, 0, NULL, 1));
+}
 
 static void and_mask(struct graph *g, struct tensor **all, struct tensor *mask)
 {
@@ -64,13 +75,15 @@ static struct tensor *causal(struct graph *g, const struct mask_request *r, cons
 {
     if (!r->window) return op_compare(g, PLIM_BINARY_LE, i->kv, i->q);
     struct tensor *y = everything(g);
-    and_mask(g, &y, op_compare(g, PLIM_BINARY_GT, i->kv, op_add_scalar(g, i->q, -(double)r->window)));
+    and_mask(g, &y,
+             op_compare(g, PLIM_BINARY_GT, i->kv, op_add_scalar(g, i->q, -(double)r->window)));
     and_mask(g, &y, op_compare(g, PLIM_BINARY_LE, i->kv, i->q));
     return tensor_yield(y);
 }
 
 /* floating */
-static struct tensor *same_document(struct graph *g, const struct mask_request *r, const struct indices *i, struct tensor *document)
+static struct tensor *same_document(struct graph *g, const struct mask_request *r,
+                                    const struct indices *i, struct tensor *document)
 {
     struct tensor *q = gather(g, document, i->batch, i->q, (int64_t[]){r->batch, 1, r->seq, 1});
     struct tensor *kv = gather(g, document, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, r->seq});
@@ -81,15 +94,18 @@ static struct tensor *same_document(struct graph *g, const struct mask_request *
 }
 
 /* floating */
-static struct tensor *not_padded(struct graph *g, const struct mask_request *r, const struct indices *i, struct tensor *padding)
+static struct tensor *not_padded(struct graph *g, const struct mask_request *r,
+                                 const struct indices *i, struct tensor *padding)
 {
     return tensor_yield(gather(g, padding, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, r->seq}));
 }
 
 /* sdpa_mask: bool (B, 1, S, S); named */
-static struct tensor *bool_mask(struct graph *g, const struct mask_request *r, struct tensor *document, struct tensor *padding)
+static struct tensor *bool_mask(struct graph *g, const struct mask_request *r,
+                                struct tensor *document, struct tensor *padding)
 {
-    struct tensor *batch = tensor_keep(op_arange(g, PLIM_I64, r->batch)), *head = tensor_keep(op_arange(g, PLIM_I64, 1));
+    struct tensor *batch = tensor_keep(op_arange(g, PLIM_I64, r->batch)),
+                  *head = tensor_keep(op_arange(g, PLIM_I64, 1));
     struct tensor *q = offset_range(g, r->seq), *kv = offset_range(g, r->seq);
     struct indices i = {.batch = tensor_keep(op_view(g, batch, SHAPE(r->batch, 1, 1, 1))),
                         .head = tensor_keep(op_view(g, head, SHAPE(1, 1, 1, 1))),
@@ -99,7 +115,8 @@ static struct tensor *bool_mask(struct graph *g, const struct mask_request *r, s
     if (document || padding) {
         mask = everything(g);
         and_mask(g, &mask, causal(g, r, &i));
-        and_mask(g, &mask, document ? same_document(g, r, &i, document) : not_padded(g, r, &i, padding));
+        and_mask(g, &mask,
+                 document ? same_document(g, r, &i, document) : not_padded(g, r, &i, padding));
     } else {
         mask = tensor_keep(causal(g, r, &i));
     }
@@ -119,13 +136,14 @@ static struct tensor *additive(struct graph *g, struct tensor *mask, enum plim_d
     return y;
 }
 
-/* _ignore_causal_mask_sdpa: counts the tokens of the padding mask that are not masked; the host reads whether all are. Where it
- * finds one that is, it looks once more. */
+/* _ignore_causal_mask_sdpa: counts the tokens of the padding mask that are not masked; the host
+ * reads whether all are. Where it finds one that is, it looks once more. */
 static bool nothing_padded(struct graph *g, const struct mask_request *r, struct tensor *padding)
 {
     for (int look = 0; look < (r->packed ? 2 : 1); look++) {
         struct tensor *count = op_reduce(g, padding, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
-        struct tensor *all = tensor_keep(op_compare_scalar(g, PLIM_BINARY_EQ, count, (double)(r->batch * r->seq)));
+        struct tensor *all =
+            tensor_keep(op_compare_scalar(g, PLIM_BINARY_EQ, count, (double)(r->batch * r->seq)));
         struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&all->a}};
         if (!g->halted) graph_launch(g, &op);
         tensor_drop(g, all);
@@ -137,7 +155,8 @@ struct tensor *nn_causal_mask(struct graph *g, const struct mask_request *r)
 {
     bool grad = g->grad_enabled, autocast = g->autocast;
     g->grad_enabled = false;
-    struct tensor *padding = r->attention_mask ? tensor_keep(op_to(g, r->attention_mask, PLIM_BOOL)) : NULL;
+    struct tensor *padding =
+        r->attention_mask ? tensor_keep(op_to(g, r->attention_mask, PLIM_BOOL)) : NULL;
     struct tensor *document = padding ? NULL : packed_sequence(g, r), *mask = NULL;
     bool beyond = r->window && r->seq >= r->window; /* else the kernel's own causal mask does */
     if (document || r->eager || beyond || (padding && !nothing_padded(g, r, padding))) {

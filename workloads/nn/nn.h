@@ -1,9 +1,7 @@
 /* Modules as transformers 5.17 writes them: the same calls in the same order, so that every
- * temporary lives exactly as long as it does in Python.
- *
- * Modules borrow their arguments like operations do: a floating tensor is given up when the module
- * returns. Results float. Shapes: B batch, S sequence, H hidden, A heads, D head size, V vocabulary.
- */
+ * temporary lives exactly as long as it does in Python.  Modules borrow their arguments like
+ * operations do: a floating tensor is given up when the module returns. Results float. Shapes: B
+ * batch, S sequence, H hidden, A heads, D head size, V vocabulary. */
 #ifndef PLIM_NN_H
 #define PLIM_NN_H
 
@@ -30,36 +28,43 @@ void nn_renew(struct graph *g, struct tensor *parameter);
 
 /* --- linear ----------------------------------------------------------------------------------- */
 
-struct lora_adapter { /* peft: base(x) + B(A(dropout(x))) * scaling */
-    struct tensor *a, *b;    /* (r, in), (out, r), fp32 */
+struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */
+    struct tensor *a, *b; /* (r, in), (out, r), fp32 */
     double dropout, scaling;
 };
 
 struct linear {
-    struct tensor *weight;   /* (out, in); of a Conv1D (in, out) */
-    struct tensor *bias;     /* (out) or NULL */
+    struct tensor *weight; /* (out, in); of a Conv1D (in, out) */
+    struct tensor *bias;   /* (out) or NULL */
     int64_t in, out;
-    bool conv1d;             /* transformers' Conv1D: addmm on the transposed layout */
+    bool conv1d; /* transformers' Conv1D: addmm on the transposed layout */
     struct lora_adapter *lora;
 };
 
-void nn_linear_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in, int64_t out, bool bias);
-void nn_conv1d_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in, int64_t out);
+void nn_linear_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in,
+                      int64_t out, bool bias);
+void nn_conv1d_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in,
+                      int64_t out);
 struct tensor *nn_linear(struct graph *g, const struct linear *l, struct tensor *x);
 /* The adapter's part of a linear: `y`, the base's result (taken), plus the adapter of `x` (lent). */
-struct tensor *nn_lora(struct graph *g, const struct lora_adapter *a, struct tensor *y, struct tensor *x);
+struct tensor *nn_lora(struct graph *g, const struct lora_adapter *a, struct tensor *y,
+                       struct tensor *x);
 
 /* --- norms ------------------------------------------------------------------------------------ */
 
 enum norm_kind {
-    NORM_LAYER,      /* torch.nn.LayerNorm */
-    NORM_RMS,        /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
-    NORM_RMS_GEMMA,  /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
-    NORM_RMS_OLMO    /* Olmo2RMSNorm: (weight * x).to(dtype) */
+    NORM_LAYER,     /* torch.nn.LayerNorm */
+    NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
+    NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
+    NORM_RMS_OLMO   /* Olmo2RMSNorm: (weight * x).to(dtype) */
 };
-struct norm { enum norm_kind kind; struct tensor *weight, *bias; };
+struct norm {
+    enum norm_kind kind;
+    struct tensor *weight, *bias;
+};
 
-void nn_norm_create(struct graph *g, struct parameters *p, struct norm *n, enum norm_kind kind, int64_t size, bool bias);
+void nn_norm_create(struct graph *g, struct parameters *p, struct norm *n, enum norm_kind kind,
+                    int64_t size, bool bias);
 struct tensor *nn_norm(struct graph *g, const struct norm *n, struct tensor *x);
 
 /* --- activations, rotary positions, masks ----------------------------------------------------- */
@@ -72,12 +77,13 @@ void nn_softcap(struct graph *g, struct tensor **x, double cap);
 struct rotary {
     enum plim_rope rope;
     struct tensor *inv_freq, *original_inv_freq;
-    struct tensor *longest;                /* dynamic: the sequence length that inv_freq is for, once it grew */
+    struct tensor *longest; /* dynamic: the sequence length that inv_freq is for, once it grew */
     int64_t dim;
     int64_t positions, original_positions; /* of the model; before scaling (longrope) */
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
 };
-void nn_rotary_create(struct graph *g, struct rotary *r, const struct plim_model_config *c, enum plim_rope rope);
+void nn_rotary_create(struct graph *g, struct rotary *r, const struct plim_model_config *c,
+                      enum plim_rope rope);
 /* inv_freq is computed again when the model's weights are initialised */
 void nn_rotary_initialise(struct graph *g, const struct rotary *r);
 /* the same where one module has two of them (gemma3) */
@@ -90,21 +96,23 @@ void nn_rotary(struct graph *g, struct rotary *r, struct tensor *positions, enum
                struct tensor **cos, struct tensor **sin);
 /* x cos + rotate_half(x) sin; x (B, A, S, dim); cos, sin (1, 1, S, dim) */
 struct tensor *nn_rotate(struct graph *g, struct tensor *x, struct tensor *cos, struct tensor *sin);
-/* The same of q and k (lent) whose first elements turn, as many as cos has, and the rest stay; y named, contiguous */
-void nn_rotate_parts(struct graph *g, struct tensor *const x[2], struct tensor *cos, struct tensor *sin, struct tensor *y[2]);
-/* The same where Python turns both before it joins either (phi, gpt_neox). `turned`: the turned parts, named, where they outlive
- * the call as variables; NULL: each goes once it is joined. */
-void nn_rotate_then_join(struct graph *g, struct tensor *const x[2], struct tensor *cos, struct tensor *sin, struct tensor *y[2],
-                         struct tensor *turned[2]);
+/* The same of q and k (lent) whose first elements turn, as many as cos has, and the rest stay; y
+ * named, contiguous */
+void nn_rotate_parts(struct graph *g, struct tensor *const x[2], struct tensor *cos,
+                     struct tensor *sin, struct tensor *y[2]);
+/* The same where Python turns both before it joins either (phi, gpt_neox). `turned`: the turned
+ * parts, named, where they outlive the call as variables; NULL: each goes once it is joined. */
+void nn_rotate_then_join(struct graph *g, struct tensor *const x[2], struct tensor *cos,
+                         struct tensor *sin, struct tensor *y[2], struct tensor *turned[2]);
 
-/* create_causal_mask, create_sliding_window_causal_mask: bool (B, 1, S, S) for SDPA, additive in `dtype` for eager, or NULL
- * when none is needed. Named. */
+/* create_causal_mask, create_sliding_window_causal_mask: bool (B, 1, S, S) for SDPA, additive in
+ * `dtype` for eager, or NULL when none is needed. Named. */
 struct mask_request {
     int64_t batch, seq;
-    enum plim_dtype dtype;    /* of the embeddings */
+    enum plim_dtype dtype; /* of the embeddings */
     bool eager, packed;
-    int64_t window;           /* sliding window; 0: none */
-    struct tensor *positions; /* (1, S) int64 */
+    int64_t window;                /* sliding window; 0: none */
+    struct tensor *positions;      /* (1, S) int64 */
     struct tensor *attention_mask; /* or, where a model passes one: (B, S), all ones. Lent */
 };
 struct tensor *nn_causal_mask(struct graph *g, const struct mask_request *r);
@@ -113,16 +121,17 @@ struct tensor *nn_causal_mask(struct graph *g, const struct mask_request *r);
 
 struct attention_call {
     bool eager;
-    struct tensor *mask;      /* lent; NULL: none, the kernel masks the future */
-    int64_t groups;           /* query heads per key head */
+    struct tensor *mask; /* lent; NULL: none, the kernel masks the future */
+    int64_t groups;      /* query heads per key head */
     double dropout, scaling;
-    double softcap;           /* gemma2, eager only; 0: none */
-    bool softmax_fp32;        /* eager: softmax(dtype=float32); else in the scores' own type */
+    double softcap;    /* gemma2, eager only; 0: none */
+    bool softmax_fp32; /* eager: softmax(dtype=float32); else in the scores' own type */
 };
-/* q (B, A, S, D), k and v (B, A / groups, S, D), lent -> (B, S, A, D) contiguous. The attention weights of the eager path
- * outlive the call as they do in Python: *weights is a variable for the caller to drop (NULL for SDPA). */
-struct tensor *nn_attention(struct graph *g, const struct attention_call *c, struct tensor *q, struct tensor *k,
-                            struct tensor *v, struct tensor **weights);
+/* q (B, A, S, D), k and v (B, A / groups, S, D), lent -> (B, S, A, D) contiguous. The attention
+ * weights of the eager path outlive the call as they do in Python: *weights is a variable for the
+ * caller to drop (NULL for SDPA). */
+struct tensor *nn_attention(struct graph *g, const struct attention_call *c, struct tensor *q,
+                            struct tensor *k, struct tensor *v, struct tensor **weights);
 
 /* --- loss ------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /* Norms and activations, in the steps of their Python code. */
 #include "nn.h"
 
-void nn_norm_create(struct graph *g, struct parameters *p, struct norm *n, enum norm_kind kind, int64_t size, bool bias)
+void nn_norm_create(struct graph *g, struct parameters *p, struct norm *n, enum norm_kind kind,
+                    int64_t size, bool bias)
 {
     *n = (struct norm){.kind = kind};
     n->weight = nn_parameter(g, p, SHAPE(size));
@@ -68,11 +69,16 @@ void nn_softcap(struct graph *g, struct tensor **x, double cap)
 struct tensor *nn_activation(struct graph *g, enum plim_activation f, struct tensor *x)
 {
     switch (f) {
-    case PLIM_ACTIVATION_GELU: return op_gelu(g, x, false);
-    case PLIM_ACTIVATION_GELU_PYTORCH_TANH: return op_gelu(g, x, true);
-    case PLIM_ACTIVATION_GELU_NEW: return gelu_new(g, x);
-    case PLIM_ACTIVATION_SILU: return op_silu(g, x);
-    case PLIM_ACTIVATION_RELU: return op_relu(g, x);
+    case PLIM_ACTIVATION_GELU:
+        return op_gelu(g, x, false);
+    case PLIM_ACTIVATION_GELU_PYTORCH_TANH:
+        return op_gelu(g, x, true);
+    case PLIM_ACTIVATION_GELU_NEW:
+        return gelu_new(g, x);
+    case PLIM_ACTIVATION_SILU:
+        return op_silu(g, x);
+    case PLIM_ACTIVATION_RELU:
+        return op_relu(g, x);
     }
     return x;
 }

@@ -1,6 +1,6 @@
 /* The inverse frequencies of rotary embeddings, one formula for each rope type (transformers
- * modeling_rope_utils.py), and the two types that look at the positions of every forward. All arrays
- * are of a few hundred bytes; numbers that change neither sizes nor kernels are left at 1. */
+ * modeling_rope_utils.py), and the two types that look at the positions of every forward. All
+ * arrays are of a few hundred bytes; numbers that change neither sizes nor kernels are left at 1. */
 #include "nn.h"
 
 /* number / x, as Python divides a number by a tensor: the reciprocal, then times the number */
@@ -12,14 +12,19 @@ static struct tensor *quotient(struct graph *g, struct tensor *x)
     return y;
 }
 
-/* base ** x; without a tensor the base is a number, which stands on the device while the kernel runs */
+/* base ** x; without a tensor the base is a number, which stands on the device while the kernel
+ * runs */
 static struct tensor *raised(struct graph *g, struct tensor *base, struct tensor *x)
 {
     bool was = tensor_enter(x);
     struct tensor *y = tensor_empty_like(g, x, PLIM_F32);
     struct tensor *number = base ? tensor_ref(base) : tensor_keep(tensor_empty_bytes(g, 8));
-    struct plim_op op = {.kind = PLIM_OP_BINARY, .n_out = 1, .n_in = 2, .binary = PLIM_BINARY_POW,
-                         .out = {&y->a}, .in = {&number->a, &x->a}};
+    struct plim_op op = {.kind = PLIM_OP_BINARY,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .binary = PLIM_BINARY_POW,
+                         .out = {&y->a},
+                         .in = {&number->a, &x->a}};
     if (!base) op_fill_(g, number, 10000);
     if (!g->halted) graph_launch(g, &op);
     tensor_drop(g, number);
@@ -27,7 +32,10 @@ static struct tensor *raised(struct graph *g, struct tensor *base, struct tensor
     return y;
 }
 
-static int64_t frequencies(const struct rotary *r) { return (r->dim + 1) / 2; }
+static int64_t frequencies(const struct rotary *r)
+{
+    return (r->dim + 1) / 2;
+}
 
 /* arange(0, dim, 2, dtype=int64).to(float) / dim */
 static struct tensor *exponents(struct graph *g, const struct rotary *r)
@@ -88,7 +96,8 @@ static struct tensor *llama3(struct graph *g, const struct rotary *r, struct ten
     struct tensor *is_long = op_compare_scalar(g, PLIM_BINARY_GT, wavelength, 1);
     struct tensor *scaled = op_div_scalar(g, inv_freq, 1);
     struct tensor *y = tensor_keep(op_where(g, is_long, scaled, inv_freq, PLIM_F32, 0));
-    struct tensor *smooth = tensor_keep(op_div_scalar(g, op_add_scalar(g, quotient(g, wavelength), -1), 1));
+    struct tensor *smooth =
+        tensor_keep(op_div_scalar(g, op_add_scalar(g, quotient(g, wavelength), -1), 1));
     struct tensor *rest = op_div_scalar(g, op_mul(g, op_add_scalar(g, smooth, 1), y), 1);
     struct tensor *smoothed = tensor_keep(op_add(g, rest, op_mul(g, smooth, y)));
     struct tensor *is_short = op_compare_scalar(g, PLIM_BINARY_LT, wavelength, 1);
@@ -105,7 +114,8 @@ static struct tensor *llama3(struct graph *g, const struct rotary *r, struct ten
 /* clamp((arange(n) - low) / (high - low), 0, 1) */
 static struct tensor *ramp(struct graph *g, int64_t count)
 {
-    struct tensor *line = tensor_keep(op_div_scalar(g, op_add_scalar(g, op_arange(g, PLIM_F32, count), -1), 1));
+    struct tensor *line =
+        tensor_keep(op_div_scalar(g, op_add_scalar(g, op_arange(g, PLIM_F32, count), -1), 1));
     struct tensor *y = op_unary(g, line, PLIM_UNARY_CLAMP, 0);
     tensor_drop(g, line);
     return y;
@@ -127,8 +137,9 @@ static struct tensor *yarn(struct graph *g, const struct rotary *r, struct tenso
 
 typedef struct tensor *(*formula)(struct graph *g, const struct rotary *r, struct tensor *seq);
 static const formula formulas[PLIM_ROPE_COUNT] = {
-    [PLIM_ROPE_DEFAULT] = plain,     [PLIM_ROPE_LINEAR] = linear,       [PLIM_ROPE_DYNAMIC] = dynamic,
-    [PLIM_ROPE_YARN] = yarn,         [PLIM_ROPE_LONGROPE] = longrope,   [PLIM_ROPE_LLAMA3] = llama3,
+    [PLIM_ROPE_DEFAULT] = plain,       [PLIM_ROPE_LINEAR] = linear,
+    [PLIM_ROPE_DYNAMIC] = dynamic,     [PLIM_ROPE_YARN] = yarn,
+    [PLIM_ROPE_LONGROPE] = longrope,   [PLIM_ROPE_LLAMA3] = llama3,
     [PLIM_ROPE_PROPORTIONAL] = linear,
 };
 
@@ -166,7 +177,8 @@ static void dynamic_update(struct graph *g, struct rotary *r, struct tensor *seq
     ask(g, op_compare_scalar(g, PLIM_BINARY_LT, seq, (double)r->positions));
 }
 
-/* longrope_frequency_update: beyond the original length the frequencies are computed in every forward. */
+/* longrope_frequency_update: beyond the original length the frequencies are computed in every
+ * forward. */
 static void longrope_update(struct graph *g, struct rotary *r, struct tensor *seq, int64_t length)
 {
     ask(g, op_compare_scalar(g, PLIM_BINARY_GT, seq, (double)r->original_positions));
@@ -178,6 +190,7 @@ void nn_rope_update(struct graph *g, struct rotary *r, struct tensor *positions)
     if (g->halted || (r->rope != PLIM_ROPE_DYNAMIC && r->rope != PLIM_ROPE_LONGROPE)) return;
     struct tensor *last = op_reduce(g, positions, 3, false, PLIM_BINARY_MAX, 1, PLIM_I64);
     struct tensor *seq = tensor_keep(op_add_scalar(g, last, 1));
-    (r->rope == PLIM_ROPE_DYNAMIC ? dynamic_update : longrope_update)(g, r, seq, tensor_size(positions, -1));
+    (r->rope == PLIM_ROPE_DYNAMIC ? dynamic_update : longrope_update)(g, r, seq,
+                                                                      tensor_size(positions, -1));
     tensor_drop(g, seq);
 }

@@ -1,9 +1,12 @@
 /* Rotary position embeddings, in the steps of their Python code. */
 #include "nn.h"
 
-void nn_rotary_create(struct graph *g, struct rotary *r, const struct plim_model_config *c, enum plim_rope rope)
+void nn_rotary_create(struct graph *g, struct rotary *r, const struct plim_model_config *c,
+                      enum plim_rope rope)
 {
-    *r = (struct rotary){.rope = rope, .positions = c->positions, .original_positions = c->rope_original_positions,
+    *r = (struct rotary){.rope = rope,
+                         .positions = c->positions,
+                         .original_positions = c->rope_original_positions,
                          .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor)};
     r->inv_freq = tensor_keep(nn_rope_frequencies(g, r));
     r->original_inv_freq = tensor_keep(op_clone(g, r->inv_freq));
@@ -18,7 +21,8 @@ void nn_rotary_initialise(struct graph *g, const struct rotary *r)
 
 void nn_rotary_initialise_both(struct graph *g, const struct rotary *a, const struct rotary *b)
 {
-    struct tensor *first = tensor_keep(nn_rope_frequencies(g, a)); /* lives until the variable is bound again */
+    struct tensor *first =
+        tensor_keep(nn_rope_frequencies(g, a)); /* lives until the variable is bound again */
     struct tensor *second = tensor_keep(nn_rope_frequencies(g, b));
     tensor_drop(g, first);
     tensor_drop(g, second);
@@ -76,14 +80,16 @@ struct tensor *nn_rotate(struct graph *g, struct tensor *x, struct tensor *cos, 
 }
 
 /* x[..., :dim] and x[..., dim:], named */
-static void cut(struct graph *g, struct tensor *x, int64_t dim, struct tensor **turns, struct tensor **stays)
+static void cut(struct graph *g, struct tensor *x, int64_t dim, struct tensor **turns,
+                struct tensor **stays)
 {
     int64_t rest = tensor_size(x, -1) - dim;
     *turns = tensor_keep(rest ? op_slice(g, x, -1, 0, dim) : op_alias(g, x));
     *stays = tensor_keep(op_slice(g, x, -1, dim, rest));
 }
 
-void nn_rotate_parts(struct graph *g, struct tensor *const x[2], struct tensor *cos, struct tensor *sin, struct tensor *y[2])
+void nn_rotate_parts(struct graph *g, struct tensor *const x[2], struct tensor *cos,
+                     struct tensor *sin, struct tensor *y[2])
 {
     y[0] = y[1] = g->poison;
     if (g->halted) return;
@@ -99,8 +105,8 @@ void nn_rotate_parts(struct graph *g, struct tensor *const x[2], struct tensor *
     }
 }
 
-void nn_rotate_then_join(struct graph *g, struct tensor *const x[2], struct tensor *cos, struct tensor *sin, struct tensor *y[2],
-                         struct tensor *turned[2])
+void nn_rotate_then_join(struct graph *g, struct tensor *const x[2], struct tensor *cos,
+                         struct tensor *sin, struct tensor *y[2], struct tensor *turned[2])
 {
     struct tensor *turns[2], *stays[2], *own[2];
     bool keep = turned != NULL;

@@ -274,8 +274,8 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
                          .linears = {"q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2",
                                      "project_in", "project_out"},
                          .lora_default = {"q_proj", "v_proj"}},
-    [PLIM_FAMILY_BLOOM] = {KEYS(bloom_keys), .heads_must_divide = true, .linears = NEOX_LINEARS,
-                           .lora_default = {"query_key_value"}},
+    [PLIM_FAMILY_BLOOM] = {KEYS(bloom_keys), .heads_must_divide = true, .eager_only = true,
+                           .linears = NEOX_LINEARS, .lora_default = {"query_key_value"}},
     [PLIM_FAMILY_OLMO2] = {KEYS(olmo2_keys), .rotary = true, .linears = LLAMA_LINEARS},
 };
 

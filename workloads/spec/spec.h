@@ -98,7 +98,8 @@ struct plim_model_config {
     enum plim_rope rope;            /* gemma3_text: of its full-attention layers */
     int64_t rope_original_positions; /* original_max_position_embeddings; 0: none (default, linear,
                                       * dynamic, proportional) */
-    double attn_logit_softcapping;  /* gemma2, gemma3; eager attention only; 0: none */
+    double attn_logit_softcapping;  /* gemma2; eager attention only; 0: none. gemma3 has the key,
+                                     * but transformers 5.17 never uses it */
     double final_logit_softcapping; /* gemma2, gemma3; 0: none */
     int64_t sliding_window;         /* tokens; 0: none */
     bool use_sliding_window;        /* qwen2, qwen3; already applied to sliding_window */

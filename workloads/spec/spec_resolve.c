@@ -7,28 +7,37 @@
 
 /* --- LoRA ------------------------------------------------------------------------------------- */
 
-static void take_targets(struct plim_lora *lora, const char *const *names, const char *const *but)
+/* Is `name` a linear module of this model? OPT has its projections only where the embedding has a
+ * width of its own. */
+static bool has_linear(const struct plim_model_config *model, const char *name)
+{
+    bool projected = model->word_embed_proj_dim != model->hidden_size;
+    if (model->family == PLIM_FAMILY_OPT && !projected && strncmp(name, "project_", 8) == 0)
+        return false;
+    const char *const *linears = plim_family_info(model->family)->linears;
+    while (*linears && strcmp(*linears, name) != 0) linears++;
+    return *linears != NULL;
+}
+
+static void take_targets(struct plim_lora *lora, const struct plim_model_config *model,
+                         const char *const *names)
 {
     lora->target_count = 0;
-    for (size_t i = 0; names[i] && lora->target_count < PLIM_LORA_TARGETS; i++) {
-        bool left_out = false;
-        for (size_t b = 0; but[b]; b++) left_out = left_out || strcmp(but[b], names[i]) == 0;
-        if (!left_out)
-            snprintf(lora->targets[lora->target_count++], sizeof(lora->targets[0]), "%s", names[i]);
-    }
+    for (; *names && lora->target_count < PLIM_LORA_TARGETS; names++)
+        if (has_linear(model, *names))
+            snprintf(lora->targets[lora->target_count++], sizeof(lora->targets[0]), "%s", *names);
 }
 
 static enum plim_status check_target(const struct plim_model_config *model, const char *target,
                                      struct plim_error *err)
 {
     const char *const *linears = plim_family_info(model->family)->linears;
-    size_t count = 0;
-    for (; linears[count]; count++)
-        if (strcmp(linears[count], target) == 0) return PLIM_OK;
+    if (has_linear(model, target)) return PLIM_OK;
     char known[256] = "";
-    for (size_t i = 0, used = 0; i < count && used < sizeof(known); i++)
-        used +=
-            (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", linears[i]);
+    for (size_t used = 0; *linears && used < sizeof(known); linears++)
+        if (has_linear(model, *linears))
+            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "",
+                                     *linears);
     return plim_fail(err, PLIM_SPEC,
                      "train.lora.targets has '%s', expected linear modules of %s: %s", target,
                      plim_family_names[model->family], known);
@@ -38,20 +47,15 @@ static enum plim_status check_target(const struct plim_model_config *model, cons
 static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_family_info *info = plim_family_info(spec->model.family);
-    /* OPT has these two only where the embedding has a width of its own. */
-    static const char *const projections[] = {"project_in", "project_out", NULL};
-    static const char *const none[] = {NULL};
-    bool projected = spec->model.family != PLIM_FAMILY_OPT ||
-                     spec->model.word_embed_proj_dim != spec->model.hidden_size;
     struct plim_lora *lora = &spec->lora;
     if (lora->r == 0) {
         *lora = (struct plim_lora){0};
         return PLIM_OK;
     }
     if (lora->target_count == 1 && strcmp(lora->targets[0], "all-linear") == 0)
-        take_targets(lora, info->linears, projected ? none : projections);
+        take_targets(lora, &spec->model, info->linears);
     else if (lora->target_count == 0)
-        take_targets(lora, info->lora_default, none);
+        take_targets(lora, &spec->model, info->lora_default);
     if (lora->target_count == 0)
         return plim_fail(
             err, PLIM_SPEC,
@@ -61,6 +65,29 @@ static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *
     for (size_t i = 0; i < lora->target_count && st == PLIM_OK; i++)
         st = check_target(&spec->model, lora->targets[i], err);
     return st;
+}
+
+/* --- attention -------------------------------------------------------------------------------- */
+
+/* What transformers takes where the caller names none. */
+static void default_attention(struct plim_spec *spec)
+{
+    bool eager = plim_family_info(spec->model.family)->eager_only;
+    if (spec->attention.count) return;
+    spec->attention.count = 1;
+    spec->attention.values[0] = eager ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA;
+}
+
+static enum plim_status check_attention(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (!plim_family_info(spec->model.family)->eager_only) return PLIM_OK;
+    for (size_t i = 0; i < spec->attention.count; i++)
+        if (spec->attention.values[i] != PLIM_ATTENTION_EAGER)
+            return plim_fail(err, PLIM_SPEC,
+                             "train.attention is %s, expected eager: transformers' %s has no other",
+                             plim_attention_names[spec->attention.values[i]],
+                             plim_family_names[spec->model.family]);
+    return PLIM_OK;
 }
 
 /* --- sequences and batches -------------------------------------------------------------------- */
@@ -180,12 +207,14 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         enum plim_status (*check)(const struct plim_spec *, struct plim_error *);
         const char *culprit;
     } checks[] = {
+        {check_attention, "train.attention"},
         {check_seq, "data.seq"},
         {check_tensors, "data.seq"},
         {check_batches, "train.effective_batch"},
     };
     const char *key = "";
     plim_model_derive(spec);
+    default_attention(spec);
     enum plim_status st = plim_model_check(spec, &key, err);
     if (st != PLIM_OK) {
         snprintf(culprit, size, "model.%s", key);

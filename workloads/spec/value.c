@@ -188,6 +188,7 @@ bool plim_value_is_null(const struct plim_value *value, const void *in)
     case PLIM_VALUE_SHARE: return *(const double *)in == (double)value->null_value;
     case PLIM_VALUE_TEXT: return *(const char *)in == '\0';
     case PLIM_VALUE_INT_AXIS: return ((const struct plim_int_axis *)in)->count == 0;
+    case PLIM_VALUE_ENUM_AXIS: return ((const struct plim_enum_axis *)in)->count == 0;
     case PLIM_VALUE_SCHEDULE: return ((const struct plim_spec *)in)->schedule_count == 0;
     case PLIM_VALUE_TARGETS: return ((const struct plim_lora *)in)->target_count == 0;
     default: return false;
@@ -202,6 +203,7 @@ static void set_null(const struct plim_value *value, void *out)
     case PLIM_VALUE_SHARE: *(double *)out = (double)value->null_value; break;
     case PLIM_VALUE_TEXT: *(char *)out = '\0'; break;
     case PLIM_VALUE_INT_AXIS: *(struct plim_int_axis *)out = (struct plim_int_axis){0}; break;
+    case PLIM_VALUE_ENUM_AXIS: *(struct plim_enum_axis *)out = (struct plim_enum_axis){0}; break;
     case PLIM_VALUE_SCHEDULE: ((struct plim_spec *)out)->schedule_count = 0; break;
     case PLIM_VALUE_TARGETS: ((struct plim_lora *)out)->target_count = 0; break;
     default: break;

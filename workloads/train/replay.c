@@ -181,7 +181,7 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer,
         note_oom(&run, out, run.started ? step + 1 : 0);
     } else if (g->halted == HALT_UNSUPPORTED) {
         out->verdict = PLIM_UNSUPPORTED;
-        snprintf(out->why, sizeof out->why, "%s", g->unsupported);
+        snprintf(out->why, sizeof out->why, "%s cannot run on this device", g->unsupported);
     } else if (g->halted) {
         st = g->failure;
     }
