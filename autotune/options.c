@@ -208,7 +208,7 @@ static const struct option options[] = {
      "adamw, adamw-fused, sgd, adafactor, adamw-8bit, or a list"},
     {"--checkpointing", "NAME", T | P | E, set_key, "train.checkpointing",
      "none, full, or a list; default: none,full"},
-    {"--attention", "NAME", T | P | E, set_key, "train.attention", "sdpa, eager, or a list"},
+    {"--attention", "NAME", T | P | E, set_key, "train.attention", "sdpa, eager, or a list; default: sdpa (bloom: eager)"},
     {"--sharding", "NAME", T | P | E, set_key, "train.sharding", "none"},
     {"--packing", "NAME", T | P | E, set_key, "data.packing",
      "several documents in a row: auto, yes, no"},

@@ -71,7 +71,7 @@ void plim_spec_set_dropout(struct plim_spec *spec, double p)
                       field == PLIM_FIELD_DROPOUT_ATTENTION || field == PLIM_FIELD_DROPOUT_RESIDUAL;
         if (!always && !(field == PLIM_FIELD_LAYERDROP && p == 0)) continue;
         size_t offset = plim_field_info(field)->offset;
-        *(double *)((char *)&spec->model_as_given + offset) = p;
-        *(double *)((char *)&spec->model + offset) = p;
+        memcpy((char *)spec + offsetof(struct plim_spec, model_as_given) + offset, &p, sizeof(p));
+        memcpy((char *)spec + offsetof(struct plim_spec, model) + offset, &p, sizeof(p));
     }
 }

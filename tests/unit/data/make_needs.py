@@ -135,7 +135,7 @@ def run_cublas(torch, call):
 # --- the measuring -------------------------------------------------------------------------------------------------------------------------------------
 
 TYPES = dict(fp32="float32", bf16="bfloat16", fp16="float16", int64="int64", int32="int32", uint8="uint8", bool="bool")
-KINDS = dict(reduce=(reductions, run_reduction), embedding=(embeddings, run_embedding), layer_norm=(layer_norms, run_layer_norm), 
+KINDS = dict(reduce=(reductions, run_reduction), embedding=(embeddings, run_embedding), layer_norm=(layer_norms, run_layer_norm),
              cumsum=(lambda cc: [(t, rows, n) for t in ("int64", "fp32") for rows in (1, 2) for n in (1, 777, 13441, 16384, 131072, 1 << 20, 1 << 23) if cc != 70], run_cumsum), cublas=(lambda cc: FLOATS, run_cublas))
 
 def events(torch, work):
