@@ -73,7 +73,6 @@ struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count);
 struct tensor *op_add(struct graph *g, struct tensor *a, struct tensor *b);
 struct tensor *op_sub(struct graph *g, struct tensor *a, struct tensor *b);
 struct tensor *op_mul(struct graph *g, struct tensor *a, struct tensor *b);
-struct tensor *op_div(struct graph *g, struct tensor *a, struct tensor *b);
 struct tensor *op_maximum(struct graph *g, struct tensor *a, struct tensor *b); /* no autograd */
 /* comparisons and logic: results are bool, nothing is differentiable */
 struct tensor *op_compare(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b);
@@ -93,7 +92,6 @@ void op_fill_(struct graph *g, struct tensor *a, double value);
 
 struct tensor *op_neg(struct graph *g, struct tensor *x);
 struct tensor *op_rsqrt(struct graph *g, struct tensor *x);
-struct tensor *op_sqrt(struct graph *g, struct tensor *x);
 struct tensor *op_tanh(struct graph *g, struct tensor *x);
 struct tensor *op_silu(struct graph *g, struct tensor *x);
 struct tensor *op_relu(struct graph *g, struct tensor *x);

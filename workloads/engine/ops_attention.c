@@ -7,58 +7,6 @@
 enum { Q, K, V };
 enum { SAVED_Q, SAVED_K, SAVED_V, SAVED_MASK, SAVED_OUT, SAVED_LSE, SAVED_SEED, SAVED_OFFSET };
 
-/* --- where ------------------------------------------------------------------------------------ */
-
-static void where_backward(struct graph *g, struct node *n, struct tensor **grads,
-                           struct tensor **out)
-{
-    struct tensor *condition = node_saved(g, n, 0);
-    if (node_wants(n, 0))
-        out[0] = tensor_keep(
-            op_where(g, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0));
-    if (node_wants(n, 1))
-        out[1] = tensor_keep(
-            op_where(g, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0));
-}
-static const struct node_kind where_kind = {"WhereBackward0", where_backward};
-
-/* a number stands on the device as a tensor of one element while the kernel runs */
-static struct tensor *number_on_device(struct graph *g, enum plim_dtype dtype, double value)
-{
-    return tensor_keep(op_full(g, dtype, 0, NULL, value));
-}
-
-struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,
-                        struct tensor *b, enum plim_dtype dtype, double value)
-{
-    struct tensor *given[3] = {condition, a, b};
-    if (g->halted) return op_halted(g, 3, given);
-    struct tensor *left = a ? a : number_on_device(g, dtype, value);
-    struct tensor *right = b ? b : number_on_device(g, dtype, value);
-    struct tensor *differentiable[2] = {a, b};
-    struct node *n = op_node(g, &where_kind, 2, differentiable);
-    if (n) node_save(g, n, 0, condition);
-    struct tensor *operands[3] = {condition, left, right};
-    int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
-    int ndim = 0;
-    for (int i = 0; i < 3; i++) ndim = operands[i]->a.ndim > ndim ? operands[i]->a.ndim : ndim;
-    for (int d = 0; d < ndim; d++) shape[d] = 1;
-    for (int i = 0; i < 3; i++)
-        for (int d = 0, lead = ndim - operands[i]->a.ndim; d < operands[i]->a.ndim; d++)
-            if (operands[i]->a.shape[d] != 1) shape[lead + d] = operands[i]->a.shape[d];
-    op_result_strides(3, operands, ndim, shape, stride);
-    struct tensor *y = tensor_empty_strided(g, dtype, ndim, shape, stride);
-    struct plim_op op = {.kind = PLIM_OP_WHERE,
-                         .n_out = 1,
-                         .n_in = 3,
-                         .out = {&y->a},
-                         .in = {&condition->a, &left->a, &right->a}};
-    if (!g->halted) graph_launch(g, &op);
-    if (!b) tensor_drop(g, right);
-    if (!a) tensor_drop(g, left);
-    return op_done(g, n, y, 3, given);
-}
-
 /* convert_boolean_attn_mask: 0 where attended, minus infinity elsewhere */
 static struct tensor *additive_mask(struct graph *g, struct tensor *mask, enum plim_dtype dtype)
 {

@@ -204,31 +204,6 @@ struct tensor *op_mul(struct graph *g, struct tensor *a, struct tensor *b)
     return binary(g, &mul_kind, PLIM_BINARY_MUL, a, b, true);
 }
 
-static void div_backward(struct graph *g, struct node *n, struct tensor **grads,
-                         struct tensor **out)
-{
-    struct tensor *other = node_saved(g, n, OTHER);
-    if (node_wants(n, OTHER)) { /* -grad * ((self / other) / other) */
-        struct tensor *self = node_saved(g, n, SELF);
-        struct tensor *negative = op_neg(g, grads[0]);
-        out[OTHER] = tensor_keep(op_mul(g, negative, op_div(g, op_div(g, self, other), other)));
-    }
-    if (node_wants(n, SELF)) out[SELF] = tensor_keep(op_div(g, grads[0], other));
-}
-static const struct node_kind div_kind = {"DivBackward0", div_backward};
-
-struct tensor *op_div(struct graph *g, struct tensor *a, struct tensor *b)
-{
-    struct tensor *x[2] = {a, b};
-    if (g->halted) return op_halted(g, 2, x);
-    struct node *n = op_node(g, &div_kind, 2, x);
-    if (n) node_save(g, n, OTHER, b);
-    if (n && b->requires_grad) node_save(g, n, SELF, a);
-    struct tensor *y = result(g, 2, x, promote(a, b));
-    launch_binary(g, y, a, b, PLIM_BINARY_DIV, 1);
-    return op_done(g, n, y, 2, x);
-}
-
 struct tensor *op_pow(struct graph *g, struct tensor *a, struct tensor *b)
 {
     return binary(g, NULL, PLIM_BINARY_POW, a, b, false);
@@ -387,11 +362,6 @@ struct tensor *op_rsqrt(struct graph *g, struct tensor *x)
     return unary(g, &rsqrt_kind, PLIM_UNARY_RSQRT, 0, autocast_fp32(g, x), SAVES_RESULT);
 }
 
-struct tensor *op_sqrt(struct graph *g, struct tensor *x)
-{
-    return unary(g, NULL, PLIM_UNARY_SQRT, 0, x, SAVES_NOTHING);
-}
-
 /* derivatives that are one kernel of (grad, saved) */
 static void kernel_backward(struct graph *g, struct node *n, struct tensor **grads,
                             struct tensor **out, enum plim_unary f)
@@ -441,4 +411,48 @@ struct tensor *op_gelu(struct graph *g, struct tensor *x, bool tanh_formula)
 {
     if (tanh_formula) return unary(g, &gelu_tanh_kind, PLIM_UNARY_GELU_TANH, 0, x, SAVES_INPUT);
     return unary(g, &gelu_kind, PLIM_UNARY_GELU, 0, x, SAVES_INPUT);
+}
+
+/* --- where ------------------------------------------------------------------------------------ */
+
+static void where_backward(struct graph *g, struct node *n, struct tensor **grads,
+                           struct tensor **out)
+{
+    struct tensor *condition = node_saved(g, n, 0);
+    if (node_wants(n, 0))
+        out[0] = tensor_keep(
+            op_where(g, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0));
+    if (node_wants(n, 1))
+        out[1] = tensor_keep(
+            op_where(g, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0));
+}
+static const struct node_kind where_kind = {"WhereBackward0", where_backward};
+
+/* a number stands on the device as a tensor of one element while the kernel runs */
+static struct tensor *number_on_device(struct graph *g, enum plim_dtype dtype, double value)
+{
+    return tensor_keep(op_full(g, dtype, 0, NULL, value));
+}
+
+struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,
+                        struct tensor *b, enum plim_dtype dtype, double value)
+{
+    struct tensor *given[3] = {condition, a, b};
+    if (g->halted) return op_halted(g, 3, given);
+    struct tensor *left = a ? a : number_on_device(g, dtype, value);
+    struct tensor *right = b ? b : number_on_device(g, dtype, value);
+    struct tensor *differentiable[2] = {a, b};
+    struct node *n = op_node(g, &where_kind, 2, differentiable);
+    if (n) node_save(g, n, 0, condition);
+    struct tensor *operands[3] = {condition, left, right};
+    struct tensor *y = result(g, 3, operands, dtype);
+    struct plim_op op = {.kind = PLIM_OP_WHERE,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .out = {&y->a},
+                         .in = {&condition->a, &left->a, &right->a}};
+    if (!g->halted) graph_launch(g, &op);
+    if (!b) tensor_drop(g, right);
+    if (!a) tensor_drop(g, left);
+    return op_done(g, n, y, 3, given);
 }

@@ -153,14 +153,6 @@ bool tensor_is_dense(const struct tensor *x)
     return true;
 }
 
-bool tensor_same_shape(const struct tensor *x, const struct tensor *y)
-{
-    if (x->a.ndim != y->a.ndim) return false;
-    for (int i = 0; i < x->a.ndim; i++)
-        if (x->a.shape[i] != y->a.shape[i]) return false;
-    return true;
-}
-
 bool tensor_view_strides(const struct tensor *x, int ndim, const int64_t *shape, int64_t *stride)
 {
     int view = ndim - 1;

@@ -140,7 +140,6 @@ void tensor_classify(struct graph *g, struct tensor *x, enum plim_memory_class m
 bool tensor_is_contiguous(const struct tensor *x);
 /* Dense: some permutation of a contiguous layout (PyTorch's is_non_overlapping_and_dense). */
 bool tensor_is_dense(const struct tensor *x);
-bool tensor_same_shape(const struct tensor *x, const struct tensor *y);
 static inline int64_t tensor_elements(const struct tensor *x)
 {
     return plim_array_elements(&x->a);

@@ -87,7 +87,8 @@ struct tensor *decoder_heads(struct graph *g, struct tensor *x, int64_t heads, i
     return op_transpose(g, split, 1, 2);
 }
 
-struct tensor *decoder_merge_heads(struct graph *g, struct tensor *x)
+/* Attention's result (B, S, A, D) -> (B, S, A * D), a view where it can be */
+static struct tensor *merge_heads(struct graph *g, struct tensor *x)
 {
     if (g->halted) return op_halted(g, 1, &x);
     int64_t width = tensor_size(x, 2) * tensor_size(x, 3);
@@ -110,7 +111,7 @@ struct tensor *decoder_attend(struct graph *g, const struct block_call *b,
                               struct tensor **weights)
 {
     struct tensor *y = tensor_keep(nn_attention(g, call, qkv[0], qkv[1], qkv[2], weights));
-    tensor_set(g, &y, decoder_merge_heads(g, y));
+    tensor_set(g, &y, merge_heads(g, y));
     tensor_set(g, &y, nn_linear(g, &b->layer->o, y));
     return tensor_yield(y);
 }

@@ -105,8 +105,6 @@ struct tensor *decoder_padding_mask(struct graph *g, const struct decoder *m,
 struct tensor *decoder_heads(struct graph *g, struct tensor *x, int64_t heads, int64_t head_dim);
 /* The attention call of this model with a mask. */
 struct attention_call decoder_attention(const struct decoder *m, struct tensor *mask);
-/* Attention's result (B, S, A, D) -> (B, S, A * D), a view */
-struct tensor *decoder_merge_heads(struct graph *g, struct tensor *x);
 /* Attention of q, k, v (lent), heads merged, the output projection; floating. *weights as of
  * nn_attention. */
 struct tensor *decoder_attend(struct graph *g, const struct block_call *b,
