@@ -9,9 +9,8 @@
 /* What a training process takes outside of the caching allocator: CUDA context, modules of the
  * kernels that were used, libraries. Estimates. Known are a bare context with lazy loading of
  * modules: 426 MiB on compute capability 8.9 (torch 2.10, CUDA 13), 0.47 GiB on 8.0 (torch
- * 2.1, CUDA 12.1). Kernels loaded by the first training steps come
- * on top: 128 MiB here. 9.0 and later were not measured by anybody we know of; 0.5 to 0.9 GiB
- * are expected. */
+ * 2.1, CUDA 12.1). Kernels loaded by the first training steps come on top: 128 MiB here. 9.0 and
+ * later were not measured by anybody we know of; 0.5 to 0.9 GiB are expected. */
 static const struct { int up_to_capability; int64_t mib; } overhead_table[] = {
     {79, 512}, {80, 610}, {89, 554}, {INT32_MAX, 768},
 };

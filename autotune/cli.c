@@ -33,7 +33,9 @@ static const char *const exit_texts[] = {
 
 static enum exit_code exit_code_of(enum plim_status status)
 {
-    static const struct { enum plim_status status; enum exit_code code;
+    static const struct {
+        enum plim_status status;
+        enum exit_code code;
     } codes[] = {{PLIM_OK, EXIT_ANSWER},      {PLIM_NOFIT, EXIT_NOFIT},
                  {PLIM_INVALID, EXIT_USAGE},  {PLIM_SPEC, EXIT_USAGE},
                  {PLIM_IO, EXIT_USAGE},       {PLIM_NODEVICE, EXIT_NODEVICE},

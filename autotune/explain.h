@@ -12,8 +12,8 @@ struct plim_explanation {
     struct plim_advices advices;     /* where it does not fit */
 };
 
-/* Fills the zeroed `explanation`. PLIM_UNSUPPORTED, with the reason, for a setting that cannot
- * run at all. */
+/* Fills the zeroed `explanation`. PLIM_SPEC, with the reason, for a setting that cannot run at
+ * all. */
 enum plim_status plim_explain(struct plim_prober *prober, const struct plim_spec *spec,
                               const struct plim_setting *setting,
                               struct plim_explanation *explanation,

@@ -163,7 +163,9 @@ static enum plim_status set_budget(struct plim_request *request, const struct op
 static enum plim_status set_switch(struct plim_request *request, const struct option *option,
                                    const char *value, struct plim_error *err)
 {
-    const struct { const char *name; bool *place;
+    const struct {
+        const char *name;
+        bool *place;
     } switches[] = {{"--json", &request->json},
                     {"--quiet", &request->quiet},
                     {"--no-color", &request->no_color},

@@ -6,7 +6,9 @@
 
 const char *plim_verdict_name(enum plim_status verdict)
 {
-    static const struct { enum plim_status status; const char *name;
+    static const struct {
+        enum plim_status status;
+        const char *name;
     } names[] = {{PLIM_OK, "ok"},
                  {PLIM_OOM, "oom"},
                  {PLIM_UNSUPPORTED, "unsupported"},

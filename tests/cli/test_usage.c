@@ -33,7 +33,8 @@ Test(usage, help_names_every_verb_and_exit_code)
 
 Test(usage, every_verb_has_its_own_help)
 {
-    static const struct { const char *arguments, *has, *has_not;
+    static const struct {
+        const char *arguments, *has, *has_not;
     } verbs[] = {{"tune --help", "--effective-batch", "--nothing"},
                  {"plan --help", "--objective", "--nothing"},
                  {"explain --help", "--checkpointing", "--objective"},

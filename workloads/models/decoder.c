@@ -29,7 +29,8 @@ enum plim_status decoder_create(struct graph *g, const struct plim_model_config 
     if (!m->layers) return PLIM_NOMEM;
     m->parameters.dtype = parameter_dtype(setting->precision);
     m->family->build(g, m);
-    return setting->lora.r ? decoder_add_lora(g, m) : PLIM_OK;
+    if (setting->lora.r) decoder_add_lora(g, m);
+    return PLIM_OK;
 }
 
 void decoder_finish(struct decoder *m)

@@ -128,9 +128,9 @@ static void widen_adapters(struct graph *g, struct decoder *m, struct adapters *
     }
 }
 
-enum plim_status decoder_add_lora(struct graph *g, struct decoder *m)
+void decoder_add_lora(struct graph *g, struct decoder *m)
 {
-    if (g->halted) return PLIM_OK;
+    if (g->halted) return;
     freeze(g, &m->parameters);
     if (m->project_out.weight) add_adapters(g, m, opt_projections, m, &m->adapters);
     for (int64_t i = 0; i < m->config->layers; i++)
@@ -139,5 +139,4 @@ enum plim_status decoder_add_lora(struct graph *g, struct decoder *m)
     widen_adapters(g, m, &m->adapters, &index);
     for (int64_t i = 0; i < m->config->layers; i++)
         widen_adapters(g, m, &m->layers[i].adapters, &index);
-    return PLIM_OK;
 }

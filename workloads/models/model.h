@@ -71,8 +71,9 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
 enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config,
                                 const struct plim_setting *setting,
                                 struct decoder *m) PLIM_MUST_CHECK;
-/* get_peft_model(): freezes the model and adds the adapters of setting->lora. */
-enum plim_status decoder_add_lora(struct graph *g, struct decoder *m) PLIM_MUST_CHECK;
+/* get_peft_model(): freezes the model and adds the adapters of setting->lora, whose targets are
+ * modules of the model (plim_spec_resolve() refuses others). */
+void decoder_add_lora(struct graph *g, struct decoder *m);
 void decoder_finish(struct decoder *m); /* host memory; tensors go with the graph */
 
 /* loss = model(input_ids=ids, labels=ids).loss; a named scalar */

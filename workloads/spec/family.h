@@ -128,9 +128,9 @@ struct plim_family_info {
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
-    const char *linears[PLIM_FAMILY_MAX_LINEARS + 1]; /* what LoRA may target, NULL-terminated */
-    const char
-        *lora_default[PLIM_FAMILY_MAX_LINEARS + 1]; /* peft 0.21's choice; empty: it has none */
+    /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */
+    const char *linears[PLIM_FAMILY_MAX_LINEARS + 1];
+    const char *lora_default[PLIM_FAMILY_MAX_LINEARS + 1];
 };
 
 const struct plim_field_info *plim_field_info(enum plim_field field);
