@@ -87,7 +87,8 @@ int64_t plim_device_free_bytes(struct plim_device *device)
 static bool is_valid_op(const struct plim_op *op)
 {
     return op && (unsigned)op->kind < PLIM_OP_KIND_COUNT && op->n_out <= PLIM_OP_MAX_OUT &&
-           op->n_in <= PLIM_OP_MAX_IN && op->n_lists <= PLIM_OP_MAX_LISTS;
+           op->n_in <= PLIM_OP_MAX_IN && op->n_lists <= PLIM_OP_MAX_LISTS &&
+           op->n_scratch <= PLIM_OP_MAX_SCRATCH;
 }
 
 enum plim_status plim_device_launch(struct plim_device *device, const struct plim_op *op)
@@ -105,6 +106,20 @@ enum plim_status plim_device_now(struct plim_device *device, double *seconds)
     *seconds = 0;
     enum plim_status st = usable(device, device->ops->now);
     return st == PLIM_OK ? settle(device, device->ops->now(device, seconds)) : st;
+}
+
+enum plim_status plim_device_read(struct plim_device *device, uint64_t address, void *to,
+                                  size_t bytes)
+{
+    enum plim_status st = usable(device, device->ops->read);
+    return st == PLIM_OK ? settle(device, device->ops->read(device, address, to, bytes)) : st;
+}
+
+enum plim_status plim_device_write(struct plim_device *device, uint64_t address, const void *from,
+                                   size_t bytes)
+{
+    enum plim_status st = usable(device, device->ops->write);
+    return st == PLIM_OK ? settle(device, device->ops->write(device, address, from, bytes)) : st;
 }
 
 enum plim_status plim_device_reset(struct plim_device *device)

@@ -91,6 +91,11 @@ int64_t plim_device_free_bytes(struct plim_device *device);
 enum plim_status plim_device_launch(struct plim_device *device,
                                     const struct plim_op *op) PLIM_MUST_CHECK;
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;
+/* Between host and device memory, after all that was launched; the host waits. `sim` reads zeros. */
+enum plim_status plim_device_read(struct plim_device *device, uint64_t address, void *to,
+                                  size_t bytes) PLIM_MUST_CHECK;
+enum plim_status plim_device_write(struct plim_device *device, uint64_t address, const void *from,
+                                   size_t bytes) PLIM_MUST_CHECK;
 enum plim_status plim_device_reset(struct plim_device *device) PLIM_MUST_CHECK;
 
 #endif

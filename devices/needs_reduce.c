@@ -282,7 +282,7 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
 {
     enum plim_dtype dtype = (enum plim_dtype)in->dtype;
     int element_bytes = plim_dtype_size(dtype);
-    bool widened = fold == PLIM_BINARY_ADD && is_16_bit_float(dtype);
+    bool widened = (fold == PLIM_BINARY_ADD || fold == PLIM_BINARY_HYPOT) && is_16_bit_float(dtype);
     int partial_bytes = widened ? plim_dtype_size(PLIM_F32) : element_bytes;
 
     struct walk pending[64]; /* halving a 63-bit count: never deeper */

@@ -94,20 +94,9 @@ static int64_t lists_bytes(const struct plim_op *op, int updated)
     return bytes;
 }
 
-/* The operands but not the workspace, whose traffic is the kernel's own business. */
-static int64_t matmul_bytes(const struct plim_op *op)
-{
-    int64_t bytes = arrays_bytes(op->out, 1) + arrays_bytes(op->in, 2);
-    for (int i = 2; i < op->n_in; i++)
-        if (op->in[i] && op->in[i]->dtype != PLIM_U8) bytes += plim_array_bytes(op->in[i]);
-    return bytes;
-}
-
 static int64_t foreach_bytes(const struct plim_op *op)
 {
-    static const bool writes_only[] = {[PLIM_FOREACH_FILL] = true, [PLIM_FOREACH_COPY] = true,
-                                       [PLIM_FOREACH_SQRT] = true, [PLIM_FOREACH_NORM] = true};
-    bool update = op->foreach >= sizeof(writes_only) || !writes_only[op->foreach];
+    bool update = op->foreach != PLIM_FOREACH_SQRT && op->foreach != PLIM_FOREACH_NORM;
     return lists_bytes(op, update) + arrays_bytes(op->in, op->n_in) +
            arrays_bytes(op->out, op->n_out);
 }
@@ -122,7 +111,6 @@ static int64_t optimizer_bytes(const struct plim_op *op)
 double plim_op_bytes(const struct plim_op *op)
 {
     switch (op->kind) {
-    case PLIM_OP_MATMUL: return (double)matmul_bytes(op);
     case PLIM_OP_EMBEDDING: /* of the table only the rows that are asked for */
         return 2.0 * (double)plim_array_bytes(op->out[0]) + (double)plim_array_bytes(op->in[1]);
     case PLIM_OP_EMBEDDING_BACKWARD:

@@ -6,11 +6,23 @@
  * Flops and bytes follow from the operands (plim_op_flops, plim_op_bytes).
  *
  * An operation never allocates: outputs, temporaries and workspaces are operands. What an
- * operation needs besides its outputs is answered by plim_op_needs() (needs.h), the same for
- * every device, so that devices cannot disagree about bytes.
+ * operation needs besides its outputs is answered by needs.h, the same for every device, so that
+ * devices cannot disagree about bytes. The engine allocates it and hands it over as `scratch`: raw
+ * bytes, of which a device uses what it likes and nothing else.
  *
  * Shapes are row-major, in elements; strides too. A reference to operands is valid for the
  * duration of the launch call only.
+ *
+ * Arithmetic. Operands are read as they are, computed with in fp32 (a host device may do more),
+ * and results are rounded to the output's type: to nearest, ties to even; a float becomes an
+ * integer by truncation, anything becomes a bool by comparison with 0. Integers among integers stay
+ * integers.
+ *
+ * Broadcasting. Where a comment says so, inputs broadcast to the output's shape as in PyTorch:
+ * shapes are aligned at the last dimension, and a missing dimension or an extent of 1 repeats.
+ *
+ * Randomness is counter-based: element i (counted in row-major order of the output's shape) of an
+ * operation with `seed` s depends on s and i alone (random.h), whatever device runs it.
  */
 #ifndef PLIM_DEVICES_OP_H
 #define PLIM_DEVICES_OP_H
@@ -20,7 +32,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PLIM_MAX_DIMS = 6, PLIM_OP_MAX_OUT = 4, PLIM_OP_MAX_IN = 8, PLIM_OP_MAX_LISTS = 5 };
+enum {
+    PLIM_MAX_DIMS = 6,
+    PLIM_OP_MAX_OUT = 4,
+    PLIM_OP_MAX_IN = 8,
+    PLIM_OP_MAX_LISTS = 5,
+    PLIM_OP_MAX_SCRATCH = 16
+};
 
 /* A strided array on the device. `data` is the address of element 0. */
 struct plim_array {
@@ -31,57 +49,82 @@ struct plim_array {
     uint8_t dtype; /* enum plim_dtype */
 };
 
-/* kind, name. The comment gives outputs <- inputs; parameters by the names of struct plim_op. */
+/* Targets of this value have no loss (torch.nn.functional.cross_entropy's default ignore_index). */
+#define PLIM_IGNORED_TARGET (-100)
+
+/* kind, name. The comment gives outputs <- inputs; parameters by the names of struct plim_op. An
+ * input in [brackets] may be NULL. */
 #define PLIM_OP_MAP(X)                                                                             \
-    /* out <- (): constant `alpha`, or 0 1 2 ... */                                                \
+    /* out <- (): the number `alpha` */                                                            \
     X(FILL, "fill")                                                                                \
+    /* out[i] <- (): beta + alpha i */                                                             \
     X(ARANGE, "arange")                                                                            \
-    /* out <- a, element by element; casts; strided or not; `unary` says which function */         \
+    /* out <- (): by `seed`; floats alpha (2 u - 1) with u the element's unit number, integers      \
+       in [0, alpha) by plim_random_below */                                                       \
+    X(RANDOM, "random")                                                                            \
+    /* out <- a, broadcast: casts, gathers strides */                                              \
     X(COPY, "copy")                                                                                \
+    /* out <- a: `unary`, element by element */                                                    \
     X(UNARY, "unary")                                                                              \
-    /* da <- dout, saved: derivative of `unary` */                                                 \
+    /* da <- dout, saved: derivative of `unary`; saved is what PyTorch saves: the result for tanh  \
+       and relu, else the input */                                                                 \
     X(UNARY_BACKWARD, "unary_backward")                                                            \
-    /* out <- a, b (broadcast by stride 0) or a and the scalar `alpha`; `binary` says which */     \
+    /* out <- a, b, broadcast: f(a, alpha b) by `binary`; with one input f(a, alpha) */            \
     X(BINARY, "binary")                                                                            \
-    /* out <- condition, a, b */                                                                   \
+    /* out <- condition, a, b, broadcast */                                                        \
     X(WHERE, "where")                                                                              \
-    /* out <- in[0..n): along dimension `dim` */                                                   \
+    /* out <- a (rows, columns): zero above the diagonal */                                        \
+    X(TRIL, "tril")                                                                                \
+    /* out <- lists[0]: along dimension `dim`; scalars count as one element */                     \
     X(CAT, "cat")                                                                                  \
-    /* out <- a: over the dimensions that have extent 1 in out (or are gone); `binary` of the fold,\
-       `alpha` a factor on the result (1/n for a mean) */                                          \
+    /* out <- a: folded by `binary` over the dimensions in the bit mask `dims`, times `alpha`. Of  \
+       an array over 2 GiB PyTorch makes several launches: `part` counts them, and part 0 does it  \
+       all */                                                                                      \
     X(REDUCE, "reduce")                                                                            \
+    /* out <- a: running sums along the last dimension */                                          \
     X(CUMSUM, "cumsum")                                                                            \
-    /* out[n,h] <- weight[V,h], indices[n];   dweight <- dout, indices, temporaries */             \
+    /* out[.., h] <- weight[V, h], indices[..]: rows; with table[a, b], i, j: out <- table[i, j] */\
     X(EMBEDDING, "embedding")                                                                      \
+    /* dweight <- dout, indices: added to dweight, which comes zeroed */                           \
     X(EMBEDDING_BACKWARD, "embedding_backward")                                                    \
-    /* out, mean, rstd <- x, weight, bias;   dx | dweight, dbias <- dout, x, mean, rstd, weight */ \
+    /* over the last dimension: out, mean, rstd <- x, [weight], [bias]; `alpha` is epsilon */      \
     X(LAYER_NORM, "layer_norm")                                                                    \
+    /* dx <- dout, x, mean, rstd, [weight] */                                                      \
     X(LAYER_NORM_BACKWARD, "layer_norm_backward")                                                  \
+    /* dweight, [dbias] <- dout, x, mean, rstd: of shape (h); or partial sums (parts, h), row p    \
+       over any share of the rows, every row in one of them */                                     \
     X(LAYER_NORM_BACKWARD_PARAMS, "layer_norm_backward_params")                                    \
-    X(RMS_NORM, "rms_norm")                                                                        \
-    X(RMS_NORM_BACKWARD, "rms_norm_backward")                                                      \
-    /* out, mask <- x; probability `alpha` of being dropped */                                     \
+    /* out, mask <- x: dropped where the element's unit number is below `alpha`, by `seed`;        \
+       out = x mask / (1 - alpha) */                                                               \
     X(DROPOUT, "dropout")                                                                          \
-    /* over the last dimension */                                                                  \
+    /* over the last dimension; the result's type may be wider */                                  \
     X(SOFTMAX, "softmax")                                                                          \
+    /* dx <- dout * out, out */                                                                    \
     X(SOFTMAX_BACKWARD, "softmax_backward")                                                        \
     X(LOG_SOFTMAX, "log_softmax")                                                                  \
+    /* dx <- dout, out */                                                                          \
     X(LOG_SOFTMAX_BACKWARD, "log_softmax_backward")                                                \
-    /* loss, total_weight <- log_probs, target;   dlog_probs <- dloss, target, total_weight */     \
+    /* mean over the targets that are not ignored: loss, their number <- log_probs (n, classes),   \
+       target (n) */                                                                               \
     X(NLL_LOSS, "nll_loss")                                                                        \
+    /* dlog_probs <- dloss, target, number: only the targets' elements, the rest comes zeroed */   \
     X(NLL_LOSS_BACKWARD, "nll_loss_backward")                                                      \
-    /* out[.., m, n] = alpha * a[.., m, k] b[.., k, n] + beta * c; transposition is in the strides;\
-       in: a, b, [c or bias], [workspace]; `epilogue` */                                           \
+    /* out[.., m, n] = alpha a[.., m, k] b[.., k, n] + beta c, c broadcast; transposition is in    \
+       the strides; a, b, [c]; with `epilogue` BIAS c is a row (n); scratch[0]: the workspace */   \
     X(MATMUL, "matmul")                                                                            \
-    /* out, logsumexp <- q, k, v, [mask]; all (b, heads, s, d); `attention` says which kernel */   \
+    /* out, [logsumexp] <- q, k, v, [mask]; all (b, heads, s, d), k and v with fewer heads where   \
+       groups share them; out = dropout(softmax(beta q k^T + mask)) v with probability `alpha`,    \
+       elements counted in (b, heads, s_q, s_k).                                                   \
+       The mask is additive and broadcasts to (b, heads, s_q, s_k). logsumexp: natural, fp32       \
+       (b, heads, s_q) at the start of its block. `attention` says which kernel PyTorch runs */    \
     X(ATTENTION, "attention")                                                                      \
-    /* dq, dk, dv <- dout, q, k, v, out, logsumexp, [mask], temporaries */                         \
+    /* dq, dk, dv <- dout, q, k, v, out, logsumexp, [mask] */                                      \
     X(ATTENTION_BACKWARD, "attention_backward")                                                    \
-    /* over lists of tensors, one launch for many (multi_tensor_apply); `foreach` says which */    \
+    /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                   \
     X(FOREACH, "foreach")                                                                          \
     /* one optimizer kernel over one tensor or lists: `foreach` says which */                      \
     X(OPTIMIZER, "optimizer")                                                                      \
-    /* device to host or back, of a few bytes; the host waits */                                   \
+    /* in[0], of a few bytes, goes to the host, which waits; plim_device_read() fetches it */      \
     X(READ_BACK, "read_back")
 
 enum plim_op_kind {
@@ -92,17 +135,23 @@ enum plim_op_kind {
 };
 
 enum plim_unary {
-    PLIM_UNARY_IDENTITY, PLIM_UNARY_NEG, PLIM_UNARY_COS, PLIM_UNARY_SIN, PLIM_UNARY_RSQRT,
-    PLIM_UNARY_TANH, PLIM_UNARY_SILU, PLIM_UNARY_RELU, PLIM_UNARY_GELU,
-    PLIM_UNARY_GELU_TANH, PLIM_UNARY_POW, PLIM_UNARY_EXP, PLIM_UNARY_LOG, PLIM_UNARY_RECIPROCAL,
-    PLIM_UNARY_NOT, PLIM_UNARY_CLAMP, PLIM_UNARY_ABS
+    PLIM_UNARY_NEG, PLIM_UNARY_COS, PLIM_UNARY_SIN, PLIM_UNARY_RSQRT, PLIM_UNARY_TANH,
+    PLIM_UNARY_SILU, PLIM_UNARY_RELU,
+    PLIM_UNARY_GELU, PLIM_UNARY_GELU_TANH, /* by erf; by tanh(sqrt(2/pi) (x + 0.044715 x^3)) */
+    PLIM_UNARY_POW,                        /* to the power of alpha */
+    PLIM_UNARY_RECIPROCAL, PLIM_UNARY_NOT,
+    PLIM_UNARY_CLAMP,                      /* between alpha and beta */
+    PLIM_UNARY_COUNT
 };
 
 enum plim_binary {
     PLIM_BINARY_ADD, PLIM_BINARY_SUB, PLIM_BINARY_MUL, PLIM_BINARY_DIV, PLIM_BINARY_POW,
-    PLIM_BINARY_MAX,
-    PLIM_BINARY_MIN, PLIM_BINARY_EQ, PLIM_BINARY_NE, PLIM_BINARY_LT, PLIM_BINARY_LE, PLIM_BINARY_GT,
-    PLIM_BINARY_GE, PLIM_BINARY_AND, PLIM_BINARY_OR
+    PLIM_BINARY_MAX, PLIM_BINARY_MIN,
+    PLIM_BINARY_LERP,  /* a + alpha (b - a) */
+    PLIM_BINARY_HYPOT, /* REDUCE: the 2-norm */
+    PLIM_BINARY_EQ, PLIM_BINARY_NE, PLIM_BINARY_LT, PLIM_BINARY_LE, PLIM_BINARY_GT, PLIM_BINARY_GE,
+    PLIM_BINARY_AND, PLIM_BINARY_OR, /* from EQ on: results are bool */
+    PLIM_BINARY_COUNT
 };
 
 enum plim_attention_kernel {
@@ -113,25 +162,55 @@ enum plim_attention_kernel {
 
 enum plim_epilogue { PLIM_EPILOGUE_NONE, PLIM_EPILOGUE_BIAS };
 
-/* Kernels over lists of tensors (FOREACH) and whole optimizer kernels (OPTIMIZER). */
+/* Kernels over lists of tensors (FOREACH) and whole optimizer kernels (OPTIMIZER). a, b, c:
+ * lists[0] (written), lists[1], lists[2]. */
 enum plim_foreach {
-    PLIM_FOREACH_FILL, PLIM_FOREACH_COPY, PLIM_FOREACH_ADD, PLIM_FOREACH_MUL, PLIM_FOREACH_DIV,
-    PLIM_FOREACH_LERP, PLIM_FOREACH_ADDCMUL, PLIM_FOREACH_ADDCDIV, PLIM_FOREACH_SQRT,
-    PLIM_FOREACH_NORM, PLIM_FOREACH_UNSCALE, PLIM_FUSED_ADAMW, PLIM_ADAMW_8BIT, PLIM_ADAMW_32BIT,
-    PLIM_AMP_UPDATE_SCALE
+    PLIM_FOREACH_ADD,     /* a += alpha b; with one list a += alpha */
+    PLIM_FOREACH_MUL,     /* a *= alpha, and by the scalar in[0] where there is one */
+    PLIM_FOREACH_DIV,     /* a /= alpha */
+    PLIM_FOREACH_LERP,    /* a += alpha (b - a) */
+    PLIM_FOREACH_ADDCMUL, /* a += alpha b c */
+    PLIM_FOREACH_ADDCDIV, /* a += alpha b / c */
+    PLIM_FOREACH_SQRT,    /* a = sqrt(b) */
+    PLIM_FOREACH_NORM,    /* a (scalars) = 2-norm of b; scratch[0]: fp32, zeroed, one for every 65536
+                             elements of the largest of b, for each of b */
+    PLIM_FOREACH_UNSCALE, /* a *= in[0]; out[0] = 1 where an element of a is not finite */
+    /* lists: parameters, moments, second moments, step counters, gradients; in: [found_inf: do
+       nothing when 1], [grad_scale: gradients are divided by it]; steps are counted here; `adam` */
+    PLIM_FUSED_ADAMW,
+    /* out: parameter, two states; in: gradient; `adam` with its step. 8 bits: in: gradient, two
+       code books (256), two maxima (one for 256 elements); a state is book[code] * maximum, and a
+       new one takes the nearest code */
+    PLIM_ADAMW_8BIT, PLIM_ADAMW_32BIT,
+    /* out: scale, growth tracker; in: found_inf. GradScaler's update with its defaults: halved when
+       an infinity was found, doubled after 2000 steps without */
+    PLIM_AMP_UPDATE_SCALE,
+    PLIM_FOREACH_COUNT
+};
+
+/* AdamW: p -= rate weight_decay p; then p -= rate m^ / (sqrt(v^) + epsilon). */
+struct plim_adam {
+    double rate, beta1, beta2, epsilon, weight_decay;
+    int64_t step; /* of this update, from 1; FUSED_ADAMW counts on the device */
 };
 
 struct plim_op {
     enum plim_op_kind kind;
-    uint8_t n_out, n_in, n_lists;
+    uint8_t n_out, n_in, n_lists, n_scratch;
     uint8_t unary, binary, attention, epilogue, foreach; /* of the enums above */
+    uint8_t dims; /* REDUCE: bit mask of dimensions */
+    uint8_t part; /* REDUCE: number of the launch */
     int8_t dim;
-    bool tf32;    /* MATMUL of fp32: may use TF32 */
-    bool causal;  /* ATTENTION: the kernel itself masks the future */
+    bool tf32;   /* MATMUL of fp32: may use TF32 */
+    bool causal; /* ATTENTION: the future is masked, also where a mask is given: then that mask says
+                    the same, and either may be used */
     double alpha, beta;
+    uint64_t seed;
+    const struct plim_adam *adam;
     const struct plim_array *out[PLIM_OP_MAX_OUT];
     const struct plim_array *in[PLIM_OP_MAX_IN];
-    /* FOREACH, OPTIMIZER: lists[i][j] is the j-th tensor of the i-th list; out lists first.
+    const struct plim_array *scratch[PLIM_OP_MAX_SCRATCH];
+    /* FOREACH, OPTIMIZER: lists[i][j] is the j-th tensor of the i-th list; written lists first.
      * CAT: lists[0] holds the inputs. */
     const struct plim_array *const *lists[PLIM_OP_MAX_LISTS];
     size_t list_length;

@@ -214,6 +214,7 @@ double plim_roofline_device_seconds(struct plim_roofline *r, const struct plim_o
     case PLIM_OP_ATTENTION_BACKWARD: return attention_seconds(r, op);
     case PLIM_OP_COPY:
     case PLIM_OP_UNARY:
+    case PLIM_OP_TRIL:
     case PLIM_OP_UNARY_BACKWARD:
     case PLIM_OP_BINARY:
     case PLIM_OP_WHERE: return PLIM_KERNEL_SECONDS + elementwise_seconds(r, op);

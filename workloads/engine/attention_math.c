@@ -9,7 +9,7 @@ static struct tensor *causal_mask(struct graph *g, int64_t rows, int64_t columns
     bool grad = g->grad_enabled;
     g->grad_enabled = false;
     struct tensor *ones = tensor_keep(op_full(g, PLIM_BOOL, SHAPE(rows, columns), 1));
-    struct tensor *lower = tensor_keep(op_unary(g, ones, PLIM_UNARY_IDENTITY, 0));
+    struct tensor *lower = tensor_keep(op_tril(g, ones));
     tensor_drop(g, ones);
     struct tensor *mask = tensor_keep(op_where(g, lower, NULL, NULL, PLIM_F32, -INFINITY));
     tensor_drop(g, lower);

@@ -98,6 +98,7 @@ struct tensor *op_relu(struct graph *g, struct tensor *x);
 struct tensor *op_gelu(struct graph *g, struct tensor *x, bool tanh_formula);
 /* not differentiable */
 struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f, double alpha);
+struct tensor *op_tril(struct graph *g, struct tensor *x);
 /* where(condition, a, b): shapes broadcast; a or b may be NULL for the number `value`, which has
  * no gradient. */
 struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,

@@ -332,6 +332,16 @@ struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f, do
     return unary(g, NULL, f, alpha, x, SAVES_NOTHING);
 }
 
+struct tensor *op_tril(struct graph *g, struct tensor *x)
+{
+    if (g->halted) return op_halted(g, 1, &x);
+    struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
+    struct plim_op op = {
+        .kind = PLIM_OP_TRIL, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
+    if (!g->halted) graph_launch(g, &op);
+    return op_done(g, NULL, y, 1, &x);
+}
+
 static void neg_backward(struct graph *g, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {

@@ -24,13 +24,15 @@ static void launch(struct graph *g, struct tensor *y, struct tensor *a, struct t
                                  .dtype = PLIM_U8};
     struct plim_op op = {.kind = PLIM_OP_MATMUL,
                          .n_out = 1,
-                         .n_in = (uint8_t)(c ? 4 : 3),
+                         .n_in = (uint8_t)(c ? 3 : 2),
+                         .n_scratch = 1,
                          .alpha = alpha,
                          .beta = beta,
                          .epilogue = bias_epilogue ? PLIM_EPILOGUE_BIAS : PLIM_EPILOGUE_NONE,
                          .tf32 = g->tf32,
                          .out = {&y->a},
-                         .in = {&a->a, &b->a, c ? &c->a : &scratch, c ? &scratch : NULL}};
+                         .in = {&a->a, &b->a, c ? &c->a : NULL},
+                         .scratch = {&scratch}};
     graph_launch(g, &op);
 }
 

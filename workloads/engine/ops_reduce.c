@@ -30,11 +30,15 @@ struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool 
         struct plim_op op = {
             .kind = PLIM_OP_REDUCE,
             .n_out = 1,
-            .n_in = (uint8_t)(shared ? 3 : 1),
+            .n_in = 1,
+            .n_scratch = shared ? 2 : 0,
             .binary = (uint8_t)fold,
+            .dims = (uint8_t)dims,
+            .part = (uint8_t)i,
             .alpha = factor,
             .out = {&y->a},
-            .in = {&in->a, shared ? &partials->a : NULL, shared ? &semaphores->a : NULL}};
+            .in = {&in->a},
+            .scratch = {shared ? &partials->a : NULL, shared ? &semaphores->a : NULL}};
         if (!g->halted) graph_launch(g, &op);
         tensor_drop(g, semaphores);
         tensor_drop(g, partials);

@@ -125,6 +125,18 @@ static void norms_of(struct graph *g, size_t n, struct tensor **grads, struct te
     tensor_drop(g, partial);
 }
 
+/* torch.stack of scalars */
+static void stack(struct graph *g, size_t n, struct tensor *const *scalars, struct tensor *into)
+{
+    struct plim_op op = {.kind = PLIM_OP_CAT,
+                         .n_out = 1,
+                         .n_lists = 1,
+                         .out = {&into->a},
+                         .lists = {(const struct plim_array *const *)scalars},
+                         .list_length = n};
+    if (!g->halted) graph_launch(g, &op);
+}
+
 void clip_grad_norm(struct graph *g, struct optimizer *o)
 {
     bool grad = g->grad_enabled;
@@ -135,7 +147,7 @@ void clip_grad_norm(struct graph *g, struct optimizer *o)
         norms_of(g, n, o->grads, norms);
         enum plim_dtype dtype = g->halted ? PLIM_F32 : (enum plim_dtype)norms[0]->a.dtype;
         struct tensor *stacked = tensor_keep(tensor_empty(g, dtype, SHAPE((int64_t)n)));
-        optimizer_foreach(g, PLIM_FOREACH_COPY, n, 1, (struct tensor * *const[]){norms}, 1);
+        stack(g, n, norms, stacked);
         struct tensor *total =
             tensor_keep(op_reduce(g, stacked, 1, false, PLIM_BINARY_ADD, 1, dtype));
         tensor_drop(g, stacked);

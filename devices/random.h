@@ -1,0 +1,58 @@
+/* Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3", SC 2011; the generator of PyTorch's CUDA kernels). Element i of an operation with seed
+ * s is word i % 4 of the block with counter i / 4 and key s: the same on every device, and nothing
+ * has to be remembered. Compiles as C, C++ and CUDA. */
+#ifndef PLIM_DEVICES_RANDOM_H
+#define PLIM_DEVICES_RANDOM_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define PLIM_HOST_DEVICE __host__ __device__
+#else
+#define PLIM_HOST_DEVICE
+/* A word as an integer in [0, n), n up to 2^32. */
+PLIM_HOST_DEVICE static inline uint64_t plim_random_below(uint32_t word, uint64_t n)
+{
+    return (uint64_t)word * n >> 32;
+}
+
+#endif
+
+PLIM_HOST_DEVICE static inline void plim_philox(uint64_t seed, uint64_t counter, uint32_t out[4])
+{
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+}
+
+/* Word i of the stream of `seed`. */
+PLIM_HOST_DEVICE static inline uint32_t plim_random_word(uint64_t seed, uint64_t i)
+{
+    uint32_t word[4];
+    plim_philox(seed, i / 4, word);
+    return word[i % 4];
+}
+
+/* A word as a number in [0, 1): 24 bits, exact in fp32. */
+PLIM_HOST_DEVICE static inline float plim_random_unit(uint32_t word)
+{
+    return (float)(word >> 8) * (1.0f / 16777216.0f);
+}
+
+/* A word as an integer in [0, n), n up to 2^32. */
+PLIM_HOST_DEVICE static inline uint64_t plim_random_below(uint32_t word, uint64_t n)
+{
+    return (uint64_t)word * n >> 32;
+}
+
+#endif
