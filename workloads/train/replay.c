@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Seeds of what is random besides the parameters, which have the first numbers. */
+enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
+
 struct plim_replayer {
     struct plim_device *device;
     struct plim_allocator *allocator;
@@ -97,7 +100,7 @@ static void optimizer_phase(struct run *r)
     enter(r, "optimizer");
     if (r->setting->clip > 0) {
         scaler_unscale(g, &r->scaler, &r->optimizer);
-        clip_grad_norm(g, &r->optimizer);
+        clip_grad_norm(g, &r->optimizer, r->setting->clip);
     }
     scaler_step(g, &r->scaler, &r->optimizer);
     scaler_update(g, &r->scaler);
@@ -132,7 +135,10 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     PLIM_TRY(decoder_create(g, model, r->setting, &r->model));
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting->optimizer, &r->model.parameters));
     scaler_create(&r->scaler, r->setting->precision == PLIM_PRECISION_FP16_MIXED);
-    r->ids = tensor_keep(op_full(g, PLIM_I64, SHAPE(r->setting->micro_batch, r->setting->seq), 0));
+    r->ids =
+        tensor_keep(tensor_empty(g, PLIM_I64, SHAPE(r->setting->micro_batch, r->setting->seq)));
+    op_random_(g, r->ids, (double)model->vocab_size, TOKEN_SEED);
+    g->seed = DROPOUT_SEED;
 out:
     return st;
 }
