@@ -134,6 +134,7 @@ static double smaller(double a, double b)
 
 BINARY(binary_add, double, a + b)
 BINARY(binary_sub, double, a - b)
+BINARY(binary_rsub, double, b - a)
 BINARY(binary_mul, double, a *b)
 BINARY(binary_div, double, a / b)
 BINARY(binary_eq, double, a == b)
@@ -146,11 +147,14 @@ BINARY(binary_and, double, a != 0 && b != 0)
 BINARY(binary_or, double, a != 0 || b != 0)
 
 plim_binary_formula *const plim_binary_formulas[PLIM_BINARY_COUNT] = {
-    [PLIM_BINARY_ADD] = binary_add, [PLIM_BINARY_SUB] = binary_sub, [PLIM_BINARY_MUL] = binary_mul,
-    [PLIM_BINARY_DIV] = binary_div, [PLIM_BINARY_POW] = pow,        [PLIM_BINARY_MAX] = larger,
-    [PLIM_BINARY_MIN] = smaller,    [PLIM_BINARY_HYPOT] = hypot,    [PLIM_BINARY_EQ] = binary_eq,
-    [PLIM_BINARY_NE] = binary_ne,   [PLIM_BINARY_LT] = binary_lt,   [PLIM_BINARY_LE] = binary_le,
-    [PLIM_BINARY_GT] = binary_gt,   [PLIM_BINARY_GE] = binary_ge,   [PLIM_BINARY_AND] = binary_and,
+    [PLIM_BINARY_ADD] = binary_add,   [PLIM_BINARY_SUB] = binary_sub,
+    [PLIM_BINARY_MUL] = binary_mul,   [PLIM_BINARY_DIV] = binary_div,
+    [PLIM_BINARY_POW] = pow,          [PLIM_BINARY_MAX] = larger,
+    [PLIM_BINARY_RSUB] = binary_rsub, [PLIM_BINARY_MIN] = smaller,
+    [PLIM_BINARY_HYPOT] = hypot,      [PLIM_BINARY_EQ] = binary_eq,
+    [PLIM_BINARY_NE] = binary_ne,     [PLIM_BINARY_LT] = binary_lt,
+    [PLIM_BINARY_LE] = binary_le,     [PLIM_BINARY_GT] = binary_gt,
+    [PLIM_BINARY_GE] = binary_ge,     [PLIM_BINARY_AND] = binary_and,
     [PLIM_BINARY_OR] = binary_or,
 };
 
@@ -172,6 +176,7 @@ static int64_t integer_pow(int64_t base, int64_t exponent)
 /* Sums and products are those of unsigned numbers, where overflow is defined. */
 BINARY(integer_add, int64_t, (int64_t)((uint64_t)a + (uint64_t)b))
 BINARY(integer_sub, int64_t, (int64_t)((uint64_t)a - (uint64_t)b))
+BINARY(integer_rsub, int64_t, (int64_t)((uint64_t)b - (uint64_t)a))
 BINARY(integer_mul, int64_t, (int64_t)((uint64_t)a *(uint64_t)b))
 BINARY(integer_max, int64_t, a > b ? a : b)
 BINARY(integer_min, int64_t, a < b ? a : b)
@@ -185,13 +190,14 @@ BINARY(integer_and, int64_t, a != 0 && b != 0)
 BINARY(integer_or, int64_t, a != 0 || b != 0)
 
 plim_binary_integer *const plim_binary_integers[PLIM_BINARY_COUNT] = {
-    [PLIM_BINARY_ADD] = integer_add, [PLIM_BINARY_SUB] = integer_sub,
-    [PLIM_BINARY_MUL] = integer_mul, [PLIM_BINARY_POW] = integer_pow,
-    [PLIM_BINARY_MAX] = integer_max, [PLIM_BINARY_MIN] = integer_min,
-    [PLIM_BINARY_EQ] = integer_eq,   [PLIM_BINARY_NE] = integer_ne,
-    [PLIM_BINARY_LT] = integer_lt,   [PLIM_BINARY_LE] = integer_le,
-    [PLIM_BINARY_GT] = integer_gt,   [PLIM_BINARY_GE] = integer_ge,
-    [PLIM_BINARY_AND] = integer_and, [PLIM_BINARY_OR] = integer_or,
+    [PLIM_BINARY_ADD] = integer_add,   [PLIM_BINARY_SUB] = integer_sub,
+    [PLIM_BINARY_RSUB] = integer_rsub, [PLIM_BINARY_MUL] = integer_mul,
+    [PLIM_BINARY_POW] = integer_pow,   [PLIM_BINARY_MAX] = integer_max,
+    [PLIM_BINARY_MIN] = integer_min,   [PLIM_BINARY_EQ] = integer_eq,
+    [PLIM_BINARY_NE] = integer_ne,     [PLIM_BINARY_LT] = integer_lt,
+    [PLIM_BINARY_LE] = integer_le,     [PLIM_BINARY_GT] = integer_gt,
+    [PLIM_BINARY_GE] = integer_ge,     [PLIM_BINARY_AND] = integer_and,
+    [PLIM_BINARY_OR] = integer_or,
 };
 
 #define INTEGER(name, value)                                                                       \
