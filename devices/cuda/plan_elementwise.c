@@ -217,10 +217,11 @@ enum plim_status plim_plan_tril(const struct plim_plan *plan, const struct plim_
     const struct plim_array *operands[] = {op->out[0], op->in[0]}, *out = op->out[0];
     struct plim_elementwise_args args = args_of(op, 0);
     if (out->ndim < 2) return PLIM_INVALID;
-    args.rows = (uint64_t)out->shape[out->ndim - 2];
-    args.columns = (uint64_t)out->shape[out->ndim - 1];
     enum plim_status st = plim_walk_init(&args.walk, operands, 2, PLIM_WALK_ORDERED);
-    return st == PLIM_OK ? launch(plan, forms, are_integers(operands, 2), &args) : st;
+    if (st != PLIM_OK || args.walk.elements == 0) return st;
+    args.rows = plim_divider_of((uint64_t)out->shape[out->ndim - 2]);
+    args.columns = plim_divider_of((uint64_t)out->shape[out->ndim - 1]);
+    return launch(plan, forms, are_integers(operands, 2), &args);
 }
 
 enum plim_status plim_plan_dropout(const struct plim_plan *plan, const struct plim_op *op)

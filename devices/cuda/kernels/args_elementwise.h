@@ -30,11 +30,8 @@ struct plim_elementwise_args {
     struct plim_walk walk;
     double alpha, beta;
     uint64_t seed;
-    uint64_t rows, columns; /* TRIL: of a matrix. Embedding: of the table */
-    uint64_t table;         /* Embedding: its address, bytes from row to row and column to column */
-    int64_t table_stride[2];
-    uint8_t table_dtype;
-    uint8_t function; /* enum plim_op_kind, plim_unary or plim_binary */
+    struct plim_divider rows, columns; /* TRIL: of a matrix */
+    uint8_t function;                  /* enum plim_op_kind, plim_unary or plim_binary */
 };
 
 /* COPY between arrays whose contiguous dimensions differ. The walk's dimension 0 is the output's,

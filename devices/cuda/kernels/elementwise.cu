@@ -88,8 +88,10 @@ template <class A> struct tril {
         walk_load(x, args.walk, 1, at[1]);
         PLIM_UNROLL
         for (int i = 0; i < V; i++) {
-            uint64_t row = (first + i) / args.columns, column = (first + i) - row * args.columns;
-            if (column > row % args.rows) x[i] = 0;
+            uint64_t row = plim_divide(first + i, &args.columns);
+            uint64_t column = first + i - row * args.columns.divisor;
+            row -= plim_divide(row, &args.rows) * args.rows.divisor;
+            if (column > row) x[i] = 0;
         }
         store(args.walk.dtype[0], at[0], x);
     }

@@ -22,16 +22,16 @@
  * `first`. */
 template <int V> __device__ inline void random_units(float (&v)[V], uint64_t seed, uint64_t first)
 {
-    if (V == 1) {
+    if constexpr (V == 1) {
         v[0] = plim_random_unit(random_word(seed, first));
-        return;
-    }
-    PLIM_UNROLL
-    for (int i = 0; i < V; i += 4) {
-        uint32_t word[4];
-        plim_philox(seed, (first + i) / 4, word);
+    } else {
         PLIM_UNROLL
-        for (int k = 0; k < 4 && k < V; k++) v[(i + k) % V] = plim_random_unit(word[k]);
+        for (int i = 0; i < V; i += 4) {
+            uint32_t word[4];
+            plim_philox(seed, (first + i) / 4, word);
+            PLIM_UNROLL
+            for (int k = 0; k < 4; k++) v[i + k] = plim_random_unit(word[k]);
+        }
     }
 }
 
