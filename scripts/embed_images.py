@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts binary files into a C file: embed_images.py OUTPUT.c FILE...
+"""Puts binary files into a C file: embed_images.py OUTPUT.c [FILE...]
 
 The table and how to declare it: devices/cuda/images.h. The assembler reads the files themselves
 (.incbin), so that megabytes need not go through the C compiler.
@@ -29,13 +29,14 @@ def generate(paths):
     out.append('\nconst struct plim_cuda_image plim_cuda_images[] = {\n')
     for index, path in enumerate(paths):
         out.append(f'    {{"{os.path.basename(path)}", plim_cuda_image_{index}}},\n')
+    out.append('    {0, 0},\n')  # an array cannot be empty
     out.append(f'}};\nconst size_t plim_cuda_image_count = {len(paths)};\n')
     return ''.join(out)
 
 
 def main(arguments):
-    if len(arguments) < 2:
-        sys.exit('usage: embed_images.py OUTPUT.c FILE...')
+    if not arguments:
+        sys.exit('usage: embed_images.py OUTPUT.c [FILE...]')
     with open(arguments[0], 'w', encoding='ascii') as file:
         file.write(generate(arguments[1:]))
 
