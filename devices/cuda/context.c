@@ -29,7 +29,7 @@ enum plim_status plim_cuda_settle_allocation(struct plim_cuda *cuda, const char 
     if (meaning->status == PLIM_OOM || meaning->status == PLIM_LOST) return meaning->status;
     /* It was there when it was opened. */
     if (meaning->status == PLIM_NODEVICE || is_broken(cuda)) return PLIM_LOST;
-    if (meaning->may_hide_oom && 
+    if (meaning->may_hide_oom &&
         plim_cuda_driver_free_bytes(cuda) - asked_bytes < NEARLY_FULL_BYTES) {
         cuda->suspect = true;
         return PLIM_OOM;

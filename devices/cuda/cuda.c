@@ -57,8 +57,7 @@ static enum plim_status read_bytes(struct plim_device *device, uint64_t address,
                                    size_t bytes)
 {
     struct plim_cuda *cuda = cuda_of(device);
-    enum plim_status st =
-        PLIM_CUDA_CALL(cuda, cuMemcpyDtoHAsync, to, address, bytes, cuda->stream);
+    enum plim_status st = PLIM_CUDA_CALL(cuda, cuMemcpyDtoHAsync, to, address, bytes, cuda->stream);
     return st ? st : PLIM_CUDA_CALL(cuda, cuStreamSynchronize, cuda->stream);
 }
 
@@ -135,7 +134,10 @@ static const struct plim_device_ops cuda_ops = {
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-struct options { int ordinal; int64_t memory_bytes; /* 0: not given */ };
+struct options {
+    int ordinal;
+    int64_t memory_bytes; /* 0: not given */
+};
 
 /* "", ":1", ":1,memory=24GiB", ",memory=24GiB" */
 static enum plim_status read_options(const char *text, struct options *out, struct plim_error *err)
@@ -198,8 +200,10 @@ enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
     st = plim_cuda_memory_open(cuda, options.memory_bytes);
     if (st != PLIM_OK) plim_fail(err, st, "cuda:%d: %s", options.ordinal, cuda->message);
 out:
-    if (st == PLIM_OK) *out = &cuda->device;
-    else close_cuda(&cuda->device);
+    if (st == PLIM_OK)
+        *out = &cuda->device;
+    else
+        close_cuda(&cuda->device);
     return st;
 }
 

@@ -51,7 +51,8 @@ bool plim_cuda_is_suspect(const struct plim_device *device);
 /* The last failure as the driver put it; "" when there was none. Valid until the next call. */
 const char *plim_cuda_message(const struct plim_device *device);
 
-/* For --version: "driver 13.0 (libcuda.so.1)" or why there is none. Returns `out`. */
-char *plim_cuda_driver_text(char *out, size_t size);
+/* For --version: the driver and the libraries that are found here, or why there are none, a line
+ * each. Neither initialises CUDA nor opens a card. Returns `out`, always terminated. */
+char *plim_cuda_versions_text(char *out, size_t size);
 
 #endif

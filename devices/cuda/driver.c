@@ -1,6 +1,5 @@
 #include "driver.h"
 
-#include "cuda.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,10 @@ enum { PLACE_COUNT = sizeof(places) / sizeof(places[0]) };
 #define SYMBOL_TEXT(name) #name
 #define SYMBOL(name) SYMBOL_TEXT(name)
 
-static const struct { const char *name; size_t offset; } symbols[] = {
+static const struct {
+    const char *name;
+    size_t offset;
+} symbols[] = {
 #define SYMBOL_ROW(name) {SYMBOL(name), offsetof(struct plim_cuda_driver, name)},
     PLIM_CUDA_DRIVER_MAP(SYMBOL_ROW)
 #undef SYMBOL_ROW
@@ -89,16 +91,4 @@ enum plim_status plim_cuda_driver_load(const struct plim_cuda_driver **out, stru
     loaded = true;
     *out = &driver;
     return PLIM_OK;
-}
-
-char *plim_cuda_driver_text(char *out, size_t size)
-{
-    struct plim_error err = PLIM_ERROR_INIT;
-    const struct plim_cuda_driver *driver;
-    if (plim_cuda_driver_load(&driver, &err) == PLIM_OK)
-        snprintf(out, size, "driver %d.%d (%s)", driver->version / 1000,
-                 driver->version % 1000 / 10, driver->path);
-    else
-        snprintf(out, size, "driver: %s", err.text);
-    return out;
 }

@@ -4,7 +4,7 @@
 
 #define SEGMENT_STEP_BYTES (INT64_C(2) << 20) /* cuMemAlloc's, of what a caching allocator asks */
 #define LARGE_PAGE_BYTES (INT64_C(20) << 20)  /* the caching allocator's, where nothing is said */
-#define WINDOWS_GPU "/dev/dxg" /* the card as WSL shows it */
+#define WINDOWS_GPU "/dev/dxg"                /* the card as WSL shows it */
 
 /* --- extents ---------------------------------------------------------------------------------- */
 
@@ -16,8 +16,10 @@ static size_t place_of(const void *items, size_t count, size_t item_bytes, uint6
         size_t middle = low + (count - low) / 2;
         uint64_t there;
         memcpy(&there, (const char *)items + middle * item_bytes, sizeof(there));
-        if (there < address) low = middle + 1;
-        else count = middle;
+        if (there < address)
+            low = middle + 1;
+        else
+            count = middle;
     }
     return low;
 }
@@ -26,11 +28,13 @@ static size_t place_of(const void *items, size_t count, size_t item_bytes, uint6
     place_of((array)->items, (array)->count, sizeof(*(array)->items), (address))
 
 /* Puts `value`, for which there is room, into its place. */
-#define INSERT(array, place, value)                                                                \
+#define INSERT(array, value)                                                                       \
     do {                                                                                           \
-        memmove((array)->items + (place) + 1, (array)->items + (place),                            \
-                ((array)->count++ - (place)) * sizeof(*(array)->items));                           \
-        (array)->items[place] = (value);                                                           \
+        size_t place_ = PLACE_OF((array), (value).address);                                        \
+        memmove((array)->items + place_ + 1, (array)->items + place_,                              \
+                ((array)->count - place_) * sizeof(*(array)->items));                              \
+        (array)->items[place_] = (value);                                                          \
+        (array)->count++;                                                                          \
     } while (0)
 
 #define REMOVE(array, place, how_many)                                                             \
@@ -92,7 +96,7 @@ enum plim_status plim_cuda_segment_get(struct plim_device *device, int64_t bytes
     st = plim_cuda_settle_allocation(cuda, "cuMemAlloc", result, bytes);
     if (st != PLIM_OK) return st;
     struct plim_cuda_extent segment = {pointer, whole};
-    INSERT(&m->segments, PLACE_OF(&m->segments, pointer), segment);
+    INSERT(&m->segments, segment);
     m->held_bytes += whole;
     *address = pointer;
     return PLIM_OK;
@@ -125,7 +129,7 @@ enum plim_status plim_cuda_range_reserve(struct plim_device *device, int64_t byt
     st = PLIM_CUDA_CALL(cuda, cuMemAddressReserve, &pointer, (size_t)bytes, 0, 0, 0);
     if (st != PLIM_OK) return st;
     struct plim_cuda_extent range = {pointer, bytes};
-    INSERT(&m->ranges, PLACE_OF(&m->ranges, pointer), range);
+    INSERT(&m->ranges, range);
     *address = pointer;
     return PLIM_OK;
 }
@@ -141,10 +145,16 @@ void plim_cuda_range_release(struct plim_device *device, uint64_t address, int64
     PLIM_CUDA_CALL_QUIETLY(cuda, cuMemAddressFree, address, (size_t)bytes);
 }
 
+static CUmemLocation card_of(const struct plim_cuda *cuda)
+{
+    CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    location.id = cuda->card;
+    return location;
+}
+
 static CUmemAllocationProp physical_memory(const struct plim_cuda *cuda)
 {
-    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, {cuda->card}}};
+    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = card_of(cuda)};
 }
 
 /* What is mapped at once can only be unmapped at once, and every piece costs time. The allocator
@@ -174,7 +184,7 @@ static enum plim_status map_chunk(struct plim_cuda *cuda, uint64_t address, int6
         PLIM_CUDA_CALL_QUIETLY(cuda, cuMemRelease, chunk.handle);
         return st;
     }
-    INSERT(&m->chunks, PLACE_OF(&m->chunks, address), chunk);
+    INSERT(&m->chunks, chunk);
     m->held_bytes += bytes;
     return PLIM_OK;
 }
@@ -197,9 +207,9 @@ static void unmap_extent(struct plim_cuda *cuda, uint64_t address, int64_t bytes
 {
     struct plim_cuda_memory *m = &cuda->memory;
     size_t first = PLACE_OF(&m->chunks, address), end = first;
-    while (end < m->chunks.count && m->chunks.items[end].address +
-                                            (uint64_t)m->chunks.items[end].bytes <=
-                                        address + (uint64_t)bytes)
+    while (end < m->chunks.count &&
+           m->chunks.items[end].address + (uint64_t)m->chunks.items[end].bytes <=
+               address + (uint64_t)bytes)
         end++;
     unmap_chunks(cuda, first, end - first);
 }
@@ -208,7 +218,7 @@ enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t addres
 {
     struct plim_cuda *cuda = cuda_of(device);
     struct plim_cuda_memory *m = &cuda->memory;
-    CUmemAccessDesc access = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, {cuda->card}},
+    CUmemAccessDesc access = {.location = card_of(cuda),
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
     if (bytes % m->granularity_bytes) return PLIM_INVALID;
@@ -216,7 +226,8 @@ enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t addres
     enum plim_status st = admit(cuda, bytes);
     for (int64_t done = 0; st == PLIM_OK && done < bytes; done += step)
         st = map_chunk(cuda, address + (uint64_t)done, step);
-    if (st == PLIM_OK) st = PLIM_CUDA_CALL(cuda, cuMemSetAccess, address, (size_t)bytes, &access, 1);
+    if (st == PLIM_OK)
+        st = PLIM_CUDA_CALL(cuda, cuMemSetAccess, address, (size_t)bytes, &access, 1);
     if (st != PLIM_OK) unmap_extent(cuda, address, bytes);
     return st;
 }

@@ -12,8 +12,8 @@ static enum plim_status load(struct plim_cuda *cuda, size_t image, CUmodule *out
     if (!m->loaded) return PLIM_NOMEM;
     enum plim_status st = PLIM_OK;
     if (!m->loaded[image])
-        st = PLIM_CUDA_CALL(cuda, cuModuleLoadData, &m->loaded[image],
-                            plim_cuda_images[image].data);
+        st =
+            PLIM_CUDA_CALL(cuda, cuModuleLoadData, &m->loaded[image], plim_cuda_images[image].data);
     *out = m->loaded[image];
     return st;
 }

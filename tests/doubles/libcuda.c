@@ -128,8 +128,14 @@ CUresult cuInit(unsigned flags)
     return CUDA_SUCCESS;
 }
 
-static const struct { CUresult result; const char *name, *text; } errors[] = {
-#define ERROR_ROW(name, text) {name, #name, text}
+static const struct {
+    CUresult result;
+    const char *name, *text;
+} errors[] = {
+#define ERROR_ROW(name, text)                                                                      \
+    {                                                                                              \
+        name, #name, text                                                                          \
+    }
     ERROR_ROW(CUDA_SUCCESS, "no error"),
     ERROR_ROW(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
     ERROR_ROW(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
@@ -201,15 +207,26 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     ENTER(NEEDS_INIT);
     const struct plim_gpu *gpu = card_gpu(self.visible[device]);
     switch ((int)attribute) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = gpu->compute_capability / 10; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = gpu->compute_capability % 10; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = gpu->multiprocessors; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *value = gpu->compute_capability / 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *value = gpu->compute_capability % 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = gpu->multiprocessors;
+        break;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
         *value = threads_per_multiprocessor(gpu->compute_capability);
         break;
-    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: *value = 1; break;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+        *value = 1;
+        break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+        *value = 32;
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
@@ -253,7 +270,9 @@ CUresult cuCtxSynchronize(void)
 
 /* --- streams, copies -------------------------------------------------------------------------- */
 
-struct CUstream_st { int card; };
+struct CUstream_st {
+    int card;
+};
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
@@ -306,7 +325,10 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream st
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-struct CUevent_st { bool recorded; double seconds; };
+struct CUevent_st {
+    bool recorded;
+    double seconds;
+};
 
 static double clock_seconds(void)
 {
@@ -375,7 +397,11 @@ struct CUmod_st {
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-    struct { uint32_t magic; uint16_t version, header_bytes; uint64_t bytes; } head;
+    struct {
+        uint32_t magic;
+        uint16_t version, header_bytes;
+        uint64_t bytes;
+    } head;
     ENTER(NEEDS_CONTEXT);
     memcpy(&head, image, sizeof(head));
     if (head.magic != FATBIN_MAGIC) return CUDA_ERROR_INVALID_IMAGE;

@@ -33,8 +33,8 @@ static struct extent *find(enum kind kind, uint64_t address)
 static struct extent *around(enum kind kind, uint64_t address, size_t bytes)
 {
     struct extent *e = extents;
-    while (e && (e->kind != kind || address < e->address ||
-                 address + bytes > e->address + e->bytes))
+    while (e &&
+           (e->kind != kind || address < e->address || address + bytes > e->address + e->bytes))
         e = e->next;
     return e;
 }
@@ -42,8 +42,8 @@ static struct extent *around(enum kind kind, uint64_t address, size_t bytes)
 static struct extent *any_within(enum kind kind, uint64_t address, size_t bytes)
 {
     struct extent *e = extents;
-    while (e && (e->kind != kind || e->address >= address + bytes ||
-                 e->address + e->bytes <= address))
+    while (e &&
+           (e->kind != kind || e->address >= address + bytes || e->address + e->bytes <= address))
         e = e->next;
     return e;
 }
