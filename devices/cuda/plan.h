@@ -14,7 +14,7 @@ struct plim_plan {
     void *user;
 };
 
-typedef enum plim_status (*plim_planner)(const struct plim_plan *plan, const struct plim_op *op);
+typedef enum plim_status plim_plan_function(const struct plim_plan *plan, const struct plim_op *op);
 
 /* A one-dimensional launch. */
 enum plim_status plim_plan_launch(const struct plim_plan *plan, const char *kernel, int64_t blocks,
@@ -28,6 +28,7 @@ int64_t plim_plan_blocks(const struct plim_plan *plan, int64_t work, int threads
 int plim_plan_multiprocessors(const struct plim_plan *plan);
 
 /* plan_elementwise.c */
-enum plim_status plim_plan_nullary(const struct plim_plan *plan, const struct plim_op *op);
+plim_plan_function plim_plan_nullary, plim_plan_copy, plim_plan_unary, plim_plan_unary_backward,
+    plim_plan_binary, plim_plan_where, plim_plan_tril, plim_plan_dropout, plim_plan_cat;
 
 #endif
