@@ -21,7 +21,7 @@ struct region {
 
 struct host {
     struct plim_device device; /* first: the head of every device */
-    int64_t held_bytes;
+    int64_t held_bytes, limit_bytes;
     struct region *regions;
     size_t count, capacity;
     struct timespec opened;
@@ -85,7 +85,7 @@ static bool lies_in_a_region(const struct host *host, uint64_t address, int64_t 
 /* Puts memory behind addresses that have none. */
 static enum plim_status back(struct host *host, uint64_t address, int64_t bytes)
 {
-    if (bytes > host->device.info.total_bytes - host->held_bytes) return PLIM_OOM;
+    if (bytes > host->limit_bytes - host->held_bytes) return PLIM_OOM;
     if (mprotect(pointer(address), (size_t)bytes, PROT_READ | PROT_WRITE) != 0) return PLIM_OOM;
     memset(pointer(address), UNWRITTEN, (size_t)bytes);
     host->held_bytes += bytes;
@@ -105,7 +105,7 @@ static enum plim_status segment_get(struct plim_device *device, int64_t bytes, u
 {
     struct host *host = host_of(device);
     uint64_t start;
-    if (whole_pages(bytes) > device->info.total_bytes - host->held_bytes) return PLIM_OOM;
+    if (whole_pages(bytes) > host->limit_bytes - host->held_bytes) return PLIM_OOM;
     enum plim_status st = reserve(host, whole_pages(bytes), &start);
     if (st != PLIM_OK) return st;
     st = back(host, start, whole_pages(bytes));
@@ -148,6 +148,12 @@ static void range_unmap(struct plim_device *device, uint64_t address, int64_t by
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     (void)!mmap(pointer(address), (size_t)bytes, PROT_NONE, flags, -1, 0);
     host->held_bytes -= bytes;
+}
+
+static void limit(struct plim_device *device, int64_t bytes)
+{
+    host_of(device)->limit_bytes =
+        bytes < device->info.total_bytes ? bytes : device->info.total_bytes;
 }
 
 static int64_t free_bytes(struct plim_device *device)
@@ -212,6 +218,7 @@ static const struct plim_device_ops host_ops = {
     .range_release = range_release,
     .range_map = range_map,
     .range_unmap = range_unmap,
+    .limit = limit,
     .free_bytes = free_bytes,
     .launch = launch,
     .now = now,
@@ -246,6 +253,7 @@ enum plim_status plim_host_open(const char *uri_tail, struct plim_device **out,
     if (!host) return plim_fail(err, PLIM_NOMEM, "no memory for a host device");
     host->device.ops = &host_ops;
     describe(&host->device.info, memory_bytes);
+    host->limit_bytes = host->device.info.total_bytes;
     st = reset(&host->device);
     if (st != PLIM_OK) {
         free(host);

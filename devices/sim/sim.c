@@ -89,6 +89,11 @@ static void range_unmap(struct plim_device *device, uint64_t address, int64_t by
     sim_of(device)->held_bytes -= bytes;
 }
 
+static void limit(struct plim_device *device, int64_t bytes)
+{
+    sim_of(device)->capacity_bytes = bytes;
+}
+
 static int64_t free_bytes(struct plim_device *device)
 {
     const struct sim *sim = sim_of(device);
@@ -151,6 +156,7 @@ static const struct plim_device_ops sim_ops = {
     .range_release = range_release,
     .range_map = range_map,
     .range_unmap = range_unmap,
+    .limit = limit,
     .free_bytes = free_bytes,
     .launch = launch,
     .now = now,
@@ -244,11 +250,6 @@ enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
     if (is_size(name, &plain_bytes)) return open_plain(plain_bytes, memory_bytes, out, err);
     st = plim_catalogue_find(name, &gpu, err);
     return st == PLIM_OK ? plim_sim_open_gpu(gpu, memory_bytes, out, err) : st;
-}
-
-void plim_sim_set_capacity(struct plim_device *device, int64_t bytes)
-{
-    sim_of(device)->capacity_bytes = bytes;
 }
 
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device)
