@@ -2,6 +2,7 @@
 #include "autotune/base/text.h"
 #include "commands/command.h"
 #include "devices/cuda/cuda.h"
+#include "worker.h"
 #include <errno.h>
 
 static const struct plim_command *const commands[] = {&plim_command_tune, &plim_command_plan,
@@ -127,6 +128,7 @@ int plim_cli_run(int argc, char **argv, const struct plim_io *io)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     char text[1024];
+    if (argc > 1 && !strcmp(argv[1], "--worker")) return plim_worker_command(argc - 2, argv + 2);
     enum plim_status st = run(argc, argv, io, &err);
     if (fflush(io->out) && (!st || st == PLIM_NOFIT))
         st = plim_fail(&err, PLIM_INTERNAL, "the result cannot be written: %s", strerror(errno));

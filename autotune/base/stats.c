@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -57,4 +58,19 @@ void plim_stats_compute(double *values, size_t count, struct plim_stats *out)
     out->has_interval = true;
     out->median_low = values[rank - 1];
     out->median_high = values[count - rank];
+}
+
+static double median_of(const double *values, size_t count, double *scratch)
+{
+    memcpy(scratch, values, count * sizeof(*values));
+    qsort(scratch, count, sizeof(*scratch), compare_doubles);
+    return plim_stats_quantile(scratch, count, 0.5);
+}
+
+double plim_stats_drift(const double *values, size_t count, double *scratch)
+{
+    size_t third = count / 3;
+    if (third < 2) return 0;
+    double first = median_of(values, third, scratch);
+    return median_of(values + count - third, third, scratch) / first - 1;
 }

@@ -23,6 +23,8 @@
     X(NOFIT, "nothing fits")                                                                       \
     X(LOST, "device lost")                                                                         \
     X(TIMEOUT, "time limit reached")                                                               \
+    X(CRASHED, "the process crashed")                                                              \
+    X(UNSTABLE, "not the same twice")                                                              \
     X(IO, "input/output error")                                                                    \
     X(CANCELLED, "interrupted")                                                                    \
     X(INTERNAL, "internal error")

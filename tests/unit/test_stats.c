@@ -74,6 +74,23 @@ Test(stats, quantiles_interpolate)
     cr_expect(eq(dbl, plim_stats_quantile(values, 1, 0.7), 10));
 }
 
+Test(stats, drift_compares_the_last_third_with_the_first)
+{
+    const double rising[] = {10, 10, 11, 90, 1, 50, 12, 11, 10.5};
+    double scratch[9];
+    cr_expect(ieee_ulp_eq(dbl, plim_stats_drift(rising, 9, scratch), 0.1, 8));
+    cr_expect(eq(dbl, rising[0], 10)); /* the order stays */
+    const double steady[] = {2, 2, 9, 9, 2, 2};
+    cr_expect(eq(dbl, plim_stats_drift(steady, 6, scratch), 0));
+}
+
+Test(stats, a_short_series_has_no_drift)
+{
+    const double values[] = {1, 2, 3, 4, 5};
+    double scratch[5];
+    cr_expect(eq(dbl, plim_stats_drift(values, 5, scratch), 0));
+}
+
 Test(clock, never_goes_back)
 {
     double last = plim_clock_seconds();

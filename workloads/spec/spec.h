@@ -209,6 +209,10 @@ struct plim_spec {
 enum plim_status plim_spec_load(const char *source, struct plim_spec *spec,
                                 struct plim_error *err) PLIM_MUST_CHECK;
 
+/* The same for a document in memory; `name` stands for it in messages and becomes the source. */
+enum plim_status plim_spec_load_text(const char *name, const char *text, struct plim_spec *spec,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Sets one key as the command line's `--set KEY=VALUE` (and every option that is a spec key) does:
  * KEY is the dotted path in the YAML spec ("train.precision"), VALUE is YAML; axes also take
  * "512,1024" and "512:4096:512", train.lora takes "r=16,targets=q_proj+v_proj,dropout=0". A failure

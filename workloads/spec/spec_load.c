@@ -251,6 +251,20 @@ out:
     return st;
 }
 
+enum plim_status plim_spec_load_text(const char *name, const char *text, struct plim_spec *spec,
+                                     struct plim_error *err)
+{
+    struct plim_yaml yaml = {0};
+    enum plim_status st = PLIM_OK;
+    *spec = (struct plim_spec){0};
+    PLIM_TRY(plim_yaml_read_string(name, text, strlen(text), &yaml, err));
+    PLIM_TRY(load_document(&yaml, name, spec, err));
+out:
+    plim_yaml_finish(&yaml);
+    if (st != PLIM_OK) *spec = (struct plim_spec){0};
+    return st;
+}
+
 enum plim_status plim_spec_load(const char *source, struct plim_spec *spec, struct plim_error *err)
 {
     struct plim_yaml yaml = {0};

@@ -1,0 +1,90 @@
+#include "measure.h"
+#include "autotune/base/clock.h"
+#include "autotune/base/stats.h"
+#include <math.h>
+#include <string.h>
+
+enum { WARM_STEPS = 3, INTERVAL_REPEATS = 6 };
+
+static const double WARM_SECONDS = 1, WINDOW_SECONDS = 0.5, WARM_SHARE = 1.0 / 3;
+static const double STEADY_SHARE = 0.01, WIDTH_SHARE = 0.01, DRIFT_SHARE = 0.02;
+
+struct measurement {
+    plim_measure_step step;
+    void *user;
+    double start, allowed;
+    double seconds[PLIM_MEASURE_REPEATS];
+    int count;
+};
+
+static bool time_is_over(const struct measurement *m, double share)
+{
+    return plim_clock_seconds() - m->start >= m->allowed * share;
+}
+
+static enum plim_status run_step(const struct measurement *m, double *seconds)
+{
+    enum plim_status st = m->step(m->user, seconds);
+    if (!st && !(isfinite(*seconds) && *seconds > 0)) return PLIM_INVALID;
+    return st;
+}
+
+static enum plim_status warm_up(const struct measurement *m)
+{
+    double total = 0, window = 0, before = 0;
+    int steps = 0, in_window = 0;
+    while (steps < PLIM_MEASURE_REPEATS && !time_is_over(m, WARM_SHARE)) {
+        double seconds;
+        enum plim_status st = run_step(m, &seconds);
+        if (st) return st;
+        steps++;
+        in_window++;
+        total += seconds;
+        window += seconds;
+        if (window < WINDOW_SECONDS) continue;
+        double mean = window / in_window;
+        bool steady = before > 0 && fabs(mean / before - 1) < STEADY_SHARE;
+        if (steady && steps >= WARM_STEPS && total >= WARM_SECONDS) break;
+        before = mean;
+        window = 0;
+        in_window = 0;
+    }
+    return PLIM_OK;
+}
+
+static void summarise(const struct measurement *m, struct plim_timing *out)
+{
+    double sorted[PLIM_MEASURE_REPEATS];
+    struct plim_stats stats;
+    size_t count = (size_t)m->count;
+    out->repeats = m->count;
+    out->drift = plim_stats_drift(m->seconds, count, sorted);
+    memcpy(sorted, m->seconds, count * sizeof(*sorted));
+    plim_stats_compute(sorted, count, &stats);
+    out->median_seconds = stats.median;
+    out->half_width_seconds =
+        stats.has_interval ? fmax(stats.median_high - stats.median, stats.median - stats.median_low)
+                           : 0;
+    out->noisy = out->half_width_seconds > WIDTH_SHARE * out->median_seconds ||
+                 fabs(out->drift) > DRIFT_SHARE;
+}
+
+enum plim_status plim_measure(plim_measure_step step, void *user, double allowed_seconds,
+                              struct plim_timing *out)
+{
+    struct measurement m = {
+        .step = step, .user = user, .start = plim_clock_seconds(), .allowed = allowed_seconds};
+    *out = (struct plim_timing){0};
+    enum plim_status st = warm_up(&m);
+    while (!st && m.count < PLIM_MEASURE_REPEATS) {
+        st = run_step(&m, &m.seconds[m.count]);
+        if (st) break;
+        m.count++;
+        summarise(&m, out);
+        bool known = m.count >= INTERVAL_REPEATS &&
+                     out->half_width_seconds <= WIDTH_SHARE * out->median_seconds;
+        if (known || time_is_over(&m, 1)) break;
+    }
+    if (st) *out = (struct plim_timing){0};
+    return st;
+}

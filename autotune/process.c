@@ -1,0 +1,184 @@
+#include "process.h"
+#include "autotune/base/array.h"
+#include "autotune/base/clock.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const int worker_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT};
+enum { WORKER_SIGNALS = sizeof(worker_signals) / sizeof(worker_signals[0]) };
+
+/* --- the environment -------------------------------------------------------------------------- */
+
+typedef PLIM_ARRAY(char *) string_array;
+
+static bool is_named(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+    return !strncmp(entry, name, length) && entry[length] == '=';
+}
+
+static bool is_replaced(const char *entry, const struct plim_variable *variables, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (variables[i].value && is_named(entry, variables[i].name)) return true;
+    return false;
+}
+
+/* Our environment with the variables in it. The first `*own` strings are to be freed. */
+static enum plim_status build_environment(const struct plim_variable *variables, size_t count,
+                                          string_array *out, size_t *own)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (!variables[i].value) continue;
+        size_t size = strlen(variables[i].name) + strlen(variables[i].value) + 2;
+        char *text = malloc(size);
+        if (!text) return PLIM_NOMEM;
+        snprintf(text, size, "%s=%s", variables[i].name, variables[i].value);
+        st = PLIM_ARRAY_PUSH(out, text);
+        if (st) {
+            free(text);
+            return st;
+        }
+        ++*own;
+    }
+    for (char **entry = environ; !st && *entry; entry++)
+        if (!is_replaced(*entry, variables, count)) st = PLIM_ARRAY_PUSH(out, *entry);
+    return st ? st : PLIM_ARRAY_PUSH(out, NULL);
+}
+
+/* --- starting --------------------------------------------------------------------------------- */
+
+static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int fd)
+{
+    sigset_t none, reset;
+    sigemptyset(&none);
+    sigemptyset(&reset);
+    for (int i = 0; i < WORKER_SIGNALS; i++) sigaddset(&reset, worker_signals[i]);
+    int failed = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!failed)
+        failed = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, fd, PLIM_WORKER_FD);
+    if (!failed)
+        failed = posix_spawnattr_setflags(
+            attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (!failed) failed = posix_spawnattr_setpgroup(attributes, 0);
+    if (!failed) failed = posix_spawnattr_setsigmask(attributes, &none);
+    if (!failed) failed = posix_spawnattr_setsigdefault(attributes, &reset);
+    return failed;
+}
+
+/* posix_spawn() and its objects; an errno. */
+static int spawn(const char *program, char **environment, int fd, pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    char parent[24], name[] = "plimsoll", verb[] = "--worker";
+    char *argv[] = {name, verb, parent, NULL};
+    snprintf(parent, sizeof(parent), "%ld", (long)getpid());
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed) return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (!failed) {
+        failed = prepare(&actions, &attributes, fd);
+        if (!failed) failed = posix_spawn(pid, program, &actions, &attributes, argv, environment);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+enum plim_status plim_process_start(const char *program, const struct plim_variable *variables,
+                                    size_t count, struct plim_process *out, struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    string_array environment = {0};
+    size_t own = 0;
+    int ends[2] = {-1, -1}, failed;
+    *out = (struct plim_process)PLIM_PROCESS_INIT;
+    PLIM_TRY(build_environment(variables, count, &environment, &own));
+    failed = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? errno : 0;
+    if (!failed) failed = spawn(program, environment.items, ends[1], &out->pid);
+    if (failed) {
+        out->pid = 0;
+        st = plim_fail(err, PLIM_IO, "a worker process cannot be started: %s", strerror(failed));
+        goto out;
+    }
+    out->fd = ends[0];
+    ends[0] = -1;
+out:
+    for (int i = 0; i < 2; i++)
+        if (ends[i] >= 0) close(ends[i]);
+    for (size_t i = 0; i < own; i++) free(environment.items[i]);
+    PLIM_ARRAY_FINISH(&environment);
+    return st == PLIM_NOMEM ? plim_fail(err, st, "out of host memory") : st;
+}
+
+/* --- ending ----------------------------------------------------------------------------------- */
+
+void plim_process_abandon(struct plim_process *process)
+{
+    if (process->fd >= 0) close(process->fd);
+    *process = (struct plim_process)PLIM_PROCESS_INIT;
+}
+
+bool plim_process_wait(struct plim_process *process, double seconds, int *status)
+{
+    double end = plim_clock_seconds() + seconds;
+    *status = 0;
+    for (long nap = 100000; process->pid > 0; nap = nap < 10000000 ? nap * 2 : nap) {
+        pid_t done = waitpid(process->pid, status, WNOHANG);
+        if (done == process->pid || (done < 0 && errno != EINTR)) break;
+        if (plim_clock_seconds() >= end) return false;
+        nanosleep(&(struct timespec){0, nap}, NULL);
+    }
+    plim_process_abandon(process);
+    return true;
+}
+
+void plim_process_kill(const struct plim_process *process)
+{
+    if (process->pid > 0 && kill(-process->pid, SIGKILL)) kill(process->pid, SIGKILL);
+}
+
+void plim_process_describe(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(out, size, "ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* --- the worker's side ------------------------------------------------------------------------ */
+
+static void close_inherited(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        int fd = atoi(entry->d_name);
+        if (fd > PLIM_WORKER_FD && fd != dirfd(folder)) close(fd);
+    }
+    closedir(folder);
+}
+
+bool plim_process_become_worker(pid_t parent)
+{
+    for (int i = 0; i < WORKER_SIGNALS; i++) signal(worker_signals[i], SIG_DFL);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    close_inherited();
+    return !prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == parent;
+}

@@ -1,0 +1,234 @@
+/* Whole processes: the real worker beside the replay in this process, and either end killed at any
+ * moment. */
+#include "bench.h"
+#include "devices/sim/sim.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct bench bench;
+
+static const int64_t BUDGET = INT64_C(3) << 30;
+
+static struct plim_setting setting_of(int64_t micro_batch)
+{
+    return (struct plim_setting){.micro_batch = micro_batch,
+                                 .seq = 128,
+                                 .accumulation = 2,
+                                 .precision = PLIM_PRECISION_BF16_MIXED,
+                                 .checkpointing = (enum plim_checkpointing)(micro_batch % 2)};
+}
+
+/* A small model on a simulated card, in a real worker. */
+static void init_real(struct bench *b)
+{
+    bench_init(b, "");
+    cr_assert(eq(int, plim_spec_set(&b->spec, "model.n_layer", "1", &b->err), PLIM_OK));
+    cr_assert(eq(int, plim_spec_resolve(&b->spec, &b->err), PLIM_OK), "%s", b->err.text);
+    for (int i = 0; i < PLIM_PHASE_COUNT; i++) b->config.deadlines[i].seconds = 30;
+    b->config.uri = "sim:RTX-3090";
+    b->config.program = PLIM_BINARY;
+}
+
+static void start_real(struct bench *b)
+{
+    bench_start(b);
+    b->runner = plim_remote_runner(b->remote, BUDGET, false);
+}
+
+static void replay_here(const struct plim_spec *spec, const struct plim_setting *setting,
+                        int64_t capacity, struct plim_replay *out)
+{
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, plim_sim_open("RTX-3090", &device, &err), PLIM_OK));
+    plim_sim_set_capacity(device, capacity);
+    cr_assert(eq(int, plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK));
+    cr_assert(eq(int, plim_replay_run(replayer, &spec->model, setting, out, &err), PLIM_OK));
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+}
+
+static bool same(const struct plim_replay *a, const struct plim_replay *b)
+{
+    bool steps = true;
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
+        steps &= a->step[i].peak_reserved_bytes == b->step[i].peak_reserved_bytes &&
+                 a->step[i].peak_requested_bytes == b->step[i].peak_requested_bytes &&
+                 memcmp(&a->step[i].seconds, &b->step[i].seconds, sizeof(double)) == 0;
+    return steps && a->verdict == b->verdict && a->parameters == b->parameters &&
+           a->oom_asked_bytes == b->oom_asked_bytes && !strcmp(a->oom_where, b->oom_where) &&
+           a->peak_allocated_bytes == b->peak_allocated_bytes && a->retries == b->retries &&
+           !memcmp(a->class_bytes, b->class_bytes, sizeof(a->class_bytes));
+}
+
+Test(worker, answers_what_a_replay_in_this_process_answers)
+{
+    int ooms = 0;
+    init_real(&bench);
+    start_real(&bench);
+    for (int64_t b = 1; b <= 64; b += 9)
+        for (int mode = 0; mode < 2; mode++) {
+            struct plim_replay here, there;
+            struct plim_setting setting = setting_of(b);
+            enum plim_run_mode run_mode = mode ? PLIM_RUN_UNLIMITED : PLIM_RUN_LIMITED;
+            replay_here(&bench.spec, &setting, mode ? INT64_C(1) << 60 : BUDGET, &here);
+            cr_assert(
+                eq(int, bench.runner.run(bench.runner.user, &setting, run_mode, &there, &bench.err),
+                   PLIM_OK),
+                "%s", bench.err.text);
+            cr_expect(same(&here, &there), "micro-batch %d, mode %d: %s", (int)b, mode, there.why);
+            ooms += there.verdict == PLIM_OOM;
+        }
+    cr_expect(gt(int, ooms, 1));
+    cr_expect(eq(int, plim_remote_workers(bench.remote), 1)); /* no OOM cost one, none leaked */
+    bench_finish(&bench);
+}
+
+Test(worker, says_what_device_it_opened)
+{
+    const struct plim_message_opened *opened;
+    init_real(&bench);
+    start_real(&bench);
+    cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
+    cr_expect(eq(str, (char *)opened->info.name, (char *)"RTX-3090"));
+    cr_expect(opened->info.simulated);
+    cr_expect(eq(int, opened->info.compute_capability, 86));
+    cr_expect(eq(i64, opened->free_bytes, opened->info.total_bytes));
+    bench_finish(&bench);
+}
+
+Test(worker, does_not_open_what_is_not_there)
+{
+    static const struct {
+        const char *uri;
+        enum plim_status status;
+    } cases[] = {{"sim:RTX-9999", PLIM_NODEVICE}, {"tpu:0", PLIM_UNSUPPORTED}};
+    for (int i = 0; i < 2; i++) {
+        const struct plim_message_opened *opened;
+        init_real(&bench);
+        bench.config.uri = cases[i].uri;
+        start_real(&bench);
+        cr_expect(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), cases[i].status));
+        cr_expect(gt(sz, strlen(bench.err.text), 10));
+        bench_finish(&bench);
+    }
+}
+
+/* --- ends that come at any moment ------------------------------------------------------------- */
+
+static int rounds(void)
+{
+    const char *text = getenv("PLIM_FAULT_ROUNDS");
+    return text ? atoi(text) : 50;
+}
+
+static void nap(int microseconds)
+{
+    nanosleep(&(struct timespec){0, 1000L * microseconds}, NULL);
+}
+
+static void search_for_ever(void)
+{
+    struct plim_replay replay;
+    start_real(&bench);
+    for (int64_t b = 1;; b++) {
+        struct plim_setting setting = setting_of(b % 50 + 1);
+        if (bench.runner.run(bench.runner.user, &setting, PLIM_RUN_LIMITED, &replay, NULL))
+            _exit(1);
+        if (b % 5 == 0) plim_remote_destroy(&bench.remote);
+        if (b % 5 == 0) start_real(&bench);
+    }
+}
+
+/* Orphans become ours (PR_SET_CHILD_SUBREAPER), so waitpid() knows about every one of them. */
+static int orphans_after(int milliseconds)
+{
+    for (int i = 0; i < milliseconds; i++) {
+        pid_t pid;
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) continue;
+        if (pid < 0 && errno == ECHILD) return 0;
+        nap(1000);
+    }
+    return bench_children();
+}
+
+Test(processes, a_parent_killed_at_any_moment_leaves_no_worker, .timeout = 120)
+{
+    init_real(&bench);
+    srand(11);
+    cr_assert(not(prctl(PR_SET_CHILD_SUBREAPER, 1)));
+    for (int i = 0; i < rounds(); i++) {
+        pid_t parent = fork();
+        cr_assert(ge(int, parent, 0));
+        if (!parent) search_for_ever();
+        nap(rand() % 40000);
+        kill(parent, SIGKILL);
+        cr_assert(eq(int, orphans_after(5000), 0), "round %d", i);
+    }
+    unlink(bench.count_path);
+}
+
+static atomic_bool enough;
+
+static pid_t only_child(long parent)
+{
+    char path[64];
+    long pid = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%ld/children", parent);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%ld", &pid) != 1) pid = 0;
+    if (file) fclose(file);
+    return (pid_t)pid;
+}
+
+static void *kill_workers(void *user)
+{
+    unsigned state = 17;
+    while (!enough) {
+        state = state * 1664525u + 1013904223u;
+        nap((int)(state >> 16) % 30000);
+        pid_t pid = only_child((long)getpid());
+        if (pid > 0 && !kill(pid, SIGKILL)) ++*(int *)user;
+    }
+    return NULL;
+}
+
+Test(processes, a_worker_killed_at_any_moment_gives_no_wrong_answer, .timeout = 120)
+{
+    pthread_t thread;
+    int kills = 0, answers = 0;
+    static struct plim_replay truth[51];
+    init_real(&bench);
+    for (int64_t b = 1; b <= 50; b++) {
+        struct plim_setting setting = setting_of(b);
+        replay_here(&bench.spec, &setting, BUDGET, &truth[b]);
+    }
+    start_real(&bench);
+    cr_assert(not(pthread_create(&thread, NULL, kill_workers, &kills)));
+    for (int64_t i = 0; plim_remote_workers(bench.remote) <= rounds(); i++) {
+        struct plim_replay replay;
+        struct plim_setting setting = setting_of(i % 50 + 1);
+        enum plim_status st =
+            bench.runner.run(bench.runner.user, &setting, PLIM_RUN_LIMITED, &replay, NULL);
+        if (st == PLIM_LOST) continue; /* three workers in a row were killed while they opened */
+        cr_assert(eq(int, st, PLIM_OK));
+        cr_assert(replay.verdict == PLIM_CRASHED || same(&replay, &truth[i % 50 + 1]),
+                  "micro-batch %d", (int)(i % 50 + 1));
+        answers += replay.verdict != PLIM_CRASHED;
+    }
+    enough = true;
+    pthread_join(thread, NULL);
+    cr_expect(gt(int, answers, 20));
+    bench_finish(&bench);
+}

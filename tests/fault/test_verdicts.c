@@ -1,0 +1,355 @@
+/* Whatever a worker does, its setting gets the right verdict, in time, and nothing is left. */
+#include "autotune/base/clock.h"
+#include "bench.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static struct bench bench;
+static struct plim_replay replay;
+
+/* Runs 8 samples under a script; expects a verdict and so many workers. */
+static void expect_verdict(const char *script, enum plim_status verdict, int workers)
+{
+    bench_init(&bench, script);
+    bench_start(&bench);
+    double start = plim_clock_seconds();
+    enum plim_status st = bench_run(&bench, 8, &replay);
+    cr_assert(eq(int, st, PLIM_OK), "%s: %s", script, bench.err.text);
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 5), "%s", script);
+    cr_expect(eq(int, replay.verdict, verdict), "%s: %s", script, replay.why);
+    cr_expect(eq(int, plim_remote_workers(bench.remote), workers), "%s", script);
+    if (verdict == PLIM_OK) {
+        cr_expect(eq(i64, replay.peak_reserved_bytes, 8 << 20), "%s", script);
+        cr_expect(ieee_ulp_eq(dbl, replay.step[3].seconds, 8e-3, 4), "%s", script);
+    } else {
+        cr_expect(gt(sz, strlen(replay.why), 10), "%s", script);
+    }
+    bench_finish(&bench);
+}
+
+static const struct {
+    const char *name;
+    enum plim_status verdict;
+} deaths[] = {
+    {"hang", PLIM_TIMEOUT},    {"stop", PLIM_TIMEOUT},  {"deaf", PLIM_TIMEOUT},
+    {"kill", PLIM_CRASHED},    {"segv", PLIM_CRASHED},  {"exit", PLIM_CRASHED},
+    {"garbage", PLIM_CRASHED}, {"cut", PLIM_CRASHED},   {"version", PLIM_CRASHED},
+    {"flip", PLIM_CRASHED},    {"stale", PLIM_CRASHED}, {"wrong", PLIM_CRASHED},
+};
+enum { DEATHS = sizeof(deaths) / sizeof(deaths[0]) };
+
+static const char *const run_positions[] = {"building", "step", "timing", "clearing", "result"};
+static const char *const open_positions[] = {"start", "hello", "opening", "opened"};
+
+static void script_of(char script[64], int death, const char *position, const char *then)
+{
+    snprintf(script, 64, "%s@%s %s", deaths[death].name, position, then);
+}
+
+Test(verdicts, a_death_while_running_costs_one_worker)
+{
+    for (int d = 0; d < DEATHS; d++)
+        for (int p = 0; p < 5; p++) {
+            char script[64];
+            script_of(script, d, run_positions[p], "ok");
+            expect_verdict(script, PLIM_OK, 2);
+        }
+}
+
+Test(verdicts, a_death_while_opening_costs_one_worker)
+{
+    for (int d = 0; d < DEATHS; d++)
+        for (int p = 0; p < 4; p++) {
+            char script[64];
+            script_of(script, d, open_positions[p], "ok");
+            expect_verdict(script, PLIM_OK, 2);
+        }
+}
+
+Test(verdicts, three_deaths_in_a_row_condemn_the_setting)
+{
+    for (int d = 0; d < DEATHS; d++) {
+        char script[64];
+        script_of(script, d, run_positions[d % 5], "");
+        expect_verdict(script, deaths[d].verdict, PLIM_REMOTE_DEATHS);
+    }
+}
+
+Test(verdicts, three_deaths_while_opening_are_the_end_of_the_device)
+{
+    for (int d = 0; d < DEATHS; d++) {
+        char script[64];
+        script_of(script, d, open_positions[d % 4], "");
+        bench_init(&bench, script);
+        bench_start(&bench);
+        cr_expect(eq(int, bench_run(&bench, 8, &replay), PLIM_LOST), "%s", script);
+        cr_expect(gt(sz, strlen(bench.err.text), 10));
+        cr_expect(eq(int, plim_remote_workers(bench.remote), PLIM_REMOTE_DEATHS), "%s", script);
+        bench_finish(&bench);
+    }
+}
+
+Test(verdicts, heartbeats_do_not_put_off_a_deadline)
+{
+    expect_verdict("flood@step", PLIM_CRASHED, PLIM_REMOTE_DEATHS);
+    expect_verdict("ok@back", PLIM_CRASHED, PLIM_REMOTE_DEATHS);
+}
+
+Test(verdicts, a_slow_worker_that_goes_on_is_not_hung)
+{
+    expect_verdict("slow", PLIM_OK, 1); /* 1 s in all, 0.3 s for each phase */
+}
+
+Test(verdicts, an_answer_is_the_workers)
+{
+    expect_verdict("ok", PLIM_OK, 1);
+    bench_init(&bench, "ok");
+    bench_start(&bench);
+    for (int64_t b = 60; b < 70; b++) {
+        cr_assert(eq(int, bench_run(&bench, b, &replay), PLIM_OK));
+        cr_expect(eq(int, replay.verdict, b <= 64 ? PLIM_OK : PLIM_OOM));
+        cr_expect(eq(i64, replay.peak_reserved_bytes, b << 20));
+    }
+    cr_expect(eq(int, plim_remote_workers(bench.remote), 1));
+    bench_finish(&bench);
+}
+
+Test(verdicts, a_lost_device_costs_one_worker)
+{
+    expect_verdict("lost ok", PLIM_OK, 2);
+    expect_verdict("lost", PLIM_LOST, PLIM_REMOTE_DEATHS);
+}
+
+Test(verdicts, a_loss_that_is_no_number_is_unstable)
+{
+    expect_verdict("nan", PLIM_UNSTABLE, 1);
+}
+
+Test(verdicts, deaths_are_counted_for_one_setting_only)
+{
+    bench_init(&bench, "kill@step kill@result ok");
+    bench_start(&bench);
+    for (int64_t b = 1; b < 4; b++) {
+        cr_assert(eq(int, bench_run(&bench, b, &replay), PLIM_OK));
+        cr_expect(eq(int, replay.verdict, PLIM_OK));
+    }
+    cr_expect(eq(int, plim_remote_workers(bench.remote), 3));
+    bench_finish(&bench);
+}
+
+Test(verdicts, a_condemned_setting_is_not_run_again)
+{
+    bench_init(&bench, "kill@step kill@step kill@step ok");
+    bench_start(&bench);
+    for (int i = 0; i < 3; i++) {
+        cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+        cr_expect(eq(int, replay.verdict, PLIM_CRASHED));
+    }
+    cr_assert(eq(int, bench_run(&bench, 9, &replay), PLIM_OK)); /* the search goes on */
+    cr_expect(eq(int, replay.verdict, PLIM_OK));
+    cr_expect(eq(int, plim_remote_workers(bench.remote), 4));
+    bench_finish(&bench);
+}
+
+Test(verdicts, a_leak_replaces_the_worker_and_keeps_its_answer)
+{
+    bench_init(&bench, "leak ok");
+    bench_start(&bench);
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+    cr_expect(eq(int, replay.verdict, PLIM_OK));
+    cr_assert(eq(int, bench_run(&bench, 9, &replay), PLIM_OK));
+    cr_assert(eq(int, bench_run(&bench, 10, &replay), PLIM_OK));
+    cr_expect(eq(int, plim_remote_workers(bench.remote), 2));
+    bench_finish(&bench);
+}
+
+Test(verdicts, contradicting_runs_are_unstable)
+{
+    bench_init(&bench, "leak oom"); /* the second worker finds what the first did not */
+    bench_start(&bench);
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+    cr_expect(eq(int, replay.verdict, PLIM_OK));
+    for (int i = 0; i < 2; i++) {
+        cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+        cr_expect(eq(int, replay.verdict, PLIM_UNSTABLE));
+    }
+    bench_finish(&bench);
+}
+
+Test(verdicts, a_noisy_time_is_taken_again)
+{
+    bench_init(&bench, "noisy");
+    bench_start(&bench);
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+    const struct plim_timing *timing = plim_remote_timing(bench.remote);
+    cr_expect(not(timing->noisy));
+    cr_expect(eq(int, timing->repeats, 7));
+    cr_expect(ieee_ulp_eq(dbl, timing->half_width_seconds, 0.05, 4)); /* of the second run */
+    bench_finish(&bench);
+}
+
+Test(verdicts, a_noisy_run_that_fails_when_repeated_is_unstable)
+{
+    expect_verdict("fickle", PLIM_UNSTABLE, 1);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static enum plim_status open_with(const char *script, int workers)
+{
+    const struct plim_message_opened *opened;
+    bench_init(&bench, script);
+    bench_start(&bench);
+    enum plim_status st = plim_remote_open(bench.remote, &opened, &bench.err);
+    cr_expect(eq(int, plim_remote_workers(bench.remote), workers), "%s", script);
+    bench_finish(&bench);
+    return st;
+}
+
+Test(opening, a_device_that_is_not_there_is_not_asked_for_twice)
+{
+    cr_expect(eq(int, open_with("nodevice", 1), PLIM_NODEVICE));
+    cr_expect(eq(str, bench.err.text, (char *)"no such card"));
+}
+
+Test(opening, a_device_that_is_full_is_tried_again)
+{
+    cr_expect(eq(int, open_with("unlucky ok", 2), PLIM_OK));
+    cr_expect(eq(int, open_with("unlucky", PLIM_REMOTE_DEATHS), PLIM_NODEVICE));
+}
+
+Test(opening, another_build_is_refused)
+{
+    cr_expect(eq(int, open_with("build", PLIM_REMOTE_DEATHS), PLIM_LOST));
+}
+
+Test(opening, a_device_that_went_away_ends_the_search)
+{
+    static const struct {
+        const char *script;
+        enum plim_status status;
+    } cases[] = {{"leak nodevice", PLIM_NODEVICE},
+                 {"leak unlucky", PLIM_LOST},
+                 {"leak hang@opened", PLIM_LOST}};
+    for (int i = 0; i < 3; i++) {
+        bench_init(&bench, cases[i].script);
+        bench_start(&bench);
+        cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+        cr_expect(eq(int, bench_run(&bench, 9, &replay), cases[i].status), "%s", cases[i].script);
+        cr_expect(strstr(bench.err.text, "any more") != NULL, "%s", bench.err.text);
+        bench_finish(&bench);
+    }
+}
+
+Test(opening, an_executable_that_is_not_there_is_an_error)
+{
+    bench_init(&bench, "ok");
+    bench.config.program = "/nowhere/plimsoll";
+    bench_start(&bench);
+    cr_expect(eq(int, bench_run(&bench, 8, &replay), PLIM_IO));
+    bench_finish(&bench);
+}
+
+/* --- memory that comes back late -------------------------------------------------------------- */
+
+struct memory {
+    int asked, back_after;
+};
+
+static bool memory_is_back(void *user)
+{
+    struct memory *memory = user;
+    return ++memory->asked > memory->back_after;
+}
+
+static int asked_until(const char *script, int back_after, double *seconds)
+{
+    struct memory memory = {.back_after = back_after};
+    bench_init(&bench, script);
+    bench.config.memory_is_back = memory_is_back;
+    bench.config.user = &memory;
+    bench.config.settle_seconds = 0.5;
+    bench_start(&bench);
+    double start = plim_clock_seconds();
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+    cr_expect(eq(int, replay.verdict, PLIM_OK));
+    *seconds = plim_clock_seconds() - start;
+    bench_finish(&bench);
+    return memory.asked;
+}
+
+Test(opening, a_new_worker_waits_for_the_memory_of_the_old)
+{
+    double seconds;
+    cr_expect(eq(int, asked_until("ok", 3, &seconds), 0)); /* the first has nothing to wait for */
+    cr_expect(eq(int, asked_until("kill@step ok", 3, &seconds), 4));
+    cr_expect(gt(int, asked_until("kill@step ok", 1000000, &seconds), 4));
+    cr_expect(lt(dbl, seconds, 2));
+}
+
+/* --- the end of the search -------------------------------------------------------------------- */
+
+static volatile sig_atomic_t signalled;
+
+static void *signal_later(void *user)
+{
+    (void)user;
+    nanosleep(&(struct timespec){0, 150000000}, NULL);
+    signalled = SIGINT;
+    return NULL;
+}
+
+Test(stopping, a_signal_ends_a_worker_wherever_it_is)
+{
+    static const char *const scripts[] = {"hang@start",  "hang@hello",  "hang@opened", "deaf@step",
+                                          "stop@timing", "hang@result", "slow"};
+    for (int i = 0; i < 7; i++) {
+        pthread_t thread;
+        struct plim_stop stop = {.signalled = &signalled};
+        signalled = 0;
+        bench_init(&bench, scripts[i]);
+        for (int p = 0; p < PLIM_PHASE_COUNT; p++) bench.config.deadlines[p].seconds = 60;
+        bench.config.stop = &stop;
+        bench_start(&bench);
+        cr_assert(not(pthread_create(&thread, NULL, signal_later, NULL)));
+        double start = plim_clock_seconds();
+        cr_expect(eq(int, bench_run(&bench, 8, &replay), PLIM_CANCELLED), "%s", scripts[i]);
+        cr_expect(lt(dbl, plim_clock_seconds() - start, 1), "%s", scripts[i]);
+        pthread_join(thread, NULL);
+        bench_finish(&bench);
+    }
+}
+
+Test(stopping, the_time_of_the_search_is_kept_whatever_a_worker_does)
+{
+    static const char *const scripts[] = {"hang@start", "deaf@step", "flood@timing",
+                                          "slow",       "kill@step", "hang@opened"};
+    for (int i = 0; i < 6; i++) {
+        struct plim_stop stop = {0};
+        enum plim_status st = PLIM_OK;
+        bench_init(&bench, scripts[i]);
+        for (int p = 0; p < PLIM_PHASE_COUNT; p++) bench.config.deadlines[p].seconds = 60;
+        bench.config.stop = &stop;
+        bench_start(&bench);
+        double start = plim_clock_seconds();
+        stop.deadline_seconds = start + 0.3;
+        for (int64_t b = 1; b < 10000 && !st; b++) st = bench_run(&bench, b, &replay);
+        cr_expect(eq(int, st, PLIM_TIMEOUT), "%s", scripts[i]);
+        cr_expect(lt(dbl, plim_clock_seconds() - start, 1.2), "%s", scripts[i]);
+        bench_finish(&bench);
+    }
+}
+
+Test(stopping, a_worker_that_ignores_the_goodbye_is_ended)
+{
+    bench_init(&bench, "deaf@bye");
+    bench_start(&bench);
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+    double start = plim_clock_seconds();
+    bench_finish(&bench);
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 4));
+}
