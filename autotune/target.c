@@ -55,7 +55,7 @@ static enum plim_status check_driver(const struct plim_nvml *nvml, struct plim_e
         PLIM_TARGET_CUDA / 1000, PLIM_TARGET_CUDA % 1000 / 10, PLIM_TARGET_DRIVER);
 }
 
-/* In an exclusive mode CUDA refuses a second process; to find that out there would cost a worker. */
+/* In an exclusive mode CUDA refuses a second process; to find it out there would cost a worker. */
 static enum plim_status check_mode(const struct plim_nvml *nvml, const struct plim_nvml_gpu *gpu,
                                    const char *uuid, struct plim_error *err)
 {
@@ -94,28 +94,33 @@ const struct plim_gpu *plim_target_known(const struct plim_nvml_gpu *gpu)
 {
     const struct plim_gpu *known;
     if (!gpu->name[0] || plim_catalogue_find(gpu->name, &known, NULL)) return NULL;
+    if (gpu->memory.total_bytes < 0) return known;
     double ratio = (double)gpu->memory.total_bytes / (double)known->total_bytes;
     return ratio > 0.9 && ratio < 1.1 ? known : NULL;
 }
 
 static void set_memory(const struct plim_nvml_memory *memory, struct plim_target *out)
 {
-    out->total_bytes =
-        memory->total_bytes - (memory->reserved_bytes > 0 ? memory->reserved_bytes : 0);
-    out->held_bytes = memory->held_bytes > 0 ? memory->held_bytes : 0;
-    if (memory->reserved_bytes >= 0 || out->mig || !out->gpu) return;
-    /* An old driver counts what it reserves as held. */
-    int64_t reserved = memory->total_bytes - out->gpu->total_bytes;
-    if (reserved < 0) return;
-    out->total_bytes -= reserved;
-    out->held_bytes = out->held_bytes > reserved ? out->held_bytes - reserved : 0;
+    int64_t known_bytes = out->gpu && !out->mig ? out->gpu->total_bytes : 0;
+    int64_t reserved_bytes = memory->reserved_bytes, held_bytes = memory->held_bytes;
+    if (memory->total_bytes < 0) {
+        out->total_bytes = known_bytes;
+        return;
+    }
+    if (reserved_bytes < 0) { /* an old driver counts it as held */
+        bool plausible = known_bytes && known_bytes < memory->total_bytes;
+        reserved_bytes = plausible ? memory->total_bytes - known_bytes : 0;
+        held_bytes = held_bytes > reserved_bytes ? held_bytes - reserved_bytes : 0;
+    }
+    out->total_bytes = memory->total_bytes - reserved_bytes;
+    out->held_bytes = held_bytes;
 }
 
 static enum plim_status set_cap(const char *uri, int64_t cap_bytes, struct plim_target *out,
                                 struct plim_error *err)
 {
     char total[16], cap[32] = "";
-    if (cap_bytes > out->total_bytes)
+    if (out->total_bytes && cap_bytes > out->total_bytes)
         return plim_fail(err, PLIM_INVALID, "%.96s: %s has only %s", uri, out->name,
                          plim_format_bytes(out->total_bytes, total));
     out->memory_cap_bytes = cap_bytes;

@@ -27,7 +27,7 @@ struct plim_target {
     bool mig;
     int multiprocessors; /* of the instance or, by the catalogue, of the card; 0: not known */
     /* What CUDA will report as total, as far as that is known before asking it: NVML's total less
-     * what the driver reserves; the catalogue's on old drivers that do not tell the latter. */
+     * what the driver reserves; the catalogue's where NVML does not tell; 0: not known. */
     int64_t total_bytes;
     int64_t held_bytes;       /* by other processes and the display */
     int64_t memory_cap_bytes; /* 0: none asked */

@@ -110,8 +110,10 @@ static void add_gpu(struct plim_json *json, json_t *list, const struct machine *
     plim_json_bool(json, node, "display_active", gpu->display_active);
     plim_json_bool(json, node, "persistence", gpu->persistence);
     plim_json_bool(json, node, "mig", gpu->mig);
-    add_processes(json, node, machine, gpu->uuid);
-    if (!gpu->mig) return;
+    if (!gpu->mig) {
+        add_processes(json, node, machine, gpu->uuid);
+        return;
+    }
     json_t *instances = plim_json_array(json, node, "instances");
     for (int i = 0; i < (int)gpu->instance_count; i++) {
         const struct plim_nvml_instance *instance = &gpu->instances[i];
@@ -231,7 +233,7 @@ static void print_instances(const struct machine *machine, int at, FILE *out)
 {
     const struct plim_nvml_gpu *gpu = &machine->world.gpus[at];
     char memory[64];
-    if (gpu->mig && !gpu->instance_count)
+    if (!gpu->instance_count)
         fprintf(out, "%10sin MIG mode without an instance: `nvidia-smi mig -cgi 0 -C`\n", "");
     for (int i = 0; i < (int)gpu->instance_count; i++) {
         memory_text(&gpu->instances[i].memory, memory, sizeof(memory));
@@ -262,8 +264,8 @@ static void print_gpu(const struct machine *machine, int at, FILE *out)
     fprintf(out, "%10s%s, PCI %s\n", "", gpu->uuid, gpu->bus_id);
     if (gpu->compute_mode != PLIM_COMPUTE_DEFAULT)
         fprintf(out, "%10scompute mode: %s\n", "", mode_name(gpu->compute_mode));
-    print_processes(machine, gpu->uuid, out);
-    print_instances(machine, at, out);
+    if (gpu->mig) print_instances(machine, at, out);
+    else print_processes(machine, gpu->uuid, out);
 }
 
 static void print_machine(const struct machine *machine, FILE *out)

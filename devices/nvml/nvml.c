@@ -23,18 +23,23 @@ static void find_calls(struct plim_nvml *nvml)
     }
 }
 
+#define SONAME "libnvidia-ml.so.1"
+#define WSL_FOLDER "/usr/lib/wsl/lib"
+
 static enum plim_status load(struct plim_nvml *nvml, const char *library, struct plim_error *err)
 {
-    const char *paths[] = {"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
-    size_t count = 2;
-    if (library) paths[0] = library, count = 1;
-    for (size_t i = 0; i < count && !nvml->library; i++)
-        nvml->library = dlopen(paths[i], RTLD_LAZY | RTLD_LOCAL);
+    char why[256];
+    nvml->library = dlopen(library ? library : SONAME, RTLD_LAZY | RTLD_LOCAL);
+    if (!nvml->library) {
+        snprintf(why, sizeof(why), "%s", dlerror());
+        if (!library) nvml->library = dlopen(WSL_FOLDER "/" SONAME, RTLD_LAZY | RTLD_LOCAL);
+    }
     if (!nvml->library)
         return plim_fail(err, PLIM_NODEVICE,
-                         "the driver's library %s is not in the loader's path: install the NVIDIA "
-                         "driver, or start the container with its GPUs (--gpus all)",
-                         paths[0]);
+                         "%s (the driver's library, looked for by the loader and in " WSL_FOLDER
+                         "): install the NVIDIA driver with its libraries, or start the container "
+                         "with its GPUs (--gpus all)",
+                         why);
     find_calls(nvml);
     return PLIM_OK;
 }
@@ -123,8 +128,11 @@ static int read_identity(const struct plim_nvml *nvml, struct nvml_device *card,
                  pci.device);
     if (!code) code = NVML(nvml, capability, card, &major, &minor);
     if (!code) gpu->compute_capability = 10 * major + minor;
-    if (!code) code = plim_nvml_read_memory(nvml, card, &gpu->memory);
-    return code;
+    if (code) return code;
+    /* Of a card in MIG mode only the privileged learn it, of one that shares the host's memory
+     * nobody. */
+    code = plim_nvml_read_memory(nvml, card, &gpu->memory);
+    return plim_nvml_status(code) == PLIM_LOST ? code : NVML_SUCCESS;
 }
 
 static void read_gpu(const struct plim_nvml *nvml, unsigned index, struct plim_nvml_gpu *gpu,

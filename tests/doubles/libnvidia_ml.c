@@ -8,6 +8,7 @@
  *     old              only version 1 of the memory's layout, and no temperature structure
  *     no-mig           MIG cannot be asked for, as on cards without it
  *     mig, mig-empty   card 0 is in MIG mode, with two instances or none
+ *     no-memory        a whole card does not tell of its memory, as to users without privileges
  *     exclusive, prohibited   the compute mode of all cards
  *     driver=TEXT, cuda=N     the driver's version and the newest CUDA it runs (13000)
  *     name=TEXT        the name of all cards
@@ -39,9 +40,9 @@ static unsigned samples;
 /* --- the environment -------------------------------------------------------------------------- */
 
 static const char *const words[] = {
-    "error=", "no-cards",  "bad@",           "wrong-memory", "old",     "no-mig",
-    "mig",    "mig-empty", "exclusive",      "prohibited",   "driver=", "cuda=",
-    "name=",  "throttle@", "hide-processes", "crowd="};
+    "error=", "no-cards", "bad@",      "no-memory",      "wrong-memory", "old",
+    "no-mig", "mig",      "mig-empty", "exclusive",      "prohibited",   "driver=",
+    "cuda=",  "name=",    "throttle@", "hide-processes", "crowd="};
 
 static bool has_word(const char *text, size_t length, const char *word)
 {
@@ -190,6 +191,7 @@ static struct nvml_memory_v2 memory_of(const struct nvml_device *device)
 EXPORTED int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *out)
 {
     if (given("old")) return NVML_FUNCTION_NOT_FOUND;
+    if (given("no-memory") && device->instance < 0) return NVML_NO_PERMISSION;
     if (out->version != (40u | 2u << 24)) return 25;
     *out = memory_of(device);
     return state_of(device);
@@ -198,6 +200,7 @@ EXPORTED int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_
 EXPORTED int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory_v1 *out)
 {
     struct nvml_memory_v2 memory = memory_of(device);
+    if (given("no-memory") && device->instance < 0) return NVML_NO_PERMISSION;
     *out = (struct nvml_memory_v1){memory.total, memory.free, memory.total - memory.free};
     return state_of(device);
 }

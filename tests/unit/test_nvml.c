@@ -170,6 +170,17 @@ Test(nvml, mig_mode_without_instances_is_told_from_no_mig)
     plim_nvml_close(&nvml);
 }
 
+Test(nvml, a_card_that_keeps_its_memory_secret_can_be_used)
+{
+    struct plim_nvml *nvml = open_with("mig,no-memory");
+    const struct plim_nvml_gpu *gpu = gpu_at(nvml, 0);
+    cr_expect(eq(int, gpu->status, PLIM_OK));
+    cr_expect(eq(i64, gpu->memory.total_bytes, -1));
+    cr_expect(eq(i64, gpu->memory.held_bytes, -1));
+    cr_expect(eq(i64, gpu->instances[0].memory.total_bytes, 40 * GIB));
+    plim_nvml_close(&nvml);
+}
+
 Test(nvml, compute_modes_are_told)
 {
     struct plim_nvml *nvml = open_with("exclusive");
@@ -249,7 +260,7 @@ Test(nvml, clock_reasons_have_names)
 Test(nvml, a_missing_library_is_told)
 {
     expect_open_fails("", "/no/such/libnvidia-ml.so.1", PLIM_NODEVICE, 12,
-                      "/no/such/libnvidia-ml.so.1 is not in the loader's path");
+                      "/no/such/libnvidia-ml.so.1: cannot open shared object file");
 }
 
 Test(nvml, a_library_that_is_something_else_is_refused)
@@ -298,6 +309,14 @@ Test(nvml, one_bad_card_does_not_hide_the_others)
     cr_expect(strstr(gpu_at(nvml, 0)->problem, "fell off the bus") != NULL);
     cr_expect(eq(int, gpu_at(nvml, 1)->status, PLIM_OK));
     cr_expect(eq(str, (char *)gpu_at(nvml, 1)->name, (char *)"NVIDIA L4"));
+    plim_nvml_close(&nvml);
+}
+
+Test(nvml, a_card_behind_a_cgroup_is_there_but_cannot_be_used)
+{
+    struct plim_nvml *nvml = open_with("bad@0=17");
+    cr_expect(eq(int, gpu_at(nvml, 0)->status, PLIM_NODEVICE));
+    cr_expect(strstr(gpu_at(nvml, 0)->problem, "cgroup") != NULL);
     plim_nvml_close(&nvml);
 }
 

@@ -132,6 +132,20 @@ Test(target, a_card_of_another_size_is_not_the_catalogues)
     cr_expect(eq(ptr, (void *)resolve("cuda").gpu, NULL));
 }
 
+Test(target, without_nvmls_memory_the_catalogue_has_to_do)
+{
+    set("PLIM_DOUBLE_NVML", "no-memory");
+    struct plim_target t = resolve("cuda,memory=24GiB");
+    cr_expect(eq(i64, t.total_bytes, A100_BYTES));
+    cr_expect(eq(i64, t.held_bytes, 0));
+    set("PLIM_DOUBLE_NVML", "no-memory,name=NVIDIA R300 Ultra");
+    t = resolve("cuda,memory=24GiB");
+    cr_expect(eq(i64, t.total_bytes, 0));
+    cr_expect(eq(i64, t.memory_cap_bytes, 24 * GIB));
+    set("PLIM_DOUBLE_NVML", "no-memory,mig");
+    cr_expect(eq(i64, resolve("cuda").total_bytes, A100_BYTES / 2));
+}
+
 Test(target, a_card_that_nobody_knows_is_a_target)
 {
     set("PLIM_DOUBLE_NVML", "name=NVIDIA R300 Ultra");
