@@ -1,51 +1,51 @@
 #include "worker.h"
 #include "autotune/base/log.h"
+#include "devices/host/host.h"
 #include "devices/sim/sim.h"
+#ifdef PLIM_WITH_CUDA
+#include "devices/cuda/cuda.h"
+#endif
 #include "process.h"
 #include "wire.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- devices ---------------------------------------------------------------------------------- */
 
-/* More than any model needs, and far from overflowing where the allocator computes with it. */
-static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
-
-static void limit_sim(struct plim_device *device, int64_t bytes)
-{
-    plim_sim_set_capacity(device, bytes ? bytes : UNLIMITED_BYTES);
-}
-
-/* What a worker can open: the text before the first ':' or ',' of a URI. `limit` sets how much may
- * be held (0: no limit); NULL where only the URI can. */
+/* What a worker can open: the text before the first ':' or ',' of a URI, and a function of the rest. */
 static const struct opener {
     const char *scheme;
     enum plim_status (*open)(const char *uri_tail, struct plim_device **out,
                              struct plim_error *err);
-    void (*limit)(struct plim_device *device, int64_t bytes);
 } openers[] = {
-    {"sim", plim_sim_open, limit_sim},
+    {"sim:", plim_sim_open},
+    {"host", plim_host_open},
+#ifdef PLIM_WITH_CUDA
+    {"cuda", plim_cuda_open},
+#endif
 };
 
-static enum plim_status find_opener(const char *uri, const struct opener **out,
+static enum plim_status open_device(const char *uri, struct plim_device **out,
                                     struct plim_error *err)
 {
-    size_t length = strcspn(uri, ":,");
     for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++) {
-        *out = &openers[i];
-        if (strlen(openers[i].scheme) == length && !strncmp(uri, openers[i].scheme, length))
-            return PLIM_OK;
+        size_t length = strlen(openers[i].scheme);
+        if (!strncmp(openers[i].scheme, uri, length))
+            return openers[i].open(uri + length, out, err);
     }
     return plim_fail(err, PLIM_UNSUPPORTED, "%s: this plimsoll is built without that device", uri);
 }
 
 /* --- state ------------------------------------------------------------------------------------ */
 
+/* More than any model needs, and far from overflowing where the allocator computes with it. */
+static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
+
 struct worker {
     struct plim_wire wire;
     struct plim_message in, out;
-    const struct opener *opener;
     struct plim_device *device;
     struct plim_replayer *replayer;
     struct plim_allocator_config allocator;
@@ -96,9 +96,7 @@ static enum plim_status serve_open(struct worker *w)
     w->load_bytes = open->load_bytes;
     st = load_spec(w, open, &err);
     if (!st) st = plim_allocator_config_parse(open->alloc_conf, &w->allocator, &err);
-    if (!st) st = find_opener(open->uri, &w->opener, &err);
-    const char *tail = open->uri + strcspn(open->uri, ":,");
-    if (!st) st = w->opener->open(*tail ? tail + 1 : tail, &w->device, &err);
+    if (!st) st = open_device(open->uri, &w->device, &err);
     if (st) return fail(w, st, &err);
     w->out =
         (struct plim_message){.kind = PLIM_MESSAGE_OPENED, .opened = {.info = w->device->info}};
@@ -121,47 +119,64 @@ static enum plim_status settle(enum plim_status st, struct plim_replay *replay,
 
 struct repeat {
     struct worker *worker;
-    const struct plim_setting *setting;
-    struct plim_replay replay;
-    struct plim_error err;
+    struct plim_message_result *result;
 };
+
+/* One more step of the run; its loss counts. Ends without one when the setting does not run on. */
+static enum plim_status one_step(struct worker *w, struct plim_message_result *result,
+                                 double *seconds)
+{
+    struct plim_replay_step step;
+    bool ran = plim_replay_next(w->replayer, &step);
+    bool computed = !w->device->info.simulated;
+    if (ran && computed && !isfinite(step.loss)) result->finite = false;
+    *seconds = step.seconds;
+    return ran ? PLIM_OK : PLIM_NOFIT;
+}
 
 static enum plim_status repeat_step(void *user, double *seconds)
 {
     struct repeat *r = user;
-    struct worker *w = r->worker;
-    enum plim_status st =
-        plim_replay_run(w->replayer, &w->spec.model, r->setting, &r->replay, &r->err);
-    if (!st) st = r->replay.verdict;
-    if (!st) *seconds = r->replay.step[PLIM_REPLAY_STEPS - 1].seconds;
-    return st;
+    return one_step(r->worker, r->result, seconds);
 }
 
-/* Repeats the step for as long as it is asked for and makes the median the time of the last step.
- * A simulated device has one time. A repetition that ends otherwise than the first run did is the
- * answer. */
+/* Goes on with the steps for as long as it is asked for. A simulated device has one time. */
 static enum plim_status worker_measure(struct worker *w, const struct plim_message_run *run,
-                                       struct plim_message_result *result, struct plim_error *err)
+                                       struct plim_message_result *result)
 {
-    struct plim_replay *replay = &result->replay;
-    double *last = &replay->step[PLIM_REPLAY_STEPS - 1].seconds;
-    if (w->device->info.simulated || run->timing_seconds <= 0) {
-        result->timing = (struct plim_timing){.repeats = 1, .median_seconds = *last};
-        return PLIM_OK;
-    }
-    struct repeat repeat = {.worker = w, .setting = &run->setting, .err = PLIM_ERROR_INIT};
+    struct repeat repeat = {.worker = w, .result = result};
+    if (w->device->info.simulated || run->timing_seconds <= 0) return PLIM_OK;
     enum plim_status st = tell_phase(w, PLIM_PHASE_TIMING, 0);
-    if (!st) st = plim_measure(repeat_step, &repeat, run->timing_seconds, &result->timing);
-    if (!st) {
-        *last = result->timing.median_seconds;
-        return PLIM_OK;
+    return st ? st : plim_measure(repeat_step, &repeat, run->timing_seconds, &result->timing);
+}
+
+/* The replayed steps, and the measured ones behind them. */
+static enum plim_status run_steps(struct worker *w, const struct plim_message_run *run,
+                                  struct plim_message_result *result)
+{
+    enum plim_status st = PLIM_OK;
+    double seconds = 0;
+    plim_replay_begin(w->replayer, &w->spec.model, &run->setting);
+    for (int i = 1; !st && i <= PLIM_REPLAY_STEPS; i++) {
+        st = tell_phase(w, PLIM_PHASE_STEP, i);
+        if (!st) st = one_step(w, result, &seconds);
     }
-    if (repeat.replay.verdict == st) {
-        *replay = repeat.replay;
-        return PLIM_OK;
-    }
-    *err = repeat.err;
-    return st;
+    result->timing = (struct plim_timing){.repeats = 1, .median_seconds = seconds};
+    return st ? st : worker_measure(w, run, result);
+}
+
+/* What did not fit is an answer, which the replay has; the time of its last step is the median. */
+static enum plim_status run_replay(struct worker *w, const struct plim_message_run *run,
+                                   struct plim_message_result *result, struct plim_error *err)
+{
+    enum plim_status ran = run_steps(w, run, result);
+    enum plim_status st = plim_replay_end(w->replayer, &result->replay, err);
+    if (st || (ran && ran != PLIM_NOFIT)) return st ? st : ran;
+    if (result->replay.verdict == PLIM_OK)
+        result->replay.step[PLIM_REPLAY_STEPS - 1].seconds = result->timing.median_seconds;
+    else
+        result->timing = (struct plim_timing){0};
+    return PLIM_OK;
 }
 
 /* Gives everything back and counts what is missing. Libraries keep what they loaded, so the first
@@ -184,20 +199,16 @@ static enum plim_status run_setting(struct worker *w, struct plim_message_result
                                     struct plim_error *err)
 {
     const struct plim_message_run *run = &w->in.run;
-    struct plim_replay *replay = &result->replay;
     enum plim_status st = PLIM_OK;
     PLIM_TRY(tell_phase(w, PLIM_PHASE_BUILDING, 0));
-    if (w->opener->limit) w->opener->limit(w->device, run->capacity_bytes);
+    plim_device_limit(w->device, run->capacity_bytes ? run->capacity_bytes : UNLIMITED_BYTES);
     result->free_before_bytes = plim_device_free_bytes(w->device);
     PLIM_TRY(plim_replayer_create(w->device, &w->allocator, &w->replayer, err));
-    PLIM_TRY(tell_phase(w, PLIM_PHASE_STEP, 1));
-    PLIM_TRY(plim_replay_run(w->replayer, &w->spec.model, &run->setting, replay, err));
-    result->finite = true;
-    if (replay->verdict == PLIM_OK) PLIM_TRY(worker_measure(w, run, result, err));
+    PLIM_TRY(run_replay(w, run, result, err));
     if (!w->device->lost) PLIM_TRY(clear(w, result));
 out:
     plim_replayer_destroy(&w->replayer);
-    return settle(w->device->lost ? PLIM_LOST : st, replay, err);
+    return settle(w->device->lost ? PLIM_LOST : st, &result->replay, err);
 }
 
 static enum plim_status serve_run(struct worker *w)

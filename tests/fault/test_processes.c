@@ -52,7 +52,7 @@ static void replay_here(const struct plim_spec *spec, const struct plim_setting 
     struct plim_replayer *replayer;
     struct plim_error err = PLIM_ERROR_INIT;
     cr_assert(eq(int, plim_sim_open("RTX-3090", &device, &err), PLIM_OK));
-    plim_sim_set_capacity(device, capacity);
+    plim_device_limit(device, capacity);
     cr_assert(eq(int, plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK));
     cr_assert(eq(int, plim_replay_run(replayer, &spec->model, setting, out, &err), PLIM_OK));
     plim_replayer_destroy(&replayer);

@@ -19,7 +19,7 @@ static struct plim_message_result sample_result(void)
     r.replay.parameters = 1000;
     r.replay.steps_done = 1;
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
-        r.replay.step[i] = (struct plim_replay_step){1, 2, 3, 4, 5, 6 + i, 0.25 * i};
+        r.replay.step[i] = (struct plim_replay_step){1, 2, 3, 4, 5, 6 + i, 0.25 * i, 4.5};
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) r.replay.class_bytes[i] = 100 + i;
     r.replay.oom_class = PLIM_MEMORY_WORKSPACE;
     strcpy(r.replay.oom_where, "forward, step 1");
