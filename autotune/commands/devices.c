@@ -17,11 +17,15 @@ struct machine {
 static enum plim_status look_around(struct machine *machine, struct plim_error *err)
 {
     struct plim_target target;
+    struct plim_error absent = PLIM_ERROR_INIT;
     const struct plim_target_place place = plim_target_here();
     *machine = (struct machine){.world = {.visible_devices = place.visible_devices,
                                           .device_order = place.device_order}};
-    if (!plim_target_open(&place, &machine->nvml, NULL))
-        machine->world.gpus = plim_nvml_gpus(machine->nvml, &machine->world.count);
+    if (plim_target_open(&place, &machine->nvml, &absent)) {
+        snprintf(machine->problem, sizeof(machine->problem), "%s", absent.text);
+        return PLIM_OK;
+    }
+    machine->world.gpus = plim_nvml_gpus(machine->nvml, &machine->world.count);
     plim_visible_list(&machine->world, &machine->visible);
     enum plim_status st = plim_target_resolve_at(&place, "auto", &target, err);
     if (!st) snprintf(machine->problem, sizeof(machine->problem), "%s", target.note);

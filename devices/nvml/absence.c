@@ -181,6 +181,8 @@ enum plim_status plim_absence_explain(const struct plim_absence *absence, int co
     }
     if (st) return st;
     if (!absence->driver_version[0]) return plim_fail(err, nvml->status, "%s", nvml->text);
-    return plim_fail(err, nvml->status, "NVIDIA driver %s (/proc/driver/nvidia/version): %s",
-                     absence->driver_version, nvml->text);
+    return plim_fail(err, nvml->status,
+                     "NVIDIA driver %s (/proc/driver/nvidia) has %d GPU%s, but %s",
+                     absence->driver_version, absence->driver_cards,
+                     absence->driver_cards == 1 ? "" : "s", nvml->text);
 }

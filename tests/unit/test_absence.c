@@ -89,7 +89,8 @@ Test(absence, a_driver_without_its_library)
 {
     fake_root_driver(&root, "580.65.06");
     fake_root_write(&root, "/dev/nvidiactl", "");
-    expect_says(NO_LIBRARY, "NVIDIA driver 580.65.06", "what NVML said");
+    fake_root_write(&root, "/proc/driver/nvidia/gpus/0000:01:00.0/information", "");
+    expect_says(NO_LIBRARY, "NVIDIA driver 580.65.06", "has 1 GPU, but what NVML said");
 }
 
 Test(absence, a_version_that_is_not_understood_is_still_a_driver)
