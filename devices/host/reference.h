@@ -5,7 +5,8 @@
  *   - MAX, MIN and CLAMP keep NaN; the mean over no targets is NaN, and so is the softmax of a row
  *     of minus infinities;
  *   - an attention row that may see nothing gives zeros, and a logsumexp of minus infinity;
- *     causal: row i sees the columns up to i, also where there are more columns than rows;
+ *     causal: row i sees the columns up to i, also where there are more columns than rows. Backward,
+ *     a row whose logsumexp is infinite saw nothing;
  *   - gradients that FUSED_ADAMW divides by the scale are not written back;
  *   - ADAMW_8BIT follows bitsandbytes' kOptimizerStatic8bit2StateBlockwise, and ADAMW_32BIT its
  *     kOptimizer32bit2State: weight decay comes after the update, and of 8 bits an element whose
