@@ -4,6 +4,7 @@
 #include <criterion/new/assert.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
 #define GIB ((int64_t)1 << 30)
@@ -141,6 +142,34 @@ Test(host_device, a_reserved_range_takes_memory_only_where_it_is_mapped)
     }
     cr_expect(eq(int, plim_device_range_map(d, range, 22 * MIB), PLIM_OOM));
     plim_device_range_release(d, range, 64 * GIB);
+    plim_device_close(&d);
+}
+
+/* The operating system says so without a signal. */
+static bool has_memory(uint64_t address)
+{
+    int ends[2];
+    cr_assert(eq(int, pipe(ends), 0));
+    bool readable = write(ends[1], (const void *)(uintptr_t)address, 1) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    return readable;
+}
+
+Test(host_device, what_is_unmapped_or_returned_has_no_memory)
+{
+    uint64_t range;
+    struct plim_device *d = open_host(",memory=20MiB");
+    cr_assert(eq(int, plim_device_range_reserve(d, 8 * MIB, &range), PLIM_OK));
+    cr_assert(eq(int, plim_device_range_map(d, range, 4 * MIB), PLIM_OK));
+    cr_expect(has_memory(range + (4 << 20) - 1));
+    cr_expect(not(has_memory(range + (4 << 20))));
+    plim_device_range_unmap(d, range, 2 * MIB);
+    cr_expect(not(has_memory(range)));
+    cr_expect(has_memory(range + (2 << 20)));
+    uint64_t address = segment(d, 2 * MIB);
+    plim_device_segment_return(d, address, 2 * MIB);
+    cr_expect(not(has_memory(address)));
     plim_device_close(&d);
 }
 

@@ -70,6 +70,21 @@ Test(reference_reduce, every_fold)
     cr_expect(eq(int, reduce(PLIM_BINARY_COUNT, 1, 1, &y, &x), PLIM_INVALID));
 }
 
+Test(reference_reduce, the_largest_of_negatives_and_the_smallest_of_positives)
+{
+    struct plim_array x = ARRAY(PLIM_F32, 2, 2), n = ARRAY(PLIM_I64, 2, 2), y = ARRAY(PLIM_F32, 2),
+                      k = ARRAY(PLIM_I64, 2);
+    VALUES(&x, -2, -3, 2, 3);
+    VALUES(&n, -2, -3, 2, 3);
+    for (int exact = 0; exact < 2; exact++) {
+        const struct plim_array *from = exact ? &n : &x, *to = exact ? &k : &y;
+        cr_assert(eq(int, reduce(PLIM_BINARY_MAX, 2, 1, to, from), PLIM_OK));
+        EXPECT_VALUES(to, 0, -2, 3);
+        cr_assert(eq(int, reduce(PLIM_BINARY_MIN, 2, 1, to, from), PLIM_OK));
+        EXPECT_VALUES(to, 0, -3, 2);
+    }
+}
+
 Test(reference_reduce, of_nothing)
 {
     struct plim_array x = ARRAY(PLIM_F32, 2, 0), y = ARRAY(PLIM_F32, 2), all = ARRAY(PLIM_BOOL, 2);
