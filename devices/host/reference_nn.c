@@ -6,7 +6,7 @@
 
 /* --- softmax ---------------------------------------------------------------------------------- */
 
-/* Makes a row of the result in the place of x's; z: the row of the second input, if there is one. */
+/* Makes a row of the result in the place of x's; z: that of the second input, if there is one. */
 typedef void row_function(double *x, const double *z, int64_t length);
 
 static enum plim_status for_rows(const struct plim_op *op, row_function *f)
