@@ -62,7 +62,13 @@ const char *plim_common_auto_device(const struct plim_spec *spec, const struct p
                                     struct plim_target *target)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    if (spec->device[0] && strcmp(spec->device, "auto")) {
+    bool given = spec->device[0] && strcmp(spec->device, "auto");
+    if (!target && (!given || strncmp(spec->device, "sim:", 4))) {
+        plim_log(log, PLIM_LOG_INFO, "simulating %s (the default; --device chooses another)",
+                 DEFAULT_DEVICE);
+        return DEFAULT_DEVICE;
+    }
+    if (given) {
         plim_log(log, PLIM_LOG_INFO, "the spec's device: %s", spec->device);
         return spec->device;
     }

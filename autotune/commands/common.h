@@ -2,9 +2,9 @@
 #ifndef PLIM_AUTOTUNE_COMMANDS_COMMON_H
 #define PLIM_AUTOTUNE_COMMANDS_COMMON_H
 
-#include "autotune/target.h"
 #include "autotune/base/log.h"
 #include "autotune/stop.h"
+#include "autotune/target.h"
 #include "command.h"
 
 /* Loads the subject of the request and applies its settings. */
@@ -20,7 +20,7 @@ struct plim_allowance plim_common_allowance(const struct plim_request *request,
                                             const struct plim_log *log);
 
 /* The one device of the request; "auto" is the spec's, or the first GPU here (`target` holds its
- * URI), or a simulated one, and that is said. */
+ * URI; NULL: only simulated ones), or a simulated one, and that is said. */
 enum plim_status plim_common_device(const struct plim_request *request,
                                     const struct plim_spec *spec, const struct plim_log *log,
                                     struct plim_target *target, const char **uri,
