@@ -61,9 +61,11 @@ __device__ inline float normal_cdf(float x)
     return 0.5f * erfcf(-x * SQRT_HALF);
 }
 
-__device__ inline float gelu_tanh_inner(float x)
+/* 0.5 (1 + tanh(u)) = sigmoid(2 u), which does not cancel for negative x; as in GELU_TANH
+ * u = sqrt(2/pi) (x + 0.044715 x^3). */
+__device__ inline float gelu_tanh_gate(float x)
 {
-    return tanhf(SQRT_2_OVER_PI * (x + 0.044715f * x * x * x));
+    return sigmoid(2.0f * SQRT_2_OVER_PI * (x + 0.044715f * x * x * x));
 }
 
 __device__ inline float power(float x, float exponent)
@@ -85,7 +87,7 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     case PLIM_UNARY_SILU: EACH(x / (1.0f + expf(-x)))
     case PLIM_UNARY_RELU: EACH(x <= 0.0f ? 0.0f : x)
     case PLIM_UNARY_GELU: EACH(x * normal_cdf(x))
-    case PLIM_UNARY_GELU_TANH: EACH(0.5f * x * (1.0f + gelu_tanh_inner(x)))
+    case PLIM_UNARY_GELU_TANH: EACH(x * gelu_tanh_gate(x))
     case PLIM_UNARY_POW: EACH(power(x, alpha))
     case PLIM_UNARY_RECIPROCAL: EACH(1.0f / x)
     case PLIM_UNARY_NOT: EACH(x == 0.0f ? 1.0f : 0.0f)
@@ -93,11 +95,11 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     }
 }
 
-/* d/dx 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3) */
+/* d/dx x sigmoid(2 u) */
 __device__ inline float gelu_tanh_slope(float x)
 {
-    float t = gelu_tanh_inner(x), du = SQRT_2_OVER_PI * (1.0f + 3 * 0.044715f * x * x);
-    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * du;
+    float s = gelu_tanh_gate(x), du = SQRT_2_OVER_PI * (1.0f + 3 * 0.044715f * x * x);
+    return s + x * 2.0f * s * (1.0f - s) * du;
 }
 
 __device__ inline float silu_slope(float x)
