@@ -42,12 +42,23 @@ template <int V> __device__ inline void random_units(float (&v)[V], uint64_t see
 #define SQRT_1_OVER_2_PI 0.39894228040143268f /* sqrt(1/(2 pi)) */
 #define ONE_OVER_PI 0.31830988618379067154    /* 1/pi */
 
-/* x / pi, less a multiple of 2. In double, so that large angles keep their digits; cosf() and sinf()
- * would keep an array in local memory for them. */
-__device__ inline float half_turns(float x)
+/* sin(pi t), from t less its nearest integer. Angles are divided by pi in double, so that large ones
+ * keep their digits; cosf() and sinf() would keep an array in local memory for them. */
+__device__ inline float sine_of_half_turns(double t)
 {
-    double turns = (double)x * ONE_OVER_PI;
-    return (float)(turns - 2.0 * rint(turns * 0.5));
+    double nearest = rint(t);
+    float y = sinpif((float)(t - nearest));
+    return (int64_t)nearest & 1 ? -y : y;
+}
+
+__device__ inline float sine(float x)
+{
+    return sine_of_half_turns((double)x * ONE_OVER_PI);
+}
+
+__device__ inline float cosine(float x)
+{
+    return sine_of_half_turns((double)x * ONE_OVER_PI + 0.5);
 }
 
 __device__ inline float sigmoid(float x)
@@ -80,8 +91,8 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
 {
     switch (function) {
     case PLIM_UNARY_NEG: EACH(-x)
-    case PLIM_UNARY_COS: EACH(cospif(half_turns(x)))
-    case PLIM_UNARY_SIN: EACH(sinpif(half_turns(x)))
+    case PLIM_UNARY_COS: EACH(cosine(x))
+    case PLIM_UNARY_SIN: EACH(sine(x))
     case PLIM_UNARY_RSQRT: EACH(rsqrtf(x))
     case PLIM_UNARY_TANH: EACH(tanhf(x))
     case PLIM_UNARY_SILU: EACH(x / (1.0f + expf(-x)))
@@ -116,8 +127,8 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
 #define S saved[i]
     switch (function) {
     case PLIM_UNARY_NEG: EACH(-x)
-    case PLIM_UNARY_COS: EACH(-x * sinpif(half_turns(S)))
-    case PLIM_UNARY_SIN: EACH(x * cospif(half_turns(S)))
+    case PLIM_UNARY_COS: EACH(-x * sine(S))
+    case PLIM_UNARY_SIN: EACH(x * cosine(S))
     case PLIM_UNARY_RSQRT: EACH(-0.5f * x / (S * sqrtf(S)))
     case PLIM_UNARY_TANH: EACH(x * (1.0f - S * S))
     case PLIM_UNARY_SILU: EACH(x * silu_slope(S))
