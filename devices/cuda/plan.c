@@ -4,11 +4,20 @@
 enum { WAVES = 4, THREADS_PER_MULTIPROCESSOR = 2048, GUESSED_MULTIPROCESSORS = 64 };
 
 static plim_plan_function *const planners[PLIM_OP_KIND_COUNT] = {
-    [PLIM_OP_FILL] = plim_plan_nullary,    [PLIM_OP_ARANGE] = plim_plan_nullary,
-    [PLIM_OP_RANDOM] = plim_plan_nullary,  [PLIM_OP_COPY] = plim_plan_copy,
-    [PLIM_OP_UNARY] = plim_plan_unary,     [PLIM_OP_UNARY_BACKWARD] = plim_plan_unary_backward,
-    [PLIM_OP_BINARY] = plim_plan_binary,   [PLIM_OP_WHERE] = plim_plan_where,
-    [PLIM_OP_TRIL] = plim_plan_tril,       [PLIM_OP_CAT] = plim_plan_cat,
+    [PLIM_OP_FILL] = plim_plan_nullary,
+    [PLIM_OP_ARANGE] = plim_plan_nullary,
+    [PLIM_OP_RANDOM] = plim_plan_nullary,
+    [PLIM_OP_COPY] = plim_plan_copy,
+    [PLIM_OP_UNARY] = plim_plan_unary,
+    [PLIM_OP_UNARY_BACKWARD] = plim_plan_unary_backward,
+    [PLIM_OP_BINARY] = plim_plan_binary,
+    [PLIM_OP_WHERE] = plim_plan_where,
+    [PLIM_OP_TRIL] = plim_plan_tril,
+    [PLIM_OP_CAT] = plim_plan_cat,
+    [PLIM_OP_REDUCE] = plim_plan_reduce,
+    [PLIM_OP_CUMSUM] = plim_plan_cumsum,
+    [PLIM_OP_EMBEDDING] = plim_plan_embedding,
+    [PLIM_OP_EMBEDDING_BACKWARD] = plim_plan_embedding_backward,
     [PLIM_OP_DROPOUT] = plim_plan_dropout,
 };
 
