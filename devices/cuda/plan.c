@@ -3,7 +3,21 @@
 /* Waves of full blocks that a launch may have before its threads loop. */
 enum { WAVES = 4, THREADS_PER_MULTIPROCESSOR = 2048, GUESSED_MULTIPROCESSORS = 64 };
 
-static const plim_planner planners[PLIM_OP_KIND_COUNT] = {0};
+static const plim_planner planners[PLIM_OP_KIND_COUNT] = {
+    [PLIM_OP_LAYER_NORM] = plim_plan_layer_norm,
+    [PLIM_OP_LAYER_NORM_BACKWARD] = plim_plan_layer_norm_backward,
+    [PLIM_OP_LAYER_NORM_BACKWARD_PARAMS] = plim_plan_layer_norm_params,
+    [PLIM_OP_SOFTMAX] = plim_plan_softmax,
+    [PLIM_OP_SOFTMAX_BACKWARD] = plim_plan_softmax_backward,
+    [PLIM_OP_LOG_SOFTMAX] = plim_plan_softmax,
+    [PLIM_OP_LOG_SOFTMAX_BACKWARD] = plim_plan_softmax_backward,
+    [PLIM_OP_NLL_LOSS] = plim_plan_nll_loss,
+    [PLIM_OP_NLL_LOSS_BACKWARD] = plim_plan_nll_loss_backward,
+    [PLIM_OP_ATTENTION] = plim_plan_attention,
+    [PLIM_OP_ATTENTION_BACKWARD] = plim_plan_attention_backward,
+    [PLIM_OP_FOREACH] = plim_plan_foreach,
+    [PLIM_OP_OPTIMIZER] = plim_plan_optimizer,
+};
 
 enum plim_status plim_cuda_plan(const struct plim_device_info *info, const struct plim_op *op,
                                 plim_cuda_emit emit, void *user)

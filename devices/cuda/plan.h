@@ -30,4 +30,25 @@ int plim_plan_multiprocessors(const struct plim_plan *plan);
 /* plan_elementwise.c */
 enum plim_status plim_plan_nullary(const struct plim_plan *plan, const struct plim_op *op);
 
+/* plan_norm.c */
+enum plim_status plim_plan_layer_norm(const struct plim_plan *plan, const struct plim_op *op);
+enum plim_status plim_plan_layer_norm_backward(const struct plim_plan *plan,
+                                               const struct plim_op *op);
+enum plim_status plim_plan_layer_norm_params(const struct plim_plan *plan,
+                                             const struct plim_op *op);
+
+/* plan_softmax.c */
+enum plim_status plim_plan_softmax(const struct plim_plan *plan, const struct plim_op *op);
+enum plim_status plim_plan_softmax_backward(const struct plim_plan *plan, const struct plim_op *op);
+enum plim_status plim_plan_nll_loss(const struct plim_plan *plan, const struct plim_op *op);
+enum plim_status plim_plan_nll_loss_backward(const struct plim_plan *plan,
+                                             const struct plim_op *op);
+
+/* plan_foreach.c, plan_optimizer.c, plan_attention.c */
+enum plim_status plim_plan_foreach(const struct plim_plan *plan, const struct plim_op *op);
+enum plim_status plim_plan_optimizer(const struct plim_plan *plan, const struct plim_op *op);
+enum plim_status plim_plan_attention(const struct plim_plan *plan, const struct plim_op *op);
+enum plim_status plim_plan_attention_backward(const struct plim_plan *plan,
+                                              const struct plim_op *op);
+
 #endif

@@ -7,11 +7,7 @@
 
 #include <stdint.h>
 
-enum {
-    PLIM_ATTENTION_TILE = 64,
-    PLIM_ATTENTION_THREADS = 256,
-    PLIM_ATTENTION_MAX_SIZE = 256
-};
+enum { PLIM_ATTENTION_TILE = 64, PLIM_ATTENTION_THREADS = 256, PLIM_ATTENTION_MAX_SIZE = 256 };
 
 /* (batch, heads, length, size), strides in elements. `data` 0: not there. */
 struct plim_cuda_heads {

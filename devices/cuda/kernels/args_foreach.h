@@ -14,7 +14,9 @@ enum {
     PLIM_FOREACH_THREADS = 512,
     PLIM_FOREACH_MAX_LISTS = 5,
     PLIM_FOREACH_WORDS = 496,
-    PLIM_RECORD_SIZE = 0, PLIM_RECORD_CHUNKS = 1, PLIM_RECORD_DATA = 2
+    PLIM_RECORD_SIZE = 0,
+    PLIM_RECORD_CHUNKS = 1,
+    PLIM_RECORD_DATA = 2
 };
 
 struct plim_cuda_tensor_lists {
@@ -32,8 +34,8 @@ struct plim_foreach_args {
     float alpha;
 };
 
-/* foreach_norm_chunks: partial[(first + tensor) chunks + chunk] = sum of squares. One list.
- * foreach_norm_finish: a block sums a tensor's chunks, in order. Lists: norms, tensors. */
+/* Lists: tensors, norms. foreach_norm_chunks: partial[(first + tensor) chunks + chunk] = sum of
+ * squares. foreach_norm_finish: a block for each tensor adds its chunks, in a fixed order. */
 struct plim_foreach_norm_args {
     struct plim_cuda_tensor_lists lists;
     uint64_t partial; /* fp32 */

@@ -26,7 +26,7 @@ struct plim_layer_norm_params_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand dout, x;
     struct plim_cuda_flat_operand mean, rstd, dweight, dbias; /* dbias may be absent */
-    int64_t parts, rows_of_part;
+    int64_t parts; /* part p: rows from p count / parts on */
 };
 
 #endif

@@ -6,29 +6,34 @@
 
 /* AdamW's numbers as kernels use them: what cancels in fp32 is computed on the host. */
 struct plim_cuda_adam {
-    float keep;             /* of the parameter: 1 - rate * weight_decay */
+    float decay; /* rate * weight_decay */
     float rate, epsilon;
     float beta1, beta2;
-    float rest1, rest2;     /* 1 - beta */
-    float log1, log2;       /* ln beta: 1 - beta^t = -expm1(t ln beta) */
-    float step;             /* where no tensor counts it */
+    float rest1, rest2;   /* 1 - beta */
+    float log1, log2;     /* ln beta: 1 - beta^t = -expm1(t ln beta) */
+    float step;           /* where no tensor counts it */
+    uint32_t decays_last; /* after the update, as bitsandbytes does */
 };
 
-/* adamw: lists are parameters, moments, second moments, gradients, and, unless `counted_here`,
- * step counters, one number each. adamw_count adds 1 to the counters beforehand. Nothing happens
- * where found_inf is 1; gradients are divided by grad_scale. Both may be absent. */
+/* adamw: lists are parameters, moments, second moments, gradients, and, where tensors count the
+ * steps, the counters, one number each. adamw_count adds 1 to the counters beforehand. Nothing
+ * happens where found_inf is 1; gradients are divided by grad_scale. Both may be absent. */
 struct plim_adamw_args {
     struct plim_cuda_tensor_lists lists;
     struct plim_cuda_flat_operand found_inf, grad_scale;
     struct plim_cuda_adam adam;
 };
 enum {
-    PLIM_ADAMW_PARAMETERS, PLIM_ADAMW_MOMENTS, PLIM_ADAMW_SECOND_MOMENTS, PLIM_ADAMW_GRADIENTS,
+    PLIM_ADAMW_PARAMETERS,
+    PLIM_ADAMW_MOMENTS,
+    PLIM_ADAMW_SECOND_MOMENTS,
+    PLIM_ADAMW_GRADIENTS,
     PLIM_ADAMW_STEPS
 };
 
 /* adamw_8bit: states in codes of 8 bits, a maximum for 256 of them. Block: a warp for 256 elements
- * at a time. `vectors`: every array begins at a multiple of 16 bytes. */
+ * at a time. Elements whose gradient is not finite stay, and their states become 0. `vectors`: every
+ * array begins at a multiple of 16 bytes. */
 enum { PLIM_CODE_BLOCK = 256, PLIM_CODES = 256 };
 struct plim_adamw_8bit_args {
     struct plim_cuda_flat_operand parameter, gradient;
@@ -39,7 +44,7 @@ struct plim_adamw_8bit_args {
 };
 
 /* amp_update_scale: one thread. `growth` is fp32 or int32. */
-struct plim_amp_update_args {
+struct plim_amp_update_scale_args {
     struct plim_cuda_flat_operand scale, growth, found_inf;
 };
 

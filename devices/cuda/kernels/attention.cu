@@ -49,8 +49,13 @@ __device__ inline head_view view_of(const plim_cuda_heads &a, int64_t batch, int
                                     int size)
 {
     int64_t offset = batch * a.step[0] + head * a.step[1];
-    return {a.data + (uint64_t)offset * bytes_of(a.dtype), a.step[2], a.step[3], rows, size,
-            a.dtype, a.vectors != 0};
+    return {a.data + (uint64_t)offset * bytes_of(a.dtype),
+            a.step[2],
+            a.step[3],
+            rows,
+            size,
+            a.dtype,
+            a.vectors != 0};
 }
 
 __device__ inline float element(const head_view &x, int64_t row, int column)
@@ -104,9 +109,12 @@ __device__ inline void store_four(const head_view &x, int64_t row, int column, c
     if (x.vectors && column < x.size) {
         uint64_t at = x.data + (uint64_t)(row * x.step + column) * bytes_of(x.dtype);
         switch (x.dtype) {
-        case PLIM_F32: return store_as<float>(at, v);
-        case PLIM_BF16: return store_as<bf16>(at, v);
-        default: return store_as<fp16>(at, v);
+        case PLIM_F32:
+            return store_as<float>(at, v);
+        case PLIM_BF16:
+            return store_as<bf16>(at, v);
+        default:
+            return store_as<fp16>(at, v);
         }
     }
     PLIM_UNROLL
@@ -246,8 +254,8 @@ __device__ inline void dropout_factors(fragment &u, const plim_attention_args &a
     for (int r = 0; r < SIDE; r++) {
         int64_t i = view.head * args.q_length + row + first_row() + r;
         uint32_t kept = 15;
-        if (args.dropout) kept = kept_of_four(args, (uint64_t)(i * args.k_length + column +
-                                                               first_column()));
+        if (args.dropout)
+            kept = kept_of_four(args, (uint64_t)(i * args.k_length + column + first_column()));
         PLIM_UNROLL
         for (int c = 0; c < SIDE; c++) u[r][c] = kept >> c & 1 ? args.kept : 0;
     }

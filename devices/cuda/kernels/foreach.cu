@@ -8,13 +8,20 @@
 __device__ inline float mapped(uint32_t function, float a, float b, float c, float alpha)
 {
     switch (function) {
-    case PLIM_FOREACH_ADD: return a + alpha * b;
-    case PLIM_FOREACH_MUL: return a * alpha;
-    case PLIM_FOREACH_DIV: return a / alpha;
-    case PLIM_FOREACH_LERP: return a + alpha * (b - a);
-    case PLIM_FOREACH_ADDCMUL: return a + alpha * b * c;
-    case PLIM_FOREACH_ADDCDIV: return a + alpha * b / c;
-    default: return sqrtf(b); /* PLIM_FOREACH_SQRT */
+    case PLIM_FOREACH_ADD:
+        return a + alpha * b;
+    case PLIM_FOREACH_MUL:
+        return a * alpha;
+    case PLIM_FOREACH_DIV:
+        return a / alpha;
+    case PLIM_FOREACH_LERP:
+        return a + alpha * (b - a);
+    case PLIM_FOREACH_ADDCMUL:
+        return a + alpha * b * c;
+    case PLIM_FOREACH_ADDCDIV:
+        return a + alpha * b / c;
+    default:
+        return sqrtf(b); /* PLIM_FOREACH_SQRT */
     }
 }
 
@@ -73,11 +80,11 @@ PLIM_KERNEL(foreach_norm_finish, plim_foreach_norm_args, PLIM_FOREACH_THREADS)
 {
     const uint64_t *record = list_record(args.lists, (int)blockIdx.x);
     const float *partial = (const float *)args.partial + (args.first + blockIdx.x) * args.chunks;
-    int64_t chunks = ((int64_t)record[PLIM_RECORD_SIZE] + PLIM_FOREACH_CHUNK - 1) /
-                     PLIM_FOREACH_CHUNK;
+    int64_t chunks =
+        ((int64_t)record[PLIM_RECORD_SIZE] + PLIM_FOREACH_CHUNK - 1) / PLIM_FOREACH_CHUNK;
     sums mine = {0, 0};
     for (int64_t i = threadIdx.x; i < chunks; i += blockDim.x) mine.a += partial[i];
     sums all = team_fold(mine);
     if (threadIdx.x == 0)
-        store_float(record[PLIM_RECORD_DATA], args.lists.dtype[0], 0, sqrtf(all.a));
+        store_float(record[PLIM_RECORD_DATA + 1], args.lists.dtype[1], 0, sqrtf(all.a));
 }

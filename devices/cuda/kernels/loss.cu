@@ -1,8 +1,8 @@
 /* Mean negative log likelihood, and its gradient. A target out of range counts as a class of no
  * likelihood that can be told: the loss is NaN, and no gradient is written. */
 #include "args_loss.h"
-#include "rows.cuh"
 #include "devices/op.h"
+#include "rows.cuh"
 
 PLIM_KERNEL(nll_loss, plim_nll_loss_args, 1024)
 {

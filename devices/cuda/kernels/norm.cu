@@ -33,7 +33,7 @@ template <int N> __device__ inline moments moments_of(const float (&v)[N])
 /* What a row is multiplied with or moved by; `absent` where it is not there. */
 template <int N>
 __device__ inline void load_or(const plim_cuda_flat_operand &a, int64_t i, float absent,
-                                      float (&v)[N])
+                               float (&v)[N])
 {
     if (a.data)
         load_floats(a.data, a.dtype, i, v);
@@ -131,10 +131,10 @@ PLIM_KERNEL(layer_norm_backward_params, plim_layer_norm_params_args, 1024)
     int64_t column = (int64_t)blockIdx.x * PLIM_PARAMS_COLUMNS + threadIdx.x;
     bool live = column < rows.columns;
     for (int64_t part = blockIdx.y; part < args.parts; part += gridDim.y) {
-        int64_t end = (part + 1) * args.rows_of_part;
-        if (end > rows.count || !live) end = live ? rows.count : 0;
+        int64_t end = live ? (part + 1) * rows.count / args.parts : 0;
         sums mine = {0, 0};
-        for (int64_t row = part * args.rows_of_part + threadIdx.y; row < end; row += blockDim.y) {
+        for (int64_t row = part * rows.count / args.parts + threadIdx.y; row < end;
+             row += blockDim.y) {
             row_view x = row_at(args.x, row_offset(rows, args.x, row));
             row_view dout = row_at(args.dout, row_offset(rows, args.dout, row));
             float v[1], g[1];

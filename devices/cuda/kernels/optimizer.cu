@@ -17,12 +17,15 @@ __device__ inline adam_step adam_at(const plim_cuda_adam &adam, float step)
     return {adam.rate / -expm1f(step * adam.log1), rsqrtf(-expm1f(step * adam.log2))};
 }
 
-__device__ inline void adam_update(const plim_cuda_adam &adam, adam_step step, float &p,
-                                          float &m, float &v, float g)
+__device__ inline void adam_update(const plim_cuda_adam &adam, adam_step step, float &p, float &m,
+                                   float &v, float g)
 {
     m = adam.beta1 * m + adam.rest1 * g;
     v = adam.beta2 * v + adam.rest2 * g * g;
-    p = p * adam.keep - step.rate * m / (sqrtf(v) * step.root + adam.epsilon);
+    float change = step.rate * m / (sqrtf(v) * step.root + adam.epsilon);
+    if (!adam.decays_last) p -= adam.decay * p;
+    p -= change;
+    if (adam.decays_last) p -= adam.decay * p;
 }
 
 PLIM_KERNEL(adamw_count, plim_adamw_args, 256)
@@ -85,7 +88,7 @@ struct code_lane {
 };
 
 __device__ inline void load_lane(const code_lane &lane, const plim_cuda_flat_operand &a,
-                                        float (&v)[VECTOR])
+                                 float (&v)[VECTOR])
 {
     if (lane.vectors)
         load_floats(a.data, a.dtype, lane.first, v);
@@ -99,7 +102,7 @@ struct alignas(8) eight_codes {
 };
 
 __device__ inline void decode(const code_lane &lane, uint64_t state, const float *book,
-                                     float maximum, float (&v)[VECTOR])
+                              float maximum, float (&v)[VECTOR])
 {
     const uint8_t *codes = (const uint8_t *)state + lane.first;
     if (lane.vectors) {
@@ -114,7 +117,7 @@ __device__ inline void decode(const code_lane &lane, uint64_t state, const float
 
 /* Returns the new maximum of the block of 256. */
 __device__ inline float encode(const code_lane &lane, uint64_t state, const float *book,
-                                      const float (&v)[VECTOR])
+                               const float (&v)[VECTOR])
 {
     float maximum = 0;
     for (int k = 0; k < VECTOR; k++) maximum = fmaxf(maximum, fabsf(v[k]));
@@ -153,7 +156,12 @@ PLIM_KERNEL(adamw_8bit, plim_adamw_8bit_args, 256)
         load_lane(lane, args.gradient, g);
         decode(lane, args.state[0], book[0], maximum0[b], m);
         decode(lane, args.state[1], book[1], maximum1[b], v);
-        for (int k = 0; k < VECTOR; k++) adam_update(args.adam, at, p[k], m[k], v[k], g[k]);
+        for (int k = 0; k < VECTOR; k++) {
+            if (fabsf(g[k]) < INFINITY)
+                adam_update(args.adam, at, p[k], m[k], v[k], g[k]);
+            else
+                m[k] = v[k] = 0;
+        }
         if (lane.vectors)
             store_floats(args.parameter.data, args.parameter.dtype, first, p);
         else

@@ -18,8 +18,8 @@ struct row_view {
 };
 
 /* Elements before the row that `count` in row-major order names. */
-__device__ inline int64_t row_offset(const plim_cuda_rows &rows,
-                                            const plim_cuda_row_operand &a, int64_t row)
+__device__ inline int64_t row_offset(const plim_cuda_rows &rows, const plim_cuda_row_operand &a,
+                                     int64_t row)
 {
     int64_t offset = 0;
     for (int d = (int)rows.outer - 1; d > 0; d--) {
@@ -35,8 +35,7 @@ __device__ inline row_view row_at(const plim_cuda_row_operand &a, int64_t offset
     return {a.data + (uint64_t)offset * bytes_of(a.dtype), a.column_step, a.dtype};
 }
 
-template <int N>
-__device__ inline void row_load(const row_view &row, int64_t column, float (&v)[N])
+template <int N> __device__ inline void row_load(const row_view &row, int64_t column, float (&v)[N])
 {
     load_floats(row.data, row.dtype, N == 1 ? column * row.step : column, v);
 }
@@ -55,8 +54,7 @@ __device__ inline int64_t row_head(const plim_cuda_rows &rows, int64_t offset)
 }
 
 /* visit(column, lanes<N>): the team takes columns [0, n), N at a time. */
-template <class Visit>
-__device__ inline void row_visit(int64_t head, int64_t n, Visit visit)
+template <class Visit> __device__ inline void row_visit(int64_t head, int64_t n, Visit visit)
 {
     int64_t tail = head + (n - head) / VECTOR * VECTOR;
     for (int64_t i = threadIdx.x; i < head; i += blockDim.x) visit(i, lanes<1>());
@@ -88,8 +86,14 @@ template <class T> __device__ inline T team_fold(T mine)
 /* Two sums. */
 struct sums {
     float a, b;
-    static __device__ sums merge(sums x, sums y) { return {x.a + y.a, x.b + y.b}; }
-    __device__ sums from(int offset) const { return {lane_xor(a, offset), lane_xor(b, offset)}; }
+    static __device__ sums merge(sums x, sums y)
+    {
+        return {x.a + y.a, x.b + y.b};
+    }
+    __device__ sums from(int offset) const
+    {
+        return {lane_xor(a, offset), lane_xor(b, offset)};
+    }
 };
 
 #endif

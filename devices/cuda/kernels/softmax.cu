@@ -10,7 +10,10 @@ struct normalizer {
     float maximum, sum;
 
     /* Of exponents; where all are minus infinity, 0 stands for the maximum. */
-    static __device__ float base(float maximum) { return maximum == -INFINITY ? 0 : maximum; }
+    static __device__ float base(float maximum)
+    {
+        return maximum == -INFINITY ? 0 : maximum;
+    }
     static __device__ normalizer merge(normalizer x, normalizer y)
     {
         float maximum = fmaxf(x.maximum, y.maximum);

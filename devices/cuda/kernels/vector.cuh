@@ -17,9 +17,12 @@ template <int N>
 __device__ inline void load_floats(uint64_t data, uint32_t dtype, int64_t i, float (&v)[N])
 {
     switch (dtype) {
-    case PLIM_F32: return load_as<float>(v, data + (uint64_t)i * 4);
-    case PLIM_BF16: return load_as<bf16>(v, data + (uint64_t)i * 2);
-    default: return load_as<fp16>(v, data + (uint64_t)i * 2);
+    case PLIM_F32:
+        return load_as<float>(v, data + (uint64_t)i * 4);
+    case PLIM_BF16:
+        return load_as<bf16>(v, data + (uint64_t)i * 2);
+    default:
+        return load_as<fp16>(v, data + (uint64_t)i * 2);
     }
 }
 
@@ -27,9 +30,12 @@ template <int N>
 __device__ inline void store_floats(uint64_t data, uint32_t dtype, int64_t i, const float (&v)[N])
 {
     switch (dtype) {
-    case PLIM_F32: return store_as<float>(data + (uint64_t)i * 4, v);
-    case PLIM_BF16: return store_as<bf16>(data + (uint64_t)i * 2, v);
-    default: return store_as<fp16>(data + (uint64_t)i * 2, v);
+    case PLIM_F32:
+        return store_as<float>(data + (uint64_t)i * 4, v);
+    case PLIM_BF16:
+        return store_as<bf16>(data + (uint64_t)i * 2, v);
+    default:
+        return store_as<fp16>(data + (uint64_t)i * 2, v);
     }
 }
 
