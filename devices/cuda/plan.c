@@ -3,7 +3,13 @@
 /* Waves of full blocks that a launch may have before its threads loop. */
 enum { WAVES = 4, THREADS_PER_MULTIPROCESSOR = 2048, GUESSED_MULTIPROCESSORS = 64 };
 
-static const plim_planner planners[PLIM_OP_KIND_COUNT] = {
+static plim_plan_function *const planners[PLIM_OP_KIND_COUNT] = {
+    [PLIM_OP_FILL] = plim_plan_nullary,    [PLIM_OP_ARANGE] = plim_plan_nullary,
+    [PLIM_OP_RANDOM] = plim_plan_nullary,  [PLIM_OP_COPY] = plim_plan_copy,
+    [PLIM_OP_UNARY] = plim_plan_unary,     [PLIM_OP_UNARY_BACKWARD] = plim_plan_unary_backward,
+    [PLIM_OP_BINARY] = plim_plan_binary,   [PLIM_OP_WHERE] = plim_plan_where,
+    [PLIM_OP_TRIL] = plim_plan_tril,       [PLIM_OP_CAT] = plim_plan_cat,
+    [PLIM_OP_DROPOUT] = plim_plan_dropout,
     [PLIM_OP_LAYER_NORM] = plim_plan_layer_norm,
     [PLIM_OP_LAYER_NORM_BACKWARD] = plim_plan_layer_norm_backward,
     [PLIM_OP_LAYER_NORM_BACKWARD_PARAMS] = plim_plan_layer_norm_params,
@@ -23,7 +29,8 @@ enum plim_status plim_cuda_plan(const struct plim_device_info *info, const struc
                                 plim_cuda_emit emit, void *user)
 {
     struct plim_plan plan = {info, emit, user};
-    plim_planner planner = (unsigned)op->kind < PLIM_OP_KIND_COUNT ? planners[op->kind] : NULL;
+    plim_plan_function *planner =
+        (unsigned)op->kind < PLIM_OP_KIND_COUNT ? planners[op->kind] : NULL;
     return planner ? planner(&plan, op) : PLIM_UNSUPPORTED;
 }
 

@@ -14,7 +14,7 @@ struct plim_plan {
     void *user;
 };
 
-typedef enum plim_status (*plim_planner)(const struct plim_plan *plan, const struct plim_op *op);
+typedef enum plim_status plim_plan_function(const struct plim_plan *plan, const struct plim_op *op);
 
 /* A one-dimensional launch. */
 enum plim_status plim_plan_launch(const struct plim_plan *plan, const char *kernel, int64_t blocks,
@@ -28,27 +28,20 @@ int64_t plim_plan_blocks(const struct plim_plan *plan, int64_t work, int threads
 int plim_plan_multiprocessors(const struct plim_plan *plan);
 
 /* plan_elementwise.c */
-enum plim_status plim_plan_nullary(const struct plim_plan *plan, const struct plim_op *op);
+plim_plan_function plim_plan_nullary, plim_plan_copy, plim_plan_unary, plim_plan_unary_backward,
+    plim_plan_binary, plim_plan_where, plim_plan_tril, plim_plan_dropout, plim_plan_cat;
 
 /* plan_norm.c */
-enum plim_status plim_plan_layer_norm(const struct plim_plan *plan, const struct plim_op *op);
-enum plim_status plim_plan_layer_norm_backward(const struct plim_plan *plan,
-                                               const struct plim_op *op);
-enum plim_status plim_plan_layer_norm_params(const struct plim_plan *plan,
-                                             const struct plim_op *op);
+plim_plan_function plim_plan_layer_norm, plim_plan_layer_norm_backward, plim_plan_layer_norm_params;
 
-/* plan_softmax.c */
-enum plim_status plim_plan_softmax(const struct plim_plan *plan, const struct plim_op *op);
-enum plim_status plim_plan_softmax_backward(const struct plim_plan *plan, const struct plim_op *op);
-enum plim_status plim_plan_nll_loss(const struct plim_plan *plan, const struct plim_op *op);
-enum plim_status plim_plan_nll_loss_backward(const struct plim_plan *plan,
-                                             const struct plim_op *op);
+/* plan_softmax.c: SOFTMAX and LOG_SOFTMAX, the losses */
+plim_plan_function plim_plan_softmax, plim_plan_softmax_backward, plim_plan_nll_loss,
+    plim_plan_nll_loss_backward;
 
-/* plan_foreach.c, plan_optimizer.c, plan_attention.c */
-enum plim_status plim_plan_foreach(const struct plim_plan *plan, const struct plim_op *op);
-enum plim_status plim_plan_optimizer(const struct plim_plan *plan, const struct plim_op *op);
-enum plim_status plim_plan_attention(const struct plim_plan *plan, const struct plim_op *op);
-enum plim_status plim_plan_attention_backward(const struct plim_plan *plan,
-                                              const struct plim_op *op);
+/* plan_attention.c */
+plim_plan_function plim_plan_attention, plim_plan_attention_backward;
+
+/* plan_foreach.c, plan_optimizer.c */
+plim_plan_function plim_plan_foreach, plim_plan_optimizer;
 
 #endif

@@ -154,12 +154,12 @@ static enum plim_status plan_amp_update(const struct plim_plan *plan, const stru
 
 enum plim_status plim_plan_optimizer(const struct plim_plan *plan, const struct plim_op *op)
 {
-    static const plim_planner planners[PLIM_FOREACH_COUNT] = {
+    static plim_plan_function *const planners[PLIM_FOREACH_COUNT] = {
         [PLIM_FUSED_ADAMW] = plan_fused_adamw,
         [PLIM_ADAMW_8BIT] = plan_adamw_8bit,
         [PLIM_ADAMW_32BIT] = plan_adamw_32bit,
         [PLIM_AMP_UPDATE_SCALE] = plan_amp_update,
     };
-    plim_planner planner = op->foreach < PLIM_FOREACH_COUNT ? planners[op->foreach] : NULL;
+    plim_plan_function *planner = op->foreach < PLIM_FOREACH_COUNT ? planners[op->foreach] : NULL;
     return planner ? planner(plan, op) : PLIM_INVALID;
 }

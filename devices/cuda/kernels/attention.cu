@@ -339,7 +339,7 @@ __device__ inline void finish(const plim_attention_args &args, const score_view 
 
 template <int PANELS> __device__ inline void forward(const plim_attention_args &args)
 {
-    __shared__ __align__(16) tile_row stage[TILE], weights[TILE];
+    alignas(16) __shared__ tile_row stage[TILE], weights[TILE];
     block_place at = place_of_block(args.q_length, args.heads);
     int group = at.head / args.sharing;
     head_view q = view_of(args.q, at.batch, at.head, args.q_length, args.size);
@@ -419,7 +419,7 @@ __device__ inline void differentiate(fragment &s, fragment &ds, const fragment &
 
 template <int PANELS> __device__ inline void backward_queries(const plim_attention_args &args)
 {
-    __shared__ __align__(16) tile_row stage[TILE], weights[TILE];
+    alignas(16) __shared__ tile_row stage[TILE], weights[TILE];
     __shared__ query_tile queries;
     block_place at = place_of_block(args.q_length, args.heads);
     int group = at.head / args.sharing;
@@ -449,7 +449,7 @@ template <int PANELS> __device__ inline void backward_queries(const plim_attenti
 
 template <int PANELS> __device__ inline void backward_keys(const plim_attention_args &args)
 {
-    __shared__ __align__(16) tile_row stage[TILE], weights[TILE];
+    alignas(16) __shared__ tile_row stage[TILE], weights[TILE];
     __shared__ query_tile queries;
     int groups = args.heads / args.sharing;
     block_place at = place_of_block(args.k_length, groups);

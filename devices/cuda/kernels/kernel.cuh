@@ -14,6 +14,7 @@
 #ifndef PLIM_DEVICES_CUDA_KERNELS_KERNEL_CUH
 #define PLIM_DEVICES_CUDA_KERNELS_KERNEL_CUH
 
+#include "args_elementwise.h" /* PLIM_RAW16 */
 #include "devices/dtype.h"
 #include "devices/random.h"
 
@@ -46,8 +47,6 @@ struct boolean {
     uint8_t byte; /* 0 or 1 */
 };
 
-/* Besides enum plim_dtype: two bytes that are only moved. */
-enum { PLIM_RAW16 = PLIM_DTYPE_COUNT };
 
 #ifdef __CUDACC__
 __device__ inline float to_float(bf16 x)

@@ -180,7 +180,7 @@ PLIM_KERNEL(adamw_8bit, plim_adamw_8bit_args, 256)
 /* torch.amp.GradScaler's defaults */
 enum { GROWTH_INTERVAL = 2000 };
 
-PLIM_KERNEL(amp_update_scale, plim_amp_update_args, 32)
+PLIM_KERNEL(amp_update_scale, plim_amp_update_scale_args, 32)
 {
     if (threadIdx.x != 0) return;
     bool whole = args.growth.dtype == PLIM_I32;
