@@ -25,7 +25,7 @@ static double tolerance(enum plim_dtype dtype)
 }
 
 /* The test's card has room for 32 blocks: 300 rows of 257 columns are more. */
-static const int64_t shapes[][2] = {{1, 1},   {3, 1},    {5, 7},    {1, 8},    {9, 24},
+static const int64_t shapes[][2] = {{1, 1},   {3, 1},     {5, 7},    {1, 8},    {9, 24},
                                     {4, 257}, {300, 257}, {2, 1024}, {3, 1033}, {8200, 8}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -37,13 +37,13 @@ static void check_forward(const struct plim_array *y, const struct plim_array *x
                           enum plim_dtype parameters, int with)
 {
     int64_t columns = x->shape[x->ndim - 1], rows = plim_array_elements(x) / columns;
-    struct plim_op op = {.kind = PLIM_OP_LAYER_NORM,
-                         .n_out = 3,
-                         .n_in = 3,
-                         .alpha = 1e-5,
-                         .out = {y, KERNEL_ARRAY(&c, PLIM_F32, rows),
-                                 KERNEL_ARRAY(&c, PLIM_F32, rows)},
-                         .in = {x}};
+    struct plim_op op = {
+        .kind = PLIM_OP_LAYER_NORM,
+        .n_out = 3,
+        .n_in = 3,
+        .alpha = 1e-5,
+        .out = {y, KERNEL_ARRAY(&c, PLIM_F32, rows), KERNEL_ARRAY(&c, PLIM_F32, rows)},
+        .in = {x}};
     if (with & WITH_WEIGHT) op.in[1] = KERNEL_ARRAY(&c, parameters, columns);
     if (with & WITH_BIAS) op.in[2] = KERNEL_ARRAY(&c, parameters, columns);
     /* where the variance of a row is small, a difference of its mean is magnified: rstd */
@@ -151,9 +151,10 @@ static void check_params(enum plim_dtype dtype, int64_t rows, int64_t columns, i
     struct plim_op op = {.kind = PLIM_OP_LAYER_NORM_BACKWARD_PARAMS, .n_out = bias ? 2 : 1};
     make_saved(&op, dtype, rows, columns);
     for (int i = 0; i < op.n_out; i++)
-        op.out[i] = parts ? KERNEL_ARRAY(&c, dtype, parts, columns)
-                          : KERNEL_ARRAY(&c, dtype, columns);
-    kernel_case_check(&c, &op, tolerance(dtype), 8);
+        op.out[i] =
+            parts ? KERNEL_ARRAY(&c, dtype, parts, columns) : KERNEL_ARRAY(&c, dtype, columns);
+    /* 8200 terms up to 4 sum to about 200 on the way */
+    kernel_case_check(&c, &op, tolerance(dtype), dtype == PLIM_F32 ? 200 : 8);
     kernel_case_finish(&c);
 }
 

@@ -29,9 +29,8 @@ static double tolerance(const struct plim_array *out)
 }
 
 /* 300 rows of 257 columns are more than the grid of the test's card. */
-static const int64_t shapes[][2] = {{1, 1},     {7, 1},     {5, 7},    {1, 8},
-                                    {9, 65},    {300, 257}, {2, 1024}, {2, 1031},
-                                    {8200, 8}, {3, 2048}};
+static const int64_t shapes[][2] = {{1, 1},     {7, 1},    {5, 7},    {1, 8},    {9, 65},
+                                    {300, 257}, {2, 1024}, {2, 1031}, {8200, 8}, {3, 2048}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static void check(enum plim_op_kind kind, const struct plim_array *y, const struct plim_array *x)
@@ -199,12 +198,12 @@ Test(kernels_softmax, loss_backward_writes_targets_only)
         for (int i = 0; i < LENGTHS; i++) {
             const struct plim_array *number = kernel_case_scalar(&c, types[t]);
             kernel_case_set(number, 0, 17);
-            struct plim_op op = {.kind = PLIM_OP_NLL_LOSS_BACKWARD,
-                                 .n_out = 1,
-                                 .n_in = 3,
-                                 .out = {KERNEL_ARRAY(&c, types[t], lengths[i], CLASSES)},
-                                 .in = {kernel_case_scalar(&c, types[t]), targets(lengths[i], 3),
-                                        number}};
+            struct plim_op op = {
+                .kind = PLIM_OP_NLL_LOSS_BACKWARD,
+                .n_out = 1,
+                .n_in = 3,
+                .out = {KERNEL_ARRAY(&c, types[t], lengths[i], CLASSES)},
+                .in = {kernel_case_scalar(&c, types[t]), targets(lengths[i], 3), number}};
             kernel_case_check(&c, &op, 1, 0);
             kernel_case_finish(&c);
         }
