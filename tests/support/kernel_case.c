@@ -203,6 +203,7 @@ static bool is_near(double actual, double expected, double relative, double magn
 {
     if (isnan(actual) || isnan(expected)) return isnan(actual) && isnan(expected);
     if (actual == expected) return true;
+    if (isinf(expected)) return false;
     return fabs(actual - expected) <= relative * fmax(fabs(expected), magnitude);
 }
 

@@ -171,6 +171,7 @@ __device__ inline void binary_function(float (&v)[V], const float (&b)[V], int f
     switch (function) {
     case PLIM_BINARY_ADD: EACH(x + b[i])
     case PLIM_BINARY_SUB: EACH(x - b[i])
+    case PLIM_BINARY_RSUB: EACH(b[i] - x)
     case PLIM_BINARY_MUL: EACH(x * b[i])
     case PLIM_BINARY_DIV: EACH(x / b[i])
     case PLIM_BINARY_POW: EACH(power(x, b[i]))
@@ -223,6 +224,7 @@ __device__ inline void binary_function(int64_t (&v)[V], const int64_t (&b)[V], i
     switch (function) {
     case PLIM_BINARY_ADD: EACH(add(x, b[i]))
     case PLIM_BINARY_SUB: EACH((int64_t)((uint64_t)x - (uint64_t)b[i]))
+    case PLIM_BINARY_RSUB: EACH((int64_t)((uint64_t)b[i] - (uint64_t)x))
     case PLIM_BINARY_MUL: EACH(product(x, b[i]))
     case PLIM_BINARY_POW: EACH(power(x, b[i]))
     case PLIM_BINARY_MAX: EACH(larger()(x, b[i]))
