@@ -94,7 +94,7 @@ __device__ inline void sum_tokens(const struct plim_embedding_backward_args &arg
     bool takes_part = column < args.e.columns;
     uint64_t address = args.e.table + (uint64_t)(index * args.e.table_stride[0]) +
                        column * (uint64_t)args.e.table_stride[1];
-    float total[V];
+    float total[V] = {0};
     if (takes_part) load(total, args.e.table_dtype, address);
     for (uint64_t start = token; start < args.tokens; start += PLIM_EMBEDDING_THREADS) {
         uint64_t t = start + threadIdx.x;
