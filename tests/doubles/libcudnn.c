@@ -130,7 +130,7 @@ static int list_engines(const struct attention *a, int cc, struct descriptor *co
                         int64_t size)
 {
     int own = cc == 90 ? 2 : cc / 10 == 10 ? 3 : 1, count = 0;
-    bool tiny = a->q <= 128 || a->k <= 128;
+    bool tiny = a->q > 1 && (a->q <= 128 || a->k <= 128);
     int64_t engines[2] = {own, 1};
     if (a->backward) {
         engines[0] = cc == 90 ? 6 : cc / 10 == 10 && !tiny ? 5 : 7;
