@@ -83,8 +83,10 @@ void plim_fused_close(struct plim_fused *f)
 {
     if (!f) return;
     for (int i = 0; i < f->count; i++) entry_finish(f, &f->entries[i]);
-    if (f->handle) f->dnn.cudnnDestroy(f->handle);
-    plim_dnn_unload(&f->dnn);
+    if (f->handle)
+        f->dnn.cudnnDestroy(f->handle);
+    else
+        plim_dnn_unload(&f->dnn);
     free(f);
 }
 

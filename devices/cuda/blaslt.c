@@ -133,8 +133,10 @@ void plim_blaslt_close(struct plim_blaslt *b)
 {
     if (!b) return;
     forget_all(b);
-    if (b->handle) b->api.Destroy(b->handle);
-    plim_library_close(&b->library);
+    if (b->handle)
+        b->api.Destroy(b->handle);
+    else
+        plim_library_close(&b->library);
     free(b);
 }
 

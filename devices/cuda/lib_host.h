@@ -9,7 +9,6 @@
 struct CUstream_st; /* the driver's stream; the runtime's cudaStream_t is the same */
 
 struct plim_lib_host {
-    int compute_capability; /* 10 * major + minor */
     struct CUstream_st *stream;
 
     /* Enqueues an operation that our own kernels compute: FILL, COPY, BINARY. */

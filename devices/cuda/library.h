@@ -38,7 +38,9 @@ struct plim_library {
  * looked for, where, and what helps. */
 enum plim_status plim_library_open(const struct plim_library_spec *spec, struct plim_library *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
-void plim_library_close(struct plim_library *library); /* NULL and zeroed are fine */
+/* NULL and zeroed are fine. Not after a handle of the library was made: it has registered itself with
+ * the driver, and stays loaded until the process ends. */
+void plim_library_close(struct plim_library *library);
 
 /* Functions by name into a struct of function pointers. */
 struct plim_library_symbol {

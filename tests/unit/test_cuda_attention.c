@@ -9,6 +9,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,18 @@ static enum plim_status driver_view(void *user)
 
 static const struct plim_lib_host host = {.driver_view = driver_view};
 
+/* A library stays loaded once it was used, and the stand-in has its card from then on. */
+static void forget_stand_in(void)
+{
+    for (void *h; (h = dlopen(PLIM_DOUBLES_FOLDER "/libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD));) {
+        dlclose(h); /* this one's */
+        dlclose(h); /* and the one that stayed */
+    }
+}
+
 static struct plim_fused *open_stand_in(const char *card)
 {
+    forget_stand_in();
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_fused *f;
     setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);

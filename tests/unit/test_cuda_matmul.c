@@ -29,8 +29,7 @@ static enum plim_status driver_view(void *user)
     return view;
 }
 
-static const struct plim_lib_host host = {
-    .compute_capability = 80, .launch = launch, .driver_view = driver_view};
+static const struct plim_lib_host host = {.launch = launch, .driver_view = driver_view};
 
 static struct plim_blaslt *open_stand_in(void)
 {
