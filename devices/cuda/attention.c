@@ -203,7 +203,7 @@ static const char *read_call(struct call *c, const struct plim_op *op)
     if (!refusal) refusal = check_heads(p);
     if (!refusal && op->n_in > mask && op->in[mask] && !op->causal)
         refusal = read_mask(c, op->in[mask], dtype);
-    const struct plim_array *lse = backward                     ? op->in[BACKWARD_LOGSUMEXP]
+    const struct plim_array *lse = backward                        ? op->in[BACKWARD_LOGSUMEXP]
                                    : op->n_out > FORWARD_LOGSUMEXP ? op->out[FORWARD_LOGSUMEXP]
                                                                    : NULL;
     p->type = dtype == PLIM_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
@@ -325,7 +325,8 @@ enum plim_status plim_fused_attention(struct plim_fused *f, const struct plim_op
 {
     struct call c;
     const char *refusal = read_call(&c, op);
-    if (!refusal && is_wrong_there(f, &c.key.problem)) refusal = "a shape that this version gets wrong";
+    if (!refusal && is_wrong_there(f, &c.key.problem))
+        refusal = "a shape that this version gets wrong";
     struct entry *e = NULL;
     if (!refusal) {
         enum plim_status st = find_entry(f, &c, &e, err);

@@ -138,8 +138,7 @@ static void q_gradient(struct builder *b, int ds, int k_transposed)
         b->g, f32, plim_dnn_packed(q->extent[0], q->extent[1], q->extent[2], q->extent[3]));
     b->id[PLIM_FUSED_DQ_SUMS] = sums;
     plim_dnn_matmul(b->g, ds, k, sums);
-    plim_dnn_pointwise(b->g, CUDNN_POINTWISE_IDENTITY, f32, sums, -1, -1,
-                       stored(b, PLIM_FUSED_DQ));
+    plim_dnn_pointwise(b->g, CUDNN_POINTWISE_IDENTITY, f32, sums, -1, -1, stored(b, PLIM_FUSED_DQ));
 }
 
 static void build_backward(struct builder *b)
@@ -163,9 +162,10 @@ static void build_backward(struct builder *b)
 }
 
 cudnnStatus_t plim_fused_graph(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
-                              const struct plim_fused_problem *problem, int id[PLIM_FUSED_TENSORS])
+                               const struct plim_fused_problem *problem, int id[PLIM_FUSED_TENSORS])
 {
-    const int64_t *q = problem->shape[PLIM_FUSED_Q].extent, *k = problem->shape[PLIM_FUSED_K].extent;
+    const int64_t *q = problem->shape[PLIM_FUSED_Q].extent,
+                  *k = problem->shape[PLIM_FUSED_K].extent;
     struct builder b = {.g = g,
                         .p = problem,
                         .id = id,

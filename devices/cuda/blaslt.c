@@ -104,8 +104,8 @@ enum plim_status plim_blaslt_open(const struct plim_lib_host *host, struct plim_
     if (!b) return plim_fail(err, PLIM_NOMEM, "no memory for cuBLASLt's table");
     b->host = host;
     PLIM_TRY(plim_library_open(&plim_library_cublaslt, &b->library, err));
-    PLIM_TRY(plim_library_resolve(&b->library, symbols, sizeof symbols / sizeof *symbols, &b->api,
-                                  err));
+    PLIM_TRY(
+        plim_library_resolve(&b->library, symbols, sizeof symbols / sizeof *symbols, &b->api, err));
     PLIM_TRY(failed(b, b->api.Create(&b->handle), "create", err));
     *out = b;
     return PLIM_OK;
@@ -199,9 +199,9 @@ static cublasStatus_t describe_matrix(const struct plim_blaslt *b, struct entry 
 {
     const struct key *k = &e->key;
     int dtype = i <= PLIM_GEMM_B ? k->in_dtype : k->out_dtype;
-    cublasStatus_t st = b->api.MatrixLayoutCreate(
-        &e->layout[i], cuda_type(dtype), (uint64_t)k->matrix[i].rows,
-        (uint64_t)k->matrix[i].columns, k->matrix[i].ld);
+    cublasStatus_t st =
+        b->api.MatrixLayoutCreate(&e->layout[i], cuda_type(dtype), (uint64_t)k->matrix[i].rows,
+                                  (uint64_t)k->matrix[i].columns, k->matrix[i].ld);
     if (st || k->batch == 1) return st;
     int32_t batch = (int32_t)k->batch;
     note(&st, b->api.MatrixLayoutSetAttribute(e->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -333,11 +333,11 @@ static enum plim_status run(struct plim_blaslt *b, const struct plim_op *op,
     for (int i = 0; i < PLIM_GEMM_OPERANDS; i++) p[i] = (void *)(uintptr_t)address[i];
     if (g->addend != PLIM_GEMM_C_MATRIX) p[PLIM_GEMM_C] = p[PLIM_GEMM_D];
     if (!status)
-        status = b->api.Matmul(b->handle, e->desc, &alpha, p[PLIM_GEMM_A], e->layout[PLIM_GEMM_A],
-                               p[PLIM_GEMM_B], e->layout[PLIM_GEMM_B], &beta, p[PLIM_GEMM_C],
-                               e->layout[PLIM_GEMM_C], p[PLIM_GEMM_D], e->layout[PLIM_GEMM_D],
-                               &e->algo, (void *)(uintptr_t)space.address, (size_t)space.bytes,
-                               b->host->stream);
+        status =
+            b->api.Matmul(b->handle, e->desc, &alpha, p[PLIM_GEMM_A], e->layout[PLIM_GEMM_A],
+                          p[PLIM_GEMM_B], e->layout[PLIM_GEMM_B], &beta, p[PLIM_GEMM_C],
+                          e->layout[PLIM_GEMM_C], p[PLIM_GEMM_D], e->layout[PLIM_GEMM_D], &e->algo,
+                          (void *)(uintptr_t)space.address, (size_t)space.bytes, b->host->stream);
     return failed(b, status, "matmul", err);
 }
 

@@ -40,8 +40,8 @@ static struct filling begin(const struct plim_dnn *dnn, cudnnBackendDescriptorTy
     return f;
 }
 
-static void set(struct filling *f, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                int64_t count, const void *values)
+static void set(struct filling *f, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, int64_t count, const void *values)
 {
     if (!f->status)
         f->status = f->dnn->cudnnBackendSetAttribute(f->descriptor, name, type, count, values);
@@ -258,8 +258,8 @@ static cudnnStatus_t take_results(struct plim_dnn_configs *c)
         st = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &c->config[i]);
     if (!st)
         st = dnn->cudnnBackendGetAttribute(c->heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, PLIM_DNN_MAX_CONFIGS, &got,
-                                           c->config);
+                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, PLIM_DNN_MAX_CONFIGS,
+                                           &got, c->config);
     c->count = st ? 0 : (int)(got < PLIM_DNN_MAX_CONFIGS ? got : PLIM_DNN_MAX_CONFIGS);
     for (int i = 0; i < c->count && !st; i++)
         st = dnn->cudnnBackendGetAttribute(c->config[i], CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE,
@@ -310,9 +310,9 @@ cudnnStatus_t plim_dnn_plan_open(const struct plim_dnn_configs *c, int i,
     finalize(&f);
     int64_t got;
     if (!f.status)
-        f.status = c->dnn->cudnnBackendGetAttribute(f.descriptor,
-                                                    CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                                    CUDNN_TYPE_INT64, 1, &got, workspace_bytes);
+        f.status =
+            c->dnn->cudnnBackendGetAttribute(f.descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                             CUDNN_TYPE_INT64, 1, &got, workspace_bytes);
     if (f.status) destroy(c->dnn, &f.descriptor);
     *plan = f.descriptor;
     return f.status;

@@ -98,8 +98,7 @@ static bool takes_bias_epilogue(const struct product *p, const struct plim_op *o
 
 static void choose_addend(struct product *p, const struct plim_op *op)
 {
-    bool repeats =
-        (p->m > 1 && p->row_stride[C] == 0) || (p->n > 1 && p->column_stride[C] == 0);
+    bool repeats = (p->m > 1 && p->row_stride[C] == 0) || (p->n > 1 && p->column_stride[C] == 0);
     if (takes_bias_epilogue(p, op))
         p->addend = PLIM_GEMM_C_BIAS;
     else if (repeats)
@@ -232,8 +231,8 @@ enum plim_status plim_gemm_describe(const struct plim_op *op, struct plim_gemm *
     struct product p = read_product(op);
     merge_batch_dims(&p);
     fold_into_rows(&p);
-    *out = (struct plim_gemm){
-        .k = p.k, .in_dtype = op->in[0]->dtype, .out_dtype = op->out[0]->dtype};
+    *out =
+        (struct plim_gemm){.k = p.k, .in_dtype = op->in[0]->dtype, .out_dtype = op->out[0]->dtype};
     bool turned = read_matrices(&p, true, out);
     if (!turned && !read_matrices(&p, false, out))
         return plim_fail(err, PLIM_UNSUPPORTED,

@@ -48,9 +48,9 @@ static const struct place {
     {"CONDA_PREFIX", "/lib"},
 };
 
-static const char searched[] =
-    "$PLIMSOLL_CUDA_PATH, $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH, /usr/local/cuda*, the loader's path, "
-    "$VIRTUAL_ENV and $CONDA_PREFIX";
+static const char searched[] = "$PLIMSOLL_CUDA_PATH, $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH, "
+                               "/usr/local/cuda*, the loader's path, "
+                               "$VIRTUAL_ENV and $CONDA_PREFIX";
 
 /* RTLD_LOCAL: another CUDA in the process keeps its own symbols. */
 static void *load(const char *file)

@@ -23,7 +23,7 @@ struct plim_library_spec {
     const char *soname;         /* "libcudnn.so.9" */
     const char *version_symbol; /* a function size_t (void) */
     size_t least_version;
-    const char *help;           /* how one gets it */
+    const char *help; /* how one gets it */
 };
 
 extern const struct plim_library_spec plim_library_cublaslt, plim_library_cudnn;

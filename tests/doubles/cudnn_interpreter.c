@@ -181,16 +181,27 @@ static void put(struct tensor *y, int64_t i, float value)
 static float pointwise(struct run *r, int64_t mode, float x, float b, float t)
 {
     switch (mode) {
-    case CUDNN_POINTWISE_ADD: return x + b;
-    case CUDNN_POINTWISE_SUB: return x - b;
-    case CUDNN_POINTWISE_MUL: return x * b;
-    case CUDNN_POINTWISE_DIV: return x / b;
-    case CUDNN_POINTWISE_EXP: return expf(x);
-    case CUDNN_POINTWISE_LOG: return logf(x);
-    case CUDNN_POINTWISE_IDENTITY: return x;
-    case CUDNN_POINTWISE_CMP_GE: return x >= b;
-    case CUDNN_POINTWISE_BINARY_SELECT: return t != 0 ? x : b;
-    default: fail(r, CUDNN_STATUS_NOT_SUPPORTED); return 0;
+    case CUDNN_POINTWISE_ADD:
+        return x + b;
+    case CUDNN_POINTWISE_SUB:
+        return x - b;
+    case CUDNN_POINTWISE_MUL:
+        return x * b;
+    case CUDNN_POINTWISE_DIV:
+        return x / b;
+    case CUDNN_POINTWISE_EXP:
+        return expf(x);
+    case CUDNN_POINTWISE_LOG:
+        return logf(x);
+    case CUDNN_POINTWISE_IDENTITY:
+        return x;
+    case CUDNN_POINTWISE_CMP_GE:
+        return x >= b;
+    case CUDNN_POINTWISE_BINARY_SELECT:
+        return t != 0 ? x : b;
+    default:
+        fail(r, CUDNN_STATUS_NOT_SUPPORTED);
+        return 0;
     }
 }
 
@@ -296,11 +307,20 @@ static void run_reshape(struct run *r, const struct descriptor *op)
 static void run_operation(struct run *r, const struct descriptor *op)
 {
     switch (op->type) {
-    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: run_pointwise(r, op); break;
-    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR: run_matmul(r, op); break;
-    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: run_reduction(r, op); break;
-    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR: run_reshape(r, op); break;
-    default: fail(r, CUDNN_STATUS_NOT_SUPPORTED);
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+        run_pointwise(r, op);
+        break;
+    case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+        run_matmul(r, op);
+        break;
+    case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+        run_reduction(r, op);
+        break;
+    case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+        run_reshape(r, op);
+        break;
+    default:
+        fail(r, CUDNN_STATUS_NOT_SUPPORTED);
     }
 }
 

@@ -235,11 +235,11 @@ static uint64_t wanted_workspace(const struct layout *d, int64_t k, uint64_t mos
     return wanted < most ? wanted : most;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int asked, cublasLtMatmulHeuristicResult_t *results,
-    int *found)
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulHeuristicResult_t *results, int *found)
 {
     const struct layout *l[OPERANDS] = {(struct layout *)a, (struct layout *)b, (struct layout *)c,
                                         (struct layout *)d};
@@ -251,8 +251,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     if (st) return st;
     struct algorithm algorithm = {
         .magic = algorithm_magic,
-        .workspace_bytes =
-            wanted_workspace(l[D], columns_of(p, l[A], A), wish->workspace_bytes)};
+        .workspace_bytes = wanted_workspace(l[D], columns_of(p, l[A], A), wish->workspace_bytes)};
     memcpy(algorithm.alignment, wish->alignment, sizeof algorithm.alignment);
     *results = (cublasLtMatmulHeuristicResult_t){.workspaceSize = algorithm.workspace_bytes};
     memcpy(&results->algo, &algorithm, sizeof algorithm);
@@ -294,10 +293,10 @@ static cublasStatus_t check_call(const struct product *p, const struct layout *l
     return check(p, l);
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
-                              const void *alpha, const void *a, cublasLtMatrixLayout_t a_layout,
-                              const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,
-                              const void *c, cublasLtMatrixLayout_t c_layout, void *d,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
                               void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
@@ -317,9 +316,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     bool biased = p->epilogue == CUBLASLT_EPILOGUE_BIAS;
     if (biased && scale[1] != 0) return CUBLAS_STATUS_NOT_SUPPORTED; /* not needed here */
     if (algorithm.workspace_bytes) memset(workspace, 0xa5, algorithm.workspace_bytes);
-    struct plim_array x[OPERANDS] = {
-        array_of(l[A], a, p->transposed[A]), array_of(l[B], b, p->transposed[B]),
-        array_of(l[C], c, false), array_of(l[D], d, false)};
+    struct plim_array x[OPERANDS] = {array_of(l[A], a, p->transposed[A]),
+                                     array_of(l[B], b, p->transposed[B]), array_of(l[C], c, false),
+                                     array_of(l[D], d, false)};
     if (biased)
         x[C] = (struct plim_array){.data = p->bias,
                                    .shape = {l[D]->rows, 1},

@@ -140,7 +140,7 @@ static int list_engines(const struct attention *a, int cc, struct descriptor *co
     for (int i = 0; i < 2 && i < size; i++) {
         if (i && engines[i] == engines[0]) break;
         configs[i]->engine = engines[i];
-        configs[i]->workspace_bytes = a->backward          ? backward_workspace(a, engines[i])
+        configs[i]->workspace_bytes = a->backward ? backward_workspace(a, engines[i])
                                       : engines[i] == 2 && a->q > 1 ? 256
                                                                     : 0;
         configs[i]->finalized = true;
@@ -153,8 +153,7 @@ static int list_engines(const struct attention *a, int cc, struct descriptor *co
 
 static cudnnStatus_t fault(void)
 {
-    if (card_fault(CARD_FAULT_OOM_LIB))
-        return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    if (card_fault(CARD_FAULT_OOM_LIB)) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     if (card_fault(CARD_FAULT_DISGUISED_LIB) || card_gone())
         return CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
     return CUDNN_STATUS_SUCCESS;
@@ -247,7 +246,8 @@ static bool is_complete_tensor(const struct descriptor *d)
     const struct attribute *s = descriptor_find(d, CUDNN_ATTR_TENSOR_STRIDES);
     if (!n || !s || n->count != 4 || s->count != 4) return false;
     for (int i = 0; i < 4; i++)
-        if (((const int64_t *)n->values)[i] < 1 || ((const int64_t *)s->values)[i] < 1) return false;
+        if (((const int64_t *)n->values)[i] < 1 || ((const int64_t *)s->values)[i] < 1)
+            return false;
     return descriptor_number(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 0) > 0;
 }
 
@@ -269,8 +269,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 static cudnnStatus_t heuristic_results(const struct descriptor *heuristic, int64_t asked,
                                        int64_t *got, struct descriptor *configs[])
 {
-    struct descriptor *graph =
-        descriptor_link(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    struct descriptor *graph = descriptor_link(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
     struct attention a;
     if (!heuristic->finalized || !graph || !read_attention(graph, &a))
         return CUDNN_STATUS_BAD_PARAM;

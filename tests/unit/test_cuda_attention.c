@@ -241,22 +241,31 @@ static void expect_as_reference(const struct problem *p, const struct card *card
     seen[4] = block(rows * 4);
     for (int i = 0; i < 2; i++) { /* the reference wants the logsumexp's shape */
         struct plim_array *lse = i ? &seen[4] : &wanted[4];
-        *lse = (struct plim_array){lse->data, {p->batch, p->heads, p->q},
-                                   {p->heads * p->q, p->q, 1}, 3, PLIM_F32};
+        *lse = (struct plim_array){
+            lse->data, {p->batch, p->heads, p->q}, {p->heads * p->q, p->q, 1}, 3, PLIM_F32};
     }
     const struct plim_array *m = p->mask[0] ? &mask : NULL;
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 2, .n_in = m ? 4 : 3,
-                         .attention = PLIM_ATTENTION_CUDNN, .causal = p->causal, .beta = p->scale,
-                         .out = {&wanted[0], &wanted[4]}, .in = {&q, &k, &v, m}};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .n_out = 2,
+                         .n_in = m ? 4 : 3,
+                         .attention = PLIM_ATTENTION_CUDNN,
+                         .causal = p->causal,
+                         .beta = p->scale,
+                         .out = {&wanted[0], &wanted[4]},
+                         .in = {&q, &k, &v, m}};
     cr_assert(eq(int, plim_reference_run(&op), PLIM_OK));
     op.out[0] = &seen[0];
     op.out[1] = &seen[4];
     cr_assert(eq(int, run(f, &op, p, card->cc, PLIM_SDPA_CUDNN, &err), PLIM_OK), "%s", err.text);
     expect_logsumexp(&seen[4], &wanted[4], rows);
-    struct plim_op back = {.kind = PLIM_OP_ATTENTION_BACKWARD, .n_out = 3, .n_in = m ? 7 : 6,
-                           .attention = PLIM_ATTENTION_CUDNN, .causal = p->causal,
-                           .beta = p->scale, .out = {&wanted[1], &wanted[2], &wanted[3]},
+    struct plim_op back = {.kind = PLIM_OP_ATTENTION_BACKWARD,
+                           .n_out = 3,
+                           .n_in = m ? 7 : 6,
+                           .attention = PLIM_ATTENTION_CUDNN,
+                           .causal = p->causal,
+                           .beta = p->scale,
+                           .out = {&wanted[1], &wanted[2], &wanted[3]},
                            .in = {&grad, &q, &k, &v, &wanted[0], &wanted[4], m}};
     cr_assert(eq(int, plim_reference_run(&back), PLIM_OK));
     for (int i = 0; i < 3; i++) back.out[i] = &seen[1 + i];
@@ -273,9 +282,14 @@ static void expect_as_reference(const struct problem *p, const struct card *card
     plim_fused_close(f);
 }
 
-static const struct problem plain = {
-    .batch = 2, .heads = 3, .kv_heads = 3, .q = 21, .k = 21, .size = 16, .dtype = PLIM_BF16,
-    .scale = 0.25};
+static const struct problem plain = {.batch = 2,
+                                     .heads = 3,
+                                     .kv_heads = 3,
+                                     .q = 21,
+                                     .k = 21,
+                                     .size = 16,
+                                     .dtype = PLIM_BF16,
+                                     .scale = 0.25};
 
 Test(attention, full)
 {
@@ -346,8 +360,12 @@ Test(attention, inference_without_logsumexp)
     struct plim_array q = make(&plain, 3, 21, 1), k = make(&plain, 3, 21, 2);
     struct plim_array v = make(&plain, 3, 21, 3), out = make(&plain, 3, 21, 0);
     struct plim_array wanted = make(&plain, 3, 21, 0);
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 1, .n_in = 3, .beta = 1,
-                         .out = {&wanted}, .in = {&q, &k, &v}};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .beta = 1,
+                         .out = {&wanted},
+                         .in = {&q, &k, &v}};
     cr_assert(eq(int, plim_reference_run(&op), PLIM_OK));
     op.out[0] = &out;
     cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), PLIM_OK));
@@ -365,8 +383,13 @@ static enum plim_status try_forward(const char *card, const struct problem *p, d
     struct plim_fused *f = open_stand_in(card);
     struct plim_array q = make(p, p->heads, p->q, 1), out = make(p, p->heads, p->q, 0);
     struct plim_array k = make(p, p->kv_heads, p->k, 2);
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 1, .n_in = 3, .alpha = dropout,
-                         .beta = 1, .out = {&out}, .in = {&q, &k, &k}};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .alpha = dropout,
+                         .beta = 1,
+                         .out = {&out},
+                         .in = {&q, &k, &k}};
     enum plim_status st = run(f, &op, p, 80, PLIM_SDPA_FLASH, err);
     drop(&q), drop(&out), drop(&k);
     plim_fused_close(f);
@@ -378,6 +401,31 @@ Test(attention, dropout_is_not_ours_there)
     struct plim_error err = PLIM_ERROR_INIT;
     cr_expect(eq(int, try_forward(hopper.name, &plain, 0.1, &err), PLIM_UNSUPPORTED));
     cr_expect(strstr(err.text, "dropout") != NULL, "%s", err.text);
+}
+
+/* A mask beside `causal` says the same: it need not even be one that the graph could read. */
+Test(attention, mask_beside_causal_is_left_out)
+{
+    struct plim_fused *f = open_stand_in(hopper.name);
+    struct problem p = plain;
+    p.causal = true;
+    struct plim_array q = make(&p, 3, 21, 1), out = make(&p, 3, 21, 0), wanted = make(&p, 3, 21, 0);
+    struct plim_array mask = {
+        .data = q.data, .shape = {1}, .stride = {1}, .ndim = 1, .dtype = PLIM_F32};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .causal = true,
+                         .beta = 1,
+                         .out = {&wanted},
+                         .in = {&q, &q, &q, &mask}};
+    cr_assert(eq(int, plim_reference_run(&op), PLIM_OK));
+    op.n_in = 4;
+    op.out[0] = &out;
+    cr_expect(eq(int, run(f, &op, &p, 90, PLIM_SDPA_CUDNN, NULL), PLIM_OK));
+    cr_expect(largest_difference(&out, &wanted) <= tolerance(&p));
+    drop(&q), drop(&out), drop(&wanted);
+    plim_fused_close(f);
 }
 
 Test(attention, head_size_of_no_eights)
@@ -403,8 +451,12 @@ static enum plim_status try_backward(const struct problem *p, const char *card, 
     struct plim_array q = make(p, p->heads, p->q, 1), dq = make(p, p->heads, p->q, 0);
     struct plim_array k = make(p, p->kv_heads, p->k, 2), dk = make(p, p->kv_heads, p->k, 0);
     struct plim_array lse = block(p->batch * p->heads * p->q * 4);
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION_BACKWARD, .n_out = 3, .n_in = 6,
-                         .causal = p->causal, .beta = 1, .out = {&dq, &dk, &dk},
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION_BACKWARD,
+                         .n_out = 3,
+                         .n_in = 6,
+                         .causal = p->causal,
+                         .beta = 1,
+                         .out = {&dq, &dk, &dk},
                          .in = {&q, &q, &k, &k, &q, &lse}};
     enum plim_status st = run(f, &op, p, cc, kernel, err);
     drop(&q), drop(&dq), drop(&k), drop(&dk), drop(&lse);
@@ -444,9 +496,14 @@ Test(attention, backward_in_the_scratch_of_other_kernels)
         {"B200-SXM-180GB", 100, PLIM_SDPA_CUDNN, false, true, 77, PLIM_OK},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct problem p = {.batch = 1, .heads = 2, .kv_heads = rows[i].grouped ? 1 : 2,
-                            .q = rows[i].length, .k = rows[i].length, .size = 32,
-                            .dtype = PLIM_BF16, .heads_first = rows[i].heads_first};
+        struct problem p = {.batch = 1,
+                            .heads = 2,
+                            .kv_heads = rows[i].grouped ? 1 : 2,
+                            .q = rows[i].length,
+                            .k = rows[i].length,
+                            .size = 32,
+                            .dtype = PLIM_BF16,
+                            .heads_first = rows[i].heads_first};
         struct plim_error err = PLIM_ERROR_INIT;
         enum plim_status st = try_backward(&p, rows[i].card, rows[i].cc, rows[i].kernel, &err);
         cr_expect(eq(int, st, rows[i].wanted), "row %zu (%s, %d keys): %s", i, rows[i].card,
@@ -492,8 +549,12 @@ Test(attention, full_card_at_the_plan_is_out_of_memory_and_passes)
     setenv("PLIM_DOUBLE_FAULT", "oom-lib@2,oom-lib@4", 1);
     struct plim_fused *f = open_stand_in(hopper.name);
     struct plim_array q = make(&plain, 3, 21, 1), out = make(&plain, 3, 21, 0);
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 1, .n_in = 3, .beta = 1,
-                         .out = {&out}, .in = {&q, &q, &q}};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .beta = 1,
+                         .out = {&out},
+                         .in = {&q, &q, &q}};
     cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), PLIM_OOM), "the plan");
     cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), PLIM_OOM), "the execution");
     cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), PLIM_OK));
@@ -508,8 +569,12 @@ Test(attention, unclear_failure_is_settled_by_the_driver)
     setenv("PLIM_DOUBLE_FAULT", "disguised-lib@3,disguised-lib@4,disguised-lib@5", 1);
     struct plim_fused *f = open_stand_in(hopper.name);
     struct plim_array q = make(&plain, 3, 21, 1), out = make(&plain, 3, 21, 0);
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 1, .n_in = 3, .beta = 1,
-                         .out = {&out}, .in = {&q, &q, &q}};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .beta = 1,
+                         .out = {&out},
+                         .in = {&q, &q, &q}};
     for (int i = 0; i < 3; i++) {
         view = says[i];
         cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), means[i]));

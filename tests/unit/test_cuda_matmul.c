@@ -191,8 +191,8 @@ Test(matmul, every_combination_of_row_and_column_major)
 
 Test(matmul, all_types_and_a_wider_result)
 {
-    static const enum plim_dtype types[][2] = {{PLIM_BF16, PLIM_BF16}, {PLIM_F16, PLIM_F16},
-                                               {PLIM_BF16, PLIM_F32}, {PLIM_F16, PLIM_F32}};
+    static const enum plim_dtype types[][2] = {
+        {PLIM_BF16, PLIM_BF16}, {PLIM_F16, PLIM_F16}, {PLIM_BF16, PLIM_F32}, {PLIM_F16, PLIM_F32}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct product p = plain(ROWS, ROWS, COLUMNS);
         p.in_dtype = types[i][0];
@@ -323,11 +323,11 @@ Test(matmul, empty_result_is_done_at_once)
     plim_blaslt_close(blaslt);
 }
 
-/* More shapes than the table keeps. */
 Test(matmul, forgets_old_algorithms_and_goes_on)
 {
+    enum { LONGEST = 1500 }; /* more shapes than the table has places */
     struct plim_blaslt *blaslt = open_stand_in();
-    struct form line = {2, {1, 1000}, ROWS, 0, 0};
+    struct form line = {2, {1, LONGEST}, ROWS, 0, 0};
     struct plim_array a = make(&line, PLIM_F32, 1), b = make(&line, PLIM_F32, 2);
     struct plim_array out = make(&line, PLIM_F32, 3);
     struct plim_op op = {
@@ -335,7 +335,7 @@ Test(matmul, forgets_old_algorithms_and_goes_on)
     out.shape[1] = 1;
     b.stride[0] = 1;
     b.shape[1] = 1;
-    for (int k = 1; k <= 1000; k++) {
+    for (int k = 1; k <= LONGEST; k++) {
         a.shape[1] = b.shape[0] = k;
         a.stride[0] = k;
         cr_assert(eq(int, run_op(blaslt, &op, NULL), PLIM_OK), "k = %d", k);

@@ -199,8 +199,7 @@ ParameterizedTest(int *index, cudnn, engines_and_workspaces_are_as_measured)
             struct plim_fused_problem p =
                 problem_of(&shapes[i], backward, i % 2 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16);
             struct answer seen = ask(&dnn, there, &p);
-            struct answer wanted =
-                measured(&shapes[i], gpu_of(card)->compute_capability, backward);
+            struct answer wanted = measured(&shapes[i], gpu_of(card)->compute_capability, backward);
             if (!backward && seen.engine >= 0) seen.engine = 0; /* several serve, none matters */
             cr_expect(eq(i64, seen.engine, wanted.engine), "%s, shape %d", card->name, i);
             cr_expect(eq(i64, seen.workspace_bytes, wanted.workspace_bytes), "%s, shape %d, %s",
@@ -216,11 +215,16 @@ static void expect_need(const struct plim_device_info *info, const struct shape 
                         const struct answer *seen, bool backward)
 {
     struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS];
-    struct plim_attention_shape shape = {.batch = s->batch, .heads = s->heads,
-                                         .kv_heads = s->kv_heads, .q_length = s->q,
-                                         .k_length = s->k, .head_size = s->size,
-                                         .dtype = PLIM_BF16, .causal = s->causal,
-                                         .training = true, .contiguous_heads = true};
+    struct plim_attention_shape shape = {.batch = s->batch,
+                                         .heads = s->heads,
+                                         .kv_heads = s->kv_heads,
+                                         .q_length = s->q,
+                                         .k_length = s->k,
+                                         .head_size = s->size,
+                                         .dtype = PLIM_BF16,
+                                         .causal = s->causal,
+                                         .training = true,
+                                         .contiguous_heads = true};
     int count = backward ? plim_attention_backward_needs(info, PLIM_SDPA_CUDNN, &shape, needs)
                          : plim_attention_forward_needs(info, PLIM_SDPA_CUDNN, &shape, needs);
     int64_t given = 0, rows = s->batch * s->heads * s->q;
@@ -241,8 +245,7 @@ Test(cudnn, workspace_is_what_the_engine_allocates)
                                         .multiprocessors = gpu_of(&cards[c])->multiprocessors};
         for (int i = 0; i < SHAPES; i++)
             for (int backward = 0; backward < 2; backward++) {
-                struct plim_fused_problem p =
-                    problem_of(&shapes[i], backward, CUDNN_DATA_BFLOAT16);
+                struct plim_fused_problem p = problem_of(&shapes[i], backward, CUDNN_DATA_BFLOAT16);
                 struct answer seen = ask(&dnn, there, &p);
                 if (seen.engine >= 0) expect_need(&info, &shapes[i], &seen, backward);
             }
@@ -263,8 +266,7 @@ Test(cudnn, stand_in_answers_as_the_real_one)
         cr_assert(eq(int, plim_dnn_load(&stand_in, NULL), PLIM_OK));
         for (int i = 0; i < SHAPES; i++)
             for (int backward = 0; backward < 2; backward++) {
-                struct plim_fused_problem p =
-                    problem_of(&shapes[i], backward, CUDNN_DATA_BFLOAT16);
+                struct plim_fused_problem p = problem_of(&shapes[i], backward, CUDNN_DATA_BFLOAT16);
                 struct answer a = ask(&real, there, &p), b = ask(&stand_in, NULL, &p);
                 cr_expect(eq(int, b.engine >= 0, a.engine >= 0), "%s, shape %d", cards[c].name, i);
                 cr_expect(eq(i64, b.workspace_bytes, a.workspace_bytes), "%s, shape %d",
