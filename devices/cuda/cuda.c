@@ -20,7 +20,7 @@ static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
                                    launch->shared_bytes, launch->args);
 }
 
-static enum plim_status launch_kernels(struct plim_cuda *cuda, const struct plim_op *op)
+enum plim_status plim_cuda_launch_kernels(struct plim_cuda *cuda, const struct plim_op *op)
 {
     return plim_cuda_plan(&cuda->device.info, op, emit, cuda);
 }
@@ -48,7 +48,7 @@ static enum plim_status launch(struct plim_device *device, const struct plim_op 
 {
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].kind == op->kind) return others[i].launch(cuda_of(device), op);
-    return launch_kernels(cuda_of(device), op);
+    return plim_cuda_launch_kernels(cuda_of(device), op);
 }
 
 /* --- copies and time -------------------------------------------------------------------------- */
