@@ -116,6 +116,13 @@ static void close_cuda(struct plim_device *device)
     free(cuda);
 }
 
+/* Never more than a smaller card that this one stands for. */
+static void limit(struct plim_device *device, int64_t bytes)
+{
+    int64_t total_bytes = device->info.total_bytes;
+    cuda_of(device)->memory.capacity_bytes = bytes < total_bytes ? bytes : total_bytes;
+}
+
 static const struct plim_device_ops cuda_ops = {
     .close = close_cuda,
     .segment_get = plim_cuda_segment_get,
@@ -124,6 +131,7 @@ static const struct plim_device_ops cuda_ops = {
     .range_release = plim_cuda_range_release,
     .range_map = plim_cuda_range_map,
     .range_unmap = plim_cuda_range_unmap,
+    .limit = limit,
     .free_bytes = plim_cuda_free_bytes,
     .launch = launch,
     .now = now,
@@ -205,11 +213,6 @@ out:
     else
         close_cuda(&cuda->device);
     return st;
-}
-
-void plim_cuda_set_capacity(struct plim_device *device, int64_t bytes)
-{
-    cuda_of(device)->memory.capacity_bytes = bytes;
 }
 
 void plim_cuda_set_large_page(struct plim_device *device, int64_t bytes)
