@@ -58,7 +58,7 @@ static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode 
         if (st) return st;
     }
     if (mode == PLIM_RUN_UNLIMITED) config.memory_fraction = 0;
-    plim_sim_set_capacity(engine->device,
+    plim_device_limit(engine->device,
                           mode == PLIM_RUN_UNLIMITED ? UNLIMITED_BYTES : card->limit.budget_bytes);
     return plim_replayer_create(engine->device, &config, &engine->replayer, err);
 }

@@ -1,6 +1,7 @@
 #include "cli.h"
 #include "autotune/base/text.h"
 #include "commands/command.h"
+#include "devices/cuda/cuda.h"
 #include "worker.h"
 #include <errno.h>
 
@@ -72,6 +73,17 @@ static void print_command_help(const struct plim_command *command, FILE *out)
     plim_options_help(command->verb, out);
 }
 
+static void print_version(FILE *out)
+{
+    fprintf(out, "plimsoll %s\n", PLIM_VERSION);
+#ifdef PLIM_WITH_CUDA
+    char text[2048];
+    fputs(plim_cuda_versions_text(text, sizeof(text)), out);
+#else
+    fprintf(out, "built without CUDA\n");
+#endif
+}
+
 /* --- running ---------------------------------------------------------------------------------- */
 
 static enum plim_status find_command(const char *name, const struct plim_command **out,
@@ -101,7 +113,7 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
         return PLIM_OK;
     }
     if (!strcmp(argv[1], "--version")) {
-        fprintf(io->out, "plimsoll %s\n", PLIM_VERSION);
+        print_version(io->out);
         return PLIM_OK;
     }
     PLIM_TRY(find_command(argv[1], &command, err));

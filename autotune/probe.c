@@ -1,5 +1,8 @@
 #include "probe.h"
 
+/* A prediction of so much more than there is needs no run on the card. */
+static const double BEYOND_DOUBT = 1.1;
+
 void plim_prober_finish(struct plim_prober *prober)
 {
     if (prober) PLIM_ARRAY_FINISH(&prober->samples);
@@ -63,6 +66,9 @@ static bool derive(const struct plim_prober *prober, const struct plim_setting *
     if (!entry) return false;
     enum plim_status verdict = plim_memo_verdict(entry, prober->runner->budget_bytes);
     if (verdict == PLIM_INVALID || (verdict == PLIM_OK && prober->runner->limit_acts_early))
+        return false;
+    if (prober->runner->measured && (double)entry->peak_requested_bytes <
+                                        BEYOND_DOUBT * (double)prober->runner->budget_bytes)
         return false;
     *sample = (struct plim_sample){.setting = *setting, .verdict = verdict, .replay = entry->replay,
                                    .timed = verdict == PLIM_OK && entry->card == prober->runner,

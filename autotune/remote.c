@@ -319,9 +319,8 @@ static bool accept(struct plim_remote *r, const struct plim_message *reply, stru
             result->replay.why[0] ? result->replay.why : "the device was lost");
         return false;
     }
-    if (result->leaked) {
-        plim_log(r->config.log, PLIM_LOG_WARNING,
-                 "%lld bytes did not come back after a run: a new worker",
+    if (result->suspect) {
+        plim_log(r->config.log, PLIM_LOG_INFO, "a new worker: %lld bytes did not come back",
                  (long long)(result->free_before_bytes - result->free_after_bytes));
         end_worker(r);
     }

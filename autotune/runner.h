@@ -23,6 +23,9 @@ struct plim_runner {
     /* The allocator heeds the limit before it is hit (a memory fraction is set): then only a
      * run under the budget shows what happens there (memo.h). */
     bool limit_acts_early;
+    /* LIMITED runs are those of a real card, UNLIMITED ones are predictions: what follows from a
+     * prediction without doubt is believed, all else is run. Implies limit_acts_early. */
+    bool measured;
 };
 
 #endif

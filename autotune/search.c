@@ -216,6 +216,7 @@ static enum plim_status find_edge(struct searcher *s)
     int64_t reach = line_reach(&edge->requested, CEILING_SHARE * (double)s->budget, s->limit);
     struct assumption assume = {.floor = (int64_t)(FLOOR_SHARE * (double)edge->clean),
                                 .ceiling = reach + 2};
+    if (edge->planned) assume = (struct assumption){edge->planned, edge->planned + 1};
     for (;;) {
         bool low_fits = true, high_fits = false;
         int64_t low;
@@ -274,7 +275,9 @@ enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_
                                   struct plim_error *err)
 {
     if (edge->exact) return PLIM_OK;
-    enum plim_status st = plim_search_approach(prober, rule, point, PLIM_NEAR_CLOSELY, edge, err);
+    enum plim_status st = PLIM_OK;
+    if (!edge->planned)
+        st = plim_search_approach(prober, rule, point, PLIM_NEAR_CLOSELY, edge, err);
     struct searcher s = searcher_make(prober, rule, point, edge, err);
     if (!st && s.budget > 0 && !edge->unsupported) {
         edge->fits = edge->fails = 0;

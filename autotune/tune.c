@@ -1,4 +1,5 @@
 #include "tune.h"
+#include "confirm.h"
 #include "longest.h"
 #include "prove.h"
 #include <math.h>
@@ -24,7 +25,8 @@ static void tuner_init(struct tuner *t, const struct plim_tuning *tuning,
 
 /* --- points ----------------------------------------------------------------------------------- */
 
-static enum plim_status build_points(struct tuner *t, const struct plim_int_axis *seqs)
+static enum plim_status build_points(struct tuner *t, const struct plim_int_axis *seqs,
+                                     const struct plim_decision *plan)
 {
     struct plim_decision *out = t->out;
     enum plim_status st = plim_space_build(&out->space, t->in->spec, seqs, t->err);
@@ -32,6 +34,7 @@ static enum plim_status build_points(struct tuner *t, const struct plim_int_axis
     out->edges.count = 0;
     for (size_t i = 0; i < out->space.points.count; i++) {
         struct plim_edge edge = {0};
+        if (plan && plan->edges.items[i].exact) edge.planned = plan->edges.items[i].fits;
         if (i < t->in->hint_count) {
             edge.reserved = t->in->hints[i].reserved;
             edge.requested = t->in->hints[i].requested;
@@ -170,14 +173,43 @@ static enum plim_status search_least_memory(struct tuner *t)
     return st;
 }
 
+/* The sequence lengths of the plan's points, in their order. */
+static void planned_seqs(const struct plim_decision *plan, struct plim_int_axis *seqs)
+{
+    seqs->count = 0;
+    for (size_t i = 0; i < plan->space.points.count; i++) {
+        int64_t seq = plan->space.points.items[i].seq;
+        if (!seqs->count || seqs->values[seqs->count - 1] != seq) seqs->values[seqs->count++] = seq;
+    }
+}
+
+static bool has_answer(const struct plim_decision *decision)
+{
+    return plim_choose(&decision->candidates, decision->objective) >= 0;
+}
+
+/* The plan, proven; `done` when the card agreed with some of it. */
+static enum plim_status search_planned(struct tuner *t, bool *done)
+{
+    struct plim_int_axis seqs;
+    planned_seqs(t->in->plan, &seqs);
+    enum plim_status st = build_points(t, &seqs, t->in->plan);
+    if (!st) st = plim_confirm(t->in, t->out, &t->ranker, t->err);
+    *done = !st && has_answer(t->out);
+    return st;
+}
+
 static enum plim_status search(struct tuner *t)
 {
     struct plim_int_axis seqs;
+    bool done = false;
+    enum plim_status st = t->in->plan ? search_planned(t, &done) : PLIM_OK;
+    if (st || done) return st;
+    t->out->candidates.list.count = 0; /* they belong to the plan's points */
     plim_space_seqs(t->in->spec, &seqs);
-    enum plim_status st = PLIM_OK;
     if (t->in->objective == PLIM_OBJECTIVE_LONGEST_SEQUENCE)
         st = plim_longest_sequence(t->in->prober, t->in->spec, &t->out->rule, &seqs, t->err);
-    if (!st) st = build_points(t, &seqs);
+    if (!st) st = build_points(t, &seqs, NULL);
     if (st) return st;
     if (t->in->objective == PLIM_OBJECTIVE_LEAST_MEMORY) return search_least_memory(t);
     return search_fastest(t);

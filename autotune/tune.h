@@ -12,6 +12,8 @@
 #include "rank.h"
 #include "search.h"
 
+struct plim_decision;
+
 struct plim_tuning {
     const struct plim_spec *spec;
     enum plim_objective objective;
@@ -19,6 +21,9 @@ struct plim_tuning {
     /* Where another card's edges were, by point of the same space; NULL or empty: not known. */
     const struct plim_edge *hints;
     size_t hint_count;
+    /* The same question answered on a simulated card with the same budget, to be proven on this one
+     * (confirm.h); NULL: none. */
+    const struct plim_decision *plan;
 };
 
 /* What the next larger micro-batch did. */

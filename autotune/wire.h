@@ -91,7 +91,9 @@ struct plim_message_result {
     struct plim_replay replay; /* its verdict: PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
     struct plim_timing timing;
     bool finite; /* every loss was a finite number */
-    bool leaked; /* more is missing than OPEN allows */
+    /* The next run should have a new worker: more memory is missing than OPEN allows, or the device
+     * says so. */
+    bool suspect;
     int64_t free_before_bytes, free_after_bytes;
 };
 

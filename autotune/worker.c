@@ -1,8 +1,11 @@
 #include "worker.h"
 #include "autotune/base/log.h"
+#include "devices/cuda/cuda.h"
+#include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "process.h"
 #include "wire.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,30 +15,29 @@
 /* More than any model needs, and far from overflowing where the allocator computes with it. */
 static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
 
-static void limit_sim(struct plim_device *device, int64_t bytes)
-{
-    plim_sim_set_capacity(device, bytes ? bytes : UNLIMITED_BYTES);
-}
-
-/* What a worker can open: the text before the first ':' or ',' of a URI. `limit` sets how much may
- * be held (0: no limit); NULL where only the URI can. */
+/* What a worker can open, by how its URIs begin. The last two may be NULL. */
 static const struct opener {
-    const char *scheme;
+    const char *prefix;
     enum plim_status (*open)(const char *uri_tail, struct plim_device **out,
                              struct plim_error *err);
-    void (*limit)(struct plim_device *device, int64_t bytes);
+    bool (*is_suspect)(const struct plim_device *device);
+    const char *(*message)(const struct plim_device *device); /* what failed last, or "" */
 } openers[] = {
-    {"sim", plim_sim_open, limit_sim},
+    {"sim:", plim_sim_open, NULL, NULL},
+    {"host", plim_host_open, NULL, NULL},
+#ifdef PLIM_WITH_CUDA
+    {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_message},
+#endif
 };
 
-static enum plim_status find_opener(const char *uri, const struct opener **out,
-                                    struct plim_error *err)
+static enum plim_status open_device(const char *uri, const struct opener **opener,
+                                    struct plim_device **out, struct plim_error *err)
 {
-    size_t length = strcspn(uri, ":,");
     for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++) {
-        *out = &openers[i];
-        if (strlen(openers[i].scheme) == length && !strncmp(uri, openers[i].scheme, length))
-            return PLIM_OK;
+        size_t length = strlen(openers[i].prefix);
+        *opener = &openers[i];
+        if (!strncmp(uri, openers[i].prefix, length))
+            return openers[i].open(uri + length, out, err);
     }
     return plim_fail(err, PLIM_UNSUPPORTED, "%s: this plimsoll is built without that device", uri);
 }
@@ -96,9 +98,7 @@ static enum plim_status serve_open(struct worker *w)
     w->load_bytes = open->load_bytes;
     st = load_spec(w, open, &err);
     if (!st) st = plim_allocator_config_parse(open->alloc_conf, &w->allocator, &err);
-    if (!st) st = find_opener(open->uri, &w->opener, &err);
-    const char *tail = open->uri + strcspn(open->uri, ":,");
-    if (!st) st = w->opener->open(*tail ? tail + 1 : tail, &w->device, &err);
+    if (!st) st = open_device(open->uri, &w->opener, &w->device, &err);
     if (st) return fail(w, st, &err);
     w->out =
         (struct plim_message){.kind = PLIM_MESSAGE_OPENED, .opened = {.info = w->device->info}};
@@ -109,59 +109,81 @@ static enum plim_status serve_open(struct worker *w)
 /* --- running ---------------------------------------------------------------------------------- */
 
 /* A verdict where the replay failed in a way that is the setting's or the device's. */
-static enum plim_status settle(enum plim_status st, struct plim_replay *replay,
-                               struct plim_error *err)
+static enum plim_status settle(const struct worker *w, enum plim_status st,
+                               struct plim_replay *replay, struct plim_error *err)
 {
     if (st != PLIM_LOST && st != PLIM_UNSUPPORTED) return st;
+    const char *message = w->opener->message ? w->opener->message(w->device) : "";
     *replay = (struct plim_replay){.verdict = st};
-    snprintf(replay->why, sizeof(replay->why), "%.159s", err->text);
+    snprintf(replay->why, sizeof(replay->why), "%.70s%s%.80s", err->text, message[0] ? ": " : "",
+             message);
     *err = (struct plim_error)PLIM_ERROR_INIT;
     return PLIM_OK;
 }
 
-struct repeat {
+/* A device that computes has losses; `sim` has none. */
+static bool is_good(const struct worker *w, const struct plim_replay_step *step)
+{
+    return w->device->info.simulated || isfinite(step->loss);
+}
+
+struct repeats {
     struct worker *worker;
-    const struct plim_setting *setting;
-    struct plim_replay replay;
-    struct plim_error err;
+    bool finite;
 };
 
 static enum plim_status repeat_step(void *user, double *seconds)
 {
-    struct repeat *r = user;
-    struct worker *w = r->worker;
-    enum plim_status st =
-        plim_replay_run(w->replayer, &w->spec.model, r->setting, &r->replay, &r->err);
-    if (!st) st = r->replay.verdict;
-    if (!st) *seconds = r->replay.step[PLIM_REPLAY_STEPS - 1].seconds;
-    return st;
+    struct repeats *r = user;
+    struct plim_replay_step step;
+    if (!plim_replay_next(r->worker->replayer, &step)) return PLIM_CANCELLED;
+    if (!is_good(r->worker, &step)) r->finite = false;
+    *seconds = step.seconds;
+    return PLIM_OK;
 }
 
-/* Repeats the step for as long as it is asked for and makes the median the time of the last step.
- * A simulated device has one time. A repetition that ends otherwise than the first run did is the
- * answer. */
-static enum plim_status worker_measure(struct worker *w, const struct plim_message_run *run,
+/* Repeats the step for as long as it is asked for. A simulated device has one time. A step that does
+ * not run any more ends the measurement; the end of the replay says why. */
+static enum plim_status worker_measure(struct worker *w, double last_seconds,
                                        struct plim_message_result *result, struct plim_error *err)
 {
-    struct plim_replay *replay = &result->replay;
-    double *last = &replay->step[PLIM_REPLAY_STEPS - 1].seconds;
-    if (w->device->info.simulated || run->timing_seconds <= 0) {
-        result->timing = (struct plim_timing){.repeats = 1, .median_seconds = *last};
+    double allowed = w->in.run.timing_seconds;
+    struct repeats repeats = {.worker = w, .finite = true};
+    if (w->device->info.simulated || allowed <= 0) {
+        result->timing = (struct plim_timing){.repeats = 1, .median_seconds = last_seconds};
         return PLIM_OK;
     }
-    struct repeat repeat = {.worker = w, .setting = &run->setting, .err = PLIM_ERROR_INIT};
     enum plim_status st = tell_phase(w, PLIM_PHASE_TIMING, 0);
-    if (!st) st = plim_measure(repeat_step, &repeat, run->timing_seconds, &result->timing);
-    if (!st) {
-        *last = result->timing.median_seconds;
-        return PLIM_OK;
+    if (!st) st = plim_measure(repeat_step, &repeats, allowed, &result->timing);
+    result->finite &= repeats.finite;
+    if (st == PLIM_INVALID) return plim_fail(err, PLIM_INTERNAL, "a step took no time");
+    return st == PLIM_CANCELLED ? PLIM_OK : st;
+}
+
+/* The steps that decide, and those that are timed. The replay has to be ended whatever comes back. */
+static enum plim_status run_steps(struct worker *w, struct plim_message_result *result,
+                                  struct plim_error *err)
+{
+    struct plim_replay_step step = {0};
+    for (int i = 1; i <= PLIM_REPLAY_STEPS; i++) {
+        enum plim_status st = tell_phase(w, PLIM_PHASE_STEP, i);
+        if (st) return st;
+        if (!plim_replay_next(w->replayer, &step)) return PLIM_OK;
+        result->finite &= is_good(w, &step);
     }
-    if (repeat.replay.verdict == st) {
-        *replay = repeat.replay;
-        return PLIM_OK;
-    }
-    *err = repeat.err;
-    return st;
+    return worker_measure(w, step.seconds, result, err);
+}
+
+static enum plim_status replay(struct worker *w, struct plim_message_result *result,
+                               struct plim_error *err)
+{
+    struct plim_replay *out = &result->replay;
+    plim_replay_begin(w->replayer, &w->spec.model, &w->in.run.setting);
+    enum plim_status steps = run_steps(w, result, err), st = plim_replay_end(w->replayer, out, err);
+    if (out->steps_done > PLIM_REPLAY_STEPS) out->steps_done = PLIM_REPLAY_STEPS;
+    if (result->timing.repeats)
+        out->step[PLIM_REPLAY_STEPS - 1].seconds = result->timing.median_seconds;
+    return st ? st : steps;
 }
 
 /* Gives everything back and counts what is missing. Libraries keep what they loaded, so the first
@@ -175,7 +197,8 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
     result->free_after_bytes = plim_device_free_bytes(w->device);
     int64_t missing = result->free_before_bytes - result->free_after_bytes;
     if (w->has_run) w->missing_bytes += missing;
-    result->leaked = w->has_run ? w->missing_bytes > w->leak_bytes : missing > w->load_bytes;
+    result->suspect = w->has_run ? w->missing_bytes > w->leak_bytes : missing > w->load_bytes;
+    if (w->opener->is_suspect && w->opener->is_suspect(w->device)) result->suspect = true;
     w->has_run = true;
     return PLIM_OK;
 }
@@ -183,21 +206,17 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
 static enum plim_status run_setting(struct worker *w, struct plim_message_result *result,
                                     struct plim_error *err)
 {
-    const struct plim_message_run *run = &w->in.run;
-    struct plim_replay *replay = &result->replay;
+    int64_t capacity = w->in.run.capacity_bytes;
     enum plim_status st = PLIM_OK;
     PLIM_TRY(tell_phase(w, PLIM_PHASE_BUILDING, 0));
-    if (w->opener->limit) w->opener->limit(w->device, run->capacity_bytes);
+    plim_device_limit(w->device, capacity ? capacity : UNLIMITED_BYTES);
     result->free_before_bytes = plim_device_free_bytes(w->device);
     PLIM_TRY(plim_replayer_create(w->device, &w->allocator, &w->replayer, err));
-    PLIM_TRY(tell_phase(w, PLIM_PHASE_STEP, 1));
-    PLIM_TRY(plim_replay_run(w->replayer, &w->spec.model, &run->setting, replay, err));
-    result->finite = true;
-    if (replay->verdict == PLIM_OK) PLIM_TRY(worker_measure(w, run, result, err));
-    if (!w->device->lost) PLIM_TRY(clear(w, result));
+    PLIM_TRY(replay(w, result, err));
+    PLIM_TRY(clear(w, result));
 out:
     plim_replayer_destroy(&w->replayer);
-    return settle(w->device->lost ? PLIM_LOST : st, replay, err);
+    return settle(w, w->device->lost ? PLIM_LOST : st, &result->replay, err);
 }
 
 static enum plim_status serve_run(struct worker *w)

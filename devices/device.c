@@ -79,6 +79,11 @@ void plim_device_range_unmap(struct plim_device *device, uint64_t address, int64
     if (!device->lost) device->ops->range_unmap(device, address, bytes);
 }
 
+void plim_device_limit(struct plim_device *device, int64_t bytes)
+{
+    if (!device->lost && device->ops->limit) device->ops->limit(device, bytes);
+}
+
 int64_t plim_device_free_bytes(struct plim_device *device)
 {
     return device->lost ? 0 : device->ops->free_bytes(device);

@@ -52,6 +52,10 @@ struct plim_device_ops {
     enum plim_status (*range_map)(struct plim_device *device, uint64_t address, int64_t bytes);
     void (*range_unmap)(struct plim_device *device, uint64_t address, int64_t bytes);
 
+    /* From now on no more than so many bytes are given out, held ones included; 0 or less: none. */
+    void (*limit)(struct plim_device *device, int64_t bytes);
+    /* What the device itself says is free now, whoever takes the rest; a limit does not count but on
+     * `sim`, where it is the memory. */
     int64_t (*free_bytes)(struct plim_device *device);
     enum plim_status (*launch)(struct plim_device *device, const struct plim_op *op);
 
@@ -87,6 +91,7 @@ void plim_device_range_release(struct plim_device *device, uint64_t address, int
 enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address,
                                        int64_t bytes) PLIM_MUST_CHECK;
 void plim_device_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes);
+void plim_device_limit(struct plim_device *device, int64_t bytes);
 int64_t plim_device_free_bytes(struct plim_device *device);
 enum plim_status plim_device_launch(struct plim_device *device,
                                     const struct plim_op *op) PLIM_MUST_CHECK;

@@ -147,6 +147,7 @@ enum plim_unary {
 enum plim_binary {
     PLIM_BINARY_ADD, PLIM_BINARY_SUB, PLIM_BINARY_MUL, PLIM_BINARY_DIV, PLIM_BINARY_POW,
     PLIM_BINARY_MAX, PLIM_BINARY_MIN,
+    PLIM_BINARY_RSUB,  /* b - a; of a number: alpha - a */
     PLIM_BINARY_LERP,  /* a + alpha (b - a) */
     PLIM_BINARY_HYPOT, /* REDUCE: the 2-norm */
     PLIM_BINARY_EQ, PLIM_BINARY_NE, PLIM_BINARY_LT, PLIM_BINARY_LE, PLIM_BINARY_GT, PLIM_BINARY_GE,

@@ -11,12 +11,6 @@
 #define PLIM_HOST_DEVICE __host__ __device__
 #else
 #define PLIM_HOST_DEVICE
-/* A word as an integer in [0, n), n up to 2^32. */
-PLIM_HOST_DEVICE static inline uint64_t plim_random_below(uint32_t word, uint64_t n)
-{
-    return (uint64_t)word * n >> 32;
-}
-
 #endif
 
 PLIM_HOST_DEVICE static inline void plim_philox(uint64_t seed, uint64_t counter, uint32_t out[4])

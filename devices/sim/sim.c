@@ -1,6 +1,7 @@
 #include "sim.h"
 
 #include "autotune/base/text.h"
+#include "devices/uri.h"
 #include "roofline.h"
 #include <ctype.h>
 #include <math.h>
@@ -88,6 +89,11 @@ static void range_unmap(struct plim_device *device, uint64_t address, int64_t by
     sim_of(device)->held_bytes -= bytes;
 }
 
+static void limit(struct plim_device *device, int64_t bytes)
+{
+    sim_of(device)->capacity_bytes = bytes;
+}
+
 static int64_t free_bytes(struct plim_device *device)
 {
     const struct sim *sim = sim_of(device);
@@ -150,6 +156,7 @@ static const struct plim_device_ops sim_ops = {
     .range_release = range_release,
     .range_map = range_map,
     .range_unmap = range_unmap,
+    .limit = limit,
     .free_bytes = free_bytes,
     .launch = launch,
     .now = now,
@@ -173,15 +180,6 @@ static int threads_per_multiprocessor(int compute_capability)
     return 0;
 }
 
-/* A size as it can be parsed again, without loss: in the largest unit that divides it. */
-static void write_bytes(int64_t bytes, char *out, size_t size)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    size_t unit = 0;
-    for (; unit < 3 && bytes % 1024 == 0; unit++) bytes /= 1024;
-    snprintf(out, size, "%lld%s", (long long)bytes, units[unit]);
-}
-
 static void describe(struct plim_device_info *info, const struct plim_gpu *gpu,
                      int64_t memory_bytes)
 {
@@ -192,7 +190,7 @@ static void describe(struct plim_device_info *info, const struct plim_gpu *gpu,
     info->multiprocessors = gpu->multiprocessors;
     info->threads_per_multiprocessor = threads_per_multiprocessor(gpu->compute_capability);
     info->total_bytes = memory_bytes > 0 ? memory_bytes : gpu->total_bytes;
-    write_bytes(info->total_bytes, memory, sizeof(memory));
+    plim_uri_format_bytes(info->total_bytes, memory, sizeof(memory));
     if (info->total_bytes == gpu->total_bytes)
         snprintf(info->uri, sizeof(info->uri), "sim:%s", gpu->name);
     else
@@ -230,26 +228,10 @@ static enum plim_status open_plain(int64_t bytes, int64_t memory_bytes, struct p
     enum plim_status st = plim_catalogue_find(PLAIN_CARD, &known, err);
     if (st != PLIM_OK) return st;
     struct plim_gpu plain = *known;
-    write_bytes(bytes, plain.name, sizeof(plain.name));
+    plim_uri_format_bytes(bytes, plain.name, sizeof(plain.name));
     plain.match[0] = '\0';
     plain.total_bytes = bytes;
     return plim_sim_open_gpu(&plain, memory_bytes, out, err);
-}
-
-/* ",memory=24GiB" or nothing; 0 bytes: not given. */
-static enum plim_status read_options(const char *text, int64_t *memory_bytes,
-                                     struct plim_error *err)
-{
-    static const char option[] = ",memory=";
-    *memory_bytes = 0;
-    if (*text == '\0') return PLIM_OK;
-    if (strncmp(text, option, sizeof(option) - 1) != 0)
-        return plim_fail(err, PLIM_INVALID, "'%.64s' is no device option, expected ,memory=24GiB",
-                         text);
-    enum plim_status st = plim_parse_bytes(text + sizeof(option) - 1, memory_bytes, err);
-    if (st == PLIM_OK && *memory_bytes == 0)
-        st = plim_fail(err, PLIM_INVALID, "memory=0: a card has more than that");
-    return st;
 }
 
 enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
@@ -263,16 +245,11 @@ enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
     size_t length = strcspn(uri_tail, ",");
     snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1),
              uri_tail);
-    enum plim_status st = read_options(uri_tail + length, &memory_bytes, err);
+    enum plim_status st = plim_uri_read_memory(uri_tail + length, &memory_bytes, err);
     if (st != PLIM_OK) return st;
     if (is_size(name, &plain_bytes)) return open_plain(plain_bytes, memory_bytes, out, err);
     st = plim_catalogue_find(name, &gpu, err);
     return st == PLIM_OK ? plim_sim_open_gpu(gpu, memory_bytes, out, err) : st;
-}
-
-void plim_sim_set_capacity(struct plim_device *device, int64_t bytes)
-{
-    sim_of(device)->capacity_bytes = bytes;
 }
 
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device)

@@ -28,10 +28,6 @@ enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_by
                                    struct plim_device **out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Sets how much of a simulated device's memory may be held (a budget), for the segments that are
- * asked for from now on. info.total_bytes stays what CUDA would report. */
-void plim_sim_set_capacity(struct plim_device *device, int64_t bytes);
-
 /* The card that a simulated device stands for. */
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device);
 

@@ -52,7 +52,7 @@ static void replay_here(const struct plim_spec *spec, const struct plim_setting 
     struct plim_replayer *replayer;
     struct plim_error err = PLIM_ERROR_INIT;
     cr_assert(eq(int, plim_sim_open("RTX-3090", &device, &err), PLIM_OK));
-    plim_sim_set_capacity(device, capacity);
+    plim_device_limit(device, capacity);
     cr_assert(eq(int, plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK));
     cr_assert(eq(int, plim_replay_run(replayer, &spec->model, setting, out, &err), PLIM_OK));
     plim_replayer_destroy(&replayer);
@@ -123,6 +123,64 @@ Test(worker, does_not_open_what_is_not_there)
         cr_expect(gt(sz, strlen(bench.err.text), 10));
         bench_finish(&bench);
     }
+}
+
+/* A model that the host computes in a moment. */
+static void init_host(struct bench *b)
+{
+    static const char *const keys[][2] = {{"model.n_layer", "1"},
+                                          {"model.n_embd", "32"},
+                                          {"model.n_head", "2"},
+                                          {"model.vocab_size", "64"},
+                                          {"data.seq", "16"}};
+    init_real(b);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        cr_assert(eq(int, plim_spec_set(&b->spec, keys[i][0], keys[i][1], &b->err), PLIM_OK), "%s",
+                  b->err.text);
+    cr_assert(eq(int, plim_spec_resolve(&b->spec, &b->err), PLIM_OK), "%s", b->err.text);
+    b->config.uri = "host,memory=1GiB";
+    b->config.timing_seconds = 0.3;
+}
+
+static void run_on_host(struct bench *b, int64_t micro_batch, struct plim_replay *out)
+{
+    struct plim_setting setting = {.micro_batch = micro_batch, .seq = 16, .accumulation = 1};
+    cr_assert(
+        eq(int, b->runner.run(b->runner.user, &setting, PLIM_RUN_LIMITED, out, &b->err), PLIM_OK),
+        "%s", b->err.text);
+}
+
+Test(worker, times_a_device_that_computes)
+{
+    struct plim_replay replay;
+    init_host(&bench);
+    bench_start(&bench);
+    run_on_host(&bench, 2, &replay);
+    const struct plim_timing *timing = plim_remote_timing(bench.remote);
+    cr_expect(eq(int, replay.verdict, PLIM_OK), "%s", replay.why);
+    cr_expect(ge(int, timing->repeats, 6));
+    cr_expect(eq(dbl, replay.step[PLIM_REPLAY_STEPS - 1].seconds, timing->median_seconds));
+    cr_expect(gt(dbl, timing->median_seconds, 0));
+    cr_expect(gt(dbl, replay.step[0].loss, 1)); /* log 64 is 4.2 */
+    cr_expect(lt(dbl, replay.step[0].loss, 8));
+    bench_finish(&bench);
+}
+
+Test(worker, goes_on_after_an_oom_with_all_memory_back)
+{
+    struct plim_replay replay;
+    init_host(&bench);
+    bench.config.timing_seconds = 0;
+    bench.config.load_bytes = bench.config.leak_bytes; /* the host loads nothing */
+    bench_start(&bench);
+    for (int round = 0; round < 3; round++) {
+        run_on_host(&bench, 2 + round, &replay);
+        cr_expect(eq(int, replay.verdict, PLIM_OK), "%s", replay.why);
+        run_on_host(&bench, 5000 + round, &replay);
+        cr_expect(eq(int, replay.verdict, PLIM_OOM), "%s", replay.why);
+    }
+    cr_expect(eq(int, plim_remote_workers(bench.remote), 1));
+    bench_finish(&bench);
 }
 
 /* --- ends that come at any moment ------------------------------------------------------------- */

@@ -154,7 +154,7 @@ static void answer_run(const struct plim_message *request)
     if (!strcmp(position, "back")) say_phase("-", m.id, PLIM_PHASE_STEP, 2);
     fill(&m.result.replay, &request->run);
     m.result.finite = !is("nan");
-    m.result.leaked = is("leak");
+    m.result.suspect = is("leak");
     m.result.timing = (struct plim_timing){
         .repeats = 7, .median_seconds = 1, .half_width_seconds = runs ? 0.05 : 0.1, .noisy = false};
     if (is("noisy")) m.result.timing.noisy = runs == 0;

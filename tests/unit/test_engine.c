@@ -165,7 +165,7 @@ Test(engine, autocast_casts_a_parameter_once_and_forgets_it_at_the_end)
 
 Test(engine, after_the_memory_ran_out_operations_do_nothing)
 {
-    plim_sim_set_capacity(device, 4 * KIB * KIB);
+    plim_device_limit(device, 4 * KIB * KIB);
     struct tensor *x = tensor_keep(tensor_empty(g, PLIM_F32, SHAPE(KIB, KIB, 8)));
     cr_expect_eq(g->halted, HALT_OOM);
     cr_expect_eq(x, g->poison);

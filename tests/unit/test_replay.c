@@ -87,7 +87,7 @@ Test(replay, running_out_of_memory_anywhere_is_an_answer, .timeout = 120)
     run(&bench, &plain, &first);
     int ooms = 0;
     for (int i = 1; i <= CAPACITIES; i++) {
-        plim_sim_set_capacity(bench.device, first.peak_reserved_bytes / CAPACITIES * i);
+        plim_device_limit(bench.device, first.peak_reserved_bytes / CAPACITIES * i);
         run(&bench, &plain, &limited);
         if (limited.verdict == PLIM_OOM) {
             ooms++;
@@ -97,7 +97,7 @@ Test(replay, running_out_of_memory_anywhere_is_an_answer, .timeout = 120)
             cr_expect_eq(limited.verdict, PLIM_OK);
             cr_expect(same_requests(&first, &limited));
         }
-        plim_sim_set_capacity(bench.device, (int64_t)1 << 46);
+        plim_device_limit(bench.device, (int64_t)1 << 46);
         run(&bench, &plain, &again);
         cr_expect_eq(memcmp(&first, &again, sizeof first), 0);
     }
@@ -113,7 +113,7 @@ Test(replay, frees_cached_segments_before_it_gives_up)
     setting.seq = 2048;
     setting.precision = PLIM_PRECISION_BF16;
     open_bench(&bench, "tinyllama-1.1b"); /* reserves 14.6 GB without a limit, allocates 11.0 */
-    plim_sim_set_capacity(bench.device, 12500000000);
+    plim_device_limit(bench.device, 12500000000);
     run(&bench, &setting, &limited);
     cr_expect_eq(limited.verdict, PLIM_OK);
     cr_expect_gt(limited.retries, 0);

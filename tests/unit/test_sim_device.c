@@ -169,13 +169,13 @@ Test(sim_device, capacity_is_a_budget_below_the_total)
 {
     uint64_t address;
     struct plim_device *d = open_sim("24GiB");
-    plim_sim_set_capacity(d, 10 * MIB);
+    plim_device_limit(d, 10 * MIB);
     cr_expect(eq(i64, d->info.total_bytes, 24 * GIB));
     cr_expect(eq(i64, plim_device_free_bytes(d), 10 * MIB));
     cr_expect(eq(int, plim_device_segment_get(d, 12 * MIB, &address), PLIM_OOM));
-    plim_sim_set_capacity(d, 12 * MIB);
+    plim_device_limit(d, 12 * MIB);
     cr_expect(eq(int, plim_device_segment_get(d, 12 * MIB, &address), PLIM_OK));
-    plim_sim_set_capacity(d, -1); /* nothing is left after overhead and margin */
+    plim_device_limit(d, -1); /* nothing is left after overhead and margin */
     cr_expect(eq(i64, plim_device_free_bytes(d), 0));
     cr_expect(eq(int, plim_device_segment_get(d, 1, &address), PLIM_OOM));
     plim_device_close(&d);

@@ -11,7 +11,7 @@ static struct tensor *causal_mask(struct graph *g, int64_t rows, int64_t columns
     struct tensor *ones = tensor_keep(op_full(g, PLIM_BOOL, SHAPE(rows, columns), 1));
     struct tensor *lower = tensor_keep(op_tril(g, ones));
     tensor_drop(g, ones);
-    struct tensor *mask = tensor_keep(op_where(g, lower, NULL, NULL, PLIM_F32, -INFINITY));
+    struct tensor *mask = tensor_keep(op_where(g, lower, NULL, NULL, PLIM_F32, 0, -INFINITY));
     tensor_drop(g, lower);
     g->grad_enabled = grad;
     return mask;
@@ -27,13 +27,13 @@ static struct tensor *repeated(struct graph *g, struct tensor *x, int64_t groups
 }
 
 static struct tensor *weights(struct graph *g, struct tensor *q, struct tensor *k,
-                              struct tensor *mask, double dropout)
+                              struct tensor *mask, const struct attention_params *p)
 {
     struct tensor *scores =
-        tensor_keep(op_matmul(g, q, op_mul_scalar(g, op_transpose(g, k, 2, 3), 1)));
+        tensor_keep(op_matmul(g, q, op_mul_scalar(g, op_transpose(g, k, 2, 3), sqrt(p->scale))));
     if (mask) op_add_(g, scores, mask);
     tensor_set(g, &scores, op_safe_softmax(g, scores));
-    tensor_set(g, &scores, op_dropout(g, scores, dropout));
+    tensor_set(g, &scores, op_dropout(g, scores, p->dropout));
     return scores;
 }
 
@@ -45,11 +45,11 @@ struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *
     struct tensor *q32 = tensor_hold(op_to(g, q, PLIM_F32)),
                   *k32 = tensor_hold(op_to(g, k, PLIM_F32));
     struct tensor *v32 = tensor_hold(op_to(g, v, PLIM_F32));
-    struct tensor *scaled = tensor_keep(op_mul_scalar(g, q32, 1));
+    struct tensor *scaled = tensor_keep(op_mul_scalar(g, q32, sqrt(p->scale)));
     struct tensor *mask = p->causal ? causal_mask(g, q->a.shape[2], k->a.shape[2]) : NULL;
     struct tensor *keys = groups > 1 ? tensor_keep(repeated(g, k32, groups)) : tensor_ref(k32);
     struct tensor *values = groups > 1 ? tensor_keep(repeated(g, v32, groups)) : tensor_ref(v32);
-    struct tensor *w = weights(g, scaled, keys, mask ? mask : given_mask, p->dropout);
+    struct tensor *w = weights(g, scaled, keys, mask ? mask : given_mask, p);
     struct tensor *returned =
         tensor_hold(g->halted ? w : op_to(g, w, dtype)); /* the call's second result */
     struct tensor *out = tensor_keep(op_matmul(g, w, values));

@@ -49,7 +49,7 @@ struct node {
     struct tensor *saved[NODE_MAX_SAVED];
     struct checkpoint_holder *holder[NODE_MAX_SAVED]; /* packed: where to find it again */
     int64_t ints[NODE_INTS];                          /* parameters of the operation */
-    double number;
+    double number, scale;
     struct tensor *variable; /* AccumulateGrad: the leaf (lent) */
     void *custom;            /* CheckpointBackward: its frame */
     /* the pass */

@@ -20,6 +20,7 @@ struct checkpoint_frame {
     int32_t count, refilled; /* saved in forward; saved so far in the recomputation */
     bool recomputed, autocast;
     enum plim_dtype autocast_dtype;
+    uint64_t seed; /* preserve_rng_state: what was dropped is dropped again */
     _Alignas(16) unsigned char context[FRAME_CONTEXT];
     struct checkpoint_holder holders[FRAME_HOLDERS];
 };
@@ -79,6 +80,7 @@ struct tensor *checkpoint_run(struct graph *g, checkpoint_fn fn, const void *con
     f->recomputed = false;
     f->autocast = g->autocast;
     f->autocast_dtype = g->autocast_dtype;
+    f->seed = g->seed;
     memcpy(f->context, context, size);
     for (int i = 0; i < CHECKPOINT_HELD; i++) f->held[i] = held[i] ? tensor_ref(held[i]) : NULL;
     g->frame = f;
@@ -119,13 +121,16 @@ void checkpoint_repack(struct graph *g, struct tensor *x)
 static void recompute(struct graph *g, struct checkpoint_frame *f)
 {
     bool grad_enabled = g->grad_enabled;
+    uint64_t seed = g->seed;
     g->grad_enabled = true;
+    g->seed = f->seed;
     g->recompute = f;
     if (f->autocast) autocast_enter(g, f->autocast_dtype);
     struct tensor *y = f->fn(g, f->context, f->input);
     tensor_drop(g, y);
     if (f->autocast) autocast_leave(g);
     g->recompute = NULL;
+    g->seed = seed;
     g->grad_enabled = grad_enabled;
     if (g->halted == HALT_EARLY_STOP) g->halted = HALT_NONE;
     f->recomputed = true;

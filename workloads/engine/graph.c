@@ -2,6 +2,7 @@
 #include "graph.h"
 #include "autograd.h"
 #include "checkpoint.h"
+#include "devices/half.h"
 #include "devices/needs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ void graph_reset(struct graph *g)
     g->peak_allocated = 0;
     memset(g->blas_workspace, 0, sizeof g->blas_workspace);
     memset(g->blaslt_workspace, 0, sizeof g->blaslt_workspace);
-    g->sequence = 0;
+    g->sequence = g->seed = 0;
     g->frame = g->recompute = NULL;
     g->heap_count = 0;
     g->dead = NULL;
@@ -143,7 +144,47 @@ void graph_launch(struct graph *g, const struct plim_op *op)
     if (st == PLIM_OK) return;
     g->failure = st;
     g->unsupported = plim_op_name(op->kind);
-    graph_halt(g, st == PLIM_UNSUPPORTED ? HALT_UNSUPPORTED : HALT_FAILED);
+    graph_halt(g, st == PLIM_UNSUPPORTED ? HALT_UNSUPPORTED
+                  : st == PLIM_OOM       ? HALT_OOM /* the kernel's own code found no room */
+                                         : HALT_FAILED);
+}
+
+static void fail(struct graph *g, enum plim_status st)
+{
+    g->failure = st;
+    graph_halt(g, HALT_FAILED);
+}
+
+static double number(enum plim_dtype dtype, const void *at)
+{
+    switch (dtype) {
+    case PLIM_F32: return *(const float *)at;
+    case PLIM_BF16: return plim_bf16_to_float(*(const uint16_t *)at);
+    case PLIM_F16: return plim_fp16_to_float(*(const uint16_t *)at);
+    case PLIM_I64: return (double)*(const int64_t *)at;
+    case PLIM_I32: return *(const int32_t *)at;
+    default: return *(const uint8_t *)at;
+    }
+}
+
+double graph_item(struct graph *g, const struct tensor *x)
+{
+    struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&x->a}};
+    int64_t element = 0; /* aligned for any type */
+    if (!g->halted) graph_launch(g, &op);
+    if (g->halted) return 0;
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    enum plim_status st =
+        plim_device_read(g->device, x->a.data, &element, (size_t)plim_dtype_size(dtype));
+    if (st != PLIM_OK) fail(g, st);
+    return number(dtype, &element);
+}
+
+void graph_write(struct graph *g, struct tensor *x, const void *from, size_t bytes)
+{
+    if (g->halted) return;
+    enum plim_status st = plim_device_write(g->device, x->a.data, from, bytes);
+    if (st != PLIM_OK) fail(g, st);
 }
 
 static struct storage *workspace(struct graph *g, struct storage **slot, int64_t bytes)

@@ -58,6 +58,7 @@ struct graph {
 
     struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
+    uint64_t seed;       /* of the next random operation */
     bool causal_in_time; /* a mask is there that the clock takes for a plain causal one */
 
     uint64_t sequence;                  /* sequence number of the next node */
@@ -86,6 +87,12 @@ void graph_reset(struct graph *g);
 /* Launches an operation; a failure halts the graph. */
 void graph_launch(struct graph *g, const struct plim_op *op);
 void graph_halt(struct graph *g, enum halt why);
+
+/* x.item() of a scalar: the host waits for it. Zero on a simulated device, where nothing is
+ * computed, and when halted. */
+double graph_item(struct graph *g, const struct tensor *x);
+/* Copies `bytes` from the host to the start of `x`, which is contiguous. */
+void graph_write(struct graph *g, struct tensor *x, const void *from, size_t bytes);
 
 /* The workspace of this thread's cuBLAS handle, taken at its first matmul and kept. */
 struct storage *graph_blas_workspace(struct graph *g);

@@ -66,7 +66,9 @@ struct tensor *op_copy_like(struct graph *g, struct tensor *x, const struct tens
 struct tensor *op_full(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape,
                        double value);
 struct tensor *op_full_like(struct graph *g, const struct tensor *x, double value);
-struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count);
+/* start, start + step, ... */
+struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count, double start,
+                         double step);
 
 /* --- element by element ----------------------------------------------------------------------- */
 
@@ -79,6 +81,7 @@ struct tensor *op_compare(struct graph *g, enum plim_binary f, struct tensor *a,
 struct tensor *op_compare_scalar(struct graph *g, enum plim_binary f, struct tensor *a, double b);
 /* with a Python number */
 struct tensor *op_add_scalar(struct graph *g, struct tensor *a, double b);
+struct tensor *op_rsub_scalar(struct graph *g, struct tensor *a, double b); /* b - a; no autograd */
 struct tensor *op_mul_scalar(struct graph *g, struct tensor *a, double b);
 struct tensor *op_div_scalar(struct graph *g, struct tensor *a, double b);
 struct tensor *op_pow_scalar(struct graph *g, struct tensor *a, double exponent);
@@ -89,6 +92,13 @@ void op_add_(struct graph *g, struct tensor *a, struct tensor *b);
 void op_binary_scalar_(struct graph *g, enum plim_binary f, struct tensor *a, double b);
 void op_binary_(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b);
 void op_fill_(struct graph *g, struct tensor *a, double value);
+/* random numbers by a seed of the caller's: as PLIM_OP_RANDOM */
+void op_random_(struct graph *g, struct tensor *a, double limit, uint64_t seed);
+void op_unary_(struct graph *g, enum plim_unary f, struct tensor *a);
+/* a + weight (b - a) */
+void op_lerp_(struct graph *g, struct tensor *a, struct tensor *b, double weight);
+/* a + factor b */
+void op_add_scaled_(struct graph *g, struct tensor *a, struct tensor *b, double factor);
 
 struct tensor *op_neg(struct graph *g, struct tensor *x);
 struct tensor *op_rsqrt(struct graph *g, struct tensor *x);
@@ -97,12 +107,13 @@ struct tensor *op_silu(struct graph *g, struct tensor *x);
 struct tensor *op_relu(struct graph *g, struct tensor *x);
 struct tensor *op_gelu(struct graph *g, struct tensor *x, bool tanh_formula);
 /* not differentiable */
-struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f, double alpha);
+struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f);
+struct tensor *op_clamp(struct graph *g, struct tensor *x, double low, double high);
 struct tensor *op_tril(struct graph *g, struct tensor *x);
-/* where(condition, a, b): shapes broadcast; a or b may be NULL for the number `value`, which has
- * no gradient. */
+/* where(condition, a, b): shapes broadcast; a or b may be NULL for a number, which has no
+ * gradient. */
 struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,
-                        struct tensor *b, enum plim_dtype dtype, double value);
+                        struct tensor *b, enum plim_dtype dtype, double a_number, double b_number);
 
 /* --- reductions ------------------------------------------------------------------------------- */
 
@@ -134,7 +145,7 @@ struct tensor *op_linear(struct graph *g, struct tensor *x, struct tensor *weigh
 
 /* over the last dimension; weight and bias may be NULL */
 struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *weight,
-                             struct tensor *bias);
+                             struct tensor *bias, double epsilon);
 /* over the last dimension; computed and returned in `dtype` */
 struct tensor *op_softmax(struct graph *g, struct tensor *x, enum plim_dtype dtype);
 /* the same for scores of which whole rows may be minus infinity: those become zeros */
@@ -149,7 +160,8 @@ struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tenso
 
 struct attention_params {
     struct tensor *mask; /* bool or additive, broadcastable to (b, heads, s, s); NULL: none */
-    double dropout;
+    bool mask_is_causal; /* it masks the future and nothing else */
+    double dropout, scale;
     bool causal;
     bool gqa; /* k and v have fewer heads (enable_gqa) */
 };

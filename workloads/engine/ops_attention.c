@@ -11,7 +11,7 @@ enum { SAVED_Q, SAVED_K, SAVED_V, SAVED_MASK, SAVED_OUT, SAVED_LSE, SAVED_SEED, 
 static struct tensor *additive_mask(struct graph *g, struct tensor *mask, enum plim_dtype dtype)
 {
     if (!mask || mask->a.dtype != PLIM_BOOL) return mask;
-    return tensor_keep(op_where(g, mask, NULL, NULL, dtype, -INFINITY));
+    return tensor_keep(op_where(g, mask, NULL, NULL, dtype, 0, -INFINITY));
 }
 
 /* --- the kernels ------------------------------------------------------------------------------ */
@@ -40,12 +40,12 @@ static struct plim_attention_shape describe(const struct tensor *q, const struct
                                          .contiguous_heads = heads_inside(q)};
 }
 
-/* The kernel that the clock is to time: where the mask may well be the plain causal one (packing is
- * not known), that of the maskless call. */
-static enum plim_sdpa timed_kernel(const struct graph *g, enum plim_sdpa kernel,
-                                   struct plim_attention_shape shape)
+/* The kernel that is to run: where the mask may well be the plain causal one (packing is not known),
+ * that of the maskless call. */
+static enum plim_sdpa kernel_to_run(const struct graph *g, enum plim_sdpa kernel,
+                                    struct plim_attention_shape shape, bool mask_is_causal)
 {
-    if (!shape.has_mask || !g->causal_in_time) return kernel;
+    if (!shape.has_mask || !mask_is_causal || !g->causal_in_time) return kernel;
     shape.has_mask = false;
     shape.causal = true;
     enum plim_sdpa plain = plim_sdpa_select(&g->device->info, &shape);
@@ -68,6 +68,13 @@ static struct tensor *result_like(struct graph *g, enum plim_sdpa kernel, struct
     int64_t stride[4] = {n[1] * n[2] * n[3], n[3], n[1] * n[3], 1};
     if (kernel != PLIM_SDPA_EFFICIENT) op_result_strides(1, &like, 4, n, stride);
     return tensor_empty_strided(g, (enum plim_dtype)like->a.dtype, 4, n, stride);
+}
+
+/* The temporaries that are alive go with the launch. */
+static void hand_over(struct plim_op *op, const struct blocks *b)
+{
+    for (int i = 0; i < b->count; i++)
+        if (b->temporary[i]) op->scratch[op->n_scratch++] = &b->temporary[i]->a;
 }
 
 static void release_before(struct graph *g, struct blocks *b, int index)
@@ -114,6 +121,11 @@ static void take(struct graph *g, struct blocks *b, int i, enum plim_sdpa kernel
 
 /* --- backward --------------------------------------------------------------------------------- */
 
+static bool mask_is_causal(const struct node *n)
+{
+    return n->ints[6];
+}
+
 static void launch_backward(struct graph *g, struct node *n,
                             const struct plim_attention_shape *shape, const struct blocks *b,
                             struct tensor *dy, struct tensor *const *qkv)
@@ -125,11 +137,15 @@ static void launch_backward(struct graph *g, struct node *n,
         .kind = PLIM_OP_ATTENTION_BACKWARD,
         .n_out = 3,
         .n_in = (uint8_t)(mask ? 7 : 6),
-        .attention = (uint8_t)timed_kernel(g, (enum plim_sdpa)n->ints[0], *shape),
-        .causal = n->ints[2] || (mask && g->causal_in_time),
+        .attention =
+            (uint8_t)kernel_to_run(g, (enum plim_sdpa)n->ints[0], *shape, mask_is_causal(n)),
+        .causal = n->ints[2] || (mask && mask_is_causal(n) && g->causal_in_time),
         .alpha = n->number,
+        .beta = n->scale,
+        .seed = (uint64_t)n->ints[5],
         .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a},
         .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a, mask ? &mask->a : NULL}};
+    hand_over(&op, b);
     graph_launch(g, &op);
 }
 
@@ -165,14 +181,17 @@ static const struct node_kind attention_kind = {"ScaledDotProductAttentionBackwa
 
 static void save_inputs(struct graph *g, struct node *n, struct tensor *const *qkv,
                         const struct plim_attention_shape *shape, const struct attention_params *p,
-                        enum plim_sdpa kernel)
+                        enum plim_sdpa kernel, uint64_t seed)
 {
     n->ints[0] = kernel;
     n->ints[1] = shape->has_mask;
     n->ints[2] = p->causal;
     n->ints[3] = shape->mask_batch;
     n->ints[4] = shape->mask_heads;
+    n->ints[5] = (int64_t)seed;
+    n->ints[6] = p->mask_is_causal;
     n->number = p->dropout;
+    n->scale = p->scale;
     for (int i = Q; i <= V; i++) node_save(g, n, SAVED_Q + i, qkv[i]);
 }
 
@@ -193,11 +212,20 @@ static void save_results(struct graph *g, struct node *n, const struct blocks *b
 static void pad_mask(struct graph *g, const struct blocks *b, struct tensor **mask)
 {
     if (!b->count || b->need[0].role != PLIM_NEED_MASK) return;
-    struct tensor *wide = tensor_empty_bytes(g, b->need[0].bytes);
-    struct plim_op op = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*mask)->a}};
-    if (!g->halted) graph_launch(g, &op);
-    tensor_set(g, mask, wide);
+    struct tensor *block = tensor_keep(tensor_empty_bytes(g, b->need[0].bytes));
+    const int64_t *n = (*mask)->a.shape;
+    int64_t row = b->need[0].bytes / (n[0] * n[1] * n[2] * plim_dtype_size((*mask)->a.dtype));
+    int64_t stride[4] = {n[1] * n[2] * row, n[2] * row, row, 1};
+    struct tensor *wide = tensor_keep(tensor_alias(g, block, 4, n, stride, 0));
+    if (!g->halted) {
+        wide->a.dtype = (*mask)->a.dtype;
+        struct plim_op op = {
+            .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*mask)->a}};
+        graph_launch(g, &op);
+    }
+    tensor_drop(g, block);
+    tensor_drop(g, *mask);
+    *mask = wide;
 }
 
 /* `*mask` is the caller's variable (a tensor or NULL); it may be bound anew. */
@@ -211,18 +239,24 @@ static struct tensor *fused(struct graph *g, enum plim_sdpa kernel, struct tenso
     pad_mask(g, &b, mask_variable);
     struct tensor *mask = *mask_variable;
     struct node *n = g->halted ? NULL : op_node(g, &attention_kind, 3, qkv);
-    if (n) save_inputs(g, n, qkv, &shape, p, kernel);
+    uint64_t seed = p->dropout > 0 ? g->seed++ : 0;
+    if (n) save_inputs(g, n, qkv, &shape, p, kernel, seed);
     if (n && mask) node_save(g, n, SAVED_MASK, mask);
     for (int i = 0; i < b.count && !g->halted; i++) take(g, &b, i, kernel, qkv);
     if (!g->halted) {
         struct plim_op op = {.kind = PLIM_OP_ATTENTION,
                              .n_out = (uint8_t)(b.lse ? 2 : 1),
                              .n_in = (uint8_t)(mask ? 4 : 3),
-                             .attention = (uint8_t)timed_kernel(g, kernel, shape),
-                             .causal = p->causal || (mask && g->causal_in_time),
+                             .attention =
+                                 (uint8_t)kernel_to_run(g, kernel, shape, p->mask_is_causal),
+                             .causal =
+                                 p->causal || (mask && p->mask_is_causal && g->causal_in_time),
                              .alpha = p->dropout,
+                             .beta = p->scale,
+                             .seed = seed,
                              .out = {&b.out->a, b.lse ? &b.lse->a : NULL},
                              .in = {&qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, mask ? &mask->a : NULL}};
+        hand_over(&op, &b);
         graph_launch(g, &op);
         release_before(g, &b, b.count);
         if (n) save_results(g, n, &b);

@@ -87,13 +87,14 @@ static enum plim_dtype promote(const struct tensor *a, const struct tensor *b)
 /* --- launches --------------------------------------------------------------------------------- */
 
 static void launch_unary(struct graph *g, struct tensor *y, struct tensor *x, enum plim_unary f,
-                         double alpha)
+                         double alpha, double beta)
 {
     struct plim_op op = {.kind = PLIM_OP_UNARY,
                          .n_out = 1,
                          .n_in = 1,
                          .unary = (uint8_t)f,
                          .alpha = alpha,
+                         .beta = beta,
                          .out = {&y->a},
                          .in = {&x->a}};
     if (!g->halted) graph_launch(g, &op);
@@ -135,10 +136,19 @@ struct tensor *op_full_like(struct graph *g, const struct tensor *x, double valu
     return y;
 }
 
-struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count)
+void op_random_(struct graph *g, struct tensor *a, double limit, uint64_t seed)
+{
+    struct plim_op op = {
+        .kind = PLIM_OP_RANDOM, .n_out = 1, .alpha = limit, .seed = seed, .out = {&a->a}};
+    if (!g->halted) graph_launch(g, &op);
+}
+
+struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count, double start,
+                         double step)
 {
     struct tensor *y = tensor_empty(g, dtype, 1, &count);
-    struct plim_op op = {.kind = PLIM_OP_ARANGE, .n_out = 1, .out = {&y->a}};
+    struct plim_op op = {
+        .kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = step, .beta = start, .out = {&y->a}};
     if (!g->halted) graph_launch(g, &op);
     return y;
 }
@@ -243,6 +253,11 @@ struct tensor *op_add_scalar(struct graph *g, struct tensor *a, double b)
     return with_number(g, &add_kind, PLIM_BINARY_ADD, a, b);
 }
 
+struct tensor *op_rsub_scalar(struct graph *g, struct tensor *a, double b)
+{
+    return with_number(g, NULL, PLIM_BINARY_RSUB, a, b);
+}
+
 static void mul_scalar_backward(struct graph *g, struct node *n, struct tensor **grads,
                                 struct tensor **out)
 {
@@ -290,7 +305,7 @@ struct tensor *op_pow_scalar(struct graph *g, struct tensor *x, double exponent)
         node_save(g, n, SELF, x);
     }
     struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
-    launch_unary(g, y, x, PLIM_UNARY_POW, exponent);
+    launch_unary(g, y, x, PLIM_UNARY_POW, exponent, 0);
     return op_done(g, n, y, 1, &x);
 }
 
@@ -299,6 +314,21 @@ struct tensor *op_pow_scalar(struct graph *g, struct tensor *x, double exponent)
 void op_binary_(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b)
 {
     launch_binary(g, a, a, b, f, 1);
+}
+
+void op_unary_(struct graph *g, enum plim_unary f, struct tensor *a)
+{
+    launch_unary(g, a, a, f, 0, 0);
+}
+
+void op_lerp_(struct graph *g, struct tensor *a, struct tensor *b, double weight)
+{
+    launch_binary(g, a, a, b, PLIM_BINARY_LERP, weight);
+}
+
+void op_add_scaled_(struct graph *g, struct tensor *a, struct tensor *b, double factor)
+{
+    launch_binary(g, a, a, b, PLIM_BINARY_ADD, factor);
 }
 
 void op_add_(struct graph *g, struct tensor *a, struct tensor *b)
@@ -316,20 +346,28 @@ void op_binary_scalar_(struct graph *g, enum plim_binary f, struct tensor *a, do
 enum saves { SAVES_NOTHING, SAVES_INPUT, SAVES_RESULT };
 
 static struct tensor *unary(struct graph *g, const struct node_kind *kind, enum plim_unary f,
-                            double alpha, struct tensor *x, enum saves saves)
+                            struct tensor *x, enum saves saves)
 {
     if (g->halted) return op_halted(g, 1, &x);
     struct node *n = kind ? op_node(g, kind, 1, &x) : NULL;
     if (n && saves == SAVES_INPUT) node_save(g, n, 0, x);
     struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
-    launch_unary(g, y, x, f, alpha);
+    launch_unary(g, y, x, f, 0, 0);
     if (n && saves == SAVES_RESULT && !g->halted) node_save_output(g, n, 0, y);
     return op_done(g, n, y, 1, &x);
 }
 
-struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f, double alpha)
+struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f)
 {
-    return unary(g, NULL, f, alpha, x, SAVES_NOTHING);
+    return unary(g, NULL, f, x, SAVES_NOTHING);
+}
+
+struct tensor *op_clamp(struct graph *g, struct tensor *x, double low, double high)
+{
+    if (g->halted) return op_halted(g, 1, &x);
+    struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
+    launch_unary(g, y, x, PLIM_UNARY_CLAMP, low, high);
+    return op_done(g, NULL, y, 1, &x);
 }
 
 struct tensor *op_tril(struct graph *g, struct tensor *x)
@@ -352,7 +390,7 @@ static const struct node_kind neg_kind = {"NegBackward0", neg_backward};
 
 struct tensor *op_neg(struct graph *g, struct tensor *x)
 {
-    return unary(g, &neg_kind, PLIM_UNARY_NEG, 0, x, SAVES_NOTHING);
+    return unary(g, &neg_kind, PLIM_UNARY_NEG, x, SAVES_NOTHING);
 }
 
 /* (-0.5 * grad) * result^3, the power first */
@@ -369,7 +407,7 @@ static const struct node_kind rsqrt_kind = {"RsqrtBackward0", rsqrt_backward};
 
 struct tensor *op_rsqrt(struct graph *g, struct tensor *x)
 {
-    return unary(g, &rsqrt_kind, PLIM_UNARY_RSQRT, 0, autocast_fp32(g, x), SAVES_RESULT);
+    return unary(g, &rsqrt_kind, PLIM_UNARY_RSQRT, autocast_fp32(g, x), SAVES_RESULT);
 }
 
 /* derivatives that are one kernel of (grad, saved) */
@@ -404,23 +442,23 @@ KERNEL_DERIVATIVE(gelu_tanh, "GeluBackward0", PLIM_UNARY_GELU_TANH)
 
 struct tensor *op_tanh(struct graph *g, struct tensor *x)
 {
-    return unary(g, &tanh_kind, PLIM_UNARY_TANH, 0, x, SAVES_RESULT);
+    return unary(g, &tanh_kind, PLIM_UNARY_TANH, x, SAVES_RESULT);
 }
 
 struct tensor *op_silu(struct graph *g, struct tensor *x)
 {
-    return unary(g, &silu_kind, PLIM_UNARY_SILU, 0, x, SAVES_INPUT);
+    return unary(g, &silu_kind, PLIM_UNARY_SILU, x, SAVES_INPUT);
 }
 
 struct tensor *op_relu(struct graph *g, struct tensor *x)
 {
-    return unary(g, &relu_kind, PLIM_UNARY_RELU, 0, x, SAVES_RESULT);
+    return unary(g, &relu_kind, PLIM_UNARY_RELU, x, SAVES_RESULT);
 }
 
 struct tensor *op_gelu(struct graph *g, struct tensor *x, bool tanh_formula)
 {
-    if (tanh_formula) return unary(g, &gelu_tanh_kind, PLIM_UNARY_GELU_TANH, 0, x, SAVES_INPUT);
-    return unary(g, &gelu_kind, PLIM_UNARY_GELU, 0, x, SAVES_INPUT);
+    if (tanh_formula) return unary(g, &gelu_tanh_kind, PLIM_UNARY_GELU_TANH, x, SAVES_INPUT);
+    return unary(g, &gelu_kind, PLIM_UNARY_GELU, x, SAVES_INPUT);
 }
 
 /* --- where ------------------------------------------------------------------------------------ */
@@ -431,10 +469,10 @@ static void where_backward(struct graph *g, struct node *n, struct tensor **grad
     struct tensor *condition = node_saved(g, n, 0);
     if (node_wants(n, 0))
         out[0] = tensor_keep(
-            op_where(g, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0));
+            op_where(g, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0, 0));
     if (node_wants(n, 1))
         out[1] = tensor_keep(
-            op_where(g, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0));
+            op_where(g, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0, 0));
 }
 static const struct node_kind where_kind = {"WhereBackward0", where_backward};
 
@@ -445,12 +483,12 @@ static struct tensor *number_on_device(struct graph *g, enum plim_dtype dtype, d
 }
 
 struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,
-                        struct tensor *b, enum plim_dtype dtype, double value)
+                        struct tensor *b, enum plim_dtype dtype, double a_number, double b_number)
 {
     struct tensor *given[3] = {condition, a, b};
     if (g->halted) return op_halted(g, 3, given);
-    struct tensor *left = a ? a : number_on_device(g, dtype, value);
-    struct tensor *right = b ? b : number_on_device(g, dtype, value);
+    struct tensor *left = a ? a : number_on_device(g, dtype, a_number);
+    struct tensor *right = b ? b : number_on_device(g, dtype, b_number);
     struct tensor *differentiable[2] = {a, b};
     struct node *n = op_node(g, &where_kind, 2, differentiable);
     if (n) node_save(g, n, 0, condition);

@@ -82,7 +82,7 @@ static void layer_norm_backward(struct graph *g, struct node *n, struct tensor *
 static const struct node_kind layer_norm_kind = {"NativeLayerNormBackward0", layer_norm_backward};
 
 struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *weight,
-                             struct tensor *bias)
+                             struct tensor *bias, double epsilon)
 {
     if (g->halted) return op_halted(g, 1, &x);
     x = autocast_fp32(g, x);
@@ -104,7 +104,8 @@ struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *w
     struct tensor *rstd = tensor_keep(tensor_empty(g, PLIM_F32, 1, &rows));
     struct plim_op op = {.kind = PLIM_OP_LAYER_NORM,
                          .n_out = 3,
-                         .n_in = (uint8_t)(1 + (weight != NULL) + (bias != NULL)),
+                         .n_in = 3,
+                         .alpha = epsilon,
                          .out = {&y->a, &mean->a, &rstd->a},
                          .in = {&dense->a, weight ? &weight->a : NULL, bias ? &bias->a : NULL}};
     if (!g->halted) graph_launch(g, &op);
@@ -290,6 +291,7 @@ struct tensor *op_dropout(struct graph *g, struct tensor *x, double p)
                          .n_out = 2,
                          .n_in = 1,
                          .alpha = p,
+                         .seed = g->seed++,
                          .out = {&y->a, &mask->a},
                          .in = {&x->a}};
     if (!g->halted) graph_launch(g, &op);

@@ -19,11 +19,11 @@ static void build(struct graph *g, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
+    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     nn_norm_create(g, p, &m->embedding_norm, NORM_LAYER, c->hidden_size, true);
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
     nn_norm_create(g, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    m->head = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
+    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
@@ -45,7 +45,7 @@ static void gelu_backward(struct graph *g, struct node *n, struct tensor **grads
     struct tensor *x = node_saved(g, n, 0);
     struct tensor *t = tensor_keep(gelu_tanh(g, x));
     struct tensor *half = op_mul_scalar(g, x, 0.5);
-    struct tensor *slope = op_add_scalar(g, op_mul(g, t, t), 1);
+    struct tensor *slope = op_rsub_scalar(g, op_mul(g, t, t), 1);
     struct tensor *square = op_mul(g, op_mul_scalar(g, x, 0.1070322243), x);
     struct tensor *inner = op_add_scalar(g, square, 0.79788456);
     struct tensor *left = op_mul(g, half, op_mul(g, slope, inner));
@@ -193,12 +193,12 @@ static struct slopes make_slopes(struct graph *g, int64_t heads)
     int64_t power = 1;
     while (2 * power <= heads) power *= 2;
     struct slopes s = {0};
-    s.base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, 0.5));
-    s.powers = tensor_keep(op_arange(g, PLIM_I32, power));
+    s.base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, exp2(-8.0 / (double)power)));
+    s.powers = tensor_keep(op_arange(g, PLIM_I32, power, 1, 1));
     s.all = tensor_keep(op_pow(g, s.base, s.powers));
     if (power == heads) return s;
-    s.extra_base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, 0.5));
-    s.extra_powers = tensor_keep(op_arange(g, PLIM_I32, heads - power));
+    s.extra_base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, exp2(-4.0 / (double)power)));
+    s.extra_powers = tensor_keep(op_arange(g, PLIM_I32, heads - power, 1, 2));
     struct tensor *parts[2] = {s.all, op_pow(g, s.extra_base, s.extra_powers)};
     tensor_set(g, &s.all, op_cat(g, 2, parts, 0));
     return s;

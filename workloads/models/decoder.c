@@ -1,6 +1,7 @@
 /* What all decoders share. */
 #include "model.h"
 #include "workloads/engine/checkpoint.h"
+#include <math.h>
 #include <stdlib.h>
 
 static const struct family *const families[PLIM_FAMILY_COUNT] = {
@@ -51,7 +52,7 @@ struct tensor *decoder_embed(struct graph *g, struct decoder *m, struct tensor *
 
 struct tensor *decoder_positions(struct graph *g, int64_t seq)
 {
-    struct tensor *x = op_add_scalar(g, op_arange(g, PLIM_I64, seq), 0);
+    struct tensor *x = op_add_scalar(g, op_arange(g, PLIM_I64, seq, 0, 1), 0);
     return tensor_keep(op_unsqueeze(g, x, 0));
 }
 
@@ -96,14 +97,15 @@ static struct tensor *merge_heads(struct graph *g, struct tensor *x)
     return op_contiguous(g, op_reshape(g, x, SHAPE(x->a.shape[0], x->a.shape[1], width)));
 }
 
-struct attention_call decoder_attention(const struct decoder *m, struct tensor *mask)
+struct attention_call decoder_attention(const struct block_call *b)
 {
-    const struct plim_model_config *c = m->config;
-    return (struct attention_call){.eager = m->setting->attention == PLIM_ATTENTION_EAGER,
-                                   .mask = mask,
+    const struct plim_model_config *c = b->m->config;
+    return (struct attention_call){.eager = b->m->setting->attention == PLIM_ATTENTION_EAGER,
+                                   .mask = b->mask,
+                                   .mask_is_causal = !b->windowed,
                                    .groups = c->heads / c->kv_heads,
                                    .dropout = c->dropout_attention,
-                                   .scaling = 0.125,
+                                   .scaling = 1 / sqrt((double)c->head_dim),
                                    .softmax_fp32 = true};
 }
 
@@ -172,6 +174,7 @@ static void make_masks(struct graph *g, const struct decoder *m, struct tensor *
     if (full) calls[FULL].mask = decoder_mask(g, m, embeddings, positions, 0);
     if (sliding)
         calls[SLIDING].mask = decoder_mask(g, m, embeddings, positions, m->config->sliding_window);
+    calls[SLIDING].windowed = tensor_size(embeddings, 1) >= m->config->sliding_window;
 }
 
 /* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */

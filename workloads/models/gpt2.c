@@ -6,8 +6,8 @@ static void build(struct graph *g, struct decoder *m)
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size;
-    m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, h));
-    m->position_embedding = nn_parameter(g, p, SHAPE(c->positions, h));
+    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
+    m->position_embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->positions, h));
     for (int64_t i = 0; i < c->layers; i++) {
         struct decoder_layer *l = &m->layers[i];
         nn_norm_create(g, p, &l->norm[0], NORM_LAYER, h, true);
@@ -18,7 +18,7 @@ static void build(struct graph *g, struct decoder *m)
         nn_conv1d_create(g, p, &l->fc2, c->intermediate_size, h);
     }
     nn_norm_create(g, p, &m->final_norm, NORM_LAYER, h, true);
-    m->head = nn_parameter(g, p, SHAPE(c->vocab_size, h));
+    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
@@ -32,7 +32,7 @@ static struct tensor *attention(struct graph *g, const struct block_call *b, str
     qkv[1] = tensor_keep(decoder_heads(g, part[1], c->heads, c->head_dim));
     qkv[2] = tensor_keep(decoder_heads(g, part[2], c->heads, c->head_dim));
     qkv[0] = tensor_keep(decoder_heads(g, part[0], c->heads, c->head_dim));
-    struct attention_call call = decoder_attention(b->m, b->mask);
+    struct attention_call call = decoder_attention(b);
     call.softmax_fp32 = false;
     struct tensor *y =
         op_dropout(g, decoder_attend(g, b, &call, qkv, weights), c->dropout_residual);

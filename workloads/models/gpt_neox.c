@@ -19,12 +19,12 @@ static void build(struct graph *g, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
+    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
     nn_norm_create(g, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
     nn_rotary_create(g, &m->rotary, c, c->rope);
     nn_rotary_initialise(g, &m->rotary);
-    m->head = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
+    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
@@ -42,7 +42,7 @@ static struct tensor *attention(struct graph *g, const struct block_call *b, str
     struct tensor *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
     nn_rotate_then_join(g, part, cos, sin, qkv, NULL);
     qkv[2] = part[2];
-    struct attention_call call = decoder_attention(b->m, b->mask);
+    struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
     struct tensor *done[] = {fused, cos, sin, part[0], part[1], part[2], qkv[0], qkv[1]};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);

@@ -111,7 +111,7 @@ static void build_rotaries(struct graph *g, struct decoder *m)
 static void build(struct graph *g, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
-    m->embedding = nn_parameter(g, &m->parameters, SHAPE(c->vocab_size, c->hidden_size));
+    m->embedding = nn_parameter(g, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (traits_of(m)->scales_embeddings) {
         m->embedding_scale =
             tensor_keep(op_full(g, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
@@ -120,7 +120,7 @@ static void build(struct graph *g, struct decoder *m)
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
     nn_norm_create(g, &m->parameters, &m->final_norm, traits_of(m)->norm, c->hidden_size, false);
     build_rotaries(g, m);
-    m->head = nn_parameter(g, &m->parameters, SHAPE(c->vocab_size, c->hidden_size));
+    m->head = nn_parameter(g, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(g, &m->parameters, &m->head, m->embedding);
 }
 
@@ -220,7 +220,7 @@ static struct tensor *attention(struct graph *g, const struct block_call *b, str
     else
         project_each(g, b, x, qkv);
     rotate(g, b, qkv);
-    struct attention_call call = decoder_attention(b->m, b->mask);
+    struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
     for (int i = Q; i <= V; i++) tensor_drop(g, qkv[i]);

@@ -89,8 +89,8 @@ static void add_adapter(struct graph *g, struct decoder *m, struct adapters *ada
     if (adapters->count == sizeof adapters->list / sizeof *adapters->list) return;
     struct lora_adapter *a = &adapters->list[adapters->count++];
     *a = (struct lora_adapter){.dropout = lora->dropout, .scaling = 2};
-    a->a = nn_parameter(g, &m->parameters, SHAPE(lora->r, l->in));
-    a->b = nn_parameter(g, &m->parameters, SHAPE(l->out, lora->r));
+    a->a = nn_parameter(g, &m->parameters, INIT_WEIGHT, SHAPE(lora->r, l->in));
+    a->b = nn_parameter(g, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
     l->lora = a;
 }
 

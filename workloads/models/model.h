@@ -51,6 +51,7 @@ struct block_call {
     const struct decoder *m;
     const struct decoder_layer *layer;
     struct tensor *mask, *cos, *sin, *positions, *alibi;
+    bool windowed; /* the mask hides what lies far behind too */
     struct tensor *
         *outputs; /* bloom: where the loop over the blocks holds what a block returns besides x */
 };
@@ -104,8 +105,8 @@ struct tensor *decoder_padding_mask(struct graph *g, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
 /* (B, S, A * D) -> (B, A, S, D), a view */
 struct tensor *decoder_heads(struct graph *g, struct tensor *x, int64_t heads, int64_t head_dim);
-/* The attention call of this model with a mask. */
-struct attention_call decoder_attention(const struct decoder *m, struct tensor *mask);
+/* The attention call of a block. */
+struct attention_call decoder_attention(const struct block_call *b);
 /* Attention of q, k, v (lent), heads merged, the output projection; floating. *weights as of
  * nn_attention. */
 struct tensor *decoder_attend(struct graph *g, const struct block_call *b,

@@ -1,6 +1,7 @@
 /* opt: learned positions counted from the attention mask, norms before or behind, embeddings of a
  * width of their own. */
 #include "model.h"
+#include <math.h>
 
 enum { POSITION_OFFSET = 2 }; /* the table's first two rows were meant for padding */
 
@@ -43,15 +44,15 @@ static void build(struct graph *g, struct decoder *m)
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, width = c->word_embed_proj_dim;
-    m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, width));
-    m->position_embedding = nn_parameter(g, p, SHAPE(c->positions + POSITION_OFFSET, h));
+    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
+    m->position_embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->positions + POSITION_OFFSET, h));
     if (has_projections(c)) {
         nn_linear_create(g, p, &m->project_out, h, width, false);
         nn_linear_create(g, p, &m->project_in, width, h, false);
     }
     if (has_final_norm(c)) norm_create(g, m, &m->final_norm);
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
-    m->head = nn_parameter(g, p, SHAPE(c->vocab_size, width));
+    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
     if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
 }
 
@@ -63,13 +64,14 @@ static struct tensor *attention(struct graph *g, const struct block_call *b, str
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     struct tensor *qkv[3];
-    struct tensor *scaled = op_mul_scalar(g, nn_linear(g, &l->q, x), 0.125);
+    struct tensor *scaled = op_mul_scalar(g, nn_linear(g, &l->q, x), 1 / sqrt((double)c->head_dim));
     qkv[0] = tensor_keep(decoder_heads(g, scaled, c->heads, c->head_dim));
     qkv[1] = tensor_keep(nn_linear(g, &l->k, x));
     qkv[2] = tensor_keep(nn_linear(g, &l->v, x));
     for (int i = 1; i < 3; i++)
         tensor_set(g, &qkv[i], decoder_heads(g, qkv[i], c->heads, c->head_dim));
-    struct attention_call call = decoder_attention(b->m, b->mask);
+    struct attention_call call = decoder_attention(b);
+    call.scaling = 1; /* the queries have it */
     struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
     for (int i = 0; i < 3; i++) tensor_drop(g, qkv[i]);
     return y;

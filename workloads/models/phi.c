@@ -23,13 +23,13 @@ static void build(struct graph *g, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    m->embedding = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
+    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
     nn_rotary_create(g, &m->rotary, c, c->rope);
     nn_norm_create(g, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
     nn_rotary_initialise(g, &m->rotary);
-    m->head = nn_parameter(g, p, SHAPE(c->vocab_size, c->hidden_size));
-    m->head_bias = nn_parameter(g, p, SHAPE(c->vocab_size));
+    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    m->head_bias = nn_parameter(g, p, INIT_ZEROS, SHAPE(c->vocab_size));
     if (!c->tie_word_embeddings) return;
     nn_tie(g, p, &m->head, m->embedding);
     nn_renew(g, m->head_bias); /* _adjust_bias: padded by nothing, which copies it */
@@ -52,7 +52,7 @@ static struct tensor *attention(struct graph *g, const struct block_call *b, str
     struct tensor *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
     struct tensor *given[2] = {qkv[0], qkv[1]};
     nn_rotate_then_join(g, given, cos, sin, qkv, turned);
-    struct attention_call call = decoder_attention(b->m, b->mask);
+    struct attention_call call = decoder_attention(b);
     struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
     struct tensor *done[] = {cos,    sin,    given[0],  given[1], qkv[0],
                              qkv[1], qkv[2], turned[0], turned[1]};

@@ -20,7 +20,9 @@ static struct tensor *sdpa(struct graph *g, const struct attention_call *c, stru
     struct tensor *keys = gqa ? tensor_ref(k) : tensor_hold(repeat_kv(g, k, c->groups));
     struct tensor *values = gqa ? tensor_ref(v) : tensor_hold(repeat_kv(g, v, c->groups));
     struct attention_params p = {.mask = c->mask,
+                                 .mask_is_causal = c->mask_is_causal,
                                  .dropout = c->dropout,
+                                 .scale = c->scaling,
                                  .gqa = gqa,
                                  .causal = !c->mask && !g->halted && tensor_size(q, 2) > 1};
     struct tensor *out = tensor_keep(op_sdpa(g, q, keys, values, &p));

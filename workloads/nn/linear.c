@@ -15,12 +15,21 @@ static bool parameters_add(struct parameters *p, struct tensor *x)
     return true;
 }
 
-struct tensor *nn_parameter(struct graph *g, struct parameters *p, int ndim, const int64_t *shape)
+static void initialise(struct graph *g, struct tensor *x, enum parameter_init init, uint64_t seed)
+{
+    static const double limit = 0.0346410161513775; /* 0.02 sqrt(3) */
+    if (init == INIT_WEIGHT) op_random_(g, x, limit, seed);
+    else op_fill_(g, x, init == INIT_ONES);
+}
+
+struct tensor *nn_parameter(struct graph *g, struct parameters *p, enum parameter_init init,
+                            int ndim, const int64_t *shape)
 {
     enum plim_memory_class fresh = g->fresh_class;
     g->fresh_class = PLIM_MEMORY_PARAMETERS;
     struct tensor *x = tensor_keep(tensor_empty(g, p->dtype, ndim, shape));
     g->fresh_class = fresh;
+    initialise(g, x, init, p->made++);
     if (g->halted) return x;
     tensor_classify(g, x, PLIM_MEMORY_PARAMETERS);
     x->is_parameter = true;
@@ -64,16 +73,16 @@ void nn_linear_create(struct graph *g, struct parameters *p, struct linear *l, i
                       int64_t out, bool bias)
 {
     *l = (struct linear){.in = in, .out = out};
-    l->weight = nn_parameter(g, p, SHAPE(out, in));
-    if (bias) l->bias = nn_parameter(g, p, SHAPE(out));
+    l->weight = nn_parameter(g, p, INIT_WEIGHT, SHAPE(out, in));
+    if (bias) l->bias = nn_parameter(g, p, INIT_ZEROS, SHAPE(out));
 }
 
 void nn_conv1d_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in,
                       int64_t out)
 {
     *l = (struct linear){.in = in, .out = out, .conv1d = true};
-    l->weight = nn_parameter(g, p, SHAPE(in, out));
-    l->bias = nn_parameter(g, p, SHAPE(out));
+    l->weight = nn_parameter(g, p, INIT_WEIGHT, SHAPE(in, out));
+    l->bias = nn_parameter(g, p, INIT_ZEROS, SHAPE(out));
 }
 
 static struct tensor *base(struct graph *g, const struct linear *l, struct tensor *x)

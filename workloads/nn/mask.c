@@ -14,12 +14,10 @@ static struct tensor *packed_sequence(struct graph *g, const struct mask_request
     tensor_drop(g, ahead);
     struct tensor *document =
         tensor_keep(op_cumsum_last(g, op_compare_scalar(g, PLIM_BINARY_NE, diff, 1)));
-    /* is every row one document? the host reads the answer */
     struct tensor *last =
         op_compare_scalar(g, PLIM_BINARY_EQ, op_select(g, document, 1, r->seq - 1), 0);
     struct tensor *all = tensor_keep(op_reduce(g, last, 1, false, PLIM_BINARY_MIN, 1, PLIM_BOOL));
-    struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&all->a}};
-    if (!g->halted) graph_launch(g, &op);
+    graph_item(g, all); /* is every row one document? `packed` answers */
     tensor_drop(g, all);
     tensor_drop(g, first);
     tensor_drop(g, diff);
@@ -34,7 +32,7 @@ static struct tensor *packed_sequence(struct graph *g, const struct mask_request
 /* arange(count) + 0 */
 static struct tensor *offset_range(struct graph *g, int64_t count)
 {
-    return tensor_keep(op_add_scalar(g, op_arange(g, PLIM_I64, count), 0));
+    return tensor_keep(op_add_scalar(g, op_arange(g, PLIM_I64, count, 0, 1), 0));
 }
 
 /* table[rows, columns] with broadcast index tensors: both indices are made contiguous first */
@@ -104,8 +102,8 @@ static struct tensor *not_padded(struct graph *g, const struct mask_request *r,
 static struct tensor *bool_mask(struct graph *g, const struct mask_request *r,
                                 struct tensor *document, struct tensor *padding)
 {
-    struct tensor *batch = tensor_keep(op_arange(g, PLIM_I64, r->batch)),
-                  *head = tensor_keep(op_arange(g, PLIM_I64, 1));
+    struct tensor *batch = tensor_keep(op_arange(g, PLIM_I64, r->batch, 0, 1)),
+                  *head = tensor_keep(op_arange(g, PLIM_I64, 1, 0, 1));
     struct tensor *q = offset_range(g, r->seq), *kv = offset_range(g, r->seq);
     struct indices i = {.batch = tensor_keep(op_view(g, batch, SHAPE(r->batch, 1, 1, 1))),
                         .head = tensor_keep(op_view(g, head, SHAPE(1, 1, 1, 1))),
@@ -126,11 +124,17 @@ static struct tensor *bool_mask(struct graph *g, const struct mask_request *r,
     return mask;
 }
 
+/* torch.finfo(dtype).min */
+static double lowest(enum plim_dtype dtype)
+{
+    return dtype == PLIM_F16 ? -65504.0 : dtype == PLIM_BF16 ? -0x1.fep127 : -0x1.fffffep127;
+}
+
 /* eager_mask: 0 where attended, the type's lowest number elsewhere; named */
 static struct tensor *additive(struct graph *g, struct tensor *mask, enum plim_dtype dtype)
 {
     struct tensor *zero = tensor_keep(op_full(g, dtype, 0, NULL, 0));
-    struct tensor *y = tensor_keep(op_where(g, mask, zero, NULL, dtype, -3.4e38));
+    struct tensor *y = tensor_keep(op_where(g, mask, zero, NULL, dtype, 0, lowest(dtype)));
     tensor_drop(g, zero);
     tensor_drop(g, mask);
     return y;
@@ -144,8 +148,7 @@ static bool nothing_padded(struct graph *g, const struct mask_request *r, struct
         struct tensor *count = op_reduce(g, padding, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
         struct tensor *all =
             tensor_keep(op_compare_scalar(g, PLIM_BINARY_EQ, count, (double)(r->batch * r->seq)));
-        struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&all->a}};
-        if (!g->halted) graph_launch(g, &op);
+        graph_item(g, all);
         tensor_drop(g, all);
     }
     return !r->packed;

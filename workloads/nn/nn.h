@@ -15,11 +15,17 @@ struct parameters {
     enum plim_dtype dtype;
     struct tensor **list;
     size_t count, capacity;
+    uint64_t made; /* so far, tied ones too */
     int64_t elements, trainable_elements;
 };
 
-/* A parameter on new memory; it requires a gradient. */
-struct tensor *nn_parameter(struct graph *g, struct parameters *p, int ndim, const int64_t *shape);
+/* What a parameter holds before the first step. WEIGHT: random, uniform with the standard deviation
+ * 0.02 that the families share (initializer_range); what it is like changes nothing but the loss. */
+enum parameter_init { INIT_WEIGHT, INIT_ONES, INIT_ZEROS };
+
+/* A parameter on new memory; it requires a gradient. The n-th of a model has the seed n. */
+struct tensor *nn_parameter(struct graph *g, struct parameters *p, enum parameter_init init,
+                            int ndim, const int64_t *shape);
 /* A tied module: its weight was made and is given up for another's. */
 void nn_tie(struct graph *g, struct parameters *p, struct tensor **weight, struct tensor *to);
 
@@ -122,6 +128,7 @@ struct tensor *nn_causal_mask(struct graph *g, const struct mask_request *r);
 struct attention_call {
     bool eager;
     struct tensor *mask; /* lent; NULL: none, the kernel masks the future */
+    bool mask_is_causal; /* it masks the future and nothing else */
     int64_t groups;      /* query heads per key head */
     double dropout, scaling;
     double softcap;    /* gemma2, eager only; 0: none */

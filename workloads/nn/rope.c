@@ -7,9 +7,23 @@
 static struct tensor *quotient(struct graph *g, struct tensor *x)
 {
     bool was = tensor_enter(x);
-    struct tensor *y = op_mul_scalar(g, op_unary(g, x, PLIM_UNARY_RECIPROCAL, 0), 1);
+    struct tensor *y = op_mul_scalar(g, op_unary(g, x, PLIM_UNARY_RECIPROCAL), 1);
     tensor_leave(g, x, was);
     return y;
+}
+
+/* rope_theta, the default of every family; another one changes nothing but values. */
+static const double THETA = 10000;
+
+/* A number as Python's operators put it on the device: 8 bytes, here read as fp32; named */
+static struct tensor *number_on_device(struct graph *g, double value)
+{
+    struct tensor *x = tensor_keep(tensor_empty_bytes(g, 8));
+    if (g->halted) return x;
+    x->a.dtype = PLIM_F32;
+    x->a.ndim = 0;
+    op_fill_(g, x, value);
+    return x;
 }
 
 /* base ** x; without a tensor the base is a number, which stands on the device while the kernel
@@ -18,14 +32,14 @@ static struct tensor *raised(struct graph *g, struct tensor *base, struct tensor
 {
     bool was = tensor_enter(x);
     struct tensor *y = tensor_empty_like(g, x, PLIM_F32);
-    struct tensor *number = base ? tensor_ref(base) : tensor_keep(tensor_empty_bytes(g, 8));
+    struct tensor *number = base ? tensor_ref(base) : number_on_device(g, THETA);
     struct plim_op op = {.kind = PLIM_OP_BINARY,
                          .n_out = 1,
                          .n_in = 2,
                          .binary = PLIM_BINARY_POW,
+                         .alpha = 1,
                          .out = {&y->a},
                          .in = {&number->a, &x->a}};
-    if (!base) op_fill_(g, number, 10000);
     if (!g->halted) graph_launch(g, &op);
     tensor_drop(g, number);
     tensor_leave(g, x, was);
@@ -40,7 +54,7 @@ static int64_t frequencies(const struct rotary *r)
 /* arange(0, dim, 2, dtype=int64).to(float) / dim */
 static struct tensor *exponents(struct graph *g, const struct rotary *r)
 {
-    struct tensor *steps = op_to(g, op_arange(g, PLIM_I64, frequencies(r)), PLIM_F32);
+    struct tensor *steps = op_to(g, op_arange(g, PLIM_I64, frequencies(r), 0, 2), PLIM_F32);
     return op_div_scalar(g, steps, (double)r->dim);
 }
 
@@ -48,7 +62,7 @@ static struct tensor *exponents(struct graph *g, const struct rotary *r)
 static struct tensor *plain(struct graph *g, const struct rotary *r, struct tensor *seq)
 {
     (void)seq;
-    struct tensor *steps = op_arange(g, PLIM_F32, frequencies(r));
+    struct tensor *steps = op_arange(g, PLIM_F32, frequencies(r), 0, 2);
     return quotient(g, raised(g, NULL, op_div_scalar(g, steps, (double)r->dim)));
 }
 
@@ -95,17 +109,17 @@ static struct tensor *llama3(struct graph *g, const struct rotary *r, struct ten
     struct tensor *wavelength = tensor_keep(quotient(g, inv_freq));
     struct tensor *is_long = op_compare_scalar(g, PLIM_BINARY_GT, wavelength, 1);
     struct tensor *scaled = op_div_scalar(g, inv_freq, 1);
-    struct tensor *y = tensor_keep(op_where(g, is_long, scaled, inv_freq, PLIM_F32, 0));
+    struct tensor *y = tensor_keep(op_where(g, is_long, scaled, inv_freq, PLIM_F32, 0, 0));
     struct tensor *smooth =
         tensor_keep(op_div_scalar(g, op_add_scalar(g, quotient(g, wavelength), -1), 1));
     struct tensor *rest = op_div_scalar(g, op_mul(g, op_add_scalar(g, smooth, 1), y), 1);
     struct tensor *smoothed = tensor_keep(op_add(g, rest, op_mul(g, smooth, y)));
     struct tensor *is_short = op_compare_scalar(g, PLIM_BINARY_LT, wavelength, 1);
-    struct tensor *not_short = op_unary(g, is_short, PLIM_UNARY_NOT, 0);
+    struct tensor *not_short = op_unary(g, is_short, PLIM_UNARY_NOT);
     is_long = op_compare_scalar(g, PLIM_BINARY_GT, wavelength, 1);
-    struct tensor *not_long = op_unary(g, is_long, PLIM_UNARY_NOT, 0);
+    struct tensor *not_long = op_unary(g, is_long, PLIM_UNARY_NOT);
     struct tensor *is_medium = tensor_keep(op_mul(g, not_short, not_long));
-    tensor_set(g, &y, op_where(g, is_medium, smoothed, y, PLIM_F32, 0));
+    tensor_set(g, &y, op_where(g, is_medium, smoothed, y, PLIM_F32, 0, 0));
     struct tensor *done[] = {inv_freq, wavelength, smooth, smoothed, is_medium};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
     return tensor_yield(y);
@@ -115,8 +129,8 @@ static struct tensor *llama3(struct graph *g, const struct rotary *r, struct ten
 static struct tensor *ramp(struct graph *g, int64_t count)
 {
     struct tensor *line =
-        tensor_keep(op_div_scalar(g, op_add_scalar(g, op_arange(g, PLIM_F32, count), -1), 1));
-    struct tensor *y = op_unary(g, line, PLIM_UNARY_CLAMP, 0);
+        tensor_keep(op_div_scalar(g, op_add_scalar(g, op_arange(g, PLIM_F32, count, 0, 1), -1), 1));
+    struct tensor *y = op_clamp(g, line, 0, 1);
     tensor_drop(g, line);
     return y;
 }
@@ -154,8 +168,7 @@ struct tensor *nn_rope_frequencies(struct graph *g, const struct rotary *r)
 static void ask(struct graph *g, struct tensor *answer)
 {
     tensor_keep(answer);
-    struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&answer->a}};
-    if (!g->halted) graph_launch(g, &op);
+    graph_item(g, answer);
     tensor_drop(g, answer);
 }
 

@@ -41,8 +41,8 @@ void nn_rotary(struct graph *g, struct rotary *r, struct tensor *positions, enum
     struct tensor *freqs = tensor_keep(op_transpose(g, op_matmul(g, frequencies, where), 1, 2));
     struct tensor *pair[2] = {freqs, freqs};
     struct tensor *emb = tensor_keep(op_cat(g, 2, pair, -1));
-    struct tensor *c = tensor_keep(op_mul_scalar(g, op_unary(g, emb, PLIM_UNARY_COS, 0), 1));
-    struct tensor *s = tensor_keep(op_mul_scalar(g, op_unary(g, emb, PLIM_UNARY_SIN, 0), 1));
+    struct tensor *c = tensor_keep(op_mul_scalar(g, op_unary(g, emb, PLIM_UNARY_COS), 1));
+    struct tensor *s = tensor_keep(op_mul_scalar(g, op_unary(g, emb, PLIM_UNARY_SIN), 1));
     *cos = tensor_hold(op_to(g, c, dtype));
     *sin = tensor_hold(op_to(g, s, dtype));
     tensor_drop(g, frequencies);

@@ -1,7 +1,11 @@
 /* torch.optim.Adafactor, the loop over single tensors that it takes by default. */
 #include "optimizer.h"
+#include <math.h>
 
 enum { ROW_VAR, COL_VAR, VARIANCE };
+
+/* Defaults of torch.optim.Adafactor: eps (the first is None: the type's epsilon), beta2_decay, d. */
+static const double EPSILON1 = 0x1p-23, EPSILON2 = 1e-3, BETA2_DECAY = -0.8, CLIP = 1;
 
 static struct tensor *state(struct graph *g, enum plim_dtype dtype, int64_t rows, int64_t columns)
 {
@@ -25,14 +29,15 @@ static void make_states(struct graph *g, struct optimizer *o)
     g->fresh_class = fresh;
 }
 
-/* x.norm(2).item() */
-static void norm_to_host(struct graph *g, struct tensor *x)
+/* x.norm(2).item() / x.numel() ** 0.5 */
+static double rms(struct graph *g, struct tensor *x)
 {
-    struct tensor *norm = tensor_keep(op_reduce(g, x, (1u << x->a.ndim) - 1, false, PLIM_BINARY_ADD,
-                                                1, (enum plim_dtype)x->a.dtype));
-    struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&norm->a}};
-    if (!g->halted) graph_launch(g, &op);
+    struct tensor *norm =
+        tensor_keep(op_reduce(g, x, (1u << x->a.ndim) - 1, false, PLIM_BINARY_HYPOT, 1,
+                              (enum plim_dtype)x->a.dtype));
+    double value = g->halted ? 0 : graph_item(g, norm) / sqrt((double)tensor_elements(x));
     tensor_drop(g, norm);
+    return value;
 }
 
 /* What the loop's variables hold from one parameter to the next, as in Python. */
@@ -41,35 +46,39 @@ struct locals {
 };
 
 /* norm over one dimension, squared, divided: three kernels in place */
-static void mean_of_squares(struct graph *g, struct tensor **variable, struct tensor *grad,
-                            unsigned dims)
+static void mean_of_squares(struct graph *g, struct tensor **variable, struct tensor *grad, int dim)
 {
     tensor_set(g, variable,
-               op_reduce(g, grad, dims, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)grad->a.dtype));
+               op_reduce(g, grad, 1u << dim, true, PLIM_BINARY_HYPOT, 1,
+                         (enum plim_dtype)grad->a.dtype));
     op_binary_(g, PLIM_BINARY_MUL, *variable, *variable);
-    op_binary_scalar_(g, PLIM_BINARY_DIV, *variable, 1);
+    if (!g->halted)
+        op_binary_scalar_(g, PLIM_BINARY_DIV, *variable, (double)grad->a.shape[dim]);
 }
 
-static void factored(struct graph *g, struct optimizer *o, size_t i, struct locals *l)
+static void factored(struct graph *g, struct optimizer *o, size_t i, double weight,
+                     struct locals *l)
 {
     struct tensor *row = o->state[ROW_VAR][i], *col = o->state[COL_VAR][i], *grad = o->grads[i];
-    mean_of_squares(g, &l->row_mean, grad, 2);
-    op_binary_(g, PLIM_BINARY_ADD, row, l->row_mean);
-    mean_of_squares(g, &l->col_mean, grad, 1);
-    op_binary_(g, PLIM_BINARY_ADD, col, l->col_mean);
+    mean_of_squares(g, &l->row_mean, grad, 1);
+    op_lerp_(g, row, l->row_mean, weight);
+    mean_of_squares(g, &l->col_mean, grad, 0);
+    op_lerp_(g, col, l->col_mean, weight);
     tensor_set(g, &l->estimate, op_matmul(g, row, col));
+    if (g->halted) return;
     struct tensor *mean =
-        tensor_keep(op_reduce(g, row, 1, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)row->a.dtype));
-    op_binary_scalar_(g, PLIM_BINARY_MAX, mean, 1e-7);
+        tensor_keep(op_reduce(g, row, 1, true, PLIM_BINARY_ADD, 1 / (double)row->a.shape[0],
+                              (enum plim_dtype)row->a.dtype));
+    op_binary_scalar_(g, PLIM_BINARY_MAX, mean, EPSILON1);
     op_binary_(g, PLIM_BINARY_DIV, l->estimate, mean);
     tensor_drop(g, mean);
 }
 
-static void whole(struct graph *g, struct optimizer *o, size_t i, struct locals *l)
+static void whole(struct graph *g, struct optimizer *o, size_t i, double weight, struct locals *l)
 {
     struct tensor *grad = o->grads[i], *variance = o->state[VARIANCE][i];
     tensor_set(g, &l->grad_squared, op_mul(g, grad, grad));
-    op_binary_(g, PLIM_BINARY_ADD, variance, l->grad_squared);
+    op_lerp_(g, variance, l->grad_squared, weight);
     tensor_set(g, &l->estimate, op_copy_like(g, variance, variance));
 }
 
@@ -80,17 +89,20 @@ static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
     (void)grad_scale;
     if (!o->started) make_states(g, o);
     struct locals l = {0};
+    double now = (double)o->steps, weight = pow(now, BETA2_DECAY);
+    double rate = fmin(OPTIMIZER_RATE, 1 / sqrt(now));
     for (size_t i = 0; i < o->count && !g->halted; i++) {
-        norm_to_host(g, o->params[i]);
+        double alpha = fmax(EPSILON2, rms(g, o->params[i])) * rate;
         if (o->grads[i]->a.ndim > 1)
-            factored(g, o, i, &l);
+            factored(g, o, i, weight, &l);
         else
-            whole(g, o, i, &l);
-        op_binary_scalar_(g, PLIM_BINARY_MAX, l.estimate, 1e-14);
+            whole(g, o, i, weight, &l);
+        op_binary_scalar_(g, PLIM_BINARY_MAX, l.estimate, EPSILON1 * EPSILON1);
         tensor_set(g, &l.update, l.estimate); /* rsqrt_ works in place: one tensor, two names */
+        op_unary_(g, PLIM_UNARY_RSQRT, l.update);
         op_binary_(g, PLIM_BINARY_MUL, l.update, o->grads[i]);
-        norm_to_host(g, l.update);
-        op_binary_(g, PLIM_BINARY_ADD, o->params[i], l.update);
+        double denominator = fmax(1, rms(g, l.update) / CLIP);
+        op_add_scaled_(g, o->params[i], l.update, -alpha / denominator);
     }
     struct tensor *done[] = {l.row_mean, l.col_mean, l.grad_squared, l.estimate, l.update};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);

@@ -1,5 +1,6 @@
 /* torch.optim.AdamW: foreach (the default on CUDA) and fused. */
 #include "optimizer.h"
+#include <math.h>
 
 enum { EXP_AVG, EXP_AVG_SQ, STEP };
 
@@ -29,18 +30,24 @@ static void foreach_step(struct graph *g, struct optimizer *o, struct tensor *fo
     struct tensor **params = o->params, **grads = o->grads, **m = o->state[EXP_AVG],
                   **v = o->state[EXP_AVG_SQ];
     struct tensor **root = o->scratch;
-    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){params}, 0.99);
-    optimizer_foreach(g, PLIM_FOREACH_LERP, n, 2, (struct tensor * *const[]){m, grads}, 0.1);
-    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){v}, 0.999);
+    struct plim_adam a = optimizer_adam(o);
+    double correction1 = 1 - pow(a.beta1, (double)a.step),
+           correction2 = 1 - pow(a.beta2, (double)a.step);
+    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){params},
+                      1 - a.rate * a.weight_decay);
+    optimizer_foreach(g, PLIM_FOREACH_LERP, n, 2, (struct tensor * *const[]){m, grads},
+                      1 - a.beta1);
+    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){v}, a.beta2);
     optimizer_foreach(g, PLIM_FOREACH_ADDCMUL, n, 3, (struct tensor * *const[]){v, grads, grads},
-                      0.001);
+                      1 - a.beta2);
     for (size_t i = 0; i < n; i++)
         root[i] = tensor_keep(tensor_empty_like(g, v[i], (enum plim_dtype)v[i]->a.dtype));
     optimizer_foreach(g, PLIM_FOREACH_SQRT, n, 2, (struct tensor * *const[]){root, v}, 0);
-    optimizer_foreach(g, PLIM_FOREACH_DIV, n, 1, (struct tensor * *const[]){root}, 1);
-    optimizer_foreach(g, PLIM_FOREACH_ADD, n, 1, (struct tensor * *const[]){root}, 1e-8);
+    optimizer_foreach(g, PLIM_FOREACH_DIV, n, 1, (struct tensor * *const[]){root},
+                      sqrt(correction2));
+    optimizer_foreach(g, PLIM_FOREACH_ADD, n, 1, (struct tensor * *const[]){root}, a.epsilon);
     optimizer_foreach(g, PLIM_FOREACH_ADDCDIV, n, 3, (struct tensor * *const[]){params, m, root},
-                      1e-4);
+                      -a.rate / correction1);
     for (size_t i = n; i-- > 0;) tensor_drop(g, root[i]);
 }
 
@@ -48,10 +55,13 @@ static void fused_step(struct graph *g, struct optimizer *o, struct tensor *foun
                        struct tensor *grad_scale)
 {
     make_states(g, o, true);
+    struct plim_adam adam = optimizer_adam(o);
     struct plim_op op = {
         .kind = PLIM_OP_OPTIMIZER,
         .foreach = PLIM_FUSED_ADAMW,
         .n_lists = 5,
+        .n_in = 2,
+        .adam = &adam,
         .list_length = o->count,
         .lists = {(const struct plim_array *const *)o->params,
                   (const struct plim_array *const *)o->state[EXP_AVG],

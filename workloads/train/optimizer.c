@@ -48,6 +48,7 @@ void optimizer_step(struct graph *g, struct optimizer *o, struct tensor *found_i
     bool grad = g->grad_enabled;
     g->grad_enabled = false;
     optimizer_collect(o);
+    o->steps++;
     if (!g->halted) o->kind->step(g, o, found_inf, grad_scale);
     o->started = true;
     g->grad_enabled = grad;
@@ -72,6 +73,16 @@ struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter,
     op_fill_(g, x, 0);
     g->fresh_class = fresh;
     return x;
+}
+
+struct plim_adam optimizer_adam(const struct optimizer *o)
+{
+    return (struct plim_adam){.rate = OPTIMIZER_RATE,
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .epsilon = 1e-8,
+                              .weight_decay = 0.01,
+                              .step = o->steps};
 }
 
 void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count,

@@ -9,6 +9,10 @@
 
 enum { OPTIMIZER_STATES = 5 };
 
+/* The learning rate of the golden runs; the rest are the defaults of torch.optim. A rate changes
+ * neither bytes nor seconds. */
+#define OPTIMIZER_RATE 1e-4
+
 struct optimizer {
     const struct optimizer_kind *kind;
     const struct parameters *parameters;
@@ -19,6 +23,7 @@ struct optimizer {
     struct tensor **scratch;  /* room for one list of temporaries */
     struct tensor *shared[2]; /* one for all parameters (bitsandbytes' quantisation maps) */
     bool started;
+    int64_t steps; /* done and running */
 };
 
 struct optimizer_kind {
@@ -48,6 +53,8 @@ void optimizer_zero_grad(struct graph *g, struct optimizer *o);
 /* A new state like the parameter, zeroed. */
 struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter,
                                     enum plim_dtype dtype);
+/* AdamW's numbers for this step: torch.optim's defaults. */
+struct plim_adam optimizer_adam(const struct optimizer *o);
 /* One kernel over lists of equal length; lists[0] is written. */
 void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count,
                        struct tensor **const *lists, double alpha);

@@ -2,13 +2,31 @@
 #include "replay.h"
 #include "scaler.h"
 #include "workloads/models/model.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Seeds of what is random besides the parameters, which have the first numbers. */
+enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
+
+/* One training run. */
+struct run {
+    struct graph *g;
+    struct plim_setting setting;
+    struct decoder model;
+    struct optimizer optimizer;
+    struct tensor *ids;
+    struct scaler scaler;
+    const char *phase;
+    enum plim_status st;    /* of building */
+    struct plim_replay out; /* so far; class_bytes and verdict come at the end */
+};
 
 struct plim_replayer {
     struct plim_device *device;
     struct plim_allocator *allocator;
     struct graph *graph;
+    struct run run;
 };
 
 const char *plim_memory_class_name(enum plim_memory_class memory_class)
@@ -57,27 +75,28 @@ void plim_replayer_trace(struct plim_replayer *r, FILE *file)
 
 /* --- one training run ------------------------------------------------------------------------- */
 
-struct run {
-    struct graph *g;
-    const struct plim_setting *setting;
-    struct decoder model;
-    struct optimizer optimizer;
-    struct tensor *ids;
-    struct scaler scaler;
-    const char *phase;
-    bool started; /* the model is built, the first step began */
-};
-
 /* Where an OOM will be said to have happened: the phase stays once memory ran out. */
 static void enter(struct run *r, const char *phase)
 {
     if (!r->g->halted) r->phase = phase;
 }
 
-static void micro_step(struct run *r, struct plim_replay_step *s)
+/* Reading it is no operation of the training loop. */
+static double loss_of(struct graph *g, const struct tensor *loss)
+{
+    float value;
+    if (g->halted || g->device->info.simulated) return NAN;
+    enum plim_status st = plim_device_read(g->device, loss->a.data, &value, sizeof value);
+    if (st == PLIM_OK) return value;
+    g->failure = st;
+    graph_halt(g, HALT_FAILED);
+    return NAN;
+}
+
+static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
 {
     struct graph *g = r->g;
-    enum plim_precision p = r->setting->precision;
+    enum plim_precision p = r->setting.precision;
     bool mixed = p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED;
     enter(r, "forward");
     if (mixed) autocast_enter(g, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
@@ -88,6 +107,7 @@ static void micro_step(struct run *r, struct plim_replay_step *s)
     struct tensor *scaled = tensor_hold(scaler_scale(g, &r->scaler, loss));
     if (!g->halted) autograd_backward(g, scaled);
     tensor_drop(g, scaled);
+    if (last) s->loss = loss_of(g, loss);
     tensor_drop(g, loss);
 }
 
@@ -95,9 +115,9 @@ static void optimizer_phase(struct run *r)
 {
     struct graph *g = r->g;
     enter(r, "optimizer");
-    if (r->setting->clip > 0) {
+    if (r->setting.clip > 0) {
         scaler_unscale(g, &r->scaler, &r->optimizer);
-        clip_grad_norm(g, &r->optimizer);
+        clip_grad_norm(g, &r->optimizer, r->setting.clip);
     }
     scaler_step(g, &r->scaler, &r->optimizer);
     scaler_update(g, &r->scaler);
@@ -109,7 +129,8 @@ static void one_step(struct run *r, struct plim_allocator *allocator, struct pli
     double start = 0, end = 0;
     plim_allocator_reset_peaks(allocator);
     if (plim_device_now(r->g->device, &start) != PLIM_OK) graph_halt(r->g, HALT_FAILED);
-    for (int64_t i = 0; i < r->setting->accumulation && !r->g->halted; i++) micro_step(r, s);
+    int64_t count = r->setting.accumulation;
+    for (int64_t i = 0; i < count && !r->g->halted; i++) micro_step(r, s, i + 1 == count);
     optimizer_phase(r);
     if (plim_device_now(r->g->device, &end) != PLIM_OK) graph_halt(r->g, HALT_FAILED);
     const struct plim_allocator_stats *stats = plim_allocator_statistics(allocator);
@@ -126,25 +147,87 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     enum plim_status st = PLIM_OK;
     struct graph *g = r->g;
     enter(r, "building the model");
-    g->tf32 = r->setting->precision == PLIM_PRECISION_TF32;
-    g->causal_in_time = r->setting->packing == PLIM_PACKING_AUTO;
+    g->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
+    g->causal_in_time = r->setting.packing == PLIM_PACKING_AUTO;
     g->fresh_class = PLIM_MEMORY_TEMPORARIES;
-    PLIM_TRY(decoder_create(g, model, r->setting, &r->model));
-    PLIM_TRY(optimizer_create(&r->optimizer, r->setting->optimizer, &r->model.parameters));
-    scaler_create(&r->scaler, r->setting->precision == PLIM_PRECISION_FP16_MIXED);
-    r->ids = tensor_keep(op_full(g, PLIM_I64, SHAPE(r->setting->micro_batch, r->setting->seq), 0));
+    PLIM_TRY(decoder_create(g, model, &r->setting, &r->model));
+    PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));
+    scaler_create(&r->scaler, r->setting.precision == PLIM_PRECISION_FP16_MIXED);
+    r->ids = tensor_keep(tensor_empty(g, PLIM_I64, SHAPE(r->setting.micro_batch, r->setting.seq)));
+    op_random_(g, r->ids, (double)model->vocab_size, TOKEN_SEED);
+    g->seed = DROPOUT_SEED;
 out:
     return st;
 }
 
-static void note_oom(const struct run *r, struct plim_replay *out, int step)
+static void note_oom(const struct run *r, struct plim_replay *out)
 {
     const struct graph *g = r->g;
+    bool built = r->ids != NULL;
     out->oom_asked_bytes = g->oom_asked_bytes;
     out->oom_class = g->oom_class;
-    snprintf(out->oom_where, sizeof out->oom_where, step ? "%s, step %d" : "%s", r->phase, step);
+    if (built)
+        snprintf(out->oom_where, sizeof out->oom_where, "%s, step %d", r->phase,
+                 out->steps_done + 1);
+    else
+        snprintf(out->oom_where, sizeof out->oom_where, "%s", r->phase);
     snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s",
              (long long)g->oom_asked_bytes, out->oom_where);
+}
+
+void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_config *model,
+                       const struct plim_setting *setting)
+{
+    struct run *r = &replayer->run;
+    *r = (struct run){.g = replayer->graph, .setting = *setting};
+    graph_reset(r->g);
+    r->st = plim_device_reset(replayer->device);
+    if (r->st == PLIM_OK) r->st = build(r, model);
+}
+
+bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *step)
+{
+    struct run *r = &replayer->run;
+    struct plim_replay *out = &r->out;
+    *step = (struct plim_replay_step){.loss = NAN};
+    if (r->st != PLIM_OK || r->g->halted) return false;
+    one_step(r, replayer->allocator, step);
+    if (step->peak_allocated_bytes > out->peak_allocated_bytes)
+        out->peak_allocated_bytes = step->peak_allocated_bytes;
+    if (step->peak_reserved_bytes > out->peak_reserved_bytes)
+        out->peak_reserved_bytes = step->peak_reserved_bytes;
+    if (out->steps_done < PLIM_REPLAY_STEPS) out->step[out->steps_done] = *step;
+    if (r->g->halted) return false;
+    out->steps_done++;
+    return true;
+}
+
+enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_replay *out,
+                                 struct plim_error *err)
+{
+    struct run *r = &replayer->run;
+    struct graph *g = r->g;
+    *out = r->out;
+    out->parameters = r->model.parameters.elements;
+    out->trainable_parameters = r->model.parameters.trainable_elements;
+    if (r->model.family && !g->halted)
+        out->model_flops_per_token = decoder_flops_per_token(&r->model);
+    memcpy(out->class_bytes, g->class_bytes_at_peak, sizeof out->class_bytes);
+    out->retries = plim_allocator_statistics(replayer->allocator)->retries;
+    if (g->halted == HALT_OOM) {
+        out->verdict = PLIM_OOM;
+        note_oom(r, out);
+    } else if (g->halted == HALT_UNSUPPORTED) {
+        out->verdict = PLIM_UNSUPPORTED;
+        snprintf(out->why, sizeof out->why, "%s cannot run on this device", g->unsupported);
+    } else if (g->halted) {
+        r->st = g->failure;
+    }
+    decoder_finish(&r->model);
+    optimizer_finish(&r->optimizer);
+    return r->st == PLIM_OK
+               ? PLIM_OK
+               : plim_fail(err, r->st, "replay failed while %s", r->phase ? r->phase : "starting");
 }
 
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
@@ -152,42 +235,9 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer,
                                  const struct plim_setting *setting, struct plim_replay *out,
                                  struct plim_error *err)
 {
-    struct graph *g = replayer->graph;
-    struct run run = {.g = g, .setting = setting};
-    memset(out, 0, sizeof *out);
-    graph_reset(g);
-    enum plim_status st = plim_device_reset(replayer->device);
-    if (st == PLIM_OK) st = build(&run, model);
-    int step = 0;
-    while (st == PLIM_OK && !g->halted && step < PLIM_REPLAY_STEPS) {
-        run.started = true;
-        one_step(&run, replayer->allocator, &out->step[step]);
-        if (!g->halted) step++;
-        struct plim_replay_step *s = &out->step[g->halted ? step : step - 1];
-        if (s->peak_allocated_bytes > out->peak_allocated_bytes)
-            out->peak_allocated_bytes = s->peak_allocated_bytes;
-        if (s->peak_reserved_bytes > out->peak_reserved_bytes)
-            out->peak_reserved_bytes = s->peak_reserved_bytes;
+    struct plim_replay_step step;
+    plim_replay_begin(replayer, model, setting);
+    for (int i = 0; i < PLIM_REPLAY_STEPS && plim_replay_next(replayer, &step); i++) {
     }
-    out->steps_done = step;
-    out->parameters = run.model.parameters.elements;
-    out->trainable_parameters = run.model.parameters.trainable_elements;
-    if (run.model.family && !g->halted)
-        out->model_flops_per_token = decoder_flops_per_token(&run.model);
-    memcpy(out->class_bytes, g->class_bytes_at_peak, sizeof out->class_bytes);
-    out->retries = plim_allocator_statistics(replayer->allocator)->retries;
-    if (g->halted == HALT_OOM) {
-        out->verdict = PLIM_OOM;
-        note_oom(&run, out, run.started ? step + 1 : 0);
-    } else if (g->halted == HALT_UNSUPPORTED) {
-        out->verdict = PLIM_UNSUPPORTED;
-        snprintf(out->why, sizeof out->why, "%s cannot run on this device", g->unsupported);
-    } else if (g->halted) {
-        st = g->failure;
-    }
-    decoder_finish(&run.model);
-    optimizer_finish(&run.optimizer);
-    return st == PLIM_OK
-               ? PLIM_OK
-               : plim_fail(err, st, "replay failed while %s", run.phase ? run.phase : "starting");
+    return plim_replay_end(replayer, out, err);
 }

@@ -46,6 +46,7 @@ struct plim_replay_step {
     int64_t end_allocated_bytes;
     int64_t end_reserved_bytes;
     double seconds; /* device time of the whole step */
+    double loss;    /* of the last micro-step; NaN where nothing is computed (sim) */
 };
 
 struct plim_replay {
@@ -80,6 +81,15 @@ void plim_replayer_destroy(struct plim_replayer **replayer);
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
                                  const struct plim_model_config *model,
                                  const struct plim_setting *setting, struct plim_replay *out,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The same step by step, for as many as the caller likes: begin, then next until it says false (the
+ * setting does not run any further, and the end says why), then end. plim_replay.step keeps the
+ * first four. */
+void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_config *model,
+                       const struct plim_setting *setting);
+bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *step);
+enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_replay *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Writes what the next runs allocate ("a ID BYTES") and free ("f ID") to `file` (NULL: off), in the

@@ -1,6 +1,7 @@
 /* GradScaler and clip_grad_norm_, temporary by temporary. */
 #include "scaler.h"
 #include "devices/needs.h"
+#include <math.h>
 
 void scaler_create(struct scaler *s, bool enabled)
 {
@@ -32,7 +33,16 @@ static void unscale(struct graph *g, struct scaler *s, struct optimizer *o, stru
     s->found_inf = tensor_keep(op_copy_like(g, zero, zero));
     struct tensor *factor = tensor_keep(op_copy_like(g, inverse, inverse));
     size_t n = optimizer_collect(o);
-    optimizer_foreach(g, PLIM_FOREACH_UNSCALE, n, 1, (struct tensor * *const[]){o->grads}, 1);
+    struct plim_op op = {.kind = PLIM_OP_FOREACH,
+                         .foreach = PLIM_FOREACH_UNSCALE,
+                         .n_out = 1,
+                         .n_in = 1,
+                         .n_lists = 1,
+                         .out = {&s->found_inf->a},
+                         .in = {&factor->a},
+                         .lists = {(const struct plim_array *const *)o->grads},
+                         .list_length = n};
+    if (!g->halted && n) graph_launch(g, &op);
     tensor_drop(g, factor);
 }
 
@@ -43,19 +53,20 @@ void scaler_unscale(struct graph *g, struct scaler *s, struct optimizer *o)
     struct tensor *wide = tensor_keep(tensor_empty_bytes(g, 8));
     struct tensor *inverse = tensor_keep(tensor_empty_bytes(g, 8));
     tensor_drop(g, wide);
-    struct tensor *narrow = scalar(g, 1);
+    struct tensor *narrow = tensor_keep(tensor_empty(g, PLIM_F32, 0, NULL));
+    struct plim_op op = {.kind = PLIM_OP_UNARY,
+                         .unary = PLIM_UNARY_RECIPROCAL,
+                         .n_out = 1,
+                         .n_in = 1,
+                         .out = {&narrow->a},
+                         .in = {&s->scale->a}};
+    if (!g->halted) graph_launch(g, &op);
     tensor_drop(g, inverse);
     struct tensor *zero = scalar(g, 0);
     unscale(g, s, o, narrow, zero);
     tensor_drop(g, narrow);
     tensor_drop(g, zero);
     s->unscaled = true;
-}
-
-static void read_back(struct graph *g, struct tensor *x)
-{
-    struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&x->a}};
-    if (!g->halted) graph_launch(g, &op);
 }
 
 /* A fused optimizer takes the scaler's tensors: the check runs with a factor of 1, the step
@@ -83,8 +94,8 @@ void scaler_step(struct graph *g, struct scaler *s, struct optimizer *o)
         fused_step(g, s, o);
     } else {
         if (s->enabled && !s->unscaled) scaler_unscale(g, s, o);
-        if (s->enabled && !g->halted) read_back(g, s->found_inf); /* was any gradient infinite? */
-        optimizer_step(g, o, NULL, NULL);
+        bool overflowed = s->enabled && !g->halted && graph_item(g, s->found_inf) != 0;
+        if (!overflowed) optimizer_step(g, o, NULL, NULL);
     }
     g->grad_enabled = grad;
 }
@@ -121,7 +132,15 @@ static void norms_of(struct graph *g, size_t n, struct tensor **grads, struct te
     struct tensor *partial = tensor_keep(op_full(g, PLIM_F32, SHAPE((int64_t)n * largest), 0));
     for (size_t i = 0; i < n; i++)
         norms[i] = tensor_keep(tensor_empty(g, (enum plim_dtype)grads[i]->a.dtype, 0, NULL));
-    optimizer_foreach(g, PLIM_FOREACH_NORM, n, 2, (struct tensor * *const[]){norms, grads}, 2);
+    struct plim_op op = {.kind = PLIM_OP_FOREACH,
+                         .foreach = PLIM_FOREACH_NORM,
+                         .n_lists = 2,
+                         .n_scratch = 1,
+                         .scratch = {&partial->a},
+                         .lists = {(const struct plim_array *const *)norms,
+                                   (const struct plim_array *const *)grads},
+                         .list_length = n};
+    if (!g->halted) graph_launch(g, &op);
     tensor_drop(g, partial);
 }
 
@@ -137,7 +156,21 @@ static void stack(struct graph *g, size_t n, struct tensor *const *scalars, stru
     if (!g->halted) graph_launch(g, &op);
 }
 
-void clip_grad_norm(struct graph *g, struct optimizer *o)
+/* every gradient times the scalar on the device */
+static void scale_all(struct graph *g, struct optimizer *o, struct tensor *factor)
+{
+    struct plim_op op = {.kind = PLIM_OP_FOREACH,
+                         .foreach = PLIM_FOREACH_MUL,
+                         .n_in = 1,
+                         .n_lists = 1,
+                         .alpha = 1,
+                         .in = {&factor->a},
+                         .lists = {(const struct plim_array *const *)o->grads},
+                         .list_length = o->count};
+    if (!g->halted) graph_launch(g, &op);
+}
+
+void clip_grad_norm(struct graph *g, struct optimizer *o, double max_norm)
 {
     bool grad = g->grad_enabled;
     g->grad_enabled = false;
@@ -149,17 +182,17 @@ void clip_grad_norm(struct graph *g, struct optimizer *o)
         struct tensor *stacked = tensor_keep(tensor_empty(g, dtype, SHAPE((int64_t)n)));
         stack(g, n, norms, stacked);
         struct tensor *total =
-            tensor_keep(op_reduce(g, stacked, 1, false, PLIM_BINARY_ADD, 1, dtype));
+            tensor_keep(op_reduce(g, stacked, 1, false, PLIM_BINARY_HYPOT, 1, dtype));
         tensor_drop(g, stacked);
         for (size_t i = n; i-- > 0;) tensor_drop(g, norms[i]);
         /* max_norm / (total + 1e-6), at most 1 */
         struct tensor *sum = tensor_keep(op_add_scalar(g, total, 1e-6));
-        struct tensor *inverse = tensor_keep(op_unary(g, sum, PLIM_UNARY_RECIPROCAL, 0));
-        struct tensor *factor = tensor_keep(op_mul_scalar(g, inverse, 1));
+        struct tensor *inverse = tensor_keep(op_unary(g, sum, PLIM_UNARY_RECIPROCAL));
+        struct tensor *factor = tensor_keep(op_mul_scalar(g, inverse, max_norm));
         tensor_drop(g, inverse);
         tensor_drop(g, sum);
-        struct tensor *clamped = tensor_keep(op_unary(g, factor, PLIM_UNARY_CLAMP, 1));
-        optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){o->grads}, 1);
+        struct tensor *clamped = tensor_keep(op_clamp(g, factor, -INFINITY, 1));
+        scale_all(g, o, clamped);
         tensor_drop(g, factor);
         tensor_drop(g, clamped);
         tensor_drop(g, total);

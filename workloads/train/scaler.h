@@ -18,6 +18,6 @@ void scaler_step(struct graph *g, struct scaler *s, struct optimizer *o);
 void scaler_update(struct graph *g, struct scaler *s);
 
 /* clip_grad_norm_(parameters, max_norm): norms of all gradients, one total, one factor */
-void clip_grad_norm(struct graph *g, struct optimizer *o);
+void clip_grad_norm(struct graph *g, struct optimizer *o, double max_norm);
 
 #endif

@@ -22,7 +22,7 @@ static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
                           (struct tensor * *const[]){buffer, o->grads}, 1);
     }
     optimizer_foreach(g, PLIM_FOREACH_ADD, o->count, 2,
-                      (struct tensor * *const[]){o->params, buffer}, -1e-4);
+                      (struct tensor * *const[]){o->params, buffer}, -OPTIMIZER_RATE);
 }
 
 const struct optimizer_kind optimizer_sgd = {"sgd", step, false};

@@ -1,0 +1,117 @@
+#include "cuda_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Below this, an error that does not say what it is may be "out of memory" where code was to be
+ * loaded (llama.cpp saw 303 for it). */
+#define NEARLY_FULL_BYTES (INT64_C(1) << 30)
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+/* Sticky errors come again from any call that waits for the card. */
+static bool is_broken(const struct plim_cuda *cuda)
+{
+    return cuda->driver->cuCtxSynchronize() != CUDA_SUCCESS;
+}
+
+enum plim_status plim_cuda_settle(struct plim_cuda *cuda, const char *call, CUresult result)
+{
+    return plim_cuda_settle_allocation(cuda, call, result, 0);
+}
+
+enum plim_status plim_cuda_settle_allocation(struct plim_cuda *cuda, const char *call,
+                                             CUresult result, int64_t asked_bytes)
+{
+    if (result == CUDA_SUCCESS) return PLIM_OK;
+    const struct plim_cuda_meaning *meaning = plim_cuda_meaning_of(result);
+    plim_cuda_result_text(cuda->driver, call, result, cuda->message, sizeof(cuda->message));
+    if (meaning->status == PLIM_OOM || meaning->status == PLIM_LOST) return meaning->status;
+    /* It was there when it was opened. */
+    if (meaning->status == PLIM_NODEVICE || is_broken(cuda)) return PLIM_LOST;
+    if (meaning->may_hide_oom &&
+        plim_cuda_driver_free_bytes(cuda) - asked_bytes < NEARLY_FULL_BYTES) {
+        cuda->suspect = true;
+        return PLIM_OOM;
+    }
+    return meaning->status;
+}
+
+void plim_cuda_settle_quietly(struct plim_cuda *cuda, const char *call, CUresult result)
+{
+    enum plim_status st = plim_cuda_settle(cuda, call, result);
+    if (st == PLIM_LOST) cuda->device.lost = true;
+    if (st != PLIM_OK) cuda->suspect = true;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+/* Before the device is open every error but "out of memory" means that it cannot be used. */
+static enum plim_status refuse(struct plim_cuda *cuda, int ordinal, const char *call,
+                               CUresult result, struct plim_error *err)
+{
+    enum plim_status st = plim_cuda_meaning_of(result)->status;
+    plim_cuda_result_text(cuda->driver, call, result, cuda->message, sizeof(cuda->message));
+    return plim_fail(err, st == PLIM_OOM ? PLIM_OOM : PLIM_NODEVICE, "cuda:%d: %s", ordinal,
+                     cuda->message);
+}
+
+#define OPEN(name, ...)                                                                            \
+    do {                                                                                           \
+        CUresult result = cuda->driver->name(__VA_ARGS__);                                         \
+        if (result != CUDA_SUCCESS) return refuse(cuda, ordinal, #name, result, err);              \
+    } while (0)
+
+static enum plim_status find_card(struct plim_cuda *cuda, int ordinal, struct plim_error *err)
+{
+    int count;
+    OPEN(cuInit, 0);
+    OPEN(cuDeviceGetCount, &count);
+    if (ordinal >= count)
+        return plim_fail(err, PLIM_NODEVICE,
+                         "cuda:%d: no such card: CUDA shows %d (see nvidia-smi and "
+                         "CUDA_VISIBLE_DEVICES; in MIG mode a card needs an instance)",
+                         ordinal, count);
+    OPEN(cuDeviceGet, &cuda->card, ordinal);
+    return PLIM_OK;
+}
+
+static enum plim_status read_attributes(struct plim_cuda *cuda, int ordinal, struct plim_error *err)
+{
+    struct plim_device_info *info = &cuda->device.info;
+    int major, minor;
+    OPEN(cuDeviceGetName, info->name, sizeof(info->name), cuda->card);
+    OPEN(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, cuda->card);
+    OPEN(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, cuda->card);
+    OPEN(cuDeviceGetAttribute, &info->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+         cuda->card);
+    OPEN(cuDeviceGetAttribute, &info->threads_per_multiprocessor,
+         CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, cuda->card);
+    info->compute_capability = 10 * major + minor;
+    return PLIM_OK;
+}
+
+enum plim_status plim_cuda_context_open(struct plim_cuda *cuda, int ordinal, struct plim_error *err)
+{
+    enum plim_status st = find_card(cuda, ordinal, err);
+    if (st == PLIM_OK) st = read_attributes(cuda, ordinal, err);
+    if (st != PLIM_OK) return st;
+    OPEN(cuDevicePrimaryCtxRetain, &cuda->context, cuda->card);
+    OPEN(cuCtxSetCurrent, cuda->context);
+    OPEN(cuStreamCreate, &cuda->stream, CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 2; i++) OPEN(cuEventCreate, &cuda->marks[i], CU_EVENT_DEFAULT);
+    OPEN(cuEventRecord, cuda->marks[0], cuda->stream);
+    return PLIM_OK;
+}
+
+void plim_cuda_context_close(struct plim_cuda *cuda)
+{
+    const struct plim_cuda_driver *driver = cuda->driver;
+    for (int i = 0; i < 2; i++)
+        if (cuda->marks[i]) driver->cuEventDestroy(cuda->marks[i]);
+    if (cuda->stream) driver->cuStreamDestroy(cuda->stream);
+    if (cuda->context) {
+        driver->cuCtxSetCurrent(NULL);
+        driver->cuDevicePrimaryCtxRelease(cuda->card);
+    }
+}

@@ -1,0 +1,58 @@
+/* The `cuda` device: a card of NVIDIA's, on the driver API.
+ *
+ * One process, one card, one context, one stream. Segments are cuMemAlloc, ranges are the driver's
+ * virtual memory; never managed memory, which hides that it does not fit. What is launched are our
+ * kernels (kernels.h), cuBLASLt and cuDNN. Time is measured with events.
+ *
+ * CUDA does not survive a fork, a broken context does not survive at all: open this device in a
+ * process of its own.
+ */
+#ifndef PLIM_DEVICES_CUDA_H
+#define PLIM_DEVICES_CUDA_H
+
+#include "devices/device.h"
+
+/* Opens what stands behind "cuda" in a URI:
+ *   "" or ":0"         the first card that CUDA shows (CUDA_VISIBLE_DEVICES decides)
+ *   ":1,memory=24GiB"  the second one, as if it had 24 GiB; more than it has is PLIM_INVALID
+ * PLIM_NODEVICE: no driver, no such card, or one that cannot be used now; `err` says what helps.
+ * PLIM_OOM: the card is too full for a context. */
+enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
+                                struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Sets how much of the device's memory may be held (a budget), for the segments that are asked for
+ * from now on. info.total_bytes stays as it is. */
+void plim_cuda_set_capacity(struct plim_device *device, int64_t bytes);
+
+/* The large page of an allocator that maps pages other than 20 MiB or 2 MiB
+ * (plim_allocator_config's large_segment_size): what is mapped can then be unmapped page by page. */
+void plim_cuda_set_large_page(struct plim_device *device, int64_t bytes);
+
+/* What is known of the card's memory. Free is what the driver says, whoever takes the rest. Where
+ * free_bytes + held_bytes is less than free_bytes_at_open, modules or libraries have taken the
+ * rest, or another process, or it was not given back. */
+struct plim_cuda_figures {
+    int64_t total_bytes;        /* as the driver says, also where memory= makes it less */
+    int64_t free_bytes_at_open; /* after the context was made, before anything else */
+    int64_t free_bytes;
+    int64_t held_bytes; /* segments (whole 2 MiB) and mapped pages */
+};
+enum plim_status plim_cuda_read_figures(struct plim_device *device,
+                                        struct plim_cuda_figures *out) PLIM_MUST_CHECK;
+
+/* What this process takes beside its segments and pages, in bytes: context, modules, libraries.
+ * `others_bytes`: what other processes hold of the card, which CUDA does not know (NVML does). */
+int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_t others_bytes);
+
+/* Something happened after which the next result should come from a new process: an error that was
+ * taken for "out of memory" though it did not say so, memory that could not be given back. */
+bool plim_cuda_is_suspect(const struct plim_device *device);
+
+/* The last failure as the driver put it; "" when there was none. Valid until the next call. */
+const char *plim_cuda_message(const struct plim_device *device);
+
+/* For --version: the driver and the libraries that are found here, or why there are none, a line
+ * each. Neither initialises CUDA nor opens a card. Returns `out`, always terminated. */
+char *plim_cuda_versions_text(char *out, size_t size);
+
+#endif

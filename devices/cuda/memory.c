@@ -1,0 +1,284 @@
+#include "cuda_internal.h"
+
+#include <unistd.h>
+
+#define SEGMENT_STEP_BYTES (INT64_C(2) << 20) /* cuMemAlloc's, of what a caching allocator asks */
+#define LARGE_PAGE_BYTES (INT64_C(20) << 20)  /* the caching allocator's, where nothing is said */
+#define WINDOWS_GPU "/dev/dxg"                /* the card as WSL shows it */
+
+/* --- extents ---------------------------------------------------------------------------------- */
+
+/* All arrays here are sorted by address and of items that begin with it. */
+static size_t place_of(const void *items, size_t count, size_t item_bytes, uint64_t address)
+{
+    size_t low = 0;
+    while (low < count) {
+        size_t middle = low + (count - low) / 2;
+        uint64_t there;
+        memcpy(&there, (const char *)items + middle * item_bytes, sizeof(there));
+        if (there < address)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+#define PLACE_OF(array, address)                                                                   \
+    place_of((array)->items, (array)->count, sizeof(*(array)->items), (address))
+
+/* Puts `value`, for which there is room, into its place. */
+#define INSERT(array, value)                                                                       \
+    do {                                                                                           \
+        size_t place_ = PLACE_OF((array), (value).address);                                        \
+        memmove((array)->items + place_ + 1, (array)->items + place_,                              \
+                ((array)->count - place_) * sizeof(*(array)->items));                              \
+        (array)->items[place_] = (value);                                                          \
+        (array)->count++;                                                                          \
+    } while (0)
+
+#define REMOVE(array, place, how_many)                                                             \
+    do {                                                                                           \
+        (array)->count -= (how_many);                                                              \
+        memmove((array)->items + (place), (array)->items + (place) + (how_many),                   \
+                ((array)->count - (place)) * sizeof(*(array)->items));                             \
+    } while (0)
+
+/* --- how much --------------------------------------------------------------------------------- */
+
+static struct plim_cuda *cuda_of(struct plim_device *device)
+{
+    return (struct plim_cuda *)device;
+}
+
+static int64_t round_up(int64_t bytes, int64_t step)
+{
+    return bytes > INT64_MAX - step ? INT64_MAX : (bytes + step - 1) / step * step;
+}
+
+int64_t plim_cuda_driver_free_bytes(const struct plim_cuda *cuda)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    if (cuda->driver->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS) return 0;
+    return (int64_t)free_bytes;
+}
+
+int64_t plim_cuda_free_bytes(struct plim_device *device)
+{
+    const struct plim_cuda *cuda = cuda_of(device);
+    int64_t left = cuda->memory.capacity_bytes - cuda->memory.held_bytes;
+    int64_t free_bytes = plim_cuda_driver_free_bytes(cuda);
+    if (left < 0) left = 0;
+    return free_bytes < left ? free_bytes : left;
+}
+
+/* Whether `bytes` more may be asked of the driver at all. */
+static enum plim_status admit(struct plim_cuda *cuda, int64_t bytes)
+{
+    const struct plim_cuda_memory *m = &cuda->memory;
+    int64_t limit = m->capacity_bytes - m->held_bytes;
+    if (bytes > limit || (m->spills && bytes > plim_cuda_driver_free_bytes(cuda))) return PLIM_OOM;
+    return PLIM_OK;
+}
+
+/* --- segments --------------------------------------------------------------------------------- */
+
+enum plim_status plim_cuda_segment_get(struct plim_device *device, int64_t bytes, uint64_t *address)
+{
+    struct plim_cuda *cuda = cuda_of(device);
+    struct plim_cuda_memory *m = &cuda->memory;
+    int64_t whole = round_up(bytes, SEGMENT_STEP_BYTES);
+    CUdeviceptr pointer;
+    enum plim_status st = admit(cuda, whole);
+    if (st == PLIM_OK) st = PLIM_ARRAY_RESERVE(&m->segments, m->segments.count + 1);
+    if (st != PLIM_OK) return st;
+    CUresult result = cuda->driver->cuMemAlloc(&pointer, (size_t)bytes);
+    st = plim_cuda_settle_allocation(cuda, "cuMemAlloc", result, bytes);
+    if (st != PLIM_OK) return st;
+    struct plim_cuda_extent segment = {pointer, whole};
+    INSERT(&m->segments, segment);
+    m->held_bytes += whole;
+    *address = pointer;
+    return PLIM_OK;
+}
+
+void plim_cuda_segment_return(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    struct plim_cuda *cuda = cuda_of(device);
+    struct plim_cuda_memory *m = &cuda->memory;
+    size_t place = PLACE_OF(&m->segments, address);
+    (void)bytes;
+    if (place == m->segments.count || m->segments.items[place].address != address) return;
+    m->held_bytes -= m->segments.items[place].bytes;
+    REMOVE(&m->segments, place, 1);
+    PLIM_CUDA_CALL_QUIETLY(cuda, cuMemFree, address);
+}
+
+/* --- ranges ----------------------------------------------------------------------------------- */
+
+enum plim_status plim_cuda_range_reserve(struct plim_device *device, int64_t bytes,
+                                         uint64_t *address)
+{
+    struct plim_cuda *cuda = cuda_of(device);
+    struct plim_cuda_memory *m = &cuda->memory;
+    CUdeviceptr pointer;
+    if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
+    enum plim_status st = PLIM_ARRAY_RESERVE(&m->ranges, m->ranges.count + 1);
+    if (st != PLIM_OK) return st;
+    bytes = round_up(bytes, m->granularity_bytes);
+    st = PLIM_CUDA_CALL(cuda, cuMemAddressReserve, &pointer, (size_t)bytes, 0, 0, 0);
+    if (st != PLIM_OK) return st;
+    struct plim_cuda_extent range = {pointer, bytes};
+    INSERT(&m->ranges, range);
+    *address = pointer;
+    return PLIM_OK;
+}
+
+void plim_cuda_range_release(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    struct plim_cuda *cuda = cuda_of(device);
+    struct plim_cuda_memory *m = &cuda->memory;
+    size_t place = PLACE_OF(&m->ranges, address);
+    if (place == m->ranges.count || m->ranges.items[place].address != address) return;
+    bytes = m->ranges.items[place].bytes;
+    REMOVE(&m->ranges, place, 1);
+    PLIM_CUDA_CALL_QUIETLY(cuda, cuMemAddressFree, address, (size_t)bytes);
+}
+
+static CUmemLocation card_of(const struct plim_cuda *cuda)
+{
+    CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    location.id = cuda->card;
+    return location;
+}
+
+static CUmemAllocationProp physical_memory(const struct plim_cuda *cuda)
+{
+    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = card_of(cuda)};
+}
+
+/* What is mapped at once can only be unmapped at once, and every piece costs time. The allocator
+ * maps and unmaps any number of pages, counted from the start of their range; pages are large ones
+ * or of the granularity, and of those it never maps as much as a large one at once. */
+static int64_t chunk_bytes(const struct plim_cuda_memory *m, uint64_t address, int64_t bytes)
+{
+    size_t place = PLACE_OF(&m->ranges, address + 1);
+    uint64_t offset = place > 0 ? address - m->ranges.items[place - 1].address : 1;
+    int64_t page = m->large_page_bytes;
+    bool large = offset % (uint64_t)page == 0 && bytes % page == 0;
+    return large && page % m->granularity_bytes == 0 ? page : m->granularity_bytes;
+}
+
+static enum plim_status map_chunk(struct plim_cuda *cuda, uint64_t address, int64_t bytes)
+{
+    struct plim_cuda_memory *m = &cuda->memory;
+    CUmemAllocationProp kind = physical_memory(cuda);
+    struct plim_cuda_chunk chunk = {.address = address, .bytes = bytes};
+    enum plim_status st = PLIM_ARRAY_RESERVE(&m->chunks, m->chunks.count + 1);
+    if (st != PLIM_OK) return st;
+    CUresult result = cuda->driver->cuMemCreate(&chunk.handle, (size_t)bytes, &kind, 0);
+    st = plim_cuda_settle_allocation(cuda, "cuMemCreate", result, bytes);
+    if (st != PLIM_OK) return st;
+    st = PLIM_CUDA_CALL(cuda, cuMemMap, address, (size_t)bytes, 0, chunk.handle, 0);
+    if (st != PLIM_OK) {
+        PLIM_CUDA_CALL_QUIETLY(cuda, cuMemRelease, chunk.handle);
+        return st;
+    }
+    INSERT(&m->chunks, chunk);
+    m->held_bytes += bytes;
+    return PLIM_OK;
+}
+
+/* Unmaps `count` chunks from `first` on. */
+static void unmap_chunks(struct plim_cuda *cuda, size_t first, size_t count)
+{
+    struct plim_cuda_memory *m = &cuda->memory;
+    for (size_t i = first; i < first + count; i++) {
+        const struct plim_cuda_chunk *chunk = &m->chunks.items[i];
+        PLIM_CUDA_CALL_QUIETLY(cuda, cuMemUnmap, chunk->address, (size_t)chunk->bytes);
+        PLIM_CUDA_CALL_QUIETLY(cuda, cuMemRelease, chunk->handle);
+        m->held_bytes -= chunk->bytes;
+    }
+    REMOVE(&m->chunks, first, count);
+}
+
+/* All chunks that lie in the extent. */
+static void unmap_extent(struct plim_cuda *cuda, uint64_t address, int64_t bytes)
+{
+    struct plim_cuda_memory *m = &cuda->memory;
+    size_t first = PLACE_OF(&m->chunks, address), end = first;
+    while (end < m->chunks.count &&
+           m->chunks.items[end].address + (uint64_t)m->chunks.items[end].bytes <=
+               address + (uint64_t)bytes)
+        end++;
+    unmap_chunks(cuda, first, end - first);
+}
+
+enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    struct plim_cuda *cuda = cuda_of(device);
+    struct plim_cuda_memory *m = &cuda->memory;
+    CUmemAccessDesc access = {.location = card_of(cuda),
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
+    if (bytes % m->granularity_bytes) return PLIM_INVALID;
+    int64_t step = chunk_bytes(m, address, bytes);
+    enum plim_status st = admit(cuda, bytes);
+    for (int64_t done = 0; st == PLIM_OK && done < bytes; done += step)
+        st = map_chunk(cuda, address + (uint64_t)done, step);
+    if (st == PLIM_OK)
+        st = PLIM_CUDA_CALL(cuda, cuMemSetAccess, address, (size_t)bytes, &access, 1);
+    if (st != PLIM_OK) unmap_extent(cuda, address, bytes);
+    return st;
+}
+
+void plim_cuda_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    struct plim_cuda *cuda = cuda_of(device);
+    int64_t held = cuda->memory.held_bytes;
+    PLIM_CUDA_CALL_QUIETLY(cuda, cuStreamSynchronize, cuda->stream); /* unlike cuMemFree, no wait */
+    unmap_extent(cuda, address, bytes);
+    if (held - cuda->memory.held_bytes != bytes) cuda->suspect = true;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+enum plim_status plim_cuda_memory_open(struct plim_cuda *cuda, int64_t capacity_bytes)
+{
+    struct plim_cuda_memory *m = &cuda->memory;
+    CUmemAllocationProp kind = physical_memory(cuda);
+    int can_map;
+    size_t granularity = 0;
+    enum plim_status st =
+        PLIM_CUDA_CALL(cuda, cuDeviceGetAttribute, &can_map,
+                       CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, cuda->card);
+    if (st == PLIM_OK && can_map)
+        st = PLIM_CUDA_CALL(cuda, cuMemGetAllocationGranularity, &granularity, &kind,
+                            CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    m->granularity_bytes = (int64_t)granularity;
+    m->capacity_bytes = capacity_bytes ? capacity_bytes : cuda->device.info.total_bytes;
+    m->large_page_bytes = LARGE_PAGE_BYTES;
+    m->free_bytes_at_open = plim_cuda_driver_free_bytes(cuda);
+    m->spills = access(WINDOWS_GPU, F_OK) == 0;
+    return st;
+}
+
+void plim_cuda_memory_clear(struct plim_cuda *cuda)
+{
+    struct plim_cuda_memory *m = &cuda->memory;
+    unmap_chunks(cuda, 0, m->chunks.count);
+    while (m->ranges.count)
+        plim_cuda_range_release(&cuda->device, m->ranges.items[m->ranges.count - 1].address, 0);
+    while (m->segments.count)
+        plim_cuda_segment_return(&cuda->device, m->segments.items[m->segments.count - 1].address,
+                                 0);
+}
+
+void plim_cuda_memory_close(struct plim_cuda *cuda)
+{
+    struct plim_cuda_memory *m = &cuda->memory;
+    plim_cuda_memory_clear(cuda);
+    PLIM_ARRAY_FINISH(&m->segments);
+    PLIM_ARRAY_FINISH(&m->ranges);
+    PLIM_ARRAY_FINISH(&m->chunks);
+}

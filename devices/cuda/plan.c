@@ -1,0 +1,48 @@
+#include "plan.h"
+
+/* Waves of full blocks that a launch may have before its threads loop. */
+enum { WAVES = 4, THREADS_PER_MULTIPROCESSOR = 2048, GUESSED_MULTIPROCESSORS = 64 };
+
+static plim_plan_function *const planners[PLIM_OP_KIND_COUNT] = {
+    [PLIM_OP_FILL] = plim_plan_nullary,    [PLIM_OP_ARANGE] = plim_plan_nullary,
+    [PLIM_OP_RANDOM] = plim_plan_nullary,  [PLIM_OP_COPY] = plim_plan_copy,
+    [PLIM_OP_UNARY] = plim_plan_unary,     [PLIM_OP_UNARY_BACKWARD] = plim_plan_unary_backward,
+    [PLIM_OP_BINARY] = plim_plan_binary,   [PLIM_OP_WHERE] = plim_plan_where,
+    [PLIM_OP_TRIL] = plim_plan_tril,       [PLIM_OP_CAT] = plim_plan_cat,
+    [PLIM_OP_DROPOUT] = plim_plan_dropout,
+};
+
+enum plim_status plim_cuda_plan(const struct plim_device_info *info, const struct plim_op *op,
+                                plim_cuda_emit emit, void *user)
+{
+    struct plim_plan plan = {info, emit, user};
+    plim_plan_function *planner =
+        (unsigned)op->kind < PLIM_OP_KIND_COUNT ? planners[op->kind] : NULL;
+    return planner ? planner(&plan, op) : PLIM_UNSUPPORTED;
+}
+
+enum plim_status plim_plan_launch(const struct plim_plan *plan, const char *kernel, int64_t blocks,
+                                  int threads, const void *args, size_t args_bytes)
+{
+    struct plim_cuda_launch launch = {.kernel = kernel,
+                                      .grid = {(uint32_t)blocks, 1, 1},
+                                      .block = {(uint32_t)threads, 1, 1},
+                                      .args = args,
+                                      .args_bytes = args_bytes};
+    return plan->emit(plan->user, &launch);
+}
+
+int plim_plan_multiprocessors(const struct plim_plan *plan)
+{
+    int known = plan->info->multiprocessors;
+    return known > 0 ? known : GUESSED_MULTIPROCESSORS;
+}
+
+int64_t plim_plan_blocks(const struct plim_plan *plan, int64_t work, int threads)
+{
+    int64_t blocks = (work + threads - 1) / threads;
+    int64_t most =
+        (int64_t)plim_plan_multiprocessors(plan) * WAVES * (THREADS_PER_MULTIPROCESSOR / threads);
+    if (blocks > most) blocks = most;
+    return blocks > 0 ? blocks : 1;
+}

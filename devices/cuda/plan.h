@@ -1,0 +1,34 @@
+/* What the planners of kernels.h share. A planner turns one operation into launches; plan.c holds
+ * the table of them. */
+#ifndef PLIM_DEVICES_CUDA_PLAN_H
+#define PLIM_DEVICES_CUDA_PLAN_H
+
+#include "kernels.h"
+
+enum { PLIM_PLAN_WARP = 32 };
+
+/* For whom is planned. */
+struct plim_plan {
+    const struct plim_device_info *info;
+    plim_cuda_emit emit;
+    void *user;
+};
+
+typedef enum plim_status plim_plan_function(const struct plim_plan *plan, const struct plim_op *op);
+
+/* A one-dimensional launch. */
+enum plim_status plim_plan_launch(const struct plim_plan *plan, const char *kernel, int64_t blocks,
+                                  int threads, const void *args, size_t args_bytes) PLIM_MUST_CHECK;
+
+/* Blocks of `threads` for `work` units, a unit a thread: at most so many as fill the card a few
+ * times over, because kernels loop over the grid. At least 1. */
+int64_t plim_plan_blocks(const struct plim_plan *plan, int64_t work, int threads);
+
+/* Multiprocessors of the card, or a guess where they are unknown. */
+int plim_plan_multiprocessors(const struct plim_plan *plan);
+
+/* plan_elementwise.c */
+plim_plan_function plim_plan_nullary, plim_plan_copy, plim_plan_unary, plim_plan_unary_backward,
+    plim_plan_binary, plim_plan_where, plim_plan_tril, plim_plan_dropout, plim_plan_cat;
+
+#endif

@@ -1,0 +1,20 @@
+/* The host device: operations are computed in plain C (reference.h), in the memory of this machine.
+ *
+ * Memory is an arena with a cap: segments take whole pages of 2 MiB as cudaMalloc would, reserved
+ * ranges only where they are mapped. New memory is filled with 0xff bytes, NaN in every floating
+ * type, so that reading what was never written shows. What is unmapped or returned goes back to the
+ * operating system.
+ *
+ * It answers needs.h like an A100 (compute capability 8.0, 108 multiprocessors of 2048 threads), so
+ * that what the engine allocates is what it allocates for a card. Time is the wall clock.
+ */
+#ifndef PLIM_DEVICES_HOST_HOST_H
+#define PLIM_DEVICES_HOST_HOST_H
+
+#include "devices/device.h"
+
+/* Opens what stands behind "host" in a URI: "" for 4 GiB, or ",memory=2GiB". */
+enum plim_status plim_host_open(const char *uri_tail, struct plim_device **out,
+                                struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

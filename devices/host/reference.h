@@ -1,0 +1,27 @@
+/* Every operation of op.h in plain C on host memory: what the other devices are compared with.
+ *
+ * Readable before fast. Numbers are doubles (element.h) but for the products of a matmul, which
+ * are summed in fp32 in short partial sums. PyTorch's semantics decide where op.h is silent:
+ *   - MAX, MIN and CLAMP keep NaN; the mean over no targets is NaN, and so is the softmax of a row
+ *     of minus infinities;
+ *   - an attention row that may see nothing gives zeros, and a logsumexp of minus infinity;
+ *     causal: row i sees the columns up to i, also where there are more columns than rows;
+ *   - gradients that FUSED_ADAMW divides by the scale are not written back;
+ *   - ADAMW_8BIT follows bitsandbytes' kOptimizerStatic8bit2StateBlockwise, and ADAMW_32BIT its
+ *     kOptimizer32bit2State: weight decay comes after the update, and of 8 bits an element whose
+ *     gradient is not finite stays as it is and its states become 0. Blocks of 256 elements are
+ *     counted in row-major order; between two codes that are equally near the lower one is taken.
+ * Unit numbers are compared with a probability in fp32, so that all devices drop the same elements.
+ */
+#ifndef PLIM_DEVICES_HOST_REFERENCE_H
+#define PLIM_DEVICES_HOST_REFERENCE_H
+
+#include "autotune/base/status.h"
+#include "devices/op.h"
+
+/* Computes one operation; plim_array.data is a host address, aligned to the element type.
+ * PLIM_INVALID for operands that contradict op.h (counts, shapes, indices that are out of range),
+ * PLIM_NOMEM. Scratch is not used. */
+enum plim_status plim_reference_run(const struct plim_op *op) PLIM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,245 @@
+/* Scaled dot product attention: one head at a time, one row of scores at a time, in doubles. */
+#include "devices/random.h"
+#include "reference_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { Q, K, V };
+
+/* One call. `qkv` and the gradients hold one head; k and v, and their gradients, that of a group. */
+struct attention {
+    const struct plim_op *op;
+    const struct plim_array *q, *k, *v;
+    int64_t batch, heads, kv_heads, q_length, k_length, size, v_size;
+    bool has_mask;
+    struct plim_array mask; /* over (batch, heads, q_length, k_length) */
+    double *numbers, *qkv[3], *grad[3];
+    double *out, *dout;   /* a row each */
+    double *score, *unit; /* a row each: the probabilities; mask / (1 - alpha) */
+};
+
+/* --- set up ----------------------------------------------------------------------------------- */
+
+static bool is_sound(const struct attention *t)
+{
+    const struct plim_array *q = t->q, *k = t->k, *v = t->v;
+    if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4) return false;
+    return k->shape[0] == q->shape[0] && v->shape[0] == q->shape[0] && k->shape[1] > 0 &&
+           k->shape[1] == v->shape[1] && q->shape[1] % k->shape[1] == 0 &&
+           k->shape[2] == v->shape[2] && k->shape[3] == q->shape[3];
+}
+
+static enum plim_status find_mask(struct attention *t, const struct plim_array *mask)
+{
+    struct plim_array scores = {.shape = {t->batch, t->heads, t->q_length, t->k_length}, .ndim = 4};
+    t->has_mask = mask != NULL;
+    return mask ? plim_elements_broadcast(mask, &scores, &t->mask) : PLIM_OK;
+}
+
+/* `first`: the input that is q. */
+static enum plim_status attention_init(struct attention *t, const struct plim_op *op, int first,
+                                       int mask)
+{
+    *t = (struct attention){
+        .op = op, .q = op->in[first], .k = op->in[first + 1], .v = op->in[first + 2]};
+    if (!is_sound(t)) return PLIM_INVALID;
+    t->batch = t->q->shape[0], t->heads = t->q->shape[1], t->kv_heads = t->k->shape[1];
+    t->q_length = t->q->shape[2], t->k_length = t->k->shape[2];
+    t->size = t->q->shape[3], t->v_size = t->v->shape[3];
+    enum plim_status st = find_mask(t, plim_reference_input(op, mask));
+    if (st != PLIM_OK) return st;
+    int64_t count[3] = {t->q_length * t->size, t->k_length * t->size, t->k_length * t->v_size};
+    t->numbers = plim_reference_numbers(2 * (count[Q] + count[K] + count[V]) + 2 * t->v_size +
+                                        2 * t->k_length);
+    if (!t->numbers) return PLIM_NOMEM;
+    double *next = t->numbers;
+    for (int i = Q; i <= V; i++) {
+        t->qkv[i] = next;
+        t->grad[i] = next + count[i];
+        next += 2 * count[i];
+    }
+    t->out = next, t->dout = t->out + t->v_size;
+    t->score = t->dout + t->v_size, t->unit = t->score + t->k_length;
+    return PLIM_OK;
+}
+
+static void attention_finish(struct attention *t)
+{
+    free(t->numbers);
+}
+
+static bool has_shape(const struct plim_array *a, int64_t batch, int64_t heads, int64_t length,
+                      int64_t size)
+{
+    return a->ndim == 4 && a->shape[0] == batch && a->shape[1] == heads && a->shape[2] == length &&
+           a->shape[3] == size;
+}
+
+static void read_head(const struct plim_array *x, int64_t b, int64_t head, double *to)
+{
+    int64_t count = x->shape[2] * x->shape[3];
+    plim_elements_read(x, (b * x->shape[1] + head) * count, count, to);
+}
+
+static void write_head(const struct plim_array *x, int64_t b, int64_t head, const double *from)
+{
+    int64_t count = x->shape[2] * x->shape[3];
+    plim_elements_write(x, (b * x->shape[1] + head) * count, count, from);
+}
+
+static double dot(const double *a, const double *b, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static void add_scaled(double *to, double factor, const double *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) to[i] += factor * from[i];
+}
+
+/* --- one row of scores ------------------------------------------------------------------------ */
+
+/* score = beta q k^T + mask, minus infinity in the future; unit = the dropout of each. */
+static void score_row(struct attention *t, int64_t b, int64_t head, int64_t i)
+{
+    const struct plim_op *op = t->op;
+    int64_t first = ((b * t->heads + head) * t->q_length + i) * t->k_length;
+    if (t->has_mask) plim_elements_read(&t->mask, first, t->k_length, t->score);
+    for (int64_t j = 0; j < t->k_length; j++) {
+        double added = t->has_mask ? t->score[j] : 0;
+        double product = dot(t->qkv[Q] + i * t->size, t->qkv[K] + j * t->size, t->size);
+        t->score[j] = op->causal && j > i ? -INFINITY : op->beta * product + added;
+        t->unit[j] = 1;
+        if (op->alpha > 0) {
+            uint32_t word = plim_random_word(op->seed, (uint64_t)(first + j));
+            bool kept = plim_random_unit(word) >= (float)op->alpha;
+            t->unit[j] = kept && op->alpha < 1 ? 1 / (1 - op->alpha) : 0;
+        }
+    }
+}
+
+/* Turns scores into probabilities; of a row that sees nothing into zeros. Returns logsumexp. */
+static double softmax_row(struct attention *t)
+{
+    double most = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < t->k_length; j++)
+        if (t->score[j] > most || isnan(t->score[j])) most = t->score[j];
+    bool sees_nothing = most == -INFINITY;
+    for (int64_t j = 0; j < t->k_length; j++) {
+        t->score[j] = sees_nothing ? 0 : exp(t->score[j] - most);
+        sum += t->score[j];
+    }
+    for (int64_t j = 0; j < t->k_length && !sees_nothing; j++) t->score[j] /= sum;
+    return sees_nothing ? -INFINITY : most + log(sum);
+}
+
+/* --- forward ---------------------------------------------------------------------------------- */
+
+static float *logsumexp_of(const struct plim_array *a)
+{
+    return (float *)(uintptr_t)a->data;
+}
+
+static void forward_head(struct attention *t, int64_t b, int64_t head)
+{
+    const struct plim_op *op = t->op;
+    int64_t row = (b * t->heads + head) * t->q_length;
+    for (int64_t i = 0; i < t->q_length; i++, row++) {
+        score_row(t, b, head, i);
+        double logsumexp = softmax_row(t);
+        memset(t->out, 0, (size_t)t->v_size * sizeof(*t->out));
+        for (int64_t j = 0; j < t->k_length; j++)
+            add_scaled(t->out, t->score[j] * t->unit[j], t->qkv[V] + j * t->v_size, t->v_size);
+        plim_elements_write(op->out[0], row * t->v_size, t->v_size, t->out);
+        if (op->n_out > 1 && op->out[1]) logsumexp_of(op->out[1])[row] = (float)logsumexp;
+    }
+}
+
+enum plim_status plim_reference_attention(const struct plim_op *op)
+{
+    struct attention t;
+    enum plim_status st = attention_init(&t, op, 0, 3);
+    if (st == PLIM_OK && !has_shape(op->out[0], t.batch, t.heads, t.q_length, t.v_size))
+        st = PLIM_INVALID;
+    for (int64_t n = 0; n < t.batch * t.heads && st == PLIM_OK; n++) {
+        int64_t b = n / t.heads, head = n % t.heads, group = head / (t.heads / t.kv_heads);
+        read_head(t.q, b, head, t.qkv[Q]);
+        read_head(t.k, b, group, t.qkv[K]);
+        read_head(t.v, b, group, t.qkv[V]);
+        forward_head(&t, b, head);
+    }
+    attention_finish(&t);
+    return st;
+}
+
+/* --- backward --------------------------------------------------------------------------------- */
+
+enum { DOUT, IN_Q, IN_K, IN_V, IN_OUT, LOGSUMEXP, MASK };
+
+/* With p the probabilities and u their dropout: dv = (p u)^T dout, dp = (dout v^T) u,
+ * ds = p (dp - sum of p dp over the row), where that sum is dout . out; dq = beta ds k,
+ * dk = beta ds^T q. */
+static void backward_head(struct attention *t, int64_t b, int64_t head)
+{
+    const struct plim_op *op = t->op;
+    int64_t row = (b * t->heads + head) * t->q_length;
+    memset(t->grad[Q], 0, (size_t)(t->q_length * t->size) * sizeof(double));
+    for (int64_t i = 0; i < t->q_length; i++, row++) {
+        double logsumexp = (double)logsumexp_of(op->in[LOGSUMEXP])[row];
+        if (isinf(logsumexp)) continue; /* it saw nothing */
+        score_row(t, b, head, i);
+        plim_elements_read(op->in[DOUT], row * t->v_size, t->v_size, t->dout);
+        plim_elements_read(op->in[IN_OUT], row * t->v_size, t->v_size, t->out);
+        double mean = dot(t->dout, t->out, t->v_size);
+        for (int64_t j = 0; j < t->k_length; j++) {
+            double p = exp(t->score[j] - logsumexp);
+            double dp = dot(t->dout, t->qkv[V] + j * t->v_size, t->v_size) * t->unit[j];
+            double ds = op->beta * p * (dp - mean);
+            add_scaled(t->grad[V] + j * t->v_size, p * t->unit[j], t->dout, t->v_size);
+            add_scaled(t->grad[Q] + i * t->size, ds, t->qkv[K] + j * t->size, t->size);
+            add_scaled(t->grad[K] + j * t->size, ds, t->qkv[Q] + i * t->size, t->size);
+        }
+    }
+}
+
+static bool backward_is_sound(const struct attention *t)
+{
+    const struct plim_op *op = t->op;
+    return plim_elements_same_shape(op->out[Q], t->q) &&
+           plim_elements_same_shape(op->out[K], t->k) &&
+           plim_elements_same_shape(op->out[V], t->v) &&
+           has_shape(op->in[DOUT], t->batch, t->heads, t->q_length, t->v_size) &&
+           has_shape(op->in[IN_OUT], t->batch, t->heads, t->q_length, t->v_size);
+}
+
+/* The gradients of k and v are summed over the heads that share them. */
+static void backward_group(struct attention *t, int64_t b, int64_t group)
+{
+    int64_t shared = t->heads / t->kv_heads;
+    read_head(t->k, b, group, t->qkv[K]);
+    read_head(t->v, b, group, t->qkv[V]);
+    memset(t->grad[K], 0, (size_t)(t->k_length * t->size) * sizeof(double));
+    memset(t->grad[V], 0, (size_t)(t->k_length * t->v_size) * sizeof(double));
+    for (int64_t head = group * shared; head < (group + 1) * shared; head++) {
+        read_head(t->q, b, head, t->qkv[Q]);
+        backward_head(t, b, head);
+        write_head(t->op->out[Q], b, head, t->grad[Q]);
+    }
+    write_head(t->op->out[K], b, group, t->grad[K]);
+    write_head(t->op->out[V], b, group, t->grad[V]);
+}
+
+enum plim_status plim_reference_attention_backward(const struct plim_op *op)
+{
+    struct attention t;
+    enum plim_status st = attention_init(&t, op, IN_Q, MASK);
+    if (st == PLIM_OK && !backward_is_sound(&t)) st = PLIM_INVALID;
+    for (int64_t n = 0; n < t.batch * t.kv_heads && st == PLIM_OK; n++)
+        backward_group(&t, n / t.kv_heads, n % t.kv_heads);
+    attention_finish(&t);
+    return st;
+}

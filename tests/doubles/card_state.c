@@ -1,0 +1,342 @@
+#include "card_state.h"
+
+#include "autotune/base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PLAIN_CARD "A100-SXM4-80GB"
+
+enum { MAX_RULES = 16, SEEN_DEAD = 1 };
+
+struct process {
+    int32_t pid; /* 0: a free row */
+    int32_t seen_dead;
+    uint64_t born; /* start time, because pids come again */
+    int64_t held_bytes[CARD_MAX];
+    uint32_t events[CARD_FAULT_COUNT];
+    uint8_t struck[MAX_RULES];
+};
+
+/* The file. All zeros is a good beginning. */
+struct shared {
+    uint8_t prepared, gone;
+    uint8_t spent[MAX_RULES]; /* rules with "!" that have struck somewhere */
+    struct process processes[CARD_MAX_PROCESSES];
+};
+
+struct rule {
+    enum card_fault kind;
+    uint32_t at;
+    bool once;
+};
+
+static struct {
+    bool ready;
+    int file; /* -1: no file, nobody to share with */
+    struct shared *shared;
+    int cards;
+    const struct plim_gpu *gpus[CARD_MAX];
+    int64_t total_bytes[CARD_MAX];
+    int64_t strangers_bytes;
+    struct rule rules[MAX_RULES];
+    int rule_count;
+} state;
+
+static const struct {
+    const char *name;
+    bool lasts;
+} faults[] = {
+#define CARD_FAULT_ROW(name, text, lasts) {text, lasts},
+    CARD_FAULT_MAP(CARD_FAULT_ROW)
+#undef CARD_FAULT_ROW
+};
+
+/* --- the environment -------------------------------------------------------------------------- */
+
+static _Noreturn void mistaken(const char *variable, const char *value, const char *expected)
+{
+    fprintf(stderr, "stand-in: %s=%s: %s\n", variable, value, expected);
+    abort();
+}
+
+/* The next of the values between commas; false at the end. */
+static bool next_value(const char **text, char *out, size_t size)
+{
+    size_t length = strcspn(*text, ",");
+    if (**text == '\0') return false;
+    snprintf(out, size, "%.*s", (int)(length < size ? length : size - 1), *text);
+    *text += length + ((*text)[length] == ',');
+    return true;
+}
+
+static int64_t size_from(const char *variable, int64_t plain)
+{
+    const char *text = getenv(variable);
+    int64_t bytes = plain;
+    if (text && plim_parse_bytes(text, &bytes, NULL)) mistaken(variable, text, "expected a size");
+    return bytes;
+}
+
+static void read_cards(void)
+{
+    const char *text = getenv("PLIM_DOUBLE_CARD");
+    char name[80];
+    if (!text || !*text) text = PLAIN_CARD;
+    for (const char *rest = text; next_value(&rest, name, sizeof(name)); state.cards++) {
+        if (state.cards == CARD_MAX) mistaken("PLIM_DOUBLE_CARD", text, "too many cards");
+        if (plim_catalogue_find(name, &state.gpus[state.cards], NULL))
+            mistaken("PLIM_DOUBLE_CARD", name, "no such card in the catalogue");
+        state.total_bytes[state.cards] =
+            size_from("PLIM_DOUBLE_MEMORY", state.gpus[state.cards]->total_bytes);
+    }
+    state.strangers_bytes = size_from("PLIM_DOUBLE_OTHERS", 0);
+}
+
+static struct rule read_rule(const char *text)
+{
+    struct rule rule = {.kind = CARD_FAULT_COUNT};
+    size_t length = strcspn(text, "@");
+    for (int i = 0; i < CARD_FAULT_COUNT; i++)
+        if (!strncmp(faults[i].name, text, length) && faults[i].name[length] == '\0')
+            rule.kind = (enum card_fault)i;
+    char *end = "?";
+    if (text[length] == '@') rule.at = (uint32_t)strtoul(text + length + 1, &end, 10);
+    rule.once = *end == '!';
+    if (rule.kind == CARD_FAULT_COUNT || !rule.at || end[rule.once])
+        mistaken("PLIM_DOUBLE_FAULT", text, "expected KIND@N or KIND@N!");
+    return rule;
+}
+
+static void read_faults(void)
+{
+    const char *text = getenv("PLIM_DOUBLE_FAULT");
+    char one[64];
+    for (const char *rest = text ? text : ""; next_value(&rest, one, sizeof(one));) {
+        if (state.rule_count == MAX_RULES) mistaken("PLIM_DOUBLE_FAULT", text, "too many faults");
+        state.rules[state.rule_count++] = read_rule(one);
+    }
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+static void open_file(void)
+{
+    static struct shared own;
+    const char *path = getenv("PLIM_DOUBLE_STATE");
+    state.file = -1;
+    state.shared = &own;
+    if (!path || !*path) return;
+    state.file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (state.file < 0 || ftruncate(state.file, sizeof(struct shared)))
+        mistaken("PLIM_DOUBLE_STATE", path, strerror(errno));
+    void *memory =
+        mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, state.file, 0);
+    if (memory == MAP_FAILED) mistaken("PLIM_DOUBLE_STATE", path, strerror(errno));
+    state.shared = memory;
+}
+
+/* A lock on a file ends with its holder, however that ends. */
+static void lock(void)
+{
+    while (state.file >= 0 && flock(state.file, LOCK_EX) && errno == EINTR) continue;
+}
+
+static void unlock(void)
+{
+    if (state.file >= 0) flock(state.file, LOCK_UN);
+}
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+/* When a process began, in ticks; 0 when it is dead, also while its parent has not asked yet. */
+static uint64_t born(int pid)
+{
+    char path[32], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    size_t length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    /* The second field is the name, in parentheses, with whatever is in a name. */
+    const char *field = strrchr(text, ')');
+    if (!field || field[1] == '\0' || field[2] == 'Z' || field[2] == 'X') return 0;
+    for (int i = 2; field && i < 22; i++) field = strchr(field + 1, ' ');
+    return field ? strtoull(field, NULL, 10) : 0;
+}
+
+static void bury_the_dead(void)
+{
+    for (int i = 0; i < CARD_MAX_PROCESSES; i++) {
+        struct process *p = &state.shared->processes[i];
+        if (p->pid <= 0 || p->pid == getpid() || born(p->pid) == p->born) continue;
+        if (p->seen_dead)
+            *p = (struct process){0};
+        else
+            p->seen_dead = SEEN_DEAD;
+    }
+}
+
+static struct process *row_of(int pid)
+{
+    struct process *unused = NULL;
+    uint64_t since = pid > 0 ? born(pid) : 0;
+    for (int i = 0; i < CARD_MAX_PROCESSES; i++) {
+        struct process *p = &state.shared->processes[i];
+        if (p->pid == pid && p->born == since) return p;
+        if (!p->pid && !unused) unused = p;
+    }
+    if (!unused) {
+        fprintf(stderr, "stand-in: too many processes on one card\n");
+        abort();
+    }
+    unused->pid = pid;
+    unused->born = since;
+    return unused;
+}
+
+static struct process *own_row(void)
+{
+    static struct process *row;
+    static int pid;
+    if (!row || pid != getpid()) row = row_of(pid = getpid());
+    return row;
+}
+
+/* Everything that follows happens between start() and unlock(). */
+static void start(void)
+{
+    if (!state.ready) {
+        read_cards();
+        read_faults();
+        open_file();
+        state.ready = true;
+    }
+    lock();
+    if (!state.shared->prepared && state.strangers_bytes)
+        for (int i = 0; i < state.cards; i++)
+            row_of(CARD_STRANGERS)->held_bytes[i] = state.strangers_bytes;
+    state.shared->prepared = true;
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static int64_t free_of(int card)
+{
+    int64_t left = state.total_bytes[card];
+    for (int i = 0; i < CARD_MAX_PROCESSES; i++)
+        left -= state.shared->processes[i].held_bytes[card];
+    return left > 0 ? left : 0;
+}
+
+int64_t card_free_bytes(int card)
+{
+    start();
+    bury_the_dead();
+    int64_t bytes = free_of(card);
+    unlock();
+    return bytes;
+}
+
+bool card_take(int card, int64_t bytes)
+{
+    start();
+    bury_the_dead();
+    bool fits = bytes <= free_of(card);
+    if (fits) own_row()->held_bytes[card] += bytes;
+    unlock();
+    return fits;
+}
+
+void card_give_back(int card, int64_t bytes)
+{
+    if (card_fault(CARD_FAULT_LEAK)) return;
+    start();
+    own_row()->held_bytes[card] -= bytes;
+    unlock();
+}
+
+void card_steal(int card, int64_t bytes)
+{
+    start();
+    int64_t left = free_of(card);
+    row_of(CARD_STRANGERS)->held_bytes[card] += bytes < left ? bytes : left;
+    unlock();
+}
+
+size_t card_processes(int card, struct card_process *out, size_t size)
+{
+    size_t count = 0;
+    start();
+    bury_the_dead();
+    for (int i = 0; i < CARD_MAX_PROCESSES; i++) {
+        const struct process *p = &state.shared->processes[i];
+        if (p->held_bytes[card] <= 0) continue;
+        if (count < size) out[count] = (struct card_process){p->pid, p->held_bytes[card]};
+        count++;
+    }
+    unlock();
+    return count;
+}
+
+/* --- the rest --------------------------------------------------------------------------------- */
+
+int card_count(void)
+{
+    start();
+    unlock();
+    return state.cards;
+}
+
+const struct plim_gpu *card_gpu(int card)
+{
+    return card < card_count() ? state.gpus[card] : NULL;
+}
+
+int64_t card_total_bytes(int card)
+{
+    return card < card_count() ? state.total_bytes[card] : 0;
+}
+
+void card_uuid(int card, uint8_t uuid[16])
+{
+    static const char made_up[16] = "plimsoll card 0";
+    memcpy(uuid, made_up, 16);
+    uuid[14] = (uint8_t)('0' + card);
+    uuid[15] = 0;
+}
+
+bool card_fault(enum card_fault kind)
+{
+    bool strikes = false;
+    start();
+    struct process *row = own_row();
+    uint32_t event = ++row->events[kind];
+    for (int i = 0; i < state.rule_count; i++) {
+        const struct rule *rule = &state.rules[i];
+        if (rule->kind != kind) continue;
+        if (event == rule->at && !(rule->once && state.shared->spent[i])) {
+            row->struck[i] = state.shared->spent[i] = true;
+            if (kind == CARD_FAULT_VANISH && !rule->once) state.shared->gone = true;
+            strikes = true;
+        }
+        if (faults[kind].lasts && row->struck[i]) strikes = true;
+    }
+    unlock();
+    return strikes;
+}
+
+bool card_gone(void)
+{
+    start();
+    bool gone = state.shared->gone;
+    unlock();
+    return gone;
+}

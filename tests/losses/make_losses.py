@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Records PyTorch's own losses on the CPU: small models, 20 optimizer steps, one JSON line a case.
+
+    make_losses.py > losses.jsonl        (needs torch and transformers; no GPU)
+
+Weights, tokens and data are those of the engine: Philox4x32-10 streams (devices/random.h), the n-th
+parameter by seed n, the tokens by seed 2^30. test_losses.c trains the same models and compares.
+"""
+import json
+import os
+import sys
+
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+import numpy as np
+import torch
+import transformers
+
+STEPS = 20
+TOKEN_SEED = 1 << 30
+LIMIT = np.float32(0.02 * 3 ** 0.5)  # uniform with a standard deviation of 0.02
+
+
+def words(seed, count):
+    """The first `count` words of a seed's stream."""
+    u64 = np.uint64
+    counter = np.arange((count + 3) // 4, dtype=u64)
+    low = u64(0xFFFFFFFF)
+    c = [counter & low, counter >> u64(32), np.zeros_like(counter), np.zeros_like(counter)]
+    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
+    for _ in range(10):
+        p0, p1 = u64(0xD2511F53) * c[0], u64(0xCD9E8D57) * c[2]
+        c = [(p1 >> u64(32)) ^ c[1] ^ u64(k0), p1 & low, (p0 >> u64(32)) ^ c[3] ^ u64(k1), p0 & low]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return np.stack(c, 1).reshape(-1)[:count]
+
+
+def weights(seed, shape):
+    unit = (words(seed, int(np.prod(shape))) >> np.uint64(8)).astype(np.float32) * np.float32(2**-24)
+    return torch.from_numpy((LIMIT * (2 * unit - 1)).astype(np.float32).reshape(shape))
+
+
+def tokens(vocabulary, batch, seq):
+    ids = words(TOKEN_SEED, batch * seq) * np.uint64(vocabulary) >> np.uint64(32)
+    return torch.from_numpy(ids.astype(np.int64).reshape(batch, seq))
+
+
+def build(case):
+    config = dict(case["hf"])
+    cfg = transformers.AutoConfig.for_model(config.pop("model_type"), **config)
+    for key, value in list(vars(cfg).items()):
+        if "drop" in key and isinstance(value, float):
+            setattr(cfg, key, 0.0)
+    cfg.use_cache = False
+    model = transformers.AutoModelForCausalLM.from_config(cfg, attn_implementation=case["attention"])
+    with torch.no_grad():
+        for n, (name, p) in enumerate(model.named_parameters()):
+            if p.ndim > 1:
+                p.copy_(weights(n, tuple(p.shape)))
+            else:
+                ones = name.endswith("weight") and "gemma" not in case["hf"]["model_type"]
+                p.fill_(1.0 if ones else 0.0)
+    model.train()
+    if case["checkpointing"] == "full":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=dict(use_reentrant=False))
+    return model
+
+
+def optimizer(name, parameters):
+    if name == "sgd":
+        return torch.optim.SGD(parameters, lr=1e-4, momentum=0.9)
+    if name == "adafactor":
+        return torch.optim.Adafactor(parameters, lr=1e-4)
+    return torch.optim.AdamW(parameters, lr=1e-4, fused=name == "adamw-fused")
+
+
+def losses(case):
+    model = build(case)
+    opt = optimizer(case["optimizer"], list(model.parameters()))
+    ids = tokens(model.config.vocab_size, case["batch"], case["seq"])
+    mixed = case["precision"] == "bf16-mixed"
+    out = []
+    for _ in range(STEPS):
+        for _ in range(case["accumulation"]):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
+                loss = model(input_ids=ids, labels=ids).loss
+            loss.backward()
+        if case["clip"]:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        opt.zero_grad()
+        out.append(loss.item())
+    return out
+
+
+GPT2 = dict(model_type="gpt2", vocab_size=97, n_positions=48, n_embd=32, n_layer=2, n_head=4)
+ROTARY = dict(vocab_size=101, hidden_size=32, intermediate_size=56, num_hidden_layers=2,
+              num_attention_heads=4, max_position_embeddings=64, pad_token_id=None, bos_token_id=1,
+              eos_token_id=2)
+LLAMA = dict(ROTARY, model_type="llama", num_key_value_heads=2)
+
+
+def default_rope(**more):
+    return dict(rope_type="default", rope_theta=10000.0, **more)
+
+
+FAMILIES = [
+    dict(ROTARY, model_type="mistral", num_key_value_heads=2, sliding_window=None),
+    dict(ROTARY, model_type="mistral", num_key_value_heads=2, sliding_window=16),
+    dict(ROTARY, model_type="qwen2", num_key_value_heads=2, tie_word_embeddings=True),
+    dict(ROTARY, model_type="qwen3", num_key_value_heads=2, head_dim=8),
+    dict(ROTARY, model_type="phi3", num_key_value_heads=2, rms_norm_eps=1e-6, sliding_window=None),
+    dict(ROTARY, model_type="phi", rope_parameters=default_rope(partial_rotary_factor=0.5)),
+    dict(ROTARY, model_type="gemma2", num_key_value_heads=2, head_dim=8, query_pre_attn_scalar=8,
+         sliding_window=16, attn_logit_softcapping=50.0, final_logit_softcapping=30.0),
+    dict(ROTARY, model_type="gemma3_text", num_key_value_heads=2, head_dim=8,
+         query_pre_attn_scalar=8, sliding_window=16,
+         rope_parameters=dict(sliding_attention=default_rope(), full_attention=default_rope())),
+    dict(ROTARY, model_type="gpt_neox", rope_parameters=default_rope(partial_rotary_factor=0.25)),
+    dict(model_type="opt", vocab_size=101, hidden_size=32, ffn_dim=56, num_hidden_layers=2,
+         num_attention_heads=4, max_position_embeddings=64, word_embed_proj_dim=32, layerdrop=0.0),
+    dict(model_type="bloom", vocab_size=101, hidden_size=30, n_layer=2, n_head=5),
+    dict(ROTARY, model_type="olmo2", num_key_value_heads=2, rms_norm_eps=1e-6),
+]
+
+
+def cases():
+    plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
+                 accumulation=1, clip=False, batch=3, seq=37)
+    for hf in (GPT2, LLAMA):
+        yield dict(plain, hf=hf)
+        for change in (dict(precision="bf16-mixed"), dict(attention="eager"),
+                       dict(checkpointing="full"), dict(accumulation=3), dict(clip=True),
+                       dict(optimizer="adamw-fused"), dict(optimizer="sgd"),
+                       dict(optimizer="adafactor"), dict(batch=1, seq=1 + 16)):
+            yield dict({**plain, **change}, hf=hf)
+    for hf in FAMILIES:
+        attention = "eager" if hf["model_type"] in ("bloom", "gemma2") else "sdpa"
+        yield dict({**plain, "attention": attention}, hf=hf)
+
+
+def main():
+    torch.set_num_threads(1)
+    for case in cases():
+        changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
+        name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
+        for key, text in (("checkpointing", "full"), ("clip", True)):
+            name += f"/{key}" if case[key] == text else ""
+        name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""
+        name += f"/window{case['hf']['sliding_window']}" if case["hf"].get("sliding_window") else ""
+        print(json.dumps(dict(id=name, **case, losses=losses(case))))
+        print(name, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

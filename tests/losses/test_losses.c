@@ -1,0 +1,69 @@
+/* Small models trained for 20 steps on a device that computes, beside the losses of PyTorch on the
+ * CPU (losses.jsonl, make_losses.py): the same weights, tokens and hyperparameters. */
+#include "devices/host/host.h"
+#include "support/case_file.h"
+#include "support/spec_files.h"
+#include "workloads/train/replay.h"
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Bounds on the difference of a loss of about 4.6. fp32: what sums in another order differ by.
+ * bf16-mixed: PyTorch's autocast on a CPU rounds in other places than on a GPU (its own lists of
+ * operations), and 8 bits of fraction make 0.4 % of each. */
+static const double FP32_BOUND = 1e-5, BF16_BOUND = 2e-4;
+
+static void load(const json_t *c, struct plim_spec *spec)
+{
+    char *config = json_dumps(json_object_get(c, "hf"), 0);
+    spec_load_text("config.json", config, spec);
+    spec_files_remove();
+    free(config);
+    plim_spec_set_dropout(spec, 0);
+}
+
+static void train(struct plim_replayer *replayer, const json_t *c)
+{
+    static struct plim_spec spec;
+    static struct plim_replay replay;
+    struct plim_setting setting;
+    struct plim_replay_step step;
+    struct plim_error err = PLIM_ERROR_INIT;
+    const json_t *losses = json_object_get(c, "losses");
+    load(c, &spec);
+    case_setting(c, &setting);
+    double bound = setting.precision == PLIM_PRECISION_FP32 ? FP32_BOUND : BF16_BOUND;
+    plim_replay_begin(replayer, &spec.model, &setting);
+    for (size_t i = 0; i < json_array_size(losses); i++) {
+        double theirs = json_real_value(json_array_get(losses, i));
+        if (!plim_replay_next(replayer, &step)) break;
+        cr_expect(fabs(step.loss - theirs) <= bound,
+                  "%s: step %zu: loss %.7f, PyTorch %.7f (%+.1e)", case_text(c, "id", "?"), i + 1,
+                  step.loss, theirs, step.loss - theirs);
+    }
+    cr_expect_eq(plim_replay_end(replayer, &replay, &err), PLIM_OK, "%s", err.text);
+    cr_expect_eq(replay.verdict, PLIM_OK, "%s", replay.why);
+}
+
+ParameterizedTestParameters(losses, are_those_of_pytorch)
+{
+    size_t count;
+    struct case_line *cases = case_lines(getenv("PLIM_LOSSES"), &count);
+    return cr_make_param_array(struct case_line, cases, count);
+}
+
+ParameterizedTest(struct case_line *given, losses, are_those_of_pytorch)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    json_t *c = json_loads(given->line, 0, NULL);
+    cr_assert_not_null(c);
+    cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    train(replayer, c);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+    json_decref(c);
+}

@@ -1,0 +1,171 @@
+/* A plan made on a simulated card, proven on another one that is not quite as planned. */
+#include "synthetic.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+/* The card: what is measured is its own, what is predicted is the plan's. */
+struct real {
+    struct synthetic truth, *plan;
+    struct plim_runner runner;
+    size_t runs;
+};
+
+static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
+                            struct plim_replay *out, struct plim_error *err)
+{
+    struct real *real = user;
+    const struct plim_runner *from =
+        mode == PLIM_RUN_LIMITED ? &real->truth.runner : &real->plan->runner;
+    real->runs += mode == PLIM_RUN_LIMITED;
+    return from->run(from->user, setting, mode, out, err);
+}
+
+/* A card that is as planned until the test changes `truth`. */
+static void real_init(struct real *real, struct synthetic *plan)
+{
+    *real = (struct real){.truth = *plan, .plan = plan};
+    real->truth.runner.user = &real->truth;
+    real->truth.slack = real->truth.squeeze = 0;
+    real->runner = (struct plim_runner){.run = run,
+                                        .user = real,
+                                        .budget_bytes = plan->runner.budget_bytes,
+                                        .limit_acts_early = true,
+                                        .measured = true};
+    plan->slack = plan->squeeze = 0;
+}
+
+static void confirm(struct synthetic_run *r, struct real *real, const struct plim_spec *spec)
+{
+    struct synthetic_run planned;
+    synthetic_tune(&planned, real->plan, spec, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_assert(eq(int, planned.status, PLIM_OK));
+    *r = (struct synthetic_run){.err = PLIM_ERROR_INIT};
+    r->prober = (struct plim_prober){.runner = &real->runner, .memo = &r->memo};
+    struct plim_tuning tuning = {.spec = spec,
+                                 .objective = PLIM_OBJECTIVE_THROUGHPUT,
+                                 .prober = &r->prober,
+                                 .plan = &planned.decision};
+    r->status = plim_tune(&tuning, &r->decision, &r->err);
+    synthetic_finish(&planned);
+}
+
+/* Three sequences, with and without checkpointing. */
+static struct plim_spec wide_spec(void)
+{
+    struct plim_spec spec = synthetic_spec();
+    spec.seq = (struct plim_int_axis){3, {512, 1024, 2048}};
+    spec.checkpointing =
+        (struct plim_enum_axis){2, {PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL}};
+    return spec;
+}
+
+Test(confirm, what_was_planned_well_is_run_a_few_times_only)
+{
+    struct synthetic plan;
+    struct real real;
+    struct synthetic_run r;
+    struct plim_spec spec = wide_spec();
+    synthetic_init(&plan, INT64_C(20) << 30);
+    real_init(&real, &plan);
+    confirm(&r, &real, &spec);
+    cr_assert(r.decision.found);
+    cr_expect(r.decision.choice.verified);
+    cr_expect(eq(int, r.decision.after_largest.verdict, PLIM_OOM));
+    cr_expect(le(sz, real.runs, 16));
+    synthetic_finish(&r);
+}
+
+Test(confirm, the_choice_is_the_one_that_is_fast_on_the_card)
+{
+    struct synthetic plan;
+    struct real real;
+    struct synthetic_run r;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&plan, INT64_C(3) << 30); /* 19 fit; the plan says that 19 are the fastest */
+    real_init(&real, &plan);
+    real.truth.tile = 8; /* on the card 17 samples take three waves, as 24 would */
+    confirm(&r, &real, &spec);
+    cr_assert(r.decision.found);
+    cr_expect(eq(i64, r.decision.choice.setting.micro_batch, 16));
+    synthetic_finish(&r);
+}
+
+Test(confirm, a_card_with_less_room_than_planned_gets_its_own_edge)
+{
+    struct synthetic plan;
+    struct real real;
+    struct synthetic_run r;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&plan, INT64_C(20) << 30);
+    real_init(&real, &plan);
+    real.truth.per_sample_bytes += real.truth.per_sample_bytes / 20;
+    confirm(&r, &real, &spec);
+    struct plim_setting edge = r.decision.largest.setting;
+    cr_assert(r.decision.has_largest);
+    cr_expect(synthetic_fits(&real.truth, &edge));
+    edge.micro_batch++;
+    cr_expect(not(synthetic_fits(&real.truth, &edge)));
+    synthetic_finish(&r);
+}
+
+Test(confirm, a_card_with_more_room_than_planned_gets_its_own_edge)
+{
+    struct synthetic plan;
+    struct real real;
+    struct synthetic_run r;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&plan, INT64_C(20) << 30);
+    real_init(&real, &plan);
+    real.truth.per_sample_bytes -= real.truth.per_sample_bytes / 20;
+    confirm(&r, &real, &spec);
+    struct plim_setting edge = r.decision.largest.setting;
+    cr_assert(r.decision.has_largest);
+    cr_expect(synthetic_fits(&real.truth, &edge));
+    edge.micro_batch++;
+    cr_expect(not(synthetic_fits(&real.truth, &edge)));
+    synthetic_finish(&r);
+}
+
+Test(confirm, nothing_fits_on_the_card)
+{
+    struct synthetic plan;
+    struct real real;
+    struct synthetic_run r;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&plan, INT64_C(3) << 30);
+    real_init(&real, &plan);
+    real.truth.fixed_bytes = INT64_C(4) << 30;
+    confirm(&r, &real, &spec);
+    cr_expect(eq(int, r.status, PLIM_OK));
+    cr_expect(not(r.decision.found));
+    synthetic_finish(&r);
+}
+
+/* Whatever the card is, what is reported was run on it, fits, and its neighbour does not. */
+Test(confirm, answers_are_true_of_the_card_for_random_plans)
+{
+    uint64_t state = 7;
+    for (int i = 0; i < 300; i++) {
+        struct synthetic plan;
+        struct real real;
+        struct synthetic_run r;
+        struct plim_spec spec = i % 2 ? wide_spec() : synthetic_spec();
+        synthetic_randomize(&plan, &state);
+        real_init(&real, &plan);
+        real.truth.per_sample_bytes =
+            real.truth.per_sample_bytes * synthetic_between(&state, 92, 108) / 100;
+        real.truth.tile_seconds *= (double)synthetic_between(&state, 50, 200) / 100;
+        real.truth.tile = synthetic_between(&state, 1, 4);
+        confirm(&r, &real, &spec);
+        cr_assert(eq(int, r.status, PLIM_OK));
+        if (r.decision.found) {
+            struct plim_setting edge = r.decision.largest.setting;
+            cr_assert(r.decision.choice.verified);
+            cr_assert(synthetic_fits(&real.truth, &r.decision.choice.setting));
+            cr_assert(synthetic_fits(&real.truth, &edge));
+            edge.micro_batch++;
+            cr_assert(not(synthetic_fits(&real.truth, &edge)), "plan %d", i);
+        }
+        synthetic_finish(&r);
+    }
+}

@@ -1,0 +1,72 @@
+#include "case_file.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct case_line *case_lines(const char *path, size_t *count)
+{
+    FILE *file = path ? fopen(path, "r") : NULL;
+    size_t capacity = 512;
+    struct case_line *lines = cr_malloc(capacity * sizeof *lines);
+    *count = 0;
+    while (file && *count < capacity && fgets(lines[*count].line, CASE_LINE, file)) {
+        snprintf(lines[*count].folder, sizeof lines[*count].folder, "%s", path);
+        *strrchr(lines[(*count)++].folder, '/') = '\0';
+    }
+    if (file) fclose(file);
+    return lines;
+}
+
+static int index_of(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return i;
+    cr_assert_fail("unknown name in the case file: %s", name);
+    return -1;
+}
+
+int64_t case_integer(const json_t *object, const char *key, int64_t absent)
+{
+    const json_t *value = json_object_get(object, key);
+    return value ? json_integer_value(value) : absent;
+}
+
+const char *case_text(const json_t *object, const char *key, const char *absent)
+{
+    const json_t *value = json_object_get(object, key);
+    return value ? json_string_value(value) : absent;
+}
+
+static void read_lora(const json_t *lora, struct plim_lora *out)
+{
+    if (!lora) return;
+    const json_t *targets = json_object_get(lora, "target_modules");
+    out->r = case_integer(lora, "r", 0);
+    out->dropout = json_number_value(json_object_get(lora, "dropout"));
+    out->target_count = json_array_size(targets);
+    for (size_t i = 0; i < out->target_count; i++)
+        snprintf(out->targets[i], sizeof out->targets[i], "%s",
+                 json_string_value(json_array_get(targets, i)));
+}
+
+void case_setting(const json_t *c, struct plim_setting *s)
+{
+    *s = (struct plim_setting){
+        .micro_batch = case_integer(c, "batch", 0),
+        .seq = case_integer(c, "seq", 0),
+        .accumulation = case_integer(c, "accumulation", 1),
+        .precision = (enum plim_precision)index_of(plim_precision_names, PLIM_PRECISION_COUNT,
+                                                   case_text(c, "precision", "")),
+        .optimizer = (enum plim_optimizer)index_of(plim_optimizer_names, PLIM_OPTIMIZER_COUNT,
+                                                   case_text(c, "optimizer", "")),
+        .checkpointing = (enum plim_checkpointing)index_of(
+            plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT, case_text(c, "checkpointing", "")),
+        .attention = (enum plim_attention)index_of(plim_attention_names, PLIM_ATTENTION_COUNT,
+                                                   case_text(c, "attention", "sdpa")),
+        .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
+    };
+    read_lora(json_object_get(c, "lora"), &s->lora);
+}

@@ -1,0 +1,24 @@
+/* Files of cases, a JSON object a line, whose fields are those of the golden runs. */
+#ifndef PLIM_TESTS_CASE_FILE_H
+#define PLIM_TESTS_CASE_FILE_H
+
+#include "workloads/spec/spec.h"
+#include <jansson.h>
+
+enum { CASE_LINE = 1 << 16 };
+
+/* A parameter of a Criterion test. */
+struct case_line {
+    char line[CASE_LINE];
+    char folder[512]; /* of the file */
+};
+
+/* The lines of a file, in Criterion's memory; none where `path` is NULL or not there. */
+struct case_line *case_lines(const char *path, size_t *count);
+
+int64_t case_integer(const json_t *object, const char *key, int64_t absent);
+const char *case_text(const json_t *object, const char *key, const char *absent);
+/* How the case is trained; the test fails on a name that is not known. */
+void case_setting(const json_t *c, struct plim_setting *setting);
+
+#endif
