@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct bench bench;
 static struct plim_replay replay;
@@ -252,6 +253,22 @@ Test(opening, an_executable_that_is_not_there_is_an_error)
     bench_start(&bench);
     cr_expect(eq(int, bench_run(&bench, 8, &replay), PLIM_IO));
     bench_finish(&bench);
+}
+
+Test(opening, a_worker_sees_its_card_and_inherits_nothing)
+{
+    const struct plim_message_opened *opened;
+    bench_init(&bench, "ok");
+    bench.config.visible_gpu = "GPU-1234";
+    int stray = dup(1); /* would be inherited */
+    bench_start(&bench);
+    cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
+    cr_expect(eq(str, (char *)opened->info.name, (char *)"GPU-1234"));
+    cr_expect(eq(str, (char *)opened->info.uri, (char *)"PCI_BUS_ID LAZY"));
+    cr_expect(eq(int, opened->info.multiprocessors, 4)); /* three streams and its socket */
+    cr_expect(opened->info.simulated); /* leads its process group and leaves no core */
+    bench_finish(&bench);
+    close(stray);
 }
 
 /* --- memory that comes back late -------------------------------------------------------------- */
