@@ -90,6 +90,8 @@ enum plim_status plim_probe(struct plim_prober *prober, const struct plim_settin
         if (st) return st;
         sample.verdict = sample.replay.verdict;
         sample.timed = sample.verdict == PLIM_OK;
+        if (sample.timed && prober->runner->timing)
+            sample.timing = *prober->runner->timing(prober->runner->user);
     }
     enum plim_status st = keep_sample(prober, &sample, err);
     *out = find_sample(prober, setting);

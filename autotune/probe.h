@@ -18,6 +18,7 @@ struct plim_sample {
     enum plim_status verdict; /* of the replay */
     bool timed;               /* replay.step[].seconds are those of this card */
     bool tried;               /* was run under the budget, or needs less than it */
+    struct plim_timing timing; /* of the last step's seconds, where they were measured */
     struct plim_replay replay;
 };
 

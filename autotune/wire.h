@@ -14,7 +14,7 @@
  *
  *     u32 magic    u16 version    u16 kind    u32 payload bytes    u32 checksum
  *
- * The checksum is FNV-1a over version, kind, length and payload: one changed byte always changes it.
+ * The checksum is FNV-1a over version, kind, length and payload: one changed byte changes it.
  * Fields travel one by one, never as structs, and each is checked when it arrives (enumerators,
  * counts, finite times), so what decodes is a message that a worker could have meant. The spec
  * travels as YAML (plim_spec_write), with its hash to see that it came out the same.

@@ -142,8 +142,8 @@ static enum plim_status repeat_step(void *user, double *seconds)
     return PLIM_OK;
 }
 
-/* Repeats the step for as long as it is asked for. A simulated device has one time. A step that does
- * not run any more ends the measurement; the end of the replay says why. */
+/* Repeats the step for as long as it is asked for. A simulated device has one time. A step that
+ * does not run any more ends the measurement; the end of the replay says why. */
 static enum plim_status worker_measure(struct worker *w, double last_seconds,
                                        struct plim_message_result *result, struct plim_error *err)
 {
@@ -160,7 +160,7 @@ static enum plim_status worker_measure(struct worker *w, double last_seconds,
     return st == PLIM_CANCELLED ? PLIM_OK : st;
 }
 
-/* The steps that decide, and those that are timed. The replay has to be ended whatever comes back. */
+/* The steps that decide, and those that are timed. The replay has to be ended whatever comes. */
 static enum plim_status run_steps(struct worker *w, struct plim_message_result *result,
                                   struct plim_error *err)
 {
@@ -207,11 +207,13 @@ static enum plim_status run_setting(struct worker *w, struct plim_message_result
                                     struct plim_error *err)
 {
     int64_t capacity = w->in.run.capacity_bytes;
+    struct plim_allocator_config allocator = w->allocator;
     enum plim_status st = PLIM_OK;
+    if (!capacity) allocator.memory_fraction = 0;
     PLIM_TRY(tell_phase(w, PLIM_PHASE_BUILDING, 0));
     plim_device_limit(w->device, capacity ? capacity : UNLIMITED_BYTES);
     result->free_before_bytes = plim_device_free_bytes(w->device);
-    PLIM_TRY(plim_replayer_create(w->device, &w->allocator, &w->replayer, err));
+    PLIM_TRY(plim_replayer_create(w->device, &allocator, &w->replayer, err));
     PLIM_TRY(replay(w, result, err));
     PLIM_TRY(clear(w, result));
 out:

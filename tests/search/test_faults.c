@@ -130,6 +130,31 @@ Test(faults, when_nothing_runs_the_report_says_why)
     }
 }
 
+static const struct plim_timing *always_noisy(void *user)
+{
+    static const struct plim_timing noisy = {.repeats = 9, .median_seconds = 1, .noisy = true};
+    (void)user;
+    return &noisy;
+}
+
+Test(faults, a_sample_knows_how_well_it_was_timed)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_spec spec = synthetic_spec();
+    synthetic_init(&s, BUDGET);
+    s.runner.timing = always_noisy;
+    decide(&run, &s, &spec);
+    size_t noisy = 0;
+    for (size_t i = 0; i < run.prober.samples.count; i++) {
+        const struct plim_sample *sample = &run.prober.samples.items[i];
+        cr_expect(not(sample->timing.noisy && sample->verdict != PLIM_OK));
+        noisy += sample->timing.noisy && sample->timing.repeats == 9;
+    }
+    cr_expect(gt(sz, noisy, 0));
+    synthetic_finish(&run);
+}
+
 Test(faults, a_device_that_is_lost_leaves_the_best_so_far)
 {
     bool found = false;

@@ -3,8 +3,8 @@
  *   PLIM_FAKE_SCRIPT   one word a worker, separated by blanks; the last one is for all that follow
  *   PLIM_FAKE_COUNT    a file to which every worker adds a byte, so that it knows which one it is
  *
- * A word is BEHAVIOUR@POSITION, or a behaviour of the answers alone. A run that goes well reserves one
- * MiB per sample and takes a millisecond per sample; it fits below the capacity.
+ * A word is BEHAVIOUR@POSITION, or a behaviour of the answers alone. A run that goes well reserves
+ * one MiB per sample and takes a millisecond per sample; it fits below the capacity.
  */
 #include "autotune/process.h"
 #include "autotune/wire.h"
