@@ -36,6 +36,7 @@ struct plim_remote {
 
     struct plim_timing timing; /* of the last run */
     PLIM_ARRAY(struct past) pasts;
+    PLIM_ARRAY(pid_t) stuck; /* killed, and not gone in time */
 };
 
 /* How talking to the worker ended. */
@@ -89,6 +90,7 @@ static void end_worker(struct plim_remote *r)
             plim_log(r->config.log, PLIM_LOG_WARNING,
                      "worker %ld does not end: the GPU or its driver hangs (dmesg | grep Xid)",
                      pid);
+            (void)PLIM_ARRAY_PUSH(&r->stuck, r->process.pid);
             plim_process_abandon(&r->process);
         }
         r->must_settle = true;
@@ -491,6 +493,11 @@ void plim_remote_destroy(struct plim_remote **remote)
             (void)wait_for_end(r, GOODBYE_SECONDS, &status);
     }
     end_worker(r);
+    for (size_t i = 0; i < r->stuck.count; i++) {
+        struct plim_process process = {.pid = r->stuck.items[i], .fd = -1};
+        (void)plim_process_wait(&process, 0, &status);
+    }
+    PLIM_ARRAY_FINISH(&r->stuck);
     free(r->uri);
     free(r->alloc_conf);
     free(r->visible_gpu);

@@ -198,6 +198,31 @@ Test(verdicts, a_noisy_run_that_fails_when_repeated_is_unstable)
     expect_verdict("fickle", PLIM_UNSTABLE, 1);
 }
 
+static int warnings;
+
+static void count_warnings(void *user, enum plim_log_level level, const char *text)
+{
+    (void)user;
+    warnings += level == PLIM_LOG_WARNING && strstr(text, "does not end");
+}
+
+Test(verdicts, a_worker_that_cannot_be_killed_is_left_behind)
+{
+    struct plim_log log = {.level = PLIM_LOG_INFO, .write = count_warnings};
+    bench_init(&bench, "stuck@step ok");
+    bench.config.reap_seconds = 0.2;
+    bench.config.log = &log;
+    bench_start(&bench);
+    double start = plim_clock_seconds();
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 1.2));
+    cr_expect(eq(int, replay.verdict, PLIM_OK));
+    cr_expect(eq(int, warnings, 1));
+    cr_expect(eq(int, bench_children(), 2)); /* the old one is still there */
+    nanosleep(&(struct timespec){2, 0}, NULL);
+    bench_finish(&bench);
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static enum plim_status open_with(const char *script, int workers)
