@@ -10,7 +10,7 @@
 struct plim_io {
     FILE *out, *err;                        /* the result; everything else */
     bool out_is_terminal, err_is_terminal;
-    const volatile sig_atomic_t *signalled; /* not 0 once SIGINT or SIGTERM has come */
+    const volatile sig_atomic_t *signalled; /* not 0 once SIGINT, SIGTERM or SIGHUP has come */
 };
 
 /* Runs the program and returns its exit code; see PLIM_EXIT_MAP in cli.c, which --help prints. */

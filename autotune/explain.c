@@ -1,5 +1,16 @@
 #include "explain.h"
 
+/* What the card cannot run is a matter of the spec; anything else is one of the device. */
+static enum plim_status fail_without_need(const struct plim_prober *prober,
+                                          const struct plim_setting *setting,
+                                          struct plim_error *err)
+{
+    const struct plim_sample *sample = plim_probe_known(prober, setting);
+    bool unsupported = !sample || sample->verdict == PLIM_UNSUPPORTED;
+    return plim_fail(err, unsupported ? PLIM_SPEC : PLIM_LOST, "%s",
+                     sample ? sample->replay.why : "it cannot run");
+}
+
 static enum plim_status replay_without_limit(struct plim_prober *prober,
                                              struct plim_explanation *explanation,
                                              struct plim_error *err)
@@ -7,7 +18,7 @@ static enum plim_status replay_without_limit(struct plim_prober *prober,
     const struct plim_memo_entry *entry;
     enum plim_status st = plim_probe_need(prober, &explanation->setting, &entry, err);
     if (!st && !entry)
-        st = plim_fail(err, PLIM_SPEC, "%s", explanation->under_budget.replay.why);
+        st = fail_without_need(prober, &explanation->setting, err);
     if (!st) explanation->replay = entry->replay;
     return st;
 }

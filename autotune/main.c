@@ -10,11 +10,18 @@ static void on_signal(int number)
     signalled = number;
 }
 
+/* What is ignored stays ignored: nohup, and jobs of shells without job control. */
+static void watch(int number)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, before;
+    if (sigaction(number, NULL, &before) || before.sa_handler == SIG_IGN) return;
+    sigaction(number, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) watch(signals[i]);
     const struct plim_io io = {.out = stdout,
                                .err = stderr,
                                .out_is_terminal = isatty(STDOUT_FILENO),

@@ -29,8 +29,8 @@ struct plim_timing {
 /* Runs one step and says how long it took. Anything but PLIM_OK ends the measurement. */
 typedef enum plim_status (*plim_measure_step)(void *user, double *seconds);
 
-/* `allowed_seconds` is host time and bounds warm-up and repeats together; one repeat is always made.
- * Fails only as `step` does; PLIM_INVALID for a step whose time is not positive and finite. */
+/* `allowed_seconds` is host time and bounds warm-up and repeats together; one repeat is always
+ * made. Fails only as `step` does; PLIM_INVALID for a step whose time is not positive and finite. */
 enum plim_status plim_measure(plim_measure_step step, void *user, double allowed_seconds,
                               struct plim_timing *out) PLIM_MUST_CHECK;
 

@@ -8,13 +8,19 @@ void plim_prober_finish(struct plim_prober *prober)
     if (prober) PLIM_ARRAY_FINISH(&prober->samples);
 }
 
-static struct plim_sample *find_sample(struct plim_prober *prober,
+static struct plim_sample *find_sample(const struct plim_prober *prober,
                                        const struct plim_setting *setting)
 {
     for (size_t i = prober->samples.count; i-- > 0;) /* the last ones are asked for again */
         if (plim_setting_equal(&prober->samples.items[i].setting, setting))
             return &prober->samples.items[i];
     return NULL;
+}
+
+const struct plim_sample *plim_probe_known(const struct plim_prober *prober,
+                                           const struct plim_setting *setting)
+{
+    return find_sample(prober, setting);
 }
 
 /* Replaces what was known of the setting. */
@@ -84,6 +90,8 @@ enum plim_status plim_probe(struct plim_prober *prober, const struct plim_settin
         if (st) return st;
         sample.verdict = sample.replay.verdict;
         sample.timed = sample.verdict == PLIM_OK;
+        if (sample.timed && prober->runner->timing)
+            sample.timing = *prober->runner->timing(prober->runner->user);
     }
     enum plim_status st = keep_sample(prober, &sample, err);
     *out = find_sample(prober, setting);
@@ -95,7 +103,8 @@ enum plim_status plim_probe_need(struct plim_prober *prober, const struct plim_s
 {
     *out = plim_memo_find(prober->memo, setting);
     const struct plim_sample *known = find_sample(prober, setting);
-    if (*out || (known && known->verdict == PLIM_UNSUPPORTED)) return PLIM_OK;
+    bool hopeless = known && known->verdict != PLIM_OK && known->verdict != PLIM_OOM;
+    if (*out || hopeless) return PLIM_OK;
 
     struct plim_sample sample = {.setting = *setting, .tried = true};
     enum plim_status st = run(prober, setting, PLIM_RUN_UNLIMITED, &sample.replay, err);

@@ -15,9 +15,10 @@
  * without trying, what it would need. */
 struct plim_sample {
     struct plim_setting setting;
-    enum plim_status verdict; /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
+    enum plim_status verdict; /* of the replay */
     bool timed;               /* replay.step[].seconds are those of this card */
     bool tried;               /* was run under the budget, or needs less than it */
+    struct plim_timing timing; /* of the last step's seconds, where they were measured */
     struct plim_replay replay;
 };
 
@@ -47,9 +48,13 @@ enum plim_status plim_probe(struct plim_prober *prober, const struct plim_settin
                             struct plim_error *err) PLIM_MUST_CHECK;
 
 /* What the setting needs when nothing limits it. `out` is valid until the next question. A
- * setting that cannot run at all (unsupported) gives NULL, and its sample has the reason. */
+ * setting whose run does not come to its end gives NULL, and its sample has the reason. */
 enum plim_status plim_probe_need(struct plim_prober *prober, const struct plim_setting *setting,
                                  const struct plim_memo_entry **out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The sample of a setting, or NULL when it was never asked for. Valid until the next question. */
+const struct plim_sample *plim_probe_known(const struct plim_prober *prober,
+                                           const struct plim_setting *setting);
 
 #endif

@@ -126,11 +126,22 @@ static size_t widest_point(const struct plim_decision *decision)
     return widest;
 }
 
+/* No point came to its end: the first tells why. */
+static void take_failure(struct prover *p)
+{
+    struct plim_batch batch;
+    plim_batch_allowed(&p->out->rule, plim_batch_next(&p->out->rule, 0), &batch);
+    struct plim_setting setting = plim_space_setting(&p->out->space.points.items[0], &batch);
+    const struct plim_sample *sample = plim_probe_known(p->in->prober, &setting);
+    if (sample) p->out->smallest_sample = *sample;
+}
+
 static enum plim_status settle_nothing(struct prover *p)
 {
     struct plim_decision *out = p->out;
     const struct plim_sample *sample;
     enum plim_status st = find_smallest(p);
+    if (!st && !out->has_smallest) take_failure(p);
     if (st || !out->has_smallest || p->in->prober->runner->budget_bytes <= 0) return st;
     struct plim_setting probed = out->smallest;
     if (probed.accumulation > PLIM_PROBED_STEPS) probed.accumulation = PLIM_PROBED_STEPS;

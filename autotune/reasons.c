@@ -12,7 +12,9 @@ const char *plim_verdict_name(enum plim_status verdict)
     } names[] = {{PLIM_OK, "ok"},
                  {PLIM_OOM, "oom"},
                  {PLIM_UNSUPPORTED, "unsupported"},
-                 {PLIM_TIMEOUT, "timeout"}};
+                 {PLIM_TIMEOUT, "timeout"},
+                 {PLIM_CRASHED, "crashed"},
+                 {PLIM_UNSTABLE, "unstable"}};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i].status == verdict) return names[i].name;
     return "lost";
@@ -91,8 +93,8 @@ static void why_not_next(const struct plim_decision *d, struct plim_result *resu
         return;
     }
     plim_describe_failure(next->verdict, &next->replay, failure, sizeof(failure));
-    plim_result_reason(result, "Micro-batch %" PRId64 " does not fit: %s.", next->micro_batch,
-                       failure);
+    plim_result_reason(result, "Micro-batch %" PRId64 " does not %s: %s.", next->micro_batch,
+                       next->verdict == PLIM_OOM ? "fit" : "run", failure);
 }
 
 static void why_largest(const struct plim_decision *d, struct plim_result *result)
@@ -142,6 +144,13 @@ static void tell_limits_of_choice(const struct plim_spec *spec, const struct pli
             spec->world);
 }
 
+static void tell_end(const struct plim_sample *sample, const char *failure,
+                     struct plim_result *result)
+{
+    plim_result_reason(result, sample->verdict == PLIM_OOM ? "It ends %s." : "It fails: %s.",
+                       failure);
+}
+
 static void why_nothing_fits(const struct plim_card *card, const struct plim_decision *d,
                              struct plim_result *result)
 {
@@ -162,8 +171,11 @@ static void why_nothing_fits(const struct plim_card *card, const struct plim_dec
                            plim_format_bytes(card->limit.budget_bytes, budget));
         plim_describe_failure(d->smallest_sample.verdict, &d->smallest_sample.replay, failure,
                               sizeof(failure));
-        if (d->smallest_sample.verdict != PLIM_OK)
-            plim_result_reason(result, "It ends %s.", failure);
+        if (d->smallest_sample.verdict != PLIM_OK) tell_end(&d->smallest_sample, failure, result);
+    } else if (!d->ended && d->smallest_sample.verdict != PLIM_OK) {
+        plim_describe_failure(d->smallest_sample.verdict, &d->smallest_sample.replay, failure,
+                              sizeof(failure));
+        plim_result_reason(result, "Nothing can run with these settings: %s.", failure);
     } else if (!d->ended) {
         plim_result_reason(result, "Nothing can run with these settings.");
     }
@@ -193,7 +205,7 @@ void plim_reasons_decision(const struct plim_card *card, const struct plim_spec 
 {
     if (d->ended)
         plim_result_reason(result, "The search was ended early (%s): this is the best so far.",
-                           plim_status_text(d->ended));
+                           d->ended_why[0] ? d->ended_why : plim_status_text(d->ended));
     if (d->found) {
         why_not_between(d, result);
         why_not_next(d, result);
@@ -232,7 +244,7 @@ void plim_reasons_explanation(const struct plim_card *card, const struct plim_ex
         if (e->under_budget.verdict != PLIM_OK) {
             plim_describe_failure(e->under_budget.verdict, &e->under_budget.replay, failure,
                                   sizeof(failure));
-            plim_result_reason(result, "It ends %s.", failure);
+            tell_end(&e->under_budget, failure, result);
         }
     }
     tell_overhead(card, result);

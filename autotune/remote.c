@@ -36,6 +36,7 @@ struct plim_remote {
 
     struct plim_timing timing; /* of the last run */
     PLIM_ARRAY(struct past) pasts;
+    PLIM_ARRAY(pid_t) stuck; /* killed, and not gone in time */
 };
 
 /* How talking to the worker ended. */
@@ -89,6 +90,7 @@ static void end_worker(struct plim_remote *r)
             plim_log(r->config.log, PLIM_LOG_WARNING,
                      "worker %ld does not end: the GPU or its driver hangs (dmesg | grep Xid)",
                      pid);
+            (void)PLIM_ARRAY_PUSH(&r->stuck, r->process.pid);
             plim_process_abandon(&r->process);
         }
         r->must_settle = true;
@@ -165,6 +167,15 @@ static enum outcome listen_for(struct plim_remote *r, struct listening *l, struc
     }
 }
 
+static enum outcome send_request(struct plim_remote *r, const struct plim_message *request,
+                                 struct death *death)
+{
+    enum plim_status st = plim_wire_send(&r->wire, request, SEND_SECONDS);
+    if (st == PLIM_IO) return die_of_stream(r, death);
+    return st ? die(death, PLIM_CRASHED, "a request could not be sent: %s", plim_status_text(st))
+              : ANSWERED;
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static void settle_memory(struct plim_remote *r)
@@ -221,7 +232,8 @@ static enum outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
     struct listening l = {.now = {.phase = PLIM_PHASE_STARTING}};
     enum outcome outcome = hear_hello(r, out, death, err);
     if (outcome != ANSWERED) return outcome;
-    if (plim_wire_send(&r->wire, &request, SEND_SECONDS)) return die_of_stream(r, death);
+    outcome = send_request(r, &request, death);
+    if (outcome != ANSWERED) return outcome;
     outcome = listen_for(r, &l, out, death, err);
     if (outcome != ANSWERED) return outcome;
     if (out->kind != PLIM_MESSAGE_OPENED && out->kind != PLIM_MESSAGE_FAILED)
@@ -297,9 +309,9 @@ static enum outcome ask_to_run(struct plim_remote *r, const struct plim_setting 
                           .prediction =
                               r->config.predict ? r->config.predict(r->config.user, setting) : 0,
                           .timing_seconds = request.run.timing_seconds};
-    enum plim_status st = plim_wire_send(&r->wire, &request, SEND_SECONDS);
-    if (st) return die_of_stream(r, death);
-    enum outcome outcome = listen_for(r, &l, out, death, err);
+    enum outcome outcome = send_request(r, &request, death);
+    if (outcome != ANSWERED) return outcome;
+    outcome = listen_for(r, &l, out, death, err);
     if (outcome != ANSWERED) return outcome;
     if (out->kind != PLIM_MESSAGE_RESULT && out->kind != PLIM_MESSAGE_FAILED)
         return die(death, PLIM_CRASHED, "the worker answered what was not asked");
@@ -319,9 +331,8 @@ static bool accept(struct plim_remote *r, const struct plim_message *reply, stru
             result->replay.why[0] ? result->replay.why : "the device was lost");
         return false;
     }
-    if (result->leaked) {
-        plim_log(r->config.log, PLIM_LOG_WARNING,
-                 "%lld bytes did not come back after a run: a new worker",
+    if (result->suspect) {
+        plim_log(r->config.log, PLIM_LOG_INFO, "a new worker: %lld bytes did not come back",
                  (long long)(result->free_before_bytes - result->free_after_bytes));
         end_worker(r);
     }
@@ -482,6 +493,11 @@ void plim_remote_destroy(struct plim_remote **remote)
             (void)wait_for_end(r, GOODBYE_SECONDS, &status);
     }
     end_worker(r);
+    for (size_t i = 0; i < r->stuck.count; i++) {
+        struct plim_process process = {.pid = r->stuck.items[i], .fd = -1};
+        (void)plim_process_wait(&process, 0, &status);
+    }
+    PLIM_ARRAY_FINISH(&r->stuck);
     free(r->uri);
     free(r->alloc_conf);
     free(r->visible_gpu);
@@ -499,12 +515,20 @@ enum plim_status plim_remote_open(struct plim_remote *r, const struct plim_messa
     return ensure_open(r, err);
 }
 
+static const struct plim_timing *timing(void *user)
+{
+    return plim_remote_timing(user);
+}
+
 struct plim_runner plim_remote_runner(struct plim_remote *r, int64_t budget_bytes,
                                       bool limit_acts_early)
 {
-    r->budget_bytes = budget_bytes;
-    return (struct plim_runner){
-        .run = run, .user = r, .budget_bytes = budget_bytes, .limit_acts_early = limit_acts_early};
+    r->budget_bytes = budget_bytes > 0 ? budget_bytes : 1; /* 0 is no limit on the wire */
+    return (struct plim_runner){.run = run,
+                                .user = r,
+                                .budget_bytes = budget_bytes,
+                                .limit_acts_early = limit_acts_early,
+                                .timing = timing};
 }
 
 const struct plim_timing *plim_remote_timing(const struct plim_remote *r)

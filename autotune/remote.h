@@ -16,12 +16,13 @@
  *     PLIM_UNSTABLE   a loss that is no number, or two runs that contradict each other
  *
  * LOST, CRASHED and TIMEOUT cost the worker: the setting is tried again in a new one, and gets the
- * verdict after PLIM_REMOTE_DEATHS in a row. A worker that leaks memory is replaced too, but its
- * answer stands. Only what ends the search is a failure of the run: PLIM_CANCELLED and PLIM_TIMEOUT
- * from `stop`, PLIM_LOST or PLIM_NODEVICE when the device cannot be opened any more, host memory.
+ * verdict after PLIM_REMOTE_DEATHS in a row. A worker that leaks memory, or whose device is
+ * suspect, is replaced too, but its answer stands. Only what ends the search is a failure of the
+ * run: PLIM_CANCELLED and PLIM_TIMEOUT from `stop`, PLIM_LOST or PLIM_NODEVICE when the device
+ * cannot be opened any more, host memory.
  *
  * The stop is looked at all the time, and once it says so the worker is killed: nothing here waits
- * longer than a second then. A worker dies with the thread that made its first run.
+ * longer than a second then. A worker dies with the thread that started it.
  *
  * Thread safety: one thread at a time, and always the same.
  */
@@ -56,8 +57,8 @@ struct plim_remote_config {
     double reap_seconds;   /* how long a killed worker may take to go */
     /* Seconds that one step of the setting should take; NULL: not known. */
     double (*predict)(void *user, const struct plim_setting *setting);
-    /* Is the device's used memory back to what it was before the first worker? Asked until it is, or
-     * settle_seconds are over; NULL: not known. */
+    /* Is the device's used memory back to what it was before the first worker? Asked until it is,
+     * or settle_seconds are over; NULL: not known. */
     bool (*memory_is_back)(void *user);
     void *user;
 };
@@ -65,12 +66,9 @@ struct plim_remote_config {
 #define PLIM_REMOTE_CONFIG_INIT                                                                    \
     {                                                                                              \
         .timing_seconds = 10, .leak_bytes = INT64_C(16) << 20, .load_bytes = INT64_C(1) << 30,     \
-        .deadlines = {[PLIM_PHASE_STARTING] = {30, 0},                                             \
-                      [PLIM_PHASE_OPENING] = {60, 0},                                              \
-                      [PLIM_PHASE_BUILDING] = {60, 10},                                            \
-                      [PLIM_PHASE_STEP] = {30, 10 * PLIM_REPLAY_STEPS},                            \
-                      [PLIM_PHASE_TIMING] = {30, 10 * PLIM_REPLAY_STEPS},                          \
-                      [PLIM_PHASE_CLEARING] = {30, 0}},                                            \
+        .deadlines = {[PLIM_PHASE_STARTING] = {30, 0},  [PLIM_PHASE_OPENING] = {60, 0},            \
+                      [PLIM_PHASE_BUILDING] = {60, 10}, [PLIM_PHASE_STEP] = {30, 10},              \
+                      [PLIM_PHASE_TIMING] = {30, 10},   [PLIM_PHASE_CLEARING] = {30, 0}},          \
         .settle_seconds = 10, .reap_seconds = 20                                                   \
     }
 

@@ -6,6 +6,7 @@
 #ifndef PLIM_AUTOTUNE_RUNNER_H
 #define PLIM_AUTOTUNE_RUNNER_H
 
+#include "measure.h"
 #include "workloads/train/replay.h"
 
 enum plim_run_mode {
@@ -26,6 +27,8 @@ struct plim_runner {
     /* LIMITED runs are those of a real card, UNLIMITED ones are predictions: what follows from a
      * prediction without doubt is believed, all else is run. Implies limit_acts_early. */
     bool measured;
+    /* How well the time of the last run is known; NULL: exactly, as on a simulated card. */
+    const struct plim_timing *(*timing)(void *user);
 };
 
 #endif

@@ -90,14 +90,18 @@ static void draw_lines(struct plim_edge *edge, const struct need *before, const 
              now->requested);
 }
 
+/* Leaves `need` zeroed when the run did not come to its end: it crashed, it hung. */
 static enum plim_status ask_need(struct searcher *s, int64_t micro_batch, struct need *need)
 {
     const struct plim_memo_entry *entry;
     struct plim_setting setting = setting_of(s, micro_batch);
+    *need = (struct need){0};
     enum plim_status st = plim_probe_need(s->prober, &setting, &entry, s->err);
     if (st) return st;
     if (!entry) {
-        s->edge->unsupported = true;
+        const struct plim_sample *sample = plim_probe_known(s->prober, &setting);
+        s->edge->unsupported = sample && sample->verdict == PLIM_UNSUPPORTED;
+        learn(s, micro_batch, false);
         return PLIM_OK;
     }
     *need = (struct need){micro_batch, (double)entry->replay.peak_reserved_bytes,
@@ -130,7 +134,7 @@ enum plim_status plim_search_approach(struct plim_prober *prober,
                                       struct plim_edge *edge, struct plim_error *err)
 {
     struct searcher s = searcher_make(prober, rule, point, edge, err);
-    struct need before = {0}, now = {0};
+    struct need before = {0}, now = {0}, asked;
     double aim = APPROACH_SHARE * (double)s.budget;
     int64_t guess =
         edge->reserved.per_sample_bytes > 0 ? line_reach(&edge->reserved, aim, s.limit) : 1;
@@ -140,9 +144,14 @@ enum plim_status plim_search_approach(struct plim_prober *prober,
         if (edge->clean >= high) break;
         guess = clamp(guess, edge->clean + 1, high);
         if (guess == now.micro_batch || guess == before.micro_batch) break;
-        before = now;
-        enum plim_status st = ask_need(&s, guess, &now);
+        enum plim_status st = ask_need(&s, guess, &asked);
         if (st || edge->unsupported) return st;
+        if (!asked.micro_batch) {
+            guess = edge->clean + (guess - edge->clean) / 2;
+            continue;
+        }
+        before = now;
+        now = asked;
         draw_lines(edge, &before, &now);
         guess = next_guess(&s, &now, aim);
     }

@@ -39,7 +39,7 @@ struct plim_edge {
     int64_t
         clean; /* the largest known to fit with room to spare: the allocator gives nothing back */
     int64_t planned;  /* where the edge is expected; asked there first; 0: nowhere */
-    bool unsupported; /* not even one sample can run, whatever the memory */
+    bool unsupported; /* the card cannot run this point, whatever the memory */
     bool exact;    /* `fits` is the edge: plim_search_edge() is through */
 };
 

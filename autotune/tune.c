@@ -3,6 +3,7 @@
 #include "longest.h"
 #include "prove.h"
 #include <math.h>
+#include <stdio.h>
 
 struct tuner {
     const struct plim_tuning *in;
@@ -216,16 +217,19 @@ static enum plim_status search(struct tuner *t)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-static bool is_early_end(enum plim_status st)
+static bool is_early_end(enum plim_status st, const struct plim_prober *prober)
 {
-    return st == PLIM_CANCELLED || st == PLIM_TIMEOUT;
+    bool device_gone = st == PLIM_LOST || st == PLIM_NODEVICE;
+    return st == PLIM_CANCELLED || st == PLIM_TIMEOUT || (device_gone && prober->samples.count);
 }
 
 enum plim_status plim_tune(const struct plim_tuning *tuning, struct plim_decision *decision,
                            struct plim_error *err)
 {
     struct tuner t;
+    struct plim_error own = PLIM_ERROR_INIT;
     decision->objective = tuning->objective;
+    if (!err) err = &own;
     tuner_init(&t, tuning, decision, err);
     enum plim_status st = plim_batch_rule_init(&decision->rule, tuning->spec, err);
     if (st) return st;
@@ -235,8 +239,9 @@ enum plim_status plim_tune(const struct plim_tuning *tuning, struct plim_decisio
                          (long long)plim_batch_target(&decision->rule));
     st = search(&t);
     if (!st) st = plim_prove(tuning, decision, &t.ranker, err);
-    if (!is_early_end(st)) return st;
+    if (!is_early_end(st, tuning->prober)) return st;
     decision->ended = st;
+    snprintf(decision->ended_why, sizeof(decision->ended_why), "%.199s", err->text);
     plim_take_choice(tuning, decision);
     return PLIM_OK;
 }

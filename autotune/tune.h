@@ -53,11 +53,13 @@ struct plim_decision {
     int64_t smallest_reserved_bytes;   /* what it would need */
     struct plim_sample smallest_sample;
     struct plim_advices advices;
-    enum plim_status ended; /* PLIM_OK; PLIM_CANCELLED, PLIM_TIMEOUT: the best answer so far */
+    /* PLIM_OK; PLIM_CANCELLED, PLIM_TIMEOUT, PLIM_LOST, PLIM_NODEVICE: the best answer so far */
+    enum plim_status ended;
+    char ended_why[200]; /* one line */
 };
 
 /* Fills the zeroed `decision`. That nothing fits, or that the search had to end early, is an
- * answer. */
+ * answer; so is a device that went away after something was found out on it. */
 enum plim_status plim_tune(const struct plim_tuning *tuning, struct plim_decision *decision,
                            struct plim_error *err) PLIM_MUST_CHECK;
 void plim_decision_finish(struct plim_decision *decision); /* NULL and zeroed are fine */

@@ -80,8 +80,8 @@ static void pass_int(struct codec *c, int *value, int low, int high)
     *value = c->bad ? low : (int)wide;
 }
 
-/* Any number, or none: a loss may be NaN. */
-static void pass_loss(struct codec *c, double *value)
+/* Any double, NaN too. */
+static void pass_bits(struct codec *c, double *value)
 {
     uint64_t bits;
     memcpy(&bits, value, sizeof(bits));
@@ -91,7 +91,7 @@ static void pass_loss(struct codec *c, double *value)
 
 static void pass_double(struct codec *c, double *value)
 {
-    pass_loss(c, value);
+    pass_bits(c, value);
     check(c, isfinite(*value));
 }
 
@@ -195,7 +195,7 @@ static void pass_step(struct codec *c, struct plim_replay_step *s)
     pass_amount(c, &s->end_allocated_bytes);
     pass_amount(c, &s->end_reserved_bytes);
     pass_seconds(c, &s->seconds);
-    pass_loss(c, &s->loss);
+    pass_bits(c, &s->loss);
 }
 
 static void pass_verdict(struct codec *c, enum plim_status *verdict)
@@ -233,7 +233,7 @@ static void pass_result(struct codec *c, struct plim_message_result *r)
     pass_double(c, &r->timing.drift);
     pass_bool(c, &r->timing.noisy);
     pass_bool(c, &r->finite);
-    pass_bool(c, &r->leaked);
+    pass_bool(c, &r->suspect);
     pass_amount(c, &r->free_before_bytes);
     pass_amount(c, &r->free_after_bytes);
 }

@@ -14,7 +14,7 @@
  *
  *     u32 magic    u16 version    u16 kind    u32 payload bytes    u32 checksum
  *
- * The checksum is FNV-1a over version, kind, length and payload: one changed byte always changes it.
+ * The checksum is FNV-1a over version, kind, length and payload: one changed byte changes it.
  * Fields travel one by one, never as structs, and each is checked when it arrives (enumerators,
  * counts, finite times), so what decodes is a message that a worker could have meant. The spec
  * travels as YAML (plim_spec_write), with its hash to see that it came out the same.
@@ -91,7 +91,9 @@ struct plim_message_result {
     struct plim_replay replay; /* its verdict: PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
     struct plim_timing timing;
     bool finite; /* every loss was a finite number */
-    bool leaked; /* more is missing than OPEN allows */
+    /* The next run should have a new worker: more memory is missing than OPEN allows, or the device
+     * says so. */
+    bool suspect;
     int64_t free_before_bytes, free_after_bytes;
 };
 

@@ -1,10 +1,8 @@
 #include "worker.h"
 #include "autotune/base/log.h"
+#include "devices/cuda/cuda.h"
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
-#ifdef PLIM_WITH_CUDA
-#include "devices/cuda/cuda.h"
-#endif
 #include "process.h"
 #include "wire.h"
 #include <math.h>
@@ -14,25 +12,31 @@
 
 /* --- devices ---------------------------------------------------------------------------------- */
 
-/* What a worker can open: the text before the first ':' or ',' of a URI, and a function of the rest. */
+/* More than any model needs, and far from overflowing where the allocator computes with it. */
+static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
+
+/* What a worker can open, by how its URIs begin. The last two may be NULL. */
 static const struct opener {
-    const char *scheme;
+    const char *prefix;
     enum plim_status (*open)(const char *uri_tail, struct plim_device **out,
                              struct plim_error *err);
+    bool (*is_suspect)(const struct plim_device *device);
+    const char *(*message)(const struct plim_device *device); /* what failed last, or "" */
 } openers[] = {
-    {"sim:", plim_sim_open},
-    {"host", plim_host_open},
+    {"sim:", plim_sim_open, NULL, NULL},
+    {"host", plim_host_open, NULL, NULL},
 #ifdef PLIM_WITH_CUDA
-    {"cuda", plim_cuda_open},
+    {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_message},
 #endif
 };
 
-static enum plim_status open_device(const char *uri, struct plim_device **out,
-                                    struct plim_error *err)
+static enum plim_status open_device(const char *uri, const struct opener **opener,
+                                    struct plim_device **out, struct plim_error *err)
 {
     for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++) {
-        size_t length = strlen(openers[i].scheme);
-        if (!strncmp(openers[i].scheme, uri, length))
+        size_t length = strlen(openers[i].prefix);
+        *opener = &openers[i];
+        if (!strncmp(uri, openers[i].prefix, length))
             return openers[i].open(uri + length, out, err);
     }
     return plim_fail(err, PLIM_UNSUPPORTED, "%s: this plimsoll is built without that device", uri);
@@ -40,12 +44,10 @@ static enum plim_status open_device(const char *uri, struct plim_device **out,
 
 /* --- state ------------------------------------------------------------------------------------ */
 
-/* More than any model needs, and far from overflowing where the allocator computes with it. */
-static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
-
 struct worker {
     struct plim_wire wire;
     struct plim_message in, out;
+    const struct opener *opener;
     struct plim_device *device;
     struct plim_replayer *replayer;
     struct plim_allocator_config allocator;
@@ -96,7 +98,7 @@ static enum plim_status serve_open(struct worker *w)
     w->load_bytes = open->load_bytes;
     st = load_spec(w, open, &err);
     if (!st) st = plim_allocator_config_parse(open->alloc_conf, &w->allocator, &err);
-    if (!st) st = open_device(open->uri, &w->device, &err);
+    if (!st) st = open_device(open->uri, &w->opener, &w->device, &err);
     if (st) return fail(w, st, &err);
     w->out =
         (struct plim_message){.kind = PLIM_MESSAGE_OPENED, .opened = {.info = w->device->info}};
@@ -107,76 +109,81 @@ static enum plim_status serve_open(struct worker *w)
 /* --- running ---------------------------------------------------------------------------------- */
 
 /* A verdict where the replay failed in a way that is the setting's or the device's. */
-static enum plim_status settle(enum plim_status st, struct plim_replay *replay,
-                               struct plim_error *err)
+static enum plim_status settle(const struct worker *w, enum plim_status st,
+                               struct plim_replay *replay, struct plim_error *err)
 {
     if (st != PLIM_LOST && st != PLIM_UNSUPPORTED) return st;
+    const char *message = w->opener->message ? w->opener->message(w->device) : "";
     *replay = (struct plim_replay){.verdict = st};
-    snprintf(replay->why, sizeof(replay->why), "%.159s", err->text);
+    snprintf(replay->why, sizeof(replay->why), "%.70s%s%.80s", err->text, message[0] ? ": " : "",
+             message);
     *err = (struct plim_error)PLIM_ERROR_INIT;
     return PLIM_OK;
 }
 
-struct repeat {
-    struct worker *worker;
-    struct plim_message_result *result;
-};
-
-/* One more step of the run; its loss counts. Ends without one when the setting does not run on. */
-static enum plim_status one_step(struct worker *w, struct plim_message_result *result,
-                                 double *seconds)
+/* A device that computes has losses; `sim` has none. */
+static bool is_good(const struct worker *w, const struct plim_replay_step *step)
 {
-    struct plim_replay_step step;
-    bool ran = plim_replay_next(w->replayer, &step);
-    bool computed = !w->device->info.simulated;
-    if (ran && computed && !isfinite(step.loss)) result->finite = false;
-    *seconds = step.seconds;
-    return ran ? PLIM_OK : PLIM_NOFIT;
+    return w->device->info.simulated || isfinite(step->loss);
 }
+
+struct repeats {
+    struct worker *worker;
+    bool finite;
+};
 
 static enum plim_status repeat_step(void *user, double *seconds)
 {
-    struct repeat *r = user;
-    return one_step(r->worker, r->result, seconds);
-}
-
-/* Goes on with the steps for as long as it is asked for. A simulated device has one time. */
-static enum plim_status worker_measure(struct worker *w, const struct plim_message_run *run,
-                                       struct plim_message_result *result)
-{
-    struct repeat repeat = {.worker = w, .result = result};
-    if (w->device->info.simulated || run->timing_seconds <= 0) return PLIM_OK;
-    enum plim_status st = tell_phase(w, PLIM_PHASE_TIMING, 0);
-    return st ? st : plim_measure(repeat_step, &repeat, run->timing_seconds, &result->timing);
-}
-
-/* The replayed steps, and the measured ones behind them. */
-static enum plim_status run_steps(struct worker *w, const struct plim_message_run *run,
-                                  struct plim_message_result *result)
-{
-    enum plim_status st = PLIM_OK;
-    double seconds = 0;
-    plim_replay_begin(w->replayer, &w->spec.model, &run->setting);
-    for (int i = 1; !st && i <= PLIM_REPLAY_STEPS; i++) {
-        st = tell_phase(w, PLIM_PHASE_STEP, i);
-        if (!st) st = one_step(w, result, &seconds);
-    }
-    result->timing = (struct plim_timing){.repeats = 1, .median_seconds = seconds};
-    return st ? st : worker_measure(w, run, result);
-}
-
-/* What did not fit is an answer, which the replay has; the time of its last step is the median. */
-static enum plim_status run_replay(struct worker *w, const struct plim_message_run *run,
-                                   struct plim_message_result *result, struct plim_error *err)
-{
-    enum plim_status ran = run_steps(w, run, result);
-    enum plim_status st = plim_replay_end(w->replayer, &result->replay, err);
-    if (st || (ran && ran != PLIM_NOFIT)) return st ? st : ran;
-    if (result->replay.verdict == PLIM_OK)
-        result->replay.step[PLIM_REPLAY_STEPS - 1].seconds = result->timing.median_seconds;
-    else
-        result->timing = (struct plim_timing){0};
+    struct repeats *r = user;
+    struct plim_replay_step step;
+    if (!plim_replay_next(r->worker->replayer, &step)) return PLIM_CANCELLED;
+    if (!is_good(r->worker, &step)) r->finite = false;
+    *seconds = step.seconds;
     return PLIM_OK;
+}
+
+/* Repeats the step for as long as it is asked for. A simulated device has one time. A step that
+ * does not run any more ends the measurement; the end of the replay says why. */
+static enum plim_status worker_measure(struct worker *w, double last_seconds,
+                                       struct plim_message_result *result, struct plim_error *err)
+{
+    double allowed = w->in.run.timing_seconds;
+    struct repeats repeats = {.worker = w, .finite = true};
+    if (w->device->info.simulated || allowed <= 0) {
+        result->timing = (struct plim_timing){.repeats = 1, .median_seconds = last_seconds};
+        return PLIM_OK;
+    }
+    enum plim_status st = tell_phase(w, PLIM_PHASE_TIMING, 0);
+    if (!st) st = plim_measure(repeat_step, &repeats, allowed, &result->timing);
+    result->finite &= repeats.finite;
+    if (st == PLIM_INVALID) return plim_fail(err, PLIM_INTERNAL, "a step took no time");
+    return st == PLIM_CANCELLED ? PLIM_OK : st;
+}
+
+/* The steps that decide, and those that are timed. The replay has to be ended whatever comes. */
+static enum plim_status run_steps(struct worker *w, struct plim_message_result *result,
+                                  struct plim_error *err)
+{
+    struct plim_replay_step step = {0};
+    for (int i = 1; i <= PLIM_REPLAY_STEPS; i++) {
+        enum plim_status st = tell_phase(w, PLIM_PHASE_STEP, i);
+        if (st) return st;
+        if (!plim_replay_next(w->replayer, &step)) return PLIM_OK;
+        result->finite &= is_good(w, &step);
+    }
+    return worker_measure(w, step.seconds, result, err);
+}
+
+static enum plim_status replay(struct worker *w, struct plim_message_result *result,
+                               struct plim_error *err)
+{
+    struct plim_replay *out = &result->replay;
+    plim_replay_begin(w->replayer, &w->spec.model, &w->in.run.setting);
+    enum plim_status steps = run_steps(w, result, err), st = plim_replay_end(w->replayer, out, err);
+    if (out->steps_done > PLIM_REPLAY_STEPS) out->steps_done = PLIM_REPLAY_STEPS;
+    if (result->timing.repeats)
+        out->step[PLIM_REPLAY_STEPS - 1].seconds = result->timing.median_seconds;
+    return st ? st : steps;
 }
 
 /* Gives everything back and counts what is missing. Libraries keep what they loaded, so the first
@@ -190,7 +197,8 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
     result->free_after_bytes = plim_device_free_bytes(w->device);
     int64_t missing = result->free_before_bytes - result->free_after_bytes;
     if (w->has_run) w->missing_bytes += missing;
-    result->leaked = w->has_run ? w->missing_bytes > w->leak_bytes : missing > w->load_bytes;
+    result->suspect = w->has_run ? w->missing_bytes > w->leak_bytes : missing > w->load_bytes;
+    if (w->opener->is_suspect && w->opener->is_suspect(w->device)) result->suspect = true;
     w->has_run = true;
     return PLIM_OK;
 }
@@ -198,17 +206,19 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
 static enum plim_status run_setting(struct worker *w, struct plim_message_result *result,
                                     struct plim_error *err)
 {
-    const struct plim_message_run *run = &w->in.run;
+    int64_t capacity = w->in.run.capacity_bytes;
+    struct plim_allocator_config allocator = w->allocator;
     enum plim_status st = PLIM_OK;
+    if (!capacity) allocator.memory_fraction = 0;
     PLIM_TRY(tell_phase(w, PLIM_PHASE_BUILDING, 0));
-    plim_device_limit(w->device, run->capacity_bytes ? run->capacity_bytes : UNLIMITED_BYTES);
+    plim_device_limit(w->device, capacity ? capacity : UNLIMITED_BYTES);
     result->free_before_bytes = plim_device_free_bytes(w->device);
-    PLIM_TRY(plim_replayer_create(w->device, &w->allocator, &w->replayer, err));
-    PLIM_TRY(run_replay(w, run, result, err));
-    if (!w->device->lost) PLIM_TRY(clear(w, result));
+    PLIM_TRY(plim_replayer_create(w->device, &allocator, &w->replayer, err));
+    PLIM_TRY(replay(w, result, err));
+    PLIM_TRY(clear(w, result));
 out:
     plim_replayer_destroy(&w->replayer);
-    return settle(w->device->lost ? PLIM_LOST : st, &result->replay, err);
+    return settle(w, w->device->lost ? PLIM_LOST : st, &result->replay, err);
 }
 
 static enum plim_status serve_run(struct worker *w)

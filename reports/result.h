@@ -76,7 +76,7 @@ struct plim_result_choice {
 /* What the next larger micro-batch did. */
 struct plim_result_next {
     int64_t micro_batch;  /* 0: nothing is known of one */
-    const char *verdict;  /* "oom", "ok", "unsupported", "untried" */
+    const char *verdict;  /* "oom", "ok", "untried", or another verdict of a sample */
     char why[PLIM_RESULT_LINE];
 };
 
@@ -91,7 +91,7 @@ struct plim_result_breakdown {
  * that is known. */
 struct plim_result_sample {
     struct plim_result_setting setting;
-    const char *verdict; /* "ok", "oom", "unsupported", "lost" */
+    const char *verdict; /* ok, oom, unsupported, lost, timeout, crashed, unstable */
     struct plim_result_peak peak;
     double seconds; /* of one optimizer step */
     bool simulated;
@@ -123,6 +123,7 @@ struct plim_result {
     PLIM_ARRAY(struct plim_result_advice) advice;
     int64_t short_bytes;   /* how much memory is missing when nothing fits */
     bool interrupted;      /* the search was cut short: the best answer so far */
+    enum plim_status ended; /* why, or PLIM_OK */
     double seconds;        /* of the whole run */
     /* EXPLANATION only */
     bool fits;

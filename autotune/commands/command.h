@@ -9,7 +9,7 @@ struct plim_command {
     const char *name, *argument, *summary; /* argument: "SPEC", "FILE" or NULL */
     const char *about;                     /* a few lines for its --help */
     enum plim_verb verb;
-    /* The result goes to io->out. PLIM_NOFIT, PLIM_CANCELLED and PLIM_TIMEOUT come after a
+    /* The result goes to io->out. PLIM_NOFIT, and what ends a search early, come after a
      * report was written and need no message; for anything else `err` has one. */
     enum plim_status (*run)(const struct plim_request *request, const struct plim_io *io,
                             struct plim_error *err);

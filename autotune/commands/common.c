@@ -129,12 +129,15 @@ enum plim_status plim_common_emit(const struct plim_request *request, const stru
     struct plim_style style = {.color = io->out_is_terminal && !request->no_color &&
                                         !(no_color && *no_color)};
     char *text = NULL;
-    enum plim_status st = writer->write(report, &style, &text, err);
-    if (!st && fputs(text, io->out) < 0)
-        st = plim_fail(err, PLIM_INTERNAL, "the report cannot be written: %s", strerror(errno));
-    free(text);
+    enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < request->file_count && !st; i++)
         st = emit_file(request->files[i], report, err);
+    if (st) return st;
+    st = writer->write(report, &style, &text, err);
+    bool hung_up = io->signalled && *io->signalled == SIGHUP;
+    if (!st && (fputs(text, io->out) < 0 || fflush(io->out)) && !hung_up)
+        st = plim_fail(err, PLIM_INTERNAL, "the report cannot be written: %s", strerror(errno));
+    free(text);
     return st;
 }
 

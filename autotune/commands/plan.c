@@ -61,12 +61,11 @@ static enum plim_status resolve_targets(const struct plim_request *request,
 }
 
 /* PLIM_OK when there is an answer for at least one device. */
-static enum plim_status verdict(const struct plim_report *report, const struct plim_stop *stop)
+static enum plim_status verdict(const struct plim_report *report)
 {
     enum plim_status st = PLIM_NOFIT;
     for (size_t i = 0; i < report->results.count; i++) {
-        if (report->results.items[i].interrupted)
-            return stop->signalled && *stop->signalled ? PLIM_CANCELLED : PLIM_TIMEOUT;
+        if (report->results.items[i].interrupted) return report->results.items[i].ended;
         if (report->results.items[i].choice.present) st = PLIM_OK;
     }
     return st;
@@ -93,7 +92,7 @@ static enum plim_status decide(const struct plim_request *request, const struct 
     enum plim_status st = plim_plan_run(&plan, targets->uris, targets->count, &report, err);
     plim_progress_finish(&progress);
     if (!st) st = plim_common_emit(request, io, &report, err);
-    if (!st) st = verdict(&report, &stop);
+    if (!st) st = verdict(&report);
     plim_report_finish(&report);
     return st;
 }

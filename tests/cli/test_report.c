@@ -1,5 +1,6 @@
 /* What the reports say: the schemas, the same tree in every format, and the answers behind them. */
 #include "program.h"
+#include "autotune/base/clock.h"
 #include "autotune/base/yaml.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -297,10 +298,23 @@ Test(report, when_the_time_is_up_a_partial_report_is_written)
 
 Test(report, a_signal_ends_the_search_with_a_partial_report)
 {
-    struct program p = program_run_and_signal(LONG, SIGTERM, 300);
-    cr_expect(eq(int, p.exit_code, 5));
-    json_t *root = program_json(&p);
-    expect_text(root, "schema", "plimsoll.plan/1");
-    json_decref(root);
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (int i = 0; i < 3; i++) {
+        struct program p = program_run_and_signal(LONG, signals[i], 300);
+        cr_expect(eq(int, p.exit_code, 5), "signal %d", signals[i]);
+        json_t *root = program_json(&p);
+        expect_text(root, "schema", "plimsoll.plan/1");
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+Test(report, a_signal_that_is_ignored_stays_ignored)
+{
+    double start = plim_clock_seconds();
+    signal(SIGHUP, SIG_IGN); /* as nohup does */
+    struct program p = program_run_and_signal(LONG " --budget 800ms", SIGHUP, 100);
+    cr_expect(gt(dbl, plim_clock_seconds() - start, 0.8));
+    cr_expect(eq(int, p.exit_code, 5)); /* by the budget */
     program_finish(&p);
 }

@@ -50,6 +50,20 @@ Test(usage, every_verb_has_its_own_help)
     }
 }
 
+Test(usage, the_worker_is_in_no_help_and_wants_a_parent)
+{
+    static const char *const arguments[] = {"--worker", "--worker 1", "--worker x", "--worker -1"};
+    struct program help = program_run("--help");
+    cr_expect(strstr(help.out, "--worker") == NULL);
+    program_finish(&help);
+    for (int i = 0; i < 4; i++) {
+        struct program p = program_run(arguments[i]);
+        cr_expect(eq(int, p.exit_code, 1), "%s", arguments[i]);
+        cr_expect(eq(str, p.out, (char *)""));
+        program_finish(&p);
+    }
+}
+
 Test(usage, the_version_is_told)
 {
     struct program p = program_run("--version");

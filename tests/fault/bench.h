@@ -1,5 +1,5 @@
-/* A remote runner on a scripted worker (tests/support/fake_worker.c), and what it must leave behind:
- * nothing. */
+/* A remote runner on a scripted worker (tests/support/fake_worker.c), and what it must leave
+ * behind: nothing. */
 #ifndef PLIM_TESTS_FAULT_BENCH_H
 #define PLIM_TESTS_FAULT_BENCH_H
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct bench bench;
 static struct plim_replay replay;
@@ -197,6 +198,31 @@ Test(verdicts, a_noisy_run_that_fails_when_repeated_is_unstable)
     expect_verdict("fickle", PLIM_UNSTABLE, 1);
 }
 
+static int warnings;
+
+static void count_warnings(void *user, enum plim_log_level level, const char *text)
+{
+    (void)user;
+    warnings += level == PLIM_LOG_WARNING && strstr(text, "does not end");
+}
+
+Test(verdicts, a_worker_that_cannot_be_killed_is_left_behind)
+{
+    struct plim_log log = {.level = PLIM_LOG_INFO, .write = count_warnings};
+    bench_init(&bench, "stuck@step ok");
+    bench.config.reap_seconds = 0.2;
+    bench.config.log = &log;
+    bench_start(&bench);
+    double start = plim_clock_seconds();
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 1.2));
+    cr_expect(eq(int, replay.verdict, PLIM_OK));
+    cr_expect(eq(int, warnings, 1));
+    cr_expect(eq(int, bench_children(), 2)); /* the old one is still there */
+    nanosleep(&(struct timespec){2, 0}, NULL);
+    bench_finish(&bench);
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static enum plim_status open_with(const char *script, int workers)
@@ -252,6 +278,22 @@ Test(opening, an_executable_that_is_not_there_is_an_error)
     bench_start(&bench);
     cr_expect(eq(int, bench_run(&bench, 8, &replay), PLIM_IO));
     bench_finish(&bench);
+}
+
+Test(opening, a_worker_sees_its_card_and_inherits_nothing)
+{
+    const struct plim_message_opened *opened;
+    bench_init(&bench, "ok");
+    bench.config.visible_gpu = "GPU-1234";
+    int stray = dup(1); /* would be inherited */
+    bench_start(&bench);
+    cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
+    cr_expect(eq(str, (char *)opened->info.name, (char *)"GPU-1234"));
+    cr_expect(eq(str, (char *)opened->info.uri, (char *)"PCI_BUS_ID LAZY"));
+    cr_expect(eq(int, opened->info.multiprocessors, 4)); /* three streams and its socket */
+    cr_expect(opened->info.simulated); /* leads its process group and leaves no core */
+    bench_finish(&bench);
+    close(stray);
 }
 
 /* --- memory that comes back late -------------------------------------------------------------- */

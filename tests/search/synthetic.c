@@ -1,4 +1,5 @@
 #include "synthetic.h"
+#include <stdio.h>
 
 static double scale(const struct plim_setting *s)
 {
@@ -27,6 +28,11 @@ bool synthetic_fits(const struct synthetic *s, const struct plim_setting *settin
     return needed_bytes(s, setting) <= s->runner.budget_bytes;
 }
 
+bool synthetic_faults(const struct synthetic *s, const struct plim_setting *setting)
+{
+    return setting->micro_batch >= s->fault_from && setting->micro_batch <= s->fault_to;
+}
+
 double synthetic_seconds(const struct synthetic *s, const struct plim_setting *setting)
 {
     int64_t tiles = (setting->micro_batch + s->tile - 1) / s->tile;
@@ -50,13 +56,20 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
                             struct plim_replay *out, struct plim_error *err)
 {
     struct synthetic *s = user;
-    (void)err;
+    if (s->lose_after && s->limited_runs + s->unlimited_runs >= s->lose_after)
+        return plim_fail(err, PLIM_LOST, "the card fell off the bus");
     int64_t requested = requested_bytes(s, setting),
             reserved = (int64_t)((double)requested * (1 + s->slack));
     *out = (struct plim_replay){
         .parameters = 1000, .trainable_parameters = 1000, .model_flops_per_token = 6000};
     if (mode == PLIM_RUN_UNLIMITED) s->unlimited_runs++;
     else s->limited_runs++;
+    if (synthetic_faults(s, setting) && !(s->fault_limited_only && mode == PLIM_RUN_UNLIMITED)) {
+        s->fault_runs++;
+        out->verdict = s->fault;
+        snprintf(out->why, sizeof(out->why), "the worker fell asleep");
+        return PLIM_OK;
+    }
     if (mode == PLIM_RUN_LIMITED && reserved > s->runner.budget_bytes) {
         if (!synthetic_fits(s, setting)) {
             out->verdict = PLIM_OOM;

@@ -19,7 +19,12 @@ struct synthetic {
     int64_t bump_bytes, bump_every; /* every n-th batch needs so much more; 0: none */
     double step_seconds, tile_seconds;
     int64_t tile;
-    size_t limited_runs, unlimited_runs;
+    /* These micro-batches end with a verdict of their own, whatever the memory; 0: none does. */
+    int64_t fault_from, fault_to;
+    enum plim_status fault;
+    bool fault_limited_only;
+    size_t lose_after; /* the device is lost after so many runs; 0: never */
+    size_t limited_runs, unlimited_runs, fault_runs;
 };
 
 /* A small and plain one: 1 GiB fixed, 100 MiB a sample of 1024 tokens, full checkpointing a
@@ -34,6 +39,7 @@ int64_t synthetic_between(uint64_t *state, int64_t low, int64_t high);
 void synthetic_randomize(struct synthetic *s, uint64_t *state);
 
 /* What is true of a setting. */
+bool synthetic_faults(const struct synthetic *s, const struct plim_setting *setting);
 bool synthetic_fits(const struct synthetic *s, const struct plim_setting *setting);
 double synthetic_seconds(const struct synthetic *s, const struct plim_setting *setting);
 

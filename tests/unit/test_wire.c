@@ -19,7 +19,7 @@ static struct plim_message_result sample_result(void)
     r.replay.parameters = 1000;
     r.replay.steps_done = 1;
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
-        r.replay.step[i] = (struct plim_replay_step){1, 2, 3, 4, 5, 6 + i, 0.25 * i, 4.5};
+        r.replay.step[i] = (struct plim_replay_step){1, 2, 3, 4, 5, 6 + i, 0.25 * i, 7.5 + i};
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) r.replay.class_bytes[i] = 100 + i;
     r.replay.oom_class = PLIM_MEMORY_WORKSPACE;
     strcpy(r.replay.oom_where, "forward, step 1");
@@ -141,9 +141,19 @@ Test(wire, no_field_of_a_result_is_forgotten)
     cr_expect(eq(dbl, out.result.timing.half_width_seconds, 0.001));
     cr_expect(eq(dbl, out.result.timing.drift, -0.01));
     cr_expect(eq(int, out.result.timing.repeats, 12));
-    cr_expect(out.result.timing.noisy && out.result.finite && !out.result.leaked);
+    cr_expect(out.result.timing.noisy && out.result.finite && !out.result.suspect);
     cr_expect(eq(i64, out.result.free_before_bytes, 900));
     cr_expect(eq(i64, out.result.free_after_bytes, 7));
+}
+
+Test(wire, a_loss_may_be_no_number)
+{
+    struct plim_message out, m = sample(6);
+    size_t used;
+    m.result.replay.step[1].loss = NAN;
+    size_t count = plim_wire_encode(&m, bytes, sizeof(bytes));
+    cr_assert(eq(int, plim_wire_decode(bytes, count, &out, &used), PLIM_WIRE_MESSAGE));
+    cr_expect(isnan(out.result.replay.step[1].loss) != 0);
 }
 
 Test(wire, no_field_of_a_request_is_forgotten)

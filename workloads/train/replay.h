@@ -50,7 +50,9 @@ struct plim_replay_step {
 };
 
 struct plim_replay {
-    enum plim_status verdict;                 /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
+    /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED; of a replay in a worker process also PLIM_LOST,
+     * PLIM_TIMEOUT, PLIM_CRASHED, PLIM_UNSTABLE (autotune/remote.h) */
+    enum plim_status verdict;
     char why[160];                            /* for anything but OK: one line */
     int64_t parameters, trainable_parameters; /* elements */
     int steps_done; /* of those in `step` */
