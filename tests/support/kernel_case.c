@@ -242,6 +242,13 @@ static void compare_surroundings(struct kernel_case_array *k, int number)
                   k->memory + i - (uint8_t *)(uintptr_t)k->a.data);
 }
 
+void kernel_case_run(struct kernel_case *c, const struct plim_op *op)
+{
+    copy_all(c, SAVE_INITIAL);
+    run_plan(c, op);
+    for (int i = 0; i < c->count; i++) compare_surroundings(&c->arrays[i], i);
+}
+
 void kernel_case_check(struct kernel_case *c, const struct plim_op *op, double epsilons,
                        double magnitude)
 {

@@ -69,6 +69,10 @@ void kernel_case_set(const struct plim_array *a, int64_t i, double value);
 /* All elements, in [low, high); integers truncate. */
 void kernel_case_fill(struct kernel_case *c, const struct plim_array *a, double low, double high);
 
+/* The plan alone, in every thread order: afterwards the arrays hold what it left. What is no element
+ * must be untouched. */
+void kernel_case_run(struct kernel_case *c, const struct plim_op *op);
+
 /* Results may differ by `epsilons` of their type, relative to the larger of the expected value and
  * `magnitude`: what is summed, where terms cancel. 0: exactly equal. The spacing of numbers just
  * above 1 is the epsilon: 2^-23, bf16 2^-7, fp16 2^-10. */

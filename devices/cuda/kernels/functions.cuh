@@ -144,6 +144,16 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
 
 /* --- two numbers ------------------------------------------------------------------------------ */
 
+__device__ inline float add(float a, float b)
+{
+    return a + b;
+}
+
+__device__ inline int64_t add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 __device__ inline float product(float a, float b)
 {
     return a * b;
@@ -211,7 +221,7 @@ __device__ inline void binary_function(int64_t (&v)[V], const int64_t (&b)[V], i
                                        int64_t)
 {
     switch (function) {
-    case PLIM_BINARY_ADD: EACH((int64_t)((uint64_t)x + (uint64_t)b[i]))
+    case PLIM_BINARY_ADD: EACH(add(x, b[i]))
     case PLIM_BINARY_SUB: EACH((int64_t)((uint64_t)x - (uint64_t)b[i]))
     case PLIM_BINARY_MUL: EACH(product(x, b[i]))
     case PLIM_BINARY_POW: EACH(power(x, b[i]))
