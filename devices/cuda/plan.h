@@ -34,6 +34,7 @@ plim_plan_function plim_plan_nullary, plim_plan_copy, plim_plan_unary, plim_plan
 /* plan_reduce.c, plan_embedding.c */
 plim_plan_function plim_plan_reduce, plim_plan_cumsum, plim_plan_embedding,
     plim_plan_embedding_backward;
+
 /* plan_norm.c */
 plim_plan_function plim_plan_layer_norm, plim_plan_layer_norm_backward, plim_plan_layer_norm_params;
 

@@ -191,6 +191,15 @@ Test(kernels_attention, columns_that_are_not_adjacent)
     kernel_case_check(&c, &op, 16, 2);
 }
 
+Test(kernels_attention, rows_that_are_padded_to_vectors)
+{
+    const int64_t shape[] = {1, 2, 6, 7}, padded[] = {96, 48, 8, 1};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 1, .n_in = 3, .beta = 0.25};
+    for (int i = 0; i < 3; i++) op.in[i] = kernel_case_strided(&c, PLIM_BF16, 4, shape, padded, 0);
+    op.out[0] = kernel_case_strided(&c, PLIM_BF16, 4, shape, padded, 0);
+    kernel_case_check(&c, &op, 1, 2);
+}
+
 Test(kernels_attention, masks_of_every_broadcast_form)
 {
     static const struct {

@@ -385,6 +385,19 @@ Test(kernels_lists, adamw_8bit_drops_the_states_of_gradients_that_are_not_finite
     kernel_case_check(&c, &op, 16, 1);
 }
 
+Test(kernels_lists, adamw_8bit_takes_the_lower_of_two_codes_that_are_as_near)
+{
+    struct plim_op op;
+    make_8bit(&op, PLIM_F32, 256, 0);
+    for (int i = 0; i < 256;
+         i++) { /* moments -(i + 257) / 512: every third of them is between two */
+        kernel_case_set(op.out[1], i, 0);
+        kernel_case_set(op.in[0], i, -(i + 1) / 256.0);
+    }
+    kernel_case_set(op.in[3], 0, 1);
+    kernel_case_check(&c, &op, 16, 1);
+}
+
 Test(kernels_lists, adamw_8bit_of_states_that_are_zero)
 {
     struct plim_op op;

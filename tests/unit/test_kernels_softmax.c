@@ -29,8 +29,9 @@ static double tolerance(const struct plim_array *out)
 }
 
 /* 300 rows of 257 columns are more than the grid of the test's card. */
-static const int64_t shapes[][2] = {{1, 1},     {7, 1},    {5, 7},    {1, 8},    {9, 65},
-                                    {300, 257}, {2, 1024}, {2, 1031}, {8200, 8}, {3, 2048}};
+static const int64_t shapes[][2] = {{1, 1},    {7, 1},     {5, 7},    {1, 8},
+                                    {9, 65},   {300, 257}, {2, 1024}, {2, 1031},
+                                    {8200, 8}, {3, 2048},  {40, 1100}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static void check(enum plim_op_kind kind, const struct plim_array *y, const struct plim_array *x)
@@ -73,6 +74,17 @@ Test(kernels_softmax, forward_of_strided_operands)
               KERNEL_ARRAY(&c, types[t], 3, 2, 4, 24));
         check(PLIM_OP_SOFTMAX, KERNEL_ARRAY(&c, types[t], 3, 2, 4, 24),
               kernel_case_strided(&c, types[t], 4, shape, transposed, 0));
+    }
+}
+
+Test(kernels_softmax, forward_of_rows_that_begin_at_different_places)
+{
+    const int64_t shape[] = {6, 40}, apart[] = {43, 1};
+    for (int t = 0; t < 3; t++) {
+        check(PLIM_OP_SOFTMAX, kernel_case_strided(&c, types[t], 2, shape, apart, 0),
+              KERNEL_ARRAY(&c, types[t], 6, 40));
+        check(PLIM_OP_SOFTMAX, kernel_case_strided(&c, types[t], 2, shape, apart, 0),
+              kernel_case_strided(&c, types[t], 2, shape, apart, 0));
     }
 }
 
