@@ -7,6 +7,7 @@
 struct plim_cuda_image {
     const char *name; /* without folders: "softmax.fatbin" */
     const unsigned char *data;
+    const char *const *kernels; /* their names, ended by NULL */
 };
 
 extern const struct plim_cuda_image plim_cuda_images[];

@@ -18,22 +18,13 @@ static enum plim_status load(struct plim_cuda *cuda, size_t image, CUmodule *out
     return st;
 }
 
-/* In an image that is loaded already, or that is not; PLIM_OK with *out NULL: in none. */
-static enum plim_status search(struct plim_cuda *cuda, const char *name, bool loaded,
-                               CUfunction *out)
+/* The image that has the kernel; the number of images: none has. */
+static size_t image_of(const char *name)
 {
-    for (size_t i = 0; i < plim_cuda_image_count; i++) {
-        CUmodule module;
-        if ((cuda->modules.loaded && cuda->modules.loaded[i]) != loaded) continue;
-        enum plim_status st = load(cuda, i, &module);
-        if (st != PLIM_OK) return st;
-        CUresult result = cuda->driver->cuModuleGetFunction(out, module, name);
-        if (result == CUDA_SUCCESS) return PLIM_OK;
-        *out = NULL;
-        if (result != CUDA_ERROR_NOT_FOUND)
-            return plim_cuda_settle(cuda, "cuModuleGetFunction", result);
-    }
-    return PLIM_OK;
+    for (size_t i = 0; i < plim_cuda_image_count; i++)
+        for (const char *const *kernel = plim_cuda_images[i].kernels; *kernel; kernel++)
+            if (!strcmp(*kernel, name)) return i;
+    return plim_cuda_image_count;
 }
 
 static enum plim_status find(struct plim_cuda *cuda, const char *name, CUfunction *out)
@@ -45,13 +36,15 @@ static enum plim_status find(struct plim_cuda *cuda, const char *name, CUfunctio
             *out = m->functions.items[i].function;
             return PLIM_OK;
         }
-    enum plim_status st = search(cuda, name, true, out);
-    if (st == PLIM_OK && !*out) st = search(cuda, name, false, out);
-    if (st != PLIM_OK) return st;
-    if (!*out) {
+    size_t image = image_of(name);
+    if (image == plim_cuda_image_count) {
         snprintf(cuda->message, sizeof(cuda->message), "no image has the kernel %s", name);
         return PLIM_INTERNAL;
     }
+    CUmodule module;
+    enum plim_status st = load(cuda, image, &module);
+    if (st == PLIM_OK) st = PLIM_CUDA_CALL(cuda, cuModuleGetFunction, out, module, name);
+    if (st != PLIM_OK) return st;
     struct plim_cuda_function found = {name, *out};
     return PLIM_ARRAY_PUSH(&m->functions, found);
 }
