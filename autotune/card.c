@@ -1,5 +1,7 @@
-#include "card.h"
+#include "card_internal.h"
+#include "devices/nvml/nvml.h"
 #include "devices/sim/sim.h"
+#include "remote.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,21 +17,27 @@ static const struct { int up_to_capability; int64_t mib; } overhead_table[] = {
     {79, 512}, {80, 610}, {89, 554}, {INT32_MAX, 768},
 };
 
-static int64_t estimated_overhead(int compute_capability)
+int64_t plim_card_estimated_overhead(int compute_capability)
 {
     size_t i = 0;
     while (compute_capability > overhead_table[i].up_to_capability) i++;
     return overhead_table[i].mib << 20;
 }
 
-static void set_limit(struct plim_card *card, const struct plim_allowance *allowance)
+void plim_card_set_limit(struct plim_card *card, int64_t usable_bytes, int64_t estimate,
+                         int64_t measured_bytes)
 {
+    const struct plim_allowance *allowance = card->order->allowance;
     struct plim_result_limit *limit = &card->limit;
-    limit->usable_bytes = card->device.total_bytes; /* nobody else is on a simulated card */
-    limit->overhead_bytes = allowance->overhead_given
-                                ? allowance->overhead_bytes
-                                : estimated_overhead(card->device.compute_capability);
-    limit->overhead_source = allowance->overhead_given ? "given" : "estimate";
+    bool measured = measured_bytes > estimate;
+    limit->usable_bytes = usable_bytes;
+    limit->overhead_bytes = allowance->overhead_given ? allowance->overhead_bytes
+                            : measured                ? measured_bytes
+                                                      : estimate;
+    limit->overhead_source = allowance->overhead_given ? "given"
+                             : measured                ? "measured"
+                                                       : "estimate";
+    limit->overhead_measured_bytes = measured_bytes;
     limit->margin_bytes = allowance->margin_bytes >= 0
                               ? allowance->margin_bytes
                               : (int64_t)(allowance->margin_share * (double)limit->usable_bytes);
@@ -51,24 +59,26 @@ static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode 
 {
     struct plim_card_engine *engine = &card->engines[mode];
     struct plim_allocator_config config = card->allocator;
+    bool unlimited = mode == PLIM_RUN_UNLIMITED;
+    enum plim_status st = PLIM_OK;
     if (engine->replayer) return PLIM_OK;
-    if (!engine->device) {
-        enum plim_status st =
-            plim_sim_open(card->device.uri + strlen("sim:"), &engine->device, err);
-        if (st) return st;
-    }
-    if (mode == PLIM_RUN_UNLIMITED) config.memory_fraction = 0;
-    plim_device_limit(engine->device,
-                          mode == PLIM_RUN_UNLIMITED ? UNLIMITED_BYTES : card->limit.budget_bytes);
+    if (!engine->device)
+        st = plim_sim_open_gpu(&card->gpu, card->device.total_bytes, &engine->device, err);
+    if (st) return st;
+    if (unlimited) config.memory_fraction = 0;
+    plim_device_limit(engine->device, unlimited ? UNLIMITED_BYTES : card->limit.budget_bytes);
     return plim_replayer_create(engine->device, &config, &engine->replayer, err);
 }
 
-static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
-                            struct plim_replay *out, struct plim_error *err)
+enum plim_status plim_card_simulate(void *user, const struct plim_setting *setting,
+                                    enum plim_run_mode mode, struct plim_replay *out,
+                                    struct plim_error *err)
 {
     struct plim_card *card = user;
     enum plim_status st = start_engine(card, mode, err);
-    return st ? st : plim_replay_run(card->engines[mode].replayer, card->model, setting, out, err);
+    return st ? st
+              : plim_replay_run(card->engines[mode].replayer, &card->order->spec->model, setting,
+                                out, err);
 }
 
 enum plim_status plim_card_trace(struct plim_card *card, const struct plim_setting *setting,
@@ -80,7 +90,7 @@ enum plim_status plim_card_trace(struct plim_card *card, const struct plim_setti
     if (st) return st;
     if (!file) return plim_fail(err, PLIM_IO, "%s: %s", path, strerror(errno));
     plim_replayer_trace(card->engines[PLIM_RUN_LIMITED].replayer, file);
-    st = run(card, setting, PLIM_RUN_LIMITED, &replay, err);
+    st = plim_card_simulate(card, setting, PLIM_RUN_LIMITED, &replay, err);
     plim_replayer_trace(card->engines[PLIM_RUN_LIMITED].replayer, NULL);
     bool written = !ferror(file);
     if (fclose(file) || !written) return plim_fail(err, PLIM_IO, "%s: cannot be written", path);
@@ -89,9 +99,9 @@ enum plim_status plim_card_trace(struct plim_card *card, const struct plim_setti
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static void describe(struct plim_card *card, const struct plim_device_info *info,
-                     const struct plim_gpu *gpu)
+void plim_card_describe(struct plim_card *card, const struct plim_device_info *info)
 {
+    const struct plim_gpu *gpu = &card->gpu;
     snprintf(card->device.name, sizeof(card->device.name), "%s", info->name);
     snprintf(card->device.uri, sizeof(card->device.uri), "%s", info->uri);
     card->device.simulated = info->simulated;
@@ -105,42 +115,62 @@ static void describe(struct plim_card *card, const struct plim_device_info *info
     card->peak_rate[PLIM_PRECISION_FP16] = card->peak_rate[PLIM_PRECISION_FP16_MIXED] = gpu->fp16;
 }
 
-static enum plim_status check_scheme(const char *uri, struct plim_error *err)
+static enum plim_status open_simulated(struct plim_card *card, struct plim_error *err)
 {
-    if (!strncmp(uri, "sim:", 4)) return PLIM_OK;
-    if (!strncmp(uri, "cuda", 4) || !strcmp(uri, "host") || !strncmp(uri, "host,", 5))
-        return plim_fail(err, PLIM_UNSUPPORTED,
-                         "%s: this plimsoll is built without that device, expected sim:NAME", uri);
+    struct plim_card_engine *engine = &card->engines[PLIM_RUN_LIMITED];
+    enum plim_status st = plim_sim_open(card->order->uri + strlen("sim:"), &engine->device, err);
+    if (st) return st;
+    card->gpu = *plim_sim_gpu(engine->device);
+    plim_card_describe(card, &engine->device->info);
+    int64_t estimate = plim_card_estimated_overhead(card->device.compute_capability);
+    plim_card_set_limit(card, card->device.total_bytes, estimate, 0); /* nobody else is on it */
+    card->runner = plim_card_simulator(card);
+    return PLIM_OK;
+}
+
+struct plim_runner plim_card_simulator(struct plim_card *card)
+{
+    return (struct plim_runner){.run = plim_card_simulate,
+                                .user = card,
+                                .budget_bytes = card->limit.budget_bytes,
+                                .limit_acts_early = card->allocator.memory_fraction > 0};
+}
+
+static enum plim_status no_such_device(const char *uri, struct plim_error *err)
+{
     const struct plim_gpu *gpu;
     if (plim_catalogue_find(uri, &gpu, NULL) == PLIM_OK)
         return plim_fail(err, PLIM_NODEVICE, "%s: no such device, did you mean sim:%s?", uri,
                          gpu->name);
     return plim_fail(err, PLIM_NODEVICE,
-                     "%s: no such device, expected sim:NAME (see plimsoll devices)", uri);
+                     "%s: no such device, expected cuda:N, host or sim:NAME (see plimsoll devices)",
+                     uri);
 }
 
-enum plim_status plim_card_open(struct plim_card *card, const char *uri,
-                                const struct plim_allowance *allowance,
-                                const struct plim_model_config *model, struct plim_error *err)
+static bool is_scheme(const char *uri, const char *scheme)
 {
-    struct plim_card_engine *engine = &card->engines[PLIM_RUN_LIMITED];
-    *card = (struct plim_card){.model = model};
-    enum plim_status st = check_scheme(uri, err);
-    if (!st) st = plim_allocator_config_parse(allowance->alloc_conf, &card->allocator, err);
-    if (!st) st = plim_sim_open(uri + strlen("sim:"), &engine->device, err);
+    size_t length = strlen(scheme);
+    return !strncmp(uri, scheme, length) && strchr(":,", uri[length]);
+}
+
+enum plim_status plim_card_open(struct plim_card *card, const struct plim_card_order *order,
+                                struct plim_error *err)
+{
+    *card = (struct plim_card){.order = order};
+    enum plim_status st =
+        plim_allocator_config_parse(order->allowance->alloc_conf, &card->allocator, err);
     if (st) return st;
-    describe(card, &engine->device->info, plim_sim_gpu(engine->device));
-    set_limit(card, allowance);
-    card->runner = (struct plim_runner){.run = run,
-                                        .user = card,
-                                        .budget_bytes = card->limit.budget_bytes,
-                                        .limit_acts_early = card->allocator.memory_fraction > 0};
-    return PLIM_OK;
+    if (!strncmp(order->uri, "sim:", 4)) return open_simulated(card, err);
+    if (is_scheme(order->uri, "cuda")) return plim_card_open_cuda(card, err);
+    if (is_scheme(order->uri, "host")) return plim_card_open_host(card, err);
+    return no_such_device(order->uri, err);
 }
 
 void plim_card_close(struct plim_card *card)
 {
     if (!card) return;
+    plim_remote_destroy(&card->remote);
+    plim_nvml_close(&card->nvml);
     for (int i = 0; i < 2; i++) {
         plim_replayer_destroy(&card->engines[i].replayer);
         plim_device_close(&card->engines[i].device);
@@ -149,7 +179,8 @@ void plim_card_close(struct plim_card *card)
 
 bool plim_card_same_class(const struct plim_card *a, const struct plim_card *b)
 {
-    return a->device.compute_capability == b->device.compute_capability
+    return a->device.simulated && b->device.simulated
+           && a->device.compute_capability == b->device.compute_capability
            && a->multiprocessors == b->multiprocessors
            && a->threads_per_multiprocessor == b->threads_per_multiprocessor;
 }

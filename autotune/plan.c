@@ -9,6 +9,7 @@ enum { MAX_THREADS = 16 };
 
 /* One card's part. */
 struct part {
+    struct plim_card_order order;
     struct plim_card card;
     size_t class; /* index of the first card of its class */
     struct plim_result result;
@@ -26,8 +27,25 @@ struct planner {
     atomic_size_t next_class;
 };
 
+/* The twin's decision, which the card then proves; none where the card is simulated itself. */
+static enum plim_status plan_ahead(struct planner *p, struct part *part,
+                                   struct plim_decision *decision)
+{
+    struct plim_memo memo = {0};
+    struct plim_prober prober = {
+        .runner = &part->card.planner, .memo = &memo, .stop = p->plan->stop};
+    struct plim_tuning tuning = {
+        .spec = p->plan->spec, .objective = p->plan->objective, .prober = &prober};
+    enum plim_status st = plim_tune(&tuning, decision, &part->error);
+    plim_prober_finish(&prober);
+    plim_memo_finish(&memo);
+    return st;
+}
+
 static enum plim_status decide(struct planner *p, struct part *part, bool give_hints)
 {
+    struct plim_decision plan = {0}, decision = {0};
+    bool real = part->card.planner.run != NULL;
     struct plim_prober prober = {.runner = &part->card.runner,
                                  .memo = &p->memos[part->class],
                                  .stop = p->plan->stop,
@@ -37,9 +55,10 @@ static enum plim_status decide(struct planner *p, struct part *part, bool give_h
                                  .objective = p->plan->objective,
                                  .prober = &prober,
                                  .hints = p->hints,
-                                 .hint_count = p->hint_count};
-    struct plim_decision decision = {0};
-    enum plim_status st = plim_tune(&tuning, &decision, &part->error);
+                                 .hint_count = p->hint_count,
+                                 .plan = real ? &plan : NULL};
+    enum plim_status st = real ? plan_ahead(p, part, &plan) : PLIM_OK;
+    if (!st) st = plim_tune(&tuning, &decision, &part->error);
     if (!st)
         st = plim_outcome_decision(&part->card, p->plan->spec, &prober, &decision, &part->result,
                                    &part->error);
@@ -49,6 +68,7 @@ static enum plim_status decide(struct planner *p, struct part *part, bool give_h
         decision.edges.items = NULL;
     }
     plim_decision_finish(&decision);
+    plim_decision_finish(&plan);
     plim_prober_finish(&prober);
     return st;
 }
@@ -99,8 +119,13 @@ static enum plim_status open_cards(struct planner *p, const char *const *uris,
 {
     for (size_t i = 0; i < p->count; i++) {
         struct part *part = &p->parts[i];
-        enum plim_status st =
-            plim_card_open(&part->card, uris[i], p->plan->allowance, &p->plan->spec->model, err);
+        part->order = (struct plim_card_order){.uri = uris[i],
+                                               .allowance = p->plan->allowance,
+                                               .spec = p->plan->spec,
+                                               .stop = p->plan->stop,
+                                               .log = p->plan->log,
+                                               .timing_seconds = p->plan->timing_seconds};
+        enum plim_status st = plim_card_open(&part->card, &part->order, err);
         if (st) return st;
         part->class = i;
         for (size_t j = 0; j < i && part->class == i; j++)

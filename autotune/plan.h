@@ -17,6 +17,8 @@ struct plim_plan {
     enum plim_objective objective;
     const struct plim_allowance *allowance;
     const struct plim_stop *stop;
+    const struct plim_log *log;   /* NULL: nobody listens */
+    double timing_seconds;        /* on a real card: for the repeats of one setting */
     /* Told before every replay, from any thread, and after every card; may be NULL. */
     void (*on_run)(void *user);
     void (*on_card)(void *user);

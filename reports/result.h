@@ -38,7 +38,8 @@ struct plim_result_device {
 /* usable - overhead - margin = budget; a budget of 0 or less is a real answer. */
 struct plim_result_limit {
     int64_t usable_bytes, overhead_bytes, margin_bytes, budget_bytes;
-    const char *overhead_source; /* "estimate", "given" */
+    int64_t overhead_measured_bytes; /* what our own process took on the card; 0: not measured */
+    const char *overhead_source;     /* "estimate", "given", "measured" */
     char alloc_conf[256]; /* allocator options in force, in PyTorch's syntax; "" for its defaults */
 };
 

@@ -58,24 +58,41 @@ struct plim_allowance plim_common_allowance(const struct plim_request *request,
 
 #define DEFAULT_DEVICE "sim:A100-SXM4-80GB"
 
-const char *plim_common_auto_device(const struct plim_spec *spec, const struct plim_log *log)
+const char *plim_common_auto_device(const struct plim_spec *spec, const struct plim_log *log,
+                                    struct plim_target *target)
 {
-    const char *uri =
-        spec->device[0] && strcmp(spec->device, "auto") ? spec->device : DEFAULT_DEVICE;
-    plim_log(log, PLIM_LOG_INFO, "this build uses no GPU: simulating %s (%s)", uri,
-             spec->device[0] ? "the spec's device" : "the default; --device chooses another");
-    return uri;
+    struct plim_error err = PLIM_ERROR_INIT;
+    bool given = spec->device[0] && strcmp(spec->device, "auto");
+    if (!target && (!given || strncmp(spec->device, "sim:", 4))) {
+        plim_log(log, PLIM_LOG_INFO, "simulating %s (the default; --device chooses another)",
+                 DEFAULT_DEVICE);
+        return DEFAULT_DEVICE;
+    }
+    if (given) {
+        plim_log(log, PLIM_LOG_INFO, "the spec's device: %s", spec->device);
+        return spec->device;
+    }
+    bool found = plim_target_resolve("auto", target, &err) == PLIM_OK && !target->simulate;
+    if (found) {
+        plim_log(log, PLIM_LOG_INFO, "using %s (%s)", target->name, target->uri);
+        return target->uri;
+    }
+    const char *why = err.text[0] ? err.text : target->note;
+    plim_log(log, PLIM_LOG_INFO, "%s: simulating %s (--device chooses another)", why,
+             DEFAULT_DEVICE);
+    return DEFAULT_DEVICE;
 }
 
 enum plim_status plim_common_device(const struct plim_request *request,
                                     const struct plim_spec *spec, const struct plim_log *log,
-                                    const char **uri, struct plim_error *err)
+                                    struct plim_target *target, const char **uri,
+                                    struct plim_error *err)
 {
     *uri = request->device_count ? request->devices[0] : "auto";
     if (request->device_count > 1 || !strcmp(*uri, "all"))
         return plim_fail(err, PLIM_INVALID,
                          "--device names several devices, expected one (plan takes several)");
-    if (!strcmp(*uri, "auto")) *uri = plim_common_auto_device(spec, log);
+    if (!strcmp(*uri, "auto")) *uri = plim_common_auto_device(spec, log, target);
     return PLIM_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "autotune/base/log.h"
 #include "autotune/stop.h"
+#include "autotune/target.h"
 #include "command.h"
 
 /* Loads the subject of the request and applies its settings. */
@@ -18,11 +19,14 @@ struct plim_log plim_common_log(const struct plim_request *request, const struct
 struct plim_allowance plim_common_allowance(const struct plim_request *request,
                                             const struct plim_log *log);
 
-/* The one device of the request; "auto" is the spec's, or a default, and that is said. */
+/* The one device of the request; "auto" is the spec's, or the first GPU here (`target` holds its
+ * URI; NULL: only simulated ones), or a simulated one, and that is said. */
 enum plim_status plim_common_device(const struct plim_request *request,
                                     const struct plim_spec *spec, const struct plim_log *log,
-                                    const char **uri, struct plim_error *err) PLIM_MUST_CHECK;
-const char *plim_common_auto_device(const struct plim_spec *spec, const struct plim_log *log);
+                                    struct plim_target *target, const char **uri,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+const char *plim_common_auto_device(const struct plim_spec *spec, const struct plim_log *log,
+                                    struct plim_target *target);
 
 /* Are all --out names of a known format? Asked before a long search. */
 enum plim_status plim_common_check_files(const struct plim_request *request,

@@ -27,12 +27,12 @@ out:
 }
 
 static enum plim_status explain_on(struct plim_card *card, const struct plim_spec *spec,
-                                   const struct plim_setting *setting, const struct plim_io *io,
+                                   const struct plim_setting *setting,
                                    struct plim_result *result, struct plim_error *err)
 {
     struct plim_memo memo = {0};
-    struct plim_stop stop = {.signalled = io->signalled};
-    struct plim_prober prober = {.runner = &card->runner, .memo = &memo, .stop = &stop};
+    struct plim_prober prober = {
+        .runner = &card->runner, .memo = &memo, .stop = card->order->stop};
     struct plim_explanation explanation = {0};
     enum plim_status st = plim_explain(&prober, spec, setting, &explanation, err);
     if (!st) st = plim_outcome_explanation(card, spec, &explanation, result, err);
@@ -47,6 +47,9 @@ static enum plim_status run_explain(const struct plim_request *request, const st
 {
     struct plim_spec *spec = calloc(1, sizeof(*spec));
     struct plim_log log = plim_common_log(request, io);
+    struct plim_stop stop = {.signalled = io->signalled};
+    struct plim_target target;
+    struct plim_card_order order;
     struct plim_card card = {0};
     struct plim_report report = {0};
     struct plim_result result = {0};
@@ -58,10 +61,12 @@ static enum plim_status run_explain(const struct plim_request *request, const st
     PLIM_TRY(plim_common_check_files(request, err));
     PLIM_TRY(plim_common_spec(request, spec, err));
     PLIM_TRY(first_setting(spec, &setting, err));
-    PLIM_TRY(plim_common_device(request, spec, &log, &uri, err));
+    PLIM_TRY(plim_common_device(request, spec, &log, &target, &uri, err));
     allowance = plim_common_allowance(request, &log);
-    PLIM_TRY(plim_card_open(&card, uri, &allowance, &spec->model, err));
-    PLIM_TRY(explain_on(&card, spec, &setting, io, &result, err));
+    order = (struct plim_card_order){
+        .uri = uri, .allowance = &allowance, .spec = spec, .stop = &stop, .log = &log};
+    PLIM_TRY(plim_card_open(&card, &order, err));
+    PLIM_TRY(explain_on(&card, spec, &setting, &result, err));
     if (request->trace) PLIM_TRY(plim_card_trace(&card, &setting, request->trace, err));
     PLIM_TRY(PLIM_ARRAY_PUSH(&report.results, result));
     PLIM_TRY(plim_common_emit(request, io, &report, err));

@@ -3,10 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Below this, an error that does not say what it is may be "out of memory" where code was to be
- * loaded (llama.cpp saw 303 for it). */
-#define NEARLY_FULL_BYTES (INT64_C(1) << 30)
-
 /* --- results ---------------------------------------------------------------------------------- */
 
 /* Sticky errors come again from any call that waits for the card. */
@@ -30,7 +26,7 @@ enum plim_status plim_cuda_settle_allocation(struct plim_cuda *cuda, const char 
     /* It was there when it was opened. */
     if (meaning->status == PLIM_NODEVICE || is_broken(cuda)) return PLIM_LOST;
     if (meaning->may_hide_oom &&
-        plim_cuda_driver_free_bytes(cuda) - asked_bytes < NEARLY_FULL_BYTES) {
+        plim_cuda_driver_free_bytes(cuda) - asked_bytes < PLIM_CUDA_NEARLY_FULL_BYTES) {
         cuda->suspect = true;
         return PLIM_OOM;
     }

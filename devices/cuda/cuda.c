@@ -20,7 +20,7 @@ static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
                                    launch->shared_bytes, launch->args);
 }
 
-static enum plim_status launch_kernels(struct plim_cuda *cuda, const struct plim_op *op)
+enum plim_status plim_cuda_launch_kernels(struct plim_cuda *cuda, const struct plim_op *op)
 {
     return plim_cuda_plan(&cuda->device.info, op, emit, cuda);
 }
@@ -48,7 +48,7 @@ static enum plim_status launch(struct plim_device *device, const struct plim_op 
 {
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].kind == op->kind) return others[i].launch(cuda_of(device), op);
-    return launch_kernels(cuda_of(device), op);
+    return plim_cuda_launch_kernels(cuda_of(device), op);
 }
 
 /* --- copies and time -------------------------------------------------------------------------- */
@@ -116,6 +116,13 @@ static void close_cuda(struct plim_device *device)
     free(cuda);
 }
 
+/* Never more than a smaller card that this one stands for. */
+static void limit(struct plim_device *device, int64_t bytes)
+{
+    int64_t total_bytes = device->info.total_bytes;
+    cuda_of(device)->memory.capacity_bytes = bytes < total_bytes ? bytes : total_bytes;
+}
+
 static const struct plim_device_ops cuda_ops = {
     .close = close_cuda,
     .segment_get = plim_cuda_segment_get,
@@ -124,6 +131,7 @@ static const struct plim_device_ops cuda_ops = {
     .range_release = plim_cuda_range_release,
     .range_map = plim_cuda_range_map,
     .range_unmap = plim_cuda_range_unmap,
+    .limit = limit,
     .free_bytes = plim_cuda_free_bytes,
     .launch = launch,
     .now = now,
@@ -205,11 +213,6 @@ out:
     else
         close_cuda(&cuda->device);
     return st;
-}
-
-void plim_cuda_set_capacity(struct plim_device *device, int64_t bytes)
-{
-    cuda_of(device)->memory.capacity_bytes = bytes;
 }
 
 void plim_cuda_set_large_page(struct plim_device *device, int64_t bytes)

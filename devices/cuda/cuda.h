@@ -20,10 +20,6 @@
 enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
                                 struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Sets how much of the device's memory may be held (a budget), for the segments that are asked for
- * from now on. info.total_bytes stays as it is. */
-void plim_cuda_set_capacity(struct plim_device *device, int64_t bytes);
-
 /* The large page of an allocator that maps pages other than 20 MiB or 2 MiB
  * (plim_allocator_config's large_segment_size): what is mapped can then be unmapped page by page. */
 void plim_cuda_set_large_page(struct plim_device *device, int64_t bytes);

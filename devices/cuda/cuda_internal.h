@@ -71,6 +71,10 @@ enum plim_status plim_cuda_settle(struct plim_cuda *cuda, const char *call,
 enum plim_status plim_cuda_settle_allocation(struct plim_cuda *cuda, const char *call,
                                              CUresult result, int64_t asked_bytes) PLIM_MUST_CHECK;
 
+/* Below this, an error that does not say what it is may be "out of memory" where code was to be
+ * loaded (llama.cpp saw 303 for it). */
+#define PLIM_CUDA_NEARLY_FULL_BYTES (INT64_C(1) << 30)
+
 /* Calls a function of the driver and settles its result. */
 #define PLIM_CUDA_CALL(cuda, name, ...)                                                            \
     plim_cuda_settle((cuda), #name, (cuda)->driver->name(__VA_ARGS__))
@@ -118,10 +122,14 @@ enum plim_status plim_cuda_launch_kernel(struct plim_cuda *cuda, const char *nam
                                          uint32_t shared_bytes, const void *args) PLIM_MUST_CHECK;
 void plim_cuda_modules_close(struct plim_cuda *cuda);
 
+/* The launches that kernels.h plans for an operation (cuda.c). */
+enum plim_status plim_cuda_launch_kernels(struct plim_cuda *cuda,
+                                          const struct plim_op *op) PLIM_MUST_CHECK;
+
 /* --- libraries -------------------------------------------------------------------------------- */
 
 enum plim_status plim_cuda_matmul(struct plim_cuda *cuda, const struct plim_op *op) PLIM_MUST_CHECK;
-/* ATTENTION and ATTENTION_BACKWARD. */
+/* ATTENTION and ATTENTION_BACKWARD: by cuDNN where it can, else by our kernels. */
 enum plim_status plim_cuda_attention(struct plim_cuda *cuda,
                                      const struct plim_op *op) PLIM_MUST_CHECK;
 /* Everything in cuda->libraries; called while the context is there. */

@@ -65,11 +65,7 @@ int64_t plim_cuda_driver_free_bytes(const struct plim_cuda *cuda)
 
 int64_t plim_cuda_free_bytes(struct plim_device *device)
 {
-    const struct plim_cuda *cuda = cuda_of(device);
-    int64_t left = cuda->memory.capacity_bytes - cuda->memory.held_bytes;
-    int64_t free_bytes = plim_cuda_driver_free_bytes(cuda);
-    if (left < 0) left = 0;
-    return free_bytes < left ? free_bytes : left;
+    return plim_cuda_driver_free_bytes(cuda_of(device));
 }
 
 /* Whether `bytes` more may be asked of the driver at all. */

@@ -31,4 +31,20 @@ int plim_plan_multiprocessors(const struct plim_plan *plan);
 plim_plan_function plim_plan_nullary, plim_plan_copy, plim_plan_unary, plim_plan_unary_backward,
     plim_plan_binary, plim_plan_where, plim_plan_tril, plim_plan_dropout, plim_plan_cat;
 
+/* plan_reduce.c, plan_embedding.c */
+plim_plan_function plim_plan_reduce, plim_plan_cumsum, plim_plan_embedding,
+    plim_plan_embedding_backward;
+/* plan_norm.c */
+plim_plan_function plim_plan_layer_norm, plim_plan_layer_norm_backward, plim_plan_layer_norm_params;
+
+/* plan_softmax.c: SOFTMAX and LOG_SOFTMAX, the losses */
+plim_plan_function plim_plan_softmax, plim_plan_softmax_backward, plim_plan_nll_loss,
+    plim_plan_nll_loss_backward;
+
+/* plan_attention.c */
+plim_plan_function plim_plan_attention, plim_plan_attention_backward;
+
+/* plan_foreach.c, plan_optimizer.c */
+plim_plan_function plim_plan_foreach, plim_plan_optimizer;
+
 #endif

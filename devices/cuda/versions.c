@@ -1,6 +1,7 @@
 #include "devices/cuda/cuda.h"
 
 #include "devices/cuda/driver.h"
+#include "devices/cuda/library.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +17,18 @@ static char *driver_text(char *out, size_t size)
     return out;
 }
 
+static char *cublaslt_text(char *out, size_t size)
+{
+    return plim_library_text(&plim_library_cublaslt, out, size);
+}
+
+static char *cudnn_text(char *out, size_t size)
+{
+    return plim_library_text(&plim_library_cudnn, out, size);
+}
+
 /* One line each. */
-static char *(*const parts[])(char *out, size_t size) = {driver_text};
+static char *(*const parts[])(char *out, size_t size) = {driver_text, cublaslt_text, cudnn_text};
 
 char *plim_cuda_versions_text(char *out, size_t size)
 {

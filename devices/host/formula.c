@@ -43,7 +43,7 @@ FORMULA(unary_rsqrt, 1 / sqrt(x))
 FORMULA(unary_tanh, tanh(x))
 FORMULA(unary_silu, x / (1 + exp(-x)))
 FORMULA(unary_relu, x <= 0 ? 0 : x)
-FORMULA(unary_gelu, x *normal_cdf(x))
+FORMULA(unary_gelu, normal_cdf(x) * x)
 FORMULA(unary_gelu_tanh, 0.5 * x * (1 + gelu_tanh_inner(x)))
 FORMULA(unary_pow, pow(x, alpha))
 FORMULA(unary_reciprocal, 1 / x)
@@ -85,15 +85,15 @@ static double gelu_tanh_slope(double x)
     }
 
 DERIVATIVE(neg_slope, -dy)
-DERIVATIVE(cos_slope, -dy *sin(saved))
-DERIVATIVE(sin_slope, dy *cos(saved))
+DERIVATIVE(cos_slope, sin(saved) * -dy)
+DERIVATIVE(sin_slope, cos(saved) * dy)
 DERIVATIVE(rsqrt_slope, -0.5 * dy / (saved * sqrt(saved)))
-DERIVATIVE(tanh_slope, dy *(1 - saved * saved))
-DERIVATIVE(silu_slope, dy *sigmoid(saved) * (1 + saved * (1 - sigmoid(saved))))
+DERIVATIVE(tanh_slope, (1 - saved * saved) * dy)
+DERIVATIVE(silu_slope, sigmoid(saved) * (1 + saved * (1 - sigmoid(saved))) * dy)
 DERIVATIVE(relu_slope, saved <= 0 ? 0 : dy)
 DERIVATIVE(gelu_slope,
-           dy *(normal_cdf(saved) + saved * SQRT_1_OVER_2_PI * exp(-0.5 * saved * saved)))
-DERIVATIVE(gelu_tanh_derivative, dy *gelu_tanh_slope(saved))
+           (normal_cdf(saved) + saved * SQRT_1_OVER_2_PI * exp(-0.5 * saved * saved)) * dy)
+DERIVATIVE(gelu_tanh_derivative, gelu_tanh_slope(saved) * dy)
 DERIVATIVE(pow_slope, alpha == 0 ? 0 : dy * alpha * pow(saved, alpha - 1))
 DERIVATIVE(reciprocal_slope, -dy / (saved * saved))
 DERIVATIVE(clamp_slope, saved >= alpha && saved <= beta ? dy : 0)
@@ -135,7 +135,7 @@ static double smaller(double a, double b)
 BINARY(binary_add, double, a + b)
 BINARY(binary_sub, double, a - b)
 BINARY(binary_rsub, double, b - a)
-BINARY(binary_mul, double, a *b)
+BINARY(binary_mul, double, (a * b))
 BINARY(binary_div, double, a / b)
 BINARY(binary_eq, double, a == b)
 BINARY(binary_ne, double, a != b)
@@ -148,9 +148,9 @@ BINARY(binary_or, double, a != 0 || b != 0)
 
 plim_binary_formula *const plim_binary_formulas[PLIM_BINARY_COUNT] = {
     [PLIM_BINARY_ADD] = binary_add,   [PLIM_BINARY_SUB] = binary_sub,
-    [PLIM_BINARY_MUL] = binary_mul,   [PLIM_BINARY_DIV] = binary_div,
-    [PLIM_BINARY_POW] = pow,          [PLIM_BINARY_MAX] = larger,
-    [PLIM_BINARY_RSUB] = binary_rsub, [PLIM_BINARY_MIN] = smaller,
+    [PLIM_BINARY_RSUB] = binary_rsub, [PLIM_BINARY_MUL] = binary_mul,
+    [PLIM_BINARY_DIV] = binary_div,   [PLIM_BINARY_POW] = pow,
+    [PLIM_BINARY_MAX] = larger,       [PLIM_BINARY_MIN] = smaller,
     [PLIM_BINARY_HYPOT] = hypot,      [PLIM_BINARY_EQ] = binary_eq,
     [PLIM_BINARY_NE] = binary_ne,     [PLIM_BINARY_LT] = binary_lt,
     [PLIM_BINARY_LE] = binary_le,     [PLIM_BINARY_GT] = binary_gt,

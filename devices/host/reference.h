@@ -4,8 +4,9 @@
  * are summed in fp32 in short partial sums. PyTorch's semantics decide where op.h is silent:
  *   - MAX, MIN and CLAMP keep NaN; the mean over no targets is NaN, and so is the softmax of a row
  *     of minus infinities;
- *   - an attention row that may see nothing gives zeros, and a logsumexp of minus infinity;
- *     causal: row i sees the columns up to i, also where there are more columns than rows;
+ *   - an attention row that may see nothing gives zeros, and a logsumexp of minus infinity; in
+ *     the backward a row whose logsumexp is infinite saw nothing;
+ *   - causal: row i sees the columns up to i, also where there are more columns than rows;
  *   - gradients that FUSED_ADAMW divides by the scale are not written back;
  *   - ADAMW_8BIT follows bitsandbytes' kOptimizerStatic8bit2StateBlockwise, and ADAMW_32BIT its
  *     kOptimizer32bit2State: weight decay comes after the update, and of 8 bits an element whose

@@ -8,7 +8,7 @@
 
 enum { Q, K, V };
 
-/* One call. `qkv` and the gradients hold one head; k and v, and their gradients, that of a group. */
+/* One call. qkv[] and grad[] hold one head; those of k and v are shared by a group of heads. */
 struct attention {
     const struct plim_op *op;
     const struct plim_array *q, *k, *v;
@@ -17,7 +17,7 @@ struct attention {
     struct plim_array mask; /* over (batch, heads, q_length, k_length) */
     double *numbers, *qkv[3], *grad[3];
     double *out, *dout;   /* a row each */
-    double *score, *unit; /* a row each: the probabilities; mask / (1 - alpha) */
+    double *score, *unit; /* a row each: scores, then probabilities; dropout's factors */
 };
 
 /* --- set up ----------------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static void add_scaled(double *to, double factor, const double *from, int64_t co
 
 /* --- one row of scores ------------------------------------------------------------------------ */
 
-/* score = beta q k^T + mask, minus infinity in the future; unit = the dropout of each. */
+/* score = beta q k^T + mask, minus infinity in the future; unit = 0 or 1 / (1 - alpha). */
 static void score_row(struct attention *t, int64_t b, int64_t head, int64_t i)
 {
     const struct plim_op *op = t->op;

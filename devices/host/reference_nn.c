@@ -6,7 +6,7 @@
 
 /* --- softmax ---------------------------------------------------------------------------------- */
 
-/* Rows of the last dimension: y from x, or y from x and z. */
+/* Makes a row of the result in the place of x's; z: that of the second input, if there is one. */
 typedef void row_function(double *x, const double *z, int64_t length);
 
 static enum plim_status for_rows(const struct plim_op *op, row_function *f)
@@ -94,7 +94,7 @@ enum plim_status plim_reference_log_softmax_backward(const struct plim_op *op)
 
 /* --- cross entropy ---------------------------------------------------------------------------- */
 
-/* Calls for every target that is not ignored need its class; -1: ignored. */
+/* The class of a row, -1 where it is ignored. */
 static enum plim_status target_class(const struct plim_array *target, int64_t row, int64_t classes,
                                      int64_t *class)
 {
@@ -201,7 +201,7 @@ enum plim_status plim_reference_embedding(const struct plim_op *op)
     return st;
 }
 
-/* Lists of the tokens of each row of the weight: `last` of a row, `previous` of a token; -1 ends. */
+/* Lists of the tokens of each row of the weight: a row's last, a token's previous; -1 ends. */
 static enum plim_status chain_tokens(const struct plim_array *indices, int64_t rows, int64_t *last,
                                      int64_t *previous)
 {

@@ -107,8 +107,8 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"plan gpt2-124m --device sim:RTX-4091", 3, "RTX-4090"},
         {"plan gpt2-124m --device rtx-4090", 3, "sim:RTX-4090"},
         {"plan gpt2-124m --device sim:A100-SXM4-80GB,memory=many", 2, "many"},
-        {"plan gpt2-124m --device cuda:0", 4, "built without"},
-        {"explain gpt2-124m --batch 1 --device host", 4, "built without"},
+        {"plan gpt2-124m --device cuda:0", 2, "plan simulates"},
+        {"tune gpt2-124m --device host,memory=0", 2, "memory=0"},
     };
     return cr_make_param_array(struct mistake, mistakes, sizeof(mistakes) / sizeof(mistakes[0]));
 }

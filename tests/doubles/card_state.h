@@ -37,6 +37,8 @@ enum { CARD_MAX = 4, CARD_MAX_PROCESSES = 64 };
     X(HANG, "hang", false)           /* a launch: it never ends */                                 \
     X(KILL, "kill", false)           /* a launch: SIGKILL */                                       \
     X(VANISH, "vanish", true)        /* a call: the card is gone */                                \
+    X(OOM_LIB, "oom-lib", false)     /* a call of cuBLASLt, of cuDNN: an allocation in it fails */ \
+    X(DISGUISED_LIB, "disguised-lib", false) /* the same: it fails and does not say why */         \
     X(LEAK, "leak", true)            /* something is freed: free memory does not grow */           \
     X(STEAL, "steal", false)         /* a launch: strangers take half of the free memory */        \
     X(NAN, "nan", false)             /* a copy to the host: NaNs */                                \

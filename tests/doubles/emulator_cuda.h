@@ -261,11 +261,6 @@ static inline float rsqrtf(float x)
 #define __expf expf
 #define __logf logf
 
-static inline float cospif(float x)
-{
-    return (float)cos(M_PI * (double)x);
-}
-
 static inline float sinpif(float x)
 {
     return (float)sin(M_PI * (double)x);

@@ -1,5 +1,8 @@
 /* Small models trained for 20 steps on a device that computes, beside the losses of PyTorch on the
  * CPU (losses.jsonl, make_losses.py): the same weights, tokens and hyperparameters. */
+#ifdef PLIM_WITH_CUDA
+#include "devices/cuda/cuda.h"
+#endif
 #include "devices/host/host.h"
 #include "support/case_file.h"
 #include "support/spec_files.h"
@@ -8,6 +11,7 @@
 #include <criterion/parameterized.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Bounds on the difference of a loss of about 4.6. fp32: what sums in another order differ by.
  * bf16-mixed: PyTorch's autocast on a CPU rounds in other places than on a GPU (its own lists of
@@ -53,14 +57,28 @@ ParameterizedTestParameters(losses, are_those_of_pytorch)
     return cr_make_param_array(struct case_line, cases, count);
 }
 
+/* The device that the test is about: PLIM_LOSSES_DEVICE. */
+static struct plim_device *open_device(void)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device = NULL;
+#ifdef PLIM_WITH_CUDA
+    if (!strcmp(getenv("PLIM_LOSSES_DEVICE"), "cuda")) {
+        cr_assert_eq(plim_cuda_open("", &device, &err), PLIM_OK, "%s", err.text);
+        return device;
+    }
+#endif
+    cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
+    return device;
+}
+
 ParameterizedTest(struct case_line *given, losses, are_those_of_pytorch)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_device *device;
+    struct plim_device *device = open_device();
     struct plim_replayer *replayer;
     json_t *c = json_loads(given->line, 0, NULL);
     cr_assert_not_null(c);
-    cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
     train(replayer, c);
     plim_replayer_destroy(&replayer);

@@ -81,7 +81,8 @@ static struct plim_replay run_alone(const struct plim_spec *spec, const char *ur
     for (int i = 0; i < PLIM_CHECKPOINTING_COUNT; i++)
         if (!strcmp(s->checkpointing, plim_checkpointing_names[i]))
             setting.checkpointing = (enum plim_checkpointing)i;
-    must(plim_card_open(&card, uri, &everything, &spec->model, &err), &err);
+    struct plim_card_order order = {.uri = uri, .allowance = &everything, .spec = spec};
+    must(plim_card_open(&card, &order, &err), &err);
     must(card.runner.run(card.runner.user, &setting, PLIM_RUN_LIMITED, &replay, &err), &err);
     plim_card_close(&card);
     return replay;
@@ -221,7 +222,9 @@ Test(engine, many_micro_steps_need_what_a_few_need)
                                        .accumulation = PLIM_PROBED_STEPS,
                                        .precision = (enum plim_precision)spec.precision.values[0],
                                        .checkpointing = (enum plim_checkpointing)(i % 2)};
-        must(plim_card_open(&card, "sim:A100-SXM4-80GB", &everything, &spec.model, &err), &err);
+        struct plim_card_order order = {
+            .uri = "sim:A100-SXM4-80GB", .allowance = &everything, .spec = &spec};
+        must(plim_card_open(&card, &order, &err), &err);
         must(card.runner.run(card.runner.user, &setting, PLIM_RUN_UNLIMITED, &few, &err), &err);
         setting.accumulation = 19;
         must(card.runner.run(card.runner.user, &setting, PLIM_RUN_UNLIMITED, &many, &err), &err);

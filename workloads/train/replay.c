@@ -196,9 +196,10 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
         out->peak_allocated_bytes = step->peak_allocated_bytes;
     if (step->peak_reserved_bytes > out->peak_reserved_bytes)
         out->peak_reserved_bytes = step->peak_reserved_bytes;
-    if (out->steps_done < PLIM_REPLAY_STEPS) out->step[out->steps_done] = *step;
+    bool kept = out->steps_done < PLIM_REPLAY_STEPS;
+    if (kept) out->step[out->steps_done] = *step;
     if (r->g->halted) return false;
-    out->steps_done++;
+    out->steps_done += kept;
     return true;
 }
 

@@ -55,7 +55,7 @@ struct plim_replay {
     enum plim_status verdict;
     char why[160];                            /* for anything but OK: one line */
     int64_t parameters, trainable_parameters; /* elements */
-    int steps_done;
+    int steps_done; /* of those in `step` */
     struct plim_replay_step step[PLIM_REPLAY_STEPS];
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
     int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];      /* at the moment of peak_allocated_bytes */

@@ -42,12 +42,23 @@ template <int V> __device__ inline void random_units(float (&v)[V], uint64_t see
 #define SQRT_1_OVER_2_PI 0.39894228040143268f /* sqrt(1/(2 pi)) */
 #define ONE_OVER_PI 0.31830988618379067154    /* 1/pi */
 
-/* x / pi, less a multiple of 2. In double, so that large angles keep their digits; cosf() and sinf()
- * would keep an array in local memory for them. */
-__device__ inline float half_turns(float x)
+/* sin(pi t), from t less its nearest integer. Angles are divided by pi in double, so that large ones
+ * keep their digits; cosf() and sinf() would keep an array in local memory for them. */
+__device__ inline float sine_of_half_turns(double t)
 {
-    double turns = (double)x * ONE_OVER_PI;
-    return (float)(turns - 2.0 * rint(turns * 0.5));
+    double nearest = rint(t);
+    float y = sinpif((float)(t - nearest));
+    return (int64_t)nearest & 1 ? -y : y;
+}
+
+__device__ inline float sine(float x)
+{
+    return sine_of_half_turns((double)x * ONE_OVER_PI);
+}
+
+__device__ inline float cosine(float x)
+{
+    return sine_of_half_turns((double)x * ONE_OVER_PI + 0.5);
 }
 
 __device__ inline float sigmoid(float x)
@@ -61,9 +72,11 @@ __device__ inline float normal_cdf(float x)
     return 0.5f * erfcf(-x * SQRT_HALF);
 }
 
-__device__ inline float gelu_tanh_inner(float x)
+/* 0.5 (1 + tanh(u)) = sigmoid(2 u), which does not cancel for negative x; as in GELU_TANH
+ * u = sqrt(2/pi) (x + 0.044715 x^3). */
+__device__ inline float gelu_tanh_gate(float x)
 {
-    return tanhf(SQRT_2_OVER_PI * (x + 0.044715f * x * x * x));
+    return sigmoid(2.0f * SQRT_2_OVER_PI * (x + 0.044715f * x * x * x));
 }
 
 __device__ inline float power(float x, float exponent)
@@ -78,14 +91,14 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
 {
     switch (function) {
     case PLIM_UNARY_NEG: EACH(-x)
-    case PLIM_UNARY_COS: EACH(cospif(half_turns(x)))
-    case PLIM_UNARY_SIN: EACH(sinpif(half_turns(x)))
+    case PLIM_UNARY_COS: EACH(cosine(x))
+    case PLIM_UNARY_SIN: EACH(sine(x))
     case PLIM_UNARY_RSQRT: EACH(rsqrtf(x))
     case PLIM_UNARY_TANH: EACH(tanhf(x))
     case PLIM_UNARY_SILU: EACH(x / (1.0f + expf(-x)))
     case PLIM_UNARY_RELU: EACH(x <= 0.0f ? 0.0f : x)
     case PLIM_UNARY_GELU: EACH(x * normal_cdf(x))
-    case PLIM_UNARY_GELU_TANH: EACH(0.5f * x * (1.0f + gelu_tanh_inner(x)))
+    case PLIM_UNARY_GELU_TANH: EACH(x * gelu_tanh_gate(x))
     case PLIM_UNARY_POW: EACH(power(x, alpha))
     case PLIM_UNARY_RECIPROCAL: EACH(1.0f / x)
     case PLIM_UNARY_NOT: EACH(x == 0.0f ? 1.0f : 0.0f)
@@ -93,11 +106,11 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     }
 }
 
-/* d/dx 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3) */
+/* d/dx x sigmoid(2 u) */
 __device__ inline float gelu_tanh_slope(float x)
 {
-    float t = gelu_tanh_inner(x), du = SQRT_2_OVER_PI * (1.0f + 3 * 0.044715f * x * x);
-    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * du;
+    float s = gelu_tanh_gate(x), du = SQRT_2_OVER_PI * (1.0f + 3 * 0.044715f * x * x);
+    return s + x * 2.0f * s * (1.0f - s) * du;
 }
 
 __device__ inline float silu_slope(float x)
@@ -114,8 +127,8 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
 #define S saved[i]
     switch (function) {
     case PLIM_UNARY_NEG: EACH(-x)
-    case PLIM_UNARY_COS: EACH(-x * sinpif(half_turns(S)))
-    case PLIM_UNARY_SIN: EACH(x * cospif(half_turns(S)))
+    case PLIM_UNARY_COS: EACH(-x * sine(S))
+    case PLIM_UNARY_SIN: EACH(x * cosine(S))
     case PLIM_UNARY_RSQRT: EACH(-0.5f * x / (S * sqrtf(S)))
     case PLIM_UNARY_TANH: EACH(x * (1.0f - S * S))
     case PLIM_UNARY_SILU: EACH(x * silu_slope(S))
@@ -130,6 +143,16 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
 }
 
 /* --- two numbers ------------------------------------------------------------------------------ */
+
+__device__ inline float add(float a, float b)
+{
+    return a + b;
+}
+
+__device__ inline int64_t add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
 
 __device__ inline float product(float a, float b)
 {
@@ -148,6 +171,7 @@ __device__ inline void binary_function(float (&v)[V], const float (&b)[V], int f
     switch (function) {
     case PLIM_BINARY_ADD: EACH(x + b[i])
     case PLIM_BINARY_SUB: EACH(x - b[i])
+    case PLIM_BINARY_RSUB: EACH(b[i] - x)
     case PLIM_BINARY_MUL: EACH(x * b[i])
     case PLIM_BINARY_DIV: EACH(x / b[i])
     case PLIM_BINARY_POW: EACH(power(x, b[i]))
@@ -198,8 +222,9 @@ __device__ inline void binary_function(int64_t (&v)[V], const int64_t (&b)[V], i
                                        int64_t)
 {
     switch (function) {
-    case PLIM_BINARY_ADD: EACH((int64_t)((uint64_t)x + (uint64_t)b[i]))
+    case PLIM_BINARY_ADD: EACH(add(x, b[i]))
     case PLIM_BINARY_SUB: EACH((int64_t)((uint64_t)x - (uint64_t)b[i]))
+    case PLIM_BINARY_RSUB: EACH((int64_t)((uint64_t)b[i] - (uint64_t)x))
     case PLIM_BINARY_MUL: EACH(product(x, b[i]))
     case PLIM_BINARY_POW: EACH(power(x, b[i]))
     case PLIM_BINARY_MAX: EACH(larger()(x, b[i]))

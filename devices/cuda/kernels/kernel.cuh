@@ -173,52 +173,35 @@ __device__ inline void store_as(uint64_t address, const A (&v)[V])
 template <int V> __device__ inline void load(float (&v)[V], unsigned dtype, uint64_t address)
 {
     switch (dtype) {
-    case PLIM_F32:
-        return load_as<float>(v, address);
-    case PLIM_BF16:
-        return load_as<bf16>(v, address);
-    case PLIM_F16:
-        return load_as<fp16>(v, address);
-    case PLIM_I64:
-        return load_as<int64_t>(v, address);
-    case PLIM_I32:
-        return load_as<int32_t>(v, address);
-    default:
-        return load_as<uint8_t>(v, address);
+    case PLIM_F32: return load_as<float>(v, address);
+    case PLIM_BF16: return load_as<bf16>(v, address);
+    case PLIM_F16: return load_as<fp16>(v, address);
+    case PLIM_I64: return load_as<int64_t>(v, address);
+    case PLIM_I32: return load_as<int32_t>(v, address);
+    default: return load_as<uint8_t>(v, address);
     }
 }
 
 template <int V> __device__ inline void load(int64_t (&v)[V], unsigned dtype, uint64_t address)
 {
     switch (dtype) {
-    case PLIM_I64:
-        return load_as<int64_t>(v, address);
-    case PLIM_I32:
-        return load_as<int32_t>(v, address);
-    case PLIM_RAW16:
-        return load_as<uint16_t>(v, address);
-    default:
-        return load_as<uint8_t>(v, address);
+    case PLIM_I64: return load_as<int64_t>(v, address);
+    case PLIM_I32: return load_as<int32_t>(v, address);
+    case PLIM_RAW16: return load_as<uint16_t>(v, address);
+    default: return load_as<uint8_t>(v, address);
     }
 }
 
 template <int V> __device__ inline void store(unsigned dtype, uint64_t address, const float (&v)[V])
 {
     switch (dtype) {
-    case PLIM_F32:
-        return store_as<float>(address, v);
-    case PLIM_BF16:
-        return store_as<bf16>(address, v);
-    case PLIM_F16:
-        return store_as<fp16>(address, v);
-    case PLIM_I64:
-        return store_as<int64_t>(address, v);
-    case PLIM_I32:
-        return store_as<int32_t>(address, v);
-    case PLIM_U8:
-        return store_as<uint8_t>(address, v);
-    default:
-        return store_as<boolean>(address, v);
+    case PLIM_F32: return store_as<float>(address, v);
+    case PLIM_BF16: return store_as<bf16>(address, v);
+    case PLIM_F16: return store_as<fp16>(address, v);
+    case PLIM_I64: return store_as<int64_t>(address, v);
+    case PLIM_I32: return store_as<int32_t>(address, v);
+    case PLIM_U8: return store_as<uint8_t>(address, v);
+    default: return store_as<boolean>(address, v);
     }
 }
 
@@ -226,16 +209,11 @@ template <int V>
 __device__ inline void store(unsigned dtype, uint64_t address, const int64_t (&v)[V])
 {
     switch (dtype) {
-    case PLIM_I64:
-        return store_as<int64_t>(address, v);
-    case PLIM_I32:
-        return store_as<int32_t>(address, v);
-    case PLIM_RAW16:
-        return store_as<uint16_t>(address, v);
-    case PLIM_U8:
-        return store_as<uint8_t>(address, v);
-    default:
-        return store_as<boolean>(address, v);
+    case PLIM_I64: return store_as<int64_t>(address, v);
+    case PLIM_I32: return store_as<int32_t>(address, v);
+    case PLIM_RAW16: return store_as<uint16_t>(address, v);
+    case PLIM_U8: return store_as<uint8_t>(address, v);
+    default: return store_as<boolean>(address, v);
     }
 }
 

@@ -29,6 +29,20 @@ __device__ inline void walk_to(const struct plim_walk &w, uint64_t i, uint64_t (
     for (int k = 0; k < N; k++) address[k] += i * (uint64_t)w.stride[k][outermost];
 }
 
+/* Addresses of the first element of row `row`: dimension 0 is the row's. */
+template <int N>
+__device__ inline void walk_to_row(const struct plim_walk &w, uint64_t row, uint64_t (&address)[N])
+{
+    PLIM_UNROLL
+    for (int k = 0; k < N; k++) address[k] = w.data[k];
+    for (int d = 1; d < w.ndim; d++) {
+        uint64_t next = plim_divide(row, &w.extent[d]), at = row - next * w.extent[d].divisor;
+        PLIM_UNROLL
+        for (int k = 0; k < N; k++) address[k] += at * (uint64_t)w.stride[k][d];
+        row = next;
+    }
+}
+
 /* V neighbours of an operand, or one that repeats. */
 template <class A, int V>
 __device__ inline void walk_load(A (&v)[V], const struct plim_walk &w, int operand,

@@ -1,0 +1,278 @@
+#include "target.h"
+#include "autotune/base/text.h"
+#include "devices/nvml/absence.h"
+#include "devices/nvml/visible.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what is asked ---------------------------------------------------------------------------- */
+
+struct question {
+    bool automatic;
+    char choice[128]; /* behind "cuda:" */
+    int64_t memory_cap_bytes;
+};
+
+static enum plim_status read_memory(const char *uri, const char *option, int64_t *bytes,
+                                    struct plim_error *err)
+{
+    static const char key[] = ",memory=";
+    struct plim_error inner = PLIM_ERROR_INIT;
+    if (!*option) return PLIM_OK;
+    if (strncmp(option, key, sizeof(key) - 1))
+        return plim_fail(err, PLIM_INVALID, "%.96s: '%.64s' is no option, expected ,memory=24GiB",
+                         uri, option);
+    enum plim_status st = plim_parse_bytes(option + sizeof(key) - 1, bytes, &inner);
+    if (!st && !*bytes) st = plim_fail(&inner, PLIM_INVALID, "a card has more than that");
+    return st ? plim_fail(err, st, "%.96s: %.256s", uri, inner.text) : PLIM_OK;
+}
+
+static enum plim_status read_uri(const char *uri, struct question *out, struct plim_error *err)
+{
+    size_t length = strcspn(uri, ",");
+    *out = (struct question){.automatic = length == 4 && !strncmp(uri, "auto", 4)};
+    bool plain = length == 4 && !strncmp(uri, "cuda", 4);
+    bool chosen = length > 5 && length - 5 < sizeof(out->choice) && !strncmp(uri, "cuda:", 5);
+    if (!out->automatic && !plain && !chosen)
+        return plim_fail(err, PLIM_INVALID,
+                         "%.96s: expected auto, cuda, cuda:N, cuda:GPU-uuid or cuda:MIG-uuid", uri);
+    if (chosen) snprintf(out->choice, sizeof(out->choice), "%.*s", (int)length - 5, uri + 5);
+    return read_memory(uri, uri + length, &out->memory_cap_bytes, err);
+}
+
+/* --- can it be used? -------------------------------------------------------------------------- */
+
+static enum plim_status check_driver(const struct plim_nvml *nvml, struct plim_error *err)
+{
+    int version = plim_nvml_cuda_version(nvml);
+    if (version < 0 || version >= PLIM_TARGET_CUDA) return PLIM_OK;
+    return plim_fail(
+        err, PLIM_NODEVICE,
+        "the NVIDIA driver %s runs CUDA up to %d.%d, this plimsoll needs %d.%d: driver "
+        "%d or newer",
+        plim_nvml_driver_version(nvml), version / 1000, version % 1000 / 10,
+        PLIM_TARGET_CUDA / 1000, PLIM_TARGET_CUDA % 1000 / 10, PLIM_TARGET_DRIVER);
+}
+
+/* In an exclusive mode CUDA refuses a second process; to find it out there would cost a worker. */
+static enum plim_status check_mode(const struct plim_nvml *nvml, const struct plim_nvml_gpu *gpu,
+                                   const char *uuid, struct plim_error *err)
+{
+    struct plim_nvml_process processes[PLIM_NVML_PROCESSES];
+    size_t count = 0;
+    if (gpu->compute_mode == PLIM_COMPUTE_PROHIBITED)
+        return plim_fail(
+            err, PLIM_NODEVICE,
+            "GPU %d (%s) is in compute mode \"prohibited\": `nvidia-smi -i %d -c 0` as "
+            "root allows it",
+            gpu->index, gpu->name, gpu->index);
+    if (gpu->compute_mode == PLIM_COMPUTE_DEFAULT) return PLIM_OK;
+    if (plim_nvml_processes(nvml, uuid, processes, &count, NULL) || !count) return PLIM_OK;
+    return plim_fail(
+        err, PLIM_NODEVICE,
+        "GPU %d (%s) is in an exclusive compute mode and process %lld has it: wait for "
+        "that to end, or take another GPU",
+        gpu->index, gpu->name, (long long)processes[0].pid);
+}
+
+static enum plim_status check_capability(const struct plim_nvml_gpu *gpu, struct plim_error *err)
+{
+    if (gpu->compute_capability >= PLIM_TARGET_CAPABILITY) return PLIM_OK;
+    return plim_fail(
+        err, PLIM_UNSUPPORTED,
+        "GPU %d (%s) has compute capability %d.%d, this plimsoll has kernels for %d.%d "
+        "and newer: --device sim:NAME predicts for it",
+        gpu->index, gpu->name, gpu->compute_capability / 10, gpu->compute_capability % 10,
+        PLIM_TARGET_CAPABILITY / 10, PLIM_TARGET_CAPABILITY % 10);
+}
+
+/* --- what it is ------------------------------------------------------------------------------- */
+
+/* Totals differ by driver, ECC and what is reserved, by some percent. */
+const struct plim_gpu *plim_target_known(const struct plim_nvml_gpu *gpu)
+{
+    const struct plim_gpu *known;
+    if (!gpu->name[0] || plim_catalogue_find(gpu->name, &known, NULL)) return NULL;
+    if (gpu->memory.total_bytes < 0) return known;
+    double ratio = (double)gpu->memory.total_bytes / (double)known->total_bytes;
+    return ratio > 0.9 && ratio < 1.1 ? known : NULL;
+}
+
+static void set_memory(const struct plim_nvml_memory *memory, struct plim_target *out)
+{
+    int64_t known_bytes = out->gpu && !out->mig ? out->gpu->total_bytes : 0;
+    int64_t reserved_bytes = memory->reserved_bytes, held_bytes = memory->held_bytes;
+    if (memory->total_bytes < 0) {
+        out->total_bytes = known_bytes;
+        return;
+    }
+    if (reserved_bytes < 0) { /* an old driver counts it as held */
+        bool plausible = known_bytes && known_bytes < memory->total_bytes;
+        reserved_bytes = plausible ? memory->total_bytes - known_bytes : 0;
+        held_bytes = held_bytes > reserved_bytes ? held_bytes - reserved_bytes : 0;
+    }
+    out->total_bytes = memory->total_bytes - reserved_bytes;
+    out->held_bytes = held_bytes;
+}
+
+static enum plim_status set_cap(const char *uri, int64_t cap_bytes, struct plim_target *out,
+                                struct plim_error *err)
+{
+    char total[16], cap[32] = "";
+    if (out->total_bytes && cap_bytes > out->total_bytes)
+        return plim_fail(err, PLIM_INVALID, "%.96s: %s has only %s", uri, out->name,
+                         plim_format_bytes(out->total_bytes, total));
+    out->memory_cap_bytes = cap_bytes;
+    if (cap_bytes) snprintf(cap, sizeof(cap), ",memory=%lld", (long long)cap_bytes);
+    snprintf(out->uri, sizeof(out->uri), "cuda:%.80s%s", out->uuid, cap);
+    return PLIM_OK;
+}
+
+static void describe(const struct plim_nvml *nvml, const struct plim_visible_world *world,
+                     const struct plim_visible_device *device, struct plim_target *out)
+{
+    const struct plim_nvml_gpu *gpu = &world->gpus[device->gpu];
+    out->gpu = plim_target_known(gpu);
+    out->mig = device->instance >= 0;
+    out->multiprocessors = out->mig   ? gpu->instances[device->instance].multiprocessors
+                           : out->gpu ? out->gpu->multiprocessors
+                                      : 0;
+    if (out->multiprocessors < 0) out->multiprocessors = 0;
+    out->compute_capability = gpu->compute_capability;
+    out->cuda_version = plim_nvml_cuda_version(nvml);
+    snprintf(out->uuid, sizeof(out->uuid), "%s", plim_visible_uuid(world, device));
+    snprintf(out->name, sizeof(out->name), "%s", gpu->name);
+    snprintf(out->driver_version, sizeof(out->driver_version), "%s",
+             plim_nvml_driver_version(nvml));
+    set_memory(out->mig ? &gpu->instances[device->instance].memory : &gpu->memory, out);
+}
+
+/* --- resolving -------------------------------------------------------------------------------- */
+
+enum plim_status plim_target_open(const struct plim_target_place *place, struct plim_nvml **out,
+                                  struct plim_error *err)
+{
+    struct plim_error inner = PLIM_ERROR_INIT;
+    struct plim_absence absence;
+    int code;
+    enum plim_status st = plim_nvml_open(place->library, out, &code, &inner);
+    if (!st) return PLIM_OK;
+    plim_absence_read(place->root, &absence);
+    return plim_absence_explain(&absence, code, &inner, err);
+}
+
+/* Counted in an order that is our guess, a number may mean another card than in the user's
+ * program. */
+static void note_guess(const struct plim_visible_world *world, const char *choice,
+                       struct plim_target *out)
+{
+    struct plim_visible list;
+    plim_visible_list(world, &list);
+    if (!list.guessed || list.count < 2 || strchr(choice, '-')) return;
+    snprintf(out->note, sizeof(out->note),
+             "the GPUs here differ, and which one CUDA counts first is a guess: %.40s is taken for "
+             "cuda:%s; cuda:GPU-uuid or CUDA_DEVICE_ORDER=PCI_BUS_ID make sure",
+             out->name, choice[0] ? choice : "0");
+}
+
+static enum plim_status examine(const struct plim_nvml *nvml,
+                                const struct plim_visible_world *world,
+                                const struct plim_visible_device *device, struct plim_target *out,
+                                struct plim_error *err)
+{
+    const struct plim_nvml_gpu *gpu = &world->gpus[device->gpu];
+    enum plim_status st = check_capability(gpu, err);
+    if (!st) st = check_mode(nvml, gpu, plim_visible_uuid(world, device), err);
+    if (!st) describe(nvml, world, device, out);
+    return st;
+}
+
+/* The first that can be used; `note` says what is wrong with those before it. */
+static enum plim_status find_any(const struct plim_nvml *nvml,
+                                 const struct plim_visible_world *world, struct plim_target *out,
+                                 struct plim_error *err)
+{
+    struct plim_visible list;
+    struct plim_error first = PLIM_ERROR_INIT;
+    struct plim_visible_device none;
+    enum plim_status st = PLIM_NODEVICE;
+    plim_visible_list(world, &list);
+    if (!list.count) return plim_visible_choose(world, "", &none, err);
+    for (size_t i = 0; i < list.count && st; i++)
+        st = examine(nvml, world, &list.devices[i], out, &first);
+    if (st) return plim_fail(err, first.status, "%s", first.text);
+    snprintf(out->note, sizeof(out->note), "%s", first.text);
+    return PLIM_OK;
+}
+
+static enum plim_status find_chosen(const struct plim_nvml *nvml,
+                                    const struct plim_visible_world *world, const char *choice,
+                                    struct plim_target *out, struct plim_error *err)
+{
+    struct plim_visible_device device;
+    enum plim_status st = plim_visible_choose(world, choice, &device, err);
+    if (!st) st = examine(nvml, world, &device, out, err);
+    if (!st) note_guess(world, choice, out);
+    return st;
+}
+
+static enum plim_status find(const struct plim_target_place *place, const char *uri,
+                             const struct question *question, struct plim_target *out,
+                             struct plim_error *err)
+{
+    struct plim_nvml *nvml = NULL;
+    struct plim_visible_world world = {.visible_devices = place->visible_devices,
+                                       .device_order = place->device_order};
+    enum plim_status st = PLIM_OK;
+    if (!place->has_cuda)
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "%.96s: this plimsoll is built without CUDA (nvcc was not there, or "
+                         "-Dcuda=disabled), expected sim:NAME",
+                         uri);
+    PLIM_TRY(plim_target_open(place, &nvml, err));
+    world.gpus = plim_nvml_gpus(nvml, &world.count);
+    PLIM_TRY(check_driver(nvml, err));
+    PLIM_TRY(question->automatic ? find_any(nvml, &world, out, err)
+                                 : find_chosen(nvml, &world, question->choice, out, err));
+    PLIM_TRY(set_cap(uri, question->memory_cap_bytes, out, err));
+out:
+    plim_nvml_close(&nvml);
+    return st;
+}
+
+enum plim_status plim_target_resolve_at(const struct plim_target_place *place, const char *uri,
+                                        struct plim_target *out, struct plim_error *err)
+{
+    struct plim_error inner = PLIM_ERROR_INIT;
+    struct question question;
+    *out = (struct plim_target){0};
+    enum plim_status st = read_uri(uri, &question, err);
+    if (st) return st;
+    st = find(place, uri, &question, out, &inner);
+    /* Before the search starts, a card that is lost is one that cannot be used. */
+    if (st == PLIM_LOST) st = PLIM_NODEVICE;
+    if (!st) return PLIM_OK;
+    *out = (struct plim_target){0};
+    if (!question.automatic || (st != PLIM_NODEVICE && st != PLIM_UNSUPPORTED))
+        return plim_fail(err, st, "%s", inner.text);
+    out->simulate = true;
+    out->memory_cap_bytes = question.memory_cap_bytes;
+    snprintf(out->note, sizeof(out->note), "%s", inner.text);
+    return PLIM_OK;
+}
+
+struct plim_target_place plim_target_here(void)
+{
+    return (struct plim_target_place){.root = "",
+                                      .visible_devices = getenv("CUDA_VISIBLE_DEVICES"),
+                                      .device_order = getenv("CUDA_DEVICE_ORDER"),
+                                      .has_cuda = PLIM_HAS_CUDA};
+}
+
+enum plim_status plim_target_resolve(const char *uri, struct plim_target *out,
+                                     struct plim_error *err)
+{
+    struct plim_target_place place = plim_target_here();
+    return plim_target_resolve_at(&place, uri, out, err);
+}

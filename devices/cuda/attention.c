@@ -1,0 +1,338 @@
+/* Attention by cuDNN; the contract is in attention.h. */
+#include "attention.h"
+#include "attention_graph.h"
+#include "placement.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a plan depends on. Compared as bytes: padding is zero. */
+struct key {
+    struct plim_fused_problem problem;
+    int64_t scratch_bytes[PLIM_OP_MAX_SCRATCH];
+};
+
+struct entry {
+    struct key key;
+    cudnnBackendDescriptor_t plan; /* NULL: nothing runs it, see `refusal` */
+    const char *refusal;
+    int64_t workspace_bytes;
+    int id[PLIM_FUSED_TENSORS];
+};
+
+enum { ENTRIES = 128 };
+
+struct plim_fused {
+    const struct plim_lib_host *host;
+    struct plim_dnn dnn;
+    cudnnHandle_t handle;
+    int count, oldest; /* a ring once it is full */
+    struct entry entries[ENTRIES];
+};
+
+/* --- statuses --------------------------------------------------------------------------------- */
+
+/* Codes are 1000 times a category plus a detail. */
+static enum plim_status classify(const struct plim_fused *f, cudnnStatus_t status)
+{
+    enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000 };
+    if (status == CUDNN_STATUS_SUCCESS) return PLIM_OK;
+    if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ||
+        status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
+        return PLIM_OOM;
+    if (CUDNN_STATUS_CATEGORY(status) == BAD_PARAM) return PLIM_INTERNAL;
+    if (CUDNN_STATUS_CATEGORY(status) == NOT_SUPPORTED) return PLIM_UNSUPPORTED;
+    enum plim_status view = f->host->driver_view(f->host->user);
+    return view ? view : PLIM_INTERNAL;
+}
+
+static enum plim_status failed(const struct plim_fused *f, cudnnStatus_t status, const char *doing,
+                               struct plim_error *err)
+{
+    enum plim_status st = classify(f, status);
+    return st ? plim_fail(err, st, "cuDNN: %s: %s", doing, f->dnn.cudnnGetErrorString(status)) : st;
+}
+
+/* --- open, close ------------------------------------------------------------------------------ */
+
+enum plim_status plim_fused_open(const struct plim_lib_host *host, struct plim_fused **out,
+                                 struct plim_error *err)
+{
+    enum plim_status st;
+    struct plim_fused *f = calloc(1, sizeof *f);
+    *out = NULL;
+    if (!f) return plim_fail(err, PLIM_NOMEM, "no memory for cuDNN's plans");
+    f->host = host;
+    PLIM_TRY(plim_dnn_load(&f->dnn, err));
+    PLIM_TRY(failed(f, f->dnn.cudnnCreate(&f->handle), "create", err));
+    PLIM_TRY(failed(f, f->dnn.cudnnSetStream(f->handle, host->stream), "stream", err));
+    *out = f;
+    return PLIM_OK;
+out:
+    plim_fused_close(f);
+    return st;
+}
+
+static void entry_finish(const struct plim_fused *f, struct entry *e)
+{
+    if (e->plan) f->dnn.cudnnBackendDestroyDescriptor(e->plan);
+    e->plan = NULL;
+}
+
+void plim_fused_close(struct plim_fused *f)
+{
+    if (!f) return;
+    for (int i = 0; i < f->count; i++) entry_finish(f, &f->entries[i]);
+    if (f->handle)
+        f->dnn.cudnnDestroy(f->handle);
+    else
+        plim_dnn_unload(&f->dnn);
+    free(f);
+}
+
+/* --- the operation's tensors ------------------------------------------------------------------ */
+
+/* By its place among an operation's outputs and inputs. */
+struct place {
+    enum plim_fused_tensor tensor;
+    bool is_output;
+    int index;
+};
+
+static const struct place forward_places[] = {
+    {PLIM_FUSED_Q, false, 0},
+    {PLIM_FUSED_K, false, 1},
+    {PLIM_FUSED_V, false, 2},
+    {PLIM_FUSED_O, true, 0},
+};
+static const struct place backward_places[] = {
+    {PLIM_FUSED_DO, false, 0}, {PLIM_FUSED_Q, false, 1}, {PLIM_FUSED_K, false, 2},
+    {PLIM_FUSED_V, false, 3},  {PLIM_FUSED_O, false, 4}, {PLIM_FUSED_DQ, true, 0},
+    {PLIM_FUSED_DK, true, 1},  {PLIM_FUSED_DV, true, 2},
+};
+enum { FORWARD_MASK = 3, BACKWARD_MASK = 6, BACKWARD_LOGSUMEXP = 5, FORWARD_LOGSUMEXP = 1 };
+
+/* An operation with its tensors found. */
+struct call {
+    const struct plim_op *op;
+    struct key key;
+    uint64_t address[PLIM_FUSED_TENSORS];
+};
+
+/* A stride of a dimension of extent 1 means nothing; engines look at it all the same. */
+static void settle_unit_strides(struct plim_dnn_shape *s)
+{
+    int64_t span = 1;
+    for (int i = 0; i < PLIM_DNN_DIMS; i++)
+        if (s->extent[i] != 1 && s->extent[i] * s->stride[i] > span)
+            span = s->extent[i] * s->stride[i];
+    for (int i = 0; i < PLIM_DNN_DIMS - 1; i++)
+        if (s->extent[i] == 1) s->stride[i] = span;
+}
+
+enum { ALIGNMENT = 16 }; /* what the graph promises of every address */
+
+static const char *read_tensor(struct call *c, enum plim_fused_tensor which,
+                               const struct plim_array *a, uint8_t dtype)
+{
+    struct plim_dnn_shape *s = &c->key.problem.shape[which];
+    if (a->ndim != PLIM_DNN_DIMS) return "operands of other than 4 dimensions";
+    if (a->dtype != dtype) return "operands of several types";
+    if (a->stride[3] != 1 || a->data % ALIGNMENT) return "rows that are strided or not aligned";
+    for (int i = 0; i < PLIM_DNN_DIMS; i++) {
+        s->extent[i] = a->shape[i];
+        s->stride[i] = a->stride[i];
+        if (a->shape[i] < 1) return "empty operands";
+        if (a->shape[i] > 1 && a->stride[i] < 1) return "operands that repeat themselves";
+    }
+    settle_unit_strides(s);
+    c->address[which] = a->data;
+    return NULL;
+}
+
+/* The mask's dimensions are aligned at the last one; where it repeats, its extent becomes 1. */
+static const char *read_mask(struct call *c, const struct plim_array *a, uint8_t dtype)
+{
+    struct plim_dnn_shape *s = &c->key.problem.shape[PLIM_FUSED_BIAS];
+    if (a->dtype != dtype) return "a mask of another type";
+    if (a->ndim > PLIM_DNN_DIMS || a->data % ALIGNMENT) return "a mask that is not aligned";
+    for (int i = 0; i < PLIM_DNN_DIMS; i++) {
+        int from = i - (PLIM_DNN_DIMS - a->ndim);
+        bool repeats = from < 0 || a->shape[from] == 1 || a->stride[from] == 0;
+        s->extent[i] = repeats ? 1 : a->shape[from];
+        s->stride[i] = repeats ? 1 : a->stride[from];
+    }
+    if (s->extent[3] == 1 || s->stride[3] != 1) return "a mask without rows";
+    settle_unit_strides(s);
+    c->key.problem.has_bias = 1;
+    c->address[PLIM_FUSED_BIAS] = a->data;
+    return NULL;
+}
+
+static const char *check_heads(const struct plim_fused_problem *p)
+{
+    enum { MULTIPLE = 8, LARGEST = 256 };
+    const int64_t *q = p->shape[PLIM_FUSED_Q].extent, *k = p->shape[PLIM_FUSED_K].extent;
+    const int64_t *v = p->shape[PLIM_FUSED_V].extent;
+    if (q[3] % MULTIPLE || q[3] > LARGEST || k[3] != q[3] || v[3] != q[3])
+        return "a head size that is no multiple of 8 up to 256";
+    return k[1] != v[1] || k[2] != v[2] || q[1] % k[1] ? "heads that do not share evenly" : NULL;
+}
+
+/* NULL, or why not. A mask beside `causal` says the same and is left out: causal engines do half
+ * the work. */
+static const char *read_call(struct call *c, const struct plim_op *op)
+{
+    memset(c, 0, sizeof *c);
+    c->op = op;
+    struct plim_fused_problem *p = &c->key.problem;
+    bool backward = op->kind == PLIM_OP_ATTENTION_BACKWARD;
+    const struct place *places = backward ? backward_places : forward_places;
+    int count = backward ? sizeof backward_places / sizeof *backward_places
+                         : sizeof forward_places / sizeof *forward_places;
+    int mask = backward ? BACKWARD_MASK : FORWARD_MASK;
+    uint8_t dtype = op->in[0]->dtype;
+    if (dtype != PLIM_BF16 && dtype != PLIM_F16) return "a type other than bf16 and fp16";
+    if (op->alpha != 0) return "dropout";
+    const char *refusal = NULL;
+    for (int i = 0; i < count && !refusal; i++) {
+        const struct place *at = &places[i];
+        refusal = read_tensor(c, at->tensor, at->is_output ? op->out[at->index] : op->in[at->index],
+                              dtype);
+    }
+    if (!refusal) refusal = check_heads(p);
+    if (!refusal && op->n_in > mask && op->in[mask] && !op->causal)
+        refusal = read_mask(c, op->in[mask], dtype);
+    const struct plim_array *lse = backward                        ? op->in[BACKWARD_LOGSUMEXP]
+                                   : op->n_out > FORWARD_LOGSUMEXP ? op->out[FORWARD_LOGSUMEXP]
+                                                                   : NULL;
+    p->type = dtype == PLIM_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
+    p->backward = backward;
+    p->causal = op->causal;
+    p->has_logsumexp = lse != NULL;
+    c->address[PLIM_FUSED_LOGSUMEXP] = lse ? lse->data : 0;
+    for (int i = 0; i < op->n_scratch; i++)
+        c->key.scratch_bytes[i] = plim_array_bytes(op->scratch[i]);
+    return refusal;
+}
+
+/* Up to 9.15.0 keys beyond the last whole tile of 128 were not masked in backward. */
+static bool is_wrong_there(const struct plim_fused *f, const struct plim_fused_problem *p)
+{
+    return f->dnn.library.version <= 91500 && p->backward &&
+           p->shape[PLIM_FUSED_K].extent[2] % 128 != 0;
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+enum { WORKSPACE, DQ_SUMS, ROW_SUMS, PIECES };
+
+static bool find_room(const struct call *c, int64_t workspace_bytes,
+                      struct plim_piece pieces[PIECES])
+{
+    enum { WORKSPACE_ALIGNMENT = 256 };
+    const int64_t *q = c->key.problem.shape[PLIM_FUSED_Q].extent;
+    int64_t row_bytes = q[0] * q[1] * q[2] * (int64_t)sizeof(float);
+    bool backward = c->key.problem.backward;
+    pieces[WORKSPACE] = (struct plim_piece){workspace_bytes, WORKSPACE_ALIGNMENT, 0};
+    pieces[DQ_SUMS] = (struct plim_piece){backward ? row_bytes * q[3] : 0, ALIGNMENT, 0};
+    pieces[ROW_SUMS] = (struct plim_piece){backward ? row_bytes : 0, ALIGNMENT, 0};
+    return plim_place(c->op, pieces, PIECES);
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+/* The best engine that finds room and compiles. */
+static cudnnStatus_t choose_engine(const struct call *c, struct entry *e,
+                                   const struct plim_dnn_configs *configs)
+{
+    struct plim_piece pieces[PIECES];
+    cudnnStatus_t st = CUDNN_STATUS_SUCCESS;
+    e->refusal = configs->count ? "too little scratch memory for its engines" : "no engine for it";
+    for (int i = 0; i < configs->count && !e->plan; i++) {
+        if (!find_room(c, configs->workspace_bytes[i], pieces)) continue;
+        st = plim_dnn_plan_open(configs, i, &e->plan, &e->workspace_bytes);
+        if (st && CUDNN_STATUS_CATEGORY(st) != CUDNN_STATUS_NOT_SUPPORTED) return st;
+        st = CUDNN_STATUS_SUCCESS;
+    }
+    return st;
+}
+
+static cudnnStatus_t make_plan(const struct plim_fused *f, const struct call *c, struct entry *e)
+{
+    struct plim_dnn_graph graph;
+    struct plim_dnn_configs configs = {.dnn = &f->dnn};
+    cudnnStatus_t st = plim_fused_graph(&graph, &f->dnn, &c->key.problem, e->id);
+    if (!st) st = plim_dnn_configs_open(&graph, NULL, &configs);
+    if (!st) st = choose_engine(c, e, &configs);
+    plim_dnn_configs_close(&configs);
+    plim_dnn_graph_close(&graph);
+    if (CUDNN_STATUS_CATEGORY(st) != CUDNN_STATUS_NOT_SUPPORTED) return st;
+    e->refusal = "no engine for it";
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static enum plim_status find_entry(struct plim_fused *f, const struct call *c, struct entry **out,
+                                   struct plim_error *err)
+{
+    for (int i = 0; i < f->count; i++) {
+        *out = &f->entries[i];
+        if (memcmp(&(*out)->key, &c->key, sizeof c->key) == 0) return PLIM_OK;
+    }
+    struct entry e;
+    memset(&e, 0, sizeof e);
+    memcpy(&e.key, &c->key, sizeof e.key);
+    enum plim_status st = failed(f, make_plan(f, c, &e), "plan", err);
+    if (st) {
+        entry_finish(f, &e);
+        return st;
+    }
+    int at = f->count < ENTRIES ? f->count++ : f->oldest++ % ENTRIES;
+    entry_finish(f, &f->entries[at]);
+    f->entries[at] = e;
+    *out = &f->entries[at];
+    return PLIM_OK;
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+static enum plim_status run(const struct plim_fused *f, struct call *c, const struct entry *e,
+                            struct plim_error *err)
+{
+    struct plim_piece pieces[PIECES];
+    if (!find_room(c, e->workspace_bytes, pieces))
+        return plim_fail(err, PLIM_UNSUPPORTED, "attention by cuDNN: scratch that is not aligned");
+    c->address[PLIM_FUSED_DQ_SUMS] = pieces[DQ_SUMS].address;
+    c->address[PLIM_FUSED_ROW_SUMS] = pieces[ROW_SUMS].address;
+    float number[PLIM_FUSED_TENSORS] = {[PLIM_FUSED_SCALE] = (float)c->op->beta,
+                                        [PLIM_FUSED_MINUS_INFINITY] = -INFINITY,
+                                        [PLIM_FUSED_ONE] = 1};
+    int ids[PLIM_FUSED_TENSORS], count = 0;
+    void *address[PLIM_FUSED_TENSORS];
+    for (int i = 0; i < PLIM_FUSED_TENSORS; i++) {
+        if (e->id[i] < 0) continue;
+        ids[count] = e->id[i];
+        address[count++] =
+            i >= PLIM_FUSED_SCALE ? (void *)&number[i] : (void *)(uintptr_t)c->address[i];
+    }
+    cudnnStatus_t status = plim_dnn_execute(&f->dnn, f->handle, e->plan, count, ids, address,
+                                            (void *)(uintptr_t)pieces[WORKSPACE].address);
+    return failed(f, status, "attention", err);
+}
+
+enum plim_status plim_fused_attention(struct plim_fused *f, const struct plim_op *op,
+                                      struct plim_error *err)
+{
+    struct call c;
+    const char *refusal = read_call(&c, op);
+    if (!refusal && is_wrong_there(f, &c.key.problem))
+        refusal = "a shape that this version gets wrong";
+    struct entry *e = NULL;
+    if (!refusal) {
+        enum plim_status st = find_entry(f, &c, &e, err);
+        if (st) return st;
+        if (!e->plan) refusal = e->refusal;
+    }
+    return refusal ? plim_fail(err, PLIM_UNSUPPORTED, "attention by cuDNN: %s", refusal)
+                   : run(f, &c, e, err);
+}

@@ -1,0 +1,26 @@
+/* Attention by cuDNN's fused engines, loaded at run time. */
+#ifndef PLIM_DEVICES_CUDA_ATTENTION_H
+#define PLIM_DEVICES_CUDA_ATTENTION_H
+
+#include "lib_host.h"
+
+struct plim_fused;
+
+/* Needs a current CUDA context. PLIM_NODEVICE: no library, with what helps in `err`; PLIM_OOM: the
+ * card is so full that not even a handle fits. `host` is used until the close. */
+enum plim_status plim_fused_open(const struct plim_lib_host *host, struct plim_fused **out,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+void plim_fused_close(struct plim_fused *fused); /* NULL is fine */
+
+/* PLIM_OP_ATTENTION, PLIM_OP_ATTENTION_BACKWARD, enqueued on the host's stream. Nothing is touched
+ * but the operands and the scratch blocks: backward keeps its row sums and fp32 sums of dQ there, and
+ * the engine its workspace. The first call of a shape compiles, the others find the plan.
+ *
+ * PLIM_UNSUPPORTED, with the reason in `err`, where another kernel has to do it: fp32; dropout
+ * (cuDNN's random numbers are not ours); head sizes that are no multiple of 8 or too large for the
+ * card; layouts without a last stride of 1; a card without an engine; scratch that is too small. A
+ * refusal is remembered too, and cheap. */
+enum plim_status plim_fused_attention(struct plim_fused *fused, const struct plim_op *op,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,43 @@
+/* Attention as cuDNN's operation graphs: the chains of matrix products, pointwise operations and
+ * reductions that its fused engines recognise. No score matrix is ever stored.
+ *
+ * forward   S = scale Q K^T [+ bias] [masked above the diagonal]; logsumexp and P = softmax(S) by
+ *           rows; O = P V
+ * backward  sums = rows of dO * O; P = exp(S - logsumexp); dV = P^T dO; dS = scale P (dO V^T - sums);
+ *           dK = dS^T Q; dQ = dS K, added up in fp32 by blocks in any order
+ *
+ * The backward without an order costs 4 bytes for each element of Q; the one with an order a whole
+ * score matrix in 16 bits, which would change what fits.
+ */
+#ifndef PLIM_DEVICES_CUDA_ATTENTION_GRAPH_H
+#define PLIM_DEVICES_CUDA_ATTENTION_GRAPH_H
+
+#include "dnn_graph.h"
+
+/* The tensors of a call; shapes (b, heads, length, size). */
+enum plim_fused_tensor {
+    PLIM_FUSED_Q, PLIM_FUSED_K, PLIM_FUSED_V,
+    PLIM_FUSED_O,
+    PLIM_FUSED_LOGSUMEXP, /* fp32 (b, heads, s_q, 1) */
+    PLIM_FUSED_BIAS,      /* the additive mask, in the type of Q; extents of 1 repeat */
+    PLIM_FUSED_DO, PLIM_FUSED_DQ, PLIM_FUSED_DK, PLIM_FUSED_DV,
+    PLIM_FUSED_ROW_SUMS, /* fp32 (b, heads, s_q, 1): scratch of the caller */
+    PLIM_FUSED_DQ_SUMS,  /* fp32 (b, heads, s_q, d), packed: scratch of the caller */
+    PLIM_FUSED_SCALE, PLIM_FUSED_MINUS_INFINITY, PLIM_FUSED_ONE, /* numbers on the host */
+    PLIM_FUSED_TENSORS
+};
+
+/* What a graph depends on. Compared as bytes, so zero it first. */
+struct plim_fused_problem {
+    int32_t type; /* cudnnDataType_t of Q: CUDNN_DATA_BFLOAT16, CUDNN_DATA_HALF */
+    uint8_t backward, causal, has_bias;
+    uint8_t has_logsumexp; /* forward: is it asked for */
+    struct plim_dnn_shape shape[PLIM_FUSED_TENSORS]; /* scratch and numbers are left zero */
+};
+
+/* Builds and seals the graph; `g` is closed by the caller in any case. id[i]: the number of the
+ * tensor in the graph, -1 where it has none. */
+cudnnStatus_t plim_fused_graph(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
+                              const struct plim_fused_problem *problem, int id[PLIM_FUSED_TENSORS]);
+
+#endif

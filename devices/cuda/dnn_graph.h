@@ -1,0 +1,118 @@
+/* cuDNN's operation graphs, through its C backend API, loaded at run time.
+ *
+ * A graph is built of tensors of four dimensions and operations on them; heuristics name engines
+ * that can run it (an engine configuration, with the workspace it needs); a plan is a compiled
+ * configuration, run on the addresses of one call. Building fails once: after the first failure
+ * every function does nothing, and plim_dnn_graph_seal() says what it was.
+ *
+ * Compiling costs 0.2 to 1.4 s a graph; asking the heuristics 5 to 30 ms, and they give the
+ * workspace already.
+ */
+#ifndef PLIM_DEVICES_CUDA_DNN_GRAPH_H
+#define PLIM_DEVICES_CUDA_DNN_GRAPH_H
+
+#include "library.h"
+#include <cudnn_graph.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PLIM_DNN_MAP(X)                                                                            \
+    X(cudnnGetVersion)                                                                             \
+    X(cudnnGetErrorString)                                                                         \
+    X(cudnnCreate)                                                                                 \
+    X(cudnnDestroy)                                                                                \
+    X(cudnnSetStream)                                                                              \
+    X(cudnnBackendCreateDescriptor)                                                                \
+    X(cudnnBackendDestroyDescriptor)                                                               \
+    X(cudnnBackendSetAttribute)                                                                    \
+    X(cudnnBackendGetAttribute)                                                                    \
+    X(cudnnBackendFinalize)                                                                        \
+    X(cudnnBackendExecute)
+
+struct plim_dnn {
+    struct plim_library library;
+#define PLIM_DNN_FIELD(name) __typeof__(&name) name;
+    PLIM_DNN_MAP(PLIM_DNN_FIELD)
+#undef PLIM_DNN_FIELD
+};
+
+enum plim_status plim_dnn_load(struct plim_dnn *out, struct plim_error *err) PLIM_MUST_CHECK;
+void plim_dnn_unload(struct plim_dnn *dnn); /* NULL and zeroed are fine */
+
+/* --- graphs ----------------------------------------------------------------------------------- */
+
+enum { PLIM_DNN_DIMS = 4, PLIM_DNN_MAX_TENSORS = 48, PLIM_DNN_MAX_OPERATIONS = 32 };
+
+struct plim_dnn_shape {
+    int64_t extent[PLIM_DNN_DIMS], stride[PLIM_DNN_DIMS];
+};
+
+struct plim_dnn_shape plim_dnn_packed(int64_t n0, int64_t n1, int64_t n2, int64_t n3);
+struct plim_dnn_shape plim_dnn_transposed(struct plim_dnn_shape shape); /* the last two */
+
+struct plim_dnn_graph {
+    const struct plim_dnn *dnn;
+    cudnnStatus_t status; /* of the first failure */
+    int tensors, operations;
+    cudnnBackendDescriptor_t tensor[PLIM_DNN_MAX_TENSORS];
+    struct plim_dnn_shape shape[PLIM_DNN_MAX_TENSORS];
+    cudnnBackendDescriptor_t operation[PLIM_DNN_MAX_OPERATIONS];
+    cudnnBackendDescriptor_t detail[PLIM_DNN_MAX_OPERATIONS]; /* the operation's parameters */
+    cudnnBackendDescriptor_t graph;
+};
+
+void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn);
+
+/* Tensors are numbered; the number is also the identity by which a call names it (plus one). */
+int plim_dnn_tensor(struct plim_dnn_graph *g, cudnnDataType_t type, struct plim_dnn_shape shape);
+/* Between operations, never stored. */
+int plim_dnn_virtual(struct plim_dnn_graph *g, cudnnDataType_t type, struct plim_dnn_shape shape);
+/* An fp32 number that a call gives by a host pointer. */
+int plim_dnn_scalar(struct plim_dnn_graph *g);
+
+/* y = f(x), f(x, b), or select: t ? x : b. Computed in `precision`. -1: no such operand. */
+void plim_dnn_pointwise(struct plim_dnn_graph *g, cudnnPointwiseMode_t mode,
+                        cudnnDataType_t precision, int x, int b, int t, int y);
+/* y = the index along `axis`, int32; x gives the extents. */
+void plim_dnn_index(struct plim_dnn_graph *g, int64_t axis, int x, int y);
+/* y = a b over the last two dimensions; fewer heads of b, or of a, serve groups of the other's. */
+void plim_dnn_matmul(struct plim_dnn_graph *g, int a, int b, int y);
+/* Folded over the dimensions in which y is shorter; to groups where y is not 1. */
+void plim_dnn_reduce(struct plim_dnn_graph *g, cudnnReduceTensorOp_t fold, int x, int y);
+/* The same memory in another shape. */
+void plim_dnn_reshape(struct plim_dnn_graph *g, int x, int y);
+
+/* Seals the graph. */
+cudnnStatus_t plim_dnn_graph_seal(struct plim_dnn_graph *g);
+void plim_dnn_graph_close(struct plim_dnn_graph *g);
+
+/* --- engines and plans ------------------------------------------------------------------------ */
+
+enum { PLIM_DNN_MAX_CONFIGS = 8 };
+
+/* Engines that can run a sealed graph, the best first. `device`: a finalized DEVICEPROP descriptor
+ * of a card that need not be there; NULL: the current one. */
+struct plim_dnn_configs {
+    const struct plim_dnn *dnn;
+    cudnnBackendDescriptor_t heuristic;
+    int count;
+    cudnnBackendDescriptor_t config[PLIM_DNN_MAX_CONFIGS];
+    int64_t workspace_bytes[PLIM_DNN_MAX_CONFIGS];
+};
+
+cudnnStatus_t plim_dnn_configs_open(const struct plim_dnn_graph *g, cudnnBackendDescriptor_t device,
+                                    struct plim_dnn_configs *out);
+void plim_dnn_configs_close(struct plim_dnn_configs *configs);
+/* cuDNN's number of the engine; -1 if it does not say. */
+int64_t plim_dnn_config_engine(const struct plim_dnn_configs *configs, int i);
+
+/* Compiles a configuration for the current card. */
+cudnnStatus_t plim_dnn_plan_open(const struct plim_dnn_configs *configs, int i,
+                                 cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes);
+
+/* Enqueues a plan. `id` are tensor numbers, `address` where they lie (scalars: on the host). */
+cudnnStatus_t plim_dnn_execute(const struct plim_dnn *dnn, cudnnHandle_t handle,
+                               cudnnBackendDescriptor_t plan, int count, const int *id,
+                               void *const *address, void *workspace);
+
+#endif

@@ -1,0 +1,33 @@
+/* Arguments of the attention kernels (attention.cu), for every element type and head sizes up to
+ * 256. Block: PLIM_ATTENTION_THREADS. Grid: for every head of every batch its tiles of
+ * PLIM_ATTENTION_TILE rows: of queries (attention, attention_dq) or keys (attention_dkv, where heads
+ * are those of k). NAME_64, NAME_128, NAME_256: for head sizes up to that. */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_ATTENTION_H
+#define PLIM_DEVICES_CUDA_KERNELS_ARGS_ATTENTION_H
+
+#include <stdint.h>
+
+enum { PLIM_ATTENTION_TILE = 64, PLIM_ATTENTION_THREADS = 256, PLIM_ATTENTION_MAX_SIZE = 256 };
+
+/* (batch, heads, length, size), strides in elements. `data` 0: not there. */
+struct plim_cuda_heads {
+    uint64_t data;
+    int64_t step[4];
+    uint32_t dtype;
+    uint32_t vectors; /* eight neighbours of a row lie together at a multiple of 16 bytes */
+};
+
+struct plim_attention_args {
+    struct plim_cuda_heads q, k, v, out, mask; /* mask: steps of 0 where it broadcasts */
+    struct plim_cuda_heads dout, dq, dk, dv;   /* backward */
+    uint64_t logsumexp;                        /* fp32 (batch, heads, q_length); forward: or 0 */
+    int64_t q_length, k_length;
+    int32_t heads, sharing; /* of q; how many of them share one of k and v */
+    int32_t size, v_size;   /* of a head of q and k; of v and out */
+    float scale;            /* of q k^T */
+    float dropped, kept;    /* probability; what the others are multiplied with */
+    uint32_t causal, dropout;
+    uint64_t seed;
+};
+
+#endif

@@ -1,0 +1,45 @@
+/* Arguments of the kernels over lists of tensors (foreach.cu, optimizer.cu). As many tensors as fit
+ * go into one launch; every one is cut into chunks, and a block works on one chunk.
+ *
+ * A tensor is a record of 64-bit words: elements, the number of chunks before it in this launch,
+ * then the address of its array in every list. Arrays have no gaps, and those of a record have
+ * their elements in the same order. */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_FOREACH_H
+#define PLIM_DEVICES_CUDA_KERNELS_ARGS_FOREACH_H
+
+#include "args_rows.h"
+
+enum {
+    PLIM_FOREACH_CHUNK = 65536, /* elements; also of the partial sums that op.h speaks of */
+    PLIM_FOREACH_THREADS = 512,
+    PLIM_FOREACH_MAX_LISTS = 5,
+    PLIM_FOREACH_WORDS = 496,
+    PLIM_RECORD_SIZE = 0,
+    PLIM_RECORD_CHUNKS = 1,
+    PLIM_RECORD_DATA = 2
+};
+
+struct plim_cuda_tensor_lists {
+    uint32_t tensors, lists;
+    uint32_t dtype[PLIM_FOREACH_MAX_LISTS], unused;
+    uint64_t word[PLIM_FOREACH_WORDS];
+};
+
+/* foreach_map: ADD to SQRT of enum plim_foreach. foreach_unscale takes the same. */
+struct plim_foreach_args {
+    struct plim_cuda_tensor_lists lists;
+    struct plim_cuda_flat_operand factor; /* MUL, UNSCALE; may be absent for MUL */
+    struct plim_cuda_flat_operand found;  /* UNSCALE: set to 1 where something is not finite */
+    uint32_t function;
+    float alpha;
+};
+
+/* Lists: tensors, norms. foreach_norm_chunks: partial[(first + tensor) chunks + chunk] = sum of
+ * squares. foreach_norm_finish: a block for each tensor adds its chunks, in a fixed order. */
+struct plim_foreach_norm_args {
+    struct plim_cuda_tensor_lists lists;
+    uint64_t partial; /* fp32 */
+    int64_t first, chunks;
+};
+
+#endif

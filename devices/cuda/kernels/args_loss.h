@@ -1,0 +1,21 @@
+/* Arguments of the loss kernels (loss.cu). */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_LOSS_H
+#define PLIM_DEVICES_CUDA_KERNELS_ARGS_LOSS_H
+
+#include "args_rows.h"
+
+/* nll_loss: one block. log_probs[i, c] is i * row_step + c * class_step elements after `data`. */
+struct plim_nll_loss_args {
+    struct plim_cuda_flat_operand loss, number, log_probs;
+    uint64_t target; /* int64, target_step apart */
+    int64_t rows, classes, row_step, class_step, target_step;
+};
+
+/* nll_loss_backward: a thread for a row */
+struct plim_nll_loss_backward_args {
+    struct plim_cuda_flat_operand dlog_probs, dloss, number;
+    uint64_t target;
+    int64_t rows, classes, row_step, class_step, target_step;
+};
+
+#endif

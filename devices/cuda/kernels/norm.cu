@@ -1,0 +1,159 @@
+/* Layer norm, forward and backward. */
+#include "args_norm.h"
+#include "rows.cuh"
+
+/* Count, mean and sum of squared deviations of some elements (Chan, Golub, LeVeque: "Updating
+ * formulae and a pairwise algorithm for computing sample variances", 1979): one pass, and no
+ * cancellation where the mean is large. */
+struct moments {
+    float count, mean, squares;
+
+    static __device__ moments merge(moments x, moments y)
+    {
+        float count = x.count + y.count, inverse = count > 0 ? 1 / count : 0;
+        float apart = x.mean - y.mean;
+        return {count, (x.count * x.mean + y.count * y.mean) * inverse,
+                x.squares + y.squares + apart * apart * (x.count * y.count * inverse)};
+    }
+    __device__ moments from(int offset) const
+    {
+        return {lane_xor(count, offset), lane_xor(mean, offset), lane_xor(squares, offset)};
+    }
+};
+
+template <int N> __device__ inline moments moments_of(const float (&v)[N])
+{
+    moments m = {N, 0, 0};
+    for (int k = 0; k < N; k++) m.mean += v[k];
+    m.mean *= 1.0f / N;
+    for (int k = 0; k < N; k++) m.squares += (v[k] - m.mean) * (v[k] - m.mean);
+    return m;
+}
+
+/* What a row is multiplied with or moved by; `absent` where it is not there. */
+template <int N>
+__device__ inline void load_or(const plim_cuda_flat_operand &a, int64_t i, float absent,
+                               float (&v)[N])
+{
+    if (a.data)
+        load_floats(a.data, a.dtype, i, v);
+    else
+        for (int k = 0; k < N; k++) v[k] = absent;
+}
+
+PLIM_KERNEL(layer_norm, plim_layer_norm_args, 1024)
+{
+    const plim_cuda_rows &rows = args.rows;
+    int64_t stride = (int64_t)gridDim.x * blockDim.y;
+    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
+        int64_t row = first + threadIdx.y;
+        bool live = row < rows.count; /* the others of a warp only help to fold */
+        int64_t offset = live ? row_offset(rows, args.x, row) : 0, n = live ? rows.columns : 0;
+        int64_t head = live ? row_head(rows, offset) : 0;
+        row_view x = row_at(args.x, offset);
+        row_view out = row_at(args.out, live ? row_offset(rows, args.out, row) : 0);
+
+        moments mine = {0, 0, 0};
+        row_visit(head, n, [&](int64_t i, auto width) {
+            float v[decltype(width)::count];
+            row_load(x, i, v);
+            mine = moments::merge(mine, moments_of(v));
+        });
+        moments all = team_fold(mine);
+        float rstd = rsqrtf(all.squares / all.count + args.epsilon), mean = all.mean;
+
+        row_visit(head, n, [&](int64_t i, auto width) {
+            constexpr int N = decltype(width)::count;
+            float v[N], weight[N], bias[N];
+            row_load(x, i, v);
+            load_or(args.weight, i, 1, weight);
+            load_or(args.bias, i, 0, bias);
+            for (int k = 0; k < N; k++) v[k] = (v[k] - mean) * rstd * weight[k] + bias[k];
+            row_store(out, i, v);
+        });
+        if (live && threadIdx.x == 0) {
+            store_float(args.mean.data, args.mean.dtype, row, mean);
+            store_float(args.rstd.data, args.rstd.dtype, row, rstd);
+        }
+    }
+}
+
+/* With g = dout weight and x^ = (x - mean) rstd: dx = rstd (g - mean(g) - x^ mean(g x^)). */
+PLIM_KERNEL(layer_norm_backward, plim_layer_norm_backward_args, 1024)
+{
+    const plim_cuda_rows &rows = args.rows;
+    int64_t stride = (int64_t)gridDim.x * blockDim.y;
+    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
+        int64_t row = first + threadIdx.y;
+        bool live = row < rows.count;
+        int64_t offset = live ? row_offset(rows, args.x, row) : 0, n = live ? rows.columns : 0;
+        int64_t head = live ? row_head(rows, offset) : 0;
+        row_view x = row_at(args.x, offset);
+        row_view dout = row_at(args.dout, live ? row_offset(rows, args.dout, row) : 0);
+        row_view dx = row_at(args.dx, live ? row_offset(rows, args.dx, row) : 0);
+        float mean = live ? load_float(args.mean.data, args.mean.dtype, row) : 0;
+        float rstd = live ? load_float(args.rstd.data, args.rstd.dtype, row) : 0;
+
+        sums mine = {0, 0};
+        row_visit(head, n, [&](int64_t i, auto width) {
+            constexpr int N = decltype(width)::count;
+            float v[N], g[N], weight[N];
+            row_load(x, i, v);
+            row_load(dout, i, g);
+            load_or(args.weight, i, 1, weight);
+            for (int k = 0; k < N; k++) {
+                mine.a += g[k] * weight[k];
+                mine.b += g[k] * weight[k] * (v[k] - mean);
+            }
+        });
+        sums all = team_fold(mine);
+        float mean_g = all.a / rows.columns, mean_gx = all.b * rstd / rows.columns;
+
+        row_visit(head, n, [&](int64_t i, auto width) {
+            constexpr int N = decltype(width)::count;
+            float v[N], g[N], weight[N];
+            row_load(x, i, v);
+            row_load(dout, i, g);
+            load_or(args.weight, i, 1, weight);
+            for (int k = 0; k < N; k++)
+                v[k] = rstd * (g[k] * weight[k] - mean_g - (v[k] - mean) * rstd * mean_gx);
+            row_store(dx, i, v);
+        });
+    }
+}
+
+/* Sums over the rows of a part: thread y of a column takes every blockDim.y-th of them, then thread
+ * 0 adds what the threads have in order. */
+PLIM_KERNEL(layer_norm_backward_params, plim_layer_norm_params_args, 1024)
+{
+    __shared__ sums part_of[PLIM_PARAMS_ROW_THREADS][PLIM_PARAMS_COLUMNS];
+    const plim_cuda_rows &rows = args.rows;
+    int64_t column = (int64_t)blockIdx.x * PLIM_PARAMS_COLUMNS + threadIdx.x;
+    bool live = column < rows.columns;
+    for (int64_t part = blockIdx.y; part < args.parts; part += gridDim.y) {
+        int64_t end = live ? (part + 1) * rows.count / args.parts : 0;
+        sums mine = {0, 0};
+        for (int64_t row = part * rows.count / args.parts + threadIdx.y; row < end;
+             row += blockDim.y) {
+            row_view x = row_at(args.x, row_offset(rows, args.x, row));
+            row_view dout = row_at(args.dout, row_offset(rows, args.dout, row));
+            float v[1], g[1];
+            row_load(x, column, v);
+            row_load(dout, column, g);
+            float mean = load_float(args.mean.data, args.mean.dtype, row);
+            float rstd = load_float(args.rstd.data, args.rstd.dtype, row);
+            mine.a += g[0] * (v[0] - mean) * rstd;
+            mine.b += g[0];
+        }
+        part_of[threadIdx.y][threadIdx.x] = mine;
+        __syncthreads();
+        if (live && threadIdx.y == 0) {
+            for (int y = 1; y < (int)blockDim.y; y++)
+                mine = sums::merge(mine, part_of[y][threadIdx.x]);
+            int64_t at = part * rows.columns + column;
+            store_float(args.dweight.data, args.dweight.dtype, at, mine.a);
+            if (args.dbias.data) store_float(args.dbias.data, args.dbias.dtype, at, mine.b);
+        }
+        __syncthreads();
+    }
+}

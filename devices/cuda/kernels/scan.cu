@@ -1,0 +1,70 @@
+/* Running sums: a block for a row, a stretch of it after the other. */
+#include "args_reduce.h"
+#include "functions.cuh"
+#include "walk.cuh"
+
+/* The sums of all threads before this one; `all` becomes the sum of the block. */
+template <class A> __device__ inline A sum_before(A value, A &all)
+{
+    __shared__ A of_warp[PLIM_SCAN_THREADS / 32];
+    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    A upto = value;
+    for (unsigned step = 1; step < 32; step *= 2) {
+        A before = __shfl_up_sync(0xffffffffu, upto, step);
+        if (lane >= step) upto = add(upto, before);
+    }
+    __syncthreads(); /* the last stretch's sums have been read */
+    if (lane == 31) of_warp[warp] = upto;
+    __syncthreads();
+    A warps_before = 0;
+    all = 0;
+    for (unsigned w = 0; w < PLIM_SCAN_THREADS / 32; w++) {
+        if (w == warp) warps_before = all;
+        all = add(all, of_warp[w]);
+    }
+    A before = __shfl_up_sync(0xffffffffu, upto, 1u);
+    return lane == 0 ? warps_before : add(warps_before, before);
+}
+
+template <class A> __device__ inline void scan_row(const struct plim_walk &w, uint64_t to,
+                                                   uint64_t from)
+{
+    const uint64_t stretch = PLIM_SCAN_THREADS * PLIM_SCAN_ELEMENTS, n = w.extent[0].divisor;
+    A carried = 0;
+    for (uint64_t start = 0; start < n; start += stretch) {
+        uint64_t first = start + threadIdx.x * PLIM_SCAN_ELEMENTS;
+        A x[PLIM_SCAN_ELEMENTS], own = 0, all;
+        PLIM_UNROLL
+        for (int i = 0; i < PLIM_SCAN_ELEMENTS; i++) {
+            A one[1] = {0};
+            if (first + i < n) load(one, w.dtype[1], from + (first + i) * (uint64_t)w.stride[1][0]);
+            x[i] = own = add(own, one[0]);
+        }
+        A before = add(carried, sum_before(own, all));
+        PLIM_UNROLL
+        for (int i = 0; i < PLIM_SCAN_ELEMENTS; i++) {
+            A one[1] = {add(before, x[i])};
+            if (first + i < n) store(w.dtype[0], to + (first + i) * (uint64_t)w.stride[0][0], one);
+        }
+        carried = add(carried, all);
+    }
+}
+
+template <class A> __device__ inline void scan(const struct plim_scan_args &args)
+{
+    for (uint64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+        uint64_t at[2];
+        walk_to_row(args.walk, row, at);
+        scan_row<A>(args.walk, at[0], at[1]);
+    }
+}
+
+PLIM_KERNEL(scan_float, struct plim_scan_args, PLIM_SCAN_THREADS)
+{
+    scan<float>(args);
+}
+
+PLIM_KERNEL(scan_integer, struct plim_scan_args, PLIM_SCAN_THREADS)
+{
+    scan<int64_t>(args);
+}

@@ -1,0 +1,122 @@
+/* Softmax and its logarithm over rows, forward and backward. A row is read twice: the second time
+ * it comes from a cache unless it is very long. */
+#include "args_softmax.h"
+#include "rows.cuh"
+
+/* A maximum and the sum of exp(x - maximum): folded in one pass (Milakov, Gimelshein: "Online
+ * normalizer calculation for softmax", 2018). Nothing but minus infinities sums to 0; a NaN stays
+ * in the sum. */
+struct normalizer {
+    float maximum, sum;
+
+    /* Of exponents; where all are minus infinity, 0 stands for the maximum. */
+    static __device__ float base(float maximum)
+    {
+        return maximum == -INFINITY ? 0 : maximum;
+    }
+    static __device__ normalizer merge(normalizer x, normalizer y)
+    {
+        float maximum = fmaxf(x.maximum, y.maximum);
+        float to_x = x.maximum == maximum ? 1 : expf(x.maximum - maximum);
+        float to_y = y.maximum == maximum ? 1 : expf(y.maximum - maximum);
+        return {maximum, x.sum * to_x + y.sum * to_y};
+    }
+    __device__ normalizer from(int offset) const
+    {
+        return {lane_xor(maximum, offset), lane_xor(sum, offset)};
+    }
+};
+
+template <int N> __device__ inline normalizer normalizer_of(const float (&v)[N])
+{
+    normalizer n = {v[0], 0};
+    for (int k = 1; k < N; k++) n.maximum = fmaxf(n.maximum, v[k]);
+    for (int k = 0; k < N; k++) n.sum += expf(v[k] - normalizer::base(n.maximum));
+    return n;
+}
+
+template <bool LOG> __device__ inline void softmax_rows(const plim_softmax_args &args)
+{
+    const plim_cuda_rows &rows = args.rows;
+    int64_t stride = (int64_t)gridDim.x * blockDim.y;
+    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
+        int64_t row = first + threadIdx.y;
+        bool live = row < rows.count; /* the others of a warp only help to fold */
+        int64_t offset = live ? row_offset(rows, args.x, row) : 0, n = live ? rows.columns : 0;
+        int64_t head = live ? row_head(rows, offset) : 0;
+        row_view x = row_at(args.x, offset);
+        row_view out = row_at(args.out, live ? row_offset(rows, args.out, row) : 0);
+
+        normalizer mine = {-INFINITY, 0};
+        row_visit(head, n, [&](int64_t i, auto width) {
+            float v[decltype(width)::count];
+            row_load(x, i, v);
+            mine = normalizer::merge(mine, normalizer_of(v));
+        });
+        normalizer all = team_fold(mine);
+        float scale = LOG ? logf(all.sum) : 1 / all.sum;
+
+        row_visit(head, n, [&](int64_t i, auto width) {
+            constexpr int N = decltype(width)::count;
+            float v[N];
+            row_load(x, i, v);
+            for (int k = 0; k < N; k++)
+                v[k] = LOG ? v[k] - all.maximum - scale : expf(v[k] - all.maximum) * scale;
+            row_store(out, i, v);
+        });
+    }
+}
+
+/* softmax: dx = g - out sum(g), g the gradient times out; log: dx = dout - exp(out) sum(dout) */
+template <bool LOG>
+__device__ inline void softmax_backward_rows(const plim_softmax_backward_args &args)
+{
+    const plim_cuda_rows &rows = args.rows;
+    int64_t stride = (int64_t)gridDim.x * blockDim.y;
+    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
+        int64_t row = first + threadIdx.y;
+        bool live = row < rows.count;
+        int64_t offset = live ? row_offset(rows, args.out, row) : 0, n = live ? rows.columns : 0;
+        int64_t head = live ? row_head(rows, offset) : 0;
+        row_view out = row_at(args.out, offset);
+        row_view dout = row_at(args.dout, live ? row_offset(rows, args.dout, row) : 0);
+        row_view dx = row_at(args.dx, live ? row_offset(rows, args.dx, row) : 0);
+
+        sums mine = {0, 0};
+        row_visit(head, n, [&](int64_t i, auto width) {
+            float g[decltype(width)::count];
+            row_load(dout, i, g);
+            for (float x : g) mine.a += x;
+        });
+        float sum = team_fold(mine).a;
+
+        row_visit(head, n, [&](int64_t i, auto width) {
+            constexpr int N = decltype(width)::count;
+            float g[N], y[N];
+            row_load(dout, i, g);
+            row_load(out, i, y);
+            for (int k = 0; k < N; k++) g[k] -= (LOG ? expf(y[k]) : y[k]) * sum;
+            row_store(dx, i, g);
+        });
+    }
+}
+
+PLIM_KERNEL(softmax, plim_softmax_args, 1024)
+{
+    softmax_rows<false>(args);
+}
+
+PLIM_KERNEL(log_softmax, plim_softmax_args, 1024)
+{
+    softmax_rows<true>(args);
+}
+
+PLIM_KERNEL(softmax_backward, plim_softmax_backward_args, 1024)
+{
+    softmax_backward_rows<false>(args);
+}
+
+PLIM_KERNEL(log_softmax_backward, plim_softmax_backward_args, 1024)
+{
+    softmax_backward_rows<true>(args);
+}

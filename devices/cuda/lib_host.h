@@ -1,0 +1,24 @@
+/* What the wrappers of NVIDIA's libraries need of the device they run on. The device fills it in;
+ * tests fill it in with their own. */
+#ifndef PLIM_DEVICES_CUDA_LIB_HOST_H
+#define PLIM_DEVICES_CUDA_LIB_HOST_H
+
+#include "autotune/base/status.h"
+#include "devices/op.h"
+
+struct CUstream_st; /* the driver's stream; the runtime's cudaStream_t is the same */
+
+struct plim_lib_host {
+    struct CUstream_st *stream;
+
+    /* Enqueues an operation that our own kernels compute: FILL, COPY, BINARY. */
+    enum plim_status (*launch)(void *user, const struct plim_op *op);
+
+    /* Libraries report a failed launch or a module that did not load with the same code as a broken
+     * card. The driver knows: PLIM_OK, the context is sound and memory is free; PLIM_OOM, it is
+     * sound and next to nothing is free; PLIM_LOST, it is dead. */
+    enum plim_status (*driver_view)(void *user);
+    void *user;
+};
+
+#endif

@@ -1,0 +1,165 @@
+/* Finding and loading NVIDIA's libraries; the contract is in library.h. */
+#define _GNU_SOURCE /* dladdr */
+#include "library.h"
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct plim_library_spec plim_library_cublaslt = {
+    .name = "cuBLASLt",
+    .soname = "libcublasLt.so.13",
+    .version_symbol = "cublasLtGetVersion",
+    .least_version = 130000,
+    .help = "install libcublas-13-0 or nvidia-cublas (pip)",
+};
+
+/* 9.10.0 and 9.10.1 compute attention wrongly. */
+const struct plim_library_spec plim_library_cudnn = {
+    .name = "cuDNN",
+    .soname = "libcudnn.so.9",
+    .version_symbol = "cudnnGetVersion",
+    .least_version = 91002,
+    .help = "install libcudnn9-cuda-13 or nvidia-cudnn-cu13 (pip)",
+};
+
+/* A place is the value of a variable, or a fixed folder, and a pattern below it. */
+static const struct place {
+    const char *variable, *below;
+} places[] = {
+    {"PLIMSOLL_CUDA_PATH", ""},
+    {"PLIMSOLL_CUDA_PATH", "/lib64"},
+    {"PLIMSOLL_CUDA_PATH", "/lib"},
+    {"CUDNN_PATH", "/lib64"},
+    {"CUDNN_PATH", "/lib"},
+    {"CUDA_HOME", "/lib64"},
+    {"CUDA_HOME", "/lib"},
+    {"CUDA_PATH", "/lib64"},
+    {"CUDA_PATH", "/lib"},
+    {NULL, "/usr/local/cuda/lib64"},
+    {NULL, "/usr/local/cuda-13*/lib64"},
+    {NULL, NULL}, /* the loader's path */
+    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
+    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/cu13/lib"},
+    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
+    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/cu13/lib"},
+    {"CONDA_PREFIX", "/lib"},
+};
+
+static const char searched[] = "$PLIMSOLL_CUDA_PATH, $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH, "
+                               "/usr/local/cuda*, the loader's path, "
+                               "$VIRTUAL_ENV and $CONDA_PREFIX";
+
+/* RTLD_LOCAL: another CUDA in the process keeps its own symbols. */
+static void *load(const char *file)
+{
+    return dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* The newest match first: glob sorts upwards. `problem` keeps why a file that is there failed. */
+static void *load_from(const struct place *place, const char *soname, char problem[256])
+{
+    const char *root = place->variable ? getenv(place->variable) : "";
+    char pattern[512];
+    if (!root || (place->variable && !*root)) return NULL;
+    int n = snprintf(pattern, sizeof pattern, "%s%s/%s", root, place->below, soname);
+    if (n < 0 || (size_t)n >= sizeof pattern) return NULL;
+    glob_t found = {0};
+    void *handle = NULL;
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = found.gl_pathc; i-- > 0 && !handle;) {
+            handle = load(found.gl_pathv[i]);
+            if (!handle) snprintf(problem, 256, "%s", dlerror());
+        }
+    globfree(&found);
+    return handle;
+}
+
+static void *load_anywhere(const char *soname, char problem[256])
+{
+    void *handle = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !handle; i++)
+        handle = places[i].below ? load_from(&places[i], soname, problem) : load(soname);
+    return handle;
+}
+
+static void format_version(size_t version, char out[32])
+{
+    snprintf(out, 32, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+}
+
+static enum plim_status check_version(const struct plim_library_spec *spec,
+                                      struct plim_library *library, struct plim_error *err)
+{
+    void *symbol = dlsym(library->handle, spec->version_symbol);
+    if (!symbol)
+        return plim_fail(err, PLIM_NODEVICE, "%s has no %s, expected %s", library->path,
+                         spec->version_symbol, spec->name);
+    size_t (*get_version)(void);
+    memcpy(&get_version, &symbol, sizeof get_version);
+    library->version = get_version();
+    if (library->version >= spec->least_version) return PLIM_OK;
+    char has[32], wants[32];
+    format_version(library->version, has);
+    format_version(spec->least_version, wants);
+    return plim_fail(err, PLIM_NODEVICE, "%s is %s %s, expected %s or newer; %s", library->path,
+                     spec->name, has, wants, spec->help);
+}
+
+enum plim_status plim_library_open(const struct plim_library_spec *spec, struct plim_library *out,
+                                   struct plim_error *err)
+{
+    char problem[256] = "";
+    *out = (struct plim_library){.handle = load_anywhere(spec->soname, problem)};
+    if (!out->handle && *problem)
+        return plim_fail(err, PLIM_NODEVICE, "%s does not load: %s", spec->name, problem);
+    if (!out->handle)
+        return plim_fail(err, PLIM_NODEVICE,
+                         "%s (%s) is not in %s; %s, or set PLIMSOLL_CUDA_PATH to its folder",
+                         spec->soname, spec->name, searched, spec->help);
+    snprintf(out->path, sizeof out->path, "%s", spec->soname);
+    Dl_info info;
+    void *symbol = dlsym(out->handle, spec->version_symbol);
+    if (symbol && dladdr(symbol, &info))
+        snprintf(out->path, sizeof out->path, "%s", info.dli_fname);
+    enum plim_status st = check_version(spec, out, err);
+    if (st) plim_library_close(out);
+    return st;
+}
+
+void plim_library_close(struct plim_library *library)
+{
+    if (library && library->handle) dlclose(library->handle);
+    if (library) *library = (struct plim_library){0};
+}
+
+enum plim_status plim_library_resolve(const struct plim_library *library,
+                                      const struct plim_library_symbol *symbols, size_t count,
+                                      void *functions, struct plim_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *symbol = dlsym(library->handle, symbols[i].name);
+        if (!symbol)
+            return plim_fail(err, PLIM_NODEVICE, "%s has no function %s", library->path,
+                             symbols[i].name);
+        memcpy((char *)functions + symbols[i].offset, &symbol, sizeof symbol);
+    }
+    return PLIM_OK;
+}
+
+char *plim_library_text(const struct plim_library_spec *spec, char *out, size_t size)
+{
+    struct plim_library library;
+    struct plim_error err = PLIM_ERROR_INIT;
+    if (plim_library_open(spec, &library, &err) == PLIM_OK) {
+        char version[32];
+        format_version(library.version, version);
+        snprintf(out, size, "%s %s (%s)", spec->name, version, library.path);
+    } else {
+        snprintf(out, size, "%s: none: %s", spec->name, err.text);
+    }
+    plim_library_close(&library);
+    return out;
+}

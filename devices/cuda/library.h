@@ -1,0 +1,58 @@
+/* NVIDIA's libraries, found at run time: nothing of CUDA is linked, so that the one program starts
+ * on a machine without any of it.
+ *
+ * Places, in order; the first that has the file is taken:
+ *   $PLIMSOLL_CUDA_PATH             the folder itself, its lib64, its lib
+ *   $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH    lib64, lib
+ *   /usr/local/cuda, /usr/local/cuda-13*   lib64, the newest first
+ *   the loader's own path           by soname
+ *   $VIRTUAL_ENV, $CONDA_PREFIX     lib/python3*'s site-packages/nvidia: cudnn/lib, cu13/lib
+ *   $CONDA_PREFIX                   lib
+ *
+ * Loading cuBLASLt takes 60 to 200 ms, so open these where they are needed, not at start.
+ */
+#ifndef PLIM_DEVICES_CUDA_LIBRARY_H
+#define PLIM_DEVICES_CUDA_LIBRARY_H
+
+#include "autotune/base/status.h"
+#include <stddef.h>
+
+/* What is looked for. Versions as 10000 major + 100 minor + patch, which both libraries use. */
+struct plim_library_spec {
+    const char *name;           /* for people: "cuDNN" */
+    const char *soname;         /* "libcudnn.so.9" */
+    const char *version_symbol; /* a function size_t (void) */
+    size_t least_version;
+    const char *help; /* how one gets it */
+};
+
+extern const struct plim_library_spec plim_library_cublaslt, plim_library_cudnn;
+
+struct plim_library {
+    void *handle;
+    size_t version;
+    char path[512]; /* the file that was loaded */
+};
+
+/* PLIM_NODEVICE where it is nowhere, is too old or does not load: `err` says in one line what was
+ * looked for, where, and what helps. */
+enum plim_status plim_library_open(const struct plim_library_spec *spec, struct plim_library *out,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+/* NULL and zeroed are fine. Not after a handle of the library was made: it has registered itself with
+ * the driver, and stays loaded until the process ends. */
+void plim_library_close(struct plim_library *library);
+
+/* Functions by name into a struct of function pointers. */
+struct plim_library_symbol {
+    const char *name;
+    size_t offset; /* of the pointer in `functions` */
+};
+enum plim_status plim_library_resolve(const struct plim_library *library,
+                                      const struct plim_library_symbol *symbols, size_t count,
+                                      void *functions, struct plim_error *err) PLIM_MUST_CHECK;
+
+/* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads and unloads it.
+ * Returns `out`, always terminated. */
+char *plim_library_text(const struct plim_library_spec *spec, char *out, size_t size);
+
+#endif

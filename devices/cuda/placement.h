@@ -1,0 +1,20 @@
+/* Where pieces of working memory lie in the scratch blocks that an operation brings. */
+#ifndef PLIM_DEVICES_CUDA_PLACEMENT_H
+#define PLIM_DEVICES_CUDA_PLACEMENT_H
+
+#include "devices/op.h"
+
+struct plim_piece {
+    int64_t bytes;
+    int64_t alignment; /* a power of two */
+    uint64_t address;  /* the answer */
+};
+
+enum { PLIM_MAX_PIECES = 4 };
+
+/* The largest piece first, each into the block that it fills best; a block may hold several, those
+ * of the largest alignment at its start. Empty pieces take no place (address 0). False: they do not
+ * fit. */
+bool plim_place(const struct plim_op *op, struct plim_piece *pieces, int count);
+
+#endif

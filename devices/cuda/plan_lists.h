@@ -1,0 +1,29 @@
+/* Lists of tensors, packed into launches (kernels/args_foreach.h). */
+#ifndef PLIM_DEVICES_CUDA_PLAN_LISTS_H
+#define PLIM_DEVICES_CUDA_PLAN_LISTS_H
+
+#include "kernels/args_foreach.h"
+#include "plan.h"
+
+/* Which arrays: list[i][j] is the j-th of list i. Those of the first `alike` lists have as many
+ * elements as their neighbours in list 0, in the same order; the others are single numbers. */
+struct plim_tensor_lists {
+    const struct plim_array *const *list[PLIM_FOREACH_MAX_LISTS];
+    int count, alike;
+    size_t length;
+};
+
+/* One launch: tensors [first, next) of the lists. */
+struct plim_list_launch {
+    size_t first, next;
+    int64_t chunks; /* blocks */
+};
+
+/* Describes the launch that begins at `launch->next`, with as many tensors as fit and have the
+ * types of the first. PLIM_INVALID: arrays do not match. PLIM_UNSUPPORTED: not of a floating type,
+ * arrays with gaps or in different orders. */
+enum plim_status plim_lists_pack(const struct plim_tensor_lists *lists,
+                                 struct plim_list_launch *launch,
+                                 struct plim_cuda_tensor_lists *to) PLIM_MUST_CHECK;
+
+#endif

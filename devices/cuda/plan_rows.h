@@ -1,0 +1,36 @@
+/* Operands as row kernels take them (kernels/args_rows.h), and the shape of their launches. */
+#ifndef PLIM_DEVICES_CUDA_PLAN_ROWS_H
+#define PLIM_DEVICES_CUDA_PLAN_ROWS_H
+
+#include "kernels/args_rows.h"
+#include "plan.h"
+
+bool plim_plan_is_float(const struct plim_array *a);
+
+/* Row-major without gaps? */
+bool plim_plan_is_contiguous(const struct plim_array *a);
+
+/* A contiguous array of any type; all zero for NULL. */
+struct plim_cuda_flat_operand plim_plan_flat(const struct plim_array *a);
+
+/* One operand to describe: an array, and where to. */
+struct plim_row_operand_of {
+    const struct plim_array *array;
+    struct plim_cuda_row_operand *to;
+};
+
+/* Describes `count` operands of one shape; dimensions are merged where all strides allow it.
+ * PLIM_UNSUPPORTED: not of a floating type. PLIM_INVALID: shapes differ. */
+enum plim_status plim_plan_rows(struct plim_cuda_rows *rows, int count,
+                                const struct plim_row_operand_of *operands) PLIM_MUST_CHECK;
+
+/* The columns also index these flat arrays (NULL: not there): vectors must begin at column 0. */
+void plim_plan_rows_beside(struct plim_cuda_rows *rows, const struct plim_cuda_row_operand *operand,
+                           const struct plim_array *a);
+
+/* A team of threads for each row. No launch where there are no elements. */
+enum plim_status plim_plan_rows_launch(const struct plim_plan *plan, const char *kernel,
+                                       const struct plim_cuda_rows *rows, const void *args,
+                                       size_t args_bytes) PLIM_MUST_CHECK;
+
+#endif

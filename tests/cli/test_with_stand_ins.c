@@ -1,0 +1,78 @@
+/* scripts/with-stand-ins: what its command finds, and what is found after it. */
+#include "program.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Runs the script with these arguments; its stdout and stderr go to files, because who is left behind
+ * would keep a pipe open. */
+static int run(const char *arguments, char *output, size_t size)
+{
+    char command[2048];
+    char *path = program_file("output", "");
+    snprintf(command, sizeof(command), "%s --build %s %s >%s 2>&1", PLIM_WITH_STAND_INS,
+             PLIM_BUILD_FOLDER, arguments, path);
+    int status = system(command);
+    FILE *file = fopen(path, "r");
+    cr_assert(ne(ptr, file, NULL));
+    output[fread(output, 1, size - 1, file)] = '\0';
+    fclose(file);
+    program_file_remove(path);
+    return WEXITSTATUS(status);
+}
+
+static void expect(const char *arguments, int exit_code, const char *says)
+{
+    char output[4096];
+    cr_expect(eq(int, run(arguments, output, sizeof(output)), exit_code), "%s: %s", arguments,
+              output);
+    cr_expect(strstr(output, says) != NULL, "'%s' is missing in: %s", says, output);
+}
+
+Test(with_stand_ins, the_exit_status_is_the_commands)
+{
+    expect("-- true", 0, "");
+    expect("-- sh -c 'exit 3'", 3, "");
+}
+
+Test(with_stand_ins, options_become_the_environment)
+{
+    expect("--card T4 --memory 2GiB --others 1GiB --fault oom@1 --fault lost@2! -- "
+           "sh -c 'echo $PLIM_DOUBLE_CARD $PLIM_DOUBLE_MEMORY $PLIM_DOUBLE_OTHERS "
+           "$PLIM_DOUBLE_FAULT'",
+           0, "T4 2GiB 1GiB oom@1,lost@2!\n");
+}
+
+Test(with_stand_ins, the_driver_is_the_stand_in)
+{
+    expect("-- " PLIM_BINARY " --version", 0, "\ndriver for CUDA ");
+}
+
+Test(with_stand_ins, the_shared_file_is_there_and_then_gone)
+{
+    char output[4096], *end;
+    cr_expect(eq(int,
+                 run("-- sh -c 'test -f $PLIM_DOUBLE_STATE && echo $PLIM_DOUBLE_STATE'", output,
+                     sizeof(output)),
+                 0));
+    end = strchr(output, '\n');
+    cr_assert(ne(ptr, end, NULL));
+    *end = '\0';
+    cr_expect(eq(ptr, fopen(output, "r"), NULL), "%s", output);
+}
+
+Test(with_stand_ins, who_is_left_on_a_card_is_named)
+{
+    expect("-- " PLIM_LEAVE_ON_CARD, 70, " 1048576\n");
+    expect("-- sh -c '" PLIM_LEAVE_ON_CARD "; exit 5'", 5, "still on a card");
+}
+
+Test(with_stand_ins, mistakes_are_told)
+{
+    expect("--speed 2 -- true", 2, "--speed: no such option");
+    expect("--card", 2, "--card: expected a value");
+    expect("--card T4", 2, "no command was given");
+}

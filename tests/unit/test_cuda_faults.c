@@ -1,0 +1,314 @@
+/* What goes wrong on a card, and what the cuda device says of it. */
+#include "devices/cuda/cuda.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB ((int64_t)1 << 20)
+#define GIB ((int64_t)1 << 30)
+
+static struct plim_device *open_card(const char *fault)
+{
+    struct plim_device *device;
+    struct plim_error err = PLIM_ERROR_INIT;
+    setenv("PLIM_DOUBLE_FAULT", fault, 1);
+    enum plim_status st = plim_cuda_open(":0", &device, &err);
+    cr_assert(eq(int, st, PLIM_OK), "%s", err.text);
+    return device;
+}
+
+static uint64_t segment(struct plim_device *d, int64_t bytes)
+{
+    uint64_t address;
+    cr_assert(eq(int, plim_device_segment_get(d, bytes, &address), PLIM_OK));
+    return address;
+}
+
+static enum plim_status fill(struct plim_device *d, uint64_t address, int64_t elements)
+{
+    struct plim_array out = {
+        .data = address, .shape = {elements}, .stride = {1}, .ndim = 1, .dtype = PLIM_F32};
+    struct plim_op op = {.kind = PLIM_OP_FILL, .n_out = 1, .alpha = 1, .out = {&out}};
+    return plim_device_launch(d, &op);
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+Test(cuda_faults, an_allocation_fails_once)
+{
+    struct plim_device *d = open_card("oom@2");
+    uint64_t a;
+    segment(d, 2 * MIB);
+    cr_expect(eq(int, plim_device_segment_get(d, 2 * MIB, &a), PLIM_OOM));
+    segment(d, 2 * MIB);
+    cr_expect(not(d->lost));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, code_that_does_not_fit_is_out_of_memory)
+{
+    struct plim_device *d = open_card("oom-launch@1");
+    uint64_t a = segment(d, 2 * MIB);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, a_full_card_has_no_room_for_code)
+{
+    setenv("PLIM_DOUBLE_MEMORY", "1GiB", 1);
+    struct plim_device *d = open_card("");
+    uint64_t a = segment(d, 766 * MIB), b = segment(d, 2 * MIB);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
+    plim_device_segment_return(d, b, 2 * MIB);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, a_strange_error_of_a_nearly_full_card_is_out_of_memory)
+{
+    setenv("PLIM_DOUBLE_MEMORY", "4GiB", 1);
+    struct plim_device *d = open_card("disguised@1");
+    uint64_t a;
+    segment(d, 2 * GIB);
+    cr_expect(not(plim_cuda_is_suspect(d)));
+    cr_expect(eq(int, plim_device_segment_get(d, GIB, &a), PLIM_OOM));
+    cr_expect(strstr(plim_cuda_message(d), "303") != NULL, "%s", plim_cuda_message(d));
+    cr_expect(plim_cuda_is_suspect(d));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, the_same_error_with_room_left_is_what_it_says)
+{
+    struct plim_device *d = open_card("");
+    uint64_t a;
+    setenv("PLIM_DOUBLE_RESULT", "cuMemAlloc=303", 1);
+    cr_expect(eq(int, plim_device_segment_get(d, GIB, &a), PLIM_INTERNAL));
+    cr_expect(not(plim_cuda_is_suspect(d)));
+    cr_expect(not(d->lost));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, a_leak_shows_in_the_figures)
+{
+    struct plim_device *d = open_card("leak@2");
+    struct plim_cuda_figures figures;
+    uint64_t a = segment(d, 20 * MIB), b = segment(d, 40 * MIB);
+    plim_device_segment_return(d, a, 20 * MIB);
+    plim_device_segment_return(d, b, 40 * MIB);
+    cr_assert(eq(int, plim_cuda_read_figures(d, &figures), PLIM_OK));
+    cr_expect(eq(i64, figures.held_bytes, 0));
+    cr_expect(eq(i64, figures.free_bytes_at_open - figures.free_bytes, 40 * MIB));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, others_take_half_of_what_is_free)
+{
+    struct plim_device *d = open_card("steal@2");
+    uint64_t a = segment(d, 2 * MIB);
+    cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
+    int64_t before = plim_device_free_bytes(d);
+    cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
+    cr_expect(eq(i64, plim_device_free_bytes(d), before - before / 2));
+    cr_expect(eq(int, plim_device_segment_get(d, before - 4 * GIB, &a), PLIM_OOM));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, memory_that_cannot_be_given_back_makes_the_device_suspect)
+{
+    struct plim_device *d = open_card("");
+    uint64_t a = segment(d, 2 * MIB);
+    setenv("PLIM_DOUBLE_RESULT", "cuMemFree=1", 1);
+    plim_device_segment_return(d, a, 2 * MIB);
+    cr_expect(plim_cuda_is_suspect(d));
+    cr_expect(not(d->lost));
+    plim_device_close(&d);
+}
+
+/* --- the end of a device ---------------------------------------------------------------------- */
+
+static void expect_lost(struct plim_device *d, uint64_t a)
+{
+    double seconds;
+    char byte;
+    uint64_t b;
+    cr_expect(d->lost);
+    cr_expect(eq(int, plim_device_now(d, &seconds), PLIM_LOST));
+    cr_expect(eq(int, plim_device_read(d, a, &byte, 1), PLIM_LOST));
+    cr_expect(eq(int, plim_device_segment_get(d, MIB, &b), PLIM_LOST));
+    cr_expect(eq(int, fill(d, a, 4), PLIM_LOST));
+    cr_expect(eq(int, plim_device_reset(d), PLIM_LOST));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, a_fault_of_a_kernel_appears_later_and_stays)
+{
+    struct plim_device *d = open_card("lost@2");
+    double seconds;
+    uint64_t a = segment(d, 2 * MIB);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
+    cr_expect(eq(int, plim_device_now(d, &seconds), PLIM_OK));
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
+    cr_expect(eq(int, plim_device_now(d, &seconds), PLIM_LOST));
+    cr_expect(strstr(plim_cuda_message(d), "700") != NULL);
+    expect_lost(d, a);
+}
+
+Test(cuda_faults, a_segment_returned_after_a_fault_loses_the_device)
+{
+    struct plim_device *d = open_card("lost@1");
+    uint64_t a = segment(d, 2 * MIB), b = segment(d, 2 * MIB);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
+    plim_device_segment_return(d, b, 2 * MIB);
+    expect_lost(d, a);
+}
+
+Test(cuda_faults, a_card_that_vanishes_is_lost)
+{
+    struct plim_device *d = open_card("vanish@40");
+    uint64_t a = segment(d, 2 * MIB);
+    double seconds;
+    for (int i = 0; i < 40 && !d->lost; i++) {
+        enum plim_status st = plim_device_now(d, &seconds);
+        cr_expect(st == PLIM_OK || st == PLIM_LOST);
+    }
+    expect_lost(d, a);
+}
+
+/* Whatever call an error that tells nothing comes from, the context decides. */
+Test(cuda_faults, an_unexpected_error_with_a_broken_context_is_the_end)
+{
+    struct plim_device *d = open_card("");
+    uint64_t a = segment(d, 2 * MIB);
+    setenv("PLIM_DOUBLE_RESULT", "cuLaunchKernel=400,cuCtxSynchronize=719", 1);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_LOST));
+    expect_lost(d, a);
+}
+
+Test(cuda_faults, an_unexpected_error_with_a_good_context_is_not)
+{
+    struct plim_device *d = open_card("");
+    uint64_t a = segment(d, 2 * MIB);
+    setenv("PLIM_DOUBLE_RESULT", "cuLaunchKernel=701", 1);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_INTERNAL));
+    cr_expect(strstr(plim_cuda_message(d), "not memory") != NULL);
+    setenv("PLIM_DOUBLE_RESULT", "", 1);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, no_code_for_the_card_is_not_supported)
+{
+    struct plim_device *d = open_card("");
+    setenv("PLIM_DOUBLE_RESULT", "cuModuleLoadData=209", 1);
+    cr_expect(eq(int, fill(d, segment(d, 2 * MIB), 4), PLIM_UNSUPPORTED));
+    plim_device_close(&d);
+}
+
+Test(cuda_faults, a_process_can_die_in_a_launch, .signal = SIGKILL)
+{
+    struct plim_device *d = open_card("kill@2");
+    uint64_t a = segment(d, 2 * MIB);
+    cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
+    cr_expect(ne(int, fill(d, a, 4), PLIM_OK));
+}
+
+Test(cuda_faults, who_waits_for_a_kernel_that_hangs_waits_for_ever, .signal = SIGALRM)
+{
+    struct plim_device *d = open_card("hang@1");
+    double seconds;
+    uint64_t a = segment(d, 2 * MIB);
+    cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
+    alarm(1);
+    cr_expect(ne(int, plim_device_now(d, &seconds), PLIM_OK));
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+Test(cuda_faults, a_loss_can_be_no_number)
+{
+    struct plim_device *d = open_card("nan@2");
+    uint64_t a = segment(d, 2 * MIB);
+    float first = 0, second = 0, third = 0;
+    cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
+    cr_expect(eq(int, plim_device_read(d, a, &first, 4), PLIM_OK));
+    cr_expect(eq(int, plim_device_read(d, a, &second, 4), PLIM_OK));
+    cr_expect(eq(int, plim_device_read(d, a, &third, 4), PLIM_OK));
+    cr_expect(eq(flt, first, 1));
+    cr_expect(isnan(second));
+    cr_expect(eq(flt, third, 1));
+    plim_device_close(&d);
+}
+
+static double seconds_of_a_fill(struct plim_device *d, uint64_t a)
+{
+    double before, after;
+    cr_assert(eq(int, plim_device_now(d, &before), PLIM_OK));
+    cr_assert(eq(int, fill(d, a, 2 * MIB), PLIM_OK));
+    cr_assert(eq(int, plim_device_now(d, &after), PLIM_OK));
+    return after - before;
+}
+
+Test(cuda_faults, a_card_can_become_slow)
+{
+    struct plim_device *d = open_card("slow@3");
+    uint64_t a = segment(d, 8 * MIB);
+    seconds_of_a_fill(d, a);
+    double fast = seconds_of_a_fill(d, a), slow = seconds_of_a_fill(d, a);
+    cr_expect(gt(dbl, slow, 2 * fast));
+    plim_device_close(&d);
+}
+
+/* --- several processes ------------------------------------------------------------------------ */
+
+static void share_cards(char path[])
+{
+    int file = mkstemp(path);
+    cr_assert(file >= 0);
+    close(file);
+    setenv("PLIM_DOUBLE_STATE", path, 1);
+}
+
+Test(cuda_faults, a_killed_process_gives_its_memory_back)
+{
+    char path[] = "/tmp/plimsoll-test.XXXXXX";
+    share_cards(path);
+    pid_t child = fork();
+    if (child == 0) {
+        struct plim_device *d = open_card("kill@1");
+        fill(d, segment(d, 10 * GIB), 4);
+        _exit(0);
+    }
+    int status;
+    cr_assert(eq(int, waitpid(child, &status, 0), child));
+    cr_expect(eq(int, WTERMSIG(status), SIGKILL));
+    struct plim_device *d = open_card("");
+    cr_expect(eq(i64, plim_device_free_bytes(d), d->info.total_bytes - 256 * MIB));
+    plim_device_close(&d);
+    unlink(path);
+}
+
+Test(cuda_faults, a_fault_for_one_process_spares_the_next)
+{
+    char path[] = "/tmp/plimsoll-test.XXXXXX";
+    share_cards(path);
+    for (int run = 0; run < 2; run++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct plim_device *d = open_card("lost@1!");
+            double seconds;
+            if (fill(d, segment(d, 2 * MIB), 4) != PLIM_OK) _exit(9);
+            _exit(plim_device_now(d, &seconds) == PLIM_LOST);
+        }
+        int status;
+        cr_assert(eq(int, waitpid(child, &status, 0), child));
+        cr_expect(eq(int, WEXITSTATUS(status), run == 0));
+    }
+    unlink(path);
+}

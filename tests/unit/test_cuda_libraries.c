@@ -1,0 +1,154 @@
+/* The cuda device with its libraries, all of them stand-ins (tests/doubles): products and attention
+ * go through cuBLASLt and cuDNN, and their failures are settled by the driver. */
+#include "devices/cuda/cuda.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct plim_device *open_card(const char *card, const char *memory, const char *fault)
+{
+    struct plim_device *device;
+    struct plim_error err = PLIM_ERROR_INIT;
+    setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
+    setenv("PLIM_DOUBLE_CARD", card, 1);
+    if (memory) setenv("PLIM_DOUBLE_MEMORY", memory, 1);
+    if (fault) setenv("PLIM_DOUBLE_FAULT", fault, 1);
+    cr_assert(eq(int, plim_cuda_open(":0", &device, &err), PLIM_OK), "%s", err.text);
+    return device;
+}
+
+/* Matrices (2, 2) one after the other in a segment. */
+enum { A, B, C, OUT, MATRICES };
+struct product {
+    uint64_t base;
+    struct plim_array matrix[MATRICES];
+    struct plim_op op;
+};
+
+static void prepare(struct plim_device *d, struct product *p)
+{
+    static const float numbers[3][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {10, 20, 30, 40}};
+    cr_assert(eq(int, plim_device_segment_get(d, 2 << 20, &p->base), PLIM_OK));
+    for (int i = 0; i < MATRICES; i++)
+        p->matrix[i] = (struct plim_array){.data = p->base + (uint64_t)i * 256,
+                                           .shape = {2, 2},
+                                           .stride = {2, 1},
+                                           .ndim = 2,
+                                           .dtype = PLIM_F32};
+    for (int i = A; i <= C; i++)
+        cr_assert(eq(int, plim_device_write(d, p->matrix[i].data, numbers[i], sizeof numbers[i]),
+                     PLIM_OK));
+    p->op = (struct plim_op){.kind = PLIM_OP_MATMUL,
+                             .n_out = 1,
+                             .n_in = 3,
+                             .alpha = 1,
+                             .beta = 1,
+                             .out = {&p->matrix[OUT]},
+                             .in = {&p->matrix[A], &p->matrix[B], &p->matrix[C]}};
+}
+
+static void expect_result(struct plim_device *d, const struct product *p, const float wanted[4])
+{
+    float seen[4];
+    cr_assert(eq(int, plim_device_read(d, p->matrix[OUT].data, seen, sizeof seen), PLIM_OK));
+    for (int i = 0; i < 4; i++) cr_expect(eq(flt, seen[i], wanted[i]), "element %d", i);
+}
+
+Test(cuda_libraries, product_with_an_addend)
+{
+    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, NULL);
+    struct product p;
+    prepare(d, &p);
+    cr_assert(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "%s", plim_cuda_message(d));
+    expect_result(d, &p, (const float[]){29, 42, 73, 90});
+    plim_device_close(&d);
+}
+
+/* c lies the other way: our copy kernel turns it first. */
+Test(cuda_libraries, product_with_an_addend_that_our_kernel_copies)
+{
+    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, NULL);
+    struct product p;
+    prepare(d, &p);
+    p.matrix[C].stride[0] = 1;
+    p.matrix[C].stride[1] = 2;
+    cr_assert(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "%s", plim_cuda_message(d));
+    expect_result(d, &p, (const float[]){29, 52, 63, 90});
+    plim_device_close(&d);
+}
+
+Test(cuda_libraries, unclear_failure_on_a_full_card_is_out_of_memory_and_suspect)
+{
+    struct plim_device *d = open_card("A100-SXM4-80GB", "1GiB", "disguised-lib@3");
+    struct product p;
+    prepare(d, &p);
+    cr_expect(eq(int, plim_device_launch(d, &p.op), PLIM_OOM));
+    cr_expect(plim_cuda_is_suspect(d));
+    cr_expect(strstr(plim_cuda_message(d), "cuBLASLt") != NULL, "%s", plim_cuda_message(d));
+    cr_expect(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "and passes");
+    plim_device_close(&d);
+}
+
+Test(cuda_libraries, unclear_failure_on_an_empty_card_is_what_it_is)
+{
+    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, "disguised-lib@3");
+    struct product p;
+    prepare(d, &p);
+    cr_expect(eq(int, plim_device_launch(d, &p.op), PLIM_INTERNAL));
+    cr_expect(not(plim_cuda_is_suspect(d)));
+    plim_device_close(&d);
+}
+
+/* A kernel of ours breaks the context; the library's next failure is that. */
+Test(cuda_libraries, failure_after_a_broken_context_is_a_lost_device)
+{
+    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, "lost@1,disguised-lib@3");
+    struct product p;
+    prepare(d, &p);
+    struct plim_op fill = {.kind = PLIM_OP_FILL, .n_out = 1, .out = {&p.matrix[OUT]}};
+    enum plim_status st = plim_device_launch(d, &fill); /* the error shows later */
+    if (st == PLIM_OK) st = plim_device_launch(d, &p.op);
+    cr_expect(eq(int, st, PLIM_LOST));
+    plim_device_close(&d);
+}
+
+/* One query, two keys of which the second has the larger product: bf16, head size 8. */
+Test(cuda_libraries, attention)
+{
+    enum { SIZE = 8, ONE = 0x3f80, TWO = 0x4000 };
+    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, NULL);
+    uint64_t base;
+    cr_assert(eq(int, plim_device_segment_get(d, 2 << 20, &base), PLIM_OK));
+    uint16_t q[SIZE] = {ONE}, k[2 * SIZE] = {0}, v[2 * SIZE] = {0}, out[SIZE];
+    k[SIZE] = TWO;
+    v[0] = ONE;
+    v[SIZE + 1] = ONE;
+    struct plim_array a[4];
+    for (int i = 0; i < 4; i++)
+        a[i] = (struct plim_array){.data = base + (uint64_t)i * 256,
+                                   .shape = {1, 1, i == 1 || i == 2 ? 2 : 1, SIZE},
+                                   .stride = {2 * SIZE, 2 * SIZE, SIZE, 1},
+                                   .ndim = 4,
+                                   .dtype = PLIM_BF16};
+    cr_assert(eq(int, plim_device_write(d, a[0].data, q, sizeof q), PLIM_OK));
+    cr_assert(eq(int, plim_device_write(d, a[1].data, k, sizeof k), PLIM_OK));
+    cr_assert(eq(int, plim_device_write(d, a[2].data, v, sizeof v), PLIM_OK));
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .beta = 1,
+                         .out = {&a[3]},
+                         .in = {&a[0], &a[1], &a[2]}};
+    cr_assert(eq(int, plim_device_launch(d, &op), PLIM_OK), "%s", plim_cuda_message(d));
+    cr_assert(eq(int, plim_device_read(d, a[3].data, out, sizeof out), PLIM_OK));
+    float first, second;
+    uint32_t bits[2] = {(uint32_t)out[0] << 16, (uint32_t)out[1] << 16};
+    memcpy(&first, &bits[0], sizeof first);
+    memcpy(&second, &bits[1], sizeof second);
+    cr_expect(fabsf(first - 0.1192f) < 1e-3f, "%g", (double)first);
+    cr_expect(fabsf(second - 0.8808f) < 4e-3f, "%g", (double)second);
+    plim_device_close(&d);
+}

@@ -1,0 +1,279 @@
+/* The real cuDNN on cards that are not there: it takes a card as a description, and says without
+ * compiling which engines run our graphs there and what workspace they ask for. Compared with what
+ * was measured (cuDNN 9.19), with what the engine is told to allocate (needs_attention.c), and with
+ * what the stand-in of tests/doubles pretends. Skipped where cuDNN or the driver's stub is missing.
+ *
+ * No GPU is used, but a libcuda has to be loaded: the toolkit's stub is enough.
+ */
+#include "devices/catalogue/catalogue.h"
+#include "devices/cuda/attention_graph.h"
+#include "devices/needs_attention.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <criterion/parameterized.h>
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- cards ------------------------------------------------------------------------------------ */
+
+/* What the catalogue does not have. Source: CUDA C++ Programming Guide, technical specifications
+ * per compute capability. */
+struct card {
+    const char *name;
+    int shared_per_block, shared_per_sm, threads_per_sm, blocks_per_sm;
+};
+
+static const struct card cards[] = {
+    {"T4", 65536, 65536, 1024, 16},
+    {"A100-SXM4-80GB", 166912, 167936, 2048, 32},
+    {"RTX-3090", 101376, 102400, 1536, 16},
+    {"RTX-4090", 101376, 102400, 1536, 24},
+    {"H100-SXM5-80GB", 232448, 233472, 2048, 32},
+    {"B200-SXM-180GB", 232448, 233472, 2048, 32},
+    {"RTX-5090", 101376, 102400, 1536, 24},
+};
+enum { CARDS = sizeof cards / sizeof *cards, HOPPER = 4, BLACKWELL = 5 };
+static int card_indices[CARDS] = {0, 1, 2, 3, 4, 5, 6};
+
+static const struct plim_gpu *gpu_of(const struct card *card)
+{
+    const struct plim_gpu *gpu;
+    cr_assert(eq(int, plim_catalogue_find(card->name, &gpu, NULL), PLIM_OK), "%s", card->name);
+    return gpu;
+}
+
+static cudnnBackendDescriptor_t describe_card(const struct plim_dnn *dnn, const struct card *card)
+{
+    const struct plim_gpu *gpu = gpu_of(card);
+    char json[1536];
+    snprintf(json, sizeof json,
+             "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
+             "\"regsPerBlock\":65536,\"multiProcessorCount\":%d,\"warpSize\":32,"
+             "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%d,"
+             "\"reservedSharedMemoryPerBlock\":%d,\"maxRegistersPerSM\":65536,"
+             "\"maxCtasPerSM\":%d,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":%d,"
+             "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"
+             "\"totalGlobalMem\":%" PRId64 ",\"smClockRateKHz\":%d,\"memClockRateKHz\":1000000,"
+             "\"l2CacheSize\":%" PRId64 ",\"cudaDeviceId\":0,\"deviceVer\":%d,"
+             "\"driverVer\":13000,\"deviceName\":\"%s\"}",
+             gpu->multiprocessors, card->shared_per_block,
+             card->shared_per_sm - card->shared_per_block, card->blocks_per_sm,
+             card->threads_per_sm, gpu->total_bytes, gpu->boost_mhz * 1000, gpu->l2_bytes,
+             gpu->compute_capability * 10, gpu->match);
+    cudnnBackendDescriptor_t d;
+    cudnnStatus_t st = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d);
+    if (!st)
+        st = dnn->cudnnBackendSetAttribute(d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                           CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json);
+    if (!st) st = dnn->cudnnBackendFinalize(d);
+    cr_assert(eq(int, st, 0), "%s", json);
+    return d;
+}
+
+/* --- shapes ----------------------------------------------------------------------------------- */
+
+struct shape {
+    int64_t batch, heads, kv_heads, q, k, size;
+    bool causal;
+    int64_t mask[3]; /* batch, heads, rows; 0: none */
+};
+
+static const struct shape shapes[] = {
+    {2, 8, 8, 512, 512, 64, true, {0}},
+    {2, 8, 8, 512, 512, 80, false, {0}},
+    {2, 8, 2, 512, 512, 128, true, {0}},
+    {1, 6, 3, 256, 384, 96, false, {0}},
+    {2, 8, 8, 197, 197, 64, false, {0}},
+    {2, 8, 4, 197, 333, 64, true, {0}},
+    {2, 8, 8, 512, 512, 64, false, {2, 1, 512}},
+    {2, 8, 8, 512, 512, 64, false, {1, 8, 512}},
+    {2, 8, 8, 512, 512, 64, false, {2, 1, 1}},
+    {2, 8, 8, 197, 197, 64, false, {2, 8, 197}},
+    {2, 8, 8, 64, 64, 64, true, {0}},
+    {2, 8, 8, 100, 100, 72, true, {0}},
+    {2, 8, 4, 100, 300, 96, false, {0}},
+    {1, 1, 1, 128, 128, 64, true, {0}},
+    {1, 8, 8, 1, 300, 64, false, {0}},
+    {2, 8, 8, 512, 512, 256, true, {0}},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static struct plim_dnn_shape lies(int64_t b, int64_t h, int64_t s, int64_t d)
+{
+    return (struct plim_dnn_shape){{b, h, s, d}, {s * h * d, d, h * d, 1}};
+}
+
+static struct plim_fused_problem problem_of(const struct shape *s, bool backward,
+                                            cudnnDataType_t type)
+{
+    struct plim_fused_problem p;
+    memset(&p, 0, sizeof p);
+    struct plim_dnn_shape q = lies(s->batch, s->heads, s->q, s->size);
+    struct plim_dnn_shape k = lies(s->batch, s->kv_heads, s->k, s->size);
+    static const int of_q[] = {PLIM_FUSED_Q, PLIM_FUSED_O, PLIM_FUSED_DO, PLIM_FUSED_DQ};
+    static const int of_k[] = {PLIM_FUSED_K, PLIM_FUSED_V, PLIM_FUSED_DK, PLIM_FUSED_DV};
+    for (int i = 0; i < 4; i++) {
+        p.shape[of_q[i]] = q;
+        p.shape[of_k[i]] = k;
+    }
+    p.type = type;
+    p.backward = backward;
+    p.causal = s->causal;
+    p.has_bias = s->mask[0] > 0;
+    p.has_logsumexp = 1;
+    if (p.has_bias)
+        p.shape[PLIM_FUSED_BIAS] = plim_dnn_packed(s->mask[0], s->mask[1], s->mask[2], s->k);
+    return p;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+struct answer {
+    int64_t engine, workspace_bytes; /* of the first engine; engine -1: there is none */
+};
+
+static struct answer ask(const struct plim_dnn *dnn, cudnnBackendDescriptor_t card,
+                         const struct plim_fused_problem *problem)
+{
+    struct plim_dnn_graph graph;
+    struct plim_dnn_configs configs;
+    int id[PLIM_FUSED_TENSORS];
+    cr_assert(eq(int, plim_fused_graph(&graph, dnn, problem, id), 0), "the graph is refused");
+    struct answer answer = {-1, 0};
+    plim_dnn_configs_open(&graph, card, &configs); /* fails where there is none */
+    if (configs.count)
+        answer = (struct answer){plim_dnn_config_engine(&configs, 0), configs.workspace_bytes[0]};
+    plim_dnn_configs_close(&configs);
+    plim_dnn_graph_close(&graph);
+    return answer;
+}
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Measured: which engine comes first in backward, and every workspace. */
+static struct answer measured(const struct shape *s, int cc, bool backward)
+{
+    int64_t heads = s->batch * s->heads;
+    int64_t shared = s->heads == s->kv_heads ? 0 : 4 * heads * s->k * s->size;
+    if (cc < 80 || (backward && s->size > 128 && cc != 90)) return (struct answer){-1, 0};
+    if (!backward) return (struct answer){0, cc == 90 && s->q > 1 ? 256 : 0};
+    if (cc == 90) return (struct answer){6, shared + 256};
+    bool is_short = s->q > 1 && (s->q <= 128 || s->k <= 128);
+    if (cc / 10 == 10 && !is_short) return (struct answer){5, shared ? shared + 128 : 0};
+    return (struct answer){7, shared + 4 * heads * round_up(s->q, 8) * s->size + 128};
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+/* The real library, or a skipped test. A libcuda that is loaded once is found again by its name. */
+static void load_real(struct plim_dnn *dnn)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    if (!dlopen("libcuda.so.1", RTLD_NOW) &&
+        !dlopen(PLIM_CUDA_FOLDER "/lib64/stubs/libcuda.so", RTLD_NOW))
+        cr_skip_test("no libcuda.so.1, and no stub of it in " PLIM_CUDA_FOLDER "/lib64/stubs");
+    unsetenv("PLIMSOLL_CUDA_PATH");
+    if (plim_dnn_load(dnn, &err)) cr_skip_test("%s", err.text);
+}
+
+ParameterizedTestParameters(cudnn, engines_and_workspaces_are_as_measured)
+{
+    return cr_make_param_array(int, card_indices, CARDS);
+}
+
+ParameterizedTest(int *index, cudnn, engines_and_workspaces_are_as_measured)
+{
+    const struct card *card = &cards[*index];
+    struct plim_dnn dnn;
+    load_real(&dnn);
+    cudnnBackendDescriptor_t there = describe_card(&dnn, card);
+    for (int i = 0; i < SHAPES; i++)
+        for (int backward = 0; backward < 2; backward++) {
+            struct plim_fused_problem p =
+                problem_of(&shapes[i], backward, i % 2 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16);
+            struct answer seen = ask(&dnn, there, &p);
+            struct answer wanted = measured(&shapes[i], gpu_of(card)->compute_capability, backward);
+            if (!backward && seen.engine >= 0) seen.engine = 0; /* several serve, none matters */
+            cr_expect(eq(i64, seen.engine, wanted.engine), "%s, shape %d", card->name, i);
+            cr_expect(eq(i64, seen.workspace_bytes, wanted.workspace_bytes), "%s, shape %d, %s",
+                      card->name, i, backward ? "backward" : "forward");
+        }
+    dnn.cudnnBackendDestroyDescriptor(there);
+    plim_dnn_unload(&dnn);
+}
+
+/* What PyTorch allocates for its cuDNN call on Hopper and Blackwell, by needs_attention.c, is what
+ * our graph needs: the workspace of the same engine, dQ in fp32, the row sums. */
+static void expect_need(const struct plim_device_info *info, const struct shape *s,
+                        const struct answer *seen, bool backward)
+{
+    struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_attention_shape shape = {.batch = s->batch,
+                                         .heads = s->heads,
+                                         .kv_heads = s->kv_heads,
+                                         .q_length = s->q,
+                                         .k_length = s->k,
+                                         .head_size = s->size,
+                                         .dtype = PLIM_BF16,
+                                         .causal = s->causal,
+                                         .training = true,
+                                         .contiguous_heads = true};
+    int count = backward ? plim_attention_backward_needs(info, PLIM_SDPA_CUDNN, &shape, needs)
+                         : plim_attention_forward_needs(info, PLIM_SDPA_CUDNN, &shape, needs);
+    int64_t given = 0, rows = s->batch * s->heads * s->q;
+    for (int i = 0; i < count; i++)
+        if (needs[i].role == PLIM_NEED_TEMPORARY) given += needs[i].bytes;
+    int64_t wanted = seen->workspace_bytes + (backward ? 4 * rows * (s->size + 1) : 0);
+    cr_expect(eq(i64, given, wanted), "cc %d, %s, %d x %d, size %d", info->compute_capability,
+              backward ? "backward" : "forward", (int)s->q, (int)s->k, (int)s->size);
+}
+
+Test(cudnn, workspace_is_what_the_engine_allocates)
+{
+    struct plim_dnn dnn;
+    load_real(&dnn);
+    for (int c = HOPPER; c <= BLACKWELL; c++) {
+        cudnnBackendDescriptor_t there = describe_card(&dnn, &cards[c]);
+        struct plim_device_info info = {.compute_capability = gpu_of(&cards[c])->compute_capability,
+                                        .multiprocessors = gpu_of(&cards[c])->multiprocessors};
+        for (int i = 0; i < SHAPES; i++)
+            for (int backward = 0; backward < 2; backward++) {
+                struct plim_fused_problem p = problem_of(&shapes[i], backward, CUDNN_DATA_BFLOAT16);
+                struct answer seen = ask(&dnn, there, &p);
+                if (seen.engine >= 0) expect_need(&info, &shapes[i], &seen, backward);
+            }
+        dnn.cudnnBackendDestroyDescriptor(there);
+    }
+    plim_dnn_unload(&dnn);
+}
+
+/* The stand-in is only as good as this. */
+Test(cudnn, stand_in_answers_as_the_real_one)
+{
+    struct plim_dnn real, stand_in;
+    load_real(&real);
+    for (int c = 0; c < CARDS; c++) {
+        cudnnBackendDescriptor_t there = describe_card(&real, &cards[c]);
+        setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
+        setenv("PLIM_DOUBLE_CARD", cards[c].name, 1);
+        cr_assert(eq(int, plim_dnn_load(&stand_in, NULL), PLIM_OK));
+        for (int i = 0; i < SHAPES; i++)
+            for (int backward = 0; backward < 2; backward++) {
+                struct plim_fused_problem p = problem_of(&shapes[i], backward, CUDNN_DATA_BFLOAT16);
+                struct answer a = ask(&real, there, &p), b = ask(&stand_in, NULL, &p);
+                cr_expect(eq(int, b.engine >= 0, a.engine >= 0), "%s, shape %d", cards[c].name, i);
+                cr_expect(eq(i64, b.workspace_bytes, a.workspace_bytes), "%s, shape %d",
+                          cards[c].name, i);
+            }
+        plim_dnn_unload(&stand_in);
+        real.cudnnBackendDestroyDescriptor(there);
+    }
+    plim_dnn_unload(&real);
+}

@@ -1,0 +1,304 @@
+#include "devices/host/reference.h"
+#include "support/kernel_case.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+
+static struct kernel_case c;
+
+static void setup(void)
+{
+    kernel_case_init(&c, 5);
+}
+
+static void finish(void)
+{
+    kernel_case_finish(&c);
+}
+
+TestSuite(kernels_attention, .init = setup, .fini = finish);
+
+/* One call. Lengths of 0 are 1. */
+struct call {
+    int64_t batch, heads, kv_heads, q_length, k_length, size, v_size;
+    enum plim_dtype dtype;
+    bool causal;
+    double dropout;
+    int mask_dims; /* 0: none */
+    int64_t mask_shape[4];
+    bool heads_inside; /* in memory (batch, length, heads, size) */
+    int64_t offset;    /* of the operands from an aligned address */
+    int unseen;        /* this query's mask is minus infinity; 0: none */
+};
+
+enum { Q, K, V };
+
+static const struct plim_array *operand(const struct call *t, int64_t heads, int64_t length,
+                                        int64_t size)
+{
+    static const int inside[] = {0, 2, 1, 3}, outside[] = {0, 1, 2, 3};
+    const int64_t shape[] = {t->batch, heads, length, size};
+    return kernel_case_permuted(&c, t->dtype, 4, shape, t->heads_inside ? inside : outside,
+                                t->offset);
+}
+
+static const struct plim_array *make_mask(const struct call *t)
+{
+    if (t->mask_dims == 0) return NULL;
+    const struct plim_array *mask =
+        kernel_case_array(&c, t->dtype, t->mask_dims, t->mask_shape + 4 - t->mask_dims);
+    for (int64_t i = 0; i < plim_array_elements(mask); i += 3) kernel_case_set(mask, i, -INFINITY);
+    for (int64_t j = 0; t->unseen && j < t->k_length; j++)
+        kernel_case_set(mask, t->unseen * t->k_length + j, -INFINITY);
+    return mask;
+}
+
+static void make_forward(struct plim_op *op, const struct call *t)
+{
+    const struct plim_array *mask = make_mask(t);
+    *op = (struct plim_op){
+        .kind = PLIM_OP_ATTENTION,
+        .n_out = 2,
+        .n_in = mask ? 4 : 3,
+        .alpha = t->dropout,
+        .beta = 1 / sqrt((double)t->size),
+        .causal = t->causal,
+        .seed = 0xfedcba9876543210u,
+        .out = {operand(t, t->heads, t->q_length, t->v_size),
+                KERNEL_ARRAY(&c, PLIM_F32, t->batch, t->heads, t->q_length)},
+        .in = {operand(t, t->heads, t->q_length, t->size),
+               operand(t, t->kv_heads, t->k_length, t->size),
+               operand(t, t->kv_heads, t->k_length, t->v_size), mask},
+    };
+}
+
+static double tolerance(enum plim_dtype dtype)
+{
+    return dtype == PLIM_F32 ? 16 : 1;
+}
+
+static void check_forward(const struct call *t)
+{
+    struct plim_op op;
+    make_forward(&op, t);
+    kernel_case_check(&c, &op, tolerance(t->dtype), 2);
+    kernel_case_finish(&c);
+}
+
+/* After the reference's forward pass. */
+static void check_backward(const struct call *t)
+{
+    struct plim_op op;
+    make_forward(&op, t);
+    cr_assert(eq(int, plim_reference_run(&op), PLIM_OK));
+    const struct plim_array *q = op.in[Q], *k = op.in[K], *v = op.in[V], *mask = op.in[3];
+    const struct plim_array *out = op.out[0], *logsumexp = op.out[1];
+    op.kind = PLIM_OP_ATTENTION_BACKWARD;
+    op.n_in = mask ? 7 : 6;
+    op.n_out = 3;
+    const struct plim_array *in[] = {
+        operand(t, t->heads, t->q_length, t->v_size), q, k, v, out, logsumexp, mask};
+    for (int i = 0; i < 7; i++) op.in[i] = in[i];
+    op.out[Q] = operand(t, t->heads, t->q_length, t->size);
+    op.out[K] = operand(t, t->kv_heads, t->k_length, t->size);
+    op.out[V] = operand(t, t->kv_heads, t->k_length, t->v_size);
+    kernel_case_check(&c, &op, tolerance(t->dtype) * 2, 8);
+    kernel_case_finish(&c);
+}
+
+static void check(struct call t)
+{
+    if (!t.batch) t.batch = 1;
+    if (!t.heads) t.heads = 1;
+    if (!t.kv_heads) t.kv_heads = t.heads;
+    if (!t.v_size) t.v_size = t.size;
+    check_forward(&t);
+    check_backward(&t);
+}
+
+static const enum plim_dtype types[] = {PLIM_F32, PLIM_BF16, PLIM_F16};
+
+Test(kernels_attention, every_type_and_head_size)
+{
+    static const int64_t sizes[] = {1, 7, 8, 64, 80, 128, 129, 256};
+    for (int t = 0; t < 3; t++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            check(
+                (struct call){.q_length = 5, .k_length = 67, .size = sizes[i], .dtype = types[t]});
+}
+
+Test(kernels_attention, lengths_around_the_tiles)
+{
+    static const int64_t lengths[][2] = {{1, 1},   {1, 64},  {64, 1},   {63, 65},
+                                         {64, 64}, {65, 63}, {129, 131}};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int causal = 0; causal < 2; causal++)
+            check((struct call){.heads = 2,
+                                .q_length = lengths[i][0],
+                                .k_length = lengths[i][1],
+                                .size = 16,
+                                .causal = causal});
+}
+
+Test(kernels_attention, batches_heads_and_shared_heads)
+{
+    for (int t = 0; t < 3; t++) {
+        check((struct call){.batch = 2,
+                            .heads = 3,
+                            .q_length = 70,
+                            .k_length = 70,
+                            .size = 8,
+                            .causal = true,
+                            .dtype = types[t]});
+        check((struct call){.batch = 2,
+                            .heads = 6,
+                            .kv_heads = 2,
+                            .q_length = 9,
+                            .k_length = 66,
+                            .size = 24,
+                            .dtype = types[t]});
+    }
+}
+
+Test(kernels_attention, operands_with_heads_inside_or_out_of_alignment)
+{
+    for (int t = 0; t < 3; t++)
+        for (int64_t offset = 0; offset < 2; offset++)
+            check((struct call){.batch = 2,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .q_length = 33,
+                                .k_length = 65,
+                                .size = 40,
+                                .heads_inside = true,
+                                .offset = offset,
+                                .dtype = types[t]});
+}
+
+Test(kernels_attention, values_of_another_size_than_keys)
+{
+    check((struct call){.q_length = 10, .k_length = 70, .size = 24, .v_size = 72});
+    check((struct call){.q_length = 10, .k_length = 70, .size = 136, .v_size = 8});
+}
+
+Test(kernels_attention, columns_that_are_not_adjacent)
+{
+    const int64_t shape[] = {1, 2, 6, 16}, apart[] = {500, 240, 40, 2};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 1, .n_in = 3, .beta = 0.25};
+    for (int i = 0; i < 3; i++) op.in[i] = kernel_case_strided(&c, PLIM_F32, 4, shape, apart, 0);
+    op.out[0] = kernel_case_strided(&c, PLIM_F32, 4, shape, apart, 0);
+    kernel_case_check(&c, &op, 16, 2);
+}
+
+Test(kernels_attention, masks_of_every_broadcast_form)
+{
+    static const struct {
+        int dims;
+        int64_t shape[4];
+    } masks[] = {{4, {2, 3, 20, 70}}, {4, {1, 3, 20, 70}}, {4, {2, 1, 20, 70}}, {4, {2, 1, 1, 70}},
+                 {4, {1, 1, 20, 1}},  {3, {0, 3, 20, 70}}, {2, {0, 0, 20, 70}}, {1, {0, 0, 0, 70}}};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        struct call t = {.batch = 2,
+                         .heads = 3,
+                         .q_length = 20,
+                         .k_length = 70,
+                         .size = 16,
+                         .dtype = types[i % 3],
+                         .mask_dims = masks[i].dims};
+        for (int d = 0; d < 4; d++) t.mask_shape[d] = masks[i].shape[d];
+        check(t);
+    }
+}
+
+Test(kernels_attention, a_query_that_sees_nothing_gives_zeros)
+{
+    check((struct call){.heads = 2,
+                        .q_length = 68,
+                        .k_length = 130,
+                        .size = 16,
+                        .mask_dims = 2,
+                        .mask_shape = {0, 0, 68, 130},
+                        .unseen = 66});
+}
+
+Test(kernels_attention, a_mask_beside_causality)
+{
+    check((struct call){.q_length = 70,
+                        .k_length = 70,
+                        .size = 16,
+                        .causal = true,
+                        .mask_dims = 2,
+                        .mask_shape = {0, 0, 70, 70}});
+}
+
+Test(kernels_attention, dropout_drops_what_the_host_drops)
+{
+    for (int t = 0; t < 3; t++) /* rows of 67, 66, 65 elements: not in step with blocks of four */
+        check((struct call){.batch = 2,
+                            .heads = 2,
+                            .q_length = 66,
+                            .k_length = 67 - t,
+                            .size = 8,
+                            .dropout = 0.3,
+                            .dtype = types[t]});
+    check((struct call){.q_length = 5, .k_length = 68, .size = 8, .dropout = 0.9, .causal = true});
+    check((struct call){.q_length = 3, .k_length = 9, .size = 8, .dropout = 1});
+}
+
+Test(kernels_attention, large_scores_do_not_overflow)
+{
+    struct plim_op op;
+    struct call t = {.batch = 1,
+                     .heads = 1,
+                     .kv_heads = 1,
+                     .q_length = 4,
+                     .k_length = 200,
+                     .size = 8,
+                     .v_size = 8};
+    make_forward(&op, &t);
+    op.beta = 100;
+    kernel_case_check(&c, &op, 4096, 2); /* scores of 1000 are known to 2^-13 */
+}
+
+Test(kernels_attention, forward_without_logsumexp)
+{
+    struct plim_op op;
+    struct call t = {.batch = 1,
+                     .heads = 1,
+                     .kv_heads = 1,
+                     .q_length = 4,
+                     .k_length = 20,
+                     .size = 8,
+                     .v_size = 8};
+    make_forward(&op, &t);
+    op.n_out = 1;
+    op.out[1] = NULL;
+    kernel_case_check(&c, &op, 16, 2);
+}
+
+Test(kernels_attention, no_keys_give_zeros)
+{
+    struct plim_op op;
+    struct call t = {.batch = 1, .heads = 2, .kv_heads = 2, .q_length = 4, .size = 8, .v_size = 8};
+    make_forward(&op, &t);
+    kernel_case_check(&c, &op, 0, 0);
+    cr_expect(eq(int, c.launches, 1));
+}
+
+Test(kernels_attention, what_no_kernel_takes_is_refused)
+{
+    struct plim_op op;
+    struct call t = {.batch = 1,
+                     .heads = 1,
+                     .kv_heads = 1,
+                     .q_length = 2,
+                     .k_length = 2,
+                     .size = 257,
+                     .v_size = 8};
+    make_forward(&op, &t);
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_UNSUPPORTED));
+    t.size = 8, t.heads = 3, t.kv_heads = 2;
+    make_forward(&op, &t);
+    cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
+}
