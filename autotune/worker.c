@@ -1,8 +1,10 @@
 #include "worker.h"
 #include "autotune/base/log.h"
-#include "devices/cuda/cuda.h"
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
+#ifdef PLIM_WITH_CUDA
+#include "devices/cuda/cuda.h"
+#endif
 #include "process.h"
 #include "wire.h"
 #include <math.h>
