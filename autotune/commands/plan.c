@@ -9,7 +9,13 @@ enum { URI_SIZE = 64 };
 
 /* For the repeats of one setting on a real card: enough for a median within 1 % of steps of a tenth
  * of a second, behind a second of warm-up. */
-static const double TIMING_SECONDS = 3;
+static const double TIMING_SECONDS = 3, TIMING_SHARE = 0.05; /* of the budget, at most */
+
+static double timing_seconds(const struct plim_request *request)
+{
+    double share = TIMING_SHARE * request->budget_seconds;
+    return share > 0 && share < TIMING_SECONDS ? share : TIMING_SECONDS;
+}
 
 struct targets {
     size_t count;
@@ -84,7 +90,7 @@ static enum plim_status decide(const struct plim_request *request, const struct 
                              .allowance = &allowance,
                              .stop = &stop,
                              .log = log,
-                             .timing_seconds = TIMING_SECONDS,
+                             .timing_seconds = timing_seconds(request),
                              .on_run = plim_progress_run,
                              .on_card = plim_progress_card,
                              .user = &progress};

@@ -21,6 +21,7 @@ static const struct published {
     {"qwen3-0.6b", 596049920, 2048},    {"gemma-2-2b", 2614341888, 2048},
     {"phi-3-mini", 3821079552, 4096},   {"pythia-410m", 405334016, 2048},
     {"opt-1.3b", 1315758080, 2048},
+    {"tiny-gpt2", 136960, 64},
 };
 
 enum { PUBLISHED_COUNT = sizeof(published) / sizeof(published[0]) };
