@@ -50,7 +50,7 @@ static struct sizes many_sizes(void)
     return s;
 }
 
-/* Tensors of the sizes, or, with `numbers`, a number for each. Returns the array that holds them. */
+/* Tensors of the sizes, or, with `numbers`, a number for each. Returns the array of them all. */
 static const struct plim_array *make_list(struct plim_op *op, int list, enum plim_dtype dtype,
                                           const struct sizes *sizes, bool numbers)
 {

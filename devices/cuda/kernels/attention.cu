@@ -81,6 +81,7 @@ __device__ inline void load_columns(tile_row *to, const head_view &x, int64_t ro
         PLIM_UNROLL
         for (int i = 0; i < VECTOR; i++) to[c + i][r] = v[i];
     } else {
+        PLIM_UNROLL_BY(1)
         for (int i = thread; i < TILE * DEPTH; i += PLIM_ATTENTION_THREADS)
             to[i % DEPTH][i / DEPTH] = element(x, row + i / DEPTH, column + i % DEPTH);
     }
@@ -90,6 +91,7 @@ __device__ inline void load_columns(tile_row *to, const head_view &x, int64_t ro
 __device__ inline void load_panel(tile_row *to, const head_view &x, int64_t row, int column)
 {
     if (x.vectors) {
+        PLIM_UNROLL_BY(1)
         for (int i = (int)threadIdx.x; i < TILE * TILE / VECTOR; i += PLIM_ATTENTION_THREADS) {
             int r = i / (TILE / VECTOR), c = i % (TILE / VECTOR) * VECTOR;
             float v[VECTOR];
@@ -98,6 +100,7 @@ __device__ inline void load_panel(tile_row *to, const head_view &x, int64_t row,
             for (int k = 0; k < VECTOR; k++) to[r][c + k] = v[k];
         }
     } else {
+        PLIM_UNROLL_BY(1)
         for (int i = (int)threadIdx.x; i < TILE * TILE; i += PLIM_ATTENTION_THREADS)
             to[i / TILE][i % TILE] = element(x, row + i / TILE, column + i % TILE);
     }
@@ -128,6 +131,7 @@ __device__ inline void store_four(const head_view &x, int64_t row, int column, c
 /* to[r][c] += sum over k < depth of a[k][row + r] b[k][column + c] */
 __device__ inline void multiply(fragment &to, tile_row *a, tile_row *b, int depth)
 {
+    PLIM_UNROLL_BY(4)
     for (int k = 0; k < depth; k++) {
         four x = four_at(&a[k][first_row()]), y = four_at(&b[k][first_column()]);
         PLIM_UNROLL

@@ -28,9 +28,12 @@
     extern __shared__ __align__(16) unsigned char plim_shared_bytes[];                             \
     type *name = reinterpret_cast<type *>(plim_shared_bytes)
 #define PLIM_UNROLL _Pragma("unroll")
+#define PLIM_PRAGMA(text) _Pragma(#text)
+#define PLIM_UNROLL_BY(n) PLIM_PRAGMA(unroll n) /* 1: keeps code small */
 #else
 #include "devices/half.h"
 #define PLIM_UNROLL
+#define PLIM_UNROLL_BY(n)
 #endif
 
 /* --- element types ---------------------------------------------------------------------------- */
