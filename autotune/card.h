@@ -17,6 +17,7 @@
 
 #include "autotune/base/log.h"
 #include "devices/catalogue/catalogue.h"
+#include "measure.h"
 #include "reports/result.h"
 #include "runner.h"
 #include "stop.h"
@@ -65,6 +66,7 @@ struct plim_card {
     struct plim_nvml *nvml;         /* NULL: nobody to ask */
     char uuid[96];                  /* to NVML */
     int64_t held_bytes;             /* by others, when the card was opened */
+    struct plim_timing timing;      /* of the last run */
 };
 
 /* Opens the card that a URI names. `order` outlives it. PLIM_NODEVICE: there is none, or it cannot

@@ -10,14 +10,47 @@
 
 /* --- running ---------------------------------------------------------------------------------- */
 
+/* What slowed the card down just now and makes its times worthless (heat, the hardware's brakes);
+ * 0: nothing, or nobody to ask. */
+static uint64_t spoiled_by(const struct plim_card *card)
+{
+    struct plim_nvml_sample sample;
+    if (!card->nvml || plim_nvml_sample(card->nvml, card->uuid, &sample, NULL) != PLIM_OK) return 0;
+    return plim_clock_reasons_spoiling(sample.clock_reasons);
+}
+
+/* A time that was taken while the card was slowed down is taken once more, and flagged if that did
+ * not help. */
+static enum plim_status run_measured(struct plim_card *card, const struct plim_setting *setting,
+                                     struct plim_replay *out, struct plim_error *err)
+{
+    struct plim_runner runner =
+        plim_remote_runner(card->remote, card->limit.budget_bytes, card->runner.limit_acts_early);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        char reasons[192];
+        enum plim_status st = runner.run(runner.user, setting, PLIM_RUN_LIMITED, out, err);
+        card->timing = *plim_remote_timing(card->remote);
+        if (st || out->verdict != PLIM_OK) return st;
+        uint64_t spoiled = spoiled_by(card);
+        if (!spoiled) return PLIM_OK;
+        card->timing.noisy = true;
+        plim_log(card->order->log, PLIM_LOG_WARNING, "the card is slowed down: %s",
+                 plim_clock_reasons_text(spoiled, reasons));
+    }
+    return PLIM_OK;
+}
+
 static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
                             struct plim_replay *out, struct plim_error *err)
 {
     struct plim_card *card = user;
     if (mode == PLIM_RUN_UNLIMITED) return plim_card_simulate(card, setting, mode, out, err);
-    struct plim_runner runner =
-        plim_remote_runner(card->remote, card->limit.budget_bytes, card->runner.limit_acts_early);
-    return runner.run(runner.user, setting, mode, out, err);
+    return run_measured(card, setting, out, err);
+}
+
+static const struct plim_timing *timing(void *user)
+{
+    return &((const struct plim_card *)user)->timing;
 }
 
 /* What the twin says that a step takes: the worker's deadlines follow from it. */
@@ -76,7 +109,8 @@ static void make_runners(struct plim_card *card)
                                         .user = card,
                                         .budget_bytes = card->limit.budget_bytes,
                                         .limit_acts_early = true,
-                                        .measured = true};
+                                        .measured = true,
+                                        .timing = timing};
 }
 
 enum plim_status plim_card_open_host(struct plim_card *card, struct plim_error *err)

@@ -114,6 +114,8 @@ static enum plim_status fill_samples(const struct plim_card *card, const struct 
         if (from->replay.verdict == PLIM_OK) to.peak = replay_peak(card, &from->replay);
         else if (need) to.peak = replay_peak(card, &need->replay);
         if (from->timed) to.seconds = from->replay.step[PLIM_REPLAY_STEPS - 1].seconds;
+        to.repeats = from->timing.repeats;
+        to.noisy = from->timing.noisy;
         if (PLIM_ARRAY_PUSH(&result->samples, to) != PLIM_OK)
             return plim_fail(err, PLIM_NOMEM, "out of host memory");
     }
@@ -153,6 +155,11 @@ enum plim_status plim_outcome_decision(const struct plim_card *card, const struc
         fill_choice(card, spec, &decision->rule, &decision->choice, &result->choice);
         fill_breakdown(card, &decision->choice.replay, &result->breakdown);
     }
+    if (decision->was_planned)
+        result->prediction =
+            (struct plim_result_prediction){.step_seconds = decision->planned_seconds,
+                                            .reserved_bytes = decision->planned_reserved_bytes,
+                                            .largest_micro_batch = decision->planned_edge};
     if (decision->has_largest) {
         fill_choice(card, spec, &decision->rule, &decision->largest, &result->largest_fit);
         fill_next(&decision->after_largest, &result->next);

@@ -1,5 +1,5 @@
-#include "outcome_internal.h"
 #include "autotune/base/text.h"
+#include "outcome_internal.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,12 +9,9 @@ const char *plim_verdict_name(enum plim_status verdict)
     static const struct {
         enum plim_status status;
         const char *name;
-    } names[] = {{PLIM_OK, "ok"},
-                 {PLIM_OOM, "oom"},
-                 {PLIM_UNSUPPORTED, "unsupported"},
-                 {PLIM_TIMEOUT, "timeout"},
-                 {PLIM_CRASHED, "crashed"},
-                 {PLIM_UNSTABLE, "unstable"}};
+    } names[] = {
+        {PLIM_OK, "ok"},           {PLIM_OOM, "oom"},         {PLIM_UNSUPPORTED, "unsupported"},
+        {PLIM_TIMEOUT, "timeout"}, {PLIM_CRASHED, "crashed"}, {PLIM_UNSTABLE, "unstable"}};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i].status == verdict) return names[i].name;
     return "lost";
@@ -26,7 +23,8 @@ void plim_describe_failure(enum plim_status verdict, const struct plim_replay *r
     char asked[16];
     if (verdict != PLIM_OOM)
         snprintf(out, size, "%s", replay->why[0] ? replay->why : plim_status_text(verdict));
-    else if (replay->oom_asked_bytes <= 0) snprintf(out, size, "out of memory");
+    else if (replay->oom_asked_bytes <= 0)
+        snprintf(out, size, "out of memory");
     else
         snprintf(out, size, "out of memory: %s more for %s (%s)",
                  plim_format_bytes(replay->oom_asked_bytes, asked),
@@ -43,8 +41,10 @@ static void why_not_between(const struct plim_decision *d, struct plim_result *r
     char which[96];
     if (!d->after_choice.micro_batch || last < first || !target || d->rule.spec->micro_batch.count)
         return;
-    if (first == last) snprintf(which, sizeof(which), "Micro-batch %" PRId64, first);
-    else snprintf(which, sizeof(which), "No micro-batch from %" PRId64 " to %" PRId64, first, last);
+    if (first == last)
+        snprintf(which, sizeof(which), "Micro-batch %" PRId64, first);
+    else
+        snprintf(which, sizeof(which), "No micro-batch from %" PRId64 " to %" PRId64, first, last);
     bool single = first == last, exact = d->rule.spec->effective_batch_tolerance <= 0;
     plim_result_reason(result, "%s %s the effective batch of %" PRId64 "%s.", which,
                        exact ? (single ? "does not divide" : "divides")
@@ -190,9 +190,37 @@ static void tell_sequence(const struct plim_spec *spec, const struct plim_decisi
             d->choice.setting.seq == spec->model.positions ? "the model's" : "the default");
 }
 
+/* On a real card: how far the plan was off. */
+static void tell_prediction(const struct plim_decision *d, struct plim_result *result)
+{
+    char planned[16], measured[16];
+    if (!d->was_planned || d->planned_seconds <= 0 || d->choice.step_seconds <= 0) return;
+    double off = 100 * (d->choice.step_seconds / d->planned_seconds - 1);
+    int64_t bytes = d->choice.replay.peak_reserved_bytes;
+    plim_format_bytes(d->planned_reserved_bytes, planned);
+    plim_format_bytes(bytes, measured);
+    if (bytes == d->planned_reserved_bytes)
+        plim_result_reason(result,
+                           "Planned were %.3g s a step, it took %+.0f %%; and %s reserved, which "
+                           "it took exactly.",
+                           d->planned_seconds, off, planned);
+    else
+        plim_result_reason(result,
+                           "Planned were %.3g s a step, it took %+.0f %%; and %s reserved, it took "
+                           "%s.",
+                           d->planned_seconds, off, planned, measured);
+    if (d->has_largest && d->planned_edge && d->planned_edge != d->largest.batch.micro_batch)
+        plim_result_reason(
+            result, "The largest micro-batch was planned to be %" PRId64 ", and is %" PRId64 ".",
+            d->planned_edge, d->largest.batch.micro_batch);
+}
+
 static void tell_overhead(const struct plim_card *card, struct plim_result *result)
 {
     char bytes[16];
+    if (card->limit.overhead_measured_bytes)
+        plim_result_reason(result, "plimsoll's own process took %s beside its tensors.",
+                           plim_format_bytes(card->limit.overhead_measured_bytes, bytes));
     if (card->limit.overhead_source && !strcmp(card->limit.overhead_source, "estimate"))
         plim_result_reason(
             result,
@@ -216,6 +244,7 @@ void plim_reasons_decision(const struct plim_card *card, const struct plim_spec 
         why_nothing_fits(card, d, result);
         why_largest(d, result);
     }
+    if (d->found) tell_prediction(d, result);
     tell_sequence(spec, d, result);
     tell_overhead(card, result);
 }

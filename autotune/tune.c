@@ -217,6 +217,26 @@ static enum plim_status search(struct tuner *t)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+static bool is_same_point(const struct plim_setting *a, const struct plim_setting *b)
+{
+    struct plim_setting x = *a, y = *b;
+    x.accumulation = y.accumulation = 0;
+    return plim_setting_equal(&x, &y);
+}
+
+static void compare_with_plan(struct plim_decision *decision, const struct plim_decision *plan)
+{
+    for (size_t i = 0; decision->found && i < plan->candidates.list.count; i++) {
+        const struct plim_candidate *p = &plan->candidates.list.items[i];
+        if (!is_same_point(&p->setting, &decision->choice.setting)) continue;
+        decision->was_planned = true;
+        decision->planned_seconds = p->step_seconds;
+        decision->planned_reserved_bytes = p->replay.peak_reserved_bytes;
+        if (plan->edges.items[p->point].exact)
+            decision->planned_edge = plan->edges.items[p->point].fits;
+    }
+}
+
 static bool is_early_end(enum plim_status st, const struct plim_prober *prober)
 {
     bool device_gone = st == PLIM_LOST || st == PLIM_NODEVICE;
@@ -239,6 +259,7 @@ enum plim_status plim_tune(const struct plim_tuning *tuning, struct plim_decisio
                          (long long)plim_batch_target(&decision->rule));
     st = search(&t);
     if (!st) st = plim_prove(tuning, decision, &t.ranker, err);
+    if (!st && tuning->plan) compare_with_plan(decision, tuning->plan);
     if (!is_early_end(st, tuning->prober)) return st;
     decision->ended = st;
     snprintf(decision->ended_why, sizeof(decision->ended_why), "%.199s", err->text);

@@ -47,6 +47,10 @@ struct plim_decision {
     bool has_largest;
     struct plim_candidate largest;     /* largest micro-batch with the other settings of `choice` */
     struct plim_beyond after_largest;
+    /* What the plan had said of the choice and of its point's edge, where there was a plan. */
+    bool was_planned;
+    double planned_seconds;
+    int64_t planned_reserved_bytes, planned_edge;
     /* When nothing fits: what needs least, and how to make it fit. */
     bool has_smallest;
     struct plim_setting smallest;

@@ -95,6 +95,8 @@ struct plim_result_sample {
     struct plim_result_peak peak;
     double seconds; /* of one optimizer step */
     bool simulated;
+    int repeats;    /* of the timed step; 0: not timed by repeating */
+    bool noisy;     /* not known to 1 %, or the card was slowed down */
 };
 
 /* Something the user may change, replayed: what it would need. */
@@ -121,6 +123,11 @@ struct plim_result {
     char reasons[PLIM_RESULT_REASONS][PLIM_RESULT_LINE];
     PLIM_ARRAY(struct plim_result_sample) samples;
     PLIM_ARRAY(struct plim_result_advice) advice;
+    /* DECISION on a real card: what the simulated twin had said of the choice; 0: not known */
+    struct plim_result_prediction {
+        double step_seconds;
+        int64_t reserved_bytes, largest_micro_batch;
+    } prediction;
     int64_t short_bytes;   /* how much memory is missing when nothing fits */
     bool interrupted;      /* the search was cut short: the best answer so far */
     enum plim_status ended; /* why, or PLIM_OK */

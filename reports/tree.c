@@ -158,6 +158,8 @@ static void add_samples(struct plim_json *json, json_t *root, const struct plim_
         add_peak(json, node, &sample->peak);
         known_number(json, node, "seconds", sample->seconds);
         plim_json_bool(json, node, "simulated", sample->simulated);
+        known_int(json, node, "repeats", sample->repeats);
+        if (sample->noisy) plim_json_bool(json, node, "noisy", true);
     }
 }
 
@@ -193,6 +195,16 @@ static void add_head(struct plim_json *json, json_t *root, const struct plim_res
     add_limit(json, root, &result->limit);
 }
 
+static void add_prediction(struct plim_json *json, json_t *root,
+                           const struct plim_result_prediction *p)
+{
+    if (p->step_seconds <= 0) return;
+    json_t *node = plim_json_object(json, root, "prediction");
+    plim_json_number(json, node, "step_seconds", p->step_seconds);
+    plim_json_int(json, node, "reserved_bytes", p->reserved_bytes);
+    known_int(json, node, "largest_micro_batch", p->largest_micro_batch);
+}
+
 static void fill_decision(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
     plim_json_text(json, root, "schema", "plimsoll.result/1");
@@ -200,6 +212,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
     add_choice(json, root, "choice", &result->choice, true);
     json_t *largest = add_choice(json, root, "largest_fit", &result->largest_fit, true);
     add_next(json, largest, &result->next);
+    add_prediction(json, root, &result->prediction);
     add_breakdown(json, root, &result->breakdown);
     add_reasons(json, root, result);
     known_int(json, root, "short_bytes", result->short_bytes);
