@@ -70,11 +70,22 @@ static struct tensor *result_like(struct graph *g, enum plim_sdpa kernel, struct
     return tensor_empty_strided(g, (enum plim_dtype)like->a.dtype, 4, n, stride);
 }
 
-/* The temporaries that are alive go with the launch. */
-static void hand_over(struct plim_op *op, const struct blocks *b)
+/* The temporaries that are alive go with the launch, and the workspace of this thread's cuBLAS, which
+ * nobody uses meanwhile: a kernel may want a few bytes that PyTorch's does not. `lent` describes it
+ * and has to live as long as `op`. */
+static void hand_over(struct graph *g, struct plim_op *op, const struct blocks *b,
+                      struct plim_array *lent)
 {
-    for (int i = 0; i < b->count; i++)
+    const struct storage *workspace = g->blas_workspace[g->thread];
+    for (int i = 0; i < b->count && op->n_scratch < PLIM_OP_MAX_SCRATCH - 1; i++)
         if (b->temporary[i]) op->scratch[op->n_scratch++] = &b->temporary[i]->a;
+    if (!workspace) return;
+    *lent = (struct plim_array){.data = workspace->address,
+                                .shape = {workspace->bytes},
+                                .stride = {1},
+                                .ndim = 1,
+                                .dtype = PLIM_U8};
+    op->scratch[op->n_scratch++] = lent;
 }
 
 static void release_before(struct graph *g, struct blocks *b, int index)
@@ -145,7 +156,8 @@ static void launch_backward(struct graph *g, struct node *n,
         .seed = (uint64_t)n->ints[5],
         .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a},
         .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a, mask ? &mask->a : NULL}};
-    hand_over(&op, b);
+    struct plim_array lent;
+    hand_over(g, &op, b, &lent);
     graph_launch(g, &op);
 }
 
@@ -244,19 +256,19 @@ static struct tensor *fused(struct graph *g, enum plim_sdpa kernel, struct tenso
     if (n && mask) node_save(g, n, SAVED_MASK, mask);
     for (int i = 0; i < b.count && !g->halted; i++) take(g, &b, i, kernel, qkv);
     if (!g->halted) {
-        struct plim_op op = {.kind = PLIM_OP_ATTENTION,
-                             .n_out = (uint8_t)(b.lse ? 2 : 1),
-                             .n_in = (uint8_t)(mask ? 4 : 3),
-                             .attention =
-                                 (uint8_t)kernel_to_run(g, kernel, shape, p->mask_is_causal),
-                             .causal =
-                                 p->causal || (mask && p->mask_is_causal && g->causal_in_time),
-                             .alpha = p->dropout,
-                             .beta = p->scale,
-                             .seed = seed,
-                             .out = {&b.out->a, b.lse ? &b.lse->a : NULL},
-                             .in = {&qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, mask ? &mask->a : NULL}};
-        hand_over(&op, &b);
+        struct plim_op op = {
+            .kind = PLIM_OP_ATTENTION,
+            .n_out = (uint8_t)(b.lse ? 2 : 1),
+            .n_in = (uint8_t)(mask ? 4 : 3),
+            .attention = (uint8_t)kernel_to_run(g, kernel, shape, p->mask_is_causal),
+            .causal = p->causal || (mask && p->mask_is_causal && g->causal_in_time),
+            .alpha = p->dropout,
+            .beta = p->scale,
+            .seed = seed,
+            .out = {&b.out->a, b.lse ? &b.lse->a : NULL},
+            .in = {&qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, mask ? &mask->a : NULL}};
+        struct plim_array lent;
+        hand_over(g, &op, &b, &lent);
         graph_launch(g, &op);
         release_before(g, &b, b.count);
         if (n) save_results(g, n, &b);
