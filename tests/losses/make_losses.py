@@ -44,6 +44,12 @@ def tokens(vocabulary, batch, seq):
     return torch.from_numpy(ids.astype(np.int64).reshape(batch, seq))
 
 
+def add_lora(model, lora):
+    from peft import LoraConfig, get_peft_model
+    return get_peft_model(model, LoraConfig(r=lora["r"], lora_alpha=2 * lora["r"], lora_dropout=0.0,
+                                            target_modules=lora["target_modules"]))
+
+
 def build(case):
     config = dict(case["hf"])
     cfg = transformers.AutoConfig.for_model(config.pop("model_type"), **config)
@@ -51,11 +57,18 @@ def build(case):
         if "drop" in key and isinstance(value, float):
             setattr(cfg, key, 0.0)
     cfg.use_cache = False
+    dtype = torch.bfloat16 if case["precision"] == "bf16" else torch.float32
+    torch.set_default_dtype(dtype)
     model = transformers.AutoModelForCausalLM.from_config(cfg, attn_implementation=case["attention"])
+    torch.set_default_dtype(torch.float32)
+    if "lora" in case:
+        model = add_lora(model, case["lora"])
+    # adapters are made behind the model, and come behind it here
+    parameters = sorted(model.named_parameters(), key=lambda entry: "lora_" in entry[0])
     with torch.no_grad():
-        for n, (name, p) in enumerate(model.named_parameters()):
+        for n, (name, p) in enumerate(parameters):
             if p.ndim > 1:
-                p.copy_(weights(n, tuple(p.shape)))
+                p.copy_(torch.zeros(p.shape) if "lora_B" in name else weights(n, tuple(p.shape)))
             else:
                 ones = name.endswith("weight") and "gemma" not in case["hf"]["model_type"]
                 p.fill_(1.0 if ones else 0.0)
@@ -75,18 +88,23 @@ def optimizer(name, parameters):
 
 def losses(case):
     model = build(case)
-    opt = optimizer(case["optimizer"], list(model.parameters()))
+    trained = [p for p in model.parameters() if p.requires_grad]
+    opt = optimizer(case["optimizer"], trained)
     ids = tokens(model.config.vocab_size, case["batch"], case["seq"])
-    mixed = case["precision"] == "bf16-mixed"
+    mixed = case["precision"].endswith("-mixed")
+    low = torch.float16 if case["precision"] == "fp16-mixed" else torch.bfloat16
+    scaler = torch.amp.GradScaler("cpu", enabled=case["precision"] == "fp16-mixed")
     out = []
     for _ in range(STEPS):
         for _ in range(case["accumulation"]):
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
+            with torch.autocast("cpu", dtype=low, enabled=mixed):
                 loss = model(input_ids=ids, labels=ids).loss
-            loss.backward()
+            scaler.scale(loss).backward()
         if case["clip"]:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        opt.step()
+            scaler.unscale_(opt)
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        scaler.step(opt)
+        scaler.update()
         opt.zero_grad()
         out.append(loss.item())
     return out
@@ -97,6 +115,10 @@ ROTARY = dict(vocab_size=101, hidden_size=32, intermediate_size=56, num_hidden_l
               num_attention_heads=4, max_position_embeddings=64, pad_token_id=None, bos_token_id=1,
               eos_token_id=2)
 LLAMA = dict(ROTARY, model_type="llama", num_key_value_heads=2)
+
+
+LORA = dict(gpt2=dict(r=4, target_modules=["c_attn"]),
+            llama=dict(r=4, target_modules=["q_proj", "v_proj"]))
 
 
 def default_rope(**more):
@@ -131,7 +153,9 @@ def cases():
         for change in (dict(precision="bf16-mixed"), dict(attention="eager"),
                        dict(checkpointing="full"), dict(accumulation=3), dict(clip=True),
                        dict(optimizer="adamw-fused"), dict(optimizer="sgd"),
-                       dict(optimizer="adafactor"), dict(batch=1, seq=1 + 16)):
+                       dict(optimizer="adafactor"), dict(batch=1, seq=1 + 16),
+                       dict(precision="fp16-mixed"), dict(precision="fp16-mixed", clip=True),
+                       dict(precision="bf16"), dict(lora=LORA[hf["model_type"]])):
             yield dict({**plain, **change}, hf=hf)
     for hf in FAMILIES:
         attention = "eager" if hf["model_type"] in ("bloom", "gemma2") else "sdpa"
@@ -145,6 +169,7 @@ def main():
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
         for key, text in (("checkpointing", "full"), ("clip", True)):
             name += f"/{key}" if case[key] == text else ""
+        name += "/lora" if "lora" in case else ""
         name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""
         name += f"/window{case['hf']['sliding_window']}" if case["hf"].get("sliding_window") else ""
         print(json.dumps(dict(id=name, **case, losses=losses(case))))

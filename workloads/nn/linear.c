@@ -46,6 +46,7 @@ struct tensor *nn_parameter(struct graph *g, struct parameters *p, enum paramete
 void nn_tie(struct graph *g, struct parameters *p, struct tensor **weight, struct tensor *to)
 {
     if (g->halted) return;
+    p->made--;
     p->elements -= tensor_elements(*weight);
     p->trainable_elements -= tensor_elements(*weight);
     for (size_t i = 0; i < p->count; i++)

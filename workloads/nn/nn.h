@@ -15,7 +15,7 @@ struct parameters {
     enum plim_dtype dtype;
     struct tensor **list;
     size_t count, capacity;
-    uint64_t made; /* so far, tied ones too */
+    uint64_t made; /* so far, without those that were tied to another */
     int64_t elements, trainable_elements;
 };
 
