@@ -24,7 +24,7 @@ void plim_describe_failure(enum plim_status verdict, const struct plim_replay *r
     if (verdict != PLIM_OOM)
         snprintf(out, size, "%s", replay->why[0] ? replay->why : plim_status_text(verdict));
     else if (replay->oom_asked_bytes <= 0)
-        snprintf(out, size, "out of memory");
+        snprintf(out, size, "%s", replay->why[0] ? replay->why : "out of memory");
     else
         snprintf(out, size, "out of memory: %s more for %s (%s)",
                  plim_format_bytes(replay->oom_asked_bytes, asked),

@@ -1,8 +1,10 @@
 /* One training run on a simulated card: repeatable, and an answer whatever the memory. */
+#include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 static const struct plim_setting plain = {.micro_batch = 2,
@@ -152,5 +154,64 @@ Test(replay, a_larger_batch_takes_more_memory_and_time)
     run(&bench, &setting, &again);
     cr_expect_gt(again.peak_allocated_bytes, first.peak_allocated_bytes);
     cr_expect_gt(again.step[3].seconds, first.step[3].seconds);
+    close_bench(&bench);
+}
+
+/* --- step by step ------------------------------------------------------------------------------- */
+
+Test(replay, steps_go_on_behind_the_four_that_are_kept)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_replay_step step[6];
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &plain, &first);
+    plim_replay_begin(bench.replayer, &bench.spec.model, &plain);
+    for (int i = 0; i < 6; i++) cr_assert(plim_replay_next(bench.replayer, &step[i]));
+    cr_assert_eq(plim_replay_end(bench.replayer, &again, &err), PLIM_OK, "%s", err.text);
+    cr_expect_eq(again.steps_done, PLIM_REPLAY_STEPS);
+    cr_expect_eq(again.peak_allocated_bytes, first.peak_allocated_bytes);
+    cr_expect_eq(again.step[3].end_allocated_bytes, first.step[3].end_allocated_bytes);
+    cr_expect_eq(step[5].peak_allocated_bytes, first.step[3].peak_allocated_bytes);
+    cr_expect_gt(step[5].seconds, 0);
+    close_bench(&bench);
+}
+
+Test(replay, a_step_that_finds_no_memory_is_the_last)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_replay_step step;
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &plain, &first);
+    plim_device_limit(bench.device, first.peak_reserved_bytes / 2);
+    plim_replay_begin(bench.replayer, &bench.spec.model, &plain);
+    int steps = 0;
+    while (plim_replay_next(bench.replayer, &step)) steps++;
+    cr_expect(!plim_replay_next(bench.replayer, &step));
+    cr_assert_eq(plim_replay_end(bench.replayer, &again, &err), PLIM_OK, "%s", err.text);
+    cr_expect_eq(again.verdict, PLIM_OOM);
+    cr_expect_eq(again.steps_done, steps);
+    cr_expect_lt(steps, PLIM_REPLAY_STEPS);
+    close_bench(&bench);
+}
+
+/* On the host the same step computes: losses fall, and the bytes are those of the simulated card. */
+Test(replay, a_device_that_computes_takes_the_same_bytes)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_setting setting = plain;
+    open_bench(&bench, "tiny-gpt2");
+    setting.seq = 64;
+    run(&bench, &setting, &first);
+    cr_expect(isnan(first.step[0].loss));
+    close_bench(&bench);
+    cr_assert_eq(plim_host_open("", &bench.device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(bench.device, NULL, &bench.replayer, &err), PLIM_OK);
+    run(&bench, &setting, &again);
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
+        cr_expect_eq(again.step[i].peak_allocated_bytes, first.step[i].peak_allocated_bytes);
+        cr_expect_eq(again.step[i].peak_reserved_bytes, first.step[i].peak_reserved_bytes);
+        if (i > 0) cr_expect_lt(again.step[i].loss, again.step[i - 1].loss);
+    }
+    cr_expect_float_eq(again.step[0].loss, log(512), 0.05); /* nothing is known of 512 tokens yet */
     close_bench(&bench);
 }

@@ -143,9 +143,10 @@ void graph_launch(struct graph *g, const struct plim_op *op)
     enum plim_status st = plim_device_launch(g->device, op);
     if (st == PLIM_OK) return;
     g->failure = st;
-    g->unsupported = plim_op_name(op->kind);
+    g->halting_op = plim_op_name(op->kind);
+    g->oom_asked_bytes = 0; /* of PLIM_OOM: the kernel's own code found no room */
     graph_halt(g, st == PLIM_UNSUPPORTED ? HALT_UNSUPPORTED
-                  : st == PLIM_OOM       ? HALT_OOM /* the kernel's own code found no room */
+                  : st == PLIM_OOM       ? HALT_OOM
                                          : HALT_FAILED);
 }
 

@@ -39,8 +39,8 @@ struct graph {
     enum plim_status failure; /* of HALT_FAILED */
     struct tensor *poison;    /* what operations return while halted */
     struct storage poison_storage;
-    const char *unsupported; /* of HALT_UNSUPPORTED: the operation */
-    int64_t oom_asked_bytes;
+    const char *halting_op;  /* the operation whose launch halted it */
+    int64_t oom_asked_bytes; /* of HALT_OOM; 0: for the code of halting_op */
     enum plim_memory_class oom_class;
 
     bool grad_enabled;

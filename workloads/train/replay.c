@@ -171,8 +171,12 @@ static void note_oom(const struct run *r, struct plim_replay *out)
                  out->steps_done + 1);
     else
         snprintf(out->oom_where, sizeof out->oom_where, "%s", r->phase);
-    snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s",
-             (long long)g->oom_asked_bytes, out->oom_where);
+    if (g->oom_asked_bytes)
+        snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s",
+                 (long long)g->oom_asked_bytes, out->oom_where);
+    else
+        snprintf(out->why, sizeof out->why, "out of memory: the code of %s found no room in %s",
+                 g->halting_op, out->oom_where);
 }
 
 void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_config *model,
@@ -220,7 +224,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
         note_oom(r, out);
     } else if (g->halted == HALT_UNSUPPORTED) {
         out->verdict = PLIM_UNSUPPORTED;
-        snprintf(out->why, sizeof out->why, "%s cannot run on this device", g->unsupported);
+        snprintf(out->why, sizeof out->why, "%s cannot run on this device", g->halting_op);
     } else if (g->halted) {
         r->st = g->failure;
     }
