@@ -31,6 +31,7 @@ struct kernel_case {
     struct kernel_case_array arrays[KERNEL_CASE_ARRAYS];
     int count;
     int launches; /* of the last check, one order */
+    const char *kernel; /* of its last launch */
     uint64_t random;
 };
 

@@ -3,10 +3,10 @@
  * (tests/doubles/emulator_cuda.h).
  *
  *     PLIM_KERNEL(scale, struct plim_scale_args, 256)   a kernel: one struct by value, `args`, of at
- *     {                                                 most 4 KiB; at most 256 threads a block
- *         PLIM_DYNAMIC_SHARED(float, rows);             the launch's shared memory, 16-byte aligned
- *         ...
- *     }
+ *     {                                                 most 4 KiB; at most 256 threads a block; and
+ *         PLIM_DYNAMIC_SHARED(float, rows);             where registers would spill, the least number
+ *         ...                                           of blocks on a multiprocessor (1).
+ *     }                                                 The launch's shared memory, 16-byte aligned
  *
  * Kernels compute in fp32 ("float") or, integers among integers, in int64. Their element types are
  * known at run time only: load() and store() switch on them once for several elements, which costs
@@ -21,8 +21,8 @@
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#define PLIM_KERNEL(name, args_type, threads)                                                      \
-    extern "C" __global__ void __launch_bounds__(threads)                                          \
+#define PLIM_KERNEL(name, args_type, ...)                                                          \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__)                                      \
         name(const __grid_constant__ args_type args)
 #define PLIM_DYNAMIC_SHARED(type, name)                                                            \
     extern __shared__ __align__(16) unsigned char plim_shared_bytes[];                             \
