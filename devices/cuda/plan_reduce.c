@@ -236,7 +236,6 @@ static int64_t room_for_chunks(const struct plim_op *op, const struct pass *p)
 static enum plim_status reduce(const struct plim_plan *plan, const struct plim_op *op,
                                struct pass *p)
 {
-    (void)op;
     p->vector = is_vector(p);
     (p->rows ? shape_rows : shape_columns)(plan, p, room_for_chunks(op, p));
     if (p->args.is_final) return launch_pass(plan, p);

@@ -83,8 +83,8 @@ __device__ inline bool is_repeated(const struct plim_walk &w, uint64_t token, in
     return false;
 }
 
-/* blockIdx.y: columns from `column` on, V a thread. The first token of an index adds up all of them,
- * in their order. */
+/* blockIdx.y: columns from `column` on, V a thread. The first token of an index adds up all of
+ * them, in their order. */
 template <int V>
 __device__ inline void sum_tokens(const struct plim_embedding_backward_args &args, uint64_t token,
                                   int64_t index, uint64_t column)
