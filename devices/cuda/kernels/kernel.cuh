@@ -8,9 +8,9 @@
  *         ...
  *     }
  *
- * is a kernel with one argument, `args`, a struct by value of at most 4 KiB. A block has at most 256
- * threads; where registers would spill, a fourth parameter gives the blocks that a multiprocessor
- * must have room for. `rows` is the launch's dynamic shared memory, 16-byte aligned.
+ * is a kernel with one argument, `args`, a struct by value of at most 4 KiB. A block has at most
+ * 256 threads; where registers would spill, a fourth parameter gives the blocks that a
+ * multiprocessor must have room for. `rows` is the launch's dynamic shared memory, 16-byte aligned.
  *
  * Kernels compute in fp32 ("float") or, integers among integers, in int64. Their element types are
  * known at run time only: load() and store() switch on them once for several elements, which costs
