@@ -12,7 +12,8 @@ static enum plim_status align_tokens(struct plim_array *rows, struct plim_array 
     for (int d = 0; same && d < indices->ndim; d++) same = indices->shape[d] == rows->shape[d];
     if (!same) {
         if (plim_array_elements(rows) != tokens * width) return PLIM_INVALID;
-        if (!plim_plan_is_contiguous(rows) || !plim_plan_is_contiguous(indices)) return PLIM_UNSUPPORTED;
+        if (!plim_plan_is_contiguous(rows) || !plim_plan_is_contiguous(indices))
+            return PLIM_UNSUPPORTED;
         rows->ndim = 2, indices->ndim = 1;
         rows->shape[0] = indices->shape[0] = tokens;
         rows->shape[1] = rows->stride[0] = width;
