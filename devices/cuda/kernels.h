@@ -21,7 +21,7 @@ typedef enum plim_status (*plim_cuda_emit)(void *user, const struct plim_cuda_la
 
 /* Emits the launches of an operation, in order; each sees what those before it wrote. An operation
  * on empty arrays has none. PLIM_UNSUPPORTED: no kernel of ours computes it (a matmul, an element
- * type that makes no sense). What `emit` returns other than PLIM_OK ends the plan and is returned. */
+ * type that makes no sense). What `emit` returns other than PLIM_OK ends it and is returned. */
 enum plim_status plim_cuda_plan(const struct plim_device_info *info, const struct plim_op *op,
                                 plim_cuda_emit emit, void *user) PLIM_MUST_CHECK;
 

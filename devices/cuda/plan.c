@@ -68,3 +68,19 @@ int64_t plim_plan_blocks(const struct plim_plan *plan, int64_t work, int threads
     if (blocks > most) blocks = most;
     return blocks > 0 ? blocks : 1;
 }
+
+bool plim_plan_is_integer(const struct plim_array *a)
+{
+    return a->dtype == PLIM_I64 || a->dtype == PLIM_I32 || a->dtype == PLIM_U8 ||
+           a->dtype == PLIM_BOOL;
+}
+
+bool plim_plan_is_contiguous(const struct plim_array *a)
+{
+    int64_t stride = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        if (a->shape[d] != 1 && a->stride[d] != stride) return false;
+        stride *= a->shape[d];
+    }
+    return true;
+}

@@ -27,6 +27,12 @@ int64_t plim_plan_blocks(const struct plim_plan *plan, int64_t work, int threads
 /* Multiprocessors of the card, or a guess where they are unknown. */
 int plim_plan_multiprocessors(const struct plim_plan *plan);
 
+/* int64, int32, uint8 or bool. */
+bool plim_plan_is_integer(const struct plim_array *a);
+
+/* Row-major without gaps. */
+bool plim_plan_is_contiguous(const struct plim_array *a);
+
 /* plan_elementwise.c */
 plim_plan_function plim_plan_nullary, plim_plan_copy, plim_plan_unary, plim_plan_unary_backward,
     plim_plan_binary, plim_plan_where, plim_plan_tril, plim_plan_dropout, plim_plan_cat;

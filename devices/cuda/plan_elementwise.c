@@ -6,16 +6,10 @@
 
 /* --- what they share -------------------------------------------------------------------------- */
 
-static bool is_integer(const struct plim_array *a)
-{
-    return a->dtype == PLIM_I64 || a->dtype == PLIM_I32 || a->dtype == PLIM_U8 ||
-           a->dtype == PLIM_BOOL;
-}
-
 static bool are_integers(const struct plim_array *const *arrays, int count)
 {
     for (int i = 0; i < count; i++)
-        if (!is_integer(arrays[i])) return false;
+        if (!plim_plan_is_integer(arrays[i])) return false;
     return true;
 }
 
@@ -29,19 +23,8 @@ enum { FLOAT, INTEGER };
 typedef const char *const kernel_forms[2][2];
 
 #define FORMS(name)                                                                                \
-    {                                                                                              \
-        {name "_float_scalar", name "_float_vector"},                                              \
-        {                                                                                          \
-            name "_integer_scalar", name "_integer_vector"                                         \
-        }                                                                                          \
-    }
-#define FLOAT_FORMS(name)                                                                          \
-    {                                                                                              \
-        {name "_scalar", name "_vector"},                                                          \
-        {                                                                                          \
-            NULL, NULL                                                                             \
-        }                                                                                          \
-    }
+    {{name "_float_scalar", name "_float_vector"}, {name "_integer_scalar", name "_integer_vector"}}
+#define FLOAT_FORMS(name) {{name "_scalar", name "_vector"}, {NULL, NULL}}
 
 static enum plim_status launch(const struct plim_plan *plan, kernel_forms forms, bool integers,
                                const struct plim_elementwise_args *args)
@@ -66,7 +49,7 @@ enum plim_status plim_plan_nullary(const struct plim_plan *plan, const struct pl
 {
     static kernel_forms forms = FORMS("nullary");
     struct plim_elementwise_args args = args_of(op, op->kind);
-    bool integers = is_integer(op->out[0]);
+    bool integers = plim_plan_is_integer(op->out[0]);
     if (op->kind == PLIM_OP_RANDOM && integers && !(op->alpha >= 0 && op->alpha <= 0x1p32))
         return PLIM_INVALID;
     enum plim_status st = plim_walk_init(&args.walk, op->out, 1, PLIM_WALK_ORDERED);
@@ -207,7 +190,7 @@ enum plim_status plim_plan_where(const struct plim_plan *plan, const struct plim
     struct plim_elementwise_args args = args_of(op, 0);
     enum plim_status st = walk_operands(op, 3, operands, &args.walk);
     if (st != PLIM_OK) return st;
-    bool integers = is_integer(op->out[0]) && are_integers(op->in + 1, 2);
+    bool integers = plim_plan_is_integer(op->out[0]) && are_integers(op->in + 1, 2);
     return launch(plan, forms, integers, &args);
 }
 
@@ -235,16 +218,6 @@ enum plim_status plim_plan_dropout(const struct plim_plan *plan, const struct pl
 
 /* --- concatenation ---------------------------------------------------------------------------- */
 
-static bool is_contiguous(const struct plim_array *a)
-{
-    int64_t stride = 1;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        if (a->shape[d] != 1 && a->stride[d] != stride) return false;
-        stride *= a->shape[d];
-    }
-    return true;
-}
-
 /* What an input is in the result: its extent along `dim`. */
 static int64_t cat_extent(const struct plim_array *in, int dim)
 {
@@ -255,7 +228,7 @@ static enum plim_status cat_check(const struct plim_op *op, bool *is_plain)
 {
     const struct plim_array *out = op->out[0];
     int64_t total = 0;
-    *is_plain = is_contiguous(out);
+    *is_plain = plim_plan_is_contiguous(out);
     if (op->dim < 0 || op->dim >= out->ndim) return PLIM_INVALID;
     for (size_t i = 0; i < op->list_length; i++) {
         const struct plim_array *in = op->lists[0][i];
@@ -263,7 +236,7 @@ static enum plim_status cat_check(const struct plim_op *op, bool *is_plain)
         for (int d = 0; d < in->ndim; d++)
             if (d != op->dim && in->shape[d] != out->shape[d]) return PLIM_INVALID;
         total += cat_extent(in, op->dim);
-        *is_plain = *is_plain && in->dtype == out->dtype && is_contiguous(in);
+        *is_plain = *is_plain && in->dtype == out->dtype && plim_plan_is_contiguous(in);
     }
     return total == out->shape[op->dim] ? PLIM_OK : PLIM_INVALID;
 }

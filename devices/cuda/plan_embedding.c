@@ -3,21 +3,6 @@
 #include "plan.h"
 #include "walk.h"
 
-static bool is_contiguous(const struct plim_array *a)
-{
-    int64_t stride = 1;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        if (a->shape[d] != 1 && a->stride[d] != stride) return false;
-        stride *= a->shape[d];
-    }
-    return true;
-}
-
-static bool is_float(const struct plim_array *a)
-{
-    return a->dtype == PLIM_F32 || a->dtype == PLIM_BF16 || a->dtype == PLIM_F16;
-}
-
 /* Rows and their indices as (.., width) and (.., 1). Where the dimensions differ, but not their
  * product, both are one row of tokens; then both have to be contiguous. */
 static enum plim_status align_tokens(struct plim_array *rows, struct plim_array *indices)
@@ -27,7 +12,8 @@ static enum plim_status align_tokens(struct plim_array *rows, struct plim_array 
     for (int d = 0; same && d < indices->ndim; d++) same = indices->shape[d] == rows->shape[d];
     if (!same) {
         if (plim_array_elements(rows) != tokens * width) return PLIM_INVALID;
-        if (!is_contiguous(rows) || !is_contiguous(indices)) return PLIM_UNSUPPORTED;
+        if (!plim_plan_is_contiguous(rows) || !plim_plan_is_contiguous(indices))
+            return PLIM_UNSUPPORTED;
         rows->ndim = 2, indices->ndim = 1;
         rows->shape[0] = indices->shape[0] = tokens;
         rows->shape[1] = rows->stride[0] = width;
@@ -65,7 +51,7 @@ static enum plim_status plan_gather(const struct plim_plan *plan, const struct p
     enum plim_status st = plim_walk_init(&args.walk, operands, 3, 0);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     put_table(&args, op->in[0]);
-    bool integers = !is_float(op->out[0]) && !is_float(op->in[0]);
+    bool integers = plim_plan_is_integer(op->out[0]) && plim_plan_is_integer(op->in[0]);
     int64_t blocks = plim_plan_blocks(plan, (int64_t)args.walk.elements, PLIM_EMBEDDING_THREADS);
     return plim_plan_launch(plan, integers ? "gather_integer" : "gather_float", blocks,
                             PLIM_EMBEDDING_THREADS, &args, sizeof args);
@@ -88,7 +74,7 @@ enum plim_status plim_plan_embedding(const struct plim_plan *plan, const struct 
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     put_table(&args, table);
     bool vector = plim_walk_is_vector(&args.walk) && table_is_vector(&args);
-    bool integers = !is_float(&out) && !is_float(table);
+    bool integers = plim_plan_is_integer(&out) && plim_plan_is_integer(table);
     int64_t work = (int64_t)args.walk.elements / (vector ? PLIM_WALK_VECTOR : 1);
     return plim_plan_launch(plan, kernels[integers][vector],
                             plim_plan_blocks(plan, work, PLIM_EMBEDDING_THREADS),

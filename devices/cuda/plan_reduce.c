@@ -236,7 +236,6 @@ static int64_t room_for_chunks(const struct plim_op *op, const struct pass *p)
 static enum plim_status reduce(const struct plim_plan *plan, const struct plim_op *op,
                                struct pass *p)
 {
-    (void)op;
     p->vector = is_vector(p);
     (p->rows ? shape_rows : shape_columns)(plan, p, room_for_chunks(op, p));
     if (p->args.is_final) return launch_pass(plan, p);
@@ -247,11 +246,6 @@ static enum plim_status reduce(const struct plim_plan *plan, const struct plim_o
     if (st != PLIM_OK) return st;
     struct pass second = second_pass(plan, p, &final, op->scratch[0]->data);
     return launch_pass(plan, &second);
-}
-
-static bool is_float(const struct plim_array *a)
-{
-    return a->dtype == PLIM_F32 || a->dtype == PLIM_BF16 || a->dtype == PLIM_F16;
 }
 
 static bool is_fold(int fold)
@@ -281,7 +275,7 @@ enum plim_status plim_plan_reduce(const struct plim_plan *plan, const struct pli
     dims_merge(&folded);
 
     bool norm = op->binary == PLIM_BINARY_HYPOT;
-    struct pass p = {.integers = !is_float(in) && !norm};
+    struct pass p = {.integers = plim_plan_is_integer(in) && !norm};
     struct plim_reduce_args *a = &p.args;
     a->in = in->data, a->out = out->data;
     a->in_dtype = in->dtype, a->out_dtype = out->dtype;
@@ -308,7 +302,7 @@ enum plim_status plim_plan_cumsum(const struct plim_plan *plan, const struct pli
         plim_walk_init(&args.walk, operands, 2, PLIM_WALK_ORDERED | PLIM_WALK_KEEP_INNER);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     args.rows = args.walk.elements / args.walk.extent[0].divisor;
-    bool integers = !is_float(op->out[0]) && !is_float(op->in[0]);
+    bool integers = plim_plan_is_integer(op->out[0]) && plim_plan_is_integer(op->in[0]);
     int64_t threads = (int64_t)args.rows * PLIM_SCAN_THREADS;
     return plim_plan_launch(plan, integers ? "scan_integer" : "scan_float",
                             plim_plan_blocks(plan, threads, PLIM_SCAN_THREADS), PLIM_SCAN_THREADS,

@@ -1,5 +1,5 @@
-/* Operands of an operation as a walk (kernels/args_elementwise.h): broadcast, with as few dimensions
- * as their strides allow. */
+/* Operands of an operation as a walk (kernels/args_elementwise.h): broadcast, with as few
+ * dimensions as their strides allow. */
 #ifndef PLIM_DEVICES_CUDA_WALK_H
 #define PLIM_DEVICES_CUDA_WALK_H
 

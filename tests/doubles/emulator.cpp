@@ -87,10 +87,25 @@ void make_runnable(struct thread *t)
     runnable[(runnable_first + runnable_count++) % MAX_THREADS] = t;
 }
 
+unsigned next_random(unsigned below)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (unsigned)((uint64_t)random_state * below >> 32);
+}
+
+/* In turn; backward: the one released last, so that the last warp runs ahead of the others. */
 struct thread *next_runnable()
 {
     if (runnable_count == 0) return nullptr;
-    struct thread *t = runnable[runnable_first];
+    unsigned which = 0;
+    if (order == BACKWARD) which = runnable_count - 1;
+    if (order == SHUFFLED) which = next_random(runnable_count);
+    struct thread **taken = &runnable[(runnable_first + which) % MAX_THREADS], *t = *taken;
+    if (order == BACKWARD) {
+        runnable_count--;
+        return t;
+    }
+    *taken = runnable[runnable_first];
     runnable_first = (runnable_first + 1) % MAX_THREADS;
     runnable_count--;
     return t;
@@ -117,12 +132,6 @@ void wait()
 {
     struct thread *self = current;
     fiber_leave(self->fiber);
-}
-
-unsigned next_random(unsigned below)
-{
-    random_state = random_state * 1664525u + 1013904223u;
-    return (unsigned)((uint64_t)random_state * below >> 32);
 }
 
 void prepare_threads()
@@ -215,7 +224,7 @@ void complete_exchange(unsigned warp, unsigned lanes)
     }
     unsigned first = order == SHUFFLED ? next_random(WARP) : 0;
     for (unsigned i = 0; i < WARP; i++) {
-        unsigned lane = (order == BACKWARD ? WARP - 1 - i : i + first) % WARP;
+        unsigned lane = (i + first) % WARP;
         if (!(lanes >> lane & 1)) continue;
         struct thread *t = lane_of_warp(warp, lane);
         unsigned source = source_lane(t);
@@ -310,7 +319,7 @@ int emulated_barrier(bool predicate)
         return (int)self->taken;
     }
     for (unsigned i = 0; i < count; i++) {
-        struct thread *t = &threads[start_order[i]];
+        struct thread *t = &threads[order == SHUFFLED ? start_order[i] : i];
         t->taken = predicates;
         if (t != self) make_runnable(t);
     }
@@ -325,7 +334,8 @@ void *emulated_shared_memory(void)
 }
 
 emulated_registration::emulated_registration(const char *name, size_t args_bytes,
-                                             uint32_t max_threads, void (*entry)(const void *args))
+                                             void (*entry)(const void *args), uint32_t max_threads,
+                                             uint32_t)
     : kernel{name, args_bytes, max_threads, entry, kernels}
 {
     if (emulated_kernel_find(name) || args_bytes > EMULATED_ARGS_LIMIT ||

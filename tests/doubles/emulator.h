@@ -8,9 +8,9 @@
  * barrier.
  *
  * Aborts with one line on stderr: a launch that no card accepts, a barrier or exchange that not all
- * of its threads reach, an exchange with a lane that takes no part, writes beyond the dynamic shared
- * memory (with AddressSanitizer any access beyond shared memory, at the place). What a block finds
- * in dynamic shared memory at its start is bytes of 0xff: NaN.
+ * of its threads reach, an exchange with a lane that takes no part, writes beyond the dynamic
+ * shared memory (with AddressSanitizer any access beyond shared memory, at the place). What a block
+ * finds in dynamic shared memory at its start is bytes of 0xff: NaN.
  *
  * Not emulated: races between blocks, warps in lockstep, limits on static shared memory.
  *

@@ -19,11 +19,11 @@
 #define __grid_constant__
 
 /* A kernel takes its arguments as `args`. By reference here: a copy for each thread would cost. */
-#define PLIM_KERNEL(name, args_type, threads)                                                      \
+#define PLIM_KERNEL(name, args_type, ...)                                                          \
     static void name(const args_type &args);                                                       \
     static const emulated_registration name##_registration(                                        \
-        #name, sizeof(args_type), threads,                                                         \
-        [](const void *args) { name(*static_cast<const args_type *>(args)); });                    \
+        #name, sizeof(args_type),                                                                  \
+        [](const void *args) { name(*static_cast<const args_type *>(args)); }, __VA_ARGS__);       \
     static void name(const args_type &args)
 
 /* `extern __shared__` of the type and name. */
@@ -31,8 +31,8 @@
 
 struct emulated_registration {
     struct emulated_kernel kernel;
-    emulated_registration(const char *name, size_t args_bytes, uint32_t max_threads,
-                          void (*entry)(const void *args));
+    emulated_registration(const char *name, size_t args_bytes, void (*entry)(const void *args),
+                          uint32_t max_threads, uint32_t min_blocks = 0);
 };
 
 /* --- types ------------------------------------------------------------------------------------ */

@@ -142,6 +142,7 @@ static enum plim_status emulate(void *user, const struct plim_cuda_launch *launc
     cr_assert(kernel->args_bytes == launch->args_bytes, "arguments of %s", launch->kernel);
     emulated_kernel_run(kernel, launch->grid, launch->block, launch->shared_bytes, launch->args);
     c->launches++;
+    c->kernel = kernel->name;
     return PLIM_OK;
 }
 

@@ -10,8 +10,8 @@
  *
  * The plan runs three times, in every thread order of the emulator, and must give the same bits.
  * Every element of every array, inputs too, must then be what the reference leaves; every other
- * byte, between strided elements and around the arrays, must be untouched. Failures are Criterion's.
- */
+ * byte, between strided elements and around the arrays, must be untouched. Failures are
+ * Criterion's. */
 #ifndef PLIM_TESTS_SUPPORT_KERNEL_CASE_H
 #define PLIM_TESTS_SUPPORT_KERNEL_CASE_H
 
@@ -31,6 +31,7 @@ struct kernel_case {
     struct kernel_case_array arrays[KERNEL_CASE_ARRAYS];
     int count;
     int launches; /* of the last check, one order */
+    const char *kernel; /* of its last launch */
     uint64_t random;
 };
 
@@ -69,8 +70,8 @@ void kernel_case_set(const struct plim_array *a, int64_t i, double value);
 /* All elements, in [low, high); integers truncate. */
 void kernel_case_fill(struct kernel_case *c, const struct plim_array *a, double low, double high);
 
-/* The plan alone, in every thread order: afterwards the arrays hold what it left. What is no element
- * must be untouched. */
+/* The plan alone, in every thread order: afterwards the arrays hold what it left. What is no
+ * element must be untouched. */
 void kernel_case_run(struct kernel_case *c, const struct plim_op *op);
 
 /* Results may differ by `epsilons` of their type, relative to the larger of the expected value and

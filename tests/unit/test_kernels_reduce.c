@@ -246,7 +246,7 @@ Test(kernels_reduce, cumsum_of_many_lengths_and_types)
 {
     static const enum plim_dtype types[] = {PLIM_F32, PLIM_BF16, PLIM_I64, PLIM_I32, PLIM_BOOL};
     for (int t = 0; t < 5; t++)
-        for (int64_t n = 1; n < 4000; n = n * 3 + 2)
+        for (int64_t n = 1; n < 5000; n = n * 3 + 2)
             for (int64_t rows = 1; rows < 12; rows = rows * 3 + 2) {
                 enum plim_dtype result = types[t] == PLIM_BOOL ? PLIM_I64 : types[t];
                 check_cumsum(KERNEL_ARRAY(&c, result, rows, n),

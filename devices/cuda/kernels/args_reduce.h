@@ -7,9 +7,9 @@
 
 enum { PLIM_REDUCE_THREADS = 256 };
 
-/* Dimensions from fastest to slowest in the input, strides in bytes. Output element i is folded from
- * the `folded_elements` at the input's element i of the kept dimensions. Where `chunks` is above 1
- * each output is folded in so many chunks, and the kernel writes partial results. */
+/* Dimensions from fastest to slowest in the input, strides in bytes. Output element i is folded
+ * from the `folded_elements` at the input's element i of the kept dimensions. Where `chunks` is
+ * above 1 each output is folded in so many chunks, and the kernel writes partial results. */
 struct plim_reduce_args {
     uint64_t in, out;
     struct plim_divider kept[PLIM_MAX_DIMS], folded[PLIM_MAX_DIMS];

@@ -165,12 +165,13 @@ template <class A> struct where {
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
+/* Three blocks on a multiprocessor: 80 registers a thread, which is what none spills with. */
 #define ELEMENTWISE(name, body)                                                                    \
-    PLIM_KERNEL(name##_vector, struct plim_elementwise_args, PLIM_ELEMENTWISE_THREADS)             \
+    PLIM_KERNEL(name##_vector, struct plim_elementwise_args, PLIM_ELEMENTWISE_THREADS, 3)          \
     {                                                                                              \
         for_elements<body, PLIM_WALK_VECTOR>(args);                                                \
     }                                                                                              \
-    PLIM_KERNEL(name##_scalar, struct plim_elementwise_args, PLIM_ELEMENTWISE_THREADS)             \
+    PLIM_KERNEL(name##_scalar, struct plim_elementwise_args, PLIM_ELEMENTWISE_THREADS, 3)          \
     {                                                                                              \
         for_elements<body, 1>(args);                                                               \
     }

@@ -83,8 +83,8 @@ __device__ inline bool is_repeated(const struct plim_walk &w, uint64_t token, in
     return false;
 }
 
-/* blockIdx.y: columns from `column` on, V a thread. The first token of an index adds up all of them,
- * in their order. */
+/* blockIdx.y: columns from `column` on, V a thread. The first token of an index adds up all of
+ * them, in their order. */
 template <int V>
 __device__ inline void sum_tokens(const struct plim_embedding_backward_args &args, uint64_t token,
                                   int64_t index, uint64_t column)
@@ -94,8 +94,7 @@ __device__ inline void sum_tokens(const struct plim_embedding_backward_args &arg
     bool takes_part = column < args.e.columns;
     uint64_t address = args.e.table + (uint64_t)(index * args.e.table_stride[0]) +
                        column * (uint64_t)args.e.table_stride[1];
-    float total[V] = {0};
-    if (takes_part) load(total, args.e.table_dtype, address);
+    float total[V] = {};
     for (uint64_t start = token; start < args.tokens; start += PLIM_EMBEDDING_THREADS) {
         uint64_t t = start + threadIdx.x;
         bool match = t < args.tokens && index_of_token(w, t) == index;
@@ -113,7 +112,12 @@ __device__ inline void sum_tokens(const struct plim_embedding_backward_args &arg
             }
         __syncthreads();
     }
-    if (takes_part) store(args.e.table_dtype, address, total);
+    if (!takes_part) return;
+    float before[V];
+    load(before, args.e.table_dtype, address);
+    PLIM_UNROLL
+    for (int k = 0; k < V; k++) total[k] += before[k];
+    store(args.e.table_dtype, address, total);
 }
 
 template <int V>
@@ -127,7 +131,8 @@ __device__ inline void embedding_backward(const struct plim_embedding_backward_a
     }
 }
 
-PLIM_KERNEL(embedding_backward_vector, struct plim_embedding_backward_args, PLIM_EMBEDDING_THREADS)
+PLIM_KERNEL(embedding_backward_vector, struct plim_embedding_backward_args, PLIM_EMBEDDING_THREADS,
+            1)
 {
     embedding_backward<PLIM_WALK_VECTOR>(args);
 }

@@ -42,8 +42,8 @@ template <int V> __device__ inline void random_units(float (&v)[V], uint64_t see
 #define SQRT_1_OVER_2_PI 0.39894228040143268f /* sqrt(1/(2 pi)) */
 #define ONE_OVER_PI 0.31830988618379067154    /* 1/pi */
 
-/* sin(pi t), from t less its nearest integer. Angles are divided by pi in double, so that large ones
- * keep their digits; cosf() and sinf() would keep an array in local memory for them. */
+/* sin(pi t), from t less its nearest integer. Angles are divided by pi in double, so that large
+ * ones keep their digits; cosf() and sinf() would keep an array in local memory for them. */
 __device__ inline float sine_of_half_turns(double t)
 {
     double nearest = rint(t);

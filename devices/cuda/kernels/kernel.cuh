@@ -2,11 +2,15 @@
  * compiles the same sources as C++ and brings the language before this file
  * (tests/doubles/emulator_cuda.h).
  *
- *     PLIM_KERNEL(scale, struct plim_scale_args, 256)   a kernel: one struct by value, `args`, of at
- *     {                                                 most 4 KiB; at most 256 threads a block
- *         PLIM_DYNAMIC_SHARED(float, rows);             the launch's shared memory, 16-byte aligned
+ *     PLIM_KERNEL(scale, struct plim_scale_args, 256)
+ *     {
+ *         PLIM_DYNAMIC_SHARED(float, rows);
  *         ...
  *     }
+ *
+ * is a kernel with one argument, `args`, a struct by value of at most 4 KiB. A block has at most
+ * 256 threads; where registers would spill, a fourth parameter gives the blocks that a
+ * multiprocessor must have room for. `rows` is the launch's dynamic shared memory, 16-byte aligned.
  *
  * Kernels compute in fp32 ("float") or, integers among integers, in int64. Their element types are
  * known at run time only: load() and store() switch on them once for several elements, which costs
@@ -21,8 +25,8 @@
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#define PLIM_KERNEL(name, args_type, threads)                                                      \
-    extern "C" __global__ void __launch_bounds__(threads)                                          \
+#define PLIM_KERNEL(name, args_type, ...)                                                          \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__)                                      \
         name(const __grid_constant__ args_type args)
 #define PLIM_DYNAMIC_SHARED(type, name)                                                            \
     extern __shared__ __align__(16) unsigned char plim_shared_bytes[];                             \
@@ -241,8 +245,8 @@ __device__ inline uint64_t grid_threads()
     return (uint64_t)gridDim.x * blockDim.x;
 }
 
-/* Folds over `lanes` neighbouring lanes (a power of two, the same in the whole warp, all 32 of which
- * take part). All get the result; the order is the same in every run. */
+/* Folds over `lanes` neighbouring lanes (a power of two, the same in the whole warp, all 32 of
+ * which take part). All get the result; the order is the same in every run. */
 template <class T, class F> __device__ inline T warp_fold(T value, F fold, int lanes = 32)
 {
     for (int step = lanes / 2; step > 0; step /= 2)

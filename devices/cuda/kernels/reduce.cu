@@ -1,5 +1,5 @@
-/* Folds over dimensions: along rows (what is folded is contiguous in memory, or the more so) and down
- * columns (what is kept is). Both in a fixed order. */
+/* Folds over dimensions: along rows (what is folded is contiguous in memory, or the more so) and
+ * down columns (what is kept is). Both in a fixed order. */
 #include "args_reduce.h"
 #include "functions.cuh"
 #include "walk.cuh"
@@ -134,8 +134,8 @@ __device__ inline void store_result(const struct plim_reduce_args &args, uint64_
 
 /* What one lane of a group folds of the elements [start, end) of an output. */
 template <class A, int V>
-__device__ inline A fold_share(const struct plim_reduce_args &args, uint64_t address, uint64_t start,
-                               uint64_t end, unsigned lane)
+__device__ inline A fold_share(const struct plim_reduce_args &args, uint64_t address,
+                               uint64_t start, uint64_t end, unsigned lane)
 {
     A total[V], rest[1] = {identity_of<A>(args.fold)};
     PLIM_UNROLL
