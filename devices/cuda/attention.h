@@ -13,8 +13,8 @@ enum plim_status plim_fused_open(const struct plim_lib_host *host, struct plim_f
 void plim_fused_close(struct plim_fused *fused); /* NULL is fine */
 
 /* PLIM_OP_ATTENTION, PLIM_OP_ATTENTION_BACKWARD, enqueued on the host's stream. Nothing is touched
- * but the operands and the scratch blocks: backward keeps its row sums and fp32 sums of dQ there, and
- * the engine its workspace. The first call of a shape compiles, the others find the plan.
+ * but the operands and the scratch blocks: backward keeps its row sums and fp32 sums of dQ there,
+ * and the engine its workspace. The first call of a shape compiles, the others find the plan.
  *
  * PLIM_UNSUPPORTED, with the reason in `err`, where another kernel has to do it: fp32; dropout
  * (cuDNN's random numbers are not ours); head sizes that are no multiple of 8 or too large for the

@@ -3,8 +3,9 @@
  *
  * forward   S = scale Q K^T [+ bias] [masked above the diagonal]; logsumexp and P = softmax(S) by
  *           rows; O = P V
- * backward  sums = rows of dO * O; P = exp(S - logsumexp); dV = P^T dO; dS = scale P (dO V^T - sums);
- *           dK = dS^T Q; dQ = dS K, added up in fp32 by blocks in any order
+ * backward  sums = rows of dO * O; P = exp(S - logsumexp); dV = P^T dO;
+ *           dS = scale P (dO V^T - sums); dK = dS^T Q; dQ = dS K, added up in fp32 by blocks in any
+ *           order
  *
  * The backward without an order costs 4 bytes for each element of Q; the one with an order a whole
  * score matrix in 16 bits, which would change what fits.

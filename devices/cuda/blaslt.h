@@ -12,9 +12,9 @@ enum plim_status plim_blaslt_open(const struct plim_lib_host *host, struct plim_
                                   struct plim_error *err) PLIM_MUST_CHECK;
 void plim_blaslt_close(struct plim_blaslt *blaslt); /* NULL is fine */
 
-/* PLIM_OP_MATMUL, enqueued on the host's stream. fp32 (TF32 where the operation allows it), bf16 and
- * fp16, sums in fp32; a 16-bit product may be fp32. Works in op->scratch[0] and nowhere else. The
- * algorithm is cuBLASLt's first choice for this layout, alignment and workspace, and is remembered.
+/* PLIM_OP_MATMUL, enqueued on the host's stream. fp32 (TF32 where the operation allows it), bf16
+ * and fp16, sums in fp32; a 16-bit product may be fp32. Works in op->scratch[0] and nowhere else.
+ * The algorithm is cuBLASLt's first choice for this layout, alignment and workspace, and is remembered.
  * Where it cannot read c as it lies, c is copied into the result first; an empty sum (k = 0) is a
  * fill or a copy. PLIM_UNSUPPORTED: neither dimension of a matrix has stride 1, mixed types, or
  * cuBLASLt has no algorithm. */

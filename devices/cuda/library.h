@@ -38,8 +38,8 @@ struct plim_library {
  * looked for, where, and what helps. */
 enum plim_status plim_library_open(const struct plim_library_spec *spec, struct plim_library *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
-/* NULL and zeroed are fine. Not after a handle of the library was made: it has registered itself with
- * the driver, and stays loaded until the process ends. */
+/* NULL and zeroed are fine. Not after a handle of the library was made: then it stays loaded until
+ * the process ends, because it has registered itself with the driver. */
 void plim_library_close(struct plim_library *library);
 
 /* Functions by name into a struct of function pointers. */

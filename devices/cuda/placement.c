@@ -6,7 +6,7 @@ static uint64_t round_up(uint64_t n, int64_t to)
     return (n + (uint64_t)to - 1) & ~((uint64_t)to - 1);
 }
 
-/* Lays out the pieces that were given to a block. Returns what is left of it, negative: too much. */
+/* Lays out the pieces given to a block. Returns what is left of it; negative: too much. */
 static int64_t lay_out(const struct plim_array *block, int number, struct plim_piece *pieces,
                        const int *block_of, int count)
 {

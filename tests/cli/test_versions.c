@@ -43,3 +43,11 @@ Test(versions, no_driver_is_told_with_what_helps)
     expect_version("no NVIDIA driver: ");
     expect_version("also looked for /usr/lib/wsl/lib/libcuda.so.1; install the driver");
 }
+
+Test(versions, libraries_are_told_with_their_place)
+{
+    setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
+    expect_version("\ncuBLASLt 13.");
+    expect_version("(" PLIM_DOUBLES_FOLDER "/libcublasLt.so.13)\ncuDNN 9.");
+    expect_version("(" PLIM_DOUBLES_FOLDER "/libcudnn.so.9)\n");
+}

@@ -1,7 +1,7 @@
 /* A cuBLASLt for tests: descriptors as the real one takes them, products by the reference on host
- * memory. It refuses what the real one refuses: a leading dimension below the rows, matrices that do
- * not fit together, an addend that lies otherwise than the result, operands less aligned than was
- * said to the heuristic, less workspace than the algorithm wants. It writes over that workspace.
+ * memory. It refuses what the real one refuses: a leading dimension below the rows, matrices that
+ * do not fit together, operands less aligned than was said to the heuristic, less workspace than the
+ * algorithm wants. It writes over that workspace.
  *
  * Not checked, because we do not use it: types per operand beyond fp32, bf16, fp16, orders other
  * than column-major, other epilogues (refused as not supported).

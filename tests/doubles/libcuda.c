@@ -415,14 +415,14 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 
 CUresult cuModuleUnload(CUmodule module)
 {
-    ENTER(NEEDS_CONTEXT);
-    if (module->on_card) card_give_back(module->card, MODULE_BYTES);
+    CUresult result = double_enter(__func__, NEEDS_CONTEXT);
+    if (result == CUDA_SUCCESS && module->on_card) card_give_back(module->card, MODULE_BYTES);
     for (struct CUfunc_st *f = module->functions, *next; f; f = next) {
         next = f->next;
         free(f);
     }
     free(module);
-    return CUDA_SUCCESS;
+    return result;
 }
 
 static bool contains(const unsigned char *text, size_t bytes, const char *word)
