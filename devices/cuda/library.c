@@ -160,6 +160,5 @@ char *plim_library_text(const struct plim_library_spec *spec, char *out, size_t 
     } else {
         snprintf(out, size, "%s: none: %s", spec->name, err.text);
     }
-    plim_library_close(&library);
     return out;
 }

@@ -51,7 +51,8 @@ enum plim_status plim_library_resolve(const struct plim_library *library,
                                       const struct plim_library_symbol *symbols, size_t count,
                                       void *functions, struct plim_error *err) PLIM_MUST_CHECK;
 
-/* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads and unloads it.
+/* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads it, and leaves it
+ * loaded: what has C++ inside loses memory when it is unloaded.
  * Returns `out`, always terminated. */
 char *plim_library_text(const struct plim_library_spec *spec, char *out, size_t size);
 

@@ -12,16 +12,6 @@ bool plim_plan_is_float(const struct plim_array *a)
     return a->dtype == PLIM_F32 || a->dtype == PLIM_BF16 || a->dtype == PLIM_F16;
 }
 
-bool plim_plan_is_contiguous(const struct plim_array *a)
-{
-    int64_t step = 1;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        if (a->shape[d] != 1 && a->stride[d] != step) return false;
-        step *= a->shape[d];
-    }
-    return true;
-}
-
 struct plim_cuda_flat_operand plim_plan_flat(const struct plim_array *a)
 {
     if (!a) return (struct plim_cuda_flat_operand){0};

@@ -7,9 +7,6 @@
 
 bool plim_plan_is_float(const struct plim_array *a);
 
-/* Row-major without gaps? */
-bool plim_plan_is_contiguous(const struct plim_array *a);
-
 /* A contiguous array of any type; all zero for NULL. */
 struct plim_cuda_flat_operand plim_plan_flat(const struct plim_array *a);
 
