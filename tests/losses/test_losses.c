@@ -4,6 +4,7 @@
 #include "devices/cuda/cuda.h"
 #endif
 #include "devices/host/host.h"
+#include "devices/sim/sim.h"
 #include "support/case_file.h"
 #include "support/spec_files.h"
 #include "workloads/train/replay.h"
@@ -30,6 +31,27 @@ static void load(const json_t *c, struct plim_spec *spec)
     plim_spec_set_dropout(spec, 0);
 }
 
+/* What is computed takes the memory that the simulated card says, step by step. */
+static void expect_planned_bytes(const struct plim_replay *ran, const struct plim_spec *spec,
+                                 const struct plim_setting *setting)
+{
+    static struct plim_replay planned;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replay_run(replayer, &spec->model, setting, &planned, &err), PLIM_OK);
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
+        cr_expect_eq(ran->step[i].after_forward_bytes, planned.step[i].after_forward_bytes);
+        cr_expect_eq(ran->step[i].peak_allocated_bytes, planned.step[i].peak_allocated_bytes);
+        cr_expect_eq(ran->step[i].peak_reserved_bytes, planned.step[i].peak_reserved_bytes);
+        cr_expect_eq(ran->step[i].end_allocated_bytes, planned.step[i].end_allocated_bytes);
+    }
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+}
+
 static void train(struct plim_replayer *replayer, const json_t *c)
 {
     static struct plim_spec spec;
@@ -51,6 +73,7 @@ static void train(struct plim_replayer *replayer, const json_t *c)
     }
     cr_expect_eq(plim_replay_end(replayer, &replay, &err), PLIM_OK, "%s", err.text);
     cr_expect_eq(replay.verdict, PLIM_OK, "%s", replay.why);
+    expect_planned_bytes(&replay, &spec, &setting);
 }
 
 ParameterizedTestParameters(losses, are_those_of_pytorch)
