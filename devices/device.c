@@ -63,12 +63,13 @@ void plim_device_range_release(struct plim_device *device, uint64_t address, int
     if (!device->lost) device->ops->range_release(device, address, bytes);
 }
 
-enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address, int64_t bytes)
+enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+                                       int64_t page_bytes)
 {
     enum plim_status st = usable(device, device->ops->range_map);
     if (st != PLIM_OK) return st;
-    if (bytes <= 0) return PLIM_INVALID;
-    st = settle(device, device->ops->range_map(device, address, bytes));
+    if (bytes <= 0 || page_bytes <= 0 || bytes % page_bytes) return PLIM_INVALID;
+    st = settle(device, device->ops->range_map(device, address, bytes, page_bytes));
     if (st == PLIM_OK) count_memory(device, bytes);
     return st;
 }

@@ -46,10 +46,12 @@ struct plim_device_ops {
     enum plim_status (*segment_get)(struct plim_device *device, int64_t bytes, uint64_t *address);
     void (*segment_return)(struct plim_device *device, uint64_t address, int64_t bytes);
 
-    /* A range of addresses without memory, and memory for parts of it. */
+    /* A range of addresses without memory, and memory for parts of it: whole pages, which can be
+     * unmapped one by one. */
     enum plim_status (*range_reserve)(struct plim_device *device, int64_t bytes, uint64_t *address);
     void (*range_release)(struct plim_device *device, uint64_t address, int64_t bytes);
-    enum plim_status (*range_map)(struct plim_device *device, uint64_t address, int64_t bytes);
+    enum plim_status (*range_map)(struct plim_device *device, uint64_t address, int64_t bytes,
+                                  int64_t page_bytes);
     void (*range_unmap)(struct plim_device *device, uint64_t address, int64_t bytes);
 
     /* From now on no more than so many bytes are given out, held ones included; 0 or less: none. */
@@ -88,8 +90,8 @@ void plim_device_segment_return(struct plim_device *device, uint64_t address, in
 enum plim_status plim_device_range_reserve(struct plim_device *device, int64_t bytes,
                                            uint64_t *address) PLIM_MUST_CHECK;
 void plim_device_range_release(struct plim_device *device, uint64_t address, int64_t bytes);
-enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address,
-                                       int64_t bytes) PLIM_MUST_CHECK;
+enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+                                       int64_t page_bytes) PLIM_MUST_CHECK;
 void plim_device_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes);
 void plim_device_limit(struct plim_device *device, int64_t bytes);
 int64_t plim_device_free_bytes(struct plim_device *device);

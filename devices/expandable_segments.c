@@ -111,7 +111,7 @@ static enum plim_status map(struct plim_allocator *a, struct plim_block *block, 
                                         block->size - bytes);
         if (!rest) return PLIM_NOMEM;
     }
-    enum plim_status st = plim_device_range_map(a->device, block->address, bytes);
+    enum plim_status st = plim_device_range_map(a->device, block->address, bytes, page);
     if (st != PLIM_OK) {
         if (rest) plim_block_recycle(&a->store, rest);
         return st;

@@ -215,11 +215,6 @@ out:
     return st;
 }
 
-void plim_cuda_set_large_page(struct plim_device *device, int64_t bytes)
-{
-    cuda_of(device)->memory.large_page_bytes = bytes;
-}
-
 /* --- what is known of it ---------------------------------------------------------------------- */
 
 enum plim_status plim_cuda_read_figures(struct plim_device *device, struct plim_cuda_figures *out)

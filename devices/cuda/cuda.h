@@ -20,10 +20,6 @@
 enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
                                 struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The large page of an allocator that maps pages other than 20 MiB or 2 MiB
- * (plim_allocator_config's large_segment_size): what is mapped can then be unmapped page by page. */
-void plim_cuda_set_large_page(struct plim_device *device, int64_t bytes);
-
 /* What is known of the card's memory. Free is what the driver says, whoever takes the rest. Where
  * free_bytes + held_bytes is less than free_bytes_at_open, modules or libraries have taken the
  * rest, or another process, or it was not given back. */

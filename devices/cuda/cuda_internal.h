@@ -26,7 +26,6 @@ struct plim_cuda_memory {
     int64_t held_bytes;     /* segments, rounded as the driver does, and chunks */
     int64_t free_bytes_at_open;
     int64_t granularity_bytes; /* of physical memory; 0: this card cannot map pages */
-    int64_t large_page_bytes;
     bool spills; /* Windows' driver moves a full card's memory to the host instead of failing */
     PLIM_ARRAY(struct plim_cuda_extent) segments; /* sorted by address, as all three */
     PLIM_ARRAY(struct plim_cuda_extent) ranges;
@@ -109,7 +108,8 @@ void plim_cuda_segment_return(struct plim_device *device, uint64_t address, int6
 enum plim_status plim_cuda_range_reserve(struct plim_device *device, int64_t bytes,
                                          uint64_t *address);
 void plim_cuda_range_release(struct plim_device *device, uint64_t address, int64_t bytes);
-enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t address, int64_t bytes);
+enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+                                     int64_t page_bytes);
 void plim_cuda_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes);
 int64_t plim_cuda_free_bytes(struct plim_device *device);
 

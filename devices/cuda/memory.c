@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #define SEGMENT_STEP_BYTES (INT64_C(2) << 20) /* cuMemAlloc's, of what a caching allocator asks */
-#define LARGE_PAGE_BYTES (INT64_C(20) << 20)  /* the caching allocator's, where nothing is said */
 #define WINDOWS_GPU "/dev/dxg"                /* the card as WSL shows it */
 
 /* --- extents ---------------------------------------------------------------------------------- */
@@ -153,18 +152,6 @@ static CUmemAllocationProp physical_memory(const struct plim_cuda *cuda)
     return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = card_of(cuda)};
 }
 
-/* What is mapped at once can only be unmapped at once, and every piece costs time. The allocator
- * maps and unmaps any number of pages, counted from the start of their range; pages are large ones
- * or of the granularity, and of those it never maps as much as a large one at once. */
-static int64_t chunk_bytes(const struct plim_cuda_memory *m, uint64_t address, int64_t bytes)
-{
-    size_t place = PLACE_OF(&m->ranges, address + 1);
-    uint64_t offset = place > 0 ? address - m->ranges.items[place - 1].address : 1;
-    int64_t page = m->large_page_bytes;
-    bool large = offset % (uint64_t)page == 0 && bytes % page == 0;
-    return large && page % m->granularity_bytes == 0 ? page : m->granularity_bytes;
-}
-
 static enum plim_status map_chunk(struct plim_cuda *cuda, uint64_t address, int64_t bytes)
 {
     struct plim_cuda_memory *m = &cuda->memory;
@@ -210,18 +197,19 @@ static void unmap_extent(struct plim_cuda *cuda, uint64_t address, int64_t bytes
     unmap_chunks(cuda, first, end - first);
 }
 
-enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t address, int64_t bytes)
+/* What is mapped at once can only be unmapped at once: a page is a piece of its own. */
+enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+                                     int64_t page_bytes)
 {
     struct plim_cuda *cuda = cuda_of(device);
     struct plim_cuda_memory *m = &cuda->memory;
     CUmemAccessDesc access = {.location = card_of(cuda),
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
-    if (bytes % m->granularity_bytes) return PLIM_INVALID;
-    int64_t step = chunk_bytes(m, address, bytes);
+    if (page_bytes % m->granularity_bytes) return PLIM_INVALID;
     enum plim_status st = admit(cuda, bytes);
-    for (int64_t done = 0; st == PLIM_OK && done < bytes; done += step)
-        st = map_chunk(cuda, address + (uint64_t)done, step);
+    for (int64_t done = 0; st == PLIM_OK && done < bytes; done += page_bytes)
+        st = map_chunk(cuda, address + (uint64_t)done, page_bytes);
     if (st == PLIM_OK)
         st = PLIM_CUDA_CALL(cuda, cuMemSetAccess, address, (size_t)bytes, &access, 1);
     if (st != PLIM_OK) unmap_extent(cuda, address, bytes);
@@ -253,7 +241,6 @@ enum plim_status plim_cuda_memory_open(struct plim_cuda *cuda, int64_t capacity_
                             CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     m->granularity_bytes = (int64_t)granularity;
     m->capacity_bytes = capacity_bytes ? capacity_bytes : cuda->device.info.total_bytes;
-    m->large_page_bytes = LARGE_PAGE_BYTES;
     m->free_bytes_at_open = plim_cuda_driver_free_bytes(cuda);
     m->spills = access(WINDOWS_GPU, F_OK) == 0;
     return st;

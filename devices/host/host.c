@@ -133,8 +133,10 @@ static void range_release(struct plim_device *device, uint64_t address, int64_t 
     release(host_of(device), address);
 }
 
-static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes)
+static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+                                  int64_t page_bytes)
 {
+    (void)page_bytes; /* any part can be unmapped */
     struct host *host = host_of(device);
     if (!lies_in_a_region(host, address, bytes)) return PLIM_INVALID;
     return back(host, address, bytes);

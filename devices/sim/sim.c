@@ -77,9 +77,10 @@ static void range_release(struct plim_device *device, uint64_t address, int64_t 
     (void)device, (void)address, (void)bytes;
 }
 
-static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes)
+static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+                                  int64_t page_bytes)
 {
-    (void)address;
+    (void)address, (void)page_bytes;
     return hold(sim_of(device), bytes);
 }
 

@@ -89,8 +89,10 @@ static bool overlaps(const struct fake_extent *e, uint64_t address, int64_t byte
     return address < e->address + (uint64_t)e->bytes && e->address < address + (uint64_t)bytes;
 }
 
-static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes)
+static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+                                  int64_t page_bytes)
 {
+    (void)page_bytes;
     struct fake_device *d = self(device);
     struct fake_extent *before = NULL;
     enum plim_status st = take(d, bytes);

@@ -178,8 +178,8 @@ Test(cuda_device, capacity_holds_for_segments_and_pages)
     plim_device_limit(d, 40 * MIB);
     cr_assert(eq(int, plim_device_range_reserve(d, 64 * MIB, &range), PLIM_OK));
     segment(d, 20 * MIB);
-    cr_expect(eq(int, plim_device_range_map(d, range, 22 * MIB), PLIM_OOM));
-    cr_expect(eq(int, plim_device_range_map(d, range, 20 * MIB), PLIM_OK));
+    cr_expect(eq(int, plim_device_range_map(d, range, 22 * MIB, 2 * MIB), PLIM_OOM));
+    cr_expect(eq(int, plim_device_range_map(d, range, 20 * MIB, 2 * MIB), PLIM_OK));
     cr_expect(eq(int, plim_device_segment_get(d, 1, &a), PLIM_OOM));
     plim_device_close(&d);
 }
@@ -199,8 +199,8 @@ Test(cuda_device, mapped_pages_are_memory_side_by_side)
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t range = range_of(d, GIB);
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes));
-    cr_expect(eq(int, plim_device_range_map(d, range, 2 * MIB), PLIM_OK));
-    cr_expect(eq(int, plim_device_range_map(d, range + 2 * MIB, 4 * MIB), PLIM_OK));
+    cr_expect(eq(int, plim_device_range_map(d, range, 2 * MIB, 2 * MIB), PLIM_OK));
+    cr_expect(eq(int, plim_device_range_map(d, range + 2 * MIB, 4 * MIB, 2 * MIB), PLIM_OK));
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes - 6 * MIB));
     cr_expect(eq(int, fill(d, range, 6 * MIB / 4, 3), PLIM_OK));
     cr_expect(eq(flt, first_float(d, range + 6 * MIB - 4), 3));
@@ -211,18 +211,18 @@ Test(cuda_device, mapped_pages_are_memory_side_by_side)
     plim_device_close(&d);
 }
 
-/* Large pages are what the allocator unmaps one by one. */
+/* Pages are what the allocator unmaps one by one. */
 static void expect_unmapped_page_by_page(struct plim_device *d, int64_t page)
 {
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t range = range_of(d, 10 * page);
-    cr_assert(eq(int, plim_device_range_map(d, range, 5 * page), PLIM_OK));
+    cr_assert(eq(int, plim_device_range_map(d, range, 5 * page, page), PLIM_OK));
     cr_assert(eq(int, fill(d, range + (uint64_t)(2 * page), 4, 7), PLIM_OK));
     plim_device_range_unmap(d, range, 2 * page);
     plim_device_range_unmap(d, range + (uint64_t)(3 * page), page);
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes - 2 * page - MODULE));
     cr_expect(eq(flt, first_float(d, range + (uint64_t)(2 * page)), 7));
-    cr_expect(eq(int, plim_device_range_map(d, range, 2 * page), PLIM_OK));
+    cr_expect(eq(int, plim_device_range_map(d, range, 2 * page, page), PLIM_OK));
     plim_device_range_unmap(d, range, 3 * page);
     plim_device_range_unmap(d, range + (uint64_t)(4 * page), page);
     plim_device_range_release(d, range, 10 * page);
@@ -235,7 +235,6 @@ Test(cuda_device, what_was_mapped_at_once_is_unmapped_page_by_page)
     static const int64_t pages[] = {2, 20, 64};
     for (size_t i = 0; i < 3; i++) {
         struct plim_device *d = open_card(":0");
-        if (pages[i] > 2) plim_cuda_set_large_page(d, pages[i] * MIB);
         expect_unmapped_page_by_page(d, pages[i] * MIB);
         plim_device_close(&d);
     }
@@ -247,9 +246,9 @@ Test(cuda_device, a_map_that_does_not_fit_takes_nothing)
     struct plim_device *d = open_card(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t range = range_of(d, 2 * GIB);
-    cr_expect(eq(int, plim_device_range_map(d, range, 900 * MIB), PLIM_OOM));
+    cr_expect(eq(int, plim_device_range_map(d, range, 900 * MIB, 2 * MIB), PLIM_OOM));
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes));
-    cr_expect(eq(int, plim_device_range_map(d, range, 700 * MIB), PLIM_OK));
+    cr_expect(eq(int, plim_device_range_map(d, range, 700 * MIB, 2 * MIB), PLIM_OK));
     plim_device_close(&d);
 }
 
@@ -260,7 +259,7 @@ Test(cuda_device, reset_gives_everything_back)
     double seconds = -1;
     uint64_t range = range_of(d, GIB), a = segment(d, 40 * MIB);
     segment(d, 2 * MIB);
-    cr_assert(eq(int, plim_device_range_map(d, range + 2 * MIB, 8 * MIB), PLIM_OK));
+    cr_assert(eq(int, plim_device_range_map(d, range + 2 * MIB, 8 * MIB, 2 * MIB), PLIM_OK));
     cr_assert(eq(int, fill(d, a, 1000, 1), PLIM_OK));
     cr_expect(eq(int, plim_device_reset(d), PLIM_OK));
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes - MODULE));
@@ -275,7 +274,7 @@ Test(cuda_device, closing_leaves_nothing_on_the_card)
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t range = range_of(d, GIB);
     cr_assert(eq(int, fill(d, segment(d, 40 * MIB), 1000, 1), PLIM_OK));
-    cr_assert(eq(int, plim_device_range_map(d, range, 8 * MIB), PLIM_OK));
+    cr_assert(eq(int, plim_device_range_map(d, range, 8 * MIB, 2 * MIB), PLIM_OK));
     plim_device_close(&d);
     d = open_card(":0");
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes));

@@ -10,7 +10,7 @@ Test(device, memory_is_counted)
     fake_device_init(&d, (int64_t)1 << 30);
     cr_expect(eq(int, plim_device_segment_get(&d.base, 3 << 20, &segment), PLIM_OK));
     cr_expect(eq(int, plim_device_range_reserve(&d.base, 64 << 20, &range), PLIM_OK));
-    cr_expect(eq(int, plim_device_range_map(&d.base, range, 20 << 20), PLIM_OK));
+    cr_expect(eq(int, plim_device_range_map(&d.base, range, 20 << 20, 2 << 20), PLIM_OK));
     cr_expect(eq(i64, d.base.segment_bytes, 23 << 20));
     plim_device_segment_return(&d.base, segment, 3 << 20);
     cr_expect(eq(i64, d.base.segment_bytes, 20 << 20));
@@ -41,7 +41,8 @@ Test(device, sizes_must_be_positive)
     fake_device_init(&d, 8 << 20);
     cr_expect(eq(int, plim_device_segment_get(&d.base, 0, &address), PLIM_INVALID));
     cr_expect(eq(int, plim_device_range_reserve(&d.base, -1, &address), PLIM_INVALID));
-    cr_expect(eq(int, plim_device_range_map(&d.base, 0, 0), PLIM_INVALID));
+    cr_expect(eq(int, plim_device_range_map(&d.base, 0, 0, 2 << 20), PLIM_INVALID));
+    cr_expect(eq(int, plim_device_range_map(&d.base, 0, 3 << 20, 2 << 20), PLIM_INVALID));
     fake_device_finish(&d);
 }
 

@@ -133,14 +133,14 @@ Test(host_device, a_reserved_range_takes_memory_only_where_it_is_mapped)
     cr_expect(eq(i64, plim_device_free_bytes(d), 20 * MIB));
     uint64_t middle = range + (uint64_t)(32 * GIB);
     for (int i = 0; i < 2; i++) { /* the second time it is new again */
-        cr_assert(eq(int, plim_device_range_map(d, middle, 4 * MIB), PLIM_OK));
+        cr_assert(eq(int, plim_device_range_map(d, middle, 4 * MIB, 2 * MIB), PLIM_OK));
         cr_expect(eq(i64, plim_device_free_bytes(d), 16 * MIB));
         cr_expect(is_unwritten(middle, 4 * MIB));
         memset((void *)(uintptr_t)middle, 1, 4 * MIB);
         plim_device_range_unmap(d, middle, 4 * MIB);
         cr_expect(eq(i64, plim_device_free_bytes(d), 20 * MIB));
     }
-    cr_expect(eq(int, plim_device_range_map(d, range, 22 * MIB), PLIM_OOM));
+    cr_expect(eq(int, plim_device_range_map(d, range, 22 * MIB, 2 * MIB), PLIM_OOM));
     plim_device_range_release(d, range, 64 * GIB);
     plim_device_close(&d);
 }
@@ -161,7 +161,7 @@ Test(host_device, what_is_unmapped_or_returned_has_no_memory)
     uint64_t range;
     struct plim_device *d = open_host(",memory=20MiB");
     cr_assert(eq(int, plim_device_range_reserve(d, 8 * MIB, &range), PLIM_OK));
-    cr_assert(eq(int, plim_device_range_map(d, range, 4 * MIB), PLIM_OK));
+    cr_assert(eq(int, plim_device_range_map(d, range, 4 * MIB, 2 * MIB), PLIM_OK));
     cr_expect(has_memory(range + (4 << 20) - 1));
     cr_expect(not(has_memory(range + (4 << 20))));
     plim_device_range_unmap(d, range, 2 * MIB);
@@ -178,8 +178,8 @@ Test(host_device, maps_inside_ranges_only)
     uint64_t range;
     struct plim_device *d = open_host(",memory=20MiB");
     cr_assert(eq(int, plim_device_range_reserve(d, 4 * MIB, &range), PLIM_OK));
-    cr_expect(eq(int, plim_device_range_map(d, range + (2 << 20), 4 * MIB), PLIM_INVALID));
-    cr_expect(eq(int, plim_device_range_map(d, range - (2 << 20), 2 * MIB), PLIM_INVALID));
+    cr_expect(eq(int, plim_device_range_map(d, range + (2 << 20), 4 * MIB, 2 * MIB), PLIM_INVALID));
+    cr_expect(eq(int, plim_device_range_map(d, range - (2 << 20), 2 * MIB, 2 * MIB), PLIM_INVALID));
     cr_expect(eq(i64, plim_device_free_bytes(d), 20 * MIB));
     plim_device_close(&d);
 }
@@ -232,12 +232,12 @@ Test(host_device, reset_gives_everything_back)
     struct plim_device *d = open_host(",memory=20MiB");
     address = segment(d, 12 * MIB);
     cr_assert(eq(int, plim_device_range_reserve(d, 4 * MIB, &range), PLIM_OK));
-    cr_assert(eq(int, plim_device_range_map(d, range, 4 * MIB), PLIM_OK));
+    cr_assert(eq(int, plim_device_range_map(d, range, 4 * MIB, 2 * MIB), PLIM_OK));
     cr_assert(eq(int, plim_device_reset(d), PLIM_OK));
     cr_expect(eq(i64, plim_device_free_bytes(d), 20 * MIB));
     char byte;
     cr_expect(eq(int, plim_device_read(d, address, &byte, 1), PLIM_INVALID));
-    cr_expect(eq(int, plim_device_range_map(d, range, 2 * MIB), PLIM_INVALID));
+    cr_expect(eq(int, plim_device_range_map(d, range, 2 * MIB, 2 * MIB), PLIM_INVALID));
     segment(d, 20 * MIB);
     plim_device_close(&d);
 }

@@ -156,8 +156,8 @@ Test(sim_device, a_reserved_range_takes_memory_only_where_it_is_mapped)
     struct plim_device *d = open_sim("100MiB");
     cr_expect(eq(int, plim_device_range_reserve(d, GIB, &address), PLIM_OK));
     cr_expect(eq(i64, plim_device_free_bytes(d), 100 * MIB));
-    cr_expect(eq(int, plim_device_range_map(d, address, 20 * MIB), PLIM_OK));
-    cr_expect(eq(int, plim_device_range_map(d, address + 20 * MIB, 82 * MIB), PLIM_OOM));
+    cr_expect(eq(int, plim_device_range_map(d, address, 20 * MIB, 2 * MIB), PLIM_OK));
+    cr_expect(eq(int, plim_device_range_map(d, address + 20 * MIB, 82 * MIB, 2 * MIB), PLIM_OOM));
     cr_expect(eq(i64, plim_device_free_bytes(d), 80 * MIB));
     plim_device_range_unmap(d, address, 20 * MIB);
     cr_expect(eq(i64, plim_device_free_bytes(d), 100 * MIB));
