@@ -83,10 +83,16 @@ void kernel_case_check(struct kernel_case *c, const struct plim_op *op, double e
 
 /* --- where kernels run ------------------------------------------------------------------------ */
 
-enum kernel_case_way { KERNEL_CASE_NO_WAY, KERNEL_CASE_ANOTHER, KERNEL_CASE_AGAIN };
+enum kernel_case_way {
+    KERNEL_CASE_NO_WAY,
+    KERNEL_CASE_ANOTHER,
+    KERNEL_CASE_AGAIN,
+    KERNEL_CASE_SKIPPED
+};
 
 /* Runs the operation on the arrays in its `way`th way, counted from 0. KERNEL_CASE_AGAIN: the
- * bits must be those of the way before it; KERNEL_CASE_NO_WAY: there are not so many. */
+ * bits must be those of the way before it; KERNEL_CASE_SKIPPED: this way is not for it, and nothing
+ * was done; KERNEL_CASE_NO_WAY: there are not so many. */
 enum kernel_case_way kernel_case_launch(struct kernel_case *c, const struct plim_op *op, int way);
 
 #endif
