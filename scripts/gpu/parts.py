@@ -276,6 +276,7 @@ def children(pid):
 def kill_worker(context, entry):
     """A worker that is killed while it works costs the tune a moment, and not its answer."""
     subject, options, memory = cases.SHORT_TUNE if context.small else cases.LONGER_TUNE
+    options = options + (['--effective-batch', '2', '--budget', '15s'] if context.small else [])
     device = f'{context.programs.device},memory={memory}'
     calm, code, calm_wall, _ = context.programs.tune(subject, options, entry.left(), device)
     command = [context.programs.plimsoll, 'tune', subject, '--device', device, '--json'] + options
@@ -303,7 +304,7 @@ def run_recoveries(context, entry):
     times = 2 if context.small else 10
     path = context.file_of([TINY_CASE])
     if not entry.has('out of memory'):
-        memory = '64MiB' if context.small else '1GiB'
+        memory = '24MiB' if context.small else '1GiB'
         device = f'{context.programs.device},memory={memory}'
         lines, code = context.programs.card('oom', entry.left(), device, cases=path, times=times)
         each = [line for line in lines if 'oom_seconds' in line]
