@@ -55,6 +55,7 @@ class Programs:
         if not os.path.exists(self.plimsoll):
             sys.exit(f'gpu-suite: {self.plimsoll}: not there, build it or name another --build')
         self.env = dict(os.environ)
+        self.env.setdefault('VIRTUAL_ENV', sys.prefix)  # where PyTorch keeps NVIDIA's libraries
         libraries = os.path.join(self.build, 'lib')  # of a packed build
         if os.path.isdir(libraries):
             paths = [libraries, self.env.get('LD_LIBRARY_PATH', '')]

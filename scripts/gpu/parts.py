@@ -51,7 +51,8 @@ class Context:
 def run_kernels(context, entry):
     suites = ('kernels_attention', 'kernels_elementwise', 'kernels_embedding', 'kernels_lists',
               'kernels_norm', 'kernels_reduce', 'kernels_softmax', 'library')
-    for only in ('kernels_embedding', 'kernels_norm', 'library/attention') if context.small else suites:
+    few = ('kernels_embedding', 'kernels_norm', 'library/attention')
+    for only in few if context.small else suites:
         if entry.has(only):
             continue
         lines, code = context.programs.card('kernels', entry.left(), only=only)
@@ -176,7 +177,7 @@ def run_tunes(context, entry):
 
 
 def bisect(context, entry, case, report):
-    """PyTorch's largest batch where ours is `largest_fit`: equal, or ours one below, is the target."""
+    """PyTorch's largest batch where ours is `largest_fit`; the target: equal, or ours one below."""
     largest = report['largest_fit']
     same = {name: largest[name] for name in ('seq', 'precision', 'optimizer', 'checkpointing',
                                              'attention', 'accumulation')}

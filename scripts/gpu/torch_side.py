@@ -2,9 +2,9 @@
 
     python3 torch_side.py < JOB        a JSON object; answers are JSON objects, one a line
 
-  {"do": "figures", "cases": [...]}             bytes of four steps, and what the process takes beside
-  {"do": "largest", "case": ..., "budget_bytes": N, "guess": N}       by bisection
-  {"do": "time", "cases": [...], "compile": BOOL}                     seconds of a step
+  {"do": "figures", "cases": [...]}       bytes of four steps, and what the process takes beside
+  {"do": "largest", "case": ..., "budget_bytes": N, "guess": N}           by bisection
+  {"do": "time", "cases": [...], "compile": BOOL}                         seconds of a step
   {"do": "finders", "case": ..., "seqs": [...], "checkpointing": [...], "budget_bytes": N or null}
 
 A cap is set_per_process_memory_fraction: it bounds what the caching allocator holds, which is what
@@ -262,7 +262,7 @@ def does_fit(training, batch, seq, steps=3):
 
 def doubling_and_halving(training, seq):
     """Lightning's binsearch: doubles from 2 until it fails, then bisects."""
-    low, high, batch, trials = 1, None, 2, 0
+    low, high, batch, trials = 0, None, 2, 0
     while high is None or high - low > 1:
         trials += 1
         if does_fit(training, batch, seq):

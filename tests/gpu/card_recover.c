@@ -31,15 +31,15 @@ static enum plim_status run(struct on_card *card, int64_t batch, struct plim_rep
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
     setting.micro_batch = batch;
-    if (plim_replayer_create(card->device, NULL, &replayer, &err) != PLIM_OK)
-        on_card_give_up("%s", err.text);
-    enum plim_status st = plim_replay_run(replayer, &subject.spec.model, &setting, out, &err);
+    enum plim_status st = plim_replayer_create(card->device, NULL, &replayer, &err);
+    if (st) return st;
+    st = plim_replay_run(replayer, &subject.spec.model, &setting, out, &err);
     plim_replayer_destroy(&replayer);
     if (!st) st = plim_device_reset(card->device);
     return st;
 }
 
-/* A batch that cannot fit: 4096 times what the case has, and more until it does not. */
+/* A batch that does not fit. */
 static int64_t too_large(struct on_card *card)
 {
     static struct plim_replay replay;

@@ -9,7 +9,7 @@
 
 #include "support/kernel_case.h"
 
-/* The device of all tests from now on, which stays the caller's. `is_cuda`: plans can be launched. */
+/* The device of all tests from now on, which stays the caller's. `is_cuda`: it launches plans. */
 void kernel_case_use(struct plim_device *device, bool is_cuda);
 const struct plim_device_info *kernel_case_card(void);
 

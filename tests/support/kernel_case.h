@@ -9,9 +9,10 @@
  *     kernel_case_check(&c, &op, 1, 0);
  *     kernel_case_finish(&c);
  *
- * The plan runs several times, on the emulator in every order of its threads, and must give the same
- * bits. Every element of every array, inputs too, must then be what the reference leaves; every other
- * byte, between strided elements and around the arrays, must be untouched. Failures are Criterion's.
+ * The plan runs several times, on the emulator in every order of its threads, and must give the
+ * same bits. Every element of every array, inputs too, must then be what the reference leaves;
+ * every other byte, between strided elements and around the arrays, must be untouched. Failures are
+ * Criterion's.
  */
 #ifndef PLIM_TESTS_SUPPORT_KERNEL_CASE_H
 #define PLIM_TESTS_SUPPORT_KERNEL_CASE_H
