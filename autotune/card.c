@@ -107,6 +107,7 @@ void plim_card_describe(struct plim_card *card, const struct plim_device_info *i
     card->device.simulated = info->simulated;
     card->device.total_bytes = info->total_bytes;
     card->device.compute_capability = info->compute_capability;
+    card->device.multiprocessors = info->multiprocessors;
     card->multiprocessors = info->multiprocessors;
     card->threads_per_multiprocessor = info->threads_per_multiprocessor;
     card->peak_rate[PLIM_PRECISION_FP32] = gpu->fp32;

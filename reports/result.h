@@ -32,7 +32,7 @@ struct plim_result_device {
     char name[64], uri[128];
     bool simulated;
     int64_t total_bytes;
-    int compute_capability;
+    int compute_capability, multiprocessors;
 };
 
 /* usable - overhead - margin = budget; a budget of 0 or less is a real answer. */

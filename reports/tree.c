@@ -39,6 +39,7 @@ static void add_device(struct plim_json *json, json_t *root,
     plim_json_bool(json, node, "simulated", device->simulated);
     known_int(json, node, "total_bytes", device->total_bytes);
     known_int(json, node, "compute_capability", device->compute_capability);
+    known_int(json, node, "multiprocessors", device->multiprocessors);
 }
 
 static void add_limit(struct plim_json *json, json_t *root, const struct plim_result_limit *limit)

@@ -2,7 +2,6 @@
 #include "devices/host/element.h"
 #include "devices/host/reference.h"
 #include "devices/random.h"
-#include "doubles/emulator.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -27,6 +26,7 @@ void kernel_case_finish(struct kernel_case *c)
     for (int i = 0; i < c->count; i++) {
         free(c->arrays[i].memory);
         free(c->arrays[i].initial);
+        free(c->arrays[i].expected);
         free(c->arrays[i].actual);
     }
     c->count = 0;
@@ -81,8 +81,9 @@ const struct plim_array *kernel_case_strided(struct kernel_case *c, enum plim_dt
     k->bytes = room / AROUND_BYTES * AROUND_BYTES;
     k->memory = aligned_alloc(AROUND_BYTES, k->bytes);
     k->initial = malloc(k->bytes);
+    k->expected = malloc(k->bytes);
     k->actual = malloc(k->bytes);
-    cr_assert(k->memory && k->initial && k->actual);
+    cr_assert(k->memory && k->initial && k->expected && k->actual);
     memset(k->memory, UNTOUCHED, k->bytes);
     k->a.data = (uint64_t)(uintptr_t)(k->memory + AROUND_BYTES + (before + offset) * size);
     fill_by_type(c, &k->a);
@@ -134,19 +135,7 @@ void kernel_case_set(const struct plim_array *a, int64_t i, double value)
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
-static enum plim_status emulate(void *user, const struct plim_cuda_launch *launch)
-{
-    struct kernel_case *c = user;
-    const struct emulated_kernel *kernel = emulated_kernel_find(launch->kernel);
-    cr_assert(kernel != NULL, "no kernel %s", launch->kernel);
-    cr_assert(kernel->args_bytes == launch->args_bytes, "arguments of %s", launch->kernel);
-    emulated_kernel_run(kernel, launch->grid, launch->block, launch->shared_bytes, launch->args);
-    c->launches++;
-    c->kernel = kernel->name;
-    return PLIM_OK;
-}
-
-enum copy { SAVE_INITIAL, RESTORE_INITIAL, SAVE_ACTUAL };
+enum copy { SAVE_INITIAL, RESTORE_INITIAL, SAVE_EXPECTED, SAVE_ACTUAL };
 
 static void copy_all(struct kernel_case *c, enum copy copy)
 {
@@ -159,6 +148,9 @@ static void copy_all(struct kernel_case *c, enum copy copy)
         case RESTORE_INITIAL:
             memcpy(k->memory, k->initial, k->bytes);
             break;
+        case SAVE_EXPECTED:
+            memcpy(k->expected, k->memory, k->bytes);
+            break;
         case SAVE_ACTUAL:
             memcpy(k->actual, k->memory, k->bytes);
             break;
@@ -166,22 +158,18 @@ static void copy_all(struct kernel_case *c, enum copy copy)
     }
 }
 
-static void run_plan(struct kernel_case *c, const struct plim_op *op)
+/* After it `memory` and `actual` hold what the way left. */
+static enum kernel_case_way run_way(struct kernel_case *c, const struct plim_op *op, int way)
 {
-    static const char *const orders[] = {"forward", "backward", "shuffled"};
-    for (int order = 0; order < 3; order++) {
-        copy_all(c, RESTORE_INITIAL);
-        setenv("PLIM_EMULATOR_ORDER", orders[order], 1);
-        c->launches = 0;
-        enum plim_status st = plim_cuda_plan(&c->info, op, emulate, c);
-        cr_assert(st == PLIM_OK, "plan of %s: %s", plim_op_name(op->kind), plim_status_text(st));
-        for (int i = 0; order > 0 && i < c->count; i++)
-            cr_assert(c->arrays[i].scratch ||
-                          memcmp(c->arrays[i].actual, c->arrays[i].memory, c->arrays[i].bytes) == 0,
-                      "%s: array %d differs from a run in another order (%s)",
-                      plim_op_name(op->kind), i, orders[order]);
-        copy_all(c, SAVE_ACTUAL);
-    }
+    copy_all(c, RESTORE_INITIAL);
+    enum kernel_case_way kind = kernel_case_launch(c, op, way);
+    for (int i = 0; kind == KERNEL_CASE_AGAIN && i < c->count; i++)
+        cr_assert(c->arrays[i].scratch ||
+                      memcmp(c->arrays[i].actual, c->arrays[i].memory, c->arrays[i].bytes) == 0,
+                  "%s: array %d differs from the same run before it (way %d)",
+                  plim_op_name(op->kind), i, way);
+    if (kind == KERNEL_CASE_ANOTHER) copy_all(c, SAVE_ACTUAL);
+    return kind;
 }
 
 /* --- comparison ------------------------------------------------------------------------------- */
@@ -208,22 +196,27 @@ static bool is_near(double actual, double expected, double relative, double magn
     return fabs(actual - expected) <= relative * fmax(fabs(expected), magnitude);
 }
 
-/* `k->memory` holds what the reference made. */
+static struct plim_array elements_in(const struct kernel_case_array *k, const uint8_t *copy)
+{
+    struct plim_array a = k->a;
+    a.data = k->a.data - (uint64_t)(uintptr_t)k->memory + (uint64_t)(uintptr_t)copy;
+    return a;
+}
+
 static void compare_elements(const struct kernel_case_array *k, int number, double epsilons,
                              double magnitude)
 {
-    struct plim_array actual = k->a;
-    actual.data = k->a.data - (uint64_t)(uintptr_t)k->memory + (uint64_t)(uintptr_t)k->actual;
+    struct plim_array actual = elements_in(k, k->actual), expected = elements_in(k, k->expected);
     double relative = epsilons * epsilon_of((enum plim_dtype)k->a.dtype);
     for (int64_t i = 0; i < plim_array_elements(&k->a); i++) {
-        double a = kernel_case_get(&actual, i), e = kernel_case_get(&k->a, i);
+        double a = kernel_case_get(&actual, i), e = kernel_case_get(&expected, i);
         cr_assert(is_near(a, e, relative, magnitude),
                   "array %d (%s), element %lld: %.9g, expected %.9g", number,
                   plim_dtype_name((enum plim_dtype)k->a.dtype), (long long)i, a, e);
     }
 }
 
-/* What is no element must be as before. */
+/* What is no element must be as before. `memory` holds what was left, and may be changed. */
 static void compare_surroundings(struct kernel_case_array *k, int number)
 {
     size_t size = (size_t)plim_dtype_size((enum plim_dtype)k->a.dtype);
@@ -235,10 +228,10 @@ static void compare_surroundings(struct kernel_case_array *k, int number)
             rest /= k->a.shape[d];
         }
         size_t offset = at - (uint64_t)(uintptr_t)k->memory;
-        memcpy(k->actual + offset, k->initial + offset, size);
+        memcpy(k->memory + offset, k->initial + offset, size);
     }
     for (size_t i = 0; i < k->bytes; i++)
-        cr_assert(k->actual[i] == k->initial[i],
+        cr_assert(k->memory[i] == k->initial[i],
                   "array %d: byte %td from the first element was written", number,
                   k->memory + i - (uint8_t *)(uintptr_t)k->a.data);
 }
@@ -246,21 +239,26 @@ static void compare_surroundings(struct kernel_case_array *k, int number)
 void kernel_case_run(struct kernel_case *c, const struct plim_op *op)
 {
     copy_all(c, SAVE_INITIAL);
-    run_plan(c, op);
-    for (int i = 0; i < c->count; i++) compare_surroundings(&c->arrays[i], i);
+    enum kernel_case_way kind;
+    for (int way = 0; (kind = run_way(c, op, way)) != KERNEL_CASE_NO_WAY; way++)
+        for (int i = 0; kind == KERNEL_CASE_ANOTHER && i < c->count; i++)
+            compare_surroundings(&c->arrays[i], i);
+    for (int i = 0; i < c->count; i++)
+        memcpy(c->arrays[i].memory, c->arrays[i].actual, c->arrays[i].bytes);
 }
 
 void kernel_case_check(struct kernel_case *c, const struct plim_op *op, double epsilons,
                        double magnitude)
 {
     copy_all(c, SAVE_INITIAL);
-    run_plan(c, op);
-    copy_all(c, RESTORE_INITIAL);
     enum plim_status st = plim_reference_run(op);
     cr_assert(st == PLIM_OK, "reference of %s: %s", plim_op_name(op->kind), plim_status_text(st));
-    for (int i = 0; i < c->count; i++) {
-        if (!c->arrays[i].scratch) compare_elements(&c->arrays[i], i, epsilons, magnitude);
-        compare_surroundings(&c->arrays[i], i);
-    }
+    copy_all(c, SAVE_EXPECTED);
+    enum kernel_case_way kind;
+    for (int way = 0; (kind = run_way(c, op, way)) != KERNEL_CASE_NO_WAY; way++)
+        for (int i = 0; kind == KERNEL_CASE_ANOTHER && i < c->count; i++) {
+            if (!c->arrays[i].scratch) compare_elements(&c->arrays[i], i, epsilons, magnitude);
+            compare_surroundings(&c->arrays[i], i);
+        }
     copy_all(c, RESTORE_INITIAL);
 }

@@ -1,5 +1,6 @@
-/* A kernel's test: one operation on random arrays, run by the plan of devices/cuda/kernels.h on the
- * emulator and by the host's reference, and compared.
+/* A kernel's test: one operation on random arrays, run by the plan of devices/cuda/kernels.h and by
+ * the host's reference, and compared. Kernels run on the emulator (kernel_case_emulator.c) or on a
+ * device (tests/gpu/kernel_case_device.c), whichever is linked.
  *
  *     struct kernel_case c;
  *     kernel_case_init(&c, 1);
@@ -8,10 +9,11 @@
  *     kernel_case_check(&c, &op, 1, 0);
  *     kernel_case_finish(&c);
  *
- * The plan runs three times, in every thread order of the emulator, and must give the same bits.
- * Every element of every array, inputs too, must then be what the reference leaves; every other
- * byte, between strided elements and around the arrays, must be untouched. Failures are
- * Criterion's. */
+ * The plan runs several times, on the emulator in every order of its threads, and must give the
+ * same bits. Every element of every array, inputs too, must then be what the reference leaves;
+ * every other byte, between strided elements and around the arrays, must be untouched. Failures are
+ * Criterion's.
+ */
 #ifndef PLIM_TESTS_SUPPORT_KERNEL_CASE_H
 #define PLIM_TESTS_SUPPORT_KERNEL_CASE_H
 
@@ -21,7 +23,8 @@ enum { KERNEL_CASE_ARRAYS = 64 };
 
 struct kernel_case_array {
     struct plim_array a;
-    uint8_t *memory, *initial, *actual; /* with what is around the elements; as before; after */
+    /* with what is around the elements: now; before; by the reference; after the last way */
+    uint8_t *memory, *initial, *expected, *actual;
     size_t bytes;
     bool scratch; /* its contents do not matter afterwards */
 };
@@ -30,7 +33,7 @@ struct kernel_case {
     struct plim_device_info info; /* a small card: large arrays exceed its grids */
     struct kernel_case_array arrays[KERNEL_CASE_ARRAYS];
     int count;
-    int launches; /* of the last check, one order */
+    int launches;       /* of the plan, in the last check */
     const char *kernel; /* of its last launch */
     uint64_t random;
 };
@@ -70,8 +73,8 @@ void kernel_case_set(const struct plim_array *a, int64_t i, double value);
 /* All elements, in [low, high); integers truncate. */
 void kernel_case_fill(struct kernel_case *c, const struct plim_array *a, double low, double high);
 
-/* The plan alone, in every thread order: afterwards the arrays hold what it left. What is no
- * element must be untouched. */
+/* The kernels alone: afterwards the arrays hold what they left. What is no element must be
+ * untouched. */
 void kernel_case_run(struct kernel_case *c, const struct plim_op *op);
 
 /* Results may differ by `epsilons` of their type, relative to the larger of the expected value and
@@ -79,5 +82,19 @@ void kernel_case_run(struct kernel_case *c, const struct plim_op *op);
  * above 1 is the epsilon: 2^-23, bf16 2^-7, fp16 2^-10. */
 void kernel_case_check(struct kernel_case *c, const struct plim_op *op, double epsilons,
                        double magnitude);
+
+/* --- where kernels run ------------------------------------------------------------------------ */
+
+enum kernel_case_way {
+    KERNEL_CASE_NO_WAY,
+    KERNEL_CASE_ANOTHER,
+    KERNEL_CASE_AGAIN,
+    KERNEL_CASE_SKIPPED
+};
+
+/* Runs the operation on the arrays in its `way`th way, counted from 0. KERNEL_CASE_AGAIN: the
+ * bits must be those of the way before it; KERNEL_CASE_SKIPPED: this way is not for it, and nothing
+ * was done; KERNEL_CASE_NO_WAY: there are not so many. */
+enum kernel_case_way kernel_case_launch(struct kernel_case *c, const struct plim_op *op, int way);
 
 #endif

@@ -1,0 +1,111 @@
+/* What goes wrong on a card on purpose: memory that does not suffice, and a context that breaks. */
+#include "autotune/base/clock.h"
+#include "on_card.h"
+#include "support/case_file.h"
+#ifdef PLIM_WITH_CUDA
+#include "devices/cuda/cuda.h"
+#endif
+
+#include <stdio.h>
+
+struct subject {
+    struct plim_spec spec;
+    struct plim_setting setting;
+};
+static struct subject subject;
+
+/* The first case of the file. */
+static int keep_case(struct on_card *card, const json_t *c, json_t *line)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    (void)line;
+    if (!on_card_read_case(card, c, &subject.spec, &subject.setting, &err))
+        on_card_give_up("%s: %s", card->cases, err.text);
+    card->seconds = 1e-9; /* no other case */
+    return 0;
+}
+
+static enum plim_status run(struct on_card *card, int64_t batch, struct plim_replay *out)
+{
+    struct plim_setting setting = subject.setting;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_replayer *replayer;
+    setting.micro_batch = batch;
+    enum plim_status st = plim_replayer_create(card->device, NULL, &replayer, &err);
+    if (st) return st;
+    st = plim_replay_run(replayer, &subject.spec.model, &setting, out, &err);
+    plim_replayer_destroy(&replayer);
+    if (!st) st = plim_device_reset(card->device);
+    return st;
+}
+
+/* A batch that does not fit. */
+static int64_t too_large(struct on_card *card)
+{
+    static struct plim_replay replay;
+    int64_t batch = subject.setting.micro_batch;
+    do {
+        batch *= 4;
+    } while (run(card, batch, &replay) == PLIM_OK && replay.verdict == PLIM_OK);
+    return batch;
+}
+
+int on_card_oom(struct on_card *card)
+{
+    static struct plim_replay first, again, large;
+    int failed = 0;
+    on_card_each(card, keep_case);
+    on_card_open(card);
+    int64_t small_batch = subject.setting.micro_batch, batch = too_large(card);
+    if (run(card, small_batch, &first)) on_card_give_up("the case does not run");
+    int64_t free_bytes = plim_device_free_bytes(card->device);
+    for (long i = 0; i < card->times; i++) {
+        double begin = plim_clock_seconds();
+        enum plim_status st = run(card, batch, &large);
+        double out_of_memory = plim_clock_seconds();
+        if (!st) st = run(card, small_batch, &again);
+        bool ok = !st && large.verdict == PLIM_OOM && again.verdict == PLIM_OK &&
+                  again.peak_reserved_bytes == first.peak_reserved_bytes;
+        failed += !ok;
+        on_card_say(json_pack("{s:b s:s s:s s:f s:f s:I}", "ok", ok, "verdict",
+                              plim_status_text(large.verdict), "why", large.why, "oom_seconds",
+                              out_of_memory - begin, "next_seconds",
+                              plim_clock_seconds() - out_of_memory, "missing_bytes",
+                              (json_int_t)(free_bytes - plim_device_free_bytes(card->device))));
+        if (st) break;
+    }
+    return failed;
+}
+
+/* An operation on an address that nobody has: the card's context ends with it. On a device whose
+ * memory is this process's, the process does. */
+static enum plim_status touch_nothing(struct plim_device *device)
+{
+    struct plim_array a = {
+        .data = UINT64_C(1) << 45, .shape = {1 << 20}, .stride = {1}, .ndim = 1, .dtype = PLIM_F32};
+    struct plim_op op = {.kind = PLIM_OP_FILL, .n_out = 1, .alpha = 1, .out = {&a}};
+    double seconds;
+    enum plim_status st = plim_device_launch(device, &op);
+    return st ? st : plim_device_now(device, &seconds);
+}
+
+int on_card_break(struct on_card *card)
+{
+    static struct plim_replay replay;
+    on_card_each(card, keep_case);
+    double begin = plim_clock_seconds();
+    on_card_open(card);
+    double opened = plim_clock_seconds();
+    enum plim_status st = run(card, subject.setting.micro_batch, &replay);
+    on_card_say(json_pack("{s:b s:f s:f}", "ran", !st && replay.verdict == PLIM_OK, "open_seconds",
+                          opened - begin, "run_seconds", plim_clock_seconds() - opened));
+    st = touch_nothing(card->device);
+    enum plim_status after = run(card, subject.setting.micro_batch, &replay);
+    const char *message = "";
+#ifdef PLIM_WITH_CUDA
+    if (card->kind == ON_CARD_CUDA) message = plim_cuda_message(card->device);
+#endif
+    on_card_say(json_pack("{s:s s:s s:s}", "status", plim_status_text(st), "status_after",
+                          plim_status_text(after), "message", message));
+    return !(st == PLIM_LOST && after == PLIM_LOST);
+}

@@ -1,0 +1,2 @@
+/* Criterion's comparisons: criterion.h here has them all. */
+#include <criterion/criterion.h>
