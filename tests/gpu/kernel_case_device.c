@@ -116,6 +116,7 @@ static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
 {
     struct kernel_case *c = user;
     c->launches++;
+    c->kernel = launch->kernel;
     return plim_cuda_launch_kernel((struct plim_cuda *)device, launch->kernel, launch->grid,
                                    launch->block, launch->shared_bytes, launch->args);
 }
