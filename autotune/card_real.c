@@ -139,7 +139,9 @@ static enum plim_status warm_up(struct plim_card *card, struct plim_error *err)
     if (!st) {
         struct plim_setting setting = space.points.items[0];
         setting.micro_batch = setting.accumulation = 1;
+        plim_remote_set_timing(card->remote, 0);
         st = run(card, &setting, PLIM_RUN_LIMITED, &replay, err);
+        plim_remote_set_timing(card->remote, card->order->timing_seconds);
     }
     plim_space_finish(&space);
     return st;

@@ -29,6 +29,7 @@ struct plim_remote {
     struct plim_wire wire;
     bool ready;       /* the device is open */
     bool was_open;    /* in this worker or in one before */
+    bool told_refusal;
     bool must_settle; /* a worker went since the device's memory was looked at */
     int workers;
     uint32_t last_id;
@@ -185,9 +186,11 @@ static void settle_memory(struct plim_remote *r)
     while (!r->config.memory_is_back(r->config.user)) {
         if (must_stop(r, NULL)) return;
         if (plim_clock_seconds() >= end) {
-            plim_log(r->config.log, PLIM_LOG_WARNING,
-                     "the memory of the last worker did not come back within %.3g s",
-                     r->config.settle_seconds);
+            if (r->config.settle_seconds > 0)
+                plim_log(r->config.log, PLIM_LOG_WARNING,
+                         "the memory of the last worker did not come back within %.3g s",
+                         r->config.settle_seconds);
+            r->config.settle_seconds = 0;
             break;
         }
         nanosleep(&(struct timespec){0, (long)(SLICE_SECONDS * 1e9)}, NULL);
@@ -376,6 +379,25 @@ static struct past *find_past(struct plim_remote *r, const struct plim_setting *
     return NULL;
 }
 
+/* The card had no memory though the budget had: a new worker finds out whether it was the old one's
+ * doing. */
+static enum plim_status ask_refused_again(struct plim_remote *r, const struct plim_setting *setting,
+                                          enum plim_run_mode mode,
+                                          struct plim_message_result *result,
+                                          struct plim_error *err)
+{
+    if (result->replay.verdict != PLIM_OOM || !result->refused) return PLIM_OK;
+    plim_log(r->config.log, PLIM_LOG_INFO, "a new worker: the card had less memory than the budget");
+    end_worker(r);
+    enum plim_status st = obtain(r, setting, mode, result, err);
+    if (!st && result->refused && !r->told_refusal) {
+        plim_log(r->config.log, PLIM_LOG_WARNING,
+                 "the card has less memory left than the budget: others use it");
+        r->told_refusal = true;
+    }
+    return st;
+}
+
 static void mark_unstable(struct plim_replay *replay, enum plim_status before)
 {
     enum plim_status now = replay->verdict;
@@ -440,6 +462,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
         return PLIM_OK;
     }
     enum plim_status st = obtain(r, setting, mode, &result, err);
+    if (!st) st = ask_refused_again(r, setting, mode, &result, err);
     if (st) return st;
     if (!result.finite) {
         result.replay.verdict = PLIM_UNSTABLE;
@@ -529,6 +552,11 @@ struct plim_runner plim_remote_runner(struct plim_remote *r, int64_t budget_byte
                                 .budget_bytes = budget_bytes,
                                 .limit_acts_early = limit_acts_early,
                                 .timing = timing};
+}
+
+void plim_remote_set_timing(struct plim_remote *r, double seconds)
+{
+    r->config.timing_seconds = seconds;
 }
 
 const struct plim_timing *plim_remote_timing(const struct plim_remote *r)

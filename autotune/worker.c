@@ -17,18 +17,19 @@
 /* More than any model needs, and far from overflowing where the allocator computes with it. */
 static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
 
-/* What a worker can open, by how its URIs begin. The last two may be NULL. */
+/* What a worker can open, by how its URIs begin. The last three may be NULL. */
 static const struct opener {
     const char *prefix;
     enum plim_status (*open)(const char *uri_tail, struct plim_device **out,
                              struct plim_error *err);
     bool (*is_suspect)(const struct plim_device *device);
+    bool (*has_refused)(const struct plim_device *device);
     const char *(*message)(const struct plim_device *device); /* what failed last, or "" */
 } openers[] = {
-    {"sim:", plim_sim_open, NULL, NULL},
-    {"host", plim_host_open, NULL, NULL},
+    {"sim:", plim_sim_open, NULL, NULL, NULL},
+    {"host", plim_host_open, NULL, NULL, NULL},
 #ifdef PLIM_WITH_CUDA
-    {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_message},
+    {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_has_refused, plim_cuda_message},
 #endif
 };
 
@@ -217,6 +218,8 @@ static enum plim_status run_setting(struct worker *w, struct plim_message_result
     result->free_before_bytes = plim_device_free_bytes(w->device);
     PLIM_TRY(plim_replayer_create(w->device, &allocator, &w->replayer, err));
     PLIM_TRY(replay(w, result, err));
+    if (result->replay.verdict == PLIM_OOM && w->opener->has_refused)
+        result->refused = w->opener->has_refused(w->device);
     PLIM_TRY(clear(w, result));
 out:
     plim_replayer_destroy(&w->replayer);
