@@ -27,8 +27,8 @@ struct plim_remote {
 
     struct plim_process process;
     struct plim_wire wire;
-    bool ready;       /* the device is open */
-    bool was_open;    /* in this worker or in one before */
+    bool ready;    /* the device is open */
+    bool was_open; /* in this worker or in one before */
     bool told_refusal;
     bool must_settle; /* a worker went since the device's memory was looked at */
     int workers;
@@ -200,9 +200,10 @@ static void settle_memory(struct plim_remote *r)
 
 static enum plim_status start_worker(struct plim_remote *r, struct plim_error *err)
 {
-    const struct plim_variable variables[] = {{"CUDA_VISIBLE_DEVICES", r->visible_gpu},
-                                              {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
-                                              {"CUDA_MODULE_LOADING", "LAZY"}};
+    const struct plim_variable variables[] = {
+        {"CUDA_VISIBLE_DEVICES", r->visible_gpu},
+        {"CUDA_DEVICE_ORDER", r->visible_gpu ? "PCI_BUS_ID" : NULL},
+        {"CUDA_MODULE_LOADING", "LAZY"}};
     enum plim_status st = plim_process_start(
         r->program, variables, sizeof(variables) / sizeof(variables[0]), &r->process, err);
     r->wire = (struct plim_wire){.fd = r->process.fd};
@@ -342,6 +343,12 @@ static bool accept(struct plim_remote *r, const struct plim_message *reply, stru
     return true;
 }
 
+/* Something is missing that every setting needs: a library. */
+static bool is_useless(const struct plim_message *reply)
+{
+    return reply->kind == PLIM_MESSAGE_FAILED && reply->failed.status == PLIM_NODEVICE;
+}
+
 /* One answer about the setting, at the price of so many workers. PLIM_OK, or the search ends. */
 static enum plim_status obtain(struct plim_remote *r, const struct plim_setting *setting,
                                enum plim_run_mode mode, struct plim_message_result *result,
@@ -359,6 +366,9 @@ static enum plim_status obtain(struct plim_remote *r, const struct plim_setting 
         }
         end_worker(r);
         if (outcome == STOPPED) return must_stop(r, err);
+        if (outcome == ANSWERED && is_useless(&reply))
+            return plim_fail(err, PLIM_NODEVICE, "%s cannot be used: %s", r->uri,
+                             reply.failed.text);
         plim_log(r->config.log, PLIM_LOG_WARNING, "a worker was lost: %s", death.why);
     }
     *result = (struct plim_message_result){.replay = {.verdict = death.verdict}, .finite = true};
@@ -387,7 +397,8 @@ static enum plim_status ask_refused_again(struct plim_remote *r, const struct pl
                                           struct plim_error *err)
 {
     if (result->replay.verdict != PLIM_OOM || !result->refused) return PLIM_OK;
-    plim_log(r->config.log, PLIM_LOG_INFO, "a new worker: the card had less memory than the budget");
+    plim_log(r->config.log, PLIM_LOG_INFO,
+             "a new worker: the card had less memory than the budget");
     end_worker(r);
     enum plim_status st = obtain(r, setting, mode, result, err);
     if (!st && result->refused && !r->told_refusal) {

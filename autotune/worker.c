@@ -111,6 +111,17 @@ static enum plim_status serve_open(struct worker *w)
 
 /* --- running ---------------------------------------------------------------------------------- */
 
+/* The device knows better what went wrong than the replay. */
+static enum plim_status fail_with_message(struct worker *w, enum plim_status why,
+                                          const struct plim_error *err)
+{
+    struct plim_error both = PLIM_ERROR_INIT;
+    const char *message = w->opener->message ? w->opener->message(w->device) : "";
+    if (!message[0]) return fail(w, why, err);
+    plim_fail(&both, why, "%.70s: %.400s", err->text, message);
+    return fail(w, why, &both);
+}
+
 /* A verdict where the replay failed in a way that is the setting's or the device's. */
 static enum plim_status settle(const struct worker *w, enum plim_status st,
                                struct plim_replay *replay, struct plim_error *err)
@@ -236,7 +247,7 @@ static enum plim_status serve_run(struct worker *w)
     }
     enum plim_status st = run_setting(w, &result, &err);
     if (st == PLIM_IO) return st;
-    if (st) return fail(w, st, &err);
+    if (st) return fail_with_message(w, st, &err);
     w->out = (struct plim_message){.kind = PLIM_MESSAGE_RESULT, .result = result};
     st = reply(w);
     return st == PLIM_OK && w->device->lost ? PLIM_LOST : st;
