@@ -21,10 +21,10 @@
 
 /* Micro-batch 9 fits without checkpointing and nothing does with it. The card has 2 MiB beyond what
  * the budget and the process itself take, so that what others take is missed. */
-#define TUNE                                                                                       \
-    PLIM_BINARY " tune " PLIM_SMALLEST " --margin 0 --device cuda:0 --json --quiet --overhead "
+#define TUNE PLIM_BINARY " tune " PLIM_SMALLEST " --margin 0 --device cuda:0 --json "
 
-static const double BUDGET_SECONDS = 6, HANGING_BUDGET_SECONDS = 2, GRACE_SECONDS = 15;
+static const double BUDGET_SECONDS = PLIM_SLOWER * 6, HANGING_BUDGET_SECONDS = PLIM_SLOWER * 2,
+                    GRACE_SECONDS = 15;
 
 enum { ANSWER, NOFIT, USAGE, NODEVICE, NOT_BUILT, EARLY, INTERNAL }; /* exit codes */
 
@@ -52,10 +52,10 @@ enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]), MOST_CASES = 40000 };
 
 /* One search. Parameters of a test travel to another process: no pointers. */
 struct fault_case {
-    char name[64];         /* in messages */
-    char fault[64];        /* "oom@3!", or "" */
-    char environment[192]; /* for env(1) */
-    char memory[16], overhead[16];
+    char name[64];              /* in messages */
+    char fault[64];             /* "oom@3!", or "" */
+    char environment[192];      /* for env(1) */
+    char card[32], options[48]; /* of with-stand-ins, of plimsoll */
     enum harm harm;
     double budget_seconds;
 };
@@ -91,10 +91,10 @@ static struct search search(const struct fault_case *c, const char *then)
     cr_assert(not(prctl(PR_SET_CHILD_SUBREAPER, 1)));
     snprintf(command, sizeof(command),
              "TMPDIR=%s timeout -s KILL 60 " PLIM_WITH_STAND_INS " --build " PLIM_BUILD_FOLDER
-             " --memory %s %s%s -- sh -c 'env %s " TUNE "%s --budget %gs; status=$?; %s; "
+             " %s %s%s -- sh -c 'env %s " TUNE "%s --budget %gs; status=$?; %s; "
              "exit $status' >%s/out 2>%s/err </dev/null",
-             s.folder, c->memory, *c->fault ? "--fault " : "", c->fault, c->environment,
-             c->overhead, c->budget_seconds, *then ? then : ":", s.folder, s.folder);
+             s.folder, c->card, *c->fault ? "--fault " : "", c->fault, c->environment, c->options,
+             c->budget_seconds, *then ? then : ":", s.folder, s.folder);
     double start = plim_clock_seconds();
     int status = system(command);
     s.seconds = plim_clock_seconds() - start;
@@ -238,8 +238,8 @@ static struct fault_case plain_case(void)
 {
     return (struct fault_case){.name = "nothing",
                                .environment = "LC_ALL=C",
-                               .memory = "300MiB",
-                               .overhead = "278MiB",
+                               .card = "--memory 300MiB",
+                               .options = "--overhead 278MiB --quiet",
                                .budget_seconds = BUDGET_SECONDS};
 }
 
@@ -354,6 +354,7 @@ static struct search search_with(struct fault_case *c, const char *library, cons
 Test(cards, without_nvml_the_answer_is_the_same, .timeout = 120)
 {
     struct fault_case c = plain_case();
+    snprintf(c.options, sizeof(c.options), "--overhead 278MiB");
     struct search s = search_with(&c, "libnvidia-ml.so.1", "");
     judge(&c, &s);
     cr_expect(strstr(s.errors, "there is no NVML") != NULL, "%s", s.errors);
@@ -363,8 +364,9 @@ Test(cards, without_nvml_the_answer_is_the_same, .timeout = 120)
 Test(cards, without_nvml_what_others_hold_is_not_given_out, .timeout = 120)
 {
     struct fault_case c = plain_case();
-    snprintf(c.memory, sizeof(c.memory), "4GiB --others 2GiB");
-    snprintf(c.overhead, sizeof(c.overhead), "1GiB");
+    snprintf(c.card, sizeof(c.card), "--memory 4GiB --others 2GiB");
+    snprintf(c.options, sizeof(c.options), "--overhead 1GiB");
+    c.budget_seconds = 1;
     struct search s = search_with(&c, "libnvidia-ml.so.1", "");
     const json_t *limit = json_object_get(s.report, "limit");
     int64_t usable = json_integer_value(json_object_get(limit, "usable_bytes"));

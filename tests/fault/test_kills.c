@@ -48,7 +48,7 @@ TestSuite(kills, .init = set_up, .fini = tear_down, .timeout = 600);
 static int rounds(void)
 {
     const char *text = getenv("PLIM_FAULT_ROUNDS");
-    return (text ? atoi(text) : 30) / 2;
+    return (text ? atoi(text) : PLIM_FAULT_ROUNDS) / 2;
 }
 
 static void nap(double seconds)
@@ -72,7 +72,7 @@ static pid_t start_tune(void)
     dup2(out, 1);
     dup2(none, 2);
     execl(PLIM_BINARY, PLIM_BINARY, "tune", PLIM_SMALLEST, "--margin", "0", "--overhead", "278MiB",
-          "--device", "cuda:0", "--budget", "20s", "--json", "--quiet", (char *)NULL);
+          "--device", "cuda:0", "--budget", PLIM_KILL_BUDGET, "--json", "--quiet", (char *)NULL);
     _exit(127);
 }
 
