@@ -121,7 +121,8 @@ static void watch(struct plim_card *card, const struct plim_target *target)
     struct plim_error ignored = PLIM_ERROR_INIT;
     snprintf(card->uuid, sizeof(card->uuid), "%s", target->uuid);
     card->held_bytes = target->held_bytes;
-    if (target->blind || plim_nvml_open(NULL, &card->nvml, &code, &ignored) != PLIM_OK) card->nvml = NULL;
+    if (target->blind || plim_nvml_open(NULL, &card->nvml, &code, &ignored) != PLIM_OK)
+        card->nvml = NULL;
 }
 
 /* What the worker takes while it holds no tensors; 0: nobody to ask. */
@@ -156,8 +157,7 @@ static enum plim_status warm_up(struct plim_card *card, struct plim_error *err)
 static bool is_plausible(const struct plim_card *card, const struct plim_target *target)
 {
     double ratio = (double)target->total_bytes / (double)card->device.total_bytes;
-    return target->memory_is_told &&
-           (target->memory_cap_bytes > 0 || (ratio > 0.9 && ratio < 1.1));
+    return target->memory_is_told && (target->memory_cap_bytes > 0 || (ratio > 0.9 && ratio < 1.1));
 }
 
 /* What others leave. Without NVML: what is free beside the worker's context, of which only an
@@ -169,9 +169,10 @@ static int64_t usable_bytes(const struct plim_card *card, const struct plim_targ
     if (!is_plausible(card, target)) {
         left = free_at_open + plim_card_estimated_context(card->device.compute_capability);
         if (!target->blind)
-            plim_log(card->order->log, PLIM_LOG_WARNING,
-                     "NVML does not tell the memory of this GPU, or wrongly: what others hold of it "
-                     "is a guess");
+            plim_log(
+                card->order->log, PLIM_LOG_WARNING,
+                "NVML does not tell the memory of this GPU, or wrongly: what others hold of it "
+                "is a guess");
     }
     return left < total ? left : total;
 }

@@ -122,7 +122,7 @@ struct plim_result {
     PLIM_ARRAY(struct plim_result_sample) samples;
     PLIM_ARRAY(struct plim_result_advice) advice;
     int64_t short_bytes;   /* how much memory is missing when nothing fits */
-    bool interrupted;      /* the search was cut short: the best answer so far */
+    bool interrupted;      /* the search was cut short, or came to nothing: the best answer so far */
     enum plim_status ended; /* why, or PLIM_OK */
     double seconds;        /* of the whole run */
     /* EXPLANATION only */
