@@ -11,8 +11,9 @@
 /* What a training process takes outside of the caching allocator: CUDA context, modules of the
  * kernels that were used, libraries. Estimates. Known are a bare context with lazy loading of
  * modules: 426 MiB on compute capability 8.9 (torch 2.10, CUDA 13), 0.47 GiB on 8.0 (torch
- * 2.1, CUDA 12.1). Kernels loaded by the first training steps come on top: 128 MiB here. 9.0 and
+ * 2.1, CUDA 12.1). Kernels loaded by the first training steps come on top: KERNELS_MIB here. 9.0 and
  * later were not measured by anybody we know of; 0.5 to 0.9 GiB are expected. */
+static const int64_t KERNELS_MIB = 128;
 static const struct { int up_to_capability; int64_t mib; } overhead_table[] = {
     {79, 512}, {80, 610}, {89, 554}, {INT32_MAX, 768},
 };
@@ -22,6 +23,11 @@ int64_t plim_card_estimated_overhead(int compute_capability)
     size_t i = 0;
     while (compute_capability > overhead_table[i].up_to_capability) i++;
     return overhead_table[i].mib << 20;
+}
+
+int64_t plim_card_estimated_context(int compute_capability)
+{
+    return plim_card_estimated_overhead(compute_capability) - (KERNELS_MIB << 20);
 }
 
 void plim_card_set_limit(struct plim_card *card, int64_t usable_bytes, int64_t estimate,

@@ -10,6 +10,8 @@ void plim_card_describe(struct plim_card *card, const struct plim_device_info *i
 
 /* What a training process of PyTorch takes beside the caching allocator's memory. */
 int64_t plim_card_estimated_overhead(int compute_capability);
+/* Of that, what a process takes before it has loaded a kernel. */
+int64_t plim_card_estimated_context(int compute_capability);
 
 /* Fills in `limit` from what was allowed. Of the overhead's estimate and of what was measured (0: was
  * not) the larger counts. */

@@ -133,12 +133,16 @@ enum plim_status plim_card_open_host(struct plim_card *card, struct plim_error *
 /* --- a GPU ------------------------------------------------------------------------------------ */
 
 /* The card itself, or one that is not in the catalogue: the first of its generation, or any. */
-static enum plim_status find_twin(const struct plim_target *target, struct plim_gpu *out,
+static enum plim_status find_twin(const struct plim_target *target,
+                                  const struct plim_device_info *info, struct plim_gpu *out,
                                   struct plim_error *err)
 {
-    const struct plim_gpu *like = target->gpu;
+    struct plim_nvml_gpu seen = {.memory.total_bytes = -1};
+    if (!target->memory_cap_bytes) seen.memory.total_bytes = info->total_bytes;
+    snprintf(seen.name, sizeof(seen.name), "%s", info->name);
+    const struct plim_gpu *like = target->blind ? plim_target_known(&seen) : target->gpu;
     for (size_t i = 0; !like && i < plim_catalogue_count(); i++)
-        if (plim_catalogue_at(i)->compute_capability == target->compute_capability)
+        if (plim_catalogue_at(i)->compute_capability == info->compute_capability)
             like = plim_catalogue_at(i);
     enum plim_status st = like ? PLIM_OK : plim_catalogue_find("A100-SXM4-40GB", &like, err);
     if (!st) *out = *like;
@@ -151,7 +155,8 @@ static void watch(struct plim_card *card, const struct plim_target *target)
     struct plim_error ignored = PLIM_ERROR_INIT;
     snprintf(card->uuid, sizeof(card->uuid), "%s", target->uuid);
     card->held_bytes = target->held_bytes;
-    if (plim_nvml_open(NULL, &card->nvml, &code, &ignored) != PLIM_OK) card->nvml = NULL;
+    if (target->blind || plim_nvml_open(NULL, &card->nvml, &code, &ignored) != PLIM_OK)
+        card->nvml = NULL;
 }
 
 /* What the worker takes while it holds no tensors; 0: nobody to ask. */
@@ -173,19 +178,43 @@ static enum plim_status warm_up(struct plim_card *card, struct plim_error *err)
     if (!st) {
         struct plim_setting setting = space.points.items[0];
         setting.micro_batch = setting.accumulation = 1;
+        plim_remote_set_timing(card->remote, 0);
         st = run(card, &setting, PLIM_RUN_LIMITED, &replay, err);
+        plim_remote_set_timing(card->remote, card->order->timing_seconds);
     }
     plim_space_finish(&space);
     return st;
 }
 
-static enum plim_status set_cuda_limit(struct plim_card *card, const struct plim_target *target,
+/* NVML and CUDA agree on the total, but for what the driver and ECC take; of a smaller card that
+ * this one stands for CUDA's is not known. */
+static bool is_plausible(const struct plim_card *card, const struct plim_target *target)
+{
+    double ratio = (double)target->total_bytes / (double)card->device.total_bytes;
+    return target->memory_is_told && (target->memory_cap_bytes > 0 || (ratio > 0.9 && ratio < 1.1));
+}
+
+/* What others leave. Without NVML: what is free beside the worker's context, of which only an
+ * estimate is known. */
+static int64_t usable_bytes(const struct plim_card *card, const struct plim_target *target,
+                            int64_t free_at_open)
+{
+    int64_t total = card->device.total_bytes, left = target->total_bytes - target->held_bytes;
+    if (!is_plausible(card, target)) {
+        left = free_at_open + plim_card_estimated_context(card->device.compute_capability);
+        if (!target->blind)
+            plim_log(
+                card->order->log, PLIM_LOG_WARNING,
+                "NVML does not tell the memory of this GPU, or wrongly: what others hold of it "
+                "is a guess");
+    }
+    return left < total ? left : total;
+}
+
+static enum plim_status set_cuda_limit(struct plim_card *card, int64_t usable,
                                        struct plim_error *err)
 {
     int64_t estimate = plim_card_estimated_overhead(card->device.compute_capability);
-    int64_t free_bytes = target->total_bytes - target->held_bytes;
-    int64_t usable = card->device.total_bytes;
-    if (target->total_bytes > 0 && free_bytes < usable) usable = free_bytes;
     plim_card_set_limit(card, usable, estimate, worker_bytes(card));
     make_runners(card);
     enum plim_status st = card->limit.budget_bytes > 0 ? warm_up(card, err) : PLIM_OK;
@@ -199,19 +228,23 @@ enum plim_status plim_card_open_cuda(struct plim_card *card, struct plim_error *
 {
     const struct plim_message_opened *opened;
     struct plim_target target;
-    char uri[64] = "cuda:0"; /* of the one card that the worker sees */
+    char uri[64];
     enum plim_status st = PLIM_OK;
     PLIM_TRY(plim_target_resolve(card->order->uri, &target, err));
-    if (target.note[0]) plim_log(card->order->log, PLIM_LOG_INFO, "%s", target.note);
-    PLIM_TRY(find_twin(&target, &card->gpu, err));
+    if (target.note[0])
+        plim_log(card->order->log, target.blind ? PLIM_LOG_WARNING : PLIM_LOG_INFO, "%s",
+                 target.note);
     watch(card, &target);
+    snprintf(uri, sizeof(uri), "cuda:%d", target.ordinal); /* 0: the one card that it sees */
     if (target.memory_cap_bytes)
-        snprintf(uri, sizeof(uri), "cuda:0,memory=%lldB", (long long)target.memory_cap_bytes);
-    PLIM_TRY(start_worker(card, uri, target.uuid, &opened, err));
+        snprintf(uri, sizeof(uri), "cuda:%d,memory=%lldB", target.ordinal,
+                 (long long)target.memory_cap_bytes);
+    PLIM_TRY(start_worker(card, uri, target.uuid[0] ? target.uuid : NULL, &opened, err));
+    PLIM_TRY(find_twin(&target, &opened->info, &card->gpu, err));
     make_twin(card, &opened->info);
     plim_card_describe(card, &opened->info);
     snprintf(card->device.uri, sizeof(card->device.uri), "%s", target.uri);
-    PLIM_TRY(set_cuda_limit(card, &target, err));
+    PLIM_TRY(set_cuda_limit(card, usable_bytes(card, &target, opened->free_bytes), err));
 out:
     return st;
 }

@@ -168,8 +168,8 @@ enum plim_status plim_outcome_decision(const struct plim_card *card, const struc
     if (!decision->found && decision->has_smallest)
         result->short_bytes = decision->smallest_reserved_bytes - card->limit.budget_bytes;
     if (result->short_bytes < 0) result->short_bytes = 0;
-    result->interrupted = decision->ended != PLIM_OK;
-    result->ended = decision->ended;
+    result->ended = decision->failed ? PLIM_LOST : decision->ended;
+    result->interrupted = result->ended != PLIM_OK;
     plim_reasons_decision(card, spec, decision, result);
     enum plim_status st = fill_samples(card, prober, result, err);
     return st ? st : fill_advice(card, &decision->advices, result, err);

@@ -136,10 +136,27 @@ static void take_failure(struct prover *p)
     if (sample) p->out->smallest_sample = *sample;
 }
 
+/* Where the smallest setting of a point did not run to its end, and not for lack of memory, nobody
+ * knows whether it fits. */
+static bool find_failure(struct prover *p)
+{
+    struct plim_batch batch;
+    plim_batch_allowed(&p->out->rule, plim_batch_next(&p->out->rule, 0), &batch);
+    for (size_t i = 0; i < p->out->space.points.count && !p->out->failed; i++) {
+        struct plim_setting setting = plim_space_setting(&p->out->space.points.items[i], &batch);
+        const struct plim_sample *sample = plim_probe_known(p->in->prober, &setting);
+        p->out->failed = sample && sample->verdict != PLIM_OK && sample->verdict != PLIM_OOM &&
+                         sample->verdict != PLIM_UNSUPPORTED;
+        if (p->out->failed) p->out->smallest_sample = *sample;
+    }
+    return p->out->failed;
+}
+
 static enum plim_status settle_nothing(struct prover *p)
 {
     struct plim_decision *out = p->out;
     const struct plim_sample *sample;
+    if (find_failure(p)) return PLIM_OK;
     enum plim_status st = find_smallest(p);
     if (!st && !out->has_smallest) take_failure(p);
     if (st || !out->has_smallest || p->in->prober->runner->budget_bytes <= 0) return st;

@@ -27,8 +27,9 @@ struct plim_remote {
 
     struct plim_process process;
     struct plim_wire wire;
-    bool ready;       /* the device is open */
-    bool was_open;    /* in this worker or in one before */
+    bool ready;    /* the device is open */
+    bool was_open; /* in this worker or in one before */
+    bool told_refusal;
     bool must_settle; /* a worker went since the device's memory was looked at */
     int workers;
     uint32_t last_id;
@@ -185,9 +186,11 @@ static void settle_memory(struct plim_remote *r)
     while (!r->config.memory_is_back(r->config.user)) {
         if (must_stop(r, NULL)) return;
         if (plim_clock_seconds() >= end) {
-            plim_log(r->config.log, PLIM_LOG_WARNING,
-                     "the memory of the last worker did not come back within %.3g s",
-                     r->config.settle_seconds);
+            if (r->config.settle_seconds > 0)
+                plim_log(r->config.log, PLIM_LOG_WARNING,
+                         "the memory of the last worker did not come back within %.3g s",
+                         r->config.settle_seconds);
+            r->config.settle_seconds = 0;
             break;
         }
         nanosleep(&(struct timespec){0, (long)(SLICE_SECONDS * 1e9)}, NULL);
@@ -197,9 +200,10 @@ static void settle_memory(struct plim_remote *r)
 
 static enum plim_status start_worker(struct plim_remote *r, struct plim_error *err)
 {
-    const struct plim_variable variables[] = {{"CUDA_VISIBLE_DEVICES", r->visible_gpu},
-                                              {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
-                                              {"CUDA_MODULE_LOADING", "LAZY"}};
+    const struct plim_variable variables[] = {
+        {"CUDA_VISIBLE_DEVICES", r->visible_gpu},
+        {"CUDA_DEVICE_ORDER", r->visible_gpu ? "PCI_BUS_ID" : NULL},
+        {"CUDA_MODULE_LOADING", "LAZY"}};
     enum plim_status st = plim_process_start(
         r->program, variables, sizeof(variables) / sizeof(variables[0]), &r->process, err);
     r->wire = (struct plim_wire){.fd = r->process.fd};
@@ -339,6 +343,12 @@ static bool accept(struct plim_remote *r, const struct plim_message *reply, stru
     return true;
 }
 
+/* Something is missing that every setting needs: a library. */
+static bool is_useless(const struct plim_message *reply)
+{
+    return reply->kind == PLIM_MESSAGE_FAILED && reply->failed.status == PLIM_NODEVICE;
+}
+
 /* One answer about the setting, at the price of so many workers. PLIM_OK, or the search ends. */
 static enum plim_status obtain(struct plim_remote *r, const struct plim_setting *setting,
                                enum plim_run_mode mode, struct plim_message_result *result,
@@ -356,6 +366,9 @@ static enum plim_status obtain(struct plim_remote *r, const struct plim_setting 
         }
         end_worker(r);
         if (outcome == STOPPED) return must_stop(r, err);
+        if (outcome == ANSWERED && is_useless(&reply))
+            return plim_fail(err, PLIM_NODEVICE, "%s cannot be used: %s", r->uri,
+                             reply.failed.text);
         plim_log(r->config.log, PLIM_LOG_WARNING, "a worker was lost: %s", death.why);
     }
     *result = (struct plim_message_result){.replay = {.verdict = death.verdict}, .finite = true};
@@ -374,6 +387,26 @@ static struct past *find_past(struct plim_remote *r, const struct plim_setting *
             plim_setting_equal(&r->pasts.items[i].setting, setting))
             return &r->pasts.items[i];
     return NULL;
+}
+
+/* The card had no memory though the budget had: a new worker finds out whether it was the old one's
+ * doing. */
+static enum plim_status ask_refused_again(struct plim_remote *r, const struct plim_setting *setting,
+                                          enum plim_run_mode mode,
+                                          struct plim_message_result *result,
+                                          struct plim_error *err)
+{
+    if (result->replay.verdict != PLIM_OOM || !result->refused) return PLIM_OK;
+    plim_log(r->config.log, PLIM_LOG_INFO,
+             "a new worker: the card had less memory than the budget");
+    end_worker(r);
+    enum plim_status st = obtain(r, setting, mode, result, err);
+    if (!st && result->refused && !r->told_refusal) {
+        plim_log(r->config.log, PLIM_LOG_WARNING,
+                 "the card has less memory left than the budget: others use it");
+        r->told_refusal = true;
+    }
+    return st;
 }
 
 static void mark_unstable(struct plim_replay *replay, enum plim_status before)
@@ -440,6 +473,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
         return PLIM_OK;
     }
     enum plim_status st = obtain(r, setting, mode, &result, err);
+    if (!st) st = ask_refused_again(r, setting, mode, &result, err);
     if (st) return st;
     if (!result.finite) {
         result.replay.verdict = PLIM_UNSTABLE;
@@ -529,6 +563,11 @@ struct plim_runner plim_remote_runner(struct plim_remote *r, int64_t budget_byte
                                 .budget_bytes = budget_bytes,
                                 .limit_acts_early = limit_acts_early,
                                 .timing = timing};
+}
+
+void plim_remote_set_timing(struct plim_remote *r, double seconds)
+{
+    r->config.timing_seconds = seconds;
 }
 
 const struct plim_timing *plim_remote_timing(const struct plim_remote *r)

@@ -15,11 +15,15 @@
  *     PLIM_TIMEOUT    a phase took longer than its deadline
  *     PLIM_UNSTABLE   a loss that is no number, or two runs that contradict each other
  *
+ * An OOM that the card brought about though the budget was not used up is asked about once more, in
+ * a new worker, whose answer counts: a leak of the old one is gone with it. (Others may have taken
+ * the memory; then there is no more of it for a new worker either.)
+ *
  * LOST, CRASHED and TIMEOUT cost the worker: the setting is tried again in a new one, and gets the
  * verdict after PLIM_REMOTE_DEATHS in a row. A worker that leaks memory, or whose device is
  * suspect, is replaced too, but its answer stands. Only what ends the search is a failure of the
  * run: PLIM_CANCELLED and PLIM_TIMEOUT from `stop`, PLIM_LOST or PLIM_NODEVICE when the device
- * cannot be opened any more, host memory.
+ * cannot be opened any more or lacks a library that every setting needs, host memory.
  *
  * The stop is looked at all the time, and once it says so the worker is killed: nothing here waits
  * longer than a second then. A worker dies with the thread that started it.
@@ -53,7 +57,9 @@ struct plim_remote_config {
     double timing_seconds;          /* for the repeats of one setting; 0: one run, no repeats */
     int64_t leak_bytes, load_bytes; /* see struct plim_message_open */
     struct plim_deadline deadlines[PLIM_PHASE_COUNT];
-    double settle_seconds; /* how long memory may take to come back after a worker's end */
+    /* How long memory may take to come back after a worker's end. What once did not is taken to be
+     * somebody else's. */
+    double settle_seconds;
     double reap_seconds;   /* how long a killed worker may take to go */
     /* Seconds that one step of the setting should take; NULL: not known. */
     double (*predict)(void *user, const struct plim_setting *setting);
@@ -91,6 +97,9 @@ enum plim_status plim_remote_open(struct plim_remote *remote,
 /* A LIMITED run may hold `budget_bytes`, an UNLIMITED one all there is. */
 struct plim_runner plim_remote_runner(struct plim_remote *remote, int64_t budget_bytes,
                                       bool limit_acts_early);
+
+/* From now on runs spend so much on the repeats of one setting, instead of config.timing_seconds. */
+void plim_remote_set_timing(struct plim_remote *remote, double seconds);
 
 /* How well the time of the last run is known; no repeats when it did not fit. */
 const struct plim_timing *plim_remote_timing(const struct plim_remote *remote);

@@ -1,7 +1,9 @@
 #include "target.h"
 #include "autotune/base/text.h"
+#include "devices/nvml/abi.h"
 #include "devices/nvml/absence.h"
 #include "devices/nvml/visible.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +114,7 @@ static void set_memory(const struct plim_nvml_memory *memory, struct plim_target
         reserved_bytes = plausible ? memory->total_bytes - known_bytes : 0;
         held_bytes = held_bytes > reserved_bytes ? held_bytes - reserved_bytes : 0;
     }
+    out->memory_is_told = true;
     out->total_bytes = memory->total_bytes - reserved_bytes;
     out->held_bytes = held_bytes;
 }
@@ -126,6 +129,7 @@ static enum plim_status set_cap(const char *uri, int64_t cap_bytes, struct plim_
     out->memory_cap_bytes = cap_bytes;
     if (cap_bytes) snprintf(cap, sizeof(cap), ",memory=%lld", (long long)cap_bytes);
     snprintf(out->uri, sizeof(out->uri), "cuda:%.80s%s", out->uuid, cap);
+    if (!out->uuid[0]) snprintf(out->uri, sizeof(out->uri), "cuda:%d%s", out->ordinal, cap);
     return PLIM_OK;
 }
 
@@ -150,16 +154,52 @@ static void describe(const struct plim_nvml *nvml, const struct plim_visible_wor
 
 /* --- resolving -------------------------------------------------------------------------------- */
 
-enum plim_status plim_target_open(const struct plim_target_place *place, struct plim_nvml **out,
-                                  struct plim_error *err)
+static enum plim_status open_nvml(const struct plim_target_place *place, struct plim_nvml **out,
+                                  int *code, struct plim_error *err)
 {
     struct plim_error inner = PLIM_ERROR_INIT;
     struct plim_absence absence;
-    int code;
-    enum plim_status st = plim_nvml_open(place->library, out, &code, &inner);
+    enum plim_status st = plim_nvml_open(place->library, out, code, &inner);
     if (!st) return PLIM_OK;
     plim_absence_read(place->root, &absence);
-    return plim_absence_explain(&absence, code, &inner, err);
+    return plim_absence_explain(&absence, *code, &inner, err);
+}
+
+enum plim_status plim_target_open(const struct plim_target_place *place, struct plim_nvml **out,
+                                  struct plim_error *err)
+{
+    int code;
+    return open_nvml(place, out, &code, err);
+}
+
+/* Is there something that a worker could ask? */
+static bool has_driver(const struct plim_target_place *place)
+{
+    void *library = dlopen(place->driver ? place->driver : "libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (library) dlclose(library);
+    return library != NULL;
+}
+
+/* "" and "N" are CUDA's own numbers, a UUID goes to CUDA_VISIBLE_DEVICES. */
+static enum plim_status take_blindly(const char *uri, const char *choice, struct plim_target *out,
+                                     struct plim_error *err)
+{
+    char *end;
+    out->blind = true;
+    if (!strncmp(choice, "GPU-", 4) || !strncmp(choice, "MIG-", 4)) {
+        snprintf(out->uuid, sizeof(out->uuid), "%.80s", choice);
+    } else {
+        long ordinal = *choice ? strtol(choice, &end, 10) : 0;
+        if (*choice && (end == choice || *end || ordinal < 0 || ordinal > 1023))
+            return plim_fail(err, PLIM_INVALID,
+                             "%.96s: expected cuda:N, cuda:GPU-uuid or cuda:MIG-uuid", uri);
+        out->ordinal = (int)ordinal;
+    }
+    snprintf(
+        out->note, sizeof(out->note),
+        "there is no NVML (libnvidia-ml.so.1), so what others hold of the GPU is a guess; in a "
+        "container the driver capability `utility` brings it");
+    return PLIM_OK;
 }
 
 /* Counted in an order that is our guess, a number may mean another card than in the user's
@@ -225,12 +265,19 @@ static enum plim_status find(const struct plim_target_place *place, const char *
     struct plim_visible_world world = {.visible_devices = place->visible_devices,
                                        .device_order = place->device_order};
     enum plim_status st = PLIM_OK;
+    int code;
     if (!place->has_cuda)
         return plim_fail(err, PLIM_UNSUPPORTED,
                          "%.96s: this plimsoll is built without CUDA (nvcc was not there, or "
                          "-Dcuda=disabled), expected sim:NAME",
                          uri);
-    PLIM_TRY(plim_target_open(place, &nvml, err));
+    st = open_nvml(place, &nvml, &code, err);
+    if (st && code == NVML_LIBRARY_NOT_FOUND && !question->automatic && has_driver(place)) {
+        *err = (struct plim_error)PLIM_ERROR_INIT;
+        PLIM_TRY(take_blindly(uri, question->choice, out, err));
+        return set_cap(uri, question->memory_cap_bytes, out, err);
+    }
+    PLIM_TRY(st);
     world.gpus = plim_nvml_gpus(nvml, &world.count);
     PLIM_TRY(check_driver(nvml, err));
     PLIM_TRY(question->automatic ? find_any(nvml, &world, out, err)

@@ -18,10 +18,15 @@ enum { PLIM_TARGET_CUDA = 13000, PLIM_TARGET_DRIVER = 580, PLIM_TARGET_CAPABILIT
 
 struct plim_target {
     bool simulate; /* "auto" found nothing: only `note` (why) and memory_cap_bytes are set */
+    /* There is a driver and no NVML, as in a container without the `utility` capability: only
+     * `note`, `uri`, `uuid` where it was given, and memory_cap_bytes are set. The worker says what
+     * card it is. */
+    bool blind;
     /* A line for stderr: why it is simulated, or what is not sure about the choice; "": nothing. */
     char note[512];
     char uuid[PLIM_NVML_TEXT];  /* "GPU-..." or "MIG-...": a worker's CUDA_VISIBLE_DEVICES */
-    char uri[128];              /* "cuda:UUID[,memory=N]": the same target again */
+    char uri[128];              /* "cuda:UUID[,memory=N]" (blind: also "cuda:N"): the same again */
+    int ordinal;                /* of a blind target without a UUID, as CUDA counts; 0 else */
     char name[PLIM_NVML_TEXT];  /* the driver's: "NVIDIA A100-SXM4-80GB" */
     const struct plim_gpu *gpu; /* of the catalogue; NULL: not in it. Of the whole card, if `mig` */
     bool mig;
@@ -30,6 +35,7 @@ struct plim_target {
      * what the driver reserves; the catalogue's where NVML does not tell; 0: not known. */
     int64_t total_bytes;
     int64_t held_bytes;       /* by other processes and the display */
+    bool memory_is_told;      /* by NVML */
     int64_t memory_cap_bytes; /* 0: none asked */
     int compute_capability;   /* 10 * major + minor */
     char driver_version[PLIM_NVML_TEXT];
@@ -38,13 +44,14 @@ struct plim_target {
 
 /* PLIM_NODEVICE: there is none, or it cannot be used (driver too old, card busy, lost, hidden, in
  * MIG mode without an instance); PLIM_UNSUPPORTED: this build cannot use it; PLIM_INVALID: `uri` is
- * not understood. "auto" does not fail for want of a GPU. */
+ * not understood. "auto" does not fail for want of a GPU, and takes none that NVML does not show. */
 enum plim_status plim_target_resolve(const char *uri, struct plim_target *out,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Where to look. Tests make their own; the command line looks at plim_target_here(). */
 struct plim_target_place {
     const char *library;                        /* NVML; NULL: where it usually is */
+    const char *driver;                         /* CUDA's library; NULL: libcuda.so.1 */
     const char *root;                           /* before /proc, /sys and /dev; "" */
     const char *visible_devices, *device_order; /* CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER */
     bool has_cuda;                              /* is the CUDA device built in? */

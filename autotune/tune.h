@@ -56,6 +56,9 @@ struct plim_decision {
     struct plim_setting smallest;
     int64_t smallest_reserved_bytes;   /* what it would need */
     struct plim_sample smallest_sample;
+    /* Nothing was found, but not for lack of memory: the smallest settings crashed, hung or were
+     * lost, as `smallest_sample` says. */
+    bool failed;
     struct plim_advices advices;
     /* PLIM_OK; PLIM_CANCELLED, PLIM_TIMEOUT, PLIM_LOST, PLIM_NODEVICE: the best answer so far */
     enum plim_status ended;

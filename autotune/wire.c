@@ -234,6 +234,7 @@ static void pass_result(struct codec *c, struct plim_message_result *r)
     pass_bool(c, &r->timing.noisy);
     pass_bool(c, &r->finite);
     pass_bool(c, &r->suspect);
+    pass_bool(c, &r->refused);
     pass_amount(c, &r->free_before_bytes);
     pass_amount(c, &r->free_after_bytes);
 }

@@ -94,6 +94,7 @@ struct plim_message_result {
     /* The next run should have a new worker: more memory is missing than OPEN allows, or the device
      * says so. */
     bool suspect;
+    bool refused; /* PLIM_OOM was the card's answer, with room left below the limit */
     int64_t free_before_bytes, free_after_bytes;
 };
 

@@ -17,18 +17,19 @@
 /* More than any model needs, and far from overflowing where the allocator computes with it. */
 static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
 
-/* What a worker can open, by how its URIs begin. The last two may be NULL. */
+/* What a worker can open, by how its URIs begin. The last three may be NULL. */
 static const struct opener {
     const char *prefix;
     enum plim_status (*open)(const char *uri_tail, struct plim_device **out,
                              struct plim_error *err);
     bool (*is_suspect)(const struct plim_device *device);
+    bool (*has_refused)(const struct plim_device *device);
     const char *(*message)(const struct plim_device *device); /* what failed last, or "" */
 } openers[] = {
-    {"sim:", plim_sim_open, NULL, NULL},
-    {"host", plim_host_open, NULL, NULL},
+    {"sim:", plim_sim_open, NULL, NULL, NULL},
+    {"host", plim_host_open, NULL, NULL, NULL},
 #ifdef PLIM_WITH_CUDA
-    {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_message},
+    {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_has_refused, plim_cuda_message},
 #endif
 };
 
@@ -109,6 +110,17 @@ static enum plim_status serve_open(struct worker *w)
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
+
+/* The device knows better what went wrong than the replay. */
+static enum plim_status fail_with_message(struct worker *w, enum plim_status why,
+                                          const struct plim_error *err)
+{
+    struct plim_error both = PLIM_ERROR_INIT;
+    const char *message = w->opener->message ? w->opener->message(w->device) : "";
+    if (!message[0]) return fail(w, why, err);
+    plim_fail(&both, why, "%.70s: %.400s", err->text, message);
+    return fail(w, why, &both);
+}
 
 /* A verdict where the replay failed in a way that is the setting's or the device's. */
 static enum plim_status settle(const struct worker *w, enum plim_status st,
@@ -217,6 +229,8 @@ static enum plim_status run_setting(struct worker *w, struct plim_message_result
     result->free_before_bytes = plim_device_free_bytes(w->device);
     PLIM_TRY(plim_replayer_create(w->device, &allocator, &w->replayer, err));
     PLIM_TRY(replay(w, result, err));
+    if (result->replay.verdict == PLIM_OOM && w->opener->has_refused)
+        result->refused = w->opener->has_refused(w->device);
     PLIM_TRY(clear(w, result));
 out:
     plim_replayer_destroy(&w->replayer);
@@ -233,7 +247,7 @@ static enum plim_status serve_run(struct worker *w)
     }
     enum plim_status st = run_setting(w, &result, &err);
     if (st == PLIM_IO) return st;
-    if (st) return fail(w, st, &err);
+    if (st) return fail_with_message(w, st, &err);
     w->out = (struct plim_message){.kind = PLIM_MESSAGE_RESULT, .result = result};
     st = reply(w);
     return st == PLIM_OK && w->device->lost ? PLIM_LOST : st;

@@ -129,7 +129,7 @@ struct plim_result {
         int64_t reserved_bytes, largest_micro_batch;
     } prediction;
     int64_t short_bytes;   /* how much memory is missing when nothing fits */
-    bool interrupted;      /* the search was cut short: the best answer so far */
+    bool interrupted;      /* the search was cut short, or came to nothing: the best answer so far */
     enum plim_status ended; /* why, or PLIM_OK */
     double seconds;        /* of the whole run */
     /* EXPLANATION only */

@@ -46,9 +46,14 @@ static const struct {
 
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
+    struct plim_cuda *cuda = cuda_of(device);
+    enum plim_status (*of_kind)(struct plim_cuda *, const struct plim_op *) =
+        plim_cuda_launch_kernels;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (others[i].kind == op->kind) return others[i].launch(cuda_of(device), op);
-    return plim_cuda_launch_kernels(cuda_of(device), op);
+        if (others[i].kind == op->kind) of_kind = others[i].launch;
+    enum plim_status st = of_kind(cuda, op);
+    if (st == PLIM_OOM) cuda->refused = true;
+    return st;
 }
 
 /* --- copies and time -------------------------------------------------------------------------- */
@@ -99,6 +104,7 @@ static enum plim_status reset(struct plim_device *device)
 {
     struct plim_cuda *cuda = cuda_of(device);
     enum plim_status st = PLIM_CUDA_CALL(cuda, cuStreamSynchronize, cuda->stream);
+    cuda->refused = false;
     if (st == PLIM_OK) plim_cuda_memory_clear(cuda);
     if (cuda->device.lost) return PLIM_LOST;
     return st == PLIM_OK ? start_time(cuda) : st;
@@ -237,6 +243,11 @@ int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_
 bool plim_cuda_is_suspect(const struct plim_device *device)
 {
     return ((const struct plim_cuda *)device)->suspect;
+}
+
+bool plim_cuda_has_refused(const struct plim_device *device)
+{
+    return ((const struct plim_cuda *)device)->refused;
 }
 
 const char *plim_cuda_message(const struct plim_device *device)

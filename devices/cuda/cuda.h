@@ -40,6 +40,10 @@ int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_
  * taken for "out of memory" though it did not say so, memory that could not be given back. */
 bool plim_cuda_is_suspect(const struct plim_device *device);
 
+/* Since the last reset the card itself had no memory for something, though the limit was not
+ * reached: others may have taken it, or something leaked. */
+bool plim_cuda_has_refused(const struct plim_device *device);
+
 /* The last failure as the driver put it; "" when there was none. Valid until the next call. */
 const char *plim_cuda_message(const struct plim_device *device);
 

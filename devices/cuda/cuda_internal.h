@@ -55,6 +55,7 @@ struct plim_cuda {
     struct plim_cuda_modules modules;
     struct plim_cuda_libraries *libraries; /* NULL until one is needed */
     bool suspect;                          /* see plim_cuda_is_suspect() */
+    bool refused;                          /* see plim_cuda_has_refused() */
     char message[512];                     /* the last failure */
 };
 

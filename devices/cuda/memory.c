@@ -72,8 +72,19 @@ static enum plim_status admit(struct plim_cuda *cuda, int64_t bytes)
 {
     const struct plim_cuda_memory *m = &cuda->memory;
     int64_t limit = m->capacity_bytes - m->held_bytes;
-    if (bytes > limit || (m->spills && bytes > plim_cuda_driver_free_bytes(cuda))) return PLIM_OOM;
-    return PLIM_OK;
+    if (bytes > limit) return PLIM_OOM;
+    if (!m->spills || bytes <= plim_cuda_driver_free_bytes(cuda)) return PLIM_OK;
+    cuda->refused = true;
+    return PLIM_OOM;
+}
+
+/* What the driver answered to a request for memory. */
+static enum plim_status settle(struct plim_cuda *cuda, const char *call, CUresult result,
+                               int64_t bytes)
+{
+    enum plim_status st = plim_cuda_settle_allocation(cuda, call, result, bytes);
+    if (st == PLIM_OOM) cuda->refused = true;
+    return st;
 }
 
 /* --- segments --------------------------------------------------------------------------------- */
@@ -88,7 +99,7 @@ enum plim_status plim_cuda_segment_get(struct plim_device *device, int64_t bytes
     if (st == PLIM_OK) st = PLIM_ARRAY_RESERVE(&m->segments, m->segments.count + 1);
     if (st != PLIM_OK) return st;
     CUresult result = cuda->driver->cuMemAlloc(&pointer, (size_t)bytes);
-    st = plim_cuda_settle_allocation(cuda, "cuMemAlloc", result, bytes);
+    st = settle(cuda, "cuMemAlloc", result, bytes);
     if (st != PLIM_OK) return st;
     struct plim_cuda_extent segment = {pointer, whole};
     INSERT(&m->segments, segment);
@@ -160,7 +171,7 @@ static enum plim_status map_chunk(struct plim_cuda *cuda, uint64_t address, int6
     enum plim_status st = PLIM_ARRAY_RESERVE(&m->chunks, m->chunks.count + 1);
     if (st != PLIM_OK) return st;
     CUresult result = cuda->driver->cuMemCreate(&chunk.handle, (size_t)bytes, &kind, 0);
-    st = plim_cuda_settle_allocation(cuda, "cuMemCreate", result, bytes);
+    st = settle(cuda, "cuMemCreate", result, bytes);
     if (st != PLIM_OK) return st;
     st = PLIM_CUDA_CALL(cuda, cuMemMap, address, (size_t)bytes, 0, chunk.handle, 0);
     if (st != PLIM_OK) {

@@ -28,6 +28,7 @@ struct process {
 struct shared {
     uint8_t prepared, gone;
     uint8_t spent[MAX_RULES]; /* rules with "!" that have struck somewhere */
+    uint32_t most_events[CARD_FAULT_COUNT];
     struct process processes[CARD_MAX_PROCESSES];
 };
 
@@ -319,6 +320,7 @@ bool card_fault(enum card_fault kind)
     start();
     struct process *row = own_row();
     uint32_t event = ++row->events[kind];
+    if (event > state.shared->most_events[kind]) state.shared->most_events[kind] = event;
     for (int i = 0; i < state.rule_count; i++) {
         const struct rule *rule = &state.rules[i];
         if (rule->kind != kind) continue;
@@ -331,6 +333,19 @@ bool card_fault(enum card_fault kind)
     }
     unlock();
     return strikes;
+}
+
+uint32_t card_most_events(enum card_fault kind)
+{
+    start();
+    uint32_t events = state.shared->most_events[kind];
+    unlock();
+    return events;
+}
+
+const char *card_fault_name(enum card_fault kind)
+{
+    return faults[kind].name;
 }
 
 bool card_gone(void)

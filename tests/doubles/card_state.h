@@ -82,6 +82,11 @@ size_t card_processes(int card, struct card_process *out, size_t size);
 /* Counts an event of this process and says whether the fault strikes at it. */
 bool card_fault(enum card_fault kind);
 
+/* How often that event came in the process where it came most often: the positions where the fault
+ * can strike. */
+uint32_t card_most_events(enum card_fault kind);
+const char *card_fault_name(enum card_fault kind);
+
 /* The cards are gone, for everybody (`vanish` without "!"): NVML knows as well. */
 bool card_gone(void);
 

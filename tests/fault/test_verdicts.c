@@ -168,6 +168,30 @@ Test(verdicts, a_leak_replaces_the_worker_and_keeps_its_answer)
     bench_finish(&bench);
 }
 
+/* The card was full below the budget: the worker's own leak, or others. */
+Test(verdicts, a_refusal_of_the_card_is_asked_about_in_a_new_worker)
+{
+    expect_verdict("refused ok", PLIM_OK, 2);
+    for (int refused = 0; refused < 2; refused++) {
+        bench_init(&bench, refused ? "refused" : "oom ok");
+        bench_start(&bench);
+        cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+        cr_expect(eq(int, replay.verdict, PLIM_OOM));
+        cr_expect(eq(int, plim_remote_workers(bench.remote), 1 + refused));
+        bench_finish(&bench);
+    }
+}
+
+Test(verdicts, a_library_that_every_setting_needs_ends_the_search)
+{
+    bench_init(&bench, "lacking");
+    bench_start(&bench);
+    cr_expect(eq(int, bench_run(&bench, 8, &replay), PLIM_NODEVICE));
+    cr_expect(strstr(bench.err.text, "a library is not there") != NULL, "%s", bench.err.text);
+    cr_expect(eq(int, plim_remote_workers(bench.remote), 1));
+    bench_finish(&bench);
+}
+
 Test(verdicts, contradicting_runs_are_unstable)
 {
     bench_init(&bench, "leak oom"); /* the second worker finds what the first did not */

@@ -124,6 +124,7 @@ Test(faults, when_nothing_runs_the_report_says_why)
                      plim_outcome_decision(&card, &spec, &run.prober, &run.decision, &result, NULL),
                      PLIM_OK));
         cr_expect(says(&result, "Nothing can run with these settings: the worker fell asleep."));
+        cr_expect(eq(int, result.ended, PLIM_LOST)); /* which is not that nothing fits */
         cr_expect(lt(sz, s.fault_runs, 10));
         plim_result_finish(&result);
         synthetic_finish(&run);

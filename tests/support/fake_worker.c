@@ -200,6 +200,15 @@ static void answer_run(const struct plim_message *request)
         m.result.replay.verdict = PLIM_OOM;
         m.result.replay.steps_done = 1;
     }
+    if (is("refused")) {
+        m.result.replay.verdict = PLIM_OOM;
+        m.result.replay.steps_done = 1;
+        m.result.refused = true;
+    }
+    if (is("lacking"))
+        m = (struct plim_message){.kind = PLIM_MESSAGE_FAILED,
+                                  .id = request->id,
+                                  .failed = {PLIM_NODEVICE, "a library is not there"}};
     if (is("lost") || is("unsupported"))
         m.result.replay =
             (struct plim_replay){.verdict = is("lost") ? PLIM_LOST : PLIM_UNSUPPORTED};

@@ -120,6 +120,23 @@ Test(cuda_faults, others_take_half_of_what_is_free)
     plim_device_close(&d);
 }
 
+Test(cuda_faults, the_limit_is_no_refusal_of_the_card)
+{
+    struct plim_device *d = open_card("oom@2,oom-launch@1");
+    uint64_t a = segment(d, 2 * MIB), b;
+    plim_device_limit(d, 4 * MIB);
+    cr_expect(eq(int, plim_device_segment_get(d, 4 * MIB, &b), PLIM_OOM));
+    cr_expect(not(plim_cuda_has_refused(d)));
+    cr_expect(eq(int, plim_device_segment_get(d, 2 * MIB, &b), PLIM_OOM));
+    cr_expect(plim_cuda_has_refused(d));
+    cr_assert(eq(int, plim_device_reset(d), PLIM_OK));
+    cr_expect(not(plim_cuda_has_refused(d)));
+    a = segment(d, 2 * MIB);
+    cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
+    cr_expect(plim_cuda_has_refused(d));
+    plim_device_close(&d);
+}
+
 Test(cuda_faults, memory_that_cannot_be_given_back_makes_the_device_suspect)
 {
     struct plim_device *d = open_card("");

@@ -24,7 +24,10 @@ static void set(const char *name, const char *value)
 static void set_up(void)
 {
     root = fake_root_create();
-    place = (struct plim_target_place){.library = STAND_IN, .root = root.path, .has_cuda = true};
+    place = (struct plim_target_place){.library = STAND_IN,
+                                       .driver = "/no/such/libcuda.so.1",
+                                       .root = root.path,
+                                       .has_cuda = true};
 }
 
 static void tear_down(void)
@@ -177,6 +180,39 @@ Test(target, a_machine_without_a_driver_refuses_and_auto_simulates)
     cr_expect(eq(str, t.uuid, (char *)""));
     fake_root_card(&root, "0000:01:00.0", NULL);
     expect_refused("cuda", PLIM_NODEVICE, "modprobe nvidia");
+}
+
+/* As in a container without the capability `utility`. */
+Test(target, a_driver_without_nvml_is_left_to_the_worker)
+{
+    place.library = "/no/such/libnvidia-ml.so.1";
+    place.driver = STAND_IN; /* it is only looked whether it loads */
+    struct plim_target t = resolve("cuda:1,memory=24GiB");
+    cr_expect(t.blind && !t.simulate);
+    cr_expect(eq(int, t.ordinal, 1));
+    cr_expect(eq(str, t.uuid, (char *)""));
+    cr_expect(eq(str, t.uri, (char *)"cuda:1,memory=25769803776"));
+    cr_expect(eq(i64, t.memory_cap_bytes, 24 * GIB));
+    cr_expect(strstr(t.note, "there is no NVML") != NULL, "%s", t.note);
+    cr_expect(eq(int, resolve("cuda").ordinal, 0));
+    t = resolve("cuda:GPU-706c");
+    cr_expect(t.blind);
+    cr_expect(eq(str, t.uuid, (char *)"GPU-706c"));
+    expect_refused("cuda:first", PLIM_INVALID, "expected cuda:N");
+}
+
+Test(target, auto_takes_nothing_that_nvml_does_not_show)
+{
+    place.library = "/no/such/libnvidia-ml.so.1";
+    place.driver = STAND_IN;
+    cr_expect(resolve("auto").simulate);
+}
+
+Test(target, an_nvml_that_fails_is_no_missing_one)
+{
+    place.driver = STAND_IN;
+    set("PLIM_DOUBLE_NVML", "error=18");
+    expect_refused("cuda", PLIM_NODEVICE, "restart the machine");
 }
 
 Test(target, a_driver_too_old_says_which_is_needed)

@@ -13,7 +13,7 @@ enum { SAMPLES = 9 };
 static struct plim_message_result sample_result(void)
 {
     struct plim_message_result r = {
-        .finite = true, .free_before_bytes = 900, .free_after_bytes = 7};
+        .finite = true, .refused = true, .free_before_bytes = 900, .free_after_bytes = 7};
     r.replay.verdict = PLIM_OOM;
     strcpy(r.replay.why, "out of memory: 7 bytes");
     r.replay.parameters = 1000;
@@ -141,7 +141,8 @@ Test(wire, no_field_of_a_result_is_forgotten)
     cr_expect(eq(dbl, out.result.timing.half_width_seconds, 0.001));
     cr_expect(eq(dbl, out.result.timing.drift, -0.01));
     cr_expect(eq(int, out.result.timing.repeats, 12));
-    cr_expect(out.result.timing.noisy && out.result.finite && !out.result.suspect);
+    cr_expect(out.result.timing.noisy && out.result.finite);
+    cr_expect(out.result.refused && !out.result.suspect);
     cr_expect(eq(i64, out.result.free_before_bytes, 900));
     cr_expect(eq(i64, out.result.free_after_bytes, 7));
 }
