@@ -76,7 +76,7 @@ static void print_command_help(const struct plim_command *command, FILE *out)
 static void print_version(FILE *out)
 {
     fprintf(out, "plimsoll %s\n", PLIM_VERSION);
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
     char text[2048];
     fputs(plim_cuda_versions_text(text, sizeof(text)), out);
 #else

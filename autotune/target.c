@@ -314,7 +314,7 @@ struct plim_target_place plim_target_here(void)
     return (struct plim_target_place){.root = "",
                                       .visible_devices = getenv("CUDA_VISIBLE_DEVICES"),
                                       .device_order = getenv("CUDA_DEVICE_ORDER"),
-                                      .has_cuda = PLIM_HAS_CUDA};
+                                      .has_cuda = PLIM_WITH_CUDA};
 }
 
 enum plim_status plim_target_resolve(const char *uri, struct plim_target *out,

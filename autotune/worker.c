@@ -2,7 +2,7 @@
 #include "autotune/base/log.h"
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif
 #include "process.h"
@@ -28,7 +28,7 @@ static const struct opener {
 } openers[] = {
     {"sim:", plim_sim_open, NULL, NULL, NULL},
     {"host", plim_host_open, NULL, NULL, NULL},
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
     {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_has_refused, plim_cuda_message},
 #endif
 };

@@ -124,7 +124,7 @@ Test(devices, what_is_wrong_with_a_card_is_said)
 Test(devices, why_no_gpu_can_be_used_is_said)
 {
     use_stand_in("A100-SXM4-80GB", "no-cards");
-    if (!PLIM_HAS_CUDA) {
+    if (!PLIM_WITH_CUDA) {
         expect_in_list("built without CUDA");
         return;
     }

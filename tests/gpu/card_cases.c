@@ -1,7 +1,7 @@
 #include "autotune/base/clock.h"
 #include "autotune/measure.h"
 #include "on_card.h"
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif
 #include "support/case_file.h"
@@ -122,7 +122,7 @@ static bool same_bytes(const struct plim_replay *a, const struct plim_replay *b)
 
 static void add_overhead(const struct on_card *card, json_t *line)
 {
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
     struct plim_cuda_figures figures;
     if (card->kind != ON_CARD_CUDA || plim_cuda_read_figures(card->device, &figures)) return;
     json_object_set_new(line, "taken_bytes",

@@ -2,7 +2,7 @@
 #include "autotune/base/clock.h"
 #include "on_card.h"
 #include "support/case_file.h"
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif
 
@@ -102,7 +102,7 @@ int on_card_break(struct on_card *card)
     st = touch_nothing(card->device);
     enum plim_status after = run(card, subject.setting.micro_batch, &replay);
     const char *message = "";
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
     if (card->kind == ON_CARD_CUDA) message = plim_cuda_message(card->device);
 #endif
     on_card_say(json_pack("{s:s s:s s:s}", "status", plim_status_text(st), "status_after",

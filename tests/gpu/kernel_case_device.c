@@ -1,5 +1,5 @@
 #include "kernel_case_device.h"
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
 #include "devices/cuda/cuda_internal.h"
 #endif
 
@@ -111,7 +111,7 @@ static void copy_arrays(struct kernel_case *c, bool to_device)
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
 static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
 {
     struct kernel_case *c = user;

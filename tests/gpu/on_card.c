@@ -3,7 +3,7 @@
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "kernel_case_device.h"
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif
 
@@ -47,7 +47,7 @@ void on_card_open(struct on_card *card)
                                  struct plim_error *err);
     } kinds[] = {{"sim:", ON_CARD_SIM, plim_sim_open},
                  {"host", ON_CARD_HOST, plim_host_open},
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
                  {"cuda", ON_CARD_CUDA, plim_cuda_open}
 #endif
     };
@@ -97,7 +97,7 @@ int on_card_info(struct on_card *card)
                   info->threads_per_multiprocessor, "total_bytes", (json_int_t)info->total_bytes,
                   "free_bytes", (json_int_t)plim_device_free_bytes(card->device), "open_seconds",
                   plim_clock_seconds() - opened);
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
     char versions[2048];
     json_object_set_new(line, "versions",
                         json_string(plim_cuda_versions_text(versions, sizeof versions)));

@@ -1,6 +1,6 @@
 /* Small models trained for 20 steps on a device that computes, beside the losses of PyTorch on the
  * CPU (losses.jsonl, make_losses.py): the same weights, tokens and hyperparameters. */
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif
 #include "devices/host/host.h"
@@ -89,7 +89,7 @@ static struct plim_device *open_device(void)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_device *device = NULL;
-#ifdef PLIM_WITH_CUDA
+#if PLIM_WITH_CUDA
     if (!strcmp(getenv("PLIM_LOSSES_DEVICE"), "cuda")) {
         cr_assert_eq(plim_cuda_open("", &device, &err), PLIM_OK, "%s", err.text);
         return device;
