@@ -193,7 +193,7 @@ static void unmap_chunks(struct plim_cuda *cuda, size_t first, size_t count)
         PLIM_CUDA_CALL_QUIETLY(cuda, cuMemRelease, chunk->handle);
         m->held_bytes -= chunk->bytes;
     }
-    if (count) REMOVE(&m->chunks, first, count);
+    if (count) REMOVE(&m->chunks, first, count); /* an empty array has no address */
 }
 
 /* All chunks that lie in the extent. */
