@@ -254,8 +254,8 @@ static bool may_pass(enum plim_status st)
 static enum plim_status give_up_device(const struct plim_remote *r, const struct death *death,
                                        struct plim_error *err)
 {
-    bool absent = death->verdict == PLIM_NODEVICE || (death->verdict == PLIM_OOM && !r->was_open);
-    enum plim_status st = absent ? PLIM_NODEVICE : PLIM_LOST;
+    bool absent = death->verdict == PLIM_NODEVICE || death->verdict == PLIM_OOM;
+    enum plim_status st = absent && !r->was_open ? PLIM_NODEVICE : PLIM_LOST;
     return plim_fail(err, st, "%s cannot be opened%s: %s", r->uri, r->was_open ? " any more" : "",
                      death->why);
 }

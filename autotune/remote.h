@@ -22,8 +22,8 @@
  * LOST, CRASHED and TIMEOUT cost the worker: the setting is tried again in a new one, and gets the
  * verdict after PLIM_REMOTE_DEATHS in a row. A worker that leaks memory, or whose device is
  * suspect, is replaced too, but its answer stands. Only what ends the search is a failure of the
- * run: PLIM_CANCELLED and PLIM_TIMEOUT from `stop`, PLIM_LOST or PLIM_NODEVICE when the device
- * cannot be opened any more or lacks a library that every setting needs, host memory.
+ * run: PLIM_CANCELLED and PLIM_TIMEOUT from `stop`, PLIM_LOST when the device cannot be opened any
+ * more, PLIM_NODEVICE when it lacks a library that every setting needs, host memory.
  *
  * The stop is looked at all the time, and once it says so the worker is killed: nothing here waits
  * longer than a second then. A worker dies with the thread that started it.

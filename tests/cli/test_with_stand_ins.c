@@ -13,7 +13,7 @@ static int run(const char *arguments, char *output, size_t size)
 {
     char command[2048];
     char *path = program_file("output", "");
-    snprintf(command, sizeof(command), "%s --build %s %s >%s 2>&1", PLIM_WITH_STAND_INS,
+    snprintf(command, sizeof(command), "'%s' --build '%s' %s >%s 2>&1", PLIM_WITH_STAND_INS,
              PLIM_BUILD_FOLDER, arguments, path);
     int status = system(command);
     FILE *file = fopen(path, "r");
@@ -48,7 +48,7 @@ Test(with_stand_ins, options_become_the_environment)
 
 Test(with_stand_ins, the_driver_is_the_stand_in)
 {
-    expect("-- " PLIM_BINARY " --version", 0, "\ndriver for CUDA ");
+    expect("-- '" PLIM_BINARY "' --version", 0, "\ndriver for CUDA ");
 }
 
 Test(with_stand_ins, the_shared_file_is_there_and_then_gone)
@@ -66,8 +66,8 @@ Test(with_stand_ins, the_shared_file_is_there_and_then_gone)
 
 Test(with_stand_ins, who_is_left_on_a_card_is_named)
 {
-    expect("-- " PLIM_LEAVE_ON_CARD, 70, " 1048576\n");
-    expect("-- sh -c '" PLIM_LEAVE_ON_CARD "; exit 5'", 5, "still on a card");
+    expect("-- '" PLIM_LEAVE_ON_CARD "'", 70, " 1048576\n");
+    expect("-- sh -c '\"" PLIM_LEAVE_ON_CARD "\"; exit 5'", 5, "still on a card");
 }
 
 Test(with_stand_ins, mistakes_are_told)

@@ -21,7 +21,9 @@
 
 /* Micro-batch 9 fits without checkpointing and nothing does with it. The card has 2 MiB beyond what
  * the budget and the process itself take, so that what others take is missed. */
-#define TUNE PLIM_BINARY " tune " PLIM_SMALLEST " --margin 0 --device cuda:0 --json "
+#define QUOTED(path) "\"" path "\"" /* for a shell, also inside of '' */
+#define TUNE                                                                                       \
+    QUOTED(PLIM_BINARY) " tune " QUOTED(PLIM_SMALLEST) " --margin 0 --device cuda:0 --json "
 
 static const double BUDGET_SECONDS = PLIM_SLOWER * 6, HANGING_BUDGET_SECONDS = PLIM_SLOWER * 2,
                     GRACE_SECONDS = 15;
@@ -90,9 +92,10 @@ static struct search search(const struct fault_case *c, const char *then)
     cr_assert(mkdtemp(s.folder) != NULL);
     cr_assert(not(prctl(PR_SET_CHILD_SUBREAPER, 1)));
     snprintf(command, sizeof(command),
-             "TMPDIR=%s timeout -s KILL 110 " PLIM_WITH_STAND_INS " --build " PLIM_BUILD_FOLDER
-             " %s %s%s -- sh -c 'env %s " TUNE "%s --budget %gs; status=$?; %s; "
-             "exit $status' >%s/out 2>%s/err </dev/null",
+             "TMPDIR=%s timeout -s KILL 110 " QUOTED(PLIM_WITH_STAND_INS) " --build " QUOTED(
+                 PLIM_BUILD_FOLDER) " %s %s%s -- sh -c 'env %s " TUNE
+                                    "%s --budget %gs; status=$?; %s; "
+                                    "exit $status' >%s/out 2>%s/err </dev/null",
              s.folder, c->card, *c->fault ? "--fault " : "", c->fault, c->environment, c->options,
              c->budget_seconds, *then ? then : ":", s.folder, s.folder);
     double start = plim_clock_seconds();
@@ -293,7 +296,7 @@ static struct fault_case make_case(const struct fault_kind *kind, unsigned at, b
 ParameterizedTestParameters(cards, a_fault_anywhere)
 {
     struct fault_case plain = plain_case();
-    struct search s = search(&plain, PLIM_CARD_PROCESSES " events >&2");
+    struct search s = search(&plain, QUOTED(PLIM_CARD_PROCESSES) " events >&2");
     struct fault_case *cases = cr_malloc(MOST_CASES * sizeof(*cases));
     size_t count = 0;
     for (size_t k = 0; k < KIND_COUNT; k++) {

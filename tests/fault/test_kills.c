@@ -90,7 +90,7 @@ static void expect_nothing_left(int round)
     while (waitpid(-1, NULL, WNOHANG) >= 0 && plim_clock_seconds() - start < 5) nap(0.002);
     bool alone = waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
     cr_expect(alone, "round %d: a process is left", round);
-    FILE *held = popen(PLIM_CARD_PROCESSES, "r");
+    FILE *held = popen("'" PLIM_CARD_PROCESSES "'", "r");
     cr_assert(held != NULL);
     cr_expect(fgets(line, sizeof(line), held) == NULL, "round %d: on the card: %s", round, line);
     cr_expect(eq(int, pclose(held), 0));

@@ -94,7 +94,7 @@ const struct plim_array *kernel_case_permuted(struct kernel_case *c, enum plim_d
                                               int ndim, const int64_t *shape, const int *order,
                                               int64_t offset)
 {
-    int64_t stride[PLIM_MAX_DIMS], next = 1;
+    int64_t stride[PLIM_MAX_DIMS] = {0}, next = 1;
     for (int i = ndim - 1; i >= 0; i--) {
         stride[order[i]] = next;
         next *= shape[order[i]];

@@ -36,7 +36,7 @@ Test(library, lib_below_a_variable_is_searched)
     snprintf(lib, sizeof lib, "%s/lib64", folder);
     snprintf(file, sizeof file, "%s/lib64/libcudnn.so.9", folder);
     char command[512];
-    snprintf(command, sizeof command, "mkdir %s && ln -s %s/libcudnn.so.9 %s", lib,
+    snprintf(command, sizeof command, "mkdir %s && ln -s '%s/libcudnn.so.9' %s", lib,
              PLIM_DOUBLES_FOLDER, file);
     cr_assert(eq(int, system(command), 0));
     unsetenv("PLIMSOLL_CUDA_PATH");
