@@ -1,4 +1,5 @@
 """The parts: each fills its entry of the record step by step, and returns why it was skipped."""
+import contextlib
 import importlib.util
 import json
 import os
@@ -284,13 +285,15 @@ def kill_worker(context, entry):
     begin = time.monotonic()
     tune = subprocess.Popen(command, env=context.programs.env, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
-    killed = 0
-    while tune.poll() is None and not killed:
-        time.sleep(0.02)
-        if time.monotonic() - begin > 0.5 * calm_wall:
-            for child in children(tune.pid):
-                os.kill(child, signal.SIGKILL)
-                killed += 1
+    killed, workers = 0, []
+    while tune.poll() is None and not workers:
+        time.sleep(0.01)
+        workers = children(tune.pid)
+    time.sleep(0.1 if context.small else 0.3 * calm_wall)  # it works by then
+    for worker in workers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+            killed += 1
     out, err = tune.communicate(timeout=max(1, entry.left()))
     report = card.json_lines(out.replace('\n', ' '))
     entry.put('killed worker', {
