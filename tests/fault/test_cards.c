@@ -247,7 +247,7 @@ static struct fault_case plain_case(void)
                                .budget_seconds = BUDGET_SECONDS};
 }
 
-Test(cards, without_faults_the_answer_is_the_expected_one, .timeout = 120)
+Test(cards, without_faults_the_answer_is_the_expected_one)
 {
     struct fault_case c = plain_case();
     struct search s = search(&c, "");
@@ -309,7 +309,7 @@ ParameterizedTestParameters(cards, a_fault_anywhere)
     return cr_make_param_array(struct fault_case, cases, count, NULL);
 }
 
-ParameterizedTest(struct fault_case *c, cards, a_fault_anywhere, .timeout = 120)
+ParameterizedTest(struct fault_case *c, cards, a_fault_anywhere)
 {
     run_case(c);
 }
@@ -317,7 +317,7 @@ ParameterizedTest(struct fault_case *c, cards, a_fault_anywhere, .timeout = 120)
 /* --- libraries that lie, or are not there ----------------------------------------------------- */
 
 /* NVML only tells what others hold: without it, or without a word of truth in it, CUDA decides. */
-Test(cards, whatever_nvml_tells_the_answer_is_the_same, .timeout = 400)
+Test(cards, whatever_nvml_tells_the_answer_is_the_same)
 {
     static const char *const lies[] = {"wrong-memory", "old",      "no-memory", "hide-processes",
                                        "throttle@1",   "crowd=30", "exclusive", "name=R300-Ultra"};
@@ -355,7 +355,7 @@ static struct search search_with(struct fault_case *c, const char *library, cons
     return s;
 }
 
-Test(cards, without_nvml_the_answer_is_the_same, .timeout = 120)
+Test(cards, without_nvml_the_answer_is_the_same)
 {
     struct fault_case c = plain_case();
     snprintf(c.options, sizeof(c.options), "--overhead 278MiB");
@@ -365,7 +365,7 @@ Test(cards, without_nvml_the_answer_is_the_same, .timeout = 120)
     finish(&s);
 }
 
-Test(cards, without_nvml_what_others_hold_is_not_given_out, .timeout = 120)
+Test(cards, without_nvml_what_others_hold_is_not_given_out)
 {
     struct fault_case c = plain_case();
     snprintf(c.card, sizeof(c.card), "--memory 4GiB --others 2GiB");
@@ -379,7 +379,7 @@ Test(cards, without_nvml_what_others_hold_is_not_given_out, .timeout = 120)
     finish(&s);
 }
 
-Test(cards, without_cudnn_the_answer_is_the_same, .timeout = 120)
+Test(cards, without_cudnn_the_answer_is_the_same)
 {
     struct fault_case c = plain_case();
     struct search s = search_with(&c, "libcudnn.so.9", "old");
@@ -387,7 +387,7 @@ Test(cards, without_cudnn_the_answer_is_the_same, .timeout = 120)
     finish(&s);
 }
 
-Test(cards, without_cublaslt_the_card_cannot_be_used, .timeout = 120)
+Test(cards, without_cublaslt_the_card_cannot_be_used)
 {
     struct fault_case c = plain_case();
     c.harm = FAILURE;
@@ -398,7 +398,7 @@ Test(cards, without_cublaslt_the_card_cannot_be_used, .timeout = 120)
     finish(&s);
 }
 
-Test(cards, without_a_driver_there_is_no_device, .timeout = 120)
+Test(cards, without_a_driver_there_is_no_device)
 {
     struct fault_case c = plain_case();
     c.harm = FAILURE;

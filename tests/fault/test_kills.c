@@ -43,7 +43,7 @@ static void tear_down(void)
     cr_expect(eq(int, removed, 0), "%s: a file is left", folder);
 }
 
-TestSuite(kills, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(kills, .init = set_up, .fini = tear_down);
 
 static int rounds(void)
 {

@@ -222,7 +222,7 @@ static int orphans_after(int milliseconds)
     return bench_children();
 }
 
-Test(processes, a_parent_killed_at_any_moment_leaves_no_worker, .timeout = 120)
+Test(processes, a_parent_killed_at_any_moment_leaves_no_worker)
 {
     init_real(&bench);
     srand(11);
@@ -278,7 +278,7 @@ static int life_of_a_worker(void)
 }
 
 /* A worker that waits for ever notices nothing by itself. */
-Test(processes, a_parent_killed_at_any_moment_leaves_no_hanging_worker, .timeout = 120)
+Test(processes, a_parent_killed_at_any_moment_leaves_no_hanging_worker)
 {
     static const char *const scripts[] = {"hang@start", "deaf@opening", "deaf@step", "hang@result"};
     cr_assert(not(prctl(PR_SET_CHILD_SUBREAPER, 1)));
@@ -301,7 +301,7 @@ Test(processes, a_parent_killed_at_any_moment_leaves_no_hanging_worker, .timeout
     }
 }
 
-Test(processes, a_worker_killed_at_any_moment_gives_no_wrong_answer, .timeout = 120)
+Test(processes, a_worker_killed_at_any_moment_gives_no_wrong_answer)
 {
     pthread_t thread;
     int life, answers = 0;

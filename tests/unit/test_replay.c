@@ -82,7 +82,7 @@ Test(replay, classes_add_up_to_the_peak)
 }
 
 /* However little memory there is, the verdict is OK or OOM with its place, and the next run is sound. */
-Test(replay, running_out_of_memory_anywhere_is_an_answer, .timeout = 120)
+Test(replay, running_out_of_memory_anywhere_is_an_answer)
 {
     enum { CAPACITIES = 60 };
     open_bench(&bench, "gpt2-124m");
