@@ -44,17 +44,11 @@ __device__ inline void load_or(const plim_cuda_flat_operand &a, int64_t i, float
 PLIM_KERNEL(layer_norm, plim_layer_norm_args, 1024)
 {
     const plim_cuda_rows &rows = args.rows;
-    int64_t stride = (int64_t)gridDim.x * blockDim.y;
-    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
-        int64_t row = first + threadIdx.y;
-        bool live = row < rows.count; /* the others of a warp only help to fold */
-        int64_t offset = live ? row_offset(rows, args.x, row) : 0, n = live ? rows.columns : 0;
-        int64_t head = live ? row_head(rows, offset) : 0;
-        row_view x = row_at(args.x, offset);
-        row_view out = row_at(args.out, live ? row_offset(rows, args.out, row) : 0);
+    for_rows(rows, args.x, [&](const team_row &row, const row_view &x) {
+        row_view out = row_of(rows, args.out, row);
 
         moments mine = {0, 0, 0};
-        row_visit(head, n, [&](int64_t i, auto width) {
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
             float v[decltype(width)::count];
             row_load(x, i, v);
             mine = moments::merge(mine, moments_of(v));
@@ -62,7 +56,7 @@ PLIM_KERNEL(layer_norm, plim_layer_norm_args, 1024)
         moments all = team_fold(mine);
         float rstd = rsqrtf(all.squares / all.count + args.epsilon), mean = all.mean;
 
-        row_visit(head, n, [&](int64_t i, auto width) {
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
             constexpr int N = decltype(width)::count;
             float v[N], weight[N], bias[N];
             row_load(x, i, v);
@@ -71,31 +65,25 @@ PLIM_KERNEL(layer_norm, plim_layer_norm_args, 1024)
             for (int k = 0; k < N; k++) v[k] = (v[k] - mean) * rstd * weight[k] + bias[k];
             row_store(out, i, v);
         });
-        if (live && threadIdx.x == 0) {
-            store_float(args.mean.data, args.mean.dtype, row, mean);
-            store_float(args.rstd.data, args.rstd.dtype, row, rstd);
+        if (row.live && threadIdx.x == 0) {
+            store_float(args.mean.data, args.mean.dtype, row.index, mean);
+            store_float(args.rstd.data, args.rstd.dtype, row.index, rstd);
         }
-    }
+    });
 }
 
 /* With g = dout weight and x^ = (x - mean) rstd: dx = rstd (g - mean(g) - x^ mean(g x^)). */
 PLIM_KERNEL(layer_norm_backward, plim_layer_norm_backward_args, 1024)
 {
     const plim_cuda_rows &rows = args.rows;
-    int64_t stride = (int64_t)gridDim.x * blockDim.y;
-    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
-        int64_t row = first + threadIdx.y;
-        bool live = row < rows.count;
-        int64_t offset = live ? row_offset(rows, args.x, row) : 0, n = live ? rows.columns : 0;
-        int64_t head = live ? row_head(rows, offset) : 0;
-        row_view x = row_at(args.x, offset);
-        row_view dout = row_at(args.dout, live ? row_offset(rows, args.dout, row) : 0);
-        row_view dx = row_at(args.dx, live ? row_offset(rows, args.dx, row) : 0);
-        float mean = live ? load_float(args.mean.data, args.mean.dtype, row) : 0;
-        float rstd = live ? load_float(args.rstd.data, args.rstd.dtype, row) : 0;
+    for_rows(rows, args.x, [&](const team_row &row, const row_view &x) {
+        row_view dout = row_of(rows, args.dout, row);
+        row_view dx = row_of(rows, args.dx, row);
+        float mean = row.live ? load_float(args.mean.data, args.mean.dtype, row.index) : 0;
+        float rstd = row.live ? load_float(args.rstd.data, args.rstd.dtype, row.index) : 0;
 
         sums mine = {0, 0};
-        row_visit(head, n, [&](int64_t i, auto width) {
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
             constexpr int N = decltype(width)::count;
             float v[N], g[N], weight[N];
             row_load(x, i, v);
@@ -109,7 +97,7 @@ PLIM_KERNEL(layer_norm_backward, plim_layer_norm_backward_args, 1024)
         sums all = team_fold(mine);
         float mean_g = all.a / rows.columns, mean_gx = all.b * rstd / rows.columns;
 
-        row_visit(head, n, [&](int64_t i, auto width) {
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
             constexpr int N = decltype(width)::count;
             float v[N], g[N], weight[N];
             row_load(x, i, v);
@@ -119,7 +107,7 @@ PLIM_KERNEL(layer_norm_backward, plim_layer_norm_backward_args, 1024)
                 v[k] = rstd * (g[k] * weight[k] - mean_g - (v[k] - mean) * rstd * mean_gx);
             row_store(dx, i, v);
         });
-    }
+    });
 }
 
 /* Sums over the rows of a part: thread y of a column takes every blockDim.y-th of them, then thread

@@ -63,6 +63,35 @@ template <class Visit> __device__ inline void row_visit(int64_t head, int64_t n,
     for (int64_t i = tail + threadIdx.x; i < n; i += blockDim.x) visit(i, lanes<1>());
 }
 
+/* A row as its team has it: `columns` is 0 where there is none, and the team only helps the others of
+ * its warp to fold. */
+struct team_row {
+    int64_t index, columns, head; /* head: as row_visit wants it */
+    bool live;
+};
+
+__device__ inline row_view row_of(const plim_cuda_rows &rows, const plim_cuda_row_operand &a,
+                                  const team_row &row)
+{
+    return row_at(a, row.live ? row_offset(rows, a, row.index) : 0);
+}
+
+/* body(team_row, row_view of `a`): the teams of the grid take all rows; every thread of a block runs
+ * the body equally often, as the folds want it. Vectors are aligned for `a`. */
+template <class Body>
+__device__ inline void for_rows(const plim_cuda_rows &rows, const plim_cuda_row_operand &a,
+                                Body body)
+{
+    int64_t stride = (int64_t)gridDim.x * blockDim.y;
+    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
+        int64_t index = first + threadIdx.y;
+        bool live = index < rows.count;
+        int64_t offset = live ? row_offset(rows, a, index) : 0;
+        team_row row = {index, live ? rows.columns : 0, live ? row_head(rows, offset) : 0, live};
+        body(row, row_at(a, offset));
+    }
+}
+
 /* The fold of one T of each thread of the team, the same for all of it. T is trivial, has
  * `static T merge(T, T)`, commutative to the bit, and `T from(offset)`: another lane's by shuffle;
  * blocks with teams of several warps have one row. */

@@ -38,17 +38,11 @@ template <int N> __device__ inline normalizer normalizer_of(const float (&v)[N])
 template <bool LOG> __device__ inline void softmax_rows(const plim_softmax_args &args)
 {
     const plim_cuda_rows &rows = args.rows;
-    int64_t stride = (int64_t)gridDim.x * blockDim.y;
-    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
-        int64_t row = first + threadIdx.y;
-        bool live = row < rows.count; /* the others of a warp only help to fold */
-        int64_t offset = live ? row_offset(rows, args.x, row) : 0, n = live ? rows.columns : 0;
-        int64_t head = live ? row_head(rows, offset) : 0;
-        row_view x = row_at(args.x, offset);
-        row_view out = row_at(args.out, live ? row_offset(rows, args.out, row) : 0);
+    for_rows(rows, args.x, [&](const team_row &row, const row_view &x) {
+        row_view out = row_of(rows, args.out, row);
 
         normalizer mine = {-INFINITY, 0};
-        row_visit(head, n, [&](int64_t i, auto width) {
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
             float v[decltype(width)::count];
             row_load(x, i, v);
             mine = normalizer::merge(mine, normalizer_of(v));
@@ -56,7 +50,7 @@ template <bool LOG> __device__ inline void softmax_rows(const plim_softmax_args 
         normalizer all = team_fold(mine);
         float scale = LOG ? logf(all.sum) : 1 / all.sum;
 
-        row_visit(head, n, [&](int64_t i, auto width) {
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
             constexpr int N = decltype(width)::count;
             float v[N];
             row_load(x, i, v);
@@ -64,7 +58,7 @@ template <bool LOG> __device__ inline void softmax_rows(const plim_softmax_args 
                 v[k] = LOG ? v[k] - all.maximum - scale : expf(v[k] - all.maximum) * scale;
             row_store(out, i, v);
         });
-    }
+    });
 }
 
 /* softmax: dx = g - out sum(g), g the gradient times out; log: dx = dout - exp(out) sum(dout) */
@@ -72,25 +66,19 @@ template <bool LOG>
 __device__ inline void softmax_backward_rows(const plim_softmax_backward_args &args)
 {
     const plim_cuda_rows &rows = args.rows;
-    int64_t stride = (int64_t)gridDim.x * blockDim.y;
-    for (int64_t first = (int64_t)blockIdx.x * blockDim.y; first < rows.count; first += stride) {
-        int64_t row = first + threadIdx.y;
-        bool live = row < rows.count;
-        int64_t offset = live ? row_offset(rows, args.out, row) : 0, n = live ? rows.columns : 0;
-        int64_t head = live ? row_head(rows, offset) : 0;
-        row_view out = row_at(args.out, offset);
-        row_view dout = row_at(args.dout, live ? row_offset(rows, args.dout, row) : 0);
-        row_view dx = row_at(args.dx, live ? row_offset(rows, args.dx, row) : 0);
+    for_rows(rows, args.out, [&](const team_row &row, const row_view &out) {
+        row_view dout = row_of(rows, args.dout, row);
+        row_view dx = row_of(rows, args.dx, row);
 
         sums mine = {0, 0};
-        row_visit(head, n, [&](int64_t i, auto width) {
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
             float g[decltype(width)::count];
             row_load(dout, i, g);
             for (float x : g) mine.a += x;
         });
         float sum = team_fold(mine).a;
 
-        row_visit(head, n, [&](int64_t i, auto width) {
+        row_visit(row.head, row.columns, [&](int64_t i, auto width) {
             constexpr int N = decltype(width)::count;
             float g[N], y[N];
             row_load(dout, i, g);
@@ -98,7 +86,7 @@ __device__ inline void softmax_backward_rows(const plim_softmax_backward_args &a
             for (int k = 0; k < N; k++) g[k] -= (LOG ? expf(y[k]) : y[k]) * sum;
             row_store(dx, i, g);
         });
-    }
+    });
 }
 
 PLIM_KERNEL(softmax, plim_softmax_args, 1024)
