@@ -177,6 +177,20 @@ static enum outcome send_request(struct plim_remote *r, const struct plim_messag
               : ANSWERED;
 }
 
+/* Sends a request and waits for its answer: one of the kind wanted, or FAILED. */
+static enum outcome ask(struct plim_remote *r, const struct plim_message *request,
+                        enum plim_message_kind wanted, struct listening *l,
+                        struct plim_message *out, struct death *death, struct plim_error *err)
+{
+    enum outcome outcome = send_request(r, request, death);
+    if (outcome != ANSWERED) return outcome;
+    outcome = listen_for(r, l, out, death, err);
+    if (outcome != ANSWERED) return outcome;
+    if (out->kind != wanted && out->kind != PLIM_MESSAGE_FAILED)
+        return die(death, PLIM_CRASHED, "the worker answered what was not asked");
+    return ANSWERED;
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static void settle_memory(struct plim_remote *r)
@@ -236,13 +250,7 @@ static enum outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
     struct listening l = {.now = {.phase = PLIM_PHASE_STARTING}};
     enum outcome outcome = hear_hello(r, out, death, err);
     if (outcome != ANSWERED) return outcome;
-    outcome = send_request(r, &request, death);
-    if (outcome != ANSWERED) return outcome;
-    outcome = listen_for(r, &l, out, death, err);
-    if (outcome != ANSWERED) return outcome;
-    if (out->kind != PLIM_MESSAGE_OPENED && out->kind != PLIM_MESSAGE_FAILED)
-        return die(death, PLIM_CRASHED, "the worker answered what was not asked");
-    return ANSWERED;
+    return ask(r, &request, PLIM_MESSAGE_OPENED, &l, out, death, err);
 }
 
 /* A device that just lost a worker may need another try; what is not there will not come. */
@@ -313,13 +321,7 @@ static enum outcome ask_to_run(struct plim_remote *r, const struct plim_setting 
                           .prediction =
                               r->config.predict ? r->config.predict(r->config.user, setting) : 0,
                           .timing_seconds = request.run.timing_seconds};
-    enum outcome outcome = send_request(r, &request, death);
-    if (outcome != ANSWERED) return outcome;
-    outcome = listen_for(r, &l, out, death, err);
-    if (outcome != ANSWERED) return outcome;
-    if (out->kind != PLIM_MESSAGE_RESULT && out->kind != PLIM_MESSAGE_FAILED)
-        return die(death, PLIM_CRASHED, "the worker answered what was not asked");
-    return ANSWERED;
+    return ask(r, &request, PLIM_MESSAGE_RESULT, &l, out, death, err);
 }
 
 /* Is it an answer to keep, and the worker one to go on with? */
