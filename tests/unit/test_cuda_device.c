@@ -1,5 +1,6 @@
 /* The cuda device on the stand-in for the driver (tests/doubles), which LD_LIBRARY_PATH finds. */
 #include "devices/cuda/cuda.h"
+#include "support/open_device.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -38,28 +39,12 @@ static float first_float(struct plim_device *d, uint64_t address)
 
 static struct plim_device *open_card(const char *tail)
 {
-    struct plim_device *device;
-    struct plim_error err = PLIM_ERROR_INIT;
-    enum plim_status st = plim_cuda_open(tail, &device, &err);
-    cr_assert(eq(int, st, PLIM_OK), "%s: %s", tail, err.text);
-    return device;
-}
-
-static uint64_t segment(struct plim_device *d, int64_t bytes)
-{
-    uint64_t address;
-    cr_assert(eq(int, plim_device_segment_get(d, bytes, &address), PLIM_OK));
-    return address;
+    return open_device(plim_cuda_open, tail);
 }
 
 static void expect_refused(const char *tail, enum plim_status status, const char *part_of_message)
 {
-    struct plim_device *device;
-    struct plim_error err = PLIM_ERROR_INIT;
-    cr_expect(eq(int, plim_cuda_open(tail, &device, &err), status), "%s: %s", tail, err.text);
-    cr_expect(eq(ptr, device, NULL));
-    cr_expect(strstr(err.text, part_of_message) != NULL, "'%s' is missing in: %s", part_of_message,
-              err.text);
+    expect_device_refused(plim_cuda_open, tail, status, part_of_message);
 }
 
 Test(cuda_device, knows_the_card)
@@ -134,7 +119,8 @@ Test(cuda_device, segments_take_memory_and_give_it_back)
 {
     struct plim_device *d = open_card(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
-    uint64_t a = segment(d, 20 * MIB), b = segment(d, 2 * MIB), c = segment(d, 3 * MIB);
+    uint64_t a = device_segment(d, 20 * MIB), b = device_segment(d, 2 * MIB),
+             c = device_segment(d, 3 * MIB);
     cr_expect(ne(u64, a, b));
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes - 26 * MIB));
     plim_device_segment_return(d, b, 2 * MIB);
@@ -149,7 +135,7 @@ Test(cuda_device, out_of_memory_is_an_answer_and_the_device_goes_on)
 {
     setenv("PLIM_DOUBLE_MEMORY", "1GiB", 1);
     struct plim_device *d = open_card(":0");
-    uint64_t a = segment(d, 512 * MIB), b;
+    uint64_t a = device_segment(d, 512 * MIB), b;
     cr_expect(eq(int, plim_device_segment_get(d, 512 * MIB, &b), PLIM_OOM));
     cr_expect(strstr(plim_cuda_message(d), "out of memory") != NULL);
     cr_expect(not(plim_cuda_is_suspect(d)));
@@ -164,10 +150,10 @@ Test(cuda_device, a_smaller_card_can_be_emulated)
     uint64_t a;
     cr_expect(eq(i64, d->info.total_bytes, 24 * GIB));
     cr_expect(eq(str, d->info.uri, "cuda:0,memory=25769803776"));
-    segment(d, 20 * GIB);
+    device_segment(d, 20 * GIB);
     cr_expect(eq(int, plim_device_segment_get(d, 4 * GIB + 1, &a), PLIM_OOM));
     cr_expect(eq(str, (char *)plim_cuda_message(d), (char *)"")); /* the driver was not asked */
-    segment(d, 4 * GIB);
+    device_segment(d, 4 * GIB);
     plim_device_close(&d);
 }
 
@@ -177,7 +163,7 @@ Test(cuda_device, capacity_holds_for_segments_and_pages)
     uint64_t a, range;
     plim_device_limit(d, 40 * MIB);
     cr_assert(eq(int, plim_device_range_reserve(d, 64 * MIB, &range), PLIM_OK));
-    segment(d, 20 * MIB);
+    device_segment(d, 20 * MIB);
     cr_expect(eq(int, plim_device_range_map(d, range, 22 * MIB, 2 * MIB), PLIM_OOM));
     cr_expect(eq(int, plim_device_range_map(d, range, 20 * MIB, 2 * MIB), PLIM_OK));
     cr_expect(eq(int, plim_device_segment_get(d, 1, &a), PLIM_OOM));
@@ -257,8 +243,8 @@ Test(cuda_device, reset_gives_everything_back)
     struct plim_device *d = open_card(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
     double seconds = -1;
-    uint64_t range = range_of(d, GIB), a = segment(d, 40 * MIB);
-    segment(d, 2 * MIB);
+    uint64_t range = range_of(d, GIB), a = device_segment(d, 40 * MIB);
+    device_segment(d, 2 * MIB);
     cr_assert(eq(int, plim_device_range_map(d, range + 2 * MIB, 8 * MIB, 2 * MIB), PLIM_OK));
     cr_assert(eq(int, fill(d, a, 1000, 1), PLIM_OK));
     cr_expect(eq(int, plim_device_reset(d), PLIM_OK));
@@ -273,7 +259,7 @@ Test(cuda_device, closing_leaves_nothing_on_the_card)
     struct plim_device *d = open_card(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t range = range_of(d, GIB);
-    cr_assert(eq(int, fill(d, segment(d, 40 * MIB), 1000, 1), PLIM_OK));
+    cr_assert(eq(int, fill(d, device_segment(d, 40 * MIB), 1000, 1), PLIM_OK));
     cr_assert(eq(int, plim_device_range_map(d, range, 8 * MIB, 2 * MIB), PLIM_OK));
     plim_device_close(&d);
     d = open_card(":0");
@@ -286,7 +272,7 @@ Test(cuda_device, figures_tell_what_else_is_taken)
     struct plim_cuda_figures figures;
     setenv("PLIM_DOUBLE_OTHERS", "1GiB", 1);
     struct plim_device *d = open_card(":0,memory=24GiB");
-    segment(d, 19 * MIB);
+    device_segment(d, 19 * MIB);
     cr_assert(eq(int, plim_cuda_read_figures(d, &figures), PLIM_OK));
     cr_expect(gt(i64, figures.total_bytes, 70 * GIB));
     cr_expect(eq(i64, figures.held_bytes, 20 * MIB));
@@ -300,7 +286,7 @@ Test(cuda_device, figures_tell_what_else_is_taken)
 Test(cuda_device, copies_there_and_back)
 {
     struct plim_device *d = open_card(":0");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     char sent[] = "as it was", got[sizeof(sent)] = "";
     cr_expect(eq(int, plim_device_write(d, a + 100, sent, sizeof(sent)), PLIM_OK));
     cr_expect(eq(int, plim_device_read(d, a + 100, got, sizeof(got)), PLIM_OK));
@@ -311,7 +297,7 @@ Test(cuda_device, copies_there_and_back)
 Test(cuda_device, runs_our_kernels)
 {
     struct plim_device *d = open_card(":0");
-    uint64_t address = segment(d, 2 * MIB);
+    uint64_t address = device_segment(d, 2 * MIB);
     struct plim_array a = vector(address, 5), b = vector(address + MIB, 5);
     struct plim_op add = {.kind = PLIM_OP_BINARY,
                           .n_out = 1,
@@ -332,7 +318,7 @@ Test(cuda_device, finds_kernels_in_whichever_image_has_them)
 {
     struct plim_device *d = open_card(":0");
     int64_t free_bytes = plim_device_free_bytes(d) - 2 * MIB;
-    uint64_t address = segment(d, 2 * MIB);
+    uint64_t address = device_segment(d, 2 * MIB);
     struct plim_array from = {
         .data = address, .shape = {64, 96}, .stride = {1, 64}, .ndim = 2, .dtype = PLIM_F32};
     struct plim_array to = {
@@ -351,7 +337,7 @@ Test(cuda_device, a_copy_outside_of_its_memory_is_our_mistake_and_not_the_end)
 {
     struct plim_device *d = open_card(":0");
     char byte;
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     cr_expect(eq(int, plim_device_read(d, a + 2 * MIB, &byte, 1), PLIM_INTERNAL));
     cr_expect(eq(int, plim_device_read(d, a, &byte, 1), PLIM_OK));
     plim_device_close(&d);
@@ -361,7 +347,7 @@ Test(cuda_device, time_is_counted_from_open_on)
 {
     struct plim_device *d = open_card(":0");
     double before, after;
-    uint64_t a = segment(d, 8 * MIB);
+    uint64_t a = device_segment(d, 8 * MIB);
     cr_expect(eq(int, plim_device_now(d, &before), PLIM_OK));
     cr_expect(eq(int, fill(d, a, 2 * MIB, 1), PLIM_OK));
     cr_expect(eq(int, plim_device_now(d, &after), PLIM_OK));
@@ -373,7 +359,7 @@ Test(cuda_device, time_is_counted_from_open_on)
 Test(cuda_device, reading_back_waits_for_the_value)
 {
     struct plim_device *d = open_card(":0");
-    struct plim_array a = vector(segment(d, 2 * MIB), 1);
+    struct plim_array a = vector(device_segment(d, 2 * MIB), 1);
     struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&a}};
     cr_expect(eq(int, plim_device_launch(d, &op), PLIM_OK));
     plim_device_close(&d);

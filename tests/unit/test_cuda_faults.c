@@ -1,5 +1,6 @@
 /* What goes wrong on a card, and what the cuda device says of it. */
 #include "devices/cuda/cuda.h"
+#include "support/open_device.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -15,19 +16,8 @@
 
 static struct plim_device *open_card(const char *fault)
 {
-    struct plim_device *device;
-    struct plim_error err = PLIM_ERROR_INIT;
     setenv("PLIM_DOUBLE_FAULT", fault, 1);
-    enum plim_status st = plim_cuda_open(":0", &device, &err);
-    cr_assert(eq(int, st, PLIM_OK), "%s", err.text);
-    return device;
-}
-
-static uint64_t segment(struct plim_device *d, int64_t bytes)
-{
-    uint64_t address;
-    cr_assert(eq(int, plim_device_segment_get(d, bytes, &address), PLIM_OK));
-    return address;
+    return open_device(plim_cuda_open, ":0");
 }
 
 static enum plim_status fill(struct plim_device *d, uint64_t address, int64_t elements)
@@ -44,9 +34,9 @@ Test(cuda_faults, an_allocation_fails_once)
 {
     struct plim_device *d = open_card("oom@2");
     uint64_t a;
-    segment(d, 2 * MIB);
+    device_segment(d, 2 * MIB);
     cr_expect(eq(int, plim_device_segment_get(d, 2 * MIB, &a), PLIM_OOM));
-    segment(d, 2 * MIB);
+    device_segment(d, 2 * MIB);
     cr_expect(not(d->lost));
     plim_device_close(&d);
 }
@@ -54,7 +44,7 @@ Test(cuda_faults, an_allocation_fails_once)
 Test(cuda_faults, code_that_does_not_fit_is_out_of_memory)
 {
     struct plim_device *d = open_card("oom-launch@1");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
     plim_device_close(&d);
@@ -64,7 +54,7 @@ Test(cuda_faults, a_full_card_has_no_room_for_code)
 {
     setenv("PLIM_DOUBLE_MEMORY", "1GiB", 1);
     struct plim_device *d = open_card("");
-    uint64_t a = segment(d, 766 * MIB), b = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 766 * MIB), b = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
     plim_device_segment_return(d, b, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
@@ -76,7 +66,7 @@ Test(cuda_faults, a_strange_error_of_a_nearly_full_card_is_out_of_memory)
     setenv("PLIM_DOUBLE_MEMORY", "4GiB", 1);
     struct plim_device *d = open_card("disguised@1");
     uint64_t a;
-    segment(d, 2 * GIB);
+    device_segment(d, 2 * GIB);
     cr_expect(not(plim_cuda_is_suspect(d)));
     cr_expect(eq(int, plim_device_segment_get(d, GIB, &a), PLIM_OOM));
     cr_expect(strstr(plim_cuda_message(d), "303") != NULL, "%s", plim_cuda_message(d));
@@ -99,7 +89,7 @@ Test(cuda_faults, a_leak_shows_in_the_figures)
 {
     struct plim_device *d = open_card("leak@2");
     struct plim_cuda_figures figures;
-    uint64_t a = segment(d, 20 * MIB), b = segment(d, 40 * MIB);
+    uint64_t a = device_segment(d, 20 * MIB), b = device_segment(d, 40 * MIB);
     plim_device_segment_return(d, a, 20 * MIB);
     plim_device_segment_return(d, b, 40 * MIB);
     cr_assert(eq(int, plim_cuda_read_figures(d, &figures), PLIM_OK));
@@ -111,7 +101,7 @@ Test(cuda_faults, a_leak_shows_in_the_figures)
 Test(cuda_faults, others_take_half_of_what_is_free)
 {
     struct plim_device *d = open_card("steal@2");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
     int64_t before = plim_device_free_bytes(d);
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
@@ -123,7 +113,7 @@ Test(cuda_faults, others_take_half_of_what_is_free)
 Test(cuda_faults, the_limit_is_no_refusal_of_the_card)
 {
     struct plim_device *d = open_card("oom@2,oom-launch@1");
-    uint64_t a = segment(d, 2 * MIB), b;
+    uint64_t a = device_segment(d, 2 * MIB), b;
     plim_device_limit(d, 4 * MIB);
     cr_expect(eq(int, plim_device_segment_get(d, 4 * MIB, &b), PLIM_OOM));
     cr_expect(not(plim_cuda_has_refused(d)));
@@ -131,7 +121,7 @@ Test(cuda_faults, the_limit_is_no_refusal_of_the_card)
     cr_expect(plim_cuda_has_refused(d));
     cr_assert(eq(int, plim_device_reset(d), PLIM_OK));
     cr_expect(not(plim_cuda_has_refused(d)));
-    a = segment(d, 2 * MIB);
+    a = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
     cr_expect(plim_cuda_has_refused(d));
     plim_device_close(&d);
@@ -140,7 +130,7 @@ Test(cuda_faults, the_limit_is_no_refusal_of_the_card)
 Test(cuda_faults, memory_that_cannot_be_given_back_makes_the_device_suspect)
 {
     struct plim_device *d = open_card("");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     setenv("PLIM_DOUBLE_RESULT", "cuMemFree=1", 1);
     plim_device_segment_return(d, a, 2 * MIB);
     cr_expect(plim_cuda_is_suspect(d));
@@ -168,7 +158,7 @@ Test(cuda_faults, a_fault_of_a_kernel_appears_later_and_stays)
 {
     struct plim_device *d = open_card("lost@2");
     double seconds;
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
     cr_expect(eq(int, plim_device_now(d, &seconds), PLIM_OK));
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
@@ -180,7 +170,7 @@ Test(cuda_faults, a_fault_of_a_kernel_appears_later_and_stays)
 Test(cuda_faults, a_segment_returned_after_a_fault_loses_the_device)
 {
     struct plim_device *d = open_card("lost@1");
-    uint64_t a = segment(d, 2 * MIB), b = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB), b = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
     plim_device_segment_return(d, b, 2 * MIB);
     expect_lost(d, a);
@@ -189,7 +179,7 @@ Test(cuda_faults, a_segment_returned_after_a_fault_loses_the_device)
 Test(cuda_faults, a_card_that_vanishes_is_lost)
 {
     struct plim_device *d = open_card("vanish@40");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     double seconds;
     for (int i = 0; i < 40 && !d->lost; i++) {
         enum plim_status st = plim_device_now(d, &seconds);
@@ -202,7 +192,7 @@ Test(cuda_faults, a_card_that_vanishes_is_lost)
 Test(cuda_faults, an_unexpected_error_with_a_broken_context_is_the_end)
 {
     struct plim_device *d = open_card("");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     setenv("PLIM_DOUBLE_RESULT", "cuLaunchKernel=400,cuCtxSynchronize=719", 1);
     cr_expect(eq(int, fill(d, a, 4), PLIM_LOST));
     expect_lost(d, a);
@@ -211,7 +201,7 @@ Test(cuda_faults, an_unexpected_error_with_a_broken_context_is_the_end)
 Test(cuda_faults, an_unexpected_error_with_a_good_context_is_not)
 {
     struct plim_device *d = open_card("");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     setenv("PLIM_DOUBLE_RESULT", "cuLaunchKernel=701", 1);
     cr_expect(eq(int, fill(d, a, 4), PLIM_INTERNAL));
     cr_expect(strstr(plim_cuda_message(d), "not memory") != NULL);
@@ -224,14 +214,14 @@ Test(cuda_faults, no_code_for_the_card_is_not_supported)
 {
     struct plim_device *d = open_card("");
     setenv("PLIM_DOUBLE_RESULT", "cuModuleLoadData=209", 1);
-    cr_expect(eq(int, fill(d, segment(d, 2 * MIB), 4), PLIM_UNSUPPORTED));
+    cr_expect(eq(int, fill(d, device_segment(d, 2 * MIB), 4), PLIM_UNSUPPORTED));
     plim_device_close(&d);
 }
 
 Test(cuda_faults, a_process_can_die_in_a_launch, .signal = SIGKILL)
 {
     struct plim_device *d = open_card("kill@2");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
     cr_expect(ne(int, fill(d, a, 4), PLIM_OK));
 }
@@ -240,7 +230,7 @@ Test(cuda_faults, who_waits_for_a_kernel_that_hangs_waits_for_ever, .signal = SI
 {
     struct plim_device *d = open_card("hang@1");
     double seconds;
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
     alarm(1);
     cr_expect(ne(int, plim_device_now(d, &seconds), PLIM_OK));
@@ -251,7 +241,7 @@ Test(cuda_faults, who_waits_for_a_kernel_that_hangs_waits_for_ever, .signal = SI
 Test(cuda_faults, a_loss_can_be_no_number)
 {
     struct plim_device *d = open_card("nan@2");
-    uint64_t a = segment(d, 2 * MIB);
+    uint64_t a = device_segment(d, 2 * MIB);
     float first = 0, second = 0, third = 0;
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
     cr_expect(eq(int, plim_device_read(d, a, &first, 4), PLIM_OK));
@@ -275,7 +265,7 @@ static double seconds_of_a_fill(struct plim_device *d, uint64_t a)
 Test(cuda_faults, a_card_can_become_slow)
 {
     struct plim_device *d = open_card("slow@3");
-    uint64_t a = segment(d, 8 * MIB);
+    uint64_t a = device_segment(d, 8 * MIB);
     seconds_of_a_fill(d, a);
     double fast = seconds_of_a_fill(d, a), slow = seconds_of_a_fill(d, a);
     cr_expect(gt(dbl, slow, 2 * fast));

@@ -1,4 +1,5 @@
 #include "devices/host/host.h"
+#include "support/open_device.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -11,18 +12,7 @@
 
 static struct plim_device *open_host(const char *tail)
 {
-    struct plim_device *device;
-    struct plim_error err = PLIM_ERROR_INIT;
-    enum plim_status st = plim_host_open(tail, &device, &err);
-    cr_assert(eq(int, st, PLIM_OK), "%s: %s", tail, err.text);
-    return device;
-}
-
-static uint64_t segment(struct plim_device *d, int64_t bytes)
-{
-    uint64_t address;
-    cr_assert(eq(int, plim_device_segment_get(d, bytes, &address), PLIM_OK));
-    return address;
+    return open_device(plim_host_open, tail);
 }
 
 static bool is_unwritten(uint64_t address, int64_t bytes)
@@ -59,18 +49,14 @@ Test(host_device, refuses_other_options)
 {
     static const char *const tails[] = {":0", ",memory=", ",memory=0", ",speed=2", "x"};
     for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
-        struct plim_device *d;
-        struct plim_error err = PLIM_ERROR_INIT;
-        cr_expect(eq(int, plim_host_open(tails[i], &d, &err), PLIM_INVALID), "%s", tails[i]);
-        cr_expect(eq(ptr, d, NULL));
-        cr_expect(err.text[0] != '\0');
+        expect_device_refused(plim_host_open, tails[i], PLIM_INVALID, "");
     }
 }
 
 Test(host_device, a_segment_takes_whole_2_mib_pages)
 {
     struct plim_device *d = open_host(",memory=100MiB");
-    uint64_t address = segment(d, 1);
+    uint64_t address = device_segment(d, 1);
     cr_expect(eq(u64, address % (2 << 20), 0));
     cr_expect(eq(i64, plim_device_free_bytes(d), 98 * MIB));
     plim_device_segment_return(d, address, 1);
@@ -82,11 +68,11 @@ Test(host_device, memory_ends_where_the_total_ends)
 {
     uint64_t address;
     struct plim_device *d = open_host(",memory=20MiB");
-    segment(d, 12 * MIB);
+    device_segment(d, 12 * MIB);
     cr_expect(eq(int, plim_device_segment_get(d, 10 * MIB, &address), PLIM_OOM));
     cr_expect(eq(int, plim_device_segment_get(d, INT64_MAX, &address), PLIM_OOM));
     cr_expect(eq(i64, plim_device_free_bytes(d), 8 * MIB));
-    segment(d, 8 * MIB);
+    device_segment(d, 8 * MIB);
     cr_expect(eq(i64, plim_device_free_bytes(d), 0));
     cr_expect(eq(int, plim_device_segment_get(d, 1, &address), PLIM_OOM));
     plim_device_close(&d);
@@ -96,7 +82,7 @@ Test(host_device, new_memory_is_nan_to_its_end_also_when_used_before)
 {
     struct plim_device *d = open_host(",memory=20MiB");
     for (int i = 0; i < 3; i++) {
-        uint64_t address = segment(d, 3 * MIB);
+        uint64_t address = device_segment(d, 3 * MIB);
         cr_expect(is_unwritten(address, 3 * MIB));
         cr_expect(isnan(*(const float *)(uintptr_t)address));
         memset((void *)(uintptr_t)address, 0, 3 * MIB);
@@ -110,7 +96,7 @@ Test(host_device, many_segments_come_and_go)
     uint64_t address[40];
     struct plim_device *d = open_host(",memory=80MiB");
     for (int i = 0; i < 40; i++) {
-        address[i] = segment(d, 2 * MIB);
+        address[i] = device_segment(d, 2 * MIB);
         memset((void *)(uintptr_t)address[i], i, 2 * MIB);
     }
     for (int i = 0; i < 40; i += 2) plim_device_segment_return(d, address[i], 2 * MIB);
@@ -167,7 +153,7 @@ Test(host_device, what_is_unmapped_or_returned_has_no_memory)
     plim_device_range_unmap(d, range, 2 * MIB);
     cr_expect(not(has_memory(range)));
     cr_expect(has_memory(range + (2 << 20)));
-    uint64_t address = segment(d, 2 * MIB);
+    uint64_t address = device_segment(d, 2 * MIB);
     plim_device_segment_return(d, address, 2 * MIB);
     cr_expect(not(has_memory(address)));
     plim_device_close(&d);
@@ -188,7 +174,7 @@ Test(host_device, what_is_written_is_read)
 {
     char buffer[6] = "";
     struct plim_device *d = open_host(",memory=20MiB");
-    uint64_t address = segment(d, 2 * MIB);
+    uint64_t address = device_segment(d, 2 * MIB);
     cr_expect(eq(int, plim_device_write(d, address + 7, "plimsoll", 6), PLIM_OK));
     cr_expect(eq(int, plim_device_read(d, address + 8, buffer, 5), PLIM_OK));
     cr_expect(eq(str, buffer, "limso"));
@@ -201,8 +187,11 @@ Test(host_device, what_is_written_is_read)
 Test(host_device, computes_what_is_launched)
 {
     struct plim_device *d = open_host(",memory=20MiB");
-    struct plim_array x = {
-        .data = segment(d, 2 * MIB), .shape = {8}, .stride = {1}, .ndim = 1, .dtype = PLIM_F32};
+    struct plim_array x = {.data = device_segment(d, 2 * MIB),
+                           .shape = {8},
+                           .stride = {1},
+                           .ndim = 1,
+                           .dtype = PLIM_F32};
     struct plim_op fill = {.kind = PLIM_OP_FILL, .alpha = 2.5, .n_out = 1, .out = {&x}},
                    wrong = {.kind = PLIM_OP_FILL};
     float y[8];
@@ -230,7 +219,7 @@ Test(host_device, reset_gives_everything_back)
 {
     uint64_t range, address;
     struct plim_device *d = open_host(",memory=20MiB");
-    address = segment(d, 12 * MIB);
+    address = device_segment(d, 12 * MIB);
     cr_assert(eq(int, plim_device_range_reserve(d, 4 * MIB, &range), PLIM_OK));
     cr_assert(eq(int, plim_device_range_map(d, range, 4 * MIB, 2 * MIB), PLIM_OK));
     cr_assert(eq(int, plim_device_reset(d), PLIM_OK));
@@ -238,6 +227,6 @@ Test(host_device, reset_gives_everything_back)
     char byte;
     cr_expect(eq(int, plim_device_read(d, address, &byte, 1), PLIM_INVALID));
     cr_expect(eq(int, plim_device_range_map(d, range, 2 * MIB, 2 * MIB), PLIM_INVALID));
-    segment(d, 20 * MIB);
+    device_segment(d, 20 * MIB);
     plim_device_close(&d);
 }

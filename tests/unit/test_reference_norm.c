@@ -106,56 +106,60 @@ Test(reference_layer_norm, the_backward_is_the_derivative)
     }
 }
 
+/* A layer and the gradients of its parameters. */
+struct params {
+    struct layer l;
+    struct plim_array dy, dweight, dbias;
+    struct plim_op op;
+};
+
+/* Runs both operations; in place, as the layer. */
+static void params_run(struct params *p)
+{
+    *p = (struct params){.dy = ARRAY(PLIM_F32, 2, ROWS / 2, WIDTH),
+                         .dweight = ARRAY(PLIM_F32, WIDTH),
+                         .dbias = ARRAY(PLIM_F32, WIDTH)};
+    layer_init(&p->l, PLIM_F32);
+    array_scatter(&p->dy, 4, -1, 1);
+    run_op(&p->l.forward);
+    p->op = (struct plim_op){.kind = PLIM_OP_LAYER_NORM_BACKWARD_PARAMS,
+                             .n_out = 2,
+                             .n_in = 4,
+                             .out = {&p->dweight, &p->dbias},
+                             .in = {&p->dy, &p->l.x, &p->l.mean, &p->l.rstd}};
+    run_op(&p->op);
+}
+
 Test(reference_layer_norm, the_gradients_of_the_parameters_are_derivatives)
 {
-    struct layer l;
-    struct plim_array dy = ARRAY(PLIM_F32, 2, ROWS / 2, WIDTH), dweight = ARRAY(PLIM_F32, WIDTH),
-                      dbias = ARRAY(PLIM_F32, WIDTH);
-    layer_init(&l, PLIM_F32);
-    array_scatter(&dy, 4, -1, 1);
-    run_op(&l.forward);
-    struct plim_op op = {.kind = PLIM_OP_LAYER_NORM_BACKWARD_PARAMS,
-                         .n_out = 2,
-                         .n_in = 4,
-                         .out = {&dweight, &dbias},
-                         .in = {&dy, &l.x, &l.mean, &l.rstd}};
-    run_op(&op);
-    expect_gradient(&l.forward, &dy, &l.weight, &dweight, 1e-3);
-    expect_gradient(&l.forward, &dy, &l.bias, &dbias, 1e-3);
-    array_fill(&dbias, 5);
-    op.n_out = 1; /* without a bias */
-    run_op(&op);
-    cr_expect(eq(dbl, array_at(&dbias, 0), 5));
+    struct params p;
+    params_run(&p);
+    expect_gradient(&p.l.forward, &p.dy, &p.l.weight, &p.dweight, 1e-3);
+    expect_gradient(&p.l.forward, &p.dy, &p.l.bias, &p.dbias, 1e-3);
+    array_fill(&p.dbias, 5);
+    p.op.n_out = 1; /* without a bias */
+    run_op(&p.op);
+    cr_expect(eq(dbl, array_at(&p.dbias, 0), 5));
 }
 
 Test(reference_layer_norm, partial_sums_add_up_to_the_gradients)
 {
-    struct layer l;
-    struct plim_array dy = ARRAY(PLIM_F32, 2, ROWS / 2, WIDTH), dweight = ARRAY(PLIM_F32, WIDTH),
-                      dbias = ARRAY(PLIM_F32, WIDTH);
-    layer_init(&l, PLIM_F32);
-    array_scatter(&dy, 4, -1, 1);
-    run_op(&l.forward);
-    struct plim_op op = {.kind = PLIM_OP_LAYER_NORM_BACKWARD_PARAMS,
-                         .n_out = 2,
-                         .n_in = 4,
-                         .out = {&dweight, &dbias},
-                         .in = {&dy, &l.x, &l.mean, &l.rstd}};
-    run_op(&op);
+    struct params p;
+    params_run(&p);
     static const int parts[] = {1, 4, ROWS, ROWS + 3};
     for (int k = 0; k < 4; k++) {
         struct plim_array w = ARRAY(PLIM_F32, parts[k], WIDTH),
                           b = ARRAY(PLIM_F32, parts[k], WIDTH);
-        op.out[0] = &w, op.out[1] = &b;
-        run_op(&op);
+        p.op.out[0] = &w, p.op.out[1] = &b;
+        run_op(&p.op);
         for (int j = 0; j < WIDTH; j++) {
             double sum_w = 0, sum_b = 0;
-            for (int p = 0; p < parts[k]; p++) {
-                sum_w += array_at(&w, p * WIDTH + j);
-                sum_b += array_at(&b, p * WIDTH + j);
+            for (int part = 0; part < parts[k]; part++) {
+                sum_w += array_at(&w, part * WIDTH + j);
+                sum_b += array_at(&b, part * WIDTH + j);
             }
-            cr_expect(fabs(sum_w - array_at(&dweight, j)) < 1e-5);
-            cr_expect(fabs(sum_b - array_at(&dbias, j)) < 1e-5);
+            cr_expect(fabs(sum_w - array_at(&p.dweight, j)) < 1e-5);
+            cr_expect(fabs(sum_b - array_at(&p.dbias, j)) < 1e-5);
         }
     }
 }

@@ -1,4 +1,5 @@
 #include "devices/sim/sim.h"
+#include "support/open_device.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -9,20 +10,12 @@
 
 static struct plim_device *open_sim(const char *tail)
 {
-    struct plim_device *device;
-    struct plim_error err = PLIM_ERROR_INIT;
-    enum plim_status st = plim_sim_open(tail, &device, &err);
-    cr_assert(eq(int, st, PLIM_OK), "%s: %s", tail, err.text);
-    return device;
+    return open_device(plim_sim_open, tail);
 }
 
 static void expect_refused(const char *tail, enum plim_status status, const char *part_of_message)
 {
-    struct plim_device *device;
-    struct plim_error err = PLIM_ERROR_INIT;
-    cr_expect(eq(int, plim_sim_open(tail, &device, &err), status));
-    cr_expect(eq(ptr, device, NULL));
-    cr_expect(strstr(err.text, part_of_message) != NULL, "%s", err.text);
+    expect_device_refused(plim_sim_open, tail, status, part_of_message);
 }
 
 Test(sim_device, is_the_card_of_the_catalogue)
