@@ -29,6 +29,21 @@ int64_t plim_array_bytes(const struct plim_array *a)
     return count;
 }
 
+bool plim_foreach_has_its_lists(const struct plim_op *op)
+{
+    static const struct {
+        uint8_t least, most;
+    } lists[PLIM_FOREACH_UNSCALE + 1] = {
+        [PLIM_FOREACH_ADD] = {1, 2},     [PLIM_FOREACH_MUL] = {1, 1},
+        [PLIM_FOREACH_DIV] = {1, 1},     [PLIM_FOREACH_LERP] = {2, 2},
+        [PLIM_FOREACH_ADDCMUL] = {3, 3}, [PLIM_FOREACH_ADDCDIV] = {3, 3},
+        [PLIM_FOREACH_SQRT] = {2, 2},    [PLIM_FOREACH_NORM] = {2, 2},
+        [PLIM_FOREACH_UNSCALE] = {1, 1},
+    };
+    return op->foreach <= PLIM_FOREACH_UNSCALE && op->n_lists >= lists[op->foreach].least &&
+           op->n_lists <= lists[op->foreach].most;
+}
+
 /* --- flops ------------------------------------------------------------------------------------ */
 
 /* q is (batch, heads, s_q, d), k is (batch, kv heads, s_k, d). */

@@ -225,6 +225,9 @@ const char *plim_op_name(enum plim_op_kind kind);
 int64_t plim_array_elements(const struct plim_array *a);
 int64_t plim_array_bytes(const struct plim_array *a);
 
+/* Is a FOREACH one of those over lists (ADD to UNSCALE), with as many lists as it takes? */
+bool plim_foreach_has_its_lists(const struct plim_op *op);
+
 /* Floating-point operations: 2mnk for a matmul; attention 4 b h s_q s_k d forward (half when
  * causal) and 2.5 times that backward; a few an element otherwise (they never decide). */
 double plim_op_flops(const struct plim_op *op);

@@ -55,18 +55,7 @@ static enum plim_status plan_norm(const struct plim_plan *plan, const struct pli
 
 enum plim_status plim_plan_foreach(const struct plim_plan *plan, const struct plim_op *op)
 {
-    static const struct {
-        uint8_t least, most; /* lists */
-    } counts[PLIM_FOREACH_UNSCALE + 1] = {
-        [PLIM_FOREACH_ADD] = {1, 2},     [PLIM_FOREACH_MUL] = {1, 1},
-        [PLIM_FOREACH_DIV] = {1, 1},     [PLIM_FOREACH_LERP] = {2, 2},
-        [PLIM_FOREACH_ADDCMUL] = {3, 3}, [PLIM_FOREACH_ADDCDIV] = {3, 3},
-        [PLIM_FOREACH_SQRT] = {2, 2},    [PLIM_FOREACH_NORM] = {2, 2},
-        [PLIM_FOREACH_UNSCALE] = {1, 1},
-    };
-    if (op->foreach > PLIM_FOREACH_UNSCALE || op->n_lists < counts[op->foreach].least ||
-        op->n_lists > counts[op->foreach].most)
-        return PLIM_INVALID;
+    if (!plim_foreach_has_its_lists(op)) return PLIM_INVALID;
     if (op->foreach == PLIM_FOREACH_NORM) return plan_norm(plan, op);
 
     bool unscale = op->foreach == PLIM_FOREACH_UNSCALE;

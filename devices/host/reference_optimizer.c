@@ -103,18 +103,7 @@ static enum plim_status foreach_unscale(const struct plim_op *op)
 
 enum plim_status plim_reference_foreach(const struct plim_op *op)
 {
-    static const struct {
-        uint8_t least, most; /* lists */
-    } lists[PLIM_FOREACH_UNSCALE + 1] = {
-        [PLIM_FOREACH_ADD] = {1, 2},     [PLIM_FOREACH_MUL] = {1, 1},
-        [PLIM_FOREACH_DIV] = {1, 1},     [PLIM_FOREACH_LERP] = {2, 2},
-        [PLIM_FOREACH_ADDCMUL] = {3, 3}, [PLIM_FOREACH_ADDCDIV] = {3, 3},
-        [PLIM_FOREACH_SQRT] = {2, 2},    [PLIM_FOREACH_NORM] = {2, 2},
-        [PLIM_FOREACH_UNSCALE] = {1, 1},
-    };
-    if (op->foreach > PLIM_FOREACH_UNSCALE || op->n_lists < lists[op->foreach].least ||
-        op->n_lists > lists[op->foreach].most)
-        return PLIM_INVALID;
+    if (!plim_foreach_has_its_lists(op)) return PLIM_INVALID;
     if (op->foreach == PLIM_FOREACH_NORM) return foreach_norm(op);
     if (op->foreach == PLIM_FOREACH_UNSCALE) return foreach_unscale(op);
     if (!have_equal_shapes(op, 0, op->n_lists)) return PLIM_INVALID;
