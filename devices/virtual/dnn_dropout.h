@@ -1,0 +1,16 @@
+/* What a dropout descriptor was set to. */
+#ifndef PLIM_DEVICES_VIRTUAL_DNN_DROPOUT_H
+#define PLIM_DEVICES_VIRTUAL_DNN_DROPOUT_H
+
+#include "dnn.h"
+
+struct plim_dnn_dropout {
+    float probability;
+    void *states;
+    unsigned long long seed;
+};
+
+/* All zero: never set. */
+struct plim_dnn_dropout plim_dnn_dropout_of(const void *descriptor);
+
+#endif

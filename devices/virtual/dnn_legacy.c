@@ -1,0 +1,167 @@
+/* cuDNN's older interface, as far as it takes a handle and gives something back to the host. What
+ * only computes is a launch (names/cudnn.txt); convolutions and RNNs have files of their own. */
+#include "dnn.h"
+
+static int answer_bytes(const struct plim_handle *handle, int64_t bytes, size_t *out)
+{
+    if (!handle || !out) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    *out = (size_t)bytes;
+    return 0;
+}
+
+/* --- batch normalization ---------------------------------------------------------------------- */
+
+/* cudnnBatchNormMode_t, cudnnBatchNormOps_t; the "normalization" functions number them alike. */
+enum { MODE_PERSISTENT = 2, OPS_PLAIN = 0 };
+
+/* The plain kernels need nothing (seen with 9.19). The persistent ones, which PyTorch takes for
+ * channels last, keep partial sums; how much is nowhere written. */
+static int answer_norm_workspace(const struct plim_handle *handle, int mode, size_t *out)
+{
+    if (mode >= MODE_PERSISTENT)
+        plim_self_note("cuDNN's workspace for batch normalization with channels last is not known "
+                       "without a GPU: counted as 0");
+    return answer_bytes(handle, 0, out);
+}
+
+/* A fused activation keeps which elements it let through, one bit each. */
+static int answer_norm_reserve(const struct plim_handle *handle, int mode, int ops, const void *x,
+                               size_t *out)
+{
+    struct plim_dnn_tensor tensor;
+    if (mode < MODE_PERSISTENT || ops == OPS_PLAIN) return answer_bytes(handle, 0, out);
+    if (!plim_dnn_tensor_read(x, &tensor) || !plim_dnn_type_bytes(tensor.type))
+        return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    int64_t elements = plim_dnn_tensor_bytes(&tensor) / plim_dnn_type_bytes(tensor.type);
+    return answer_bytes(handle, (elements + 7) / 8, out);
+}
+
+ANSWER int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+    const struct plim_handle *handle, int mode, int ops, const void *x, const void *z,
+    const void *y, const void *parameters, const void *activation, size_t *bytes)
+{
+    (void)ops, (void)x, (void)z, (void)y, (void)parameters, (void)activation;
+    return answer_norm_workspace(handle, mode, bytes);
+}
+
+ANSWER int cudnnGetBatchNormalizationBackwardExWorkspaceSize(
+    const struct plim_handle *handle, int mode, int ops, const void *x, const void *y,
+    const void *dy, const void *dz, const void *dx, const void *parameters, const void *activation,
+    size_t *bytes)
+{
+    (void)ops, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)parameters, (void)activation;
+    return answer_norm_workspace(handle, mode, bytes);
+}
+
+ANSWER int cudnnGetBatchNormalizationTrainingExReserveSpaceSize(const struct plim_handle *handle,
+                                                                int mode, int ops,
+                                                                const void *activation,
+                                                                const void *x, size_t *bytes)
+{
+    (void)activation;
+    return answer_norm_reserve(handle, mode, ops, x, bytes);
+}
+
+/* The same by newer names. Their mode says per activation or per channel, their algorithm whether
+ * it is the persistent one. */
+static int mode_of(int algorithm) { return algorithm ? MODE_PERSISTENT : 0; }
+
+ANSWER int cudnnGetNormalizationForwardTrainingWorkspaceSize(
+    const struct plim_handle *handle, int mode, int ops, int algorithm, const void *x,
+    const void *z, const void *y, const void *scale, const void *activation, const void *mean,
+    size_t *bytes, int groups)
+{
+    (void)mode, (void)ops, (void)x, (void)z, (void)y, (void)scale, (void)activation, (void)mean;
+    (void)groups;
+    return answer_norm_workspace(handle, mode_of(algorithm), bytes);
+}
+
+ANSWER int cudnnGetNormalizationBackwardWorkspaceSize(
+    const struct plim_handle *handle, int mode, int ops, int algorithm, const void *x,
+    const void *y, const void *dy, const void *dz, const void *dx, const void *scale,
+    const void *activation, const void *mean, size_t *bytes, int groups)
+{
+    (void)mode, (void)ops, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)scale;
+    (void)activation, (void)mean, (void)groups;
+    return answer_norm_workspace(handle, mode_of(algorithm), bytes);
+}
+
+ANSWER int cudnnGetNormalizationTrainingReserveSpaceSize(const struct plim_handle *handle, int mode,
+                                                         int ops, int algorithm,
+                                                         const void *activation, const void *x,
+                                                         size_t *bytes, int groups)
+{
+    (void)mode, (void)activation, (void)groups;
+    return answer_norm_reserve(handle, mode_of(algorithm), ops, x, bytes);
+}
+
+/* --- reductions ------------------------------------------------------------------------------- */
+
+/* Partial sums of a whole reduction fit into the operand; nothing closer is known. */
+ANSWER int cudnnGetReductionWorkspaceSize(const struct plim_handle *handle, const void *reduction,
+                                          const void *a, const void *c, size_t *bytes)
+{
+    (void)reduction, (void)c;
+    struct plim_dnn_tensor tensor;
+    if (!plim_dnn_tensor_read(a, &tensor)) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    plim_self_note("cuDNN's workspace for a reduction is not known without a GPU: counted as large "
+                   "as its operand");
+    return answer_bytes(handle, plim_dnn_tensor_bytes(&tensor), bytes);
+}
+
+/* One index of 32 bits for each result. */
+ANSWER int cudnnGetReductionIndicesSize(const struct plim_handle *handle, const void *reduction,
+                                        const void *a, const void *c, size_t *bytes)
+{
+    (void)reduction, (void)a;
+    struct plim_dnn_tensor tensor;
+    if (!plim_dnn_tensor_read(c, &tensor)) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    int64_t each = plim_dnn_type_bytes(tensor.type);
+    return answer_bytes(handle, each ? plim_dnn_tensor_bytes(&tensor) / each * 4 : 0, bytes);
+}
+
+/* --- CTC loss --------------------------------------------------------------------------------- */
+
+/* Two tables of all steps by all states (blanks between and around the labels) and the normalized
+ * probabilities, in fp32; seen with 9.19's deterministic algorithm, exactly. The other one is taken
+ * to need as much. `extra` is what the older function copies: the labels and two lengths. */
+static int64_t ctc_bytes(const struct plim_dnn_tensor *probabilities, int64_t labels, int64_t extra)
+{
+    int64_t steps = probabilities->dimension[0], batch = probabilities->dimension[1];
+    int64_t states = 2 * labels + 1, classes = probabilities->dimension[2];
+    return 4 * batch * (steps * (classes + 2 * states) + states + 2 + extra);
+}
+
+enum { CTC_DIMENSIONS = 3, CTC_MAX_LABELS = 256 };
+
+ANSWER int cudnnGetCTCLossWorkspaceSize(const struct plim_handle *handle, const void *probabilities,
+                                        const void *gradients, const int *labels,
+                                        const int *label_lengths, const int *input_lengths,
+                                        int algorithm, const void *loss, size_t *bytes)
+{
+    (void)gradients, (void)labels, (void)input_lengths, (void)algorithm, (void)loss;
+    struct plim_dnn_tensor tensor;
+    int longest = 0;
+    if (!label_lengths || !plim_dnn_tensor_read(probabilities, &tensor) ||
+        tensor.count != CTC_DIMENSIONS)
+        return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    for (int64_t i = 0; i < tensor.dimension[1]; i++)
+        if (label_lengths[i] > longest) longest = label_lengths[i];
+    if (longest > CTC_MAX_LABELS) return plim_dnn_status(PLIM_DNN_NOT_SUPPORTED);
+    return answer_bytes(handle, ctc_bytes(&tensor, longest, longest + 2), bytes);
+}
+
+ANSWER int cudnnGetCTCLossWorkspaceSize_v8(const struct plim_handle *handle, int algorithm,
+                                           const void *loss, const void *probabilities,
+                                           const void *gradients, size_t *bytes)
+{
+    (void)gradients, (void)algorithm;
+    int (*query)(const void *, int *, int *, int *, int *);
+    int type, mode, propagation, longest = 0;
+    struct plim_dnn_tensor tensor;
+    if (!plim_dnn_tensor_read(probabilities, &tensor) || tensor.count != CTC_DIMENSIONS ||
+        !DNN_REAL(query, "cudnnGetCTCLossDescriptor_v8") ||
+        query(loss, &type, &mode, &propagation, &longest))
+        return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    return answer_bytes(handle, ctc_bytes(&tensor, longest, 0), bytes);
+}

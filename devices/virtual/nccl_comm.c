@@ -1,0 +1,175 @@
+/* Communicators as such: who has one, how long one waits for the others, what it says then. */
+#include "autotune/base/clock.h"
+#include "nccl.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WAIT_SECONDS = 300, LAUNCH_FAILED = 719 /* cudaErrorLaunchFailure */ };
+
+/* Between two looks at whether the others are alive. */
+static const double look_seconds = 0.1;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char last_error[160];
+
+void plim_nccl_lock(void) { pthread_mutex_lock(&lock); }
+void plim_nccl_unlock(void) { pthread_mutex_unlock(&lock); }
+
+const char *plim_nccl_last_error(void) { return last_error; }
+
+void plim_nccl_hold(struct nccl_comm *comm) { comm->references++; }
+
+void plim_nccl_drop(struct nccl_comm *comm)
+{
+    if (--comm->references) return;
+    plim_inbox_finish(&comm->inbox);
+    plim_exchange_close(comm->exchange);
+    free(comm);
+}
+
+int plim_nccl_fail(struct nccl_comm *comm, int error, const char *fmt, ...)
+{
+    char text[sizeof(last_error)];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    plim_nccl_lock();
+    bool is_first = !comm->error;
+    if (is_first) {
+        comm->error = error;
+        memcpy(last_error, text, sizeof(text));
+    }
+    plim_nccl_unlock();
+    if (is_first) plim_self_note("NCCL: %s", text);
+    return comm->error;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+int plim_nccl_patience_seconds(void)
+{
+    const char *text = getenv("PLIMSOLL_NCCL_WAIT");
+    int seconds = text ? atoi(text) : 0;
+    return seconds > 0 ? seconds : WAIT_SECONDS;
+}
+
+bool plim_nccl_pause(struct nccl_patience *patience)
+{
+    double now = plim_clock_seconds();
+    if (!patience->begin_seconds) {
+        patience->begin_seconds = now;
+        patience->pause_seconds = 20e-6;
+    }
+    if (now - patience->begin_seconds > plim_nccl_patience_seconds()) return false;
+    struct timespec pause = {.tv_nsec = (long)(patience->pause_seconds * 1e9)};
+    nanosleep(&pause, NULL);
+    if (patience->pause_seconds < 2e-3) patience->pause_seconds *= 1.5;
+    return true;
+}
+
+/* Those that have not reached the number yet. */
+static uint32_t missing(struct nccl_comm *comm, uint32_t ranks, int channel, uint64_t number)
+{
+    for (int rank = 0; rank < EXCHANGE_RANKS; rank++)
+        if (ranks >> rank & 1 && plim_exchange_count(comm->exchange, rank, channel) > number)
+            ranks &= ~(1u << rank);
+    return ranks;
+}
+
+int plim_nccl_find_lost(struct nccl_comm *comm, uint32_t ranks, int channel, uint64_t number)
+{
+    for (int rank = 0; rank < EXCHANGE_RANKS; rank++) {
+        if (!(ranks >> rank & 1)) continue;
+        enum plim_presence presence = plim_exchange_presence(comm->exchange, rank);
+        /* What it did last, it did before it went. */
+        if ((presence == PLIM_LEFT || presence == PLIM_DEAD) &&
+            plim_exchange_count(comm->exchange, rank, channel) <= number)
+            return rank;
+    }
+    return -1;
+}
+
+static bool give_up(struct nccl_comm *comm, uint32_t ranks, bool is_late)
+{
+    int rank = 0;
+    while (!(ranks >> rank & 1)) rank++;
+    if (is_late)
+        plim_nccl_fail(comm, NCCL_REMOTE_ERROR, "rank %d of %d did not come within %d seconds",
+                       rank, comm->ranks, plim_nccl_patience_seconds());
+    else
+        plim_nccl_fail(comm, NCCL_REMOTE_ERROR,
+                       "rank %d of %d has ended, and the others wait for it", rank, comm->ranks);
+    return false;
+}
+
+bool plim_nccl_await(struct nccl_comm *comm, uint32_t ranks, int channel, uint64_t number)
+{
+    struct nccl_patience patience = {0};
+    double looked = plim_clock_seconds();
+    while ((ranks = missing(comm, ranks, channel, number))) {
+        if (comm->error) return false;
+        if (!plim_nccl_pause(&patience)) return give_up(comm, ranks, true);
+        if (plim_clock_seconds() - looked < look_seconds) continue;
+        looked = plim_clock_seconds();
+        int lost = plim_nccl_find_lost(comm, ranks, channel, number);
+        if (lost >= 0) return give_up(comm, 1u << lost, false);
+    }
+    return true;
+}
+
+/* --- the host waits for the card -------------------------------------------------------------- */
+
+/* The first rank that has ended and owes this one something, or -1. */
+static int find_debtor(struct nccl_comm *comm)
+{
+    uint64_t entered = plim_exchange_count(comm->exchange, comm->rank, EXCHANGE_COLLECTIVE);
+    int channel = EXCHANGE_TO + comm->rank, lost = -1;
+    if (entered) {
+        uint32_t behind =
+            missing(comm, plim_nccl_everyone(comm->ranks), EXCHANGE_COLLECTIVE, entered - 1);
+        lost = plim_nccl_find_lost(comm, behind, EXCHANGE_COLLECTIVE, entered - 1);
+    }
+    for (int rank = 0; rank < comm->ranks && lost < 0; rank++) {
+        uint64_t received = comm->received[rank];
+        if (received && plim_exchange_count(comm->exchange, rank, channel) < received)
+            lost = plim_nccl_find_lost(comm, 1u << rank, channel, received - 1);
+    }
+    return lost;
+}
+
+/* Large collectives and messages are not waited for: programs overlap them with what the others
+ * need first. But a rank that will never take part should not go unnoticed. */
+static void look_after(struct nccl_comm *comm)
+{
+    double now = plim_clock_seconds();
+    if (comm->error || now - comm->looked_seconds < look_seconds) return;
+    comm->looked_seconds = now;
+    int lost = find_debtor(comm);
+    if (lost >= 0) give_up(comm, 1u << lost, false);
+}
+
+int plim_nccl_settle(void)
+{
+    struct nccl_comm *comms[64];
+    int failed = GPU_OK;
+    int count = plim_nccl_communicators(comms, 64);
+    for (int i = 0; i < count; i++) {
+        struct nccl_comm *comm = comms[i];
+        uint64_t small = comm->small;
+        if (small > comm->settled && plim_nccl_await(comm, plim_nccl_everyone(comm->ranks),
+                                                     EXCHANGE_COLLECTIVE, small - 1))
+            comm->settled = small;
+        look_after(comm);
+        /* What it waited for did not happen. A real program would hang here until NCCL's watchdog
+         * ends it; going on as if all were well would be worse. */
+        if (comm->error) failed = LAUNCH_FAILED;
+        plim_nccl_lock();
+        plim_nccl_drop(comm);
+        plim_nccl_unlock();
+    }
+    return plim_self_error(failed);
+}

@@ -1,0 +1,258 @@
+#include "stream.h"
+#include "steps.h"
+#include "autotune/base/array.h"
+#include "autotune/base/clock.h"
+#include <stdlib.h>
+
+struct plim_graph {
+    PLIM_ARRAY(struct plim_node *) nodes;
+    int steps_class; /* enum plim_steps_class of all together */
+    size_t calls;    /* of libraries */
+};
+
+struct plim_capture {
+    uint64_t id;
+    struct plim_graph *graph;
+    bool own_graph; /* made for the capture */
+    struct plim_node *last;
+    PLIM_ARRAY(struct plim_stream *) streams;
+    struct plim_capture *older; /* of those that go on */
+};
+
+static struct plim_capture *captures;
+
+static void remove_stream(struct plim_capture *capture, const struct plim_stream *stream)
+{
+    struct plim_stream **items = capture->streams.items;
+    size_t kept = 0;
+    for (size_t i = 0; i < capture->streams.count; i++)
+        if (items[i] != stream) items[kept++] = items[i];
+    capture->streams.count = kept;
+}
+
+static struct plim_capture *find_capture(uint64_t id)
+{
+    plim_self_lock();
+    struct plim_capture *capture = captures;
+    while (capture && capture->id != id) capture = capture->older;
+    plim_self_unlock();
+    return capture;
+}
+
+/* --- streams ---------------------------------------------------------------------------------- */
+
+int plim_stream_create(unsigned flags, int priority, struct plim_stream **out)
+{
+    int failed = plim_self_use_current();
+    *out = NULL;
+    if (failed) return failed;
+    struct plim_stream *stream = calloc(1, sizeof(*stream));
+    if (!stream) return GPU_OUT_OF_MEMORY;
+    *stream = (struct plim_stream){.device = plim_self_device(), .priority = priority,
+                                   .flags = flags, .id = plim_self_new_id()};
+    *out = stream;
+    return GPU_OK;
+}
+
+int plim_stream_destroy(struct plim_stream *stream)
+{
+    if (!stream || (uintptr_t)stream <= GPU_STREAM_PER_THREAD) return GPU_INVALID_HANDLE;
+    if (stream->capture) remove_stream(stream->capture, stream);
+    free(stream);
+    return GPU_OK;
+}
+
+struct plim_stream *plim_stream_of(void *handle)
+{
+    static struct plim_stream legacy[PLIM_MACHINE_CARDS];
+    if ((uintptr_t)handle > GPU_STREAM_PER_THREAD) return handle;
+    struct plim_stream *stream = &legacy[plim_self_device()];
+    stream->device = plim_self_device();
+    return stream;
+}
+
+int plim_stream_synchronize(struct plim_stream *stream)
+{
+    return stream->capture ? GPU_CAPTURE_UNSUPPORTED : GPU_OK;
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+int plim_event_create(unsigned flags, struct plim_event **out)
+{
+    int failed = plim_self_use_current();
+    *out = NULL;
+    if (failed) return failed;
+    struct plim_event *event = calloc(1, sizeof(*event));
+    if (!event) return GPU_OUT_OF_MEMORY;
+    event->device = plim_self_device();
+    event->flags = flags;
+    *out = event;
+    return GPU_OK;
+}
+
+int plim_event_destroy(struct plim_event *event)
+{
+    if (!event) return GPU_INVALID_HANDLE;
+    free(event);
+    return GPU_OK;
+}
+
+int plim_event_record(struct plim_event *event, struct plim_stream *stream)
+{
+    if (!event) return GPU_INVALID_HANDLE;
+    event->capture_id = stream->capture ? stream->capture->id : 0;
+    event->recorded = true;
+    event->seconds = plim_clock_seconds();
+    return GPU_OK;
+}
+
+int plim_event_seconds(const struct plim_event *from, const struct plim_event *to, double *out)
+{
+    *out = 0;
+    if (!from || !to || !from->recorded || !to->recorded) return GPU_INVALID_HANDLE;
+    *out = to->seconds - from->seconds;
+    return GPU_OK;
+}
+
+int plim_stream_wait(struct plim_stream *stream, const struct plim_event *event)
+{
+    if (!event) return GPU_INVALID_HANDLE;
+    struct plim_capture *capture = event->capture_id ? find_capture(event->capture_id) : NULL;
+    if (!capture || stream->capture == capture) return GPU_OK;
+    if (stream->capture) return GPU_CAPTURE_MERGE;
+    stream->capture = capture;
+    return PLIM_ARRAY_PUSH(&capture->streams, stream) == PLIM_OK ? GPU_OK
+                                                                        : GPU_OUT_OF_MEMORY;
+}
+
+/* --- captures --------------------------------------------------------------------------------- */
+
+int plim_capture_begin(struct plim_stream *stream, struct plim_graph *into)
+{
+    if (stream->capture) return GPU_CAPTURE_UNMATCHED;
+    struct plim_capture *capture = calloc(1, sizeof(*capture));
+    if (!capture) return GPU_OUT_OF_MEMORY;
+    capture->id = plim_self_new_id();
+    capture->own_graph = !into;
+    capture->graph = into ? into : plim_graph_create();
+    if (!capture->graph || PLIM_ARRAY_PUSH(&capture->streams, stream) != PLIM_OK) {
+        if (capture->own_graph) plim_graph_destroy(capture->graph);
+        free(capture);
+        return GPU_OUT_OF_MEMORY;
+    }
+    stream->capture = capture;
+    stream->began_capture = true;
+    plim_self_lock();
+    capture->older = captures;
+    captures = capture;
+    plim_self_unlock();
+    return GPU_OK;
+}
+
+int plim_capture_end(struct plim_stream *stream, struct plim_graph **out)
+{
+    struct plim_capture *capture = stream->capture;
+    *out = NULL;
+    if (!capture || !stream->began_capture) return GPU_CAPTURE_UNMATCHED;
+    for (size_t i = 0; i < capture->streams.count; i++) capture->streams.items[i]->capture = NULL;
+    stream->began_capture = false;
+    *out = capture->graph;
+    plim_self_lock();
+    struct plim_capture **place = &captures;
+    while (*place != capture) place = &(*place)->older;
+    *place = capture->older;
+    plim_self_unlock();
+    PLIM_ARRAY_FINISH(&capture->streams);
+    free(capture);
+    return GPU_OK;
+}
+
+enum gpu_capture_status plim_capture_status(const struct plim_stream *stream, uint64_t *id,
+                                            struct plim_graph **graph)
+{
+    const struct plim_capture *capture = stream->capture;
+    if (id) *id = capture ? capture->id : 0;
+    if (graph) *graph = capture ? capture->graph : NULL;
+    return capture ? GPU_CAPTURE_ACTIVE : GPU_CAPTURE_NONE;
+}
+
+struct plim_node **plim_capture_last(const struct plim_stream *stream)
+{
+    return stream->capture && stream->capture->last ? &stream->capture->last : NULL;
+}
+
+bool plim_capture_take(struct plim_stream *stream, enum plim_node_type type)
+{
+    struct plim_capture *capture = stream->capture;
+    struct plim_node *node;
+    if (!capture) return false;
+    if (plim_graph_add(capture->graph, type, &node) == GPU_OK) {
+        node->before = capture->last;
+        capture->last = node;
+    }
+    return true;
+}
+
+void plim_capture_note(struct plim_stream *stream, int steps_class, bool is_library)
+{
+    if (!stream->capture) return;
+    struct plim_graph *graph = stream->capture->graph;
+    graph->steps_class = (int)plim_steps_join((enum plim_steps_class)graph->steps_class,
+                                              (enum plim_steps_class)steps_class);
+    graph->calls += is_library;
+}
+
+/* --- graphs ----------------------------------------------------------------------------------- */
+
+struct plim_graph *plim_graph_create(void) { return calloc(1, sizeof(struct plim_graph)); }
+
+void plim_graph_destroy(struct plim_graph *graph)
+{
+    if (!graph) return;
+    for (size_t i = 0; i < graph->nodes.count; i++) free(graph->nodes.items[i]);
+    PLIM_ARRAY_FINISH(&graph->nodes);
+    free(graph);
+}
+
+int plim_graph_add(struct plim_graph *graph, enum plim_node_type type, struct plim_node **out)
+{
+    struct plim_node *node = calloc(1, sizeof(*node));
+    if (!node || PLIM_ARRAY_PUSH(&graph->nodes, node) != PLIM_OK) {
+        free(node);
+        return GPU_OUT_OF_MEMORY;
+    }
+    node->type = type;
+    *out = node;
+    return GPU_OK;
+}
+
+struct plim_graph *plim_graph_clone(const struct plim_graph *graph)
+{
+    struct plim_graph *copy = plim_graph_create();
+    struct plim_node *node;
+    for (size_t i = 0; copy && i < graph->nodes.count; i++)
+        if (plim_graph_add(copy, graph->nodes.items[i]->type, &node)) {
+            plim_graph_destroy(copy);
+            copy = NULL;
+        } else if (i > 0) node->before = copy->nodes.items[i - 1];
+    if (copy) copy->steps_class = graph->steps_class, copy->calls = graph->calls;
+    return copy;
+}
+
+int plim_graph_class(const struct plim_graph *graph) { return graph->steps_class; }
+size_t plim_graph_calls(const struct plim_graph *graph) { return graph->calls; }
+
+size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes)
+{
+    if (nodes) *nodes = graph->nodes.items;
+    return graph->nodes.count;
+}
+
+size_t plim_graph_kernels(const struct plim_graph *graph)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        count += graph->nodes.items[i]->type == PLIM_NODE_KERNEL;
+    return count;
+}

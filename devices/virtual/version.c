@@ -1,0 +1,48 @@
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include "version.h"
+#include "self.h"
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+struct wanted {
+    const char *name;
+    char path[4096];
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    struct wanted *wanted = user;
+    const char *file = strrchr(info->dlpi_name, '/');
+    if (!file || strncmp(file + 1, wanted->name, strlen(wanted->name)) != 0) return 0;
+    if (strlen(info->dlpi_name) >= sizeof(wanted->path)) return 0;
+    strcpy(wanted->path, info->dlpi_name);
+    return 1;
+}
+
+void *plim_version_library(const char *name)
+{
+    struct wanted wanted = {.name = name};
+    if (!dl_iterate_phdr(look, &wanted)) return NULL;
+    return dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+static int ask_runtime(void)
+{
+    typedef int query(int *);
+    int version = PLIM_VERSION_DRIVER;
+    void *library = plim_version_library("libcudart.so");
+    void *found = library ? dlsym(library, "cudaRuntimeGetVersion") : NULL;
+    query *function;
+    memcpy(&function, &found, sizeof(function));
+    if (function && function(&version)) return PLIM_VERSION_DRIVER;
+    return version;
+}
+
+int plim_version_runtime(void)
+{
+    static int version;
+    if (!version) version = ask_runtime();
+    return version;
+}
