@@ -81,25 +81,14 @@ static bool phase_accumulation(const struct plim_batch_rule *rule, size_t phase,
 bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
                         struct plim_batch *out)
 {
-    bool allowed = in_list(&rule->spec->micro_batch, micro_batch);
+    bool allowed = in_list(&rule->spec->micro_batch, micro_batch) &&
+                   micro_batch >= rule->spec->micro_batch_first;
     out->micro_batch = micro_batch;
     for (size_t i = 0; i < rule->phases; i++)
         if (!phase_accumulation(rule, i, micro_batch, &out->phase_accumulation[i])) allowed = false;
     out->accumulation = out->phase_accumulation[rule->leading];
     out->effective = micro_batch * out->accumulation * rule->spec->world;
     return allowed;
-}
-
-int64_t plim_batch_limit(const struct plim_batch_rule *rule)
-{
-    int64_t limit = PLIM_MICRO_BATCH_MAX, target = plim_batch_target(rule);
-    if (target) {
-        int64_t share = (int64_t)((double)target * (1 + rule->spec->effective_batch_tolerance)
-                                  / (double)rule->spec->world);
-        if (share < 1) share = 1;
-        if (share < limit) limit = share;
-    }
-    return limit;
 }
 
 /* The smallest value of a list beyond `from`, or the next integer where there is no list. */
@@ -110,6 +99,46 @@ static int64_t next_value(const struct plim_int_axis *axis, int64_t from)
     for (size_t i = 0; i < axis->count; i++)
         if (axis->values[i] > from && axis->values[i] < next) next = axis->values[i];
     return next;
+}
+
+/* The largest value of a list up to `from`; the smallest of all where none is. */
+static int64_t listed_below(const struct plim_int_axis *axis, int64_t from)
+{
+    int64_t below = 0, smallest = INT64_MAX;
+    for (size_t i = 0; i < axis->count; i++) {
+        if (axis->values[i] <= from && axis->values[i] > below) below = axis->values[i];
+        if (axis->values[i] < smallest) smallest = axis->values[i];
+    }
+    return below ? below : smallest;
+}
+
+int64_t plim_batch_tried(const struct plim_batch_rule *rule, int64_t micro_batch)
+{
+    if (micro_batch < rule->spec->micro_batch_first) return rule->spec->micro_batch_first;
+    if (!rule->spec->micro_batch_listed) return micro_batch;
+    return listed_below(&rule->spec->micro_batch, micro_batch);
+}
+
+int64_t plim_batch_after(const struct plim_batch_rule *rule, int64_t micro_batch)
+{
+    int64_t next = rule->spec->micro_batch_listed
+                       ? next_value(&rule->spec->micro_batch, micro_batch)
+                       : micro_batch + 1;
+    return next <= plim_batch_limit(rule) ? next : 0;
+}
+
+int64_t plim_batch_limit(const struct plim_batch_rule *rule)
+{
+    int64_t limit = PLIM_MICRO_BATCH_MAX, target = plim_batch_target(rule);
+    if (rule->spec->micro_batch_last) limit = rule->spec->micro_batch_last;
+    if (rule->spec->micro_batch_listed) limit = listed_below(&rule->spec->micro_batch, limit);
+    if (target) {
+        int64_t share = (int64_t)((double)target * (1 + rule->spec->effective_batch_tolerance)
+                                  / (double)rule->spec->world);
+        if (share < 1) share = 1;
+        if (share < limit) limit = share;
+    }
+    return limit;
 }
 
 int64_t plim_batch_next(const struct plim_batch_rule *rule, int64_t micro_batch)

@@ -47,9 +47,16 @@ bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
                         struct plim_batch *out);
 
 /* No larger micro-batch makes sense: the target's share of one GPU, or PLIM_MICRO_BATCH_MAX. A
- * list of micro-batches in the spec does not lower it. */
+ * list of micro-batches in the spec only lowers it where nothing else may be run. */
 enum { PLIM_MICRO_BATCH_MAX = 1 << 20 };
 int64_t plim_batch_limit(const struct plim_batch_rule *rule);
+
+/* The micro-batch that is run in place of this one, whose verdict counts for it: itself, or the
+ * nearest below it that a list lets run, or the first that may. */
+int64_t plim_batch_tried(const struct plim_batch_rule *rule, int64_t micro_batch);
+
+/* The next larger one that may be run, or 0: that was the limit. */
+int64_t plim_batch_after(const struct plim_batch_rule *rule, int64_t micro_batch);
 
 /* The smallest allowed micro-batch greater than `micro_batch`, or 0 when there is none. */
 int64_t plim_batch_next(const struct plim_batch_rule *rule, int64_t micro_batch);

@@ -16,6 +16,7 @@ enum plim_objective {
     PLIM_OBJECTIVE_THROUGHPUT,
     PLIM_OBJECTIVE_LONGEST_SEQUENCE, /* then throughput */
     PLIM_OBJECTIVE_LEAST_MEMORY,     /* ties within 1 % go to the faster one */
+    PLIM_OBJECTIVE_LARGEST_BATCH,    /* most tokens in a micro-step; time does not matter */
     PLIM_OBJECTIVE_COUNT
 };
 

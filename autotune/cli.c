@@ -7,7 +7,7 @@
 
 static const struct plim_command *const commands[] = {&plim_command_tune, &plim_command_plan,
                                                       &plim_command_explain, &plim_command_devices,
-                                                      &plim_command_import};
+                                                      &plim_command_exec, &plim_command_import};
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -55,7 +55,7 @@ static void print_help(FILE *out)
     fprintf(out, "plimsoll finds the fastest training settings that fit a GPU.\n\nusage: plimsoll "
                  "VERB ...\n\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-8s %-5s %s\n", commands[i]->name,
+        fprintf(out, "  %-8s %-6s %s\n", commands[i]->name,
                 commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
     fprintf(out,
             "\nSPEC is a plimsoll YAML file, a Hugging Face config.json, a directory with one,\n"
@@ -67,9 +67,11 @@ static void print_help(FILE *out)
 
 static void print_command_help(const struct plim_command *command, FILE *out)
 {
-    fprintf(out, "usage: plimsoll %s%s%s [options]\n\n%s\n", command->name,
-            command->argument ? " " : "", command->argument ? command->argument : "",
-            command->about);
+    const char *argument = command->argument ? command->argument : "";
+    bool is_last = argument[0] == '-'; /* "-- CMD" */
+    fprintf(out, "usage: plimsoll %s%s%s [options]%s%s\n\n%s\n", command->name,
+            *argument && !is_last ? " " : "", is_last ? "" : argument, is_last ? " " : "",
+            is_last ? argument : "", command->about);
     plim_options_help(command->verb, out);
 }
 
@@ -107,7 +109,7 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
     enum plim_status st = PLIM_OK;
     if (argc < 2)
         return plim_fail(err, PLIM_INVALID,
-                         "no verb was given, expected one of tune, plan, explain, devices, import");
+                         "no verb was given, expected one of tune, plan, explain, devices, exec, import");
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         print_help(io->out);
         return PLIM_OK;

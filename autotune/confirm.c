@@ -46,6 +46,8 @@ static bool is_better(const struct confirmer *c, const struct plim_candidate *a,
 {
     if (c->in->objective == PLIM_OBJECTIVE_LEAST_MEMORY)
         return a->replay.peak_reserved_bytes < b->replay.peak_reserved_bytes;
+    if (c->in->objective == PLIM_OBJECTIVE_LARGEST_BATCH)
+        return a->batch.micro_batch * a->setting.seq > b->batch.micro_batch * b->setting.seq;
     return promise(c, a) > promise(c, b);
 }
 
@@ -98,7 +100,9 @@ static int next_candidate(const struct confirmer *c)
 {
     double best = best_rate(c);
     int next = -1;
-    if (best > 0 && c->in->objective == PLIM_OBJECTIVE_LEAST_MEMORY) return -1;
+    bool by_time = c->in->objective != PLIM_OBJECTIVE_LEAST_MEMORY &&
+                   c->in->objective != PLIM_OBJECTIVE_LARGEST_BATCH;
+    if (best > 0 && !by_time) return -1;
     for (size_t i = 0; i < c->in->plan->candidates.list.count; i++) {
         const struct plim_candidate *p = planned(c, i);
         if (c->asked[i] || !is_worth_a_run(c, p, best)) continue;

@@ -11,7 +11,7 @@ bool plim_setting_equal(const struct plim_setting *a, const struct plim_setting 
            a->accumulation == b->accumulation && a->precision == b->precision &&
            a->optimizer == b->optimizer && a->checkpointing == b->checkpointing &&
            a->attention == b->attention && a->sharding == b->sharding && a->packing == b->packing &&
-           a->lora.r == b->lora.r;
+           a->lora.r == b->lora.r && a->variant == b->variant;
 }
 
 const struct plim_memo_entry *plim_memo_find(const struct plim_memo *memo,

@@ -12,12 +12,13 @@ enum plim_verb {
     PLIM_VERB_PLAN = 2,
     PLIM_VERB_EXPLAIN = 4,
     PLIM_VERB_DEVICES = 8,
-    PLIM_VERB_IMPORT = 16
+    PLIM_VERB_IMPORT = 16,
+    PLIM_VERB_EXEC = 32
 };
 
 /* Reads argv[0..argc) of a verb, without the program and the verb, into `request`.
  * PLIM_INVALID, with what was expected, for what cannot be understood. Both `--option value`
- * and `--option=value` are taken; "--" ends the options. */
+ * and `--option=value` are taken; "--" ends the options, and for exec the rest is a command. */
 enum plim_status plim_options_parse(int argc, char **argv, enum plim_verb verb,
                                     struct plim_request *request,
                                     struct plim_error *err) PLIM_MUST_CHECK;

@@ -88,8 +88,7 @@ static enum plim_status settle_largest(struct prover *p, size_t point)
         if (st || !candidate || candidate->refuted) continue;
         out->largest = *candidate;
         out->has_largest = true;
-        return look_beyond(p, point, b < plim_batch_limit(&out->rule) ? b + 1 : 0,
-                           &out->after_largest);
+        return look_beyond(p, point, plim_batch_after(&out->rule, b), &out->after_largest);
     }
     return st;
 }
@@ -165,6 +164,7 @@ static enum plim_status settle_nothing(struct prover *p)
     st = plim_probe(p->in->prober, &probed, PLIM_WANT_REASON, &sample, p->err);
     if (st) return st;
     out->smallest_sample = *sample;
+    if (p->in->spec->variants) return PLIM_OK; /* a user's program: nothing to change in it */
     return plim_advise(p->in->prober, p->in->spec, &out->smallest, &out->advices, p->err);
 }
 

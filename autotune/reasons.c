@@ -60,7 +60,11 @@ static void why_not_better(const struct plim_decision *d, struct plim_result *re
     int64_t bytes = next->replay.peak_reserved_bytes - d->choice.replay.peak_reserved_bytes;
     char more[16];
     plim_format_bytes(bytes > 0 ? bytes : 0, more);
-    if (d->objective == PLIM_OBJECTIVE_LEAST_MEMORY)
+    if (d->objective == PLIM_OBJECTIVE_LARGEST_BATCH)
+        plim_result_reason(
+            result, "Micro-batch %" PRId64 " fits by luck of the allocator: smaller ones do not.",
+            next->micro_batch);
+    else if (d->objective == PLIM_OBJECTIVE_LEAST_MEMORY)
         plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but takes %s more.",
                            next->micro_batch, more);
     else if (gain > PLIM_TIE_SHARE)
@@ -160,15 +164,23 @@ static void why_nothing_fits(const struct plim_card *card, const struct plim_dec
         plim_result_reason(result, "Overhead and margin leave nothing of %s.",
                            plim_format_bytes(card->limit.usable_bytes, budget));
     } else if (d->has_smallest) {
-        plim_result_reason(result,
-                           "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
-                           " (%s, %s, checkpointing %s) "
-                           "needs %s; there is %s.",
-                           s->micro_batch, s->seq, plim_precision_names[s->precision],
-                           plim_optimizer_names[s->optimizer],
-                           plim_checkpointing_names[s->checkpointing],
-                           plim_format_bytes(d->smallest_reserved_bytes, needs),
-                           plim_format_bytes(card->limit.budget_bytes, budget));
+        plim_format_bytes(d->smallest_reserved_bytes, needs);
+        plim_format_bytes(card->limit.budget_bytes, budget);
+        if (d->rule.spec->variants && d->rule.spec->micro_batch.count == 1)
+            plim_result_reason(result, "Nothing fits. The program needs %s; there is %s.", needs,
+                               budget);
+        else if (d->rule.spec->variants)
+            plim_result_reason(
+                result, "Nothing fits. With a batch of %" PRId64 " the program needs %s; there is %s.",
+                s->micro_batch, needs, budget);
+        else
+            plim_result_reason(result,
+                               "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
+                               " (%s, %s, checkpointing %s) "
+                               "needs %s; there is %s.",
+                               s->micro_batch, s->seq, plim_precision_names[s->precision],
+                               plim_optimizer_names[s->optimizer],
+                               plim_checkpointing_names[s->checkpointing], needs, budget);
         plim_describe_failure(d->smallest_sample.verdict, &d->smallest_sample.replay, failure,
                               sizeof(failure));
         if (d->smallest_sample.verdict != PLIM_OK) tell_end(&d->smallest_sample, failure, result);

@@ -4,6 +4,7 @@
 
 #include "card.h"
 #include "choose.h"
+#include "program/program.h"
 
 enum { PLIM_REQUEST_DEVICES = 64, PLIM_REQUEST_SETTINGS = 64, PLIM_REQUEST_FILES = 16 };
 
@@ -12,6 +13,20 @@ struct plim_request_setting {
     const char *option;  /* as typed, for messages: "--precision" */
     char key[96];
     const char *value;
+};
+
+/* What only exec asks for. Texts and the command belong to argv. */
+struct plim_request_program {
+    char *const *command; /* ends with NULL; NULL: not given */
+    const char *batch, *seq; /* axes as typed; NULL: not given */
+    size_t axis_count, variable_count, file_count;
+    const char *axes[PLIM_PROGRAM_AXES];           /* NAME=LIST */
+    const char *variables[PLIM_PROGRAM_VARIABLES]; /* NAME=VALUE */
+    const char *files[PLIM_PROGRAM_FILES];         /* TEMPLATE=PATH */
+    int64_t gpus, jobs, steps, repetitions;        /* 0: not given */
+    double run_seconds, limit_seconds;             /* 0: not given */
+    const char *logs; /* a folder that stays; NULL: none */
+    bool dry_run, observe;
 };
 
 /* Texts belong to argv. */
@@ -28,6 +43,7 @@ struct plim_request {
     enum plim_objective objective;
     double budget_seconds; /* 0: none */
     bool json, quiet, no_color, help;
+    struct plim_request_program program;
 };
 
 #endif

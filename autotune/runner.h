@@ -27,6 +27,9 @@ struct plim_runner {
     /* LIMITED runs are those of a real card, UNLIMITED ones are predictions: what follows from a
      * prediction without doubt is believed, all else is run. Implies limit_acts_early. */
     bool measured;
+    /* A run takes so long that the edge is looked for first where the lines put it. Then the path
+     * of the search depends on the budget (search.h). */
+    bool costly;
     /* How well the time of the last run is known; NULL: exactly, as on a simulated card. */
     const struct plim_timing *(*timing)(void *user);
 };

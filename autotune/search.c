@@ -34,7 +34,7 @@ static struct searcher searcher_make(struct plim_prober *prober, const struct pl
 static struct plim_setting setting_of(const struct searcher *s, int64_t micro_batch)
 {
     struct plim_batch batch;
-    plim_batch_allowed(s->rule, micro_batch, &batch);
+    plim_batch_allowed(s->rule, plim_batch_tried(s->rule, micro_batch), &batch);
     return plim_space_setting(s->point, &batch);
 }
 
@@ -142,8 +142,8 @@ enum plim_status plim_search_approach(struct plim_prober *prober,
     for (int i = 0; i < APPROACH_RUNS && !is_near(edge, guess, nearness); i++) {
         int64_t high = edge->fails ? edge->fails - 1 : s.limit;
         if (edge->clean >= high) break;
-        guess = clamp(guess, edge->clean + 1, high);
-        if (guess == now.micro_batch || guess == before.micro_batch) break;
+        guess = plim_batch_tried(rule, clamp(guess, edge->clean + 1, high));
+        if (guess <= edge->clean || guess == now.micro_batch || guess == before.micro_batch) break;
         enum plim_status st = ask_need(&s, guess, &asked);
         if (st || edge->unsupported) return st;
         if (!asked.micro_batch) {
@@ -229,7 +229,7 @@ static enum plim_status find_edge(struct searcher *s)
             edge->fails = low < s->limit ? low + 1 : 0;
             return PLIM_OK;
         }
-        if (!low_fits) assume.floor = 0;
+        if (!low_fits) assume.floor = assume.floor > edge->clean ? edge->clean : 0;
         if (high_fits) assume.ceiling = INT64_MAX;
     }
 }
@@ -270,6 +270,25 @@ static enum plim_status try_limit(struct searcher *s)
     return PLIM_OK;
 }
 
+/* Where the line of what is reserved crosses the budget. */
+static void expect_edge(struct plim_edge *edge, const struct plim_batch_rule *rule,
+                        int64_t budget_bytes)
+{
+    int64_t high = edge->fails ? edge->fails - 1 : plim_batch_limit(rule);
+    if (!edge->clean || edge->planned) return;
+    edge->planned =
+        clamp(line_reach(&edge->reserved, (double)budget_bytes, high), edge->clean, high);
+}
+
+/* Between the micro-batches that may be run, the one below counts. */
+static void only_what_was_run(struct searcher *s)
+{
+    struct plim_edge *edge = s->edge;
+    if (!edge->fits) return;
+    edge->fits = plim_batch_tried(s->rule, edge->fits);
+    if (edge->fails) edge->fails = plim_batch_after(s->rule, edge->fits);
+}
+
 enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_batch_rule *rule,
                                   const struct plim_setting *point, struct plim_edge *edge,
                                   struct plim_error *err)
@@ -278,6 +297,7 @@ enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_
     enum plim_status st = PLIM_OK;
     if (!edge->planned)
         st = plim_search_approach(prober, rule, point, PLIM_NEAR_CLOSELY, edge, err);
+    if (!st && prober->runner->costly) expect_edge(edge, rule, prober->runner->budget_bytes);
     struct searcher s = searcher_make(prober, rule, point, edge, err);
     if (!st && s.budget > 0 && !edge->unsupported) {
         edge->fits = edge->fails = 0;
@@ -285,6 +305,7 @@ enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_
         if (!st && !edge->unsupported) st = doubt(&s);
         if (!st && !edge->unsupported) st = try_limit(&s);
     }
+    if (!st) only_what_was_run(&s);
     edge->exact = !st;
     return st;
 }

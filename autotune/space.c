@@ -27,7 +27,8 @@ enum plim_status plim_space_build(struct plim_space *space, const struct plim_sp
     size_t attentions = axis_count(&spec->attention),
            checkpointings = axis_count(&spec->checkpointing);
     size_t optimizers = axis_count(&spec->optimizer), precisions = axis_count(&spec->precision);
-    size_t count = seqs->count * precisions * optimizers * checkpointings * attentions;
+    size_t variants = spec->variants ? (size_t)spec->variants : 1;
+    size_t count = seqs->count * precisions * optimizers * checkpointings * attentions * variants;
     space->points.count = 0;
     for (size_t i = 0; i < count; i++) {
         size_t rest = i;
@@ -35,6 +36,8 @@ enum plim_status plim_space_build(struct plim_space *space, const struct plim_sp
                                      .packing = spec->packing,
                                      .clip = spec->clip,
                                      .lora = spec->lora};
+        point.variant = (int64_t)(rest % variants);
+        rest /= variants;
         point.attention = (enum plim_attention)axis_value(&spec->attention, rest % attentions);
         rest /= attentions;
         point.checkpointing =

@@ -13,7 +13,7 @@ struct plim_space {
 };
 
 /* All points at the sequence lengths in `seqs`, in the user's order of preference (the last
- * axis varies fastest): sequence, precision, optimizer, checkpointing, attention. PLIM_NOMEM
+ * axis varies fastest): sequence, precision, optimizer, checkpointing, attention, variant. PLIM_NOMEM
  * is the only failure. */
 enum plim_status plim_space_build(struct plim_space *space, const struct plim_spec *spec,
                                   const struct plim_int_axis *seqs,

@@ -173,6 +173,21 @@ static enum plim_status search_least_memory(struct tuner *t)
     return st;
 }
 
+/* Nothing is timed: every point's edge, and of each the largest micro-batch that is allowed. */
+static enum plim_status search_largest(struct tuner *t)
+{
+    struct plim_candidate *candidate;
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < t->out->space.points.count && !st; i++) {
+        struct plim_edge *edge = &t->out->edges.items[i];
+        st = plim_search_edge(t->in->prober, &t->out->rule, &t->out->space.points.items[i], edge,
+                              t->err);
+        int64_t largest = st ? 0 : plim_batch_below(&t->out->rule, edge->fits, 1);
+        if (largest) st = plim_rank_one(&t->ranker, i, largest, &candidate, t->err);
+    }
+    return st;
+}
+
 /* The sequence lengths of the plan's points, in their order. */
 static void planned_seqs(const struct plim_decision *plan, struct plim_int_axis *seqs)
 {
@@ -212,6 +227,7 @@ static enum plim_status search(struct tuner *t)
     if (!st) st = build_points(t, &seqs, NULL);
     if (st) return st;
     if (t->in->objective == PLIM_OBJECTIVE_LEAST_MEMORY) return search_least_memory(t);
+    if (t->in->objective == PLIM_OBJECTIVE_LARGEST_BATCH) return search_largest(t);
     return search_fastest(t);
 }
 

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLIM_RESULT_STEPS = 4, PLIM_RESULT_PHASES = 64, PLIM_RESULT_REASONS = 12,
-       PLIM_RESULT_LINE = 256 };
+enum { PLIM_RESULT_STEPS = 4, PLIM_RESULT_PHASES = 64, PLIM_RESULT_REASONS = 24,
+       PLIM_RESULT_LINE = 256, PLIM_RESULT_SIZES = 8, PLIM_RESULT_SEGMENTS = 24 };
 
 enum plim_result_kind {
     PLIM_RESULT_DECISION,    /* tune, plan: schema plimsoll.result/1 */
@@ -48,10 +48,18 @@ struct plim_result_peak {
     int64_t allocated_bytes, reserved_bytes, device_bytes;
 };
 
-/* The training settings that identify a candidate. */
+/* One of a user's own axes. */
+struct plim_result_size {
+    char name[32], value[64];
+};
+
+/* The training settings that identify a candidate. A micro-batch or sequence of 0, or a name that is
+ * NULL, is not known: the user's own program has it. */
 struct plim_result_setting {
     int64_t micro_batch, seq, accumulation;
     const char *precision, *optimizer, *checkpointing, *attention, *sharding;
+    size_t size_count;
+    struct plim_result_size sizes[PLIM_RESULT_SIZES];
 };
 
 /* From `epoch` on, this many micro-steps make an optimizer step of so many samples. */
@@ -99,6 +107,11 @@ struct plim_result_sample {
     bool noisy;     /* not known to 1 %, or the card was slowed down */
 };
 
+/* Allocations of one order of size at the peak of a user's program: of `from_bytes` and more. */
+struct plim_result_segments {
+    int64_t from_bytes, count, bytes;
+};
+
 /* Something the user may change, replayed: what it would need. */
 struct plim_result_advice {
     char change[128];
@@ -112,6 +125,7 @@ struct plim_result_step {
 
 struct plim_result {
     enum plim_result_kind kind;
+    bool is_program; /* of a user's own program: only what its process shows is known */
     struct plim_result_spec spec;
     struct plim_result_device device;
     struct plim_result_limit limit;
@@ -123,6 +137,8 @@ struct plim_result {
     char reasons[PLIM_RESULT_REASONS][PLIM_RESULT_LINE];
     PLIM_ARRAY(struct plim_result_sample) samples;
     PLIM_ARRAY(struct plim_result_advice) advice;
+    size_t segment_count;
+    struct plim_result_segments segments[PLIM_RESULT_SEGMENTS]; /* programs only */
     /* DECISION on a real card: what the simulated twin had said of the choice; 0: not known */
     struct plim_result_prediction {
         double step_seconds;

@@ -72,11 +72,17 @@ static void title(struct page *t, const struct plim_result *r)
 
 static void batch_line(struct page *t, const struct plim_result_choice *c)
 {
+    if (!c->setting.micro_batch) {
+        fprintf(t->file, "  %sfits%s\n", t->bold, t->plain);
+        return;
+    }
     fprintf(t->file, "  %smicro-batch %" PRId64 "%s", t->bold, c->setting.micro_batch, t->plain);
     fprintf(t->file, " x accumulation %" PRId64, c->setting.accumulation);
     if (c->world > 1) fprintf(t->file, " x %" PRId64 " GPUs", c->world);
-    fprintf(t->file, " = %" PRId64 " sample%s a step, sequence %" PRId64 "\n", c->effective_batch,
-            c->effective_batch == 1 ? "" : "s", c->setting.seq);
+    fprintf(t->file, " = %" PRId64 " sample%s a step", c->effective_batch,
+            c->effective_batch == 1 ? "" : "s");
+    if (c->setting.seq) fprintf(t->file, ", sequence %" PRId64, c->setting.seq);
+    fputc('\n', t->file);
     for (size_t i = 0; i < c->phase_count; i++)
         fprintf(t->file,
                 "    from epoch %" PRId64 ": accumulation %" PRId64 " = %" PRId64
@@ -124,7 +130,19 @@ static void memory_line(struct page *t, const struct plim_result *r)
     repeat(t->file, '|', margin);
     fprintf(t->file, "] %s of %s\n", bytes_text(peak->device_bytes, used),
             bytes_text(usable, whole));
-    fprintf(t->file, "          # tensors  + cached  o overhead  . free  | margin\n");
+    fprintf(t->file, r->is_program
+                         ? "          + the program  o its framework's context  . free  | margin\n"
+                         : "          # tensors  + cached  o overhead  . free  | margin\n");
+}
+
+/* What the user's own program was given beside its batch. */
+static void program_line(struct page *t, const struct plim_result_setting *s)
+{
+    const char *between = "  ";
+    if (s->precision) fprintf(t->file, "%s%s", between, s->precision), between = ", ";
+    for (size_t i = 0; i < s->size_count; i++, between = ", ")
+        fprintf(t->file, "%s%s %s", between, s->sizes[i].name, s->sizes[i].value);
+    if (between[0] == ',') fputc('\n', t->file);
 }
 
 static void settings_line(struct page *t, const struct plim_result_setting *s)
@@ -141,9 +159,10 @@ static void verdict_line(struct page *t, const struct plim_result *r)
     if (r->kind == PLIM_RESULT_EXPLANATION && r->fits) return;
     if (r->kind == PLIM_RESULT_DECISION && r->choice.present) return;
     fprintf(t->file, "  %s%s%s", t->alarm,
-            r->kind == PLIM_RESULT_EXPLANATION ? "DOES NOT FIT"
-            : r->interrupted                   ? "NO ANSWER YET"
-                                               : "NOTHING FITS",
+            r->kind == PLIM_RESULT_EXPLANATION       ? "DOES NOT FIT"
+            : r->is_program && r->ended == PLIM_LOST ? "THE PROGRAM FAILS"
+            : r->interrupted                         ? "NO ANSWER YET"
+                                                     : "NOTHING FITS",
             t->plain);
     if (r->short_bytes > 0) fprintf(t->file, ": %s too much", bytes_text(r->short_bytes, missing));
     fputc('\n', t->file);
@@ -156,7 +175,8 @@ static void answer(struct page *t, const struct plim_result *r)
     verdict_line(t, r);
     if (r->choice.present) {
         batch_line(t, &r->choice);
-        settings_line(t, &r->choice.setting);
+        if (r->is_program) program_line(t, &r->choice.setting);
+        else settings_line(t, &r->choice.setting);
         rate_line(t, &r->choice);
         memory_line(t, r);
     }
@@ -221,10 +241,46 @@ static void advice(struct page *t, const struct plim_result *r)
     }
 }
 
+/* What a program holds, by the order of size of its allocations. */
+static void segment_table(struct page *t, const struct plim_result *r)
+{
+    char from[16], bytes[16];
+    int64_t all = 0;
+    if (!r->segment_count) return;
+    heading(t, "Allocations at the peak, by size");
+    for (size_t i = 0; i < r->segment_count; i++) all += r->segments[i].bytes;
+    for (size_t i = 0; i < r->segment_count; i++) {
+        const struct plim_result_segments *s = &r->segments[i];
+        fprintf(t->file, "  from %9s  %6" PRId64 "  %10s  ", bytes_text(s->from_bytes, from),
+                s->count, bytes_text(s->bytes, bytes));
+        repeat(t->file, '#', bar_share(s->bytes, all, BAR_WIDTH));
+        fputc('\n', t->file);
+    }
+}
+
+/* Every trial of the user's own program. */
+static void trial_table(struct page *t, const struct plim_result *r)
+{
+    char peak[16];
+    if (!r->is_program || !r->samples.count) return;
+    heading(t, "Trials");
+    for (size_t i = 0; i < r->samples.count; i++) {
+        const struct plim_result_sample *s = &r->samples.items[i];
+        if (s->setting.micro_batch) fprintf(t->file, "  batch %6" PRId64, s->setting.micro_batch);
+        if (s->setting.seq) fprintf(t->file, "  sequence %6" PRId64, s->setting.seq);
+        fprintf(t->file, "  %-8s %10s", s->verdict,
+                s->peak.reserved_bytes ? bytes_text(s->peak.device_bytes, peak) : "");
+        if (s->setting.precision || s->setting.size_count) program_line(t, &s->setting);
+        else fputc('\n', t->file);
+    }
+}
+
 static void write_result(struct page *t, const struct plim_result *r)
 {
     title(t, r);
     answer(t, r);
+    segment_table(t, r);
+    trial_table(t, r);
     byte_table(t, r);
     step_table(t, r);
     reasons(t, r);

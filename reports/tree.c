@@ -71,7 +71,9 @@ static void add_names(struct plim_json *json, json_t *node,
     known_text(json, node, "checkpointing", setting->checkpointing);
     known_text(json, node, "attention", setting->attention);
     known_text(json, node, "sharding", setting->sharding);
-    plim_json_object(json, node, "sizes");
+    json_t *sizes = plim_json_object(json, node, "sizes");
+    for (size_t i = 0; i < setting->size_count; i++)
+        plim_json_text(json, sizes, setting->sizes[i].name, setting->sizes[i].value);
 }
 
 static void add_phases(struct plim_json *json, json_t *node,
@@ -96,8 +98,8 @@ static json_t *add_choice(struct plim_json *json, json_t *root, const char *key,
         return NULL;
     }
     json_t *node = plim_json_object(json, root, key);
-    plim_json_int(json, node, "micro_batch", choice->setting.micro_batch);
-    plim_json_int(json, node, "seq", choice->setting.seq);
+    known_int(json, node, "micro_batch", choice->setting.micro_batch);
+    known_int(json, node, "seq", choice->setting.seq);
     plim_json_int(json, node, "accumulation", choice->setting.accumulation);
     plim_json_int(json, node, "world", choice->world);
     plim_json_int(json, node, "effective_batch", choice->effective_batch);
@@ -151,8 +153,8 @@ static void add_samples(struct plim_json *json, json_t *root, const struct plim_
     for (size_t i = 0; i < result->samples.count; i++) {
         const struct plim_result_sample *sample = &result->samples.items[i];
         json_t *node = plim_json_object(json, list, NULL);
-        plim_json_int(json, node, "micro_batch", sample->setting.micro_batch);
-        plim_json_int(json, node, "seq", sample->setting.seq);
+        known_int(json, node, "micro_batch", sample->setting.micro_batch);
+        known_int(json, node, "seq", sample->setting.seq);
         plim_json_int(json, node, "accumulation", sample->setting.accumulation);
         add_names(json, node, &sample->setting);
         plim_json_text(json, node, "verdict", sample->verdict);
@@ -173,6 +175,18 @@ static void add_advice(struct plim_json *json, json_t *root, const struct plim_r
         plim_json_text(json, node, "change", advice->change);
         add_peak(json, node, &advice->peak);
         plim_json_bool(json, node, "fits", advice->fits);
+    }
+}
+
+static void add_segments(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    if (!result->segment_count) return;
+    json_t *list = plim_json_array(json, root, "segments");
+    for (size_t i = 0; i < result->segment_count; i++) {
+        json_t *node = plim_json_object(json, list, NULL);
+        plim_json_int(json, node, "from_bytes", result->segments[i].from_bytes);
+        plim_json_int(json, node, "count", result->segments[i].count);
+        plim_json_int(json, node, "bytes", result->segments[i].bytes);
     }
 }
 
@@ -215,6 +229,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
     add_next(json, largest, &result->next);
     add_prediction(json, root, &result->prediction);
     add_breakdown(json, root, &result->breakdown);
+    add_segments(json, root, result);
     add_reasons(json, root, result);
     known_int(json, root, "short_bytes", result->short_bytes);
     add_samples(json, root, result);

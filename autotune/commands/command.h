@@ -16,6 +16,6 @@ struct plim_command {
 };
 
 extern const struct plim_command plim_command_tune, plim_command_plan, plim_command_explain,
-    plim_command_devices, plim_command_import;
+    plim_command_devices, plim_command_exec, plim_command_import;
 
 #endif

@@ -6,8 +6,8 @@
 /* --- the spec --------------------------------------------------------------------------------- */
 
 /* A bad value is a matter of the option that was typed, not of the key behind it. */
-static enum plim_status apply_setting(const struct plim_request_setting *setting,
-                                      struct plim_spec *spec, struct plim_error *err)
+enum plim_status plim_common_setting(const struct plim_request_setting *setting,
+                                     struct plim_spec *spec, struct plim_error *err)
 {
     struct plim_error inner = PLIM_ERROR_INIT;
     enum plim_status st = plim_spec_set(spec, setting->key, setting->value, &inner);
@@ -25,7 +25,7 @@ enum plim_status plim_common_spec(const struct plim_request *request, struct pli
                          "one, or a name such as gpt2-124m");
     PLIM_TRY(plim_spec_load(request->subject, spec, err));
     for (size_t i = 0; i < request->setting_count; i++)
-        PLIM_TRY(apply_setting(&request->settings[i], spec, err));
+        PLIM_TRY(plim_common_setting(&request->settings[i], spec, err));
     if (request->setting_count) PLIM_TRY(plim_spec_resolve(spec, err));
 out:
     return st;

@@ -11,6 +11,11 @@
 enum plim_status plim_common_spec(const struct plim_request *request, struct plim_spec *spec,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
+/* One setting of the command line. */
+enum plim_status plim_common_setting(const struct plim_request_setting *setting,
+                                     struct plim_spec *spec,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Where notes for the user go; nowhere with --quiet. */
 struct plim_log plim_common_log(const struct plim_request *request, const struct plim_io *io);
 

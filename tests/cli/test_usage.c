@@ -21,7 +21,7 @@ static void expect_contains(const char *text, const char *part)
 
 Test(usage, help_names_every_verb_and_exit_code)
 {
-    static const char *const parts[] = {"tune",   "plan",  "explain", "devices",
+    static const char *const parts[] = {"tune", "plan",   "explain", "devices", "exec",
                                         "import", "  0  ", "  5  ",   "  6  "};
     struct program p = program_run("--help");
     cr_expect(eq(int, p.exit_code, 0));
@@ -39,6 +39,7 @@ Test(usage, every_verb_has_its_own_help)
                  {"plan --help", "--objective", "--nothing"},
                  {"explain --help", "--checkpointing", "--objective"},
                  {"devices --help", "--json", "--batch"},
+                 {"exec --help", "{batch}", "--optimizer"},
                  {"import --help", "--out", "--batch"}};
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
         struct program p = program_run(verbs[i].arguments);
