@@ -1,0 +1,338 @@
+/* exec on a pretended training program (trainer.c) whose memory is known to the MiB: what is found,
+ * what is said of programs that misbehave, and that nothing is left of them. */
+#define _GNU_SOURCE /* asprintf */
+#include "tests/cli/program.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRAINER " -- " PLIM_TRAINER " "
+/* 1 GiB: with 64 MiB fixed and 32 a sample, 30 samples fit. */
+#define CARD "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 "
+
+static struct program run_ok(const char *arguments, int exit_code)
+{
+    struct program p = program_run(arguments);
+    cr_assert(eq(int, p.exit_code, exit_code), "%s\n%s\n%s", arguments, p.out, p.err);
+    return p;
+}
+
+static void expect_largest(const char *arguments, int batch)
+{
+    struct program p = run_ok(arguments, 0);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "largest_fit.micro_batch"), batch), "%s\n%s", arguments, p.out);
+    json_decref(root);
+    program_finish(&p);
+}
+
+static bool has_reason(json_t *root, const char *text)
+{
+    json_t *list = json_at(root, "why");
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        found |= strstr(json_string_value(json_array_get(list, i)), text) != NULL;
+    return found;
+}
+
+/* What this test starts is known by a variable: tests run beside each other. */
+static const char *mark(void)
+{
+    static char text[32];
+    snprintf(text, sizeof(text), "PLIM_TEST=%d", (int)getpid());
+    return text;
+}
+
+static bool has_mark(const char *pid)
+{
+    static char text[1 << 17];
+    char path[300];
+    snprintf(path, sizeof(path), "/proc/%s/environ", pid);
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+    if (file) fclose(file);
+    text[length] = '\0';
+    for (size_t at = 0; at < length; at += strlen(text + at) + 1)
+        if (!strcmp(text + at, mark())) return true;
+    return false;
+}
+
+static void set_mark(void)
+{
+    char value[16];
+    snprintf(value, sizeof(value), "%d", (int)getpid());
+    setenv("PLIM_TEST", value, 1);
+}
+
+TestSuite(exec, .init = set_mark);
+
+/* Processes that live of what this test started. */
+static int left_over(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc");
+    for (struct dirent *entry; (entry = readdir(folder));)
+        count += isdigit((unsigned char)entry->d_name[0]) && atoi(entry->d_name) != getpid() &&
+                 has_mark(entry->d_name);
+    closedir(folder);
+    return count;
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+Test(exec, finds_the_largest_batch)
+{
+    struct program p = run_ok(CARD "--batch 1:512 --json" TRAINER "{batch}", 0);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 30));
+    cr_expect(eq(i64, json_int_at(root, "choice.peak.reserved_bytes"), INT64_C(1024) << 20));
+    cr_expect(eq(i64, json_int_at(root, "largest_fit.next.micro_batch"), 31));
+    cr_expect(eq(str, (char *)json_text_at(root, "largest_fit.next.verdict"), "oom"));
+    cr_expect(json_at(root, "choice.tokens_per_second") == NULL, "time is not known");
+    cr_expect(json_at(root, "choice.optimizer") == NULL, "nor what the program trains with");
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, the_limits_of_the_card_count)
+{
+    expect_largest("exec --device sim:A100-SXM4-80GB,memory=1GiB --overhead 128MiB --margin 64MiB "
+                   "--batch 1:512 --json" TRAINER "{batch}", 24);
+    expect_largest(CARD "--batch 1:20 --json" TRAINER "{batch}", 20);
+    expect_largest(CARD "--batch 8,16,24,32 --json" TRAINER "{batch}", 24);
+    expect_largest(CARD "--batch 1:512:x2 --json" TRAINER "{batch}", 16);
+}
+
+Test(exec, only_what_was_allowed_is_run)
+{
+    struct program p = run_ok(CARD "--batch 8,16,24,32 --json" TRAINER "{batch}", 0);
+    json_t *root = program_json(&p), *samples = json_at(root, "samples");
+    for (size_t i = 0; i < json_array_size(samples); i++) {
+        json_int_t b = json_int_at(json_array_get(samples, i), "micro_batch");
+        cr_expect(eq(int, b == 8 || b == 16 || b == 24 || b == 32, 1), "%lld", (long long)b);
+    }
+    json_decref(root);
+    program_finish(&p);
+    p = run_ok(CARD "--batch 12:512 --json" TRAINER "{batch}", 0);
+    root = program_json(&p), samples = json_at(root, "samples");
+    for (size_t i = 0; i < json_array_size(samples); i++)
+        cr_expect(ge(i64, json_int_at(json_array_get(samples, i), "micro_batch"), 12));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, the_effective_batch_is_kept)
+{
+    struct program p = run_ok(CARD "--batch 1:512 --effective-batch 96 --json" TRAINER
+                                   "{batch} micro={accumulation}", 0);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 24));
+    cr_expect(eq(i64, json_int_at(root, "choice.accumulation"), 4));
+    cr_expect(eq(i64, json_int_at(root, "largest_fit.micro_batch"), 30));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, states_that_are_born_in_the_first_step_count)
+{
+    expect_largest(CARD "--batch 1:512 --json" TRAINER "{batch} states=320", 20);
+}
+
+Test(exec, axes_of_the_users_own)
+{
+    struct program p = run_ok(CARD "--batch 1:512 --axis sample=64,32 --json" TRAINER
+                                   "{batch} sample={sample}", 0);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 30));
+    cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.sample"), "32"));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, several_trials_at_once_say_the_same)
+{
+    expect_largest(CARD "--batch 1:512 --jobs 3 --json" TRAINER "{batch} sleep=5", 30);
+}
+
+Test(exec, ranks_share_what_they_have)
+{
+    /* Each rank has a card of its own; the fullest decides. */
+    expect_largest(CARD "--gpus 2 --batch 1:512 --json" TRAINER "{batch} ranks=2", 30);
+    struct program p = program_run(CARD "--batch 1:512 --json" TRAINER "{batch} ranks=2");
+    cr_expect(ne(int, p.exit_code, 0), "there is no second card");
+    program_finish(&p);
+}
+
+Test(exec, nothing_fits)
+{
+    struct program p = run_ok(CARD "--batch 1:512 --json" TRAINER "{batch} fixed=1000", 1);
+    json_t *root = program_json(&p);
+    cr_expect(eq(int, json_is_null(json_at(root, "choice")), 1));
+    cr_expect(has_reason(root, "needs"), "%s", p.out);
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, without_a_batch_it_fits_or_not)
+{
+    struct program p = run_ok(CARD TRAINER "4", 0);
+    cr_expect(strstr(p.out, "fits") != NULL, "%s", p.out);
+    program_finish(&p);
+    p = run_ok(CARD TRAINER "40", 1);
+    program_finish(&p);
+}
+
+/* --- when a trial is over ----------------------------------------------------------------------- */
+
+Test(exec, a_program_without_end_is_ended)
+{
+    expect_largest(CARD "--batch 1:64 --json" TRAINER "{batch} forever=1 sleep=1", 30);
+    cr_expect(eq(int, left_over(), 0));
+}
+
+Test(exec, after_the_time_that_was_given)
+{
+    struct program p = run_ok(CARD "--for 200ms --repetitions 1000000 --json" TRAINER
+                                   "4 forever=1 sleep=10", 0);
+    json_t *root = program_json(&p);
+    cr_expect(has_reason(root, "--for"), "%s", p.out);
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, a_trial_that_takes_too_long_has_failed)
+{
+    struct program p = program_run(CARD "--timeout 300ms --repetitions 1000000" TRAINER
+                                        "4 forever=1 sleep=10");
+    cr_expect(ne(int, p.exit_code, 0));
+    cr_expect(strstr(p.out, "--timeout") != NULL, "%s\n%s", p.out, p.err);
+    program_finish(&p);
+    cr_expect(eq(int, left_over(), 0));
+}
+
+/* --- programs that misbehave -------------------------------------------------------------------- */
+
+static void expect_failure(const char *arguments, const char *said)
+{
+    struct program p = program_run(arguments);
+    cr_expect(ne(int, p.exit_code, 0), "%s\n%s", arguments, p.out);
+    cr_expect(eq(int, strstr(p.out, said) || strstr(p.err, said), 1), "'%s' is not in\n%s\n%s", said, p.out, p.err);
+    program_finish(&p);
+    cr_expect(eq(int, left_over(), 0), "%s", arguments);
+}
+
+Test(exec, it_fails_always)
+{
+    expect_failure(CARD "--batch 1:512" TRAINER "{batch} fails=3", "no such file: data.bin");
+    expect_failure(CARD "--batch 1:512" TRAINER "{batch} fails=3", "exit code 3");
+    expect_failure(CARD "--batch 1:512" TRAINER "{batch} signal=11", "signal 11");
+    expect_failure(CARD "--batch 1:512 -- /no/such/program {batch}", "cannot be started");
+    expect_failure(CARD "--batch 1:512" TRAINER "{batch} cpu=1", "did not use a GPU");
+    expect_failure(CARD "--batch 1:512" TRAINER "{batch} unknown=1", "cudaImportExternalMemory");
+}
+
+Test(exec, it_ignores_its_batch)
+{
+    expect_failure(CARD "--batch 1:100000" TRAINER "{batch} ignores=1", "does not seem to use {batch}");
+}
+
+Test(exec, it_wants_a_person)
+{
+    expect_failure(CARD TRAINER "4 input=1", "waits for input");
+    expect_failure(CARD TRAINER "4 tty=1", "/dev/tty");
+}
+
+Test(exec, it_catches_the_refusal_and_goes_on)
+{
+    struct program p = run_ok(CARD "--batch 1:512 --json" TRAINER "{batch} catches=1", 0);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 30));
+    cr_expect(has_reason(root, "goes on with less"), "%s", p.out);
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, it_leaks)
+{
+    struct program p = run_ok(CARD "--json" TRAINER "4 leak=2 steps=40", 0);
+    json_t *root = program_json(&p);
+    cr_expect(has_reason(root, "leaks"), "%s", p.out);
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, it_leaves_children)
+{
+    expect_largest(CARD "--batch 1:64 --json" TRAINER "{batch} fork=1", 30);
+    cr_expect(eq(int, left_over(), 0));
+    expect_largest(CARD "--batch 1:64 --json" TRAINER "{batch} fork=2", 30);
+    cr_expect(eq(int, left_over(), 0));
+}
+
+Test(exec, ended_by_the_user)
+{
+    struct program p = program_run_and_signal(
+        CARD "--batch 1:64 --repetitions 1000000" TRAINER "{batch} forever=1 sleep=10 fork=2", SIGINT, 700);
+    cr_expect(eq(int, p.exit_code, 5), "%s\n%s", p.out, p.err);
+    program_finish(&p);
+    cr_expect(eq(int, left_over(), 0));
+}
+
+/* --- the command line ---------------------------------------------------------------------------- */
+
+Test(exec, a_dry_run_prints_the_command)
+{
+    struct program p = run_ok("exec --batch 1:512 --axis lr=0.1,0.2 --dry-run -- train --b={batch} {lr} a~b", 0);
+    cr_expect(eq(str, p.out, "train --b=1 0.1 'a b'\ntrain --b=1 0.2 'a b'\n"));
+    program_finish(&p);
+}
+
+Test(exec, what_is_missing_is_said)
+{
+    static const struct {
+        const char *arguments, *said;
+    } wrong[] = {
+        {"exec --batch 1:4", "expected it after --"},
+        {"exec --batch 1:4 -- true", "no {batch}"},
+        {"exec -- true {seq}", "--seq says"},
+        {"exec --seq 4 -- true", "no {seq}"},
+        {"exec -- true {precision}", "--precision says"},
+        {"exec --batch 8:4 -- true {batch}", "expected a list"},
+        {"exec --batch x -- true {batch}", "whole number"},
+        {"exec --axis batch=1 -- true {batch}", "taken"},
+        {"exec --axis a=1 -- true", "no {a}"},
+        {"exec --jobs 0 -- true", "from 1"},
+        {"exec --for soon -- true", "a time"},
+        {"exec --file a -- true", "TEMPLATE=PATH"},
+        {"exec --file /no/such=b --batch 2 -- true {batch}", "/no/such"},
+        {"exec --device cuda:0 -- true", "sim:NAME"},
+        {"exec --device sim:NoSuchCard -- true", "NoSuchCard"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct program p = program_run(wrong[i].arguments);
+        cr_expect(gt(int, p.exit_code, 1), "%s", wrong[i].arguments);
+        cr_expect(strstr(p.err, wrong[i].said) != NULL, "%s: %s", wrong[i].arguments, p.err);
+        program_finish(&p);
+    }
+}
+
+Test(exec, files_and_variables_are_filled_in)
+{
+    char *template = program_file("a.txt", "{\"json\": {}} batch {batch}\n");
+    char *arguments;
+    int length = asprintf(&arguments,
+                          CARD "--batch 1:512 --file %s={dir}/b.txt --env SIZE={batch} --json "
+                               "-- sh -c test~$SIZE~=~{batch}~&&~exec~" PLIM_TRAINER
+                               "~@{dir}/b.txt",
+                          template);
+    cr_assert(gt(int, length, 0));
+    expect_largest(arguments, 30);
+    free(arguments);
+    program_file_remove(template);
+}

@@ -1,0 +1,275 @@
+/* The parts of the virtual GPU, each for itself; what programs see of them is tested by programs. */
+#include "devices/virtual/attribute.h"
+#include "devices/virtual/heap.h"
+#include "devices/virtual/kernel.h"
+#include "devices/virtual/pool.h"
+#include "devices/virtual/shadow.h"
+#include "machine_fixture.h"
+#include <criterion/new/assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int64_t MIB = 1 << 20;
+
+/* --- the machine ------------------------------------------------------------------------------ */
+
+Test(machine, processes_share_a_card_and_the_dead_give_back)
+{
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    int ready[2], go[2];
+    char byte = 0;
+    cr_assert(eq(int, pipe(ready) || pipe(go), 0));
+    pid_t pid = fork();
+    if (!pid) {
+        struct plim_machine_process *process = plim_machine_enter(machine);
+        bool took = plim_machine_take(machine, process, 0, 70 * MIB);
+        if (write(ready[1], took ? "y" : "n", 1) != 1 || read(go[0], &byte, 1) != 1) _exit(1);
+        _exit(0); /* without a word */
+    }
+    cr_assert(eq(long, read(ready[0], &byte, 1), 1));
+    cr_assert(eq(chr, byte, 'y'));
+    struct plim_machine_process *process = plim_machine_enter(machine);
+    cr_expect(not(plim_machine_take(machine, process, 0, 40 * MIB)));
+    cr_expect(eq(i64, plim_machine_free_bytes(machine, 0), 30 * MIB));
+    cr_assert(eq(long, write(go[1], "g", 1), 1));
+    waitpid(pid, NULL, 0);
+    cr_expect(plim_machine_take(machine, process, 0, 100 * MIB));
+    cr_expect(eq(i64, machine->cards[0].peak_bytes, 100 * MIB));
+    plim_machine_destroy(machine, machine_fd);
+}
+
+Test(machine, a_note_is_kept_once)
+{
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    cr_expect(plim_machine_note(machine, "one"));
+    cr_expect(not(plim_machine_note(machine, "one")));
+    cr_expect(plim_machine_note(machine, "two"));
+    cr_expect(eq(u32, machine->note_count, 2));
+    plim_machine_destroy(machine, machine_fd);
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+Test(heap, large_requests_take_whole_pages)
+{
+    uintptr_t a, b;
+    make_machine("A100-SXM4-80GB", 1, 10 * MIB);
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    cr_expect(eq(int, plim_heap_take(0, 3 * MIB, &a), GPU_OK));
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 4 * MIB));
+    cr_expect(eq(int, plim_heap_take(0, 7 * MIB, &b), GPU_OUT_OF_MEMORY));
+    cr_expect(eq(int, plim_heap_take(0, 6 * MIB, &b), GPU_OK));
+    cr_expect(eq(int, plim_heap_free(a), GPU_OK));
+    cr_expect(eq(int, plim_heap_free(a), GPU_INVALID_VALUE), "twice");
+    cr_expect(eq(int, plim_heap_free(b + 512), GPU_INVALID_VALUE), "not its beginning");
+    cr_expect(eq(int, plim_heap_free(b), GPU_OK));
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 0));
+}
+
+Test(heap, small_requests_share_pages)
+{
+    uintptr_t at[5];
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    for (int i = 0; i < 4; i++) cr_expect(eq(int, plim_heap_take(0, 512 * 1024, &at[i]), GPU_OK));
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 2 * MIB));
+    cr_expect(eq(int, plim_heap_take(0, 1, &at[4]), GPU_OK));
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 4 * MIB));
+    for (int i = 0; i < 5; i++) cr_expect(eq(int, plim_heap_free(at[i]), GPU_OK));
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 0));
+}
+
+Test(heap, an_address_is_found_wherever_it_points)
+{
+    uintptr_t at;
+    struct heap_block block;
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    cr_assert(eq(int, plim_heap_take(0, 3000, &at), GPU_OK));
+    cr_expect(eq(int, plim_heap_find(at + 2999, &block) && block.at == at, 1));
+    cr_expect(not(plim_heap_find(at + 3000, &block)));
+    cr_expect(plim_heap_is_device(at) && !plim_heap_is_device((uintptr_t)&block));
+}
+
+static void refuse(int64_t bytes)
+{
+    uintptr_t at;
+    cr_expect(eq(int, plim_heap_take(0, (size_t)bytes, &at), GPU_OUT_OF_MEMORY));
+}
+
+Test(refusals, are_met_unmet_or_open)
+{
+    uintptr_t a, b;
+    make_machine("A100-SXM4-80GB", 1, 10 * MIB);
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
+    cr_assert(eq(int, plim_heap_take(0, 8 * (size_t)MIB, &a), GPU_OK));
+    refuse(4 * MIB);
+    cr_expect(eq(int, seen->pending, 1));
+    cr_assert(eq(int, plim_heap_free(a), GPU_OK));
+    cr_assert(eq(int, plim_heap_take(0, 4 * (size_t)MIB, &b), GPU_OK));
+    cr_expect(eq(i64, seen->unmet, 0), "what was cached was given back");
+    cr_expect(eq(int, seen->pending, 0));
+    refuse(8 * MIB);
+    refuse(8 * MIB);
+    cr_expect(eq(i64, seen->unmet, 1), "refused twice");
+    plim_self_goes_on();
+    refuse(7 * MIB);
+    plim_self_goes_on();
+    cr_expect(eq(i64, seen->unmet, 2), "and went on without");
+    cr_expect(eq(i64, seen->asked_bytes, 8 * MIB), "in whole pages");
+    cr_expect(eq(i64, seen->free_bytes, 6 * MIB));
+}
+
+Test(pool, keeps_what_is_freed_up_to_its_threshold)
+{
+    uintptr_t at;
+    uint64_t bytes;
+    make_machine("A100-SXM4-80GB", 1, 200 * MIB);
+    struct plim_pool *pool = plim_pool_default(0);
+    cr_assert(eq(int, plim_pool_take(pool, 40 * (size_t)MIB, &at), GPU_OK));
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 64 * MIB));
+    cr_expect(eq(int, plim_pool_free(at), GPU_OK));
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 64 * MIB));
+    bytes = UINT64_MAX;
+    cr_expect(eq(int, plim_pool_set(pool, GPU_POOL_RELEASE_THRESHOLD, &bytes), GPU_OK));
+    plim_pool_settle(0);
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 64 * MIB));
+    bytes = 0;
+    cr_expect(eq(int, plim_pool_set(pool, GPU_POOL_RELEASE_THRESHOLD, &bytes), GPU_OK));
+    plim_pool_settle(0);
+    cr_expect(eq(i64, machine->cards[0].held_bytes, 0));
+    cr_expect(eq(int, plim_pool_get(pool, GPU_POOL_USED_HIGH, &bytes), GPU_OK));
+    cr_expect(eq(u64, bytes, (uint64_t)(40 * MIB)));
+    cr_expect(eq(int, plim_pool_take(pool, 199 * (size_t)MIB, &at), GPU_OK), "by pages");
+    cr_expect(eq(int, plim_pool_take(pool, 4 * (size_t)MIB, &at), GPU_OUT_OF_MEMORY));
+}
+
+/* --- shadows ---------------------------------------------------------------------------------- */
+
+Test(shadow, what_the_host_wrote_comes_back_and_the_rest_is_zero)
+{
+    const uintptr_t at = 0x300000000000;
+    char out[16];
+    plim_shadow_write(at + 4, "hello", 5);
+    cr_expect(plim_shadow_read(at, out, 16));
+    cr_expect(eq(int, memcmp(out, "\0\0\0\0hello\0\0\0\0\0\0\0", 16), 0));
+    plim_shadow_write(at + 5, "EL", 2);
+    plim_shadow_copy(at + 100, at + 4, 5);
+    plim_shadow_forget(at, 16);
+    cr_expect(not(plim_shadow_read(at, out, 16)));
+    plim_shadow_read(at + 100, out, 5);
+    cr_expect(eq(int, memcmp(out, "hELlo", 5), 0));
+    plim_shadow_set(at + 101, 'x', 1);
+    plim_shadow_read(at + 100, out, 5);
+    cr_expect(eq(int, memcmp(out, "hxLlo", 5), 0));
+}
+
+Test(shadow, a_kernel_that_may_have_written_ends_it)
+{
+    const uintptr_t at = 0x300000000000, inside = at + 2;
+    char out[4];
+    plim_shadow_write(at, "abcd", 4);
+    plim_shadow_launched(NULL, 0);
+    cr_expect(plim_shadow_read(at, out, 4));
+    plim_shadow_launched(&inside, 1);
+    cr_expect(not(plim_shadow_read(at, out, 4)));
+    plim_shadow_write(at, "abcd", 4);
+    for (int i = 0; i < SHADOW_LAUNCHES; i++) plim_shadow_launched(NULL, 0);
+    cr_expect(not(plim_shadow_read(at, out, 4)), "kernels hide pointers in structures");
+}
+
+/* --- kernels ---------------------------------------------------------------------------------- */
+
+/* A fat binary's headers: kind, compute capability; the code itself is not looked at. */
+static void fat_binary(uint64_t *out, size_t count, const int (*entries)[2])
+{
+    unsigned char *at = (unsigned char *)out;
+    memset(out, 0, 16 + count * 64);
+    const uint32_t magic = 0xba55ed50;
+    const uint64_t bytes = count * 64;
+    memcpy(at, &magic, 4);
+    at[4] = 1;
+    at[6] = 16;
+    memcpy(at + 8, &bytes, 8);
+    for (size_t i = 0; i < count; i++) {
+        unsigned char *entry = at + 16 + i * 64;
+        entry[0] = (unsigned char)entries[i][0];
+        entry[4] = 48; /* its header */
+        entry[8] = 16; /* what follows */
+        entry[28] = (unsigned char)entries[i][1];
+    }
+}
+
+Test(module, a_card_runs_what_was_compiled_for_its_generation)
+{
+    enum { PTX = 1, ELF = 2 };
+    uint64_t image[64];
+    fat_binary(image, 3, (const int[3][2]){{ELF, 80}, {ELF, 86}, {PTX, 90}});
+    struct plim_module *module = plim_module_read(image);
+    cr_expect(eq(int, plim_module_code(module, 80), 80));
+    cr_expect(eq(int, plim_module_code(module, 89), 86));
+    cr_expect(eq(int, plim_module_code(module, 75), 0), "nothing for it");
+    cr_expect(eq(int, plim_module_code(module, 90), 90), "by its PTX");
+    cr_expect(eq(int, plim_module_code(module, 120), 120), "by older PTX");
+    free(module);
+}
+
+Test(kernel, its_name_tells_what_it_may_write)
+{
+    static const struct {
+        const char *name;
+        int parameters;
+        uint32_t written;
+    } cases[] = {
+        {"_Z4copyPKfPfi", 3, 2}, /* copy(float const*, float*, int) */
+        {"_Z1fIiEvPT_S1_PKS0_", 3, 3},
+        /* at::native::vectorized_elementwise_kernel<4, FillFunctor<float>, std::array<char*, 1>> */
+        {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+         3, 4},
+        {"triton_poi_fused_add_0", 0, 0}, /* C: not known */
+    };
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int parameters;
+        uint32_t written = plim_kernel_written(cases[i].name, &parameters);
+        cr_expect(eq(int, parameters, cases[i].parameters), "%s", cases[i].name);
+        cr_expect(eq(u32, written, cases[i].written), "%s", cases[i].name);
+    }
+}
+
+/* --- properties: sizes and offsets read off the headers of CUDA 11.8, 12.1, 12.9 and 13.0 ---------- */
+
+struct layout {
+    int major;
+    size_t bytes, multiprocessors, shared_optin, reserved_shared;
+};
+
+static const struct layout layouts[] = {
+    {11, 728, 388, 696, 720}, {12, 1032, 388, 696, 720}, {13, 1008, 384, 672, 696}};
+
+Test(attribute, properties_have_the_layout_of_each_version)
+{
+    make_machine("H100-SXM", 1, 100 * MIB);
+    for (size_t i = 0; i < 3; i++) {
+        const struct layout *l = &layouts[i];
+        unsigned char out[1200];
+        int multiprocessors;
+        size_t total, optin, reserved;
+        memset(out, 0xaa, sizeof(out));
+        cr_assert(eq(int, plim_attribute_properties(0, l->major, out), GPU_OK));
+        memcpy(&total, out + 288, sizeof(total));
+        memcpy(&multiprocessors, out + l->multiprocessors, sizeof(multiprocessors));
+        memcpy(&optin, out + l->shared_optin, sizeof(optin));
+        memcpy(&reserved, out + l->reserved_shared, sizeof(reserved));
+        cr_expect(eq(sz, total, (size_t)(100 * MIB)));
+        cr_expect(eq(int, multiprocessors, 132));
+        cr_expect(eq(sz, optin, 227 * 1024));
+        cr_expect(eq(sz, reserved, 1024));
+        cr_expect(ne(int, out[l->bytes - 1], 0xaa), "CUDA %d: written to its end", l->major);
+        cr_expect(eq(int, out[l->bytes], 0xaa), "CUDA %d: and no further", l->major);
+    }
+}

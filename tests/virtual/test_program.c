@@ -1,0 +1,108 @@
+/* Placeholders and axes of a user's program. */
+#include "autotune/program/axis.h"
+#include "autotune/program/program.h"
+#include "autotune/program/words.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct plim_word words[] = {{"batch", "8"}, {"lr", "0.1"}};
+
+static void expect_expanded(const char *text, const char *expected)
+{
+    char *out;
+    cr_assert(eq(int, plim_words_expand(text, words, 2, &out), 0));
+    cr_expect(eq(str, out, (char *)expected));
+    free(out);
+}
+
+Test(words, only_known_names_are_replaced)
+{
+    expect_expanded("--b={batch} {lr}{batch}", "--b=8 0.18");
+    expect_expanded("{\"batch\": {batch}}", "{\"batch\": 8}");
+    expect_expanded("{batc} {batch {} { }} ${lr", "{batc} {batch {} { }} ${lr");
+    expect_expanded("", "");
+    cr_expect(plim_words_has("x{lr}", "lr") && !plim_words_has("{lr ", "lr"));
+}
+
+static void expect_axis(const char *text, const char *joined)
+{
+    struct plim_axis axis = {0};
+    char out[256] = "";
+    cr_assert(eq(int, plim_axis_parse("--axis a", text, &axis, NULL), 0), "%s", text);
+    cr_assert(eq(int, plim_axis_spread(&axis, "--axis a", NULL), 0));
+    for (size_t i = 0; i < axis.values.count; i++) {
+        strcat(out, axis.values.items[i]);
+        strcat(out, " ");
+    }
+    cr_expect(eq(str, out, (char *)joined), "%s", text);
+    plim_axis_finish(&axis);
+}
+
+Test(axis, lists_and_ranges)
+{
+    expect_axis("8", "8 ");
+    expect_axis("adamw,lion", "adamw lion ");
+    expect_axis("2:5", "2 3 4 5 ");
+    expect_axis("256:1024:256", "256 512 768 1024 ");
+    expect_axis("1:100:x3", "1 3 9 27 81 ");
+    expect_axis("7:7", "7 ");
+}
+
+Test(axis, what_is_wrong_is_refused)
+{
+    static const char *const wrong[] = {"",    ",",    "1,",    "1,1",    "5:2",  "0:4",
+                                        "1:x", "1:2:", "1:9:0", "1:9:x1", "a:4", "1:2:3:4",
+                                        "1:99999999999999999999"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct plim_axis axis = {0};
+        struct plim_error err = PLIM_ERROR_INIT;
+        cr_expect(eq(int, plim_axis_parse("--axis a", wrong[i], &axis, &err), PLIM_INVALID), "'%s'",
+                  wrong[i]);
+        cr_expect(strstr(err.text, "--axis a") != NULL);
+        plim_axis_finish(&axis);
+    }
+}
+
+Test(axis, a_range_is_not_spread_for_nothing)
+{
+    struct plim_axis axis = {0};
+    cr_assert(eq(int, plim_axis_parse("--batch", "1:1000000", &axis, NULL), 0));
+    cr_expect(axis.is_range && axis.first == 1 && axis.last == 1000000 && !axis.values.count);
+    cr_expect(eq(int, plim_axis_spread(&axis, "--batch", NULL), PLIM_INVALID), "too many");
+    plim_axis_finish(&axis);
+}
+
+Test(program, combinations_vary_the_last_axis_fastest)
+{
+    struct plim_program program = {.axis_count = 2};
+    cr_assert(eq(int, plim_axis_parse("a", "x,y", &program.axes[0], NULL), 0));
+    cr_assert(eq(int, plim_axis_parse("b", "1,2,3", &program.axes[1], NULL), 0));
+    cr_expect(eq(sz, plim_program_variants(&program), 6));
+    cr_expect(eq(str, (char *)plim_program_value(&program, 2, 0), "x"));
+    cr_expect(eq(str, (char *)plim_program_value(&program, 2, 1), "3"));
+    cr_expect(eq(str, (char *)plim_program_value(&program, 3, 0), "y"));
+    cr_expect(eq(str, (char *)plim_program_value(&program, 3, 1), "1"));
+    plim_program_finish(&program);
+}
+
+Test(program, more_variables_replace_what_is_there)
+{
+    char *command[] = {"run", "{batch}", NULL};
+    struct plim_program program = {.command = command, .variable_count = 1, .variables = {"A={batch}"}};
+    struct plim_setting setting = {.micro_batch = 4};
+    struct plim_program_instance instance = {0};
+    const char *more[] = {"B=1", "PATH="};
+    setenv("A", "old", 1);
+    cr_assert(eq(int, plim_program_fill(&program, &setting, "/tmp", 1, more, 2, &instance, NULL), 0));
+    cr_expect(eq(str, instance.arguments[1], "4"));
+    int a = 0, b = 0, path = 0;
+    for (char **entry = instance.environment; *entry; entry++) {
+        a += !strcmp(*entry, "A=4") + 10 * !strcmp(*entry, "A=old");
+        b += !strcmp(*entry, "B=1");
+        path += !strncmp(*entry, "PATH=", 5);
+    }
+    cr_expect(a == 1 && b == 1 && path == 0);
+    plim_program_instance_finish(&instance);
+}
