@@ -29,6 +29,7 @@ struct plim_kernel {
     uint32_t written;  /* a bit for each of the first 32 that is a pointer to non-const */
     uint64_t token;    /* the same in every process of the program */
     int steps_class;   /* enum plim_steps_class */
+    int arithmetic;    /* enum plim_arithmetic */
 };
 
 /* `image` is what nvcc's constructors hand over (a wrapper) or what a driver loads (a fat binary, an

@@ -11,7 +11,11 @@
 #ifndef PLIM_DEVICES_VIRTUAL_LOOKUP_H
 #define PLIM_DEVICES_VIRTUAL_LOOKUP_H
 
-/* What dlsym(handle, name) has to return to the code at `caller`; NULL: what the C library says. */
+/* Of the library that this is linked into (lookup_virtual.c, devices/observe): what dlsym(handle, name) has to return to the code at `caller`; NULL: what the C library says. */
 void *plim_lookup_choose(void *handle, const char *name, const void *caller);
+
+/* The C library's own dlsym(); to be prepared before it is used. */
+extern void *(*plim_lookup_real)(void *, const char *);
+void plim_lookup_prepare(void);
 
 #endif

@@ -30,7 +30,6 @@ static bool is_blocking(const struct config *config, bool otherwise)
     return config && config->blocking != INT_MIN ? config->blocking != 0 : otherwise;
 }
 
-static void settle(void) { plim_nccl_settle(); }
 
 static struct nccl_comm *create(int ranks, int rank, int device)
 {
@@ -49,7 +48,7 @@ static struct nccl_comm *create(int ranks, int rank, int device)
     comm->older = live;
     live = comm;
     plim_nccl_unlock();
-    plim_transfer_settle = settle;
+    plim_transfer_settle = plim_nccl_settle;
     return comm;
 }
 

@@ -3,6 +3,7 @@
 #include "heap.h"
 #include "pool.h"
 #include "runtime.h"
+#include "transfer.h"
 #include "version.h"
 #include <stdio.h>
 #include <string.h>
@@ -173,6 +174,7 @@ ANSWER int cudaDeviceReset(void)
 ANSWER int cudaDeviceSynchronize(void)
 {
     int failed = plim_self_use_current();
+    if (!failed) failed = plim_transfer_wait();
     if (!failed) plim_pool_settle(plim_self_device());
     return plim_self_error(failed);
 }

@@ -68,7 +68,7 @@ ANSWER int cudaStreamSynchronize(void *handle)
     struct plim_stream *stream = plim_stream_of(handle);
     int failed = plim_self_use_current();
     if (!failed) failed = plim_stream_synchronize(stream);
-    if (!failed && plim_transfer_settle) plim_transfer_settle();
+    if (!failed) failed = plim_transfer_wait();
     if (!failed) plim_pool_settle(stream->device);
     return plim_self_error(failed);
 }
@@ -149,8 +149,7 @@ ANSWER int cudaEventQuery(void *event)
 
 ANSWER int cudaEventSynchronize(void *event)
 {
-    if (event && plim_transfer_settle) plim_transfer_settle();
-    return plim_self_error(event ? GPU_OK : GPU_INVALID_HANDLE);
+    return plim_self_error(event ? plim_transfer_wait() : GPU_INVALID_HANDLE);
 }
 
 ANSWER int cudaEventElapsedTime(float *milliseconds, void *from, void *to)

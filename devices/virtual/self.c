@@ -1,8 +1,10 @@
 #include "self.h"
+#include "refusal.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static struct {
     struct plim_machine *machine;
@@ -17,8 +19,6 @@ static pthread_once_t attached = PTHREAD_ONCE_INIT;
 
 static _Thread_local struct {
     int device, error;
-    int64_t pending_bytes; /* asked for and refused; 0: none */
-    bool counted;          /* as unmet */
     bool bound;
 } thread;
 
@@ -37,28 +37,61 @@ static void in_child(void)
     plim_self_unlock();
 }
 
-/* CUDA_VISIBLE_DEVICES by number or UUID, as CUDA reads it: it ends at the first that is none. */
+static void see_all(void)
+{
+    self.count = self.machine->card_count;
+    for (int i = 0; i < self.count; i++) self.visible[i] = i;
+}
+
+/* The card that an entry of CUDA_VISIBLE_DEVICES names, by its number or by the beginning of its
+ * UUID, which is long enough to be told apart; -1: none. */
+static int find_card(const char *entry, size_t length)
+{
+    char text[64];
+    char *end;
+    long index = strtol(entry, &end, 10);
+    if (end > entry) return index >= 0 && index < self.machine->card_count ? (int)index : -1;
+    for (int i = 0; i < self.machine->card_count; i++) {
+        plim_self_uuid_text(self.machine->cards[i].uuid, text);
+        if (length > 4 && !strncasecmp(text, entry, length)) return i;
+    }
+    return -1;
+}
+
+/* As CUDA reads it: it ends at the first entry that is none, and one named twice leaves none. */
 static void read_visible(void)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
-    struct plim_machine *machine = self.machine;
     if (!text) {
-        for (int i = 0; i < machine->card_count; i++) self.visible[self.count++] = i;
+        see_all();
         return;
     }
-    while (*text && self.count < machine->card_count) {
-        char *end;
-        long index = strtol(text, &end, 10);
-        if (end == text || index < 0 || index >= machine->card_count) return;
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        int card = find_card(text, length);
+        if (card < 0) return;
         for (int i = 0; i < self.count; i++)
-            if (self.visible[i] == index) {
-                self.count = 0; /* the same twice: CUDA shows none */
+            if (self.visible[i] == card) {
+                self.count = 0;
                 return;
             }
-        self.visible[self.count++] = (int)index;
-        if (*end != ',') return;
-        text = end + 1;
+        self.visible[self.count++] = card;
+        text += length + (text[length] == ',');
     }
+}
+
+void plim_self_uuid_text(const uint8_t *uuid, char out[64])
+{
+    int at = snprintf(out, 64, "GPU-");
+    for (int i = 0; i < 16; i++) {
+        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+        at += snprintf(out + at, 64 - (size_t)at, dash ? "-%02x" : "%02x", uuid[i]);
+    }
+}
+
+void plim_self_observe(void)
+{
+    if (plim_self_machine()) see_all();
 }
 
 static void leave(void)
@@ -174,45 +207,16 @@ void plim_self_drop_context(int device)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-static void settle_refusal(void)
-{
-    if (thread.pending_bytes && !thread.counted) {
-        self.process->refusal.unmet++;
-        thread.counted = true;
-    }
-}
-
-static void set_pending(int64_t bytes)
-{
-    self.process->refusal.pending += (bytes != 0) - (thread.pending_bytes != 0);
-    thread.pending_bytes = bytes;
-}
-
-void plim_self_goes_on(void)
-{
-    if (!thread.pending_bytes) return;
-    settle_refusal();
-    set_pending(0);
-}
-
-static void refused(int card, int64_t bytes)
-{
-    struct plim_machine_refusal *refusal = &self.process->refusal;
-    if (thread.pending_bytes == bytes) settle_refusal();
-    else thread.counted = false;
-    set_pending(bytes);
-    refusal->count++;
-    refusal->asked_bytes = bytes;
-    refusal->free_bytes = plim_machine_free_bytes(self.machine, card);
-    refusal->card = card;
-}
+void plim_self_goes_on(void) { plim_refusal_goes_on(&self.process->refusal); }
 
 bool plim_self_take(int device, int64_t bytes)
 {
     int card = self.visible[device];
+    struct plim_machine_refusal *refusal = &self.process->refusal;
     bool fits = plim_machine_take(self.machine, self.process, card, bytes);
-    if (!fits) refused(card, bytes);
-    else if (thread.pending_bytes && bytes >= thread.pending_bytes) set_pending(0);
+    if (fits) plim_refusal_got(refusal, bytes);
+    else
+        plim_refusal_refused(refusal, card, bytes, plim_machine_free_bytes(self.machine, card));
     return fits;
 }
 

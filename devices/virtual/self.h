@@ -14,9 +14,15 @@
 #include "abi.h"
 #include "machine.h"
 
-/* The machine, NULL where there is none: then there is no GPU here. CUDA_VISIBLE_DEVICES is not
- * looked at. */
+/* The machine, NULL where there is none: then there is no GPU here. */
 struct plim_machine *plim_self_machine(void);
+
+/* For the observer of real cards: all cards of the machine are seen, in its order, whatever
+ * CUDA_VISIBLE_DEVICES says of the real ones. */
+void plim_self_observe(void);
+
+/* "GPU-..." */
+void plim_self_uuid_text(const uint8_t *uuid, char out[64]);
 
 /* Cards that this process sees, through CUDA_VISIBLE_DEVICES; GPU_NO_DEVICE, GPU_NOT_INITIALIZED. */
 int plim_self_count(int *count);
@@ -44,16 +50,14 @@ void plim_self_drop_context(int device);
 /* Our row; valid after a plim_self_use() that succeeded. */
 struct plim_machine_process *plim_self_process(void);
 
-/* Memory of a card for this process. A refusal is noted in the row: see memory refusals below. */
+/* Memory of a card for this process. A refusal is noted in the row. */
 bool plim_self_take(int device, int64_t bytes);
 void plim_self_give(int device, int64_t bytes);
 
 /* An allocation was made, or given back (-1): for what is told of it, after take or give. */
 void plim_self_count_allocation(int64_t bytes, int count);
 
-/* A refusal is met when the same thread gets the same amount at its next attempt, as when a caching
- * allocator gives back what it kept and asks again. It is unmet when that is refused as well, or
- * when the thread goes on with something else. The last is seen here: called at each launch. */
+/* The thread launches something: a refusal of memory before it was not met (refusal.h). */
 void plim_self_goes_on(void);
 
 void plim_self_lock(void);

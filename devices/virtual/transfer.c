@@ -4,7 +4,9 @@
 #include "watch.h"
 #include <string.h>
 
-void (*plim_transfer_settle)(void);
+int (*plim_transfer_settle)(void);
+
+int plim_transfer_wait(void) { return plim_transfer_settle ? plim_transfer_settle() : GPU_OK; }
 
 static void move(void *to, const void *from, size_t bytes)
 {
@@ -24,11 +26,11 @@ int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
     if (!t->to || !t->from) return GPU_INVALID_VALUE;
     if (plim_capture_take(stream, PLIM_NODE_MEMCPY)) return GPU_OK;
     bool reads = plim_heap_is_device((uintptr_t)t->from) && !plim_heap_is_device((uintptr_t)t->to);
-    if (reads && plim_transfer_settle) plim_transfer_settle();
+    if (reads) failed = plim_transfer_wait();
     for (size_t row = 0; row < t->rows; row++)
         move((char *)t->to + row * t->to_pitch, (const char *)t->from + row * t->from_pitch,
              t->bytes);
-    return GPU_OK;
+    return failed;
 }
 
 int plim_transfer_plain(void *to, const void *from, size_t bytes, struct plim_stream *stream)

@@ -19,8 +19,11 @@ int plim_transfer_plain(void *to, const void *from, size_t bytes, struct plim_st
 int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
               struct plim_stream *stream);
 
-/* Called before a copy to the host, which waits for what was given to the card: the ranks'
- * collectives, where there are any. */
-extern void (*plim_transfer_settle)(void);
+/* The host waits for what was given to the card: for the ranks' collectives, where there are any. A
+ * CUDA error code; so is that of a copy to the host, which waits too. */
+int plim_transfer_wait(void);
+
+/* What does the waiting; NULL: nothing is waited for. */
+extern int (*plim_transfer_settle)(void);
 
 #endif

@@ -90,6 +90,12 @@ void plim_watch_graph(const struct plim_graph *graph)
     end_launch();
 }
 
+void plim_watch_foreign_graph(uint64_t graph)
+{
+    plim_steps_launch(begin(), mix(graph, 1), PLIM_STEPS_PLAIN, NULL, 0);
+    end_launch();
+}
+
 void plim_watch_copy(uintptr_t to)
 {
     plim_steps_copy(begin(), to);

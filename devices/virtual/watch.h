@@ -13,6 +13,9 @@ void plim_watch_work(const struct plim_work *work);
 void plim_watch_graph(const struct plim_graph *graph);
 void plim_watch_copy(uintptr_t to);
 
+/* A graph that is only known by a number. */
+void plim_watch_foreign_graph(uint64_t graph);
+
 /* Memory of a card was taken, or given back (count -1), by an allocation of so many bytes. */
 void plim_watch_allocation(int64_t bytes, int count);
 

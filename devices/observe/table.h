@@ -1,0 +1,12 @@
+/* What the driver gave, by address or handle, until it is given back. */
+#ifndef PLIM_DEVICES_OBSERVE_TABLE_H
+#define PLIM_DEVICES_OBSERVE_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Thread safety: any thread. A key of 0 is not kept. */
+void plim_table_put(uint64_t key, int device, int64_t cost_bytes);
+bool plim_table_take(uint64_t key, int *device, int64_t *cost_bytes);
+
+#endif
