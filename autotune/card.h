@@ -75,6 +75,12 @@ enum plim_status plim_card_open(struct plim_card *card, const struct plim_card_o
                                 struct plim_error *err) PLIM_MUST_CHECK;
 void plim_card_close(struct plim_card *card); /* NULL and zeroed are fine */
 
+/* Opens a real GPU for a program of the user's: what NVML tells of it, its limit, and nothing to run on
+ * (`runner` and `planner` stay empty). `order->uri` is "cuda:...", `order->spec` is not looked at. */
+enum plim_status plim_card_open_for_program(struct plim_card *card,
+                                            const struct plim_card_order *order,
+                                            struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Runs `setting` under the budget once more, simulated, and writes what it allocates and frees to
  * the file. */
 enum plim_status plim_card_trace(struct plim_card *card, const struct plim_setting *setting,

@@ -224,6 +224,43 @@ static enum plim_status set_cuda_limit(struct plim_card *card, int64_t usable,
     return PLIM_OK;
 }
 
+static void describe_target(struct plim_card *card, const struct plim_target *target)
+{
+    int64_t total = target->total_bytes;
+    if (target->memory_cap_bytes && target->memory_cap_bytes < total)
+        total = target->memory_cap_bytes;
+    struct plim_device_info info = {.compute_capability = target->compute_capability,
+                                    .multiprocessors = target->multiprocessors,
+                                    .total_bytes = total};
+    plim_card_describe(card, &info);
+    snprintf(card->device.name, sizeof(card->device.name), "%.63s", target->name);
+    snprintf(card->device.uri, sizeof(card->device.uri), "%s", target->uri);
+}
+
+enum plim_status plim_card_open_for_program(struct plim_card *card,
+                                            const struct plim_card_order *order,
+                                            struct plim_error *err)
+{
+    struct plim_target target;
+    struct plim_device_info seen = {0};
+    *card = (struct plim_card){.order = order};
+    enum plim_status st = plim_target_resolve(order->uri, &target, err);
+    if (st) return st;
+    if (target.blind || !target.memory_is_told)
+        return plim_fail(err, PLIM_NODEVICE,
+                         "%s: NVML does not tell its memory, so a program cannot be watched on it",
+                         order->uri);
+    watch(card, &target);
+    seen.compute_capability = target.compute_capability;
+    st = find_twin(&target, &seen, &card->gpu, err);
+    if (st) return st;
+    describe_target(card, &target);
+    int64_t left = target.total_bytes - target.held_bytes, total = card->device.total_bytes;
+    plim_card_set_limit(card, left < total ? left : total,
+                        plim_card_estimated_overhead(target.compute_capability), 0);
+    return PLIM_OK;
+}
+
 enum plim_status plim_card_open_cuda(struct plim_card *card, struct plim_error *err)
 {
     const struct plim_message_opened *opened;

@@ -332,7 +332,7 @@ static const struct option options[] = {
     {"--timeout", "TIME", X, set_program_seconds, NULL,
      "a trial that takes longer has failed; default: 10m"},
     {"--jobs", "N", X, set_program_number, NULL,
-     "trials at once, on simulated cards; default: 1"},
+     "trials at once; default: 1; on a real card always 1"},
     {"--logs", "DIR", X, set_program_text, NULL,
      "keep the output of every trial there; default: only of the last that failed"},
     {"--dry-run", NULL, X, set_switch, NULL, "print the command of a trial, and run nothing"},

@@ -26,6 +26,7 @@ struct exec {
     struct plim_stop stop;
     struct plim_card card;
     struct plim_card_order card_order;
+    struct plim_target target; /* what "auto" finds */
     struct plim_program_question question;
     char library[PATH_MAX], folder[64];
     bool folder_is_ours;
@@ -185,24 +186,22 @@ out:
 
 /* --- where it runs ---------------------------------------------------------------------------- */
 
-/* The virtual GPU's library lies beside the executable in a build, and under lib when installed. */
-static enum plim_status find_library(struct exec *x, struct plim_error *err)
+/* What is preloaded lies beside the executable in a build, and under lib when installed. */
+static enum plim_status find_library(struct exec *x, const char *build_folder, const char *name,
+                                     struct plim_error *err)
 {
-    static const char *const places[] = {"../devices/virtual/libcuda.so.1",
-                                         "../lib/plimsoll/libcuda.so.1",
-                                         "../" PLIM_LIBDIR "/plimsoll/libcuda.so.1"};
-    char self[PATH_MAX], path[PATH_MAX + 64];
+    const char *const folders[] = {build_folder, "../lib/plimsoll", "../" PLIM_LIBDIR "/plimsoll"};
+    char self[PATH_MAX], path[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (length < 0) return plim_fail(err, PLIM_INTERNAL, "/proc/self/exe: %s", strerror(errno));
     self[length] = '\0';
     *strrchr(self, '/') = '\0';
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", self, places[i]);
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s/%s", self, folders[i], name);
         if (realpath(path, x->library)) return PLIM_OK;
     }
-    return plim_fail(err, PLIM_UNSUPPORTED,
-                     "the virtual GPU's library is not beside plimsoll (looked for %s/%s)", self,
-                     places[1]);
+    return plim_fail(err, PLIM_UNSUPPORTED, "%s is not beside plimsoll (looked for it in %s/%s)",
+                     name, self, folders[1]);
 }
 
 static enum plim_status make_folder(struct exec *x, struct plim_error *err)
@@ -222,18 +221,32 @@ static enum plim_status make_folder(struct exec *x, struct plim_error *err)
     return PLIM_OK;
 }
 
+static enum plim_status open_real(struct exec *x, struct plim_error *err)
+{
+    if (x->request->program.gpus > 1)
+        return plim_fail(err, PLIM_INVALID, "--gpus is for simulated cards, not for %s",
+                         x->card_order.uri);
+    enum plim_status st =
+        find_library(x, "../devices/observe", "libplimsoll-observe.so", err);
+    if (!st) st = plim_card_open_for_program(&x->card, &x->card_order, err);
+    x->question.order.visible = x->card.uuid;
+    return st;
+}
+
 static enum plim_status open_card(struct exec *x, struct plim_error *err)
 {
     const char *uri;
     enum plim_status st =
-        plim_common_device(x->request, &x->spec, &x->log, NULL, &uri, err);
+        plim_common_device(x->request, &x->spec, &x->log, &x->target, &uri, err);
     if (st) return st;
-    if (strncmp(uri, "sim:", 4))
-        return plim_fail(err, PLIM_UNSUPPORTED,
-                         "--device %s: exec runs on sim:NAME only so far, not on a real GPU", uri);
     x->card_order = (struct plim_card_order){
         .uri = uri, .allowance = &x->allowance, .spec = &x->spec, .stop = &x->stop, .log = &x->log};
-    return plim_card_open(&x->card, &x->card_order, err);
+    if (!strncmp(uri, "cuda", 4)) return open_real(x, err);
+    if (strncmp(uri, "sim:", 4))
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "--device %s: exec runs programs on sim:NAME and cuda:N", uri);
+    st = find_library(x, "../devices/virtual", "libcuda.so.1", err);
+    return st ? st : plim_card_open(&x->card, &x->card_order, err);
 }
 
 static void fill_question(struct exec *x)
@@ -254,6 +267,7 @@ static void fill_question(struct exec *x)
     q->order.repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS;
     if (asked->observe && !asked->repetitions) q->order.repetitions = 0; /* to its own end */
     if (asked->observe && asked->limit_seconds <= 0) q->order.limit_seconds = 0;
+    if (q->order.visible) q->jobs = 1; /* there is one card */
     /* A file that is written to one place keeps trials from running beside each other. */
     for (size_t i = 0; i < x->program.file_count && q->jobs > 1; i++) {
         const char *path = x->program.files[i].path;
@@ -334,7 +348,6 @@ static enum plim_status run_exec(const struct plim_request *request, const struc
         st = dry_run(x, io, err);
         goto out;
     }
-    PLIM_TRY(find_library(x, err));
     PLIM_TRY(open_card(x, err));
     PLIM_TRY(make_folder(x, err));
     plim_launch_prepare();
@@ -355,8 +368,9 @@ const struct plim_command plim_command_exec = {
     .name = "exec", .argument = "-- CMD", .verb = PLIM_VERB_EXEC, .run = run_exec,
     .summary = "the largest batch of any program, on a GPU that is not there",
     .about = "Runs a training program of yours again and again, with another batch each\n"
-             "time, on a virtual GPU: no GPU and no driver are needed, and PyTorch runs out\n"
-             "of memory where that card would. {batch}, {seq}, {accumulation}, {world},\n"
+             "time. On sim:NAME it runs on a virtual GPU: no GPU and no driver are needed,\n"
+             "and PyTorch runs out of memory where that card would. On cuda:N it runs for\n"
+             "real and is watched and timed. {batch}, {seq}, {accumulation}, {world},\n"
              "{precision} and {NAME} of an --axis are filled in, and {dir}, a folder of each\n"
              "trial's own. Example:\n\n"
              "  plimsoll exec --device sim:A100-SXM4-80GB --batch 1:512 \\\n"

@@ -99,8 +99,10 @@ static void tell_programs_end(const struct plim_program_question *q,
                            q->uses_batch ? "; such a trial counts as out of memory" : "");
         break;
     }
-    plim_result_reason(result, "A virtual card has no time and computes nothing: how fast it is, and "
-                               "what depends on values (routing, sampling), is not known.");
+    if (q->card->device.simulated)
+        plim_result_reason(result,
+                           "A virtual card has no time and computes nothing: how fast it is, and "
+                           "what depends on values (routing, sampling), is not known.");
 }
 
 static void tell_notes(const struct plim_program_question *q,
@@ -158,7 +160,30 @@ static void show_failure(const struct plim_program_question *q,
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+/* One search; what was tried is not tried again in the next. */
 static enum plim_status search(const struct plim_program_question *q,
+                               struct plim_program_runner *runner, enum plim_objective objective,
+                               struct plim_prober *prober, struct plim_decision *decision,
+                               struct plim_error *err)
+{
+    struct plim_tuning tuning = {.spec = q->spec, .prober = prober, .objective = objective};
+    enum plim_status st = plim_tune(&tuning, decision, err);
+    if (decision->failed || st) show_failure(q, runner);
+    return st;
+}
+
+static void tell(const struct plim_program_question *q, const struct plim_program_runner *runner,
+                 const struct plim_prober *prober, const struct plim_decision *decision,
+                 struct plim_result *result)
+{
+    strip(q, prober, decision, result);
+    tell_programs_end(q, runner, decision, result);
+    tell_notes(q, runner, result);
+    if (!q->card->device.simulated && decision->found && decision->choice.step_seconds <= 0)
+        plim_result_reason(result, "Nothing is known of time, so the largest batch was chosen.");
+}
+
+static enum plim_status decide(const struct plim_program_question *q,
                                struct plim_program_runner *runner, struct plim_result *result,
                                struct plim_error *err)
 {
@@ -169,16 +194,17 @@ static enum plim_status search(const struct plim_program_question *q,
                                 .costly = true};
     struct plim_prober prober = {.runner = &asked, .memo = &memo, .stop = q->stop,
                                  .on_run = q->on_run, .on_run_user = q->user};
-    struct plim_tuning tuning = {.spec = q->spec, .objective = PLIM_OBJECTIVE_LARGEST_BATCH,
-                                 .prober = &prober};
-    enum plim_status st = plim_tune(&tuning, &decision, err);
-    if (!st) st = plim_outcome_decision(q->card, q->spec, &prober, &decision, result, err);
-    if (!st) {
-        strip(q, &prober, &decision, result);
-        tell_programs_end(q, runner, &decision, result);
-        tell_notes(q, runner, result);
+    bool times = !q->card->device.simulated && q->uses_batch;
+    enum plim_status st =
+        search(q, runner, times ? PLIM_OBJECTIVE_THROUGHPUT : PLIM_OBJECTIVE_LARGEST_BATCH, &prober,
+               &decision, err);
+    if (!st && times && decision.found && decision.choice.step_seconds <= 0) {
+        plim_decision_finish(&decision);
+        decision = (struct plim_decision){0};
+        st = search(q, runner, PLIM_OBJECTIVE_LARGEST_BATCH, &prober, &decision, err);
     }
-    if (decision.failed || st) show_failure(q, runner);
+    if (!st) st = plim_outcome_decision(q->card, q->spec, &prober, &decision, result, err);
+    if (!st) tell(q, runner, &prober, &decision, result);
     plim_decision_finish(&decision);
     plim_prober_finish(&prober);
     plim_memo_finish(&memo);
@@ -201,7 +227,7 @@ enum plim_status plim_program_decide(const struct plim_program_question *questio
     order.tells_accumulation = question->uses_accumulation;
     enum plim_status st = plim_program_runner_create(&order, (int)question->jobs, &runner, err);
     if (st) return st;
-    st = search(question, runner, result, err);
+    st = decide(question, runner, result, err);
     plim_program_runner_destroy(&runner);
     result->seconds = plim_clock_seconds() - start;
     return st;

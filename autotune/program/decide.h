@@ -1,8 +1,9 @@
-/* The decision about a user's program on virtual cards: the search, the choice and the reasons of
- * tune (autotune/tune.h), asked of trials of the program.
+/* The decision about a user's program: the search, the choice and the reasons of tune
+ * (autotune/tune.h), asked of trials of the program.
  *
- * The virtual cards know bytes and not time, so the largest micro-batch is chosen, and nothing is
- * said of how fast it is.
+ * Virtual cards know bytes and not time, so the largest micro-batch is chosen there, and nothing is
+ * said of how fast it is. On a real card the time from step to step is taken where steps are
+ * recognised, and the fastest setting wins.
  */
 #ifndef PLIM_AUTOTUNE_PROGRAM_DECIDE_H
 #define PLIM_AUTOTUNE_PROGRAM_DECIDE_H
@@ -14,7 +15,7 @@
 struct plim_program_question {
     const struct plim_program *program;
     const struct plim_spec *spec;  /* its batch, sequence and the like; no model */
-    const struct plim_card *card;  /* the simulated card, open, with its limit */
+    const struct plim_card *card;  /* open, with its limit: simulated, or real for a program */
     const struct plim_stop *stop;
     const struct plim_log *log;    /* of what went wrong in a trial */
     struct plim_trial_order order; /* cards and stop are filled in here */

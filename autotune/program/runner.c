@@ -185,12 +185,14 @@ static void start_likely(struct plim_program_runner *runner, const struct plim_s
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static void fill(const struct plim_trial *trial, struct plim_replay *out)
+static void fill(const struct plim_trial *trial, bool timed, struct plim_replay *out)
 {
     *out = (struct plim_replay){.verdict = trial->verdict,
                                 .peak_reserved_bytes = trial->peak_bytes,
                                 .retries =
                                     trial->verdict == PLIM_OK && !trial->went_on ? trial->refusals : 0};
+    /* Host time from step to step; of a virtual card it says nothing. */
+    if (timed) out->step[PLIM_REPLAY_STEPS - 1].seconds = trial->step_seconds;
     snprintf(out->why, sizeof(out->why), "%s", trial->why);
 }
 
@@ -243,9 +245,10 @@ enum plim_status plim_program_runner_run(void *user, const struct plim_setting *
     struct plim_program_runner *runner = user;
     struct job *job;
     enum plim_status st = ask(runner, setting, PLIM_RUN_LIMITED, &job, err);
-    bool needs_more = !st && mode == PLIM_RUN_UNLIMITED && job->trial.verdict == PLIM_OOM;
+    bool needs_more = !st && mode == PLIM_RUN_UNLIMITED && job->trial.verdict == PLIM_OOM &&
+                      !runner->orders[mode].visible; /* a real card cannot be larger than it is */
     if (needs_more) st = ask(runner, setting, PLIM_RUN_UNLIMITED, &job, err);
-    if (!st) fill(&job->trial, out);
+    if (!st) fill(&job->trial, runner->orders[mode].visible != NULL, out);
     /* A program may take less when it sees more: what did not fit did not fit. */
     int64_t too_much = runner->budget_bytes + 1;
     if (!st && needs_more && out->peak_reserved_bytes < too_much)

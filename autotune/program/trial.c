@@ -21,7 +21,7 @@ struct trial {
     struct plim_trial *out;
     struct plim_machine *machine;
     int machine_fd;
-    char machine_path[64], mark[96], folder[256], preload[2048], library_path[4096];
+    char machine_path[64], mark[96], folder[256], preload[2048], library_path[4096], visible[160];
     struct plim_program_instance instance;
     struct plim_launch launch;
     double start, waits_since; /* 0: it does not wait for input */
@@ -47,10 +47,16 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
     snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
     prepend("LD_PRELOAD", library, t->preload, sizeof(t->preload));
     prepend("LD_LIBRARY_PATH", library_folder, t->library_path, sizeof(t->library_path));
-    /* What is set for a real card here means nothing on virtual ones. */
-    const char *more[VARIABLES] = {t->mark, t->preload, t->library_path};
-    size_t count = 3;
-    if (getenv("CUDA_VISIBLE_DEVICES")) more[count++] = "CUDA_VISIBLE_DEVICES=";
+    const char *more[VARIABLES] = {t->mark, t->preload};
+    size_t count = 2;
+    if (t->order->visible) {
+        snprintf(t->visible, sizeof(t->visible), "CUDA_VISIBLE_DEVICES=%s", t->order->visible);
+        more[count++] = t->visible;
+    } else {
+        more[count++] = t->library_path;
+        /* What is set for a real card here means nothing on virtual ones. */
+        if (getenv("CUDA_VISIBLE_DEVICES")) more[count++] = "CUDA_VISIBLE_DEVICES=";
+    }
     return plim_program_fill(t->order->program, setting, t->folder, number, more, count,
                              &t->instance, err);
 }

@@ -18,7 +18,9 @@
 /* What all trials of a search have in common. Everything outlives them. */
 struct plim_trial_order {
     const struct plim_program *program;
-    const char *library;  /* the virtual GPU's, to be preloaded; its folder has the others' names */
+    /* To be preloaded: the virtual GPU, whose folder has its other names, or the observer. */
+    const char *library;
+    const char *visible;  /* the real card's UUID, for CUDA_VISIBLE_DEVICES; NULL: virtual cards */
     const struct plim_machine_card *cards;
     int card_count;
     const char *folder;   /* for logs, and for the folders of trials */

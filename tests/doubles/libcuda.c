@@ -262,6 +262,21 @@ CUresult cuCtxSetCurrent(CUcontext context)
     return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    ENTER(NEEDS_CONTEXT);
+    *device = double_current->card;
+    return CUDA_SUCCESS;
+}
+
+/* There are no captures here. */
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    (void)stream;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuCtxSynchronize(void)
 {
     ENTER(NEEDS_CONTEXT);
