@@ -55,6 +55,16 @@ static const struct {
      "two captures would be joined"},
     {GPU_CAPTURE_UNMATCHED, "cudaErrorStreamCaptureUnmatched",
      "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not begun in this stream"},
+    {GPU_CAPTURE_UNJOINED, "cudaErrorStreamCaptureUnjoined", "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
+     "a stream of the capture was not joined to it"},
+    {GPU_CAPTURE_ISOLATION, "cudaErrorStreamCaptureIsolation",
+     "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "the capture depends on work outside of it"},
+    {GPU_CAPTURE_IMPLICIT, "cudaErrorStreamCaptureImplicit", "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+     "the capture would depend on the legacy stream"},
+    {GPU_CAPTURED_EVENT, "cudaErrorCapturedEvent", "CUDA_ERROR_CAPTURED_EVENT",
+     "the event was last recorded in a capture"},
+    {GPU_CAPTURE_WRONG_THREAD, "cudaErrorStreamCaptureWrongThread",
+     "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "the capture was begun by another thread"},
     {GPU_UNKNOWN, "cudaErrorUnknown", "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 

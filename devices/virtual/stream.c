@@ -14,6 +14,7 @@ struct plim_capture {
     uint64_t id;
     struct plim_graph *graph;
     bool own_graph; /* made for the capture */
+    bool broken;    /* something was done that a capture forbids: it gives no graph */
     struct plim_node *last;
     PLIM_ARRAY(struct plim_stream *) streams;
     struct plim_capture *older; /* of those that go on */
@@ -73,7 +74,9 @@ struct plim_stream *plim_stream_of(void *handle)
 
 int plim_stream_synchronize(struct plim_stream *stream)
 {
-    return stream->capture ? GPU_CAPTURE_UNSUPPORTED : GPU_OK;
+    if (!stream->capture) return GPU_OK;
+    stream->capture->broken = true;
+    return GPU_CAPTURE_UNSUPPORTED;
 }
 
 /* --- events ----------------------------------------------------------------------------------- */
@@ -157,7 +160,9 @@ int plim_capture_end(struct plim_stream *stream, struct plim_graph **out)
     if (!capture || !stream->began_capture) return GPU_CAPTURE_UNMATCHED;
     for (size_t i = 0; i < capture->streams.count; i++) capture->streams.items[i]->capture = NULL;
     stream->began_capture = false;
-    *out = capture->graph;
+    bool broken = capture->broken;
+    if (!broken) *out = capture->graph;
+    else if (capture->own_graph) plim_graph_destroy(capture->graph);
     plim_self_lock();
     struct plim_capture **place = &captures;
     while (*place != capture) place = &(*place)->older;
@@ -165,7 +170,7 @@ int plim_capture_end(struct plim_stream *stream, struct plim_graph **out)
     plim_self_unlock();
     PLIM_ARRAY_FINISH(&capture->streams);
     free(capture);
-    return GPU_OK;
+    return broken ? GPU_CAPTURE_INVALIDATED : GPU_OK;
 }
 
 enum gpu_capture_status plim_capture_status(const struct plim_stream *stream, uint64_t *id,
@@ -174,7 +179,7 @@ enum gpu_capture_status plim_capture_status(const struct plim_stream *stream, ui
     const struct plim_capture *capture = stream->capture;
     if (id) *id = capture ? capture->id : 0;
     if (graph) *graph = capture ? capture->graph : NULL;
-    return capture ? GPU_CAPTURE_ACTIVE : GPU_CAPTURE_NONE;
+    return !capture ? GPU_CAPTURE_NONE : capture->broken ? GPU_CAPTURE_BROKEN : GPU_CAPTURE_ACTIVE;
 }
 
 struct plim_node **plim_capture_last(const struct plim_stream *stream)

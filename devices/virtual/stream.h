@@ -52,7 +52,7 @@ int plim_event_record(struct plim_event *event, struct plim_stream *stream);
 int plim_event_seconds(const struct plim_event *from, const struct plim_event *to, double *out);
 int plim_stream_wait(struct plim_stream *stream, const struct plim_event *event);
 
-/* Synchronising is forbidden in a capture. */
+/* Synchronising is forbidden in a capture, and breaks it: its end is GPU_CAPTURE_INVALIDATED. */
 int plim_stream_synchronize(struct plim_stream *stream);
 
 int plim_capture_begin(struct plim_stream *stream, struct plim_graph *into);

@@ -367,8 +367,6 @@ static void check_capture(void)
     check(status == CU_STREAM_CAPTURE_STATUS_ACTIVE, "it goes on");
     DRIVER(cuLaunchKernel)(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
     DRIVER(cuLaunchKernel)(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
-    expect(DRIVER(cuStreamSynchronize)(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-           "synchronising in it");
     expect(DRIVER(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS, "its end");
     DRIVER(cuGraphGetNodes)(graph, NULL, &nodes);
     check(nodes == 2, "%zu nodes", nodes);
@@ -376,6 +374,11 @@ static void check_capture(void)
     DRIVER(cuGraphDestroy)(graph);
     expect(DRIVER(cuGraphLaunch)(runnable, stream), CUDA_SUCCESS, "cuGraphLaunch");
     DRIVER(cuGraphExecDestroy)(runnable);
+    DRIVER(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    expect(DRIVER(cuStreamSynchronize)(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+           "synchronising in a capture");
+    expect(DRIVER(cuStreamEndCapture)(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+           "the end of what that broke");
     DRIVER(cuStreamDestroy)(stream);
 }
 

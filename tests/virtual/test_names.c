@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "devices/virtual/refuse.h"
 #include "machine_fixture.h"
+#include <criterion/hooks.h>
 #include <criterion/new/assert.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -107,7 +108,8 @@ static void read_elf(void)
 
 static bool is_export(const Elf64_Sym *symbol)
 {
-    return symbol->st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL;
+    return symbol->st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+           ELF64_ST_VISIBILITY(symbol->st_other) != STV_HIDDEN;
 }
 
 /* --- both together ---------------------------------------------------------------------------- */
@@ -124,13 +126,18 @@ static void find_hand_written(void)
     }
 }
 
-static void set_up(void)
+static void read_names(void)
 {
-    make_machine("A100-SXM4-80GB", 1, 1 << 30);
     for (int i = 0; i < LIBRARIES; i++) read_list(i);
     qsort(names, name_count, sizeof(names[0]), by_text);
     read_elf();
     find_hand_written();
+}
+
+static void set_up(void)
+{
+    make_machine("A100-SXM4-80GB", 1, 1 << 30);
+    read_names();
     library = dlopen(PLIM_VIRTUAL_GPU, RTLD_NOW | RTLD_LOCAL);
     cr_assert(library != NULL, "%s", dlerror());
 }
@@ -176,7 +183,7 @@ Test(names, nothing_else_is_shown)
     for (size_t i = 0; i < elf.symbol_count; i++) {
         const char *name = elf.symbol_text + elf.symbols[i].st_name;
         if (!is_export(&elf.symbols[i]) || find_name(name)) continue;
-        cr_expect(eq(str, (char *)name, "dlsym"));
+        cr_expect(strcmp(name, "dlsym") == 0, "%s is nobody's", name);
         others++;
     }
     cr_expect(eq(sz, others, 1), "dlsym() is answered too");
@@ -200,21 +207,32 @@ Test(names, are_without_versions_and_need_only_the_c_library)
     }
 }
 
-Test(names, are_answered_in_some_way)
+static size_t count_of(int of_library, enum how how)
 {
+    size_t count = 0;
+    for (size_t i = 0; i < name_count; i++)
+        count += names[i].library == of_library && names[i].how == how;
+    return count;
+}
+
+Test(names, of_every_library_some_are_answered_by_hand)
+{
+    for (int i = 0; i < LIBRARIES; i++)
+        cr_expect(gt(sz, count_of(i, BY_HAND), 0), "%s", libraries[i].list);
+}
+
+/* What a person wants to know. */
+ReportHook(POST_ALL)(struct criterion_global_stats *stats)
+{
+    (void)stats;
+    read_names();
     for (int i = 0; i < LIBRARIES; i++) {
-        size_t all = 0, count[4] = {0};
-        for (size_t j = 0; j < name_count; j++) {
-            if (names[j].library != i) continue;
-            count[names[j].how]++;
-            all++;
-        }
-        printf("# %s: %zu names, %zu answered by hand, %zu computed, %zu refused\n",
-               libraries[i].list, all, count[BY_HAND], count[COMPUTE],
-               count[REFUSE] + count[GIVE_NULL]);
-        cr_expect(gt(sz, count[BY_HAND], 0), "%s", libraries[i].list);
+        size_t by_hand = count_of(i, BY_HAND), computed = count_of(i, COMPUTE),
+               refused = count_of(i, REFUSE) + count_of(i, GIVE_NULL);
+        fprintf(stderr, "%s: %zu names, %zu answered by hand, %zu computed, %zu refused\n",
+                libraries[i].list, by_hand + computed + refused, by_hand, computed, refused);
     }
-    fflush(stdout);
+    free(elf.bytes);
 }
 
 /* --- how they answer -------------------------------------------------------------------------- */
