@@ -20,7 +20,7 @@ static enum plim_status extend(struct plim_ranker *ranker, struct plim_candidate
                                struct plim_error *err)
 {
     c->step_seconds = step_seconds(&c->replay);
-    if (c->batch.accumulation <= PLIM_PROBED_STEPS) return PLIM_OK;
+    if (c->batch.accumulation <= PLIM_PROBED_STEPS || c->step_seconds <= 0) return PLIM_OK;
     const struct plim_sample *shorter;
     struct plim_setting setting = c->setting;
     setting.accumulation = PLIM_PROBED_STEPS - 1;

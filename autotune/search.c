@@ -302,8 +302,9 @@ enum plim_status plim_search_edge(struct plim_prober *prober, const struct plim_
     if (!st && s.budget > 0 && !edge->unsupported) {
         edge->fits = edge->fails = 0;
         st = find_edge(&s);
-        if (!st && !edge->unsupported) st = doubt(&s);
-        if (!st && !edge->unsupported) st = try_limit(&s);
+        bool goes_on = !st && !edge->unsupported && !prober->runner->costly;
+        if (goes_on) st = doubt(&s);
+        if (goes_on && !st) st = try_limit(&s);
     }
     if (!st) only_what_was_run(&s);
     edge->exact = !st;

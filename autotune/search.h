@@ -11,7 +11,7 @@
  *              are.
  *   doubt      the two micro-batches beyond the edge are tried as well, and where the effective
  *              batch is fixed so is the largest (it needs no accumulated gradients); if one fits,
- *              the search goes on from there.
+ *              the search goes on from there. Not where runs are costly.
  *
  * The path of the bisection does not depend on the budget: so a larger budget never ends at a
  * smaller edge, even where single micro-batches fit by luck beyond it (the allocator has them;

@@ -1,6 +1,6 @@
 /* NCCL between ranks of one process, of its threads, and of several, on the test's own machine. */
-#include "devices/virtual/exchange.h"
-#include "devices/virtual/nccl.h"
+#include "devices/virtual/nccl/exchange.h"
+#include "devices/virtual/nccl/nccl.h"
 #include "devices/virtual/transfer.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>

@@ -1,0 +1,43 @@
+/* cuBLAS's handles and numbers, for the files that answer for it and for cuBLASLt. Sources:
+ * cublas_api.h of CUDA 11.8 to 13.0, which agree.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_BLAS_H
+#define PLIM_DEVICES_VIRTUAL_BLAS_H
+
+#include "devices/virtual/refuse.h"
+
+/* cublasStatus_t */
+enum blas_status {
+    BLAS_OK = 0,
+    BLAS_NOT_INITIALIZED = 1,
+    BLAS_ALLOC_FAILED = 3,
+    BLAS_INVALID_VALUE = 7,
+    BLAS_ARCH_MISMATCH = 8,
+    BLAS_MAPPING_ERROR = 11,
+    BLAS_EXECUTION_FAILED = 13,
+    BLAS_INTERNAL_ERROR = 14,
+    BLAS_NOT_SUPPORTED = 15,
+};
+
+/* cublasPointerMode_t: where scalars and results are */
+enum blas_pointer_mode { BLAS_POINTER_HOST = 0, BLAS_POINTER_DEVICE = 1 };
+
+struct blas_handle {
+    struct plim_handle common;
+    int math, pointer_mode, atomics, multiprocessors; /* the last: as asked for, 0: all */
+    int emulation, special_values, mantissa_control, mantissa_bits, mantissa_offset;
+    int *mantissa_count;
+};
+
+const char *plim_blas_status_name(int status);
+const char *plim_blas_status_text(int status);
+
+/* A blas_status for a failure of making a handle: a CUDA error. */
+int plim_blas_no_handle(int error);
+
+/* What the loaded library of this name ("libcublas.so") says of itself through its ...GetProperty:
+ * libraryPropertyType 0 major, 1 minor, 2 patch level. Where none is loaded: the newest that is
+ * answered. BLAS_INVALID_VALUE. */
+int plim_blas_property(const char *library, const char *function, int property, int *value);
+
+#endif

@@ -1,0 +1,248 @@
+#include "backend.h"
+#include "devices/virtual/stream.h"
+#include "devices/virtual/version.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- whose descriptors ------------------------------------------------------------------------ */
+
+enum { DESCRIBES_CARDS = 90800 }; /* the first version that takes a card as a description */
+
+static struct plim_dnn_backend backend;
+static pthread_once_t found = PTHREAD_ONCE_INIT;
+
+static void find_backend(void)
+{
+    bool is_whole = DNN_REAL(backend.create, "cudnnBackendCreateDescriptor") &&
+                    DNN_REAL(backend.destroy, "cudnnBackendDestroyDescriptor") &&
+                    DNN_REAL(backend.finalize, "cudnnBackendFinalize") &&
+                    DNN_REAL(backend.set, "cudnnBackendSetAttribute") &&
+                    DNN_REAL(backend.get, "cudnnBackendGetAttribute");
+    int version = plim_dnn_version();
+    if (is_whole && version >= DESCRIBES_CARDS) return;
+    plim_self_note("cuDNN %d plans only on a GPU: convolution workspaces are estimates, those of "
+                   "fused graphs (attention, norms) count as 0; from 9.8 on they are exact",
+                   version);
+    backend = plim_dnn_own;
+}
+
+static const struct plim_dnn_backend *use_backend(void)
+{
+    pthread_once(&found, find_backend);
+    return &backend;
+}
+
+/* --- the card as a description ---------------------------------------------------------------- */
+
+/* What is not in the card's figures is the same for all cards that CUDA 11 and later know (CUDA C++
+ * Programming Guide, technical specifications per compute capability). cudaDeviceId has to be 0. */
+static int describe(const struct plim_machine_card *card, char *out, size_t size)
+{
+    return snprintf(
+        out, size,
+        "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
+        "\"regsPerBlock\":65536,\"multiProcessorCount\":%d,\"warpSize\":32,"
+        "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%d,"
+        "\"reservedSharedMemoryPerBlock\":%d,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":%d,"
+        "\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":%d,\"pciDeviceId\":0,\"isTccDriver\":0,"
+        "\"supportCoopLaunch\":1,\"totalGlobalMem\":%" PRId64 ",\"smClockRateKHz\":%d,"
+        "\"memClockRateKHz\":%d,\"l2CacheSize\":%d,\"cudaDeviceId\":0,\"deviceVer\":%d,"
+        "\"driverVer\":%d,\"deviceName\":\"%s\"}",
+        card->multiprocessors, card->shared_per_block_optin,
+        card->shared_per_multiprocessor - card->shared_per_block_optin,
+        card->blocks_per_multiprocessor, card->threads_per_multiprocessor, card->total_bytes,
+        card->clock_khz, card->memory_clock_khz, card->l2_bytes, card->compute_capability * 10,
+        PLIM_VERSION_DRIVER, card->name);
+}
+
+static int set_description(void *descriptor, int device)
+{
+    char json[2048];
+    const struct plim_machine_card *card = plim_self_card(device);
+    if (!card) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    int length = describe(card, json, sizeof(json));
+    return backend.set(descriptor, DNN_DEVICE_JSON, DNN_OF_CHAR, length + 1, json);
+}
+
+/* One for each card that is used; never destroyed, as engines refer to it. NULL: it is refused. */
+static void *description_of(int device)
+{
+    static struct { void *descriptor; bool made; } cards[PLIM_MACHINE_CARDS];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!cards[device].made) {
+        void *made = NULL;
+        int failed = backend.create(DNN_DEVICE_PROPERTIES, &made);
+        if (!failed) failed = set_description(made, device);
+        if (!failed) failed = backend.finalize(made);
+        if (failed) plim_self_note("cuDNN %d refuses the description of a card (status %d)",
+                                   plim_dnn_version(), failed);
+        cards[device].descriptor = failed ? NULL : made;
+        cards[device].made = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return cards[device].descriptor;
+}
+
+/* --- execution plans -------------------------------------------------------------------------- */
+
+/* Ours: the library would compile kernels and load them. What a plan is asked for, its workspace,
+ * its engine configuration knows already. */
+struct plan {
+    const void *mark; /* tells it from the library's descriptors */
+    void *config;
+    bool is_final;
+    int64_t workspace_bytes;
+};
+
+static const char mark;
+
+static struct plan *plan_of(const void *descriptor)
+{
+    struct plan *plan = (struct plan *)(uintptr_t)descriptor;
+    return plan && plan->mark == &mark ? plan : NULL;
+}
+
+static int create_plan(void **out)
+{
+    struct plan *plan = calloc(1, sizeof(*plan));
+    if (!plan) return plim_dnn_status(PLIM_DNN_ALLOC_FAILED);
+    plan->mark = &mark;
+    *out = plan;
+    return 0;
+}
+
+static int finalize_plan(struct plan *plan)
+{
+    int64_t count = 0;
+    if (!plan->config) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    int failed = backend.get(plan->config, DNN_CONFIG_WORKSPACE, DNN_OF_INT64, 1, &count,
+                             &plan->workspace_bytes);
+    plan->is_final = !failed;
+    return failed;
+}
+
+static int set_of_plan(struct plan *plan, int attribute, int64_t count, const void *values)
+{
+    if (attribute == DNN_PLAN_JSON) return plim_refuse(PLIM_CUDNN, "a stored cuDNN plan");
+    if (attribute != DNN_PLAN_CONFIG) return 0; /* a handle, a cache of kernels, a card */
+    if (count != 1 || !values) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    memcpy(&plan->config, values, sizeof(plan->config));
+    return 0;
+}
+
+static int get_of_plan(const struct plan *plan, int attribute, int64_t asked, int64_t *count,
+                       void *values)
+{
+    if (!plan->is_final) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    bool is_empty = attribute == DNN_PLAN_COMPUTED_UIDS || attribute == DNN_PLAN_RUN_ONLY_UIDS;
+    if (!is_empty && attribute != DNN_PLAN_WORKSPACE)
+        return plim_refuse(PLIM_CUDNN, "cudnnBackendGetAttribute of a plan");
+    if (count) *count = !is_empty;
+    if (!is_empty && values && asked > 0)
+        memcpy(values, &plan->workspace_bytes, sizeof(plan->workspace_bytes));
+    return 0;
+}
+
+/* --- the interface ---------------------------------------------------------------------------- */
+
+/* Heuristics and engines are told which card they are for when they are made. */
+ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
+{
+    if (!out) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    use_backend();
+    if (type == DNN_PLAN) return create_plan(out);
+    int failed = plim_self_use_current() ? plim_dnn_status(PLIM_DNN_NOT_INITIALIZED)
+                                         : backend.create(type, out);
+    bool is_for_card = type == DNN_HEURISTICS || type == DNN_ENGINE;
+    if (failed || !is_for_card || backend.create == plim_dnn_own.create) return failed;
+    void *card = description_of(plim_self_device());
+    int attribute = type == DNN_ENGINE ? DNN_ENGINE_DEVICE : DNN_HEURISTICS_DEVICE;
+    if (card) failed = backend.set(*out, attribute, DNN_OF_DESCRIPTOR, 1, &card);
+    return failed;
+}
+
+ANSWER int cudnnBackendDestroyDescriptor(void *descriptor)
+{
+    struct plan *plan = plan_of(descriptor);
+    if (!plan) return use_backend()->destroy(descriptor);
+    plan->mark = NULL;
+    free(plan);
+    return 0;
+}
+
+/* A descriptor in storage of the program's: nobody does that any more. */
+ANSWER int cudnnBackendInitialize(void *descriptor)
+{
+    (void)descriptor;
+    return plim_refuse(PLIM_CUDNN, "cudnnBackendInitialize");
+}
+
+ANSWER int cudnnBackendFinalize(void *descriptor)
+{
+    struct plan *plan = plan_of(descriptor);
+    return plan ? finalize_plan(plan) : use_backend()->finalize(descriptor);
+}
+
+/* Handles are ours and stay here. Where one stands for a card, the card is described. */
+ANSWER int cudnnBackendSetAttribute(void *descriptor, int attribute, int type, int64_t count,
+                                    const void *values)
+{
+    struct plan *plan = plan_of(descriptor);
+    if (plan) return set_of_plan(plan, attribute, count, values);
+    if (attribute == DNN_DEVICE_HANDLE && values) {
+        const struct plim_handle *handle;
+        memcpy(&handle, values, sizeof(handle));
+        return handle ? set_description(descriptor, handle->device)
+                      : plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    }
+    if (attribute == DNN_DEVICE_ID && values) {
+        int32_t device;
+        memcpy(&device, values, sizeof(device));
+        return set_description(descriptor, device);
+    }
+    if (type == DNN_OF_HANDLE) return 0;
+    return use_backend()->set(descriptor, attribute, type, count, values);
+}
+
+ANSWER int cudnnBackendGetAttribute(const void *descriptor, int attribute, int type, int64_t asked,
+                                    int64_t *count, void *values)
+{
+    const struct plan *plan = plan_of(descriptor);
+    if (plan) return get_of_plan(plan, attribute, asked, count, values);
+    if (type == DNN_OF_HANDLE)
+        return plim_refuse(PLIM_CUDNN, "cudnnBackendGetAttribute of a handle");
+    return use_backend()->get(descriptor, attribute, type, asked, count, values);
+}
+
+ANSWER int cudnnBackendExecute(const struct plim_handle *handle, const void *plan, const void *pack)
+{
+    enum { OPERANDS = 64 };
+    const void *operands[OPERANDS] = {NULL};
+    int64_t count = 0;
+    const struct plan *of = plan_of(plan);
+    if (!handle || !of || !of->is_final || !pack) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    if (use_backend()->get(pack, DNN_PACK_POINTERS, DNN_OF_POINTER, OPERANDS, &count, operands))
+        count = 0;
+    return plim_dnn_launch(handle, "cudnnBackendExecute", (uint64_t)(uintptr_t)plan, operands,
+                           count < OPERANDS ? (size_t)count : OPERANDS);
+}
+
+/* A plan as a node of a graph that the program builds. */
+ANSWER int cudnnBackendPopulateCudaGraph(const struct plim_handle *handle, const void *plan,
+                                         const void *pack, struct plim_graph *graph)
+{
+    struct plim_node *node;
+    if (!handle || !plan_of(plan) || !pack || !graph) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    int failed = plim_graph_add(graph, PLIM_NODE_KERNEL, &node);
+    return plim_dnn_status(failed ? PLIM_DNN_EXECUTION_FAILED : PLIM_DNN_OK);
+}
+
+ANSWER int cudnnBackendUpdateCudaGraph(const struct plim_handle *handle, const void *plan,
+                                       const void *pack, struct plim_graph *graph)
+{
+    bool is_known = handle && plan_of(plan) && pack && graph;
+    return plim_dnn_status(is_known ? PLIM_DNN_OK : PLIM_DNN_BAD_PARAM);
+}

@@ -1,0 +1,78 @@
+#include "dropout.h"
+#include <pthread.h>
+#include <string.h>
+
+/* The library sets these descriptors only with a handle of its own. Its other functions take them
+ * unset; what was set is kept here. Programs make few, and an address that comes again is set
+ * again. */
+enum { KEPT = 256 };
+static struct { const void *descriptor; struct plim_dnn_dropout dropout; } kept[KEPT];
+static size_t kept_count, next;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct plim_dnn_dropout plim_dnn_dropout_of(const void *descriptor)
+{
+    struct plim_dnn_dropout dropout = {0};
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < kept_count; i++)
+        if (kept[i].descriptor == descriptor) dropout = kept[i].dropout;
+    pthread_mutex_unlock(&lock);
+    return dropout;
+}
+
+static void keep(const void *descriptor, const struct plim_dnn_dropout *dropout)
+{
+    pthread_mutex_lock(&lock);
+    size_t i = 0;
+    while (i < kept_count && kept[i].descriptor != descriptor) i++;
+    if (i == kept_count && kept_count < KEPT) kept_count++;
+    else if (i == kept_count) i = next++ % KEPT;
+    kept[i].descriptor = descriptor;
+    kept[i].dropout = *dropout;
+    pthread_mutex_unlock(&lock);
+}
+
+/* cuRAND's XORWOW state, 48 bytes, for every thread that fits on the card: not measured. */
+enum { STATE_BYTES = 48 };
+
+ANSWER int cudnnDropoutGetStatesSize(const struct plim_handle *handle, size_t *bytes)
+{
+    if (!handle || !bytes) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    const struct plim_machine_card *card = plim_self_card(handle->device);
+    *bytes = (size_t)card->multiprocessors * (size_t)card->threads_per_multiprocessor * STATE_BYTES;
+    return 0;
+}
+
+/* Filling the states is a kernel. Without states only the probability is set. */
+ANSWER int cudnnSetDropoutDescriptor(void *descriptor, const struct plim_handle *handle,
+                                     float probability, void *states, size_t bytes,
+                                     unsigned long long seed)
+{
+    (void)bytes;
+    if (!descriptor || !handle) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    keep(descriptor, &(struct plim_dnn_dropout){probability, states, seed});
+    return states ? plim_dnn_launch(handle, "cudnnSetDropoutDescriptor", 0,
+                                    (const void *const *)&states, 1)
+                  : 0;
+}
+
+ANSWER int cudnnRestoreDropoutDescriptor(void *descriptor, const struct plim_handle *handle,
+                                         float probability, void *states, size_t bytes,
+                                         unsigned long long seed)
+{
+    (void)bytes;
+    if (!descriptor || !handle) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    keep(descriptor, &(struct plim_dnn_dropout){probability, states, seed});
+    return 0;
+}
+
+ANSWER int cudnnGetDropoutDescriptor(const void *descriptor, const struct plim_handle *handle,
+                                     float *probability, void **states, unsigned long long *seed)
+{
+    if (!descriptor || !handle) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    struct plim_dnn_dropout dropout = plim_dnn_dropout_of(descriptor);
+    if (probability) *probability = dropout.probability;
+    if (states) *states = dropout.states;
+    if (seed) *seed = dropout.seed;
+    return 0;
+}

@@ -1,0 +1,169 @@
+/* What the files of NCCL share.
+ *
+ * Collectives compute nothing, as kernels do. But what the host itself has put into a small buffer
+ * (shapes that ranks compare, flags, pickled objects; shadow.h knows it) travels between the ranks
+ * through the communicator's exchange, and is put together when somebody reads the result. A sum in
+ * which one part is unknown is unknown.
+ *
+ * Every rank counts its collectives. A host that waits for its card waits until all ranks have
+ * entered the small ones that it has entered itself, so that a barrier is one; large ones it does
+ * not wait for, but it looks whether a rank that is behind is still alive. No wait is for ever: a
+ * rank that has ended, or that does not come within PLIMSOLL_NCCL_WAIT seconds (300), gives the
+ * communicator an error, which every later call on it returns.
+ *
+ * One lock guards communicators and their inboxes. It is taken after the process's lock (self.h),
+ * never before it: no shadow or heap function is called under it.
+ *
+ * Figures of NCCL's interface are those of nccl.h 2.18 to 2.28.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_NCCL_H
+#define PLIM_DEVICES_VIRTUAL_NCCL_H
+
+#include "exchange.h"
+#include "devices/virtual/self.h"
+
+/* The name with which tools call that stand before NCCL. */
+#define PROFILED(function)                                                                         \
+    ANSWER extern __typeof__(function) p##function __attribute__((alias(#function)));
+
+/* ncclResult_t */
+enum nccl_status {
+    NCCL_OK = 0,
+    NCCL_CUDA_ERROR = 1,
+    NCCL_SYSTEM_ERROR = 2,
+    NCCL_INTERNAL_ERROR = 3,
+    NCCL_INVALID_ARGUMENT = 4,
+    NCCL_INVALID_USAGE = 5,
+    NCCL_REMOTE_ERROR = 6,
+    NCCL_IN_PROGRESS = 7,
+};
+
+/* ncclDataType_t */
+enum nccl_type {
+    NCCL_INT8, NCCL_UINT8, NCCL_INT32, NCCL_UINT32, NCCL_INT64, NCCL_UINT64,
+    NCCL_FLOAT16, NCCL_FLOAT32, NCCL_FLOAT64, NCCL_BFLOAT16, NCCL_FLOAT8_E4M3, NCCL_FLOAT8_E5M2,
+    NCCL_TYPES,
+};
+
+/* ncclRedOp_t; those from NCCL_OPERATIONS on are a program's own. */
+enum nccl_operation { NCCL_SUM, NCCL_PRODUCT, NCCL_MAX, NCCL_MIN, NCCL_AVERAGE, NCCL_OPERATIONS };
+
+/* What a communicator takes from its card beside the framework's own memory: channels, buffers,
+ * proxies. Some hundred MiB on real ones, depending on version, topology and ranks, and counted in
+ * the framework overhead of a card where that was measured with NCCL. Not measured by itself. */
+enum { NCCL_COMMUNICATOR_BYTES = 0 };
+
+enum nccl_stage {
+    NCCL_GATHERING, /* comes out of another communicator, and the ranks of that are asked first */
+    NCCL_MEETING,   /* until all ranks have come */
+    NCCL_READY,
+};
+
+struct nccl_result;
+
+struct nccl_comm {
+    struct nccl_comm *older; /* of those that the program has not destroyed */
+    int references;          /* the program's, and one for each result of it */
+    struct plim_exchange *exchange; /* NULL while gathering */
+    struct plim_inbox inbox;
+    int ranks, rank, device;
+    bool is_blocking;
+    enum nccl_stage stage;
+    struct {
+        struct nccl_comm *parent;
+        uint64_t number; /* which of the parent's */
+        uint32_t asked;  /* these ranks of the parent: a bit each */
+    } origin;
+    volatile int error; /* stays */
+    uint64_t small;     /* the collectives up to the last small one */
+    uint64_t settled;   /* the collectives that all ranks are known to have entered */
+    uint64_t received[EXCHANGE_RANKS]; /* messages from each rank so far */
+    struct nccl_result *results;       /* that somebody may still read */
+    double looked_seconds;             /* when the other ranks were last looked after */
+    uintptr_t memory;
+};
+
+void plim_nccl_lock(void);
+void plim_nccl_unlock(void);
+
+/* --- communicators (nccl.c, nccl_comm.c) ------------------------------------------------------ */
+
+/* The program's communicators of the current card, each with a reference to be dropped. */
+int plim_nccl_communicators(struct nccl_comm **out, int most);
+void plim_nccl_hold(struct nccl_comm *comm); /* both under the lock */
+void plim_nccl_drop(struct nccl_comm *comm);
+
+/* All ranks of a communicator of n, as bits. */
+static inline uint32_t plim_nccl_everyone(int ranks) { return (uint32_t)((1ull << ranks) - 1); }
+
+/* Waits until these ranks have reached `number` in a channel. False: the communicator failed. */
+bool plim_nccl_await(struct nccl_comm *comm, uint32_t ranks, int channel, uint64_t number);
+
+/* A communicator that waited in vain: `error` stays, and a person is told why. Returns it. */
+int plim_nccl_fail(struct nccl_comm *comm, int error, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+const char *plim_nccl_last_error(void);
+
+/* A rank among these that has ended, or left, without reaching the number, or -1. */
+int plim_nccl_find_lost(struct nccl_comm *comm, uint32_t ranks, int channel, uint64_t number);
+
+/* How long a wait has lasted. Zeroed is new. Pauses; false: it has lasted long enough. */
+struct nccl_patience {
+    double begin_seconds, pause_seconds;
+};
+bool plim_nccl_pause(struct nccl_patience *patience);
+int plim_nccl_patience_seconds(void);
+
+/* What a rank of a communicator says to the others about one that shall come out of it. */
+struct nccl_invitation {
+    int32_t color, key;
+    struct plim_exchange_place place; /* where they would meet, were it the new one's first rank */
+};
+
+/* --- becoming ready (nccl_setup.c) ------------------------------------------------------------ */
+
+/* Takes its rank in an exchange. */
+int plim_nccl_join(struct nccl_comm *comm, const struct plim_exchange_place *place);
+/* NCCL_OK when ready, NCCL_IN_PROGRESS, or why it will not be. Does not wait. */
+int plim_nccl_advance(struct nccl_comm *comm);
+/* A new communicator: waits until it is ready, or not, in a group or where the program asked so. */
+int plim_nccl_begin(struct nccl_comm *comm);
+/* Before it is used. */
+int plim_nccl_ensure_ready(struct nccl_comm *comm);
+
+/* --- collectives (nccl_collectives.c) --------------------------------------------------------- */
+
+enum nccl_kind {
+    NCCL_BROADCAST, NCCL_GATHER, NCCL_REDUCE, NCCL_REDUCE_SCATTER, NCCL_EXCHANGE, NCCL_SCATTER,
+    NCCL_SEND, NCCL_RECEIVE,
+};
+
+struct nccl_call {
+    const char *name;
+    struct nccl_comm *comm;
+    enum nccl_kind kind;
+    int root;         /* who it comes from or goes to, where that is one */
+    const void *from; /* NULL: this rank brings nothing */
+    void *to;         /* NULL: this rank gets nothing */
+    size_t from_bytes, to_bytes; /* of a rank that does */
+    int type, operation;
+    void *stream;
+    int turn; /* in a group: the how manieth of its communicator */
+};
+
+/* Now, or at the end of the thread's group (nccl_setup.c). */
+int plim_nccl_call(const struct nccl_call *call);
+int plim_nccl_run(const struct nccl_call *call);
+/* The host waits for the card. cudaErrorLaunchFailure, also as the thread's last error, when what
+ * it waits for will never be. */
+int plim_nccl_settle(void);
+
+/* --- numbers (nccl_reduce.c) ------------------------------------------------------------------ */
+
+/* Bytes of an element; 0: there is no such type. */
+size_t plim_nccl_type_bytes(int type);
+/* into = into (operation) from, element by element. False: not computed here. */
+bool plim_nccl_reduce(void *into, const void *from, size_t bytes, int type, int operation);
+void plim_nccl_divide(void *values, size_t bytes, int type, int by);
+
+#endif
