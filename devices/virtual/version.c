@@ -28,10 +28,15 @@ void *plim_version_library(const char *name)
     return dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+enum { OLDEST = 11080 };
+
 static int ask_runtime(void)
 {
     typedef int query(int *);
     int version = PLIM_VERSION_DRIVER;
+    struct wanted old = {.name = "libcudart.so.11"};
+    /* Asked for its version, that of 11 looks for a driver first. */
+    if (dl_iterate_phdr(look, &old)) return OLDEST;
     void *library = plim_version_library("libcudart.so");
     void *found = library ? dlsym(library, "cudaRuntimeGetVersion") : NULL;
     query *function;
