@@ -5,16 +5,14 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include "devices/virtual/attribute.h"
-#include "devices/virtual/blas/blas.h"
-#include "devices/virtual/dnn/backend.h"
-#include "devices/virtual/kernel.h"
-#include "devices/virtual/nccl/nccl.h"
-#include "devices/virtual/pool.h"
+#include "devices/virtual/ipc.h"
+#include "devices/virtual/stream.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
 #include <string.h>
 
 #define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #theirs)
+#define OK(call) cr_assert(eq(int, (int)(call), 0), #call)
 
 static const int64_t MIB = 1 << 20;
 
@@ -62,7 +60,7 @@ ERROR(GPU_CAPTURED_EVENT, cudaErrorCapturedEvent, CUDA_ERROR_CAPTURED_EVENT);
 ERROR(GPU_CAPTURE_WRONG_THREAD, cudaErrorStreamCaptureWrongThread,
       CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 ERROR(GPU_UNKNOWN, cudaErrorUnknown, CUDA_ERROR_UNKNOWN);
-SAME(719, cudaErrorLaunchFailure); /* nccl_comm.c */
+SAME(719, cudaErrorLaunchFailure); /* nccl/comm.c */
 
 SAME(GPU_MEMORY_UNREGISTERED, cudaMemoryTypeUnregistered);
 SAME(GPU_MEMORY_HOST, cudaMemoryTypeHost);
@@ -287,8 +285,9 @@ Test(memory, pointers_are_described, .init = two_cards)
     } out = {.behind = 0xaa};
     void *device, *host, *managed;
     cudaSetDevice(1);
-    cr_assert(!cudaMalloc(&device, 4096) && !cudaMallocHost(&host, 4096));
-    cr_assert(!cudaMallocManaged(&managed, 4096, cudaMemAttachGlobal));
+    OK(cudaMalloc(&device, 4096));
+    OK(cudaMallocHost(&host, 4096));
+    OK(cudaMallocManaged(&managed, 4096, cudaMemAttachGlobal));
     cudaPointerGetAttributes(&out.about, (char *)device + 5);
     cr_expect(out.about.type == cudaMemoryTypeDevice && out.about.device == 1);
     cr_expect(out.about.devicePointer == (char *)device + 5 && !out.about.hostPointer);
@@ -305,8 +304,9 @@ Test(memory, pointers_are_described, .init = two_cards)
 static CUcontext enter_driver(int device)
 {
     CUcontext context = NULL;
-    cr_assert(!cuInit(0) && !cuDevicePrimaryCtxRetain(&context, device));
-    cr_assert(!cuCtxSetCurrent(context));
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, device));
+    OK(cuCtxSetCurrent(context));
     return context;
 }
 
@@ -317,7 +317,7 @@ Test(memory, attributes_of_a_pointer_have_their_numbers, .init = two_cards)
     size_t bytes = 0;
     unsigned type = 0;
     int ordinal = -1, managed = -1;
-    cr_assert(!cuMemAlloc(&at, 4096));
+    OK(cuMemAlloc(&at, 4096));
     cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, at);
     cr_expect(context == entered);
     cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
@@ -341,13 +341,13 @@ Test(memory, pools_are_where_their_properties_say, .init = two_cards)
                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
     cudaMemPool_t pool;
     void *at;
-    cr_assert(!cudaMemPoolCreate(&pool, &properties));
-    cr_assert(!cudaMallocFromPoolAsync(&at, 4096, pool, NULL));
+    OK(cudaMemPoolCreate(&pool, &properties));
+    OK(cudaMallocFromPoolAsync(&at, 4096, pool, NULL));
     cr_expect(eq(i64, plim_machine_free_bytes(machine, 0), 1000 * MIB));
     cr_expect(lt(i64, plim_machine_free_bytes(machine, 1), 1000 * MIB));
     enter_driver(0);
     CUmemoryPool other;
-    cr_assert(!cuMemPoolCreate(&other, &driver));
+    OK(cuMemPoolCreate(&other, &driver));
     driver.location.id = 2;
     cr_expect(cuMemPoolCreate(&other, &driver) != CUDA_SUCCESS, "there is no third card");
 }
@@ -363,7 +363,7 @@ Test(memory, allocations_are_where_their_properties_say, .init = two_cards)
     } out = {.behind = 0xaa};
     CUmemGenericAllocationHandle handle;
     enter_driver(0);
-    cr_assert(!cuMemCreate(&handle, (size_t)(2 * MIB), &wish, 0));
+    OK(cuMemCreate(&handle, (size_t)(2 * MIB), &wish, 0));
     cr_expect(eq(i64, machine->cards[1].held_bytes, 2 * MIB));
     cuMemGetAllocationPropertiesFromHandle(&out.properties, handle);
     cr_expect(eq(int, memcmp(&out.properties, &wish, sizeof(wish)), 0));
@@ -374,9 +374,9 @@ Test(memory, allocations_are_where_their_properties_say, .init = two_cards)
     CUdeviceptr at;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READ};
     unsigned long long flags = 0;
-    cr_assert(!cuMemAddressReserve(&at, (size_t)(2 * MIB), 0, 0, 0));
-    cr_assert(!cuMemMap(at, (size_t)(2 * MIB), 0, handle, 0));
-    cr_assert(!cuMemSetAccess(at, (size_t)(2 * MIB), &access, 1));
+    OK(cuMemAddressReserve(&at, (size_t)(2 * MIB), 0, 0, 0));
+    OK(cuMemMap(at, (size_t)(2 * MIB), 0, handle, 0));
+    OK(cuMemSetAccess(at, (size_t)(2 * MIB), &access, 1));
     cuMemGetAccess(&flags, &access.location, at);
     cr_expect(eq(u64, flags, CU_MEM_ACCESS_FLAGS_PROT_READ));
 }
@@ -393,9 +393,9 @@ Test(memory, rectangles_are_cut_as_described, .init = two_cards)
                         .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstPitch = 64, .WidthInBytes = 3,
                         .Height = 2};
     enter_driver(0);
-    cr_assert(!cuMemAlloc(&at, 4096));
+    OK(cuMemAlloc(&at, 4096));
     in.dstDevice = at;
-    cr_assert(!cuMemcpy2D(&in));
+    OK(cuMemcpy2D(&in));
     cuMemcpyDtoH(out[0], at + 3 * 64 + 16, 3);
     cuMemcpyDtoH(out[1], at + 4 * 64 + 16, 3);
     cr_expect(eq(str, out[0], "cde"));
@@ -411,9 +411,9 @@ Test(memory, boxes_are_cut_as_described, .init = two_cards)
                         .dstY = 1, .dstZ = 2, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstPitch = 32,
                         .dstHeight = 4, .WidthInBytes = 3, .Height = 1, .Depth = 1};
     enter_driver(0);
-    cr_assert(!cuMemAlloc(&at, 4096));
+    OK(cuMemAlloc(&at, 4096));
     in.dstDevice = at;
-    cr_assert(!cuMemcpy3D(&in));
+    OK(cuMemcpy3D(&in));
     cuMemcpyDtoH(out, at + (2 * 4 + 1) * 32 + 4, 3);
     cr_expect(eq(str, out, "890"));
 }

@@ -1,0 +1,658 @@
+// A program that knows nothing of plimsoll and uses the CUDA runtime of the machine it runs on, the
+// virtual one, linked with NVIDIA's own libcudart and cuBLAS as nvcc links them. One line a check; it
+// ends with 1 at the first that fails, and says what was expected.
+//
+// It wants an A100 with 2 GiB, of which nobody else holds anything. Compiled with -DNEWER it is the
+// other part: a kernel for a newer card alone.
+#include <cuda_runtime.h>
+
+#ifdef NEWER
+
+__global__ void newer_kernel(int *out) { *out = 7; }
+
+cudaError_t launch_newer(int *out)
+{
+    newer_kernel<<<1, 32>>>(out);
+    return cudaGetLastError();
+}
+
+cudaError_t describe_newer(cudaFuncAttributes *out) { return cudaFuncGetAttributes(out, newer_kernel); }
+
+#else
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+cudaError_t launch_newer(int *out);
+cudaError_t describe_newer(cudaFuncAttributes *out);
+
+static const size_t MIB = 1 << 20, TOTAL = 2048 * MIB;
+
+__device__ int device_table[4];
+__constant__ float constant_table[16];
+__managed__ int managed_number;
+
+__global__ void write_seven(int *out) { *out = 7; }
+__global__ void read_only(const int *in) { (void)*in; }
+__global__ void nothing() {}
+
+static void check(bool holds, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    printf("%s: ", holds ? "ok" : "FAILED");
+    vprintf(fmt, args);
+    printf("\n");
+    fflush(stdout);
+    va_end(args);
+    if (!holds) exit(1);
+}
+
+static void expect_error(cudaError_t result, cudaError_t expected, const char *what)
+{
+    if (result == expected) check(true, "%s: %s", what, cudaGetErrorName(result));
+    else check(false, "%s: expected %d, was %d (%s)", what, expected, result, cudaGetErrorString(result));
+}
+#define EXPECT(call, expected) expect_error(call, expected, #call)
+#define OK(call) EXPECT(call, cudaSuccess)
+
+static void expect_number(long long value, long long expected, const char *what)
+{
+    if (value == expected) check(true, "%s is %lld", what, value);
+    else check(false, "%s: expected %lld, was %lld", what, expected, value);
+}
+#define EQUAL(value, expected) expect_number((long long)(value), (long long)(expected), #value)
+
+static size_t free_bytes()
+{
+    size_t now = 0, total = 0;
+    if (cudaMemGetInfo(&now, &total)) check(false, "cudaMemGetInfo");
+    return now;
+}
+
+// ---------------------------------------------------------------------------------- the card
+
+static void check_card()
+{
+    int count = 0, value = 0, version = 0;
+    cudaDeviceProp card;
+    OK(cudaGetDeviceCount(&count));
+    EQUAL(count, 1);
+    OK(cudaGetDeviceProperties(&card, 0));
+    check(strstr(card.name, "A100") != nullptr, "its name has A100: %s", card.name);
+    EQUAL(card.major * 10 + card.minor, 80);
+    EQUAL(card.totalGlobalMem, TOTAL);
+    EQUAL(card.multiProcessorCount, 108);
+    EQUAL(card.warpSize, 32);
+    EQUAL(card.maxThreadsPerBlock, 1024);
+    EQUAL(card.sharedMemPerBlockOptin, 163 * 1024);
+    EQUAL(card.memoryPoolsSupported, 1);
+    OK(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    EQUAL(value, 163 * 1024);
+    OK(cudaRuntimeGetVersion(&version));
+    EQUAL(version, CUDART_VERSION);
+    OK(cudaDriverGetVersion(&version));
+    check(version >= CUDART_VERSION, "the driver is new enough: %d", version);
+    OK(cudaSetDevice(0));
+    EXPECT(cudaSetDevice(1), cudaErrorInvalidDevice);
+    EXPECT(cudaPeekAtLastError(), cudaErrorInvalidDevice);
+    EXPECT(cudaGetLastError(), cudaErrorInvalidDevice);
+    OK(cudaGetLastError());
+    OK(cudaGetDevice(&value));
+    EQUAL(value, 0);
+}
+
+static void check_texts()
+{
+#define TEXT(error, text)                                                                          \
+    check(!strcmp(cudaGetErrorName(error), #error), "%s is the name of %d", #error, error);        \
+    check(!strcmp(cudaGetErrorString(error), text), "%s: %s", #error, text)
+    TEXT(cudaSuccess, "no error");
+    TEXT(cudaErrorInvalidValue, "invalid argument");
+    TEXT(cudaErrorMemoryAllocation, "out of memory");
+    TEXT(cudaErrorInitializationError, "initialization error");
+    TEXT(cudaErrorInvalidConfiguration, "invalid configuration argument");
+    TEXT(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device");
+    TEXT(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing");
+    TEXT(cudaErrorNotSupported, "operation not supported");
+#undef TEXT
+    check(!strcmp(cudaGetErrorName(cudaErrorStreamCaptureUnjoined), "cudaErrorStreamCaptureUnjoined"),
+          "cudaErrorStreamCaptureUnjoined has a name");
+}
+
+// ---------------------------------------------------------------------------------- memory
+
+static void check_memory()
+{
+    size_t now = 0, total = 0, pitch = 0;
+    void *at = nullptr, *other = nullptr;
+    OK(cudaMemGetInfo(&now, &total));
+    EQUAL(total, TOTAL);
+    EQUAL(now, TOTAL);
+    OK(cudaMalloc(&at, 5 * MIB));
+    EQUAL(TOTAL - free_bytes(), 6 * MIB);
+    EQUAL((uintptr_t)at % 512, 0);
+    OK(cudaFree(at));
+    EXPECT(cudaFree(at), cudaErrorInvalidValue);
+    EXPECT(cudaGetLastError(), cudaErrorInvalidValue);
+    OK(cudaFree(nullptr));
+    OK(cudaMalloc(&at, 0));
+    check(at == nullptr, "nothing is nowhere");
+    EQUAL(free_bytes(), TOTAL);
+    OK(cudaMallocPitch(&at, &pitch, 1000, 10));
+    EQUAL(pitch, 1024);
+    OK(cudaMalloc(&other, 1000 * 10));
+    OK(cudaMemcpy2D(other, 1000, at, pitch, 1000, 10, cudaMemcpyDeviceToDevice));
+    OK(cudaFree(at));
+    OK(cudaFree(other));
+    EQUAL(free_bytes(), TOTAL);
+}
+
+static void check_limit()
+{
+    std::vector<void *> held;
+    void *at = nullptr;
+    EXPECT(cudaMalloc(&at, TOTAL + 1), cudaErrorMemoryAllocation);
+    EXPECT(cudaGetLastError(), cudaErrorMemoryAllocation);
+    OK(cudaGetLastError());
+    while (!cudaMalloc(&at, 64 * MIB)) held.push_back(at);
+    EXPECT(cudaGetLastError(), cudaErrorMemoryAllocation);
+    EQUAL(held.size(), 32);
+    EQUAL(free_bytes(), 0);
+    EXPECT(cudaMalloc(&at, 1), cudaErrorMemoryAllocation);
+    EXPECT(cudaMallocAsync(&at, 1, nullptr), cudaErrorMemoryAllocation);
+    EXPECT(cudaMallocAsync(&at, ~(size_t)0, nullptr), cudaErrorMemoryAllocation);
+    (void)cudaGetLastError();
+    OK(cudaFree(held.back()));
+    held.pop_back();
+    OK(cudaMalloc(&at, 64 * MIB));
+    OK(cudaFree(at));
+    for (void *each : held) cudaFree(each);
+    EQUAL(free_bytes(), TOTAL);
+    OK(cudaMalloc(&at, TOTAL));
+    OK(cudaFree(at));
+}
+
+static unsigned long long pool_value(cudaMemPool_t pool, cudaMemPoolAttr attribute)
+{
+    unsigned long long value = ~0ull;
+    OK(cudaMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+}
+
+static void check_pools()
+{
+    cudaStream_t stream;
+    cudaMemPool_t pool;
+    void *at = nullptr;
+    OK(cudaStreamCreate(&stream));
+    OK(cudaDeviceGetDefaultMemPool(&pool, 0));
+    OK(cudaMallocAsync(&at, 40 * MIB, stream));
+    EQUAL(TOTAL - free_bytes(), 64 * MIB);
+    EQUAL(pool_value(pool, cudaMemPoolAttrUsedMemCurrent), 40 * MIB);
+    EQUAL(pool_value(pool, cudaMemPoolAttrReservedMemCurrent), 64 * MIB);
+    OK(cudaFreeAsync(at, stream));
+    EQUAL(TOTAL - free_bytes(), 64 * MIB);
+    OK(cudaStreamSynchronize(stream));
+    EQUAL(free_bytes(), TOTAL);
+
+    cudaMemPoolProps properties = {};
+    unsigned long long threshold = 100 * MIB;
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    OK(cudaMemPoolCreate(&pool, &properties));
+    OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+    OK(cudaMallocFromPoolAsync(&at, 50 * MIB, pool, stream));
+    OK(cudaFreeAsync(at, stream));
+    OK(cudaStreamSynchronize(stream));
+    EQUAL(TOTAL - free_bytes(), 64 * MIB);
+    OK(cudaMemPoolTrimTo(pool, 0));
+    EQUAL(free_bytes(), TOTAL);
+    OK(cudaMemPoolDestroy(pool));
+    properties.location.id = 1;
+    EXPECT(cudaMemPoolCreate(&pool, &properties), cudaErrorInvalidValue);
+    (void)cudaGetLastError();
+    OK(cudaStreamDestroy(stream));
+}
+
+static void check_host_memory()
+{
+    int *pinned = nullptr, *managed = nullptr, *mapped = nullptr, mine[1024] = {0};
+    cudaPointerAttributes about;
+    unsigned flags = 0;
+    OK(cudaMallocHost(&pinned, MIB));
+    pinned[0] = 5;
+    OK(cudaPointerGetAttributes(&about, pinned));
+    EQUAL(about.type, cudaMemoryTypeHost);
+    OK(cudaFreeHost(pinned));
+    EXPECT(cudaFreeHost(pinned), cudaErrorInvalidValue);
+    (void)cudaGetLastError();
+    OK(cudaHostAlloc(&pinned, MIB, cudaHostAllocMapped));
+    OK(cudaHostGetFlags(&flags, pinned));
+    check(flags & cudaHostAllocMapped, "it is mapped");
+    OK(cudaHostGetDevicePointer(&mapped, pinned, 0));
+    OK(cudaFreeHost(pinned));
+    OK(cudaHostRegister(mine, sizeof(mine), cudaHostRegisterDefault));
+    EXPECT(cudaHostRegister(mine, sizeof(mine), 0), cudaErrorHostMemoryAlreadyRegistered);
+    OK(cudaHostUnregister(mine));
+    EXPECT(cudaHostUnregister(mine), cudaErrorHostMemoryNotRegistered);
+    (void)cudaGetLastError();
+    OK(cudaPointerGetAttributes(&about, mine));
+    EQUAL(about.type, cudaMemoryTypeUnregistered);
+    OK(cudaMallocManaged(&managed, MIB));
+    managed[MIB / 4 - 1] = 9;
+    OK(cudaPointerGetAttributes(&about, managed));
+    EQUAL(about.type, cudaMemoryTypeManaged);
+    OK(cudaFree(managed));
+    EQUAL(free_bytes(), TOTAL);
+}
+
+// ---------------------------------------------------------------------------------- contents
+
+static void check_symbols()
+{
+    const int in[4] = {1, 2, 3, 4};
+    int out[4] = {0};
+    float half = 0.5f, back = 0;
+    void *at = nullptr;
+    size_t bytes = 0;
+    OK(cudaMemcpyToSymbol(device_table, in, sizeof(in)));
+    OK(cudaMemcpyFromSymbol(out, device_table, sizeof(out)));
+    check(!memcmp(in, out, sizeof(in)), "what was put into a variable comes back");
+    OK(cudaMemcpyToSymbol(constant_table, &half, sizeof(half), 3 * sizeof(half)));
+    OK(cudaMemcpyFromSymbol(&back, constant_table, sizeof(back), 3 * sizeof(back)));
+    check(back == half, "constants, too");
+    EXPECT(cudaMemcpyToSymbol(device_table, in, sizeof(in), 1), cudaErrorInvalidValue);
+    OK(cudaGetSymbolSize(&bytes, device_table));
+    EQUAL(bytes, sizeof(device_table));
+    OK(cudaGetSymbolAddress(&at, device_table));
+    OK(cudaMemcpy(out, (int *)at + 2, sizeof(int), cudaMemcpyDeviceToHost));
+    EQUAL(out[0], 3);
+    EXPECT(cudaGetSymbolAddress(&at, out), cudaErrorInvalidSymbol);
+    (void)cudaGetLastError();
+    managed_number = 12;
+    EQUAL(managed_number, 12);
+}
+
+static void check_contents()
+{
+    int *at = nullptr, *other = nullptr, number = 41, back = 0;
+    OK(cudaMalloc(&at, MIB));
+    OK(cudaMalloc(&other, MIB));
+    OK(cudaMemcpy(at + 5, &number, sizeof(number), cudaMemcpyHostToDevice));
+    OK(cudaMemcpy(other, at + 5, sizeof(number), cudaMemcpyDeviceToDevice));
+    OK(cudaMemcpy(&back, other, sizeof(back), cudaMemcpyDefault));
+    EQUAL(back, 41);
+    OK(cudaMemset(at, 1, 64));
+    OK(cudaMemcpy(&back, at + 5, sizeof(back), cudaMemcpyDeviceToHost));
+    EQUAL(back, 0x01010101);
+    read_only<<<1, 32>>>(at);
+    OK(cudaGetLastError());
+    OK(cudaMemcpy(&back, at + 5, sizeof(back), cudaMemcpyDeviceToHost));
+    EQUAL(back, 0x01010101);
+    write_seven<<<1, 32>>>(at);
+    OK(cudaGetLastError());
+    OK(cudaMemcpy(&back, at, sizeof(back), cudaMemcpyDeviceToHost));
+    EQUAL(back, 0); // kernels do nothing: not 7, nor what was there before
+    OK(cudaMemcpy(&back, other, sizeof(back), cudaMemcpyDeviceToHost));
+    EQUAL(back, 41);
+    OK(cudaFree(at));
+    OK(cudaFree(other));
+}
+
+// ---------------------------------------------------------------------------------- kernels
+
+static void check_launches()
+{
+    cudaFuncAttributes about;
+    int blocks = 0, *at = nullptr;
+    void *arguments[] = {&at};
+    nothing<<<1, 1024>>>();
+    OK(cudaGetLastError());
+    nothing<<<1, 1025>>>();
+    EXPECT(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    nothing<<<0, 32>>>();
+    EXPECT(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    nothing<<<dim3(1, 65536), 32>>>();
+    EXPECT(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    nothing<<<1, dim3(1, 1, 65)>>>();
+    EXPECT(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    nothing<<<1, 32, 164 * 1024>>>();
+    EXPECT(cudaGetLastError(), cudaErrorInvalidValue);
+    EXPECT(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 164 * 1024),
+           cudaErrorInvalidValue);
+    OK(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 163 * 1024));
+    (void)cudaGetLastError();
+    nothing<<<1, 32, 163 * 1024>>>();
+    OK(cudaGetLastError());
+    OK(cudaLaunchKernel((const void *)write_seven, 1, 32, arguments, 0, nullptr));
+    OK(cudaLaunchCooperativeKernel((const void *)nothing, 1, 32, nullptr, 0, nullptr));
+    cudaLaunchConfig_t config = {};
+    config.gridDim = config.blockDim = 1;
+    OK(cudaLaunchKernelEx(&config, nothing));
+    config.blockDim = 2000;
+    EXPECT(cudaLaunchKernelEx(&config, nothing), cudaErrorInvalidConfiguration);
+    EXPECT(cudaLaunchKernel(&blocks, 1, 32, nullptr, 0, nullptr), cudaErrorInvalidDeviceFunction);
+    (void)cudaGetLastError();
+    OK(cudaFuncGetAttributes(&about, nothing));
+    EQUAL(about.binaryVersion, 80);
+    EQUAL(about.maxThreadsPerBlock, 1024);
+    OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nothing, 1024, 0));
+    EQUAL(blocks, 2);
+    EXPECT(launch_newer(at), cudaErrorNoKernelImageForDevice);
+    EXPECT(describe_newer(&about), cudaErrorNoKernelImageForDevice);
+    (void)cudaGetLastError();
+    OK(cudaDeviceSynchronize());
+}
+
+// ---------------------------------------------------------------------------------- streams
+
+static void set_flag(void *flag) { *(bool *)flag = true; }
+
+static void check_streams()
+{
+    cudaStream_t stream, urgent;
+    cudaEvent_t from, to;
+    float milliseconds = -1;
+    int least = 1, greatest = 1, priority = 1;
+    unsigned flags = 0;
+    bool called = false;
+    OK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    check(least == 0 && greatest < 0, "priorities from %d to %d", least, greatest);
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    OK(cudaStreamGetFlags(stream, &flags));
+    EQUAL(flags, cudaStreamNonBlocking);
+    OK(cudaStreamCreateWithPriority(&urgent, cudaStreamDefault, greatest));
+    OK(cudaStreamGetPriority(urgent, &priority));
+    EQUAL(priority, greatest);
+    OK(cudaEventCreate(&from));
+    OK(cudaEventCreateWithFlags(&to, cudaEventBlockingSync));
+    EXPECT(cudaEventElapsedTime(&milliseconds, from, to), cudaErrorInvalidResourceHandle);
+    (void)cudaGetLastError();
+    OK(cudaEventRecord(from, stream));
+    nothing<<<1, 32, 0, stream>>>();
+    OK(cudaStreamWaitEvent(urgent, from, 0));
+    OK(cudaEventRecord(to, urgent));
+    OK(cudaEventQuery(to));
+    OK(cudaEventSynchronize(to));
+    OK(cudaEventElapsedTime(&milliseconds, from, to));
+    check(milliseconds >= 0 && milliseconds < 1000, "%g ms went by", (double)milliseconds);
+    OK(cudaLaunchHostFunc(stream, set_flag, &called));
+    OK(cudaStreamSynchronize(stream));
+    check(called, "the host function was called");
+    OK(cudaStreamQuery(cudaStreamPerThread));
+    OK(cudaEventDestroy(from));
+    OK(cudaEventDestroy(to));
+    OK(cudaStreamDestroy(urgent));
+    OK(cudaStreamDestroy(stream));
+}
+
+static void check_graph()
+{
+    cudaStream_t stream, branch;
+    cudaEvent_t event;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t runnable;
+    cudaStreamCaptureStatus status;
+    size_t nodes = 0;
+    int *at = nullptr;
+    OK(cudaMalloc(&at, MIB));
+    OK(cudaStreamCreate(&stream));
+    OK(cudaStreamCreate(&branch));
+    OK(cudaEventCreate(&event));
+    EXPECT(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+    (void)cudaGetLastError();
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    write_seven<<<1, 32, 0, stream>>>(at);
+    OK(cudaEventRecord(event, stream));
+    OK(cudaStreamWaitEvent(branch, event, 0));
+    OK(cudaMemsetAsync(at, 0, 64, branch));
+    OK(cudaStreamIsCapturing(branch, &status));
+    EQUAL(status, cudaStreamCaptureStatusActive);
+    OK(cudaEventRecord(event, branch));
+    OK(cudaStreamWaitEvent(stream, event, 0));
+    OK(cudaStreamEndCapture(stream, &graph));
+    OK(cudaStreamIsCapturing(branch, &status));
+    EQUAL(status, cudaStreamCaptureStatusNone);
+    OK(cudaGraphGetNodes(graph, nullptr, &nodes));
+    EQUAL(nodes, 2);
+    OK(cudaGraphInstantiate(&runnable, graph, 0));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaGraphUpload(runnable, stream));
+    OK(cudaGraphLaunch(runnable, stream));
+    OK(cudaStreamSynchronize(stream));
+    OK(cudaGraphExecDestroy(runnable));
+
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    EXPECT(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    EXPECT(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    check(graph == nullptr, "a capture that was broken gives no graph");
+    (void)cudaGetLastError();
+    OK(cudaEventDestroy(event));
+    OK(cudaStreamDestroy(branch));
+    OK(cudaStreamDestroy(stream));
+    OK(cudaFree(at));
+}
+
+// ---------------------------------------------------------------------------------- threads, processes
+
+static void work(int number, int *failed)
+{
+    cudaStream_t stream;
+    int device = -1, back = 0, *at = nullptr;
+    *failed = cudaGetDevice(&device) || device || cudaStreamCreate(&stream);
+    for (int i = 0; i < 200 && !*failed; i++) {
+        *failed |= cudaMalloc(&at, 3 * MIB) || cudaMemcpyAsync(at, &number, 4, cudaMemcpyDefault, stream);
+        read_only<<<1, 32, 0, stream>>>(at);
+        *failed |= cudaMemcpy(&back, at, 4, cudaMemcpyDefault) || back != number || cudaFree(at);
+    }
+    *failed |= cudaMalloc(&at, TOTAL + 1) != cudaErrorMemoryAllocation;
+    *failed |= cudaGetLastError() != cudaErrorMemoryAllocation || cudaStreamDestroy(stream);
+}
+
+static void check_threads()
+{
+    std::vector<std::thread> threads;
+    int failed[8] = {0}, sum = 0;
+    for (int i = 0; i < 8; i++) threads.emplace_back(work, i, &failed[i]);
+    for (auto &thread : threads) thread.join();
+    for (int one : failed) sum += one;
+    EQUAL(sum, 0);
+    OK(cudaGetLastError()); // theirs are not ours
+    EQUAL(free_bytes(), TOTAL);
+}
+
+static int exit_code_of(pid_t pid)
+{
+    int status = -1;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void check_fork_before()
+{
+    pid_t pid = fork();
+    if (!pid) {
+        void *at;
+        size_t now, total;
+        bool works = !cudaMalloc(&at, 100 * MIB) && !cudaMemGetInfo(&now, &total) && total - now == 100 * MIB;
+        nothing<<<1, 1>>>();
+        _exit(works && !cudaDeviceSynchronize() ? 0 : 1); // without a word
+    }
+    EQUAL(exit_code_of(pid), 0);
+}
+
+// What a child of a process that has used CUDA may do: nothing.
+static int try_everything()
+{
+    const cudaError_t none = cudaErrorInitializationError;
+    void *at = nullptr, *held = nullptr;
+    int count, number = 0;
+    size_t now, total;
+    cudaStream_t stream;
+    cudaEvent_t event;
+    if (cudaMalloc(&at, MIB) != none || cudaGetLastError() != none) return 1;
+    if (cudaGetDeviceCount(&count) != none) return 2;
+    if (cudaMemGetInfo(&now, &total) != none) return 3;
+    if (cudaSetDevice(0) != none) return 4;
+    if (cudaStreamCreate(&stream) != none) return 5;
+    if (cudaEventCreate(&event) != none) return 6;
+    if (cudaMallocHost(&at, MIB) != none || cudaMallocManaged(&at, MIB) != none) return 7;
+    if (cudaMallocAsync(&at, MIB, nullptr) != none) return 8;
+    if (cudaDeviceSynchronize() != none || cudaStreamSynchronize(nullptr) != none) return 9;
+    (void)cudaGetLastError();
+    nothing<<<1, 1>>>();
+    if (cudaGetLastError() != none) return 10;
+    if (cudaMemcpy(&number, device_table, sizeof(number), cudaMemcpyDefault) != none) return 11;
+    if (cudaMemcpyToSymbol(device_table, &number, sizeof(number)) != none) return 12;
+    if (cudaMemset(held, 0, 1) != none) return 13;
+    if (cudaFree(nullptr) != none) return 14;
+    return 0;
+}
+
+static void check_fork_after()
+{
+    void *at = nullptr;
+    OK(cudaMalloc(&at, 10 * MIB));
+    pid_t pid = fork();
+    if (!pid) _exit(try_everything());
+    EQUAL(exit_code_of(pid), 0);
+    EQUAL(TOTAL - free_bytes(), 10 * MIB);
+    OK(cudaFree(at));
+}
+
+static int be_peer(const char *text)
+{
+    cudaIpcMemHandle_t handle;
+    cudaPointerAttributes about;
+    void *at = nullptr;
+    for (size_t i = 0; i < sizeof(handle); i++) {
+        unsigned byte;
+        sscanf(text + 2 * i, "%2x", &byte);
+        handle.reserved[i] = (char)byte;
+    }
+    EQUAL(TOTAL - free_bytes(), 32 * MIB);
+    OK(cudaIpcOpenMemHandle(&at, handle, cudaIpcMemLazyEnablePeerAccess));
+    OK(cudaPointerGetAttributes(&about, (char *)at + 32 * MIB - 1));
+    EQUAL(about.type, cudaMemoryTypeDevice);
+    OK(cudaMemset(at, 0, 32 * MIB));
+    EQUAL(TOTAL - free_bytes(), 32 * MIB);
+    OK(cudaIpcCloseMemHandle(at));
+    EXPECT(cudaFree(at), cudaErrorInvalidValue);
+    return 0;
+}
+
+extern char **environ;
+
+static void check_peer(const char *self)
+{
+    cudaIpcMemHandle_t handle;
+    char text[2 * sizeof(handle) + 1];
+    void *at = nullptr;
+    OK(cudaMalloc(&at, 32 * MIB));
+    OK(cudaIpcGetMemHandle(&handle, at));
+    for (size_t i = 0; i < sizeof(handle); i++)
+        snprintf(text + 2 * i, 3, "%02x", (unsigned char)handle.reserved[i]);
+    const char *arguments[] = {self, "--peer", text, nullptr};
+    pid_t pid;
+    EQUAL(posix_spawn(&pid, self, nullptr, nullptr, (char **)arguments, environ), 0);
+    EQUAL(exit_code_of(pid), 0);
+    OK(cudaFree(at));
+}
+
+// ---------------------------------------------------------------------------------- the rest
+
+static void check_driver()
+{
+    typedef int query(size_t *, size_t *);
+    void *found = nullptr;
+    cudaDriverEntryPointQueryResult status;
+    size_t now = 0, total = 0;
+    OK(cudaGetDriverEntryPointByVersion("cuMemGetInfo", &found, 12080, cudaEnableDefault, &status));
+    EQUAL(status, cudaDriverEntryPointSuccess);
+    EQUAL(((query *)found)(&now, &total), 0);
+    EQUAL(total, TOTAL);
+    OK(cudaGetDriverEntryPointByVersion("cuNothing", &found, 12080, cudaEnableDefault, &status));
+    EQUAL(status, cudaDriverEntryPointSymbolNotFound);
+}
+
+static void check_blas()
+{
+    cublasHandle_t blas;
+    cublasLtHandle_t lt;
+    float one = 1, zero = 0, *at = nullptr;
+    int version = 0;
+    OK(cudaMalloc(&at, MIB));
+    EQUAL(cublasCreate(&blas), CUBLAS_STATUS_SUCCESS);
+    EQUAL(cublasGetVersion(blas, &version), CUBLAS_STATUS_SUCCESS);
+    EQUAL(version, CUBLAS_VERSION);
+    EQUAL(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_T, 8, 8, 8, &one, at, 8, at, 8, &zero, at, 8),
+          CUBLAS_STATUS_SUCCESS);
+    EQUAL(cublasSaxpy(blas, 8, &one, at, 1, at, 1), CUBLAS_STATUS_SUCCESS);
+    EQUAL(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, at, 8, at, 8, &zero, at, 8),
+          CUBLAS_STATUS_NOT_INITIALIZED);
+    EQUAL(cublasLtCreate(&lt), CUBLAS_STATUS_SUCCESS);
+    EQUAL(cublasLtDestroy(lt), CUBLAS_STATUS_SUCCESS);
+    EQUAL(cublasDestroy(blas), CUBLAS_STATUS_SUCCESS);
+    OK(cudaFree(at));
+}
+
+// What nobody answers says so, and does not seem to work.
+static void check_refusal()
+{
+    cudaArray_t array = nullptr;
+    const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    EXPECT(cudaMallocArray(&array, &format, 64, 64), cudaErrorNotSupported);
+    EXPECT(cudaGetLastError(), cudaErrorNotSupported);
+}
+
+static void check_end()
+{
+    void *at = nullptr;
+    size_t value = 0;
+    OK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 * MIB));
+    OK(cudaDeviceGetLimit(&value, cudaLimitMallocHeapSize));
+    EQUAL(value, 64 * MIB);
+    OK(cudaMalloc(&at, 100 * MIB));
+    OK(cudaMallocAsync(&at, 100 * MIB, nullptr));
+    OK(cudaDeviceReset());
+    EQUAL(free_bytes(), TOTAL);
+    OK(cudaMalloc(&at, MIB));
+}
+
+int main(int count, char **arguments)
+{
+    if (count == 3 && !strcmp(arguments[1], "--peer")) return be_peer(arguments[2]);
+    check_fork_before();
+    check_card();
+    check_texts();
+    check_memory();
+    check_limit();
+    check_pools();
+    check_host_memory();
+    check_symbols();
+    check_contents();
+    check_launches();
+    check_streams();
+    check_graph();
+    check_threads();
+    check_fork_after();
+    check_peer("/proc/self/exe");
+    check_driver();
+    check_blas();
+    check_refusal();
+    check_end();
+    printf("all is well\n");
+    return 0;
+}
+
+#endif

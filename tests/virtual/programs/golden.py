@@ -1,0 +1,209 @@
+"""Golden training runs: what PyTorch allocates in each of four optimizer steps.
+
+    python golden.py CASES.jsonl ID [ID ...] [--batch N]
+
+Prints a JSON line for each ID with the measured figures, in bytes, peaks reset before each step. With
+several IDs each runs in a child of its own, so that nothing cached survives; with one ID it runs
+here, so that an OutOfMemoryError ends the program.
+
+The order of what is done to the card is that of the cases' own script and part of the data: the same
+allocations in another order give other figures.
+"""
+import argparse
+import json
+import os
+import sys
+import warnings
+
+os.environ.setdefault('HF_HUB_OFFLINE', '1')
+warnings.filterwarnings('ignore')
+import torch
+import transformers
+
+from children import in_child
+
+transformers.logging.set_verbosity_error()
+
+AUTO_CLASS = {
+    'lm': 'AutoModelForCausalLM', 'mlm': 'AutoModelForMaskedLM', 'seq2seq': 'AutoModelForSeq2SeqLM',
+    'image': 'AutoModelForImageClassification', 'speech': 'AutoModelForSpeechSeq2Seq'
+}
+PARAMETER_TYPE = {'bf16': torch.bfloat16, 'fp16': torch.float16}
+STEPS = 4
+
+
+class ImageLoss(torch.nn.Module):
+    """A torchvision model with a loss, called as those of transformers are."""
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, pixel_values, labels):
+        scores = self.network(pixel_values)
+        # A class of its own is a cycle: as in the cases, the loss lives until Python collects.
+        return type('Output', (), {'loss': torch.nn.functional.cross_entropy(scores, labels)})
+
+
+def without_dropout(config):
+    parts = [config] + [
+        getattr(config, n) for n in ('text_config', 'vision_config') if hasattr(config, n)
+    ]
+    for part in parts:
+        for name, value in list(vars(part).items()):
+            if 'drop' in name and isinstance(value, float):
+                setattr(part, name, 0.0)
+
+
+def make_model(case, folder):
+    dtype = PARAMETER_TYPE.get(case['precision'], torch.float32)
+    if case['config'].startswith('torchvision:'):
+        import torchvision
+        with torch.device('cuda'):
+            network = torchvision.models.get_model(case['config'].removeprefix('torchvision:'))
+        return ImageLoss(network.to(dtype)), None
+    with open(os.path.join(folder, case['config'])) as file:
+        keys = json.load(file)
+    config = transformers.AutoConfig.for_model(keys.pop('model_type'), **keys)
+    if case.get('dropout') == 0:
+        without_dropout(config)
+    attention = case.get('attention', 'sdpa')
+    config._attn_implementation = attention
+    if hasattr(config, 'use_cache'):
+        config.use_cache = False
+    torch.set_default_dtype(dtype)
+    with torch.device('cuda'):
+        auto = getattr(transformers, AUTO_CLASS[case['kind']])
+        model = auto.from_config(config, attn_implementation=attention)
+    torch.set_default_dtype(torch.float32)
+    return model, config
+
+
+def make_batch(case, config, model, size):
+    kind, seq = case['kind'], case.get('seq')
+    dtype = next(model.parameters()).dtype
+
+    def tokens(length):
+        return torch.zeros(size, length, dtype=torch.long, device='cuda')
+
+    if kind in ('lm', 'mlm'):
+        ids = tokens(seq)
+        return {'input_ids': ids, 'labels': ids}
+    if kind == 'seq2seq':
+        ids = tokens(seq)
+        return {'input_ids': ids, 'labels': tokens(case['target_seq'])}
+    if kind == 'speech':
+        return {
+            'input_features': torch.zeros(size,
+                                          config.num_mel_bins,
+                                          3000,
+                                          dtype=dtype,
+                                          device='cuda'), 'labels': tokens(seq)
+        }
+    side = case.get('image', 224)
+    return {
+        'pixel_values': torch.zeros(size, 3, side, side, dtype=dtype, device='cuda'),
+        'labels': torch.zeros(size, dtype=torch.long, device='cuda')
+    }
+
+
+def with_lora(model, options):
+    from peft import LoraConfig, get_peft_model
+    return get_peft_model(
+        model,
+        LoraConfig(r=options['r'],
+                   lora_alpha=2 * options['r'],
+                   target_modules=options['target_modules'],
+                   lora_dropout=options.get('dropout', 0.0)))
+
+
+def make_optimizer(name, parameters):
+    rate = 1e-4
+    if name == 'adamw-8bit':
+        import bitsandbytes
+        return bitsandbytes.optim.AdamW8bit(parameters, lr=rate)
+    return {
+        'adamw': lambda: torch.optim.AdamW(parameters, lr=rate),
+        'adamw-fused': lambda: torch.optim.AdamW(parameters, lr=rate, fused=True),
+        'sgd': lambda: torch.optim.SGD(parameters, lr=rate, momentum=0.9),
+        'adafactor': lambda: torch.optim.Adafactor(parameters, lr=rate)
+    }[name]()
+
+
+def run(case, folder, size):
+    torch.manual_seed(0)
+    model, config = make_model(case, folder)
+    if case.get('channels_last'):
+        model = model.to(memory_format=torch.channels_last)
+    if 'lora' in case:
+        model = with_lora(model, case['lora'])
+    model.train()
+    if case.get('checkpointing') == 'full':
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})
+        if 'lora' in case:
+            model.enable_input_require_grads()
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = make_optimizer(case['optimizer'], trained)
+    is_mixed = case['precision'].endswith('-mixed')
+    half = torch.float16 if case['precision'].startswith('fp16') else torch.bfloat16
+    scaler = torch.amp.GradScaler('cuda') if case['precision'] == 'fp16-mixed' else None
+    batch = make_batch(case, config, model, size)
+    if case.get('channels_last'):
+        batch['pixel_values'] = batch['pixel_values'].to(memory_format=torch.channels_last)
+    figures = {
+        'parameters': sum(p.numel() for p in model.parameters()),
+        'trainable_parameters': sum(p.numel() for p in trained),
+        'parameters_allocated': torch.cuda.memory_allocated(), 'steps': []
+    }
+    for _ in range(STEPS):
+        torch.cuda.reset_peak_memory_stats()
+        for _ in range(case.get('accumulation', 1)):
+            with torch.autocast('cuda', dtype=half, enabled=is_mixed):
+                loss = model(**batch).loss
+            after_forward = torch.cuda.memory_allocated()
+            (scaler.scale(loss) if scaler else loss).backward()
+            del loss
+        if case.get('clip'):
+            if scaler:
+                scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        if scaler:
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            optimizer.step()
+        optimizer.zero_grad()
+        seen = torch.cuda.memory_stats()
+        figures['steps'].append({
+            'after_forward': after_forward, 'peak_allocated': seen['allocated_bytes.all.peak'],
+            'peak_reserved': seen['reserved_bytes.all.peak'],
+            'peak_requested': seen['requested_bytes.all.peak'],
+            'end_allocated': seen['allocated_bytes.all.current'],
+            'end_reserved': seen['reserved_bytes.all.current']
+        })
+    return figures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('cases')
+    parser.add_argument('id', nargs='+')
+    parser.add_argument('--batch', type=int, help='instead of the case\'s own')
+    options = parser.parse_args()
+    with open(options.cases) as file:
+        cases = {case['id']: case for case in map(json.loads, file)}
+    folder = os.path.dirname(os.path.abspath(options.cases))
+    for name in options.id:
+        if name not in cases:
+            sys.exit(f'no case {name} in {options.cases}')
+        case = cases[name]
+
+        def work():
+            return run(case, folder, options.batch or case['batch'])
+
+        figures = work() if len(options.id) == 1 else in_child(work)
+        print(json.dumps({'id': name, **figures}), flush=True)
+
+
+if __name__ == '__main__':
+    main()

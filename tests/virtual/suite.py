@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Real programs on the virtual GPU: suite.py --plimsoll BIN --python VENV/bin/python [--only PART ...]
+
+Prints TAP, and a summary at the end. Parts:
+    golden    golden training runs: every figure of four steps equal to the byte
+    fit       the largest batch of a card, searched by exec
+    programs  nanoGPT, transformers, Lightning, timm, torch.compile, LoRA, accelerate
+    ranks     DDP and FSDP on 2 and 8 ranks
+    seeds     five training systems that people have, and their measured cases
+What an installation lacks is skipped, and said. install.sh makes one.
+"""
+import argparse
+import concurrent.futures
+import re
+import sys
+import time
+
+sys.dont_write_bytecode = True  # nothing is left in the tree
+from suite_exec import Exec, Installation
+from suite_golden import fit, golden
+from suite_programs import programs, ranks
+from suite_seeds import seeds
+
+PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'ranks': ranks, 'seeds': seeds}
+
+
+class Options:
+    """What is to be run."""
+    def __init__(self, arguments):
+        self.quick, self.all = arguments.quick, arguments.all
+        self.pattern = re.compile(arguments.match) if arguments.match else None
+
+    def wants(self, name, is_quick):
+        if self.pattern and not self.pattern.search(name):
+            return False
+        return is_quick or not self.quick
+
+
+class Tap:
+    def __init__(self):
+        self.count = self.failed = self.skipped = 0
+
+    def line(self, name, problem, skipped):
+        self.count += 1
+        self.failed += bool(problem)
+        self.skipped += bool(skipped and not problem)
+        name = name.replace('#', ' ')
+        print(f'{"not ok" if problem else "ok"} {self.count} - {name}' +
+              (f' # SKIP {skipped}' if skipped else ''))
+        for line in problem.splitlines():
+            print(f'# {line}')
+        sys.stdout.flush()
+
+
+def run_part(name, exec_, options, tap, jobs):
+    """All tasks of a part, some beside each other, said in their order."""
+    tasks = list(PARTS[name](exec_, options))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for results in [pool.submit(lambda task=task: list(task())) for task in tasks]:
+            for result in results.result():
+                tap.line(*result)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--plimsoll', required=True)
+    parser.add_argument('--python', required=True, help='of the installation under test')
+    parser.add_argument('--only', nargs='+', choices=PARTS, default=list(PARTS), metavar='PART')
+    parser.add_argument('--quick',
+                        action='store_true',
+                        help='a selection, about three minutes on two cores')
+    parser.add_argument('--all', action='store_true', help='every case there is: hours')
+    parser.add_argument('--match', metavar='REGEX', help='only tests whose name has this')
+    parser.add_argument('--jobs', type=int, default=1, help='programs at once')
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    installation = Installation(arguments.python)
+    exec_ = Exec(arguments.plimsoll, installation)
+    tap, options = Tap(), Options(arguments)
+    print('# ' + ', '.join(f'{name} {version}' for name, version in installation.versions.items()))
+    if 'torch' not in installation.versions:
+        print(f'1..0 # SKIP {arguments.python} has no torch')
+        return 0
+    for name in arguments.only:
+        run_part(name, exec_, options, tap, arguments.jobs)
+    unanswered = [
+        f'{note} ({", ".join(sorted(seen))})' for note, seen in sorted(exec_.notes.items())
+    ]
+    tap.line('nothing was asked that the virtual GPU does not know', '\n'.join(unanswered), '')
+    print(f'1..{tap.count}')
+    print(
+        f'# {tap.count - tap.failed - tap.skipped} passed, {tap.failed} failed, {tap.skipped} skipped, '
+        f'{time.monotonic() - started:.0f} seconds')
+    return 1 if tap.failed else 0
+
+
+sys.exit(main())

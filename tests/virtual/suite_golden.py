@@ -1,0 +1,96 @@
+"""Golden training runs on the virtual GPU: every figure of every step, and the largest batch of a card."""
+import os
+
+from suite_exec import HERE, PROGRAMS, UNLIMITED, first_difference, load_cases
+
+CARDS = {
+    75: 'Quadro-RTX-6000', 80: 'A100-SXM4-80GB', 86: 'RTX-3090', 89: 'L40S', 90: 'H100-SXM5-80GB'
+}
+VERSIONS = {'torch': '2.11.0', 'transformers': '5.17.0'}
+FIGURES = ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps')
+AT_ONCE = 16  # cases of one start of Python
+
+QUICK = ('gpt2/bf16-mixed/adamw/b1/s64', 'gpt2/bf16-mixed/adamw/b8/s1024',
+         'gpt2/bf16-mixed/adamw/b8/s1024/cc90', 'tinyllama-1.1b/bf16-mixed/adamw/b2/s1024/lora',
+         'tv-resnet50/bf16-mixed/sgd/b64', 'bert-base/bf16-mixed/adamw/b16/s512')
+QUICK_FIT = ('gpt2/fp32/adamw/fit16g/s512', )
+
+
+def files(options):
+    golden = os.path.join(HERE, '..', 'golden')
+    found = [os.path.join(golden, 'cases.jsonl'), os.path.join(PROGRAMS, 'golden', 'cases.jsonl')]
+    return found + ([os.path.join(golden, 'more.jsonl')] if options.all else [])
+
+
+def chosen(path, options, is_fit):
+    quick = QUICK_FIT if is_fit else QUICK
+    return [
+        case for case in load_cases(path) if ('fit' in case) == is_fit and 'steps' in case and
+        options.wants(case['id'], case['id'] in quick)
+    ]
+
+
+def needs(case):
+    names = ['torch', 'transformers']
+    names += ['torchvision'] if case['config'].startswith('torchvision:') else []
+    names += ['peft'] if 'lora' in case else []
+    return names + (['bitsandbytes'] if case['optimizer'] == 'adamw-8bit' else [])
+
+
+def compare(exec_, path, cases, card):
+    """(name, problem, why skipped) for each case, all run by one start of Python."""
+    installed = exec_.installation
+    able = [case for case in cases if not installed.lacks(*needs(case))]
+    for case in cases:
+        if case not in able:
+            yield f'golden {case["id"]}', '', installed.lacks(*needs(case))
+    if not able:
+        return
+    run = exec_.run(['golden.py', path, *[case['id'] for case in able]],
+                    card=card,
+                    memory=UNLIMITED)
+    found = {line['id']: line for line in run.lines if 'id' in line}
+    for case in able:
+        figures = found.get(case['id'], {})
+        expected = {key: case[key] for key in FIGURES}
+        failed = figures.get('error') or figures.get('oom') or ('' if figures else run.tail())
+        yield f'golden {case["id"]}', failed or first_difference(figures, expected), ''
+
+
+def golden(exec_, options):
+    other = exec_.installation.differs(**VERSIONS)
+    if other:
+        yield lambda: [('golden', '', other)]
+        return
+    for path in files(options):
+        cases = chosen(path, options, False)
+        for capability, card in CARDS.items():
+            mine = [case for case in cases if case['compute_capability'] == capability]
+            for i in range(0, len(mine), AT_ONCE):
+                yield lambda path=path, some=mine[i:i + AT_ONCE], card=card: compare(
+                    exec_, path, some, card)
+
+
+def search(exec_, path, case):
+    name, lacks = f'fit {case["id"]}', exec_.installation.lacks(*needs(case))
+    if lacks:
+        return [(name, '', lacks)]
+    wanted = case['fit']['largest_batch']
+    run = exec_.run(['golden.py', path, case['id'], '--batch', '{batch}'],
+                    card=CARDS[case['compute_capability']],
+                    memory=case['fit']['capacity_bytes'],
+                    more=['--batch', '1:512'])
+    largest = run.report.get('largest_fit', {})
+    found = {'largest batch': largest.get('micro_batch')}
+    return [(name, first_difference(found, {'largest batch': wanted}) and
+             f'{first_difference(found, {"largest batch": wanted})}\n{run.tail()}', '')]
+
+
+def fit(exec_, options):
+    other = exec_.installation.differs(**VERSIONS)
+    if other:
+        yield lambda: [('fit', '', other)]
+        return
+    for path in files(options):
+        for case in chosen(path, options, True):
+            yield lambda path=path, case=case: search(exec_, path, case)

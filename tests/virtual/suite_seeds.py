@@ -1,0 +1,189 @@
+"""The five training systems of programs/seeds: their measured cases, and their programs as they stand."""
+import os
+import shlex
+
+from suite_exec import PROGRAMS, UNLIMITED, first_difference, load_cases
+
+VERSIONS = {'torch': '2.11.0'}
+SOME = 12  # cases of a system, spread over the file, where not all are wanted
+AT_ONCE = 12  # of one start of Python
+
+# Folder and what it needs. 000 needs more for most of its cases.
+SYSTEMS = {
+    '000-hilbert-ssm': ('torch', 'yaml'),
+    '001-video-llm': ('torch', 'transformers', 'peft', 'yaml'), '002-gsa': ('torch', 'yaml'),
+    '003-naics-embedder': ('torch', 'transformers', 'peft', 'yaml'),
+    '004-multimodal-autoencoder': ('torch', )
+}
+# Each card has the multiprocessors that the case was measured with.
+CARDS = {(75, None): 'Quadro-RTX-6000', (80, None): 'A100-SXM4-80GB', (86, None): 'RTX-3090',
+         (89, None): 'L40S', (86, 142): 'L40S'}
+QUICK = ('002-gsa 184m/gather/checkpoint/s1024/b1', )
+
+# The programs themselves: folder, arguments, ranks.
+WHOLE = ((
+    '000-hilbert-ssm',
+    'MODEL.model_init_args.ssd=plain MODEL.model_init_args.num_layers=1 TRAINING.max_epochs=1'
+    ' DATA.dataset.dataset_init_args.num_samples=4 DATA.dataset.dataset_init_args.num_vectors=20000',
+    0
+), ('001-video-llm', '--max-steps 2 training.batch_size=2', 0), (
+    '002-gsa',
+    '--config {folder}/pretrain_512m_low_memory.yaml --output_dir /nonexistent training.max_steps=2'
+    ' training.gradient_accumulation_steps=2 data.num_workers=0 data.num_sequences=64', 2),
+         ('003-naics-embedder', '--max-steps 2 data_loader.batch_size=4',
+          0), ('004-multimodal-autoencoder', '--precision bf16 --steps 2',
+               0), ('004-multimodal-autoencoder', '--precision bf16 --sharding fsdp --steps 2', 8),
+         )
+
+
+def ranks_of(case):
+    return case['world'] if case.get('world', 1) > 1 else 0
+
+
+def group_of(case):
+    """Card, memory and ranks: cases that share them share a start of Python."""
+    card = CARDS[case['compute_capability'], case.get('multiprocessors')]
+    expandable = case.get('expandable_segments') or 'alloc_conf' in case or 'allocator' in case
+    unlimited = 1 << 40 if expandable or 'world' in case else UNLIMITED  # such segments reserve addresses
+    memory = case.get('fit', case).get('capacity_bytes', unlimited)
+    return card, memory, ranks_of(case)
+
+
+def needs(folder, case):
+    names = list(SYSTEMS[folder])
+    names += ['mamba_ssm', 'causal_conv1d'] if case.get('ssd') == 'fused' else []
+    names += ['bitsandbytes'] if 'adam8bit' in case.get('settings', '') else []
+    return names + (['deepspeed'] if 'deepspeed' in case.get('settings', '') else [])
+
+
+def refused_by_cards(case):
+    """bitsandbytes counts elements in 32 bits: a real card refuses its launch, the prototype took it."""
+    words = shlex.split(case['settings']) if isinstance(case.get('settings'), str) else []
+
+    def of(name, default):
+        return int(words[words.index(name) + 1]) if name in words else default
+
+    elements = of('--frames', 38) * 160 * 90 * 3 * of('--video-hidden', 4096)
+    return 'adam8bit' in words and elements > 0x7fffffff and case['group'] != 'reported'
+
+
+def why_not(exec_, folder, case):
+    if refused_by_cards(case):
+        return 'bitsandbytes counts in 32 bits: no card makes this run'
+    return exec_.installation.lacks(*needs(folder, case))
+
+
+def expected_of(case):
+    """What case.py should print. A search is not repeated: its largest batch is run, and the next one."""
+    if 'oom' in case:
+        return {'oom': case['oom'].split('. GPU')[0]}
+    expected = {
+        key: case[key]
+        for key in ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps')
+        if key in case
+    }
+    if case.get('largest_batch') == 0:
+        ended = dict(case['next_batch'])
+        ended.pop('batch')
+        expected['ended'] = ended
+    elif 'ended' in case:
+        expected['ended'] = case['ended']
+    return expected
+
+
+def batch_of(case):
+    if 'largest_batch' in case:
+        return case['largest_batch'] or case['next_batch']['batch']
+    return 0
+
+
+def compare(case, lines, tail):
+    found = [line for line in lines if line.get('id') == case['id']]
+    if not found:
+        return tail
+    expected = expected_of(case)
+    if 'per_rank' in case:
+        for rank, steps in enumerate(case['per_rank']):
+            mine = [line for line in found if line['rank'] == rank]
+            said = first_difference(mine[0] if mine else {}, {'steps': steps}, f'rank {rank}')
+            if said:
+                return said
+    first = next((line for line in found if line['rank'] == 0), found[0])
+    failed = first.get('error', '') or ('' if 'oom' in expected else first.get('oom', ''))
+    return failed or first_difference(first, expected)
+
+
+def run_some(exec_, folder, cases, group):
+    card, memory, ranks = group
+    able = []
+    for case in cases:
+        reason = why_not(exec_, folder, case)
+        if reason:
+            yield f'seeds {folder} {case["id"]}', '', reason
+        else:
+            able.append(case)
+    if not able:
+        return
+    more = ['--batch', batch_of(able[0])] if batch_of(able[0]) else []
+    run = exec_.run(['seeds/case.py', folder, *[case['id'] for case in able], *more],
+                    card=card,
+                    memory=memory,
+                    gpus=ranks or 1,
+                    ranks=ranks)
+    problems = {case['id']: compare(case, run.lines, run.tail()) for case in able}
+    edges = [case['id'] for case in able if 'fit' in case]
+    if edges:
+        run = exec_.run(['seeds/case.py', folder, *edges, '--more', 1], card=card, memory=memory)
+        said = {line['id']: line.get('oom') for line in run.lines if 'id' in line}
+    for case in able:
+        if case['id'] in edges and not problems[case['id']]:
+            found = {'next batch': said.get(case['id'], run.tail())}
+            problems[case['id']] = first_difference(found,
+                                                    {'next batch': case['fit']['next_batch_says']})
+        yield f'seeds {folder} {case["id"]}', problems[case['id']], ''
+
+
+def run_whole(exec_, folder, arguments, ranks):
+    name = f'seeds {folder} train.py {arguments}'.replace('{folder}/',
+                                                          '') + (f' x{ranks}' if ranks else '')
+    lacks = exec_.installation.lacks(*SYSTEMS[folder])
+    if lacks:
+        return [(name, '', lacks)]
+    place = os.path.join('seeds', folder)
+    words = arguments.format(folder=os.path.join(PROGRAMS, place)).split()
+    run = exec_.run([os.path.join(place, 'train.py'), *words],
+                    memory=UNLIMITED,
+                    gpus=ranks or 1,
+                    ranks=ranks)
+    return [(name, f'exit code {run.status} of exec\n{run.tail()}' if run.status else '', '')]
+
+
+def selected(folder, options):
+    """Cases by which an installation can be judged: those that ended with an error of another kind are not."""
+    cases = [
+        case for case in load_cases(os.path.join(PROGRAMS, 'seeds', folder, 'cases.jsonl'))
+        if 'error' not in case and case.get('fit', {}).get('largest_batch') != 0
+    ]
+    if options.pattern or options.all or options.quick:
+        return [
+            c for c in cases if options.wants(f'{folder} {c["id"]}', f'{folder} {c["id"]}' in QUICK)
+        ]
+    return cases[::max(1, len(cases) // SOME)]
+
+
+def seeds(exec_, options):
+    for folder, arguments, ranks in WHOLE:
+        if options.wants(f'{folder} train.py', False):
+            yield lambda f=folder, a=arguments, r=ranks: run_whole(exec_, f, a, r)
+    other = exec_.installation.differs(**VERSIONS)
+    if other:
+        yield lambda: [('seeds: cases', '', other)]
+        return
+    for folder in SYSTEMS:
+        groups = {}
+        for case in selected(folder, options):
+            alone = case['id'] if ranks_of(case) or batch_of(case) else ''
+            groups.setdefault((group_of(case), alone), []).append(case)
+        for (group, _), cases in groups.items():
+            for i in range(0, len(cases), AT_ONCE):
+                yield lambda f=folder, c=cases[i:i + AT_ONCE], g=group: run_some(exec_, f, c, g)
