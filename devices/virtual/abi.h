@@ -3,7 +3,7 @@
  *
  * Written down here rather than taken from a toolkit's headers, because one library answers
  * programs that were built with any toolkit from 11.8 to 13.x, and because plimsoll is also built
- * where there is none. tests/unit/test_virtual_abi.c holds them against the headers.
+ * where there is none. tests/virtual/test_abi.c holds them against the headers.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_ABI_H
 #define PLIM_DEVICES_VIRTUAL_ABI_H

@@ -1,10 +1,13 @@
 #include "self.h"
 #include "refusal.h"
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 static struct {
     struct plim_machine *machine;
@@ -98,6 +101,15 @@ static void leave(void)
 {
     if (!self.process) return;
     plim_machine_leave(self.machine, self.process);
+}
+
+/* What plimsoll started ends with it, also when it is killed. The machine's path tells its pid. */
+__attribute__((constructor)) static void end_with_plimsoll(void)
+{
+    const char *path = getenv(PLIM_MACHINE_VARIABLE);
+    int parent;
+    if (path && sscanf(path, "/proc/%d/", &parent) == 1 && getppid() == parent)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 static void attach(void)

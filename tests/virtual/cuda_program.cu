@@ -1,41 +1,13 @@
-// A program that knows nothing of plimsoll and uses the CUDA runtime of the machine it runs on, the
-// virtual one, linked with NVIDIA's own libcudart and cuBLAS as nvcc links them. One line a check; it
-// ends with 1 at the first that fails, and says what was expected.
+// A program that knows nothing of plimsoll and uses the CUDA runtime of the machine it runs on,
+// the virtual one, linked with NVIDIA's own libcudart and cuBLAS as nvcc links them. One line a
+// check; it ends with 1 at the first that fails, and says what was expected.
 //
-// It wants an A100 with 2 GiB, of which nobody else holds anything. Compiled with -DNEWER it is the
-// other part: a kernel for a newer card alone.
-#include <cuda_runtime.h>
-
-#ifdef NEWER
-
-__global__ void newer_kernel(int *out) { *out = 7; }
-
-cudaError_t launch_newer(int *out)
-{
-    newer_kernel<<<1, 32>>>(out);
-    return cudaGetLastError();
-}
-
-cudaError_t describe_newer(cudaFuncAttributes *out) { return cudaFuncGetAttributes(out, newer_kernel); }
-
-#else
-
+// It wants an A100 with 2 GiB, of which nobody else holds anything.
+#include "cuda_program.cuh"
+#include <cstring>
 #include <cublasLt.h>
 #include <cublas_v2.h>
-#include <cstdarg>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 #include <vector>
-
-cudaError_t launch_newer(int *out);
-cudaError_t describe_newer(cudaFuncAttributes *out);
-
-static const size_t MIB = 1 << 20, TOTAL = 2048 * MIB;
 
 __device__ int device_table[4];
 __constant__ float constant_table[16];
@@ -45,41 +17,7 @@ __global__ void write_seven(int *out) { *out = 7; }
 __global__ void read_only(const int *in) { (void)*in; }
 __global__ void nothing() {}
 
-static void check(bool holds, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    printf("%s: ", holds ? "ok" : "FAILED");
-    vprintf(fmt, args);
-    printf("\n");
-    fflush(stdout);
-    va_end(args);
-    if (!holds) exit(1);
-}
-
-static void expect_error(cudaError_t result, cudaError_t expected, const char *what)
-{
-    if (result == expected) check(true, "%s: %s", what, cudaGetErrorName(result));
-    else check(false, "%s: expected %d, was %d (%s)", what, expected, result, cudaGetErrorString(result));
-}
-#define EXPECT(call, expected) expect_error(call, expected, #call)
-#define OK(call) EXPECT(call, cudaSuccess)
-
-static void expect_number(long long value, long long expected, const char *what)
-{
-    if (value == expected) check(true, "%s is %lld", what, value);
-    else check(false, "%s: expected %lld, was %lld", what, expected, value);
-}
-#define EQUAL(value, expected) expect_number((long long)(value), (long long)(expected), #value)
-
-static size_t free_bytes()
-{
-    size_t now = 0, total = 0;
-    if (cudaMemGetInfo(&now, &total)) check(false, "cudaMemGetInfo");
-    return now;
-}
-
-// ---------------------------------------------------------------------------------- the card
+// ---- the card -----------------------------------------------------------------------------------
 
 static void check_card()
 {
@@ -121,15 +59,16 @@ static void check_texts()
     TEXT(cudaErrorMemoryAllocation, "out of memory");
     TEXT(cudaErrorInitializationError, "initialization error");
     TEXT(cudaErrorInvalidConfiguration, "invalid configuration argument");
-    TEXT(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device");
+    TEXT(cudaErrorNoKernelImageForDevice,
+         "no kernel image is available for execution on the device");
     TEXT(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing");
     TEXT(cudaErrorNotSupported, "operation not supported");
 #undef TEXT
-    check(!strcmp(cudaGetErrorName(cudaErrorStreamCaptureUnjoined), "cudaErrorStreamCaptureUnjoined"),
-          "cudaErrorStreamCaptureUnjoined has a name");
+    const char *name = cudaGetErrorName(cudaErrorStreamCaptureUnjoined);
+    check(!strcmp(name, "cudaErrorStreamCaptureUnjoined"), "%s has a name", name);
 }
 
-// ---------------------------------------------------------------------------------- memory
+// ---- memory -------------------------------------------------------------------------------------
 
 static void check_memory()
 {
@@ -256,7 +195,7 @@ static void check_host_memory()
     EQUAL(free_bytes(), TOTAL);
 }
 
-// ---------------------------------------------------------------------------------- contents
+// ---- contents -----------------------------------------------------------------------------------
 
 static void check_symbols()
 {
@@ -309,7 +248,7 @@ static void check_contents()
     OK(cudaFree(other));
 }
 
-// ---------------------------------------------------------------------------------- kernels
+// ---- kernels ------------------------------------------------------------------------------------
 
 static void check_launches()
 {
@@ -354,7 +293,7 @@ static void check_launches()
     OK(cudaDeviceSynchronize());
 }
 
-// ---------------------------------------------------------------------------------- streams
+// ---- streams ------------------------------------------------------------------------------------
 
 static void set_flag(void *flag) { *(bool *)flag = true; }
 
@@ -409,7 +348,8 @@ static void check_graph()
     OK(cudaStreamCreate(&stream));
     OK(cudaStreamCreate(&branch));
     OK(cudaEventCreate(&event));
-    EXPECT(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+    EXPECT(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal),
+           cudaErrorStreamCaptureUnsupported);
     (void)cudaGetLastError();
     OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     write_seven<<<1, 32, 0, stream>>>(at);
@@ -443,133 +383,7 @@ static void check_graph()
     OK(cudaFree(at));
 }
 
-// ---------------------------------------------------------------------------------- threads, processes
-
-static void work(int number, int *failed)
-{
-    cudaStream_t stream;
-    int device = -1, back = 0, *at = nullptr;
-    *failed = cudaGetDevice(&device) || device || cudaStreamCreate(&stream);
-    for (int i = 0; i < 200 && !*failed; i++) {
-        *failed |= cudaMalloc(&at, 3 * MIB) || cudaMemcpyAsync(at, &number, 4, cudaMemcpyDefault, stream);
-        read_only<<<1, 32, 0, stream>>>(at);
-        *failed |= cudaMemcpy(&back, at, 4, cudaMemcpyDefault) || back != number || cudaFree(at);
-    }
-    *failed |= cudaMalloc(&at, TOTAL + 1) != cudaErrorMemoryAllocation;
-    *failed |= cudaGetLastError() != cudaErrorMemoryAllocation || cudaStreamDestroy(stream);
-}
-
-static void check_threads()
-{
-    std::vector<std::thread> threads;
-    int failed[8] = {0}, sum = 0;
-    for (int i = 0; i < 8; i++) threads.emplace_back(work, i, &failed[i]);
-    for (auto &thread : threads) thread.join();
-    for (int one : failed) sum += one;
-    EQUAL(sum, 0);
-    OK(cudaGetLastError()); // theirs are not ours
-    EQUAL(free_bytes(), TOTAL);
-}
-
-static int exit_code_of(pid_t pid)
-{
-    int status = -1;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static void check_fork_before()
-{
-    pid_t pid = fork();
-    if (!pid) {
-        void *at;
-        size_t now, total;
-        bool works = !cudaMalloc(&at, 100 * MIB) && !cudaMemGetInfo(&now, &total) && total - now == 100 * MIB;
-        nothing<<<1, 1>>>();
-        _exit(works && !cudaDeviceSynchronize() ? 0 : 1); // without a word
-    }
-    EQUAL(exit_code_of(pid), 0);
-}
-
-// What a child of a process that has used CUDA may do: nothing.
-static int try_everything()
-{
-    const cudaError_t none = cudaErrorInitializationError;
-    void *at = nullptr, *held = nullptr;
-    int count, number = 0;
-    size_t now, total;
-    cudaStream_t stream;
-    cudaEvent_t event;
-    if (cudaMalloc(&at, MIB) != none || cudaGetLastError() != none) return 1;
-    if (cudaGetDeviceCount(&count) != none) return 2;
-    if (cudaMemGetInfo(&now, &total) != none) return 3;
-    if (cudaSetDevice(0) != none) return 4;
-    if (cudaStreamCreate(&stream) != none) return 5;
-    if (cudaEventCreate(&event) != none) return 6;
-    if (cudaMallocHost(&at, MIB) != none || cudaMallocManaged(&at, MIB) != none) return 7;
-    if (cudaMallocAsync(&at, MIB, nullptr) != none) return 8;
-    if (cudaDeviceSynchronize() != none || cudaStreamSynchronize(nullptr) != none) return 9;
-    (void)cudaGetLastError();
-    nothing<<<1, 1>>>();
-    if (cudaGetLastError() != none) return 10;
-    if (cudaMemcpy(&number, device_table, sizeof(number), cudaMemcpyDefault) != none) return 11;
-    if (cudaMemcpyToSymbol(device_table, &number, sizeof(number)) != none) return 12;
-    if (cudaMemset(held, 0, 1) != none) return 13;
-    if (cudaFree(nullptr) != none) return 14;
-    return 0;
-}
-
-static void check_fork_after()
-{
-    void *at = nullptr;
-    OK(cudaMalloc(&at, 10 * MIB));
-    pid_t pid = fork();
-    if (!pid) _exit(try_everything());
-    EQUAL(exit_code_of(pid), 0);
-    EQUAL(TOTAL - free_bytes(), 10 * MIB);
-    OK(cudaFree(at));
-}
-
-static int be_peer(const char *text)
-{
-    cudaIpcMemHandle_t handle;
-    cudaPointerAttributes about;
-    void *at = nullptr;
-    for (size_t i = 0; i < sizeof(handle); i++) {
-        unsigned byte;
-        sscanf(text + 2 * i, "%2x", &byte);
-        handle.reserved[i] = (char)byte;
-    }
-    EQUAL(TOTAL - free_bytes(), 32 * MIB);
-    OK(cudaIpcOpenMemHandle(&at, handle, cudaIpcMemLazyEnablePeerAccess));
-    OK(cudaPointerGetAttributes(&about, (char *)at + 32 * MIB - 1));
-    EQUAL(about.type, cudaMemoryTypeDevice);
-    OK(cudaMemset(at, 0, 32 * MIB));
-    EQUAL(TOTAL - free_bytes(), 32 * MIB);
-    OK(cudaIpcCloseMemHandle(at));
-    EXPECT(cudaFree(at), cudaErrorInvalidValue);
-    return 0;
-}
-
-extern char **environ;
-
-static void check_peer(const char *self)
-{
-    cudaIpcMemHandle_t handle;
-    char text[2 * sizeof(handle) + 1];
-    void *at = nullptr;
-    OK(cudaMalloc(&at, 32 * MIB));
-    OK(cudaIpcGetMemHandle(&handle, at));
-    for (size_t i = 0; i < sizeof(handle); i++)
-        snprintf(text + 2 * i, 3, "%02x", (unsigned char)handle.reserved[i]);
-    const char *arguments[] = {self, "--peer", text, nullptr};
-    pid_t pid;
-    EQUAL(posix_spawn(&pid, self, nullptr, nullptr, (char **)arguments, environ), 0);
-    EQUAL(exit_code_of(pid), 0);
-    OK(cudaFree(at));
-}
-
-// ---------------------------------------------------------------------------------- the rest
+// ---- the rest -----------------------------------------------------------------------------------
 
 static void check_driver()
 {
@@ -644,9 +458,7 @@ int main(int count, char **arguments)
     check_launches();
     check_streams();
     check_graph();
-    check_threads();
-    check_fork_after();
-    check_peer("/proc/self/exe");
+    check_processes();
     check_driver();
     check_blas();
     check_refusal();
@@ -654,5 +466,3 @@ int main(int count, char **arguments)
     printf("all is well\n");
     return 0;
 }
-
-#endif

@@ -1,9 +1,9 @@
-/* Counts the entry points that a program calls: compiled by scripts/virtual-entry-points alone, into a
- * virtual GPU whose functions are instrumented (-finstrument-functions).
+/* Counts the entry points that a program calls: compiled by scripts/virtual-entry-points alone,
+ * into a virtual GPU whose functions are instrumented (-finstrument-functions).
  *
- * Each process writes into a file of its own, PLIM_ENTRY_POINTS/PID, that it maps, so that nothing is
- * lost when it is killed: pairs of 64-bit numbers, a function's offset in the library and how often it
- * was called from outside of it. */
+ * Each process writes into a file of its own, PLIM_ENTRY_POINTS/PID, that it maps, so that nothing
+ * is lost when it is killed: pairs of 64-bit numbers, a function's offset in the library and how
+ * often it was called from outside of it. */
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real programs on the virtual GPU: suite.py --plimsoll BIN --python VENV/bin/python [--only PART ...]
+"""Real programs on the virtual GPU: suite.py --plimsoll BIN --python VENV/bin/python
 
 Prints TAP, and a summary at the end. Parts:
     golden    golden training runs: every figure of four steps equal to the byte
@@ -26,6 +26,7 @@ PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'ranks': ranks, 'se
 
 class Options:
     """What is to be run."""
+
     def __init__(self, arguments):
         self.quick, self.all = arguments.quick, arguments.all
         self.pattern = re.compile(arguments.match) if arguments.match else None
@@ -45,8 +46,8 @@ class Tap:
         self.failed += bool(problem)
         self.skipped += bool(skipped and not problem)
         name = name.replace('#', ' ')
-        print(f'{"not ok" if problem else "ok"} {self.count} - {name}' +
-              (f' # SKIP {skipped}' if skipped else ''))
+        said = f' # SKIP {skipped}' if skipped else ''
+        print(f'{"not ok" if problem else "ok"} {self.count} - {name}{said}')
         for line in problem.splitlines():
             print(f'# {line}')
         sys.stdout.flush()
@@ -62,14 +63,12 @@ def run_part(name, exec_, options, tap, jobs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--plimsoll', required=True)
     parser.add_argument('--python', required=True, help='of the installation under test')
     parser.add_argument('--only', nargs='+', choices=PARTS, default=list(PARTS), metavar='PART')
-    parser.add_argument('--quick',
-                        action='store_true',
-                        help='a selection, about three minutes on two cores')
+    parser.add_argument('--quick', action='store_true', help='a selection, about three minutes')
     parser.add_argument('--all', action='store_true', help='every case there is: hours')
     parser.add_argument('--match', metavar='REGEX', help='only tests whose name has this')
     parser.add_argument('--jobs', type=int, default=1, help='programs at once')
@@ -84,14 +83,12 @@ def main():
         return 0
     for name in arguments.only:
         run_part(name, exec_, options, tap, arguments.jobs)
-    unanswered = [
-        f'{note} ({", ".join(sorted(seen))})' for note, seen in sorted(exec_.notes.items())
-    ]
+    unanswered = [f'{note} ({", ".join(sorted(seen))})'
+                  for note, seen in sorted(exec_.notes.items())]
     tap.line('nothing was asked that the virtual GPU does not know', '\n'.join(unanswered), '')
     print(f'1..{tap.count}')
-    print(
-        f'# {tap.count - tap.failed - tap.skipped} passed, {tap.failed} failed, {tap.skipped} skipped, '
-        f'{time.monotonic() - started:.0f} seconds')
+    print(f'# {tap.count - tap.failed - tap.skipped} passed, {tap.failed} failed, '
+          f'{tap.skipped} skipped, {time.monotonic() - started:.0f} seconds')
     return 1 if tap.failed else 0
 
 

@@ -1,6 +1,7 @@
 """Running programs under `plimsoll exec`, and what an installation of Python has."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -23,9 +24,10 @@ print(json.dumps({n: importlib.metadata.version(names[n][0]) if n in names else 
 
 class Installation:
     """A Python and the versions of its packages."""
+
     def __init__(self, python):
         self.python = python
-        answer = subprocess.run([python, '-c', ASK % (PACKAGES, )], capture_output=True, text=True)
+        answer = subprocess.run([python, '-c', ASK % (PACKAGES,)], capture_output=True, text=True)
         if answer.returncode:
             raise SystemExit(f'suite: {python} does not run: {answer.stderr.strip()[-300:]}')
         self.versions = json.loads(answer.stdout)
@@ -37,16 +39,15 @@ class Installation:
 
     def differs(self, **wanted):
         """How the installation differs from these versions; '' if it does not."""
-        other = [
-            f'{name} {self.versions.get(name, "none")}, expected {version}'
-            for name, version in wanted.items()
-            if self.versions.get(name, '').split('+')[0] != version
-        ]
+        other = [f'{name} {self.versions.get(name, "none")}, expected {version}'
+                 for name, version in wanted.items()
+                 if self.versions.get(name, '').split('+')[0] != version]
         return '; '.join(other)
 
 
 class Run:
     """What came of one call of exec."""
+
     def __init__(self, status, report, log, said):
         self.status, self.report, self.log, self.said = status, report, log, said
         self.lines = []
@@ -59,56 +60,37 @@ class Run:
                 self.lines.append(found)
         self.notes = [why for why in report.get('why', []) if why.startswith('Virtual GPU: ')]
 
-    @property
-    def is_oom(self):
-        return any(sample['verdict'] == 'oom' for sample in self.report.get('samples', []))
-
     def tail(self, count=12):
         return '\n'.join(self.log.splitlines()[-count:]) or self.said[-1500:]
 
 
 class Exec:
     """Calls of `plimsoll exec` with one installation of Python."""
+
     def __init__(self, plimsoll, installation, timeout=600):
         self.plimsoll, self.installation, self.timeout = plimsoll, installation, timeout
         self.notes = {}  # what the virtual GPU could not do: the programs that saw it
 
-    def run(self,
-            arguments,
-            card='A100-SXM4-80GB',
-            memory=None,
-            gpus=1,
-            env=None,
-            more=(),
-            ranks=0):
-        """`arguments`: the program, relative to programs/, and its own. `ranks`: started by torchrun."""
-        launcher = ['-m', 'torch.distributed.run', '--standalone', f'--nproc_per_node={ranks}'
-                    ] if ranks else []
-        program = [
-            self.installation.python, *launcher,
-            os.path.join(PROGRAMS, arguments[0]), *map(str, arguments[1:])
-        ]
+    def run(self, arguments, card='A100-SXM4-80GB', memory=None, more=(), ranks=0):
+        """`arguments`: the program, relative to programs/, and its own. `more`: options of exec.
+        With `ranks`, torchrun starts so many, on a card each."""
+        launcher = ['-m', 'torch.distributed.run', '--standalone', f'--nproc_per_node={ranks}']
+        program = [self.installation.python, *(launcher if ranks else []),
+                   os.path.join(PROGRAMS, arguments[0]), *map(str, arguments[1:])]
         device = f'sim:{card}' + (f',memory={memory}' if memory else '')
         folder = tempfile.mkdtemp(prefix='plimsoll-suite-')
-        command = [
-            self.plimsoll, 'exec', '--device', device, '--margin', '0', '--overhead', '0', '--gpus',
-            str(gpus), '--timeout', f'{self.timeout}s', '--repetitions',
-            str(TO_ITS_END), '--logs', folder, '--json', '--quiet', *more
-        ]
+        command = [self.plimsoll, 'exec', '--device', device, '--margin', '0', '--overhead', '0',
+                   '--gpus', str(ranks or 1), '--timeout', f'{self.timeout}s',
+                   '--repetitions', str(TO_ITS_END), '--logs', folder, '--json', '--quiet', *more]
         # What is compiled allocates more the first time than from a cache.
-        settings = {
-            'OMP_NUM_THREADS': '1', 'PYTHONDONTWRITEBYTECODE': '1',
-            'TORCHINDUCTOR_CACHE_DIR': os.path.join(folder, 'inductor'),
-            'TRITON_CACHE_DIR': os.path.join(folder, 'triton'), **(env or {})
-        }
+        settings = {'OMP_NUM_THREADS': '1', 'PYTHONDONTWRITEBYTECODE': '1',
+                    'TORCHINDUCTOR_CACHE_DIR': os.path.join(folder, 'inductor'),
+                    'TRITON_CACHE_DIR': os.path.join(folder, 'triton')}
         for name, value in settings.items():
             command += ['--env', f'{name}={value}']
         try:
-            ended = subprocess.run(command + ['--'] + program,
-                                   capture_output=True,
-                                   text=True,
-                                   cwd=PROGRAMS,
-                                   stdin=subprocess.DEVNULL)
+            ended = subprocess.run(command + ['--'] + program, capture_output=True, text=True,
+                                   cwd=PROGRAMS, stdin=subprocess.DEVNULL)
             try:
                 report = json.loads(ended.stdout)
             except ValueError:
@@ -124,13 +106,11 @@ class Exec:
     @staticmethod
     def log_of(folder):
         """The output of the last trial."""
-        logs = [
-            name for name in os.listdir(folder)
-            if name.startswith('trial-') and name.endswith('.log')
-        ]
-        if not logs:
+        numbers = [int(found[1]) for name in os.listdir(folder)
+                   if (found := re.fullmatch(r'trial-(\d+)\.log', name))]
+        if not numbers:
             return ''
-        last = max(logs, key=lambda name: int(''.join(filter(str.isdigit, name))))
+        last = f'trial-{max(numbers)}.log'
         with open(os.path.join(folder, last), errors='replace') as file:
             return file.read()
 
@@ -140,24 +120,25 @@ def load_cases(path):
         return [json.loads(line) for line in file if line.strip()]
 
 
-def first_difference(found, expected, name='', skip=()):
-    """The first figure in which two results differ, in words; '' if none. Only what is expected is looked at."""
+def first_difference(found, expected, name=''):
+    """The first figure in which two results differ, in words; '' if none. Keys that are not
+    expected are not looked at."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in expected:
-            if key not in skip:
-                said = first_difference(found.get(key), expected[key], f'{name} {key}'.strip())
-                if said:
-                    return said
+            said = first_difference(found.get(key), expected[key], f'{name} {key}'.strip())
+            if said:
+                return said
         return ''
     if isinstance(expected, list) and isinstance(found, list):
         for i, value in enumerate(expected):
             said = first_difference(found[i] if i < len(found) else None, value, f'{name} {i + 1}')
             if said:
                 return said
-        return f'{name}: {len(found)} of them, expected {len(expected)}' if len(found) > len(
-            expected) else ''
+        if len(found) > len(expected):
+            return f'{name}: {len(found)} of them, expected {len(expected)}'
+        return ''
     if found == expected:
         return ''
-    gap = f' ({found - expected:+d})' if isinstance(found, int) and isinstance(expected,
-                                                                               int) else ''
+    both = isinstance(found, int) and isinstance(expected, int)
+    gap = f' ({found - expected:+d})' if both else ''
     return f'{name}: {found}, expected {expected}{gap}'

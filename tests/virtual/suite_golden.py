@@ -1,19 +1,20 @@
-"""Golden training runs on the virtual GPU: every figure of every step, and the largest batch of a card."""
+"""Golden training runs on the virtual GPU: every figure of every step, and largest batches."""
+import functools
 import os
 
 from suite_exec import HERE, PROGRAMS, UNLIMITED, first_difference, load_cases
 
-CARDS = {
-    75: 'Quadro-RTX-6000', 80: 'A100-SXM4-80GB', 86: 'RTX-3090', 89: 'L40S', 90: 'H100-SXM5-80GB'
-}
+CARDS = {75: 'Quadro-RTX-6000', 80: 'A100-SXM4-80GB', 86: 'RTX-3090', 89: 'L40S',
+         90: 'H100-SXM5-80GB'}
 VERSIONS = {'torch': '2.11.0', 'transformers': '5.17.0'}
 FIGURES = ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps')
 AT_ONCE = 16  # cases of one start of Python
 
 QUICK = ('gpt2/bf16-mixed/adamw/b1/s64', 'gpt2/bf16-mixed/adamw/b8/s1024',
-         'gpt2/bf16-mixed/adamw/b8/s1024/cc90', 'tinyllama-1.1b/bf16-mixed/adamw/b2/s1024/lora',
-         'tv-resnet50/bf16-mixed/sgd/b64', 'bert-base/bf16-mixed/adamw/b16/s512')
-QUICK_FIT = ('gpt2/fp32/adamw/fit16g/s512', )
+         'gpt2/bf16-mixed/adamw/b8/s1024/cc90',
+         'tinyllama-1.1b/bf16-mixed/adamw/b2/s1024/lora', 'tv-resnet50/bf16-mixed/sgd/b64',
+         'bert-base/bf16-mixed/adamw/b16/s512')
+QUICK_FIT = ('gpt2/fp32/adamw/fit16g/s512',)
 
 
 def files(options):
@@ -24,10 +25,8 @@ def files(options):
 
 def chosen(path, options, is_fit):
     quick = QUICK_FIT if is_fit else QUICK
-    return [
-        case for case in load_cases(path) if ('fit' in case) == is_fit and 'steps' in case and
-        options.wants(case['id'], case['id'] in quick)
-    ]
+    return [case for case in load_cases(path) if ('fit' in case) == is_fit and 'steps' in case
+            and options.wants(case['id'], case['id'] in quick)]
 
 
 def needs(case):
@@ -46,8 +45,7 @@ def compare(exec_, path, cases, card):
             yield f'golden {case["id"]}', '', installed.lacks(*needs(case))
     if not able:
         return
-    run = exec_.run(['golden.py', path, *[case['id'] for case in able]],
-                    card=card,
+    run = exec_.run(['golden.py', path, *[case['id'] for case in able]], card=card,
                     memory=UNLIMITED)
     found = {line['id']: line for line in run.lines if 'id' in line}
     for case in able:
@@ -67,8 +65,7 @@ def golden(exec_, options):
         for capability, card in CARDS.items():
             mine = [case for case in cases if case['compute_capability'] == capability]
             for i in range(0, len(mine), AT_ONCE):
-                yield lambda path=path, some=mine[i:i + AT_ONCE], card=card: compare(
-                    exec_, path, some, card)
+                yield functools.partial(compare, exec_, path, mine[i:i + AT_ONCE], card)
 
 
 def search(exec_, path, case):
@@ -77,13 +74,11 @@ def search(exec_, path, case):
         return [(name, '', lacks)]
     wanted = case['fit']['largest_batch']
     run = exec_.run(['golden.py', path, case['id'], '--batch', '{batch}'],
-                    card=CARDS[case['compute_capability']],
-                    memory=case['fit']['capacity_bytes'],
+                    card=CARDS[case['compute_capability']], memory=case['fit']['capacity_bytes'],
                     more=['--batch', '1:512'])
-    largest = run.report.get('largest_fit', {})
-    found = {'largest batch': largest.get('micro_batch')}
-    return [(name, first_difference(found, {'largest batch': wanted}) and
-             f'{first_difference(found, {"largest batch": wanted})}\n{run.tail()}', '')]
+    found = run.report.get('largest_fit', {}).get('micro_batch')
+    problem = first_difference(found, wanted, 'largest batch')
+    return [(name, f'{problem}\n{run.tail()}' if problem else '', '')]
 
 
 def fit(exec_, options):
@@ -93,4 +88,4 @@ def fit(exec_, options):
         return
     for path in files(options):
         for case in chosen(path, options, True):
-            yield lambda path=path, case=case: search(exec_, path, case)
+            yield functools.partial(search, exec_, path, case)

@@ -1,39 +1,39 @@
-"""The five training systems of programs/seeds: their measured cases, and their programs as they stand."""
+"""The training systems of programs/seeds: their measured cases, and the programs themselves."""
+import functools
 import os
 import shlex
 
 from suite_exec import PROGRAMS, UNLIMITED, first_difference, load_cases
 
 VERSIONS = {'torch': '2.11.0'}
+FIGURES = ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps')
 SOME = 12  # cases of a system, spread over the file, where not all are wanted
 AT_ONCE = 12  # of one start of Python
 
 # Folder and what it needs. 000 needs more for most of its cases.
-SYSTEMS = {
-    '000-hilbert-ssm': ('torch', 'yaml'),
-    '001-video-llm': ('torch', 'transformers', 'peft', 'yaml'), '002-gsa': ('torch', 'yaml'),
-    '003-naics-embedder': ('torch', 'transformers', 'peft', 'yaml'),
-    '004-multimodal-autoencoder': ('torch', )
-}
+SYSTEMS = {'000-hilbert-ssm': ('torch', 'yaml'),
+           '001-video-llm': ('torch', 'transformers', 'peft', 'yaml'),
+           '002-gsa': ('torch', 'yaml'),
+           '003-naics-embedder': ('torch', 'transformers', 'peft', 'yaml'),
+           '004-multimodal-autoencoder': ('torch',)}
 # Each card has the multiprocessors that the case was measured with.
 CARDS = {(75, None): 'Quadro-RTX-6000', (80, None): 'A100-SXM4-80GB', (86, None): 'RTX-3090',
          (89, None): 'L40S', (86, 142): 'L40S'}
-QUICK = ('002-gsa 184m/gather/checkpoint/s1024/b1', )
+QUICK = ('002-gsa 184m/gather/checkpoint/s1024/b1',)
 
 # The programs themselves: folder, arguments, ranks.
-WHOLE = ((
-    '000-hilbert-ssm',
-    'MODEL.model_init_args.ssd=plain MODEL.model_init_args.num_layers=1 TRAINING.max_epochs=1'
-    ' DATA.dataset.dataset_init_args.num_samples=4 DATA.dataset.dataset_init_args.num_vectors=20000',
-    0
-), ('001-video-llm', '--max-steps 2 training.batch_size=2', 0), (
-    '002-gsa',
-    '--config {folder}/pretrain_512m_low_memory.yaml --output_dir /nonexistent training.max_steps=2'
-    ' training.gradient_accumulation_steps=2 data.num_workers=0 data.num_sequences=64', 2),
-         ('003-naics-embedder', '--max-steps 2 data_loader.batch_size=4',
-          0), ('004-multimodal-autoencoder', '--precision bf16 --steps 2',
-               0), ('004-multimodal-autoencoder', '--precision bf16 --sharding fsdp --steps 2', 8),
-         )
+WHOLE = (
+    ('000-hilbert-ssm', 'MODEL.model_init_args.ssd=plain MODEL.model_init_args.num_layers=1'
+     ' TRAINING.max_epochs=1 DATA.dataset.dataset_init_args.num_samples=4'
+     ' DATA.dataset.dataset_init_args.num_vectors=20000', 0),
+    ('001-video-llm', '--max-steps 2 training.batch_size=2', 0),
+    ('002-gsa', '--config {folder}/pretrain_512m_low_memory.yaml --output_dir /nonexistent'
+     ' training.max_steps=2 training.gradient_accumulation_steps=2 data.num_workers=0'
+     ' data.num_sequences=64', 2),
+    ('003-naics-embedder', '--max-steps 2 data_loader.batch_size=4', 0),
+    ('004-multimodal-autoencoder', '--precision bf16 --steps 2', 0),
+    ('004-multimodal-autoencoder', '--precision bf16 --sharding fsdp --steps 2', 8),
+)
 
 
 def ranks_of(case):
@@ -44,7 +44,8 @@ def group_of(case):
     """Card, memory and ranks: cases that share them share a start of Python."""
     card = CARDS[case['compute_capability'], case.get('multiprocessors')]
     expandable = case.get('expandable_segments') or 'alloc_conf' in case or 'allocator' in case
-    unlimited = 1 << 40 if expandable or 'world' in case else UNLIMITED  # such segments reserve addresses
+    # Expandable segments reserve addresses for the whole card.
+    unlimited = 1 << 40 if expandable or 'world' in case else UNLIMITED
     memory = case.get('fit', case).get('capacity_bytes', unlimited)
     return card, memory, ranks_of(case)
 
@@ -57,12 +58,12 @@ def needs(folder, case):
 
 
 def refused_by_cards(case):
-    """bitsandbytes counts elements in 32 bits: a real card refuses its launch, the prototype took it."""
+    """bitsandbytes counts elements in 32 bits: a real card refuses its launch, the prototype of the
+    virtual GPU took it."""
     words = shlex.split(case['settings']) if isinstance(case.get('settings'), str) else []
 
     def of(name, default):
         return int(words[words.index(name) + 1]) if name in words else default
-
     elements = of('--frames', 38) * 160 * 90 * 3 * of('--video-hidden', 4096)
     return 'adam8bit' in words and elements > 0x7fffffff and case['group'] != 'reported'
 
@@ -74,14 +75,10 @@ def why_not(exec_, folder, case):
 
 
 def expected_of(case):
-    """What case.py should print. A search is not repeated: its largest batch is run, and the next one."""
+    """What case.py should print. A search is not repeated: its result is run, and the next."""
     if 'oom' in case:
         return {'oom': case['oom'].split('. GPU')[0]}
-    expected = {
-        key: case[key]
-        for key in ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps')
-        if key in case
-    }
+    expected = {key: case[key] for key in FIGURES if key in case}
     if case.get('largest_batch') == 0:
         ended = dict(case['next_batch'])
         ended.pop('batch')
@@ -125,11 +122,8 @@ def run_some(exec_, folder, cases, group):
     if not able:
         return
     more = ['--batch', batch_of(able[0])] if batch_of(able[0]) else []
-    run = exec_.run(['seeds/case.py', folder, *[case['id'] for case in able], *more],
-                    card=card,
-                    memory=memory,
-                    gpus=ranks or 1,
-                    ranks=ranks)
+    run = exec_.run(['seeds/case.py', folder, *[case['id'] for case in able], *more], card=card,
+                    memory=memory, ranks=ranks)
     problems = {case['id']: compare(case, run.lines, run.tail()) for case in able}
     edges = [case['id'] for case in able if 'fit' in case]
     if edges:
@@ -137,44 +131,37 @@ def run_some(exec_, folder, cases, group):
         said = {line['id']: line.get('oom') for line in run.lines if 'id' in line}
     for case in able:
         if case['id'] in edges and not problems[case['id']]:
-            found = {'next batch': said.get(case['id'], run.tail())}
-            problems[case['id']] = first_difference(found,
-                                                    {'next batch': case['fit']['next_batch_says']})
+            problems[case['id']] = first_difference(said.get(case['id'], run.tail()),
+                                                    case['fit']['next_batch_says'], 'next batch')
         yield f'seeds {folder} {case["id"]}', problems[case['id']], ''
 
 
 def run_whole(exec_, folder, arguments, ranks):
-    name = f'seeds {folder} train.py {arguments}'.replace('{folder}/',
-                                                          '') + (f' x{ranks}' if ranks else '')
+    name = f'seeds {folder} train.py {arguments.replace("{folder}/", "")}'
+    name += f' x{ranks}' if ranks else ''
     lacks = exec_.installation.lacks(*SYSTEMS[folder])
     if lacks:
         return [(name, '', lacks)]
     place = os.path.join('seeds', folder)
     words = arguments.format(folder=os.path.join(PROGRAMS, place)).split()
-    run = exec_.run([os.path.join(place, 'train.py'), *words],
-                    memory=UNLIMITED,
-                    gpus=ranks or 1,
-                    ranks=ranks)
+    run = exec_.run([os.path.join(place, 'train.py'), *words], memory=UNLIMITED, ranks=ranks)
     return [(name, f'exit code {run.status} of exec\n{run.tail()}' if run.status else '', '')]
 
 
 def selected(folder, options):
-    """Cases by which an installation can be judged: those that ended with an error of another kind are not."""
-    cases = [
-        case for case in load_cases(os.path.join(PROGRAMS, 'seeds', folder, 'cases.jsonl'))
-        if 'error' not in case and case.get('fit', {}).get('largest_batch') != 0
-    ]
-    if options.pattern or options.all or options.quick:
-        return [
-            c for c in cases if options.wants(f'{folder} {c["id"]}', f'{folder} {c["id"]}' in QUICK)
-        ]
-    return cases[::max(1, len(cases) // SOME)]
+    """The cases that ran: not those that ended with an error, or of which nothing fits."""
+    cases = [case for case in load_cases(os.path.join(PROGRAMS, 'seeds', folder, 'cases.jsonl'))
+             if 'error' not in case and case.get('fit', {}).get('largest_batch') != 0]
+    if not (options.pattern or options.all or options.quick):
+        return cases[::max(1, len(cases) // SOME)]
+    names = {f'{folder} {case["id"]}': case for case in cases}
+    return [case for name, case in names.items() if options.wants(name, name in QUICK)]
 
 
 def seeds(exec_, options):
     for folder, arguments, ranks in WHOLE:
         if options.wants(f'{folder} train.py', False):
-            yield lambda f=folder, a=arguments, r=ranks: run_whole(exec_, f, a, r)
+            yield functools.partial(run_whole, exec_, folder, arguments, ranks)
     other = exec_.installation.differs(**VERSIONS)
     if other:
         yield lambda: [('seeds: cases', '', other)]
@@ -186,4 +173,4 @@ def seeds(exec_, options):
             groups.setdefault((group_of(case), alone), []).append(case)
         for (group, _), cases in groups.items():
             for i in range(0, len(cases), AT_ONCE):
-                yield lambda f=folder, c=cases[i:i + AT_ONCE], g=group: run_some(exec_, f, c, g)
+                yield functools.partial(run_some, exec_, folder, cases[i:i + AT_ONCE], group)

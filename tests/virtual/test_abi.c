@@ -1,7 +1,7 @@
-/* The figures that the virtual GPU writes down of CUDA (devices/virtual/abi.h and others) against a
- * toolkit's headers, and structures that go to and fro: filled here as a program fills them that was
- * compiled with these headers, read by the virtual GPU, and the other way round. What it writes down
- * of the libraries is in test_abi_libraries.c, and launches. */
+/* The figures that the virtual GPU writes down of CUDA (devices/virtual/abi.h and others) against
+ * a toolkit's headers, and structures that go to and fro: filled here as a program fills them that
+ * was compiled with these headers, read by the virtual GPU, and the other way round. What it
+ * writes down of the libraries is in test_abi_libraries.c, and launches. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include "devices/virtual/attribute.h"
@@ -18,7 +18,7 @@ static const int64_t MIB = 1 << 20;
 
 static void two_cards(void) { make_machine("H100-SXM", 2, 1000 * MIB); }
 
-/* --- numbers: abi.h, stream.h, attribute.h ------------------------------------------------------ */
+/* --- numbers: abi.h, stream.h, attribute.h ---------------------------------------------------- */
 
 #define ERROR(ours, runtime, driver)                                                               \
     SAME(ours, runtime);                                                                           \
@@ -109,7 +109,7 @@ Test(numbers, special_streams)
     cr_expect(eq(ptr, cudaStreamPerThread, (void *)(uintptr_t)GPU_STREAM_PER_THREAD));
 }
 
-/* --- what a card says of itself ----------------------------------------------------------------- */
+/* --- what a card says of itself --------------------------------------------------------------- */
 
 static const struct known_attribute {
     enum cudaDeviceAttr attribute;
@@ -275,7 +275,7 @@ Test(card, its_properties_are_its_attributes, .init = two_cards)
     cr_expect(eq(u8, out.behind, 0xaa), "nothing is written behind it");
 }
 
-/* --- memory ------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 Test(memory, pointers_are_described, .init = two_cards)
 {

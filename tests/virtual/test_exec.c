@@ -284,6 +284,16 @@ Test(exec, ended_by_the_user)
     cr_expect(eq(int, left_over(), 0));
 }
 
+Test(exec, killed_it_leaves_nothing)
+{
+    struct program p = program_run_and_signal(
+        CARD "--batch 1:64 --repetitions 1000000" TRAINER "{batch} forever=1 sleep=10", SIGKILL, 700);
+    cr_expect(eq(int, p.exit_code, -1));
+    program_finish(&p);
+    for (int i = 0; i < 100 && left_over(); i++) usleep(20000);
+    cr_expect(eq(int, left_over(), 0));
+}
+
 /* --- the command line ---------------------------------------------------------------------------- */
 
 Test(exec, a_dry_run_prints_the_command)

@@ -1,5 +1,5 @@
-/* The shape of the virtual GPU's library: it answers every name of NVIDIA's libraries that the lists
- * in devices/virtual/names have, in one of the ways that they say, and shows nothing else.
+/* The shape of the virtual GPU's library: it answers every name of NVIDIA's libraries that the
+ * lists in devices/virtual/names have, in one of the ways that they say, and shows nothing else.
  *
  * The library is loaded as programs load it, and its own sources are linked as well, for
  * plim_refuse_is(), which nobody outside sees. */

@@ -1,4 +1,4 @@
-"""A program that looks for its batch itself: accelerate catches the OOM and tries again with half of it.
+"""A program that looks for its batch itself: accelerate catches the OOM and tries a smaller one.
 
     python accelerate_find.py [--start 4096]
 """
@@ -15,8 +15,8 @@ WIDTH = 4096
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--start', type=int, default=4096, help='the batch that is tried first')
     parser.add_argument('--max-steps', type=int, default=4)
     options = parser.parse_args()
@@ -27,13 +27,13 @@ def main():
     def train(batch_size):
         tried.append(batch_size)
         accelerator.free_memory()
-        model = nn.Sequential(
-            *[nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU()) for _ in range(8)])
-        model, optimizer = accelerator.prepare(model, torch.optim.AdamW(model.parameters(),
-                                                                        lr=1e-4))
+        layers = [nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU()) for _ in range(8)]
+        model = nn.Sequential(*layers)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        model, optimizer = accelerator.prepare(model, optimizer)
         for _ in range(options.max_steps):
-            loss = model(torch.randn(batch_size, 128, WIDTH,
-                                     device=accelerator.device)).square().mean()
+            x = torch.randn(batch_size, 128, WIDTH, device=accelerator.device)
+            loss = model(x).square().mean()
             accelerator.backward(loss)
             optimizer.step()
             optimizer.zero_grad()

@@ -1,6 +1,6 @@
 """A small transformer under torch.compile, or with its training step as a CUDA graph.
 
-    python compile_train.py --batch-size 16 [--mode default|reduce-overhead|max-autotune-no-cudagraphs|graph]
+    python compile_train.py --batch-size 16 [--mode default|reduce-overhead|graph]
 """
 import argparse
 
@@ -11,14 +11,10 @@ import peaks
 
 
 def make_model(layers, width):
-    layer = nn.TransformerEncoderLayer(width,
-                                       width // 64,
-                                       4 * width,
-                                       dropout=0.1,
-                                       batch_first=True,
-                                       norm_first=True)
-    return nn.Sequential(nn.TransformerEncoder(layer, layers, enable_nested_tensor=False),
-                         nn.Linear(width, 1)).cuda()
+    layer = nn.TransformerEncoderLayer(width, width // 64, 4 * width, dropout=0.1,
+                                       batch_first=True, norm_first=True)
+    encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+    return nn.Sequential(encoder, nn.Linear(width, 1)).cuda()
 
 
 def train_graph(model, optimizer, x, steps):
@@ -56,8 +52,8 @@ def train_compiled(model, optimizer, x, steps, mode):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--mode', default='default')
     parser.add_argument('--batch-size', type=int, default=16)
     parser.add_argument('--seq', type=int, default=512)

@@ -2,12 +2,12 @@
 
     python golden.py CASES.jsonl ID [ID ...] [--batch N]
 
-Prints a JSON line for each ID with the measured figures, in bytes, peaks reset before each step. With
-several IDs each runs in a child of its own, so that nothing cached survives; with one ID it runs
-here, so that an OutOfMemoryError ends the program.
+Prints a JSON line for each ID with the measured figures, in bytes, peaks reset before each step.
+With several IDs each runs in a child of its own, so that nothing cached survives; with one ID it
+runs here, so that an OutOfMemoryError ends the program.
 
-The order of what is done to the card is that of the cases' own script and part of the data: the same
-allocations in another order give other figures.
+The order of what is done to the card is that of the cases' own script and part of the data: the
+same allocations in another order give other figures.
 """
 import argparse
 import json
@@ -24,16 +24,16 @@ from children import in_child
 
 transformers.logging.set_verbosity_error()
 
-AUTO_CLASS = {
-    'lm': 'AutoModelForCausalLM', 'mlm': 'AutoModelForMaskedLM', 'seq2seq': 'AutoModelForSeq2SeqLM',
-    'image': 'AutoModelForImageClassification', 'speech': 'AutoModelForSpeechSeq2Seq'
-}
+AUTO_CLASS = {'lm': 'AutoModelForCausalLM', 'mlm': 'AutoModelForMaskedLM',
+              'seq2seq': 'AutoModelForSeq2SeqLM', 'image': 'AutoModelForImageClassification',
+              'speech': 'AutoModelForSpeechSeq2Seq'}
 PARAMETER_TYPE = {'bf16': torch.bfloat16, 'fp16': torch.float16}
 STEPS = 4
 
 
 class ImageLoss(torch.nn.Module):
     """A torchvision model with a loss, called as those of transformers are."""
+
     def __init__(self, network):
         super().__init__()
         self.network = network
@@ -45,9 +45,8 @@ class ImageLoss(torch.nn.Module):
 
 
 def without_dropout(config):
-    parts = [config] + [
-        getattr(config, n) for n in ('text_config', 'vision_config') if hasattr(config, n)
-    ]
+    names = [n for n in ('text_config', 'vision_config') if hasattr(config, n)]
+    parts = [config] + [getattr(config, n) for n in names]
     for part in parts:
         for name, value in list(vars(part).items()):
             if 'drop' in name and isinstance(value, float):
@@ -92,28 +91,18 @@ def make_batch(case, config, model, size):
         ids = tokens(seq)
         return {'input_ids': ids, 'labels': tokens(case['target_seq'])}
     if kind == 'speech':
-        return {
-            'input_features': torch.zeros(size,
-                                          config.num_mel_bins,
-                                          3000,
-                                          dtype=dtype,
-                                          device='cuda'), 'labels': tokens(seq)
-        }
+        sound = torch.zeros(size, config.num_mel_bins, 3000, dtype=dtype, device='cuda')
+        return {'input_features': sound, 'labels': tokens(seq)}
     side = case.get('image', 224)
-    return {
-        'pixel_values': torch.zeros(size, 3, side, side, dtype=dtype, device='cuda'),
-        'labels': torch.zeros(size, dtype=torch.long, device='cuda')
-    }
+    return {'pixel_values': torch.zeros(size, 3, side, side, dtype=dtype, device='cuda'),
+            'labels': torch.zeros(size, dtype=torch.long, device='cuda')}
 
 
 def with_lora(model, options):
     from peft import LoraConfig, get_peft_model
-    return get_peft_model(
-        model,
-        LoraConfig(r=options['r'],
-                   lora_alpha=2 * options['r'],
-                   target_modules=options['target_modules'],
-                   lora_dropout=options.get('dropout', 0.0)))
+    return get_peft_model(model, LoraConfig(r=options['r'], lora_alpha=2 * options['r'],
+                                            target_modules=options['target_modules'],
+                                            lora_dropout=options.get('dropout', 0.0)))
 
 
 def make_optimizer(name, parameters):
@@ -121,12 +110,10 @@ def make_optimizer(name, parameters):
     if name == 'adamw-8bit':
         import bitsandbytes
         return bitsandbytes.optim.AdamW8bit(parameters, lr=rate)
-    return {
-        'adamw': lambda: torch.optim.AdamW(parameters, lr=rate),
-        'adamw-fused': lambda: torch.optim.AdamW(parameters, lr=rate, fused=True),
-        'sgd': lambda: torch.optim.SGD(parameters, lr=rate, momentum=0.9),
-        'adafactor': lambda: torch.optim.Adafactor(parameters, lr=rate)
-    }[name]()
+    return {'adamw': lambda: torch.optim.AdamW(parameters, lr=rate),
+            'adamw-fused': lambda: torch.optim.AdamW(parameters, lr=rate, fused=True),
+            'sgd': lambda: torch.optim.SGD(parameters, lr=rate, momentum=0.9),
+            'adafactor': lambda: torch.optim.Adafactor(parameters, lr=rate)}[name]()
 
 
 def run(case, folder, size):
@@ -149,11 +136,9 @@ def run(case, folder, size):
     batch = make_batch(case, config, model, size)
     if case.get('channels_last'):
         batch['pixel_values'] = batch['pixel_values'].to(memory_format=torch.channels_last)
-    figures = {
-        'parameters': sum(p.numel() for p in model.parameters()),
-        'trainable_parameters': sum(p.numel() for p in trained),
-        'parameters_allocated': torch.cuda.memory_allocated(), 'steps': []
-    }
+    figures = {'parameters': sum(p.numel() for p in model.parameters()),
+               'trainable_parameters': sum(p.numel() for p in trained),
+               'parameters_allocated': torch.cuda.memory_allocated(), 'steps': []}
     for _ in range(STEPS):
         torch.cuda.reset_peak_memory_stats()
         for _ in range(case.get('accumulation', 1)):
@@ -173,19 +158,18 @@ def run(case, folder, size):
             optimizer.step()
         optimizer.zero_grad()
         seen = torch.cuda.memory_stats()
-        figures['steps'].append({
-            'after_forward': after_forward, 'peak_allocated': seen['allocated_bytes.all.peak'],
-            'peak_reserved': seen['reserved_bytes.all.peak'],
-            'peak_requested': seen['requested_bytes.all.peak'],
-            'end_allocated': seen['allocated_bytes.all.current'],
-            'end_reserved': seen['reserved_bytes.all.current']
-        })
+        figures['steps'].append({'after_forward': after_forward,
+                                 'peak_allocated': seen['allocated_bytes.all.peak'],
+                                 'peak_reserved': seen['reserved_bytes.all.peak'],
+                                 'peak_requested': seen['requested_bytes.all.peak'],
+                                 'end_allocated': seen['allocated_bytes.all.current'],
+                                 'end_reserved': seen['reserved_bytes.all.current']})
     return figures
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('cases')
     parser.add_argument('id', nargs='+')
     parser.add_argument('--batch', type=int, help='instead of the case\'s own')

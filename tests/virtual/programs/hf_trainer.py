@@ -15,6 +15,7 @@ SIZES = {'gpt2-124m': {}, 'tiny': {'n_layer': 2, 'n_head': 2, 'n_embd': 64}}
 
 class Text(torch.utils.data.Dataset):
     """Sequences of random tokens."""
+
     def __init__(self, count, length, vocabulary):
         self.count, self.length, self.vocabulary = count, length, vocabulary
 
@@ -22,14 +23,14 @@ class Text(torch.utils.data.Dataset):
         return self.count
 
     def __getitem__(self, index):
-        tokens = torch.randint(self.vocabulary, (self.length, ),
-                               generator=torch.Generator().manual_seed(index))
+        chance = torch.Generator().manual_seed(index)
+        tokens = torch.randint(self.vocabulary, (self.length,), generator=chance)
         return {'input_ids': tokens, 'labels': tokens}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--model', choices=SIZES, default='gpt2-124m')
     parser.add_argument('--batch-size', type=int, default=8)
     parser.add_argument('--grad-accum', type=int, default=1)
@@ -41,19 +42,13 @@ def main():
     config = GPT2Config(n_positions=options.seq, use_cache=False, **SIZES[options.model])
     samples = options.batch_size * options.grad_accum * options.max_steps
     with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(output_dir=folder,
-                                      max_steps=options.max_steps,
-                                      per_device_train_batch_size=options.batch_size,
-                                      gradient_accumulation_steps=options.grad_accum,
-                                      gradient_checkpointing=options.checkpointing,
-                                      bf16=True,
-                                      learning_rate=6e-4,
-                                      logging_steps=1,
-                                      save_strategy='no',
-                                      report_to='none',
-                                      disable_tqdm=True)
-        trainer = Trainer(model=GPT2LMHeadModel(config),
-                          args=arguments,
+        arguments = TrainingArguments(
+            output_dir=folder, max_steps=options.max_steps, bf16=True, learning_rate=6e-4,
+            per_device_train_batch_size=options.batch_size,
+            gradient_accumulation_steps=options.grad_accum,
+            gradient_checkpointing=options.checkpointing,
+            logging_steps=1, save_strategy='no', report_to='none', disable_tqdm=True)
+        trainer = Trainer(model=GPT2LMHeadModel(config), args=arguments,
                           train_dataset=Text(samples, options.seq, config.vocab_size))
         trainer.train()
     peaks.report(steps=trainer.state.global_step)

@@ -34,8 +34,8 @@ class Classifier(lightning.LightningModule):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--model', default='resnet18')
     parser.add_argument('--batch-size', type=int, default=64)
     parser.add_argument('--grad-accum', type=int, default=1)
@@ -47,15 +47,10 @@ def main():
     images = torchvision.datasets.FakeData(count, (3, 224, 224), 100,
                                            torchvision.transforms.ToTensor())
     few = torch.utils.data.Subset(images, range(options.batch_size))
-    trainer = lightning.Trainer(accelerator='gpu',
-                                devices=1,
-                                precision=options.precision,
-                                max_steps=options.max_steps,
-                                accumulate_grad_batches=options.grad_accum,
-                                gradient_clip_val=1.0,
-                                logger=False,
-                                enable_checkpointing=False,
-                                enable_progress_bar=False)
+    trainer = lightning.Trainer(
+        accelerator='gpu', devices=1, precision=options.precision, max_steps=options.max_steps,
+        accumulate_grad_batches=options.grad_accum, gradient_clip_val=1.0, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False)
     trainer.fit(Classifier(options.model), DataLoader(images, options.batch_size, shuffle=True),
                 DataLoader(few, options.batch_size))
     peaks.report(steps=trainer.global_step)

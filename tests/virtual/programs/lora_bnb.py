@@ -1,10 +1,10 @@
-"""LoRA on a Llama with peft, and an 8-bit optimizer of bitsandbytes; the base in 4 or 8 bits if wished.
+"""LoRA on a Llama with peft and an 8-bit optimizer of bitsandbytes; the base in 4 or 8 bits too.
 
     python lora_bnb.py --batch-size 4 [--model tiny|llama-1b] [--bits 4]
 """
 import argparse
 
-import bitsandbytes
+import bitsandbytes as bnb
 import torch
 from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 from torch import nn
@@ -12,41 +12,28 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import peaks
 
-SIZES = {
-    'tiny': dict(hidden_size=256,
-                 intermediate_size=704,
-                 num_hidden_layers=2,
-                 num_attention_heads=4,
-                 num_key_value_heads=2,
-                 vocab_size=32000), 'llama-1b': dict(hidden_size=2048,
-                                                     intermediate_size=8192,
-                                                     num_hidden_layers=16,
-                                                     num_attention_heads=32,
-                                                     num_key_value_heads=8,
-                                                     vocab_size=128256,
-                                                     tie_word_embeddings=True)
-}
+SIZES = {'tiny': dict(hidden_size=256, intermediate_size=704, num_hidden_layers=2,
+                      num_attention_heads=4, num_key_value_heads=2, vocab_size=32000),
+         'llama-1b': dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
+                          num_attention_heads=32, num_key_value_heads=8, vocab_size=128256,
+                          tie_word_embeddings=True)}
 
 
 def quantize(model, bits):
-    """Puts layers of bitsandbytes where the decoder's linear layers are; the weights follow at .cuda()."""
+    """The decoder's linear layers become those of bitsandbytes; .cuda() quantizes their weights."""
     for name, layer in list(model.model.named_modules()):
         if not isinstance(layer, nn.Linear):
             continue
         shape = layer.in_features, layer.out_features
         if bits == 4:
-            new = bitsandbytes.nn.Linear4bit(*shape,
-                                             bias=False,
-                                             compute_dtype=torch.bfloat16,
-                                             quant_type='nf4')
-            new.weight = bitsandbytes.nn.Params4bit(layer.weight.data,
-                                                    requires_grad=False,
-                                                    quant_type='nf4')
+            new = bnb.nn.Linear4bit(*shape, bias=False, compute_dtype=torch.bfloat16,
+                                    quant_type='nf4')
+            new.weight = bnb.nn.Params4bit(layer.weight.data, requires_grad=False,
+                                           quant_type='nf4')
         else:
-            new = bitsandbytes.nn.Linear8bitLt(*shape, bias=False, has_fp16_weights=False)
-            new.weight = bitsandbytes.nn.Int8Params(layer.weight.data,
-                                                    requires_grad=False,
-                                                    has_fp16_weights=False)
+            new = bnb.nn.Linear8bitLt(*shape, bias=False, has_fp16_weights=False)
+            new.weight = bnb.nn.Int8Params(layer.weight.data, requires_grad=False,
+                                           has_fp16_weights=False)
         parent, _, child = name.rpartition('.')
         setattr(model.model.get_submodule(parent), child, new)
     setattr(model, f'is_loaded_in_{bits}bit', True)
@@ -54,20 +41,14 @@ def quantize(model, bits):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--model', choices=SIZES, default='tiny')
     parser.add_argument('--batch-size', type=int, default=4)
     parser.add_argument('--seq', type=int, default=512)
     parser.add_argument('--max-steps', type=int, default=4)
-    parser.add_argument('--bits',
-                        type=int,
-                        choices=(4, 8, 16),
-                        default=16,
-                        help='of the base\'s linear layers')
-    parser.add_argument('--optimizer',
-                        default='AdamW8bit',
-                        help='any of bitsandbytes.optim, PagedAdamW8bit for one')
+    parser.add_argument('--bits', type=int, choices=(4, 8, 16), default=16, help='of the base')
+    parser.add_argument('--optimizer', default='AdamW8bit', help='any of bitsandbytes.optim')
     options = parser.parse_args()
 
     config = LlamaConfig(use_cache=False, **SIZES[options.model])
@@ -77,15 +58,12 @@ def main():
     torch.set_default_dtype(torch.float32)
     if options.bits < 16:
         model = prepare_model_for_kbit_training(quantize(model, options.bits).cuda())
-    model = get_peft_model(
-        model.cuda(),
-        LoraConfig(r=16,
-                   lora_alpha=32,
-                   lora_dropout=0.05,
-                   target_modules=['q_proj', 'k_proj', 'v_proj', 'o_proj']))
+    lora = LoraConfig(r=16, lora_alpha=32, lora_dropout=0.05,
+                      target_modules=['q_proj', 'k_proj', 'v_proj', 'o_proj'])
+    model = get_peft_model(model.cuda(), lora)
     model.train()
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = getattr(bitsandbytes.optim, options.optimizer)(trained, lr=2e-4)
+    optimizer = getattr(bnb.optim, options.optimizer)(trained, lr=2e-4)
     for _ in range(options.max_steps):
         tokens = torch.randint(config.vocab_size, (options.batch_size, options.seq)).cuda()
         with torch.autocast('cuda', dtype=torch.bfloat16):

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 import peaks
 
-SIZES = {'tiny': (2, 2, 64), 'gpt2': (12, 12, 768),
-         'gpt2-medium': (24, 16, 1024)}  # layers, heads, width
+# Layers, heads, width.
+SIZES = {'tiny': (2, 2, 64), 'gpt2': (12, 12, 768), 'gpt2-medium': (24, 16, 1024)}
 VOCABULARY = 50304
 
 
@@ -58,8 +58,8 @@ class GPT(nn.Module):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--model', choices=SIZES, default='gpt2')
     parser.add_argument('--batch-size', type=int, default=8)
     parser.add_argument('--grad-accum', type=int, default=1)
@@ -68,19 +68,15 @@ def main():
     parser.add_argument('--compile', action='store_true')
     options = parser.parse_args()
 
-    text = torch.randint(VOCABULARY, (1 << 20, ))
+    text = torch.randint(VOCABULARY, (1 << 20,))
     model = GPT(*SIZES[options.model], options.seq).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(),
-                                  lr=6e-4,
-                                  betas=(0.9, 0.95),
-                                  weight_decay=0.1,
-                                  fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), fused=True)
     forward = torch.compile(model) if options.compile else model
 
     def batch():
-        starts = torch.randint(len(text) - options.seq - 1, (options.batch_size, ))
-        tokens = torch.stack([text[s:s + options.seq + 1]
-                              for s in starts]).pin_memory().cuda(non_blocking=True)
+        starts = torch.randint(len(text) - options.seq - 1, (options.batch_size,))
+        tokens = torch.stack([text[s:s + options.seq + 1] for s in starts])
+        tokens = tokens.pin_memory().cuda(non_blocking=True)
         return tokens[:, :-1], tokens[:, 1:]
 
     for step in range(options.max_steps):

@@ -1,4 +1,4 @@
-"""An image model of timm: mixed precision, channels_last, augmentation's loss, an average of the weights.
+"""An image model of timm: mixed precision, channels_last, an average of the weights.
 
     python timm_train.py --model resnet50 --batch-size 64 [--dtype float16] [--channels-last]
 """
@@ -14,11 +14,9 @@ import peaks
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--model',
-                        default='resnet50',
-                        help='vit_base_patch16_224, convnext_tiny, ...')
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--model', default='resnet50', help='any of timm')
     parser.add_argument('--batch-size', type=int, default=64)
     parser.add_argument('--grad-accum', type=int, default=1)
     parser.add_argument('--max-steps', type=int, default=4)
@@ -36,14 +34,14 @@ def main():
     loss_of = timm.loss.LabelSmoothingCrossEntropy()
 
     def amp():
-        return torch.autocast('cuda',
-                              dtype=dtype) if dtype != torch.float32 else contextlib.nullcontext()
+        if dtype == torch.float32:
+            return contextlib.nullcontext()
+        return torch.autocast('cuda', dtype=dtype)
 
     for step in range(options.max_steps):
         for _ in range(options.grad_accum):
-            images = torch.rand(options.batch_size, 3, 224,
-                                224).cuda(non_blocking=True).to(memory_format=layout)
-            labels = torch.randint(1000, (options.batch_size, )).cuda()
+            images = torch.rand(options.batch_size, 3, 224, 224).cuda().to(memory_format=layout)
+            labels = torch.randint(1000, (options.batch_size,)).cuda()
             with amp():
                 loss = loss_of(model(images), labels) / options.grad_accum
             scaler.scale(loss).backward()

@@ -1,8 +1,8 @@
 """Runs measured cases of one of these systems: python case.py FOLDER ID [ID ...] [--more 1]
 
 Prints a JSON line for each case with what FOLDER/measure.py measured, or {"oom": text}, each in a
-child. With --batch a case runs here, so that an OutOfMemoryError ends the program. Under torchrun a case
-is one ID, and every rank prints its own line.
+child. With --batch a case runs here, so that an OutOfMemoryError ends the program. Under torchrun
+a case is one ID, and every rank prints its own line.
 """
 import argparse
 import importlib
@@ -25,7 +25,8 @@ def main():
     parser.add_argument('folder')
     parser.add_argument('id', nargs='+')
     parser.add_argument('--batch', type=int, help='instead of the case\'s own')
-    parser.add_argument('--more', type=int, default=0, help='samples more than the largest batch of a case that has one')
+    parser.add_argument('--more', type=int, default=0,
+                        help='so many above the largest batch of a case that has one')
     options = parser.parse_args()
     folder = os.path.join(HERE, options.folder)
     with open(os.path.join(folder, 'cases.jsonl')) as file:
