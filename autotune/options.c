@@ -334,7 +334,7 @@ static const struct option options[] = {
     {"--jobs", "N", X, set_program_number, NULL,
      "trials at once; default: 1; on a real card always 1"},
     {"--logs", "DIR", X, set_program_text, NULL,
-     "keep the output of every trial there; default: only of the last that failed"},
+     "keep the output of every trial there; default: nothing is kept"},
     {"--dry-run", NULL, X, set_switch, NULL, "print the command of a trial, and run nothing"},
     {"--observe", NULL, X, set_switch, NULL,
      "run the command once, as it is, and tell what memory it takes"},

@@ -339,7 +339,7 @@ static enum plim_status run_exec(const struct plim_request *request, const struc
     if (st) goto out;
     x->request = request;
     x->log = plim_common_log(request, io);
-    x->allowance = plim_common_allowance(request, NULL);
+    x->allowance = request->allowance; /* PyTorch reads its allocator options itself */
     x->stop = plim_common_stop(request, io);
     PLIM_TRY(plim_common_check_files(request, err));
     PLIM_TRY(read_program(x, names, err));

@@ -370,7 +370,7 @@ Test(cards, without_nvml_what_others_hold_is_not_given_out)
     struct fault_case c = plain_case();
     snprintf(c.card, sizeof(c.card), "--memory 4GiB --others 2GiB");
     snprintf(c.options, sizeof(c.options), "--overhead 1GiB");
-    c.budget_seconds = 1;
+    c.budget_seconds = 3 * PLIM_SLOWER;
     struct search s = search_with(&c, "libnvidia-ml.so.1", "");
     const json_t *limit = json_object_get(s.report, "limit");
     int64_t usable = json_integer_value(json_object_get(limit, "usable_bytes"));

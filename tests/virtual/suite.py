@@ -11,6 +11,7 @@ What an installation lacks is skipped, and said. install.sh makes one.
 """
 import argparse
 import concurrent.futures
+import os
 import re
 import sys
 import time
@@ -74,8 +75,10 @@ def main():
     parser.add_argument('--jobs', type=int, default=1, help='programs at once')
     arguments = parser.parse_args()
     started = time.monotonic()
-    installation = Installation(arguments.python)
-    exec_ = Exec(arguments.plimsoll, installation)
+    if not os.access(arguments.plimsoll, os.X_OK):
+        sys.exit(f'suite: {arguments.plimsoll} is no program')
+    installation = Installation(os.path.abspath(arguments.python))
+    exec_ = Exec(os.path.abspath(arguments.plimsoll), installation)
     tap, options = Tap(), Options(arguments)
     print('# ' + ', '.join(f'{name} {version}' for name, version in installation.versions.items()))
     if 'torch' not in installation.versions:

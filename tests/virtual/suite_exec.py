@@ -27,7 +27,10 @@ class Installation:
 
     def __init__(self, python):
         self.python = python
-        answer = subprocess.run([python, '-c', ASK % (PACKAGES,)], capture_output=True, text=True)
+        try:
+            answer = subprocess.run([python, '-c', ASK % (PACKAGES,)], capture_output=True, text=True)
+        except OSError as error:
+            raise SystemExit(f'suite: {error}')
         if answer.returncode:
             raise SystemExit(f'suite: {python} does not run: {answer.stderr.strip()[-300:]}')
         self.versions = json.loads(answer.stdout)

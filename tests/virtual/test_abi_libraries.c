@@ -89,13 +89,15 @@ Test(kernels, their_attributes_have_their_numbers, .init = newer)
                  cudaErrorInvalidValue));
 }
 
-static size_t nodes_after(cudaStream_t stream)
+/* Of the capture that a stream is in; it is destroyed. */
+static size_t end_capture(cudaStream_t stream)
 {
     cudaGraph_t graph = NULL;
     size_t nodes = 0;
     OK(cudaStreamEndCapture(stream, &graph));
     cudaGraphGetNodes(graph, NULL, &nodes);
     cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
     return nodes;
 }
 
@@ -107,8 +109,9 @@ Test(kernels, are_launched_as_a_configuration_says, .init = newer)
     OK(cudaStreamCreate(&config.stream));
     OK(cudaStreamBeginCapture(config.stream, cudaStreamCaptureModeRelaxed));
     cr_expect(eq(int, cudaLaunchKernelExC(&config, function, NULL), 0));
-    cr_expect(eq(sz, nodes_after(config.stream), 1), "in its stream");
-    config.dynamicSmemBytes = 1 << 20;
+    cr_expect(eq(sz, end_capture(config.stream), 1), "in its stream");
+    config = (cudaLaunchConfig_t){.gridDim = {1, 1, 1}, .blockDim = {1, 1, 1},
+                                  .dynamicSmemBytes = 1 << 20};
     cr_expect(eq(int, cudaLaunchKernelExC(&config, function, NULL), cudaErrorInvalidValue));
     config = (cudaLaunchConfig_t){.gridDim = {1, 1, 0}, .blockDim = {1, 1, 1}};
     cr_expect(eq(int, cudaLaunchKernelExC(&config, function, NULL), cudaErrorInvalidConfiguration));
@@ -131,7 +134,8 @@ Test(kernels, are_launched_as_the_driver_is_told, .init = newer)
     OK(cuStreamCreate(&config.hStream, 0));
     OK(cuStreamBeginCapture(config.hStream, CU_STREAM_CAPTURE_MODE_RELAXED));
     cr_expect(eq(int, cuLaunchKernelEx(&config, function, NULL, NULL), 0));
-    cr_expect(eq(sz, nodes_after(config.hStream), 1), "in its stream");
+    cr_expect(eq(sz, end_capture(config.hStream), 1), "in its stream");
+    config.hStream = NULL;
     cr_expect(eq(int, cuOccupancyMaxActiveClusters(&clusters, function, &config), 0));
     cr_expect(eq(int, clusters, 2 * 132 / 4), "of four blocks");
     config.sharedMemBytes = 1 << 20;
@@ -153,6 +157,8 @@ Test(kernels, graphs_report_as_described, .init = newer)
     cr_expect(eq(ptr, how.hErrNode_out, NULL));
     cr_expect(eq(int, cudaGraphExecUpdate(runnable, graph, &update), 0));
     cr_expect(eq(int, update.result, cudaGraphExecUpdateSuccess));
+    cudaGraphExecDestroy(runnable);
+    cudaGraphDestroy(graph);
 }
 
 /* Those that are there are found in a library, which a test is not: see cuda_program.cu. */
@@ -267,17 +273,17 @@ Test(blas, newer_cards_have_newer_types, .init = newer)
 
 Test(blas, attributes_have_their_sizes, .init = newer)
 {
-    cublasLtMatrixLayoutOpaque_t layout;
+    cublasLtMatrixLayout_t layout;
     cublasLtMatmulDesc_t matmul;
     uint64_t rows = 0;
     int32_t batch = 0;
     cublasOperation_t transpose = CUBLAS_OP_C;
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_GELU;
     size_t written = 0;
-    OK(cublasLtMatrixLayoutInit(&layout, CUDA_R_16BF, 48, 32, 48));
-    cublasLtMatrixLayoutGetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_ROWS, &rows, 8, &written);
+    OK(cublasLtMatrixLayoutCreate(&layout, CUDA_R_16BF, 48, 32, 48));
+    cublasLtMatrixLayoutGetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_ROWS, &rows, 8, &written);
     cr_expect(rows == 48 && written == 8);
-    cublasLtMatrixLayoutGetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, 4,
+    cublasLtMatrixLayoutGetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, 4,
                                      &written);
     cr_expect(batch == 1 && written == 4);
     OK(cublasLtMatmulDescCreate(&matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -286,6 +292,7 @@ Test(blas, attributes_have_their_sizes, .init = newer)
     cublasLtMatmulDescGetAttribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, 4, &written);
     cr_expect(eq(int, epilogue, CUBLASLT_EPILOGUE_DEFAULT));
     cublasLtMatmulDescDestroy(matmul);
+    cublasLtMatrixLayoutDestroy(layout);
 }
 
 /* --- cuDNN ------------------------------------------------------------------------------------ */

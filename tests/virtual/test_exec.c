@@ -338,8 +338,8 @@ Test(exec, files_and_variables_are_filled_in)
     char *arguments;
     int length = asprintf(&arguments,
                           CARD "--batch 1:512 --file %s={dir}/b.txt --env SIZE={batch} --json "
-                               "-- sh -c test~$SIZE~=~{batch}~&&~exec~" PLIM_TRAINER
-                               "~@{dir}/b.txt",
+                               "-- sh -c test~$SIZE~=~{batch}~&&~exec~'" PLIM_TRAINER
+                               "'~@{dir}/b.txt",
                           template);
     cr_assert(gt(int, length, 0));
     expect_largest(arguments, 30);
