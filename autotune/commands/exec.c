@@ -15,6 +15,7 @@
 
 static const double LIMIT_SECONDS = 600;
 enum { REPETITIONS = 5 };
+#define SEPARATORS " :"
 
 /* Everything of one run of exec. */
 struct exec {
@@ -29,7 +30,6 @@ struct exec {
     struct plim_target target; /* what "auto" finds */
     struct plim_program_question question;
     char library[PATH_MAX], folder[64];
-    bool folder_is_ours;
 };
 
 /* --- what was asked --------------------------------------------------------------------------- */
@@ -204,20 +204,37 @@ static enum plim_status find_library(struct exec *x, const char *build_folder, c
                      name, self, folders[1]);
 }
 
-static enum plim_status make_folder(struct exec *x, struct plim_error *err)
+/* A folder of our own, and the one for logs. */
+static enum plim_status make_folders(struct exec *x, struct plim_error *err)
 {
     const char *logs = x->request->program.logs, *base = getenv("TMPDIR");
-    if (logs) {
-        if (mkdir(logs, 0777) && errno != EEXIST)
-            return plim_fail(err, PLIM_IO, "%s: %s", logs, strerror(errno));
-        x->question.order.folder = logs;
-        return PLIM_OK;
+    bool is_fit = base && strlen(base) < sizeof(x->folder) - 20 && !base[strcspn(base, SEPARATORS)];
+    snprintf(x->folder, sizeof(x->folder), "%s/plimsoll-XXXXXX", is_fit ? base : "/tmp");
+    if (!mkdtemp(x->folder)) {
+        enum plim_status st = plim_fail(err, PLIM_IO, "%s: %s", x->folder, strerror(errno));
+        x->folder[0] = '\0';
+        return st;
     }
-    int length = snprintf(x->folder, sizeof(x->folder), "%s/plimsoll-XXXXXX", base ? base : "/tmp");
-    if (length >= (int)sizeof(x->folder)) strcpy(x->folder, "/tmp/plimsoll-XXXXXX");
-    if (!mkdtemp(x->folder)) return plim_fail(err, PLIM_IO, "%s: %s", x->folder, strerror(errno));
-    x->folder_is_ours = true;
+    if (logs && mkdir(logs, 0777) && errno != EEXIST)
+        return plim_fail(err, PLIM_IO, "%s: %s", logs, strerror(errno));
     x->question.order.folder = x->folder;
+    x->question.order.logs = logs ? logs : x->folder;
+    return PLIM_OK;
+}
+
+/* LD_PRELOAD is a list with blanks and colons: a library in a folder that has one is preloaded by way
+ * of a link. */
+static enum plim_status link_library(struct exec *x, struct plim_error *err)
+{
+    char link[sizeof(x->folder) + 8], *name = strrchr(x->library, '/');
+    if (!x->library[strcspn(x->library, SEPARATORS)]) return PLIM_OK;
+    snprintf(link, sizeof(link), "%s/lib", x->folder);
+    *name = '\0';
+    if (symlink(x->library, link))
+        return plim_fail(err, PLIM_IO, "%s: %s", link, strerror(errno));
+    char file[64];
+    snprintf(file, sizeof(file), "%s", name + 1);
+    snprintf(x->library, sizeof(x->library), "%s/%s", link, file);
     return PLIM_OK;
 }
 
@@ -349,7 +366,8 @@ static enum plim_status run_exec(const struct plim_request *request, const struc
         goto out;
     }
     PLIM_TRY(open_card(x, err));
-    PLIM_TRY(make_folder(x, err));
+    PLIM_TRY(make_folders(x, err));
+    PLIM_TRY(link_library(x, err));
     plim_launch_prepare();
     fill_question(x);
     PLIM_TRY(tune_program(x, io, err));
@@ -357,7 +375,7 @@ out:
     if (x) {
         plim_card_close(&x->card);
         plim_program_finish(&x->program);
-        if (x->folder_is_ours) plim_trial_remove_folder(x->folder);
+        if (x->folder[0]) plim_trial_remove_folder(x->folder);
     }
     free(x);
     free(names);

@@ -66,7 +66,7 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
 {
     enum plim_status st = PLIM_OK;
     snprintf(t->folder, sizeof(t->folder), "%s/%" PRId64, t->order->folder, number);
-    snprintf(t->out->log, sizeof(t->out->log), "%s/trial-%" PRId64 ".log", t->order->folder, number);
+    snprintf(t->out->log, sizeof(t->out->log), "%s/trial-%" PRId64 ".log", t->order->logs, number);
     if (mkdir(t->folder, 0700))
         return plim_fail(err, PLIM_IO, "%s: %s", t->folder, strerror(errno));
     t->machine = plim_machine_create(t->order->cards, t->order->card_count, &t->machine_fd,

@@ -23,7 +23,8 @@ struct plim_trial_order {
     const char *visible;  /* the real card's UUID, for CUDA_VISIBLE_DEVICES; NULL: virtual cards */
     const struct plim_machine_card *cards;
     int card_count;
-    const char *folder;   /* for logs, and for the folders of trials */
+    const char *folder;   /* for the folders of trials */
+    const char *logs;
     double run_seconds;   /* a trial ends well after this; 0: no such end */
     double limit_seconds; /* a trial that takes longer has failed */
     int steps;            /* a trial ends well after so many; 0: no such end */
