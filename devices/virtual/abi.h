@@ -76,4 +76,7 @@ struct gpu_dim3 { uint32_t x, y, z; };
 /* A stream that is no object: NULL is the legacy one or, with per-thread default streams, its own. */
 enum gpu_special_stream { GPU_STREAM_LEGACY = 1, GPU_STREAM_PER_THREAD = 2 };
 
+/* cudaEventDisableTiming, CU_EVENT_DISABLE_TIMING */
+enum gpu_event_flags { GPU_EVENT_WITHOUT_TIME = 2 };
+
 #endif

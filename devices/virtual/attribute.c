@@ -5,6 +5,8 @@
 
 /* --- attributes ------------------------------------------------------------------------------- */
 
+enum { ATTRIBUTES = 160 }; /* more than any version of CUDA has */
+
 /* The same on every card of compute capability 6.0 to 12.1 (CUDA C Programming Guide, technical
  * specifications). What is not listed is 0: not there. */
 static const struct {
@@ -71,6 +73,7 @@ int plim_attribute_read(int device, int attribute, int *value)
 {
     const struct plim_machine_card *card = plim_self_card(device);
     if (!card) return GPU_INVALID_DEVICE;
+    if (attribute <= 0 || attribute >= ATTRIBUTES) return GPU_INVALID_VALUE;
     *value = of_card(card, device, attribute);
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         if (constants[i].attribute == attribute) *value = constants[i].value;
@@ -80,6 +83,18 @@ int plim_attribute_read(int device, int attribute, int *value)
 void plim_attribute_bus_id(int device, char *out, size_t size)
 {
     snprintf(out, size, "0000:%02x:00.0", plim_self_machine_index(device) + 1);
+}
+
+int plim_attribute_device_at(const char *bus_id)
+{
+    unsigned domain = 0, bus, slot, function = 0;
+    int used = 0;
+    bool whole = sscanf(bus_id, "%x:%x:%x%n.%x%n", &domain, &bus, &slot, &used, &function, &used) >= 3;
+    if (!whole) whole = (domain = 0, sscanf(bus_id, "%x:%x.%x%n", &bus, &slot, &function, &used) == 3);
+    if (!whole || bus_id[used] || domain || slot || function) return -1;
+    int device = 0;
+    while (plim_self_card(device) && plim_self_machine_index(device) + 1 != (int)bus) device++;
+    return plim_self_card(device) ? device : -1;
 }
 
 /* --- properties ------------------------------------------------------------------------------- */

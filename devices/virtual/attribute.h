@@ -16,7 +16,8 @@ enum gpu_attribute {
     GPU_ATTRIBUTE_MINOR = 76,
 };
 
-/* GPU_INVALID_DEVICE; an attribute that the card does not have is 0. */
+/* GPU_INVALID_DEVICE; GPU_INVALID_VALUE for a number that no version of CUDA knows. What the card does
+ * not have is 0. */
 int plim_attribute_read(int device, int attribute, int *value);
 
 /* cudaDeviceProp as CUDA 11, 12 (also its cudaGetDeviceProperties_v2) or 13 lays it out. */
@@ -24,5 +25,8 @@ int plim_attribute_properties(int device, int cuda_major, void *out);
 
 /* "0000:01:00.0" */
 void plim_attribute_bus_id(int device, char *out, size_t size);
+/* The card there, named "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in
+ * hexadecimal; -1: none. */
+int plim_attribute_device_at(const char *bus_id);
 
 #endif

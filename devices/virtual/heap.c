@@ -38,16 +38,6 @@ static bool set_aside(void)
 
 bool plim_heap_is_device(uintptr_t at) { return at >= heap.first && at < heap.end && heap.first; }
 
-/* Addresses are not given twice until all have been. */
-static uintptr_t find_addresses(size_t bytes)
-{
-    size_t span = round_up(bytes ? bytes : 1, HEAP_PAGE_BYTES);
-    if (!set_aside() || heap.end - heap.next < span) return 0;
-    uintptr_t at = heap.next;
-    heap.next += span;
-    return at;
-}
-
 /* --- the table -------------------------------------------------------------------------------- */
 
 /* The first block that begins behind `at`. */
@@ -60,6 +50,29 @@ static size_t upper_bound(uintptr_t at)
         else high = middle;
     }
     return low;
+}
+
+/* The first gap of that many bytes from `at` on, which lies in no block; 0: none. */
+static uintptr_t find_gap(uintptr_t at, size_t span)
+{
+    for (size_t i = upper_bound(at - 1); i < heap.blocks.count; i++) {
+        const struct heap_block *block = &heap.blocks.items[i];
+        if (block->at >= at + span) break;
+        uintptr_t end = block->at + round_up(block->bytes ? block->bytes : 1, HEAP_PAGE_BYTES);
+        if (end > at) at = end;
+    }
+    return at <= heap.end && heap.end - at >= span ? at : 0;
+}
+
+/* Addresses are not given twice until all have been. */
+static uintptr_t find_addresses(size_t bytes)
+{
+    size_t span = round_up(bytes ? bytes : 1, HEAP_PAGE_BYTES);
+    if (!set_aside()) return 0;
+    uintptr_t at = find_gap(heap.next, span);
+    if (!at) at = find_gap(heap.first, span);
+    if (at) heap.next = at + span;
+    return at;
 }
 
 static int insert(const struct heap_block *block)

@@ -114,6 +114,7 @@ int plim_event_seconds(const struct plim_event *from, const struct plim_event *t
 {
     *out = 0;
     if (!from || !to || !from->recorded || !to->recorded) return GPU_INVALID_HANDLE;
+    if ((from->flags | to->flags) & GPU_EVENT_WITHOUT_TIME) return GPU_INVALID_HANDLE;
     *out = to->seconds - from->seconds;
     return GPU_OK;
 }

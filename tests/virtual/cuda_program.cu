@@ -22,6 +22,7 @@ __global__ void nothing() {}
 static void check_card()
 {
     int count = 0, value = 0, version = 0;
+    char bus[16];
     cudaDeviceProp card;
     OK(cudaGetDeviceCount(&count));
     EQUAL(count, 1);
@@ -36,6 +37,17 @@ static void check_card()
     EQUAL(card.memoryPoolsSupported, 1);
     OK(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
     EQUAL(value, 163 * 1024);
+    EXPECT(cudaDeviceGetAttribute(&value, (cudaDeviceAttr)9999, 0), cudaErrorInvalidValue);
+    OK(cudaDeviceGetPCIBusId(bus, sizeof(bus), 0));
+    EXPECT(cudaDeviceGetPCIBusId(bus, 5, 0), cudaErrorInvalidValue);
+    for (const char *name : {(const char *)bus, "1:0.0", "0000:01:00", "00000000:01:00.0"}) {
+        OK(cudaDeviceGetByPCIBusId(&value, name));
+        EQUAL(value, 0);
+    }
+    for (const char *name : {"0000:02:00.0", "0000:01:00.1", "01", "0000:01:00.0!", ""})
+        EXPECT(cudaDeviceGetByPCIBusId(&value, name), cudaErrorInvalidDevice);
+    EXPECT(cudaMalloc((void **)nullptr, 1), cudaErrorInvalidValue);
+    EXPECT(cudaGetLastError(), cudaErrorInvalidValue);
     OK(cudaRuntimeGetVersion(&version));
     EQUAL(version, CUDART_VERSION);
     OK(cudaDriverGetVersion(&version));
@@ -300,7 +312,7 @@ static void set_flag(void *flag) { *(bool *)flag = true; }
 static void check_streams()
 {
     cudaStream_t stream, urgent;
-    cudaEvent_t from, to;
+    cudaEvent_t from, to, timeless;
     float milliseconds = -1;
     int least = 1, greatest = 1, priority = 1;
     unsigned flags = 0;
@@ -325,6 +337,11 @@ static void check_streams()
     OK(cudaEventSynchronize(to));
     OK(cudaEventElapsedTime(&milliseconds, from, to));
     check(milliseconds >= 0 && milliseconds < 1000, "%g ms went by", (double)milliseconds);
+    OK(cudaEventCreateWithFlags(&timeless, cudaEventDisableTiming));
+    OK(cudaEventRecord(timeless, stream));
+    EXPECT(cudaEventElapsedTime(&milliseconds, from, timeless), cudaErrorInvalidResourceHandle);
+    EXPECT(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+    OK(cudaEventDestroy(timeless));
     OK(cudaLaunchHostFunc(stream, set_flag, &called));
     OK(cudaStreamSynchronize(stream));
     check(called, "the host function was called");

@@ -53,6 +53,22 @@ Test(machine, a_note_is_kept_once)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
+/* Programs that give memory back to the card and take it again, for days. */
+Test(heap, addresses_do_not_run_out)
+{
+    uintptr_t kept, at;
+    make_machine("A100-SXM4-80GB", 1, 10 * MIB);
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    cr_assert(eq(int, plim_heap_take(0, (size_t)MIB, &kept), GPU_OK));
+    for (int i = 0; i < 100; i++) {
+        struct heap_block tera = {.bytes = (size_t)1 << 40, .kind = HEAP_RESERVED};
+        cr_assert(eq(int, plim_heap_add(&tera, &at), GPU_OK), "the %dth", i + 1);
+        cr_assert(at > kept || at + tera.bytes <= kept);
+        cr_assert(plim_heap_remove(at, HEAP_RESERVED, NULL));
+    }
+    plim_machine_destroy(machine, machine_fd);
+}
+
 Test(heap, large_requests_take_whole_pages)
 {
     uintptr_t a, b;

@@ -154,21 +154,18 @@ ANSWER int cudaDeviceGetAttribute(int *value, int attribute, int device)
 
 ANSWER int cudaDeviceGetPCIBusId(char *out, int size, int device)
 {
+    char text[16];
     if (!plim_self_card(device)) return plim_self_error(GPU_INVALID_DEVICE);
-    plim_attribute_bus_id(device, out, (size_t)size);
+    plim_attribute_bus_id(device, text, sizeof(text));
+    if (size <= (int)strlen(text)) return plim_self_error(GPU_INVALID_VALUE);
+    strcpy(out, text);
     return GPU_OK;
 }
 
 ANSWER int cudaDeviceGetByPCIBusId(int *device, const char *bus_id)
 {
-    char text[16];
-    for (int i = 0; plim_self_card(i); i++) {
-        plim_attribute_bus_id(i, text, sizeof(text));
-        if (strcmp(text, bus_id)) continue;
-        *device = i;
-        return GPU_OK;
-    }
-    return plim_self_error(GPU_INVALID_DEVICE);
+    *device = plim_attribute_device_at(bus_id);
+    return plim_self_error(*device < 0 ? GPU_INVALID_DEVICE : GPU_OK);
 }
 
 ANSWER int cudaDeviceReset(void)

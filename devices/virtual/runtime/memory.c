@@ -14,7 +14,7 @@
 ANSWER int cudaMalloc(void **out, size_t bytes)
 {
     uintptr_t at = 0;
-    int failed = plim_self_use_current();
+    int failed = out ? plim_self_use_current() : GPU_INVALID_VALUE;
     if (!failed) failed = plim_heap_take(plim_self_device(), bytes, &at);
     if (!failed) *out = (void *)at;
     return plim_self_error(failed);
