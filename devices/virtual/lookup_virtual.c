@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* dladdr, RTLD_NEXT */
 #include "lookup.h"
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -34,7 +33,7 @@ static void *self_handle(void)
     return handle;
 }
 
-static bool is_nvidias(const char *name)
+static bool is_nvidias_name(const char *name)
 {
     static const char *const prefixes[] = {"cuda", "cublas", "cudnn", "nccl", "nvml", "__cuda"};
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
@@ -42,16 +41,25 @@ static bool is_nvidias(const char *name)
     return false;
 }
 
+bool plim_lookup_is_nvidias(const void *address) { return library_at(address) != NO_LIBRARY; }
+
+void *plim_lookup_own(const char *name)
+{
+    if (!is_nvidias_name(name)) return NULL;
+    plim_lookup_prepare();
+    void *self = self_handle();
+    void *ours = self ? plim_lookup_real(self, name) : NULL;
+    return ours && library_at(ours) == OURSELVES ? ours : NULL;
+}
+
 void *plim_lookup_choose(void *handle, const char *name, const void *caller)
 {
     plim_lookup_prepare();
-    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || !name || !is_nvidias(name)) return NULL;
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || !name || !is_nvidias_name(name)) return NULL;
     int asking = library_at(caller);
     if (asking == OURSELVES) return NULL;
     void *theirs = plim_lookup_real(handle, name);
     int asked = theirs ? library_at(theirs) : NO_LIBRARY;
     if (asked < 0 || asked == asking) return NULL;
-    void *self = self_handle();
-    void *ours = self ? plim_lookup_real(self, name) : NULL;
-    return ours && library_at(ours) == OURSELVES ? ours : NULL;
+    return plim_lookup_own(name);
 }

@@ -28,7 +28,7 @@ void *plim_version_library(const char *name)
     return dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-enum { OLDEST = 11080 };
+int plim_version_linked;
 
 static int ask_runtime(void)
 {
@@ -36,7 +36,7 @@ static int ask_runtime(void)
     int version = PLIM_VERSION_DRIVER;
     struct wanted old = {.name = "libcudart.so.11"};
     /* Asked for its version, that of 11 looks for a driver first. */
-    if (dl_iterate_phdr(look, &old)) return OLDEST;
+    if (dl_iterate_phdr(look, &old)) return PLIM_VERSION_OLDEST;
     void *library = plim_version_library("libcudart.so");
     void *found = library ? dlsym(library, "cudaRuntimeGetVersion") : NULL;
     query *function;
@@ -48,6 +48,11 @@ static int ask_runtime(void)
 int plim_version_runtime(void)
 {
     static int version;
-    if (!version) version = ask_runtime();
+    if (!version) version = plim_version_linked ? plim_version_linked : ask_runtime();
     return version;
+}
+
+bool plim_version_has_runtime(void)
+{
+    return plim_version_linked || plim_version_library("libcudart.so");
 }

@@ -4,14 +4,22 @@
 #ifndef PLIM_DEVICES_VIRTUAL_VERSION_H
 #define PLIM_DEVICES_VIRTUAL_VERSION_H
 
+#include <stdbool.h>
+
 /* The first loaded library whose file name begins with `name` ("libcudart.so"), as dlopen() gives
  * it; NULL: none is loaded. Never closed. */
 void *plim_version_library(const char *name);
 
-/* As CUDA counts: 11080, 12090, 13000. Without a shared runtime the newest that is answered. */
+/* As CUDA counts: 11080, 12090, 13000. Without any runtime the newest that is answered. */
 int plim_version_runtime(void);
 
-/* The driver that the virtual machine plays: the newest that is answered. */
-enum { PLIM_VERSION_DRIVER = 13000 };
+/* Is there one, loaded or linked into the program? */
+bool plim_version_has_runtime(void);
+
+/* Of a runtime that is linked into the program (linked.c); 0: none is. */
+extern int plim_version_linked;
+
+/* The oldest runtime that is answered; the driver that the virtual machine plays: the newest. */
+enum { PLIM_VERSION_OLDEST = 11080, PLIM_VERSION_DRIVER = 13000 };
 
 #endif

@@ -36,9 +36,14 @@ class Installation:
         self.versions = json.loads(answer.stdout)
 
     def lacks(self, *names):
-        """Why a program that needs these cannot run; '' if it can."""
-        missing = [name for name in names if name not in self.versions]
+        """Why a program that needs these ('torch', 'torch>=2.6') cannot run; '' if it can."""
+        missing = [name for name in names if not self.has(*name.split('>='))]
         return f'{", ".join(missing)} not installed' if missing else ''
+
+    def has(self, name, at_least='0'):
+        def numbers(version):
+            return [int(part) for part in re.findall(r'\d+', version)[:2]]
+        return name in self.versions and numbers(self.versions[name]) >= numbers(at_least)
 
     def differs(self, **wanted):
         """How the installation differs from these versions; '' if it does not."""
@@ -70,20 +75,29 @@ class Run:
 class Exec:
     """Calls of `plimsoll exec` with one installation of Python."""
 
-    def __init__(self, plimsoll, installation, timeout=600):
-        self.plimsoll, self.installation, self.timeout = plimsoll, installation, timeout
+    def __init__(self, plimsoll, installation):
+        self.plimsoll, self.installation = plimsoll, installation
         self.notes = {}  # what the virtual GPU could not do: the programs that saw it
 
-    def run(self, arguments, card='A100-SXM4-80GB', memory=None, more=(), ranks=0):
-        """`arguments`: the program, relative to programs/, and its own. `more`: options of exec.
-        With `ranks`, torchrun starts so many, on a card each."""
+    def run(self, arguments, card='A100-SXM4-80GB', memory=None, more=(), ranks=0, timeout=600):
+        """`arguments`: the program of Python, relative to programs/, and its own. With `ranks`,
+        torchrun starts so many, on a card each. The others: see run_command."""
         launcher = ['-m', 'torch.distributed.run', '--standalone', f'--nproc_per_node={ranks}']
         program = [self.installation.python, *(launcher if ranks else []),
                    os.path.join(PROGRAMS, arguments[0]), *map(str, arguments[1:])]
+        run = self.run_command(program, card, memory, more, ranks, timeout)
+        for note in run.notes:
+            self.notes.setdefault(note, set()).add(arguments[0])
+        return run
+
+    def run_command(self, program, card='A100-SXM4-80GB', memory=None, more=(), ranks=0,
+                    timeout=600):
+        """`program`: words. `memory`: bytes of the card. `more`: options of exec. `timeout`: seconds
+        of a trial."""
         device = f'sim:{card}' + (f',memory={memory}' if memory else '')
         folder = tempfile.mkdtemp(prefix='plimsoll-suite-')
         command = [self.plimsoll, 'exec', '--device', device, '--margin', '0', '--overhead', '0',
-                   '--gpus', str(ranks or 1), '--timeout', f'{self.timeout}s',
+                   '--gpus', str(ranks or 1), '--timeout', f'{timeout}s',
                    '--repetitions', str(TO_ITS_END), '--logs', folder, '--json', '--quiet', *more]
         # What is compiled allocates more the first time than from a cache.
         settings = {'OMP_NUM_THREADS': '1', 'PYTHONDONTWRITEBYTECODE': '1',
@@ -101,10 +115,7 @@ class Exec:
             log = self.log_of(folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        run = Run(ended.returncode, report, log, ended.stdout + ended.stderr)
-        for note in run.notes:
-            self.notes.setdefault(note, set()).add(arguments[0])
-        return run
+        return Run(ended.returncode, report, log, ended.stdout + ended.stderr)
 
     @staticmethod
     def log_of(folder):

@@ -2,7 +2,8 @@
 
 figures.json holds their peaks with the installation that it names, made on the prototype of the
 virtual GPU (CUDA graphs, which that has not: by ourselves). With the same versions they are equal
-to the byte; with others they have to be within half and double of it.
+to the byte; with others they have to be within half and double of it, but for those of programs
+that compile: what compilers allocate when they try kernels differs from version to version.
 """
 import functools
 import json
@@ -39,13 +40,13 @@ PROGRAMS = (
     ('accelerate_find.py', ('torch', 'accelerate'), 0, False),
 )
 RANKS = (
-    ('objects.py', ('torch',), 2, False),
+    ('objects.py', ('torch>=2.6',), 2, False),
     ('ddp.py', ('torch',), 2, True),
     ('ddp.py --zero', ('torch',), 2, False),
     ('fsdp.py', ('torch',), 2, False),
-    ('fsdp.py --second', ('torch',), 2, False),
+    ('fsdp.py --second', ('torch>=2.6',), 2, False),
     ('ddp.py', ('torch',), 8, False),
-    ('fsdp.py --second', ('torch',), 8, False),
+    ('fsdp.py --second', ('torch>=2.6',), 8, False),
 )
 GIVES_NO_PEAKS = ('objects.py',)
 LOOKS_ITSELF = ('accelerate_find.py',)  # exec says that nothing fits: memory was refused
@@ -66,7 +67,8 @@ def check_figures(installed, known, key, found):
         return f'no figures of {key}: {json.dumps(found)}'
     if not installed.differs(**known['versions']):
         return first_difference(found, expected)
-    for name in ('peak_allocated', 'peak_reserved'):
+    names = ('end_allocated',) if 'compile' in key else ('peak_allocated', 'peak_reserved')
+    for name in names:
         if not expected[name] / 2 <= found.get(name, 0) <= expected[name] * 2:
             return f'{name}: {found.get(name)}, expected something like {expected[name]}'
     return ''

@@ -9,6 +9,7 @@ VERSIONS = {'torch': '2.11.0'}
 FIGURES = ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps')
 SOME = 12  # cases of a system, spread over the file, where not all are wanted
 AT_ONCE = 12  # of one start of Python
+SECONDS_OF_ONE = 600  # at most
 
 # Folder and what it needs. 000 needs more for most of its cases.
 SYSTEMS = {'000-hilbert-ssm': ('torch', 'yaml'),
@@ -122,12 +123,14 @@ def run_some(exec_, folder, cases, group):
     if not able:
         return
     more = ['--batch', batch_of(able[0])] if batch_of(able[0]) else []
+    limit = SECONDS_OF_ONE * len(able)
     run = exec_.run(['seeds/case.py', folder, *[case['id'] for case in able], *more], card=card,
-                    memory=memory, ranks=ranks)
+                    memory=memory, ranks=ranks, timeout=limit)
     problems = {case['id']: compare(case, run.lines, run.tail()) for case in able}
     edges = [case['id'] for case in able if 'fit' in case]
     if edges:
-        run = exec_.run(['seeds/case.py', folder, *edges, '--more', 1], card=card, memory=memory)
+        run = exec_.run(['seeds/case.py', folder, *edges, '--more', 1], card=card, memory=memory,
+                        timeout=limit)
         said = {line['id']: line.get('oom') for line in run.lines if 'id' in line}
     for case in able:
         if case['id'] in edges and not problems[case['id']]:

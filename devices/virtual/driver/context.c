@@ -26,11 +26,11 @@ static bool initialised;
 void plim_driver_begin(void) { initialised = true; }
 
 /* The runtime's first call, whichever it is, initialises the driver: PyTorch relies on it after
- * cudaGetDeviceCount. Where a runtime is loaded it is taken to have been called. */
+ * cudaGetDeviceCount. Where there is a runtime it is taken to have been called. */
 int plim_driver_ready(void)
 {
     int count;
-    if (!initialised) initialised = plim_version_library("libcudart.so") != NULL;
+    if (!initialised) initialised = plim_version_has_runtime();
     return initialised ? plim_self_count(&count) : GPU_NOT_INITIALIZED;
 }
 

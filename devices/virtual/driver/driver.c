@@ -146,7 +146,8 @@ ANSWER int cuGetProcAddress(const char *name, void **out, int cuda_version,
 static const unsigned char RUNTIME_TABLE[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 
-/* A shared runtime is never reached, so it is one that was linked into something. */
+/* A shared runtime is never reached, so it is one that was linked into something that is stripped or
+ * was loaded later (linked.c). */
 static void note_runtime(const void *caller)
 {
     Dl_info info;
@@ -154,8 +155,8 @@ static void note_runtime(const void *caller)
     const char *name = strrchr(path, '/');
     /* Libraries whose work is answered have it as well, and do not come to use it. */
     if (name && (!strncmp(name, "/libcudnn", 9) || !strncmp(name, "/libcublas", 10))) return;
-    plim_self_note("%.60s has the CUDA runtime linked into it: what it does on the GPU cannot be "
-                   "answered", name ? name + 1 : path);
+    plim_self_note("%.60s has the CUDA runtime linked into it and no symbols: what it does on the GPU "
+                   "cannot be answered (do not strip it)", name ? name + 1 : path);
 }
 
 ANSWER int cuGetExportTable(const void **out, const void *id)

@@ -38,7 +38,7 @@ def main():
     args = parser.parse_args()
     device = torch.device('cuda', int(os.environ['LOCAL_RANK']))
     torch.cuda.set_device(device)
-    dist.init_process_group('nccl', device_id=device)
+    dist.init_process_group('nccl')
     rank = dist.get_rank()
     torch.manual_seed(0)
     model = shard(TinyGpt(), device, args.second)

@@ -98,7 +98,7 @@ def groups(rank, ranks):
 def main():
     rank, ranks = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
     torch.cuda.set_device(int(os.environ['LOCAL_RANK']))
-    dist.init_process_group('nccl', device_id=torch.device('cuda', torch.cuda.current_device()))
+    dist.init_process_group('nccl')
     for part in (collectives, messages, groups, objects):
         dist.barrier()
         part(rank, ranks)

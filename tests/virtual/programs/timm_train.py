@@ -30,7 +30,7 @@ def main():
     model = timm.create_model(options.model, num_classes=1000).cuda().to(memory_format=layout)
     average = timm.utils.ModelEmaV3(model) if options.average else None
     optimizer = timm.optim.create_optimizer_v2(model, opt='adamw', lr=1e-3, weight_decay=0.05)
-    scaler = torch.amp.GradScaler('cuda', enabled=dtype == torch.float16)
+    scaler = torch.cuda.amp.GradScaler(enabled=dtype == torch.float16)
     loss_of = timm.loss.LabelSmoothingCrossEntropy()
 
     def amp():
