@@ -111,6 +111,16 @@ def compare(case, lines, tail):
     return failed or first_difference(first, expected)
 
 
+def ended_before(case, lines):
+    """Why a case cannot be compared that was measured with one rank alone; '' if it can."""
+    for line in lines if case.get('ranks') == 'alone' else ():
+        ended = line.get('ended', {})
+        if line['rank'] and ended.get('what') == 'out of memory' \
+                and len(line['steps']) < len(case['steps']):
+            return f'measured with rank 0 alone: of 8, rank {line["rank"]} is out of memory first'
+    return ''
+
+
 def run_some(exec_, folder, cases, group):
     card, memory, ranks = group
     able = []
@@ -126,7 +136,9 @@ def run_some(exec_, folder, cases, group):
     limit = SECONDS_OF_ONE * len(able)
     run = exec_.run(['seeds/case.py', folder, *[case['id'] for case in able], *more], card=card,
                     memory=memory, ranks=ranks, timeout=limit)
-    problems = {case['id']: compare(case, run.lines, run.tail()) for case in able}
+    others = {case['id']: ended_before(case, run.lines) for case in able}
+    problems = {case['id']: '' if others[case['id']] else compare(case, run.lines, run.tail())
+                for case in able}
     edges = [case['id'] for case in able if 'fit' in case]
     if edges:
         run = exec_.run(['seeds/case.py', folder, *edges, '--more', 1], card=card, memory=memory,
@@ -136,7 +148,7 @@ def run_some(exec_, folder, cases, group):
         if case['id'] in edges and not problems[case['id']]:
             problems[case['id']] = first_difference(said.get(case['id'], run.tail()),
                                                     case['fit']['next_batch_says'], 'next batch')
-        yield f'seeds {folder} {case["id"]}', problems[case['id']], ''
+        yield f'seeds {folder} {case["id"]}', problems[case['id']], others[case['id']]
 
 
 def run_whole(exec_, folder, arguments, ranks):
