@@ -121,6 +121,12 @@ static void read_name(struct plim_kernel *kernel)
     plim_kernel_name(kernel);
 }
 
+int plim_kernel_class(struct plim_kernel *kernel)
+{
+    if (kernel && !kernel->is_read) read_name(kernel);
+    return kernel ? kernel->steps_class : PLIM_STEPS_PLAIN;
+}
+
 /* --- launching -------------------------------------------------------------------------------- */
 
 /* Where a launch is known to write: what its arguments of pointer type hold. */
@@ -141,7 +147,7 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch *lau
     struct plim_stream *stream = plim_stream_of(launch->stream);
     int failed = plim_self_use_current();
     if (failed) return failed;
-    if (kernel && !kernel->is_read) read_name(kernel);
+    int steps_class = plim_kernel_class(kernel);
     int capability = plim_self_card(plim_self_device())->compute_capability;
     if (kernel && !plim_module_code(kernel->module, capability)) {
         plim_self_note("%.100s has no code for compute capability %d.%d", kernel->name,
@@ -150,7 +156,7 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch *lau
     }
     plim_self_goes_on();
     if (plim_capture_take(stream, PLIM_NODE_KERNEL)) {
-        plim_capture_note(stream, kernel ? kernel->steps_class : PLIM_STEPS_PLAIN, false);
+        plim_capture_note(stream, steps_class, false);
         return GPU_OK;
     }
     size_t count = find_writes(kernel, launch->arguments, written);
@@ -183,7 +189,7 @@ int plim_graph_launch(const struct plim_graph *graph, void *stream)
     int failed = plim_self_use_current();
     if (failed) return failed;
     plim_self_goes_on();
-    if (plim_capture_take(plim_stream_of(stream), PLIM_NODE_GRAPH)) return GPU_OK;
+    if (plim_capture_take_graph(plim_stream_of(stream), graph)) return GPU_OK;
     plim_self_process()->launches += (int64_t)plim_graph_kernels(graph);
     plim_shadow_launched(NULL, 0);
     plim_watch_graph(graph);

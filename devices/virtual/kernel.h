@@ -48,6 +48,9 @@ struct plim_kernel *plim_kernel_find(const void *host); /* NULL: never registere
  * first 32. None, and no parameters, for a name that is no C++ name. */
 uint32_t plim_kernel_written(const char *mangled, int *parameters);
 
+/* enum plim_steps_class; PLAIN for NULL. */
+int plim_kernel_class(struct plim_kernel *kernel);
+
 /* Variables in device memory, by the host variable that stands for them. */
 void plim_symbol_register(const void *host, size_t bytes);
 int plim_symbol_find(const void *host, uintptr_t *at, size_t *bytes);

@@ -7,7 +7,8 @@
 /* Beginnings of the names of NVIDIA's libraries, which are told apart so; all of cuDNN's parts are
  * one. */
 static const char *const libraries[] = {"libcudart.so", "libcublas.so", "libcublasLt.so",
-                                        "libcudnn", "libnccl.so", "libnvidia-ml.so"};
+                                        "libcudnn", "libnccl.so", "libnvidia-ml.so",
+                                        "libcupti.so"};
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), NO_LIBRARY = -1, OURSELVES = -2 };
 
 /* Which of them has this address. */
@@ -35,7 +36,8 @@ static void *self_handle(void)
 
 static bool is_nvidias_name(const char *name)
 {
-    static const char *const prefixes[] = {"cuda", "cublas", "cudnn", "nccl", "nvml", "__cuda"};
+    static const char *const prefixes[] = {"cuda", "cublas", "cudnn", "nccl",
+                                           "nvml", "cupti",  "__cuda"};
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
     return false;

@@ -32,7 +32,8 @@ void plim_refusal_refused(struct plim_machine_refusal *refusal, int card, int64_
 
 void plim_refusal_got(struct plim_machine_refusal *refusal, int64_t bytes)
 {
-    if (thread.pending_bytes && bytes >= thread.pending_bytes) set_pending(refusal, 0);
+    int64_t enough = thread.pending_bytes - thread.pending_bytes / 8;
+    if (thread.pending_bytes && bytes >= enough) set_pending(refusal, 0);
 }
 
 void plim_refusal_goes_on(struct plim_machine_refusal *refusal)

@@ -2,8 +2,9 @@
  * memory" follows, without a look at what the program says.
  *
  * A refusal is met when the same thread gets as much at its next attempt, as when a caching allocator
- * gives back what it kept and asks again. It is unmet when that is refused as well, or when the
- * thread goes on with something else.
+ * gives back what it kept and asks again; or nearly as much, since the allocator of JAX and TensorFlow
+ * asks for more than it needs, and a tenth less each time that is refused. It is unmet when as much is
+ * refused again, or when the thread goes on with something else.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_REFUSAL_H
 #define PLIM_DEVICES_VIRTUAL_REFUSAL_H

@@ -1,14 +1,7 @@
 #include "stream.h"
-#include "steps.h"
 #include "autotune/base/array.h"
 #include "autotune/base/clock.h"
 #include <stdlib.h>
-
-struct plim_graph {
-    PLIM_ARRAY(struct plim_node *) nodes;
-    int steps_class; /* enum plim_steps_class of all together */
-    size_t calls;    /* of libraries */
-};
 
 struct plim_capture {
     uint64_t id;
@@ -188,77 +181,30 @@ struct plim_node **plim_capture_last(const struct plim_stream *stream)
     return stream->capture && stream->capture->last ? &stream->capture->last : NULL;
 }
 
+/* Work of a capture comes after all that was captured before it. */
+static void append(struct plim_stream *stream, struct plim_node *node)
+{
+    node->before = stream->capture->last;
+    stream->capture->last = node;
+}
+
 bool plim_capture_take(struct plim_stream *stream, enum plim_node_type type)
 {
-    struct plim_capture *capture = stream->capture;
     struct plim_node *node;
-    if (!capture) return false;
-    if (plim_graph_add(capture->graph, type, &node) == GPU_OK) {
-        node->before = capture->last;
-        capture->last = node;
-    }
+    if (!stream->capture) return false;
+    if (plim_graph_add(stream->capture->graph, type, &node) == GPU_OK) append(stream, node);
+    return true;
+}
+
+bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph *child)
+{
+    struct plim_node *node;
+    if (!stream->capture) return false;
+    if (plim_graph_add_child(stream->capture->graph, child, &node) == GPU_OK) append(stream, node);
     return true;
 }
 
 void plim_capture_note(struct plim_stream *stream, int steps_class, bool is_library)
 {
-    if (!stream->capture) return;
-    struct plim_graph *graph = stream->capture->graph;
-    graph->steps_class = (int)plim_steps_join((enum plim_steps_class)graph->steps_class,
-                                              (enum plim_steps_class)steps_class);
-    graph->calls += is_library;
-}
-
-/* --- graphs ----------------------------------------------------------------------------------- */
-
-struct plim_graph *plim_graph_create(void) { return calloc(1, sizeof(struct plim_graph)); }
-
-void plim_graph_destroy(struct plim_graph *graph)
-{
-    if (!graph) return;
-    for (size_t i = 0; i < graph->nodes.count; i++) free(graph->nodes.items[i]);
-    PLIM_ARRAY_FINISH(&graph->nodes);
-    free(graph);
-}
-
-int plim_graph_add(struct plim_graph *graph, enum plim_node_type type, struct plim_node **out)
-{
-    struct plim_node *node = calloc(1, sizeof(*node));
-    if (!node || PLIM_ARRAY_PUSH(&graph->nodes, node) != PLIM_OK) {
-        free(node);
-        return GPU_OUT_OF_MEMORY;
-    }
-    node->type = type;
-    *out = node;
-    return GPU_OK;
-}
-
-struct plim_graph *plim_graph_clone(const struct plim_graph *graph)
-{
-    struct plim_graph *copy = plim_graph_create();
-    struct plim_node *node;
-    for (size_t i = 0; copy && i < graph->nodes.count; i++)
-        if (plim_graph_add(copy, graph->nodes.items[i]->type, &node)) {
-            plim_graph_destroy(copy);
-            copy = NULL;
-        } else if (i > 0) node->before = copy->nodes.items[i - 1];
-    if (copy) copy->steps_class = graph->steps_class, copy->calls = graph->calls;
-    return copy;
-}
-
-int plim_graph_class(const struct plim_graph *graph) { return graph->steps_class; }
-size_t plim_graph_calls(const struct plim_graph *graph) { return graph->calls; }
-
-size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes)
-{
-    if (nodes) *nodes = graph->nodes.items;
-    return graph->nodes.count;
-}
-
-size_t plim_graph_kernels(const struct plim_graph *graph)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        count += graph->nodes.items[i]->type == PLIM_NODE_KERNEL;
-    return count;
+    if (stream->capture) plim_graph_note(stream->capture->graph, steps_class, is_library);
 }

@@ -1,4 +1,4 @@
-/* Streams, events and captured graphs. Nothing runs in them, so work that is given to a stream is
+/* Streams, events and captures. Nothing runs in them, so work that is given to a stream is
  * done at once; what is kept is what a program can ask about: flags, priorities, whether and into
  * what a stream captures, and when an event was recorded (host time: events give a program some
  * time, not the card's).
@@ -9,9 +9,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_STREAM_H
 #define PLIM_DEVICES_VIRTUAL_STREAM_H
 
-#include "self.h"
-
-struct plim_graph;
+#include "graph.h"
 
 struct plim_stream {
     int device, priority;
@@ -27,17 +25,6 @@ struct plim_event {
     bool recorded;
     double seconds;
     uint64_t capture_id; /* recorded in this capture; 0: in none */
-};
-
-/* CUDA's enumeration of node types, as far as they are told apart. */
-enum plim_node_type {
-    PLIM_NODE_KERNEL = 0, PLIM_NODE_MEMCPY = 1, PLIM_NODE_MEMSET = 2, PLIM_NODE_HOST = 3,
-    PLIM_NODE_GRAPH = 4, PLIM_NODE_EMPTY = 5, PLIM_NODE_WAIT = 6, PLIM_NODE_RECORD = 7,
-};
-
-struct plim_node {
-    enum plim_node_type type;
-    struct plim_node *before; /* what it depends on: the one before it */
 };
 
 /* Streams and events are the program's until it destroys them. */
@@ -63,19 +50,10 @@ enum gpu_capture_status plim_capture_status(const struct plim_stream *stream, ui
 struct plim_node **plim_capture_last(const struct plim_stream *stream);
 /* Work for a stream. True: it was taken into a graph and must not happen now. */
 bool plim_capture_take(struct plim_stream *stream, enum plim_node_type type);
+bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph *child);
 
 /* What the launch that was taken last says about steps (steps.h): its class, and whether it is a
  * library's. */
 void plim_capture_note(struct plim_stream *stream, int steps_class, bool is_library);
-
-struct plim_graph *plim_graph_create(void);
-void plim_graph_destroy(struct plim_graph *graph);
-struct plim_graph *plim_graph_clone(const struct plim_graph *graph);
-int plim_graph_add(struct plim_graph *graph, enum plim_node_type type, struct plim_node **out);
-size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes);
-size_t plim_graph_kernels(const struct plim_graph *graph);
-/* All its launches together. */
-int plim_graph_class(const struct plim_graph *graph);
-size_t plim_graph_calls(const struct plim_graph *graph);
 
 #endif

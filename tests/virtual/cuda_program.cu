@@ -7,6 +7,8 @@
 #include <cstring>
 #include <cublasLt.h>
 #include <cublas_v2.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 __device__ int device_table[4];
@@ -21,6 +23,9 @@ __global__ void nothing() {}
 
 static void check_card()
 {
+    struct stat status;
+    check(!access("/dev/nvidiactl", F_OK) && !stat("/dev/nvidia0", &status), "its files are there");
+    check(stat("/dev/nvidia1", &status) < 0, "a second card's are not");
     int count = 0, value = 0, version = 0;
     char bus[16];
     cudaDeviceProp card;
@@ -400,6 +405,58 @@ static void check_graph()
     OK(cudaFree(at));
 }
 
+// A child and a loop among them, as JAX puts them together.
+static void check_graph_by_hand()
+{
+    int *at = nullptr;
+    cudaGraph_t graph, child, found = nullptr;
+    cudaGraphExec_t runnable;
+    cudaGraphNode_t kernel, fill, inside, node;
+    cudaGraphConditionalHandle handle;
+    cudaGraphNodeType type;
+    size_t nodes = 0, before = 1;
+    OK(cudaMalloc(&at, MIB));
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphCreate(&child, 0));
+    void *arguments[] = {&at};
+    cudaKernelNodeParams launch = {};
+    launch.func = (void *)write_seven;
+    launch.gridDim = launch.blockDim = dim3(1);
+    launch.kernelParams = arguments;
+    OK(cudaGraphAddKernelNode(&kernel, graph, nullptr, 0, &launch));
+    cudaMemsetParams zeros = {};
+    zeros.dst = at;
+    zeros.elementSize = 1, zeros.width = 64, zeros.height = 1;
+    OK(cudaGraphAddMemsetNode(&fill, graph, &kernel, 1, &zeros));
+    OK(cudaGraphAddEmptyNode(&inside, child, nullptr, 0));
+    OK(cudaGraphAddChildGraphNode(&node, graph, &fill, 1, child));
+    OK(cudaGraphNodeGetDependencies(node, &inside, nullptr, &before));
+    EQUAL(before, 1);
+    check(inside == fill, "it comes after the fill");
+    OK(cudaGraphChildGraphNodeGetGraph(node, &found));
+    OK(cudaGraphGetNodes(found, nullptr, &nodes));
+    EQUAL(nodes, 1);
+    OK(cudaGraphConditionalHandleCreate(&handle, graph, 1, 0));
+    cudaGraphNodeParams loop = {};
+    loop.type = cudaGraphNodeTypeConditional;
+    loop.conditional.handle = handle;
+    loop.conditional.type = cudaGraphCondTypeWhile;
+    loop.conditional.size = 1;
+    OK(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &loop));
+    OK(cudaGraphAddKernelNode(&inside, loop.conditional.phGraph_out[0], nullptr, 0, &launch));
+    OK(cudaGraphNodeGetType(node, &type));
+    EQUAL(type, cudaGraphNodeTypeConditional);
+    OK(cudaGraphGetNodes(graph, nullptr, &nodes));
+    EQUAL(nodes, 4);
+    OK(cudaGraphInstantiate(&runnable, graph, 0));
+    OK(cudaGraphExecKernelNodeSetParams(runnable, kernel, &launch));
+    OK(cudaGraphLaunch(runnable, nullptr));
+    OK(cudaGraphExecDestroy(runnable));
+    OK(cudaGraphDestroy(child));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaFree(at));
+}
+
 // ---- the rest -----------------------------------------------------------------------------------
 
 static void check_driver()
@@ -475,6 +532,7 @@ int main(int count, char **arguments)
     check_launches();
     check_streams();
     check_graph();
+    check_graph_by_hand();
     check_processes();
     check_driver();
     check_blas();

@@ -179,14 +179,19 @@ Test(names, all_resolve_and_are_listed_once)
 
 Test(names, nothing_else_is_shown)
 {
-    size_t others = 0;
+    /* Of the C library and of CUPTI: lookup.c, files.c, runtime/device.c. */
+    static const char *const others[] = {"dlsym",   "access",    "stat",           "stat64",
+                                         "__xstat", "__xstat64", "cuptiGetVersion"};
+    size_t count = sizeof(others) / sizeof(others[0]), seen = 0;
     for (size_t i = 0; i < elf.symbol_count; i++) {
         const char *name = elf.symbol_text + elf.symbols[i].st_name;
         if (!is_export(&elf.symbols[i]) || find_name(name)) continue;
-        cr_expect(strcmp(name, "dlsym") == 0, "%s is nobody's", name);
-        others++;
+        size_t k = 0;
+        while (k < count && strcmp(name, others[k]) != 0) k++;
+        cr_expect(lt(sz, k, count), "%s is nobody's", name);
+        seen++;
     }
-    cr_expect(eq(sz, others, 1), "dlsym() is answered too");
+    cr_expect(eq(sz, seen, count), "each of the others is there");
 }
 
 static bool is_libc(const char *needed)

@@ -140,6 +140,24 @@ Test(refusals, are_met_unmet_or_open)
     cr_expect(eq(i64, seen->free_bytes, 6 * MIB));
 }
 
+/* As the allocator of JAX and TensorFlow asks: for more than it needs, then for a tenth less. */
+Test(refusals, are_met_by_nearly_as_much_at_once)
+{
+    uintptr_t at;
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
+    refuse(120 * MIB);
+    refuse(108 * MIB);
+    cr_assert(eq(int, plim_heap_take(0, 96 * (size_t)MIB, &at), GPU_OK));
+    plim_self_goes_on();
+    cr_expect(eq(i64, seen->unmet, 0));
+    refuse(8 * MIB);
+    cr_assert(eq(int, plim_heap_take(0, 4 * (size_t)MIB, &at), GPU_OK), "half of it is something else");
+    plim_self_goes_on();
+    cr_expect(eq(i64, seen->unmet, 1));
+}
+
 Test(pool, keeps_what_is_freed_up_to_its_threshold)
 {
     uintptr_t at;

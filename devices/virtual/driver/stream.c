@@ -1,4 +1,4 @@
-/* The CUDA driver: streams, events, captures, graphs that were captured. */
+/* The CUDA driver: streams, events, captures. */
 #include "context.h"
 #include "devices/virtual/ipc.h"
 #include "devices/virtual/transfer.h"
@@ -154,64 +154,3 @@ LIKE_RUNTIME(cuStreamUpdateCaptureDependencies, cudaStreamUpdateCaptureDependenc
 PER_THREAD(cuStreamUpdateCaptureDependencies, _ptsz)
 ALSO(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2)
 ALSO(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2_ptsz)
-
-/* --- graphs ----------------------------------------------------------------------------------- */
-
-LIKE_RUNTIME_ANYWHERE(cuGraphCreate, cudaGraphCreate, (void **out, unsigned flags), (out, flags))
-LIKE_RUNTIME_ANYWHERE(cuGraphDestroy, cudaGraphDestroy, (void *graph), (graph))
-LIKE_RUNTIME_ANYWHERE(cuGraphClone, cudaGraphClone, (void **out, void *graph), (out, graph))
-LIKE_RUNTIME_ANYWHERE(cuGraphExecDestroy, cudaGraphExecDestroy, (void *graph), (graph))
-LIKE_RUNTIME_ANYWHERE(cuGraphGetNodes, cudaGraphGetNodes,
-                      (void *graph, void **nodes, size_t *count), (graph, nodes, count))
-LIKE_RUNTIME_ANYWHERE(cuGraphGetRootNodes, cudaGraphGetRootNodes,
-                      (void *graph, void **nodes, size_t *count), (graph, nodes, count))
-LIKE_RUNTIME_ANYWHERE(cuGraphNodeGetType, cudaGraphNodeGetType, (void *node, int *type),
-                      (node, type))
-LIKE_RUNTIME_ANYWHERE(cuGraphNodeGetDependencies_v2, cudaGraphNodeGetDependencies_v2,
-                      (void *node, void **out, void *edges, size_t *count),
-                      (node, out, edges, count))
-LIKE_RUNTIME_ANYWHERE(cuGraphDebugDotPrint, cudaGraphDebugDotPrint,
-                      (void *graph, const char *path, unsigned flags), (graph, path, flags))
-LIKE_RUNTIME(cuGraphUpload, cudaGraphUpload, (void *graph, void *stream), (graph, stream))
-PER_THREAD(cuGraphUpload, _ptsz)
-LIKE_RUNTIME(cuGraphLaunch, cudaGraphLaunch, (void *graph, void *stream), (graph, stream))
-PER_THREAD(cuGraphLaunch, _ptsz)
-
-ANSWER int cuGraphNodeGetDependencies(void *node, void **out, size_t *count)
-{
-    return cuGraphNodeGetDependencies_v2(node, out, NULL, count);
-}
-
-/* The older ones have (out, graph, error node, log, its size); what is behind the graph matters in
- * none. */
-LIKE_RUNTIME(cuGraphInstantiateWithFlags, cudaGraphInstantiateWithFlags,
-             (void **out, void *graph, unsigned long long flags), (out, graph, flags))
-ALSO(cuGraphInstantiateWithFlags, cuGraphInstantiate)
-ALSO(cuGraphInstantiateWithFlags, cuGraphInstantiate_v2)
-
-struct instantiation { /* CUDA_GRAPH_INSTANTIATE_PARAMS */
-    uint64_t flags;
-    void *upload_stream, *error_node;
-    int result;
-};
-
-ANSWER int cuGraphInstantiateWithParams(void **out, void *graph, struct instantiation *parameters)
-{
-    parameters->error_node = NULL;
-    parameters->result = 0;
-    return cuGraphInstantiateWithFlags(out, graph, parameters->flags);
-}
-PER_THREAD(cuGraphInstantiateWithParams, _ptsz)
-
-ANSWER int cuGraphExecUpdate(void *graph, void *other, void **error_node, int *result)
-{
-    if (error_node) *error_node = NULL;
-    if (result) *result = 0;
-    return graph && other ? GPU_OK : GPU_INVALID_VALUE;
-}
-
-/* The third argument is a structure that begins with the result. */
-ANSWER int cuGraphExecUpdate_v2(void *graph, void *other, int *result)
-{
-    return cuGraphExecUpdate(graph, other, NULL, result);
-}

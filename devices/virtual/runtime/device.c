@@ -97,6 +97,14 @@ ANSWER int cudaRuntimeGetVersion(int *version)
     return GPU_OK;
 }
 
+/* Of NVIDIA's library for profiling: JAX asks for it. Nothing is profiled, the rest is its own. */
+ANSWER int cuptiGetVersion(uint32_t *version)
+{
+    enum { SINCE_13 = 130000, OF_11_8 = 18 };
+    *version = plim_version_runtime() >= 13000 ? SINCE_13 : OF_11_8;
+    return GPU_OK;
+}
+
 /* --- cards ------------------------------------------------------------------------------------ */
 
 ANSWER int cudaGetDeviceCount(int *count) { return plim_self_error(plim_self_count(count)); }

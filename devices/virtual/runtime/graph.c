@@ -1,8 +1,9 @@
-/* The CUDA runtime: graphs that were captured. Graphs that a program builds node by node are not
- * answered. An executable graph is a graph of its own, as with CUDA: the other may be destroyed. */
+/* The CUDA runtime: graphs. An executable graph is a graph of its own, as with CUDA: the other may be
+ * destroyed. */
 #include "devices/virtual/kernel.h"
+#include "devices/virtual/refuse.h"
 #include "runtime.h"
-#include "devices/virtual/stream.h"
+#include <string.h>
 #include "devices/virtual/version.h"
 #include <stdio.h>
 
@@ -116,3 +117,163 @@ ANSWER int cudaGraphDebugDotPrint(void *graph, const char *path, unsigned flags)
     fclose(file);
     return GPU_OK;
 }
+
+/* --- node by node ----------------------------------------------------------------------------- */
+
+/* Of what a node comes after the last is kept. */
+static int place(struct plim_node *node, struct plim_node *const *after, size_t count)
+{
+    node->before = count ? after[count - 1] : NULL;
+    return GPU_OK;
+}
+
+static int add(struct plim_node **out, struct plim_graph *graph, struct plim_node *const *after,
+               size_t count, enum plim_node_type type)
+{
+    int failed = graph ? plim_graph_add(graph, type, out) : GPU_INVALID_VALUE;
+    return plim_self_error(failed ? failed : place(*out, after, count));
+}
+
+int plim_runtime_add_kernel(struct plim_node **out, struct plim_graph *graph,
+                            struct plim_node *const *after, size_t count, struct plim_kernel *kernel)
+{
+    if (!kernel) return plim_self_error(GPU_INVALID_DEVICE_FUNCTION);
+    int failed = add(out, graph, after, count, PLIM_NODE_KERNEL);
+    if (!failed) plim_graph_note(graph, plim_kernel_class(kernel), false);
+    return failed;
+}
+
+struct conditional_node { /* cudaConditionalNodeParams */
+    uint64_t handle;
+    int type;
+    unsigned bodies;
+    struct plim_graph **out; /* the node's own list of them */
+    void *context;
+};
+
+static int add_conditional(struct plim_node **out, struct plim_graph *graph, void *parameters)
+{
+    struct conditional_node node;
+    memcpy(&node, parameters, sizeof(node));
+    int failed = plim_graph_add_conditional(graph, node.bodies, out);
+    if (failed) return failed;
+    node.out = (*out)->children;
+    memcpy(parameters, &node, sizeof(node));
+    return GPU_OK;
+}
+
+int plim_runtime_add_node(struct plim_node **out, struct plim_graph *graph,
+                          struct plim_node *const *after, size_t count,
+                          struct plim_node_parameters *parameters)
+{
+    void *first; /* a kernel's function, a child */
+    memcpy(&first, parameters->of_type, sizeof(first));
+    int failed = GPU_INVALID_VALUE;
+    if (!graph) return plim_self_error(failed);
+    switch (parameters->type) {
+    case PLIM_NODE_KERNEL:
+        return plim_runtime_add_kernel(out, graph, after, count, plim_kernel_find(first));
+    case PLIM_NODE_ALLOCATE:
+    case PLIM_NODE_FREE: return plim_refuse(PLIM_CUDART, "cudaGraphAddNode of an allocation");
+    case PLIM_NODE_GRAPH: failed = plim_graph_add_child(graph, first, out); break;
+    case PLIM_NODE_CONDITIONAL:
+        failed = add_conditional(out, graph, parameters->of_type);
+        break;
+    default: return add(out, graph, after, count, (enum plim_node_type)parameters->type);
+    }
+    return plim_self_error(failed ? failed : place(*out, after, count));
+}
+
+ANSWER int cudaGraphAddNode_v2(struct plim_node **out, struct plim_graph *graph,
+                               struct plim_node *const *after, const void *edges, size_t count,
+                               struct plim_node_parameters *parameters)
+{
+    (void)edges;
+    return plim_runtime_add_node(out, graph, after, count, parameters);
+}
+
+/* 13 has edge data before the count. */
+ANSWER int cudaGraphAddNode(struct plim_node **out, struct plim_graph *graph,
+                            struct plim_node *const *after, const void *fourth, void *fifth,
+                            struct plim_node_parameters *sixth)
+{
+    if (plim_version_runtime() >= 13000)
+        return cudaGraphAddNode_v2(out, graph, after, fourth, (size_t)fifth, sixth);
+    return cudaGraphAddNode_v2(out, graph, after, NULL, (size_t)fourth, fifth);
+}
+
+/* `parameters` begin with what stands for the kernel on the host. */
+ANSWER int cudaGraphAddKernelNode(struct plim_node **out, struct plim_graph *graph,
+                                  struct plim_node *const *after, size_t count,
+                                  const void *const *parameters)
+{
+    return plim_runtime_add_kernel(out, graph, after, count, plim_kernel_find(*parameters));
+}
+
+#define ADD(name, type)                                                                            \
+    ANSWER int name(struct plim_node **out, struct plim_graph *graph,                              \
+                    struct plim_node *const *after, size_t count)                                  \
+    {                                                                                              \
+        return add(out, graph, after, count, type);                                                \
+    }
+ADD(cudaGraphAddEmptyNode, PLIM_NODE_EMPTY)
+ADD(cudaGraphAddMemcpyNode, PLIM_NODE_MEMCPY)
+ADD(cudaGraphAddMemcpyNode1D, PLIM_NODE_MEMCPY)
+ADD(cudaGraphAddMemcpyNodeToSymbol, PLIM_NODE_MEMCPY)
+ADD(cudaGraphAddMemcpyNodeFromSymbol, PLIM_NODE_MEMCPY)
+ADD(cudaGraphAddMemsetNode, PLIM_NODE_MEMSET)
+ADD(cudaGraphAddHostNode, PLIM_NODE_HOST)
+ADD(cudaGraphAddEventRecordNode, PLIM_NODE_RECORD)
+ADD(cudaGraphAddEventWaitNode, PLIM_NODE_WAIT)
+
+ANSWER int cudaGraphAddChildGraphNode(struct plim_node **out, struct plim_graph *graph,
+                                      struct plim_node *const *after, size_t count,
+                                      const struct plim_graph *child)
+{
+    int failed = graph && child ? plim_graph_add_child(graph, child, out) : GPU_INVALID_VALUE;
+    return plim_self_error(failed ? failed : place(*out, after, count));
+}
+
+ANSWER int cudaGraphChildGraphNodeGetGraph(struct plim_node *node, struct plim_graph **graph)
+{
+    if (!node || !node->child_count) return plim_self_error(GPU_INVALID_VALUE);
+    *graph = node->children[0];
+    return GPU_OK;
+}
+
+/* It goes on to have a place in the graph, with nothing to do. */
+ANSWER int cudaGraphDestroyNode(struct plim_node *node)
+{
+    if (!node) return plim_self_error(GPU_INVALID_VALUE);
+    node->type = PLIM_NODE_EMPTY;
+    return GPU_OK;
+}
+
+ANSWER int cudaGraphConditionalHandleCreate(uint64_t *handle)
+{
+    *handle = plim_self_new_id();
+    return GPU_OK;
+}
+
+/* What a node is given changes nothing of what is kept. */
+#define SET(name)                                                                                  \
+    ANSWER int name(const void *object)                                                            \
+    {                                                                                              \
+        return plim_self_error(object ? GPU_OK : GPU_INVALID_VALUE);                               \
+    }
+SET(cudaGraphNodeSetParams)
+SET(cudaGraphNodeSetEnabled)
+SET(cudaGraphKernelNodeSetParams)
+SET(cudaGraphKernelNodeSetAttribute)
+SET(cudaGraphKernelNodeCopyAttributes)
+SET(cudaGraphMemcpyNodeSetParams)
+SET(cudaGraphMemcpyNodeSetParams1D)
+SET(cudaGraphMemsetNodeSetParams)
+SET(cudaGraphHostNodeSetParams)
+SET(cudaGraphExecNodeSetParams)
+SET(cudaGraphExecKernelNodeSetParams)
+SET(cudaGraphExecMemcpyNodeSetParams)
+SET(cudaGraphExecMemcpyNodeSetParams1D)
+SET(cudaGraphExecMemsetNodeSetParams)
+SET(cudaGraphExecHostNodeSetParams)
+SET(cudaGraphExecChildGraphNodeSetParams)

@@ -2,7 +2,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_RUNTIME_H
 #define PLIM_DEVICES_VIRTUAL_RUNTIME_H
 
-#include "devices/virtual/self.h"
+#include "devices/virtual/kernel.h"
 
 /* The name with which a program calls that was compiled for per-thread default streams. */
 #define PER_THREAD(function, suffix)                                                               \
@@ -10,5 +10,21 @@
 
 const char *plim_error_text(int error);
 const char *plim_error_driver_name(int error);
+
+/* cudaGraphNodeParams, CUgraphNodeParams. A conditional node's bodies are written into them. */
+struct plim_node_parameters {
+    int type; /* enum plim_node_type */
+    int reserved[3];
+    unsigned char of_type[29 * 8];
+};
+
+/* Nodes that come after `count` others, for the driver too. GPU_INVALID_DEVICE_FUNCTION
+ * where `kernel` is NULL. */
+int plim_runtime_add_kernel(struct plim_node **out, struct plim_graph *graph,
+                            struct plim_node *const *after, size_t count,
+                            struct plim_kernel *kernel);
+int plim_runtime_add_node(struct plim_node **out, struct plim_graph *graph,
+                          struct plim_node *const *after, size_t count,
+                          struct plim_node_parameters *parameters);
 
 #endif

@@ -1,0 +1,163 @@
+/* The CUDA driver: graphs. */
+#include "context.h"
+#include "devices/virtual/kernel.h"
+#include "devices/virtual/refuse.h"
+#include <string.h>
+
+/* --- as a whole ------------------------------------------------------------------------------- */
+
+LIKE_RUNTIME_ANYWHERE(cuGraphCreate, cudaGraphCreate, (void **out, unsigned flags), (out, flags))
+LIKE_RUNTIME_ANYWHERE(cuGraphDestroy, cudaGraphDestroy, (void *graph), (graph))
+LIKE_RUNTIME_ANYWHERE(cuGraphClone, cudaGraphClone, (void **out, void *graph), (out, graph))
+LIKE_RUNTIME_ANYWHERE(cuGraphExecDestroy, cudaGraphExecDestroy, (void *graph), (graph))
+LIKE_RUNTIME_ANYWHERE(cuGraphGetNodes, cudaGraphGetNodes,
+                      (void *graph, void **nodes, size_t *count), (graph, nodes, count))
+LIKE_RUNTIME_ANYWHERE(cuGraphGetRootNodes, cudaGraphGetRootNodes,
+                      (void *graph, void **nodes, size_t *count), (graph, nodes, count))
+LIKE_RUNTIME_ANYWHERE(cuGraphNodeGetType, cudaGraphNodeGetType, (void *node, int *type),
+                      (node, type))
+LIKE_RUNTIME_ANYWHERE(cuGraphNodeGetDependencies_v2, cudaGraphNodeGetDependencies_v2,
+                      (void *node, void **out, void *edges, size_t *count),
+                      (node, out, edges, count))
+LIKE_RUNTIME_ANYWHERE(cuGraphDebugDotPrint, cudaGraphDebugDotPrint,
+                      (void *graph, const char *path, unsigned flags), (graph, path, flags))
+LIKE_RUNTIME(cuGraphUpload, cudaGraphUpload, (void *graph, void *stream), (graph, stream))
+PER_THREAD(cuGraphUpload, _ptsz)
+LIKE_RUNTIME(cuGraphLaunch, cudaGraphLaunch, (void *graph, void *stream), (graph, stream))
+PER_THREAD(cuGraphLaunch, _ptsz)
+
+ANSWER int cuGraphNodeGetDependencies(void *node, void **out, size_t *count)
+{
+    return cuGraphNodeGetDependencies_v2(node, out, NULL, count);
+}
+
+/* The older ones have (out, graph, error node, log, its size); what is behind the graph matters in
+ * none. */
+LIKE_RUNTIME(cuGraphInstantiateWithFlags, cudaGraphInstantiateWithFlags,
+             (void **out, void *graph, unsigned long long flags), (out, graph, flags))
+ALSO(cuGraphInstantiateWithFlags, cuGraphInstantiate)
+ALSO(cuGraphInstantiateWithFlags, cuGraphInstantiate_v2)
+
+struct instantiation { /* CUDA_GRAPH_INSTANTIATE_PARAMS */
+    uint64_t flags;
+    void *upload_stream, *error_node;
+    int result;
+};
+
+ANSWER int cuGraphInstantiateWithParams(void **out, void *graph, struct instantiation *parameters)
+{
+    parameters->error_node = NULL;
+    parameters->result = 0;
+    return cuGraphInstantiateWithFlags(out, graph, parameters->flags);
+}
+PER_THREAD(cuGraphInstantiateWithParams, _ptsz)
+
+ANSWER int cuGraphExecUpdate(void *graph, void *other, void **error_node, int *result)
+{
+    if (error_node) *error_node = NULL;
+    if (result) *result = 0;
+    return graph && other ? GPU_OK : GPU_INVALID_VALUE;
+}
+
+/* The third argument is a structure that begins with the result. */
+ANSWER int cuGraphExecUpdate_v2(void *graph, void *other, int *result)
+{
+    return cuGraphExecUpdate(graph, other, NULL, result);
+}
+
+ANSWER int cuGraphExecGetFlags(void *graph, uint64_t *flags)
+{
+    *flags = 0;
+    return graph ? GPU_OK : GPU_INVALID_VALUE;
+}
+
+/* --- node by node ----------------------------------------------------------------------------- */
+
+struct kernel_node { /* CUDA_KERNEL_NODE_PARAMS; the last two fields from its second version on */
+    struct plim_kernel *function;
+    unsigned grid[3], block[3], shared_bytes;
+    void **arguments, **extra;
+    struct plim_kernel *kernel;
+    void *context;
+};
+
+ANSWER int cuGraphAddKernelNode_v2(struct plim_node **out, struct plim_graph *graph,
+                                   struct plim_node *const *after, size_t count,
+                                   const struct kernel_node *node)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    struct plim_kernel *kernel = node->function ? node->function : node->kernel;
+    return kernel ? plim_runtime_add_kernel(out, graph, after, count, kernel) : GPU_INVALID_VALUE;
+}
+
+ANSWER int cuGraphAddKernelNode(struct plim_node **out, struct plim_graph *graph,
+                                struct plim_node *const *after, size_t count,
+                                const struct kernel_node *node)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    return node->function ? plim_runtime_add_kernel(out, graph, after, count, node->function)
+                          : GPU_INVALID_VALUE;
+}
+
+ANSWER int cuGraphAddNode_v2(struct plim_node **out, struct plim_graph *graph,
+                             struct plim_node *const *after, const void *edges, size_t count,
+                             struct plim_node_parameters *parameters)
+{
+    struct kernel_node node;
+    memcpy(&node, parameters->of_type, sizeof(node));
+    (void)edges;
+    if (parameters->type == PLIM_NODE_KERNEL)
+        return cuGraphAddKernelNode_v2(out, graph, after, count, &node);
+    int failed = plim_driver_ready();
+    return failed ? failed : plim_runtime_add_node(out, graph, after, count, parameters);
+}
+
+ANSWER int cuGraphAddNode(struct plim_node **out, struct plim_graph *graph,
+                          struct plim_node *const *after, size_t count,
+                          struct plim_node_parameters *parameters)
+{
+    return cuGraphAddNode_v2(out, graph, after, NULL, count, parameters);
+}
+
+#define ADD(name, runtime, parameters, arguments)                                                  \
+    LIKE_RUNTIME_ANYWHERE(name, runtime, parameters, arguments)
+#define PLACE struct plim_node **out, struct plim_graph *graph, struct plim_node *const *after, size_t count
+
+ADD(cuGraphAddEmptyNode, cudaGraphAddEmptyNode, (PLACE), (out, graph, after, count))
+ADD(cuGraphAddMemcpyNode, cudaGraphAddMemcpyNode, (PLACE), (out, graph, after, count))
+ADD(cuGraphAddMemsetNode, cudaGraphAddMemsetNode, (PLACE), (out, graph, after, count))
+ADD(cuGraphAddHostNode, cudaGraphAddHostNode, (PLACE), (out, graph, after, count))
+ADD(cuGraphAddEventRecordNode, cudaGraphAddEventRecordNode, (PLACE), (out, graph, after, count))
+ADD(cuGraphAddEventWaitNode, cudaGraphAddEventWaitNode, (PLACE), (out, graph, after, count))
+ADD(cuGraphAddChildGraphNode, cudaGraphAddChildGraphNode, (PLACE, const struct plim_graph *child),
+    (out, graph, after, count, child))
+LIKE_RUNTIME_ANYWHERE(cuGraphChildGraphNodeGetGraph, cudaGraphChildGraphNodeGetGraph,
+                      (struct plim_node *node, struct plim_graph **graph), (node, graph))
+LIKE_RUNTIME_ANYWHERE(cuGraphDestroyNode, cudaGraphDestroyNode, (struct plim_node *node), (node))
+
+ANSWER int cuGraphConditionalHandleCreate(uint64_t *handle)
+{
+    int failed = plim_driver_ready();
+    if (!failed) *handle = plim_self_new_id();
+    return failed;
+}
+
+/* What a node is given changes nothing of what is kept. */
+ANSWER int cuGraphNodeSetParams(const void *object) { return object ? GPU_OK : GPU_INVALID_VALUE; }
+ALSO(cuGraphNodeSetParams, cuGraphKernelNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphKernelNodeSetParams_v2)
+ALSO(cuGraphNodeSetParams, cuGraphKernelNodeSetAttribute)
+ALSO(cuGraphNodeSetParams, cuGraphKernelNodeCopyAttributes)
+ALSO(cuGraphNodeSetParams, cuGraphMemcpyNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphMemsetNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphHostNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphExecNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphExecKernelNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphExecKernelNodeSetParams_v2)
+ALSO(cuGraphNodeSetParams, cuGraphExecMemcpyNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphExecMemsetNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphExecHostNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams)
+ALSO(cuGraphNodeSetParams, cuGraphNodeSetEnabled)
