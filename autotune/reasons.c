@@ -136,7 +136,7 @@ static void tell_limits_of_choice(const struct plim_spec *spec, const struct pli
     if (d->choice.replay.retries)
         plim_result_reason(
             result,
-            "It only fits because PyTorch returns cached memory and asks again (%" PRId64
+            "It only fits because the allocator returns cached memory and asks again (%" PRId64
             " times).",
             d->choice.replay.retries);
     if (!d->choice.verified)
@@ -275,7 +275,7 @@ void plim_reasons_explanation(const struct plim_card *card, const struct plim_ex
         if (replay->retries)
             plim_result_reason(
                 result,
-                "It only fits because PyTorch returns cached memory and asks again (%" PRId64
+                "It only fits because the allocator returns cached memory and asks again (%" PRId64
                 " times).",
                 replay->retries);
     } else {

@@ -4,7 +4,7 @@
 Prints TAP, and a summary at the end. Parts:
     golden    golden training runs: every figure of four steps equal to the byte
     fit       the largest batch of a card, searched by exec
-    programs  nanoGPT, transformers, Lightning, timm, torch.compile, LoRA, accelerate
+    programs  nanoGPT, transformers, Lightning, timm, torch.compile, LoRA, accelerate, JAX
     ranks     DDP and FSDP on 2 and 8 ranks
     runtimes  a small program with each of CUDA's runtimes from 11.8 to 13, shared and linked in
     seeds     five training systems that people have, and their measured cases
@@ -84,8 +84,8 @@ def main():
     exec_ = Exec(os.path.abspath(arguments.plimsoll), installation)
     tap, options = Tap(), Options(arguments)
     print('# ' + ', '.join(f'{name} {version}' for name, version in installation.versions.items()))
-    if 'torch' not in installation.versions:
-        print(f'1..0 # SKIP {arguments.python} has no torch')
+    if not installation.versions.keys() & {'torch', 'jax'}:
+        print(f'1..0 # SKIP {arguments.python} has neither torch nor jax')
         return 0
     for name in arguments.only:
         run_part(name, exec_, options, tap, arguments.jobs)

@@ -12,7 +12,7 @@ UNLIMITED = 1 << 46  # bytes: so much that PyTorch never gives a block back
 TO_ITS_END = 1000000  # repetitions: no trial ends before its program does
 
 PACKAGES = ('torch', 'torchvision', 'transformers', 'peft', 'accelerate', 'bitsandbytes', 'timm',
-            'lightning', 'deepspeed', 'mamba_ssm', 'causal_conv1d', 'yaml')
+            'lightning', 'deepspeed', 'mamba_ssm', 'causal_conv1d', 'jax', 'yaml')
 
 ASK = '''
 import importlib.metadata, importlib.util, json
@@ -102,7 +102,10 @@ class Exec:
         # What is compiled allocates more the first time than from a cache.
         settings = {'OMP_NUM_THREADS': '1', 'PYTHONDONTWRITEBYTECODE': '1',
                     'TORCHINDUCTOR_CACHE_DIR': os.path.join(folder, 'inductor'),
-                    'TRITON_CACHE_DIR': os.path.join(folder, 'triton')}
+                    'TRITON_CACHE_DIR': os.path.join(folder, 'triton'),
+                    # JAX takes no more than it needs, and no kernels by how fast they seem.
+                    'XLA_PYTHON_CLIENT_PREALLOCATE': 'false',
+                    'XLA_FLAGS': '--xla_gpu_autotune_level=0'}
         for name, value in settings.items():
             command += ['--env', f'{name}={value}']
         try:

@@ -1,7 +1,7 @@
 """Programs as people write them, run to their end on the virtual GPU.
 
 figures.json holds their peaks with the installation that it names, made on the prototype of the
-virtual GPU (CUDA graphs, which that has not: by ourselves). With the same versions they are equal
+virtual GPU (CUDA graphs and JAX, which that has not: by ourselves). With the same versions they are equal
 to the byte; with others they have to be within half and double of it, but for those of programs
 that compile: what compilers allocate when they try kernels differs from version to version.
 """
@@ -38,6 +38,7 @@ PROGRAMS = (
     ('lora_bnb.py --bits 8', BNB, 0, True),
     ('lora_bnb.py --bits 4 --optimizer PagedAdamW8bit', BNB, 0, False),
     ('accelerate_find.py', ('torch', 'accelerate'), 0, False),
+    ('jax_train.py', ('jax',), 0, False),
 )
 RANKS = (
     ('objects.py', ('torch>=2.6',), 2, False),
