@@ -53,6 +53,10 @@ typedef int result;
     X(cuLaunchKernelEx, (const struct config *config, void *function, void **arguments, void **extra)) \
     X(cuLaunchKernelEx_ptsz,                                                                       \
       (const struct config *config, void *function, void **arguments, void **extra))               \
+    X(cuStreamBeginCapture_v2, (void *stream, int mode))                                           \
+    X(cuStreamBeginCapture_v2_ptsz, (void *stream, int mode))                                      \
+    X(cuStreamBeginCaptureToGraph, CAPTURE_TO_GRAPH)                                               \
+    X(cuStreamBeginCaptureToGraph_ptsz, CAPTURE_TO_GRAPH)                                          \
     X(cuGraphLaunch, (void *graph, void *stream))                                                  \
     X(cuGraphLaunch_ptsz, (void *graph, void *stream))                                             \
     X(cuGetProcAddress, (const char *name, void **out, int version, uint64_t flags))               \
@@ -65,6 +69,9 @@ typedef int result;
 #define COOPERATIVE                                                                                \
     (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,          \
      unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments)
+
+#define CAPTURE_TO_GRAPH                                                                           \
+    (void *stream, void *graph, const void *after, const void *edges, size_t count, int mode)
 
 /* CUlaunchConfig begins so. */
 struct config {
@@ -229,18 +236,25 @@ ANSWER result cuKernelGetFunction(void **out, void *handle)
 
 /* --- launches --------------------------------------------------------------------------------- */
 
+static bool may_capture; /* a capture was begun, some time */
+
 /* In a capture nothing runs. */
 static bool is_captured(void *stream)
 {
     int status = 0;
-    return !CALL(cuStreamIsCapturing, (stream, &status)) && status;
+    return may_capture && !CALL(cuStreamIsCapturing, (stream, &status)) && status;
+}
+
+/* Programs launch often, so as little as can be is asked here; tests/bench/bench_observe.c. */
+static bool runs(void *stream, result failed)
+{
+    return !failed && (plim_self_process() || card() >= 0) && !is_captured(stream);
 }
 
 static result launched(void *function, const struct plim_launch *launch, result failed)
 {
+    if (!runs(launch->stream, failed)) return failed;
     struct plim_machine_process *process = plim_self_process();
-    if (failed || card() < 0 || is_captured(launch->stream)) return failed;
-    process = plim_self_process();
     struct plim_kernel *kernel = plim_kernel_find(function);
     if (kernel && !kernel->is_read) plim_kernel_name(kernel);
     plim_refusal_goes_on(&process->refusal);
@@ -284,7 +298,7 @@ static result launched(void *function, const struct plim_launch *launch, result 
     ANSWER result cuGraphLaunch##suffix(void *graph, void *stream)                                 \
     {                                                                                              \
         result failed = CALL(cuGraphLaunch##suffix, (graph, stream));                              \
-        if (failed || card() < 0 || is_captured(stream)) return failed;                            \
+        if (!runs(stream, failed)) return failed;                                                  \
         plim_refusal_goes_on(&plim_self_process()->refusal);                                       \
         plim_self_process()->launches++;                                                           \
         plim_watch_foreign_graph((uint64_t)(uintptr_t)graph);                                      \
@@ -293,6 +307,21 @@ static result launched(void *function, const struct plim_launch *launch, result 
 
 LAUNCHES()
 LAUNCHES(_ptsz)
+
+#define CAPTURES(suffix)                                                                           \
+    ANSWER result cuStreamBeginCapture_v2##suffix(void *stream, int mode)                          \
+    {                                                                                              \
+        may_capture = true;                                                                        \
+        return CALL(cuStreamBeginCapture_v2##suffix, (stream, mode));                              \
+    }                                                                                              \
+    ANSWER result cuStreamBeginCaptureToGraph##suffix CAPTURE_TO_GRAPH                             \
+    {                                                                                              \
+        may_capture = true;                                                                        \
+        return CALL(cuStreamBeginCaptureToGraph##suffix, (stream, graph, after, edges, count, mode)); \
+    }
+
+CAPTURES()
+CAPTURES(_ptsz)
 
 /* --- how programs find the driver's functions ------------------------------------------------------- */
 
