@@ -1,6 +1,7 @@
 #include "sim.h"
 
 #include "autotune/base/text.h"
+#include "devices/catalogue/architecture.h"
 #include "devices/uri.h"
 #include "roofline.h"
 #include <ctype.h>
@@ -168,19 +169,6 @@ static const struct plim_device_ops sim_ops = {
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Resident threads an SM can hold, by compute capability (CUDA C++ Programming Guide, table of
- * technical specifications); 0 for one that is not in it. */
-static int threads_per_multiprocessor(int compute_capability)
-{
-    static const struct {
-        int compute_capability, threads;
-    } known[] = {{70, 2048}, {75, 1024}, {80, 2048},  {86, 1536}, {89, 1536},
-                 {90, 2048}, {100, 2048}, {103, 2048}, {120, 1536}};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (known[i].compute_capability == compute_capability) return known[i].threads;
-    return 0;
-}
-
 static void describe(struct plim_device_info *info, const struct plim_gpu *gpu,
                      int64_t memory_bytes)
 {
@@ -189,7 +177,7 @@ static void describe(struct plim_device_info *info, const struct plim_gpu *gpu,
     info->simulated = true;
     info->compute_capability = gpu->compute_capability;
     info->multiprocessors = gpu->multiprocessors;
-    info->threads_per_multiprocessor = threads_per_multiprocessor(gpu->compute_capability);
+    info->threads_per_multiprocessor = plim_architecture_of(gpu->compute_capability)->threads;
     info->total_bytes = memory_bytes > 0 ? memory_bytes : gpu->total_bytes;
     plim_uri_format_bytes(info->total_bytes, memory, sizeof(memory));
     if (info->total_bytes == gpu->total_bytes)
