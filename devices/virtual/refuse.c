@@ -21,19 +21,12 @@ static const struct {
 /* cuDNN 9 numbers its statuses anew. */
 enum { CUDNN8_NOT_SUPPORTED = 9, CUDNN8_NOT_INITIALIZED = 1, CUDNN8_EXECUTION_FAILED = 8 };
 
-static bool is_cudnn8(void)
-{
-    static int known; /* 1: it is, 2: it is not */
-    if (!known) known = plim_version_library("libcudnn.so.8") ? 1 : 2;
-    return known == 1;
-}
-
 int plim_refuse(enum plim_library library, const char *name)
 {
     __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);
     plim_self_note("the virtual GPU does not answer %.100s (%s)", name, libraries[library].name);
     if (library == PLIM_CUDART) return plim_self_error(GPU_NOT_SUPPORTED);
-    if (library == PLIM_CUDNN && is_cudnn8()) return CUDNN8_NOT_SUPPORTED;
+    if (library == PLIM_CUDNN && plim_version_is_cudnn8()) return CUDNN8_NOT_SUPPORTED;
     return libraries[library].not_supported;
 }
 
@@ -52,7 +45,7 @@ bool plim_refuse_is(const void *function)
 int plim_compute(enum plim_library library, const char *name, const void *handle)
 {
     const struct plim_handle *of = handle;
-    bool is_old = library == PLIM_CUDNN && is_cudnn8();
+    bool is_old = library == PLIM_CUDNN && plim_version_is_cudnn8();
     if (!of) return is_old ? CUDNN8_NOT_INITIALIZED : libraries[library].no_handle;
     if (!plim_library_launch(&(struct plim_work){.stream = of->stream, .what = name})) return 0;
     return is_old ? CUDNN8_EXECUTION_FAILED : libraries[library].not_executed;

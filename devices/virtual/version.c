@@ -56,3 +56,10 @@ bool plim_version_has_runtime(void)
 {
     return plim_version_linked || plim_version_library("libcudart.so");
 }
+
+bool plim_version_is_cudnn8(void)
+{
+    static int known; /* 1: it is, 2: it is not */
+    if (!known) known = plim_version_library("libcudnn.so.8") ? 1 : 2;
+    return known == 1;
+}

@@ -19,6 +19,9 @@ bool plim_version_has_runtime(void);
 /* Of a runtime that is linked into the program (linked.c); 0: none is. */
 extern int plim_version_linked;
 
+/* cuDNN 9 numbers its statuses anew; without any, those of 9 are given. */
+bool plim_version_is_cudnn8(void);
+
 /* The oldest runtime that is answered; the driver that the virtual machine plays: the newest. */
 enum { PLIM_VERSION_OLDEST = 11080, PLIM_VERSION_DRIVER = 13000 };
 

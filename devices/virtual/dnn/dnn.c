@@ -48,8 +48,7 @@ int plim_dnn_status(enum plim_dnn_result result)
         [PLIM_DNN_NOT_SUPPORTED] = {9, 3000},
         [PLIM_DNN_EXECUTION_FAILED] = {8, 5000},
     };
-    /* 9.0.0 is 90000; 8.9.7 is 8907 */
-    return plim_dnn_version() < 90000 ? numbers[result].cudnn8 : numbers[result].cudnn9;
+    return plim_version_is_cudnn8() ? numbers[result].cudnn8 : numbers[result].cudnn9;
 }
 
 /* --- handles ---------------------------------------------------------------------------------- */
