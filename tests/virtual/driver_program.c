@@ -382,6 +382,43 @@ static void check_capture(void)
     DRIVER(cuStreamDestroy)(stream);
 }
 
+/* Put together node by node, as XLA does. */
+static void check_graph(void)
+{
+    CUgraph graph;
+    CUgraphNode kernel, empty, loop, inside;
+    CUgraphExec runnable;
+    CUgraphNodeType type;
+    size_t nodes = 0;
+    CUDA_KERNEL_NODE_PARAMS launch = {.func = load_kernel(), .gridDimX = 1, .gridDimY = 1,
+                                      .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
+                                      .blockDimZ = 1};
+    CUgraphNodeParams parameters = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    DRIVER(cuGraphCreate)(&graph, 0);
+    expect(DRIVER(cuGraphAddKernelNode)(&kernel, graph, NULL, 0, &launch), CUDA_SUCCESS,
+           "a node that is a kernel");
+    expect(DRIVER(cuGraphAddEmptyNode)(&empty, graph, &kernel, 1), CUDA_SUCCESS, "an empty one");
+    parameters.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    parameters.conditional.size = 2;
+    DRIVER(cuGraphConditionalHandleCreate)(&parameters.conditional.handle, graph, NULL, 0, 0);
+    expect(DRIVER(cuGraphAddNode)(&loop, graph, &empty, NULL, 1, &parameters), CUDA_SUCCESS,
+           "one with two bodies");
+    expect(DRIVER(cuGraphAddKernelNode)(&inside, parameters.conditional.phGraph_out[1], NULL, 0,
+                                        &launch),
+           CUDA_SUCCESS, "a kernel in the second");
+    DRIVER(cuGraphNodeGetType)(loop, &type);
+    check(type == CU_GRAPH_NODE_TYPE_CONDITIONAL, "it knows what it is");
+    DRIVER(cuGraphGetNodes)(graph, NULL, &nodes);
+    check(nodes == 3, "%zu nodes", nodes);
+    launch.func = NULL;
+    expect(DRIVER(cuGraphAddKernelNode)(&inside, graph, NULL, 0, &launch), CUDA_ERROR_INVALID_VALUE,
+           "no kernel");
+    DRIVER(cuGraphInstantiate)(&runnable, graph, 0);
+    expect(DRIVER(cuGraphLaunch)(runnable, NULL), CUDA_SUCCESS, "its launch");
+    DRIVER(cuGraphExecDestroy)(runnable);
+    DRIVER(cuGraphDestroy)(graph);
+}
+
 /* --- contexts, threads, processes ------------------------------------------------------------- */
 
 static void check_stack(void)
@@ -527,6 +564,7 @@ int main(void)
     check_events();
     check_module();
     check_capture();
+    check_graph();
     check_stack();
     check_thread();
     check_fork();

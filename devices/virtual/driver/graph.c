@@ -1,7 +1,6 @@
 /* The CUDA driver: graphs. */
 #include "context.h"
 #include "devices/virtual/kernel.h"
-#include "devices/virtual/refuse.h"
 #include <string.h>
 
 /* --- as a whole ------------------------------------------------------------------------------- */
@@ -81,58 +80,55 @@ struct kernel_node { /* CUDA_KERNEL_NODE_PARAMS; the last two fields from its se
     void *context;
 };
 
-ANSWER int cuGraphAddKernelNode_v2(struct plim_node **out, struct plim_graph *graph,
-                                   struct plim_node *const *after, size_t count,
-                                   const struct kernel_node *node)
+#define PLACE                                                                                      \
+    struct plim_node **out, struct plim_graph *graph, struct plim_node *const *after, size_t count
+
+static int add_kernel(PLACE, struct plim_kernel *kernel)
 {
-    int failed = plim_driver_ready();
+    int before = plim_self_peek_error(), failed = plim_driver_ready();
+    if (!failed && !kernel) failed = GPU_INVALID_VALUE;
     if (failed) return failed;
-    struct plim_kernel *kernel = node->function ? node->function : node->kernel;
-    return kernel ? plim_runtime_add_kernel(out, graph, after, count, kernel) : GPU_INVALID_VALUE;
+    return plim_driver_result(before, plim_runtime_add_kernel(out, graph, after, count, kernel));
 }
 
-ANSWER int cuGraphAddKernelNode(struct plim_node **out, struct plim_graph *graph,
-                                struct plim_node *const *after, size_t count,
-                                const struct kernel_node *node)
+ANSWER int cuGraphAddKernelNode(PLACE, const struct kernel_node *node)
 {
-    int failed = plim_driver_ready();
+    return add_kernel(out, graph, after, count, node->function);
+}
+
+ANSWER int cuGraphAddKernelNode_v2(PLACE, const struct kernel_node *node)
+{
+    return add_kernel(out, graph, after, count, node->function ? node->function : node->kernel);
+}
+
+ANSWER int cuGraphAddNode(PLACE, struct plim_node_parameters *parameters)
+{
+    struct kernel_node node;
+    memcpy(&node, parameters->of_type, sizeof(node));
+    if (parameters->type == PLIM_NODE_KERNEL)
+        return cuGraphAddKernelNode_v2(out, graph, after, count, &node);
+    int before = plim_self_peek_error(), failed = plim_driver_ready();
     if (failed) return failed;
-    return node->function ? plim_runtime_add_kernel(out, graph, after, count, node->function)
-                          : GPU_INVALID_VALUE;
+    return plim_driver_result(before, plim_runtime_add_node(out, graph, after, count, parameters));
 }
 
 ANSWER int cuGraphAddNode_v2(struct plim_node **out, struct plim_graph *graph,
                              struct plim_node *const *after, const void *edges, size_t count,
                              struct plim_node_parameters *parameters)
 {
-    struct kernel_node node;
-    memcpy(&node, parameters->of_type, sizeof(node));
     (void)edges;
-    if (parameters->type == PLIM_NODE_KERNEL)
-        return cuGraphAddKernelNode_v2(out, graph, after, count, &node);
-    int failed = plim_driver_ready();
-    return failed ? failed : plim_runtime_add_node(out, graph, after, count, parameters);
+    return cuGraphAddNode(out, graph, after, count, parameters);
 }
 
-ANSWER int cuGraphAddNode(struct plim_node **out, struct plim_graph *graph,
-                          struct plim_node *const *after, size_t count,
-                          struct plim_node_parameters *parameters)
-{
-    return cuGraphAddNode_v2(out, graph, after, NULL, count, parameters);
-}
-
-#define ADD(name, runtime, parameters, arguments)                                                  \
-    LIKE_RUNTIME_ANYWHERE(name, runtime, parameters, arguments)
-#define PLACE struct plim_node **out, struct plim_graph *graph, struct plim_node *const *after, size_t count
-
-ADD(cuGraphAddEmptyNode, cudaGraphAddEmptyNode, (PLACE), (out, graph, after, count))
-ADD(cuGraphAddMemcpyNode, cudaGraphAddMemcpyNode, (PLACE), (out, graph, after, count))
-ADD(cuGraphAddMemsetNode, cudaGraphAddMemsetNode, (PLACE), (out, graph, after, count))
-ADD(cuGraphAddHostNode, cudaGraphAddHostNode, (PLACE), (out, graph, after, count))
-ADD(cuGraphAddEventRecordNode, cudaGraphAddEventRecordNode, (PLACE), (out, graph, after, count))
-ADD(cuGraphAddEventWaitNode, cudaGraphAddEventWaitNode, (PLACE), (out, graph, after, count))
-ADD(cuGraphAddChildGraphNode, cudaGraphAddChildGraphNode, (PLACE, const struct plim_graph *child),
-    (out, graph, after, count, child))
+#define ADD(name, runtime) LIKE_RUNTIME_ANYWHERE(name, runtime, (PLACE), (out, graph, after, count))
+ADD(cuGraphAddEmptyNode, cudaGraphAddEmptyNode)
+ADD(cuGraphAddMemcpyNode, cudaGraphAddMemcpyNode)
+ADD(cuGraphAddMemsetNode, cudaGraphAddMemsetNode)
+ADD(cuGraphAddHostNode, cudaGraphAddHostNode)
+ADD(cuGraphAddEventRecordNode, cudaGraphAddEventRecordNode)
+ADD(cuGraphAddEventWaitNode, cudaGraphAddEventWaitNode)
+LIKE_RUNTIME_ANYWHERE(cuGraphAddChildGraphNode, cudaGraphAddChildGraphNode,
+                      (PLACE, const struct plim_graph *child), (out, graph, after, count, child))
 LIKE_RUNTIME_ANYWHERE(cuGraphChildGraphNodeGetGraph, cudaGraphChildGraphNodeGetGraph,
                       (struct plim_node *node, struct plim_graph **graph), (node, graph))
 LIKE_RUNTIME_ANYWHERE(cuGraphDestroyNode, cudaGraphDestroyNode, (struct plim_node *node), (node))
