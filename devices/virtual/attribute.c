@@ -89,9 +89,11 @@ int plim_attribute_device_at(const char *bus_id)
 {
     unsigned domain = 0, bus, slot, function = 0;
     int used = 0;
-    bool whole = sscanf(bus_id, "%x:%x:%x%n.%x%n", &domain, &bus, &slot, &used, &function, &used) >= 3;
-    if (!whole) whole = (domain = 0, sscanf(bus_id, "%x:%x.%x%n", &bus, &slot, &function, &used) == 3);
-    if (!whole || bus_id[used] || domain || slot || function) return -1;
+    if (sscanf(bus_id, "%x:%x:%x%n.%x%n", &domain, &bus, &slot, &used, &function, &used) < 3) {
+        domain = 0;
+        if (sscanf(bus_id, "%x:%x.%x%n", &bus, &slot, &function, &used) < 3) return -1;
+    }
+    if (bus_id[used] || domain || slot || function) return -1;
     int device = 0;
     while (plim_self_card(device) && plim_self_machine_index(device) + 1 != (int)bus) device++;
     return plim_self_card(device) ? device : -1;

@@ -111,29 +111,20 @@ void plim_graph_note(struct plim_graph *graph, int steps_class, bool is_library)
     graph->calls += is_library;
 }
 
-struct sums {
-    size_t kernels, calls;
-    int steps_class;
-};
-
-static void add_up(const struct plim_graph *graph, struct sums *sums)
+static void add_up(const struct plim_graph *graph, struct plim_graph_sum *sum)
 {
-    sums->steps_class = join(sums->steps_class, graph->steps_class);
-    sums->calls += graph->calls;
+    sum->steps_class = join(sum->steps_class, graph->steps_class);
+    sum->calls += graph->calls;
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct plim_node *node = graph->nodes.items[i];
-        sums->kernels += node->type == PLIM_NODE_KERNEL;
-        for (size_t k = 0; k < node->child_count; k++) add_up(node->children[k], sums);
+        sum->kernels += node->type == PLIM_NODE_KERNEL;
+        for (size_t k = 0; k < node->child_count; k++) add_up(node->children[k], sum);
     }
 }
 
-static struct sums sums_of(const struct plim_graph *graph)
+struct plim_graph_sum plim_graph_sum(const struct plim_graph *graph)
 {
-    struct sums sums = {.steps_class = PLIM_STEPS_PLAIN};
-    add_up(graph, &sums);
-    return sums;
+    struct plim_graph_sum sum = {.steps_class = PLIM_STEPS_PLAIN};
+    add_up(graph, &sum);
+    return sum;
 }
-
-size_t plim_graph_kernels(const struct plim_graph *graph) { return sums_of(graph).kernels; }
-size_t plim_graph_calls(const struct plim_graph *graph) { return sums_of(graph).calls; }
-int plim_graph_class(const struct plim_graph *graph) { return sums_of(graph).steps_class; }

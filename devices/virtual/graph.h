@@ -41,9 +41,12 @@ void plim_graph_note(struct plim_graph *graph, int steps_class, bool is_library)
 
 size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes);
 
-/* With those of its children, conditional ones taken to run once: */
-size_t plim_graph_kernels(const struct plim_graph *graph);
-size_t plim_graph_calls(const struct plim_graph *graph); /* of libraries */
-int plim_graph_class(const struct plim_graph *graph); /* enum plim_steps_class of all together */
+/* What one launch of a graph does, its children's part included; conditional ones are taken to run
+ * once. */
+struct plim_graph_sum {
+    size_t kernels, calls; /* calls of libraries are kernels too */
+    int steps_class;       /* enum plim_steps_class of all together */
+};
+struct plim_graph_sum plim_graph_sum(const struct plim_graph *graph);
 
 #endif

@@ -190,9 +190,10 @@ int plim_graph_launch(const struct plim_graph *graph, void *stream)
     if (failed) return failed;
     plim_self_goes_on();
     if (plim_capture_take_graph(plim_stream_of(stream), graph)) return GPU_OK;
-    plim_self_process()->launches += (int64_t)plim_graph_kernels(graph);
+    struct plim_graph_sum sum = plim_graph_sum(graph);
+    plim_self_process()->launches += (int64_t)sum.kernels;
     plim_shadow_launched(NULL, 0);
-    plim_watch_graph(graph);
+    plim_watch_graph(graph, &sum);
     return GPU_OK;
 }
 

@@ -82,11 +82,10 @@ void plim_watch_work(const struct plim_work *work)
     end_launch();
 }
 
-void plim_watch_graph(const struct plim_graph *graph)
+void plim_watch_graph(const struct plim_graph *graph, const struct plim_graph_sum *sum)
 {
     uint64_t token = mix((uint64_t)(uintptr_t)graph, plim_graph_nodes(graph, NULL));
-    plim_steps_graph(begin(), token, (enum plim_steps_class)plim_graph_class(graph),
-                     plim_graph_calls(graph));
+    plim_steps_graph(begin(), token, (enum plim_steps_class)sum->steps_class, sum->calls);
     end_launch();
 }
 

@@ -10,7 +10,7 @@
 void plim_watch_kernel(const struct plim_kernel *kernel, const struct plim_launch *launch,
                        const uintptr_t *written, size_t count);
 void plim_watch_work(const struct plim_work *work);
-void plim_watch_graph(const struct plim_graph *graph);
+void plim_watch_graph(const struct plim_graph *graph, const struct plim_graph_sum *sum);
 void plim_watch_copy(uintptr_t to);
 
 /* A graph that is only known by a number. */

@@ -26,10 +26,6 @@ int plim_driver_context_device(const void *context);
 /* `result`, after the runtime's last error was made `before` again. */
 int plim_driver_result(int before, int result);
 
-/* A second name of an answer. */
-#define ALSO(function, name)                                                                       \
-    ANSWER extern __typeof__(function) name __attribute__((alias(#function)));
-
 /* The driver's function is the runtime's; only the runtime keeps the error that it returned. */
 #define LIKE_RUNTIME_AFTER(check, function, runtime, parameters, arguments)                        \
     int runtime parameters;                                                                        \

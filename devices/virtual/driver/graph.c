@@ -133,15 +133,10 @@ LIKE_RUNTIME_ANYWHERE(cuGraphChildGraphNodeGetGraph, cudaGraphChildGraphNodeGetG
                       (struct plim_node *node, struct plim_graph **graph), (node, graph))
 LIKE_RUNTIME_ANYWHERE(cuGraphDestroyNode, cudaGraphDestroyNode, (struct plim_node *node), (node))
 
-ANSWER int cuGraphConditionalHandleCreate(uint64_t *handle)
-{
-    int failed = plim_driver_ready();
-    if (!failed) *handle = plim_self_new_id();
-    return failed;
-}
+LIKE_RUNTIME_ANYWHERE(cuGraphConditionalHandleCreate, cudaGraphConditionalHandleCreate,
+                      (uint64_t *handle), (handle))
 
-/* What a node is given changes nothing of what is kept. */
-ANSWER int cuGraphNodeSetParams(const void *object) { return object ? GPU_OK : GPU_INVALID_VALUE; }
+LIKE_RUNTIME_ANYWHERE(cuGraphNodeSetParams, cudaGraphNodeSetParams, (const void *object), (object))
 ALSO(cuGraphNodeSetParams, cuGraphKernelNodeSetParams)
 ALSO(cuGraphNodeSetParams, cuGraphKernelNodeSetParams_v2)
 ALSO(cuGraphNodeSetParams, cuGraphKernelNodeSetAttribute)

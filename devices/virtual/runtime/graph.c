@@ -256,24 +256,22 @@ ANSWER int cudaGraphConditionalHandleCreate(uint64_t *handle)
 }
 
 /* What a node is given changes nothing of what is kept. */
-#define SET(name)                                                                                  \
-    ANSWER int name(const void *object)                                                            \
-    {                                                                                              \
-        return plim_self_error(object ? GPU_OK : GPU_INVALID_VALUE);                               \
-    }
-SET(cudaGraphNodeSetParams)
-SET(cudaGraphNodeSetEnabled)
-SET(cudaGraphKernelNodeSetParams)
-SET(cudaGraphKernelNodeSetAttribute)
-SET(cudaGraphKernelNodeCopyAttributes)
-SET(cudaGraphMemcpyNodeSetParams)
-SET(cudaGraphMemcpyNodeSetParams1D)
-SET(cudaGraphMemsetNodeSetParams)
-SET(cudaGraphHostNodeSetParams)
-SET(cudaGraphExecNodeSetParams)
-SET(cudaGraphExecKernelNodeSetParams)
-SET(cudaGraphExecMemcpyNodeSetParams)
-SET(cudaGraphExecMemcpyNodeSetParams1D)
-SET(cudaGraphExecMemsetNodeSetParams)
-SET(cudaGraphExecHostNodeSetParams)
-SET(cudaGraphExecChildGraphNodeSetParams)
+ANSWER int cudaGraphNodeSetParams(const void *object)
+{
+    return plim_self_error(object ? GPU_OK : GPU_INVALID_VALUE);
+}
+ALSO(cudaGraphNodeSetParams, cudaGraphNodeSetEnabled)
+ALSO(cudaGraphNodeSetParams, cudaGraphKernelNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphKernelNodeSetAttribute)
+ALSO(cudaGraphNodeSetParams, cudaGraphKernelNodeCopyAttributes)
+ALSO(cudaGraphNodeSetParams, cudaGraphMemcpyNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphMemcpyNodeSetParams1D)
+ALSO(cudaGraphNodeSetParams, cudaGraphMemsetNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphHostNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphExecNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphExecKernelNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphExecMemcpyNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphExecMemcpyNodeSetParams1D)
+ALSO(cudaGraphNodeSetParams, cudaGraphExecMemsetNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphExecHostNodeSetParams)
+ALSO(cudaGraphNodeSetParams, cudaGraphExecChildGraphNodeSetParams)

@@ -4,9 +4,11 @@
 
 #include "devices/virtual/kernel.h"
 
+/* A second name of an answer. */
+#define ALSO(function, name)                                                                       \
+    ANSWER extern __typeof__(function) name __attribute__((alias(#function)));
 /* The name with which a program calls that was compiled for per-thread default streams. */
-#define PER_THREAD(function, suffix)                                                               \
-    ANSWER extern __typeof__(function) function##suffix __attribute__((alias(#function)));
+#define PER_THREAD(function, suffix) ALSO(function, function##suffix)
 
 const char *plim_error_text(int error);
 const char *plim_error_driver_name(int error);
