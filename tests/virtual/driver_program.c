@@ -5,10 +5,10 @@
  * It needs one card and is linked with nothing: libcuda.so.1 is opened at run time.
  */
 #define _GNU_SOURCE
+#include "check.h"
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,18 +32,6 @@ static void *find(const char *name)
 #define TEXT_OF(name) #name
 #define NAME_OF(name) TEXT_OF(name)
 #define DRIVER(function) ((__typeof__(&function))find(NAME_OF(function)))
-
-static void check(int holds, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    printf("%s: ", holds ? "ok" : "FAILED");
-    vprintf(fmt, args);
-    printf("\n");
-    fflush(stdout);
-    va_end(args);
-    if (!holds) exit(1);
-}
 
 static void expect(CUresult result, CUresult expected, const char *what)
 {

@@ -1,20 +1,15 @@
 /* A program of one version of the CUDA runtime, compiled with that version's own headers and linked
  * with its own library, for what changed from 11.8 to 13: structures and signatures. It wants an A100
  * with 2 GiB and ends with 1 at the first answer that is wrong. */
+#include "check.h"
 #include <cuda_runtime_api.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static void check(int holds, const char *what, long long value)
-{
-    if (!holds) printf("FAILED: %s (%lld)\n", what, value);
-    if (!holds) exit(1);
-}
 #define OK(call) check_call(call, #call)
-#define EQUAL(value, expected) check((value) == (expected), #value, (long long)(value))
-
-static void check_call(cudaError_t result, const char *call) { check(!result, call, result); }
+static void check_call(cudaError_t result, const char *call)
+{
+    check(!result, "%s: %d", call, (int)result);
+}
 
 static void check_card(void)
 {
@@ -28,9 +23,9 @@ static void check_card(void)
     EQUAL(version / 1000, CUDART_VERSION / 1000);
     if (CUDART_VERSION >= 12000) EQUAL(version, CUDART_VERSION);
     OK(cudaDriverGetVersion(&version));
-    check(version >= CUDART_VERSION, "the driver is new enough", version);
+    check(version >= CUDART_VERSION, "the driver is new enough: %d", version);
     OK(cudaGetDeviceProperties(&card.properties, 0));
-    check(strstr(card.properties.name, "A100") != NULL, "its name", 0);
+    check(strstr(card.properties.name, "A100") != NULL, "its name: %s", card.properties.name);
     EQUAL(card.properties.totalGlobalMem, (size_t)2 << 30);
     EQUAL(card.properties.major * 10 + card.properties.minor, 80);
     EQUAL(card.properties.multiProcessorCount, 108);
