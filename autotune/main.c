@@ -1,5 +1,5 @@
 /* The program: streams and signals, and the only exit code. */
-#include "cli.h"
+#include "cli/cli.h"
 #include <unistd.h>
 
 static volatile sig_atomic_t signalled;

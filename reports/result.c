@@ -24,3 +24,10 @@ void plim_report_finish(struct plim_report *report)
         plim_result_finish(&report->results.items[i]);
     PLIM_ARRAY_FINISH(&report->results);
 }
+
+const char *plim_result_value(const struct plim_result_setting *setting, const char *name)
+{
+    for (size_t i = 0; i < setting->value_count; i++)
+        if (!strcmp(setting->values[i].name, name)) return setting->values[i].text;
+    return "";
+}

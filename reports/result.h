@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum { PLIM_RESULT_STEPS = 4, PLIM_RESULT_PHASES = 64, PLIM_RESULT_REASONS = 24,
-       PLIM_RESULT_LINE = 256, PLIM_RESULT_SIZES = 8, PLIM_RESULT_SEGMENTS = 24 };
+       PLIM_RESULT_LINE = 256, PLIM_RESULT_VALUES = 16, PLIM_RESULT_SEGMENTS = 24 };
 
 enum plim_result_kind {
     PLIM_RESULT_DECISION,    /* tune, plan: schema plimsoll.result/1 */
@@ -48,19 +48,22 @@ struct plim_result_peak {
     int64_t allocated_bytes, reserved_bytes, device_bytes;
 };
 
-/* One of a user's own axes. */
-struct plim_result_size {
-    char name[32], value[64];
+/* The value along one axis of the search: "precision" "bf16-mixed". */
+struct plim_result_value {
+    char name[32], text[64];
+    bool is_size; /* one of a user's own axes: JSON lists it under "sizes" */
 };
 
-/* The training settings that identify a candidate. A micro-batch or sequence of 0, or a name that is
- * NULL, is not known: the user's own program has it. */
+/* The training settings that identify a candidate. A micro-batch or sequence of 0 is not known: the
+ * user's own program has it. */
 struct plim_result_setting {
     int64_t micro_batch, seq, accumulation;
-    const char *precision, *optimizer, *checkpointing, *attention, *sharding;
-    size_t size_count;
-    struct plim_result_size sizes[PLIM_RESULT_SIZES];
+    size_t value_count;
+    struct plim_result_value values[PLIM_RESULT_VALUES];
 };
+
+/* The text of a value, or "" where the setting has none of that name. */
+const char *plim_result_value(const struct plim_result_setting *setting, const char *name);
 
 /* From `epoch` on, this many micro-steps make an optimizer step of so many samples. */
 struct plim_result_phase {

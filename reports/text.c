@@ -135,22 +135,24 @@ static void memory_line(struct page *t, const struct plim_result *r)
                          : "          # tensors  + cached  o overhead  . free  | margin\n");
 }
 
-/* What the user's own program was given beside its batch. */
-static void program_line(struct page *t, const struct plim_result_setting *s)
+/* Precisions and optimizers are known by their names; other values are said with theirs. */
+static bool is_known_by_name(const struct plim_result_value *value)
 {
-    const char *between = "  ";
-    if (s->precision) fprintf(t->file, "%s%s", between, s->precision), between = ", ";
-    for (size_t i = 0; i < s->size_count; i++, between = ", ")
-        fprintf(t->file, "%s%s %s", between, s->sizes[i].name, s->sizes[i].value);
-    if (between[0] == ',') fputc('\n', t->file);
+    return !strcmp(value->name, "precision") || !strcmp(value->name, "optimizer");
 }
 
-static void settings_line(struct page *t, const struct plim_result_setting *s)
+/* The values beside batch and sequence, in one line. Nothing where there are none. */
+static void values_line(struct page *t, const struct plim_result_setting *s)
 {
-    fprintf(t->file, "  %s, %s, checkpointing %s, attention %s", s->precision, s->optimizer,
-            s->checkpointing, s->attention);
-    if (strcmp(s->sharding, "none")) fprintf(t->file, ", sharding %s", s->sharding);
-    fputc('\n', t->file);
+    const char *between = "  ";
+    for (size_t i = 0; i < s->value_count; i++) {
+        const struct plim_result_value *value = &s->values[i];
+        if (!strcmp(value->name, "sharding") && !strcmp(value->text, "none")) continue;
+        fprintf(t->file, "%s%s%s%s", between, is_known_by_name(value) ? "" : value->name,
+                is_known_by_name(value) ? "" : " ", value->text);
+        between = ", ";
+    }
+    if (between[0] == ',') fputc('\n', t->file);
 }
 
 static void verdict_line(struct page *t, const struct plim_result *r)
@@ -175,8 +177,7 @@ static void answer(struct page *t, const struct plim_result *r)
     verdict_line(t, r);
     if (r->choice.present) {
         batch_line(t, &r->choice);
-        if (r->is_program) program_line(t, &r->choice.setting);
-        else settings_line(t, &r->choice.setting);
+        values_line(t, &r->choice.setting);
         rate_line(t, &r->choice);
         memory_line(t, r);
     }
@@ -270,7 +271,7 @@ static void trial_table(struct page *t, const struct plim_result *r)
         if (s->setting.seq) fprintf(t->file, "  sequence %6" PRId64, s->setting.seq);
         fprintf(t->file, "  %-8s %10s", s->verdict,
                 s->peak.reserved_bytes ? bytes_text(s->peak.device_bytes, peak) : "");
-        if (s->setting.precision || s->setting.size_count) program_line(t, &s->setting);
+        if (s->setting.value_count) values_line(t, &s->setting);
         else fputc('\n', t->file);
     }
 }
@@ -303,7 +304,8 @@ static void table_row(struct page *t, const struct plim_result *r)
     snprintf(batch, sizeof(batch), "%" PRId64 "x%" PRId64, c->setting.micro_batch,
              c->setting.accumulation);
     fprintf(t->file, "%7s %6" PRId64 " %-10s %-4s %10s %9s\n", batch, c->setting.seq,
-            c->setting.precision, c->setting.checkpointing, grouped(c->tokens_per_second, rate),
+            plim_result_value(&c->setting, "precision"),
+            plim_result_value(&c->setting, "checkpointing"), grouped(c->tokens_per_second, rate),
             bytes_text(c->peak.device_bytes, peak));
 }
 

@@ -63,17 +63,16 @@ static void add_peak(struct plim_json *json, json_t *parent, const struct plim_r
     known_int(json, node, "device_bytes", peak->device_bytes);
 }
 
-static void add_names(struct plim_json *json, json_t *node,
-                      const struct plim_result_setting *setting)
+static void add_values(struct plim_json *json, json_t *node,
+                       const struct plim_result_setting *setting)
 {
-    known_text(json, node, "precision", setting->precision);
-    known_text(json, node, "optimizer", setting->optimizer);
-    known_text(json, node, "checkpointing", setting->checkpointing);
-    known_text(json, node, "attention", setting->attention);
-    known_text(json, node, "sharding", setting->sharding);
+    for (size_t i = 0; i < setting->value_count; i++)
+        if (!setting->values[i].is_size)
+            known_text(json, node, setting->values[i].name, setting->values[i].text);
     json_t *sizes = plim_json_object(json, node, "sizes");
-    for (size_t i = 0; i < setting->size_count; i++)
-        plim_json_text(json, sizes, setting->sizes[i].name, setting->sizes[i].value);
+    for (size_t i = 0; i < setting->value_count; i++)
+        if (setting->values[i].is_size)
+            plim_json_text(json, sizes, setting->values[i].name, setting->values[i].text);
 }
 
 static void add_phases(struct plim_json *json, json_t *node,
@@ -105,7 +104,7 @@ static json_t *add_choice(struct plim_json *json, json_t *root, const char *key,
     plim_json_int(json, node, "effective_batch", choice->effective_batch);
     known_int(json, node, "effective_batch_target", choice->effective_batch_target);
     add_phases(json, node, choice);
-    add_names(json, node, &choice->setting);
+    add_values(json, node, &choice->setting);
     if (with_peak) add_peak(json, node, &choice->peak);
     known_number(json, node, "step_seconds", choice->step_seconds);
     known_number(json, node, "tokens_per_second", choice->tokens_per_second);
@@ -156,7 +155,7 @@ static void add_samples(struct plim_json *json, json_t *root, const struct plim_
         known_int(json, node, "micro_batch", sample->setting.micro_batch);
         known_int(json, node, "seq", sample->setting.seq);
         plim_json_int(json, node, "accumulation", sample->setting.accumulation);
-        add_names(json, node, &sample->setting);
+        add_values(json, node, &sample->setting);
         plim_json_text(json, node, "verdict", sample->verdict);
         add_peak(json, node, &sample->peak);
         known_number(json, node, "seconds", sample->seconds);

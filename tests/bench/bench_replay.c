@@ -32,7 +32,7 @@ static enum plim_status measure(const struct bench_case *c, struct plim_error *e
     struct plim_replayer *replayer = NULL;
     static struct plim_replay replay;
     double ms[REPLAYS];
-    struct plim_setting setting = {.micro_batch = c->micro_batch,
+    struct plim_train_setting setting = {.micro_batch = c->micro_batch,
                                    .seq = c->seq,
                                    .accumulation = 1,
                                    .precision = c->precision,

@@ -53,14 +53,14 @@ void bench_start(struct bench *b)
 {
     b->fds = open_fds();
     cr_assert(eq(int, plim_remote_create(&b->config, &b->remote, &b->err), PLIM_OK));
-    b->runner = plim_remote_runner(b->remote, INT64_C(64) << 20, false);
+    plim_remote_set_budget(b->remote, INT64_C(64) << 20);
 }
 
 enum plim_status bench_run(struct bench *b, int64_t micro_batch, struct plim_replay *out)
 {
-    struct plim_setting setting = {.micro_batch = micro_batch, .seq = 64, .accumulation = 1};
+    struct plim_setting setting = {.micro_batch = micro_batch, .accumulation = 1};
     b->err = (struct plim_error)PLIM_ERROR_INIT;
-    return b->runner.run(b->runner.user, &setting, PLIM_RUN_LIMITED, out, &b->err);
+    return plim_remote_run(b->remote, &setting, PLIM_RUN_LIMITED, out, &b->err);
 }
 
 void bench_finish(struct bench *b)

@@ -1,14 +1,13 @@
-/* A remote runner on a scripted worker (tests/support/fake_worker.c), and what it must leave
+/* A remote on a scripted worker (tests/support/fake_worker.c), and what it must leave
  * behind: nothing. */
 #ifndef PLIM_TESTS_FAULT_BENCH_H
 #define PLIM_TESTS_FAULT_BENCH_H
 
-#include "autotune/remote.h"
+#include "autotune/run/worker/remote.h"
 
 struct bench {
     struct plim_remote_config config;
     struct plim_remote *remote;
-    struct plim_runner runner;
     struct plim_spec spec;
     char count_path[64];
     int fds; /* that were open before */

@@ -1,6 +1,8 @@
 /* Whole processes: the real worker beside the replay in this process, and either end killed at any
  * moment. */
 #include "autotune/base/clock.h"
+#include "autotune/run/spec_question.h"
+#include "autotune/search/space.h"
 #include "bench.h"
 #include "devices/sim/sim.h"
 #include <criterion/criterion.h>
@@ -20,13 +22,19 @@ static struct bench bench;
 
 static const int64_t BUDGET = INT64_C(3) << 30;
 
+/* A setting of the bench's spec: sequence 128, every second one with checkpointing. */
 static struct plim_setting setting_of(int64_t micro_batch)
 {
-    return (struct plim_setting){.micro_batch = micro_batch,
-                                 .seq = 128,
-                                 .accumulation = 2,
-                                 .precision = PLIM_PRECISION_BF16_MIXED,
-                                 .checkpointing = (enum plim_checkpointing)(micro_batch % 2)};
+    static struct plim_spec_question question;
+    plim_spec_question_make(&bench.spec, PLIM_OBJECTIVE_THROUGHPUT, &question);
+    const struct plim_axes *axes = &question.question.axes;
+    struct plim_setting setting = plim_space_first(axes);
+    setting.micro_batch = micro_batch;
+    setting.accumulation = 2;
+    setting.value[axes->seq] = 128;
+    setting.value[plim_axes_find(axes, "precision")] = PLIM_PRECISION_BF16_MIXED;
+    setting.value[plim_axes_find(axes, "checkpointing")] = micro_batch % 2;
+    return setting;
 }
 
 /* A small model on a simulated card, in a real worker. */
@@ -43,19 +51,23 @@ static void init_real(struct bench *b)
 static void start_real(struct bench *b)
 {
     bench_start(b);
-    b->runner = plim_remote_runner(b->remote, BUDGET, false);
+    plim_remote_set_budget(b->remote, BUDGET);
 }
 
 static void replay_here(const struct plim_spec *spec, const struct plim_setting *setting,
                         int64_t capacity, struct plim_replay *out)
 {
+    static struct plim_spec_question question;
+    struct plim_train_setting training;
     struct plim_device *device;
     struct plim_replayer *replayer;
     struct plim_error err = PLIM_ERROR_INIT;
+    plim_spec_question_make(spec, PLIM_OBJECTIVE_THROUGHPUT, &question);
+    cr_assert(eq(int, plim_spec_question_setting(&question, setting, &training, &err), PLIM_OK));
     cr_assert(eq(int, plim_sim_open("RTX-3090", &device, &err), PLIM_OK));
     plim_device_limit(device, capacity);
     cr_assert(eq(int, plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK));
-    cr_assert(eq(int, plim_replay_run(replayer, &spec->model, setting, out, &err), PLIM_OK));
+    cr_assert(eq(int, plim_replay_run(replayer, &spec->model, &training, out, &err), PLIM_OK));
     plim_replayer_destroy(&replayer);
     plim_device_close(&device);
 }
@@ -85,7 +97,7 @@ Test(worker, answers_what_a_replay_in_this_process_answers)
             enum plim_run_mode run_mode = mode ? PLIM_RUN_UNLIMITED : PLIM_RUN_LIMITED;
             replay_here(&bench.spec, &setting, mode ? INT64_C(1) << 60 : BUDGET, &here);
             cr_assert(
-                eq(int, bench.runner.run(bench.runner.user, &setting, run_mode, &there, &bench.err),
+                eq(int, plim_remote_run(bench.remote, &setting, run_mode, &there, &bench.err),
                    PLIM_OK),
                 "%s", bench.err.text);
             cr_expect(same(&here, &there), "micro-batch %d, mode %d: %s", (int)b, mode, there.why);
@@ -145,9 +157,15 @@ static void init_host(struct bench *b)
 
 static void run_on_host(struct bench *b, int64_t micro_batch, struct plim_replay *out)
 {
-    struct plim_setting setting = {.micro_batch = micro_batch, .seq = 8, .accumulation = 1};
+    static struct plim_spec_question question;
+    plim_spec_question_make(&b->spec, PLIM_OBJECTIVE_THROUGHPUT, &question);
+    const struct plim_axes *axes = &question.question.axes;
+    struct plim_setting setting = plim_space_first(axes);
+    setting.micro_batch = micro_batch;
+    setting.accumulation = 1;
+    setting.value[plim_axes_find(axes, "precision")] = PLIM_PRECISION_FP32;
     cr_assert(
-        eq(int, b->runner.run(b->runner.user, &setting, PLIM_RUN_LIMITED, out, &b->err), PLIM_OK),
+        eq(int, plim_remote_run(b->remote, &setting, PLIM_RUN_LIMITED, out, &b->err), PLIM_OK),
         "%s", b->err.text);
 }
 
@@ -203,7 +221,7 @@ static void search_for_ever(void)
     start_real(&bench);
     for (int64_t b = 1;; b++) {
         struct plim_setting setting = setting_of(b % 50 + 1);
-        if (bench.runner.run(bench.runner.user, &setting, PLIM_RUN_LIMITED, &replay, NULL))
+        if (plim_remote_run(bench.remote, &setting, PLIM_RUN_LIMITED, &replay, NULL))
             _exit(1);
         if (b % 5 == 0) plim_remote_destroy(&bench.remote);
         if (b % 5 == 0) start_real(&bench);
@@ -271,7 +289,7 @@ static int life_of_a_worker(void)
     struct plim_setting setting = setting_of(1);
     double start = plim_clock_seconds();
     cr_assert(eq(int,
-                 bench.runner.run(bench.runner.user, &setting, PLIM_RUN_LIMITED, &replay, NULL),
+                 plim_remote_run(bench.remote, &setting, PLIM_RUN_LIMITED, &replay, NULL),
                  PLIM_OK));
     double seconds = plim_clock_seconds() - start;
     return (int)(4e6 * (seconds < 0.1 ? seconds : 0.1)) + 1000;
@@ -318,7 +336,7 @@ Test(processes, a_worker_killed_at_any_moment_gives_no_wrong_answer)
         struct plim_replay replay;
         struct plim_setting setting = setting_of(i % 50 + 1);
         enum plim_status st =
-            bench.runner.run(bench.runner.user, &setting, PLIM_RUN_LIMITED, &replay, NULL);
+            plim_remote_run(bench.remote, &setting, PLIM_RUN_LIMITED, &replay, NULL);
         if (st == PLIM_LOST) continue; /* three workers in a row were killed while they opened */
         cr_assert(eq(int, st, PLIM_OK));
         cr_assert(replay.verdict == PLIM_CRASHED || same(&replay, &truth[i % 50 + 1]),

@@ -38,7 +38,7 @@ static struct plim_device *open_card(const json_t *c)
 }
 
 static void replay(struct plim_device *device, const struct plim_spec *spec,
-                   const struct plim_setting *setting, struct plim_replay *out)
+                   const struct plim_train_setting *setting, struct plim_replay *out)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
@@ -92,7 +92,7 @@ ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_alloca
     static struct plim_spec spec;
     cr_assert_eq(plim_spec_load(path, &spec, &err), PLIM_OK, "%s", err.text);
     if (json_object_get(c, "dropout")) plim_spec_set_dropout(&spec, 0);
-    struct plim_setting setting;
+    struct plim_train_setting setting;
     case_setting(c, &setting);
     struct plim_device *device = open_card(c);
     static struct plim_replay r;

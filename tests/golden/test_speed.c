@@ -66,7 +66,7 @@ static double tokens_per_second(char *const fields[COLUMNS], const char *folder)
     struct plim_replayer *replayer;
     char uri[LINE];
     load(fields, folder);
-    struct plim_setting setting = {.micro_batch = strtoll(fields[BATCH], NULL, 10),
+    struct plim_train_setting setting = {.micro_batch = strtoll(fields[BATCH], NULL, 10),
                                    .seq = strtoll(fields[SEQ], NULL, 10),
                                    .accumulation = strtoll(fields[ACCUMULATION], NULL, 10),
                                    .precision = (enum plim_precision)spec.precision.values[0],

@@ -1,5 +1,5 @@
 #include "autotune/base/clock.h"
-#include "autotune/measure.h"
+#include "autotune/run/measure.h"
 #include "on_card.h"
 #if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
@@ -39,7 +39,7 @@ int on_card_each(struct on_card *card,
 }
 
 bool on_card_read_case(const struct on_card *card, const json_t *c, struct plim_spec *spec,
-                       struct plim_setting *setting, struct plim_error *err)
+                       struct plim_train_setting *setting, struct plim_error *err)
 {
     char path[1024];
     enum plim_status st;
@@ -87,7 +87,7 @@ static json_t *step_of(const struct plim_replay_step *s)
 
 /* One run under `capacity` (0: all there is) as "verdict" and "steps". */
 static enum plim_status replay(struct plim_device *device, const struct plim_spec *spec,
-                               const struct plim_setting *setting, int64_t capacity,
+                               const struct plim_train_setting *setting, int64_t capacity,
                                struct plim_replay *out, json_t *into, struct plim_error *err)
 {
     struct plim_replayer *replayer = NULL;
@@ -137,7 +137,7 @@ static int run_golden(struct on_card *card, const json_t *c, json_t *line)
 {
     static struct plim_spec spec;
     static struct plim_replay here, there;
-    struct plim_setting setting;
+    struct plim_train_setting setting;
     struct plim_error err = PLIM_ERROR_INIT;
     const json_t *fit = json_object_get(c, "fit");
     int64_t capacity = fit ? case_integer(fit, "capacity_bytes", 0) : 0;
@@ -173,7 +173,7 @@ static int run_losses(struct on_card *card, const json_t *c, json_t *line)
 {
     static struct plim_spec spec;
     static struct plim_replay out;
-    struct plim_setting setting;
+    struct plim_train_setting setting;
     struct plim_replay_step step;
     struct plim_replayer *replayer;
     struct plim_error err = PLIM_ERROR_INIT;
@@ -221,7 +221,7 @@ static enum plim_status repeat(void *user, double *seconds)
 
 /* By the clock: the last step of a replay on the twin. */
 static double predict(const struct on_card *card, const struct plim_spec *spec,
-                      const struct plim_setting *setting)
+                      const struct plim_train_setting *setting)
 {
     static struct plim_replay replay_there;
     struct plim_error err = PLIM_ERROR_INIT;
@@ -237,7 +237,7 @@ static int run_time(struct on_card *card, const json_t *c, json_t *line)
 {
     static struct plim_spec spec;
     static struct plim_replay out;
-    struct plim_setting setting;
+    struct plim_train_setting setting;
     struct plim_replay_step step;
     struct plim_replayer *replayer;
     struct plim_timing timing = {0};

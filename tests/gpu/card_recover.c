@@ -10,7 +10,7 @@
 
 struct subject {
     struct plim_spec spec;
-    struct plim_setting setting;
+    struct plim_train_setting setting;
 };
 static struct subject subject;
 
@@ -27,7 +27,7 @@ static int keep_case(struct on_card *card, const json_t *c, json_t *line)
 
 static enum plim_status run(struct on_card *card, int64_t batch, struct plim_replay *out)
 {
-    struct plim_setting setting = subject.setting;
+    struct plim_train_setting setting = subject.setting;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
     setting.micro_batch = batch;

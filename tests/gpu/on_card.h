@@ -51,6 +51,6 @@ int on_card_each(struct on_card *card,
                  int (*run)(struct on_card *card, const json_t *c, json_t *line));
 /* The model and the setting of a case: "config", "spec" (a name of the zoo), or "hf". */
 bool on_card_read_case(const struct on_card *card, const json_t *c, struct plim_spec *spec,
-                       struct plim_setting *setting, struct plim_error *err);
+                       struct plim_train_setting *setting, struct plim_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* The records of scripts/gpu-suite, replayed without a GPU: the search, given the answers that the
  * card gave then, must decide as it did. A search that asks for what no record answers has changed
  * its questions: then the card has to be asked again (PENDING.md). */
-#include "autotune/card_internal.h"
-#include "autotune/commands/common.h"
-#include "autotune/tune.h"
+#include "autotune/cli/common.h"
+#include "autotune/run/run_device_internal.h"
+#include "autotune/search/decide.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -18,8 +18,10 @@ struct tune {
     const json_t *report;
     struct plim_request request;
     struct plim_spec spec;
-    struct plim_card card; /* the twin */
-    struct plim_card_order order;
+    struct plim_spec_question question;
+    struct plim_run_device twin;
+    struct plim_run_options options;
+    struct plim_replay replay; /* of the last run */
     const char *unknown; /* what was asked for and is not recorded; NULL: nothing */
 };
 
@@ -57,41 +59,48 @@ static void read_request(struct tune *t, const json_t *request)
                  err.text);
 }
 
-/* As card_real.c makes it, from what the report says of the card. */
+/* As run_device_real.c makes it, from what the report says of the card. */
 static void make_twin(struct tune *t)
 {
     const json_t *device = json_object_get(t->report, "device");
     const json_t *limit = json_object_get(t->report, "limit");
     const struct plim_gpu *like = NULL;
-    struct plim_card *card = &t->card;
+    struct plim_run_device *twin = &t->twin;
     struct plim_error err = PLIM_ERROR_INIT;
     int capability = (int)integer(device, "compute_capability");
     if (plim_catalogue_find(text(device, "name"), &like, NULL) != PLIM_OK) like = NULL;
     for (size_t i = 0; !like && i < plim_catalogue_count(); i++)
         if (plim_catalogue_at(i)->compute_capability == capability) like = plim_catalogue_at(i);
     cr_assert_not_null(like, "%s: compute capability %d", t->name, capability);
-    card->gpu = *like;
-    card->gpu.compute_capability = capability;
-    card->gpu.multiprocessors = (int)integer(device, "multiprocessors");
-    card->gpu.total_bytes = card->device.total_bytes = integer(device, "total_bytes");
-    card->limit.budget_bytes = integer(limit, "budget_bytes");
-    t->order = (struct plim_card_order){.allowance = &t->request.allowance, .spec = &t->spec};
-    card->order = &t->order;
-    cr_assert_eq(plim_allocator_config_parse(text(limit, "alloc_conf"), &card->allocator, &err),
+    twin->gpu = *like;
+    twin->gpu.compute_capability = capability;
+    twin->gpu.multiprocessors = (int)integer(device, "multiprocessors");
+    twin->gpu.total_bytes = twin->info.total_bytes = integer(device, "total_bytes");
+    twin->limit.budget_bytes = integer(limit, "budget_bytes");
+    plim_spec_question_make(&t->spec, t->request.objective, &t->question);
+    t->options = (struct plim_run_options){.allowance = &t->request.allowance,
+                                           .question = &t->question};
+    twin->options = &t->options;
+    cr_assert_eq(plim_allocator_config_parse(text(limit, "alloc_conf"), &twin->allocator, &err),
                  PLIM_OK, "%s: %s", t->name, err.text);
-    card->planner = plim_card_simulator(card);
+    twin->planner = plim_run_simulator(twin);
 }
 
 /* --- what the card answered ------------------------------------------------------------------- */
 
-static bool is_of(const json_t *sample, const struct plim_setting *s)
+static bool is_of(const struct tune *t, const json_t *sample, const struct plim_setting *s)
 {
-    return integer(sample, "micro_batch") == s->micro_batch && integer(sample, "seq") == s->seq &&
-           integer(sample, "accumulation") == s->accumulation &&
-           !strcmp(text(sample, "precision"), plim_precision_names[s->precision]) &&
-           !strcmp(text(sample, "optimizer"), plim_optimizer_names[s->optimizer]) &&
-           !strcmp(text(sample, "checkpointing"), plim_checkpointing_names[s->checkpointing]) &&
-           !strcmp(text(sample, "attention"), plim_attention_names[s->attention]);
+    static const char *const names[] = {"precision", "optimizer", "checkpointing", "attention"};
+    const struct plim_axes *axes = &t->question.question.axes;
+    bool same = integer(sample, "micro_batch") == s->micro_batch &&
+                integer(sample, "seq") == plim_axes_seq(axes, s) &&
+                integer(sample, "accumulation") == s->accumulation;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char room[PLIM_AXIS_TEXT];
+        size_t axis = (size_t)plim_axes_find(axes, names[i]);
+        same &= !strcmp(text(sample, names[i]), plim_axes_text(axes, s, axis, room));
+    }
+    return same;
 }
 
 static enum plim_status verdict_of(const json_t *sample)
@@ -124,24 +133,35 @@ static void answer(const json_t *sample, struct plim_replay *out)
         json_number_value(json_object_get(sample, "seconds"));
 }
 
+static void describe(const struct tune *t, const struct plim_setting *s, char out[128])
+{
+    char room[PLIM_AXIS_TEXT];
+    const struct plim_axes *axes = &t->question.question.axes;
+    size_t checkpointing = (size_t)plim_axes_find(axes, "checkpointing");
+    snprintf(out, 128, "batch %lld, seq %lld, accumulation %lld, checkpointing %s",
+             (long long)s->micro_batch, (long long)plim_axes_seq(axes, s),
+             (long long)s->accumulation, plim_axes_text(axes, s, checkpointing, room));
+}
+
 static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
-                            struct plim_replay *out, struct plim_error *err)
+                            struct plim_trial *out, struct plim_error *err)
 {
     struct tune *t = user;
     size_t i;
     json_t *sample;
     static char unknown[128];
-    enum plim_status st = plim_card_simulate(&t->card, setting, PLIM_RUN_UNLIMITED, out, err);
-    if (st || mode == PLIM_RUN_UNLIMITED) return st;
+    enum plim_status st = plim_run_simulate(&t->twin, setting, PLIM_RUN_UNLIMITED, &t->replay, err);
+    bool known = mode == PLIM_RUN_UNLIMITED;
+    if (st) return st;
     json_array_foreach(json_object_get(t->report, "samples"), i, sample)
     {
-        if (!is_of(sample, setting)) continue;
-        answer(sample, out);
-        return PLIM_OK;
+        if (known || !is_of(t, sample, setting)) continue;
+        answer(sample, &t->replay);
+        known = true;
     }
-    snprintf(unknown, sizeof unknown, "batch %lld, seq %lld, accumulation %lld, checkpointing %s",
-             (long long)setting->micro_batch, (long long)setting->seq,
-             (long long)setting->accumulation, plim_checkpointing_names[setting->checkpointing]);
+    plim_run_trial(&t->replay, out);
+    if (known) return PLIM_OK;
+    describe(t, setting, unknown);
     t->unknown = unknown;
     return plim_fail(err, PLIM_INTERNAL, "not recorded");
 }
@@ -153,27 +173,26 @@ static void expect_choice(const struct tune *t, const char *key, bool found,
 {
     const json_t *theirs = json_object_get(t->report, key);
     cr_expect_eq(found, json_is_object(theirs), "%s: %s", t->name, key);
-    if (found && json_is_object(theirs))
-        cr_expect(is_of(theirs, &ours->setting),
-                  "%s: %s: batch %lld, seq %lld, checkpointing %s; then it was %lld, %lld, %s",
-                  t->name, key, (long long)ours->setting.micro_batch, (long long)ours->setting.seq,
-                  plim_checkpointing_names[ours->setting.checkpointing],
-                  (long long)integer(theirs, "micro_batch"), (long long)integer(theirs, "seq"),
-                  text(theirs, "checkpointing"));
+    if (found && json_is_object(theirs)) {
+        char now[128];
+        describe(t, &ours->setting, now);
+        cr_expect(is_of(t, theirs, &ours->setting), "%s: %s: %s; then it was %lld, %lld, %s",
+                  t->name, key, now, (long long)integer(theirs, "micro_batch"),
+                  (long long)integer(theirs, "seq"), text(theirs, "checkpointing"));
+    }
 }
 
 static enum plim_status decide(struct tune *t, const struct plim_runner *runner,
                                const struct plim_decision *plan, struct plim_decision *out)
 {
-    struct plim_memo memo = {0};
-    struct plim_prober prober = {.runner = runner, .memo = &memo};
-    struct plim_tuning tuning = {
-        .spec = &t->spec, .objective = t->request.objective, .prober = &prober, .plan = plan};
+    struct plim_cache cache = {0};
+    struct plim_asker asker = {.runner = runner, .cache = &cache};
+    const struct plim_known known = {.plan = plan};
     struct plim_error err = PLIM_ERROR_INIT;
-    enum plim_status st = plim_tune(&tuning, out, &err);
+    enum plim_status st = plim_decide(&t->question.question, &known, &asker, out, &err);
     cr_expect_eq(st, PLIM_OK, "%s: %s: %s", t->name, err.text, t->unknown ? t->unknown : "");
-    plim_prober_finish(&prober);
-    plim_memo_finish(&memo);
+    plim_asker_finish(&asker);
+    plim_cache_finish(&cache);
     return st;
 }
 
@@ -188,17 +207,18 @@ static void replay_tune(const char *name, const json_t *recorded)
     make_twin(&t);
     struct plim_runner runner = {.run = run,
                                  .user = &t,
-                                 .budget_bytes = t.card.limit.budget_bytes,
+                                 .details_bytes = sizeof t.replay,
+                                 .budget_bytes = t.twin.limit.budget_bytes,
                                  .limit_acts_early = true,
                                  .measured = true};
-    if (decide(&t, &t.card.planner, NULL, &plan) == PLIM_OK &&
+    if (decide(&t, &t.twin.planner, NULL, &plan) == PLIM_OK &&
         decide(&t, &runner, &plan, &decision) == PLIM_OK) {
         expect_choice(&t, "choice", decision.found, &decision.choice);
         expect_choice(&t, "largest_fit", decision.has_largest, &decision.largest);
     }
     plim_decision_finish(&decision);
     plim_decision_finish(&plan);
-    plim_card_close(&t.card);
+    plim_run_device_close(&t.twin);
 }
 
 /* A tune that ran out of time stopped at a place that depends on the day. */

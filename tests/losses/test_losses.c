@@ -33,7 +33,7 @@ static void load(const json_t *c, struct plim_spec *spec)
 
 /* What is computed takes the memory that the simulated card says, step by step. */
 static void expect_planned_bytes(const struct plim_replay *ran, const struct plim_spec *spec,
-                                 const struct plim_setting *setting)
+                                 const struct plim_train_setting *setting)
 {
     static struct plim_replay planned;
     struct plim_error err = PLIM_ERROR_INIT;
@@ -56,7 +56,7 @@ static void train(struct plim_replayer *replayer, const json_t *c)
 {
     static struct plim_spec spec;
     static struct plim_replay replay;
-    struct plim_setting setting;
+    struct plim_train_setting setting;
     struct plim_replay_step step;
     struct plim_error err = PLIM_ERROR_INIT;
     const json_t *losses = json_object_get(c, "losses");

@@ -3,9 +3,9 @@
 
 static double scale(const struct plim_setting *s)
 {
-    double share = (double)s->seq / 1024;
-    if (s->checkpointing == PLIM_CHECKPOINTING_FULL) share /= 4;
-    if (s->precision == PLIM_PRECISION_BF16) share /= 2;
+    double share = (double)s->value[SYNTHETIC_SEQ] / 1024;
+    if (s->value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL) share /= 4;
+    if (s->value[SYNTHETIC_PRECISION] == SYNTHETIC_BF16) share /= 2;
     return share;
 }
 
@@ -36,34 +36,25 @@ bool synthetic_faults(const struct synthetic *s, const struct plim_setting *sett
 double synthetic_seconds(const struct synthetic *s, const struct plim_setting *setting)
 {
     int64_t tiles = (setting->micro_batch + s->tile - 1) / s->tile;
-    double slower = setting->checkpointing == PLIM_CHECKPOINTING_FULL ? 1.3 : 1;
-    double micro_step = s->tile_seconds * (double)tiles * (double)setting->seq / 1024 * slower;
+    double slower = setting->value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL ? 1.3 : 1;
+    double micro_step =
+        s->tile_seconds * (double)tiles * (double)setting->value[SYNTHETIC_SEQ] / 1024 * slower;
     return s->step_seconds + micro_step * (double)setting->accumulation;
 }
 
-static void fill_peaks(struct plim_replay *out, int64_t requested, int64_t reserved)
-{
-    for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
-        out->step[i].peak_requested_bytes = out->step[i].peak_allocated_bytes = requested;
-        out->step[i].peak_reserved_bytes = reserved;
-    }
-    out->steps_done = PLIM_REPLAY_STEPS;
-    out->peak_allocated_bytes = requested;
-    out->peak_reserved_bytes = reserved;
-}
-
 static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
-                            struct plim_replay *out, struct plim_error *err)
+                            struct plim_trial *out, struct plim_error *err)
 {
     struct synthetic *s = user;
     if (s->lose_after && s->limited_runs + s->unlimited_runs >= s->lose_after)
-        return plim_fail(err, PLIM_LOST, "the card fell off the bus");
+        return plim_fail(err, PLIM_LOST, "the GPU fell off the bus");
     int64_t requested = requested_bytes(s, setting),
             reserved = (int64_t)((double)requested * (1 + s->slack));
-    *out = (struct plim_replay){
-        .parameters = 1000, .trainable_parameters = 1000, .model_flops_per_token = 6000};
-    if (mode == PLIM_RUN_UNLIMITED) s->unlimited_runs++;
-    else s->limited_runs++;
+    *out = (struct plim_trial){.details = &s->details};
+    if (mode == PLIM_RUN_UNLIMITED)
+        s->unlimited_runs++;
+    else
+        s->limited_runs++;
     if (synthetic_faults(s, setting) && !(s->fault_limited_only && mode == PLIM_RUN_UNLIMITED)) {
         s->fault_runs++;
         out->verdict = s->fault;
@@ -73,22 +64,24 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     if (mode == PLIM_RUN_LIMITED && reserved > s->runner.budget_bytes) {
         if (!synthetic_fits(s, setting)) {
             out->verdict = PLIM_OOM;
-            out->oom_asked_bytes = s->per_sample_bytes;
-            out->oom_class = PLIM_MEMORY_ACTIVATIONS;
             return PLIM_OK;
         }
         reserved = s->runner.budget_bytes;
         out->retries = 1;
     }
-    fill_peaks(out, requested, reserved);
-    for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
-        out->step[i].seconds = synthetic_seconds(s, setting);
+    out->requested_bytes = requested;
+    out->reserved_bytes = reserved;
+    out->steps_done = 4;
+    out->seconds = synthetic_seconds(s, setting);
     return PLIM_OK;
 }
 
 void synthetic_init(struct synthetic *s, int64_t budget_bytes)
 {
-    *s = (struct synthetic){.runner = {.run = run, .user = s, .budget_bytes = budget_bytes},
+    *s = (struct synthetic){.runner = {.run = run,
+                                       .user = s,
+                                       .details_bytes = sizeof(s->details),
+                                       .budget_bytes = budget_bytes},
                             .fixed_bytes = INT64_C(1) << 30,
                             .per_sample_bytes = INT64_C(100) << 20,
                             .gradient_bytes = INT64_C(256) << 20,
@@ -125,29 +118,75 @@ void synthetic_randomize(struct synthetic *s, uint64_t *state)
     s->tile = synthetic_between(state, 1, 2);
 }
 
-struct plim_spec synthetic_spec(void)
+void synthetic_axis(struct plim_question *question, int axis, size_t count, const int64_t *values)
 {
-    struct plim_spec spec = {.world = 1, .seq = {1, {1024}}};
-    spec.model.positions = 4096;
-    spec.precision = (struct plim_enum_axis){1, {PLIM_PRECISION_BF16_MIXED}};
-    spec.optimizer = (struct plim_enum_axis){1, {PLIM_OPTIMIZER_ADAMW}};
-    spec.checkpointing = (struct plim_enum_axis){1, {PLIM_CHECKPOINTING_NONE}};
-    spec.attention = (struct plim_enum_axis){1, {PLIM_ATTENTION_SDPA}};
-    return spec;
+    question->axes.axis[axis].count = count;
+    question->axes.axis[axis].values = values;
 }
 
-void synthetic_tune(struct synthetic_run *r, struct synthetic *s, const struct plim_spec *spec,
+struct plim_question synthetic_question(void)
+{
+    static const char *const precisions[] = {"fp32", "bf16-mixed", "bf16"};
+    static const char *const checkpointings[] = {"none", "full"};
+    static const int64_t seq = 1024, precision = SYNTHETIC_MIXED, checkpointing = SYNTHETIC_NONE;
+    return (struct plim_question){
+        .axes = {.count = SYNTHETIC_AXES,
+                 .seq = SYNTHETIC_SEQ,
+                 .axis = {[SYNTHETIC_SEQ] = {"seq", "tokens", NULL, 1, &seq, false, false},
+                          [SYNTHETIC_PRECISION] = {"precision", "", precisions, 1, &precision,
+                                                   false, false},
+                          [SYNTHETIC_CHECKPOINTING] = {"checkpointing", "", checkpointings, 1,
+                                                       &checkpointing, false, false}}},
+        .batch = {.world = 1},
+        .seq_most = 131072,
+        .can_advise = true,
+        .change_count = 2,
+        .changes = {{SYNTHETIC_CHECKPOINTING, 1 << SYNTHETIC_NONE, SYNTHETIC_FULL, true,
+                     "checkpointing full"},
+                    {SYNTHETIC_PRECISION, 1 << SYNTHETIC_FP32 | 1 << SYNTHETIC_MIXED,
+                     SYNTHETIC_BF16, true, "precision bf16"}}};
+}
+
+struct plim_setting synthetic_setting(int64_t micro_batch)
+{
+    const struct plim_question question = synthetic_question();
+    struct plim_setting setting = plim_space_first(&question.axes);
+    setting.micro_batch = micro_batch;
+    setting.accumulation = 1;
+    return setting;
+}
+
+void synthetic_tune(struct synthetic_run *r, struct synthetic *s, struct plim_question *question,
                     enum plim_objective objective)
 {
     *r = (struct synthetic_run){.err = PLIM_ERROR_INIT};
-    r->prober = (struct plim_prober){.runner = &s->runner, .memo = &r->memo};
-    struct plim_tuning tuning = {.spec = spec, .objective = objective, .prober = &r->prober};
-    r->status = plim_tune(&tuning, &r->decision, &r->err);
+    r->asker = (struct plim_asker){.runner = &s->runner, .cache = &r->cache};
+    question->objective = objective;
+    r->status = plim_decide(question, NULL, &r->asker, &r->decision, &r->err);
 }
 
 void synthetic_finish(struct synthetic_run *r)
 {
     plim_decision_finish(&r->decision);
-    plim_prober_finish(&r->prober);
-    plim_memo_finish(&r->memo);
+    plim_asker_finish(&r->asker);
+    plim_cache_finish(&r->cache);
+}
+
+struct plim_edge synthetic_edge(struct synthetic *s, const struct plim_question *question,
+                                struct plim_cache *cache, const struct plim_edge *known)
+{
+    struct plim_cache own = {0};
+    struct plim_asker asker = {.runner = &s->runner, .cache = cache ? cache : &own};
+    struct plim_decision decision = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_search search;
+    enum plim_status st = plim_search_init(&search, question, &asker, &decision, &err);
+    search.known = (struct plim_known){.hints = known, .hint_count = known ? 1 : 0};
+    if (!st) st = plim_search_points(&search, NULL, 0, NULL);
+    if (!st) st = plim_edge_find(&search, 0);
+    struct plim_edge edge = st ? (struct plim_edge){.fits = -1} : decision.edges.items[0];
+    plim_decision_finish(&decision);
+    plim_asker_finish(&asker);
+    plim_cache_finish(&own);
+    return edge;
 }

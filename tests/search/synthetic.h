@@ -1,4 +1,4 @@
-/* A card and a model made of formulas, so that the right answer of a search is known.
+/* A GPU and a model made of formulas, so that the right answer of a search is known.
  *
  * Memory of a setting: requested = fixed + batch x per_sample (scaled by the sequence), more
  * with a second micro-step, less with checkpointing; the allocator reserves `slack` more when
@@ -9,13 +9,17 @@
 #ifndef PLIM_TESTS_SYNTHETIC_H
 #define PLIM_TESTS_SYNTHETIC_H
 
-#include "autotune/runner.h"
-#include "autotune/tune.h"
+#include "autotune/search/search.h"
+
+/* The axes of a synthetic question. */
+enum { SYNTHETIC_SEQ, SYNTHETIC_PRECISION, SYNTHETIC_CHECKPOINTING, SYNTHETIC_AXES };
+enum { SYNTHETIC_FP32, SYNTHETIC_MIXED, SYNTHETIC_BF16 };
+enum { SYNTHETIC_NONE, SYNTHETIC_FULL };
 
 struct synthetic {
     struct plim_runner runner; /* its user is this struct: do not move it after synthetic_init() */
     int64_t fixed_bytes, per_sample_bytes, gradient_bytes;
-    double slack, squeeze;     /* shares of requested */
+    double slack, squeeze;          /* shares of requested */
     int64_t bump_bytes, bump_every; /* every n-th batch needs so much more; 0: none */
     double step_seconds, tile_seconds;
     int64_t tile;
@@ -23,6 +27,9 @@ struct synthetic {
     int64_t fault_from, fault_to;
     enum plim_status fault;
     bool fault_limited_only;
+    struct synthetic_details {
+        bool noisy;
+    } details;         /* of every trial */
     size_t lose_after; /* the device is lost after so many runs; 0: never */
     size_t limited_runs, unlimited_runs, fault_runs;
 };
@@ -43,19 +50,29 @@ bool synthetic_faults(const struct synthetic *s, const struct plim_setting *sett
 bool synthetic_fits(const struct synthetic *s, const struct plim_setting *setting);
 double synthetic_seconds(const struct synthetic *s, const struct plim_setting *setting);
 
-/* A spec with one point: sequence 1024, bf16-mixed, adamw, no checkpointing, sdpa. */
-struct plim_spec synthetic_spec(void);
+/* A question with one point: sequence 1024, mixed precision, no checkpointing. */
+struct plim_question synthetic_question(void);
+
+/* Other values of an axis, which outlive the question. */
+void synthetic_axis(struct plim_question *question, int axis, size_t count, const int64_t *values);
+
+/* That point, with a micro-batch. */
+struct plim_setting synthetic_setting(int64_t micro_batch);
 
 /* A whole decision; the caller finishes both. */
 struct synthetic_run {
-    struct plim_memo memo;
-    struct plim_prober prober;
+    struct plim_cache cache;
+    struct plim_asker asker;
     struct plim_decision decision;
     struct plim_error err;
     enum plim_status status;
 };
-void synthetic_tune(struct synthetic_run *run, struct synthetic *s, const struct plim_spec *spec,
+void synthetic_tune(struct synthetic_run *run, struct synthetic *s, struct plim_question *question,
                     enum plim_objective objective);
 void synthetic_finish(struct synthetic_run *run);
+
+/* The edge of the only point. `cache` NULL: a cache of its own. `known` may be NULL. */
+struct plim_edge synthetic_edge(struct synthetic *s, const struct plim_question *question,
+                                struct plim_cache *cache, const struct plim_edge *known);
 
 #endif

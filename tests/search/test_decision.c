@@ -1,5 +1,5 @@
 /* Single decisions: ties, objectives, what happens when nothing fits or the time is up. */
-#include "autotune/longest.h"
+#include "autotune/search/longest.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -7,7 +7,7 @@
 static struct plim_candidate candidate(double rate, int64_t gib)
 {
     struct plim_candidate c = {.allowed = true, .tokens_per_second = rate};
-    c.replay.peak_reserved_bytes = gib << 30;
+    c.trial.reserved_bytes = gib << 30;
     return c;
 }
 
@@ -48,8 +48,8 @@ Test(choose, least_memory_takes_the_faster_of_equals)
 Test(choose, the_longest_sequence_comes_before_speed)
 {
     struct plim_candidate list[] = {candidate(900, 1), candidate(100, 1), candidate(200, 1)};
-    list[0].setting.seq = 512;
-    list[1].setting.seq = list[2].setting.seq = 1024;
+    list[0].seq = 512;
+    list[1].seq = list[2].seq = 1024;
     cr_expect(eq(int, choose(list, 3, PLIM_OBJECTIVE_LONGEST_SEQUENCE), 2));
 }
 
@@ -57,10 +57,10 @@ Test(decision, a_wave_too_many_is_not_taken)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
+    struct plim_question q = synthetic_question();
     synthetic_init(&s, INT64_C(3) << 30);
     s.tile = 8; /* 16 samples are two full tiles; 17 are three */
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_assert(run.decision.found);
     cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 16));
     cr_expect(gt(i64, run.decision.largest.setting.micro_batch, 16));
@@ -72,10 +72,10 @@ Test(decision, multiples_of_eight_are_looked_at)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
+    struct plim_question q = synthetic_question();
     synthetic_init(&s, (INT64_C(5600) << 20));
     s.tile = 8;
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_assert(run.decision.found);
     cr_expect(eq(i64, run.decision.largest.setting.micro_batch, 44));
     cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 40));
@@ -86,11 +86,11 @@ Test(decision, long_accumulations_are_run_in_full_at_the_end)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
-    spec.effective_batch = 128;
+    struct plim_question q = synthetic_question();
+    q.batch.effective_batch = 128;
     synthetic_init(&s, INT64_C(2500) << 20);
     s.tile = 8;
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_assert(run.decision.found);
     cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 8));
     cr_expect(eq(i64, run.decision.choice.setting.accumulation, 16));
@@ -104,13 +104,13 @@ Test(decision, every_phase_of_a_schedule_is_run)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
-    spec.effective_batch = 64;
-    spec.schedule_count = 2;
-    spec.schedule[0] = (struct plim_phase){0, 4};
-    spec.schedule[1] = (struct plim_phase){4, 1};
+    struct plim_question q = synthetic_question();
+    q.batch.effective_batch = 64;
+    q.batch.phase_count = 2;
+    q.batch.phases[0] = (struct plim_phase_request){0, 4};
+    q.batch.phases[1] = (struct plim_phase_request){4, 1};
     synthetic_init(&s, INT64_C(2500) << 20);
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_assert(run.decision.found);
     const struct plim_candidate *choice = &run.decision.choice;
     cr_expect(
@@ -119,8 +119,8 @@ Test(decision, every_phase_of_a_schedule_is_run)
         struct plim_setting setting = choice->setting;
         bool seen = false;
         setting.accumulation = choice->batch.phase_accumulation[i];
-        for (size_t k = 0; k < run.prober.samples.count; k++)
-            seen |= plim_setting_equal(&setting, &run.prober.samples.items[k].setting);
+        for (size_t k = 0; k < run.asker.samples.count; k++)
+            seen |= plim_setting_equal(&setting, &run.asker.samples.items[k].setting);
         cr_expect(seen, "phase %d", i);
     }
     synthetic_finish(&run);
@@ -130,10 +130,11 @@ Test(decision, a_given_batch_that_is_too_large_leaves_the_largest_that_fits)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
-    spec.micro_batch = (struct plim_int_axis){1, {64}};
+    struct plim_question q = synthetic_question();
+    q.batch.listed = (const int64_t[]){64};
+    q.batch.listed_count = 1;
     synthetic_init(&s, INT64_C(3) << 30);
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_expect(not(run.decision.found));
     cr_assert(run.decision.has_largest);
     cr_expect(eq(i64, run.decision.largest.setting.micro_batch, 19));
@@ -145,19 +146,21 @@ Test(decision, advice_was_replayed)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
+    struct plim_question q = synthetic_question();
     synthetic_init(&s, INT64_C(1070) << 20);
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_expect(not(run.decision.found));
     cr_assert(gt(sz, run.decision.advices.list.count, 2));
     bool checkpointing = false, fits_ended = false;
     for (size_t i = 0; i < run.decision.advices.list.count; i++) {
         const struct plim_advice *a = &run.decision.advices.list.items[i];
         cr_expect(eq(int, a->fits, synthetic_fits(&s, &a->setting)), "%s", a->change);
-        cr_expect(gt(i64, a->peak_reserved_bytes, 0), "%s", a->change);
+        cr_expect(gt(i64, a->trial.reserved_bytes, 0), "%s", a->change);
         if (!strcmp(a->change, "checkpointing full")) checkpointing = true;
-        if (!a->fits) fits_ended = true;
-        else cr_expect(not(fits_ended), "what fits comes first");
+        if (!a->fits)
+            fits_ended = true;
+        else
+            cr_expect(not(fits_ended), "what fits comes first");
     }
     cr_expect(checkpointing);
     synthetic_finish(&run);
@@ -167,14 +170,14 @@ Test(decision, changes_are_combined_when_none_is_enough)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
+    struct plim_question q = synthetic_question();
     synthetic_init(&s, INT64_C(1068) << 20); /* 1024 fixed x 1.03, and a few MiB */
     s.per_sample_bytes = INT64_C(100) << 20;
-    spec.seq =
-        (struct plim_int_axis){1, {64}}; /* too short to be halved: 6 MiB, a quarter, an eighth */
+    synthetic_axis(&q, SYNTHETIC_SEQ, 1,
+                   (const int64_t[]){64}); /* too short to be halved: 6 MiB, a quarter, an eighth */
     s.fixed_bytes = INT64_C(1036) << 20;
     s.squeeze = s.slack = 0.03;
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_expect(not(run.decision.found));
     cr_assert(gt(sz, run.decision.advices.list.count, 0));
     const struct plim_advice *first = &run.decision.advices.list.items[0];
@@ -187,13 +190,13 @@ Test(decision, least_memory_takes_the_smallest)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
-    spec.checkpointing = (struct plim_enum_axis){2, {0, 1}};
+    struct plim_question q = synthetic_question();
+    synthetic_axis(&q, SYNTHETIC_CHECKPOINTING, 2, (const int64_t[]){0, 1});
     synthetic_init(&s, INT64_C(24) << 30);
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_LEAST_MEMORY);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_LEAST_MEMORY);
     cr_assert(run.decision.found);
     cr_expect(eq(i64, run.decision.choice.setting.micro_batch, 1));
-    cr_expect(eq(int, (int)run.decision.choice.setting.checkpointing, PLIM_CHECKPOINTING_FULL));
+    cr_expect(eq(i64, run.decision.choice.setting.value[SYNTHETIC_CHECKPOINTING], SYNTHETIC_FULL));
     synthetic_finish(&run);
 }
 
@@ -201,16 +204,16 @@ Test(decision, the_longest_sequence_is_found)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
-    spec.seq.count = 0;
-    spec.model.positions = 131072;
-    spec.micro_batch = (struct plim_int_axis){1, {1}};
+    struct plim_question q = synthetic_question();
+    q.seq_by_default = true;
+    q.batch.listed = (const int64_t[]){1};
+    q.batch.listed_count = 1;
     synthetic_init(&s, INT64_C(3) << 30);
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_LONGEST_SEQUENCE);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_LONGEST_SEQUENCE);
     cr_assert(run.decision.found);
     struct plim_setting setting = run.decision.choice.setting;
     cr_expect(synthetic_fits(&s, &setting));
-    setting.seq += PLIM_SEQ_RASTER;
+    setting.value[SYNTHETIC_SEQ] += PLIM_SEQ_RASTER;
     cr_expect(not(synthetic_fits(&s, &setting)));
     synthetic_finish(&run);
 }
@@ -219,12 +222,12 @@ Test(decision, the_longest_of_a_list_is_taken)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
-    spec.seq = (struct plim_int_axis){4, {512, 65536, 4096, 2048}};
+    struct plim_question q = synthetic_question();
+    synthetic_axis(&q, SYNTHETIC_SEQ, 4, (const int64_t[]){512, 65536, 4096, 2048});
     synthetic_init(&s, INT64_C(3) << 30);
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_LONGEST_SEQUENCE);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_LONGEST_SEQUENCE);
     cr_assert(run.decision.found);
-    cr_expect(eq(i64, run.decision.choice.setting.seq, 4096));
+    cr_expect(eq(i64, run.decision.choice.seq, 4096));
     synthetic_finish(&run);
 }
 
@@ -242,7 +245,7 @@ static void count_down(void *user)
 
 Test(decision, an_interruption_keeps_the_best_so_far)
 {
-    struct plim_spec spec = synthetic_spec();
+    struct plim_question q = synthetic_question();
     int answers = 0;
     for (size_t after = 0; after < 12; after++) {
         struct synthetic s;
@@ -250,10 +253,12 @@ Test(decision, an_interruption_keeps_the_best_so_far)
         struct interruption interruption = {.after = after};
         struct plim_stop stop = {.signalled = &interruption.signalled};
         synthetic_init(&s, INT64_C(11) << 30);
-        run.prober = (struct plim_prober){.runner = &s.runner, .memo = &run.memo, .stop = &stop,
-                                          .on_run = count_down, .on_run_user = &interruption};
-        struct plim_tuning tuning = {.spec = &spec, .prober = &run.prober};
-        cr_assert(eq(int, plim_tune(&tuning, &run.decision, &run.err), PLIM_OK));
+        run.asker = (struct plim_asker){.runner = &s.runner,
+                                        .cache = &run.cache,
+                                        .stop = &stop,
+                                        .on_run = count_down,
+                                        .on_run_user = &interruption};
+        cr_assert(eq(int, plim_decide(&q, NULL, &run.asker, &run.decision, &run.err), PLIM_OK));
         cr_expect(eq(int, run.decision.ended, PLIM_CANCELLED));
         if (run.decision.found) cr_expect(synthetic_fits(&s, &run.decision.choice.setting));
         answers += run.decision.found;
@@ -266,12 +271,11 @@ Test(decision, time_that_is_up_ends_it)
 {
     struct synthetic s;
     struct synthetic_run run = {.err = PLIM_ERROR_INIT};
-    struct plim_spec spec = synthetic_spec();
+    struct plim_question q = synthetic_question();
     struct plim_stop stop = {.deadline_seconds = 1e-9};
     synthetic_init(&s, INT64_C(11) << 30);
-    run.prober = (struct plim_prober){.runner = &s.runner, .memo = &run.memo, .stop = &stop};
-    struct plim_tuning tuning = {.spec = &spec, .prober = &run.prober};
-    cr_assert(eq(int, plim_tune(&tuning, &run.decision, &run.err), PLIM_OK));
+    run.asker = (struct plim_asker){.runner = &s.runner, .cache = &run.cache, .stop = &stop};
+    cr_assert(eq(int, plim_decide(&q, NULL, &run.asker, &run.decision, &run.err), PLIM_OK));
     cr_expect(eq(int, run.decision.ended, PLIM_TIMEOUT));
     cr_expect(not(run.decision.found));
     synthetic_finish(&run);

@@ -1,5 +1,6 @@
 /* The invariants of a decision with the real engine on simulated cards: small random models. */
-#include "autotune/plan.h"
+#include "autotune/fleet.h"
+#include "autotune/search/space.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -28,7 +29,10 @@ static struct plim_spec random_spec(uint64_t *random)
     char value[64];
     int64_t head = pick(random, (const int64_t[]){16, 24, 64}, 3),
             heads = 2 * synthetic_between(random, 1, 4);
-    const struct { const char *key; int64_t value; } keys[] = {
+    const struct {
+        const char *key;
+        int64_t value;
+    } keys[] = {
         {llama ? "model.num_hidden_layers" : "model.n_layer", synthetic_between(random, 1, 3)},
         {llama ? "model.num_attention_heads" : "model.n_head", heads},
         {llama ? "model.hidden_size" : "model.n_embd", head * heads},
@@ -60,32 +64,36 @@ static struct plim_report decide(const struct plim_spec *spec, const char *uri,
 {
     struct plim_report report = {0};
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_plan plan = {.spec = spec, .allowance = allowance};
-    must(plim_plan_run(&plan, &uri, 1, &report, &err), &err);
+    static struct plim_spec_question question;
+    plim_spec_question_make(spec, PLIM_OBJECTIVE_THROUGHPUT, &question);
+    struct plim_fleet fleet = {.question = &question, .allowance = allowance};
+    must(plim_fleet_tune(&fleet, &uri, 1, &report, &err), &err);
     return report;
 }
 
-/* Runs one setting by itself, on a fresh card of the same kind. */
-static struct plim_replay run_alone(const struct plim_spec *spec, const char *uri,
-                                    const struct plim_result_setting *s)
+/* Runs one setting by itself, on a fresh GPU of the same kind. */
+static struct plim_trial run_alone(const struct plim_spec *spec, const char *uri,
+                                   const struct plim_result_setting *s)
 {
-    struct plim_card card;
-    struct plim_replay replay;
+    static struct plim_spec_question question;
+    static struct plim_run_device device;
+    struct plim_trial trial;
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_setting setting = {.micro_batch = s->micro_batch,
-                                   .seq = s->seq,
-                                   .accumulation = s->accumulation,
-                                   .precision = (enum plim_precision)spec->precision.values[0],
-                                   .optimizer = (enum plim_optimizer)spec->optimizer.values[0],
-                                   .packing = spec->packing};
+    plim_spec_question_make(spec, PLIM_OBJECTIVE_THROUGHPUT, &question);
+    const struct plim_axes *axes = &question.question.axes;
+    struct plim_setting setting = plim_space_first(axes);
+    setting.micro_batch = s->micro_batch;
+    setting.accumulation = s->accumulation;
+    setting.value[axes->seq] = s->seq;
     for (int i = 0; i < PLIM_CHECKPOINTING_COUNT; i++)
-        if (!strcmp(s->checkpointing, plim_checkpointing_names[i]))
-            setting.checkpointing = (enum plim_checkpointing)i;
-    struct plim_card_order order = {.uri = uri, .allowance = &everything, .spec = spec};
-    must(plim_card_open(&card, &order, &err), &err);
-    must(card.runner.run(card.runner.user, &setting, PLIM_RUN_LIMITED, &replay, &err), &err);
-    plim_card_close(&card);
-    return replay;
+        if (!strcmp(plim_result_value(s, "checkpointing"), plim_checkpointing_names[i]))
+            setting.value[plim_axes_find(axes, "checkpointing")] = i;
+    const struct plim_run_options options = {
+        .uri = uri, .allowance = &everything, .question = &question};
+    must(plim_run_device_open(&device, &options, &err), &err);
+    must(device.runner.run(device.runner.user, &setting, PLIM_RUN_LIMITED, &trial, &err), &err);
+    plim_run_device_close(&device);
+    return trial;
 }
 
 static bool fits_alone(const struct plim_spec *spec, const char *uri,
@@ -199,9 +207,9 @@ Test(engine, the_choice_is_within_noise_of_the_best)
         for (int64_t b = 1; b <= largest && b <= 256; b++) {
             struct plim_result_setting setting = r->choice.setting;
             setting.micro_batch = b;
-            struct plim_replay replay = run_alone(&spec, uri, &setting);
-            double rate = (double)(b * setting.seq) / replay.step[PLIM_REPLAY_STEPS - 1].seconds;
-            if (replay.verdict == PLIM_OK && rate > best) best = rate;
+            struct plim_trial trial = run_alone(&spec, uri, &setting);
+            double rate = (double)(b * setting.seq) / trial.seconds;
+            if (trial.verdict == PLIM_OK && rate > best) best = rate;
         }
         cr_assert(ge(dbl, r->choice.tokens_per_second, 0.98 * best), "model %d on %s", i, uri);
         plim_report_finish(&report);
@@ -213,23 +221,29 @@ Test(engine, many_micro_steps_need_what_a_few_need)
 {
     uint64_t random = 36;
     for (int i = 0; i < 20; i++) {
-        struct plim_card card;
-        struct plim_replay few, many;
+        static struct plim_spec_question question;
+        static struct plim_run_device device;
+        struct plim_trial few, many;
         struct plim_error err = PLIM_ERROR_INIT;
         struct plim_spec spec = random_spec(&random);
-        struct plim_setting setting = {.micro_batch = synthetic_between(&random, 1, 9),
-                                       .seq = spec.seq.values[0],
-                                       .accumulation = PLIM_PROBED_STEPS,
-                                       .precision = (enum plim_precision)spec.precision.values[0],
-                                       .checkpointing = (enum plim_checkpointing)(i % 2)};
-        struct plim_card_order order = {
-            .uri = "sim:A100-SXM4-80GB", .allowance = &everything, .spec = &spec};
-        must(plim_card_open(&card, &order, &err), &err);
-        must(card.runner.run(card.runner.user, &setting, PLIM_RUN_UNLIMITED, &few, &err), &err);
+        plim_spec_question_make(&spec, PLIM_OBJECTIVE_THROUGHPUT, &question);
+        const struct plim_axes *axes = &question.question.axes;
+        struct plim_setting setting = plim_space_first(axes);
+        setting.micro_batch = synthetic_between(&random, 1, 9);
+        setting.accumulation = PLIM_PROBED_STEPS;
+        setting.value[plim_axes_find(axes, "checkpointing")] = i % 2;
+        const struct plim_run_options options = {
+            .uri = "sim:A100-SXM4-80GB", .allowance = &everything, .question = &question};
+        must(plim_run_device_open(&device, &options, &err), &err);
+        const struct plim_runner *runner = &device.runner;
+        must(runner->run(runner->user, &setting, PLIM_RUN_UNLIMITED, &few, &err), &err);
+        int64_t allocated = ((const struct plim_replay *)few.details)->peak_allocated_bytes;
         setting.accumulation = 19;
-        must(card.runner.run(card.runner.user, &setting, PLIM_RUN_UNLIMITED, &many, &err), &err);
-        cr_expect(eq(i64, few.peak_allocated_bytes, many.peak_allocated_bytes), "model %d", i);
-        cr_expect(eq(i64, few.peak_reserved_bytes, many.peak_reserved_bytes), "model %d", i);
-        plim_card_close(&card);
+        must(runner->run(runner->user, &setting, PLIM_RUN_UNLIMITED, &many, &err), &err);
+        cr_expect(
+            eq(i64, allocated, ((const struct plim_replay *)many.details)->peak_allocated_bytes),
+            "model %d", i);
+        cr_expect(eq(i64, few.reserved_bytes, many.reserved_bytes), "model %d", i);
+        plim_run_device_close(&device);
     }
 }

@@ -1,6 +1,6 @@
 /* Settings that crash, hang or contradict themselves: they do not fit, the report says why, and the
  * search goes on. */
-#include "autotune/outcome.h"
+#include "autotune/answer/answer.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -17,26 +17,54 @@ enum { VERDICTS = sizeof(verdicts) / sizeof(verdicts[0]) };
 
 static const int64_t BUDGET = INT64_C(5) << 30; /* fits 39 samples or so */
 
-static struct plim_setting plain(int64_t micro_batch)
-{
-    return (struct plim_setting){.micro_batch = micro_batch,
-                                 .seq = 1024,
-                                 .accumulation = 1,
-                                 .precision = PLIM_PRECISION_BF16_MIXED};
-}
-
 static int64_t largest_that_fits(const struct synthetic *s)
 {
     int64_t b = 1;
-    for (struct plim_setting setting = plain(b); synthetic_fits(s, &setting); setting = plain(b))
+    for (struct plim_setting setting = synthetic_setting(b); synthetic_fits(s, &setting);
+         setting = synthetic_setting(b))
         b++;
     return b - 1;
 }
 
-static void decide(struct synthetic_run *run, struct synthetic *s, const struct plim_spec *spec)
+static void decide(struct synthetic_run *run, struct synthetic *s, struct plim_question *q)
 {
-    synthetic_tune(run, s, spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(run, s, q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_assert(eq(int, run->status, PLIM_OK), "%s", run->err.text);
+}
+
+static int64_t no_bytes(const struct plim_trial *trial)
+{
+    (void)trial;
+    return 0;
+}
+
+static void no_text(const struct plim_trial *trial, char *out, size_t size)
+{
+    (void)trial;
+    (void)size;
+    out[0] = '\0';
+}
+
+static void tell_noise(const struct plim_trial *trial, struct plim_result_sample *sample)
+{
+    const struct synthetic_details *details = trial->details;
+    sample->noisy = details->noisy;
+}
+
+static void answer(const struct synthetic_run *run, struct plim_result *result)
+{
+    static const struct plim_details_reader reader = {
+        .allocated_bytes = no_bytes, .describe_oom = no_text, .describe_sample = tell_noise};
+    static const struct plim_device_info device = {.name = "synthetic", .simulated = true};
+    const struct plim_limit limit = {.budget_bytes = run->asker.runner->budget_bytes};
+    const struct plim_answer from = {.name = "model",
+                                     .source = "",
+                                     .question = run->decision.question,
+                                     .asker = &run->asker,
+                                     .device = &device,
+                                     .limit = &limit,
+                                     .details = &reader};
+    cr_assert(eq(int, plim_answer_decision(&from, &run->decision, result, NULL), PLIM_OK));
 }
 
 static bool says(const struct plim_result *result, const char *text)
@@ -54,18 +82,18 @@ Test(faults, one_bad_micro_batch_is_not_chosen_and_ends_nothing)
             for (int limited_only = 0; limited_only < 2; limited_only++) {
                 struct synthetic s;
                 struct synthetic_run run;
-                struct plim_spec spec = synthetic_spec();
+                struct plim_question q = synthetic_question();
                 synthetic_init(&s, BUDGET);
                 int64_t edge = largest_that_fits(&s);
                 s.fault = verdicts[v].status;
                 s.fault_from = s.fault_to = bad;
                 s.fault_limited_only = limited_only;
-                decide(&run, &s, &spec);
+                decide(&run, &s, &q);
                 const struct plim_decision *d = &run.decision;
                 int64_t largest = d->has_largest ? d->largest.batch.micro_batch : 0;
                 if (bad > 1) cr_assert(d->found && largest >= (bad <= edge ? bad - 1 : edge));
                 if (d->found) {
-                    struct plim_setting setting = plain(d->choice.batch.micro_batch);
+                    struct plim_setting setting = synthetic_setting(d->choice.batch.micro_batch);
                     cr_assert(synthetic_fits(&s, &setting) && setting.micro_batch != bad);
                     setting.micro_batch = largest;
                     cr_assert(synthetic_fits(&s, &setting) && setting.micro_batch != bad);
@@ -80,20 +108,18 @@ Test(faults, the_report_names_the_verdict_and_the_reason)
     for (int v = 0; v < VERDICTS; v++) {
         struct synthetic s;
         struct synthetic_run run;
-        struct plim_card card = {0};
         struct plim_result result = {0};
-        struct plim_spec spec = synthetic_spec();
-        spec.micro_batch = (struct plim_int_axis){2, {19, 20}};
+        struct plim_question q = synthetic_question();
+        q.batch.listed = (const int64_t[]){19, 20};
+        q.batch.listed_count = 2;
         synthetic_init(&s, BUDGET);
         s.fault = verdicts[v].status;
         s.fault_from = 20;
         s.fault_to = 1000000;
-        decide(&run, &s, &spec);
+        decide(&run, &s, &q);
         cr_assert(run.decision.found);
         cr_expect(eq(i64, run.decision.choice.batch.micro_batch, 19));
-        cr_assert(eq(int,
-                     plim_outcome_decision(&card, &spec, &run.prober, &run.decision, &result, NULL),
-                     PLIM_OK));
+        answer(&run, &result);
         cr_expect(says(&result, "Micro-batch 20 does not run: the worker fell asleep."));
         cr_expect(eq(str, (char *)result.next.verdict, (char *)verdicts[v].name));
         bool listed = false;
@@ -111,18 +137,15 @@ Test(faults, when_nothing_runs_the_report_says_why)
     for (int v = 0; v < VERDICTS; v++) {
         struct synthetic s;
         struct synthetic_run run;
-        struct plim_card card = {.limit.budget_bytes = BUDGET};
         struct plim_result result = {0};
-        struct plim_spec spec = synthetic_spec();
+        struct plim_question q = synthetic_question();
         synthetic_init(&s, BUDGET);
         s.fault = verdicts[v].status;
         s.fault_from = 1;
         s.fault_to = INT64_MAX;
-        decide(&run, &s, &spec);
+        decide(&run, &s, &q);
         cr_expect(not(run.decision.found));
-        cr_assert(eq(int,
-                     plim_outcome_decision(&card, &spec, &run.prober, &run.decision, &result, NULL),
-                     PLIM_OK));
+        answer(&run, &result);
         cr_expect(says(&result, "Nothing can run with these settings: the worker fell asleep."));
         cr_expect(eq(int, result.ended, PLIM_LOST)); /* which is not that nothing fits */
         cr_expect(lt(sz, s.fault_runs, 10));
@@ -131,28 +154,20 @@ Test(faults, when_nothing_runs_the_report_says_why)
     }
 }
 
-static const struct plim_timing *always_noisy(void *user)
-{
-    static const struct plim_timing noisy = {.repeats = 9, .median_seconds = 1, .noisy = true};
-    (void)user;
-    return &noisy;
-}
-
 Test(faults, a_sample_knows_how_well_it_was_timed)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
+    struct plim_result result = {0};
+    struct plim_question q = synthetic_question();
     synthetic_init(&s, BUDGET);
-    s.runner.timing = always_noisy;
-    decide(&run, &s, &spec);
-    size_t noisy = 0;
-    for (size_t i = 0; i < run.prober.samples.count; i++) {
-        const struct plim_sample *sample = &run.prober.samples.items[i];
-        cr_expect(not(sample->timing.noisy && sample->verdict != PLIM_OK));
-        noisy += sample->timing.noisy && sample->timing.repeats == 9;
-    }
-    cr_expect(gt(sz, noisy, 0));
+    s.details.noisy = true;
+    decide(&run, &s, &q);
+    s.details.noisy = false; /* what was recorded stays */
+    answer(&run, &result);
+    cr_expect(gt(sz, result.samples.count, 0));
+    for (size_t i = 0; i < result.samples.count; i++) cr_expect(result.samples.items[i].noisy);
+    plim_result_finish(&result);
     synthetic_finish(&run);
 }
 
@@ -162,22 +177,19 @@ Test(faults, a_device_that_is_lost_leaves_the_best_so_far)
     for (size_t runs = 1; runs < 30; runs++) {
         struct synthetic s;
         struct synthetic_run run;
-        struct plim_card card = {0};
         struct plim_result result = {0};
-        struct plim_spec spec = synthetic_spec();
+        struct plim_question q = synthetic_question();
         synthetic_init(&s, BUDGET);
         s.lose_after = runs;
-        decide(&run, &s, &spec);
+        decide(&run, &s, &q);
         if (!run.decision.ended) {
             synthetic_finish(&run);
             break;
         }
         found = run.decision.found;
         cr_expect(eq(int, run.decision.ended, PLIM_LOST));
-        cr_assert(eq(int,
-                     plim_outcome_decision(&card, &spec, &run.prober, &run.decision, &result, NULL),
-                     PLIM_OK));
-        cr_expect(says(&result, "ended early (the card fell off the bus)"));
+        answer(&run, &result);
+        cr_expect(says(&result, "ended early (the GPU fell off the bus)"));
         cr_expect(eq(int, result.ended, PLIM_LOST));
         plim_result_finish(&result);
         synthetic_finish(&run);
@@ -189,11 +201,11 @@ Test(faults, a_device_that_was_never_there_is_an_error)
 {
     struct synthetic s;
     struct synthetic_run run;
-    struct plim_spec spec = synthetic_spec();
+    struct plim_question q = synthetic_question();
     synthetic_init(&s, BUDGET);
     s.lose_after = 1;
     s.limited_runs = 1;
-    synthetic_tune(&run, &s, &spec, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_expect(eq(int, run.status, PLIM_LOST));
     synthetic_finish(&run);
 }

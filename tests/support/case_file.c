@@ -52,9 +52,9 @@ static void read_lora(const json_t *lora, struct plim_lora *out)
                  json_string_value(json_array_get(targets, i)));
 }
 
-void case_setting(const json_t *c, struct plim_setting *s)
+void case_setting(const json_t *c, struct plim_train_setting *s)
 {
-    *s = (struct plim_setting){
+    *s = (struct plim_train_setting){
         .micro_batch = case_integer(c, "batch", 0),
         .seq = case_integer(c, "seq", 0),
         .accumulation = case_integer(c, "accumulation", 1),

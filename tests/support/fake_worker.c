@@ -6,8 +6,8 @@
  * A word is BEHAVIOUR@POSITION, or a behaviour of the answers alone. A run that goes well reserves
  * one MiB per sample and takes a millisecond per sample; it fits below the capacity.
  */
-#include "autotune/process.h"
-#include "autotune/wire.h"
+#include "autotune/run/worker/process.h"
+#include "autotune/run/worker/wire.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

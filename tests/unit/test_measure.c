@@ -1,5 +1,5 @@
 /* How long a step takes: when the repeats end, and what is called noisy. */
-#include "autotune/measure.h"
+#include "autotune/run/measure.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>

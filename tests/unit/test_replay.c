@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const struct plim_setting plain = {.micro_batch = 2,
+static const struct plim_train_setting plain = {.micro_batch = 2,
                                           .seq = 128,
                                           .accumulation = 1,
                                           .precision = PLIM_PRECISION_BF16_MIXED,
@@ -35,7 +35,7 @@ static void close_bench(struct bench *b)
     plim_device_close(&b->device);
 }
 
-static void run(struct bench *b, const struct plim_setting *setting, struct plim_replay *out)
+static void run(struct bench *b, const struct plim_train_setting *setting, struct plim_replay *out)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     cr_assert_eq(plim_replay_run(b->replayer, &b->spec.model, setting, out, &err), PLIM_OK, "%s",
@@ -110,7 +110,7 @@ Test(replay, running_out_of_memory_anywhere_is_an_answer)
 
 Test(replay, frees_cached_segments_before_it_gives_up)
 {
-    struct plim_setting setting = plain;
+    struct plim_train_setting setting = plain;
     setting.micro_batch = 4;
     setting.seq = 2048;
     setting.precision = PLIM_PRECISION_BF16;
@@ -147,7 +147,7 @@ Test(replay, an_operation_that_the_device_refuses_is_named)
 
 Test(replay, a_larger_batch_takes_more_memory_and_time)
 {
-    struct plim_setting setting = plain;
+    struct plim_train_setting setting = plain;
     open_bench(&bench, "gpt2-124m");
     run(&bench, &plain, &first);
     setting.micro_batch = 64;
@@ -198,7 +198,7 @@ Test(replay, a_step_that_finds_no_memory_is_the_last)
 Test(replay, a_device_that_computes_takes_the_same_bytes)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_setting setting = plain;
+    struct plim_train_setting setting = plain;
     open_bench(&bench, "tiny-gpt2");
     setting.seq = 64;
     run(&bench, &setting, &first);

@@ -1,5 +1,5 @@
 /* What --device means on a machine, against the stand-in for NVML. */
-#include "autotune/target.h"
+#include "autotune/run/target.h"
 
 #include "support/fake_root.h"
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* The protocol between plimsoll and its workers: what is said arrives, anything else is refused. */
-#include "autotune/wire.h"
+#include "autotune/run/worker/wire.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
@@ -30,19 +30,8 @@ static struct plim_message_result sample_result(void)
 
 static struct plim_setting sample_setting(void)
 {
-    struct plim_setting s = {.micro_batch = 8,
-                             .seq = 2048,
-                             .accumulation = 3,
-                             .precision = PLIM_PRECISION_BF16,
-                             .optimizer = PLIM_OPTIMIZER_SGD,
-                             .checkpointing = PLIM_CHECKPOINTING_FULL,
-                             .attention = PLIM_ATTENTION_EAGER,
-                             .packing = PLIM_PACKING_NO,
-                             .clip = 1.5,
-                             .lora = {.r = 16, .dropout = 0.05, .target_count = 2}};
-    strcpy(s.lora.targets[0], "q_proj");
-    strcpy(s.lora.targets[1], "v_proj");
-    return s;
+    return (struct plim_setting){
+        .micro_batch = 8, .accumulation = 3, .value = {2048, 4, 1, 0, INT64_MAX, -1}};
 }
 
 /* One of each kind, and a second verdict. */

@@ -22,7 +22,7 @@ static enum plim_dtype parameter_dtype(enum plim_precision precision)
 }
 
 enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config,
-                                const struct plim_setting *setting, struct decoder *m)
+                                const struct plim_train_setting *setting, struct decoder *m)
 {
     *m = (struct decoder){.config = config, .setting = setting, .family = families[config->family]};
     if (!m->family) return PLIM_UNSUPPORTED;

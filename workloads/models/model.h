@@ -32,7 +32,7 @@ struct family;
 
 struct decoder {
     const struct plim_model_config *config;
-    const struct plim_setting *setting;
+    const struct plim_train_setting *setting;
     const struct family *family;
     struct parameters parameters;
     struct tensor *embedding, *position_embedding, *head; /* head == embedding where tied */
@@ -70,7 +70,7 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
 
 /* Builds the model on the graph's device (the device may run out: see graph.halted). */
 enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config,
-                                const struct plim_setting *setting,
+                                const struct plim_train_setting *setting,
                                 struct decoder *m) PLIM_MUST_CHECK;
 /* get_peft_model(): freezes the model and adds the adapters of setting->lora, whose targets are
  * modules of the model (plim_spec_resolve() refuses others). */

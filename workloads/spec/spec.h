@@ -151,9 +151,9 @@ struct plim_lora {
     char targets[PLIM_LORA_TARGETS][32]; /* module names: "q_proj", "c_attn" */
 };
 
-/* Everything of a training run that is not the model and is one value, not a range. The point of
- * a search, and the argument of one replay. */
-struct plim_setting {
+/* Everything of a training run that is not the model and is one value, not a range: the argument of
+ * one replay. */
+struct plim_train_setting {
     int64_t micro_batch;
     int64_t seq;
     int64_t accumulation;  /* micro-steps per optimizer step */
@@ -165,7 +165,6 @@ struct plim_setting {
     enum plim_packing packing;
     double clip;           /* max norm of clip_grad_norm_; 0: none */
     struct plim_lora lora;
-    int64_t variant;       /* of a user's own program: a combination of its axes; 0 else */
 };
 
 /* --- the spec --------------------------------------------------------------------------------- */
@@ -188,8 +187,6 @@ struct plim_spec {
     size_t layer_types_given; /* entries of a given layer_types; 0: the family's pattern */
 
     struct plim_int_axis micro_batch;   /* empty: search all */
-    int64_t micro_batch_first, micro_batch_last; /* search all of these; 0: no such end */
-    bool micro_batch_listed; /* only those of the list may be run, even to find the edge */
     struct plim_int_axis seq;
     struct plim_enum_axis precision, optimizer, checkpointing, attention;
     enum plim_sharding sharding;
@@ -202,7 +199,6 @@ struct plim_spec {
     struct plim_phase schedule[PLIM_MAX_PHASES];
     double clip;
     struct plim_lora lora;
-    int64_t variants; /* of a user's own program, whose model is not known; 0: it is none */
     char device[96];                    /* the spec's own default device, or "" */
 };
 

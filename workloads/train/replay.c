@@ -12,7 +12,7 @@ enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
 /* One training run. */
 struct run {
     struct graph *g;
-    struct plim_setting setting;
+    struct plim_train_setting setting;
     struct decoder model;
     struct optimizer optimizer;
     struct tensor *ids;
@@ -180,7 +180,7 @@ static void note_oom(const struct run *r, struct plim_replay *out)
 }
 
 void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_config *model,
-                       const struct plim_setting *setting)
+                       const struct plim_train_setting *setting)
 {
     struct run *r = &replayer->run;
     *r = (struct run){.g = replayer->graph, .setting = *setting};
@@ -237,7 +237,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
 
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
                                  const struct plim_model_config *model,
-                                 const struct plim_setting *setting, struct plim_replay *out,
+                                 const struct plim_train_setting *setting, struct plim_replay *out,
                                  struct plim_error *err)
 {
     struct plim_replay_step step;

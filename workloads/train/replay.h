@@ -51,7 +51,7 @@ struct plim_replay_step {
 
 struct plim_replay {
     /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED; of a replay in a worker process also PLIM_LOST,
-     * PLIM_TIMEOUT, PLIM_CRASHED, PLIM_UNSTABLE (autotune/remote.h) */
+     * PLIM_TIMEOUT, PLIM_CRASHED, PLIM_UNSTABLE (autotune/run/worker/remote.h) */
     enum plim_status verdict;
     char why[160];                            /* for anything but OK: one line */
     int64_t parameters, trainable_parameters; /* elements */
@@ -65,6 +65,9 @@ struct plim_replay {
     enum plim_memory_class oom_class;
     char oom_where[64];           /* operation, phase: "log_softmax, forward, step 1" */
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
+    /* of the last step's seconds, where a real device was timed by repeating it: */
+    int repeats; /* 0: it was not */
+    bool noisy;  /* not known to 1 %, or the device was slowed down */
 };
 
 struct plim_replayer;
@@ -80,14 +83,14 @@ void plim_replayer_destroy(struct plim_replayer **replayer);
  * the call; that fails only for what cannot be run at all (host memory, a lost device). */
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
                                  const struct plim_model_config *model,
-                                 const struct plim_setting *setting, struct plim_replay *out,
+                                 const struct plim_train_setting *setting, struct plim_replay *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
 /* The same step by step, for as many as the caller likes: begin, then next until it says false (the
  * setting does not run any further, and the end says why), then end. plim_replay.step keeps the
  * first four. */
 void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_config *model,
-                       const struct plim_setting *setting);
+                       const struct plim_train_setting *setting);
 bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *step);
 enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_replay *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;

@@ -1,0 +1,214 @@
+#include "answer.h"
+#include "reasons.h"
+#include <stdio.h>
+
+static struct plim_result_setting setting_of(const struct plim_answer *a,
+                                             const struct plim_setting *s)
+{
+    const struct plim_axes *axes = &a->question->axes;
+    struct plim_result_setting out = {.accumulation = s->accumulation};
+    if (!a->question->batch.is_unknown) out.micro_batch = s->micro_batch;
+    for (size_t i = 0; i < axes->count; i++) {
+        char room[PLIM_AXIS_TEXT];
+        if ((int)i == axes->seq) out.seq = s->value[i];
+        if ((int)i == axes->seq || axes->axis[i].is_hidden) continue;
+        struct plim_result_value *value = &out.values[out.value_count++];
+        snprintf(value->name, sizeof(value->name), "%s", axes->axis[i].name);
+        snprintf(value->text, sizeof(value->text), "%s", plim_axes_text(axes, s, i, room));
+        value->is_size = axes->axis[i].is_users;
+    }
+    return out;
+}
+
+static struct plim_result_peak peak_of(const struct plim_answer *a, const struct plim_trial *trial)
+{
+    return (struct plim_result_peak){
+        .allocated_bytes = trial->details ? a->details->allocated_bytes(trial) : 0,
+        .reserved_bytes = trial->reserved_bytes,
+        .device_bytes = trial->reserved_bytes + a->limit->overhead_bytes};
+}
+
+static void fill_head(const struct plim_answer *a, struct plim_result *result)
+{
+    const struct plim_device_info *device = a->device;
+    const struct plim_limit *limit = a->limit;
+    result->is_program = a->details->is_program;
+    snprintf(result->spec.name, sizeof(result->spec.name), "%s", a->name);
+    snprintf(result->spec.source, sizeof(result->spec.source), "%s", a->source);
+    result->spec.hash = a->hash;
+    result->device = (struct plim_result_device){.simulated = device->simulated,
+                                                 .total_bytes = device->total_bytes,
+                                                 .compute_capability = device->compute_capability,
+                                                 .multiprocessors = device->multiprocessors};
+    snprintf(result->device.name, sizeof(result->device.name), "%s", device->name);
+    snprintf(result->device.uri, sizeof(result->device.uri), "%s", device->uri);
+    result->limit =
+        (struct plim_result_limit){.usable_bytes = limit->usable_bytes,
+                                   .overhead_bytes = limit->overhead_bytes,
+                                   .margin_bytes = limit->margin_bytes,
+                                   .budget_bytes = limit->budget_bytes,
+                                   .overhead_measured_bytes = limit->overhead_measured_bytes,
+                                   .overhead_source = limit->overhead_source};
+    snprintf(result->limit.alloc_conf, sizeof(result->limit.alloc_conf), "%s", limit->alloc_conf);
+}
+
+/* FLOP/s that the device has for a setting's precision; 0: not known. */
+static double peak_rate(const struct plim_answer *a, const struct plim_setting *setting)
+{
+    int axis = plim_axes_find(&a->question->axes, "precision");
+    return a->peak_rate && axis >= 0 ? a->peak_rate[setting->value[axis]] : 0;
+}
+
+static void fill_rates(const struct plim_answer *a, const struct plim_setting *setting,
+                       const struct plim_trial *trial, double step_seconds,
+                       struct plim_result_choice *out)
+{
+    double peak = peak_rate(a, setting);
+    if (step_seconds <= 0) return;
+    out->step_seconds = step_seconds;
+    out->samples_per_second = (double)out->effective_batch / step_seconds;
+    out->tokens_per_second =
+        out->samples_per_second * (double)plim_axes_seq(&a->question->axes, setting);
+    if (peak > 0 && a->details->flops_per_token)
+        out->mfu =
+            a->details->flops_per_token(trial) * out->tokens_per_second / (double)out->world / peak;
+}
+
+static void fill_choice(const struct plim_answer *a, const struct plim_batch_rule *rule,
+                        const struct plim_candidate *candidate, struct plim_result_choice *out)
+{
+    const struct plim_batch_request *request = rule->request;
+    out->present = true;
+    out->setting = setting_of(a, &candidate->setting);
+    out->world = request->world;
+    out->effective_batch = candidate->batch.effective;
+    out->effective_batch_target = plim_batch_target(rule);
+    out->phase_count = request->phase_count;
+    for (size_t i = 0; i < request->phase_count; i++) {
+        int64_t accumulation = candidate->batch.phase_accumulation[i];
+        out->phases[i] = (struct plim_result_phase){
+            .epoch = request->phases[i].epoch,
+            .accumulation = accumulation,
+            .effective_batch = candidate->batch.micro_batch * accumulation * request->world};
+    }
+    out->peak = peak_of(a, &candidate->trial);
+    out->verified = candidate->verified;
+    fill_rates(a, &candidate->setting, &candidate->trial, candidate->step_seconds, out);
+}
+
+static void fill_next(const struct plim_answer *a, const struct plim_beyond *beyond,
+                      struct plim_result_next *out)
+{
+    out->micro_batch = beyond->micro_batch;
+    out->verdict = beyond->tried ? plim_verdict_name(beyond->verdict) : "untried";
+    if (beyond->tried && beyond->verdict != PLIM_OK)
+        plim_describe_failure(a, beyond->verdict, &beyond->trial, out->why, sizeof(out->why));
+}
+
+static enum plim_status fill_samples(const struct plim_answer *a, struct plim_result *result,
+                                     struct plim_error *err)
+{
+    for (size_t i = 0; i < a->asker->samples.count; i++) {
+        const struct plim_sample *from = &a->asker->samples.items[i];
+        struct plim_result_sample to = {.setting = setting_of(a, &from->setting),
+                                        .simulated = a->device->simulated,
+                                        .verdict = plim_verdict_name(from->verdict)};
+        const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &from->setting);
+        if (from->trial.verdict == PLIM_OK)
+            to.peak = peak_of(a, &from->trial);
+        else if (need)
+            to.peak = peak_of(a, &need->trial);
+        if (from->timed) to.seconds = from->trial.seconds;
+        if (a->details->describe_sample && from->trial.details)
+            a->details->describe_sample(&from->trial, &to);
+        if (PLIM_ARRAY_PUSH(&result->samples, to) != PLIM_OK)
+            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    }
+    return PLIM_OK;
+}
+
+static enum plim_status fill_advice(const struct plim_answer *a, const struct plim_advices *advices,
+                                    struct plim_result *result, struct plim_error *err)
+{
+    for (size_t i = 0; i < advices->list.count; i++) {
+        const struct plim_advice *from = &advices->list.items[i];
+        struct plim_result_advice to = {.fits = from->fits, .peak = peak_of(a, &from->trial)};
+        snprintf(to.change, sizeof(to.change), "%s", from->change);
+        if (PLIM_ARRAY_PUSH(&result->advice, to) != PLIM_OK)
+            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    }
+    return PLIM_OK;
+}
+
+/* Any trial that ran knows the model. */
+static void fill_model(const struct plim_answer *a, struct plim_result *result)
+{
+    if (!a->details->describe_model) return;
+    for (size_t i = 0; i < a->asker->samples.count && !result->spec.parameters; i++)
+        if (a->asker->samples.items[i].trial.details)
+            a->details->describe_model(&a->asker->samples.items[i].trial, result);
+}
+
+static void fill_memory(const struct plim_answer *a, const struct plim_trial *trial,
+                        struct plim_result *result)
+{
+    if (a->details->describe_memory && trial->details) a->details->describe_memory(trial, result);
+}
+
+enum plim_status plim_answer_decision(const struct plim_answer *a,
+                                      const struct plim_decision *decision,
+                                      struct plim_result *result, struct plim_error *err)
+{
+    result->kind = PLIM_RESULT_DECISION;
+    fill_head(a, result);
+    if (decision->found) {
+        fill_choice(a, &decision->rule, &decision->choice, &result->choice);
+        fill_memory(a, &decision->choice.trial, result);
+    }
+    if (decision->was_planned)
+        result->prediction =
+            (struct plim_result_prediction){.step_seconds = decision->planned_seconds,
+                                            .reserved_bytes = decision->planned_reserved_bytes,
+                                            .largest_micro_batch = decision->planned_edge};
+    if (decision->has_largest) {
+        fill_choice(a, &decision->rule, &decision->largest, &result->largest_fit);
+        fill_next(a, &decision->after_largest, &result->next);
+    }
+    fill_model(a, result);
+    if (!decision->found && decision->has_smallest)
+        result->short_bytes = decision->smallest_reserved_bytes - a->limit->budget_bytes;
+    if (result->short_bytes < 0) result->short_bytes = 0;
+    result->ended = decision->failed ? PLIM_LOST : decision->ended;
+    result->interrupted = result->ended != PLIM_OK;
+    plim_reasons_decision(a, decision, result);
+    enum plim_status st = fill_samples(a, result, err);
+    return st ? st : fill_advice(a, &decision->advices, result, err);
+}
+
+enum plim_status plim_answer_inspection(const struct plim_answer *a,
+                                        const struct plim_inspection *inspection,
+                                        struct plim_result *result, struct plim_error *err)
+{
+    const struct plim_batch_request *request = &a->question->batch;
+    const struct plim_setting *setting = &inspection->setting;
+    const struct plim_trial *trial = &inspection->trial;
+    struct plim_result_choice *choice = &result->choice;
+    result->kind = PLIM_RESULT_EXPLANATION;
+    fill_head(a, result);
+    if (a->details->describe_model) a->details->describe_model(trial, result);
+    choice->present = true;
+    choice->verified = true;
+    choice->setting = setting_of(a, setting);
+    choice->world = request->world;
+    choice->effective_batch = setting->micro_batch * setting->accumulation * request->world;
+    choice->effective_batch_target = request->effective_batch;
+    choice->peak = peak_of(a, trial);
+    fill_rates(a, setting, trial, trial->seconds, choice);
+    fill_memory(a, trial, result);
+    result->fits = inspection->fits;
+    if (!result->fits && trial->reserved_bytes > a->limit->budget_bytes)
+        result->short_bytes = trial->reserved_bytes - a->limit->budget_bytes;
+    if (a->details->describe_steps) a->details->describe_steps(trial, result);
+    plim_reasons_inspection(a, inspection, result);
+    return fill_advice(a, &inspection->advices, result, err);
+}

@@ -1,0 +1,57 @@
+/* From what the search found to what the report says (reports/result.h), with its reasons.
+ *
+ * The search knows its trials by seven figures; what else the runner recorded of each (its details)
+ * is read through a table of functions: replays.h for the engine, executions.h for programs.
+ */
+#ifndef PLIM_AUTOTUNE_ANSWER_ANSWER_H
+#define PLIM_AUTOTUNE_ANSWER_ANSWER_H
+
+#include "autotune/search/decide.h"
+#include "autotune/search/inspect.h"
+#include "autotune/search/limit.h"
+#include "devices/device.h"
+#include "reports/result.h"
+
+/* How the details of one kind of runner are read. `trial->details` is never NULL. */
+struct plim_details_reader {
+    bool is_program; /* trials are runs of a user's program */
+    /* In tensors at the peak; 0: not known. */
+    int64_t (*allocated_bytes)(const struct plim_trial *trial);
+    /* What was asked for when memory ran out, in one line; "": not known. */
+    void (*describe_oom)(const struct plim_trial *trial, char *out, size_t size);
+    /* What is the same of all trials: how large the model is. May be NULL, as those below. */
+    void (*describe_model)(const struct plim_trial *trial, struct plim_result *result);
+    /* Model FLOPs (not hardware FLOPs) of a token, forward and backward; 0: not known. */
+    double (*flops_per_token)(const struct plim_trial *trial);
+    /* Of one sample: how it was timed. */
+    void (*describe_sample)(const struct plim_trial *trial, struct plim_result_sample *sample);
+    /* Of the trial that is reported: where its bytes are. */
+    void (*describe_memory)(const struct plim_trial *trial, struct plim_result *result);
+    /* Of an inspected setting: its optimizer steps. */
+    void (*describe_steps)(const struct plim_trial *trial, struct plim_result *result);
+};
+
+/* What an answer is made from. Everything outlives the call only. */
+struct plim_answer {
+    const char *name, *source; /* of the spec, or the program */
+    uint64_t hash;             /* of the spec; 0: none */
+    const struct plim_question *question;
+    const struct plim_asker *asker;
+    const struct plim_device_info *device;
+    const struct plim_limit *limit;
+    /* FLOP/s of the device by the values of the axis "precision"; NULL: not known. */
+    const double *peak_rate;
+    const struct plim_details_reader *details;
+};
+
+/* Fill the zeroed `result`, which then stands on its own. PLIM_NOMEM is the only failure. */
+enum plim_status plim_answer_decision(const struct plim_answer *answer,
+                                      const struct plim_decision *decision,
+                                      struct plim_result *result,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_answer_inspection(const struct plim_answer *answer,
+                                        const struct plim_inspection *inspection,
+                                        struct plim_result *result,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,14 @@
+/* Reads executions of a user's program (exec/execution.h) for an answer. */
+#ifndef PLIM_AUTOTUNE_ANSWER_EXECUTIONS_H
+#define PLIM_AUTOTUNE_ANSWER_EXECUTIONS_H
+
+#include "answer.h"
+
+extern const struct plim_details_reader plim_details_execution;
+
+/* Appends what is particular to programs: how the reported execution ended, what the program does
+ * when memory is refused, what the virtual GPU noted. `uses_batch`: {batch} is a placeholder. */
+void plim_reasons_program(const struct plim_answer *answer, const struct plim_decision *decision,
+                          bool uses_batch, struct plim_result *result);
+
+#endif

@@ -1,0 +1,310 @@
+#include "reasons.h"
+#include "autotune/base/text.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+const char *plim_verdict_name(enum plim_status verdict)
+{
+    static const struct {
+        enum plim_status status;
+        const char *name;
+    } names[] = {
+        {PLIM_OK, "ok"},           {PLIM_OOM, "oom"},         {PLIM_UNSUPPORTED, "unsupported"},
+        {PLIM_TIMEOUT, "timeout"}, {PLIM_CRASHED, "crashed"}, {PLIM_UNSTABLE, "unstable"}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (names[i].status == verdict) return names[i].name;
+    return "lost";
+}
+
+void plim_describe_failure(const struct plim_answer *answer, enum plim_status verdict,
+                           const struct plim_trial *trial, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (verdict == PLIM_OOM && trial->details) answer->details->describe_oom(trial, out, size);
+    if (out[0]) return;
+    const char *unsaid = verdict == PLIM_OOM ? "out of memory" : plim_status_text(verdict);
+    snprintf(out, size, "%s", trial->why[0] ? trial->why : unsaid);
+}
+
+/* --- of a decision ---------------------------------------------------------------------------- */
+
+/* Micro-batches between the choice and the next allowed one. */
+static void why_not_between(const struct plim_decision *d, struct plim_result *result)
+{
+    int64_t first = d->choice.batch.micro_batch + 1, last = d->after_choice.micro_batch - 1;
+    int64_t target = plim_batch_target(&d->rule);
+    char which[96];
+    if (!d->after_choice.micro_batch || last < first || !target || d->rule.request->listed_count)
+        return;
+    if (first == last)
+        snprintf(which, sizeof(which), "Micro-batch %" PRId64, first);
+    else
+        snprintf(which, sizeof(which), "No micro-batch from %" PRId64 " to %" PRId64, first, last);
+    bool single = first == last, exact = d->rule.request->effective_batch_tolerance <= 0;
+    plim_result_reason(result, "%s %s the effective batch of %" PRId64 "%s.", which,
+                       exact ? (single ? "does not divide" : "divides")
+                             : (single ? "does not meet" : "meets"),
+                       target, exact ? "" : " within the tolerance");
+}
+
+/* The next larger one fits too: then it is no better by the objective, or it lies beyond the edge. */
+static void why_not_better(const struct plim_decision *d, struct plim_result *result)
+{
+    const struct plim_beyond *next = &d->after_choice;
+    const struct plim_objective_row *objective = &plim_objectives[d->question->objective];
+    double gain = next->tokens_per_second / d->choice.tokens_per_second - 1;
+    int64_t bytes = next->trial.reserved_bytes - d->choice.trial.reserved_bytes;
+    struct plim_candidate larger = d->choice;
+    char more[16];
+    larger.trial = next->trial;
+    larger.batch.micro_batch = next->micro_batch;
+    plim_format_bytes(bytes > 0 ? bytes : 0, more);
+    bool better = objective->by_time ? gain > PLIM_TIE_SHARE
+                                     : objective->worth(&larger) > objective->worth(&d->choice);
+    if (better)
+        plim_result_reason(
+            result, "Micro-batch %" PRId64 " fits by luck of the allocator: smaller ones do not.",
+            next->micro_batch);
+    else if (!objective->by_time)
+        plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but takes %s more.",
+                           next->micro_batch, more);
+    else if (gain < -0.0005)
+        plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but is %.1f %% slower.",
+                           next->micro_batch, -100 * gain);
+    else
+        plim_result_reason(result,
+                           "Micro-batch %" PRId64
+                           " fits too, but is only %.1f %% faster (noise is 1 %%) and takes "
+                           "%s more.",
+                           next->micro_batch, fabs(100 * gain), more);
+}
+
+static void why_not_next(const struct plim_answer *a, const struct plim_decision *d,
+                         struct plim_result *result)
+{
+    const struct plim_beyond *next = &d->after_choice;
+    char failure[160];
+    if (!next->micro_batch) {
+        if (plim_batch_target(&d->rule))
+            plim_result_reason(result, "A larger micro-batch would change the effective batch.");
+        return;
+    }
+    if (!next->tried) return;
+    if (next->verdict == PLIM_OK) {
+        why_not_better(d, result);
+        return;
+    }
+    plim_describe_failure(a, next->verdict, &next->trial, failure, sizeof(failure));
+    plim_result_reason(result, "Micro-batch %" PRId64 " does not %s: %s.", next->micro_batch,
+                       next->verdict == PLIM_OOM ? "fit" : "run", failure);
+}
+
+static void why_largest(const struct plim_answer *a, const struct plim_decision *d,
+                        struct plim_result *result)
+{
+    char failure[160];
+    const struct plim_beyond *next = &d->after_largest;
+    if (!d->has_largest ||
+        (d->found && d->largest.batch.micro_batch == d->choice.batch.micro_batch))
+        return;
+    if (next->tried && next->verdict != PLIM_OK) {
+        plim_describe_failure(a, next->verdict, &next->trial, failure, sizeof(failure));
+        plim_result_reason(
+            result, "The largest micro-batch that fits is %" PRId64 "; %" PRId64 " does not: %s.",
+            d->largest.batch.micro_batch, next->micro_batch, failure);
+    } else {
+        plim_result_reason(result, "The largest micro-batch that fits is %" PRId64 ".",
+                           d->largest.batch.micro_batch);
+    }
+}
+
+static void tell_deviation(const struct plim_decision *d, struct plim_result *result)
+{
+    int64_t target = plim_batch_target(&d->rule), effective = d->choice.batch.effective;
+    if (target && effective != target)
+        plim_result_reason(result,
+                           "The effective batch is %" PRId64 " instead of %" PRId64
+                           " (%+.2f %%), within the tolerance.",
+                           effective, target,
+                           100.0 * (double)(effective - target) / (double)target);
+}
+
+static void tell_retries(const struct plim_trial *trial, struct plim_result *result)
+{
+    if (trial->retries)
+        plim_result_reason(
+            result,
+            "It only fits because the allocator returns cached memory and asks again (%" PRId64
+            " times).",
+            trial->retries);
+}
+
+static void tell_limits_of_choice(const struct plim_decision *d, struct plim_result *result)
+{
+    tell_retries(&d->choice.trial, result);
+    if (!d->choice.verified)
+        plim_result_reason(result, "Replayed with %d of the %" PRId64 " micro-steps of a step.",
+                           PLIM_PROBED_STEPS, d->choice.batch.accumulation);
+    if (d->rule.request->world > 1)
+        plim_result_reason(
+            result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.",
+            d->rule.request->world);
+}
+
+static void tell_end(const struct plim_sample *sample, const char *failure,
+                     struct plim_result *result)
+{
+    plim_result_reason(result, sample->verdict == PLIM_OOM ? "It ends %s." : "It fails: %s.",
+                       failure);
+}
+
+/* ", "-joined: the values that decide the memory of a model, "(bf16-mixed, adamw, ...)". */
+static void describe_values(const struct plim_axes *axes, const struct plim_setting *setting,
+                            char *out, size_t size)
+{
+    static const struct {
+        const char *name, *before;
+    } told[] = {{"precision", ""}, {"optimizer", ", "}, {"checkpointing", ", checkpointing "}};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]) && used < size; i++) {
+        char room[PLIM_AXIS_TEXT];
+        int axis = plim_axes_find(axes, told[i].name);
+        if (axis < 0) continue;
+        used += (size_t)snprintf(out + used, size - used, "%s%s", told[i].before,
+                                 plim_axes_text(axes, setting, (size_t)axis, room));
+    }
+}
+
+static void tell_need(const struct plim_answer *a, const struct plim_decision *d,
+                      struct plim_result *result)
+{
+    const struct plim_setting *s = &d->smallest;
+    const struct plim_axes *axes = &a->question->axes;
+    char needs[16], budget[16], values[96];
+    plim_format_bytes(d->smallest_reserved_bytes, needs);
+    plim_format_bytes(a->limit->budget_bytes, budget);
+    describe_values(axes, s, values, sizeof(values));
+    if (a->details->is_program && d->rule.request->listed_count == 1)
+        plim_result_reason(result, "Nothing fits. The program needs %s; there is %s.", needs,
+                           budget);
+    else if (a->details->is_program)
+        plim_result_reason(
+            result, "Nothing fits. With a batch of %" PRId64 " the program needs %s; there is %s.",
+            s->micro_batch, needs, budget);
+    else
+        plim_result_reason(result,
+                           "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
+                           " (%s) needs %s; there is %s.",
+                           s->micro_batch, plim_axes_seq(axes, s), values, needs, budget);
+}
+
+static void why_nothing_fits(const struct plim_answer *a, const struct plim_decision *d,
+                             struct plim_result *result)
+{
+    char usable[16], failure[160];
+    const struct plim_sample *smallest = &d->smallest_sample;
+    plim_describe_failure(a, smallest->verdict, &smallest->trial, failure, sizeof(failure));
+    if (a->limit->budget_bytes <= 0) {
+        plim_result_reason(result, "Overhead and margin leave nothing of %s.",
+                           plim_format_bytes(a->limit->usable_bytes, usable));
+    } else if (d->has_smallest) {
+        tell_need(a, d, result);
+        if (smallest->verdict != PLIM_OK) tell_end(smallest, failure, result);
+    } else if (!d->ended && smallest->verdict != PLIM_OK) {
+        plim_result_reason(result, "Nothing can run with these settings: %s.", failure);
+    } else if (!d->ended) {
+        plim_result_reason(result, "Nothing can run with these settings.");
+    }
+}
+
+static void tell_sequence(const struct plim_answer *a, const struct plim_decision *d,
+                          struct plim_result *result)
+{
+    const struct plim_question *q = a->question;
+    if (!q->seq_by_default || !d->found || plim_objectives[q->objective].wants_longest) return;
+    plim_result_reason(result, "No sequence length was given: %" PRId64 " is %s.", d->choice.seq,
+                       d->choice.seq == q->seq_most ? "the model's" : "the default");
+}
+
+/* On a real GPU: how far the plan was off. */
+static void tell_prediction(const struct plim_decision *d, struct plim_result *result)
+{
+    char planned[16], measured[16];
+    if (!d->was_planned || d->planned_seconds <= 0 || d->choice.step_seconds <= 0) return;
+    double off = 100 * (d->choice.step_seconds / d->planned_seconds - 1);
+    int64_t bytes = d->choice.trial.reserved_bytes;
+    plim_format_bytes(d->planned_reserved_bytes, planned);
+    plim_format_bytes(bytes, measured);
+    if (bytes == d->planned_reserved_bytes)
+        plim_result_reason(result,
+                           "Planned were %.3g s a step, it took %+.0f %%; and %s reserved, which "
+                           "it took exactly.",
+                           d->planned_seconds, off, planned);
+    else
+        plim_result_reason(result,
+                           "Planned were %.3g s a step, it took %+.0f %%; and %s reserved, it took "
+                           "%s.",
+                           d->planned_seconds, off, planned, measured);
+    if (d->has_largest && d->planned_edge && d->planned_edge != d->largest.batch.micro_batch)
+        plim_result_reason(
+            result, "The largest micro-batch was planned to be %" PRId64 ", and is %" PRId64 ".",
+            d->planned_edge, d->largest.batch.micro_batch);
+}
+
+static void tell_overhead(const struct plim_limit *limit, struct plim_result *result)
+{
+    char bytes[16];
+    if (limit->overhead_measured_bytes)
+        plim_result_reason(result, "plimsoll's own process took %s beside its tensors.",
+                           plim_format_bytes(limit->overhead_measured_bytes, bytes));
+    if (limit->overhead_source && !strcmp(limit->overhead_source, "estimate"))
+        plim_result_reason(
+            result,
+            "The framework's own %s are an estimate for this kind of card (--overhead sets it).",
+            plim_format_bytes(limit->overhead_bytes, bytes));
+}
+
+void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,
+                           struct plim_result *result)
+{
+    if (d->ended)
+        plim_result_reason(result, "The search was ended early (%s): this is the best so far.",
+                           d->ended_why[0] ? d->ended_why : plim_status_text(d->ended));
+    if (d->found) {
+        why_not_between(d, result);
+        why_not_next(a, d, result);
+        why_largest(a, d, result);
+        tell_deviation(d, result);
+        tell_limits_of_choice(d, result);
+        tell_prediction(d, result);
+    } else {
+        why_nothing_fits(a, d, result);
+        why_largest(a, d, result);
+    }
+    tell_sequence(a, d, result);
+    tell_overhead(a->limit, result);
+}
+
+/* --- of an inspected setting ------------------------------------------------------------------ */
+
+void plim_reasons_inspection(const struct plim_answer *a, const struct plim_inspection *e,
+                             struct plim_result *result)
+{
+    char needs[16], budget[16], failure[160];
+    const struct plim_sample *tried = &e->under_budget;
+    int64_t room = a->limit->budget_bytes > 0 ? a->limit->budget_bytes : 0;
+    plim_format_bytes(e->trial.reserved_bytes, needs);
+    plim_format_bytes(room, budget);
+    if (e->fits) {
+        plim_result_reason(result, "It fits: %s reserved at the peak, of %s.", needs, budget);
+        tell_retries(&e->trial, result);
+    } else {
+        plim_result_reason(result,
+                           "It does not fit: without a limit %s would be reserved; there is %s.",
+                           needs, budget);
+        plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
+        if (tried->verdict != PLIM_OK) tell_end(tried, failure, result);
+    }
+    tell_overhead(a->limit, result);
+}

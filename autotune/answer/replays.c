@@ -1,0 +1,80 @@
+#include "replays.h"
+#include "autotune/base/text.h"
+#include "workloads/train/replay.h"
+#include <stdio.h>
+
+static const struct plim_replay *replay_of(const struct plim_trial *trial)
+{
+    return trial->details;
+}
+
+static int64_t allocated_bytes(const struct plim_trial *trial)
+{
+    return replay_of(trial)->peak_allocated_bytes;
+}
+
+static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
+{
+    const struct plim_replay *replay = replay_of(trial);
+    char asked[16];
+    out[0] = '\0';
+    if (replay->oom_asked_bytes <= 0) return;
+    snprintf(out, size, "out of memory: %s more for %s (%s)",
+             plim_format_bytes(replay->oom_asked_bytes, asked),
+             plim_memory_class_name(replay->oom_class), replay->oom_where);
+}
+
+static void describe_model(const struct plim_trial *trial, struct plim_result *result)
+{
+    result->spec.parameters = replay_of(trial)->parameters;
+    result->spec.trainable_parameters = replay_of(trial)->trainable_parameters;
+}
+
+static double flops_per_token(const struct plim_trial *trial)
+{
+    return replay_of(trial)->model_flops_per_token;
+}
+
+static void describe_sample(const struct plim_trial *trial, struct plim_result_sample *sample)
+{
+    sample->repeats = replay_of(trial)->repeats;
+    sample->noisy = replay_of(trial)->noisy;
+}
+
+static void describe_memory(const struct plim_trial *trial, struct plim_result *result)
+{
+    const struct plim_replay *replay = replay_of(trial);
+    const int64_t *bytes = replay->class_bytes;
+    result->breakdown = (struct plim_result_breakdown){
+        .present = true,
+        .parameters_bytes = bytes[PLIM_MEMORY_PARAMETERS],
+        .gradients_bytes = bytes[PLIM_MEMORY_GRADIENTS],
+        .optimizer_bytes = bytes[PLIM_MEMORY_OPTIMIZER],
+        .activations_bytes = bytes[PLIM_MEMORY_ACTIVATIONS],
+        .temporaries_bytes = bytes[PLIM_MEMORY_TEMPORARIES],
+        .workspace_bytes = bytes[PLIM_MEMORY_WORKSPACE],
+        .cached_bytes = replay->peak_reserved_bytes - replay->peak_allocated_bytes,
+        .overhead_bytes = result->limit.overhead_bytes};
+}
+
+static void describe_steps(const struct plim_trial *trial, struct plim_result *result)
+{
+    const struct plim_replay *replay = replay_of(trial);
+    result->step_count = (size_t)replay->steps_done;
+    for (size_t i = 0; i < result->step_count; i++) {
+        const struct plim_replay_step *step = &replay->step[i];
+        result->steps[i] =
+            (struct plim_result_step){.after_forward_bytes = step->after_forward_bytes,
+                                      .peak_allocated_bytes = step->peak_allocated_bytes,
+                                      .peak_reserved_bytes = step->peak_reserved_bytes,
+                                      .end_allocated_bytes = step->end_allocated_bytes};
+    }
+}
+
+const struct plim_details_reader plim_details_replay = {.allocated_bytes = allocated_bytes,
+                                                        .describe_oom = describe_oom,
+                                                        .describe_model = describe_model,
+                                                        .flops_per_token = flops_per_token,
+                                                        .describe_sample = describe_sample,
+                                                        .describe_memory = describe_memory,
+                                                        .describe_steps = describe_steps};

@@ -1,0 +1,20 @@
+/* Why a search may have to end early: a signal, or the time that the user gave it. */
+#ifndef PLIM_BASE_STOP_H
+#define PLIM_BASE_STOP_H
+
+#include "status.h"
+#include <signal.h>
+
+/* Zeroed never stops. */
+struct plim_stop {
+    const volatile sig_atomic_t
+        *signalled; /* not 0 once a signal has come; NULL: none is watched */
+    double deadline_seconds;                /* on plim_clock_seconds(); 0: none */
+};
+
+/* PLIM_OK to go on, PLIM_CANCELLED or PLIM_TIMEOUT (with its text in `err`) to end. NULL goes
+ * on. */
+enum plim_status plim_stop_check(const struct plim_stop *stop,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

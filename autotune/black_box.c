@@ -1,0 +1,123 @@
+#include "black_box.h"
+#include "answer/executions.h"
+#include "autotune/base/clock.h"
+#include <stdio.h>
+#include <string.h>
+
+/* --- the log of a trial that failed ------------------------------------------------------------- */
+
+enum { LOG_LINES = 12, LOG_BYTES = 4096 };
+
+/* The last lines of a file, each for itself. */
+static void log_tail(const struct plim_log *log, const char *path)
+{
+    char text[LOG_BYTES + 1];
+    FILE *file = fopen(path, "r");
+    if (!file) return;
+    if (fseek(file, -LOG_BYTES, SEEK_END)) rewind(file);
+    size_t length = fread(text, 1, LOG_BYTES, file);
+    fclose(file);
+    text[length] = '\0';
+    size_t at = length;
+    for (int lines = 0; at > 0 && lines <= LOG_LINES; lines += text[at] == '\n') at--;
+    if (at > 0) at++;
+    for (char *rest, *line = strtok_r(text + at, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest))
+        plim_log(log, PLIM_LOG_WARNING, "| %s", line);
+}
+
+/* Of the last trial that failed, and not for want of memory. */
+static void show_failure(const struct plim_black_box *box, const struct plim_asker *asker)
+{
+    for (size_t i = asker->samples.count; i-- > 0;) {
+        const struct plim_execution *execution = asker->samples.items[i].trial.details;
+        if (!execution || execution->verdict == PLIM_OK || execution->verdict == PLIM_OOM ||
+            execution->verdict == PLIM_CANCELLED)
+            continue;
+        plim_log(box->log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
+        log_tail(box->log, execution->log);
+        return;
+    }
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+/* One search; what was tried is not tried again in the next. */
+static enum plim_status search(const struct plim_black_box *box, enum plim_objective objective,
+                               struct plim_asker *asker, struct plim_decision *decision,
+                               struct plim_error *err)
+{
+    struct plim_question *question = &box->question->question;
+    question->objective = objective;
+    enum plim_status st = plim_decide(question, NULL, asker, decision, err);
+    if (decision->failed || st) show_failure(box, asker);
+    return st;
+}
+
+static enum plim_status write_answer(const struct plim_black_box *box,
+                                     const struct plim_asker *asker,
+                                     const struct plim_decision *decision,
+                                     struct plim_result *result, struct plim_error *err)
+{
+    const char *command = box->program->command[0], *name = strrchr(command, '/');
+    const struct plim_answer answer = {.name = name ? name + 1 : command,
+                                       .source = "",
+                                       .question = &box->question->question,
+                                       .asker = asker,
+                                       .device = &box->device->info,
+                                       .limit = &box->device->limit,
+                                       .details = &plim_details_execution};
+    enum plim_status st = plim_answer_decision(&answer, decision, result, err);
+    if (!st) plim_reasons_program(&answer, decision, box->question->uses_batch, result);
+    return st;
+}
+
+static enum plim_status decide(const struct plim_black_box *box, struct plim_executor *executor,
+                               struct plim_result *result, struct plim_error *err)
+{
+    const struct plim_runner runner = plim_executor_runner(executor);
+    struct plim_decision decision = {0};
+    struct plim_cache cache = {0};
+    struct plim_asker asker = {.runner = &runner,
+                               .cache = &cache,
+                               .stop = box->stop,
+                               .on_run = box->on_run,
+                               .on_run_user = box->user};
+    bool times = !box->device->info.simulated && box->question->uses_batch;
+    enum plim_status st =
+        search(box, times ? PLIM_OBJECTIVE_THROUGHPUT : PLIM_OBJECTIVE_LARGEST_BATCH, &asker,
+               &decision, err);
+    if (!st && times && decision.found && decision.choice.step_seconds <= 0) {
+        plim_decision_finish(&decision);
+        decision = (struct plim_decision){0};
+        st = search(box, PLIM_OBJECTIVE_LARGEST_BATCH, &asker, &decision, err);
+    }
+    if (!st) st = write_answer(box, &asker, &decision, result, err);
+    plim_decision_finish(&decision);
+    plim_asker_finish(&asker);
+    plim_cache_finish(&cache);
+    return st;
+}
+
+enum plim_status plim_black_box_tune(const struct plim_black_box *box, struct plim_result *result,
+                                     struct plim_error *err)
+{
+    const struct plim_run_device *device = box->device;
+    struct plim_machine_card gpus[PLIM_MACHINE_CARDS];
+    struct plim_execution_options options = box->options;
+    struct plim_executor *executor;
+    double start = plim_clock_seconds();
+    plim_execution_gpus(&device->gpu, &device->limit, box->gpus, gpus);
+    options.program = box->program;
+    options.cards = gpus;
+    options.card_count = (int)box->gpus;
+    options.stop = box->stop;
+    options.adapts = !box->question->uses_batch;
+    options.tells_accumulation = box->question->uses_accumulation;
+    enum plim_status st = plim_executor_create(&options, (int)box->jobs, &executor, err);
+    if (st) return st;
+    st = decide(box, executor, result, err);
+    plim_executor_destroy(&executor);
+    result->seconds = plim_clock_seconds() - start;
+    return st;
+}

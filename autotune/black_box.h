@@ -1,0 +1,34 @@
+/* The decision about a user's program: the search of tune, asked of trials of the program.
+ *
+ * Virtual GPUs know bytes and not time, so the largest micro-batch is chosen there, and nothing is
+ * said of how fast it is. On a real GPU the time from step to step is taken where steps are
+ * recognised, and the fastest setting wins.
+ */
+#ifndef PLIM_AUTOTUNE_BLACK_BOX_H
+#define PLIM_AUTOTUNE_BLACK_BOX_H
+
+#include "autotune/base/log.h"
+#include "autotune/base/stop.h"
+#include "exec/executor.h"
+#include "exec/program_question.h"
+#include "reports/result.h"
+#include "run/run_device.h"
+
+struct plim_black_box {
+    const struct plim_program *program;
+    struct plim_program_question *question; /* its objective is chosen here */
+    const struct plim_run_device *device;   /* open, with its limit: simulated, or real */
+    const struct plim_stop *stop;
+    const struct plim_log *log;            /* of what went wrong in a trial */
+    struct plim_execution_options options; /* GPUs, program and stop are filled in here */
+    int64_t gpus, jobs;
+    void (*on_run)(void *user); /* told before each trial; may be NULL */
+    void *user;
+};
+
+/* Fills the zeroed result. PLIM_INVALID: the program cannot be started, or does not use its batch;
+ * that nothing fits, or that it fails, is a result. */
+enum plim_status plim_black_box_tune(const struct plim_black_box *box, struct plim_result *result,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,19 @@
+/* The command line: verb, options, exit code. */
+#ifndef PLIM_AUTOTUNE_CLI_CLI_H
+#define PLIM_AUTOTUNE_CLI_CLI_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* The outside world of a command. */
+struct plim_io {
+    FILE *out, *err;                        /* the result; everything else */
+    bool out_is_terminal, err_is_terminal;
+    const volatile sig_atomic_t *signalled; /* not 0 once SIGINT, SIGTERM or SIGHUP has come */
+};
+
+/* Runs the program and returns its exit code; see PLIM_EXIT_MAP in cli.c, which --help prints. */
+int plim_cli_run(int argc, char **argv, const struct plim_io *io);
+
+#endif

@@ -1,0 +1,49 @@
+/* What the verbs that take a SPEC share. */
+#ifndef PLIM_AUTOTUNE_CLI_COMMON_H
+#define PLIM_AUTOTUNE_CLI_COMMON_H
+
+#include "autotune/base/log.h"
+#include "autotune/base/stop.h"
+#include "autotune/run/target.h"
+#include "command.h"
+#include "reports/result.h"
+#include "workloads/spec/spec.h"
+
+/* Loads the subject of the request and applies its settings. */
+enum plim_status plim_common_spec(const struct plim_request *request, struct plim_spec *spec,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* One setting of the command line. */
+enum plim_status plim_common_setting(const struct plim_request_setting *setting,
+                                     struct plim_spec *spec,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Where notes for the user go; nowhere with --quiet. */
+struct plim_log plim_common_log(const struct plim_request *request, const struct plim_io *io);
+
+/* What may be used of the card: the options, and PyTorch's environment variable where no
+ * option is given. */
+struct plim_allowance plim_common_allowance(const struct plim_request *request,
+                                            const struct plim_log *log);
+
+/* The one device of the request; "auto" is the spec's, or the first GPU here (`target` holds its
+ * URI; NULL: only simulated ones), or a simulated one, and that is said. */
+enum plim_status plim_common_device(const struct plim_request *request,
+                                    const struct plim_spec *spec, const struct plim_log *log,
+                                    struct plim_target *target, const char **uri,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+const char *plim_common_auto_device(const struct plim_spec *spec, const struct plim_log *log,
+                                    struct plim_target *target);
+
+/* Are all --out names of a known format? Asked before a long search. */
+enum plim_status plim_common_check_files(const struct plim_request *request,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Writes the report to stdout and to every --out. */
+enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
+                                  const struct plim_report *report,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+struct plim_stop plim_common_stop(const struct plim_request *request, const struct plim_io *io);
+
+#endif

@@ -1,0 +1,330 @@
+#include "autotune/black_box.h"
+#include "autotune/exec/launch.h"
+#include "autotune/exec/template.h"
+#include "autotune/exec/workspace.h"
+#include "autotune/search/space.h"
+#include "common.h"
+#include "progress.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double LIMIT_SECONDS = 600;
+enum { REPETITIONS = 5, POINTS_AT_MOST = 4096 };
+
+/* Everything of one run of exec. */
+struct exec {
+    const struct plim_request *request;
+    struct plim_program program;
+    struct plim_program_question question;
+    bool uses_seq, uses_precision;
+    struct plim_spec options; /* only to read those of its keys that exec has as options */
+    struct plim_allowance allowance;
+    struct plim_log log;
+    struct plim_stop stop;
+    struct plim_run_device device;
+    struct plim_run_options run_options;
+    struct plim_target target; /* what "auto" finds */
+    struct plim_workspace workspace;
+    struct plim_black_box box;
+};
+
+/* --- the program ------------------------------------------------------------------------------ */
+
+static enum plim_status add_file(struct plim_program *program, const char *text, char *copy,
+                                 size_t size, struct plim_error *err)
+{
+    size_t length = strcspn(text, "=");
+    if (length >= size) return plim_fail(err, PLIM_INVALID, "--file: the name is too long");
+    snprintf(copy, size, "%.*s", (int)length, text);
+    program->files[program->file_count++] =
+        (struct plim_program_file){.template_path = copy, .path = text + length + 1};
+    return PLIM_OK;
+}
+
+static enum plim_status read_program(struct exec *x, char (*names)[PATH_MAX],
+                                     struct plim_error *err)
+{
+    const struct plim_request_program *asked = &x->request->program;
+    struct plim_program *program = &x->program;
+    enum plim_status st = PLIM_OK;
+    if (!asked->command || !asked->command[0])
+        return plim_fail(
+            err, PLIM_INVALID,
+            "no command was given, expected it after --: plimsoll exec --batch 1:512 -- "
+            "python train.py --batch-size {batch}");
+    program->command = asked->command;
+    program->variable_count = asked->variable_count;
+    memcpy(program->variables, asked->variables, sizeof(program->variables));
+    for (size_t i = 0; i < asked->file_count && !st; i++)
+        st = add_file(program, asked->files[i], names[i], PATH_MAX, err);
+    program->axes = &x->question.question.axes;
+    return st;
+}
+
+/* --- what is varied --------------------------------------------------------------------------- */
+
+/* A placeholder and the option that says what it may be go together. */
+static enum plim_status check_pair(const char *name, bool uses, bool given, bool needed,
+                                   struct plim_error *err)
+{
+    if (given && !uses)
+        return plim_fail(err, PLIM_INVALID, "--%s is given, but there is no {%s} in the command",
+                         name, name);
+    if (uses && !given && needed)
+        return plim_fail(err, PLIM_INVALID,
+                         "there is {%s} in the command: --%s says what it may be", name, name);
+    return PLIM_OK;
+}
+
+static enum plim_status find_placeholders(struct exec *x, struct plim_error *err)
+{
+    const struct plim_program *program = &x->program;
+    enum plim_status st = plim_program_uses(program, "batch", &x->question.uses_batch, err);
+    if (!st) st = plim_program_uses(program, "seq", &x->uses_seq, err);
+    if (!st) st = plim_program_uses(program, "precision", &x->uses_precision, err);
+    if (!st) st = plim_program_uses(program, "accumulation", &x->question.uses_accumulation, err);
+    if (st) return st;
+    bool any = x->question.uses_batch || x->uses_seq || x->uses_precision;
+    if (x->request->program.observe && (any || x->request->program.axis_count))
+        return plim_fail(
+            err, PLIM_INVALID,
+            "--observe runs the command once as it is, expected no placeholders in it");
+    return PLIM_OK;
+}
+
+/* The options that exec shares with specs are read as the spec's keys. */
+static enum plim_status read_options(struct exec *x, struct plim_error *err)
+{
+    const struct plim_request *request = x->request;
+    bool precision = false;
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < request->setting_count; i++) {
+        precision |= !strcmp(request->settings[i].key, "train.precision");
+        PLIM_TRY(plim_common_setting(&request->settings[i], &x->options, err));
+    }
+    PLIM_TRY(check_pair("batch", x->question.uses_batch, request->program.batch, false, err));
+    PLIM_TRY(check_pair("seq", x->uses_seq, request->program.seq, true, err));
+    PLIM_TRY(check_pair("precision", x->uses_precision, precision, true, err));
+    x->options.world = request->program.gpus ? request->program.gpus : 1;
+    plim_spec_question_batch(&x->options, &x->question.question.batch);
+    x->question.question.batch.is_unknown = !x->question.uses_batch;
+    x->program.world = x->options.world;
+out:
+    return st;
+}
+
+static enum plim_status add_precision(struct exec *x, struct plim_error *err)
+{
+    const struct plim_enum_axis *precision = &x->options.precision;
+    char list[256];
+    size_t used = 0;
+    if (!x->uses_precision) return PLIM_OK;
+    for (size_t i = 0; i < precision->count && used < sizeof(list); i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? "," : "",
+                                 plim_precision_names[precision->values[i]]);
+    return plim_program_question_axis(&x->question, "--precision", "precision", list, false, err);
+}
+
+static enum plim_status add_users_axis(struct exec *x, const char *text, struct plim_error *err)
+{
+    size_t length = strcspn(text, "=");
+    char name[32], option[64];
+    bool uses = false;
+    if (!plim_template_is_name(text, length) || length >= sizeof(name))
+        return plim_fail(err, PLIM_INVALID, "--axis is '%s', expected NAME=LIST", text);
+    snprintf(name, sizeof(name), "%.*s", (int)length, text);
+    snprintf(option, sizeof(option), "--axis %s", name);
+    enum plim_status st =
+        plim_program_question_axis(&x->question, option, name, text + length + 1, true, err);
+    if (!st) st = plim_program_uses(&x->program, name, &uses, err);
+    if (!st && !uses)
+        st = plim_fail(err, PLIM_INVALID, "--axis %s: there is no {%s} in the command", name, name);
+    return st;
+}
+
+static enum plim_status make_question(struct exec *x, struct plim_error *err)
+{
+    const struct plim_request_program *asked = &x->request->program;
+    enum plim_status st = PLIM_OK;
+    plim_program_question_init(&x->question, PLIM_OBJECTIVE_LARGEST_BATCH);
+    PLIM_TRY(find_placeholders(x, err));
+    PLIM_TRY(read_options(x, err));
+    PLIM_TRY(plim_program_question_batch(&x->question, asked->batch, err));
+    if (asked->seq) PLIM_TRY(plim_program_question_seq(&x->question, asked->seq, err));
+    PLIM_TRY(add_precision(x, err));
+    for (size_t i = 0; i < asked->axis_count; i++) PLIM_TRY(add_users_axis(x, asked->axes[i], err));
+    if (plim_program_question_points(&x->question) > POINTS_AT_MOST)
+        st =
+            plim_fail(err, PLIM_INVALID, "the axes have more than %d combinations", POINTS_AT_MOST);
+out:
+    return st;
+}
+
+/* --- where it runs ---------------------------------------------------------------------------- */
+
+static enum plim_status open_real(struct exec *x, struct plim_error *err)
+{
+    if (x->request->program.gpus > 1)
+        return plim_fail(err, PLIM_INVALID, "--gpus is for simulated GPUs, not for %s",
+                         x->run_options.uri);
+    enum plim_status st = plim_run_device_open_for_program(&x->device, &x->run_options, err);
+    x->box.options.visible = x->device.uuid;
+    return st;
+}
+
+static enum plim_status open_device(struct exec *x, struct plim_error *err)
+{
+    const char *uri, *logs = x->request->program.logs;
+    enum plim_status st =
+        plim_common_device(x->request, &x->options, &x->log, &x->target, &uri, err);
+    if (st) return st;
+    x->run_options = (struct plim_run_options){
+        .uri = uri, .allowance = &x->allowance, .stop = &x->stop, .log = &x->log};
+    bool real = !strncmp(uri, "cuda", 4);
+    if (!real && strncmp(uri, "sim:", 4))
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "--device %s: exec runs programs on sim:NAME and cuda:N", uri);
+    st = plim_workspace_make(&x->workspace, real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,
+                             logs, err);
+    if (st) return st;
+    return real ? open_real(x, err) : plim_run_device_open(&x->device, &x->run_options, err);
+}
+
+static void fill_box(struct exec *x)
+{
+    const struct plim_request_program *asked = &x->request->program;
+    struct plim_black_box *box = &x->box;
+    struct plim_execution_options *options = &box->options;
+    box->program = &x->program;
+    box->question = &x->question;
+    box->device = &x->device;
+    box->stop = &x->stop;
+    box->log = &x->log;
+    box->gpus = asked->gpus ? asked->gpus : 1;
+    box->jobs = asked->jobs ? asked->jobs : 1;
+    options->library = x->workspace.library;
+    options->folder = x->workspace.folder;
+    options->logs = x->workspace.logs;
+    options->run_seconds = asked->run_seconds;
+    options->limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS;
+    options->steps = (int)asked->steps;
+    options->repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS;
+    if (asked->observe && !asked->repetitions) options->repetitions = 0; /* to its own end */
+    if (asked->observe && asked->limit_seconds <= 0) options->limit_seconds = 0;
+    if (options->visible) box->jobs = 1; /* there is one GPU */
+    /* A file that is written to one place keeps trials from running beside each other. */
+    for (size_t i = 0; i < x->program.file_count && box->jobs > 1; i++) {
+        const char *path = x->program.files[i].path;
+        if (plim_template_has(path, "dir") || plim_template_has(path, "trial")) continue;
+        plim_log(&x->log, PLIM_LOG_INFO, "one trial at a time: --file %s has no {dir}", path);
+        box->jobs = 1;
+    }
+}
+
+/* --- the modes -------------------------------------------------------------------------------- */
+
+/* The command of every combination, at the smallest batch. */
+static enum plim_status dry_run(struct exec *x, const struct plim_io *io, struct plim_error *err)
+{
+    struct plim_program program = x->program;
+    struct plim_space space = {0};
+    struct plim_batch_rule rule;
+    struct plim_batch batch = {.micro_batch = 1, .accumulation = 1};
+    enum plim_status st = plim_batch_rule_init(&rule, &x->question.question.batch, err);
+    int64_t smallest = st ? 0 : plim_batch_next(&rule, 0);
+    if (smallest) plim_batch_allowed(&rule, smallest, &batch);
+    if (!st) st = plim_space_build(&space, &x->question.question.axes, NULL, 0, err);
+    program.file_count = 0; /* nothing is written */
+    for (size_t i = 0; i < space.points.count && !st; i++) {
+        struct plim_setting setting = space.points.items[i];
+        struct plim_program_instance instance = {0};
+        char *line = NULL;
+        setting.micro_batch = smallest;
+        setting.accumulation = batch.accumulation;
+        st = plim_program_fill(&program, &setting, "{dir}", 1, NULL, 0, &instance, err);
+        if (!st) st = plim_program_shell_line(&instance, &line);
+        if (!st) fprintf(io->out, "%s\n", line);
+        free(line);
+        plim_program_instance_finish(&instance);
+    }
+    plim_space_finish(&space);
+    return st;
+}
+
+static enum plim_status tune_program(struct exec *x, const struct plim_io *io,
+                                     struct plim_error *err)
+{
+    struct plim_report report = {0};
+    struct plim_result result = {0};
+    struct plim_progress progress;
+    plim_progress_init(&progress, x->request, io, 1);
+    x->box.on_run = plim_progress_run;
+    x->box.user = &progress;
+    enum plim_status st = plim_black_box_tune(&x->box, &result, err);
+    plim_progress_finish(&progress);
+    if (!st && PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK)
+        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!st) st = plim_common_emit(x->request, io, &report, err);
+    if (!st && result.ended == PLIM_LOST)
+        st = plim_fail(err, PLIM_INVALID, "the program does not run: see the report");
+    else if (!st && result.interrupted)
+        st = result.ended;
+    else if (!st && !result.choice.present)
+        st = PLIM_NOFIT;
+    if (report.results.count)
+        plim_report_finish(&report);
+    else
+        plim_result_finish(&result);
+    return st;
+}
+
+static enum plim_status run_exec(const struct plim_request *request, const struct plim_io *io,
+                                 struct plim_error *err)
+{
+    struct exec *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
+    char(*names)[PATH_MAX] = calloc(PLIM_PROGRAM_FILES, sizeof(*names));
+    enum plim_status st = x && names ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) goto out;
+    x->request = request;
+    x->log = plim_common_log(request, io);
+    x->allowance = request->allowance; /* PyTorch reads its allocator options itself */
+    x->stop = plim_common_stop(request, io);
+    PLIM_TRY(plim_common_check_files(request, err));
+    PLIM_TRY(read_program(x, names, err));
+    PLIM_TRY(make_question(x, err));
+    if (request->program.dry_run) {
+        st = dry_run(x, io, err);
+        goto out;
+    }
+    PLIM_TRY(open_device(x, err));
+    plim_launch_prepare();
+    fill_box(x);
+    PLIM_TRY(tune_program(x, io, err));
+out:
+    if (x) {
+        plim_run_device_close(&x->device);
+        plim_program_question_finish(&x->question);
+        plim_workspace_finish(&x->workspace);
+    }
+    free(x);
+    free(names);
+    return st;
+}
+
+const struct plim_command plim_command_exec = {
+    .name = "exec",
+    .argument = "-- CMD",
+    .verb = PLIM_VERB_EXEC,
+    .run = run_exec,
+    .summary = "the largest batch of any program, on a GPU that is not there",
+    .about = "Runs a training program of yours again and again, with another batch each\n"
+             "time. On sim:NAME it runs on a virtual GPU: no GPU and no driver are needed,\n"
+             "and PyTorch runs out of memory where that card would. On cuda:N it runs for\n"
+             "real and is watched and timed. {batch}, {seq}, {accumulation}, {world},\n"
+             "{precision} and {NAME} of an --axis are filled in, and {dir}, a folder of each\n"
+             "trial's own. Example:\n\n"
+             "  plimsoll exec --device sim:A100-SXM4-80GB --batch 1:512 \\\n"
+             "    --effective-batch 512 -- \\\n"
+             "    python train.py --batch-size {batch} --grad-accum {accumulation}\n"};

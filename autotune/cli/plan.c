@@ -1,0 +1,160 @@
+/* plan and tune: the decision. On simulated devices both come to the same; tune proves it on a real
+ * one where there is one. */
+#include "autotune/fleet.h"
+#include "common.h"
+#include "devices/catalogue/catalogue.h"
+#include "progress.h"
+
+enum { URI_SIZE = 64 };
+
+/* For the repeats of one setting on a real card: enough for a median within 1 % of steps of a tenth
+ * of a second, behind a second of warm-up. */
+static const double TIMING_SECONDS = 3, TIMING_SHARE = 0.05; /* of the budget, at most */
+
+static double timing_seconds(const struct plim_request *request)
+{
+    double share = TIMING_SHARE * request->budget_seconds;
+    return share > 0 && share < TIMING_SECONDS ? share : TIMING_SECONDS;
+}
+
+struct targets {
+    size_t count;
+    const char **uris;
+    char *texts; /* behind `uris` where they are not the user's */
+    bool is_table;
+};
+
+static void targets_finish(struct targets *targets)
+{
+    free(targets->uris);
+    free(targets->texts);
+}
+
+/* Every card of the catalogue, in its order. */
+static void add_catalogue(struct targets *targets)
+{
+    for (size_t i = 0; i < plim_catalogue_count(); i++) {
+        char *text = targets->texts + i * URI_SIZE;
+        snprintf(text, URI_SIZE, "sim:%s", plim_catalogue_at(i)->name);
+        targets->uris[targets->count++] = text;
+    }
+}
+
+static enum plim_status resolve_targets(const struct plim_request *request,
+                                        const struct plim_spec *spec, const struct plim_log *log,
+                                        struct plim_target *target, struct targets *targets,
+                                        struct plim_error *err)
+{
+    bool simulate = !target;
+    size_t cards = plim_catalogue_count(),
+           asked = request->device_count ? request->device_count : 1;
+    targets->uris = calloc(asked * (cards + 1), sizeof(*targets->uris));
+    targets->texts = calloc(cards + 1, URI_SIZE);
+    if (!targets->uris || !targets->texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    for (size_t i = 0; i < asked; i++) {
+        const char *uri = request->device_count ? request->devices[i] : "auto";
+        if (!strcmp(uri, "all")) add_catalogue(targets);
+        else if (!strcmp(uri, "auto"))
+            targets->uris[targets->count++] = plim_common_auto_device(spec, log, target);
+        else if (simulate && (!strncmp(uri, "cuda", 4) || !strncmp(uri, "host", 4)))
+            return plim_fail(err, PLIM_INVALID,
+                             "--device %s: plan simulates, expected sim:NAME (tune runs on a GPU)",
+                             uri);
+        else targets->uris[targets->count++] = uri;
+        targets->is_table |= asked > 1 || !strcmp(uri, "all");
+    }
+    return PLIM_OK;
+}
+
+/* PLIM_OK when there is an answer for at least one device. */
+static enum plim_status verdict(const struct plim_report *report)
+{
+    enum plim_status st = PLIM_NOFIT;
+    for (size_t i = 0; i < report->results.count; i++) {
+        if (report->results.items[i].interrupted) return report->results.items[i].ended;
+        if (report->results.items[i].choice.present) st = PLIM_OK;
+    }
+    return st;
+}
+
+static enum plim_status decide(const struct plim_request *request, const struct plim_io *io,
+                               const struct plim_spec_question *question,
+                               const struct plim_log *log, const struct targets *targets,
+                               struct plim_error *err)
+{
+    struct plim_allowance allowance = plim_common_allowance(request, log);
+    struct plim_stop stop = plim_common_stop(request, io);
+    struct plim_report report = {.is_table = targets->is_table};
+    struct plim_progress progress;
+    struct plim_fleet fleet = {.question = question,
+                               .allowance = &allowance,
+                               .stop = &stop,
+                               .log = log,
+                               .timing_seconds = timing_seconds(request),
+                               .on_run = plim_progress_run,
+                               .on_device = plim_progress_device,
+                               .user = &progress};
+    plim_progress_init(&progress, request, io, targets->count);
+    enum plim_status st = plim_fleet_tune(&fleet, targets->uris, targets->count, &report, err);
+    plim_progress_finish(&progress);
+    if (!st) st = plim_common_emit(request, io, &report, err);
+    if (!st) st = verdict(&report);
+    plim_report_finish(&report);
+    return st;
+}
+
+/* Too large for comfort on a stack. */
+struct asked {
+    struct plim_spec spec;
+    struct plim_spec_question question;
+};
+
+/* `target`: room for the GPU that "auto" finds; NULL: only simulated devices. */
+static enum plim_status run(const struct plim_request *request, const struct plim_io *io,
+                            struct plim_target *target, struct plim_error *err)
+{
+    struct asked *asked = calloc(1, sizeof(*asked));
+    struct plim_log log = plim_common_log(request, io);
+    struct targets targets = {0};
+    enum plim_status st = asked ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) goto out;
+    PLIM_TRY(plim_common_check_files(request, err));
+    PLIM_TRY(plim_common_spec(request, &asked->spec, err));
+    plim_spec_question_make(&asked->spec, request->objective, &asked->question);
+    PLIM_TRY(resolve_targets(request, &asked->spec, &log, target, &targets, err));
+    PLIM_TRY(decide(request, io, &asked->question, &log, &targets, err));
+out:
+    targets_finish(&targets);
+    free(asked);
+    return st;
+}
+
+static enum plim_status run_plan(const struct plim_request *request, const struct plim_io *io,
+                                 struct plim_error *err)
+{
+    return run(request, io, NULL, err);
+}
+
+static enum plim_status run_tune(const struct plim_request *request, const struct plim_io *io,
+                                 struct plim_error *err)
+{
+    if (request->device_count > 1 || (request->device_count && !strcmp(request->devices[0], "all")))
+        return plim_fail(err, PLIM_INVALID,
+                         "tune works on one device, expected one --device (plan takes several)");
+    struct plim_target target;
+    return run(request, io, &target, err);
+}
+
+const struct plim_command plim_command_plan = {
+    .name = "plan", .argument = "SPEC", .verb = PLIM_VERB_PLAN, .run = run_plan,
+    .summary = "the best settings on simulated devices; several give a table",
+    .about = "Finds the fastest training settings that fit on a GPU that need not be there:\n"
+             "micro-batch, checkpointing and whatever else is given as a list. Example:\n\n"
+             "  plimsoll plan gpt2-124m --device sim:RTX-4090 --effective-batch 256\n"};
+
+const struct plim_command plim_command_tune = {
+    .name = "tune", .argument = "SPEC", .verb = PLIM_VERB_TUNE, .run = run_tune,
+    .summary = "find and prove the best settings on one device",
+    .about = "Finds the fastest training settings that fit on one device, and shows why.\n"
+             "Example:\n\n"
+             "  plimsoll tune llama-3.2-1b --device sim:A100-SXM4-40GB --effective-batch 64\n"};

@@ -1,0 +1,280 @@
+#define _GNU_SOURCE /* nftw, strsignal */
+#include "execution.h"
+#include "autotune/base/clock.h"
+#include "autotune/base/text.h"
+#include "launch.h"
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOOK_NANOSECONDS = 10000000, WAITS_FOR_INPUT_SECONDS = 3, VARIABLES = 6 };
+
+struct trial {
+    const struct plim_execution_options *options;
+    struct plim_execution *out;
+    struct plim_machine *machine;
+    int machine_fd;
+    char machine_path[64], mark[96], folder[256], preload[2048], library_path[4096], visible[160];
+    struct plim_program_instance instance;
+    struct plim_launch launch;
+    double start, waits_since; /* 0: it does not wait for input */
+    bool steady;               /* every process that works has reached what it stays at */
+    int64_t unmet;
+};
+
+/* --- before ----------------------------------------------------------------------------------- */
+
+/* "NAME=first:what there was" */
+static void prepend(const char *name, const char *first, char *out, size_t size)
+{
+    const char *old = getenv(name);
+    snprintf(out, size, "%s=%s%s%s", name, first, old && *old ? ":" : "", old ? old : "");
+}
+
+static enum plim_status fill(struct trial *t, const struct plim_setting *setting, int64_t number,
+                             struct plim_error *err)
+{
+    char library_folder[1024];
+    const char *library = t->options->library, *name = strrchr(library, '/');
+    snprintf(library_folder, sizeof(library_folder), "%.*s", (int)(name - library), library);
+    snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
+    prepend("LD_PRELOAD", library, t->preload, sizeof(t->preload));
+    prepend("LD_LIBRARY_PATH", library_folder, t->library_path, sizeof(t->library_path));
+    const char *more[VARIABLES] = {t->mark, t->preload};
+    size_t count = 2;
+    if (t->options->visible) {
+        snprintf(t->visible, sizeof(t->visible), "CUDA_VISIBLE_DEVICES=%s", t->options->visible);
+        more[count++] = t->visible;
+    } else {
+        more[count++] = t->library_path;
+        /* What is set for a real card here means nothing on virtual ones. */
+        if (getenv("CUDA_VISIBLE_DEVICES")) more[count++] = "CUDA_VISIBLE_DEVICES=";
+    }
+    return plim_program_fill(t->options->program, setting, t->folder, number, more, count,
+                             &t->instance, err);
+}
+
+static enum plim_status begin(struct trial *t, const struct plim_setting *setting, int64_t number,
+                              struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    snprintf(t->folder, sizeof(t->folder), "%s/%" PRId64, t->options->folder, number);
+    snprintf(t->out->log, sizeof(t->out->log), "%s/trial-%" PRId64 ".log", t->options->logs,
+             number);
+    if (mkdir(t->folder, 0700))
+        return plim_fail(err, PLIM_IO, "%s: %s", t->folder, strerror(errno));
+    t->machine = plim_machine_create(t->options->cards, t->options->card_count, &t->machine_fd,
+                                     t->machine_path);
+    if (!t->machine) return plim_fail(err, PLIM_NOMEM, "no memory for the virtual machine");
+    t->machine->repetitions = t->options->repetitions;
+    t->machine->accumulation = t->options->tells_accumulation ? (int32_t)setting->accumulation : 0;
+    PLIM_TRY(fill(t, setting, number, err));
+    PLIM_TRY(plim_launch_start(t->instance.arguments, t->instance.environment, t->out->log, t->mark,
+                               &t->launch, err));
+out:
+    return st;
+}
+
+/* --- while it runs ---------------------------------------------------------------------------- */
+
+/* Sums over the program's processes. A step counts when every process that steps has made it. */
+static void look(struct trial *t)
+{
+    struct plim_execution *out = t->out;
+    int64_t steps = INT64_MAX, unmet = 0, steady = 0, restless = 0;
+    out->processes = out->launches = out->refusals = 0;
+    for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
+        const struct plim_machine_process *p = &t->machine->processes[i];
+        if (!p->pid) continue;
+        out->processes++;
+        out->launches += p->launches + p->allocations;
+        out->refusals += p->refusal.count;
+        unmet += p->refusal.unmet + p->refusal.pending;
+        if (p->refusal.count) {
+            out->asked_bytes = p->refusal.asked_bytes;
+            out->free_bytes = p->refusal.free_bytes;
+        }
+        steady += p->steady;
+        restless += !p->steady && !p->ended && p->launches > 0;
+        if (p->steps && p->steps < steps) steps = p->steps;
+        if (p->steps) out->step_seconds = p->step_seconds, out->rule = p->rule;
+        if (p->leak_bytes > out->leak_bytes) out->leak_bytes = p->leak_bytes;
+    }
+    out->steps = steps == INT64_MAX ? 0 : steps;
+    t->steady = steady > 0 && !restless;
+    t->unmet = unmet;
+}
+
+static bool is_over(struct trial *t)
+{
+    const struct plim_execution_options *options = t->options;
+    double seconds = plim_clock_seconds() - t->start;
+    enum plim_execution_end end = PLIM_END_EXITED;
+    if (plim_launch_poll(&t->launch)) {
+        t->out->end = PLIM_END_EXITED;
+        return true;
+    }
+    if (plim_stop_check(options->stop, NULL) ||
+        (options->given_up && atomic_load(options->given_up)))
+        end = PLIM_END_STOPPED;
+    else if (options->steps && t->out->steps >= options->steps)
+        end = PLIM_END_STEPS;
+    else if (t->steady)
+        end = PLIM_END_STEADY;
+    else if (options->run_seconds > 0 && seconds >= options->run_seconds)
+        end = PLIM_END_TIME;
+    else if (options->limit_seconds > 0 && seconds >= options->limit_seconds)
+        end = PLIM_END_LIMIT;
+    else if (t->waits_since > 0 && plim_clock_seconds() - t->waits_since > WAITS_FOR_INPUT_SECONDS)
+        end = PLIM_END_INPUT;
+    t->out->end = end;
+    return end != PLIM_END_EXITED;
+}
+
+static void watch(struct trial *t)
+{
+    for (;;) {
+        look(t);
+        if (!plim_launch_waits_for_input(&t->launch))
+            t->waits_since = 0;
+        else if (t->waits_since <= 0)
+            t->waits_since = plim_clock_seconds();
+        if (is_over(t)) return;
+        nanosleep(&(struct timespec){0, LOOK_NANOSECONDS}, NULL);
+    }
+}
+
+/* --- after ------------------------------------------------------------------------------------ */
+
+/* What the fullest card held beside the contexts of the processes that used it. */
+static int64_t peak_bytes(const struct trial *t)
+{
+    int64_t peak = 0;
+    for (int i = 0; i < t->machine->card_count; i++) {
+        const struct plim_machine_card *card = &t->machine->cards[i];
+        int64_t bytes = card->peak_bytes;
+        for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++)
+            if (t->machine->processes[k].peak_bytes[i]) bytes -= card->context_bytes;
+        if (bytes > peak) peak = bytes;
+    }
+    return peak;
+}
+
+static void copy_sizes(const struct plim_machine *machine, struct plim_execution *out)
+{
+    const struct plim_machine_process *largest = &machine->processes[0];
+    for (int i = 1; i < PLIM_MACHINE_PROCESSES; i++)
+        if (machine->processes[i].peak_all_bytes > largest->peak_all_bytes)
+            largest = &machine->processes[i];
+    memcpy(out->sizes, largest->at_peak, sizeof(out->sizes));
+}
+
+static enum plim_status fail(struct plim_execution *out, enum plim_status verdict, const char *why)
+{
+    snprintf(out->why, sizeof(out->why), "%.159s", why);
+    return verdict;
+}
+
+static enum plim_status out_of_memory(struct trial *t)
+{
+    struct plim_execution *out = t->out;
+    char asked[16], left[16];
+    bool ended_badly = out->end == PLIM_END_EXITED && t->launch.status != 0;
+    out->went_on = !ended_badly;
+    if (out->went_on && t->options->adapts) return PLIM_OK;
+    snprintf(out->why, sizeof(out->why), "out of memory: %s more, of which %s was free%s",
+             plim_format_bytes(out->asked_bytes, asked), plim_format_bytes(out->free_bytes, left),
+             out->went_on ? "; the program went on with less" : "");
+    return PLIM_OOM;
+}
+
+static enum plim_status ended_badly(struct trial *t)
+{
+    char text[96];
+    int status = t->launch.status;
+    if (WIFSIGNALED(status))
+        snprintf(text, sizeof(text), "the program was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, sizeof(text), "the program ended with exit code %d", WEXITSTATUS(status));
+    return fail(t->out, PLIM_CRASHED, text);
+}
+
+static enum plim_status judge(struct trial *t)
+{
+    struct plim_execution *out = t->out;
+    if (out->end == PLIM_END_STOPPED) return fail(out, PLIM_CANCELLED, "interrupted");
+    if (t->unmet) return out_of_memory(t);
+    if (out->end == PLIM_END_INPUT)
+        return fail(out, PLIM_CRASHED, "the program waits for input; there is no terminal here");
+    if (out->end == PLIM_END_LIMIT)
+        return fail(out, PLIM_TIMEOUT, "the program was not through in time (--timeout)");
+    if (out->end == PLIM_END_EXITED && t->launch.status) return ended_badly(t);
+    if (!out->processes || !out->launches)
+        return fail(out, PLIM_UNSUPPORTED, "the program did not use a GPU");
+    return PLIM_OK;
+}
+
+static void finish(struct trial *t)
+{
+    struct plim_execution *out = t->out;
+    out->seconds = plim_clock_seconds() - t->start;
+    plim_launch_end(&t->launch);
+    look(t);
+    out->peak_bytes = peak_bytes(t);
+    copy_sizes(t->machine, out);
+    out->note_count = t->machine->note_count < 8 ? t->machine->note_count : 8;
+    memcpy(out->notes, t->machine->notes, sizeof(out->notes));
+    out->verdict = judge(t);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+void plim_execution_remove_folder(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+enum plim_status plim_execution_run(const struct plim_execution_options *options,
+                                    const struct plim_setting *setting, int64_t number,
+                                    struct plim_execution *out, struct plim_error *err)
+{
+    struct trial t = {
+        .options = options, .out = out, .machine_fd = -1, .start = plim_clock_seconds()};
+    *out = (struct plim_execution){0};
+    enum plim_status st = begin(&t, setting, number, err);
+    if (!st) {
+        watch(&t);
+        finish(&t);
+    }
+    plim_program_instance_finish(&t.instance);
+    plim_machine_destroy(t.machine, t.machine_fd);
+    plim_execution_remove_folder(t.folder);
+    return st;
+}
+
+_Static_assert((int)PLIM_PROGRAM_GPUS == (int)PLIM_MACHINE_CARDS, "GPUs of a virtual machine");
+
+void plim_execution_gpus(const struct plim_gpu *gpu, const struct plim_limit *limit, int64_t count,
+                         struct plim_machine_card *out)
+{
+    for (int64_t i = 0; i < count; i++) {
+        plim_machine_card_fill(&out[i], gpu, (int)i);
+        out[i].total_bytes = limit->usable_bytes;
+        out[i].withheld_bytes = limit->margin_bytes;
+        out[i].context_bytes = limit->overhead_bytes;
+    }
+}

@@ -1,0 +1,86 @@
+/* One run of a program on virtual cards: does this setting fit, and what does it take?
+ *
+ * A trial is over when the program ends, when it has done the steps that were asked for, when its
+ * peak has not grown for so many repetitions of its pattern (devices/virtual/steps.h), or after the
+ * time that was given. Then it is ended with everything that it started.
+ *
+ * The verdict is made of what happened, never of what the program wrote: memory that a card refused
+ * and the program did not get by giving back what it cached (machine.h), and how the program ended.
+ */
+#ifndef PLIM_AUTOTUNE_EXEC_EXECUTION_H
+#define PLIM_AUTOTUNE_EXEC_EXECUTION_H
+
+#include "autotune/base/stop.h"
+#include "autotune/search/limit.h"
+#include "devices/virtual/machine.h"
+#include "program.h"
+#include <stdatomic.h>
+
+/* What all trials of a search have in common. Everything outlives them. */
+struct plim_execution_options {
+    const struct plim_program *program;
+    /* To be preloaded: the virtual GPU, whose folder has its other names, or the observer. */
+    const char *library;
+    const char *visible; /* the real card's UUID, for CUDA_VISIBLE_DEVICES; NULL: virtual cards */
+    const struct plim_machine_card *cards;
+    int card_count;
+    const char *folder; /* for the folders of trials */
+    const char *logs;
+    double run_seconds;   /* a trial ends well after this; 0: no such end */
+    double limit_seconds; /* a trial that takes longer has failed */
+    int steps;            /* a trial ends well after so many; 0: no such end */
+    int repetitions;      /* a trial ends well after so many with a steady peak; 0: no such end */
+    bool tells_accumulation; /* {accumulation} is in the command */
+    bool adapts; /* the program finds its batch itself: going on with less is no failure */
+    const struct plim_stop *stop;
+    const atomic_bool *given_up; /* the trial is not wanted any more; NULL: it always is */
+};
+
+enum plim_execution_end {
+    PLIM_END_EXITED, /* by itself */
+    PLIM_END_STEADY,
+    PLIM_END_STEPS,
+    PLIM_END_TIME,
+    PLIM_END_LIMIT,   /* of its time: it has failed */
+    PLIM_END_INPUT,   /* it waits for what will never come */
+    PLIM_END_STOPPED, /* by the user, or the search's time is over */
+};
+
+struct plim_execution {
+    /* PLIM_OK; PLIM_OOM; PLIM_CRASHED: it ended with an error and not for want of memory;
+     * PLIM_TIMEOUT; PLIM_UNSUPPORTED: it did not use a GPU; PLIM_CANCELLED */
+    enum plim_status verdict;
+    enum plim_execution_end end;
+    char why[160];      /* for anything but PLIM_OK: one line */
+    bool went_on;       /* it got no memory, and went on all the same, with less */
+    int64_t peak_bytes; /* of the fullest card, without the framework's contexts */
+    int64_t refusals;
+    int64_t asked_bytes, free_bytes;                    /* of the last refusal */
+    struct plim_machine_size sizes[PLIM_MACHINE_SIZES]; /* of the largest process, at its peak */
+    int64_t processes;                                  /* that used a card */
+    int64_t launches;    /* and allocations: 0 is a program that did not use a GPU */
+    int64_t steps;       /* recognised; 0: none */
+    int rule;            /* by what: enum plim_steps_rule */
+    double step_seconds; /* host time; 0: not known */
+    double leak_bytes;   /* a step; 0: none seen */
+    double seconds;      /* of the whole trial */
+    char log[256];       /* path */
+    uint32_t note_count;
+    char notes[8][160]; /* the virtual GPU's: functions that nobody answers */
+};
+
+/* Blocks until it is over. PLIM_INVALID, PLIM_IO: the program cannot be started, a template cannot
+ * be read, and the like. Thread safety: several trials of an options may run at once. */
+enum plim_status plim_execution_run(const struct plim_execution_options *options,
+                                    const struct plim_setting *setting, int64_t number,
+                                    struct plim_execution *out,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+
+/* A folder of trials, with all that programs left there. */
+void plim_execution_remove_folder(const char *path);
+
+/* The GPUs of a machine like this one, with the limit's margin withheld. */
+void plim_execution_gpus(const struct plim_gpu *gpu, const struct plim_limit *limit, int64_t count,
+                         struct plim_machine_card *out);
+
+#endif

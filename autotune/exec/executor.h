@@ -1,0 +1,25 @@
+/* Trials of a program as the runs of a search (autotune/search/runner.h).
+ *
+ * Each setting is tried once. While the search waits for one answer, others that it said it may ask
+ * for next run beside it. What a setting would need if nothing limited it is only tried where it does
+ * not fit. `details` of the trials are a `struct plim_execution`.
+ */
+#ifndef PLIM_AUTOTUNE_EXEC_EXECUTOR_H
+#define PLIM_AUTOTUNE_EXEC_EXECUTOR_H
+
+#include "autotune/search/runner.h"
+#include "execution.h"
+
+struct plim_executor;
+
+/* `options` outlives the executor. `jobs`: trials at once, at least 1. */
+enum plim_status plim_executor_create(const struct plim_execution_options *options, int jobs,
+                                      struct plim_executor **out,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+/* Ends trials that are not waited for any more. */
+void plim_executor_destroy(struct plim_executor **executor);
+
+/* A program that takes the same memory whatever its batch is ends the search: PLIM_INVALID says so. */
+struct plim_runner plim_executor_runner(struct plim_executor *executor);
+
+#endif

@@ -1,0 +1,246 @@
+#include "program.h"
+#include "autotune/base/textfile.h"
+#include "template.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { OWN_WORDS = 5, WORDS = OWN_WORDS + PLIM_AXES, TEMPLATE_BYTES = 1 << 20 };
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+static enum plim_status read_template(const char *path, char **text, struct plim_error *err)
+{
+    size_t length;
+    return plim_textfile_read(path, TEMPLATE_BYTES, text, &length, err);
+}
+
+enum plim_status plim_program_uses(const struct plim_program *program, const char *name, bool *uses,
+                                   struct plim_error *err)
+{
+    *uses = false;
+    for (size_t i = 0; program->command[i]; i++)
+        *uses |= plim_template_has(program->command[i], name);
+    for (size_t i = 0; i < program->variable_count; i++)
+        *uses |= plim_template_has(program->variables[i], name);
+    for (size_t i = 0; i < program->file_count; i++) {
+        char *text = NULL;
+        enum plim_status st = read_template(program->files[i].template_path, &text, err);
+        if (st) return st;
+        *uses |= plim_template_has(text, name);
+        free(text);
+    }
+    return PLIM_OK;
+}
+
+/* --- filling in ------------------------------------------------------------------------------- */
+
+/* Room for the numbers that words point to. */
+struct word_list {
+    struct plim_placeholder words[WORDS];
+    size_t count;
+    char numbers[WORDS][PLIM_AXIS_TEXT];
+};
+
+static void add_word(struct word_list *list, const char *name, const char *value)
+{
+    list->words[list->count++] = (struct plim_placeholder){name, value};
+}
+
+static void add_number(struct word_list *list, const char *name, int64_t value)
+{
+    char *text = list->numbers[list->count];
+    snprintf(text, sizeof(list->numbers[0]), "%" PRId64, value);
+    add_word(list, name, text);
+}
+
+static void make_words(struct word_list *list, const struct plim_program *program,
+                       const struct plim_setting *setting, const char *folder, int64_t trial)
+{
+    *list = (struct word_list){0};
+    add_number(list, "batch", setting->micro_batch);
+    add_number(list, "accumulation", setting->accumulation);
+    add_number(list, "world", program->world);
+    add_number(list, "trial", trial);
+    add_word(list, "dir", folder);
+    for (size_t i = 0; i < program->axes->count; i++) {
+        char *room = list->numbers[list->count];
+        add_word(list, program->axes->axis[i].name,
+                 plim_axes_text(program->axes, setting, i, room));
+    }
+}
+
+typedef PLIM_ARRAY(char *) string_array;
+
+/* Appends and takes over `text`. */
+static enum plim_status push(string_array *array, char *text)
+{
+    enum plim_status st = text ? PLIM_ARRAY_PUSH(array, text) : PLIM_NOMEM;
+    if (st) free(text);
+    return st;
+}
+
+/* The array as a list that ends with NULL; freed, and none, when it did not come to be whole. */
+static enum plim_status finish_list(string_array *array, enum plim_status st, char ***out)
+{
+    char *none = NULL;
+    if (!st) st = PLIM_ARRAY_PUSH(array, none);
+    *out = st ? NULL : array->items;
+    for (size_t i = 0; st && i < array->count; i++) free(array->items[i]);
+    if (st) PLIM_ARRAY_FINISH(array);
+    return st;
+}
+
+static enum plim_status fill_arguments(const struct plim_program *program,
+                                       const struct word_list *list, char ***out)
+{
+    string_array array = {0};
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; program->command[i] && !st; i++) {
+        char *text;
+        st = plim_template_expand(program->command[i], list->words, list->count, &text);
+        if (!st) st = push(&array, text);
+    }
+    return finish_list(&array, st, out);
+}
+
+static bool is_same_name(const char *a, const char *b)
+{
+    size_t length = strcspn(a, "=");
+    return !strncmp(a, b, length) && b[length] == '=';
+}
+
+static void take_out(string_array *array, const char *variable)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < array->count; i++) {
+        if (is_same_name(variable, array->items[i]))
+            free(array->items[i]);
+        else
+            array->items[kept++] = array->items[i];
+    }
+    array->count = kept;
+}
+
+static enum plim_status set_variable(string_array *array, char *variable)
+{
+    if (!variable) return PLIM_NOMEM;
+    take_out(array, variable);
+    return push(array, variable);
+}
+
+static enum plim_status fill_environment(const struct plim_program *program,
+                                         const struct word_list *list, const char *const *more,
+                                         size_t more_count, char ***out)
+{
+    string_array array = {0};
+    enum plim_status st = PLIM_OK;
+    for (char **entry = environ; *entry && !st; entry++) st = push(&array, strdup(*entry));
+    for (size_t i = 0; i < program->variable_count && !st; i++) {
+        char *text;
+        st = plim_template_expand(program->variables[i], list->words, list->count, &text);
+        if (!st) st = set_variable(&array, text);
+    }
+    for (size_t i = 0; i < more_count && !st; i++) {
+        if (more[i][strcspn(more[i], "=") + 1])
+            st = set_variable(&array, strdup(more[i]));
+        else
+            take_out(&array, more[i]);
+    }
+    return finish_list(&array, st, out);
+}
+
+static enum plim_status write_file(const struct plim_program_file *file,
+                                   const struct word_list *list, struct plim_program_instance *out,
+                                   struct plim_error *err)
+{
+    char *from = NULL, *text = NULL, *path = NULL;
+    enum plim_status st = PLIM_OK;
+    PLIM_TRY(read_template(file->template_path, &from, err));
+    PLIM_TRY(plim_template_expand(from, list->words, list->count, &text));
+    PLIM_TRY(plim_template_expand(file->path, list->words, list->count, &path));
+    FILE *to = fopen(path, "wx");
+    if (!to) {
+        st = plim_fail(err, PLIM_IO, "%s: %s%s", path, strerror(errno),
+                       errno == EEXIST ? " (--file writes it for each trial and removes it)" : "");
+        goto out;
+    }
+    size_t length = strlen(text);
+    bool written = fwrite(text, 1, length, to) == length;
+    if (fclose(to) || !written) st = plim_fail(err, PLIM_IO, "%s cannot be written", path);
+    if (PLIM_ARRAY_PUSH(&out->written, path) == PLIM_OK) path = NULL;
+out:
+    free(from);
+    free(text);
+    free(path);
+    return st;
+}
+
+enum plim_status plim_program_fill(const struct plim_program *program,
+                                   const struct plim_setting *setting, const char *folder,
+                                   int64_t trial, const char *const *more, size_t more_count,
+                                   struct plim_program_instance *out, struct plim_error *err)
+{
+    struct word_list list;
+    make_words(&list, program, setting, folder, trial);
+    enum plim_status st = fill_arguments(program, &list, &out->arguments);
+    if (!st) st = fill_environment(program, &list, more, more_count, &out->environment);
+    for (size_t i = 0; i < program->file_count && !st; i++)
+        st = write_file(&program->files[i], &list, out, err);
+    return st == PLIM_NOMEM ? plim_fail(err, st, "out of host memory") : st;
+}
+
+static void free_strings(char **strings)
+{
+    for (size_t i = 0; strings && strings[i]; i++) free(strings[i]);
+    free(strings);
+}
+
+void plim_program_instance_finish(struct plim_program_instance *instance)
+{
+    if (!instance) return;
+    free_strings(instance->arguments);
+    free_strings(instance->environment);
+    for (size_t i = 0; i < instance->written.count; i++) {
+        unlink(instance->written.items[i]);
+        free(instance->written.items[i]);
+    }
+    PLIM_ARRAY_FINISH(&instance->written);
+    *instance = (struct plim_program_instance){0};
+}
+
+/* --- showing ---------------------------------------------------------------------------------- */
+
+static void put_word(FILE *file, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=:,+@%";
+    if (*word && !word[strspn(word, plain)]) {
+        fputs(word, file);
+        return;
+    }
+    fputc('\'', file);
+    for (; *word; word++) *word == '\'' ? fputs("'\\''", file) : fputc(*word, file);
+    fputc('\'', file);
+}
+
+enum plim_status plim_program_shell_line(const struct plim_program_instance *instance, char **out)
+{
+    size_t size;
+    *out = NULL;
+    FILE *file = open_memstream(out, &size);
+    if (!file) return PLIM_NOMEM;
+    for (size_t i = 0; instance->arguments[i]; i++) {
+        if (i) fputc(' ', file);
+        put_word(file, instance->arguments[i]);
+    }
+    if (!fclose(file)) return PLIM_OK;
+    free(*out);
+    *out = NULL;
+    return PLIM_NOMEM;
+}

@@ -1,0 +1,50 @@
+#include "template.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool plim_template_is_name(const char *text, size_t length)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    return length > 0 && strspn(text, allowed) >= length;
+}
+
+/* The length of "{name}" at the beginning of the text; 0: it is not that. */
+static size_t match(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    bool found = text[0] == '{' && !strncmp(text + 1, name, length) && text[length + 1] == '}';
+    return found ? length + 2 : 0;
+}
+
+bool plim_template_has(const char *text, const char *name)
+{
+    for (; (text = strchr(text, '{')); text++)
+        if (match(text, name)) return true;
+    return false;
+}
+
+enum plim_status plim_template_expand(const char *text, const struct plim_placeholder *words,
+                                      size_t count, char **out)
+{
+    size_t size;
+    *out = NULL;
+    FILE *file = open_memstream(out, &size);
+    if (!file) return PLIM_NOMEM;
+    while (*text) {
+        size_t length = 0, plain = strcspn(text, "{");
+        fwrite(text, 1, plain, file);
+        text += plain;
+        for (size_t i = 0; i < count && !length; i++) {
+            length = match(text, words[i].name);
+            if (length) fputs(words[i].value, file);
+        }
+        if (!length && *text) fputc(*text, file), length = 1;
+        text += length;
+    }
+    if (!fclose(file)) return PLIM_OK;
+    free(*out);
+    *out = NULL;
+    return PLIM_NOMEM;
+}

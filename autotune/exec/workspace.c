@@ -1,0 +1,82 @@
+#define _DEFAULT_SOURCE /* realpath */
+#include "workspace.h"
+#include "execution.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of the list that LD_PRELOAD is. */
+#define SEPARATORS " :"
+
+static const struct {
+    const char *build_folder; /* from the executable's */
+    const char *name;
+} libraries[] = {[PLIM_PRELOAD_VIRTUAL_GPU] = {"../devices/virtual", "libcuda.so.1"},
+                 [PLIM_PRELOAD_OBSERVER] = {"../devices/observe", "libplimsoll-observe.so"}};
+
+static enum plim_status find_library(struct plim_workspace *w, enum plim_preloaded preloaded,
+                                     struct plim_error *err)
+{
+    const char *const folders[] = {libraries[preloaded].build_folder, "../lib/plimsoll",
+                                   "../" PLIM_LIBDIR "/plimsoll"};
+    const char *name = libraries[preloaded].name;
+    char self[PATH_MAX], path[2 * PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (length < 0) return plim_fail(err, PLIM_INTERNAL, "/proc/self/exe: %s", strerror(errno));
+    self[length] = '\0';
+    *strrchr(self, '/') = '\0';
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s/%s", self, folders[i], name);
+        if (realpath(path, w->library)) return PLIM_OK;
+    }
+    return plim_fail(err, PLIM_UNSUPPORTED, "%s is not beside plimsoll (looked for it in %s/%s)",
+                     name, self, folders[1]);
+}
+
+static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
+                                     struct plim_error *err)
+{
+    const char *base = getenv("TMPDIR");
+    bool is_fit = base && strlen(base) < sizeof(w->folder) - 20 && !base[strcspn(base, SEPARATORS)];
+    snprintf(w->folder, sizeof(w->folder), "%s/plimsoll-XXXXXX", is_fit ? base : "/tmp");
+    if (!mkdtemp(w->folder)) {
+        enum plim_status st = plim_fail(err, PLIM_IO, "%s: %s", w->folder, strerror(errno));
+        w->folder[0] = '\0';
+        return st;
+    }
+    if (logs && mkdir(logs, 0777) && errno != EEXIST)
+        return plim_fail(err, PLIM_IO, "%s: %s", logs, strerror(errno));
+    w->logs = logs ? logs : w->folder;
+    return PLIM_OK;
+}
+
+/* LD_PRELOAD is a list with blanks and colons: a library in a folder that has one is preloaded by way
+ * of a link. */
+static enum plim_status link_library(struct plim_workspace *w, struct plim_error *err)
+{
+    char link[sizeof(w->folder) + 8], file[64], *name = strrchr(w->library, '/');
+    if (!w->library[strcspn(w->library, SEPARATORS)]) return PLIM_OK;
+    snprintf(link, sizeof(link), "%s/lib", w->folder);
+    *name = '\0';
+    if (symlink(w->library, link)) return plim_fail(err, PLIM_IO, "%s: %s", link, strerror(errno));
+    snprintf(file, sizeof(file), "%s", name + 1);
+    snprintf(w->library, sizeof(w->library), "%s/%s", link, file);
+    return PLIM_OK;
+}
+
+enum plim_status plim_workspace_make(struct plim_workspace *w, enum plim_preloaded preloaded,
+                                     const char *logs, struct plim_error *err)
+{
+    *w = (struct plim_workspace){0};
+    enum plim_status st = find_library(w, preloaded, err);
+    if (!st) st = make_folders(w, logs, err);
+    return st ? st : link_library(w, err);
+}
+
+void plim_workspace_finish(struct plim_workspace *w)
+{
+    if (w && w->folder[0]) plim_execution_remove_folder(w->folder);
+}

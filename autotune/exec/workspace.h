@@ -1,0 +1,29 @@
+/* What trials of a program need around them: the library that is preloaded, and a folder that goes
+ * with the search.
+ */
+#ifndef PLIM_AUTOTUNE_EXEC_WORKSPACE_H
+#define PLIM_AUTOTUNE_EXEC_WORKSPACE_H
+
+#include "autotune/base/status.h"
+#include <limits.h>
+
+enum plim_preloaded {
+    PLIM_PRELOAD_VIRTUAL_GPU, /* on simulated GPUs */
+    PLIM_PRELOAD_OBSERVER,    /* on real ones */
+};
+
+struct plim_workspace {
+    char library[PATH_MAX]; /* to be preloaded: no blank and no colon in it */
+    char folder[64];        /* for the folders of trials; "": none was made */
+    const char *logs;       /* for their output: the caller's, or `folder` */
+};
+
+/* Finds the library, which lies beside the executable in a build and under lib when installed, and
+ * makes the folder; `logs` is made too, if it is not NULL, and stays. PLIM_UNSUPPORTED: there is no
+ * such library. The workspace is to be finished in any case. */
+enum plim_status plim_workspace_make(struct plim_workspace *workspace,
+                                     enum plim_preloaded preloaded, const char *logs,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+void plim_workspace_finish(struct plim_workspace *workspace); /* NULL and zeroed are fine */
+
+#endif

@@ -1,0 +1,207 @@
+#include "fleet.h"
+#include "answer/replays.h"
+#include "autotune/base/clock.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 16 };
+
+/* One device's part. */
+struct part {
+    struct plim_run_options options;
+    struct plim_run_device device;
+    size_t class; /* index of the first device of its class */
+    struct plim_result result;
+    struct plim_error error;
+    enum plim_status status;
+};
+
+struct planner {
+    const struct plim_fleet *fleet;
+    struct part *parts;
+    size_t count;
+    struct plim_cache *caches; /* by class */
+    struct plim_edge *hints;   /* of the first device */
+    size_t hint_count;
+    atomic_size_t next_class;
+};
+
+static struct plim_answer answer_for(const struct plim_run_device *device,
+                                     const struct plim_asker *asker)
+{
+    const struct plim_spec_question *question = device->options->question;
+    return (struct plim_answer){.name = question->spec->name,
+                                .source = question->spec->source,
+                                .hash = question->spec->hash,
+                                .question = &question->question,
+                                .asker = asker,
+                                .device = &device->info,
+                                .limit = &device->limit,
+                                .peak_rate = device->peak_rate,
+                                .details = &plim_details_replay};
+}
+
+enum plim_status plim_fleet_inspect(struct plim_run_device *device,
+                                    const struct plim_setting *setting, struct plim_result *result,
+                                    struct plim_error *err)
+{
+    const struct plim_question *question = &device->options->question->question;
+    struct plim_cache cache = {0};
+    struct plim_asker asker = {
+        .runner = &device->runner, .cache = &cache, .stop = device->options->stop};
+    struct plim_inspection inspection = {0};
+    const struct plim_answer answer = answer_for(device, &asker);
+    enum plim_status st = plim_inspect(question, &asker, setting, &inspection, err);
+    if (!st) st = plim_answer_inspection(&answer, &inspection, result, err);
+    plim_inspection_finish(&inspection);
+    plim_asker_finish(&asker);
+    plim_cache_finish(&cache);
+    return st;
+}
+
+/* --- one device ------------------------------------------------------------------------------- */
+
+/* The twin's decision, which the GPU then proves; none where the GPU is simulated itself. */
+static enum plim_status plan_ahead(struct planner *p, struct part *part,
+                                   struct plim_decision *decision)
+{
+    struct plim_cache cache = {0};
+    struct plim_asker asker = {
+        .runner = &part->device.planner, .cache = &cache, .stop = p->fleet->stop};
+    enum plim_status st =
+        plim_decide(&p->fleet->question->question, NULL, &asker, decision, &part->error);
+    plim_asker_finish(&asker);
+    plim_cache_finish(&cache);
+    return st;
+}
+
+static enum plim_status decide(struct planner *p, struct part *part, bool give_hints)
+{
+    struct plim_decision plan = {0}, decision = {0};
+    bool real = part->device.planner.run != NULL;
+    struct plim_asker asker = {.runner = &part->device.runner,
+                               .cache = &p->caches[part->class],
+                               .stop = p->fleet->stop,
+                               .on_run = p->fleet->on_run,
+                               .on_run_user = p->fleet->user};
+    const struct plim_known known = {
+        .hints = p->hints, .hint_count = p->hint_count, .plan = real ? &plan : NULL};
+    const struct plim_answer answer = answer_for(&part->device, &asker);
+    enum plim_status st = real ? plan_ahead(p, part, &plan) : PLIM_OK;
+    if (!st)
+        st = plim_decide(&p->fleet->question->question, &known, &asker, &decision, &part->error);
+    if (!st) st = plim_answer_decision(&answer, &decision, &part->result, &part->error);
+    if (!st && give_hints) {
+        p->hints = decision.edges.items;
+        p->hint_count = decision.edges.count;
+        decision.edges.items = NULL;
+    }
+    plim_decision_finish(&decision);
+    plim_decision_finish(&plan);
+    plim_asker_finish(&asker);
+    return st;
+}
+
+static void run_part(struct planner *p, size_t index)
+{
+    struct part *part = &p->parts[index];
+    double start = plim_clock_seconds();
+    /* Hints are by point, so every device needs the same points. */
+    bool same_space = !plim_objectives[p->fleet->question->question.objective].wants_longest;
+    part->status = decide(p, part, index == 0 && same_space && p->count > 1);
+    part->result.seconds = plim_clock_seconds() - start;
+    plim_run_device_close(&part->device);
+    part->device = (struct plim_run_device){0};
+    if (p->fleet->on_device) p->fleet->on_device(p->fleet->user);
+}
+
+/* --- many ------------------------------------------------------------------------------------- */
+
+/* Takes whole classes, in order, so that no thread waits for a cache. The first device is
+ * through already. */
+static void *work(void *user)
+{
+    struct planner *p = user;
+    for (size_t class; (class = atomic_fetch_add(&p->next_class, 1)) < p->count;) {
+        for (size_t i = class; i < p->count; i++)
+            if (p->parts[i].class == class && i > 0) run_part(p, i);
+        plim_cache_finish(&p->caches[class]);
+    }
+    return NULL;
+}
+
+static void run_others(struct planner *p)
+{
+    pthread_t threads[MAX_THREADS];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t wanted = processors < 1             ? 1
+                    : processors > MAX_THREADS ? MAX_THREADS
+                                               : (size_t)processors,
+           started = 0;
+    if (wanted > p->count - 1) wanted = p->count - 1;
+    /* This thread works too; threads that cannot be started are not missed. */
+    while (started + 1 < wanted && !pthread_create(&threads[started], NULL, work, p)) started++;
+    work(p);
+    for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
+}
+
+static enum plim_status open_devices(struct planner *p, const char *const *uris,
+                                     struct plim_error *err)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        struct part *part = &p->parts[i];
+        part->options = (struct plim_run_options){.uri = uris[i],
+                                                  .allowance = p->fleet->allowance,
+                                                  .question = p->fleet->question,
+                                                  .stop = p->fleet->stop,
+                                                  .log = p->fleet->log,
+                                                  .timing_seconds = p->fleet->timing_seconds};
+        enum plim_status st = plim_run_device_open(&part->device, &part->options, err);
+        if (st) return st;
+        part->class = i;
+        for (size_t j = 0; j < i && part->class == i; j++)
+            if (plim_run_device_same_class(&part->device, &p->parts[j].device))
+                part->class = p->parts[j].class;
+    }
+    return PLIM_OK;
+}
+
+static enum plim_status collect(struct planner *p, struct plim_report *report,
+                                struct plim_error *err)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        struct part *part = &p->parts[i];
+        if (part->status) {
+            if (err) *err = part->error;
+            return part->status;
+        }
+        if (PLIM_ARRAY_PUSH(&report->results, part->result) != PLIM_OK)
+            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        part->result = (struct plim_result){0}; /* the report owns it now */
+    }
+    return PLIM_OK;
+}
+
+enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *const *uris,
+                                 size_t count, struct plim_report *report, struct plim_error *err)
+{
+    struct planner p = {.fleet = fleet, .count = count};
+    enum plim_status st = PLIM_OK;
+    p.parts = calloc(count, sizeof(*p.parts));
+    p.caches = calloc(count, sizeof(*p.caches));
+    if (!p.parts || !p.caches) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!st) st = open_devices(&p, uris, err);
+    if (!st && count) run_part(&p, 0);
+    if (!st && count > 1 && !p.parts[0].status) run_others(&p);
+    if (!st) st = collect(&p, report, err);
+    for (size_t i = 0; p.parts && i < count; i++) {
+        plim_run_device_close(&p.parts[i].device);
+        plim_result_finish(&p.parts[i].result);
+    }
+    for (size_t i = 0; p.caches && i < count; i++) plim_cache_finish(&p.caches[i]);
+    free(p.parts);
+    free(p.caches);
+    free(p.hints);
+    return st;
+}

@@ -1,0 +1,38 @@
+/* A spec's question, put to one device or to many.
+ *
+ * Many GPUs share work: those of one class share runs (search/cache.h), all learn from the first
+ * where to look for their edges (the lines of search/edge.h). Classes are searched in parallel.
+ * What a GPU shares never changes its answer or what is listed as tried, so the report does
+ * not depend on who was faster.
+ */
+#ifndef PLIM_AUTOTUNE_FLEET_H
+#define PLIM_AUTOTUNE_FLEET_H
+
+#include "reports/result.h"
+#include "run/run_device.h"
+
+struct plim_fleet {
+    const struct plim_spec_question *question;
+    const struct plim_allowance *allowance;
+    const struct plim_stop *stop;
+    const struct plim_log *log; /* NULL: notes are dropped */
+    double timing_seconds;      /* on a real GPU: for the repeats of one setting */
+    /* Told before every run, from any thread, and after every device; may be NULL. */
+    void (*on_run)(void *user);
+    void (*on_device)(void *user);
+    void *user;
+};
+
+/* Appends one result per device URI, in their order. That nothing fits on a GPU, or that the
+ * time ran out, is a result. */
+enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *const *uris,
+                                 size_t count, struct plim_report *report,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
+/* One setting on one device that is open: fills the zeroed result. PLIM_SPEC, with the reason, for a
+ * setting that cannot run at all. */
+enum plim_status plim_fleet_inspect(struct plim_run_device *device,
+                                    const struct plim_setting *setting, struct plim_result *result,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

@@ -1,0 +1,32 @@
+/* How much of a GPU may be used: the user's options, and what PyTorch takes beside its allocator. */
+#ifndef PLIM_AUTOTUNE_RUN_ALLOWANCE_H
+#define PLIM_AUTOTUNE_RUN_ALLOWANCE_H
+
+#include "autotune/search/limit.h"
+#include <stdbool.h>
+
+struct plim_allowance {
+    bool overhead_given;
+    int64_t overhead_bytes; /* where given */
+    double margin_share;    /* of usable; used where margin_bytes is negative */
+    int64_t margin_bytes;
+    const char *alloc_conf; /* allocator options in PyTorch's syntax; "" or NULL: its defaults */
+};
+
+#define PLIM_ALLOWANCE_DEFAULT                                                                     \
+    (struct plim_allowance)                                                                        \
+    {                                                                                              \
+        .margin_share = 0.05, .margin_bytes = -1                                                   \
+    }
+
+/* What a training process of PyTorch takes beside the caching allocator's memory: an estimate. */
+int64_t plim_overhead_estimate(int compute_capability);
+/* Of that, what a process takes before it has loaded a kernel. */
+int64_t plim_context_estimate(int compute_capability);
+
+/* The limit from what was allowed. Of the overhead's estimate and of what was measured (0: was not)
+ * the larger counts. */
+struct plim_limit plim_allowance_limit(const struct plim_allowance *allowance, int64_t usable_bytes,
+                                       int64_t estimate_bytes, int64_t measured_bytes);
+
+#endif

@@ -1,0 +1,37 @@
+/* How long a training step takes: warm-up, then repeats until the median is known well enough.
+ *
+ * Times of steps are skewed and a GPU's clock needs a while to settle, hence:
+ *
+ *   warm-up   at least 3 steps and 1 s, until two windows of 0.5 s in a row differ by less than
+ *             1 %; never more than a third of the time given
+ *   repeats   until the 95 % confidence interval of the median (stats.h) reaches no further than
+ *             1 % to either side, or the time given is over
+ *
+ * A series that is still wider than that, or whose last third is more than 2 % off its first (the
+ * card throttles, or somebody else uses it), is noisy.
+ */
+#ifndef PLIM_AUTOTUNE_RUN_MEASURE_H
+#define PLIM_AUTOTUNE_RUN_MEASURE_H
+
+#include "autotune/base/status.h"
+#include <stdbool.h>
+
+enum { PLIM_MEASURE_REPEATS = 1000 }; /* at most */
+
+struct plim_timing {
+    int repeats; /* 0: nothing was timed */
+    double median_seconds;
+    double half_width_seconds; /* of the confidence interval; 0: too few repeats for one */
+    double drift;              /* plim_stats_drift() */
+    bool noisy;
+};
+
+/* Runs one step and says how long it took. Anything but PLIM_OK ends the measurement. */
+typedef enum plim_status (*plim_measure_step)(void *user, double *seconds);
+
+/* `allowed_seconds` is host time and bounds warm-up and repeats together; one repeat is always
+ * made. Fails only as `step` does; PLIM_INVALID for a step whose time is not positive and finite. */
+enum plim_status plim_measure(plim_measure_step step, void *user, double allowed_seconds,
+                              struct plim_timing *out) PLIM_MUST_CHECK;
+
+#endif

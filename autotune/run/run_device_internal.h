@@ -1,0 +1,26 @@
+/* What device_sim.c (simulated GPUs) and device_real.c (workers and twins) share. */
+#ifndef PLIM_AUTOTUNE_RUN_DEVICE_INTERNAL_H
+#define PLIM_AUTOTUNE_RUN_DEVICE_INTERNAL_H
+
+#include "run_device.h"
+
+/* Takes what is known of the device; `d->gpu` comes first. */
+void plim_run_describe(struct plim_run_device *d, const struct plim_device_info *info);
+
+/* What came of a replay, as the search sees it; `replay` becomes its details. */
+void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out);
+
+/* Replays on `d->gpu`, simulated. */
+enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_setting *setting,
+                                   enum plim_run_mode mode, struct plim_replay *out,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+/* The same as a runner. */
+struct plim_runner plim_run_simulator(struct plim_run_device *d);
+
+/* Open what `d->options` names. */
+enum plim_status plim_run_open_cuda(struct plim_run_device *d,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_run_open_host(struct plim_run_device *d,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

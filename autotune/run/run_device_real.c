@@ -1,0 +1,275 @@
+/* Real devices: a worker that runs on them, and a simulated twin. */
+#include "autotune/search/space.h"
+#include "devices/nvml/nvml.h"
+#include "run_device_internal.h"
+#include "target.h"
+#include "worker/remote.h"
+#include <stdio.h>
+#include <string.h>
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+/* What slowed the GPU down just now and makes its times worthless (heat, the hardware's brakes);
+ * 0: nothing, or NVML is not there. */
+static uint64_t spoiled_by(const struct plim_run_device *d)
+{
+    struct plim_nvml_sample sample;
+    if (!d->nvml || plim_nvml_sample(d->nvml, d->uuid, &sample, NULL) != PLIM_OK) return 0;
+    return plim_clock_reasons_spoiling(sample.clock_reasons);
+}
+
+/* A time that was taken while the GPU was slowed down is taken once more, and flagged if that did
+ * not help. */
+static enum plim_status run_measured(struct plim_run_device *d, const struct plim_setting *setting,
+                                     struct plim_replay *out, struct plim_error *err)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        char reasons[192];
+        enum plim_status st = plim_remote_run(d->remote, setting, PLIM_RUN_LIMITED, out, err);
+        if (st || out->verdict != PLIM_OK) return st;
+        out->repeats = plim_remote_timing(d->remote)->repeats;
+        out->noisy = plim_remote_timing(d->remote)->noisy;
+        uint64_t spoiled = spoiled_by(d);
+        if (!spoiled) return PLIM_OK;
+        out->noisy = true;
+        plim_log(d->options->log, PLIM_LOG_WARNING, "the GPU is slowed down: %s",
+                 plim_clock_reasons_text(spoiled, reasons));
+    }
+    return PLIM_OK;
+}
+
+static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
+                            struct plim_trial *out, struct plim_error *err)
+{
+    struct plim_run_device *d = user;
+    enum plim_status st = mode == PLIM_RUN_UNLIMITED
+                              ? plim_run_simulate(d, setting, mode, &d->last, err)
+                              : run_measured(d, setting, &d->last, err);
+    if (!st) plim_run_trial(&d->last, out);
+    return st;
+}
+
+/* What the twin says that a step takes: the worker's deadlines follow from it. */
+static double predict(void *user, const struct plim_setting *setting)
+{
+    struct plim_replay replay;
+    if (plim_run_simulate(user, setting, PLIM_RUN_UNLIMITED, &replay, NULL) != PLIM_OK) return 0;
+    return replay.verdict == PLIM_OK ? replay.step[PLIM_REPLAY_STEPS - 1].seconds : 0;
+}
+
+/* No more of the GPU may be held than when it was opened, but for what small programs take. */
+static bool memory_is_back(void *user)
+{
+    enum { TOLERANCE_BYTES = 64 << 20 };
+    const struct plim_run_device *d = user;
+    struct plim_nvml_memory memory;
+    if (!d->nvml || plim_nvml_memory(d->nvml, d->uuid, &memory, NULL) != PLIM_OK) return true;
+    return memory.held_bytes <= d->held_bytes + TOLERANCE_BYTES;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static enum plim_status start_worker(struct plim_run_device *d, const char *uri, const char *gpu,
+                                     const struct plim_message_opened **opened,
+                                     struct plim_error *err)
+{
+    struct plim_remote_config config = PLIM_REMOTE_CONFIG_INIT;
+    config.uri = uri;
+    config.alloc_conf = d->options->allowance->alloc_conf;
+    config.spec = d->options->question->spec;
+    config.visible_gpu = gpu;
+    config.stop = d->options->stop;
+    config.log = d->options->log;
+    config.timing_seconds = d->options->timing_seconds;
+    config.predict = predict;
+    config.memory_is_back = memory_is_back;
+    config.user = d;
+    enum plim_status st = plim_remote_create(&config, &d->remote, err);
+    return st ? st : plim_remote_open(d->remote, opened, err);
+}
+
+/* The twin has the GPU's own figures where the worker knows them, and the catalogue's, or those of
+ * a plain GPU of the same generation, for the rest. */
+static void make_twin(struct plim_run_device *d, const struct plim_device_info *info)
+{
+    d->gpu.compute_capability = info->compute_capability;
+    d->gpu.multiprocessors = info->multiprocessors;
+    d->gpu.total_bytes = info->total_bytes;
+}
+
+static void make_runners(struct plim_run_device *d)
+{
+    d->planner = plim_run_simulator(d);
+    d->runner = (struct plim_runner){.run = run,
+                                     .user = d,
+                                     .details_bytes = sizeof(d->last),
+                                     .budget_bytes = d->limit.budget_bytes,
+                                     .limit_acts_early = true,
+                                     .measured = true};
+    plim_remote_set_budget(d->remote, d->limit.budget_bytes);
+}
+
+enum plim_status plim_run_open_host(struct plim_run_device *d, struct plim_error *err)
+{
+    const struct plim_message_opened *opened;
+    const struct plim_gpu *like;
+    enum plim_status st = plim_catalogue_find("A100-SXM4-40GB", &like, err);
+    if (st) return st;
+    d->gpu = *like;
+    st = start_worker(d, d->options->uri, NULL, &opened, err);
+    if (st) return st;
+    make_twin(d, &opened->info);
+    plim_run_describe(d, &opened->info);
+    memset(d->peak_rate, 0, sizeof(d->peak_rate)); /* a CPU's is not known */
+    d->limit = plim_allowance_limit(d->options->allowance, d->info.total_bytes, 0, 0);
+    make_runners(d);
+    return PLIM_OK;
+}
+
+/* --- a GPU ------------------------------------------------------------------------------------ */
+
+/* The GPU itself, or, where the catalogue lacks it, the first of its generation, or any. */
+static enum plim_status find_twin(const struct plim_target *target,
+                                  const struct plim_device_info *info, struct plim_gpu *out,
+                                  struct plim_error *err)
+{
+    struct plim_nvml_gpu seen = {.memory.total_bytes = -1};
+    if (!target->memory_cap_bytes) seen.memory.total_bytes = info->total_bytes;
+    snprintf(seen.name, sizeof(seen.name), "%s", info->name);
+    const struct plim_gpu *like = target->blind ? plim_target_known(&seen) : target->gpu;
+    for (size_t i = 0; !like && i < plim_catalogue_count(); i++)
+        if (plim_catalogue_at(i)->compute_capability == info->compute_capability)
+            like = plim_catalogue_at(i);
+    enum plim_status st = like ? PLIM_OK : plim_catalogue_find("A100-SXM4-40GB", &like, err);
+    if (!st) *out = *like;
+    return st;
+}
+
+static void watch(struct plim_run_device *d, const struct plim_target *target)
+{
+    int code;
+    struct plim_error ignored = PLIM_ERROR_INIT;
+    snprintf(d->uuid, sizeof(d->uuid), "%s", target->uuid);
+    d->held_bytes = target->held_bytes;
+    if (target->blind || plim_nvml_open(NULL, &d->nvml, &code, &ignored) != PLIM_OK) d->nvml = NULL;
+}
+
+/* What the worker takes while it holds no tensors; 0: NVML is not there. */
+static int64_t worker_bytes(const struct plim_run_device *d)
+{
+    struct plim_nvml_memory memory;
+    if (!d->nvml || plim_nvml_memory(d->nvml, d->uuid, &memory, NULL) != PLIM_OK) return 0;
+    return memory.held_bytes > d->held_bytes ? memory.held_bytes - d->held_bytes : 0;
+}
+
+/* Runs the smallest setting, so that kernels and libraries are loaded and their memory is seen. */
+static enum plim_status warm_up(struct plim_run_device *d, struct plim_error *err)
+{
+    struct plim_setting setting = plim_space_first(&d->options->question->question.axes);
+    struct plim_trial trial;
+    setting.micro_batch = setting.accumulation = 1;
+    plim_remote_set_timing(d->remote, 0);
+    enum plim_status st = run(d, &setting, PLIM_RUN_LIMITED, &trial, err);
+    plim_remote_set_timing(d->remote, d->options->timing_seconds);
+    return st;
+}
+
+/* NVML and CUDA agree on the total, but for what the driver and ECC take; of a smaller GPU that
+ * this one stands for CUDA's is not known. */
+static bool is_plausible(const struct plim_run_device *d, const struct plim_target *target)
+{
+    double ratio = (double)target->total_bytes / (double)d->info.total_bytes;
+    return target->memory_is_told && (target->memory_cap_bytes > 0 || (ratio > 0.9 && ratio < 1.1));
+}
+
+/* What others leave. Without NVML: what is free beside the worker's context, of which only an
+ * estimate is known. */
+static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_target *target,
+                            int64_t free_at_open)
+{
+    int64_t total = d->info.total_bytes, left = target->total_bytes - target->held_bytes;
+    if (!is_plausible(d, target)) {
+        left = free_at_open + plim_context_estimate(d->info.compute_capability);
+        if (!target->blind)
+            plim_log(
+                d->options->log, PLIM_LOG_WARNING,
+                "NVML does not tell the memory of this GPU, or wrongly: what others hold of it "
+                "is a guess");
+    }
+    return left < total ? left : total;
+}
+
+static enum plim_status set_cuda_limit(struct plim_run_device *d, int64_t usable,
+                                       struct plim_error *err)
+{
+    int64_t estimate = plim_overhead_estimate(d->info.compute_capability);
+    d->limit = plim_allowance_limit(d->options->allowance, usable, estimate, worker_bytes(d));
+    make_runners(d);
+    enum plim_status st = d->limit.budget_bytes > 0 ? warm_up(d, err) : PLIM_OK;
+    if (st) return st;
+    d->limit = plim_allowance_limit(d->options->allowance, usable, estimate, worker_bytes(d));
+    make_runners(d);
+    return PLIM_OK;
+}
+
+static void describe_target(struct plim_run_device *d, const struct plim_target *target)
+{
+    int64_t total = target->total_bytes;
+    if (target->memory_cap_bytes && target->memory_cap_bytes < total)
+        total = target->memory_cap_bytes;
+    struct plim_device_info info = {.compute_capability = target->compute_capability,
+                                    .multiprocessors = target->multiprocessors,
+                                    .total_bytes = total};
+    plim_run_describe(d, &info);
+    snprintf(d->info.name, sizeof(d->info.name), "%.63s", target->name);
+    snprintf(d->info.uri, sizeof(d->info.uri), "%.95s", target->uri);
+}
+
+enum plim_status plim_run_device_open_for_program(struct plim_run_device *d,
+                                                  const struct plim_run_options *options,
+                                                  struct plim_error *err)
+{
+    struct plim_target target;
+    struct plim_device_info seen = {0};
+    *d = (struct plim_run_device){.options = options};
+    enum plim_status st = plim_target_resolve(options->uri, &target, err);
+    if (st) return st;
+    if (target.blind || !target.memory_is_told)
+        return plim_fail(err, PLIM_NODEVICE,
+                         "%s: NVML does not tell its memory, so a program cannot be watched on it",
+                         options->uri);
+    watch(d, &target);
+    seen.compute_capability = target.compute_capability;
+    st = find_twin(&target, &seen, &d->gpu, err);
+    if (st) return st;
+    describe_target(d, &target);
+    int64_t left = target.total_bytes - target.held_bytes, total = d->info.total_bytes;
+    d->limit = plim_allowance_limit(options->allowance, left < total ? left : total,
+                                    plim_overhead_estimate(target.compute_capability), 0);
+    return PLIM_OK;
+}
+
+enum plim_status plim_run_open_cuda(struct plim_run_device *d, struct plim_error *err)
+{
+    const struct plim_message_opened *opened;
+    struct plim_target target;
+    char uri[64];
+    enum plim_status st = PLIM_OK;
+    PLIM_TRY(plim_target_resolve(d->options->uri, &target, err));
+    if (target.note[0])
+        plim_log(d->options->log, target.blind ? PLIM_LOG_WARNING : PLIM_LOG_INFO, "%s",
+                 target.note);
+    watch(d, &target);
+    snprintf(uri, sizeof(uri), "cuda:%d", target.ordinal); /* 0: the one GPU that it sees */
+    if (target.memory_cap_bytes)
+        snprintf(uri, sizeof(uri), "cuda:%d,memory=%lldB", target.ordinal,
+                 (long long)target.memory_cap_bytes);
+    PLIM_TRY(start_worker(d, uri, target.uuid[0] ? target.uuid : NULL, &opened, err));
+    PLIM_TRY(find_twin(&target, &opened->info, &d->gpu, err));
+    make_twin(d, &opened->info);
+    plim_run_describe(d, &opened->info);
+    snprintf(d->info.uri, sizeof(d->info.uri), "%.95s", target.uri);
+    PLIM_TRY(set_cuda_limit(d, usable_bytes(d, &target, opened->free_bytes), err));
+out:
+    return st;
+}

@@ -1,0 +1,233 @@
+#include "spec_question.h"
+#include "workloads/spec/family.h"
+#include <stdio.h>
+#include <string.h>
+
+/* --- the axes of a spec ----------------------------------------------------------------------- */
+
+enum form {
+    NUMBERS, /* struct plim_int_axis, int64_t in a setting */
+    NAMES,   /* struct plim_enum_axis, an enum in a setting */
+    NUMBER,  /* int64_t in both */
+    NAME     /* an enum in both */
+};
+
+/* The first varies slowest: of equals the earlier values of the first are preferred. */
+struct row {
+    const char *name, *unit;
+    enum form form;
+    size_t from, to; /* offsets in struct plim_spec and struct plim_train_setting */
+    const char *const *names;
+    size_t name_count;
+    bool is_hidden;
+};
+
+#define FROM(member) .from = offsetof(struct plim_spec, member)
+#define TO(member) .to = offsetof(struct plim_train_setting, member)
+#define NAMED(table, count) .names = table, .name_count = count
+
+enum { SEQ, PRECISION, OPTIMIZER, CHECKPOINTING, ATTENTION, SHARDING, LORA, ROWS };
+
+static const struct row rows[ROWS] = {
+    [SEQ] = {.name = "seq", .unit = "tokens", .form = NUMBERS, FROM(seq), TO(seq)},
+    [PRECISION] = {.name = "precision",
+                   .form = NAMES,
+                   FROM(precision),
+                   TO(precision),
+                   NAMED(plim_precision_names, PLIM_PRECISION_COUNT)},
+    [OPTIMIZER] = {.name = "optimizer",
+                   .form = NAMES,
+                   FROM(optimizer),
+                   TO(optimizer),
+                   NAMED(plim_optimizer_names, PLIM_OPTIMIZER_COUNT)},
+    [CHECKPOINTING] = {.name = "checkpointing",
+                       .form = NAMES,
+                       FROM(checkpointing),
+                       TO(checkpointing),
+                       NAMED(plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT)},
+    [ATTENTION] = {.name = "attention",
+                   .form = NAMES,
+                   FROM(attention),
+                   TO(attention),
+                   NAMED(plim_attention_names, PLIM_ATTENTION_COUNT)},
+    [SHARDING] = {.name = "sharding",
+                  .form = NAME,
+                  FROM(sharding),
+                  TO(sharding),
+                  NAMED(plim_sharding_names, PLIM_SHARDING_COUNT)},
+    [LORA] = {.name = "lora",
+              .unit = "rank",
+              .form = NUMBER,
+              FROM(lora.r),
+              TO(lora.r),
+              .is_hidden = true},
+};
+
+static bool is_named(const struct row *row)
+{
+    return row->form == NAMES || row->form == NAME;
+}
+
+/* The values of a spec along one axis. One without any has the default: the first name. */
+static size_t read_values(const struct row *row, const struct plim_spec *spec, int64_t *values)
+{
+    const void *place = (const char *)spec + row->from;
+    const struct plim_int_axis *numbers = place;
+    const struct plim_enum_axis *names = place;
+    size_t count = 1;
+    values[0] = 0;
+    switch (row->form) {
+    case NUMBERS:
+        count = numbers->count;
+        memcpy(values, numbers->values, count * sizeof(*values));
+        break;
+    case NAMES:
+        count = names->count ? names->count : 1;
+        for (size_t i = 0; i < names->count; i++) values[i] = names->values[i];
+        break;
+    case NUMBER:
+        values[0] = *(const int64_t *)place;
+        break;
+    case NAME:
+        values[0] = *(const int *)place;
+        break;
+    }
+    return count;
+}
+
+static void add_axis(struct plim_spec_question *q, const struct row *row)
+{
+    struct plim_axes *axes = &q->question.axes;
+    struct plim_axis *axis = &axes->axis[axes->count];
+    snprintf(axis->name, sizeof(axis->name), "%s", row->name);
+    axis->unit = row->unit ? row->unit : "";
+    axis->names = row->names;
+    axis->is_hidden = row->is_hidden;
+    axis->values = q->values[axes->count];
+    axis->count = read_values(row, q->spec, q->values[axes->count]);
+    axes->count++;
+}
+
+static void set_default_seq(struct plim_spec_question *q)
+{
+    struct plim_axis *seq = &q->question.axes.axis[SEQ];
+    int64_t positions = q->spec->model.positions;
+    q->question.seq_most = positions > 0 ? positions : PLIM_SEQ_MAX;
+    q->question.seq_by_default = !seq->count;
+    if (seq->count) return;
+    q->values[SEQ][0] =
+        positions > 0 && positions < PLIM_DEFAULT_SEQ_MAX ? positions : PLIM_DEFAULT_SEQ_MAX;
+    seq->count = 1;
+}
+
+void plim_spec_question_batch(const struct plim_spec *spec, struct plim_batch_request *batch)
+{
+    *batch =
+        (struct plim_batch_request){.listed = spec->micro_batch.values,
+                                    .listed_count = spec->micro_batch.count,
+                                    .world = spec->world,
+                                    .effective_batch = spec->effective_batch,
+                                    .effective_batch_tolerance = spec->effective_batch_tolerance,
+                                    .accumulation = spec->accumulation,
+                                    .phase_count = spec->schedule_count};
+    for (size_t i = 0; i < spec->schedule_count; i++)
+        batch->phases[i] =
+            (struct plim_phase_request){spec->schedule[i].epoch, spec->schedule[i].accumulation};
+}
+
+/* --- what may be advised ---------------------------------------------------------------------- */
+
+#define BIT(value) (UINT64_C(1) << (value))
+
+static void add_change(struct plim_question *q, size_t axis, uint64_t from, int64_t to,
+                       bool combines)
+{
+    struct plim_change *change = &q->changes[q->change_count++];
+    *change = (struct plim_change){.axis = axis, .from = from, .to = to, .combines = combines};
+    snprintf(change->text, sizeof(change->text), "%s %s", rows[axis].name, rows[axis].names[to]);
+}
+
+/* As default_targets() has them. */
+static void add_lora(struct plim_question *q, const struct plim_spec *spec)
+{
+    const char *const *targets = plim_family_info(spec->model.family)->lora_default;
+    if (!targets[0]) return;
+    struct plim_change *change = &q->changes[q->change_count++];
+    *change = (struct plim_change){.axis = LORA, .from = BIT(0), .to = 16, .combines = true};
+    size_t size = sizeof(change->text);
+    size_t used = (size_t)snprintf(change->text, size, "LoRA r=16 on");
+    for (; *targets && used < size; targets++)
+        used += (size_t)snprintf(change->text + used, size - used, " %s", *targets);
+}
+
+/* In the order of how little they ask of the user. */
+static void add_changes(struct plim_spec_question *out)
+{
+    struct plim_question *q = &out->question;
+    const uint64_t fp32 = BIT(PLIM_PRECISION_FP32) | BIT(PLIM_PRECISION_TF32);
+    const uint64_t mixed = BIT(PLIM_PRECISION_BF16_MIXED) | BIT(PLIM_PRECISION_FP16_MIXED);
+    const uint64_t adamw = BIT(PLIM_OPTIMIZER_ADAMW) | BIT(PLIM_OPTIMIZER_ADAMW_FUSED);
+    q->can_advise = true;
+    add_change(q, ATTENTION, BIT(PLIM_ATTENTION_EAGER), PLIM_ATTENTION_SDPA, true);
+    add_change(q, OPTIMIZER, BIT(PLIM_OPTIMIZER_ADAMW), PLIM_OPTIMIZER_ADAMW_FUSED, false);
+    add_change(q, CHECKPOINTING, ~BIT(PLIM_CHECKPOINTING_FULL), PLIM_CHECKPOINTING_FULL, true);
+    add_change(q, PRECISION, fp32, PLIM_PRECISION_BF16_MIXED, true);
+    add_change(q, OPTIMIZER, adamw, PLIM_OPTIMIZER_ADAMW_8BIT, true);
+    add_change(q, PRECISION, fp32 | mixed, PLIM_PRECISION_BF16, true);
+    add_lora(q, out->spec);
+}
+
+void plim_spec_question_make(const struct plim_spec *spec, enum plim_objective objective,
+                             struct plim_spec_question *out)
+{
+    *out = (struct plim_spec_question){.spec = spec, .question = {.objective = objective}};
+    for (size_t i = 0; i < ROWS; i++) add_axis(out, &rows[i]);
+    out->question.axes.seq = SEQ;
+    set_default_seq(out);
+    plim_spec_question_batch(spec, &out->question.batch);
+    add_changes(out);
+}
+
+/* --- the engine's argument -------------------------------------------------------------------- */
+
+static enum plim_status write_value(const struct row *row, int64_t value,
+                                    struct plim_train_setting *out, struct plim_error *err)
+{
+    void *place = (char *)out + row->to;
+    int64_t least = row->form == NUMBERS, most = INT64_MAX;
+    if (is_named(row)) most = (int64_t)row->name_count - 1;
+    if (value < least || value > most)
+        return plim_fail(err, PLIM_INVALID, "%s has no value %lld", row->name, (long long)value);
+    if (is_named(row))
+        *(int *)place = (int)value;
+    else
+        *(int64_t *)place = value;
+    return PLIM_OK;
+}
+
+/* Adapters where peft puts them when it is not told. */
+static void default_targets(enum plim_family family, struct plim_lora *lora)
+{
+    const char *const *names = plim_family_info(family)->lora_default;
+    for (; *names && lora->target_count < PLIM_LORA_TARGETS; names++)
+        snprintf(lora->targets[lora->target_count++], sizeof(lora->targets[0]), "%s", *names);
+}
+
+enum plim_status plim_spec_question_setting(const struct plim_spec_question *question,
+                                            const struct plim_setting *setting,
+                                            struct plim_train_setting *out, struct plim_error *err)
+{
+    const struct plim_spec *spec = question->spec;
+    enum plim_status st = PLIM_OK;
+    *out = (struct plim_train_setting){.micro_batch = setting->micro_batch,
+                                       .accumulation = setting->accumulation,
+                                       .packing = spec->packing,
+                                       .clip = spec->clip,
+                                       .lora = spec->lora};
+    if (setting->micro_batch < 1 || setting->accumulation < 1)
+        return plim_fail(err, PLIM_INVALID, "a micro-batch or an accumulation below 1");
+    for (size_t i = 0; i < ROWS && !st; i++)
+        st = write_value(&rows[i], setting->value[i], out, err);
+    if (!st && out->lora.r && !spec->lora.r) default_targets(spec->model.family, &out->lora);
+    return st;
+}

@@ -1,0 +1,37 @@
+/* A spec as a question to the search, and a setting of the search as the engine's argument.
+ *
+ * Both go through one table of axes (question.c): a key of the spec that may be varied is a row there
+ * and reaches the search, the workers, the report and JSON by it.
+ */
+#ifndef PLIM_AUTOTUNE_RUN_SPEC_QUESTION_H
+#define PLIM_AUTOTUNE_RUN_SPEC_QUESTION_H
+
+#include "autotune/search/question.h"
+#include "workloads/spec/spec.h"
+
+/* Sequence length where none was given: the model's positions, but no more than this. And the
+ * longest that is searched where the model sets no limit. */
+enum { PLIM_DEFAULT_SEQ_MAX = 4096, PLIM_SEQ_MAX = 1 << 20 };
+
+/* With the values that its axes point to: do not copy or move it once it is made. */
+struct plim_spec_question {
+    const struct plim_spec *spec;
+    struct plim_question question;
+    int64_t values[PLIM_AXES][PLIM_MAX_CHOICES];
+};
+
+/* `spec` is resolved and outlives `out`. */
+void plim_spec_question_make(const struct plim_spec *spec, enum plim_objective objective,
+                             struct plim_spec_question *out);
+
+/* The part of a spec that says how micro-batches make a batch. It points into the spec. */
+void plim_spec_question_batch(const struct plim_spec *spec, struct plim_batch_request *out);
+
+/* What the engine is to run. PLIM_INVALID: a value is none of its axis (of an enumeration), or not
+ * positive where it has to be. */
+enum plim_status plim_spec_question_setting(const struct plim_spec_question *question,
+                                            const struct plim_setting *setting,
+                                            struct plim_train_setting *out,
+                                            struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

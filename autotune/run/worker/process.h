@@ -1,0 +1,56 @@
+/* A worker process: this executable again, at the other end of a socket.
+ *
+ * The parent never calls CUDA, so that a broken context, a crash or a hang is another process's.
+ * That process is the leader of its own group (Ctrl-C at the terminal does not reach it) and dies
+ * with the thread that started it (PR_SET_PDEATHSIG), which therefore has to live as long as the
+ * worker is wanted.
+ */
+#ifndef PLIM_AUTOTUNE_RUN_PROCESS_H
+#define PLIM_AUTOTUNE_RUN_PROCESS_H
+
+#include "autotune/base/status.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Where a worker finds its socket; its command line is "--worker PARENT_PID". */
+enum { PLIM_WORKER_FD = 3 };
+
+struct plim_process {
+    pid_t pid; /* 0: none */
+    int fd;    /* our end; -1: none */
+};
+
+#define PLIM_PROCESS_INIT                                                                          \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
+
+/* A variable of the environment that the worker is to see; value NULL leaves ours. */
+struct plim_variable {
+    const char *name, *value;
+};
+
+/* Starts `program` as a worker: stdin and stdout are /dev/null, stderr is ours, nothing else is
+ * inherited but the socket. PLIM_IO when it cannot be started. */
+enum plim_status plim_process_start(const char *program, const struct plim_variable *variables,
+                                    size_t count, struct plim_process *out,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Waits at most so many seconds for the worker to end. True when it has; then `status` is that of
+ * waitpid() and `process` is free to be started again. */
+bool plim_process_wait(struct plim_process *process, double seconds, int *status);
+
+/* SIGKILL for the worker and all that it started; it has to be waited for. */
+void plim_process_kill(const struct plim_process *process);
+
+/* Gives up a killed worker that does not end (one that waits for a driver may never). */
+void plim_process_abandon(struct plim_process *process);
+
+/* "ended by signal 11 (Segmentation fault)", "ended with exit code 3". */
+void plim_process_describe(int status, char *out, size_t size);
+
+/* In the worker, first of all: die with the parent, leave no core, inherit no descriptor, take
+ * signals as usual. False when the parent is gone already. */
+bool plim_process_become_worker(pid_t parent);
+
+#endif

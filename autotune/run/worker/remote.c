@@ -1,0 +1,572 @@
+#include "remote.h"
+#include "autotune/base/array.h"
+#include "autotune/base/clock.h"
+#include "process.h"
+#include <stdio.h>
+#include <time.h>
+
+static const double SLICE_SECONDS = 0.05;       /* between two looks at the stop */
+static const double STOPPED_REAP_SECONDS = 0.5; /* for a killed worker when the search is over */
+static const double GOODBYE_SECONDS = 2;        /* for a worker to end by itself */
+static const double SEND_SECONDS = 10;          /* requests are small: they never wait */
+static const double TIMING_SHARE = 0.25;        /* of the time that is left, for one setting */
+
+/* What is known of a setting from the runs before. */
+struct past {
+    struct plim_setting setting;
+    enum plim_run_mode mode;
+    bool condemned; /* not run again */
+    struct plim_replay replay;
+};
+
+struct plim_remote {
+    struct plim_remote_config config;
+    char *uri, *alloc_conf, *visible_gpu, *program, *spec_text; /* the config's texts, ours */
+    uint64_t spec_hash;
+    int64_t budget_bytes;
+
+    struct plim_process process;
+    struct plim_wire wire;
+    bool ready;    /* the device is open */
+    bool was_open; /* in this worker or in one before */
+    bool told_refusal;
+    bool must_settle; /* a worker went since the device's memory was looked at */
+    int workers;
+    uint32_t last_id;
+    struct plim_message_opened opened;
+
+    struct plim_timing timing; /* of the last run */
+    PLIM_ARRAY(struct past) pasts;
+    PLIM_ARRAY(pid_t) stuck; /* killed, and not gone in time */
+};
+
+/* How talking to the worker ended. */
+enum outcome {
+    ANSWERED,
+    DIED,   /* the worker is of no more use; `death` says why */
+    STOPPED /* the search has to end; `err` says why */
+};
+
+struct death {
+    enum plim_status verdict;
+    char why[160];
+};
+
+static enum outcome PLIM_PRINTF(3, 4)
+    die(struct death *death, enum plim_status verdict, const char *fmt, ...)
+{
+    va_list args;
+    death->verdict = verdict;
+    va_start(args, fmt);
+    vsnprintf(death->why, sizeof(death->why), fmt, args);
+    va_end(args);
+    return DIED;
+}
+
+static enum plim_status must_stop(const struct plim_remote *r, struct plim_error *err)
+{
+    return plim_stop_check(r->config.stop, err);
+}
+
+/* --- the end of a worker ---------------------------------------------------------------------- */
+
+/* Waits in slices, because the search may have to end meanwhile. */
+static bool wait_for_end(struct plim_remote *r, double seconds, int *status)
+{
+    double start = plim_clock_seconds();
+    while (!plim_process_wait(&r->process, SLICE_SECONDS, status)) {
+        double most = must_stop(r, NULL) ? STOPPED_REAP_SECONDS : seconds;
+        if (plim_clock_seconds() - start >= most) return false;
+    }
+    return true;
+}
+
+static void end_worker(struct plim_remote *r)
+{
+    int status;
+    long pid = (long)r->process.pid;
+    if (pid > 0) {
+        plim_process_kill(&r->process);
+        if (!wait_for_end(r, r->config.reap_seconds, &status)) {
+            plim_log(r->config.log, PLIM_LOG_WARNING,
+                     "worker %ld does not end: the GPU or its driver hangs (dmesg | grep Xid)",
+                     pid);
+            (void)PLIM_ARRAY_PUSH(&r->stuck, r->process.pid);
+            plim_process_abandon(&r->process);
+        }
+        r->must_settle = true;
+    }
+    plim_wire_finish(&r->wire);
+    r->ready = false;
+}
+
+/* The stream ended or is broken: says why, by how the process ended. */
+static enum outcome die_of_stream(struct plim_remote *r, struct death *death)
+{
+    int status;
+    char how[96];
+    if (r->wire.broken || !wait_for_end(r, r->config.reap_seconds, &status))
+        return die(death, PLIM_CRASHED, "the worker sent what is no answer");
+    plim_process_describe(status, how, sizeof(how));
+    r->must_settle = true;
+    return die(death, PLIM_CRASHED, "the worker %s", how);
+}
+
+/* --- listening -------------------------------------------------------------------------------- */
+
+struct listening {
+    uint32_t id;
+    struct plim_message_phase now;
+    double prediction, timing_seconds;
+};
+
+static double deadline_seconds(const struct plim_remote *r, const struct listening *l)
+{
+    const struct plim_deadline *deadline = &r->config.deadlines[l->now.phase];
+    double more = l->now.phase == PLIM_PHASE_TIMING ? l->timing_seconds : 0;
+    return deadline->seconds + deadline->factor * l->prediction + more;
+}
+
+/* Each phase once and in order, so that a worker cannot put off its deadline for ever. */
+static bool is_later(const struct plim_message_phase *a, const struct plim_message_phase *b)
+{
+    return a->phase > b->phase || (a->phase == b->phase && a->step > b->step);
+}
+
+static enum outcome die_of_time(const struct plim_remote *r, const struct listening *l,
+                                struct death *death)
+{
+    char step[16] = "";
+    if (l->now.step) snprintf(step, sizeof(step), " %d", l->now.step);
+    return die(death, PLIM_TIMEOUT, "the worker hung: %s%s took longer than %.3g s",
+               plim_worker_phase_name(l->now.phase), step, deadline_seconds(r, l));
+}
+
+/* Waits for the answer to a request, keeping each phase to its deadline. */
+static enum outcome listen_for(struct plim_remote *r, struct listening *l, struct plim_message *out,
+                               struct death *death, struct plim_error *err)
+{
+    double end = plim_clock_seconds() + deadline_seconds(r, l);
+    for (;;) {
+        if (must_stop(r, err)) return STOPPED;
+        double left = end - plim_clock_seconds();
+        if (left <= 0) return die_of_time(r, l, death);
+        enum plim_status st =
+            plim_wire_receive(&r->wire, out, left < SLICE_SECONDS ? left : SLICE_SECONDS);
+        if (st == PLIM_TIMEOUT) continue;
+        if (st == PLIM_UNSUPPORTED)
+            return die(death, PLIM_CRASHED, "the worker speaks another version of the protocol");
+        if (st) return die_of_stream(r, death);
+        if (out->id != l->id)
+            return die(death, PLIM_CRASHED, "the worker answered what was not asked");
+        if (out->kind != PLIM_MESSAGE_PHASE) return ANSWERED;
+        if (!is_later(&out->phase, &l->now))
+            return die(death, PLIM_CRASHED, "the worker went back to %s",
+                       plim_worker_phase_name(out->phase.phase));
+        l->now = out->phase;
+        end = plim_clock_seconds() + deadline_seconds(r, l);
+    }
+}
+
+static enum outcome send_request(struct plim_remote *r, const struct plim_message *request,
+                                 struct death *death)
+{
+    enum plim_status st = plim_wire_send(&r->wire, request, SEND_SECONDS);
+    if (st == PLIM_IO) return die_of_stream(r, death);
+    return st ? die(death, PLIM_CRASHED, "a request could not be sent: %s", plim_status_text(st))
+              : ANSWERED;
+}
+
+/* Sends a request and waits for its answer: one of the kind wanted, or FAILED. */
+static enum outcome ask(struct plim_remote *r, const struct plim_message *request,
+                        enum plim_message_kind wanted, struct listening *l,
+                        struct plim_message *out, struct death *death, struct plim_error *err)
+{
+    enum outcome outcome = send_request(r, request, death);
+    if (outcome != ANSWERED) return outcome;
+    outcome = listen_for(r, l, out, death, err);
+    if (outcome != ANSWERED) return outcome;
+    if (out->kind != wanted && out->kind != PLIM_MESSAGE_FAILED)
+        return die(death, PLIM_CRASHED, "the worker answered what was not asked");
+    return ANSWERED;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static void settle_memory(struct plim_remote *r)
+{
+    double end = plim_clock_seconds() + r->config.settle_seconds;
+    if (!r->must_settle || !r->config.memory_is_back) return;
+    while (!r->config.memory_is_back(r->config.user)) {
+        if (must_stop(r, NULL)) return;
+        if (plim_clock_seconds() >= end) {
+            if (r->config.settle_seconds > 0)
+                plim_log(r->config.log, PLIM_LOG_WARNING,
+                         "the memory of the last worker did not come back within %.3g s",
+                         r->config.settle_seconds);
+            r->config.settle_seconds = 0;
+            break;
+        }
+        nanosleep(&(struct timespec){0, (long)(SLICE_SECONDS * 1e9)}, NULL);
+    }
+    r->must_settle = false;
+}
+
+static enum plim_status start_worker(struct plim_remote *r, struct plim_error *err)
+{
+    const struct plim_variable variables[] = {
+        {"CUDA_VISIBLE_DEVICES", r->visible_gpu},
+        {"CUDA_DEVICE_ORDER", r->visible_gpu ? "PCI_BUS_ID" : NULL},
+        {"CUDA_MODULE_LOADING", "LAZY"}};
+    enum plim_status st = plim_process_start(
+        r->program, variables, sizeof(variables) / sizeof(variables[0]), &r->process, err);
+    r->wire = (struct plim_wire){.fd = r->process.fd};
+    if (!st) r->workers++;
+    return st;
+}
+
+static enum outcome hear_hello(struct plim_remote *r, struct plim_message *out, struct death *death,
+                               struct plim_error *err)
+{
+    struct listening l = {.now = {.phase = PLIM_PHASE_STARTING}};
+    enum outcome outcome = listen_for(r, &l, out, death, err);
+    if (outcome != ANSWERED) return outcome;
+    if (out->kind != PLIM_MESSAGE_HELLO || strcmp(out->hello.build, PLIM_VERSION) != 0)
+        return die(death, PLIM_CRASHED, "the worker is another build than this one");
+    return ANSWERED;
+}
+
+/* The answer is OPENED or FAILED. */
+static enum outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
+                                struct death *death, struct plim_error *err)
+{
+    struct plim_message request = {.kind = PLIM_MESSAGE_OPEN,
+                                   .open = {.uri = r->uri,
+                                            .alloc_conf = r->alloc_conf,
+                                            .spec = r->spec_text,
+                                            .spec_hash = r->spec_hash,
+                                            .leak_bytes = r->config.leak_bytes,
+                                            .load_bytes = r->config.load_bytes}};
+    struct listening l = {.now = {.phase = PLIM_PHASE_STARTING}};
+    enum outcome outcome = hear_hello(r, out, death, err);
+    if (outcome != ANSWERED) return outcome;
+    return ask(r, &request, PLIM_MESSAGE_OPENED, &l, out, death, err);
+}
+
+/* A device that just lost a worker may need another try; what is not there will not come. */
+static bool may_pass(enum plim_status st)
+{
+    return st == PLIM_OOM || st == PLIM_LOST;
+}
+
+static enum plim_status give_up_device(const struct plim_remote *r, const struct death *death,
+                                       struct plim_error *err)
+{
+    bool absent = death->verdict == PLIM_NODEVICE || death->verdict == PLIM_OOM;
+    enum plim_status st = absent && !r->was_open ? PLIM_NODEVICE : PLIM_LOST;
+    return plim_fail(err, st, "%s cannot be opened%s: %s", r->uri, r->was_open ? " any more" : "",
+                     death->why);
+}
+
+static enum plim_status ensure_open(struct plim_remote *r, struct plim_error *err)
+{
+    struct death death = {0};
+    for (int deaths = 0; !r->ready && deaths < PLIM_REMOTE_DEATHS; deaths++) {
+        struct plim_message reply;
+        settle_memory(r);
+        enum plim_status st = must_stop(r, err);
+        if (!st) st = start_worker(r, err);
+        if (st) return st;
+        enum outcome outcome = ask_to_open(r, &reply, &death, err);
+        if (outcome == ANSWERED && reply.kind == PLIM_MESSAGE_OPENED) {
+            r->opened = reply.opened;
+            r->ready = r->was_open = true;
+            return PLIM_OK;
+        }
+        if (outcome == ANSWERED) die(&death, reply.failed.status, "%.150s", reply.failed.text);
+        end_worker(r);
+        if (outcome == STOPPED) return must_stop(r, err);
+        if (outcome == ANSWERED && !may_pass(death.verdict))
+            return r->was_open ? give_up_device(r, &death, err)
+                               : plim_fail(err, death.verdict, "%s", reply.failed.text);
+        plim_log(r->config.log, PLIM_LOG_WARNING, "%s was not opened: %s", r->uri, death.why);
+    }
+    return r->ready ? PLIM_OK : give_up_device(r, &death, err);
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+static double timing_seconds(const struct plim_remote *r)
+{
+    const struct plim_stop *stop = r->config.stop;
+    double seconds = r->config.timing_seconds;
+    if (!stop || stop->deadline_seconds <= 0) return seconds;
+    double most = TIMING_SHARE * (stop->deadline_seconds - plim_clock_seconds());
+    return most <= 0 ? 0 : most < seconds ? most : seconds;
+}
+
+/* The answer is RESULT or FAILED. */
+static enum outcome ask_to_run(struct plim_remote *r, const struct plim_setting *setting,
+                               enum plim_run_mode mode, struct plim_message *out,
+                               struct death *death, struct plim_error *err)
+{
+    struct plim_message request = {
+        .kind = PLIM_MESSAGE_RUN,
+        .id = ++r->last_id,
+        .run = {.setting = *setting,
+                .capacity_bytes = mode == PLIM_RUN_LIMITED ? r->budget_bytes : 0,
+                .timing_seconds = timing_seconds(r)}};
+    struct listening l = {.id = request.id,
+                          .now = {.phase = PLIM_PHASE_OPENING},
+                          .prediction =
+                              r->config.predict ? r->config.predict(r->config.user, setting) : 0,
+                          .timing_seconds = request.run.timing_seconds};
+    return ask(r, &request, PLIM_MESSAGE_RESULT, &l, out, death, err);
+}
+
+/* Is it an answer to keep, and the worker one to go on with? */
+static bool accept(struct plim_remote *r, const struct plim_message *reply, struct death *death)
+{
+    const struct plim_message_result *result = &reply->result;
+    if (reply->kind == PLIM_MESSAGE_FAILED) {
+        die(death, PLIM_CRASHED, "the worker failed: %.130s", reply->failed.text);
+        return false;
+    }
+    if (result->replay.verdict == PLIM_LOST) {
+        die(death, PLIM_LOST, "%.150s",
+            result->replay.why[0] ? result->replay.why : "the device was lost");
+        return false;
+    }
+    if (result->suspect) {
+        plim_log(r->config.log, PLIM_LOG_INFO, "a new worker: %lld bytes did not come back",
+                 (long long)(result->free_before_bytes - result->free_after_bytes));
+        end_worker(r);
+    }
+    return true;
+}
+
+/* Something is missing that every setting needs: a library. */
+static bool is_useless(const struct plim_message *reply)
+{
+    return reply->kind == PLIM_MESSAGE_FAILED && reply->failed.status == PLIM_NODEVICE;
+}
+
+/* One answer about the setting, at the price of so many workers. PLIM_OK, or the search ends. */
+static enum plim_status obtain(struct plim_remote *r, const struct plim_setting *setting,
+                               enum plim_run_mode mode, struct plim_message_result *result,
+                               struct plim_error *err)
+{
+    struct death death = {0};
+    for (int deaths = 0; deaths < PLIM_REMOTE_DEATHS; deaths++) {
+        struct plim_message reply;
+        enum plim_status st = ensure_open(r, err);
+        if (st) return st;
+        enum outcome outcome = ask_to_run(r, setting, mode, &reply, &death, err);
+        if (outcome == ANSWERED && accept(r, &reply, &death)) {
+            *result = reply.result;
+            return PLIM_OK;
+        }
+        end_worker(r);
+        if (outcome == STOPPED) return must_stop(r, err);
+        if (outcome == ANSWERED && is_useless(&reply))
+            return plim_fail(err, PLIM_NODEVICE, "%s cannot be used: %s", r->uri,
+                             reply.failed.text);
+        plim_log(r->config.log, PLIM_LOG_WARNING, "a worker was lost: %s", death.why);
+    }
+    *result = (struct plim_message_result){.replay = {.verdict = death.verdict}, .finite = true};
+    snprintf(result->replay.why, sizeof(result->replay.why), "%.110s (%d workers in a row)",
+             death.why, PLIM_REMOTE_DEATHS);
+    return PLIM_OK;
+}
+
+/* --- verdicts --------------------------------------------------------------------------------- */
+
+static struct past *find_past(struct plim_remote *r, const struct plim_setting *setting,
+                              enum plim_run_mode mode)
+{
+    for (size_t i = r->pasts.count; i-- > 0;)
+        if (r->pasts.items[i].mode == mode &&
+            plim_setting_equal(&r->pasts.items[i].setting, setting))
+            return &r->pasts.items[i];
+    return NULL;
+}
+
+/* The card had no memory though the budget had: a new worker finds out whether it was the old one's
+ * doing. */
+static enum plim_status ask_refused_again(struct plim_remote *r, const struct plim_setting *setting,
+                                          enum plim_run_mode mode,
+                                          struct plim_message_result *result,
+                                          struct plim_error *err)
+{
+    if (result->replay.verdict != PLIM_OOM || !result->refused) return PLIM_OK;
+    plim_log(r->config.log, PLIM_LOG_INFO,
+             "a new worker: the card had less memory than the budget");
+    end_worker(r);
+    enum plim_status st = obtain(r, setting, mode, result, err);
+    if (!st && result->refused && !r->told_refusal) {
+        plim_log(r->config.log, PLIM_LOG_WARNING,
+                 "the card has less memory left than the budget: others use it");
+        r->told_refusal = true;
+    }
+    return st;
+}
+
+static void mark_unstable(struct plim_replay *replay, enum plim_status before)
+{
+    enum plim_status now = replay->verdict;
+    replay->verdict = PLIM_UNSTABLE;
+    snprintf(replay->why, sizeof(replay->why), "two runs contradict each other: %s, then %s",
+             plim_status_text(before), plim_status_text(now));
+}
+
+/* A noisy measurement is made again; the better one counts. */
+static void repeat_noisy(struct plim_remote *r, const struct plim_setting *setting,
+                         enum plim_run_mode mode, struct plim_message_result *result)
+{
+    struct plim_message_result again;
+    if (result->replay.verdict != PLIM_OK || !result->timing.noisy) return;
+    if (obtain(r, setting, mode, &again, NULL)) return; /* the search ends: what there is counts */
+    if (again.replay.verdict != PLIM_OK) {
+        result->replay = again.replay;
+        mark_unstable(&result->replay, PLIM_OK);
+    } else if (!again.timing.noisy ||
+               again.timing.half_width_seconds < result->timing.half_width_seconds) {
+        *result = again;
+    }
+}
+
+/* What two runs of the setting say together. */
+static void compare_with_past(struct plim_replay *replay, const struct past *past)
+{
+    if (past && past->replay.verdict != replay->verdict)
+        mark_unstable(replay, past->replay.verdict);
+}
+
+static bool is_condemned(enum plim_status verdict)
+{
+    return verdict != PLIM_OK && verdict != PLIM_OOM && verdict != PLIM_UNSUPPORTED;
+}
+
+static enum plim_status remember(struct plim_remote *r, const struct plim_setting *setting,
+                                 enum plim_run_mode mode, const struct plim_replay *replay,
+                                 struct plim_error *err)
+{
+    struct past *old = find_past(r, setting, mode);
+    struct past past = {.setting = *setting,
+                        .mode = mode,
+                        .condemned = is_condemned(replay->verdict),
+                        .replay = *replay};
+    if (old)
+        *old = past;
+    else if (PLIM_ARRAY_PUSH(&r->pasts, past) != PLIM_OK)
+        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return PLIM_OK;
+}
+
+enum plim_status plim_remote_run(struct plim_remote *r, const struct plim_setting *setting,
+                                 enum plim_run_mode mode, struct plim_replay *out,
+                                 struct plim_error *err)
+{
+    const struct past *past = find_past(r, setting, mode);
+    struct plim_message_result result;
+    r->timing = (struct plim_timing){0};
+    if (past && past->condemned) {
+        *out = past->replay;
+        return PLIM_OK;
+    }
+    enum plim_status st = obtain(r, setting, mode, &result, err);
+    if (!st) st = ask_refused_again(r, setting, mode, &result, err);
+    if (st) return st;
+    if (!result.finite) {
+        result.replay.verdict = PLIM_UNSTABLE;
+        snprintf(result.replay.why, sizeof(result.replay.why), "a loss is not a finite number");
+    } else if (!is_condemned(result.replay.verdict)) {
+        repeat_noisy(r, setting, mode, &result);
+        compare_with_past(&result.replay, past);
+    }
+    *out = result.replay;
+    if (out->verdict == PLIM_OK) r->timing = result.timing;
+    return remember(r, setting, mode, out, err);
+}
+
+/* --- the interface ---------------------------------------------------------------------------- */
+
+enum plim_status plim_remote_create(const struct plim_remote_config *config,
+                                    struct plim_remote **out, struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    struct plim_remote *r = calloc(1, sizeof(*r));
+    *out = NULL;
+    if (!r) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    r->config = *config;
+    r->config.spec = NULL;
+    r->process = (struct plim_process)PLIM_PROCESS_INIT;
+    r->wire.fd = -1;
+    r->spec_hash = config->spec->hash;
+    r->uri = strdup(config->uri);
+    r->alloc_conf = strdup(config->alloc_conf ? config->alloc_conf : "");
+    r->program = strdup(config->program ? config->program : "/proc/self/exe");
+    if (config->visible_gpu) r->visible_gpu = strdup(config->visible_gpu);
+    if (!r->uri || !r->alloc_conf || !r->program || (config->visible_gpu && !r->visible_gpu))
+        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!st) st = plim_spec_write(config->spec, &r->spec_text, err);
+    if (!st &&
+        strlen(r->spec_text) + strlen(r->uri) + strlen(r->alloc_conf) > PLIM_WIRE_MAX_BYTES / 2)
+        st = plim_fail(err, PLIM_INVALID, "the spec is too large for a worker process");
+    if (st) plim_remote_destroy(&r);
+    *out = r;
+    return st;
+}
+
+void plim_remote_destroy(struct plim_remote **remote)
+{
+    struct plim_remote *r = *remote;
+    int status;
+    if (!r) return;
+    if (r->ready && !must_stop(r, NULL)) {
+        const struct plim_message bye = {.kind = PLIM_MESSAGE_BYE};
+        if (!plim_wire_send(&r->wire, &bye, SLICE_SECONDS))
+            (void)wait_for_end(r, GOODBYE_SECONDS, &status);
+    }
+    end_worker(r);
+    for (size_t i = 0; i < r->stuck.count; i++) {
+        struct plim_process process = {.pid = r->stuck.items[i], .fd = -1};
+        (void)plim_process_wait(&process, 0, &status);
+    }
+    PLIM_ARRAY_FINISH(&r->stuck);
+    free(r->uri);
+    free(r->alloc_conf);
+    free(r->visible_gpu);
+    free(r->program);
+    free(r->spec_text);
+    PLIM_ARRAY_FINISH(&r->pasts);
+    free(r);
+    *remote = NULL;
+}
+
+enum plim_status plim_remote_open(struct plim_remote *r, const struct plim_message_opened **out,
+                                  struct plim_error *err)
+{
+    *out = &r->opened;
+    return ensure_open(r, err);
+}
+
+void plim_remote_set_budget(struct plim_remote *r, int64_t budget_bytes)
+{
+    r->budget_bytes = budget_bytes > 0 ? budget_bytes : 1; /* 0 is no limit on the wire */
+}
+
+void plim_remote_set_timing(struct plim_remote *r, double seconds)
+{
+    r->config.timing_seconds = seconds;
+}
+
+const struct plim_timing *plim_remote_timing(const struct plim_remote *r)
+{
+    return &r->timing;
+}
+
+int plim_remote_workers(const struct plim_remote *r)
+{
+    return r->workers;
+}

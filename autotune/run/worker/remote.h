@@ -1,0 +1,116 @@
+/* Settings run in a worker process (wire.h).
+ *
+ *     struct plim_remote_config config = PLIM_REMOTE_CONFIG_INIT;
+ *     config.uri = "cuda:0", config.spec = spec, config.stop = stop, ...
+ *     PLIM_TRY(plim_remote_create(&config, &remote, err));
+ *     plim_remote_set_budget(remote, budget_bytes);
+ *     PLIM_TRY(plim_remote_run(remote, &setting, PLIM_RUN_LIMITED, &replay, err));
+ *     ...
+ *     plim_remote_destroy(&remote);
+ *
+ * What happens to a setting is a verdict in its replay:
+ *
+ *     PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED   as the worker says
+ *     PLIM_LOST       the device failed in a way that ends its context
+ *     PLIM_CRASHED    the worker ended without an answer, or sent something that is none
+ *     PLIM_TIMEOUT    a phase took longer than its deadline
+ *     PLIM_UNSTABLE   a loss that is no number, or two runs that contradict each other
+ *
+ * An OOM that the card brought about though the budget was not used up is asked about once more, in
+ * a new worker, whose answer counts: a leak of the old one is gone with it. (Others may have taken
+ * the memory; then there is no more of it for a new worker either.)
+ *
+ * LOST, CRASHED and TIMEOUT cost the worker: the setting is tried again in a new one, and gets the
+ * verdict after PLIM_REMOTE_DEATHS in a row. A worker that leaks memory, or whose device is
+ * suspect, is replaced too, but its answer stands. Only what ends the search is a failure of the
+ * run: PLIM_CANCELLED and PLIM_TIMEOUT from `stop`, PLIM_LOST when the device cannot be opened any
+ * more, PLIM_NODEVICE when it lacks a library that every setting needs, host memory.
+ *
+ * The stop is looked at all the time, and once it says so the worker is killed: nothing here waits
+ * longer than a second then. A worker dies with the thread that started it.
+ *
+ * Thread safety: one thread at a time, and always the same.
+ */
+#ifndef PLIM_AUTOTUNE_RUN_REMOTE_H
+#define PLIM_AUTOTUNE_RUN_REMOTE_H
+
+#include "autotune/base/log.h"
+#include "autotune/base/stop.h"
+#include "autotune/search/runner.h"
+#include "wire.h"
+
+enum { PLIM_REMOTE_DEATHS = 3 };
+
+/* How long a phase may take: seconds + factor x what one step is expected to take (prediction).
+ * Timing may also take what it was given. */
+struct plim_deadline {
+    double seconds, factor;
+};
+
+struct plim_remote_config {
+    const char *uri;                /* of the device, as the worker is to open it */
+    const char *alloc_conf;         /* PyTorch's syntax; NULL: its defaults */
+    const struct plim_spec *spec;   /* resolved; only read by plim_remote_create() */
+    const char *visible_gpu;        /* CUDA_VISIBLE_DEVICES of the worker; NULL: as it is */
+    const char *program;            /* the worker's executable; NULL: this one */
+    const struct plim_stop *stop;   /* NULL: never */
+    const struct plim_log *log;     /* told of every worker that was lost; NULL: nobody */
+    double timing_seconds;          /* for the repeats of one setting; 0: one run, no repeats */
+    int64_t leak_bytes, load_bytes; /* see struct plim_message_open */
+    struct plim_deadline deadlines[PLIM_PHASE_COUNT];
+    /* How long memory may take to come back after a worker's end. What once did not is taken to be
+     * somebody else's. */
+    double settle_seconds;
+    double reap_seconds;   /* how long a killed worker may take to go */
+    /* Seconds that one step of the setting should take; NULL: not known. */
+    double (*predict)(void *user, const struct plim_setting *setting);
+    /* Is the device's used memory back to what it was before the first worker? Asked until it is,
+     * or settle_seconds are over; NULL: not known. */
+    bool (*memory_is_back)(void *user);
+    void *user;
+};
+
+#define PLIM_REMOTE_CONFIG_INIT                                                                    \
+    {                                                                                              \
+        .timing_seconds = 10, .leak_bytes = INT64_C(16) << 20, .load_bytes = INT64_C(1) << 30,     \
+        .deadlines = {[PLIM_PHASE_STARTING] = {30, 0},  [PLIM_PHASE_OPENING] = {60, 0},            \
+                      [PLIM_PHASE_BUILDING] = {60, 10}, [PLIM_PHASE_STEP] = {30, 10},              \
+                      [PLIM_PHASE_TIMING] = {30, 10},   [PLIM_PHASE_CLEARING] = {30, 0}},          \
+        .settle_seconds = 10, .reap_seconds = 20                                                   \
+    }
+
+struct plim_remote;
+
+/* Starts nothing yet. PLIM_NOMEM, or PLIM_INVALID for a spec that is too large to send. */
+enum plim_status plim_remote_create(const struct plim_remote_config *config,
+                                    struct plim_remote **out,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Ends the worker, with all that it holds. */
+void plim_remote_destroy(struct plim_remote **remote);
+
+/* Starts a worker if there is none. `out` is the device as the worker sees it, valid as long as the
+ * remote. Fails as the device's open function does, or as a run does. */
+enum plim_status plim_remote_open(struct plim_remote *remote,
+                                  const struct plim_message_opened **out,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* From now on a LIMITED run may hold so much; an UNLIMITED one may hold all there is. */
+void plim_remote_set_budget(struct plim_remote *remote, int64_t budget_bytes);
+
+/* Runs a setting. That it does not fit, or cannot run, is a verdict in `out`, as above. The same
+ * setting gives the same answer every time. */
+enum plim_status plim_remote_run(struct plim_remote *remote, const struct plim_setting *setting,
+                                 enum plim_run_mode mode, struct plim_replay *out,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
+/* From now on runs spend so much on the repeats of one setting, instead of config.timing_seconds. */
+void plim_remote_set_timing(struct plim_remote *remote, double seconds);
+
+/* How well the time of the last run is known; no repeats when it did not fit. */
+const struct plim_timing *plim_remote_timing(const struct plim_remote *remote);
+
+/* Workers that were started so far. */
+int plim_remote_workers(const struct plim_remote *remote);
+
+#endif

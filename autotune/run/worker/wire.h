@@ -1,0 +1,157 @@
+/* What plimsoll and its worker processes say to each other.
+ *
+ *     parent                         worker
+ *                                    HELLO    version, build
+ *     OPEN     device, spec    ->
+ *                              <-    PHASE    opening
+ *                              <-    OPENED   the device          (or FAILED)
+ *     RUN      a setting       ->
+ *                              <-    PHASE    building, step 1, ..., timing, clearing
+ *                              <-    RESULT   verdict and figures (or FAILED)
+ *     BYE                      ->    ends; so does the end of the stream
+ *
+ * A message is a header of 16 bytes and a payload; all numbers are little-endian:
+ *
+ *     u32 magic    u16 version    u16 kind    u32 payload bytes    u32 checksum
+ *
+ * The checksum is FNV-1a over version, kind, length and payload: one changed byte changes it.
+ * Fields travel one by one, never as structs, and each is checked when it arrives (enumerators,
+ * counts, finite times), so what decodes is a message that a worker could have meant. The spec
+ * travels as YAML (plim_spec_write), with its hash to see that it came out the same; a setting
+ * travels as its values along the spec's axes, which both ends know (run/spec_question.h).
+ *
+ * A stream that is not like that is the end of it: nothing is read after the first broken byte.
+ */
+#ifndef PLIM_AUTOTUNE_RUN_WIRE_H
+#define PLIM_AUTOTUNE_RUN_WIRE_H
+
+#include "autotune/run/measure.h"
+#include "autotune/search/setting.h"
+#include "workloads/train/replay.h"
+
+enum { PLIM_WIRE_VERSION = 1, PLIM_WIRE_HEADER_BYTES = 16, PLIM_WIRE_MAX_BYTES = 1 << 18 };
+
+/* What a worker is doing. The order is that of time: within one request it never goes back. */
+#define PLIM_PHASE_MAP(X)                                                                          \
+    X(STARTING, "starting")                                                                        \
+    X(OPENING, "opening the device")                                                               \
+    X(BUILDING, "building the model")                                                              \
+    X(STEP, "step")                                                                                \
+    X(TIMING, "timing")                                                                            \
+    X(CLEARING, "giving memory back")
+
+enum plim_worker_phase {
+#define PLIM_PHASE_ENUM(name, text) PLIM_PHASE_##name,
+    PLIM_PHASE_MAP(PLIM_PHASE_ENUM)
+#undef PLIM_PHASE_ENUM
+        PLIM_PHASE_COUNT
+};
+
+const char *plim_worker_phase_name(enum plim_worker_phase phase);
+
+enum plim_message_kind {
+    PLIM_MESSAGE_HELLO = 1,
+    PLIM_MESSAGE_OPEN,
+    PLIM_MESSAGE_OPENED,
+    PLIM_MESSAGE_RUN,
+    PLIM_MESSAGE_PHASE,
+    PLIM_MESSAGE_RESULT,
+    PLIM_MESSAGE_FAILED,
+    PLIM_MESSAGE_BYE
+};
+
+struct plim_message_hello {
+    const char *build; /* of the executable: both ends have to be of one build */
+};
+
+struct plim_message_open {
+    const char *uri;        /* of the device */
+    const char *alloc_conf; /* allocator options in PyTorch's syntax; "": its defaults */
+    const char *spec;       /* YAML */
+    uint64_t spec_hash;
+    int64_t leak_bytes; /* what may be missing after a run was cleared away */
+    int64_t load_bytes; /* and after the first, which loads kernels and libraries */
+};
+
+struct plim_message_opened {
+    struct plim_device_info info;
+    int64_t free_bytes;
+};
+
+struct plim_message_run {
+    struct plim_setting setting;
+    int64_t capacity_bytes; /* what may be held; 0: all there is */
+    double timing_seconds;  /* that may be spent on repeats; 0: none are made */
+};
+
+struct plim_message_phase {
+    enum plim_worker_phase phase;
+    int step; /* of PLIM_PHASE_STEP, from 1; 0 else */
+};
+
+struct plim_message_result {
+    struct plim_replay replay; /* its verdict: PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST */
+    struct plim_timing timing;
+    bool finite; /* every loss was a finite number */
+    /* The next run should have a new worker: more memory is missing than OPEN allows, or the device
+     * says so. */
+    bool suspect;
+    bool refused; /* PLIM_OOM was the card's answer, with room left below the limit */
+    int64_t free_before_bytes, free_after_bytes;
+};
+
+struct plim_message_failed {
+    enum plim_status status;
+    char text[512];
+};
+
+struct plim_message {
+    enum plim_message_kind kind;
+    uint32_t id; /* of the request: RUN chooses it, PHASE, RESULT and FAILED repeat it; 0 before */
+    union {
+        struct plim_message_hello hello;
+        struct plim_message_open open;
+        struct plim_message_opened opened;
+        struct plim_message_run run;
+        struct plim_message_phase phase;
+        struct plim_message_result result;
+        struct plim_message_failed failed;
+    };
+};
+
+/* Bytes written to `buffer`, 0 when the message does not fit or cannot be sent. */
+size_t plim_wire_encode(const struct plim_message *message, uint8_t *buffer, size_t size);
+
+enum plim_wire_state {
+    PLIM_WIRE_MESSAGE, /* one was read; `used` bytes are done with */
+    PLIM_WIRE_MORE,    /* it is not all there yet */
+    PLIM_WIRE_FOREIGN, /* a message of another version of the protocol */
+    PLIM_WIRE_BROKEN   /* no message */
+};
+
+/* Texts of type `const char *` in `out` point into `bytes`. */
+enum plim_wire_state plim_wire_decode(const uint8_t *bytes, size_t count, struct plim_message *out,
+                                      size_t *used);
+
+/* --- over a socket ---------------------------------------------------------------------------- */
+
+/* One end of a stream socket. Zeroed with its `fd` is ready; fd is the caller's. */
+struct plim_wire {
+    int fd;
+    uint8_t *buffer;
+    size_t count, used; /* bytes that are there; of the message given last */
+    bool broken;        /* PLIM_IO was for what came, not for the end of the stream */
+};
+
+void plim_wire_finish(struct plim_wire *wire);
+
+/* Sends, or receives, one message, waiting at most so many seconds (0: not at all, negative: for
+ * ever). A received message is valid until the next call. PLIM_TIMEOUT: not in time, and
+ * receiving may be tried again; PLIM_IO: the other end is gone or sends no messages;
+ * PLIM_UNSUPPORTED: it speaks another version; PLIM_NOMEM. A signal ends the wait as time does. */
+enum plim_status plim_wire_send(struct plim_wire *wire, const struct plim_message *message,
+                                double seconds) PLIM_MUST_CHECK;
+enum plim_status plim_wire_receive(struct plim_wire *wire, struct plim_message *out,
+                                   double seconds) PLIM_MUST_CHECK;
+
+#endif

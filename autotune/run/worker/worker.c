@@ -1,0 +1,304 @@
+#include "worker.h"
+#include "autotune/base/log.h"
+#include "autotune/run/spec_question.h"
+#include "devices/host/host.h"
+#include "devices/sim/sim.h"
+#if PLIM_WITH_CUDA
+#include "devices/cuda/cuda.h"
+#endif
+#include "process.h"
+#include "wire.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+/* More than any model needs, and far from overflowing where the allocator computes with it. */
+static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
+
+/* What a worker can open, by how its URIs begin. The last three may be NULL. */
+static const struct opener {
+    const char *prefix;
+    enum plim_status (*open)(const char *uri_tail, struct plim_device **out,
+                             struct plim_error *err);
+    bool (*is_suspect)(const struct plim_device *device);
+    bool (*has_refused)(const struct plim_device *device);
+    const char *(*message)(const struct plim_device *device); /* what failed last, or "" */
+} openers[] = {
+    {"sim:", plim_sim_open, NULL, NULL, NULL},
+    {"host", plim_host_open, NULL, NULL, NULL},
+#if PLIM_WITH_CUDA
+    {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_has_refused, plim_cuda_message},
+#endif
+};
+
+static enum plim_status open_device(const char *uri, const struct opener **opener,
+                                    struct plim_device **out, struct plim_error *err)
+{
+    for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++) {
+        size_t length = strlen(openers[i].prefix);
+        *opener = &openers[i];
+        if (!strncmp(uri, openers[i].prefix, length))
+            return openers[i].open(uri + length, out, err);
+    }
+    return plim_fail(err, PLIM_UNSUPPORTED, "%s: this plimsoll is built without that device", uri);
+}
+
+/* --- state ------------------------------------------------------------------------------------ */
+
+struct worker {
+    struct plim_wire wire;
+    struct plim_message in, out;
+    const struct opener *opener;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    struct plim_allocator_config allocator;
+    struct plim_spec spec;
+    struct plim_spec_question question; /* of the spec: what the settings mean */
+    int64_t leak_bytes, load_bytes;
+    int64_t missing_bytes; /* by all runs after the first */
+    bool has_run;
+};
+
+static enum plim_status reply(struct worker *w)
+{
+    w->out.id = w->in.id;
+    return plim_wire_send(&w->wire, &w->out, -1);
+}
+
+static enum plim_status tell_phase(struct worker *w, enum plim_worker_phase phase, int step)
+{
+    struct plim_message message = {
+        .kind = PLIM_MESSAGE_PHASE, .id = w->in.id, .phase = {.phase = phase, .step = step}};
+    return plim_wire_send(&w->wire, &message, -1);
+}
+
+static enum plim_status fail(struct worker *w, enum plim_status why, const struct plim_error *err)
+{
+    w->out = (struct plim_message){.kind = PLIM_MESSAGE_FAILED, .failed = {.status = why}};
+    plim_error_format(err, w->out.failed.text, sizeof(w->out.failed.text));
+    return reply(w);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static enum plim_status load_spec(struct worker *w, const struct plim_message_open *open,
+                                  struct plim_error *err)
+{
+    enum plim_status st = plim_spec_load_text("spec", open->spec, &w->spec, err);
+    if (!st && w->spec.hash != open->spec_hash)
+        st = plim_fail(err, PLIM_INTERNAL, "the spec came out different in the worker");
+    if (!st) plim_spec_question_make(&w->spec, PLIM_OBJECTIVE_THROUGHPUT, &w->question);
+    return st;
+}
+
+static enum plim_status serve_open(struct worker *w)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    const struct plim_message_open *open = &w->in.open;
+    enum plim_status st = tell_phase(w, PLIM_PHASE_OPENING, 0);
+    if (st) return st;
+    w->leak_bytes = open->leak_bytes;
+    w->load_bytes = open->load_bytes;
+    st = load_spec(w, open, &err);
+    if (!st) st = plim_allocator_config_parse(open->alloc_conf, &w->allocator, &err);
+    if (!st) st = open_device(open->uri, &w->opener, &w->device, &err);
+    if (st) return fail(w, st, &err);
+    w->out =
+        (struct plim_message){.kind = PLIM_MESSAGE_OPENED, .opened = {.info = w->device->info}};
+    w->out.opened.free_bytes = plim_device_free_bytes(w->device);
+    return reply(w);
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+/* The device knows better what went wrong than the replay. */
+static enum plim_status fail_with_message(struct worker *w, enum plim_status why,
+                                          const struct plim_error *err)
+{
+    struct plim_error both = PLIM_ERROR_INIT;
+    const char *message = w->opener->message ? w->opener->message(w->device) : "";
+    if (!message[0]) return fail(w, why, err);
+    plim_fail(&both, why, "%.70s: %.400s", err->text, message);
+    return fail(w, why, &both);
+}
+
+/* A verdict where the replay failed in a way that is the setting's or the device's. */
+static enum plim_status settle(const struct worker *w, enum plim_status st,
+                               struct plim_replay *replay, struct plim_error *err)
+{
+    if (st != PLIM_LOST && st != PLIM_UNSUPPORTED) return st;
+    const char *message = w->opener->message ? w->opener->message(w->device) : "";
+    *replay = (struct plim_replay){.verdict = st};
+    snprintf(replay->why, sizeof(replay->why), "%.70s%s%.80s", err->text, message[0] ? ": " : "",
+             message);
+    *err = (struct plim_error)PLIM_ERROR_INIT;
+    return PLIM_OK;
+}
+
+/* A device that computes has losses; `sim` has none. */
+static bool is_good(const struct worker *w, const struct plim_replay_step *step)
+{
+    return w->device->info.simulated || isfinite(step->loss);
+}
+
+struct repeats {
+    struct worker *worker;
+    bool finite;
+};
+
+static enum plim_status repeat_step(void *user, double *seconds)
+{
+    struct repeats *r = user;
+    struct plim_replay_step step;
+    if (!plim_replay_next(r->worker->replayer, &step)) return PLIM_CANCELLED;
+    if (!is_good(r->worker, &step)) r->finite = false;
+    *seconds = step.seconds;
+    return PLIM_OK;
+}
+
+/* Repeats the step for as long as it is asked for. A simulated device has one time. A step that
+ * does not run any more ends the measurement; the end of the replay says why. */
+static enum plim_status worker_measure(struct worker *w, double last_seconds,
+                                       struct plim_message_result *result, struct plim_error *err)
+{
+    double allowed = w->in.run.timing_seconds;
+    struct repeats repeats = {.worker = w, .finite = true};
+    if (w->device->info.simulated || allowed <= 0) {
+        result->timing = (struct plim_timing){.repeats = 1, .median_seconds = last_seconds};
+        return PLIM_OK;
+    }
+    enum plim_status st = tell_phase(w, PLIM_PHASE_TIMING, 0);
+    if (!st) st = plim_measure(repeat_step, &repeats, allowed, &result->timing);
+    result->finite &= repeats.finite;
+    if (st == PLIM_INVALID) return plim_fail(err, PLIM_INTERNAL, "a step took no time");
+    return st == PLIM_CANCELLED ? PLIM_OK : st;
+}
+
+/* The steps that decide, and those that are timed. The replay has to be ended whatever comes. */
+static enum plim_status run_steps(struct worker *w, struct plim_message_result *result,
+                                  struct plim_error *err)
+{
+    struct plim_replay_step step = {0};
+    for (int i = 1; i <= PLIM_REPLAY_STEPS; i++) {
+        enum plim_status st = tell_phase(w, PLIM_PHASE_STEP, i);
+        if (st) return st;
+        if (!plim_replay_next(w->replayer, &step)) return PLIM_OK;
+        result->finite &= is_good(w, &step);
+    }
+    return worker_measure(w, step.seconds, result, err);
+}
+
+static enum plim_status replay(struct worker *w, struct plim_message_result *result,
+                               struct plim_error *err)
+{
+    struct plim_replay *out = &result->replay;
+    struct plim_train_setting setting;
+    if (plim_spec_question_setting(&w->question, &w->in.run.setting, &setting, err) != PLIM_OK)
+        return PLIM_INVALID;
+    plim_replay_begin(w->replayer, &w->spec.model, &setting);
+    enum plim_status steps = run_steps(w, result, err), st = plim_replay_end(w->replayer, out, err);
+    if (out->steps_done > PLIM_REPLAY_STEPS) out->steps_done = PLIM_REPLAY_STEPS;
+    if (result->timing.repeats)
+        out->step[PLIM_REPLAY_STEPS - 1].seconds = result->timing.median_seconds;
+    return st ? st : steps;
+}
+
+/* Gives everything back and counts what is missing. Libraries keep what they loaded, so the first
+ * run of a worker may leave more behind than those after it. */
+static enum plim_status clear(struct worker *w, struct plim_message_result *result)
+{
+    enum plim_status st = tell_phase(w, PLIM_PHASE_CLEARING, 0);
+    plim_replayer_destroy(&w->replayer);
+    if (!st) st = plim_device_reset(w->device);
+    if (st) return st;
+    result->free_after_bytes = plim_device_free_bytes(w->device);
+    int64_t missing = result->free_before_bytes - result->free_after_bytes;
+    if (w->has_run) w->missing_bytes += missing;
+    result->suspect = w->has_run ? w->missing_bytes > w->leak_bytes : missing > w->load_bytes;
+    if (w->opener->is_suspect && w->opener->is_suspect(w->device)) result->suspect = true;
+    w->has_run = true;
+    return PLIM_OK;
+}
+
+static enum plim_status run_setting(struct worker *w, struct plim_message_result *result,
+                                    struct plim_error *err)
+{
+    int64_t capacity = w->in.run.capacity_bytes;
+    struct plim_allocator_config allocator = w->allocator;
+    enum plim_status st = PLIM_OK;
+    if (!capacity) allocator.memory_fraction = 0;
+    PLIM_TRY(tell_phase(w, PLIM_PHASE_BUILDING, 0));
+    plim_device_limit(w->device, capacity ? capacity : UNLIMITED_BYTES);
+    result->free_before_bytes = plim_device_free_bytes(w->device);
+    PLIM_TRY(plim_replayer_create(w->device, &allocator, &w->replayer, err));
+    PLIM_TRY(replay(w, result, err));
+    if (result->replay.verdict == PLIM_OOM && w->opener->has_refused)
+        result->refused = w->opener->has_refused(w->device);
+    PLIM_TRY(clear(w, result));
+out:
+    plim_replayer_destroy(&w->replayer);
+    return settle(w, w->device->lost ? PLIM_LOST : st, &result->replay, err);
+}
+
+static enum plim_status serve_run(struct worker *w)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_message_result result = {.finite = true};
+    if (!w->device) {
+        plim_fail(&err, PLIM_INTERNAL, "no device was opened");
+        return fail(w, PLIM_INTERNAL, &err);
+    }
+    enum plim_status st = run_setting(w, &result, &err);
+    if (st == PLIM_IO) return st;
+    if (st) return fail_with_message(w, st, &err);
+    w->out = (struct plim_message){.kind = PLIM_MESSAGE_RESULT, .result = result};
+    st = reply(w);
+    return st == PLIM_OK && w->device->lost ? PLIM_LOST : st;
+}
+
+/* --- serving ---------------------------------------------------------------------------------- */
+
+static enum plim_status serve(struct worker *w)
+{
+    w->out = (struct plim_message){.kind = PLIM_MESSAGE_HELLO, .hello = {.build = PLIM_VERSION}};
+    enum plim_status st = plim_wire_send(&w->wire, &w->out, -1);
+    while (!st) {
+        st = plim_wire_receive(&w->wire, &w->in, -1);
+        if (st == PLIM_TIMEOUT)
+            st = PLIM_OK; /* a signal that is ignored */
+        else if (st)
+            break;
+        else if (w->in.kind == PLIM_MESSAGE_OPEN && !w->device)
+            st = serve_open(w);
+        else if (w->in.kind == PLIM_MESSAGE_RUN)
+            st = serve_run(w);
+        else if (w->in.kind == PLIM_MESSAGE_BYE)
+            return PLIM_OK;
+        else
+            st = PLIM_INVALID;
+    }
+    return st;
+}
+
+int plim_worker_main(int fd)
+{
+    struct worker *w = calloc(1, sizeof(*w)); /* a spec is too large for comfort on a stack */
+    if (!w) return 1;
+    w->wire.fd = fd;
+    enum plim_status st = serve(w);
+    plim_device_close(&w->device);
+    plim_wire_finish(&w->wire);
+    free(w);
+    return st == PLIM_OK ? 0 : 1;
+}
+
+int plim_worker_command(int argc, char **argv)
+{
+    char *end = NULL;
+    long parent = argc == 1 ? strtol(argv[0], &end, 10) : 0;
+    if (parent <= 0 || *end || !plim_process_become_worker((pid_t)parent)) return 1;
+    return plim_worker_main(PLIM_WORKER_FD);
+}

@@ -1,0 +1,181 @@
+#include "advice.h"
+#include "question.h"
+#include "space.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+struct adviser {
+    const struct plim_question *question;
+    struct plim_asker *asker;
+    struct plim_advices *advices;
+    struct plim_error *err;
+};
+
+/* Makes the change; false where there is nothing to change. */
+static bool apply(const struct plim_change *change, struct plim_setting *setting)
+{
+    int64_t *value = &setting->value[change->axis];
+    if (*value < 0 || *value > 63 || !(change->from >> *value & 1)) return false;
+    *value = change->to;
+    return true;
+}
+
+/* Does it fit, and what does it need? `known` is false for what cannot run at all. */
+static enum plim_status ask(struct adviser *a, struct plim_advice *advice, bool *known)
+{
+    const struct plim_sample *sample;
+    const struct plim_cache_entry *entry;
+    enum plim_status st = plim_ask_need(a->asker, &advice->setting, &entry, a->err);
+    *known = !st && entry;
+    if (!*known) return st;
+    advice->trial = entry->trial;
+    st = plim_ask(a->asker, &advice->setting, PLIM_WANT_VERDICT, &sample, a->err);
+    if (st) return st;
+    advice->fits = sample->verdict == PLIM_OK;
+    if (advice->fits) advice->trial = sample->trial;
+    return PLIM_OK;
+}
+
+static enum plim_status keep(struct adviser *a, const struct plim_advice *advice)
+{
+    if (PLIM_ARRAY_PUSH(&a->advices->list, *advice) != PLIM_OK)
+        return plim_fail(a->err, PLIM_NOMEM, "out of host memory");
+    return PLIM_OK;
+}
+
+/* The setting with no more micro-steps than are searched with: more need no more memory (space.h). */
+static struct plim_advice advice_for(const struct plim_setting *setting)
+{
+    struct plim_advice advice = {.setting = *setting};
+    advice.setting.accumulation = plim_space_probed(setting->accumulation);
+    return advice;
+}
+
+static enum plim_status single_changes(struct adviser *a, const struct plim_setting *setting)
+{
+    for (size_t i = 0; i < a->question->change_count; i++) {
+        const struct plim_change *change = &a->question->changes[i];
+        struct plim_advice advice = advice_for(setting);
+        bool known;
+        if (!apply(change, &advice.setting)) continue;
+        snprintf(advice.change, sizeof(advice.change), "%s", change->text);
+        enum plim_status st = ask(a, &advice, &known);
+        if (!st && known) st = keep(a, &advice);
+        if (st) return st;
+    }
+    return PLIM_OK;
+}
+
+/* The largest smaller micro-batch that fits, with more micro-steps for the same effective
+ * batch; the smallest one when none does. */
+static enum plim_status smaller_batch(struct adviser *a, const struct plim_setting *setting)
+{
+    int64_t samples = setting->micro_batch * setting->accumulation;
+    struct plim_advice advice = {0};
+    bool known = false;
+    for (int64_t b = setting->micro_batch - 1; b > 0 && !(known && advice.fits); b--) {
+        if (samples % b) continue;
+        advice = advice_for(setting);
+        advice.setting.micro_batch = b;
+        advice.setting.accumulation = plim_space_probed(samples / b);
+        snprintf(advice.change, sizeof(advice.change),
+                 "micro-batch %" PRId64 ", accumulation %" PRId64, b, samples / b);
+        enum plim_status st = ask(a, &advice, &known);
+        if (st) return st;
+    }
+    return known ? keep(a, &advice) : PLIM_OK;
+}
+
+/* The sequence halved until it fits, at most to an eighth. */
+static enum plim_status shorter_sequence(struct adviser *a, const struct plim_setting *setting)
+{
+    int axis = a->question->axes.seq;
+    struct plim_advice advice = {0};
+    bool known = false;
+    for (int64_t part = 2; axis >= 0 && part <= 8 && !(known && advice.fits); part *= 2) {
+        int64_t seq = setting->value[axis] / part;
+        if (seq < 64) break;
+        advice = advice_for(setting);
+        advice.setting.value[axis] = seq;
+        snprintf(advice.change, sizeof(advice.change), "sequence %" PRId64, seq);
+        enum plim_status st = ask(a, &advice, &known);
+        if (st) return st;
+    }
+    return known ? keep(a, &advice) : PLIM_OK;
+}
+
+static void append_text(char *text, size_t size, const char *more)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%s", used ? " + " : "", more);
+}
+
+/* One sample at a time and the changes on top of each other, until it fits. */
+static enum plim_status combination(struct adviser *a, const struct plim_setting *setting)
+{
+    struct plim_advice advice = advice_for(setting);
+    bool known = false;
+    int applied = 0;
+    if (setting->micro_batch > 1) {
+        advice.setting.micro_batch = 1;
+        advice.setting.accumulation =
+            plim_space_probed(setting->micro_batch * setting->accumulation);
+        append_text(advice.change, sizeof(advice.change), "micro-batch 1");
+        applied++;
+    }
+    for (size_t i = 0; i < a->question->change_count; i++) {
+        const struct plim_change *change = &a->question->changes[i];
+        struct plim_advice next = advice;
+        if (!change->combines || !apply(change, &next.setting)) continue;
+        append_text(next.change, sizeof(next.change), change->text);
+        bool runs = true;
+        if (++applied > 1) {
+            enum plim_status st = ask(a, &next, &runs);
+            if (st) return st;
+        }
+        if (!runs) continue;
+        advice = next;
+        known = applied > 1;
+        if (advice.fits) break;
+    }
+    return known ? keep(a, &advice) : PLIM_OK;
+}
+
+static bool any_fits(const struct plim_advices *advices)
+{
+    for (size_t i = 0; i < advices->list.count; i++)
+        if (advices->list.items[i].fits) return true;
+    return false;
+}
+
+/* What fits to the front; otherwise the order stays. */
+static void put_fitting_first(struct plim_advices *advices)
+{
+    struct plim_advice *list = advices->list.items;
+    size_t front = 0;
+    for (size_t i = 0; i < advices->list.count; i++) {
+        if (!list[i].fits) continue;
+        struct plim_advice found = list[i];
+        memmove(&list[front + 1], &list[front], (i - front) * sizeof(list[0]));
+        list[front++] = found;
+    }
+}
+
+enum plim_status plim_advise(const struct plim_question *question, struct plim_asker *asker,
+                             const struct plim_setting *setting, struct plim_advices *advices,
+                             struct plim_error *err)
+{
+    struct adviser a = {.question = question, .asker = asker, .advices = advices, .err = err};
+    if (!question->can_advise || asker->runner->budget_bytes <= 0) return PLIM_OK;
+    enum plim_status st = smaller_batch(&a, setting);
+    if (!st) st = single_changes(&a, setting);
+    if (!st) st = shorter_sequence(&a, setting);
+    if (!st && !any_fits(advices)) st = combination(&a, setting);
+    put_fitting_first(advices);
+    return st;
+}
+
+void plim_advices_finish(struct plim_advices *advices)
+{
+    if (advices) PLIM_ARRAY_FINISH(&advices->list);
+}

@@ -1,0 +1,160 @@
+#include "batch.h"
+#include <inttypes.h>
+
+static bool is_exact(const struct plim_batch_rule *rule)
+{
+    return rule->request->effective_batch_tolerance <= 0;
+}
+
+static int64_t given_accumulation(const struct plim_batch_request *request, size_t phase)
+{
+    if (request->phase_count) return request->phases[phase].accumulation;
+    return request->accumulation ? request->accumulation : 1;
+}
+
+static enum plim_status set_targets(struct plim_batch_rule *rule, struct plim_error *err)
+{
+    const struct plim_batch_request *request = rule->request;
+    for (size_t i = 0; i < rule->phases; i++) {
+        int64_t first = given_accumulation(request, 0), own = given_accumulation(request, i),
+                scaled;
+        if (__builtin_mul_overflow(request->effective_batch, own, &scaled) || scaled % first)
+            return plim_fail(err, PLIM_SPEC,
+                             "the effective batch of epoch %" PRId64 " would be %" PRId64
+                             " x %" PRId64 " / %" PRId64 " samples, expected a whole number",
+                             request->phases[i].epoch, request->effective_batch, own, first);
+        rule->phase_target[i] = scaled / first;
+        if (is_exact(rule) && rule->phase_target[i] % request->world)
+            return plim_fail(err, PLIM_SPEC,
+                             "an effective batch of %" PRId64 " cannot be split over %" PRId64
+                             " GPUs, expected a "
+                             "multiple (or an effective batch tolerance)",
+                             rule->phase_target[i], request->world);
+    }
+    return PLIM_OK;
+}
+
+enum plim_status plim_batch_rule_init(struct plim_batch_rule *rule,
+                                      const struct plim_batch_request *request,
+                                      struct plim_error *err)
+{
+    *rule = (struct plim_batch_rule){.request = request,
+                                     .phases = request->phase_count ? request->phase_count : 1};
+    for (size_t i = 1; i < rule->phases; i++)
+        if (given_accumulation(request, i) > given_accumulation(request, rule->leading))
+            rule->leading = i;
+    return request->effective_batch ? set_targets(rule, err) : PLIM_OK;
+}
+
+int64_t plim_batch_target(const struct plim_batch_rule *rule)
+{
+    return rule->phase_target[rule->leading];
+}
+
+static bool is_listed(const struct plim_batch_request *request, int64_t value)
+{
+    if (!request->listed_count) return true;
+    for (size_t i = 0; i < request->listed_count; i++)
+        if (request->listed[i] == value) return true;
+    return false;
+}
+
+/* The accumulation of one phase, and whether it keeps to the rule. */
+static bool phase_accumulation(const struct plim_batch_rule *rule, size_t phase,
+                               int64_t micro_batch, int64_t *accumulation)
+{
+    const struct plim_batch_request *request = rule->request;
+    int64_t target = rule->phase_target[phase], given = given_accumulation(request, phase);
+    *accumulation = given;
+    if (!target) return true;
+
+    int64_t at_once = micro_batch * request->world; /* both bounded by the spec: no overflow */
+    bool fixed = request->accumulation > 0 && !request->phase_count;
+    if (!fixed) {
+        *accumulation = target / at_once + (target % at_once >= at_once - target % at_once);
+        if (*accumulation < 1) *accumulation = 1;
+    }
+    double deviation = (double)*accumulation * (double)at_once - (double)target;
+    if (is_exact(rule)) return target % at_once == 0 && target / at_once == *accumulation;
+    return (deviation < 0 ? -deviation : deviation) <=
+           request->effective_batch_tolerance * (double)target;
+}
+
+bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
+                        struct plim_batch *out)
+{
+    bool allowed = is_listed(rule->request, micro_batch) && micro_batch >= rule->request->first;
+    out->micro_batch = micro_batch;
+    for (size_t i = 0; i < rule->phases; i++)
+        if (!phase_accumulation(rule, i, micro_batch, &out->phase_accumulation[i])) allowed = false;
+    out->accumulation = out->phase_accumulation[rule->leading];
+    out->effective = micro_batch * out->accumulation * rule->request->world;
+    return allowed;
+}
+
+/* The smallest value of the list beyond `from`, or the next integer where there is no list. */
+static int64_t next_value(const struct plim_batch_request *request, int64_t from)
+{
+    int64_t next = INT64_MAX;
+    if (!request->listed_count) return from + 1;
+    for (size_t i = 0; i < request->listed_count; i++)
+        if (request->listed[i] > from && request->listed[i] < next) next = request->listed[i];
+    return next;
+}
+
+/* The largest value of the list up to `from`; the smallest of all where none is. */
+static int64_t listed_below(const struct plim_batch_request *request, int64_t from)
+{
+    int64_t below = 0, smallest = INT64_MAX;
+    for (size_t i = 0; i < request->listed_count; i++) {
+        if (request->listed[i] <= from && request->listed[i] > below) below = request->listed[i];
+        if (request->listed[i] < smallest) smallest = request->listed[i];
+    }
+    return below ? below : smallest;
+}
+
+int64_t plim_batch_tried(const struct plim_batch_rule *rule, int64_t micro_batch)
+{
+    if (micro_batch < rule->request->first) return rule->request->first;
+    if (!rule->request->only_listed) return micro_batch;
+    return listed_below(rule->request, micro_batch);
+}
+
+int64_t plim_batch_after(const struct plim_batch_rule *rule, int64_t micro_batch)
+{
+    int64_t next =
+        rule->request->only_listed ? next_value(rule->request, micro_batch) : micro_batch + 1;
+    return next <= plim_batch_limit(rule) ? next : 0;
+}
+
+int64_t plim_batch_limit(const struct plim_batch_rule *rule)
+{
+    int64_t limit = PLIM_MICRO_BATCH_MAX, target = plim_batch_target(rule);
+    if (rule->request->last) limit = rule->request->last;
+    if (rule->request->only_listed) limit = listed_below(rule->request, limit);
+    if (target) {
+        int64_t share = (int64_t)((double)target * (1 + rule->request->effective_batch_tolerance) /
+                                  (double)rule->request->world);
+        if (share < 1) share = 1;
+        if (share < limit) limit = share;
+    }
+    return limit;
+}
+
+int64_t plim_batch_next(const struct plim_batch_rule *rule, int64_t micro_batch)
+{
+    struct plim_batch batch;
+    int64_t limit = plim_batch_limit(rule);
+    for (int64_t b = next_value(rule->request, micro_batch); b <= limit;
+         b = next_value(rule->request, b))
+        if (plim_batch_allowed(rule, b, &batch)) return b;
+    return 0;
+}
+
+int64_t plim_batch_below(const struct plim_batch_rule *rule, int64_t from, int64_t multiple)
+{
+    struct plim_batch batch;
+    for (int64_t b = from - from % multiple; b > 0; b -= multiple)
+        if (plim_batch_allowed(rule, b, &batch)) return b;
+    return 0;
+}

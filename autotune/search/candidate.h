@@ -1,0 +1,40 @@
+/* Settings that fit, with how fast they are: what the choice is made among. */
+#ifndef PLIM_AUTOTUNE_SEARCH_CANDIDATE_H
+#define PLIM_AUTOTUNE_SEARCH_CANDIDATE_H
+
+#include "autotune/base/array.h"
+#include "batch.h"
+#include "setting.h"
+#include "trial.h"
+
+/* Rates that differ by less are equal within noise. */
+#define PLIM_TIE_SHARE 0.01
+
+struct plim_candidate {
+    struct plim_setting setting; /* with all its micro-steps */
+    struct plim_batch batch;
+    struct plim_trial trial;  /* of `setting`, or with fewer micro-steps where not verified */
+    size_t point;             /* index in the space */
+    int64_t seq;              /* tokens of a sample; 1 where none are counted */
+    double step_seconds;      /* of the leading phase */
+    double tokens_per_second; /* of all GPUs; communication between them is not counted */
+    bool allowed;             /* keeps the effective batch; only such a one can be chosen */
+    bool verified;            /* this very setting was run */
+    bool refuted;             /* not with all its micro-steps, or beyond the edge of its point */
+};
+
+struct plim_candidates {
+    PLIM_ARRAY(struct plim_candidate) list;
+};
+
+/* May it be the answer? */
+bool plim_candidate_may_win(const struct plim_candidate *candidate);
+
+/* The candidate with this point and micro-batch, or NULL. Valid until the list grows. */
+struct plim_candidate *plim_candidate_find(const struct plim_candidates *candidates, size_t point,
+                                           int64_t micro_batch);
+
+/* The highest tokens per second of those that may win; 0: none was timed. */
+double plim_candidates_best_rate(const struct plim_candidates *candidates);
+
+#endif

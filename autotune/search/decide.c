@@ -1,0 +1,102 @@
+#include "longest.h"
+#include "search.h"
+#include "validate.h"
+#include "verify.h"
+#include <stdio.h>
+
+/* --- searching -------------------------------------------------------------------------------- */
+
+/* The sequence lengths of the plan's points, in their order. `seqs` has room for all points. */
+static size_t planned_seqs(const struct plim_decision *plan, int64_t *seqs)
+{
+    const struct plim_axes *axes = &plan->question->axes;
+    size_t count = 0;
+    for (size_t i = 0; i < plan->space.points.count; i++) {
+        int64_t seq = plim_axes_seq(axes, &plan->space.points.items[i]);
+        if (!count || seqs[count - 1] != seq) seqs[count++] = seq;
+    }
+    return count;
+}
+
+/* The plan, validated; `done` when the GPU agreed with some of it. */
+static enum plim_status search_planned(struct plim_search *s, bool *done)
+{
+    const struct plim_decision *plan = s->known.plan;
+    int64_t *seqs = calloc(plan->space.points.count + 1, sizeof(*seqs));
+    if (!seqs) return plim_search_no_memory(s);
+    enum plim_status st = plim_search_points(s, seqs, planned_seqs(plan, seqs), plan);
+    free(seqs);
+    if (!st) st = plim_validate(s);
+    *done = !st && plim_choose(&s->decision->candidates, s->question->objective) >= 0;
+    return st;
+}
+
+static enum plim_status search(struct plim_search *s)
+{
+    const struct plim_objective_row *objective = &plim_objectives[s->question->objective];
+    int64_t longest = 0;
+    bool done = false;
+    enum plim_status st = s->known.plan ? search_planned(s, &done) : PLIM_OK;
+    if (st || done) return st;
+    s->decision->candidates.list.count = 0; /* they belong to the plan's points */
+    bool lengthens = objective->wants_longest && s->question->axes.seq >= 0;
+    if (lengthens) st = plim_longest_sequence(s, &longest);
+    if (!st) st = plim_search_points(s, lengthens ? &longest : NULL, lengthens, NULL);
+    return st ? st : objective->search(s);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static void compare_with_plan(struct plim_decision *decision, const struct plim_decision *plan)
+{
+    for (size_t i = 0; decision->found && i < plan->candidates.list.count; i++) {
+        const struct plim_candidate *p = &plan->candidates.list.items[i];
+        if (p->batch.micro_batch != decision->choice.batch.micro_batch ||
+            !plim_setting_same_point(&p->setting, &decision->choice.setting))
+            continue;
+        decision->was_planned = true;
+        decision->planned_seconds = p->step_seconds;
+        decision->planned_reserved_bytes = p->trial.reserved_bytes;
+        if (plan->edges.items[p->point].exact)
+            decision->planned_edge = plan->edges.items[p->point].fits;
+    }
+}
+
+static bool is_early_end(enum plim_status st, const struct plim_asker *asker)
+{
+    bool device_gone = st == PLIM_LOST || st == PLIM_NODEVICE;
+    return st == PLIM_CANCELLED || st == PLIM_TIMEOUT || (device_gone && asker->samples.count);
+}
+
+enum plim_status plim_decide(const struct plim_question *question, const struct plim_known *known,
+                             struct plim_asker *asker, struct plim_decision *decision,
+                             struct plim_error *err)
+{
+    struct plim_search s;
+    struct plim_error own = PLIM_ERROR_INIT;
+    if (!err) err = &own;
+    enum plim_status st = plim_search_init(&s, question, asker, decision, err);
+    if (st) return st;
+    if (known) s.known = *known;
+    if (!plim_batch_next(&decision->rule, 0))
+        return plim_fail(err, PLIM_SPEC,
+                         "no micro-batch that was given leads to an effective batch of %lld",
+                         (long long)plim_batch_target(&decision->rule));
+    st = search(&s);
+    if (!st) st = plim_verify(&s);
+    if (!st && s.known.plan) compare_with_plan(decision, s.known.plan);
+    if (!is_early_end(st, asker)) return st;
+    decision->ended = st;
+    snprintf(decision->ended_why, sizeof(decision->ended_why), "%.199s", err->text);
+    plim_verify_so_far(&s);
+    return PLIM_OK;
+}
+
+void plim_decision_finish(struct plim_decision *decision)
+{
+    if (!decision) return;
+    plim_space_finish(&decision->space);
+    PLIM_ARRAY_FINISH(&decision->edges);
+    PLIM_ARRAY_FINISH(&decision->candidates.list);
+    plim_advices_finish(&decision->advices);
+}

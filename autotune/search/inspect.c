@@ -1,0 +1,47 @@
+#include "inspect.h"
+#include "question.h"
+
+/* What the GPU cannot run is a matter of the spec; anything else is one of the device. */
+static enum plim_status fail_without_need(const struct plim_asker *asker,
+                                          const struct plim_setting *setting,
+                                          struct plim_error *err)
+{
+    const struct plim_sample *sample = plim_ask_known(asker, setting);
+    bool unsupported = !sample || sample->verdict == PLIM_UNSUPPORTED;
+    return plim_fail(err, unsupported ? PLIM_SPEC : PLIM_LOST, "%s",
+                     sample ? sample->trial.why : "it cannot run");
+}
+
+static enum plim_status run_without_limit(struct plim_asker *asker,
+                                          struct plim_inspection *inspection,
+                                          struct plim_error *err)
+{
+    const struct plim_cache_entry *entry;
+    enum plim_status st = plim_ask_need(asker, &inspection->setting, &entry, err);
+    if (!st && !entry) st = fail_without_need(asker, &inspection->setting, err);
+    if (!st) inspection->trial = entry->trial;
+    return st;
+}
+
+enum plim_status plim_inspect(const struct plim_question *question, struct plim_asker *asker,
+                              const struct plim_setting *setting,
+                              struct plim_inspection *inspection, struct plim_error *err)
+{
+    inspection->setting = *setting;
+    if (asker->runner->budget_bytes > 0) {
+        const struct plim_sample *sample;
+        enum plim_status st = plim_ask(asker, setting, PLIM_WANT_SECONDS, &sample, err);
+        if (st) return st;
+        inspection->under_budget = *sample;
+        inspection->trial = sample->trial;
+        inspection->fits = sample->verdict == PLIM_OK;
+        if (inspection->fits) return PLIM_OK;
+    }
+    enum plim_status st = run_without_limit(asker, inspection, err);
+    return st ? st : plim_advise(question, asker, setting, &inspection->advices, err);
+}
+
+void plim_inspection_finish(struct plim_inspection *inspection)
+{
+    if (inspection) plim_advices_finish(&inspection->advices);
+}

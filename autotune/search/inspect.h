@@ -1,0 +1,23 @@
+/* One setting on one GPU: does it fit, what does it need, and what would make it fit? */
+#ifndef PLIM_AUTOTUNE_SEARCH_INSPECT_H
+#define PLIM_AUTOTUNE_SEARCH_INSPECT_H
+
+#include "advice.h"
+
+struct plim_inspection {
+    struct plim_setting setting;
+    bool fits;
+    struct plim_sample under_budget; /* how it went under the budget */
+    struct plim_trial trial;         /* complete figures: without limit where it does not fit */
+    struct plim_advices advices;     /* where it does not fit */
+};
+
+/* Fills the zeroed `inspection`. PLIM_SPEC, with the reason, for a setting that cannot run at
+ * all. */
+enum plim_status plim_inspect(const struct plim_question *question, struct plim_asker *asker,
+                              const struct plim_setting *setting,
+                              struct plim_inspection *inspection,
+                              struct plim_error *err) PLIM_MUST_CHECK;
+void plim_inspection_finish(struct plim_inspection *inspection); /* NULL and zeroed are fine */
+
+#endif

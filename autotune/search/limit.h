@@ -1,0 +1,19 @@
+/* How much of a GPU a search may use, and why (design section 3):
+ *
+ *     usable = total of the GPU - what other processes hold
+ *     budget = usable - framework overhead - margin
+ */
+#ifndef PLIM_AUTOTUNE_SEARCH_LIMIT_H
+#define PLIM_AUTOTUNE_SEARCH_LIMIT_H
+
+#include <stdint.h>
+
+struct plim_limit {
+    int64_t usable_bytes, overhead_bytes, margin_bytes;
+    int64_t budget_bytes;            /* 0 or less is a real answer: nothing is left */
+    int64_t overhead_measured_bytes; /* by our own process on this GPU; 0: was not measured */
+    const char *overhead_source;     /* "estimate", "given", "measured" */
+    char alloc_conf[256];            /* allocator options in PyTorch's syntax; "": its defaults */
+};
+
+#endif

@@ -1,0 +1,122 @@
+#include "objective.h"
+#include "points.h"
+#include <math.h>
+
+/* --- worth ------------------------------------------------------------------------------------ */
+
+static double rate(const struct plim_candidate *c)
+{
+    return c->tokens_per_second;
+}
+
+static double tokens(const struct plim_candidate *c)
+{
+    return (double)c->batch.micro_batch * (double)c->seq;
+}
+
+static double saved_memory(const struct plim_candidate *c)
+{
+    return -(double)c->trial.reserved_bytes;
+}
+
+/* --- ties ------------------------------------------------------------------------------------- */
+
+static int less_memory(const struct plim_candidate *a, const struct plim_candidate *b)
+{
+    int64_t x = a->trial.reserved_bytes, y = b->trial.reserved_bytes;
+    return (x > y) - (x < y);
+}
+
+static int faster(const struct plim_candidate *a, const struct plim_candidate *b)
+{
+    double x = a->tokens_per_second, y = b->tokens_per_second;
+    return (x < y) - (x > y);
+}
+
+static int earlier_point(const struct plim_candidate *a, const struct plim_candidate *b)
+{
+    return (a->point > b->point) - (a->point < b->point);
+}
+
+static int by_memory(const struct plim_candidate *a, const struct plim_candidate *b)
+{
+    int order = less_memory(a, b);
+    return order ? order : faster(a, b);
+}
+
+static int by_rate(const struct plim_candidate *a, const struct plim_candidate *b)
+{
+    int order = faster(a, b);
+    return order ? order : less_memory(a, b);
+}
+
+static int by_preference(const struct plim_candidate *a, const struct plim_candidate *b)
+{
+    int order = earlier_point(a, b);
+    return order ? order : by_memory(a, b);
+}
+
+const struct plim_objective_row plim_objectives[PLIM_OBJECTIVE_COUNT] = {
+    [PLIM_OBJECTIVE_THROUGHPUT] = {.worth = rate,
+                                   .tie_share = PLIM_TIE_SHARE,
+                                   .by_time = true,
+                                   .compare_ties = by_memory,
+                                   .search = plim_points_fastest},
+    [PLIM_OBJECTIVE_LONGEST_SEQUENCE] = {.worth = rate,
+                                         .tie_share = PLIM_TIE_SHARE,
+                                         .by_time = true,
+                                         .wants_longest = true,
+                                         .compare_ties = by_memory,
+                                         .search = plim_points_fastest},
+    [PLIM_OBJECTIVE_LEAST_MEMORY] = {.worth = saved_memory,
+                                     .tie_share = PLIM_TIE_SHARE,
+                                     .compare_ties = by_rate,
+                                     .search = plim_points_smallest},
+    [PLIM_OBJECTIVE_LARGEST_BATCH] = {.worth = tokens,
+                                      .compare_ties = by_preference,
+                                      .search = plim_points_largest},
+#define NAME(id, text) [PLIM_OBJECTIVE_##id].name = text,
+    PLIM_OBJECTIVE_MAP(NAME)
+#undef NAME
+};
+
+/* --- the choice ------------------------------------------------------------------------------- */
+
+static int64_t longest_sequence(const struct plim_candidates *candidates)
+{
+    int64_t seq = 0;
+    for (size_t i = 0; i < candidates->list.count; i++) {
+        const struct plim_candidate *c = &candidates->list.items[i];
+        if (plim_candidate_may_win(c) && c->seq > seq) seq = c->seq;
+    }
+    return seq;
+}
+
+/* Is `a` better than `b` where both are in the tie, with an order for what is equal in all? */
+static bool wins_tie(const struct plim_objective_row *row, const struct plim_candidate *a,
+                     const struct plim_candidate *b)
+{
+    int order = row->compare_ties(a, b);
+    if (!order) order = earlier_point(a, b);
+    return order ? order < 0 : a->batch.micro_batch < b->batch.micro_batch;
+}
+
+int plim_choose(const struct plim_candidates *candidates, enum plim_objective objective)
+{
+    const struct plim_objective_row *row = &plim_objectives[objective];
+    int64_t seq = row->wants_longest ? longest_sequence(candidates) : 0;
+    double best = -HUGE_VAL;
+    int chosen = -1;
+    for (size_t i = 0; i < candidates->list.count; i++) {
+        const struct plim_candidate *c = &candidates->list.items[i];
+        if (plim_candidate_may_win(c) && (!seq || c->seq == seq)) best = fmax(best, row->worth(c));
+    }
+    double enough = best * (best > 0 ? 1 - row->tie_share : 1 + row->tie_share);
+    for (size_t i = 0; i < candidates->list.count; i++) {
+        const struct plim_candidate *c = &candidates->list.items[i];
+        if (!plim_candidate_may_win(c) || (seq && c->seq != seq) || row->worth(c) < enough)
+            continue;
+        if (chosen < 0 || wins_tie(row, c, &candidates->list.items[chosen])) chosen = (int)i;
+    }
+    return chosen;
+}

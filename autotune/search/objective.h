@@ -1,0 +1,45 @@
+/* Which of the settings that fit is the answer, as one table of objectives.
+ *
+ * Each objective measures a candidate by one number, its worth, of which more is better. Candidates
+ * that lie within the tie of the best are equal, and of those the one with most free memory wins
+ * (or the faster one, where memory is what is measured). Both rules look at the best only, so the
+ * order of the candidates does not matter.
+ */
+#ifndef PLIM_AUTOTUNE_SEARCH_OBJECTIVE_H
+#define PLIM_AUTOTUNE_SEARCH_OBJECTIVE_H
+
+#include "candidate.h"
+
+#define PLIM_OBJECTIVE_MAP(X)                                                                      \
+    X(THROUGHPUT, "throughput")             /* tokens per second of a whole optimizer step */      \
+    X(LONGEST_SEQUENCE, "longest-sequence") /* then throughput */                                  \
+    X(LEAST_MEMORY, "least-memory")         /* ties within 1 % go to the faster one */             \
+    X(LARGEST_BATCH, "largest-batch")       /* most tokens in a micro-step; time is not asked */
+
+enum plim_objective {
+#define PLIM_OBJECTIVE_ENUM(name, text) PLIM_OBJECTIVE_##name,
+    PLIM_OBJECTIVE_MAP(PLIM_OBJECTIVE_ENUM)
+#undef PLIM_OBJECTIVE_ENUM
+        PLIM_OBJECTIVE_COUNT
+};
+
+struct plim_search;
+
+struct plim_objective_row {
+    const char *name;
+    double (*worth)(const struct plim_candidate *candidate);
+    double tie_share;   /* of the best worth */
+    bool by_time;       /* the worth is a rate: candidates have to be timed */
+    bool wants_longest; /* only candidates of the longest sequence count, and it is looked for */
+    /* Breaks a tie: negative when `a` wins, positive when `b` does, 0 when they are equal. */
+    int (*compare_ties)(const struct plim_candidate *a, const struct plim_candidate *b);
+    /* How the space is searched: makes candidates of the points that can win (search.h). */
+    enum plim_status (*search)(struct plim_search *search);
+};
+
+extern const struct plim_objective_row plim_objectives[PLIM_OBJECTIVE_COUNT];
+
+/* The index of the answer, or -1 when no candidate may be chosen. */
+int plim_choose(const struct plim_candidates *candidates, enum plim_objective objective);
+
+#endif

@@ -1,0 +1,145 @@
+#include "points.h"
+#include "search.h"
+#include "throughput.h"
+#include <math.h>
+
+/* --- how fast a point can be ------------------------------------------------------------------ */
+
+/* The time of a step grows with its samples at least as it did between the two that were timed
+ * (it is a fixed part, or the host's launches, until the device is busy; then a line), so the
+ * rate at `upper` has a bound. Smaller micro-batches may be faster where the timed one leaves
+ * its last wave of tiles half empty: that is allowed a sample, and a little for noise. */
+static double rate_bound(const struct plim_candidate *small, const struct plim_candidate *large,
+                         int64_t upper)
+{
+    double b0 = (double)small->batch.micro_batch, b1 = (double)large->batch.micro_batch;
+    double t0 = b0 / small->tokens_per_second,
+           t1 = b1 / large->tokens_per_second; /* up to a factor */
+    double slope = b1 > b0 && t1 > t0 ? (t1 - t0) / (b1 - b0) : 0;
+    double at_upper = (double)upper / (t1 + slope * ((double)upper - b1));
+    double best = at_upper > large->tokens_per_second ? at_upper : large->tokens_per_second;
+    return best * (b1 + 1) / b1 * (1 + PLIM_TIE_SHARE);
+}
+
+/* What is known of how fast a point can be. */
+struct bound {
+    double rate;  /* an upper bound; 0: nothing of the point fits; HUGE_VAL: nothing is known yet */
+    int64_t near; /* a timed micro-batch near the edge; 0: none */
+    bool refined; /* a second one was timed */
+};
+
+/* One timed step. Only what keeps the effective batch is timed: a step with fewer samples
+ * would spread its optimizer over fewer. */
+static enum plim_status bound_point(struct plim_search *s, size_t point, struct bound *bound)
+{
+    const struct plim_edge *edge = &s->decision->edges.items[point];
+    struct plim_candidate *large = NULL;
+    enum plim_status st = plim_edge_approach(s, point, PLIM_NEAR_ROUGHLY);
+    if (st || edge->unsupported) return st;
+    int64_t upper = plim_edge_upper(s, point);
+    bound->rate = upper > 0 || !edge->fails ? HUGE_VAL : 0;
+    bound->near = plim_batch_below(&s->decision->rule, edge->clean, 1);
+    if (!bound->near) return PLIM_OK;
+    st = plim_throughput_time(s, point, bound->near, &large);
+    if (!st && large) bound->rate = rate_bound(large, large, upper);
+    return st;
+}
+
+/* Another one, at a third: now the bound knows how the time grows. */
+static enum plim_status refine_bound(struct plim_search *s, size_t point, struct bound *bound)
+{
+    struct plim_candidate *candidate;
+    int64_t far = plim_batch_below(&s->decision->rule, (bound->near + 2) / 3, 1);
+    bound->refined = true;
+    if (!far || far == bound->near) return PLIM_OK;
+    enum plim_status st = plim_throughput_time(s, point, far, &candidate);
+    if (st || !candidate) return st;
+    struct plim_candidate small = *candidate;
+    const struct plim_candidate *large =
+        plim_candidate_find(&s->decision->candidates, point, bound->near);
+    if (large) bound->rate = rate_bound(&small, large, plim_edge_upper(s, point));
+    return PLIM_OK;
+}
+
+/* --- for speed -------------------------------------------------------------------------------- */
+
+static enum plim_status search_point(struct plim_search *s, size_t point)
+{
+    enum plim_status st = plim_edge_find(s, point);
+    return st ? st : plim_throughput_point(s, point, s->decision->edges.items[point].fits);
+}
+
+/* The point with the highest bound that was not searched yet; -1: none. */
+static int next_point(const struct bound *bounds, const struct plim_decision *out)
+{
+    int next = -1;
+    for (size_t i = 0; i < out->space.points.count; i++)
+        if (!out->edges.items[i].exact && bounds[i].rate > 0 &&
+            (next < 0 || bounds[i].rate > bounds[next].rate))
+            next = (int)i;
+    return next;
+}
+
+static enum plim_status search_by_bounds(struct plim_search *s, struct bound *bounds)
+{
+    bool searched = false; /* was any point? */
+    for (int next; (next = next_point(bounds, s->decision)) >= 0;) {
+        enum plim_status st;
+        struct bound *bound = &bounds[next];
+        double best = plim_candidates_best_rate(&s->decision->candidates);
+        if (bound->rate < best * (1 - PLIM_TIE_SHARE)) break;
+        if (searched && bound->near && !bound->refined) {
+            st = refine_bound(s, (size_t)next, bound);
+        } else {
+            st = search_point(s, (size_t)next);
+            searched = true;
+        }
+        if (st) return st;
+    }
+    return PLIM_OK;
+}
+
+enum plim_status plim_points_fastest(struct plim_search *s)
+{
+    size_t count = s->decision->space.points.count;
+    if (count == 1) return search_point(s, 0);
+    struct bound *bounds = calloc(count, sizeof(*bounds));
+    if (!bounds) return plim_search_no_memory(s);
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < count && !st; i++) st = bound_point(s, i, &bounds[i]);
+    if (!st) st = search_by_bounds(s, bounds);
+    free(bounds);
+    return st;
+}
+
+/* --- for memory, for size --------------------------------------------------------------------- */
+
+/* Small micro-batches need least; the last one needs no gradients to accumulate into. */
+enum plim_status plim_points_smallest(struct plim_search *s)
+{
+    enum { SMALLEST = 3 };
+    const struct plim_batch_rule *rule = &s->decision->rule;
+    struct plim_candidate *candidate;
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < s->decision->space.points.count && !st; i++) {
+        int64_t b = plim_batch_next(rule, 0);
+        for (int n = 0; n < SMALLEST && b && !st; n++, b = plim_batch_next(rule, b))
+            st = plim_throughput_time(s, i, b, &candidate);
+        if (!st && plim_batch_target(rule))
+            st = plim_throughput_time(s, i, plim_batch_limit(rule), &candidate);
+    }
+    return st;
+}
+
+enum plim_status plim_points_largest(struct plim_search *s)
+{
+    struct plim_candidate *candidate;
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < s->decision->space.points.count && !st; i++) {
+        st = plim_edge_find(s, i);
+        int64_t fits = s->decision->edges.items[i].fits;
+        int64_t largest = st ? 0 : plim_batch_below(&s->decision->rule, fits, 1);
+        if (largest) st = plim_throughput_time(s, i, largest, &candidate);
+    }
+    return st;
+}

@@ -1,0 +1,41 @@
+/* What the search asks of the world: run one setting.
+ *
+ * Behind it stands the engine on a simulated or a real GPU (run/device.h), a program of the user's
+ * (exec/runner.h), or in tests a formula. Nothing in the search knows which.
+ */
+#ifndef PLIM_AUTOTUNE_SEARCH_RUNNER_H
+#define PLIM_AUTOTUNE_SEARCH_RUNNER_H
+
+#include "setting.h"
+#include "trial.h"
+
+enum plim_run_mode {
+    PLIM_RUN_LIMITED,   /* under the budget: does it fit, and how long does a step take? */
+    PLIM_RUN_UNLIMITED, /* with memory without end: what would it need? */
+};
+
+struct plim_runner {
+    /* That a setting does not fit, or cannot run, is a verdict in `out` and PLIM_OK. The same
+     * setting gives the same answer every time. Anything else ends the search. */
+    enum plim_status (*run)(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
+                            struct plim_trial *out, struct plim_error *err);
+    /* Told before a LIMITED run what the search may ask for after it, the likelier first, so that
+     * it can be started beside it; NULL: the runner makes no use of that. */
+    void (*expect)(void *user, const struct plim_setting *settings, size_t count);
+    void *user;
+    /* Size of what `details` of a trial points to: plain data, valid until the next run. The search
+     * keeps copies. */
+    size_t details_bytes;
+    int64_t budget_bytes; /* of the LIMITED runs */
+    /* The allocator heeds the limit before it is hit (a memory fraction is set): then only a
+     * run under the budget shows what happens there (cache.h). */
+    bool limit_acts_early;
+    /* LIMITED runs are those of a real GPU, UNLIMITED ones are predictions: what follows from a
+     * prediction without doubt is believed, all else is run. Implies limit_acts_early. */
+    bool measured;
+    /* A run takes so long that the edge is looked for first where the lines put it. Then the path
+     * of the search depends on the budget (edge.h). */
+    bool costly;
+};
+
+#endif

@@ -1,0 +1,33 @@
+/* A search under way: what all files of this folder work on. */
+#ifndef PLIM_AUTOTUNE_SEARCH_SEARCH_H
+#define PLIM_AUTOTUNE_SEARCH_SEARCH_H
+
+#include "decide.h"
+
+struct plim_search {
+    const struct plim_question *question;
+    struct plim_known known;
+    struct plim_asker *asker;
+    struct plim_decision
+        *decision; /* the rule, the points, their edges and candidates; the answer */
+    struct plim_error *err;
+};
+
+/* Prepares a search whose decision is zeroed. Fails as plim_batch_rule_init(). */
+enum plim_status plim_search_init(struct plim_search *search, const struct plim_question *question,
+                                  struct plim_asker *asker, struct plim_decision *decision,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Replaces the points, and with them the edges, by those of the question, at the given sequence
+ * lengths (NULL: the question's). A plan's edges are where these are looked for first. */
+enum plim_status plim_search_points(struct plim_search *search, const int64_t *seqs,
+                                    size_t seq_count,
+                                    const struct plim_decision *plan) PLIM_MUST_CHECK;
+
+/* A micro-batch of a point as it is asked about. */
+struct plim_setting plim_search_setting(const struct plim_search *search, size_t point,
+                                        int64_t micro_batch);
+
+enum plim_status plim_search_no_memory(struct plim_search *search);
+
+#endif

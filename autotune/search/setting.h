@@ -1,0 +1,60 @@
+/* What a search may vary, and one choice of it.
+ *
+ * An axis is one thing that can be chosen: a sequence length, a precision, a `--axis` of the user's
+ * own program. The search knows only two things about its axes: which one counts tokens, and when
+ * two settings are equal. Everything that needs an axis's name or its values as text (the report,
+ * JSON, the worker's protocol, placeholders in a command) goes through this table, so that a new
+ * axis is one row where the question is made (run/spec_question.c for a spec, exec/program_question.c for a
+ * program).
+ *
+ * The micro-batch and the accumulation are no axes: the search computes them (batch.h).
+ */
+#ifndef PLIM_AUTOTUNE_SEARCH_SETTING_H
+#define PLIM_AUTOTUNE_SEARCH_SETTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PLIM_AXES = 16, PLIM_AXIS_TEXT = 64 };
+
+/* One axis. Names and values belong to whoever made the question. */
+struct plim_axis {
+    char name[32];            /* as in reports and JSON: "precision" */
+    const char *unit;         /* "tokens"; "": none */
+    const char *const *names; /* a value is an index into these; NULL: a value is a number */
+    size_t count;             /* of values, at least 1 */
+    const int64_t *values;    /* what may be chosen, in the order of preference, none twice */
+    bool is_users;            /* an axis of the user's own program: reports list those as sizes */
+    bool is_hidden;           /* not reported: its one value is known from the spec */
+};
+
+struct plim_axes {
+    size_t count;
+    struct plim_axis axis[PLIM_AXES];
+    int seq; /* the axis that counts the tokens of a sample; -1: there is none */
+};
+
+/* One choice: samples per GPU and micro-step, micro-steps per optimizer step, and a value along each
+ * axis (0 beyond the last). */
+struct plim_setting {
+    int64_t micro_batch, accumulation;
+    int64_t value[PLIM_AXES];
+};
+
+bool plim_setting_equal(const struct plim_setting *a, const struct plim_setting *b);
+
+/* Are they equal but for micro-batch and accumulation? */
+bool plim_setting_same_point(const struct plim_setting *a, const struct plim_setting *b);
+
+/* The index of an axis, or -1. */
+int plim_axes_find(const struct plim_axes *axes, const char *name);
+
+/* Tokens of a sample; 1 where no axis counts them. */
+int64_t plim_axes_seq(const struct plim_axes *axes, const struct plim_setting *setting);
+
+/* The value along an axis as text. `room` is used for numbers. */
+const char *plim_axes_text(const struct plim_axes *axes, const struct plim_setting *setting,
+                           size_t axis, char room[PLIM_AXIS_TEXT]);
+
+#endif

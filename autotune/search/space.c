@@ -1,0 +1,56 @@
+#include "space.h"
+
+static size_t values_of(const struct plim_axes *axes, size_t axis, const int64_t *seqs,
+                        size_t seq_count, const int64_t **values)
+{
+    bool replaced = seqs && (int)axis == axes->seq;
+    *values = replaced ? seqs : axes->axis[axis].values;
+    return replaced ? seq_count : axes->axis[axis].count;
+}
+
+enum plim_status plim_space_build(struct plim_space *space, const struct plim_axes *axes,
+                                  const int64_t *seqs, size_t seq_count, struct plim_error *err)
+{
+    const int64_t *values;
+    size_t count = 1;
+    space->points.count = 0;
+    for (size_t i = 0; i < axes->count; i++) count *= values_of(axes, i, seqs, seq_count, &values);
+    for (size_t n = 0; n < count; n++) {
+        struct plim_setting point = {0};
+        size_t rest = n;
+        for (size_t i = axes->count; i-- > 0;) {
+            size_t choices = values_of(axes, i, seqs, seq_count, &values);
+            point.value[i] = values[rest % choices];
+            rest /= choices;
+        }
+        if (PLIM_ARRAY_PUSH(&space->points, point) != PLIM_OK)
+            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    }
+    return PLIM_OK;
+}
+
+void plim_space_finish(struct plim_space *space)
+{
+    if (space) PLIM_ARRAY_FINISH(&space->points);
+}
+
+struct plim_setting plim_space_first(const struct plim_axes *axes)
+{
+    struct plim_setting first = {0};
+    for (size_t i = 0; i < axes->count; i++) first.value[i] = axes->axis[i].values[0];
+    return first;
+}
+
+int64_t plim_space_probed(int64_t accumulation)
+{
+    return accumulation < PLIM_PROBED_STEPS ? accumulation : PLIM_PROBED_STEPS;
+}
+
+struct plim_setting plim_space_setting(const struct plim_setting *point,
+                                       const struct plim_batch *batch)
+{
+    struct plim_setting setting = *point;
+    setting.micro_batch = batch->micro_batch;
+    setting.accumulation = plim_space_probed(batch->accumulation);
+    return setting;
+}

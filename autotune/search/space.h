@@ -1,0 +1,32 @@
+/* The points of a search: every combination of what is open, without the micro-batch. */
+#ifndef PLIM_AUTOTUNE_SEARCH_SPACE_H
+#define PLIM_AUTOTUNE_SEARCH_SPACE_H
+
+#include "autotune/base/array.h"
+#include "batch.h"
+#include "setting.h"
+
+struct plim_space {
+    PLIM_ARRAY(struct plim_setting) points; /* micro_batch and accumulation are 0 */
+};
+
+/* All points, the last axis varying fastest. `seqs` takes the place of the axis of sequence lengths
+ * where it is not NULL. PLIM_NOMEM is the only failure. */
+enum plim_status plim_space_build(struct plim_space *space, const struct plim_axes *axes,
+                                  const int64_t *seqs, size_t seq_count,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+void plim_space_finish(struct plim_space *space); /* NULL and zeroed are fine */
+
+/* The first value of every axis. */
+struct plim_setting plim_space_first(const struct plim_axes *axes);
+
+/* A point with a micro-batch, as it is searched. More micro-steps than PLIM_PROBED_STEPS
+ * change neither the peaks (every micro-step after the first is like the next) nor anything in
+ * time but its length, so searching stops there; what is reported is then run with all of
+ * them. */
+enum { PLIM_PROBED_STEPS = 4 };
+struct plim_setting plim_space_setting(const struct plim_setting *point,
+                                       const struct plim_batch *batch);
+int64_t plim_space_probed(int64_t accumulation);
+
+#endif

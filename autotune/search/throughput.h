@@ -1,0 +1,34 @@
+/* How fast a point of the space is: which micro-batches below its edge are timed.
+ *
+ * Throughput is not monotone in the micro-batch either: it rises while the cost of a step is
+ * shared by more samples, and falls where one sample more starts another wave of tiles on
+ * every multiprocessor. Timing all is too much, so: the largest that fits, the sizes that
+ * hardware likes (powers of two, multiples of eight), the neighbours of the edge; and then,
+ * since ties go to more free memory, the smallest that the trend puts within 1 % of the best
+ * (seconds per sample follow a + b / micro-batch). What cannot reach the best even if it took
+ * no longer than a smaller one is left out.
+ */
+#ifndef PLIM_AUTOTUNE_SEARCH_THROUGHPUT_H
+#define PLIM_AUTOTUNE_SEARCH_THROUGHPUT_H
+
+#include "candidate.h"
+
+struct plim_search;
+
+/* Times one micro-batch of a point. `out` is the candidate (valid until the next is added), or
+ * NULL when it does not fit. */
+enum plim_status plim_throughput_time(struct plim_search *search, size_t point, int64_t micro_batch,
+                                      struct plim_candidate **out) PLIM_MUST_CHECK;
+
+/* Times the promising ones of a point whose largest micro-batch is `largest`. */
+enum plim_status plim_throughput_point(struct plim_search *search, size_t point,
+                                       int64_t largest) PLIM_MUST_CHECK;
+
+/* Runs a candidate with all its micro-steps, in every phase of its schedule: sets `verified`
+ * and the exact figures, or `refuted`. Beyond PLIM_VERIFIED_STEPS micro-steps it stays
+ * unverified. */
+enum { PLIM_VERIFIED_STEPS = 256 };
+enum plim_status plim_throughput_verify(struct plim_search *search,
+                                        struct plim_candidate *candidate) PLIM_MUST_CHECK;
+
+#endif

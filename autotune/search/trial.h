@@ -1,0 +1,21 @@
+/* What came of one setting: all that the search looks at, and behind it whatever its runner knows.
+ */
+#ifndef PLIM_AUTOTUNE_SEARCH_TRIAL_H
+#define PLIM_AUTOTUNE_SEARCH_TRIAL_H
+
+#include "autotune/base/status.h"
+#include <stdint.h>
+
+struct plim_trial {
+    /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED, PLIM_LOST, PLIM_TIMEOUT, PLIM_CRASHED, PLIM_UNSTABLE */
+    enum plim_status verdict;
+    char why[160];           /* for anything but PLIM_OK: one line, or "" */
+    int64_t reserved_bytes;  /* held at the peak by the framework's allocator, over all steps */
+    int64_t requested_bytes; /* asked for at the peak, before any rounding; 0: not known */
+    int64_t retries;         /* times that cached memory had to be given back to go on */
+    double seconds;          /* of one optimizer step; 0: not known */
+    int steps_done;          /* optimizer steps that were run to their end; 0: not known */
+    const void *details;     /* the runner's own record (runner.h); NULL: none */
+};
+
+#endif

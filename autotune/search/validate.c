@@ -1,0 +1,141 @@
+#include "validate.h"
+#include "search.h"
+#include "throughput.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* What is looked at of one point: its fastest, its thriftiest, and as many that lie apart. */
+enum { RUNS_PER_POINT = 4 };
+static const double APART_SHARE = 0.1;
+
+/* What came of the plan's candidates so far. */
+struct progress {
+    struct plim_search *search;
+    const struct plim_decision *plan;
+    const struct plim_objective_row *objective;
+    bool *asked;  /* by planned candidate */
+    size_t *runs; /* by point */
+    double *seen; /* by point: the best of measured over planned rate; 0: none was timed */
+    double seen_anywhere;
+};
+
+static const struct plim_candidate *planned(const struct progress *c, size_t i)
+{
+    return &c->plan->candidates.list.items[i];
+}
+
+/* The most that a planned candidate can turn out to be. */
+static double promise(const struct progress *c, const struct plim_candidate *p)
+{
+    double here = c->seen[p->point], seen = here > 0 ? here : c->seen_anywhere;
+    double doubt = here > 0 ? PLIM_BATCH_DOUBT : PLIM_POINT_DOUBT;
+    return seen > 0 ? p->tokens_per_second * seen * (1 + doubt) : p->tokens_per_second;
+}
+
+/* Where bytes decide, what is worth most comes first and the rest need not be timed. */
+static bool is_better(const struct progress *c, const struct plim_candidate *a,
+                      const struct plim_candidate *b)
+{
+    if (c->objective->by_time) return promise(c, a) > promise(c, b);
+    return c->objective->worth(a) > c->objective->worth(b);
+}
+
+/* Of those that the plan puts in a tie with the fastest of their point, the one that needs least:
+ * what the tie would go to. */
+static bool is_thriftiest(const struct progress *c, const struct plim_candidate *p)
+{
+    double best = 0;
+    for (size_t i = 0; i < c->plan->candidates.list.count; i++) {
+        const struct plim_candidate *k = planned(c, i);
+        if (k->point == p->point && plim_candidate_may_win(k))
+            best = fmax(best, k->tokens_per_second);
+    }
+    double tie = best * (1 - PLIM_TIE_SHARE);
+    if (p->tokens_per_second < tie) return false;
+    for (size_t i = 0; i < c->plan->candidates.list.count; i++) {
+        const struct plim_candidate *k = planned(c, i);
+        if (k->point == p->point && plim_candidate_may_win(k) && k->tokens_per_second >= tie &&
+            k->trial.reserved_bytes < p->trial.reserved_bytes)
+            return false;
+    }
+    return true;
+}
+
+/* Was no micro-batch of nearly this size run at its point? Multiples of eight, which fill tiles, are
+ * not like their neighbours. */
+static bool is_apart(const struct progress *c, const struct plim_candidate *p)
+{
+    int64_t round = p->batch.micro_batch % 8 == 0 ? 8 : 1;
+    for (size_t i = 0; i < c->plan->candidates.list.count; i++) {
+        const struct plim_candidate *k = planned(c, i);
+        double gap = fabs((double)(k->batch.micro_batch - p->batch.micro_batch));
+        if (c->asked[i] && k->point == p->point && k->batch.micro_batch % round == 0 &&
+            gap < APART_SHARE * (double)p->batch.micro_batch)
+            return false;
+    }
+    return true;
+}
+
+static bool is_worth_a_run(const struct progress *c, const struct plim_candidate *p, double best)
+{
+    size_t runs = c->runs[p->point];
+    if (!plim_candidate_may_win(p) || promise(c, p) < best || runs == RUNS_PER_POINT) return false;
+    if (runs == 0 || is_thriftiest(c, p)) return true;
+    return promise(c, p) >= best * (1 + PLIM_TIE_SHARE) && is_apart(c, p);
+}
+
+/* The planned candidate to be run next; -1: none that could win. */
+static int next_candidate(const struct progress *c)
+{
+    double best = plim_candidates_best_rate(&c->search->decision->candidates);
+    int next = -1;
+    if (best > 0 && !c->objective->by_time) return -1;
+    for (size_t i = 0; i < c->plan->candidates.list.count; i++) {
+        const struct plim_candidate *p = planned(c, i);
+        if (c->asked[i] || !is_worth_a_run(c, p, best)) continue;
+        if (next < 0 || is_better(c, p, planned(c, (size_t)next))) next = (int)i;
+    }
+    return next;
+}
+
+/* The plan was wrong about this point's memory: it is searched on the GPU, and its largest taken. */
+static enum plim_status search_anew(struct plim_search *s, size_t point,
+                                    struct plim_candidate **timed)
+{
+    enum plim_status st = plim_edge_find(s, point);
+    int64_t fits = s->decision->edges.items[point].fits;
+    int64_t largest = st ? 0 : plim_batch_below(&s->decision->rule, fits, 1);
+    return st || !largest ? st : plim_throughput_time(s, point, largest, timed);
+}
+
+static enum plim_status ask(struct progress *c, size_t i)
+{
+    const struct plim_candidate *p = planned(c, i);
+    struct plim_candidate *timed;
+    c->asked[i] = true;
+    c->runs[p->point]++;
+    enum plim_status st = plim_throughput_time(c->search, p->point, p->batch.micro_batch, &timed);
+    bool as_planned = timed != NULL;
+    if (!st && !as_planned) st = search_anew(c->search, p->point, &timed);
+    if (st || !as_planned || p->tokens_per_second <= 0) return st;
+    c->seen_anywhere = timed->tokens_per_second / p->tokens_per_second;
+    c->seen[p->point] = fmax(c->seen[p->point], c->seen_anywhere);
+    return PLIM_OK;
+}
+
+enum plim_status plim_validate(struct plim_search *search)
+{
+    const struct plim_decision *plan = search->known.plan;
+    struct progress c = {
+        .search = search, .plan = plan, .objective = &plim_objectives[search->question->objective]};
+    enum plim_status st = PLIM_OK;
+    c.asked = calloc(plan->candidates.list.count + 1, sizeof(*c.asked));
+    c.runs = calloc(plan->space.points.count + 1, sizeof(*c.runs));
+    c.seen = calloc(plan->space.points.count + 1, sizeof(*c.seen));
+    if (!c.asked || !c.runs || !c.seen) st = plim_search_no_memory(search);
+    for (int next; !st && (next = next_candidate(&c)) >= 0;) st = ask(&c, (size_t)next);
+    free(c.asked);
+    free(c.runs);
+    free(c.seen);
+    return st;
+}

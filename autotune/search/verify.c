@@ -1,0 +1,181 @@
+#include "verify.h"
+#include "search.h"
+#include "throughput.h"
+
+/* A choice may change when its neighbour turns out better, or when it fails in full; it ends
+ * because every round runs something new or is the last. */
+enum { ROUNDS = 64 };
+
+static int chosen_now(const struct plim_search *s)
+{
+    return plim_choose(&s->decision->candidates, s->question->objective);
+}
+
+void plim_verify_so_far(struct plim_search *s)
+{
+    int chosen = chosen_now(s);
+    s->decision->found = chosen >= 0;
+    if (s->decision->found) s->decision->choice = s->decision->candidates.list.items[chosen];
+}
+
+/* Asks what a micro-batch of a point does; a failure is run under the budget for its reason. */
+static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t micro_batch,
+                                    struct plim_beyond *beyond)
+{
+    const struct plim_sample *sample;
+    struct plim_candidate *candidate;
+    *beyond = (struct plim_beyond){.micro_batch = micro_batch};
+    if (!micro_batch) return PLIM_OK;
+    enum plim_status st = plim_throughput_time(s, point, micro_batch, &candidate);
+    if (st) return st;
+    struct plim_batch batch;
+    plim_batch_allowed(&s->decision->rule, micro_batch, &batch);
+    struct plim_setting setting = plim_search_setting(s, point, micro_batch);
+    if (candidate && candidate->refuted && batch.accumulation <= PLIM_VERIFIED_STEPS)
+        setting.accumulation = batch.accumulation;
+    st = plim_ask(s->asker, &setting, PLIM_WANT_REASON, &sample, s->err);
+    if (st) return st;
+    beyond->tried = true;
+    beyond->verdict = sample->verdict;
+    beyond->trial = sample->trial;
+    if (candidate) beyond->tokens_per_second = candidate->tokens_per_second;
+    return PLIM_OK;
+}
+
+/* What fits beyond the edge of its point fits by luck, and nobody should train on it. */
+static enum plim_status stay_below_edge(struct plim_search *s, size_t point)
+{
+    const struct plim_edge *edge = &s->decision->edges.items[point];
+    enum plim_status st = plim_edge_find(s, point);
+    for (size_t i = 0; !st && i < s->decision->candidates.list.count; i++) {
+        struct plim_candidate *c = &s->decision->candidates.list.items[i];
+        if (c->point == point && c->batch.micro_batch > edge->fits) c->refuted = true;
+    }
+    return st;
+}
+
+static enum plim_status verify_choice(struct plim_search *s)
+{
+    struct plim_decision *out = s->decision;
+    for (int round = 0; round < ROUNDS; round++) {
+        int chosen = chosen_now(s);
+        out->found = chosen >= 0;
+        if (!out->found) return PLIM_OK;
+        enum plim_status st = stay_below_edge(s, out->candidates.list.items[chosen].point);
+        if (!st) st = plim_throughput_verify(s, &out->candidates.list.items[chosen]);
+        if (st) return st;
+        if (chosen_now(s) != chosen) continue;
+        out->choice = out->candidates.list.items[chosen];
+        int64_t next = plim_batch_next(&out->rule, out->choice.batch.micro_batch);
+        st = look_beyond(s, out->choice.point, next, &out->after_choice);
+        if (st || chosen_now(s) == chosen) return st;
+    }
+    return PLIM_OK;
+}
+
+/* The largest micro-batch of a point, proven like the choice. */
+static enum plim_status verify_largest(struct plim_search *s, size_t point)
+{
+    struct plim_decision *out = s->decision;
+    const struct plim_edge *edge = &out->edges.items[point];
+    enum plim_status st = plim_edge_find(s, point);
+    for (int64_t b = edge->fits; !st && b > 0; b--) {
+        struct plim_candidate *candidate;
+        st = plim_throughput_time(s, point, b, &candidate);
+        bool verifies = !st && candidate && !s->asker->runner->costly;
+        if (verifies) st = plim_throughput_verify(s, candidate);
+        if (st || !candidate || candidate->refuted) continue;
+        out->largest = *candidate;
+        out->has_largest = true;
+        return look_beyond(s, point, plim_batch_after(&out->rule, b), &out->after_largest);
+    }
+    return st;
+}
+
+/* --- when nothing fits ------------------------------------------------------------------------ */
+
+/* A point at the smallest micro-batch that is allowed, as it is asked about. */
+static struct plim_setting smallest_of(const struct plim_search *s, size_t point)
+{
+    return plim_search_setting(s, point, plim_batch_next(&s->decision->rule, 0));
+}
+
+static enum plim_status find_smallest(struct plim_search *s)
+{
+    struct plim_decision *out = s->decision;
+    struct plim_batch batch;
+    plim_batch_allowed(&out->rule, plim_batch_next(&out->rule, 0), &batch);
+    for (size_t i = 0; i < out->space.points.count; i++) {
+        const struct plim_cache_entry *entry;
+        struct plim_setting setting = smallest_of(s, i);
+        enum plim_status st = plim_ask_need(s->asker, &setting, &entry, s->err);
+        if (st) return st;
+        if (!entry ||
+            (out->has_smallest && entry->trial.reserved_bytes >= out->smallest_reserved_bytes))
+            continue;
+        out->has_smallest = true;
+        out->smallest_reserved_bytes = entry->trial.reserved_bytes;
+        out->smallest = setting;
+        out->smallest.accumulation = batch.accumulation;
+    }
+    return PLIM_OK;
+}
+
+/* Something may fit that the user did not allow. */
+static size_t widest_point(const struct plim_decision *decision)
+{
+    size_t widest = 0;
+    for (size_t i = 1; i < decision->edges.count; i++)
+        if (decision->edges.items[i].fits > decision->edges.items[widest].fits) widest = i;
+    return widest;
+}
+
+/* No point came to its end: the first tells why. */
+static void take_failure(struct plim_search *s)
+{
+    struct plim_setting setting = smallest_of(s, 0);
+    const struct plim_sample *sample = plim_ask_known(s->asker, &setting);
+    if (sample) s->decision->smallest_sample = *sample;
+}
+
+/* Where the smallest setting of a point did not run to its end, and not for lack of memory, it is not
+ * known whether it fits. */
+static bool find_failure(struct plim_search *s)
+{
+    struct plim_decision *out = s->decision;
+    for (size_t i = 0; i < out->space.points.count && !out->failed; i++) {
+        struct plim_setting setting = smallest_of(s, i);
+        const struct plim_sample *sample = plim_ask_known(s->asker, &setting);
+        out->failed = sample && sample->verdict != PLIM_OK && sample->verdict != PLIM_OOM &&
+                      sample->verdict != PLIM_UNSUPPORTED;
+        if (out->failed) out->smallest_sample = *sample;
+    }
+    return out->failed;
+}
+
+static enum plim_status explain_nothing(struct plim_search *s)
+{
+    struct plim_decision *out = s->decision;
+    const struct plim_sample *sample;
+    if (find_failure(s)) return PLIM_OK;
+    enum plim_status st = find_smallest(s);
+    if (!st && !out->has_smallest) take_failure(s);
+    if (st || !out->has_smallest || s->asker->runner->budget_bytes <= 0) return st;
+    struct plim_setting probed = out->smallest;
+    probed.accumulation = plim_space_probed(probed.accumulation);
+    st = plim_ask(s->asker, &probed, PLIM_WANT_REASON, &sample, s->err);
+    if (st) return st;
+    out->smallest_sample = *sample;
+    return plim_advise(s->question, s->asker, &out->smallest, &out->advices, s->err);
+}
+
+enum plim_status plim_verify(struct plim_search *s)
+{
+    struct plim_decision *out = s->decision;
+    enum plim_status st = verify_choice(s);
+    if (st) return st;
+    if (out->found) return verify_largest(s, out->choice.point);
+    size_t widest = widest_point(out);
+    if (out->edges.items[widest].fits) st = verify_largest(s, widest);
+    return st ? st : explain_nothing(s);
+}

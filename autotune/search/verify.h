@@ -1,0 +1,18 @@
+/* The end of a decision: choose, run what was chosen and its larger neighbour, look beyond the
+ * edge. */
+#ifndef PLIM_AUTOTUNE_SEARCH_VERIFY_H
+#define PLIM_AUTOTUNE_SEARCH_VERIFY_H
+
+#include "autotune/base/status.h"
+
+struct plim_search;
+
+/* Chooses among the candidates, adding the runs that the answer needs: the choice with all its
+ * micro-steps, the next larger micro-batch, the largest that fits and the one after it; or,
+ * when nothing fits, what would be needed and advice. */
+enum plim_status plim_verify(struct plim_search *search) PLIM_MUST_CHECK;
+
+/* The best answer so far, without running anything more. */
+void plim_verify_so_far(struct plim_search *search);
+
+#endif
