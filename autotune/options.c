@@ -1,6 +1,6 @@
 #include "options.h"
 #include "autotune/base/text.h"
-#include "devices/virtual/machine.h"
+#include "devices/virtual/machine/machine.h"
 #include "reports/writer.h"
 #include <errno.h>
 

@@ -3,18 +3,18 @@
  *
  * It is preloaded under `plimsoll exec --device cuda:N`. Every way to the driver goes through
  * dlsym(): CUDA's runtime, linked statically or not, cuBLAS, Triton. So dlsym() is answered here
- * (devices/virtual/lookup.h), and for the functions below, and for cuGetProcAddress(), which finds
+ * (devices/virtual/process/lookup.h), and for the functions below, and for cuGetProcAddress(), which finds
  * the rest, ours are given, which call the driver's own. Programs that are linked with libcuda get
  * ours from the dynamic linker.
  *
- * What is noted goes into the machine that plimsoll shares (devices/virtual/machine.h): device memory
+ * What is noted goes into the machine that plimsoll shares (machine/machine.h there): device memory
  * that was taken and given back, in pages of 2 MiB as the driver counts, memory that the driver
  * refused, and the launches from which steps are recognised. A card of the machine that is smaller
  * than the real one makes the real one smaller: what does not fit there is refused here.
  */
-#include "devices/virtual/lookup.h"
-#include "devices/virtual/refusal.h"
-#include "devices/virtual/watch.h"
+#include "devices/virtual/process/lookup.h"
+#include "devices/virtual/machine/out_of_memory.h"
+#include "devices/virtual/steps/watch.h"
 #include "autotune/base/array.h"
 #include "table.h"
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the answers to all entry points that nobody answers by hand (refuse.h).
+"""Writes the answers to all entry points that nobody answers by hand (process/unsupported.h).
 
 make_answers.py OUT.c NAMES.txt...   each named like its library in LIBRARIES
 
@@ -21,7 +21,7 @@ MACROS = {'': 'REFUSED', 'compute': 'COMPUTED', 'null': 'NULL_REFUSED'}
 # registers, a callee that declares fewer does no harm. `long` fills the register that a status, a
 # size or a pointer comes back in.
 PREAMBLE = '''/* Made by make_answers.py. */
-#include "devices/virtual/refuse.h"
+#include "devices/virtual/process/unsupported.h"
 
 #define WEAK ANSWER __attribute__((weak))
 #define WEAK_REFUSED WEAK __attribute__((section("plim_refused")))

@@ -4,7 +4,7 @@
  * The library is loaded as programs load it, and its own sources are linked as well, for
  * plim_refuse_is(), which nobody outside sees. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
-#include "devices/virtual/refuse.h"
+#include "devices/virtual/process/unsupported.h"
 #include "machine_fixture.h"
 #include <criterion/hooks.h>
 #include <criterion/new/assert.h>
@@ -179,7 +179,7 @@ Test(names, all_resolve_and_are_listed_once)
 
 Test(names, nothing_else_is_shown)
 {
-    /* Of the C library and of CUPTI: lookup.c, files.c, runtime/device.c. */
+    /* Of the C library and of CUPTI: lookup.c, device_files.c, runtime_device.c. */
     static const char *const others[] = {"dlsym",   "access",    "stat",           "stat64",
                                          "__xstat", "__xstat64", "cuptiGetVersion"};
     size_t count = sizeof(others) / sizeof(others[0]), seen = 0;

@@ -1,7 +1,7 @@
 /* NCCL between ranks of one process, of its threads, and of several, on the test's own machine. */
 #include "devices/virtual/nccl/exchange.h"
 #include "devices/virtual/nccl/nccl.h"
-#include "devices/virtual/transfer.h"
+#include "devices/virtual/work/transfer.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* The parts of the virtual GPU, each for itself; what programs see of them is tested by programs. */
-#include "devices/virtual/attribute.h"
-#include "devices/virtual/heap.h"
-#include "devices/virtual/kernel.h"
-#include "devices/virtual/pool.h"
-#include "devices/virtual/shadow.h"
+#include "devices/virtual/machine/attribute.h"
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/work/kernel.h"
+#include "devices/virtual/memory/pool.h"
+#include "devices/virtual/memory/shadow.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
 #include <stdint.h>

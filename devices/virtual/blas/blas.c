@@ -6,8 +6,8 @@
  * none therefore seems to need that much less.
  */
 #include "blas.h"
-#include "devices/virtual/transfer.h"
-#include "devices/virtual/version.h"
+#include "devices/virtual/work/transfer.h"
+#include "devices/virtual/machine/version.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

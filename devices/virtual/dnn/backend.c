@@ -1,6 +1,6 @@
 #include "backend.h"
-#include "devices/virtual/stream.h"
-#include "devices/virtual/version.h"
+#include "devices/virtual/work/stream.h"
+#include "devices/virtual/machine/version.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* NCCL: collectives and messages. */
-#include "devices/virtual/heap.h"
-#include "devices/virtual/kernel.h"
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/work/kernel.h"
 #include "nccl.h"
-#include "devices/virtual/shadow.h"
-#include "devices/virtual/stream.h"
+#include "devices/virtual/memory/shadow.h"
+#include "devices/virtual/work/stream.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,10 +16,10 @@
  * Functions here do not wait. An exchange may be used by several threads; a rank's row, its log and
  * an inbox only under the caller's own lock.
  */
-#ifndef PLIM_DEVICES_VIRTUAL_EXCHANGE_H
-#define PLIM_DEVICES_VIRTUAL_EXCHANGE_H
+#ifndef PLIM_DEVICES_VIRTUAL_NCCL_EXCHANGE_H
+#define PLIM_DEVICES_VIRTUAL_NCCL_EXCHANGE_H
 
-#include "devices/virtual/machine.h"
+#include "devices/virtual/machine/machine.h"
 
 enum {
     EXCHANGE_RANKS = PLIM_MACHINE_CARDS, /* each needs a card of its own */

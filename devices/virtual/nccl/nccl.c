@@ -1,8 +1,8 @@
 /* NCCL: communicators. */
 #include "nccl.h"
-#include "devices/virtual/heap.h"
-#include "devices/virtual/transfer.h"
-#include "devices/virtual/version.h"
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/work/transfer.h"
+#include "devices/virtual/machine/version.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>

@@ -16,11 +16,11 @@
  *
  * Figures of NCCL's interface are those of nccl.h 2.18 to 2.28.
  */
-#ifndef PLIM_DEVICES_VIRTUAL_NCCL_H
-#define PLIM_DEVICES_VIRTUAL_NCCL_H
+#ifndef PLIM_DEVICES_VIRTUAL_NCCL_NCCL_H
+#define PLIM_DEVICES_VIRTUAL_NCCL_NCCL_H
 
 #include "exchange.h"
-#include "devices/virtual/self.h"
+#include "devices/virtual/machine/self.h"
 
 /* The name with which tools call that stand before NCCL. */
 #define PROFILED(function)                                                                         \
