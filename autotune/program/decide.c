@@ -3,7 +3,7 @@
 #include "autotune/base/text.h"
 #include "autotune/outcome.h"
 #include "autotune/tune.h"
-#include "devices/virtual/steps/steps.h"
+#include "devices/virtual/steps/steps_verdict.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -235,7 +235,7 @@ Test(nccl, many_messages_are_forgotten_on_the_way)
     cudaMemcpy(large, at[1], sizeof(large), DEFAULT);
     cr_expect(eq(chr, large[5], 99));
     int messages = 0;
-    for (const struct plim_message *m = comms[1]->inbox.newest; m; m = m->next) messages++;
+    for (const struct plim_exchange_message *m = comms[1]->inbox.newest; m; m = m->next) messages++;
     cr_expect(lt(int, messages, 40));
 }
 

@@ -5,8 +5,9 @@
  */
 #include "blas_lt.h"
 #include "blas.h"
-#include "devices/virtual/work/kernel.h"
 #include "devices/virtual/machine/version.h"
+#include "devices/virtual/steps/token.h"
+#include "devices/virtual/work/launches.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,8 +287,8 @@ static uint64_t form_of(const struct lt_descriptor *matmul)
 static uint64_t sizes_of(const struct lt_descriptor *from, const struct lt_descriptor *to)
 {
     enum { ROWS = 2, COLUMNS = 3 };
-    uint64_t hash = plim_kernel_hash_more(plim_lt_number(from, ROWS), plim_lt_number(from, COLUMNS));
-    return plim_kernel_hash_more(plim_kernel_hash_more(hash, plim_lt_number(to, ROWS)),
+    uint64_t hash = plim_token_more(plim_lt_number(from, ROWS), plim_lt_number(from, COLUMNS));
+    return plim_token_more(plim_token_more(hash, plim_lt_number(to, ROWS)),
                                  plim_lt_number(to, COLUMNS));
 }
 

@@ -1,7 +1,8 @@
 /* cuBLAS: products with their operands, and routines that hand a value to the host. All others are
  * names in names/cublas.txt. */
 #include "blas.h"
-#include "devices/virtual/work/kernel.h"
+#include "devices/virtual/steps/token.h"
+#include "devices/virtual/work/launches.h"
 #include <string.h>
 
 /* Parameters that no answer depends on keep their names, so that signatures can be read. */
@@ -16,7 +17,7 @@ static int product(const char *name, const struct blas_handle *handle, int forms
     if (m < 0 || n < 0 || k < 0) return BLAS_INVALID_VALUE;
     if (!m || !n) return BLAS_OK;
     const void *operands[] = {a, b, c};
-    uint64_t sizes = plim_kernel_hash_more(plim_kernel_hash_more((uint64_t)m, (uint64_t)n),
+    uint64_t sizes = plim_token_more(plim_token_more((uint64_t)m, (uint64_t)n),
                                            (uint64_t)k);
     struct plim_work work = {.stream = handle->common.stream, .what = name, .form = (uint64_t)forms,
                              .sizes = sizes, .operands = operands, .read = 2, .written = 1};
@@ -202,7 +203,7 @@ BOTH(EXTREME_EX, cublasIaminEx)
     ANSWER int name(const struct blas_handle *handle)                                              \
     {                                                                                              \
         if (handle && handle->pointer_mode == BLAS_POINTER_HOST)                                   \
-            return plim_refuse(PLIM_CUBLAS, #name " with host pointers");                          \
+            return plim_unsupported(PLIM_CUBLAS, #name " with host pointers");                          \
         return plim_compute(PLIM_CUBLAS, #name, handle);                                           \
     }
 

@@ -90,7 +90,7 @@ static int copy_rectangle(const struct copy_2d *c, void *stream)
     int failed = plim_driver_enter();
     if (failed) return failed;
     if (c->from.type == TYPE_ARRAY || c->to.type == TYPE_ARRAY)
-        return plim_refuse(PLIM_CUDA, "cuMemcpy2D of an array");
+        return plim_unsupported(PLIM_CUDA, "cuMemcpy2D of an array");
     struct plim_transfer transfer = {
         .to = corner_2d(&c->to), .from = corner_2d(&c->from), .bytes = c->width_bytes,
         .to_pitch = c->to.pitch ? c->to.pitch : c->width_bytes,

@@ -1,6 +1,5 @@
 /* The CUDA driver: graphs. */
 #include "driver_context.h"
-#include "devices/virtual/work/kernel.h"
 #include <string.h>
 
 /* --- as a whole ------------------------------------------------------------------------------- */

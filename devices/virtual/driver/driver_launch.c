@@ -1,12 +1,12 @@
 /* The CUDA driver: launches, what kernels are like, tensor maps. */
 #include "driver_context.h"
-#include "devices/virtual/work/kernel.h"
+#include "devices/virtual/work/fat_binary.h"
 #include <string.h>
 
 /* --- launches --------------------------------------------------------------------------------- */
 
 /* A launch that the card refuses is refused here too. */
-static int launch(struct plim_kernel *kernel, const struct plim_launch *launch)
+static int launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     int failed = plim_driver_enter();
     if (failed) return failed;
@@ -26,7 +26,7 @@ ANSWER int cuLaunchKernel(struct plim_kernel *kernel, unsigned grid_x, unsigned 
                           unsigned shared_bytes, void *stream, void **arguments, void **extra)
 {
     (void)extra;
-    return launch(kernel, &(struct plim_launch){{grid_x, grid_y, grid_z},
+    return launch(kernel, &(struct plim_launch_config){{grid_x, grid_y, grid_z},
                                                 {block_x, block_y, block_z},
                                                 shared_bytes, stream, arguments});
 }
@@ -60,7 +60,7 @@ ANSWER int cuLaunchKernelEx(const struct launch_config *config, struct plim_kern
                             void **arguments, void **extra)
 {
     (void)extra;
-    return launch(kernel, &(struct plim_launch){config->grid, config->block, config->shared_bytes,
+    return launch(kernel, &(struct plim_launch_config){config->grid, config->block, config->shared_bytes,
                                                 config->stream, arguments});
 }
 PER_THREAD(cuLaunchKernelEx, _ptsz)
@@ -83,7 +83,7 @@ ANSWER int cuFuncGetAttribute(int *value, int attribute, struct plim_kernel *ker
     case MAX_THREADS: *value = 1024; break;
     case REGISTERS: *value = 32; break;
     case PTX_VERSION:
-    case BINARY_VERSION: *value = plim_module_code(kernel->module, capability); break;
+    case BINARY_VERSION: *value = plim_fat_binary_code(kernel->module, capability); break;
     case MAX_DYNAMIC_SHARED: *value = 49152; break;
     case CARVEOUT: *value = -1; break;
     default: *value = 0;

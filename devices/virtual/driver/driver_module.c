@@ -1,8 +1,8 @@
 /* The CUDA driver: modules, libraries, linking. A library is a module, a kernel is a function. */
-#include "devices/virtual/work/cubin.h"
 #include "driver_context.h"
 #include "devices/virtual/memory/heap.h"
-#include "devices/virtual/work/kernel.h"
+#include "devices/virtual/work/cubin.h"
+#include "devices/virtual/work/fat_binary.h"
 #include "autotune/base/array.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { FILE_NOT_FOUND = 301, LAZY_LOADING = 2, IS_LOADED = 1 };
 /* Modules that are loaded. A program may free the image once it is; what has to be known of it
  * later is copied, where it is a format that is understood. */
 static PLIM_ARRAY(struct loaded {
-    struct plim_module *module;
+    struct plim_fat_binary *module;
     void *cubin; /* NULL: another format */
 }) modules;
 
@@ -26,7 +26,7 @@ static void *copy_cubin(const void *image)
     return copy ? memcpy(copy, image, bytes) : NULL;
 }
 
-static const void *cubin_of(const struct plim_module *module)
+static const void *cubin_of(const struct plim_fat_binary *module)
 {
     const void *cubin = NULL;
     plim_self_lock();
@@ -36,13 +36,13 @@ static const void *cubin_of(const struct plim_module *module)
     return cubin;
 }
 
-static int load(struct plim_module **out, const void *image)
+static int load(struct plim_fat_binary **out, const void *image)
 {
     *out = NULL;
     if (!image) return GPU_INVALID_VALUE;
-    struct plim_module *module = plim_module_read(image);
+    struct plim_fat_binary *module = plim_fat_binary_read(image);
     if (!module) return GPU_OUT_OF_MEMORY;
-    if (!plim_module_code(module, plim_self_card(plim_self_device())->compute_capability)) {
+    if (!plim_fat_binary_code(module, plim_self_card(plim_self_device())->compute_capability)) {
         free(module);
         return GPU_NO_BINARY;
     }
@@ -54,7 +54,7 @@ static int load(struct plim_module **out, const void *image)
     return failed;
 }
 
-ANSWER int cuModuleLoadData(struct plim_module **out, const void *image)
+ANSWER int cuModuleLoadData(struct plim_fat_binary **out, const void *image)
 {
     int failed = plim_driver_enter();
     return failed ? failed : load(out, image);
@@ -64,7 +64,7 @@ ALSO(cuModuleLoadData, cuModuleLoadFatBinary)
 
 /* A library needs no context until a kernel of it is used. Which card that will be on is not known
  * then; it is taken to be the thread's. */
-ANSWER int cuLibraryLoadData(struct plim_module **out, const void *image)
+ANSWER int cuLibraryLoadData(struct plim_fat_binary **out, const void *image)
 {
     int failed = plim_driver_ready();
     if (!failed && !plim_self_card(plim_self_device())) failed = GPU_INVALID_DEVICE;
@@ -87,7 +87,7 @@ static void *read_file(const char *path)
     return bytes;
 }
 
-ANSWER int cuLibraryLoadFromFile(struct plim_module **out, const char *path)
+ANSWER int cuLibraryLoadFromFile(struct plim_fat_binary **out, const char *path)
 {
     void *image = path ? read_file(path) : NULL;
     int failed = image ? cuLibraryLoadData(out, image) : FILE_NOT_FOUND;
@@ -95,14 +95,14 @@ ANSWER int cuLibraryLoadFromFile(struct plim_module **out, const char *path)
     return failed;
 }
 
-ANSWER int cuModuleLoad(struct plim_module **out, const char *path)
+ANSWER int cuModuleLoad(struct plim_fat_binary **out, const char *path)
 {
     int failed = plim_driver_enter();
     return failed ? failed : cuLibraryLoadFromFile(out, path);
 }
 
 /* Its kernels stay: somebody may hold one. */
-ANSWER int cuModuleUnload(struct plim_module *module)
+ANSWER int cuModuleUnload(struct plim_fat_binary *module)
 {
     void *cubin = NULL;
     if (!module) return GPU_INVALID_HANDLE;
@@ -126,7 +126,7 @@ ANSWER int cuModuleGetLoadingMode(int *mode)
     return plim_driver_ready();
 }
 
-ANSWER int cuLibraryGetModule(struct plim_module **out, struct plim_module *library)
+ANSWER int cuLibraryGetModule(struct plim_fat_binary **out, struct plim_fat_binary *library)
 {
     *out = library;
     return library ? GPU_OK : GPU_INVALID_HANDLE;
@@ -137,14 +137,14 @@ ANSWER int cuLibraryGetModule(struct plim_module **out, struct plim_module *libr
 static PLIM_ARRAY(struct plim_kernel *) kernels; /* all that were asked for */
 
 static PLIM_ARRAY(struct variable {
-    const struct plim_module *module;
+    const struct plim_fat_binary *module;
     uintptr_t at;
     size_t bytes;
     int device;
     char name[96];
 }) variables;
 
-static struct plim_kernel *find(const struct plim_module *module, const char *name)
+static struct plim_kernel *find(const struct plim_fat_binary *module, const char *name)
 {
     for (size_t i = 0; i < kernels.count; i++)
         if (kernels.items[i]->module == module && !strcmp(kernels.items[i]->name, name))
@@ -156,12 +156,11 @@ static struct plim_kernel *find(const struct plim_module *module, const char *na
 static void read_parameters(struct plim_kernel *kernel, int count, uint32_t pointers)
 {
     if (!strncmp(kernel->name, "_Z", 2)) return;
-    kernel->parameters = count;
-    kernel->written = pointers;
-    plim_kernel_name(kernel);
+    kernel->signature =
+        (struct plim_signature){.is_read = true, .parameters = count, .written = pointers};
 }
 
-static struct plim_kernel *make(struct plim_module *module, const char *name)
+static struct plim_kernel *make(struct plim_fat_binary *module, const char *name)
 {
     struct plim_kernel *kernel = calloc(1, sizeof(*kernel));
     char *copy = malloc(strlen(name) + 1);
@@ -175,7 +174,7 @@ static struct plim_kernel *make(struct plim_module *module, const char *name)
 }
 
 /* Where the format is not understood every name is taken to be a kernel's. */
-ANSWER int cuLibraryGetKernel(struct plim_kernel **out, struct plim_module *module,
+ANSWER int cuLibraryGetKernel(struct plim_kernel **out, struct plim_fat_binary *module,
                               const char *name)
 {
     *out = NULL;
@@ -193,7 +192,7 @@ ANSWER int cuLibraryGetKernel(struct plim_kernel **out, struct plim_module *modu
     return *out ? GPU_OK : GPU_OUT_OF_MEMORY;
 }
 
-ANSWER int cuModuleGetFunction(struct plim_kernel **out, struct plim_module *module,
+ANSWER int cuModuleGetFunction(struct plim_kernel **out, struct plim_fat_binary *module,
                                const char *name)
 {
     int failed = plim_driver_enter();
@@ -217,7 +216,7 @@ static int find_variable(const struct variable *wanted, struct variable *out)
     return failed;
 }
 
-ANSWER int cuModuleGetGlobal_v2(uintptr_t *at, size_t *bytes, struct plim_module *module,
+ANSWER int cuModuleGetGlobal_v2(uintptr_t *at, size_t *bytes, struct plim_fat_binary *module,
                                 const char *name)
 {
     struct variable variable = {.module = module, .device = plim_self_device()}, found;
@@ -246,7 +245,7 @@ ANSWER int cuKernelGetFunction(struct plim_kernel **out, struct plim_kernel *ker
     return kernel ? GPU_OK : GPU_INVALID_HANDLE;
 }
 
-ANSWER int cuFuncGetModule(struct plim_module **out, const struct plim_kernel *kernel)
+ANSWER int cuFuncGetModule(struct plim_fat_binary **out, const struct plim_kernel *kernel)
 {
     if (!kernel) return GPU_INVALID_HANDLE;
     *out = kernel->module;

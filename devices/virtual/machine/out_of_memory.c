@@ -18,8 +18,8 @@ static void count_unmet(struct plim_machine_refusal *refusal)
     thread.counted = true;
 }
 
-void plim_refusal_refused(struct plim_machine_refusal *refusal, int card, int64_t asked_bytes,
-                          int64_t free_bytes)
+void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int card, int64_t asked_bytes,
+                                int64_t free_bytes)
 {
     if (thread.pending_bytes == asked_bytes) count_unmet(refusal);
     else thread.counted = false;
@@ -30,13 +30,13 @@ void plim_refusal_refused(struct plim_machine_refusal *refusal, int card, int64_
     refusal->card = card;
 }
 
-void plim_refusal_got(struct plim_machine_refusal *refusal, int64_t bytes)
+void plim_out_of_memory_got(struct plim_machine_refusal *refusal, int64_t bytes)
 {
     int64_t enough = thread.pending_bytes - thread.pending_bytes / 8;
     if (thread.pending_bytes && bytes >= enough) set_pending(refusal, 0);
 }
 
-void plim_refusal_goes_on(struct plim_machine_refusal *refusal)
+void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal)
 {
     if (!thread.pending_bytes) return;
     count_unmet(refusal);

@@ -12,10 +12,10 @@
 #include "machine.h"
 
 /* Of the calling thread; `refusal` is that of the process's row. */
-void plim_refusal_refused(struct plim_machine_refusal *refusal, int card, int64_t asked_bytes,
-                          int64_t free_bytes);
-void plim_refusal_got(struct plim_machine_refusal *refusal, int64_t bytes);
+void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int card, int64_t asked_bytes,
+                                int64_t free_bytes);
+void plim_out_of_memory_got(struct plim_machine_refusal *refusal, int64_t bytes);
 /* It launches something: to be called often, it costs nothing. */
-void plim_refusal_goes_on(struct plim_machine_refusal *refusal);
+void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal);
 
 #endif

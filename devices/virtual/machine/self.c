@@ -219,16 +219,16 @@ void plim_self_drop_context(int device)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-void plim_self_goes_on(void) { plim_refusal_goes_on(&self.process->refusal); }
+void plim_self_goes_on(void) { plim_out_of_memory_goes_on(&self.process->refusal); }
 
 bool plim_self_take(int device, int64_t bytes)
 {
     int card = self.visible[device];
     struct plim_machine_refusal *refusal = &self.process->refusal;
     bool fits = plim_machine_take(self.machine, self.process, card, bytes);
-    if (fits) plim_refusal_got(refusal, bytes);
+    if (fits) plim_out_of_memory_got(refusal, bytes);
     else
-        plim_refusal_refused(refusal, card, bytes, plim_machine_free_bytes(self.machine, card));
+        plim_out_of_memory_refused(refusal, card, bytes, plim_machine_free_bytes(self.machine, card));
     return fits;
 }
 

@@ -1,6 +1,5 @@
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "version.h"
-#include "self.h"
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* NCCL: collectives and messages. */
-#include "devices/virtual/memory/heap.h"
-#include "devices/virtual/work/kernel.h"
 #include "nccl.h"
+#include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/shadow.h"
-#include "devices/virtual/work/stream.h"
+#include "devices/virtual/steps/token.h"
+#include "devices/virtual/work/launches.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static bool is_reduction(enum nccl_kind kind)
 static bool read_part(struct nccl_result *result, int rank, unsigned char *into)
 {
     size_t bytes = result->call.from_bytes;
-    const struct plim_message *message =
+    const struct plim_exchange_message *message =
         plim_inbox_find(&result->call.comm->inbox, rank, result->channel, result->number);
     memset(into, 0, bytes);
     if (!message) return false;
@@ -192,7 +192,7 @@ static int launch(const struct nccl_call *call)
     const void *operands[2];
     struct plim_work work = {.stream = call->stream, .what = call->name, .operands = operands,
                              .form = (uint64_t)call->type};
-    work.sizes = plim_kernel_hash_more(call->from_bytes, call->to_bytes);
+    work.sizes = plim_token_more(call->from_bytes, call->to_bytes);
     if (call->from) operands[work.read++] = call->from;
     if (call->to) operands[work.read++] = call->to;
     plim_self_set_device(call->comm->device);

@@ -280,7 +280,7 @@ static bool take_next(struct plim_inbox *inbox, int from)
     bool is_mine = record.channel < EXCHANGE_TO ||
                    record.channel == EXCHANGE_TO + (uint32_t)inbox->rank;
     if (is_mine) {
-        struct plim_message *message = malloc(sizeof(*message) + record.bytes);
+        struct plim_exchange_message *message = malloc(sizeof(*message) + record.bytes);
         if (!message || !read_all(exchange->fd, message->data, record.bytes, at + sizeof(record))) {
             free(message);
             return false;
@@ -305,11 +305,11 @@ static void take_all(struct plim_inbox *inbox, int from)
               inbox->taken_bytes[from]);
 }
 
-const struct plim_message *plim_inbox_find(struct plim_inbox *inbox, int from, int channel,
+const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from, int channel,
                                            uint64_t number)
 {
     take_all(inbox, from);
-    const struct plim_message *message = inbox->newest;
+    const struct plim_exchange_message *message = inbox->newest;
     while (message && (message->number != number || message->from != from ||
                        message->channel != channel))
         message = message->next;
@@ -318,11 +318,11 @@ const struct plim_message *plim_inbox_find(struct plim_inbox *inbox, int from, i
 
 void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t below)
 {
-    struct plim_message **link = &inbox->newest;
+    struct plim_exchange_message **link = &inbox->newest;
     for (int rank = 0; rank < EXCHANGE_RANKS; rank++)
         if (from < 0 || from == rank) take_all(inbox, rank);
     while (*link) {
-        struct plim_message *message = *link;
+        struct plim_exchange_message *message = *link;
         if (message->channel == channel && message->number < below &&
             (from < 0 || from == message->from)) {
             *link = message->next;
@@ -334,7 +334,7 @@ void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t
 void plim_inbox_finish(struct plim_inbox *inbox)
 {
     while (inbox->newest) {
-        struct plim_message *message = inbox->newest;
+        struct plim_exchange_message *message = inbox->newest;
         inbox->newest = message->next;
         free(message);
     }

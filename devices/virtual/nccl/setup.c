@@ -51,7 +51,7 @@ static bool read_invitation(struct nccl_comm *parent, int rank, uint64_t number,
                             struct nccl_invitation *out)
 {
     plim_nccl_lock();
-    const struct plim_message *message =
+    const struct plim_exchange_message *message =
         plim_inbox_find(&parent->inbox, rank, EXCHANGE_SETUP, number);
     bool found = message && message->bytes == sizeof(*out);
     if (found) memcpy(out, message->data, sizeof(*out));

@@ -2,7 +2,7 @@
  * them before they try to use a GPU (JAX does). They look as /dev/null does; nobody opens them but the
  * driver. */
 #define _GNU_SOURCE /* RTLD_NEXT */
-#include "lookup.h"
+#include "dlsym.h"
 #include "devices/virtual/machine/self.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,8 +28,8 @@ static const char *replace(const char *path)
         typedef int real parameters;                                                               \
         static real *function;                                                                     \
         if (!function) {                                                                           \
-            plim_lookup_prepare();                                                                 \
-            void *found = plim_lookup_real(RTLD_NEXT, #name);                                      \
+            plim_dlsym_prepare();                                                                 \
+            void *found = plim_dlsym_real(RTLD_NEXT, #name);                                      \
             memcpy(&function, &found, sizeof(function));                                           \
         }                                                                                          \
         if (function) return function arguments;                                                   \

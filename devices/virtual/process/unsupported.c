@@ -1,9 +1,7 @@
 #include "unsupported.h"
-#include "devices/virtual/work/kernel.h"
 #include "devices/virtual/machine/version.h"
+#include "devices/virtual/work/launches.h"
 #include <string.h>
-
-static int64_t refused;
 
 static const struct {
     const char *name;
@@ -21,28 +19,15 @@ static const struct {
 /* cuDNN 9 numbers its statuses anew. */
 enum { CUDNN8_NOT_SUPPORTED = 9, CUDNN8_NOT_INITIALIZED = 1, CUDNN8_EXECUTION_FAILED = 8 };
 
-int plim_refuse(enum plim_library library, const char *name)
+int plim_unsupported(enum plim_nvidia_library library, const char *name)
 {
-    __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);
     plim_self_note("the virtual GPU does not answer %.100s (%s)", name, libraries[library].name);
     if (library == PLIM_CUDART) return plim_self_error(GPU_NOT_SUPPORTED);
     if (library == PLIM_CUDNN && plim_version_is_cudnn8()) return CUDNN8_NOT_SUPPORTED;
     return libraries[library].not_supported;
 }
 
-int64_t plim_refuse_count(void) { return __atomic_load_n(&refused, __ATOMIC_RELAXED); }
-
-/* make_answers.py puts them into a section of their own, whose ends the linker names. */
-extern const char __start_plim_refused[] __attribute__((weak, visibility("hidden")));
-extern const char __stop_plim_refused[] __attribute__((weak, visibility("hidden")));
-
-bool plim_refuse_is(const void *function)
-{
-    uintptr_t at = (uintptr_t)function;
-    return at >= (uintptr_t)__start_plim_refused && at < (uintptr_t)__stop_plim_refused;
-}
-
-int plim_compute(enum plim_library library, const char *name, const void *handle)
+int plim_compute(enum plim_nvidia_library library, const char *name, const void *handle)
 {
     const struct plim_handle *of = handle;
     bool is_old = library == PLIM_CUDNN && plim_version_is_cudnn8();

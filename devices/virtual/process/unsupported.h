@@ -1,8 +1,9 @@
-/* What happens to a call that nobody answers by hand.
+/* What happens to a call that is not answered by hand: it is not supported, or it only computes and is
+ * a launch.
  *
  * The files in names list every entry point of NVIDIA's libraries; make_answers.py turns them into
  * weak definitions that come here, and a definition by hand takes their place when the library is
- * linked. So no call reaches a library that would look for a real card, and what the virtual GPU
+ * linked. So no call reaches a library that would look for a real GPU, and what the virtual GPU
  * cannot do says its own name instead of seeming to work.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_PROCESS_UNSUPPORTED_H
@@ -10,26 +11,19 @@
 
 #include "devices/virtual/machine/self.h"
 
-enum plim_library {
+enum plim_nvidia_library {
     PLIM_CUDART, PLIM_CUDA, PLIM_CUBLAS, PLIM_CUBLASLT, PLIM_CUDNN, PLIM_NCCL, PLIM_NVML,
 };
 
-/* Notes, once for each name, that `name` is not answered, and returns the library's own code for
+/* Notes, once for each name, that `name` is not supported, and returns the library's own code for
  * "not supported". The runtime's is also its last error. `name` may say more than a name, as
  * "cudnnBackendFinalize of a resample operation". */
-int plim_refuse(enum plim_library library, const char *name);
-
-/* Is this one of the functions that only refuse? For those who look functions up by name and can do
- * without. */
-bool plim_refuse_is(const void *function);
+int plim_unsupported(enum plim_nvidia_library library, const char *name);
 
 /* For what only reads and writes device memory: a launch on the handle's stream. Returns 0 or the
  * library's code for a failed execution. `handle` is one of ours and begins with its stream, see
  * below; NULL gives the library's code for a handle that is none. */
-int plim_compute(enum plim_library library, const char *name, const void *handle);
-
-/* All calls so far that were refused. */
-int64_t plim_refuse_count(void);
+int plim_compute(enum plim_nvidia_library library, const char *name, const void *handle);
 
 /* Every handle that this library makes for cuBLAS, cuBLASLt or cuDNN begins so. */
 struct plim_handle {

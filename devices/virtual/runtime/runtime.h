@@ -2,7 +2,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_RUNTIME_RUNTIME_H
 #define PLIM_DEVICES_VIRTUAL_RUNTIME_RUNTIME_H
 
-#include "devices/virtual/work/kernel.h"
+#include "devices/virtual/work/launches.h"
 
 /* A second name of an answer. */
 #define ALSO(function, name)                                                                       \

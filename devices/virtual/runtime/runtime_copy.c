@@ -1,6 +1,6 @@
 /* The CUDA runtime: copies and fills. What "kind" a copy says it is does not matter, addresses tell. */
-#include "devices/virtual/work/kernel.h"
 #include "runtime.h"
+#include "devices/virtual/memory/symbol.h"
 #include "devices/virtual/work/transfer.h"
 
 static int copy(void *to, const void *from, size_t bytes, void *stream)

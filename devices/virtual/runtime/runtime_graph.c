@@ -1,10 +1,9 @@
 /* The CUDA runtime: graphs. An executable graph is a graph of its own, as with CUDA: the other may be
  * destroyed. */
-#include "devices/virtual/work/kernel.h"
-#include "devices/virtual/process/unsupported.h"
 #include "runtime.h"
-#include <string.h>
 #include "devices/virtual/machine/version.h"
+#include "devices/virtual/process/unsupported.h"
+#include <string.h>
 #include <stdio.h>
 
 ANSWER int cudaGraphCreate(void **out, unsigned flags)
@@ -174,7 +173,7 @@ int plim_runtime_add_node(struct plim_node **out, struct plim_graph *graph,
     case PLIM_NODE_KERNEL:
         return plim_runtime_add_kernel(out, graph, after, count, plim_kernel_find(first));
     case PLIM_NODE_ALLOCATE:
-    case PLIM_NODE_FREE: return plim_refuse(PLIM_CUDART, "cudaGraphAddNode of an allocation");
+    case PLIM_NODE_FREE: return plim_unsupported(PLIM_CUDART, "cudaGraphAddNode of an allocation");
     case PLIM_NODE_GRAPH: failed = plim_graph_add_child(graph, first, out); break;
     case PLIM_NODE_CONDITIONAL:
         failed = add_conditional(out, graph, parameters->of_type);

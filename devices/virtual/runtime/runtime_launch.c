@@ -1,8 +1,9 @@
 /* The CUDA runtime: registration and launches of kernels. */
-#include "devices/virtual/work/kernel.h"
 #include "runtime.h"
 #include "devices/virtual/driver/driver_lookup.h"
 #include "devices/virtual/machine/version.h"
+#include "devices/virtual/memory/symbol.h"
+#include "devices/virtual/work/fat_binary.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 ANSWER void **__cudaRegisterFatBinary(const void *wrapper)
 {
-    return (void **)plim_module_read(wrapper);
+    return (void **)plim_fat_binary_read(wrapper);
 }
 
 ANSWER void __cudaRegisterFatBinaryEnd(void **module) { (void)module; }
@@ -19,7 +20,7 @@ ANSWER void __cudaUnregisterFatBinary(void **module) { (void)module; }
 ANSWER void __cudaRegisterFunction(void **module, const void *host, char *name, const char *full_name)
 {
     (void)full_name;
-    plim_kernel_register(host, name, (struct plim_module *)module);
+    plim_kernel_register(host, name, (struct plim_fat_binary *)module);
 }
 
 ANSWER void __cudaRegisterVar(void **module, const void *host, char *address, const char *name,
@@ -55,14 +56,14 @@ ANSWER char __cudaInitModule(void **module)
 /* --- <<<grid, block, shared, stream>>> ---------------------------------------------------------- */
 
 enum { CALLS = 64 };
-static _Thread_local struct plim_launch calls[CALLS];
+static _Thread_local struct plim_launch_config calls[CALLS];
 static _Thread_local int call_count;
 
 ANSWER unsigned __cudaPushCallConfiguration(struct gpu_dim3 grid, struct gpu_dim3 block,
                                             size_t shared_bytes, void *stream)
 {
     if (call_count == CALLS) return 1;
-    calls[call_count++] = (struct plim_launch){
+    calls[call_count++] = (struct plim_launch_config){
         .grid = grid, .block = block, .shared_bytes = shared_bytes, .stream = stream};
     return 0;
 }
@@ -71,7 +72,7 @@ ANSWER int __cudaPopCallConfiguration(struct gpu_dim3 *grid, struct gpu_dim3 *bl
                                       size_t *shared_bytes, void **stream)
 {
     if (!call_count) return GPU_INVALID_CONFIGURATION;
-    const struct plim_launch *call = &calls[--call_count];
+    const struct plim_launch_config *call = &calls[--call_count];
     *grid = call->grid;
     *block = call->block;
     *shared_bytes = call->shared_bytes;
@@ -89,7 +90,7 @@ static size_t most_shared_bytes(void)
 }
 
 /* A launch is checked as CUDA checks it: what a card refuses is found out here too. */
-static int launch(struct plim_kernel *kernel, const struct plim_launch *launch)
+static int launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     uint64_t threads = (uint64_t)launch->block.x * launch->block.y * launch->block.z;
     if (!kernel) return plim_self_error(GPU_INVALID_DEVICE_FUNCTION);
@@ -105,7 +106,7 @@ ANSWER int cudaLaunchKernel(const void *function, struct gpu_dim3 grid, struct g
                             void **arguments, size_t shared_bytes, void *stream)
 {
     return launch(plim_kernel_find(function),
-                  &(struct plim_launch){grid, block, shared_bytes, stream, arguments});
+                  &(struct plim_launch_config){grid, block, shared_bytes, stream, arguments});
 }
 PER_THREAD(cudaLaunchKernel, _ptsz)
 
@@ -142,7 +143,7 @@ ANSWER int __cudaGetKernel(void **out, const void *function)
 ANSWER int __cudaLaunchKernel(void *kernel, struct gpu_dim3 grid, struct gpu_dim3 block,
                               void **arguments, size_t shared_bytes, void *stream)
 {
-    return launch(kernel, &(struct plim_launch){grid, block, shared_bytes, stream, arguments});
+    return launch(kernel, &(struct plim_launch_config){grid, block, shared_bytes, stream, arguments});
 }
 PER_THREAD(__cudaLaunchKernel, _ptsz)
 
@@ -176,7 +177,7 @@ ANSWER int cudaFuncGetAttributes(void *out, const void *function)
     int device = plim_self_device(), failed = plim_self_use(device);
     if (failed) return plim_self_error(failed);
     if (!kernel) return plim_self_error(GPU_INVALID_DEVICE_FUNCTION);
-    int code = plim_module_code(kernel->module, plim_self_card(device)->compute_capability);
+    int code = plim_fat_binary_code(kernel->module, plim_self_card(device)->compute_capability);
     if (!code) return plim_self_error(GPU_NO_BINARY);
     struct function_attributes result = {.threads_per_block = 1024, .registers = 32,
                                          .ptx_version = code, .binary_version = code,

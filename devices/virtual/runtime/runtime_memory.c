@@ -1,12 +1,12 @@
 /* The CUDA runtime: memory. */
+#include "runtime.h"
+#include "devices/virtual/machine/version.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/host_memory.h"
 #include "devices/virtual/memory/ipc.h"
-#include "devices/virtual/work/kernel.h"
 #include "devices/virtual/memory/pool.h"
-#include "runtime.h"
+#include "devices/virtual/memory/symbol.h"
 #include "devices/virtual/work/stream.h"
-#include "devices/virtual/machine/version.h"
 #include <string.h>
 
 /* --- device memory ---------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 #include "steps.h"
+#include "token.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,12 +112,6 @@ void plim_steps_destroy(struct plim_steps *steps)
     free(steps);
 }
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t hash = (a ^ b) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
-}
-
 /* The slot of a key, or the one that it may take. */
 static struct entry *find(struct entry *table, uint64_t key)
 {
@@ -222,7 +217,7 @@ static void begin_stretch(struct plim_steps *steps, struct stretch *stretch)
 static void join_tail(struct plim_steps *steps)
 {
     struct stretch *step = &steps->step, *tail = &steps->tail;
-    step->kind = mix(step->kind, tail->kind);
+    step->kind = plim_token_more(step->kind, tail->kind);
     step->length += tail->length;
     step->calls += tail->calls;
     step->grown |= tail->grown;
@@ -311,7 +306,7 @@ static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symb
 {
     steps->launches++;
     steps->tail.length++;
-    steps->tail.kind = mix(steps->tail.kind + 1, token);
+    steps->tail.kind = plim_token_more(steps->tail.kind + 1, token);
     if (steps->rule < PLIM_STEPS_BY_GRADIENTS && feed_period(&steps->period, symbol))
         steps->changed = true;
 }
@@ -403,7 +398,7 @@ void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps
 {
     enum { ENOUGH_UPDATES = 4 };
     if (!steps) return;
-    token = mix(token, 1);
+    token = plim_token_more(token, 1);
     if (class == PLIM_STEPS_WORK || class == PLIM_STEPS_BACKWARD) end_burst(steps);
     if (class == PLIM_STEPS_BACKWARD) begin_backward(steps);
     count_launch(steps, token, token);
@@ -450,14 +445,14 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
     if (!steps) return;
     end_burst(steps);
     break_updates(steps);
-    token = mix(token, 2);
+    token = plim_token_more(token, 2);
     uint64_t symbol = token;
     for (size_t i = 0; i < read_count; i++) {
         if (!read[i]) continue;
-        uint64_t key = mix(mix(operation, i + 1), read[i]) | 1;
-        symbol = mix(symbol, key);
+        uint64_t key = plim_token_more(plim_token_more(operation, i + 1), read[i]) | 1;
+        symbol = plim_token_more(symbol, key);
         note_key(steps, key);
-        note_read(steps, read[i], mix(operation, i + 1));
+        note_read(steps, read[i], plim_token_more(operation, i + 1));
     }
     for (size_t i = 0; i < written_count; i++) note_result(steps, written[i]);
     count_launch(steps, token, symbol);

@@ -28,38 +28,9 @@
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_STEPS_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_STEPS_H
 
-#include <stdbool.h>
+#include "steps_class.h"
+#include "steps_verdict.h"
 #include <stddef.h>
-#include <stdint.h>
-
-/* What a kernel's name says. */
-enum plim_steps_class {
-    PLIM_STEPS_PLAIN,
-    PLIM_STEPS_WORK,       /* matmul, convolution, attention: no part of an optimizer's burst */
-    PLIM_STEPS_BACKWARD,   /* part of a backward pass, nor of a burst */
-    PLIM_STEPS_GRADIENT,   /* all gradients are looked at: clipping, unscaling */
-    PLIM_STEPS_LIST,       /* one list of tensors is added to another: SGD, but also averages */
-    PLIM_STEPS_ONE_UPDATE, /* an optimizer's for one parameter; four of them make a burst */
-    PLIM_STEPS_UPDATE,     /* an optimizer's */
-    PLIM_STEPS_WHOLE,      /* a graph with an update and the rest of a step */
-};
-
-/* By its mangled name. Slow (some microseconds): ask once a kernel. */
-enum plim_steps_class plim_steps_classify(const char *name);
-
-/* Of a graph with both; begin with PLIM_STEPS_PLAIN. A library's launch is PLIM_STEPS_WORK. */
-enum plim_steps_class plim_steps_join(enum plim_steps_class a, enum plim_steps_class b);
-
-/* By what the steps are recognised, weakest first. */
-enum plim_steps_rule {
-    PLIM_STEPS_BY_NOTHING,
-    PLIM_STEPS_BY_PERIOD,    /* the launches repeat exactly, operands included */
-    PLIM_STEPS_BY_GRADIENTS, /* clipping or unscaling */
-    PLIM_STEPS_BY_LISTS,     /* lists of tensors are added */
-    PLIM_STEPS_BY_WEIGHTS,   /* written addresses */
-    PLIM_STEPS_BY_OPTIMIZER, /* kernels' names */
-};
-const char *plim_steps_rule_name(enum plim_steps_rule rule); /* for a report: "optimizer kernels" */
 
 struct plim_steps; /* of one process */
 
@@ -94,30 +65,10 @@ void plim_steps_held(struct plim_steps *steps, int64_t bytes);
 
 /* --- what is known ---------------------------------------------------------------------------- */
 
-struct plim_steps_state {
-    enum plim_steps_rule rule;
-    int64_t steps;   /* completed; periods under BY_PERIOD */
-    int64_t steady;  /* of these, the last ones in which the peak did not grow */
-    int64_t alike;   /* of these, the last ones of a kind seen before */
-    int64_t launches; /* of the last step */
-    double seconds;  /* median from step to step, of the last 64; 0: not known */
-    bool leaks;      /* memory goes on growing from step to step */
-    double leak_bytes; /* if so: per step */
-};
-
 /* Is there something new to look at since this was asked last? Cheap: for every launch. */
 bool plim_steps_changed(struct plim_steps *steps);
 
 /* Sorts 64 numbers: not for every launch. Zeroed for NULL. */
 void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *out);
-
-/* How many steady steps it takes until memory is known to have reached what it stays at: `wanted`
- * (at least 1; 5 sees a GAN's generator that is trained every sixth time) where steps are plainly
- * seen and of kinds that came before, more otherwise. `accumulation`: micro-steps in a step where
- * the caller knows that, 0 where not. */
-int64_t plim_steps_needed(const struct plim_steps_state *state, int wanted, int accumulation);
-
-/* The verdict. Never before the second update of the weights, whatever is wanted. */
-bool plim_steps_is_steady(const struct plim_steps_state *state, int wanted, int accumulation);
 
 #endif

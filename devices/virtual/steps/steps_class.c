@@ -1,4 +1,6 @@
-#include "steps.h"
+#include "steps_class.h"
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 struct name_rule {

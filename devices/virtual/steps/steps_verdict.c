@@ -1,5 +1,4 @@
-/* What a state says: needs nothing of the stream, so that plimsoll judges too. */
-#include "steps.h"
+#include "steps_verdict.h"
 
 int64_t plim_steps_needed(const struct plim_steps_state *state, int wanted, int accumulation)
 {

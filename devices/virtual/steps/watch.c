@@ -1,5 +1,7 @@
 #include "watch.h"
 #include "steps.h"
+#include "token.h"
+#include "devices/virtual/machine/self.h"
 #include "autotune/base/clock.h"
 #include <stdlib.h>
 
@@ -49,49 +51,31 @@ static void end_launch(void)
     end();
 }
 
-static uint64_t mix(uint64_t a, uint64_t b)
+void plim_watch_kernel(uint64_t token, enum plim_steps_class class, const struct gpu_dim3 *grid,
+                       const struct gpu_dim3 *block, const uintptr_t *written, size_t count)
 {
-    a = (a ^ (b + 0x9e3779b97f4a7c15u)) * 0xbf58476d1ce4e5b9u;
-    return a ^ a >> 31;
-}
-
-void plim_watch_kernel(const struct plim_kernel *kernel, const struct plim_launch *launch,
-                       const uintptr_t *written, size_t count)
-{
-    uint64_t token = kernel ? kernel->token : 0;
-    token = mix(token, (uint64_t)launch->grid.x << 32 | launch->grid.y);
-    token = mix(token, (uint64_t)launch->grid.z << 32 | launch->block.x);
-    token = mix(token, (uint64_t)launch->block.y << 32 | launch->block.z);
-    struct plim_steps *steps = begin();
-    plim_steps_launch(steps, token,
-                      kernel ? (enum plim_steps_class)kernel->steps_class : PLIM_STEPS_PLAIN, written,
-                      count);
+    token = plim_token_more(token, (uint64_t)grid->x << 32 | grid->y);
+    token = plim_token_more(token, (uint64_t)grid->z << 32 | block->x);
+    token = plim_token_more(token, (uint64_t)block->y << 32 | block->z);
+    plim_steps_launch(begin(), token, class, written, count);
     end_launch();
 }
 
-void plim_watch_work(const struct plim_work *work)
+void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const uintptr_t *operands,
+                        size_t read, size_t written)
 {
-    uint64_t operation = mix(plim_kernel_hash(work->what), work->form);
-    uint64_t token = mix(operation, work->sizes);
-    const uintptr_t *operands = (const uintptr_t *)work->operands;
+    uint64_t operation = plim_token_more(plim_token_of(what), form);
+    uint64_t token = plim_token_more(operation, sizes);
     struct plim_steps *steps = begin();
-    if (work->read + work->written)
-        plim_steps_library(steps, token, operation, operands, work->read, operands + work->read,
-                           work->written);
+    if (read + written)
+        plim_steps_library(steps, token, operation, operands, read, operands + read, written);
     else plim_steps_launch(steps, token, PLIM_STEPS_WORK, NULL, 0);
     end_launch();
 }
 
-void plim_watch_graph(const struct plim_graph *graph, const struct plim_graph_sum *sum)
+void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t library_calls)
 {
-    uint64_t token = mix((uint64_t)(uintptr_t)graph, plim_graph_nodes(graph, NULL));
-    plim_steps_graph(begin(), token, (enum plim_steps_class)sum->steps_class, sum->calls);
-    end_launch();
-}
-
-void plim_watch_foreign_graph(uint64_t graph)
-{
-    plim_steps_launch(begin(), mix(graph, 1), PLIM_STEPS_PLAIN, NULL, 0);
+    plim_steps_graph(begin(), token, class, (int64_t)library_calls);
     end_launch();
 }
 

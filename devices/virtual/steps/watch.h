@@ -4,17 +4,23 @@
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
 
-#include "devices/virtual/work/kernel.h"
+#include "devices/virtual/machine/cuda_abi.h"
+#include "steps_class.h"
 
-/* A kernel that was launched and not captured, and where it is known to have written. */
-void plim_watch_kernel(const struct plim_kernel *kernel, const struct plim_launch *launch,
-                       const uintptr_t *written, size_t count);
-void plim_watch_work(const struct plim_work *work);
-void plim_watch_graph(const struct plim_graph *graph, const struct plim_graph_sum *sum);
+/* A kernel that was launched and not captured: what its name says (`token` is the same for the same
+ * kernel), and device addresses that it is known to have written to. */
+void plim_watch_kernel(uint64_t token, enum plim_steps_class class, const struct gpu_dim3 *grid,
+                       const struct gpu_dim3 *block, const uintptr_t *written, size_t count);
+
+/* A library's launch. `form`: of the function `what`, a hash of transposes and epilogue, a plan;
+ * `sizes`: a hash of its sizes. `operands`: first those that it reads, then those that it writes. */
+void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const uintptr_t *operands,
+                        size_t read, size_t written);
+
+/* A launch of a graph, with what is known of it: 0 calls of libraries and PLAIN where that is nothing. */
+void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t library_calls);
+
 void plim_watch_copy(uintptr_t to);
-
-/* A graph that is only known by a number. */
-void plim_watch_foreign_graph(uint64_t graph);
 
 /* Memory of a card was taken, or given back (count -1), by an allocation of so many bytes. */
 void plim_watch_allocation(int64_t bytes, int count);

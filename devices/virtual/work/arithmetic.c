@@ -47,18 +47,18 @@ static size_t number_after(const char *name, const char *label)
 
 /* What the kernel knows of its inputs, of which there may be `most`:
  *     pointers[most], and of 32 bits: offsets[most], sizes[most], elements[most], ... */
-static bool cat(const char *name, const struct plim_launch *launch)
+static bool cat(const char *name, const struct gpu_dim3 *grid, void *const *arguments)
 {
     size_t width = number_after(name, "10OpaqueTypeILj");
-    size_t dimensions = number_after(name, "EEjLi"), count = launch->grid.y, most = 0;
+    size_t dimensions = number_after(name, "EEjLi"), count = grid->y, most = 0;
     const char *second = strstr(name, "EEjLi1ELi");
     if (second) most = strtoul(second + strlen("EEjLi1ELi"), NULL, 10);
     if (!width || dimensions != 1 || !count || count > most || most > 1024) return false;
-    const char *inputs = launch->arguments[1];
+    const char *inputs = arguments[1];
     const uint32_t *offsets = (const uint32_t *)(const void *)(inputs + most * sizeof(void *));
     const uint32_t *sizes = offsets + most, *elements = sizes + most;
     const char *pointers[1024], *out;
-    memcpy(&out, launch->arguments[0], sizeof(out));
+    memcpy(&out, arguments[0], sizeof(out));
     memcpy(pointers, inputs, count * sizeof(*pointers));
     for (size_t i = 0; i < count; i++) {
         bool follows = i == 0 || offsets[i] == offsets[i - 1] + sizes[i - 1];
@@ -86,9 +86,9 @@ struct reduction {
     void *to;
 };
 
-static bool sum(const struct plim_launch *launch)
+static bool sum(void *const *arguments)
 {
-    const struct reduction *r = launch->arguments[0];
+    const struct reduction *r = arguments[0];
     int64_t values[MOST_ELEMENTS];
     uint64_t result = 0;
     bool is_plain = r->element_bytes == sizeof(*values) && r->outputs == 1 && r->dimensions == 1 &&
@@ -127,17 +127,17 @@ static uint64_t add(int64_t a, int64_t factor, int64_t b)
 
 /* int64 to int64, or to bool. The second argument holds what the function knows: a comparison's
  * kind, the factor of what is added, or the number that is added and its factor. */
-static bool calculate(enum plim_arithmetic what, const struct plim_launch *launch)
+static bool calculate(enum plim_arithmetic what, void *const *arguments)
 {
     bool compares = what == PLIM_ARITHMETIC_COMPARE;
     bool adds_number = what == PLIM_ARITHMETIC_ADD_NUMBER;
     int count, operation;
     int64_t numbers[2] = {0}, a[MOST_ELEMENTS], b[MOST_ELEMENTS], out[MOST_ELEMENTS];
     struct { void *out; const void *a, *b; } data = {0};
-    memcpy(&count, launch->arguments[0], sizeof(count));
-    memcpy(&operation, launch->arguments[1], sizeof(operation));
-    if (!compares) memcpy(numbers, launch->arguments[1], sizeof(*numbers) * (adds_number ? 2 : 1));
-    memcpy(&data, launch->arguments[2], adds_number ? 2 * sizeof(void *) : sizeof(data));
+    memcpy(&count, arguments[0], sizeof(count));
+    memcpy(&operation, arguments[1], sizeof(operation));
+    if (!compares) memcpy(numbers, arguments[1], sizeof(*numbers) * (adds_number ? 2 : 1));
+    memcpy(&data, arguments[2], adds_number ? 2 * sizeof(void *) : sizeof(data));
     if (count < 1 || count > MOST_ELEMENTS || !is_device(data.out) || !is_device(data.a) ||
         (!adds_number && !is_device(data.b)) ||
         (compares && (operation < 0 || operation >= COMPARISONS)))
@@ -158,10 +158,10 @@ static bool calculate(enum plim_arithmetic what, const struct plim_launch *launc
     return true;
 }
 
-bool plim_arithmetic_run(enum plim_arithmetic what, const char *name,
-                         const struct plim_launch *launch)
+bool plim_arithmetic_run(enum plim_arithmetic what, const char *name, const struct gpu_dim3 *grid,
+                         void *const *arguments)
 {
-    if (what == PLIM_ARITHMETIC_NONE || !launch->arguments) return false;
-    if (what == PLIM_ARITHMETIC_CAT) return cat(name, launch);
-    return what == PLIM_ARITHMETIC_SUM ? sum(launch) : calculate(what, launch);
+    if (what == PLIM_ARITHMETIC_NONE || !arguments) return false;
+    if (what == PLIM_ARITHMETIC_CAT) return cat(name, grid, arguments);
+    return what == PLIM_ARITHMETIC_SUM ? sum(arguments) : calculate(what, arguments);
 }

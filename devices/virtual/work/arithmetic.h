@@ -14,7 +14,8 @@
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_ARITHMETIC_H
 #define PLIM_DEVICES_VIRTUAL_WORK_ARITHMETIC_H
 
-#include "kernel.h"
+#include "devices/virtual/machine/cuda_abi.h"
+#include <stdbool.h>
 
 enum plim_arithmetic {
     PLIM_ARITHMETIC_NONE, /* nearly all kernels */
@@ -30,8 +31,8 @@ enum plim_arithmetic plim_arithmetic_of(const char *name);
 
 /* Does it, in the shadows; the output is then what it should be, or unknown. False: nothing was
  * done, and the kernel is one like all others. May wait for other ranks, where an operand is what
- * they bring. */
-bool plim_arithmetic_run(enum plim_arithmetic what, const char *name,
-                         const struct plim_launch *launch);
+ * they bring. `arguments` NULL: not seen. */
+bool plim_arithmetic_run(enum plim_arithmetic what, const char *name, const struct gpu_dim3 *grid,
+                         void *const *arguments);
 
 #endif

@@ -1,11 +1,10 @@
 #include "cuda_graph.h"
-#include "devices/virtual/steps/steps.h"
 #include "autotune/base/array.h"
 #include <stdlib.h>
 
 struct plim_graph {
     PLIM_ARRAY(struct plim_node *) nodes;
-    int steps_class; /* of its own launches, without its children's */
+    enum plim_steps_class steps_class; /* of its own launches, without its children's */
     size_t calls;
 };
 
@@ -100,20 +99,16 @@ size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***node
 
 /* --- what it does ----------------------------------------------------------------------------- */
 
-static int join(int a, int b)
+void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class,
+                     bool is_library)
 {
-    return (int)plim_steps_join((enum plim_steps_class)a, (enum plim_steps_class)b);
-}
-
-void plim_graph_note(struct plim_graph *graph, int steps_class, bool is_library)
-{
-    graph->steps_class = join(graph->steps_class, steps_class);
+    graph->steps_class = plim_steps_join(graph->steps_class, steps_class);
     graph->calls += is_library;
 }
 
 static void add_up(const struct plim_graph *graph, struct plim_graph_sum *sum)
 {
-    sum->steps_class = join(sum->steps_class, graph->steps_class);
+    sum->steps_class = plim_steps_join(sum->steps_class, graph->steps_class);
     sum->calls += graph->calls;
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct plim_node *node = graph->nodes.items[i];

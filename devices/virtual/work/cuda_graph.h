@@ -6,6 +6,7 @@
 #define PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H
 
 #include "devices/virtual/machine/self.h"
+#include "devices/virtual/steps/steps_class.h"
 
 struct plim_graph;
 
@@ -37,7 +38,8 @@ int plim_graph_add_child(struct plim_graph *graph, const struct plim_graph *chil
 int plim_graph_add_conditional(struct plim_graph *graph, size_t bodies, struct plim_node **out);
 
 /* What a launch in it says about steps: its class, and whether it is a library's. */
-void plim_graph_note(struct plim_graph *graph, int steps_class, bool is_library);
+void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class,
+                     bool is_library);
 
 size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes);
 
@@ -45,7 +47,7 @@ size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***node
  * once. */
 struct plim_graph_sum {
     size_t kernels, calls; /* calls of libraries are kernels too */
-    int steps_class;       /* enum plim_steps_class of all together */
+    enum plim_steps_class steps_class; /* of all together */
 };
 struct plim_graph_sum plim_graph_sum(const struct plim_graph *graph);
 

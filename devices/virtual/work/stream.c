@@ -204,7 +204,8 @@ bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph
     return true;
 }
 
-void plim_capture_note(struct plim_stream *stream, int steps_class, bool is_library)
+void plim_capture_note(struct plim_stream *stream, enum plim_steps_class steps_class,
+                       bool is_library)
 {
     if (stream->capture) plim_graph_note(stream->capture->graph, steps_class, is_library);
 }

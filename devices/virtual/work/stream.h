@@ -54,6 +54,7 @@ bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph
 
 /* What the launch that was taken last says about steps (steps.h): its class, and whether it is a
  * library's. */
-void plim_capture_note(struct plim_stream *stream, int steps_class, bool is_library);
+void plim_capture_note(struct plim_stream *stream, enum plim_steps_class steps_class,
+                       bool is_library);
 
 #endif
