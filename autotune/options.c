@@ -1,6 +1,5 @@
 #include "options.h"
 #include "autotune/base/text.h"
-#include "devices/virtual/machine/machine.h"
 #include "reports/writer.h"
 #include <errno.h>
 
@@ -217,7 +216,7 @@ static enum plim_status set_program_number(struct plim_request *request,
     const struct {
         const char *name;
         int64_t *place, most;
-    } numbers[] = {{"--gpus", &program->gpus, PLIM_MACHINE_CARDS},
+    } numbers[] = {{"--gpus", &program->gpus, PLIM_PROGRAM_GPUS},
                    {"--jobs", &program->jobs, 64},
                    {"--steps", &program->steps, 1000000},
                    {"--repetitions", &program->repetitions, 1000000}};

@@ -3,10 +3,14 @@
 #include "autotune/base/text.h"
 #include "autotune/outcome.h"
 #include "autotune/tune.h"
+#include "devices/virtual/machine/machine.h"
 #include "devices/virtual/steps/steps_verdict.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+_Static_assert((int)PLIM_PROGRAM_GPUS == (int)PLIM_MACHINE_CARDS,
+               "all GPUs of a program are in its machine");
 
 void plim_program_cards(const struct plim_card *card, int64_t count, struct plim_machine_card *out)
 {

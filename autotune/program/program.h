@@ -15,7 +15,8 @@
 #include "axis.h"
 #include "workloads/spec/spec.h"
 
-enum { PLIM_PROGRAM_AXES = 8, PLIM_PROGRAM_FILES = 16, PLIM_PROGRAM_VARIABLES = 64 };
+enum { PLIM_PROGRAM_AXES = 8, PLIM_PROGRAM_FILES = 16, PLIM_PROGRAM_VARIABLES = 64,
+       PLIM_PROGRAM_GPUS = 16 };
 
 /* Texts belong to the caller. */
 struct plim_program_file {

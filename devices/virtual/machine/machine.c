@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "machine.h"
 #include "devices/catalogue/architecture.h"
+#include "devices/catalogue/catalogue.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * It is one block of memory that plimsoll makes and every process of the program maps, so that ranks
  * share cards, and so that plimsoll reads what the program did while it runs and after it was
  * killed. Nothing of it is on a disk. A process that dies gives its memory back when somebody next
- * looks for memory , as with a real driver.
+ * looks for memory, as with a real driver.
  *
  * Errors are the CUDA driver's; plim_machine_* calls take the machine's lock, which survives the
  * death of its holder.
@@ -12,12 +12,13 @@
 #ifndef PLIM_DEVICES_VIRTUAL_MACHINE_MACHINE_H
 #define PLIM_DEVICES_VIRTUAL_MACHINE_MACHINE_H
 
-#include "devices/catalogue/catalogue.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct plim_gpu; /* devices/catalogue/catalogue.h */
 
 /* The environment variable in which the program's processes find the machine: a path. */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"

@@ -196,21 +196,34 @@ int plim_exchange_card(struct plim_exchange *exchange, int rank)
     return exchange->head->rows[rank].card;
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
+/* --- ranges of the file ----------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *from, size_t bytes, uint64_t at)
+/* All of a range, written or read. False: it is not. */
+static bool move_all(int fd, bool writes, void *data, size_t bytes, uint64_t at)
 {
-    const char *data = from;
+    char *next = data;
     while (bytes) {
-        ssize_t done = pwrite(fd, data, bytes, (off_t)at);
+        ssize_t done = writes ? pwrite(fd, next, bytes, (off_t)at) : pread(fd, next, bytes, (off_t)at);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return false;
-        data += done;
+        next += done;
         at += (uint64_t)done;
         bytes -= (size_t)done;
     }
     return true;
 }
+
+static bool write_all(int fd, const void *from, size_t bytes, uint64_t at)
+{
+    return move_all(fd, true, (void *)from, bytes, at);
+}
+
+static bool read_all(int fd, void *to, size_t bytes, uint64_t at)
+{
+    return move_all(fd, false, to, bytes, at);
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
 
 /* Gives memory back that every rank has taken its messages from. */
 static void punch(struct plim_exchange *exchange, int rank)
@@ -253,20 +266,6 @@ uint64_t plim_exchange_count(struct plim_exchange *exchange, int rank, int chann
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
-
-static bool read_all(int fd, void *to, size_t bytes, uint64_t at)
-{
-    char *data = to;
-    while (bytes) {
-        ssize_t done = pread(fd, data, bytes, (off_t)at);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        data += done;
-        at += (uint64_t)done;
-        bytes -= (size_t)done;
-    }
-    return true;
-}
 
 /* False: nothing more there, or no memory to take it into; then it is tried again later. */
 static bool take_next(struct plim_inbox *inbox, int from)

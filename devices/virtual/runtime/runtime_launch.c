@@ -1,6 +1,6 @@
 /* The CUDA runtime: registration and launches of kernels. */
 #include "runtime.h"
-#include "devices/virtual/driver/driver_lookup.h"
+#include "devices/virtual/process/driver_names.h"
 #include "devices/virtual/machine/version.h"
 #include "devices/virtual/memory/symbol.h"
 #include "devices/virtual/work/fat_binary.h"

@@ -1,4 +1,4 @@
-/* NCCL: communicators. */
+/* NCCL's names: communicators. */
 #include "nccl.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/work/transfer.h"
@@ -21,62 +21,11 @@ struct config {
     int blocking;
 };
 
-static struct nccl_comm *live; /* under the lock */
-
 /* --- making ----------------------------------------------------------------------------------- */
 
 static bool is_blocking(const struct config *config, bool otherwise)
 {
     return config && config->blocking != INT_MIN ? config->blocking != 0 : otherwise;
-}
-
-
-static struct nccl_comm *create(int ranks, int rank, int device)
-{
-    struct nccl_comm *comm = calloc(1, sizeof(*comm));
-    if (!comm) return NULL;
-    comm->references = 1;
-    comm->ranks = ranks;
-    comm->rank = rank;
-    comm->device = device;
-    comm->is_blocking = true;
-    if (plim_heap_take(device, NCCL_COMMUNICATOR_BYTES, &comm->memory)) {
-        free(comm);
-        return NULL;
-    }
-    plim_nccl_lock();
-    comm->older = live;
-    live = comm;
-    plim_nccl_unlock();
-    plim_transfer_settle = plim_nccl_settle;
-    return comm;
-}
-
-int plim_nccl_communicators(struct nccl_comm **out, int most)
-{
-    int count = 0, device = plim_self_device();
-    plim_nccl_lock();
-    for (struct nccl_comm *comm = live; comm && count < most; comm = comm->older) {
-        if (comm->device != device || comm->stage != NCCL_READY) continue;
-        plim_nccl_hold(comm);
-        out[count++] = comm;
-    }
-    plim_nccl_unlock();
-    return count;
-}
-
-static void destroy(struct nccl_comm *comm)
-{
-    plim_nccl_lock();
-    struct nccl_comm **link = &live;
-    while (*link && *link != comm) link = &(*link)->older;
-    if (*link) *link = comm->older;
-    if (comm->origin.parent) plim_nccl_drop(comm->origin.parent);
-    if (comm->exchange) plim_exchange_leave(comm->exchange, comm->rank);
-    uintptr_t memory = comm->memory;
-    plim_nccl_drop(comm);
-    plim_nccl_unlock();
-    plim_heap_free(memory);
 }
 
 ANSWER int ncclGetUniqueId(struct unique_id *id)
@@ -109,14 +58,14 @@ static int init(struct nccl_comm **out, int ranks, const struct unique_id *id, i
     *out = NULL;
     int status = check_ranks(ranks, rank);
     if (status) return status;
-    struct nccl_comm *comm = create(ranks, rank, plim_self_device());
+    struct nccl_comm *comm = plim_nccl_create(ranks, rank, plim_self_device());
     if (!comm) return NCCL_SYSTEM_ERROR;
     comm->is_blocking = is_blocking(config, true);
     memcpy(&place, id, sizeof(place));
     place.path[sizeof(place.path) - 1] = '\0';
     status = plim_nccl_join(comm, &place);
     if (!status) status = plim_nccl_begin(comm);
-    if (status && status != NCCL_IN_PROGRESS) destroy(comm);
+    if (status && status != NCCL_IN_PROGRESS) plim_nccl_destroy(comm);
     else *out = comm;
     return status;
 }
@@ -180,7 +129,7 @@ static int derive(struct nccl_comm *parent, uint32_t asked, int color, int key,
     uint64_t number = plim_exchange_count(parent->exchange, parent->rank, EXCHANGE_SETUP);
     int status = invite(parent, color, key, is_in);
     if (status || !is_in) return status;
-    struct nccl_comm *comm = create(0, 0, parent->device);
+    struct nccl_comm *comm = plim_nccl_create(0, 0, parent->device);
     if (!comm) return NCCL_SYSTEM_ERROR;
     comm->is_blocking = is_blocking(config, parent->is_blocking);
     comm->origin.parent = parent;
@@ -190,7 +139,7 @@ static int derive(struct nccl_comm *parent, uint32_t asked, int color, int key,
     plim_nccl_hold(parent);
     plim_nccl_unlock();
     status = plim_nccl_begin(comm);
-    if (status && status != NCCL_IN_PROGRESS) destroy(comm);
+    if (status && status != NCCL_IN_PROGRESS) plim_nccl_destroy(comm);
     else *out = comm;
     return status;
 }
@@ -233,7 +182,7 @@ ANSWER int ncclCommFinalize(struct nccl_comm *comm)
 /* Results of it may still be read. */
 ANSWER int ncclCommDestroy(struct nccl_comm *comm)
 {
-    if (comm) destroy(comm);
+    if (comm) plim_nccl_destroy(comm);
     return NCCL_OK;
 }
 
@@ -244,7 +193,7 @@ ANSWER int ncclCommAbort(struct nccl_comm *comm)
     plim_nccl_lock();
     if (!comm->error) comm->error = NCCL_INVALID_USAGE;
     plim_nccl_unlock();
-    destroy(comm);
+    plim_nccl_destroy(comm);
     return NCCL_OK;
 }
 
