@@ -1,7 +1,7 @@
 /* cuBLAS: handles, their modes, versions, and copies between host and card.
  *
  * The workspace that cuBLAS would allocate for a handle (4 MiB, 32 MiB from Hopper on) is not
- * counted: whether at creation or at first use is not known (reference/cuda.md 1.2), and PyTorch
+ * counted: whether at creation or at first use is not known, and PyTorch
  * always gives its own through cublasSetWorkspace(). A program that calls cuBLAS itself and gives
  * none therefore seems to need that much less.
  */

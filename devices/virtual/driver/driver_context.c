@@ -36,7 +36,8 @@ int plim_driver_ready(void)
 
 void *plim_driver_context(int device) { return plim_self_card(device) ? &cards[device] : NULL; }
 
-int plim_driver_context_device(const void *context)
+/* -1: not a context. */
+static int context_device(const void *context)
 {
     const struct card *card = context;
     for (int i = 0; i < PLIM_MACHINE_CARDS; i++)
@@ -77,7 +78,7 @@ static int make(int device)
 
 static int bind(void *context)
 {
-    int device = plim_driver_context_device(context);
+    int device = context_device(context);
     if (context && device < 0) return GPU_INVALID_CONTEXT;
     if (context && !plim_self_has_context(device)) return GPU_INVALID_CONTEXT;
     thread.binding = context ? BOUND : EMPTY;
@@ -224,7 +225,7 @@ ANSWER int cuCtxCreate_v4(void **out, void *parameters, unsigned flags, int devi
 
 ANSWER int cuCtxDestroy_v2(void *context)
 {
-    int failed = plim_driver_ready(), device = plim_driver_context_device(context);
+    int failed = plim_driver_ready(), device = context_device(context);
     if (failed) return failed;
     if (device < 0 || !cards[device].created) return GPU_INVALID_CONTEXT;
     if (current() == device) failed = cuCtxPopCurrent_v2(NULL);
@@ -239,7 +240,7 @@ ALSO(cuCtxDestroy_v2, cuCtxDestroy)
 /* NULL is the current one. -1: there is none, or it is no context. */
 static int device_of(const void *context)
 {
-    return context ? plim_driver_context_device(context) : current();
+    return context ? context_device(context) : current();
 }
 
 ANSWER int cuCtxGetDevice_v2(int *device, void *context)
@@ -315,16 +316,15 @@ ANSWER int cuCtxEnablePeerAccess(void *peer, unsigned flags)
 {
     int failed = plim_driver_enter(), before = plim_self_peek_error();
     if (failed) return failed;
-    if (plim_driver_context_device(peer) < 0) return GPU_INVALID_CONTEXT;
-    return plim_driver_result(before, cudaDeviceEnablePeerAccess(plim_driver_context_device(peer),
-                                                                 flags));
+    if (context_device(peer) < 0) return GPU_INVALID_CONTEXT;
+    return plim_driver_result(before, cudaDeviceEnablePeerAccess(context_device(peer), flags));
 }
 
 ANSWER int cuCtxDisablePeerAccess(void *peer)
 {
     int failed = plim_driver_enter(), before = plim_self_peek_error();
     if (failed) return failed;
-    if (plim_driver_context_device(peer) < 0) return GPU_INVALID_CONTEXT;
+    if (context_device(peer) < 0) return GPU_INVALID_CONTEXT;
     return plim_driver_result(before,
-                              cudaDeviceDisablePeerAccess(plim_driver_context_device(peer)));
+                              cudaDeviceDisablePeerAccess(context_device(peer)));
 }

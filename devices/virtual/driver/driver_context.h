@@ -20,8 +20,6 @@ int plim_driver_enter(void);
 
 /* The handle of a card's context, the same as long as the process lives; NULL: no such card. */
 void *plim_driver_context(int device);
-/* -1: not a context. */
-int plim_driver_context_device(const void *context);
 
 /* `result`, after the runtime's last error was made `before` again. */
 int plim_driver_result(int before, int result);

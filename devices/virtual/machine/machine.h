@@ -88,7 +88,6 @@ struct plim_machine {
     /* What a person has to know: functions that nobody answers, and so on. Each once. */
     uint32_t note_count;
     char notes[PLIM_MACHINE_NOTES][160];
-    uint8_t exchange[64]; /* reserved for the ranks' meeting place (nccl.c) */
 };
 
 /* --- plimsoll's side -------------------------------------------------------------------------- */

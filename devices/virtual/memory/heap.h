@@ -3,10 +3,9 @@
  * Device memory is a range of addresses that nothing is behind: a program that reads it on the host
  * faults, as it does with a real card. One part of the address space is set aside for it, so that
  * it never meets the host's. Costs are those of CUDA: whole pages of 2 MiB, requests below 1 MiB
- * share pages (reference/cuda.md 1.4; not measured on a card yet).
+ * share pages (not measured on a GPU yet: tests/gpu/PENDING.md).
  *
- * All results are CUDA error codes. Every function takes the process's lock itself, except those
- * named ..._locked.
+ * All results are CUDA error codes. Every function takes the process's lock itself.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_HEAP_H
 #define PLIM_DEVICES_VIRTUAL_MEMORY_HEAP_H

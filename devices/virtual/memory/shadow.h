@@ -3,7 +3,7 @@
  * Kernels do nothing, so nearly all that a program reads back is zero. But what it copied to the
  * device and reads back unchanged (shapes, lengths, pickled objects) should survive. A shadow of it
  * is kept until something else is known to have been written there: another copy, a memset, a
- * kernel that was handed a pointer to it to write through (kernel.h), or, because kernels hide
+ * kernel that was handed a pointer to it to write through (signature.h), or, because kernels hide
  * pointers in structures, until SHADOW_LAUNCHES kernels have been launched.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_SHADOW_H

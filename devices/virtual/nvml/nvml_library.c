@@ -145,22 +145,13 @@ ANSWER int nvmlDeviceGetHandleByIndex(unsigned index, struct nvml_device **devic
     return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-static void write_uuid(const struct plim_machine_card *card, char out[NVML_TEXT_BYTES])
-{
-    const uint8_t *b = card->uuid;
-    snprintf(out, NVML_TEXT_BYTES,
-             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-             b[15]);
-}
-
 ANSWER int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
 {
     char text[NVML_TEXT_BYTES];
     if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
     if (!uuid || !device) return NVML_INVALID_ARGUMENT;
     for (unsigned i = 0; !nvmlDeviceGetHandleByIndex_v2(i, device); i++) {
-        write_uuid(&plim_self_machine()->cards[i], text);
+        plim_self_uuid_text(plim_self_machine()->cards[i].uuid, text);
         if (!strcasecmp(text, uuid)) return NVML_SUCCESS;
     }
     return NVML_NOT_FOUND;
@@ -221,7 +212,7 @@ ANSWER int nvmlDeviceGetUUID(const struct nvml_device *device, char *out, unsign
 {
     NVML_CARD(card, device);
     char text[NVML_TEXT_BYTES];
-    write_uuid(card, text);
+    plim_self_uuid_text(card->uuid, text);
     return give_text(text, out, size);
 }
 

@@ -1,4 +1,6 @@
 #include "steps.h"
+#include "leak.h"
+#include "period.h"
 #include "token.h"
 #include <stdlib.h>
 #include <string.h>
@@ -6,10 +8,8 @@
 enum {
     TABLE = 1 << 16, /* slots of the tables of keys and addresses */
     PROBES = 8,      /* slots looked at; then the one seen longest ago is given up */
-    RING = 1 << 20,  /* launches in which an exact period has to fit */
     KINDS = 16,
     TIMES = 64,
-    SAMPLES = 256,
     PAUSE = 64,      /* plain launches after which a burst is over */
 };
 
@@ -27,13 +27,6 @@ struct burst {
     enum plim_steps_rule sign; /* the strongest so far; BY_NOTHING: no burst */
     int pause;                 /* plain launches since its last sign */
     int single_updates;        /* launches for one parameter each */
-};
-
-struct period {
-    uint32_t *ring, *last; /* launches; where each was last: its position + 1 */
-    uint64_t position, length, run; /* length 0: no candidate; run: launches that fit it */
-    uint64_t backward;     /* position of the last launch of a backward pass, + 1 */
-    uint64_t grown;        /* position at which memory last grew */
 };
 
 /* Some launches in a row. */
@@ -69,8 +62,7 @@ struct plim_steps {
     uint64_t length;
     uint64_t kinds[KINDS];
     double times[TIMES], time;
-    int64_t samples[SAMPLES]; /* bytes held by every `stride`th step from the third on */
-    int64_t sample_count, stride;
+    struct plim_leak leak;
 
     struct entry *key_table, *address_table;
     /* Addresses have epochs. Until a rule is found they end by themselves: weights that are
@@ -82,7 +74,7 @@ struct plim_steps {
     int silent;      /* library calls since the last such write */
     bool epoch_is_whole; /* began when weights had been written, as it ends */
     uint64_t calls, epoch_end; /* of libraries */
-    struct period period;
+    struct plim_period period;
 };
 
 struct plim_steps *plim_steps_create(double (*clock)(void))
@@ -91,13 +83,9 @@ struct plim_steps *plim_steps_create(double (*clock)(void))
     if (!steps) return NULL;
     steps->clock = clock;
     steps->address_epoch = 1;
-    steps->stride = 1;
     steps->key_table = calloc(TABLE, sizeof(struct entry));
     steps->address_table = calloc(TABLE, sizeof(struct entry));
-    steps->period.ring = calloc(RING, sizeof(uint32_t));
-    steps->period.last = calloc(TABLE, sizeof(uint32_t));
-    if (steps->key_table && steps->address_table && steps->period.ring && steps->period.last)
-        return steps;
+    if (plim_period_init(&steps->period) && steps->key_table && steps->address_table) return steps;
     plim_steps_destroy(steps);
     return NULL;
 }
@@ -107,8 +95,7 @@ void plim_steps_destroy(struct plim_steps *steps)
     if (!steps) return;
     free(steps->key_table);
     free(steps->address_table);
-    free(steps->period.ring);
-    free(steps->period.last);
+    plim_period_finish(&steps->period);
     free(steps);
 }
 
@@ -128,73 +115,6 @@ static struct entry *find(struct entry *table, uint64_t key)
     }
     *oldest = (struct entry){.key = key};
     return oldest;
-}
-
-/* --- exact periods ---------------------------------------------------------------------------- */
-
-/* One candidate at a time. It dies at the first launch that does not fit, and the distance from
- * that launch to its last occurrence is the next one. So an optimizer's kernel, which ends a run of
- * equal micro-steps, brings the distance from step to step. True: a period is complete. */
-static bool feed_period(struct period *period, uint64_t token)
-{
-    uint32_t symbol = (uint32_t)(token >> 32) | 1;
-    uint64_t at = period->position++;
-    uint32_t *last = &period->last[symbol >> 4 & (TABLE - 1)];
-    if (period->length && period->ring[(at - period->length) % RING] == symbol) {
-        period->run++;
-    } else {
-        uint64_t before = *last ? at - ((at + 1 - *last) & UINT32_MAX) : at;
-        bool found = *last && at - before < RING && period->ring[before % RING] == symbol;
-        period->length = found ? at - before : 0;
-        period->run = 0;
-    }
-    period->ring[at % RING] = symbol;
-    *last = (uint32_t)(at + 1);
-    return period->run && period->run % period->length == 0;
-}
-
-/* What repeats is believed to be training if it has a backward pass, and if it is most of what
- * there was so far. */
-static bool has_period(const struct period *period)
-{
-    return period->length && period->backward + period->length > period->position &&
-           period->run >= 2 * period->length && 2 * period->run >= period->position;
-}
-
-/* --- leaks ------------------------------------------------------------------------------------ */
-
-static void sample_held(struct plim_steps *steps)
-{
-    int64_t number = steps->steps - 3;
-    if (number < 0 || number % steps->stride) return;
-    if (steps->sample_count == SAMPLES) {
-        for (int i = 0; i < SAMPLES / 2; i++) steps->samples[i] = steps->samples[2 * i];
-        steps->sample_count = SAMPLES / 2;
-        steps->stride *= 2;
-        if (number % steps->stride) return;
-    }
-    steps->samples[steps->sample_count++] = steps->step.held_bytes;
-}
-
-static int64_t growths(const int64_t *samples, int64_t count)
-{
-    int64_t result = 0;
-    for (int64_t i = 1; i < count; i++) result += samples[i] > samples[i - 1];
-    return result;
-}
-
-/* Peaks of batches of varying length grow too, but ever more rarely: half of the steps later little
- * is left of that. A leak goes on as it began. */
-static bool find_leak(const struct plim_steps *steps, double *bytes)
-{
-    enum { FEWEST = 16, EVENTS = 3 };
-    int64_t half = steps->sample_count / 2, count = 2 * half;
-    if (steps->sample_count < FEWEST) return false;
-    const int64_t *samples = steps->samples + steps->sample_count - count;
-    int64_t first = samples[half] - samples[0], second = samples[count - 1] - samples[half - 1];
-    if (growths(samples + half - 1, half + 1) < EVENTS || 4 * second < 3 * first) return false;
-    *bytes = (double)second / (double)(half * steps->stride);
-    return true;
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -237,7 +157,7 @@ static void end_step(struct plim_steps *steps)
     steps->steady = step->grown || steps->steps == 0 ? 0 : steps->steady + 1;
     steps->steps++;
     steps->changed = true;
-    sample_held(steps);
+    plim_leak_sample(&steps->leak, steps->steps, steps->step.held_bytes);
     begin_stretch(steps, &steps->step);
     steps->most_keys = 0;
 }
@@ -259,7 +179,7 @@ static bool is_step(struct plim_steps *steps, int64_t expected_keys)
 /* A backward pass begins or goes on. */
 static void begin_backward(struct plim_steps *steps)
 {
-    steps->period.backward = steps->period.position + 1;
+    plim_period_note_backward(&steps->period);
     if (!steps->forward_keys) steps->forward_keys = steps->keys;
     if (steps->undecided && is_step(steps, steps->forward_keys)) end_step(steps);
     steps->undecided = false;
@@ -269,10 +189,10 @@ static void begin_backward(struct plim_steps *steps)
 static void adopt_rule(struct plim_steps *steps, enum plim_steps_rule rule)
 {
     steps->rule = rule;
-    steps->steps = steps->steady = steps->alike = steps->sample_count = 0;
+    steps->steps = steps->steady = steps->alike = 0;
+    steps->leak = (struct plim_leak){0};
     steps->longest = steps->launches;
     steps->first_calls = steps->calls;
-    steps->stride = 1;
     if (!steps->first_keys) steps->first_keys = steps->keys;
     memset(steps->kinds, 0, sizeof(steps->kinds));
     steps->undecided = false;
@@ -307,7 +227,7 @@ static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symb
     steps->launches++;
     steps->tail.length++;
     steps->tail.kind = plim_token_more(steps->tail.kind + 1, token);
-    if (steps->rule < PLIM_STEPS_BY_GRADIENTS && feed_period(&steps->period, symbol))
+    if (steps->rule < PLIM_STEPS_BY_GRADIENTS && plim_period_feed(&steps->period, symbol))
         steps->changed = true;
 }
 
@@ -471,7 +391,7 @@ void plim_steps_held(struct plim_steps *steps, int64_t bytes)
     if (bytes <= steps->peak_bytes) return;
     steps->peak_bytes = bytes;
     steps->tail.grown = steps->changed = true;
-    steps->period.grown = steps->period.position;
+    plim_period_note_growth(&steps->period);
 }
 
 /* --- what is known ---------------------------------------------------------------------------- */
@@ -494,17 +414,6 @@ static double median_seconds(const struct plim_steps *steps)
     return sorted[count / 2];
 }
 
-static void look_at_period(const struct period *period, struct plim_steps_state *out)
-{
-    if (!has_period(period)) return;
-    uint64_t since = period->position - period->grown;
-    out->rule = PLIM_STEPS_BY_PERIOD;
-    out->steps = (int64_t)(period->run / period->length);
-    out->steady = (int64_t)((since < period->run ? since : period->run) / period->length);
-    out->alike = out->steps;
-    out->launches = (int64_t)period->length;
-}
-
 bool plim_steps_changed(struct plim_steps *steps)
 {
     if (!steps || !steps->changed) return false;
@@ -517,7 +426,7 @@ void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *ou
     *out = (struct plim_steps_state){.rule = PLIM_STEPS_BY_NOTHING};
     if (!steps) return;
     if (steps->rule == PLIM_STEPS_BY_NOTHING) {
-        look_at_period(&steps->period, out);
+        plim_period_look(&steps->period, out);
         return;
     }
     out->rule = steps->rule;
@@ -526,5 +435,5 @@ void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *ou
     out->alike = steps->alike;
     out->launches = (int64_t)steps->length;
     out->seconds = median_seconds(steps);
-    out->leaks = find_leak(steps, &out->leak_bytes);
+    out->leaks = plim_leak_find(&steps->leak, &out->leak_bytes);
 }

@@ -1,6 +1,6 @@
 /* Graphs: work that a program captures (stream.h) or puts together node by node, to launch it as a
  * whole. Nothing of it runs, so what is kept is which nodes there are, what each comes after, and what
- * its launches say about training steps (steps.h).
+ * its launches say about training steps (steps_class.h).
  */
 #ifndef PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H
 #define PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H

@@ -52,7 +52,7 @@ struct plim_node **plim_capture_last(const struct plim_stream *stream);
 bool plim_capture_take(struct plim_stream *stream, enum plim_node_type type);
 bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph *child);
 
-/* What the launch that was taken last says about steps (steps.h): its class, and whether it is a
+/* What the launch that was taken last says about steps (steps_class.h): its class, and whether it is a
  * library's. */
 void plim_capture_note(struct plim_stream *stream, enum plim_steps_class steps_class,
                        bool is_library);
