@@ -3,9 +3,9 @@
  *
  * It is preloaded under `plimsoll exec --device cuda:N`. Every way to the driver goes through
  * dlsym(): CUDA's runtime, linked statically or not, cuBLAS, Triton. So dlsym() is answered here
- * (devices/virtual/process/dlsym.h), and for the functions below, and for cuGetProcAddress(), which finds
- * the rest, ours are given, which call the driver's own. Programs that are linked with libcuda get
- * ours from the dynamic linker.
+ * (devices/virtual/process/dlsym.h), and for the functions below, and for cuGetProcAddress(), which
+ * finds the rest, ours are given, which call the driver's own. Programs that are linked with libcuda
+ * get ours from the dynamic linker.
  *
  * What is noted goes into the machine that plimsoll shares (machine/machine.h there): device memory
  * that was taken and given back, in pages of 2 MiB as the driver counts, memory that the driver
@@ -144,7 +144,8 @@ static result took(int device, uint64_t key, size_t bytes, result failed)
     }
     plim_self_give(device, cost_of(bytes));
     if (failed == GPU_OUT_OF_MEMORY)
-        plim_out_of_memory_refused(&process->refusal, plim_self_machine_index(device), cost_of(bytes), 0);
+        plim_out_of_memory_refused(&process->refusal, plim_self_machine_index(device),
+                                   cost_of(bytes), 0);
     return failed;
 }
 
@@ -303,7 +304,7 @@ static result launched(void *function, const struct shape *shape, result failed)
     {                                                                                              \
         result failed = CALL(cuGraphLaunch##suffix, (graph, stream));                              \
         if (!runs(stream, failed)) return failed;                                                  \
-        plim_out_of_memory_goes_on(&plim_self_process()->refusal);                                       \
+        plim_out_of_memory_goes_on(&plim_self_process()->refusal);                                 \
         plim_self_process()->launches++;                                                           \
         plim_watch_graph((uint64_t)(uintptr_t)graph, PLIM_STEPS_PLAIN, 0);                         \
         return failed;                                                                             \

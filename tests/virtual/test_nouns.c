@@ -165,7 +165,7 @@ Test(pool, keeps_what_is_freed_up_to_its_threshold)
     uintptr_t at;
     uint64_t bytes;
     make_machine("A100-SXM4-80GB", 1, 200 * MIB);
-    struct plim_pool *pool = plim_pool_default(0);
+    struct plim_memory_pool *pool = plim_pool_default(0);
     cr_assert(eq(int, plim_pool_take(pool, 40 * (size_t)MIB, &at), GPU_OK));
     cr_expect(eq(i64, machine->cards[0].held_bytes, 64 * MIB));
     cr_expect(eq(int, plim_pool_free(at), GPU_OK));

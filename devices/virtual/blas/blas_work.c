@@ -203,7 +203,7 @@ BOTH(EXTREME_EX, cublasIaminEx)
     ANSWER int name(const struct blas_handle *handle)                                              \
     {                                                                                              \
         if (handle && handle->pointer_mode == BLAS_POINTER_HOST)                                   \
-            return plim_unsupported(PLIM_CUBLAS, #name " with host pointers");                          \
+            return plim_unsupported(PLIM_CUBLAS, #name " with host pointers");                     \
         return plim_compute(PLIM_CUBLAS, #name, handle);                                           \
     }
 

@@ -27,8 +27,8 @@ ANSWER int cuLaunchKernel(struct plim_kernel *kernel, unsigned grid_x, unsigned 
 {
     (void)extra;
     return launch(kernel, &(struct plim_launch_config){{grid_x, grid_y, grid_z},
-                                                {block_x, block_y, block_z},
-                                                shared_bytes, stream, arguments});
+                                                       {block_x, block_y, block_z},
+                                                       shared_bytes, stream, arguments});
 }
 PER_THREAD(cuLaunchKernel, _ptsz)
 
@@ -60,8 +60,9 @@ ANSWER int cuLaunchKernelEx(const struct launch_config *config, struct plim_kern
                             void **arguments, void **extra)
 {
     (void)extra;
-    return launch(kernel, &(struct plim_launch_config){config->grid, config->block, config->shared_bytes,
-                                                config->stream, arguments});
+    return launch(kernel, &(struct plim_launch_config){config->grid, config->block,
+                                                       config->shared_bytes, config->stream,
+                                                       arguments});
 }
 PER_THREAD(cuLaunchKernelEx, _ptsz)
 

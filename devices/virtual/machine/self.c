@@ -228,7 +228,8 @@ bool plim_self_take(int device, int64_t bytes)
     bool fits = plim_machine_take(self.machine, self.process, card, bytes);
     if (fits) plim_out_of_memory_got(refusal, bytes);
     else
-        plim_out_of_memory_refused(refusal, card, bytes, plim_machine_free_bytes(self.machine, card));
+        plim_out_of_memory_refused(refusal, card, bytes,
+                                   plim_machine_free_bytes(self.machine, card));
     return fits;
 }
 

@@ -4,24 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct plim_pool {
+struct plim_memory_pool {
     int device;
     int64_t reserved_bytes, used_bytes, reserved_high, used_high;
     uint64_t threshold_bytes;
     int reuse[3]; /* attributes that change nothing here */
-    struct plim_pool *next;
+    struct plim_memory_pool *next;
 };
 
-static struct plim_pool *pools; /* all of them */
-static struct plim_pool *plain[PLIM_MACHINE_CARDS], *current[PLIM_MACHINE_CARDS];
+static struct plim_memory_pool *pools; /* all of them */
+static struct plim_memory_pool *plain[PLIM_MACHINE_CARDS], *current[PLIM_MACHINE_CARDS];
 
 static int64_t round_up(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
-struct plim_pool *plim_pool_create(int device)
+struct plim_memory_pool *plim_pool_create(int device)
 {
-    struct plim_pool *pool = calloc(1, sizeof(*pool));
+    struct plim_memory_pool *pool = calloc(1, sizeof(*pool));
     if (!pool) return NULL;
-    *pool = (struct plim_pool){.device = device, .reuse = {1, 1, 1}};
+    *pool = (struct plim_memory_pool){.device = device, .reuse = {1, 1, 1}};
     plim_self_lock();
     pool->next = pools;
     pools = pool;
@@ -29,20 +29,20 @@ struct plim_pool *plim_pool_create(int device)
     return pool;
 }
 
-struct plim_pool *plim_pool_default(int device)
+struct plim_memory_pool *plim_pool_default(int device)
 {
     if (!plim_self_card(device)) return NULL;
     if (!plain[device]) plain[device] = plim_pool_create(device);
     return plain[device];
 }
 
-struct plim_pool *plim_pool_current(int device)
+struct plim_memory_pool *plim_pool_current(int device)
 {
     if (!plim_self_card(device)) return NULL;
     return current[device] ? current[device] : plim_pool_default(device);
 }
 
-int plim_pool_set_current(int device, struct plim_pool *pool)
+int plim_pool_set_current(int device, struct plim_memory_pool *pool)
 {
     if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
     if (!pool || pool->device != device) return GPU_INVALID_VALUE;
@@ -51,7 +51,7 @@ int plim_pool_set_current(int device, struct plim_pool *pool)
 }
 
 /* Changes what the pool has of the card. */
-static bool resize(struct plim_pool *pool, int64_t bytes)
+static bool resize(struct plim_memory_pool *pool, int64_t bytes)
 {
     int64_t more = bytes - pool->reserved_bytes;
     if (more > 0 && !plim_self_take(pool->device, more)) return false;
@@ -61,7 +61,7 @@ static bool resize(struct plim_pool *pool, int64_t bytes)
     return true;
 }
 
-static bool grow_for(struct plim_pool *pool, int64_t used)
+static bool grow_for(struct plim_memory_pool *pool, int64_t used)
 {
     if (used <= pool->reserved_bytes) return true;
     int64_t missing = used - pool->reserved_bytes;
@@ -70,7 +70,7 @@ static bool grow_for(struct plim_pool *pool, int64_t used)
     return resize(pool, step) || (exact < step && resize(pool, exact));
 }
 
-int plim_pool_take(struct plim_pool *pool, size_t bytes, uintptr_t *at)
+int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
 {
     *at = 0;
     if (!pool) return GPU_INVALID_VALUE;
@@ -95,7 +95,7 @@ int plim_pool_free(uintptr_t at)
     struct heap_block block;
     if (!at) return GPU_OK;
     if (!plim_heap_remove(at, HEAP_POOL, &block)) return plim_heap_free(at);
-    struct plim_pool *pool = block.owner;
+    struct plim_memory_pool *pool = block.owner;
     plim_self_lock();
     pool->used_bytes -= block.cost_bytes;
     plim_self_unlock();
@@ -103,7 +103,7 @@ int plim_pool_free(uintptr_t at)
     return GPU_OK;
 }
 
-int plim_pool_trim(struct plim_pool *pool, size_t keep_bytes)
+int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes)
 {
     if (!pool) return GPU_INVALID_VALUE;
     plim_self_lock();
@@ -116,21 +116,21 @@ int plim_pool_trim(struct plim_pool *pool, size_t keep_bytes)
 
 void plim_pool_settle(int device)
 {
-    for (struct plim_pool *pool = pools; pool; pool = pool->next)
+    for (struct plim_memory_pool *pool = pools; pool; pool = pool->next)
         if (pool->device == device && pool->threshold_bytes < (uint64_t)pool->reserved_bytes)
             plim_pool_trim(pool, (size_t)pool->threshold_bytes);
 }
 
 void plim_pool_drop(int device)
 {
-    for (struct plim_pool *pool = pools; pool; pool = pool->next) {
+    for (struct plim_memory_pool *pool = pools; pool; pool = pool->next) {
         if (pool->device != device) continue;
         pool->used_bytes = 0;
         plim_pool_trim(pool, 0);
     }
 }
 
-int plim_pool_destroy(struct plim_pool *pool)
+int plim_pool_destroy(struct plim_memory_pool *pool)
 {
     if (!pool || pool == plain[pool->device]) return GPU_INVALID_VALUE;
     if (current[pool->device] == pool) current[pool->device] = NULL;
@@ -139,7 +139,8 @@ int plim_pool_destroy(struct plim_pool *pool)
     return plim_pool_trim(pool, 0);
 }
 
-int plim_pool_get(const struct plim_pool *pool, enum gpu_pool_attribute attribute, void *value)
+int plim_pool_get(const struct plim_memory_pool *pool, enum gpu_pool_attribute attribute,
+                  void *value)
 {
     if (!pool) return GPU_INVALID_VALUE;
     uint64_t bytes = 0;
@@ -160,7 +161,8 @@ int plim_pool_get(const struct plim_pool *pool, enum gpu_pool_attribute attribut
     return GPU_OK;
 }
 
-int plim_pool_set(struct plim_pool *pool, enum gpu_pool_attribute attribute, const void *value)
+int plim_pool_set(struct plim_memory_pool *pool, enum gpu_pool_attribute attribute,
+                  const void *value)
 {
     if (!pool) return GPU_INVALID_VALUE;
     uint64_t bytes = 0;

@@ -11,21 +11,23 @@
 
 enum { POOL_STEP_BYTES = 32 << 20 };
 
-struct plim_pool;
+struct plim_memory_pool;
 
-struct plim_pool *plim_pool_default(int device);
-struct plim_pool *plim_pool_current(int device);
-int plim_pool_set_current(int device, struct plim_pool *pool);
-struct plim_pool *plim_pool_create(int device);
-int plim_pool_destroy(struct plim_pool *pool);
+struct plim_memory_pool *plim_pool_default(int device);
+struct plim_memory_pool *plim_pool_current(int device);
+int plim_pool_set_current(int device, struct plim_memory_pool *pool);
+struct plim_memory_pool *plim_pool_create(int device);
+int plim_pool_destroy(struct plim_memory_pool *pool);
 
-int plim_pool_take(struct plim_pool *pool, size_t bytes, uintptr_t *at);
+int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at);
 /* Also of what cudaMalloc gave. */
 int plim_pool_free(uintptr_t at);
 
-int plim_pool_get(const struct plim_pool *pool, enum gpu_pool_attribute attribute, void *value);
-int plim_pool_set(struct plim_pool *pool, enum gpu_pool_attribute attribute, const void *value);
-int plim_pool_trim(struct plim_pool *pool, size_t keep_bytes);
+int plim_pool_get(const struct plim_memory_pool *pool, enum gpu_pool_attribute attribute,
+                  void *value);
+int plim_pool_set(struct plim_memory_pool *pool, enum gpu_pool_attribute attribute,
+                  const void *value);
+int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes);
 
 /* The card's context ends: its pools are empty, whatever of them was in use. */
 void plim_pool_drop(int device);

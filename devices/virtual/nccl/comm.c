@@ -169,7 +169,7 @@ static int list_communicators(struct nccl_comm **out, int most)
     return count;
 }
 
-/* For plim_transfer_settle: cudaErrorLaunchFailure, also as the thread's last error, when what the host
+/* The host waits for the card. cudaErrorLaunchFailure, also as the thread's last error, when what it
  * waits for will never be. */
 static int settle(void)
 {

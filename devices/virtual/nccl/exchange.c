@@ -203,7 +203,8 @@ static bool move_all(int fd, bool writes, void *data, size_t bytes, uint64_t at)
 {
     char *next = data;
     while (bytes) {
-        ssize_t done = writes ? pwrite(fd, next, bytes, (off_t)at) : pread(fd, next, bytes, (off_t)at);
+        ssize_t done = writes ? pwrite(fd, next, bytes, (off_t)at)
+                              : pread(fd, next, bytes, (off_t)at);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return false;
         next += done;
@@ -304,8 +305,8 @@ static void take_all(struct plim_inbox *inbox, int from)
               inbox->taken_bytes[from]);
 }
 
-const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from, int channel,
-                                           uint64_t number)
+const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from,
+                                                    int channel, uint64_t number)
 {
     take_all(inbox, from);
     const struct plim_exchange_message *message = inbox->newest;

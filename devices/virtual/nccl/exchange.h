@@ -89,8 +89,8 @@ struct plim_inbox {
 
 /* NULL: there is no message of that number (plim_exchange_count tells whether one may still come).
  * Good until it is forgotten. */
-const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from, int channel,
-                                           uint64_t number);
+const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from,
+                                                    int channel, uint64_t number);
 /* Nobody will ask for messages with smaller numbers. `from` -1: of all ranks. */
 void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t below);
 void plim_inbox_finish(struct plim_inbox *inbox);

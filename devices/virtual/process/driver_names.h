@@ -2,8 +2,8 @@
 #ifndef PLIM_DEVICES_VIRTUAL_PROCESS_DRIVER_NAMES_H
 #define PLIM_DEVICES_VIRTUAL_PROCESS_DRIVER_NAMES_H
 
-/* Which "..._vN" a program built for this CUDA version (12080) means by a plain name, which is the newest
- * that this version had; 1 is the plain name itself. 0: the version had none of that name yet. */
+/* Which "..._vN" a program built for this CUDA version (12080) means by a plain name: the newest that
+ * the version had. 1 is the plain name itself; 0: the version had none of that name yet. */
 int plim_driver_name_number(const char *name, int cuda_version);
 
 /* The function that it means. NULL: it is not answered. */

@@ -17,7 +17,7 @@ void plim_watch_kernel(uint64_t token, enum plim_steps_class class, const struct
 void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const uintptr_t *operands,
                         size_t read, size_t written);
 
-/* A launch of a graph, with what is known of it: 0 calls of libraries and PLAIN where that is nothing. */
+/* A launch of a graph. Where nothing is known of it: PLAIN, and 0 calls of libraries. */
 void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t library_calls);
 
 void plim_watch_copy(uintptr_t to);
