@@ -1,7 +1,7 @@
 #include "executions.h"
 #include "autotune/base/text.h"
 #include "autotune/exec/execution.h"
-#include "devices/virtual/steps.h"
+#include "devices/virtual/steps/steps_verdict.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

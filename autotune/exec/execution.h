@@ -1,7 +1,7 @@
 /* One run of a program on virtual cards: does this setting fit, and what does it take?
  *
  * A trial is over when the program ends, when it has done the steps that were asked for, when its
- * peak has not grown for so many repetitions of its pattern (devices/virtual/steps.h), or after the
+ * peak has not grown for so many repetitions of its pattern (devices/virtual/steps), or after the
  * time that was given. Then it is ended with everything that it started.
  *
  * The verdict is made of what happened, never of what the program wrote: memory that a card refused
@@ -12,7 +12,7 @@
 
 #include "autotune/base/stop.h"
 #include "autotune/search/limit.h"
-#include "devices/virtual/machine.h"
+#include "devices/virtual/machine/machine.h"
 #include "program.h"
 #include <stdatomic.h>
 

@@ -3,20 +3,22 @@
  *
  * It is preloaded under `plimsoll exec --device cuda:N`. Every way to the driver goes through
  * dlsym(): CUDA's runtime, linked statically or not, cuBLAS, Triton. So dlsym() is answered here
- * (devices/virtual/lookup.h), and for the functions below, and for cuGetProcAddress(), which finds
- * the rest, ours are given, which call the driver's own. Programs that are linked with libcuda get
- * ours from the dynamic linker.
+ * (devices/virtual/process/dlsym.h), and for the functions below, and for cuGetProcAddress(), which
+ * finds the rest, ours are given, which call the driver's own. Programs that are linked with libcuda
+ * get ours from the dynamic linker.
  *
- * What is noted goes into the machine that plimsoll shares (devices/virtual/machine.h): device memory
+ * What is noted goes into the machine that plimsoll shares (machine/machine.h there): device memory
  * that was taken and given back, in pages of 2 MiB as the driver counts, memory that the driver
  * refused, and the launches from which steps are recognised. A card of the machine that is smaller
  * than the real one makes the real one smaller: what does not fit there is refused here.
  */
-#include "devices/virtual/lookup.h"
-#include "devices/virtual/refusal.h"
-#include "devices/virtual/watch.h"
-#include "autotune/base/array.h"
 #include "table.h"
+#include "devices/virtual/machine/out_of_memory.h"
+#include "devices/virtual/machine/self.h"
+#include "devices/virtual/process/dlsym.h"
+#include "devices/virtual/steps/watch.h"
+#include "devices/virtual/work/kernel.h"
+#include "autotune/base/array.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,8 +102,8 @@ static void find_real(void *place, const char *name)
     memcpy(&found, place, sizeof(found));
     if (found) return;
     if (!driver) driver = dlopen("libcuda.so.1", RTLD_LAZY);
-    plim_lookup_prepare();
-    found = driver ? plim_lookup_real(driver, name) : NULL;
+    plim_dlsym_prepare();
+    found = driver ? plim_dlsym_real(driver, name) : NULL;
     memcpy(place, &found, sizeof(found));
 }
 
@@ -142,7 +144,8 @@ static result took(int device, uint64_t key, size_t bytes, result failed)
     }
     plim_self_give(device, cost_of(bytes));
     if (failed == GPU_OUT_OF_MEMORY)
-        plim_refusal_refused(&process->refusal, plim_self_machine_index(device), cost_of(bytes), 0);
+        plim_out_of_memory_refused(&process->refusal, plim_self_machine_index(device),
+                                   cost_of(bytes), 0);
     return failed;
 }
 
@@ -251,23 +254,26 @@ static bool runs(void *stream, result failed)
     return !failed && (plim_self_process() || card() >= 0) && !is_captured(stream);
 }
 
-static result launched(void *function, const struct plim_launch *launch, result failed)
+struct shape {
+    struct gpu_dim3 grid, block;
+    void *stream;
+};
+
+static result launched(void *function, const struct shape *shape, result failed)
 {
-    if (!runs(launch->stream, failed)) return failed;
+    if (!runs(shape->stream, failed)) return failed;
     struct plim_machine_process *process = plim_self_process();
     struct plim_kernel *kernel = plim_kernel_find(function);
-    if (kernel && !kernel->is_read) plim_kernel_name(kernel);
-    plim_refusal_goes_on(&process->refusal);
+    plim_out_of_memory_goes_on(&process->refusal);
     process->launches++;
-    plim_watch_kernel(kernel, launch, NULL, 0);
+    plim_watch_kernel(plim_kernel_token(kernel), plim_kernel_class(kernel), &shape->grid,
+                      &shape->block, NULL, 0);
     return failed;
 }
 
 #define SHAPE                                                                                      \
-    (&(struct plim_launch){.grid = {grid_x, grid_y, grid_z},                                       \
-                           .block = {block_x, block_y, block_z},                                   \
-                           .shared_bytes = shared_bytes,                                           \
-                           .stream = stream})
+    (&(struct shape){                                                                              \
+        .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .stream = stream})
 
 #define LAUNCHES(suffix)                                                                           \
     ANSWER result cuLaunchKernel##suffix LAUNCH                                                    \
@@ -287,21 +293,20 @@ static result launched(void *function, const struct plim_launch *launch, result 
     ANSWER result cuLaunchKernelEx##suffix(const struct config *config, void *function,            \
                                            void **arguments, void **extra)                         \
     {                                                                                              \
-        const struct plim_launch launch = {                                                        \
+        const struct shape shape = {                                                               \
             .grid = {config->grid_x, config->grid_y, config->grid_z},                              \
             .block = {config->block_x, config->block_y, config->block_z},                          \
-            .shared_bytes = config->shared_bytes,                                                  \
             .stream = config->stream};                                                             \
-        return launched(function, &launch,                                                         \
+        return launched(function, &shape,                                                          \
                         CALL(cuLaunchKernelEx##suffix, (config, function, arguments, extra)));     \
     }                                                                                              \
     ANSWER result cuGraphLaunch##suffix(void *graph, void *stream)                                 \
     {                                                                                              \
         result failed = CALL(cuGraphLaunch##suffix, (graph, stream));                              \
         if (!runs(stream, failed)) return failed;                                                  \
-        plim_refusal_goes_on(&plim_self_process()->refusal);                                       \
+        plim_out_of_memory_goes_on(&plim_self_process()->refusal);                                 \
         plim_self_process()->launches++;                                                           \
-        plim_watch_foreign_graph((uint64_t)(uintptr_t)graph);                                      \
+        plim_watch_graph((uint64_t)(uintptr_t)graph, PLIM_STEPS_PLAIN, 0);                         \
         return failed;                                                                             \
     }
 
@@ -347,14 +352,14 @@ static void *ours_for(const struct watched *of, void *theirs)
     return of->ours;
 }
 
-void *plim_lookup_choose(void *handle, const char *name, const void *caller)
+void *plim_dlsym_choose(void *handle, const char *name, const void *caller)
 {
     Dl_info info;
     (void)caller;
-    plim_lookup_prepare();
+    plim_dlsym_prepare();
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || !name || strncmp(name, "cu", 2)) return NULL;
     const struct watched *of = find(name);
-    void *theirs = of ? plim_lookup_real(handle, name) : NULL;
+    void *theirs = of ? plim_dlsym_real(handle, name) : NULL;
     if (!theirs || theirs == of->ours) return NULL;
     const char *file = dladdr(theirs, &info) && info.dli_fname ? info.dli_fname : "";
     const char *slash = strrchr(file, '/');

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the answers to all entry points that nobody answers by hand (refuse.h).
+"""Writes the answers to all entry points that are not answered by hand (process/unsupported.h).
 
 make_answers.py OUT.c NAMES.txt...   each named like its library in LIBRARIES
 
 A line of a names file is an entry point and, after a blank, how it is answered:
-    (nothing)   it is refused
+    (nothing)   it is not supported
     compute     it is a launch on the stream of its first argument, a handle
-    null        it is refused, and what it returns is a pointer or a version: 0
+    null        it is not supported, and what it returns is a pointer or a version: 0
 """
 import os
 import sys
@@ -15,24 +15,23 @@ LIBRARIES = {'cudart': 'PLIM_CUDART', 'cuda': 'PLIM_CUDA', 'cublas': 'PLIM_CUBLA
              'cublaslt': 'PLIM_CUBLASLT', 'cudnn': 'PLIM_CUDNN', 'nccl': 'PLIM_NCCL',
              'nvml': 'PLIM_NVML'}
 
-MACROS = {'': 'REFUSED', 'compute': 'COMPUTED', 'null': 'NULL_REFUSED'}
+MACROS = {'': 'UNSUPPORTED', 'compute': 'COMPUTED', 'null': 'NULL_UNSUPPORTED'}
 
 # Programs call these with whatever arguments the real ones have; where they are passed in
 # registers, a callee that declares fewer does no harm. `long` fills the register that a status, a
 # size or a pointer comes back in.
 PREAMBLE = '''/* Made by make_answers.py. */
-#include "devices/virtual/refuse.h"
+#include "devices/virtual/process/unsupported.h"
 
 #define WEAK ANSWER __attribute__((weak))
-#define WEAK_REFUSED WEAK __attribute__((section("plim_refused")))
-#define REFUSED(library, name)                                                                    \\
-    WEAK_REFUSED long name(void);                                                                 \\
-    WEAK long name(void) { return plim_refuse(library, #name); }
-#define NULL_REFUSED(library, name)                                                               \\
-    WEAK_REFUSED long name(void);                                                                 \\
+#define UNSUPPORTED(library, name)                                                                \\
+    WEAK long name(void);                                                                         \\
+    WEAK long name(void) { return plim_unsupported(library, #name); }
+#define NULL_UNSUPPORTED(library, name)                                                           \\
+    WEAK long name(void);                                                                         \\
     WEAK long name(void)                                                                          \\
     {                                                                                             \\
-        plim_refuse(library, #name);                                                              \\
+        plim_unsupported(library, #name);                                                         \\
         return 0;                                                                                 \\
     }
 #define COMPUTED(library, name)                                                                   \\

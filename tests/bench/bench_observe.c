@@ -4,7 +4,8 @@
  * bench_observe LIBRARY FOLDER: the observer, and where the driver (null_driver.c) is. */
 #include "autotune/base/clock.h"
 #include "autotune/base/stats.h"
-#include "devices/virtual/machine.h"
+#include "devices/catalogue/catalogue.h"
+#include "devices/virtual/machine/machine.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 #ifndef PLIM_TESTS_VIRTUAL_MACHINE_FIXTURE_H
 #define PLIM_TESTS_VIRTUAL_MACHINE_FIXTURE_H
 
-#include "devices/virtual/machine.h"
+#include "devices/catalogue/catalogue.h"
+#include "devices/virtual/machine/machine.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

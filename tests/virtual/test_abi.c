@@ -1,12 +1,12 @@
-/* The figures that the virtual GPU writes down of CUDA (devices/virtual/abi.h and others) against
+/* The figures that the virtual GPU writes down of CUDA (machine/cuda_abi.h and others) against
  * a toolkit's headers, and structures that go to and fro: filled here as a program fills them that
  * was compiled with these headers, read by the virtual GPU, and the other way round. What it
  * writes down of the libraries is in test_abi_libraries.c, and launches. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include "devices/virtual/attribute.h"
-#include "devices/virtual/ipc.h"
-#include "devices/virtual/stream.h"
+#include "devices/virtual/machine/attribute.h"
+#include "devices/virtual/memory/ipc.h"
+#include "devices/virtual/work/stream.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const int64_t MIB = 1 << 20;
 
 static void two_cards(void) { make_machine("H100-SXM", 2, 1000 * MIB); }
 
-/* --- numbers: abi.h, stream.h, attribute.h ---------------------------------------------------- */
+/* --- numbers: cuda_abi.h, stream.h, attribute.h ----------------------------------------------- */
 
 #define ERROR(ours, runtime, driver)                                                               \
     SAME(ours, runtime);                                                                           \

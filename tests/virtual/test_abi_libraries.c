@@ -20,9 +20,10 @@
 #endif
 #include "devices/virtual/blas/blas.h"
 #include "devices/virtual/dnn/backend.h"
-#include "devices/virtual/kernel.h"
 #include "devices/virtual/nccl/nccl.h"
-#include "devices/virtual/nvml/card.h"
+#include "devices/virtual/nvml/nvml_device.h"
+#include "devices/virtual/work/fat_binary.h"
+#include "devices/virtual/work/kernel.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
 #include <dlfcn.h>
@@ -46,7 +47,7 @@ static void kernel(void) {} /* what stands for it on the host */
 static void register_kernel(void)
 {
     static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n";
-    plim_kernel_register((const void *)kernel, "kernel", plim_module_read(ptx));
+    plim_kernel_register((const void *)kernel, "kernel", plim_fat_binary_read(ptx));
 }
 
 Test(kernels, are_described, .init = newer)
@@ -184,7 +185,7 @@ Test(kernels, limits_have_their_numbers, .init = newer)
     cr_expect(stack == 1024 && heap == 8 << 20);
 }
 
-SAME(128, sizeof(CUtensorMap)); /* driver/launch.c */
+SAME(128, sizeof(CUtensorMap)); /* driver/driver_launch.c */
 
 /* --- cuBLAS and cuBLASLt ---------------------------------------------------------------------- */
 
@@ -199,13 +200,13 @@ SAME(BLAS_INTERNAL_ERROR, CUBLAS_STATUS_INTERNAL_ERROR);
 SAME(BLAS_NOT_SUPPORTED, CUBLAS_STATUS_NOT_SUPPORTED);
 SAME(BLAS_POINTER_HOST, CUBLAS_POINTER_MODE_HOST);
 SAME(BLAS_POINTER_DEVICE, CUBLAS_POINTER_MODE_DEVICE);
-/* What a heuristic's result is: blas/blaslt.c */
+/* What a heuristic's result is: blas/blas_lt.c */
 SAME(64, sizeof(cublasLtMatmulAlgo_t));
 SAME(96, sizeof(cublasLtMatmulHeuristicResult_t));
 AT(cublasLtMatmulHeuristicResult_t, workspaceSize, 64);
 AT(cublasLtMatmulHeuristicResult_t, state, 72);
 AT(cublasLtMatmulHeuristicResult_t, wavesCount, 76);
-SAME(64, sizeof(cublasLtMatrixLayoutOpaque_t)); /* blas/blaslt.h: of 64 bytes or more */
+SAME(64, sizeof(cublasLtMatrixLayoutOpaque_t)); /* blas/blas_lt.h: of 64 bytes or more */
 _Static_assert(sizeof(cublasLtMatmulDescOpaque_t) >= 64, "");
 _Static_assert(sizeof(cublasLtMatmulPreferenceOpaque_t) >= 64, "");
 _Static_assert(sizeof(cublasLtMatrixTransformDescOpaque_t) >= 64, "");
@@ -361,7 +362,7 @@ SAME(DNN_DEVICE_ID, CUDNN_ATTR_DEVICEPROP_DEVICE_ID);
 SAME(DNN_DEVICE_HANDLE, CUDNN_ATTR_DEVICEPROP_HANDLE);
 SAME(DNN_DEVICE_JSON, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
 #endif
-/* refuse.c */
+/* process/unsupported.c */
 SAME(3000, CUDNN_STATUS_NOT_SUPPORTED);
 SAME(1001, CUDNN_STATUS_NOT_INITIALIZED);
 SAME(5000, CUDNN_STATUS_EXECUTION_FAILED);
@@ -493,7 +494,7 @@ SAME(offsetof(struct nvml_process, used_bytes), offsetof(nvmlProcessInfo_v2_t, u
 SAME(sizeof(struct nvml_attributes), sizeof(nvmlDeviceAttributes_t));
 SAME(sizeof(struct nvml_temperature), sizeof(nvmlTemperature_v1_t));
 SAME(NVML_TEMPERATURE_V1, nvmlTemperature_v1);
-/* nvml/nvml.c, nvml/state.c */
+/* nvml/nvml_library.c, nvml/nvml_state.c */
 SAME(16, sizeof(nvmlProcessInfo_v1_t));
 SAME(8, sizeof(nvmlUtilization_t));
 SAME(40, sizeof(nvmlFieldValue_t));

@@ -1,10 +1,9 @@
 /* The shape of the virtual GPU's library: it answers every name of NVIDIA's libraries that the
  * lists in devices/virtual/names have, in one of the ways that they say, and shows nothing else.
  *
- * The library is loaded as programs load it, and its own sources are linked as well, for
- * plim_refuse_is(), which nobody outside sees. */
+ * The library is loaded as programs load it. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
-#include "devices/virtual/refuse.h"
+#include "devices/virtual/process/unsupported.h"
 #include "machine_fixture.h"
 #include <criterion/hooks.h>
 #include <criterion/new/assert.h>
@@ -17,7 +16,7 @@
 
 /* --- the lists -------------------------------------------------------------------------------- */
 
-enum how { REFUSE, GIVE_NULL, COMPUTE, BY_HAND };
+enum how { UNSUPPORTED, GIVE_NULL, COMPUTE, BY_HAND };
 
 /* The codes are those of the headers: cudaErrorNotSupported, CUBLAS_STATUS_NOT_SUPPORTED and
  * CUBLAS_STATUS_NOT_INITIALIZED, ...; NCCL has none for it but ncclInternalError. */
@@ -46,7 +45,7 @@ static void read_line(char *line, int library)
     struct name *new = &names[name_count++];
     snprintf(new->text, sizeof(new->text), "%s", name);
     new->library = library;
-    new->how = !how ? REFUSE : !strcmp(how, "compute") ? COMPUTE : GIVE_NULL;
+    new->how = !how ? UNSUPPORTED : !strcmp(how, "compute") ? COMPUTE : GIVE_NULL;
 }
 
 static void read_list(int library)
@@ -179,7 +178,7 @@ Test(names, all_resolve_and_are_listed_once)
 
 Test(names, nothing_else_is_shown)
 {
-    /* Of the C library and of CUPTI: lookup.c, files.c, runtime/device.c. */
+    /* Of the C library and of CUPTI: lookup.c, device_files.c, runtime_device.c. */
     static const char *const others[] = {"dlsym",   "access",    "stat",           "stat64",
                                          "__xstat", "__xstat64", "cuptiGetVersion"};
     size_t count = sizeof(others) / sizeof(others[0]), seen = 0;
@@ -233,21 +232,22 @@ ReportHook(POST_ALL)(struct criterion_global_stats *stats)
     read_names();
     for (int i = 0; i < LIBRARIES; i++) {
         size_t by_hand = count_of(i, BY_HAND), computed = count_of(i, COMPUTE),
-               refused = count_of(i, REFUSE) + count_of(i, GIVE_NULL);
-        fprintf(stderr, "%s: %zu names, %zu answered by hand, %zu computed, %zu refused\n",
-                libraries[i].list, by_hand + computed + refused, by_hand, computed, refused);
+               unsupported = count_of(i, UNSUPPORTED) + count_of(i, GIVE_NULL);
+        fprintf(stderr, "%s: %zu names, %zu answered by hand, %zu computed, %zu unsupported\n",
+                libraries[i].list, by_hand + computed + unsupported, by_hand, computed,
+                unsupported);
     }
     free(elf.bytes);
 }
 
 /* --- how they answer -------------------------------------------------------------------------- */
 
-Test(names, refusals_have_the_code_of_their_library_and_are_noted_once)
+Test(names, unsupported_ones_give_the_code_of_their_library_and_are_noted_once)
 {
     for (int i = 0; i < LIBRARIES; i++) {
-        const struct name *name = first(i, REFUSE);
+        const struct name *name = first(i, UNSUPPORTED);
         uint32_t before = machine->note_count;
-        cr_assert(name != NULL, "%s refuses nothing", libraries[i].list);
+        cr_assert(name != NULL, "%s has no unsupported name", libraries[i].list);
         cr_expect(eq(i64, call(name, NULL), libraries[i].not_supported), "%s", name->text);
         cr_expect(eq(i64, call(name, NULL), libraries[i].not_supported), "%s", name->text);
         cr_assert(eq(u32, machine->note_count, before + 1), "%s", name->text);
@@ -255,14 +255,14 @@ Test(names, refusals_have_the_code_of_their_library_and_are_noted_once)
     }
 }
 
-Test(names, a_refusal_of_the_runtime_is_its_last_error)
+Test(names, an_unsupported_one_of_the_runtime_is_its_last_error)
 {
     const struct name *last_error = find_name("cudaGetLastError");
     cr_expect(eq(i64, call(last_error, NULL), 0));
-    call(first(0, REFUSE), NULL);
+    call(first(0, UNSUPPORTED), NULL);
     cr_expect(eq(i64, call(last_error, NULL), 801));
     cr_expect(eq(i64, call(last_error, NULL), 0));
-    call(first(1, REFUSE), NULL);
+    call(first(1, UNSUPPORTED), NULL);
     cr_expect(eq(i64, call(last_error, NULL), 0), "the driver has none");
 }
 
@@ -301,16 +301,6 @@ Test(names, what_computes_is_a_launch_with_a_handle)
         count++;
     }
     cr_expect(gt(sz, count, 0));
-}
-
-Test(names, what_only_refuses_is_known)
-{
-    for (size_t i = 0; i < name_count; i++) {
-        bool refuses = names[i].how == REFUSE || names[i].how == GIVE_NULL;
-        void *linked = dlsym(RTLD_DEFAULT, names[i].text);
-        cr_assert(linked != NULL, "%s", names[i].text);
-        cr_expect(eq(int, plim_refuse_is(linked), refuses), "%s", names[i].text);
-    }
 }
 
 /* --- the generator ---------------------------------------------------------------------------- */

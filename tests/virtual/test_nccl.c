@@ -1,7 +1,7 @@
 /* NCCL between ranks of one process, of its threads, and of several, on the test's own machine. */
 #include "devices/virtual/nccl/exchange.h"
 #include "devices/virtual/nccl/nccl.h"
-#include "devices/virtual/transfer.h"
+#include "devices/virtual/work/transfer.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
 #include <errno.h>
@@ -235,7 +235,7 @@ Test(nccl, many_messages_are_forgotten_on_the_way)
     cudaMemcpy(large, at[1], sizeof(large), DEFAULT);
     cr_expect(eq(chr, large[5], 99));
     int messages = 0;
-    for (const struct plim_message *m = comms[1]->inbox.newest; m; m = m->next) messages++;
+    for (const struct plim_exchange_message *m = comms[1]->inbox.newest; m; m = m->next) messages++;
     cr_expect(lt(int, messages, 40));
 }
 

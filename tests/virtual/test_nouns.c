@@ -1,9 +1,10 @@
 /* The parts of the virtual GPU, each for itself; what programs see of them is tested by programs. */
-#include "devices/virtual/attribute.h"
-#include "devices/virtual/heap.h"
-#include "devices/virtual/kernel.h"
-#include "devices/virtual/pool.h"
-#include "devices/virtual/shadow.h"
+#include "devices/virtual/machine/attribute.h"
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/memory/pool.h"
+#include "devices/virtual/memory/shadow.h"
+#include "devices/virtual/work/fat_binary.h"
+#include "devices/virtual/work/signature.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
 #include <stdint.h>
@@ -110,30 +111,31 @@ Test(heap, an_address_is_found_wherever_it_points)
     cr_expect(plim_heap_is_device(at) && !plim_heap_is_device((uintptr_t)&block));
 }
 
-static void refuse(int64_t bytes)
+/* So much is asked for and not there. */
+static void run_out(int64_t bytes)
 {
     uintptr_t at;
     cr_expect(eq(int, plim_heap_take(0, (size_t)bytes, &at), GPU_OUT_OF_MEMORY));
 }
 
-Test(refusals, are_met_unmet_or_open)
+Test(out_of_memory, is_met_unmet_or_open)
 {
     uintptr_t a, b;
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
     const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
     cr_assert(eq(int, plim_heap_take(0, 8 * (size_t)MIB, &a), GPU_OK));
-    refuse(4 * MIB);
+    run_out(4 * MIB);
     cr_expect(eq(int, seen->pending, 1));
     cr_assert(eq(int, plim_heap_free(a), GPU_OK));
     cr_assert(eq(int, plim_heap_take(0, 4 * (size_t)MIB, &b), GPU_OK));
     cr_expect(eq(i64, seen->unmet, 0), "what was cached was given back");
     cr_expect(eq(int, seen->pending, 0));
-    refuse(8 * MIB);
-    refuse(8 * MIB);
+    run_out(8 * MIB);
+    run_out(8 * MIB);
     cr_expect(eq(i64, seen->unmet, 1), "refused twice");
     plim_self_goes_on();
-    refuse(7 * MIB);
+    run_out(7 * MIB);
     plim_self_goes_on();
     cr_expect(eq(i64, seen->unmet, 2), "and went on without");
     cr_expect(eq(i64, seen->asked_bytes, 8 * MIB), "in whole pages");
@@ -141,18 +143,18 @@ Test(refusals, are_met_unmet_or_open)
 }
 
 /* As the allocator of JAX and TensorFlow asks: for more than it needs, then for a tenth less. */
-Test(refusals, are_met_by_nearly_as_much_at_once)
+Test(out_of_memory, is_met_by_nearly_as_much_at_once)
 {
     uintptr_t at;
     make_machine("A100-SXM4-80GB", 1, 100 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
     const struct plim_machine_refusal *seen = &plim_self_process()->refusal;
-    refuse(120 * MIB);
-    refuse(108 * MIB);
+    run_out(120 * MIB);
+    run_out(108 * MIB);
     cr_assert(eq(int, plim_heap_take(0, 96 * (size_t)MIB, &at), GPU_OK));
     plim_self_goes_on();
     cr_expect(eq(i64, seen->unmet, 0));
-    refuse(8 * MIB);
+    run_out(8 * MIB);
     cr_assert(eq(int, plim_heap_take(0, 4 * (size_t)MIB, &at), GPU_OK), "half of it is something else");
     plim_self_goes_on();
     cr_expect(eq(i64, seen->unmet, 1));
@@ -163,7 +165,7 @@ Test(pool, keeps_what_is_freed_up_to_its_threshold)
     uintptr_t at;
     uint64_t bytes;
     make_machine("A100-SXM4-80GB", 1, 200 * MIB);
-    struct plim_pool *pool = plim_pool_default(0);
+    struct plim_memory_pool *pool = plim_pool_default(0);
     cr_assert(eq(int, plim_pool_take(pool, 40 * (size_t)MIB, &at), GPU_OK));
     cr_expect(eq(i64, machine->cards[0].held_bytes, 64 * MIB));
     cr_expect(eq(int, plim_pool_free(at), GPU_OK));
@@ -243,12 +245,12 @@ Test(module, a_card_runs_what_was_compiled_for_its_generation)
     enum { PTX = 1, ELF = 2 };
     uint64_t image[64];
     fat_binary(image, 3, (const int[3][2]){{ELF, 80}, {ELF, 86}, {PTX, 90}});
-    struct plim_module *module = plim_module_read(image);
-    cr_expect(eq(int, plim_module_code(module, 80), 80));
-    cr_expect(eq(int, plim_module_code(module, 89), 86));
-    cr_expect(eq(int, plim_module_code(module, 75), 0), "nothing for it");
-    cr_expect(eq(int, plim_module_code(module, 90), 90), "by its PTX");
-    cr_expect(eq(int, plim_module_code(module, 120), 120), "by older PTX");
+    struct plim_fat_binary *module = plim_fat_binary_read(image);
+    cr_expect(eq(int, plim_fat_binary_code(module, 80), 80));
+    cr_expect(eq(int, plim_fat_binary_code(module, 89), 86));
+    cr_expect(eq(int, plim_fat_binary_code(module, 75), 0), "nothing for it");
+    cr_expect(eq(int, plim_fat_binary_code(module, 90), 90), "by its PTX");
+    cr_expect(eq(int, plim_fat_binary_code(module, 120), 120), "by older PTX");
     free(module);
 }
 
@@ -268,10 +270,9 @@ Test(kernel, its_name_tells_what_it_may_write)
     };
     make_machine("A100-SXM4-80GB", 1, 100 * MIB);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        int parameters;
-        uint32_t written = plim_kernel_written(cases[i].name, &parameters);
-        cr_expect(eq(int, parameters, cases[i].parameters), "%s", cases[i].name);
-        cr_expect(eq(u32, written, cases[i].written), "%s", cases[i].name);
+        struct plim_signature signature = plim_signature_of(cases[i].name);
+        cr_expect(eq(int, signature.parameters, cases[i].parameters), "%s", cases[i].name);
+        cr_expect(eq(u32, signature.written, cases[i].written), "%s", cases[i].name);
     }
 }
 

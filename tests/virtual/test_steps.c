@@ -1,5 +1,5 @@
 /* Recorded streams of launches (data/steps, see record_streams.py there), and made ones. */
-#include "devices/virtual/steps.h"
+#include "devices/virtual/steps/steps.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* cuBLAS: handles, their modes, versions, and copies between host and card.
  *
  * The workspace that cuBLAS would allocate for a handle (4 MiB, 32 MiB from Hopper on) is not
- * counted: whether at creation or at first use is not known (reference/cuda.md 1.2), and PyTorch
+ * counted: whether at creation or at first use is not known, and PyTorch
  * always gives its own through cublasSetWorkspace(). A program that calls cuBLAS itself and gives
  * none therefore seems to need that much less.
  */
 #include "blas.h"
-#include "devices/virtual/transfer.h"
-#include "devices/virtual/version.h"
+#include "devices/virtual/work/transfer.h"
+#include "devices/virtual/machine/version.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* cuBLAS's handles and numbers, for the files that answer for it and for cuBLASLt. Sources:
  * cublas_api.h of CUDA 11.8 to 13.0, which agree.
  */
-#ifndef PLIM_DEVICES_VIRTUAL_BLAS_H
-#define PLIM_DEVICES_VIRTUAL_BLAS_H
+#ifndef PLIM_DEVICES_VIRTUAL_BLAS_BLAS_H
+#define PLIM_DEVICES_VIRTUAL_BLAS_BLAS_H
 
-#include "devices/virtual/refuse.h"
+#include "devices/virtual/process/unsupported.h"
 
 /* cublasStatus_t */
 enum blas_status {

@@ -1,6 +1,6 @@
 #include "backend.h"
-#include "devices/virtual/stream.h"
-#include "devices/virtual/version.h"
+#include "devices/virtual/work/stream.h"
+#include "devices/virtual/machine/version.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static int finalize_plan(struct plan *plan)
 
 static int set_of_plan(struct plan *plan, int attribute, int64_t count, const void *values)
 {
-    if (attribute == DNN_PLAN_JSON) return plim_refuse(PLIM_CUDNN, "a stored cuDNN plan");
+    if (attribute == DNN_PLAN_JSON) return plim_unsupported(PLIM_CUDNN, "a stored cuDNN plan");
     if (attribute != DNN_PLAN_CONFIG) return 0; /* a handle, a cache of kernels, a card */
     if (count != 1 || !values) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     memcpy(&plan->config, values, sizeof(plan->config));
@@ -139,7 +139,7 @@ static int get_of_plan(const struct plan *plan, int attribute, int64_t asked, in
     if (!plan->is_final) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     bool is_empty = attribute == DNN_PLAN_COMPUTED_UIDS || attribute == DNN_PLAN_RUN_ONLY_UIDS;
     if (!is_empty && attribute != DNN_PLAN_WORKSPACE)
-        return plim_refuse(PLIM_CUDNN, "cudnnBackendGetAttribute of a plan");
+        return plim_unsupported(PLIM_CUDNN, "cudnnBackendGetAttribute of a plan");
     if (count) *count = !is_empty;
     if (!is_empty && values && asked > 0)
         memcpy(values, &plan->workspace_bytes, sizeof(plan->workspace_bytes));
@@ -177,7 +177,7 @@ ANSWER int cudnnBackendDestroyDescriptor(void *descriptor)
 ANSWER int cudnnBackendInitialize(void *descriptor)
 {
     (void)descriptor;
-    return plim_refuse(PLIM_CUDNN, "cudnnBackendInitialize");
+    return plim_unsupported(PLIM_CUDNN, "cudnnBackendInitialize");
 }
 
 ANSWER int cudnnBackendFinalize(void *descriptor)
@@ -213,7 +213,7 @@ ANSWER int cudnnBackendGetAttribute(const void *descriptor, int attribute, int t
     const struct plan *plan = plan_of(descriptor);
     if (plan) return get_of_plan(plan, attribute, asked, count, values);
     if (type == DNN_OF_HANDLE)
-        return plim_refuse(PLIM_CUDNN, "cudnnBackendGetAttribute of a handle");
+        return plim_unsupported(PLIM_CUDNN, "cudnnBackendGetAttribute of a handle");
     return use_backend()->get(descriptor, attribute, type, asked, count, values);
 }
 

@@ -1,5 +1,5 @@
 /* cuDNN's older convolution interface: which algorithm, and what room it needs. Two are known of
- * each kind: a fast one, whose workspace is an estimate (dnn_estimate.c), and one without. */
+ * each kind: a fast one, whose workspace is an estimate (estimate.c), and one without. */
 #include "dnn.h"
 #include <string.h>
 

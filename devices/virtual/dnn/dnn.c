@@ -1,7 +1,7 @@
 #include "dnn.h"
-#include "devices/virtual/heap.h"
-#include "devices/virtual/kernel.h"
-#include "devices/virtual/version.h"
+#include "devices/virtual/machine/version.h"
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/work/launches.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,10 +9,10 @@
  * Facts are those of NVIDIA's headers cudnn_graph.h, cudnn_ops.h, cudnn_cnn.h and cudnn_adv.h (9.x)
  * and of the files of 8.x that had the same contents.
  */
-#ifndef PLIM_DEVICES_VIRTUAL_DNN_H
-#define PLIM_DEVICES_VIRTUAL_DNN_H
+#ifndef PLIM_DEVICES_VIRTUAL_DNN_DNN_H
+#define PLIM_DEVICES_VIRTUAL_DNN_DNN_H
 
-#include "devices/virtual/refuse.h"
+#include "devices/virtual/process/unsupported.h"
 
 /* What our answers can be; cudnnStatus_t has other numbers from 9.0 on. */
 enum plim_dnn_result {
@@ -63,7 +63,7 @@ int64_t plim_dnn_tensor_bytes(const struct plim_dnn_tensor *tensor); /* without 
 /* Is the tensor's second dimension, the channels, the one whose elements are neighbours? */
 bool plim_dnn_channels_last(const struct plim_dnn_tensor *tensor);
 
-/* What a convolution asks for where the library cannot be asked: an estimate, dnn_estimate.c. */
+/* What a convolution asks for where the library cannot be asked: an estimate, estimate.c. */
 enum plim_dnn_pass { PLIM_DNN_FORWARD, PLIM_DNN_BACKWARD_DATA, PLIM_DNN_BACKWARD_FILTER };
 int64_t plim_dnn_convolution_bytes(enum plim_dnn_pass pass, const struct plim_dnn_tensor *x,
                                    const struct plim_dnn_tensor *w,

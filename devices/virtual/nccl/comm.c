@@ -1,6 +1,8 @@
-/* Communicators as such: who has one, how long one waits for the others, what it says then. */
-#include "autotune/base/clock.h"
+/* Communicators as such: which there are, how long one waits for the others, what it says then. */
 #include "nccl.h"
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/work/transfer.h"
+#include "autotune/base/clock.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@ enum { WAIT_SECONDS = 300, LAUNCH_FAILED = 719 /* cudaErrorLaunchFailure */ };
 /* Between two looks at whether the others are alive. */
 static const double look_seconds = 0.1;
 
+static struct nccl_comm *live; /* under the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char last_error[160];
 
@@ -152,11 +155,27 @@ static void look_after(struct nccl_comm *comm)
     if (lost >= 0) give_up(comm, 1u << lost, false);
 }
 
-int plim_nccl_settle(void)
+/* The program's communicators of the current card, each with a reference to be dropped. */
+static int list_communicators(struct nccl_comm **out, int most)
+{
+    int count = 0, device = plim_self_device();
+    plim_nccl_lock();
+    for (struct nccl_comm *comm = live; comm && count < most; comm = comm->older) {
+        if (comm->device != device || comm->stage != NCCL_READY) continue;
+        plim_nccl_hold(comm);
+        out[count++] = comm;
+    }
+    plim_nccl_unlock();
+    return count;
+}
+
+/* The host waits for the card. cudaErrorLaunchFailure, also as the thread's last error, when what it
+ * waits for will never be. */
+static int settle(void)
 {
     struct nccl_comm *comms[64];
     int failed = GPU_OK;
-    int count = plim_nccl_communicators(comms, 64);
+    int count = list_communicators(comms, 64);
     for (int i = 0; i < count; i++) {
         struct nccl_comm *comm = comms[i];
         uint64_t small = comm->small;
@@ -172,4 +191,41 @@ int plim_nccl_settle(void)
         plim_nccl_unlock();
     }
     return plim_self_error(failed);
+}
+
+/* --- making and ending ------------------------------------------------------------------------ */
+
+struct nccl_comm *plim_nccl_create(int ranks, int rank, int device)
+{
+    struct nccl_comm *comm = calloc(1, sizeof(*comm));
+    if (!comm) return NULL;
+    comm->references = 1;
+    comm->ranks = ranks;
+    comm->rank = rank;
+    comm->device = device;
+    comm->is_blocking = true;
+    if (plim_heap_take(device, NCCL_COMMUNICATOR_BYTES, &comm->memory)) {
+        free(comm);
+        return NULL;
+    }
+    plim_nccl_lock();
+    comm->older = live;
+    live = comm;
+    plim_nccl_unlock();
+    plim_transfer_settle = settle;
+    return comm;
+}
+
+void plim_nccl_destroy(struct nccl_comm *comm)
+{
+    plim_nccl_lock();
+    struct nccl_comm **link = &live;
+    while (*link && *link != comm) link = &(*link)->older;
+    if (*link) *link = comm->older;
+    if (comm->origin.parent) plim_nccl_drop(comm->origin.parent);
+    if (comm->exchange) plim_exchange_leave(comm->exchange, comm->rank);
+    uintptr_t memory = comm->memory;
+    plim_nccl_drop(comm);
+    plim_nccl_unlock();
+    plim_heap_free(memory);
 }

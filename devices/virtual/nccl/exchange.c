@@ -196,21 +196,35 @@ int plim_exchange_card(struct plim_exchange *exchange, int rank)
     return exchange->head->rows[rank].card;
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
+/* --- ranges of the file ----------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *from, size_t bytes, uint64_t at)
+/* All of a range, written or read. False: it is not. */
+static bool move_all(int fd, bool writes, void *data, size_t bytes, uint64_t at)
 {
-    const char *data = from;
+    char *next = data;
     while (bytes) {
-        ssize_t done = pwrite(fd, data, bytes, (off_t)at);
+        ssize_t done = writes ? pwrite(fd, next, bytes, (off_t)at)
+                              : pread(fd, next, bytes, (off_t)at);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return false;
-        data += done;
+        next += done;
         at += (uint64_t)done;
         bytes -= (size_t)done;
     }
     return true;
 }
+
+static bool write_all(int fd, const void *from, size_t bytes, uint64_t at)
+{
+    return move_all(fd, true, (void *)from, bytes, at);
+}
+
+static bool read_all(int fd, void *to, size_t bytes, uint64_t at)
+{
+    return move_all(fd, false, to, bytes, at);
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
 
 /* Gives memory back that every rank has taken its messages from. */
 static void punch(struct plim_exchange *exchange, int rank)
@@ -254,20 +268,6 @@ uint64_t plim_exchange_count(struct plim_exchange *exchange, int rank, int chann
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool read_all(int fd, void *to, size_t bytes, uint64_t at)
-{
-    char *data = to;
-    while (bytes) {
-        ssize_t done = pread(fd, data, bytes, (off_t)at);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        data += done;
-        at += (uint64_t)done;
-        bytes -= (size_t)done;
-    }
-    return true;
-}
-
 /* False: nothing more there, or no memory to take it into; then it is tried again later. */
 static bool take_next(struct plim_inbox *inbox, int from)
 {
@@ -280,7 +280,7 @@ static bool take_next(struct plim_inbox *inbox, int from)
     bool is_mine = record.channel < EXCHANGE_TO ||
                    record.channel == EXCHANGE_TO + (uint32_t)inbox->rank;
     if (is_mine) {
-        struct plim_message *message = malloc(sizeof(*message) + record.bytes);
+        struct plim_exchange_message *message = malloc(sizeof(*message) + record.bytes);
         if (!message || !read_all(exchange->fd, message->data, record.bytes, at + sizeof(record))) {
             free(message);
             return false;
@@ -305,11 +305,11 @@ static void take_all(struct plim_inbox *inbox, int from)
               inbox->taken_bytes[from]);
 }
 
-const struct plim_message *plim_inbox_find(struct plim_inbox *inbox, int from, int channel,
-                                           uint64_t number)
+const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from,
+                                                    int channel, uint64_t number)
 {
     take_all(inbox, from);
-    const struct plim_message *message = inbox->newest;
+    const struct plim_exchange_message *message = inbox->newest;
     while (message && (message->number != number || message->from != from ||
                        message->channel != channel))
         message = message->next;
@@ -318,11 +318,11 @@ const struct plim_message *plim_inbox_find(struct plim_inbox *inbox, int from, i
 
 void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t below)
 {
-    struct plim_message **link = &inbox->newest;
+    struct plim_exchange_message **link = &inbox->newest;
     for (int rank = 0; rank < EXCHANGE_RANKS; rank++)
         if (from < 0 || from == rank) take_all(inbox, rank);
     while (*link) {
-        struct plim_message *message = *link;
+        struct plim_exchange_message *message = *link;
         if (message->channel == channel && message->number < below &&
             (from < 0 || from == message->from)) {
             *link = message->next;
@@ -334,7 +334,7 @@ void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t
 void plim_inbox_finish(struct plim_inbox *inbox)
 {
     while (inbox->newest) {
-        struct plim_message *message = inbox->newest;
+        struct plim_exchange_message *message = inbox->newest;
         inbox->newest = message->next;
         free(message);
     }

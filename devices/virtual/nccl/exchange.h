@@ -16,10 +16,10 @@
  * Functions here do not wait. An exchange may be used by several threads; a rank's row, its log and
  * an inbox only under the caller's own lock.
  */
-#ifndef PLIM_DEVICES_VIRTUAL_EXCHANGE_H
-#define PLIM_DEVICES_VIRTUAL_EXCHANGE_H
+#ifndef PLIM_DEVICES_VIRTUAL_NCCL_EXCHANGE_H
+#define PLIM_DEVICES_VIRTUAL_NCCL_EXCHANGE_H
 
-#include "devices/virtual/machine.h"
+#include "devices/virtual/machine/machine.h"
 
 enum {
     EXCHANGE_RANKS = PLIM_MACHINE_CARDS, /* each needs a card of its own */
@@ -71,8 +71,8 @@ uint64_t plim_exchange_count(struct plim_exchange *exchange, int rank, int chann
 
 /* --- a rank's inbox --------------------------------------------------------------------------- */
 
-struct plim_message {
-    struct plim_message *next;
+struct plim_exchange_message {
+    struct plim_exchange_message *next;
     int from, channel;
     uint64_t number;
     size_t bytes;
@@ -84,13 +84,13 @@ struct plim_inbox {
     struct plim_exchange *exchange;
     int rank; /* whose it is */
     uint64_t taken_bytes[EXCHANGE_RANKS];
-    struct plim_message *newest;
+    struct plim_exchange_message *newest;
 };
 
 /* NULL: there is no message of that number (plim_exchange_count tells whether one may still come).
  * Good until it is forgotten. */
-const struct plim_message *plim_inbox_find(struct plim_inbox *inbox, int from, int channel,
-                                           uint64_t number);
+const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from,
+                                                    int channel, uint64_t number);
 /* Nobody will ask for messages with smaller numbers. `from` -1: of all ranks. */
 void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t below);
 void plim_inbox_finish(struct plim_inbox *inbox);

@@ -1,4 +1,4 @@
-/* What the files of NCCL share.
+/* What the files of NCCL share, each with a section below that needs only those above it.
  *
  * Collectives compute nothing, as kernels do. But what the host itself has put into a small buffer
  * (shapes that ranks compare, flags, pickled objects; shadow.h knows it) travels between the ranks
@@ -16,11 +16,11 @@
  *
  * Figures of NCCL's interface are those of nccl.h 2.18 to 2.28.
  */
-#ifndef PLIM_DEVICES_VIRTUAL_NCCL_H
-#define PLIM_DEVICES_VIRTUAL_NCCL_H
+#ifndef PLIM_DEVICES_VIRTUAL_NCCL_NCCL_H
+#define PLIM_DEVICES_VIRTUAL_NCCL_NCCL_H
 
 #include "exchange.h"
-#include "devices/virtual/self.h"
+#include "devices/virtual/machine/self.h"
 
 /* The name with which tools call that stand before NCCL. */
 #define PROFILED(function)                                                                         \
@@ -86,10 +86,12 @@ struct nccl_comm {
 void plim_nccl_lock(void);
 void plim_nccl_unlock(void);
 
-/* --- communicators (nccl.c, nccl_comm.c) ------------------------------------------------------ */
+/* --- communicators (comm.c) ------------------------------------------------------------------- */
 
-/* The program's communicators of the current card, each with a reference to be dropped. */
-int plim_nccl_communicators(struct nccl_comm **out, int most);
+/* A communicator of this process, with a reference that plim_nccl_destroy() drops. NULL: no memory. */
+struct nccl_comm *plim_nccl_create(int ranks, int rank, int device);
+/* Its results may still be read. */
+void plim_nccl_destroy(struct nccl_comm *comm);
 void plim_nccl_hold(struct nccl_comm *comm); /* both under the lock */
 void plim_nccl_drop(struct nccl_comm *comm);
 
@@ -114,24 +116,24 @@ struct nccl_patience {
 bool plim_nccl_pause(struct nccl_patience *patience);
 int plim_nccl_patience_seconds(void);
 
+/* --- becoming ready (meeting.c) --------------------------------------------------------------- */
+
 /* What a rank of a communicator says to the others about one that shall come out of it. */
 struct nccl_invitation {
     int32_t color, key;
     struct plim_exchange_place place; /* where they would meet, were it the new one's first rank */
 };
 
-/* --- becoming ready (nccl_setup.c) ------------------------------------------------------------ */
-
 /* Takes its rank in an exchange. */
 int plim_nccl_join(struct nccl_comm *comm, const struct plim_exchange_place *place);
 /* NCCL_OK when ready, NCCL_IN_PROGRESS, or why it will not be. Does not wait. */
 int plim_nccl_advance(struct nccl_comm *comm);
-/* A new communicator: waits until it is ready, or not, in a group or where the program asked so. */
-int plim_nccl_begin(struct nccl_comm *comm);
+/* Waits until all of these are ready, or one will not be. */
+int plim_nccl_meet(struct nccl_comm *const *comms, size_t count);
 /* Before it is used. */
 int plim_nccl_ensure_ready(struct nccl_comm *comm);
 
-/* --- collectives (nccl_collectives.c) --------------------------------------------------------- */
+/* --- a collective or a message (collective.c) ------------------------------------------------- */
 
 enum nccl_kind {
     NCCL_BROADCAST, NCCL_GATHER, NCCL_REDUCE, NCCL_REDUCE_SCATTER, NCCL_EXCHANGE, NCCL_SCATTER,
@@ -151,14 +153,17 @@ struct nccl_call {
     int turn; /* in a group: the how manieth of its communicator */
 };
 
-/* Now, or at the end of the thread's group (nccl_setup.c). */
-int plim_nccl_call(const struct nccl_call *call);
+/* NCCL_OK, or why not. */
 int plim_nccl_run(const struct nccl_call *call);
-/* The host waits for the card. cudaErrorLaunchFailure, also as the thread's last error, when what
- * it waits for will never be. */
-int plim_nccl_settle(void);
 
-/* --- numbers (nccl_reduce.c) ------------------------------------------------------------------ */
+/* --- groups (group.c) -------------------------------------------------------------------------- */
+
+/* A new communicator: waits until it is ready, or not, in a group or where the program asked so. */
+int plim_nccl_begin(struct nccl_comm *comm);
+/* plim_nccl_run(), now or at the end of the thread's group. */
+int plim_nccl_call(const struct nccl_call *call);
+
+/* --- numbers (reduce.c) ----------------------------------------------------------------------- */
 
 /* Bytes of an element; 0: there is no such type. */
 size_t plim_nccl_type_bytes(int type);

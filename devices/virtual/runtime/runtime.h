@@ -1,8 +1,8 @@
 /* What the files of the runtime share. */
-#ifndef PLIM_DEVICES_VIRTUAL_RUNTIME_H
-#define PLIM_DEVICES_VIRTUAL_RUNTIME_H
+#ifndef PLIM_DEVICES_VIRTUAL_RUNTIME_RUNTIME_H
+#define PLIM_DEVICES_VIRTUAL_RUNTIME_RUNTIME_H
 
-#include "devices/virtual/kernel.h"
+#include "devices/virtual/work/launches.h"
 
 /* A second name of an answer. */
 #define ALSO(function, name)                                                                       \

@@ -1,4 +1,4 @@
-"""The programs whose streams of launches the tests of devices/virtual/steps.c read.
+"""The programs whose streams of launches the tests of devices/virtual/steps/steps.c read.
 
     record_programs.py NAME     runs one; cudaProfilerStart marks the end of each optimizer step
     record_programs.py          lists them

@@ -57,7 +57,7 @@ static struct kernel **slot(const void *host)
     return &kernels[i];
 }
 
-/* Which parameters are pointers to something that is not const: as devices/virtual/kernel.c does. */
+/* Which parameters are pointers to something that is not const: as devices/virtual/work/signature.c does. */
 static int is_written(const char *type, size_t n)
 {
     while (n && type[n - 1] == ' ') n--;

@@ -1,0 +1,330 @@
+/* The CUDA driver: contexts. */
+#include "driver_context.h"
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/memory/pool.h"
+#include "devices/virtual/machine/version.h"
+
+enum { DEPTH = 64, API_VERSION = 3020 };
+
+static struct card {
+    int retained, created; /* cuDevicePrimaryCtxRetain, cuCtxCreate */
+    bool is_ours;          /* the driver was asked for the context before the runtime */
+    unsigned flags;
+} cards[PLIM_MACHINE_CARDS];
+
+/* What a thread said of its context to the driver. The runtime binds threads too (self.h). */
+enum binding { UNBOUND, BOUND, EMPTY };
+
+static _Thread_local struct {
+    enum binding binding;
+    int depth;
+    struct { enum binding binding; int device; } below[DEPTH];
+} thread;
+
+static bool initialised;
+
+void plim_driver_begin(void) { initialised = true; }
+
+/* The runtime's first call, whichever it is, initialises the driver: PyTorch relies on it after
+ * cudaGetDeviceCount. Where there is a runtime it is taken to have been called. */
+int plim_driver_ready(void)
+{
+    int count;
+    if (!initialised) initialised = plim_version_has_runtime();
+    return initialised ? plim_self_count(&count) : GPU_NOT_INITIALIZED;
+}
+
+void *plim_driver_context(int device) { return plim_self_card(device) ? &cards[device] : NULL; }
+
+/* -1: not a context. */
+static int context_device(const void *context)
+{
+    const struct card *card = context;
+    for (int i = 0; i < PLIM_MACHINE_CARDS; i++)
+        if (card == &cards[i] && plim_self_card(i)) return i;
+    return -1;
+}
+
+int plim_driver_result(int before, int result)
+{
+    plim_self_take_error();
+    plim_self_error(before);
+    return result;
+}
+
+/* The card whose context is current to the thread, or -1. */
+static int current(void)
+{
+    int device = plim_self_device();
+    bool is_current = thread.binding == BOUND || plim_self_is_bound();
+    return is_current && plim_self_has_context(device) ? device : -1;
+}
+
+int plim_driver_enter(void)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    return current() < 0 ? GPU_INVALID_CONTEXT : GPU_OK;
+}
+
+static int make(int device)
+{
+    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    bool is_ours = !plim_self_has_context(device);
+    int failed = plim_self_use(device);
+    if (!failed && is_ours) cards[device].is_ours = true;
+    return failed;
+}
+
+static int bind(void *context)
+{
+    int device = context_device(context);
+    if (context && device < 0) return GPU_INVALID_CONTEXT;
+    if (context && !plim_self_has_context(device)) return GPU_INVALID_CONTEXT;
+    thread.binding = context ? BOUND : EMPTY;
+    if (!context) plim_self_unbind();
+    return context ? plim_self_set_device(device) : GPU_OK;
+}
+
+static void drop(int device)
+{
+    plim_heap_drop(device);
+    plim_pool_drop(device);
+    plim_self_drop_context(device);
+    cards[device] = (struct card){.flags = cards[device].flags};
+}
+
+/* The last user is gone. The runtime, where it is loaded, may be another one. */
+static void let_go(int device)
+{
+    const struct card *card = &cards[device];
+    if (card->retained || card->created || !card->is_ours) return;
+    if (!plim_version_library("libcudart.so")) drop(device);
+}
+
+/* --- the primary context ---------------------------------------------------------------------- */
+
+ANSWER int cuDevicePrimaryCtxRetain(void **out, int device)
+{
+    int failed = plim_driver_ready();
+    if (!failed) failed = make(device);
+    if (failed) return failed;
+    cards[device].retained++;
+    *out = plim_driver_context(device);
+    return GPU_OK;
+}
+
+ANSWER int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    if (!cards[device].retained) return GPU_INVALID_CONTEXT;
+    cards[device].retained--;
+    let_go(device);
+    return GPU_OK;
+}
+ALSO(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease)
+
+ANSWER int cuDevicePrimaryCtxReset_v2(int device)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    if (plim_self_has_context(device)) drop(device);
+    return GPU_OK;
+}
+ALSO(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset)
+
+ANSWER int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    *flags = cards[device].flags;
+    *active = plim_self_has_context(device);
+    return GPU_OK;
+}
+
+ANSWER int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    cards[device].flags = flags;
+    return GPU_OK;
+}
+ALSO(cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags)
+
+/* --- the thread's ----------------------------------------------------------------------------- */
+
+ANSWER int cuCtxGetCurrent(void **out)
+{
+    int failed = plim_driver_ready();
+    *out = failed ? NULL : plim_driver_context(current());
+    return failed;
+}
+
+ANSWER int cuCtxSetCurrent(void *context)
+{
+    int failed = plim_driver_ready();
+    return failed ? failed : bind(context);
+}
+
+ANSWER int cuCtxPushCurrent_v2(void *context)
+{
+    int failed = plim_driver_ready(), device = plim_self_device();
+    enum binding before = thread.binding;
+    if (!failed && (!context || thread.depth == DEPTH)) failed = GPU_INVALID_VALUE;
+    if (!failed) failed = bind(context);
+    if (failed) return failed;
+    thread.below[thread.depth].binding = before;
+    thread.below[thread.depth++].device = device;
+    return GPU_OK;
+}
+ALSO(cuCtxPushCurrent_v2, cuCtxPushCurrent)
+
+ANSWER int cuCtxPopCurrent_v2(void **out)
+{
+    int failed = plim_driver_enter();
+    if (failed) return failed;
+    if (out) *out = plim_driver_context(current());
+    thread.binding = EMPTY;
+    if (!thread.depth) return GPU_OK;
+    thread.binding = thread.below[--thread.depth].binding;
+    return plim_self_set_device(thread.below[thread.depth].device);
+}
+ALSO(cuCtxPopCurrent_v2, cuCtxPopCurrent)
+
+ANSWER int cuCtxCreate_v2(void **out, unsigned flags, int device)
+{
+    int failed = plim_driver_ready();
+    if (!failed) failed = make(device);
+    if (!failed) failed = cuCtxPushCurrent_v2(plim_driver_context(device));
+    if (failed) return failed;
+    cards[device].created++;
+    cards[device].flags = flags;
+    *out = plim_driver_context(device);
+    return GPU_OK;
+}
+ALSO(cuCtxCreate_v2, cuCtxCreate)
+
+/* A context with a share of the multiprocessors is one with all of them here. */
+ANSWER int cuCtxCreate_v3(void **out, void *affinity, int count, unsigned flags, int device)
+{
+    (void)affinity;
+    (void)count;
+    return cuCtxCreate_v2(out, flags, device);
+}
+
+ANSWER int cuCtxCreate_v4(void **out, void *parameters, unsigned flags, int device)
+{
+    (void)parameters;
+    return cuCtxCreate_v2(out, flags, device);
+}
+
+ANSWER int cuCtxDestroy_v2(void *context)
+{
+    int failed = plim_driver_ready(), device = context_device(context);
+    if (failed) return failed;
+    if (device < 0 || !cards[device].created) return GPU_INVALID_CONTEXT;
+    if (current() == device) failed = cuCtxPopCurrent_v2(NULL);
+    cards[device].created--;
+    let_go(device);
+    return failed;
+}
+ALSO(cuCtxDestroy_v2, cuCtxDestroy)
+
+/* --- what a context says of itself ------------------------------------------------------------ */
+
+/* NULL is the current one. -1: there is none, or it is no context. */
+static int device_of(const void *context)
+{
+    return context ? context_device(context) : current();
+}
+
+ANSWER int cuCtxGetDevice_v2(int *device, void *context)
+{
+    int failed = plim_driver_ready(), found = device_of(context);
+    if (failed) return failed;
+    if (found < 0) return GPU_INVALID_CONTEXT;
+    *device = found;
+    return GPU_OK;
+}
+
+ANSWER int cuCtxGetDevice(int *device) { return cuCtxGetDevice_v2(device, NULL); }
+
+ANSWER int cuCtxGetId(void *context, unsigned long long *id)
+{
+    int failed = plim_driver_ready(), device = device_of(context);
+    if (failed) return failed;
+    if (device < 0) return GPU_INVALID_CONTEXT;
+    *id = (unsigned long long)device + 1;
+    return GPU_OK;
+}
+
+ANSWER int cuCtxGetApiVersion(void *context, unsigned *version)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    if (device_of(context) < 0) return GPU_INVALID_CONTEXT;
+    *version = API_VERSION;
+    return GPU_OK;
+}
+
+ANSWER int cuCtxGetFlags(unsigned *flags)
+{
+    int failed = plim_driver_enter();
+    if (!failed) *flags = cards[current()].flags;
+    return failed;
+}
+
+ANSWER int cuCtxSetFlags(unsigned flags)
+{
+    int failed = plim_driver_enter();
+    if (!failed) cards[current()].flags = flags;
+    return failed;
+}
+
+LIKE_RUNTIME(cuCtxSynchronize, cudaDeviceSynchronize, (void), ())
+
+ANSWER int cuCtxSynchronize_v2(void *context)
+{
+    int failed = cuCtxPushCurrent_v2(context ? context : plim_driver_context(current()));
+    if (failed) return GPU_INVALID_CONTEXT;
+    failed = cuCtxSynchronize();
+    cuCtxPopCurrent_v2(NULL);
+    return failed;
+}
+
+LIKE_RUNTIME(cuCtxGetLimit, cudaDeviceGetLimit, (size_t *value, int limit), (value, limit))
+LIKE_RUNTIME(cuCtxSetLimit, cudaDeviceSetLimit, (int limit, size_t value), (limit, value))
+LIKE_RUNTIME(cuCtxGetCacheConfig, cudaDeviceGetCacheConfig, (int *config), (config))
+LIKE_RUNTIME(cuCtxSetCacheConfig, cudaDeviceSetCacheConfig, (int config), (config))
+LIKE_RUNTIME(cuCtxGetSharedMemConfig, cudaDeviceGetSharedMemConfig, (int *config), (config))
+LIKE_RUNTIME(cuCtxSetSharedMemConfig, cudaDeviceSetSharedMemConfig, (int config), (config))
+LIKE_RUNTIME(cuCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, (void), ())
+LIKE_RUNTIME(cuCtxGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange,
+             (int *least, int *greatest), (least, greatest))
+
+/* --- peers ------------------------------------------------------------------------------------ */
+
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+int cudaDeviceDisablePeerAccess(int peer);
+
+ANSWER int cuCtxEnablePeerAccess(void *peer, unsigned flags)
+{
+    int failed = plim_driver_enter(), before = plim_self_peek_error();
+    if (failed) return failed;
+    if (context_device(peer) < 0) return GPU_INVALID_CONTEXT;
+    return plim_driver_result(before, cudaDeviceEnablePeerAccess(context_device(peer), flags));
+}
+
+ANSWER int cuCtxDisablePeerAccess(void *peer)
+{
+    int failed = plim_driver_enter(), before = plim_self_peek_error();
+    if (failed) return failed;
+    if (context_device(peer) < 0) return GPU_INVALID_CONTEXT;
+    return plim_driver_result(before,
+                              cudaDeviceDisablePeerAccess(context_device(peer)));
+}

@@ -1,0 +1,133 @@
+/* The CUDA driver: start, versions, errors, cards. */
+#include "devices/virtual/machine/attribute.h"
+#include "driver_context.h"
+#include "devices/virtual/machine/version.h"
+#include <stdio.h>
+#include <string.h>
+
+ANSWER int cuInit(unsigned flags)
+{
+    int count, failed = plim_self_count(&count);
+    if (flags) return GPU_INVALID_VALUE;
+    if (!failed) plim_driver_begin();
+    return failed;
+}
+
+ANSWER int cuDriverGetVersion(int *version)
+{
+    if (!version) return GPU_INVALID_VALUE;
+    *version = PLIM_VERSION_DRIVER;
+    return GPU_OK;
+}
+
+/* --- errors ----------------------------------------------------------------------------------- */
+
+/* Those of the runtime alone have the unknown error's name. */
+static bool is_driver_error(int error)
+{
+    return error == GPU_UNKNOWN ||
+           strcmp(plim_error_driver_name(error), plim_error_driver_name(GPU_UNKNOWN)) != 0;
+}
+
+ANSWER int cuGetErrorName(int error, const char **out)
+{
+    *out = is_driver_error(error) ? plim_error_driver_name(error) : NULL;
+    return *out ? GPU_OK : GPU_INVALID_VALUE;
+}
+
+ANSWER int cuGetErrorString(int error, const char **out)
+{
+    *out = is_driver_error(error) ? plim_error_text(error) : NULL;
+    return *out ? GPU_OK : GPU_INVALID_VALUE;
+}
+
+/* --- cards ------------------------------------------------------------------------------------ */
+
+ANSWER int cuDeviceGetCount(int *count)
+{
+    int failed = plim_driver_ready();
+    return failed ? failed : plim_self_count(count);
+}
+
+/* GPU_OK, and its figures, for a card that there is. */
+static int find(int device, const struct plim_machine_card **card)
+{
+    int failed = plim_driver_ready();
+    if (failed) return failed;
+    *card = plim_self_card(device);
+    return *card ? GPU_OK : GPU_INVALID_DEVICE;
+}
+
+ANSWER int cuDeviceGet(int *device, int ordinal)
+{
+    const struct plim_machine_card *card;
+    int failed = find(ordinal, &card);
+    if (!failed) *device = ordinal;
+    return failed;
+}
+
+ANSWER int cuDeviceGetName(char *out, int bytes, int device)
+{
+    const struct plim_machine_card *card;
+    int failed = find(device, &card);
+    if (!failed && bytes <= 0) failed = GPU_INVALID_VALUE;
+    if (!failed) snprintf(out, (size_t)bytes, "%s", card->name);
+    return failed;
+}
+
+ANSWER int cuDeviceGetUuid_v2(void *out, int device)
+{
+    const struct plim_machine_card *card;
+    int failed = find(device, &card);
+    if (!failed) memcpy(out, card->uuid, sizeof(card->uuid));
+    return failed;
+}
+ALSO(cuDeviceGetUuid_v2, cuDeviceGetUuid)
+
+ANSWER int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    const struct plim_machine_card *card;
+    int failed = find(device, &card);
+    if (!failed) *bytes = (size_t)card->total_bytes;
+    return failed;
+}
+
+ANSWER int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    const struct plim_machine_card *card;
+    int failed = find(device, &card);
+    return failed ? failed : plim_attribute_read(device, attribute, value);
+}
+
+ANSWER int cuDeviceComputeCapability(int *major, int *minor, int device)
+{
+    const struct plim_machine_card *card;
+    int failed = find(device, &card);
+    if (failed) return failed;
+    *major = card->compute_capability / 10;
+    *minor = card->compute_capability % 10;
+    return GPU_OK;
+}
+
+/* Processors cannot be set apart for a context. */
+ANSWER int cuDeviceGetExecAffinitySupport(int *value, int type, int device)
+{
+    const struct plim_machine_card *card;
+    int failed = find(device, &card);
+    (void)type;
+    if (!failed) *value = 0;
+    return failed;
+}
+
+LIKE_RUNTIME_ANYWHERE(cuDeviceGetPCIBusId, cudaDeviceGetPCIBusId, (char *out, int size, int device),
+                      (out, size, device))
+LIKE_RUNTIME_ANYWHERE(cuDeviceGetByPCIBusId, cudaDeviceGetByPCIBusId,
+                      (int *device, const char *bus_id), (device, bus_id))
+LIKE_RUNTIME_ANYWHERE(cuDeviceCanAccessPeer, cudaDeviceCanAccessPeer,
+                      (int *can, int device, int peer), (can, device, peer))
+LIKE_RUNTIME_ANYWHERE(cuDeviceGetP2PAttribute, cudaDeviceGetP2PAttribute,
+                      (int *value, int attribute, int device, int peer),
+                      (value, attribute, device, peer))
+
+LIKE_RUNTIME_ANYWHERE(cuProfilerStart, cudaProfilerStart, (void), ())
+LIKE_RUNTIME_ANYWHERE(cuProfilerStop, cudaProfilerStop, (void), ())

@@ -1,0 +1,32 @@
+/* What a card answers when it is asked about itself. One set of numbers serves the driver, the
+ * runtime and its structure of properties, as with the real ones: cudaDeviceAttr and
+ * CUdevice_attribute have the same values.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_MACHINE_ATTRIBUTE_H
+#define PLIM_DEVICES_VIRTUAL_MACHINE_ATTRIBUTE_H
+
+#include "self.h"
+
+/* Those that our own code asks for; attribute.c has them all. */
+enum gpu_attribute {
+    GPU_ATTRIBUTE_PCI_BUS = 33,
+    GPU_ATTRIBUTE_PCI_DEVICE = 34,
+    GPU_ATTRIBUTE_PCI_DOMAIN = 50,
+    GPU_ATTRIBUTE_MAJOR = 75,
+    GPU_ATTRIBUTE_MINOR = 76,
+};
+
+/* GPU_INVALID_DEVICE; GPU_INVALID_VALUE for a number that no version of CUDA knows. What the card does
+ * not have is 0. */
+int plim_attribute_read(int device, int attribute, int *value);
+
+/* cudaDeviceProp as CUDA 11, 12 (also its cudaGetDeviceProperties_v2) or 13 lays it out. */
+int plim_attribute_properties(int device, int cuda_major, void *out);
+
+/* "0000:01:00.0" */
+void plim_attribute_bus_id(int device, char *out, size_t size);
+/* The card there, named "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in
+ * hexadecimal; -1: none. */
+int plim_attribute_device_at(const char *bus_id);
+
+#endif

@@ -1,0 +1,258 @@
+#define _GNU_SOURCE /* memfd_create */
+#include "machine.h"
+#include "devices/catalogue/architecture.h"
+#include "devices/catalogue/catalogue.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- plimsoll's side -------------------------------------------------------------------------- */
+
+/* Data-sheet bandwidth is bus width x data rate; programs only multiply the two again. HBM's bus is
+ * taken as 5120 bits, others' as 384. The clock that CUDA tells is half of the data rate. */
+static void fill_memory_clock(struct plim_machine_card *card, const struct plim_gpu *gpu)
+{
+    card->memory_bus_bits = gpu->bandwidth > 1.3e12 ? 5120 : 384;
+    card->memory_clock_khz =
+        (int32_t)(gpu->bandwidth * 8 / card->memory_bus_bits / 2 / 1000);
+}
+
+void plim_machine_card_fill(struct plim_machine_card *card, const struct plim_gpu *gpu, int index)
+{
+    const struct plim_architecture *of = plim_architecture_of(gpu->compute_capability);
+    *card = (struct plim_machine_card){
+        .compute_capability = gpu->compute_capability,
+        .multiprocessors = gpu->multiprocessors,
+        .threads_per_multiprocessor = of->threads,
+        .blocks_per_multiprocessor = of->blocks,
+        .shared_per_multiprocessor = of->shared_kib << 10,
+        .shared_per_block_optin = of->shared_block_kib << 10,
+        .l2_bytes = (int32_t)gpu->l2_bytes,
+        .clock_khz = gpu->boost_mhz * 1000,
+        .total_bytes = gpu->total_bytes,
+    };
+    snprintf(card->name, sizeof(card->name), "%s", gpu->match);
+    fill_memory_clock(card, gpu);
+    memcpy(card->uuid, "plimsoll-virtual", sizeof(card->uuid));
+    card->uuid[15] = (uint8_t)index;
+}
+
+static bool init_lock(struct plim_machine *machine)
+{
+    pthread_mutexattr_t attributes;
+    if (pthread_mutexattr_init(&attributes)) return false;
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    int failed = pthread_mutex_init(&machine->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return !failed;
+}
+
+static struct plim_machine *map(int fd)
+{
+    void *memory =
+        mmap(NULL, sizeof(struct plim_machine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+struct plim_machine *plim_machine_create(const struct plim_machine_card *cards, int count, int *fd,
+                                         char *path)
+{
+    struct plim_machine *machine = NULL;
+    *fd = memfd_create("plimsoll-machine", MFD_CLOEXEC);
+    if (*fd >= 0 && !ftruncate(*fd, sizeof(*machine))) machine = map(*fd);
+    if (!machine || !init_lock(machine)) {
+        plim_machine_destroy(machine, *fd);
+        return NULL;
+    }
+    machine->card_count = count;
+    for (int i = 0; i < count; i++) {
+        machine->cards[i] = cards[i];
+        machine->cards[i].held_bytes = machine->cards[i].peak_bytes = 0;
+    }
+    machine->version = PLIM_MACHINE_VERSION;
+    snprintf(path, 64, "/proc/%ld/fd/%d", (long)getpid(), *fd);
+    return machine;
+}
+
+void plim_machine_destroy(struct plim_machine *machine, int fd)
+{
+    if (machine) munmap(machine, sizeof(*machine));
+    if (fd >= 0) close(fd);
+}
+
+/* --- the lock --------------------------------------------------------------------------------- */
+
+/* Every change under the lock is whole after each of its stores, so that the state that a dead
+ * holder leaves is one to go on from. */
+static void lock(struct plim_machine *machine)
+{
+    if (pthread_mutex_lock(&machine->lock) == EOWNERDEAD) pthread_mutex_consistent(&machine->lock);
+}
+
+static void unlock(struct plim_machine *machine) { pthread_mutex_unlock(&machine->lock); }
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+/* When a process began, in ticks; 0 when it is dead, also while its parent has not asked yet. */
+static uint64_t born(int pid)
+{
+    char path[32], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0) close(fd);
+    if (length < 0) return 0;
+    text[length] = '\0';
+    /* The second field is the name, in parentheses, with whatever is in a name. */
+    const char *field = strrchr(text, ')');
+    if (!field || field[1] == '\0' || field[2] == 'Z' || field[2] == 'X') return 0;
+    for (int i = 2; field && i < 22; i++) field = strchr(field + 1, ' ');
+    return field ? strtoull(field, NULL, 10) : 0;
+}
+
+struct plim_machine *plim_machine_attach(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return NULL;
+    struct plim_machine *machine = NULL;
+    if (!fstat(fd, &st) && st.st_size == (off_t)sizeof(*machine)) machine = map(fd);
+    close(fd);
+    if (machine && machine->version != PLIM_MACHINE_VERSION) {
+        munmap(machine, sizeof(*machine));
+        machine = NULL;
+    }
+    return machine;
+}
+
+static void bury(struct plim_machine *machine, struct plim_machine_process *process)
+{
+    for (int i = 0; i < machine->card_count; i++) {
+        machine->cards[i].held_bytes -= process->held_bytes[i];
+        process->held_bytes[i] = 0;
+    }
+    process->ended = true;
+}
+
+static void bury_the_dead(struct plim_machine *machine)
+{
+    for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
+        struct plim_machine_process *process = &machine->processes[i];
+        if (process->pid && !process->ended && born(process->pid) != process->born)
+            bury(machine, process);
+    }
+}
+
+struct plim_machine_process *plim_machine_enter(struct plim_machine *machine)
+{
+    struct plim_machine_process *row = NULL;
+    int pid = getpid();
+    uint64_t since = born(pid);
+    lock(machine);
+    for (int i = 0; i < PLIM_MACHINE_PROCESSES && (!row || !row->pid); i++) {
+        struct plim_machine_process *process = &machine->processes[i];
+        bool is_ours = process->pid == pid && process->born == since && !process->ended;
+        if (is_ours || (!process->pid && !row)) row = process;
+    }
+    if (row && !row->pid) {
+        row->born = since;
+        row->pid = pid;
+    }
+    unlock(machine);
+    return row;
+}
+
+void plim_machine_leave(struct plim_machine *machine, struct plim_machine_process *process)
+{
+    lock(machine);
+    if (!process->ended) bury(machine, process);
+    unlock(machine);
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static int64_t free_of(const struct plim_machine_card *card)
+{
+    int64_t left = card->total_bytes - card->withheld_bytes - card->held_bytes;
+    return left > 0 ? left : 0;
+}
+
+bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process *process, int card,
+                       int64_t bytes)
+{
+    struct plim_machine_card *c = &machine->cards[card];
+    lock(machine);
+    if (bytes > free_of(c)) bury_the_dead(machine);
+    bool fits = bytes <= free_of(c);
+    if (fits) {
+        process->held_bytes[card] += bytes;
+        c->held_bytes += bytes;
+        if (process->held_bytes[card] > process->peak_bytes[card])
+            process->peak_bytes[card] = process->held_bytes[card];
+        if (c->held_bytes > c->peak_bytes) c->peak_bytes = c->held_bytes;
+    }
+    unlock(machine);
+    return fits;
+}
+
+void plim_machine_give(struct plim_machine *machine, struct plim_machine_process *process, int card,
+                       int64_t bytes)
+{
+    lock(machine);
+    process->held_bytes[card] -= bytes;
+    machine->cards[card].held_bytes -= bytes;
+    unlock(machine);
+}
+
+static int order_of(int64_t bytes)
+{
+    int order = 0;
+    while (order < PLIM_MACHINE_SIZES - 1 && bytes >> 21 >> order) order++;
+    return order;
+}
+
+void plim_machine_count(struct plim_machine *machine, struct plim_machine_process *process,
+                        int64_t bytes, int count)
+{
+    int64_t held = 0;
+    struct plim_machine_size *row = &process->live[order_of(bytes)];
+    lock(machine);
+    row->count += count;
+    row->bytes += count * bytes;
+    for (int i = 0; i < machine->card_count; i++) held += process->held_bytes[i];
+    if (held > process->peak_all_bytes) {
+        process->peak_all_bytes = held;
+        memcpy(process->at_peak, process->live, sizeof(process->live));
+    }
+    unlock(machine);
+}
+
+int64_t plim_machine_free_bytes(struct plim_machine *machine, int card)
+{
+    lock(machine);
+    bury_the_dead(machine);
+    int64_t bytes = free_of(&machine->cards[card]);
+    unlock(machine);
+    return bytes;
+}
+
+bool plim_machine_note(struct plim_machine *machine, const char *text)
+{
+    uint32_t i = 0;
+    lock(machine);
+    while (i < machine->note_count && strncmp(machine->notes[i], text, sizeof(machine->notes[i]) - 1))
+        i++;
+    bool is_new = i == machine->note_count;
+    if (is_new && i < PLIM_MACHINE_NOTES) {
+        snprintf(machine->notes[i], sizeof(machine->notes[i]), "%s", text);
+        machine->note_count++;
+    }
+    unlock(machine);
+    return is_new;
+}

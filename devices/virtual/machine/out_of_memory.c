@@ -1,0 +1,44 @@
+#include "out_of_memory.h"
+
+static _Thread_local struct {
+    int64_t pending_bytes; /* asked for and refused; 0: none */
+    bool counted;          /* as unmet */
+} thread;
+
+static void set_pending(struct plim_machine_refusal *refusal, int64_t bytes)
+{
+    refusal->pending += (bytes != 0) - (thread.pending_bytes != 0);
+    thread.pending_bytes = bytes;
+}
+
+static void count_unmet(struct plim_machine_refusal *refusal)
+{
+    if (thread.counted) return;
+    refusal->unmet++;
+    thread.counted = true;
+}
+
+void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int card, int64_t asked_bytes,
+                                int64_t free_bytes)
+{
+    if (thread.pending_bytes == asked_bytes) count_unmet(refusal);
+    else thread.counted = false;
+    set_pending(refusal, asked_bytes);
+    refusal->count++;
+    refusal->asked_bytes = asked_bytes;
+    refusal->free_bytes = free_bytes;
+    refusal->card = card;
+}
+
+void plim_out_of_memory_got(struct plim_machine_refusal *refusal, int64_t bytes)
+{
+    int64_t enough = thread.pending_bytes - thread.pending_bytes / 8;
+    if (thread.pending_bytes && bytes >= enough) set_pending(refusal, 0);
+}
+
+void plim_out_of_memory_goes_on(struct plim_machine_refusal *refusal)
+{
+    if (!thread.pending_bytes) return;
+    count_unmet(refusal);
+    set_pending(refusal, 0);
+}

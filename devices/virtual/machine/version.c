@@ -1,0 +1,64 @@
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#include "version.h"
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+struct wanted {
+    const char *name;
+    char path[4096];
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    struct wanted *wanted = user;
+    const char *file = strrchr(info->dlpi_name, '/');
+    if (!file || strncmp(file + 1, wanted->name, strlen(wanted->name)) != 0) return 0;
+    if (strlen(info->dlpi_name) >= sizeof(wanted->path)) return 0;
+    strcpy(wanted->path, info->dlpi_name);
+    return 1;
+}
+
+void *plim_version_library(const char *name)
+{
+    struct wanted wanted = {.name = name};
+    if (!dl_iterate_phdr(look, &wanted)) return NULL;
+    return dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+int plim_version_linked;
+
+static int ask_runtime(void)
+{
+    typedef int query(int *);
+    int version = PLIM_VERSION_DRIVER;
+    struct wanted old = {.name = "libcudart.so.11"};
+    /* Asked for its version, that of 11 looks for a driver first. */
+    if (dl_iterate_phdr(look, &old)) return PLIM_VERSION_OLDEST;
+    void *library = plim_version_library("libcudart.so");
+    void *found = library ? dlsym(library, "cudaRuntimeGetVersion") : NULL;
+    query *function;
+    memcpy(&function, &found, sizeof(function));
+    if (function && function(&version)) return PLIM_VERSION_DRIVER;
+    return version;
+}
+
+int plim_version_runtime(void)
+{
+    static int version;
+    if (!version) version = plim_version_linked ? plim_version_linked : ask_runtime();
+    return version;
+}
+
+bool plim_version_has_runtime(void)
+{
+    return plim_version_linked || plim_version_library("libcudart.so");
+}
+
+bool plim_version_is_cudnn8(void)
+{
+    static int known; /* 1: it is, 2: it is not */
+    if (!known) known = plim_version_library("libcudnn.so.8") ? 1 : 2;
+    return known == 1;
+}

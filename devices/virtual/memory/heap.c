@@ -1,0 +1,207 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
+#include "heap.h"
+#include "shadow.h"
+#include "devices/virtual/steps/watch.h"
+#include "autotune/base/array.h"
+#include <string.h>
+#include <sys/mman.h>
+
+/* Where device addresses begin, if that is free: between the usual places of heap and libraries. */
+#define FIRST_ADDRESS ((uintptr_t)0x300000000000)
+enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512 };
+
+static struct {
+    uintptr_t first, next, end;          /* of the addresses set aside */
+    PLIM_ARRAY(struct heap_block) blocks; /* by address; a mapped one follows what it lies in */
+    int64_t small_bytes[PLIM_MACHINE_CARDS]; /* in shared pages */
+} heap;
+
+static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+/* --- addresses -------------------------------------------------------------------------------- */
+
+/* Address space costs nothing, but a limit may be set on it (ulimit -v): then less. */
+static bool set_aside(void)
+{
+    if (heap.first) return true;
+    for (size_t bytes = (size_t)1 << 45; bytes >= (size_t)1 << 36; bytes /= 2) {
+        void *at = mmap((void *)FIRST_ADDRESS, bytes, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at == MAP_FAILED) continue;
+        heap.first = heap.next = round_up((uintptr_t)at, HEAP_PAGE_BYTES);
+        heap.end = (uintptr_t)at + bytes;
+        return true;
+    }
+    plim_self_note("no address space for device memory (ulimit -v?)");
+    return false;
+}
+
+bool plim_heap_is_device(uintptr_t at) { return at >= heap.first && at < heap.end && heap.first; }
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* The first block that begins behind `at`. */
+static size_t upper_bound(uintptr_t at)
+{
+    size_t low = 0, high = heap.blocks.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (heap.blocks.items[middle].at <= at) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The first gap of that many bytes from `at` on, which lies in no block; 0: none. */
+static uintptr_t find_gap(uintptr_t at, size_t span)
+{
+    for (size_t i = upper_bound(at - 1); i < heap.blocks.count; i++) {
+        const struct heap_block *block = &heap.blocks.items[i];
+        if (block->at >= at + span) break;
+        uintptr_t end = block->at + round_up(block->bytes ? block->bytes : 1, HEAP_PAGE_BYTES);
+        if (end > at) at = end;
+    }
+    return at <= heap.end && heap.end - at >= span ? at : 0;
+}
+
+/* Addresses are not given twice until all have been. */
+static uintptr_t find_addresses(size_t bytes)
+{
+    size_t span = round_up(bytes ? bytes : 1, HEAP_PAGE_BYTES);
+    if (!set_aside()) return 0;
+    uintptr_t at = find_gap(heap.next, span);
+    if (!at) at = find_gap(heap.first, span);
+    if (at) heap.next = at + span;
+    return at;
+}
+
+static int insert(const struct heap_block *block)
+{
+    size_t i = upper_bound(block->at);
+    if (PLIM_ARRAY_PUSH(&heap.blocks, *block) != PLIM_OK) return GPU_OUT_OF_MEMORY;
+    struct heap_block *items = heap.blocks.items;
+    memmove(&items[i + 1], &items[i], (heap.blocks.count - 1 - i) * sizeof(*items));
+    items[i] = *block;
+    items[i].id = plim_self_new_id();
+    return GPU_OK;
+}
+
+static void erase(size_t i)
+{
+    struct heap_block *items = heap.blocks.items;
+    memmove(&items[i], &items[i + 1], (heap.blocks.count - 1 - i) * sizeof(*items));
+    heap.blocks.count--;
+}
+
+/* The index of the block of that kind that begins at `at`, or -1. */
+static ptrdiff_t index_of(uintptr_t at, enum heap_kind kind)
+{
+    for (size_t i = upper_bound(at); i > 0 && heap.blocks.items[i - 1].at == at; i--)
+        if (heap.blocks.items[i - 1].kind == kind) return (ptrdiff_t)i - 1;
+    return -1;
+}
+
+int plim_heap_add(const struct heap_block *block, uintptr_t *at)
+{
+    struct heap_block added = *block;
+    plim_self_lock();
+    if (!added.at) added.at = find_addresses(added.bytes);
+    int failed = added.at ? insert(&added) : GPU_OUT_OF_MEMORY;
+    plim_self_unlock();
+    if (!failed && at) *at = added.at;
+    return failed;
+}
+
+bool plim_heap_remove(uintptr_t at, enum heap_kind kind, struct heap_block *out)
+{
+    plim_self_lock();
+    ptrdiff_t i = index_of(at, kind);
+    if (i >= 0) {
+        struct heap_block block = heap.blocks.items[i];
+        if (out) *out = block;
+        erase((size_t)i);
+        plim_shadow_forget_locked(block.at, block.bytes);
+    }
+    plim_self_unlock();
+    return i >= 0;
+}
+
+bool plim_heap_find(uintptr_t at, struct heap_block *out)
+{
+    bool found = false;
+    plim_self_lock();
+    for (size_t i = upper_bound(at); i-- > 0 && !found;) {
+        const struct heap_block *block = &heap.blocks.items[i];
+        found = at < block->at + block->bytes || (!block->bytes && at == block->at);
+        if (found) *out = *block;
+        else if (block->kind != HEAP_MAPPED) break; /* only reservations have others inside */
+    }
+    plim_self_unlock();
+    return found;
+}
+
+/* --- device memory ---------------------------------------------------------------------------- */
+
+/* Moves the sum of small requests of a card; pays for the pages that it then needs more. */
+static bool change_small(int device, int64_t bytes)
+{
+    int64_t *sum = &heap.small_bytes[device];
+    int64_t before = (int64_t)round_up((size_t)*sum, HEAP_PAGE_BYTES);
+    int64_t after = (int64_t)round_up((size_t)(*sum + bytes), HEAP_PAGE_BYTES);
+    if (after > before && !plim_self_take(device, after - before)) return false;
+    if (after < before) plim_self_give(device, before - after);
+    *sum += bytes;
+    return true;
+}
+
+int plim_heap_take(int device, size_t bytes, uintptr_t *at)
+{
+    *at = 0;
+    if (!bytes) return GPU_OK;
+    if (bytes > (size_t)1 << 50) return GPU_OUT_OF_MEMORY;
+    struct heap_block block = {.bytes = bytes, .kind = HEAP_DEVICE, .device = device};
+    int64_t small = (int64_t)round_up(bytes, SMALL_ALIGNMENT);
+    bool shares = bytes < SMALL_BYTES;
+    if (!shares) block.cost_bytes = (int64_t)round_up(bytes, HEAP_PAGE_BYTES);
+    plim_self_lock();
+    bool paid = shares ? change_small(device, small) : plim_self_take(device, block.cost_bytes);
+    if (paid) block.at = find_addresses(bytes);
+    int failed = block.at ? insert(&block) : GPU_OUT_OF_MEMORY;
+    if (failed && paid && shares) change_small(device, -small);
+    if (failed && paid && !shares) plim_self_give(device, block.cost_bytes);
+    if (!failed) plim_watch_allocation((int64_t)bytes, 1);
+    plim_self_unlock();
+    *at = block.at;
+    return failed;
+}
+
+static void pay_back(const struct heap_block *block)
+{
+    if (block->cost_bytes) plim_self_give(block->device, block->cost_bytes);
+    else change_small(block->device, -(int64_t)round_up(block->bytes, SMALL_ALIGNMENT));
+}
+
+int plim_heap_free(uintptr_t at)
+{
+    struct heap_block block;
+    if (!at) return GPU_OK;
+    if (!plim_heap_remove(at, HEAP_DEVICE, &block)) return GPU_INVALID_VALUE;
+    plim_self_lock();
+    pay_back(&block);
+    plim_watch_allocation((int64_t)block.bytes, -1);
+    plim_self_unlock();
+    return GPU_OK;
+}
+
+void plim_heap_drop(int device)
+{
+    plim_self_lock();
+    for (size_t i = heap.blocks.count; i-- > 0;) {
+        struct heap_block block = heap.blocks.items[i];
+        if (block.device != device || block.kind != HEAP_DEVICE) continue;
+        erase(i);
+        plim_shadow_forget_locked(block.at, block.bytes);
+        pay_back(&block);
+    }
+    plim_self_unlock();
+}

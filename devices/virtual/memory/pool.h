@@ -1,0 +1,38 @@
+/* Stream-ordered memory: cudaMallocAsync and its pools.
+ *
+ * A pool takes memory from the card in steps of POOL_STEP_BYTES, and in pages where a step is
+ * refused; what is freed stays in it until a synchronisation finds more than the release threshold
+ * unused. How well a pool's memory fits requests is not modelled: it is taken to leave no holes.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_MEMORY_POOL_H
+#define PLIM_DEVICES_VIRTUAL_MEMORY_POOL_H
+
+#include "devices/virtual/machine/self.h"
+
+enum { POOL_STEP_BYTES = 32 << 20 };
+
+struct plim_memory_pool;
+
+struct plim_memory_pool *plim_pool_default(int device);
+struct plim_memory_pool *plim_pool_current(int device);
+int plim_pool_set_current(int device, struct plim_memory_pool *pool);
+struct plim_memory_pool *plim_pool_create(int device);
+int plim_pool_destroy(struct plim_memory_pool *pool);
+
+int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at);
+/* Also of what cudaMalloc gave. */
+int plim_pool_free(uintptr_t at);
+
+int plim_pool_get(const struct plim_memory_pool *pool, enum gpu_pool_attribute attribute,
+                  void *value);
+int plim_pool_set(struct plim_memory_pool *pool, enum gpu_pool_attribute attribute,
+                  const void *value);
+int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes);
+
+/* The card's context ends: its pools are empty, whatever of them was in use. */
+void plim_pool_drop(int device);
+
+/* A synchronisation: pools of the card keep no more than their threshold. */
+void plim_pool_settle(int device);
+
+#endif

@@ -1,0 +1,68 @@
+#define _GNU_SOURCE /* dladdr, RTLD_NEXT */
+#include "lookup.h"
+#include "dlsym.h"
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Beginnings of the names of NVIDIA's libraries, which are told apart so; all of cuDNN's parts are
+ * one. */
+static const char *const libraries[] = {"libcudart.so", "libcublas.so", "libcublasLt.so",
+                                        "libcudnn", "libnccl.so", "libnvidia-ml.so",
+                                        "libcupti.so"};
+enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), NO_LIBRARY = -1, OURSELVES = -2 };
+
+/* Which of them has this address. */
+static int library_at(const void *address)
+{
+    Dl_info info, self;
+    if (!dladdr(address, &info) || !info.dli_fname) return NO_LIBRARY;
+    if (dladdr((const void *)&plim_dlsym_real, &self) && self.dli_fbase == info.dli_fbase)
+        return OURSELVES;
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *file = slash ? slash + 1 : info.dli_fname;
+    for (int i = 0; i < LIBRARIES; i++)
+        if (!strncmp(file, libraries[i], strlen(libraries[i]))) return i;
+    return NO_LIBRARY;
+}
+
+static void *self_handle(void)
+{
+    static void *handle;
+    Dl_info self;
+    if (!handle && dladdr((const void *)&plim_dlsym_real, &self))
+        handle = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    return handle;
+}
+
+static bool is_nvidias_name(const char *name)
+{
+    static const char *const prefixes[] = {"cuda", "cublas", "cudnn", "nccl",
+                                           "nvml", "cupti",  "__cuda"};
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
+    return false;
+}
+
+bool plim_lookup_is_nvidias(const void *address) { return library_at(address) != NO_LIBRARY; }
+
+void *plim_lookup_own(const char *name)
+{
+    if (!is_nvidias_name(name)) return NULL;
+    plim_dlsym_prepare();
+    void *self = self_handle();
+    void *ours = self ? plim_dlsym_real(self, name) : NULL;
+    return ours && library_at(ours) == OURSELVES ? ours : NULL;
+}
+
+void *plim_dlsym_choose(void *handle, const char *name, const void *caller)
+{
+    plim_dlsym_prepare();
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || !name || !is_nvidias_name(name)) return NULL;
+    int asking = library_at(caller);
+    if (asking == OURSELVES) return NULL;
+    void *theirs = plim_dlsym_real(handle, name);
+    int asked = theirs ? library_at(theirs) : NO_LIBRARY;
+    if (asked < 0 || asked == asking) return NULL;
+    return plim_lookup_own(name);
+}

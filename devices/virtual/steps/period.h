@@ -1,0 +1,28 @@
+/* A stretch of launches that repeats exactly: what is taken for a training step where no kernel says
+ * more. */
+#ifndef PLIM_DEVICES_VIRTUAL_STEPS_PERIOD_H
+#define PLIM_DEVICES_VIRTUAL_STEPS_PERIOD_H
+
+#include "steps_verdict.h"
+
+struct plim_period {
+    uint32_t *ring, *last; /* launches; where each was last: its position + 1 */
+    uint64_t position, length, run; /* length 0: no candidate; run: launches that fit it */
+    uint64_t backward;     /* position of the last launch of a backward pass, + 1 */
+    uint64_t grown;        /* position at which memory last grew */
+};
+
+bool plim_period_init(struct plim_period *period); /* zeroed; false: no memory, to be finished too */
+void plim_period_finish(struct plim_period *period);
+
+/* A launch. True: a period is complete. */
+bool plim_period_feed(struct plim_period *period, uint64_t token);
+/* The next launch is one of a backward pass. */
+void plim_period_note_backward(struct plim_period *period);
+/* The peak of memory grew. */
+void plim_period_note_growth(struct plim_period *period);
+
+/* Fills a zeroed state where the launches repeat; leaves it where not. */
+void plim_period_look(const struct plim_period *period, struct plim_steps_state *out);
+
+#endif

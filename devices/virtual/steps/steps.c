@@ -1,0 +1,439 @@
+#include "steps.h"
+#include "leak.h"
+#include "period.h"
+#include "token.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TABLE = 1 << 16, /* slots of the tables of keys and addresses */
+    PROBES = 8,      /* slots looked at; then the one seen longest ago is given up */
+    KINDS = 16,
+    TIMES = 64,
+    PAUSE = 64,      /* plain launches after which a burst is over */
+};
+
+/* A key, or an address; `key` 0: free. */
+struct entry {
+    uint64_t key;
+    uint32_t seen;       /* of a key: after which burst; of an address: in which epoch */
+    uint32_t flags;      /* of an address, of that epoch */
+    uint64_t first_read; /* of an address: what read it first in that epoch */
+};
+
+enum { WRITTEN_FIRST = 1, READ_FIRST = 2, READ_TWICE = 4, UPDATED = 8 };
+
+struct burst {
+    enum plim_steps_rule sign; /* the strongest so far; BY_NOTHING: no burst */
+    int pause;                 /* plain launches since its last sign */
+    int single_updates;        /* launches for one parameter each */
+};
+
+/* Some launches in a row. */
+struct stretch {
+    uint64_t length, calls, kind; /* calls: of libraries */
+    int64_t held_bytes; /* the most */
+    bool grown;         /* the peak did */
+};
+
+struct plim_steps {
+    double (*clock)(void);
+    enum plim_steps_rule rule;
+    uint64_t launches;
+    int64_t held_bytes, peak_bytes;
+
+    /* From the last step's end to the last burst's, and from there to now. Whether that burst ended
+     * a step shows when the next backward pass begins: is there a forward pass between? */
+    struct stretch step, tail;
+    struct burst burst;
+    bool undecided;
+    double burst_time;
+    uint32_t bursts;
+    int64_t keys;         /* distinct ones since the last burst */
+    int64_t forward_keys; /* of a forward pass, at least; 0: none was seen */
+    int64_t most_keys;    /* after a burst that ended no step */
+    int64_t first_keys;   /* before the first burst */
+    uint64_t first_calls; /* of libraries, before the first burst */
+    uint64_t longest;
+
+    /* The steps before. */
+    bool changed; /* since plim_steps_changed() */
+    int64_t steps, steady, alike;
+    uint64_t length;
+    uint64_t kinds[KINDS];
+    double times[TIMES], time;
+    struct plim_leak leak;
+
+    struct entry *key_table, *address_table;
+    /* Addresses have epochs. Until a rule is found they end by themselves: weights that are
+     * initialised on the GPU are written before they are read. */
+    uint32_t address_epoch;
+    int64_t weights; /* addresses read first, and by two operations */
+    int64_t updated; /* of these, written since */
+    bool are_updated; /* most of them, in a row */
+    int silent;      /* library calls since the last such write */
+    bool epoch_is_whole; /* began when weights had been written, as it ends */
+    uint64_t calls, epoch_end; /* of libraries */
+    struct plim_period period;
+};
+
+struct plim_steps *plim_steps_create(double (*clock)(void))
+{
+    struct plim_steps *steps = calloc(1, sizeof(*steps));
+    if (!steps) return NULL;
+    steps->clock = clock;
+    steps->address_epoch = 1;
+    steps->key_table = calloc(TABLE, sizeof(struct entry));
+    steps->address_table = calloc(TABLE, sizeof(struct entry));
+    if (plim_period_init(&steps->period) && steps->key_table && steps->address_table) return steps;
+    plim_steps_destroy(steps);
+    return NULL;
+}
+
+void plim_steps_destroy(struct plim_steps *steps)
+{
+    if (!steps) return;
+    free(steps->key_table);
+    free(steps->address_table);
+    plim_period_finish(&steps->period);
+    free(steps);
+}
+
+/* The slot of a key, or the one that it may take. */
+static struct entry *find(struct entry *table, uint64_t key)
+{
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 48) & (TABLE - 1);
+    struct entry *oldest = &table[at];
+    for (int i = 0; i < PROBES; i++) {
+        struct entry *entry = &table[(at + (size_t)i) & (TABLE - 1)];
+        if (entry->key == key) return entry;
+        if (!entry->key) {
+            oldest = entry;
+            break;
+        }
+        if (entry->seen < oldest->seen) oldest = entry;
+    }
+    *oldest = (struct entry){.key = key};
+    return oldest;
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+static bool is_known(struct plim_steps *steps, uint64_t kind)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (steps->kinds[i] == kind) return true;
+    memmove(&steps->kinds[1], &steps->kinds[0], (KINDS - 1) * sizeof(steps->kinds[0]));
+    steps->kinds[0] = kind;
+    return false;
+}
+
+static void begin_stretch(struct plim_steps *steps, struct stretch *stretch)
+{
+    *stretch = (struct stretch){.held_bytes = steps->held_bytes};
+}
+
+/* The launches since the last burst belong to the step. */
+static void join_tail(struct plim_steps *steps)
+{
+    struct stretch *step = &steps->step, *tail = &steps->tail;
+    step->kind = plim_token_more(step->kind, tail->kind);
+    step->length += tail->length;
+    step->calls += tail->calls;
+    step->grown |= tail->grown;
+    if (tail->held_bytes > step->held_bytes) step->held_bytes = tail->held_bytes;
+    begin_stretch(steps, tail);
+}
+
+static void end_step(struct plim_steps *steps)
+{
+    const struct stretch *step = &steps->step;
+    if (step->length > steps->longest) steps->longest = step->length;
+    double now = steps->burst_time;
+    if (steps->steps > 0) steps->times[(steps->steps - 1) % TIMES] = now - steps->time;
+    steps->time = now;
+    steps->length = step->length;
+    steps->alike = is_known(steps, step->kind) ? steps->alike + 1 : 0;
+    steps->steady = step->grown || steps->steps == 0 ? 0 : steps->steady + 1;
+    steps->steps++;
+    steps->changed = true;
+    plim_leak_sample(&steps->leak, steps->steps, steps->step.held_bytes);
+    begin_stretch(steps, &steps->step);
+    steps->most_keys = 0;
+}
+
+/* Did a whole forward pass follow the last burst, or none, as within a backward pass? Where
+ * addresses tell nothing, the length has to. */
+static bool is_step(struct plim_steps *steps, int64_t expected_keys)
+{
+    enum { FEWEST = 4, SHARE = 2, PATIENCE = 4 };
+    if (expected_keys < FEWEST) return 2 * steps->step.length >= steps->longest;
+    if (SHARE * steps->keys >= expected_keys) return true;
+    if (steps->keys > steps->most_keys) steps->most_keys = steps->keys;
+    if (steps->step.calls < PATIENCE * steps->first_calls) return false;
+    /* What was expected was no forward pass of a step, but what a program did before it trained. */
+    steps->forward_keys = steps->first_keys = steps->most_keys;
+    return true;
+}
+
+/* A backward pass begins or goes on. */
+static void begin_backward(struct plim_steps *steps)
+{
+    plim_period_note_backward(&steps->period);
+    if (!steps->forward_keys) steps->forward_keys = steps->keys;
+    if (steps->undecided && is_step(steps, steps->forward_keys)) end_step(steps);
+    steps->undecided = false;
+}
+
+/* A stronger sign than those before: what they took for steps may have been micro-steps. */
+static void adopt_rule(struct plim_steps *steps, enum plim_steps_rule rule)
+{
+    steps->rule = rule;
+    steps->steps = steps->steady = steps->alike = 0;
+    steps->leak = (struct plim_leak){0};
+    steps->longest = steps->launches;
+    steps->first_calls = steps->calls;
+    if (!steps->first_keys) steps->first_keys = steps->keys;
+    memset(steps->kinds, 0, sizeof(steps->kinds));
+    steps->undecided = false;
+}
+
+/* Something begins that is no part of an optimizer. */
+static void end_burst(struct plim_steps *steps)
+{
+    enum plim_steps_rule sign = steps->burst.sign;
+    steps->burst = (struct burst){.sign = PLIM_STEPS_BY_NOTHING};
+    bool is_sure = sign != PLIM_STEPS_BY_WEIGHTS || steps->epoch_is_whole;
+    if (sign == PLIM_STEPS_BY_NOTHING || sign < steps->rule || !is_sure) return;
+    if (sign > steps->rule) adopt_rule(steps, sign);
+    /* Two bursts and nothing backward between: one, unless no kernel tells of backward passes. */
+    if (steps->undecided && !steps->forward_keys && is_step(steps, steps->first_keys))
+        end_step(steps);
+    join_tail(steps);
+    steps->undecided = true;
+    steps->burst_time = steps->clock();
+    steps->bursts++;
+    steps->keys = 0;
+}
+
+static void take_sign(struct plim_steps *steps, enum plim_steps_rule sign)
+{
+    if (sign > steps->burst.sign) steps->burst.sign = sign;
+    steps->burst.pause = 0;
+}
+
+static void count_launch(struct plim_steps *steps, uint64_t token, uint64_t symbol)
+{
+    steps->launches++;
+    steps->tail.length++;
+    steps->tail.kind = plim_token_more(steps->tail.kind + 1, token);
+    if (steps->rule < PLIM_STEPS_BY_GRADIENTS && plim_period_feed(&steps->period, symbol))
+        steps->changed = true;
+}
+
+/* --- addresses -------------------------------------------------------------------------------- */
+
+static struct entry *find_address(struct plim_steps *steps, uintptr_t at)
+{
+    struct entry *entry = find(steps->address_table, at);
+    if (entry->seen == steps->address_epoch) return entry;
+    entry->seen = steps->address_epoch;
+    entry->flags = 0;
+    return entry;
+}
+
+/* An activation is written before it is read, by something known mostly. Trained weights are read
+ * forward and backward, and then written, many of them in a row; a running average's only
+ * forward. */
+static void note_write(struct plim_steps *steps, uintptr_t at)
+{
+    enum { FEWEST = 8, SHARE = 2 };
+    struct entry *entry = find_address(steps, at);
+    if (!entry->flags) entry->flags = WRITTEN_FIRST;
+    if ((entry->flags & (READ_TWICE | UPDATED)) != READ_TWICE) return;
+    entry->flags |= UPDATED;
+    steps->updated++;
+    steps->silent = 0;
+    if (steps->updated < FEWEST || SHARE * steps->updated < steps->weights) return;
+    take_sign(steps, PLIM_STEPS_BY_WEIGHTS);
+    steps->are_updated = true;
+}
+
+/* What a library writes is no weight. */
+static void note_result(struct plim_steps *steps, uintptr_t at)
+{
+    struct entry *entry = find_address(steps, at);
+    if (!entry->flags) entry->flags = WRITTEN_FIRST;
+}
+
+static void note_read(struct plim_steps *steps, uintptr_t at, uint64_t reader)
+{
+    struct entry *entry = find_address(steps, at);
+    if (!entry->flags) {
+        entry->flags = READ_FIRST;
+        entry->first_read = reader;
+    } else if (entry->flags == READ_FIRST && entry->first_read != reader) {
+        entry->flags |= READ_TWICE;
+        steps->weights++;
+    }
+}
+
+static void note_key(struct plim_steps *steps, uint64_t key)
+{
+    struct entry *entry = find(steps->key_table, key);
+    uint32_t now = steps->bursts + 1; /* 0: a new entry */
+    steps->keys += entry->seen != now;
+    entry->seen = now;
+}
+
+static void begin_epoch(struct plim_steps *steps, bool is_whole)
+{
+    enum { PATIENCE = 8 };
+    steps->address_epoch++;
+    steps->epoch_is_whole = is_whole;
+    steps->epoch_end = (is_whole ? PATIENCE : 2) * steps->calls;
+    steps->weights = 0;
+    steps->are_updated = false;
+}
+
+/* A library's launch comes. After some without a write to weights between, those before were all:
+ * few by chance, or many by an optimizer (some optimizers multiply too). */
+static void break_updates(struct plim_steps *steps)
+{
+    enum { FIRST_EPOCH = 256, SILENCE = 2 };
+    steps->tail.calls++;
+    if (++steps->silent > SILENCE) {
+        steps->updated = 0;
+        if (steps->are_updated) begin_epoch(steps, true);
+    }
+    if (steps->calls++ == 0) begin_epoch(steps, false);
+    if (steps->rule >= PLIM_STEPS_BY_WEIGHTS || steps->calls < FIRST_EPOCH) return;
+    if (steps->calls >= steps->epoch_end) begin_epoch(steps, false);
+}
+
+/* --- what happens ----------------------------------------------------------------------------- */
+
+void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps_class class,
+                       const uintptr_t *written, size_t count)
+{
+    enum { ENOUGH_UPDATES = 4 };
+    if (!steps) return;
+    token = plim_token_more(token, 1);
+    if (class == PLIM_STEPS_WORK || class == PLIM_STEPS_BACKWARD) end_burst(steps);
+    if (class == PLIM_STEPS_BACKWARD) begin_backward(steps);
+    count_launch(steps, token, token);
+    for (size_t i = 0; i < count; i++) note_write(steps, written[i]);
+    switch (class) {
+    case PLIM_STEPS_PLAIN:
+        if (steps->burst.sign && ++steps->burst.pause > PAUSE) end_burst(steps);
+        break;
+    case PLIM_STEPS_WORK:
+    case PLIM_STEPS_BACKWARD: break;
+    case PLIM_STEPS_GRADIENT: take_sign(steps, PLIM_STEPS_BY_GRADIENTS); break;
+    case PLIM_STEPS_LIST: take_sign(steps, PLIM_STEPS_BY_LISTS); break;
+    case PLIM_STEPS_ONE_UPDATE:
+        if (++steps->burst.single_updates >= ENOUGH_UPDATES)
+            take_sign(steps, PLIM_STEPS_BY_OPTIMIZER);
+        break;
+    case PLIM_STEPS_UPDATE: take_sign(steps, PLIM_STEPS_BY_OPTIMIZER); break;
+    case PLIM_STEPS_WHOLE:
+        take_sign(steps, PLIM_STEPS_BY_OPTIMIZER);
+        end_burst(steps);
+        end_step(steps);
+        steps->undecided = false;
+        break;
+    }
+}
+
+void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_class class,
+                      int64_t library_calls)
+{
+    enum { KEYS = 2 }; /* of a call: a matmul's */
+    if (!steps) return;
+    if (class == PLIM_STEPS_PLAIN && library_calls > 0) class = PLIM_STEPS_WORK;
+    plim_steps_launch(steps, graph, class, NULL, 0);
+    if (class == PLIM_STEPS_WHOLE) return;
+    steps->keys += KEYS * library_calls;
+    steps->tail.calls += (uint64_t)library_calls;
+    steps->calls += (uint64_t)library_calls;
+}
+
+void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t operation,
+                        const uintptr_t *read, size_t read_count, const uintptr_t *written,
+                        size_t written_count)
+{
+    if (!steps) return;
+    end_burst(steps);
+    break_updates(steps);
+    token = plim_token_more(token, 2);
+    uint64_t symbol = token;
+    for (size_t i = 0; i < read_count; i++) {
+        if (!read[i]) continue;
+        uint64_t key = plim_token_more(plim_token_more(operation, i + 1), read[i]) | 1;
+        symbol = plim_token_more(symbol, key);
+        note_key(steps, key);
+        note_read(steps, read[i], plim_token_more(operation, i + 1));
+    }
+    for (size_t i = 0; i < written_count; i++) note_result(steps, written[i]);
+    count_launch(steps, token, symbol);
+}
+
+void plim_steps_copy(struct plim_steps *steps, uintptr_t to)
+{
+    if (steps) note_write(steps, to);
+}
+
+void plim_steps_held(struct plim_steps *steps, int64_t bytes)
+{
+    if (!steps) return;
+    steps->held_bytes = bytes;
+    if (bytes > steps->tail.held_bytes) steps->tail.held_bytes = bytes;
+    if (bytes <= steps->peak_bytes) return;
+    steps->peak_bytes = bytes;
+    steps->tail.grown = steps->changed = true;
+    plim_period_note_growth(&steps->period);
+}
+
+/* --- what is known ---------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    double x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return (x > y) - (x < y);
+}
+
+static double median_seconds(const struct plim_steps *steps)
+{
+    double sorted[TIMES];
+    size_t count = steps->steps > TIMES ? TIMES : steps->steps > 1 ? (size_t)steps->steps - 1 : 0;
+    if (!count) return 0;
+    memcpy(sorted, steps->times, count * sizeof(sorted[0]));
+    qsort(sorted, count, sizeof(sorted[0]), compare);
+    return sorted[count / 2];
+}
+
+bool plim_steps_changed(struct plim_steps *steps)
+{
+    if (!steps || !steps->changed) return false;
+    steps->changed = false;
+    return true;
+}
+
+void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *out)
+{
+    *out = (struct plim_steps_state){.rule = PLIM_STEPS_BY_NOTHING};
+    if (!steps) return;
+    if (steps->rule == PLIM_STEPS_BY_NOTHING) {
+        plim_period_look(&steps->period, out);
+        return;
+    }
+    out->rule = steps->rule;
+    out->steps = steps->steps;
+    out->steady = steps->step.grown || steps->tail.grown ? 0 : steps->steady;
+    out->alike = steps->alike;
+    out->launches = (int64_t)steps->length;
+    out->seconds = median_seconds(steps);
+    out->leaks = plim_leak_find(&steps->leak, &out->leak_bytes);
+}

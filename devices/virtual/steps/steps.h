@@ -1,0 +1,74 @@
+/* Training steps, recognised from the stream of a program's launches: when has its memory reached
+ * what it will stay at?
+ *
+ * The steps of a program are not told to a GPU. What is there to be seen, and what is made of it:
+ *
+ * - Weights are updated once a step. Optimizers' kernels are known by name; or many addresses that
+ *   libraries read forward and backward are written in a row. Such a *burst* of launches ends a
+ *   step.
+ * - Layers are told from steps by what follows a burst until something runs that is known to belong
+ *   to a backward pass: after a step it is a whole forward pass, after the update of one parameter
+ *   within a backward pass it is little. A forward pass is measured in distinct *keys*: a library
+ *   call's function and transposes with the address of one operand. Weights and saved activations
+ *   each have their own, and it does not matter whether they are where they were a step ago.
+ * - Micro-steps of gradient accumulation are told from steps because nothing is updated. Signs that
+ *   some programs show in each micro-step (clipping, averages) need many more repetitions, as does
+ *   a stream that is only seen to repeat.
+ * - Steps need not be alike: lengths of batches vary, some are followed by an evaluation. Each has
+ *   a kind, the hash of its launches with their grids. Kinds that were never seen before mean that
+ *   the next one can be larger: then ten times as many steps have to pass.
+ *
+ * A verdict that comes too early is wrong; one that comes late costs time. So what is unclear
+ * merges steps into one rather than splitting one. What cannot be known: what a program does for
+ * the first time later on (its first evaluation, a longer batch, a second optimizer's first turn).
+ *
+ * It works on what it is told; no CUDA, no locks (the caller has one), no calls of the clock but
+ * one a burst. Memory is about 8 MB of address space, touched as needed; 10 to 40 ns a launch.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_STEPS_STEPS_H
+#define PLIM_DEVICES_VIRTUAL_STEPS_STEPS_H
+
+#include "steps_class.h"
+#include "steps_verdict.h"
+#include <stddef.h>
+
+struct plim_steps; /* of one process */
+
+/* `clock`: seconds, as plim_clock_seconds(). NULL: no memory; all calls below take that. */
+struct plim_steps *plim_steps_create(double (*clock)(void));
+void plim_steps_destroy(struct plim_steps *steps);
+
+/* --- what happens, in order ------------------------------------------------------------------- */
+
+/* A kernel that runs now (not: is captured). `token` is the same for the same kernel, grid
+ * and block, whatever the operands. `written`: device addresses that it is known to write to. */
+void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps_class class,
+                       const uintptr_t *written, size_t count);
+
+/* A library's launch that runs now. `operation`: hash of the function and its transposes, without
+ * sizes; for cuDNN the plan. `token`: with sizes. `read` are the operands' addresses in their
+ * order, workspaces left out; where inputs and outputs are not told apart, all of them. NULLs are
+ * skipped. */
+void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t operation,
+                        const uintptr_t *read, size_t read_count, const uintptr_t *written,
+                        size_t written_count);
+
+/* A launch of a graph. `library_calls`: launches of libraries that were captured into it. */
+void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_class class,
+                      int64_t library_calls);
+
+/* A copy or a memset to device memory. */
+void plim_steps_copy(struct plim_steps *steps, uintptr_t to);
+
+/* The device memory that the process now holds, all cards together; at each change. */
+void plim_steps_held(struct plim_steps *steps, int64_t bytes);
+
+/* --- what is known ---------------------------------------------------------------------------- */
+
+/* Is there something new to look at since this was asked last? Cheap: for every launch. */
+bool plim_steps_changed(struct plim_steps *steps);
+
+/* Sorts 64 numbers: not for every launch. Zeroed for NULL. */
+void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *out);
+
+#endif

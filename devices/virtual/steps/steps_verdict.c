@@ -1,0 +1,38 @@
+#include "steps_verdict.h"
+
+int64_t plim_steps_needed(const struct plim_steps_state *state, int wanted, int accumulation)
+{
+    enum {
+        UNLIKE = 10, /* times as many where steps differ */
+        SOME = 16,
+        MANY = 130, /* where they may be micro-steps: more than people accumulate */
+    };
+    int64_t needed = wanted < 1 ? 1 : wanted;
+    int64_t unclear = state->rule <= PLIM_STEPS_BY_GRADIENTS ? MANY
+                      : state->rule == PLIM_STEPS_BY_LISTS   ? SOME : 0;
+    int64_t known = (needed + 2) * accumulation;
+    if (unclear && accumulation > 0) unclear = known > SOME ? known : SOME;
+    /* What came last at step N for the first time has to have had the time to come again. */
+    int64_t fresh = state->steps - state->alike;
+    if (state->alike < needed || state->alike < fresh) needed *= UNLIKE;
+    return needed > unclear ? needed : unclear;
+}
+
+bool plim_steps_is_steady(const struct plim_steps_state *state, int wanted, int accumulation)
+{
+    return state->rule != PLIM_STEPS_BY_NOTHING && state->steps >= 2 &&
+           state->steady >= plim_steps_needed(state, wanted, accumulation);
+}
+
+const char *plim_steps_rule_name(enum plim_steps_rule rule)
+{
+    static const char *const names[] = {
+        [PLIM_STEPS_BY_NOTHING] = "nothing",
+        [PLIM_STEPS_BY_PERIOD] = "repeated launches",
+        [PLIM_STEPS_BY_GRADIENTS] = "clipping or unscaling of gradients",
+        [PLIM_STEPS_BY_LISTS] = "sums of tensor lists",
+        [PLIM_STEPS_BY_WEIGHTS] = "writes to weights",
+        [PLIM_STEPS_BY_OPTIMIZER] = "optimizer kernels",
+    };
+    return names[rule];
+}

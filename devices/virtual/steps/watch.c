@@ -1,0 +1,96 @@
+#include "watch.h"
+#include "steps.h"
+#include "token.h"
+#include "devices/virtual/machine/self.h"
+#include "autotune/base/clock.h"
+#include <stdlib.h>
+
+static struct {
+    pthread_mutex_t lock;
+    struct plim_steps *steps;
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void publish(void)
+{
+    struct plim_steps_state state;
+    struct plim_machine_process *process = plim_self_process();
+    const struct plim_machine *machine = plim_self_machine();
+    if (!process) return;
+    plim_steps_look(watch.steps, &state);
+    process->steps = state.steps;
+    process->step_seconds = state.seconds;
+    process->leak_bytes = state.leaks ? state.leak_bytes : 0;
+    process->rule = (int32_t)state.rule;
+    process->steady = machine->repetitions &&
+                      plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
+}
+
+static void publish_at_exit(void)
+{
+    pthread_mutex_lock(&watch.lock);
+    publish();
+    pthread_mutex_unlock(&watch.lock);
+}
+
+/* Everything below is between begin() and end(). */
+static struct plim_steps *begin(void)
+{
+    pthread_mutex_lock(&watch.lock);
+    if (!watch.steps && plim_self_process()) {
+        watch.steps = plim_steps_create(plim_clock_seconds);
+        atexit(publish_at_exit);
+    }
+    return watch.steps;
+}
+
+static void end(void) { pthread_mutex_unlock(&watch.lock); }
+
+static void end_launch(void)
+{
+    if (plim_steps_changed(watch.steps)) publish();
+    end();
+}
+
+void plim_watch_kernel(uint64_t token, enum plim_steps_class class, const struct gpu_dim3 *grid,
+                       const struct gpu_dim3 *block, const uintptr_t *written, size_t count)
+{
+    token = plim_token_more(token, (uint64_t)grid->x << 32 | grid->y);
+    token = plim_token_more(token, (uint64_t)grid->z << 32 | block->x);
+    token = plim_token_more(token, (uint64_t)block->y << 32 | block->z);
+    plim_steps_launch(begin(), token, class, written, count);
+    end_launch();
+}
+
+void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const uintptr_t *operands,
+                        size_t read, size_t written)
+{
+    uint64_t operation = plim_token_more(plim_token_of(what), form);
+    uint64_t token = plim_token_more(operation, sizes);
+    struct plim_steps *steps = begin();
+    if (read + written)
+        plim_steps_library(steps, token, operation, operands, read, operands + read, written);
+    else plim_steps_launch(steps, token, PLIM_STEPS_WORK, NULL, 0);
+    end_launch();
+}
+
+void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t library_calls)
+{
+    plim_steps_graph(begin(), token, class, (int64_t)library_calls);
+    end_launch();
+}
+
+void plim_watch_copy(uintptr_t to)
+{
+    plim_steps_copy(begin(), to);
+    end();
+}
+
+void plim_watch_allocation(int64_t bytes, int count)
+{
+    int64_t held = 0;
+    const struct plim_machine_process *process = plim_self_process();
+    plim_self_count_allocation(bytes, count);
+    for (int i = 0; i < PLIM_MACHINE_CARDS; i++) held += process->held_bytes[i];
+    plim_steps_held(begin(), held);
+    end();
+}

@@ -1,0 +1,28 @@
+/* What the program does, told to the recogniser of its steps (steps.h) and from there to plimsoll, in
+ * the machine's row of this process.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
+#define PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
+
+#include "devices/virtual/machine/cuda_abi.h"
+#include "steps_class.h"
+
+/* A kernel that was launched and not captured: what its name says (`token` is the same for the same
+ * kernel), and device addresses that it is known to have written to. */
+void plim_watch_kernel(uint64_t token, enum plim_steps_class class, const struct gpu_dim3 *grid,
+                       const struct gpu_dim3 *block, const uintptr_t *written, size_t count);
+
+/* A library's launch. `form`: of the function `what`, a hash of transposes and epilogue, a plan;
+ * `sizes`: a hash of its sizes. `operands`: first those that it reads, then those that it writes. */
+void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const uintptr_t *operands,
+                        size_t read, size_t written);
+
+/* A launch of a graph. Where nothing is known of it: PLAIN, and 0 calls of libraries. */
+void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t library_calls);
+
+void plim_watch_copy(uintptr_t to);
+
+/* Memory of a card was taken, or given back (count -1), by an allocation of so many bytes. */
+void plim_watch_allocation(int64_t bytes, int count);
+
+#endif

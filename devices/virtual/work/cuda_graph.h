@@ -1,0 +1,54 @@
+/* Graphs: work that a program captures (stream.h) or puts together node by node, to launch it as a
+ * whole. Nothing of it runs, so what is kept is which nodes there are, what each comes after, and what
+ * its launches say about training steps (steps_class.h).
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H
+#define PLIM_DEVICES_VIRTUAL_WORK_CUDA_GRAPH_H
+
+#include "devices/virtual/machine/self.h"
+#include "devices/virtual/steps/steps_class.h"
+
+struct plim_graph;
+
+/* CUDA's enumeration of node types, as far as they are told apart. */
+enum plim_node_type {
+    PLIM_NODE_KERNEL = 0, PLIM_NODE_MEMCPY = 1, PLIM_NODE_MEMSET = 2, PLIM_NODE_HOST = 3,
+    PLIM_NODE_GRAPH = 4, PLIM_NODE_EMPTY = 5, PLIM_NODE_WAIT = 6, PLIM_NODE_RECORD = 7,
+    PLIM_NODE_ALLOCATE = 10, PLIM_NODE_FREE = 11, PLIM_NODE_CONDITIONAL = 13,
+};
+
+struct plim_node {
+    enum plim_node_type type;
+    struct plim_node *before;    /* the last of those that it depends on; NULL: none */
+    struct plim_graph **children; /* of GRAPH one, of CONDITIONAL its bodies: the node's own */
+    size_t child_count;
+};
+
+/* NULL: out of memory. An executable graph is a clone. */
+struct plim_graph *plim_graph_create(void);
+struct plim_graph *plim_graph_clone(const struct plim_graph *graph);
+void plim_graph_destroy(struct plim_graph *graph); /* NULL is fine */
+
+/* GPU_OUT_OF_MEMORY. The node is the graph's. */
+int plim_graph_add(struct plim_graph *graph, enum plim_node_type type, struct plim_node **out);
+/* A node of type GRAPH that does what `child` does now. */
+int plim_graph_add_child(struct plim_graph *graph, const struct plim_graph *child,
+                         struct plim_node **out);
+/* A node of type CONDITIONAL with empty bodies, which the program fills. */
+int plim_graph_add_conditional(struct plim_graph *graph, size_t bodies, struct plim_node **out);
+
+/* What a launch in it says about steps: its class, and whether it is a library's. */
+void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class,
+                     bool is_library);
+
+size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes);
+
+/* What one launch of a graph does, its children's part included; conditional ones are taken to run
+ * once. */
+struct plim_graph_sum {
+    size_t kernels, calls; /* calls of libraries are kernels too */
+    enum plim_steps_class steps_class; /* of all together */
+};
+struct plim_graph_sum plim_graph_sum(const struct plim_graph *graph);
+
+#endif

@@ -1,0 +1,30 @@
+/* Kernels that a program registers, by what stands for them on the host, and what is known of one
+ * although its code is not looked at.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_WORK_KERNEL_H
+#define PLIM_DEVICES_VIRTUAL_WORK_KERNEL_H
+
+#include "devices/virtual/steps/steps_class.h"
+#include "signature.h"
+
+struct plim_fat_binary;
+
+struct plim_kernel {
+    const void *host; /* what stands for it on the host; NULL: the driver's own */
+    const char *name; /* mangled; the program's */
+    struct plim_fat_binary *module; /* NULL: not known */
+    struct plim_signature signature; /* read when the kernel is first launched */
+    bool is_named;  /* what follows; the name is looked at when that is first asked for */
+    uint64_t token;
+    enum plim_steps_class steps_class;
+};
+
+void plim_kernel_register(const void *host, const char *name, struct plim_fat_binary *module);
+struct plim_kernel *plim_kernel_find(const void *host); /* NULL: never registered */
+
+/* What the name says: a number that is the same in every process of the program, and the class. 0 and
+ * PLAIN for NULL. */
+uint64_t plim_kernel_token(struct plim_kernel *kernel);
+enum plim_steps_class plim_kernel_class(struct plim_kernel *kernel);
+
+#endif

@@ -1,0 +1,59 @@
+#include "transfer.h"
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/memory/shadow.h"
+#include "devices/virtual/steps/watch.h"
+#include <string.h>
+
+int (*plim_transfer_settle)(void);
+
+int plim_transfer_wait(void) { return plim_transfer_settle ? plim_transfer_settle() : GPU_OK; }
+
+static void move(void *to, const void *from, size_t bytes)
+{
+    uintptr_t d = (uintptr_t)to, s = (uintptr_t)from;
+    bool to_card = plim_heap_is_device(d), from_card = plim_heap_is_device(s);
+    if (to_card) plim_watch_copy(d);
+    if (to_card && from_card) plim_shadow_copy(d, s, bytes);
+    else if (to_card) plim_shadow_write(d, from, bytes);
+    else if (from_card) plim_shadow_read(s, to, bytes);
+    else memmove(to, from, bytes);
+}
+
+int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
+{
+    int failed = plim_self_use_current();
+    if (failed || !t->bytes || !t->rows) return failed;
+    if (!t->to || !t->from) return GPU_INVALID_VALUE;
+    if (plim_capture_take(stream, PLIM_NODE_MEMCPY)) return GPU_OK;
+    bool reads = plim_heap_is_device((uintptr_t)t->from) && !plim_heap_is_device((uintptr_t)t->to);
+    if (reads) failed = plim_transfer_wait();
+    for (size_t row = 0; row < t->rows; row++)
+        move((char *)t->to + row * t->to_pitch, (const char *)t->from + row * t->from_pitch,
+             t->bytes);
+    return failed;
+}
+
+int plim_transfer_plain(void *to, const void *from, size_t bytes, struct plim_stream *stream)
+{
+    return plim_transfer(&(struct plim_transfer){.to = to, .from = from, .bytes = bytes, .rows = 1},
+                         stream);
+}
+
+int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
+              struct plim_stream *stream)
+{
+    int failed = plim_self_use_current();
+    if (failed || !count) return failed;
+    if (!to) return GPU_INVALID_VALUE;
+    if (plim_capture_take(stream, PLIM_NODE_MEMSET)) return GPU_OK;
+    bool on_card = plim_heap_is_device((uintptr_t)to);
+    if (on_card) plim_watch_copy((uintptr_t)to);
+    unsigned char *bytes = to, pattern[4];
+    memcpy(pattern, &value, sizeof(pattern)); /* little-endian */
+    if (on_card && element_bytes == 1) plim_shadow_set((uintptr_t)to, pattern[0], count);
+    else if (on_card && !value) plim_shadow_set((uintptr_t)to, 0, count * element_bytes);
+    else if (on_card) plim_shadow_forget((uintptr_t)to, count * element_bytes);
+    else
+        for (size_t i = 0; i < count; i++) memcpy(bytes + i * element_bytes, pattern, element_bytes);
+    return GPU_OK;
+}

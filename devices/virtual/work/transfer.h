@@ -1,0 +1,29 @@
+/* Copies and fills: what moves between the host and the shadows of device memory. */
+#ifndef PLIM_DEVICES_VIRTUAL_WORK_TRANSFER_H
+#define PLIM_DEVICES_VIRTUAL_WORK_TRANSFER_H
+
+#include "stream.h"
+
+/* `rows` rows of `bytes`, that many bytes apart on each side. Which side is the card's is seen from
+ * the addresses, as with unified addressing. */
+struct plim_transfer {
+    void *to;
+    const void *from;
+    size_t to_pitch, from_pitch, bytes, rows;
+};
+
+int plim_transfer(const struct plim_transfer *transfer, struct plim_stream *stream);
+int plim_transfer_plain(void *to, const void *from, size_t bytes, struct plim_stream *stream);
+
+/* Elements of 1, 2 or 4 bytes. */
+int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
+              struct plim_stream *stream);
+
+/* The host waits for what was given to the card: for the ranks' collectives, where there are any. A
+ * CUDA error code; so is that of a copy to the host, which waits too. */
+int plim_transfer_wait(void);
+
+/* What does the waiting; NULL: nothing is waited for. */
+extern int (*plim_transfer_settle)(void);
+
+#endif
