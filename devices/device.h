@@ -6,7 +6,7 @@
  * devices.
  *
  * Memory. Raw memory comes in segments (one cudaMalloc each) or as pages mapped into a reserved
- * range (expandable segments). The only caller is the caching allocator (caching_allocator.h);
+ * range (expandable segments). The only caller is the caching allocator (allocator/allocator.h);
  * tensors live in its blocks. An address is a number: a real one on `host` and `cuda`, on `sim`
  * merely unique.
  *

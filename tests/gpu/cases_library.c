@@ -1,7 +1,7 @@
 /* What NVIDIA's libraries compute for the cuda device, with the working memory that PyTorch would
  * have asked for: cuBLASLt's products, cuDNN's attention. */
 #include "devices/host/reference.h"
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 #include "kernel_case_device.h"
 
 #include <criterion/criterion.h>

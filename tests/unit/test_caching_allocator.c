@@ -1,6 +1,6 @@
 /* Behaviour of the caching allocator by itself: small rules, failure, and what must hold after
  * every event of a random walk. Equality with PyTorch is in test_allocator_traces.c. */
-#include "devices/allocator_internal.h"
+#include "devices/allocator/blocks.h"
 #include "support/fake_device.h"
 
 #include <criterion/criterion.h>

@@ -4,7 +4,7 @@
 #include "devices/cuda/placement.h"
 #include "devices/half.h"
 #include "devices/host/reference.h"
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 #include "devices/random.h"
 
 #include <criterion/criterion.h>

@@ -7,7 +7,7 @@
  */
 #include "devices/catalogue/catalogue.h"
 #include "devices/cuda/attention_graph.h"
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

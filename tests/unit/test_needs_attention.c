@@ -1,6 +1,6 @@
 /* Attention against PyTorch: data/attention_needs.txt is what PyTorch did on the virtual GPU, call
  * by call; data/make_attention_needs.py measured it and explains the format. */
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

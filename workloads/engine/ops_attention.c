@@ -1,5 +1,5 @@
 /* scaled_dot_product_attention: the mask, the choice of kernel, its memory, its backward. */
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 #include "ops.h"
 #include <math.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #ifndef PLIM_DEVICES_NEEDS_ATTENTION_H
 #define PLIM_DEVICES_NEEDS_ATTENTION_H
 
-#include "device.h"
+#include "devices/device.h"
 
 struct plim_attention_shape {
     int64_t batch, heads, kv_heads, q_length, k_length, head_size;
