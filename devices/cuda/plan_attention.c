@@ -32,8 +32,8 @@ static enum plim_status check_inputs(const struct plim_array *q, const struct pl
         return PLIM_INVALID;
     if (!plim_plan_is_float(q) || !plim_plan_is_float(k) || !plim_plan_is_float(v))
         return PLIM_UNSUPPORTED;
-    bool fits = q->shape[SIZE] >= 1 && q->shape[SIZE] <= PLIM_ATTENTION_MAX_SIZE &&
-                v->shape[SIZE] >= 1 && v->shape[SIZE] <= PLIM_ATTENTION_MAX_SIZE;
+    bool fits = q->shape[SIZE] >= 1 && q->shape[SIZE] <= PLIM_SDPA_MAX_SIZE &&
+                v->shape[SIZE] >= 1 && v->shape[SIZE] <= PLIM_SDPA_MAX_SIZE;
     return fits ? PLIM_OK : PLIM_UNSUPPORTED;
 }
 
@@ -84,13 +84,13 @@ static enum plim_status launch(const struct plim_plan *plan, const char *const k
                                const struct plim_array *rows,
                                const struct plim_attention_args *args)
 {
-    int64_t tiles = (rows->shape[LENGTH] + PLIM_ATTENTION_TILE - 1) / PLIM_ATTENTION_TILE;
+    int64_t tiles = (rows->shape[LENGTH] + PLIM_SDPA_TILE - 1) / PLIM_SDPA_TILE;
     int64_t blocks = rows->shape[BATCH] * rows->shape[HEADS] * tiles;
     int32_t size = args->size > args->v_size ? args->size : args->v_size;
     if (blocks == 0) return PLIM_OK;
     if (blocks > MAX_BLOCKS) return PLIM_UNSUPPORTED;
     return plim_plan_launch(plan, kernels[(size > 64) + (size > 128)], blocks,
-                            PLIM_ATTENTION_THREADS, args, sizeof *args);
+                            PLIM_SDPA_THREADS, args, sizeof *args);
 }
 
 enum plim_status plim_plan_attention(const struct plim_plan *plan, const struct plim_op *op)
