@@ -1,5 +1,6 @@
 #include "card_internal.h"
 #include "devices/nvml/nvml.h"
+#include "devices/open.h"
 #include "devices/sim/sim.h"
 #include "remote.h"
 #include <errno.h>
@@ -57,9 +58,6 @@ void plim_card_set_limit(struct plim_card *card, int64_t usable_bytes, int64_t e
 
 /* --- the engine ------------------------------------------------------------------------------- */
 
-/* More than any model needs, and far from overflowing where the allocator computes with it. */
-static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
-
 static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode mode,
                                      struct plim_error *err)
 {
@@ -72,7 +70,7 @@ static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode 
         st = plim_sim_open_gpu(&card->gpu, card->device.total_bytes, &engine->device, err);
     if (st) return st;
     if (unlimited) config.memory_fraction = 0;
-    plim_device_limit(engine->device, unlimited ? UNLIMITED_BYTES : card->limit.budget_bytes);
+    plim_device_limit(engine->device, unlimited ? PLIM_UNLIMITED_BYTES : card->limit.budget_bytes);
     return plim_replayer_create(engine->device, &config, &engine->replayer, err);
 }
 
@@ -125,7 +123,7 @@ void plim_card_describe(struct plim_card *card, const struct plim_device_info *i
 static enum plim_status open_simulated(struct plim_card *card, struct plim_error *err)
 {
     struct plim_card_engine *engine = &card->engines[PLIM_RUN_LIMITED];
-    enum plim_status st = plim_sim_open(card->order->uri + strlen("sim:"), &engine->device, err);
+    enum plim_status st = plim_device_open(card->order->uri, &engine->device, err);
     if (st) return st;
     card->gpu = *plim_sim_gpu(engine->device);
     plim_card_describe(card, &engine->device->info);
@@ -154,12 +152,6 @@ static enum plim_status no_such_device(const char *uri, struct plim_error *err)
                      uri);
 }
 
-static bool is_scheme(const char *uri, const char *scheme)
-{
-    size_t length = strlen(scheme);
-    return !strncmp(uri, scheme, length) && strchr(":,", uri[length]);
-}
-
 enum plim_status plim_card_open(struct plim_card *card, const struct plim_card_order *order,
                                 struct plim_error *err)
 {
@@ -167,9 +159,12 @@ enum plim_status plim_card_open(struct plim_card *card, const struct plim_card_o
     enum plim_status st =
         plim_allocator_config_parse(order->allowance->alloc_conf, &card->allocator, err);
     if (st) return st;
-    if (!strncmp(order->uri, "sim:", 4)) return open_simulated(card, err);
-    if (is_scheme(order->uri, "cuda")) return plim_card_open_cuda(card, err);
-    if (is_scheme(order->uri, "host")) return plim_card_open_host(card, err);
+    switch (plim_uri_scheme(order->uri)) {
+    case PLIM_SCHEME_SIM: return open_simulated(card, err);
+    case PLIM_SCHEME_CUDA: return plim_card_open_cuda(card, err);
+    case PLIM_SCHEME_HOST: return plim_card_open_host(card, err);
+    case PLIM_SCHEME_NONE: break;
+    }
     return no_such_device(order->uri, err);
 }
 

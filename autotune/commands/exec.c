@@ -3,6 +3,7 @@
 #include "autotune/program/launch.h"
 #include "autotune/program/words.h"
 #include "common.h"
+#include "devices/open.h"
 #include "progress.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -258,8 +259,9 @@ static enum plim_status open_card(struct exec *x, struct plim_error *err)
     if (st) return st;
     x->card_order = (struct plim_card_order){
         .uri = uri, .allowance = &x->allowance, .spec = &x->spec, .stop = &x->stop, .log = &x->log};
-    if (!strncmp(uri, "cuda", 4)) return open_real(x, err);
-    if (strncmp(uri, "sim:", 4))
+    enum plim_device_scheme scheme = plim_uri_scheme(uri);
+    if (scheme == PLIM_SCHEME_CUDA) return open_real(x, err);
+    if (scheme != PLIM_SCHEME_SIM)
         return plim_fail(err, PLIM_UNSUPPORTED,
                          "--device %s: exec runs programs on sim:NAME and cuda:N", uri);
     st = find_library(x, "../devices/virtual", "libcuda.so.1", err);

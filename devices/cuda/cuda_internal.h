@@ -54,8 +54,8 @@ struct plim_cuda {
     struct plim_cuda_memory memory;
     struct plim_cuda_modules modules;
     struct plim_cuda_libraries *libraries; /* NULL until one is needed */
-    bool suspect;                          /* see plim_cuda_is_suspect() */
-    bool refused;                          /* see plim_cuda_has_refused() */
+    bool suspect;                          /* see plim_device_is_suspect() */
+    bool refused;                          /* see plim_device_has_refused() */
     char message[512];                     /* the last failure */
 };
 

@@ -160,6 +160,19 @@ Test(caching_allocator, a_block_used_on_another_stream_is_free_one_malloc_later)
     clear_bed(&bed);
 }
 
+Test(caching_allocator, emptying_the_cache_returns_what_another_stream_is_done_with)
+{
+    struct bed bed;
+    make_bed(&bed, 64 * MIB, "");
+    struct plim_block *block = get(&bed, 4096);
+    plim_allocator_record_stream(bed.a, block, 1);
+    plim_allocator_free(bed.a, block);
+    plim_allocator_empty_cache(bed.a);
+    cr_expect(eq(i64, stats(&bed)->requested, 0));
+    cr_expect(eq(i64, stats(&bed)->reserved, 0));
+    clear_bed(&bed);
+}
+
 Test(caching_allocator, its_own_stream_holds_nothing_back)
 {
     struct bed bed;
