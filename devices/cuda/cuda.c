@@ -3,7 +3,6 @@
 #include "autotune/base/text.h"
 #include "cuda_internal.h"
 #include "devices/uri.h"
-#include "kernels.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,17 +13,6 @@ static struct plim_cuda *cuda_of(struct plim_device *device)
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
-
-static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
-{
-    return plim_cuda_launch_kernel(user, launch->kernel, launch->grid, launch->block,
-                                   launch->shared_bytes, launch->args);
-}
-
-enum plim_status plim_cuda_launch_kernels(struct plim_cuda *cuda, const struct plim_op *op)
-{
-    return plim_cuda_plan(&cuda->device.info, op, emit, cuda);
-}
 
 static enum plim_status read_back(struct plim_cuda *cuda, const struct plim_op *op)
 {

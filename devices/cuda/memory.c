@@ -49,13 +49,6 @@ static struct plim_cuda *cuda_of(struct plim_device *device)
     return (struct plim_cuda *)device;
 }
 
-int64_t plim_cuda_driver_free_bytes(const struct plim_cuda *cuda)
-{
-    size_t free_bytes = 0, total_bytes = 0;
-    if (cuda->driver->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS) return 0;
-    return (int64_t)free_bytes;
-}
-
 int64_t plim_cuda_free_bytes(struct plim_device *device)
 {
     return plim_cuda_driver_free_bytes(cuda_of(device));
