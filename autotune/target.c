@@ -1,6 +1,6 @@
 #include "target.h"
 #include "autotune/base/text.h"
-#include "devices/nvml/abi.h"
+#include "devices/nvml/nvml_abi.h"
 #include "devices/nvml/absence.h"
 #include "devices/nvml/visible.h"
 #include "devices/uri.h"
