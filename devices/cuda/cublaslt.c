@@ -1,4 +1,4 @@
-/* Matrix products on cuBLASLt; the contract is in blaslt.h. */
+/* Matrix products on cuBLASLt; the contract is in cublaslt.h. */
 #include "cublaslt.h"
 #include "gemm.h"
 #include "library.h"
