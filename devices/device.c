@@ -3,6 +3,11 @@
 
 #include <stdlib.h>
 
+int64_t plim_round_up(int64_t bytes, int64_t step)
+{
+    return bytes > INT64_MAX - step ? INT64_MAX : (bytes + step - 1) / step * step;
+}
+
 /* Every fallible call goes through here: a device that is lost once is lost for good. */
 static enum plim_status settle(struct plim_device *device, enum plim_status st)
 {
@@ -138,4 +143,19 @@ enum plim_status plim_device_reset(struct plim_device *device)
         device->launches = 0;
     }
     return st;
+}
+
+const char *plim_device_message(const struct plim_device *device)
+{
+    return device->ops->message ? device->ops->message(device) : "";
+}
+
+bool plim_device_is_suspect(const struct plim_device *device)
+{
+    return device->ops->is_suspect && device->ops->is_suspect(device);
+}
+
+bool plim_device_has_refused(const struct plim_device *device)
+{
+    return device->ops->has_refused && device->ops->has_refused(device);
 }

@@ -1,12 +1,12 @@
 /* The device interface: everything that the layers above know of a GPU.
  *
- * The engine runs on a `struct plim_device` and cannot tell which one it has. A device is a
- * table of a dozen functions (struct plim_device_ops); nobody but device.c calls through the
+ * The engine runs on a `struct plim_device` and cannot tell which one it has (open.h opens one). A
+ * device is a table of functions (struct plim_device_ops); only device.c calls through the
  * table. The wrappers declared here validate, account and remember a lost device once for all
  * devices.
  *
  * Memory. Raw memory comes in segments (one cudaMalloc each) or as pages mapped into a reserved
- * range (expandable segments). The only caller is the caching allocator (caching_allocator.h);
+ * range (expandable segments). The only caller is the caching allocator (allocator/allocator.h);
  * tensors live in its blocks. An address is a number: a real one on `host` and `cuda`, on `sim`
  * merely unique.
  *
@@ -24,6 +24,16 @@
 
 #include "autotune/base/status.h"
 #include "op.h"
+
+/* A limit that is none: more than any model needs, and far from overflowing where the allocator
+ * computes with it. */
+#define PLIM_UNLIMITED_BYTES (INT64_C(1) << 60)
+
+/* What cudaMalloc takes for a segment: whole pages of this size. */
+#define PLIM_PAGE_BYTES (INT64_C(2) << 20)
+
+/* `bytes` rounded up to a multiple of `step`; INT64_MAX where that would overflow. */
+int64_t plim_round_up(int64_t bytes, int64_t step);
 
 /* What is known of the card. Filled at open and constant afterwards. */
 struct plim_device_info {
@@ -69,6 +79,11 @@ struct plim_device_ops {
 
     /* Give everything back; start as after open. */
     enum plim_status (*reset)(struct plim_device *device);
+
+    /* What a device that can fail knows of it: see the wrappers. NULL: nothing ever. */
+    const char *(*message)(const struct plim_device *device);
+    bool (*is_suspect)(const struct plim_device *device);
+    bool (*has_refused)(const struct plim_device *device);
 };
 
 /* The head of every device; a device's own state follows it in memory. */
@@ -104,5 +119,16 @@ enum plim_status plim_device_read(struct plim_device *device, uint64_t address, 
 enum plim_status plim_device_write(struct plim_device *device, uint64_t address, const void *from,
                                    size_t bytes) PLIM_MUST_CHECK;
 enum plim_status plim_device_reset(struct plim_device *device) PLIM_MUST_CHECK;
+
+/* The last failure as the device put it; "" when there was none. Valid until the next call. */
+const char *plim_device_message(const struct plim_device *device);
+
+/* Something happened after which the next result should come from a new process: an error that was
+ * taken for "out of memory" though it did not say so, memory that could not be given back. */
+bool plim_device_is_suspect(const struct plim_device *device);
+
+/* Since the last reset the device itself had no memory for something, though the limit was not
+ * reached: others may have taken it, or something leaked. */
+bool plim_device_has_refused(const struct plim_device *device);
 
 #endif

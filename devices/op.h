@@ -155,10 +155,12 @@ enum plim_binary {
     PLIM_BINARY_COUNT
 };
 
-enum plim_attention_kernel {
-    PLIM_ATTENTION_FLASH,     /* FlashAttention-2, in PyTorch */
-    PLIM_ATTENTION_EFFICIENT, /* CUTLASS memory-efficient, in PyTorch */
-    PLIM_ATTENTION_CUDNN
+/* What scaled_dot_product_attention runs; an ATTENTION operation is one of the first three. */
+enum plim_sdpa {
+    PLIM_SDPA_FLASH,     /* FlashAttention-2, in PyTorch */
+    PLIM_SDPA_EFFICIENT, /* CUTLASS memory-efficient, in PyTorch */
+    PLIM_SDPA_CUDNN,
+    PLIM_SDPA_MATH       /* composed of matmuls and softmax, by the engine */
 };
 
 enum plim_epilogue { PLIM_EPILOGUE_NONE, PLIM_EPILOGUE_BIAS };
@@ -198,7 +200,7 @@ struct plim_adam {
 struct plim_op {
     enum plim_op_kind kind;
     uint8_t n_out, n_in, n_lists, n_scratch;
-    uint8_t unary, binary, attention, epilogue, foreach; /* of the enums above */
+    uint8_t unary, binary, sdpa, epilogue, foreach; /* of the enums above */
     uint8_t dims; /* REDUCE: bit mask of dimensions */
     uint8_t part; /* REDUCE: number of the launch */
     int8_t dim;

@@ -1,5 +1,6 @@
 #include "common.h"
 #include "autotune/base/clock.h"
+#include "devices/open.h"
 #include "reports/writer.h"
 #include <errno.h>
 
@@ -63,7 +64,7 @@ const char *plim_common_auto_device(const struct plim_spec *spec, const struct p
 {
     struct plim_error err = PLIM_ERROR_INIT;
     bool given = spec->device[0] && strcmp(spec->device, "auto");
-    if (!target && (!given || strncmp(spec->device, "sim:", 4))) {
+    if (!target && (!given || plim_uri_scheme(spec->device) != PLIM_SCHEME_SIM)) {
         plim_log(log, PLIM_LOG_INFO, "simulating %s (the default; --device chooses another)",
                  DEFAULT_DEVICE);
         return DEFAULT_DEVICE;

@@ -4,6 +4,7 @@
 #include "autotune/exec/workspace.h"
 #include "autotune/search/space.h"
 #include "common.h"
+#include "devices/open.h"
 #include "progress.h"
 #include <limits.h>
 #include <stdio.h>
@@ -182,8 +183,8 @@ static enum plim_status open_device(struct exec *x, struct plim_error *err)
     if (st) return st;
     x->run_options = (struct plim_run_options){
         .uri = uri, .allowance = &x->allowance, .stop = &x->stop, .log = &x->log};
-    bool real = !strncmp(uri, "cuda", 4);
-    if (!real && strncmp(uri, "sim:", 4))
+    bool real = plim_uri_scheme(uri) == PLIM_SCHEME_CUDA;
+    if (!real && plim_uri_scheme(uri) != PLIM_SCHEME_SIM)
         return plim_fail(err, PLIM_UNSUPPORTED,
                          "--device %s: exec runs programs on sim:NAME and cuda:N", uri);
     st = plim_workspace_make(&x->workspace, real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,

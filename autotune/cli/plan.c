@@ -3,6 +3,7 @@
 #include "autotune/fleet.h"
 #include "common.h"
 #include "devices/catalogue/catalogue.h"
+#include "devices/open.h"
 #include "progress.h"
 
 enum { URI_SIZE = 64 };
@@ -56,7 +57,8 @@ static enum plim_status resolve_targets(const struct plim_request *request,
         if (!strcmp(uri, "all")) add_catalogue(targets);
         else if (!strcmp(uri, "auto"))
             targets->uris[targets->count++] = plim_common_auto_device(spec, log, target);
-        else if (simulate && (!strncmp(uri, "cuda", 4) || !strncmp(uri, "host", 4)))
+        else if (simulate && (plim_uri_scheme(uri) == PLIM_SCHEME_CUDA
+                              || plim_uri_scheme(uri) == PLIM_SCHEME_HOST))
             return plim_fail(err, PLIM_INVALID,
                              "--device %s: plan simulates, expected sim:NAME (tune runs on a GPU)",
                              uri);

@@ -1,4 +1,5 @@
 #include "devices/nvml/nvml.h"
+#include "devices/open.h"
 #include "devices/sim/sim.h"
 #include "run_device_internal.h"
 #include "worker/remote.h"
@@ -7,9 +8,6 @@
 #include <string.h>
 
 /* --- the engine ------------------------------------------------------------------------------- */
-
-/* More than any model needs, and far from overflowing where the allocator computes with it. */
-static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
 
 static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mode mode,
                                      struct plim_error *err)
@@ -22,7 +20,7 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     if (!engine->device) st = plim_sim_open_gpu(&d->gpu, d->info.total_bytes, &engine->device, err);
     if (st) return st;
     if (unlimited) config.memory_fraction = 0;
-    plim_device_limit(engine->device, unlimited ? UNLIMITED_BYTES : d->limit.budget_bytes);
+    plim_device_limit(engine->device, unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes);
     return plim_replayer_create(engine->device, &config, &engine->replayer, err);
 }
 
@@ -110,7 +108,7 @@ void plim_run_describe(struct plim_run_device *d, const struct plim_device_info 
 static enum plim_status open_simulated(struct plim_run_device *d, struct plim_error *err)
 {
     struct plim_run_engine *engine = &d->engines[PLIM_RUN_LIMITED];
-    enum plim_status st = plim_sim_open(d->options->uri + strlen("sim:"), &engine->device, err);
+    enum plim_status st = plim_device_open(d->options->uri, &engine->device, err);
     if (st) return st;
     d->gpu = *plim_sim_gpu(engine->device);
     plim_run_describe(d, &engine->device->info);
@@ -132,12 +130,6 @@ static enum plim_status no_such_device(const char *uri, struct plim_error *err)
                      uri);
 }
 
-static bool is_scheme(const char *uri, const char *scheme)
-{
-    size_t length = strlen(scheme);
-    return !strncmp(uri, scheme, length) && strchr(":,", uri[length]);
-}
-
 enum plim_status plim_run_device_open(struct plim_run_device *d,
                                       const struct plim_run_options *options,
                                       struct plim_error *err)
@@ -146,9 +138,12 @@ enum plim_status plim_run_device_open(struct plim_run_device *d,
     enum plim_status st =
         plim_allocator_config_parse(options->allowance->alloc_conf, &d->allocator, err);
     if (st) return st;
-    if (!strncmp(options->uri, "sim:", 4)) return open_simulated(d, err);
-    if (is_scheme(options->uri, "cuda")) return plim_run_open_cuda(d, err);
-    if (is_scheme(options->uri, "host")) return plim_run_open_host(d, err);
+    switch (plim_uri_scheme(options->uri)) {
+    case PLIM_SCHEME_SIM: return open_simulated(d, err);
+    case PLIM_SCHEME_CUDA: return plim_run_open_cuda(d, err);
+    case PLIM_SCHEME_HOST: return plim_run_open_host(d, err);
+    case PLIM_SCHEME_NONE: break;
+    }
     return no_such_device(options->uri, err);
 }
 

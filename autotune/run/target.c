@@ -1,8 +1,9 @@
 #include "target.h"
 #include "autotune/base/text.h"
-#include "devices/nvml/abi.h"
+#include "devices/nvml/nvml_abi.h"
 #include "devices/nvml/absence.h"
 #include "devices/nvml/visible.h"
+#include "devices/uri.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,14 +20,8 @@ struct question {
 static enum plim_status read_memory(const char *uri, const char *option, int64_t *bytes,
                                     struct plim_error *err)
 {
-    static const char key[] = ",memory=";
     struct plim_error inner = PLIM_ERROR_INIT;
-    if (!*option) return PLIM_OK;
-    if (strncmp(option, key, sizeof(key) - 1))
-        return plim_fail(err, PLIM_INVALID, "%.96s: '%.64s' is no option, expected ,memory=24GiB",
-                         uri, option);
-    enum plim_status st = plim_parse_bytes(option + sizeof(key) - 1, bytes, &inner);
-    if (!st && !*bytes) st = plim_fail(&inner, PLIM_INVALID, "a card has more than that");
+    enum plim_status st = plim_uri_read_memory(option, bytes, &inner);
     return st ? plim_fail(err, st, "%.96s: %.256s", uri, inner.text) : PLIM_OK;
 }
 

@@ -2,7 +2,7 @@
 
 #include "autotune/base/text.h"
 #include "cuda_internal.h"
-#include "kernels.h"
+#include "devices/uri.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,17 +13,6 @@ static struct plim_cuda *cuda_of(struct plim_device *device)
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
-
-static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
-{
-    return plim_cuda_launch_kernel(user, launch->kernel, launch->grid, launch->block,
-                                   launch->shared_bytes, launch->args);
-}
-
-enum plim_status plim_cuda_launch_kernels(struct plim_cuda *cuda, const struct plim_op *op)
-{
-    return plim_cuda_plan(&cuda->device.info, op, emit, cuda);
-}
 
 static enum plim_status read_back(struct plim_cuda *cuda, const struct plim_op *op)
 {
@@ -129,6 +118,21 @@ static void limit(struct plim_device *device, int64_t bytes)
     cuda_of(device)->memory.capacity_bytes = bytes < total_bytes ? bytes : total_bytes;
 }
 
+static const char *message(const struct plim_device *device)
+{
+    return ((const struct plim_cuda *)device)->message;
+}
+
+static bool is_suspect(const struct plim_device *device)
+{
+    return ((const struct plim_cuda *)device)->suspect;
+}
+
+static bool has_refused(const struct plim_device *device)
+{
+    return ((const struct plim_cuda *)device)->refused;
+}
+
 static const struct plim_device_ops cuda_ops = {
     .close = close_cuda,
     .segment_get = plim_cuda_segment_get,
@@ -144,6 +148,9 @@ static const struct plim_device_ops cuda_ops = {
     .read = read_bytes,
     .write = write_bytes,
     .reset = reset,
+    .message = message,
+    .is_suspect = is_suspect,
+    .has_refused = has_refused,
 };
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -156,7 +163,6 @@ struct options {
 /* "", ":1", ":1,memory=24GiB", ",memory=24GiB" */
 static enum plim_status read_options(const char *text, struct options *out, struct plim_error *err)
 {
-    static const char option[] = ",memory=";
     char *end = (char *)text;
     *out = (struct options){0};
     if (*text == ':') {
@@ -167,14 +173,7 @@ static enum plim_status read_options(const char *text, struct options *out, stru
                              text);
         out->ordinal = (int)ordinal;
     }
-    if (*end == '\0') return PLIM_OK;
-    if (strncmp(end, option, sizeof(option) - 1) != 0)
-        return plim_fail(err, PLIM_INVALID, "'%.64s' is no device option, expected ,memory=24GiB",
-                         end);
-    enum plim_status st = plim_parse_bytes(end + sizeof(option) - 1, &out->memory_bytes, err);
-    if (st == PLIM_OK && out->memory_bytes == 0)
-        st = plim_fail(err, PLIM_INVALID, "memory=0: a card has more than that");
-    return st;
+    return plim_uri_read_memory(end, &out->memory_bytes, err);
 }
 
 static enum plim_status describe(struct plim_cuda *cuda, const struct options *options,
@@ -238,19 +237,4 @@ enum plim_status plim_cuda_read_figures(struct plim_device *device, struct plim_
 int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_t others_bytes)
 {
     return figures->total_bytes - figures->free_bytes - figures->held_bytes - others_bytes;
-}
-
-bool plim_cuda_is_suspect(const struct plim_device *device)
-{
-    return ((const struct plim_cuda *)device)->suspect;
-}
-
-bool plim_cuda_has_refused(const struct plim_device *device)
-{
-    return ((const struct plim_cuda *)device)->refused;
-}
-
-const char *plim_cuda_message(const struct plim_device *device)
-{
-    return ((const struct plim_cuda *)device)->message;
 }

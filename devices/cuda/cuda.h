@@ -36,17 +36,6 @@ enum plim_status plim_cuda_read_figures(struct plim_device *device,
  * `others_bytes`: what other processes hold of the card, which CUDA does not know (NVML does). */
 int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_t others_bytes);
 
-/* Something happened after which the next result should come from a new process: an error that was
- * taken for "out of memory" though it did not say so, memory that could not be given back. */
-bool plim_cuda_is_suspect(const struct plim_device *device);
-
-/* Since the last reset the card itself had no memory for something, though the limit was not
- * reached: others may have taken it, or something leaked. */
-bool plim_cuda_has_refused(const struct plim_device *device);
-
-/* The last failure as the driver put it; "" when there was none. Valid until the next call. */
-const char *plim_cuda_message(const struct plim_device *device);
-
 /* For --version: the driver and the libraries that are found here, or why there are none, a line
  * each. Neither initialises CUDA nor opens a card. Returns `out`, always terminated. */
 char *plim_cuda_versions_text(char *out, size_t size);

@@ -1,10 +1,16 @@
-/* What the files of the `cuda` device share. */
+/* What the files of the `cuda` device share. They call downwards only:
+ *
+ *     cuda.c                          the device: its table of functions, opening, time, copies
+ *     libraries.c                     cuBLASLt and cuDNN, opened at their first use
+ *     context.c, memory.c, module.c   the context; segments and ranges; our kernels
+ *     settle.c                        what a result of the driver means for an open device
+ */
 #ifndef PLIM_DEVICES_CUDA_INTERNAL_H
 #define PLIM_DEVICES_CUDA_INTERNAL_H
 
 #include "autotune/base/array.h"
 #include "devices/cuda/cuda.h"
-#include "devices/cuda/driver.h"
+#include "devices/cuda/libcuda.h"
 
 struct plim_cuda_libraries; /* cuBLASLt and cuDNN with their plans */
 
@@ -54,12 +60,15 @@ struct plim_cuda {
     struct plim_cuda_memory memory;
     struct plim_cuda_modules modules;
     struct plim_cuda_libraries *libraries; /* NULL until one is needed */
-    bool suspect;                          /* see plim_cuda_is_suspect() */
-    bool refused;                          /* see plim_cuda_has_refused() */
+    bool suspect;                          /* see plim_device_is_suspect() */
+    bool refused;                          /* see plim_device_has_refused() */
     char message[512];                     /* the last failure */
 };
 
-/* --- results (context.c) ---------------------------------------------------------------------- */
+/* --- results (settle.c) ----------------------------------------------------------------------- */
+
+/* What the driver says is free on the card, for whoever takes it; 0 where it does not say. */
+int64_t plim_cuda_driver_free_bytes(const struct plim_cuda *cuda);
 
 /* What `result` of `call` means for an open device. Remembers the message. An error that should not
  * be is followed by a test of the context: PLIM_LOST where that fails too. */
@@ -85,6 +94,8 @@ enum plim_status plim_cuda_settle_allocation(struct plim_cuda *cuda, const char 
     plim_cuda_settle_quietly((cuda), #name, (cuda)->driver->name(__VA_ARGS__))
 void plim_cuda_settle_quietly(struct plim_cuda *cuda, const char *call, CUresult result);
 
+/* --- context (context.c) ---------------------------------------------------------------------- */
+
 /* Opens the card with this ordinal: context, stream, events, figures of the card. */
 enum plim_status plim_cuda_context_open(struct plim_cuda *cuda, int ordinal,
                                         struct plim_error *err) PLIM_MUST_CHECK;
@@ -98,9 +109,6 @@ enum plim_status plim_cuda_memory_open(struct plim_cuda *cuda,
 /* Gives back everything that is held and keeps the arrays. */
 void plim_cuda_memory_clear(struct plim_cuda *cuda);
 void plim_cuda_memory_close(struct plim_cuda *cuda);
-
-/* What the driver says is free on the card, for whoever takes it; 0 where it does not say. */
-int64_t plim_cuda_driver_free_bytes(const struct plim_cuda *cuda);
 
 /* The functions of struct plim_device_ops that memory.c has. */
 enum plim_status plim_cuda_segment_get(struct plim_device *device, int64_t bytes,
@@ -123,11 +131,11 @@ enum plim_status plim_cuda_launch_kernel(struct plim_cuda *cuda, const char *nam
                                          uint32_t shared_bytes, const void *args) PLIM_MUST_CHECK;
 void plim_cuda_modules_close(struct plim_cuda *cuda);
 
-/* The launches that kernels.h plans for an operation (cuda.c). */
+/* The launches that kernels.h plans for an operation. */
 enum plim_status plim_cuda_launch_kernels(struct plim_cuda *cuda,
                                           const struct plim_op *op) PLIM_MUST_CHECK;
 
-/* --- libraries -------------------------------------------------------------------------------- */
+/* --- libraries (libraries.c) ------------------------------------------------------------------ */
 
 enum plim_status plim_cuda_matmul(struct plim_cuda *cuda, const struct plim_op *op) PLIM_MUST_CHECK;
 /* ATTENTION and ATTENTION_BACKWARD: by cuDNN where it can, else by our kernels. */

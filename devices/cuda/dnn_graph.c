@@ -2,7 +2,7 @@
 #include "dnn_graph.h"
 #include <stddef.h>
 
-static const struct plim_library_symbol symbols[] = {
+static const struct plim_cuda_library_symbol symbols[] = {
 #define SYMBOL(name) {#name, offsetof(struct plim_dnn, name)},
     PLIM_DNN_MAP(SYMBOL)
 #undef SYMBOL
@@ -11,17 +11,17 @@ static const struct plim_library_symbol symbols[] = {
 enum plim_status plim_dnn_load(struct plim_dnn *out, struct plim_error *err)
 {
     *out = (struct plim_dnn){0};
-    enum plim_status st = plim_library_open(&plim_library_cudnn, &out->library, err);
+    enum plim_status st = plim_cuda_library_open(&plim_cuda_library_cudnn, &out->library, err);
     if (!st)
-        st = plim_library_resolve(&out->library, symbols, sizeof symbols / sizeof *symbols, out,
-                                  err);
+        st = plim_cuda_library_resolve(&out->library, symbols, sizeof symbols / sizeof *symbols,
+                                       out, err);
     if (st) plim_dnn_unload(out);
     return st;
 }
 
 void plim_dnn_unload(struct plim_dnn *dnn)
 {
-    if (dnn) plim_library_close(&dnn->library);
+    if (dnn) plim_cuda_library_close(&dnn->library);
 }
 
 /* --- descriptors ------------------------------------------------------------------------------ */

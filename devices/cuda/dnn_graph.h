@@ -30,7 +30,7 @@
     X(cudnnBackendExecute)
 
 struct plim_dnn {
-    struct plim_library library;
+    struct plim_cuda_library library;
 #define PLIM_DNN_FIELD(name) __typeof__(&name) name;
     PLIM_DNN_MAP(PLIM_DNN_FIELD)
 #undef PLIM_DNN_FIELD

@@ -1,6 +1,6 @@
 /* What NVIDIA's libraries compute for the `cuda` device, each opened at its first use. */
 #include "attention.h"
-#include "blaslt.h"
+#include "cublaslt.h"
 #include "cuda_internal.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct plim_library_spec plim_library_cublaslt = {
+const struct plim_cuda_library_spec plim_cuda_library_cublaslt = {
     .name = "cuBLASLt",
     .soname = "libcublasLt.so.13",
     .version_symbol = "cublasLtGetVersion",
@@ -17,7 +17,7 @@ const struct plim_library_spec plim_library_cublaslt = {
 };
 
 /* 9.10.0 and 9.10.1 compute attention wrongly. */
-const struct plim_library_spec plim_library_cudnn = {
+const struct plim_cuda_library_spec plim_cuda_library_cudnn = {
     .name = "cuDNN",
     .soname = "libcudnn.so.9",
     .version_symbol = "cudnnGetVersion",
@@ -90,8 +90,8 @@ static void format_version(size_t version, char out[32])
     snprintf(out, 32, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
 }
 
-static enum plim_status check_version(const struct plim_library_spec *spec,
-                                      struct plim_library *library, struct plim_error *err)
+static enum plim_status check_version(const struct plim_cuda_library_spec *spec,
+                                      struct plim_cuda_library *library, struct plim_error *err)
 {
     void *symbol = dlsym(library->handle, spec->version_symbol);
     if (!symbol)
@@ -108,11 +108,11 @@ static enum plim_status check_version(const struct plim_library_spec *spec,
                      spec->name, has, wants, spec->help);
 }
 
-enum plim_status plim_library_open(const struct plim_library_spec *spec, struct plim_library *out,
-                                   struct plim_error *err)
+enum plim_status plim_cuda_library_open(const struct plim_cuda_library_spec *spec,
+                                        struct plim_cuda_library *out, struct plim_error *err)
 {
     char problem[256] = "";
-    *out = (struct plim_library){.handle = load_anywhere(spec->soname, problem)};
+    *out = (struct plim_cuda_library){.handle = load_anywhere(spec->soname, problem)};
     if (!out->handle && *problem)
         return plim_fail(err, PLIM_NODEVICE, "%s does not load: %s", spec->name, problem);
     if (!out->handle)
@@ -125,19 +125,19 @@ enum plim_status plim_library_open(const struct plim_library_spec *spec, struct 
     if (symbol && dladdr(symbol, &info))
         snprintf(out->path, sizeof out->path, "%s", info.dli_fname);
     enum plim_status st = check_version(spec, out, err);
-    if (st) plim_library_close(out);
+    if (st) plim_cuda_library_close(out);
     return st;
 }
 
-void plim_library_close(struct plim_library *library)
+void plim_cuda_library_close(struct plim_cuda_library *library)
 {
     if (library && library->handle) dlclose(library->handle);
-    if (library) *library = (struct plim_library){0};
+    if (library) *library = (struct plim_cuda_library){0};
 }
 
-enum plim_status plim_library_resolve(const struct plim_library *library,
-                                      const struct plim_library_symbol *symbols, size_t count,
-                                      void *functions, struct plim_error *err)
+enum plim_status plim_cuda_library_resolve(const struct plim_cuda_library *library,
+                                           const struct plim_cuda_library_symbol *symbols,
+                                           size_t count, void *functions, struct plim_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         void *symbol = dlsym(library->handle, symbols[i].name);
@@ -149,11 +149,11 @@ enum plim_status plim_library_resolve(const struct plim_library *library,
     return PLIM_OK;
 }
 
-char *plim_library_text(const struct plim_library_spec *spec, char *out, size_t size)
+char *plim_cuda_library_text(const struct plim_cuda_library_spec *spec, char *out, size_t size)
 {
-    struct plim_library library;
+    struct plim_cuda_library library;
     struct plim_error err = PLIM_ERROR_INIT;
-    if (plim_library_open(spec, &library, &err) == PLIM_OK) {
+    if (plim_cuda_library_open(spec, &library, &err) == PLIM_OK) {
         char version[32];
         format_version(library.version, version);
         snprintf(out, size, "%s %s (%s)", spec->name, version, library.path);

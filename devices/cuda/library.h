@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 /* What is looked for. Versions as 10000 major + 100 minor + patch, which both libraries use. */
-struct plim_library_spec {
+struct plim_cuda_library_spec {
     const char *name;           /* for people: "cuDNN" */
     const char *soname;         /* "libcudnn.so.9" */
     const char *version_symbol; /* a function size_t (void) */
@@ -26,9 +26,9 @@ struct plim_library_spec {
     const char *help; /* how one gets it */
 };
 
-extern const struct plim_library_spec plim_library_cublaslt, plim_library_cudnn;
+extern const struct plim_cuda_library_spec plim_cuda_library_cublaslt, plim_cuda_library_cudnn;
 
-struct plim_library {
+struct plim_cuda_library {
     void *handle;
     size_t version;
     char path[512]; /* the file that was loaded */
@@ -36,24 +36,26 @@ struct plim_library {
 
 /* PLIM_NODEVICE where it is nowhere, is too old or does not load: `err` says in one line what was
  * looked for, where, and what helps. */
-enum plim_status plim_library_open(const struct plim_library_spec *spec, struct plim_library *out,
-                                   struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_cuda_library_open(const struct plim_cuda_library_spec *spec,
+                                        struct plim_cuda_library *out,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
 /* NULL and zeroed are fine. Not after a handle of the library was made: then it stays loaded until
  * the process ends, because it has registered itself with the driver. */
-void plim_library_close(struct plim_library *library);
+void plim_cuda_library_close(struct plim_cuda_library *library);
 
 /* Functions by name into a struct of function pointers. */
-struct plim_library_symbol {
+struct plim_cuda_library_symbol {
     const char *name;
     size_t offset; /* of the pointer in `functions` */
 };
-enum plim_status plim_library_resolve(const struct plim_library *library,
-                                      const struct plim_library_symbol *symbols, size_t count,
-                                      void *functions, struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_cuda_library_resolve(const struct plim_cuda_library *library,
+                                           const struct plim_cuda_library_symbol *symbols,
+                                           size_t count, void *functions,
+                                           struct plim_error *err) PLIM_MUST_CHECK;
 
 /* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads it, and leaves it
  * loaded: what has C++ inside loses memory when it is unloaded.
  * Returns `out`, always terminated. */
-char *plim_library_text(const struct plim_library_spec *spec, char *out, size_t size);
+char *plim_cuda_library_text(const struct plim_cuda_library_spec *spec, char *out, size_t size);
 
 #endif

@@ -2,8 +2,7 @@
 
 #include <unistd.h>
 
-#define SEGMENT_STEP_BYTES (INT64_C(2) << 20) /* cuMemAlloc's, of what a caching allocator asks */
-#define WINDOWS_GPU "/dev/dxg"                /* the card as WSL shows it */
+#define WINDOWS_GPU "/dev/dxg" /* the card as WSL shows it */
 
 /* --- extents ---------------------------------------------------------------------------------- */
 
@@ -50,18 +49,6 @@ static struct plim_cuda *cuda_of(struct plim_device *device)
     return (struct plim_cuda *)device;
 }
 
-static int64_t round_up(int64_t bytes, int64_t step)
-{
-    return bytes > INT64_MAX - step ? INT64_MAX : (bytes + step - 1) / step * step;
-}
-
-int64_t plim_cuda_driver_free_bytes(const struct plim_cuda *cuda)
-{
-    size_t free_bytes = 0, total_bytes = 0;
-    if (cuda->driver->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS) return 0;
-    return (int64_t)free_bytes;
-}
-
 int64_t plim_cuda_free_bytes(struct plim_device *device)
 {
     return plim_cuda_driver_free_bytes(cuda_of(device));
@@ -93,7 +80,7 @@ enum plim_status plim_cuda_segment_get(struct plim_device *device, int64_t bytes
 {
     struct plim_cuda *cuda = cuda_of(device);
     struct plim_cuda_memory *m = &cuda->memory;
-    int64_t whole = round_up(bytes, SEGMENT_STEP_BYTES);
+    int64_t whole = plim_round_up(bytes, PLIM_PAGE_BYTES);
     CUdeviceptr pointer;
     enum plim_status st = admit(cuda, whole);
     if (st == PLIM_OK) st = PLIM_ARRAY_RESERVE(&m->segments, m->segments.count + 1);
@@ -131,7 +118,7 @@ enum plim_status plim_cuda_range_reserve(struct plim_device *device, int64_t byt
     if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
     enum plim_status st = PLIM_ARRAY_RESERVE(&m->ranges, m->ranges.count + 1);
     if (st != PLIM_OK) return st;
-    bytes = round_up(bytes, m->granularity_bytes);
+    bytes = plim_round_up(bytes, m->granularity_bytes);
     st = PLIM_CUDA_CALL(cuda, cuMemAddressReserve, &pointer, (size_t)bytes, 0, 0, 0);
     if (st != PLIM_OK) return st;
     struct plim_cuda_extent range = {pointer, bytes};

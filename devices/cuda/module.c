@@ -1,5 +1,6 @@
 #include "cuda_internal.h"
 #include "devices/cuda/images.h"
+#include "kernels.h"
 
 #include <stdio.h>
 
@@ -59,6 +60,17 @@ enum plim_status plim_cuda_launch_kernel(struct plim_cuda *cuda, const char *nam
     if (st != PLIM_OK) return st;
     return PLIM_CUDA_CALL(cuda, cuLaunchKernel, function, grid[0], grid[1], grid[2], block[0],
                           block[1], block[2], shared_bytes, cuda->stream, parameters, NULL);
+}
+
+static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
+{
+    return plim_cuda_launch_kernel(user, launch->kernel, launch->grid, launch->block,
+                                   launch->shared_bytes, launch->args);
+}
+
+enum plim_status plim_cuda_launch_kernels(struct plim_cuda *cuda, const struct plim_op *op)
+{
+    return plim_cuda_plan(&cuda->device.info, op, emit, cuda);
 }
 
 void plim_cuda_modules_close(struct plim_cuda *cuda)

@@ -30,10 +30,10 @@ static enum plim_status check_inputs(const struct plim_array *q, const struct pl
         k->shape[HEADS] < 1 || q->shape[HEADS] % k->shape[HEADS] != 0 ||
         !has_shape(v, k, v->shape[SIZE]))
         return PLIM_INVALID;
-    if (!plim_plan_is_float(q) || !plim_plan_is_float(k) || !plim_plan_is_float(v))
+    if (!plim_cuda_plan_is_float(q) || !plim_cuda_plan_is_float(k) || !plim_cuda_plan_is_float(v))
         return PLIM_UNSUPPORTED;
-    bool fits = q->shape[SIZE] >= 1 && q->shape[SIZE] <= PLIM_ATTENTION_MAX_SIZE &&
-                v->shape[SIZE] >= 1 && v->shape[SIZE] <= PLIM_ATTENTION_MAX_SIZE;
+    bool fits = q->shape[SIZE] >= 1 && q->shape[SIZE] <= PLIM_SDPA_MAX_SIZE &&
+                v->shape[SIZE] >= 1 && v->shape[SIZE] <= PLIM_SDPA_MAX_SIZE;
     return fits ? PLIM_OK : PLIM_UNSUPPORTED;
 }
 
@@ -44,7 +44,7 @@ static enum plim_status describe_mask(const struct plim_array *mask, struct plim
     if (!mask) return PLIM_OK;
     const int64_t shape[DIMS] = {batch, a->heads, a->q_length, a->k_length};
     if (mask->ndim > DIMS) return PLIM_INVALID;
-    if (!plim_plan_is_float(mask)) return PLIM_UNSUPPORTED;
+    if (!plim_cuda_plan_is_float(mask)) return PLIM_UNSUPPORTED;
     a->mask = (struct plim_cuda_heads){.data = mask->data, .dtype = mask->dtype};
     for (int from = mask->ndim - 1, to = DIMS - 1; from >= 0; from--, to--) {
         if (mask->shape[from] != 1 && mask->shape[from] != shape[to]) return PLIM_INVALID;
@@ -80,20 +80,21 @@ static enum plim_status describe(const struct plim_op *op, const struct plim_arr
 }
 
 /* `kernels`: for head sizes up to 64, 128, 256; `rows`: what the tiles are of. */
-static enum plim_status launch(const struct plim_plan *plan, const char *const kernels[3],
+static enum plim_status launch(const struct plim_cuda_plan *plan, const char *const kernels[3],
                                const struct plim_array *rows,
                                const struct plim_attention_args *args)
 {
-    int64_t tiles = (rows->shape[LENGTH] + PLIM_ATTENTION_TILE - 1) / PLIM_ATTENTION_TILE;
+    int64_t tiles = (rows->shape[LENGTH] + PLIM_SDPA_TILE - 1) / PLIM_SDPA_TILE;
     int64_t blocks = rows->shape[BATCH] * rows->shape[HEADS] * tiles;
     int32_t size = args->size > args->v_size ? args->size : args->v_size;
     if (blocks == 0) return PLIM_OK;
     if (blocks > MAX_BLOCKS) return PLIM_UNSUPPORTED;
-    return plim_plan_launch(plan, kernels[(size > 64) + (size > 128)], blocks,
-                            PLIM_ATTENTION_THREADS, args, sizeof *args);
+    return plim_cuda_plan_launch(plan, kernels[(size > 64) + (size > 128)], blocks,
+                                 PLIM_SDPA_THREADS, args, sizeof *args);
 }
 
-enum plim_status plim_plan_attention(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_attention(const struct plim_cuda_plan *plan,
+                                          const struct plim_op *op)
 {
     static const char *const kernels[] = {"attention_64", "attention_128", "attention_256"};
     const struct plim_array *out = op->out[0], *logsumexp = op->n_out > 1 ? op->out[1] : NULL;
@@ -101,14 +102,14 @@ enum plim_status plim_plan_attention(const struct plim_plan *plan, const struct 
     enum plim_status st = describe(op, op->in, op->n_in > 3 ? op->in[3] : NULL, &args);
     if (st != PLIM_OK) return st;
     if (!has_shape(out, op->in[0], args.v_size)) return PLIM_INVALID;
-    if (!plim_plan_is_float(out)) return PLIM_UNSUPPORTED;
+    if (!plim_cuda_plan_is_float(out)) return PLIM_UNSUPPORTED;
     args.out = heads_of(out);
     args.logsumexp = logsumexp ? logsumexp->data : 0;
     return launch(plan, kernels, op->in[0], &args);
 }
 
-enum plim_status plim_plan_attention_backward(const struct plim_plan *plan,
-                                              const struct plim_op *op)
+enum plim_status plim_cuda_plan_attention_backward(const struct plim_cuda_plan *plan,
+                                                   const struct plim_op *op)
 {
     static const char *const dq[] = {"attention_dq_64", "attention_dq_128", "attention_dq_256"};
     static const char *const dkv[] = {"attention_dkv_64", "attention_dkv_128", "attention_dkv_256"};
@@ -123,9 +124,9 @@ enum plim_status plim_plan_attention_backward(const struct plim_plan *plan,
         !has_shape(op->out[2], in[V], args.v_size) || !in[LOGSUMEXP])
         goto out;
     st = PLIM_UNSUPPORTED;
-    if (!plim_plan_is_float(in[DOUT]) || !plim_plan_is_float(in[OUT]) ||
-        !plim_plan_is_float(op->out[0]) || !plim_plan_is_float(op->out[1]) ||
-        !plim_plan_is_float(op->out[2]))
+    if (!plim_cuda_plan_is_float(in[DOUT]) || !plim_cuda_plan_is_float(in[OUT]) ||
+        !plim_cuda_plan_is_float(op->out[0]) || !plim_cuda_plan_is_float(op->out[1]) ||
+        !plim_cuda_plan_is_float(op->out[2]))
         goto out;
     args.dout = heads_of(in[DOUT]);
     args.out = heads_of(in[OUT]);

@@ -1,5 +1,5 @@
 /* Operations that treat every element by itself. */
-#include "plan.h"
+#include "planner.h"
 #include "walk.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 static bool are_integers(const struct plim_array *const *arrays, int count)
 {
     for (int i = 0; i < count; i++)
-        if (!plim_plan_is_integer(arrays[i])) return false;
+        if (!plim_cuda_plan_is_integer(arrays[i])) return false;
     return true;
 }
 
@@ -26,15 +26,15 @@ typedef const char *const kernel_forms[2][2];
     {{name "_float_scalar", name "_float_vector"}, {name "_integer_scalar", name "_integer_vector"}}
 #define FLOAT_FORMS(name) {{name "_scalar", name "_vector"}, {NULL, NULL}}
 
-static enum plim_status launch(const struct plim_plan *plan, kernel_forms forms, bool integers,
+static enum plim_status launch(const struct plim_cuda_plan *plan, kernel_forms forms, bool integers,
                                const struct plim_elementwise_args *args)
 {
     bool vector = plim_walk_is_vector(&args->walk);
     int64_t work = (int64_t)(args->walk.elements / (vector ? PLIM_WALK_VECTOR : 1));
     if (args->walk.elements == 0) return PLIM_OK;
-    return plim_plan_launch(plan, forms[integers][vector],
-                            plim_plan_blocks(plan, work, PLIM_ELEMENTWISE_THREADS),
-                            PLIM_ELEMENTWISE_THREADS, args, sizeof *args);
+    return plim_cuda_plan_launch(plan, forms[integers][vector],
+                                 plim_cuda_plan_blocks(plan, work, PLIM_ELEMENTWISE_THREADS),
+                                 PLIM_ELEMENTWISE_THREADS, args, sizeof *args);
 }
 
 static struct plim_elementwise_args args_of(const struct plim_op *op, int function)
@@ -45,11 +45,11 @@ static struct plim_elementwise_args args_of(const struct plim_op *op, int functi
 
 /* --- without operands ------------------------------------------------------------------------- */
 
-enum plim_status plim_plan_nullary(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_nullary(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     static kernel_forms forms = FORMS("nullary");
     struct plim_elementwise_args args = args_of(op, op->kind);
-    bool integers = plim_plan_is_integer(op->out[0]);
+    bool integers = plim_cuda_plan_is_integer(op->out[0]);
     if (op->kind == PLIM_OP_RANDOM && integers && !(op->alpha >= 0 && op->alpha <= 0x1p32))
         return PLIM_INVALID;
     enum plim_status st = plim_walk_init(&args.walk, op->out, 1, PLIM_WALK_ORDERED);
@@ -95,7 +95,7 @@ static bool make_transposition(struct plim_walk *w)
     return false;
 }
 
-static enum plim_status launch_transposition(const struct plim_plan *plan, bool integers,
+static enum plim_status launch_transposition(const struct plim_cuda_plan *plan, bool integers,
                                              const struct plim_walk *w)
 {
     struct plim_transpose_args args = {.walk = *w, .all_tiles = 1};
@@ -106,12 +106,12 @@ static enum plim_status launch_transposition(const struct plim_plan *plan, bool 
         args.all_tiles *= extent;
     }
     int64_t threads = (int64_t)args.all_tiles * PLIM_ELEMENTWISE_THREADS;
-    return plim_plan_launch(plan, integers ? "transpose_integer" : "transpose_float",
-                            plim_plan_blocks(plan, threads, PLIM_ELEMENTWISE_THREADS),
-                            PLIM_ELEMENTWISE_THREADS, &args, sizeof args);
+    return plim_cuda_plan_launch(plan, integers ? "transpose_integer" : "transpose_float",
+                                 plim_cuda_plan_blocks(plan, threads, PLIM_ELEMENTWISE_THREADS),
+                                 PLIM_ELEMENTWISE_THREADS, &args, sizeof args);
 }
 
-static enum plim_status copy_array(const struct plim_plan *plan, const struct plim_array *to,
+static enum plim_status copy_array(const struct plim_cuda_plan *plan, const struct plim_array *to,
                                    const struct plim_array *from)
 {
     static kernel_forms forms = FORMS("copy");
@@ -125,7 +125,7 @@ static enum plim_status copy_array(const struct plim_plan *plan, const struct pl
     return launch(plan, forms, integers, &args);
 }
 
-enum plim_status plim_plan_copy(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_copy(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     return copy_array(plan, op->out[0], op->in[0]);
 }
@@ -141,7 +141,7 @@ static enum plim_status walk_operands(const struct plim_op *op, int count,
     return plim_walk_init(w, operands, count + 1, 0);
 }
 
-enum plim_status plim_plan_unary(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_unary(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     static kernel_forms forms = FORMS("unary");
     static const bool of_integers[PLIM_UNARY_COUNT] = {
@@ -158,7 +158,8 @@ enum plim_status plim_plan_unary(const struct plim_plan *plan, const struct plim
     return launch(plan, forms, integers, &args);
 }
 
-enum plim_status plim_plan_unary_backward(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_unary_backward(const struct plim_cuda_plan *plan,
+                                               const struct plim_op *op)
 {
     static kernel_forms forms = FLOAT_FORMS("unary_backward");
     const struct plim_array *operands[3];
@@ -168,7 +169,7 @@ enum plim_status plim_plan_unary_backward(const struct plim_plan *plan, const st
     return st == PLIM_OK ? launch(plan, forms, FLOAT, &args) : st;
 }
 
-enum plim_status plim_plan_binary(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_binary(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     static kernel_forms forms = FORMS("binary");
     const struct plim_array *operands[3];
@@ -183,18 +184,18 @@ enum plim_status plim_plan_binary(const struct plim_plan *plan, const struct pli
     return launch(plan, forms, integers, &args);
 }
 
-enum plim_status plim_plan_where(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_where(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     static kernel_forms forms = FORMS("where");
     const struct plim_array *operands[4];
     struct plim_elementwise_args args = args_of(op, 0);
     enum plim_status st = walk_operands(op, 3, operands, &args.walk);
     if (st != PLIM_OK) return st;
-    bool integers = plim_plan_is_integer(op->out[0]) && are_integers(op->in + 1, 2);
+    bool integers = plim_cuda_plan_is_integer(op->out[0]) && are_integers(op->in + 1, 2);
     return launch(plan, forms, integers, &args);
 }
 
-enum plim_status plim_plan_tril(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_tril(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     static kernel_forms forms = FORMS("tril");
     const struct plim_array *operands[] = {op->out[0], op->in[0]}, *out = op->out[0];
@@ -207,7 +208,7 @@ enum plim_status plim_plan_tril(const struct plim_plan *plan, const struct plim_
     return launch(plan, forms, are_integers(operands, 2), &args);
 }
 
-enum plim_status plim_plan_dropout(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_dropout(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     static kernel_forms forms = FLOAT_FORMS("dropout");
     const struct plim_array *operands[] = {op->out[0], op->out[1], op->in[0]};
@@ -228,7 +229,7 @@ static enum plim_status cat_check(const struct plim_op *op, bool *is_plain)
 {
     const struct plim_array *out = op->out[0];
     int64_t total = 0;
-    *is_plain = plim_plan_is_contiguous(out);
+    *is_plain = plim_cuda_plan_is_contiguous(out);
     if (op->dim < 0 || op->dim >= out->ndim) return PLIM_INVALID;
     for (size_t i = 0; i < op->list_length; i++) {
         const struct plim_array *in = op->lists[0][i];
@@ -236,13 +237,13 @@ static enum plim_status cat_check(const struct plim_op *op, bool *is_plain)
         for (int d = 0; d < in->ndim; d++)
             if (d != op->dim && in->shape[d] != out->shape[d]) return PLIM_INVALID;
         total += cat_extent(in, op->dim);
-        *is_plain = *is_plain && in->dtype == out->dtype && plim_plan_is_contiguous(in);
+        *is_plain = *is_plain && in->dtype == out->dtype && plim_cuda_plan_is_contiguous(in);
     }
     return total == out->shape[op->dim] ? PLIM_OK : PLIM_INVALID;
 }
 
 /* Of any strides and types: a copy each. */
-static enum plim_status cat_copies(const struct plim_plan *plan, const struct plim_op *op)
+static enum plim_status cat_copies(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     struct plim_array part = *op->out[0];
     enum plim_status st = PLIM_OK;
@@ -263,7 +264,7 @@ static uint32_t cat_unit(const struct plim_cat_args *args, int count, const uint
     return (uint32_t)(bits & -bits);
 }
 
-static enum plim_status cat_launch(const struct plim_plan *plan, struct plim_cat_args *args,
+static enum plim_status cat_launch(const struct plim_cuda_plan *plan, struct plim_cat_args *args,
                                    int count, const uint64_t *row_bytes)
 {
     uint64_t most = 0;
@@ -274,7 +275,7 @@ static enum plim_status cat_launch(const struct plim_plan *plan, struct plim_cat
         uint64_t units = args->rows * args->in[i].units.divisor;
         if (units > most) most = units;
     }
-    int64_t blocks = plim_plan_blocks(plan, (int64_t)most, PLIM_ELEMENTWISE_THREADS);
+    int64_t blocks = plim_cuda_plan_blocks(plan, (int64_t)most, PLIM_ELEMENTWISE_THREADS);
     struct plim_cuda_launch cat = {.kernel = "cat",
                                    .grid = {(uint32_t)blocks, (uint32_t)count, 1},
                                    .block = {PLIM_ELEMENTWISE_THREADS, 1, 1},
@@ -283,7 +284,7 @@ static enum plim_status cat_launch(const struct plim_plan *plan, struct plim_cat
     return plan->emit(plan->user, &cat);
 }
 
-enum plim_status plim_plan_cat(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_cat(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0];
     bool is_plain;

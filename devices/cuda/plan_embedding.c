@@ -1,6 +1,6 @@
 /* Rows of a table by index, and the table's gradient. */
 #include "kernels/args_embedding.h"
-#include "plan.h"
+#include "planner.h"
 #include "walk.h"
 
 /* Rows and their indices as (.., width) and (.., 1). Where the dimensions differ, but not their
@@ -12,7 +12,7 @@ static enum plim_status align_tokens(struct plim_array *rows, struct plim_array 
     for (int d = 0; same && d < indices->ndim; d++) same = indices->shape[d] == rows->shape[d];
     if (!same) {
         if (plim_array_elements(rows) != tokens * width) return PLIM_INVALID;
-        if (!plim_plan_is_contiguous(rows) || !plim_plan_is_contiguous(indices))
+        if (!plim_cuda_plan_is_contiguous(rows) || !plim_cuda_plan_is_contiguous(indices))
             return PLIM_UNSUPPORTED;
         rows->ndim = 2, indices->ndim = 1;
         rows->shape[0] = indices->shape[0] = tokens;
@@ -44,20 +44,22 @@ static bool table_is_vector(const struct plim_embedding_args *args)
            plim_address_is_aligned((uint64_t)args->table_stride[0], bytes, PLIM_WALK_VECTOR);
 }
 
-static enum plim_status plan_gather(const struct plim_plan *plan, const struct plim_op *op)
+static enum plim_status plan_gather(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *operands[] = {op->out[0], op->in[1], op->in[2]};
     struct plim_embedding_args args = {.rows = 0};
     enum plim_status st = plim_walk_init(&args.walk, operands, 3, 0);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     put_table(&args, op->in[0]);
-    bool integers = plim_plan_is_integer(op->out[0]) && plim_plan_is_integer(op->in[0]);
-    int64_t blocks = plim_plan_blocks(plan, (int64_t)args.walk.elements, PLIM_EMBEDDING_THREADS);
-    return plim_plan_launch(plan, integers ? "gather_integer" : "gather_float", blocks,
-                            PLIM_EMBEDDING_THREADS, &args, sizeof args);
+    bool integers = plim_cuda_plan_is_integer(op->out[0]) && plim_cuda_plan_is_integer(op->in[0]);
+    int64_t blocks =
+        plim_cuda_plan_blocks(plan, (int64_t)args.walk.elements, PLIM_EMBEDDING_THREADS);
+    return plim_cuda_plan_launch(plan, integers ? "gather_integer" : "gather_float", blocks,
+                                 PLIM_EMBEDDING_THREADS, &args, sizeof args);
 }
 
-enum plim_status plim_plan_embedding(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_embedding(const struct plim_cuda_plan *plan,
+                                          const struct plim_op *op)
 {
     static const char *const kernels[2][2] = {
         {"embedding_float_scalar", "embedding_float_vector"},
@@ -74,15 +76,15 @@ enum plim_status plim_plan_embedding(const struct plim_plan *plan, const struct 
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     put_table(&args, table);
     bool vector = plim_walk_is_vector(&args.walk) && table_is_vector(&args);
-    bool integers = plim_plan_is_integer(&out) && plim_plan_is_integer(table);
+    bool integers = plim_cuda_plan_is_integer(&out) && plim_cuda_plan_is_integer(table);
     int64_t work = (int64_t)args.walk.elements / (vector ? PLIM_WALK_VECTOR : 1);
-    return plim_plan_launch(plan, kernels[integers][vector],
-                            plim_plan_blocks(plan, work, PLIM_EMBEDDING_THREADS),
-                            PLIM_EMBEDDING_THREADS, &args, sizeof args);
+    return plim_cuda_plan_launch(plan, kernels[integers][vector],
+                                 plim_cuda_plan_blocks(plan, work, PLIM_EMBEDDING_THREADS),
+                                 PLIM_EMBEDDING_THREADS, &args, sizeof args);
 }
 
-enum plim_status plim_plan_embedding_backward(const struct plim_plan *plan,
-                                              const struct plim_op *op)
+enum plim_status plim_cuda_plan_embedding_backward(const struct plim_cuda_plan *plan,
+                                                   const struct plim_op *op)
 {
     const struct plim_array *table = op->out[0];
     if (table->ndim != 2 || op->in[0]->ndim < 1) return PLIM_INVALID;
@@ -98,8 +100,8 @@ enum plim_status plim_plan_embedding_backward(const struct plim_plan *plan,
     args.tokens = args.e.walk.elements / args.e.columns;
     bool vector = plim_walk_is_vector(&args.e.walk) && table_is_vector(&args.e);
     int64_t width = PLIM_EMBEDDING_THREADS * (vector ? PLIM_WALK_VECTOR : 1);
-    int64_t blocks = plim_plan_blocks(plan, (int64_t)args.tokens * PLIM_EMBEDDING_THREADS,
-                                      PLIM_EMBEDDING_THREADS);
+    int64_t blocks = plim_cuda_plan_blocks(plan, (int64_t)args.tokens * PLIM_EMBEDDING_THREADS,
+                                           PLIM_EMBEDDING_THREADS);
     int64_t slabs = ((int64_t)args.e.columns + width - 1) / width;
     if (slabs > UINT16_MAX) return PLIM_UNSUPPORTED;
     struct plim_cuda_launch launch = {.kernel = vector ? "embedding_backward_vector"

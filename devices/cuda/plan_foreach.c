@@ -2,7 +2,7 @@
 #include "plan_lists.h"
 #include "plan_rows.h"
 
-static enum plim_status plan_map(const struct plim_plan *plan, const char *kernel,
+static enum plim_status plan_map(const struct plim_cuda_plan *plan, const char *kernel,
                                  const struct plim_tensor_lists *lists,
                                  struct plim_foreach_args *args)
 {
@@ -10,8 +10,8 @@ static enum plim_status plan_map(const struct plim_plan *plan, const char *kerne
     while (launch.next < lists->length) {
         enum plim_status st = plim_lists_pack(lists, &launch, &args->lists);
         if (st == PLIM_OK && launch.chunks > 0)
-            st = plim_plan_launch(plan, kernel, launch.chunks, PLIM_FOREACH_THREADS, args,
-                                  sizeof *args);
+            st = plim_cuda_plan_launch(plan, kernel, launch.chunks, PLIM_FOREACH_THREADS, args,
+                                       sizeof *args);
         if (st != PLIM_OK) return st;
     }
     return PLIM_OK;
@@ -28,7 +28,7 @@ static int64_t most_chunks(const struct plim_tensor_lists *lists)
     return most;
 }
 
-static enum plim_status plan_norm(const struct plim_plan *plan, const struct plim_op *op)
+static enum plim_status plan_norm(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_tensor_lists lists = {
         .list = {op->lists[1], op->lists[0]}, .count = 2, .alike = 1, .length = op->list_length};
@@ -43,17 +43,17 @@ static enum plim_status plan_norm(const struct plim_plan *plan, const struct pli
         enum plim_status st = plim_lists_pack(&lists, &launch, &args.lists);
         args.first = (int64_t)launch.first;
         if (st == PLIM_OK && launch.chunks > 0)
-            st = plim_plan_launch(plan, "foreach_norm_chunks", launch.chunks, PLIM_FOREACH_THREADS,
-                                  &args, sizeof args);
+            st = plim_cuda_plan_launch(plan, "foreach_norm_chunks", launch.chunks,
+                                       PLIM_FOREACH_THREADS, &args, sizeof args);
         if (st == PLIM_OK)
-            st = plim_plan_launch(plan, "foreach_norm_finish", args.lists.tensors,
-                                  PLIM_FOREACH_THREADS, &args, sizeof args);
+            st = plim_cuda_plan_launch(plan, "foreach_norm_finish", args.lists.tensors,
+                                       PLIM_FOREACH_THREADS, &args, sizeof args);
         if (st != PLIM_OK) return st;
     }
     return PLIM_OK;
 }
 
-enum plim_status plim_plan_foreach(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_foreach(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     if (!plim_foreach_has_its_lists(op)) return PLIM_INVALID;
     if (op->foreach == PLIM_FOREACH_NORM) return plan_norm(plan, op);
@@ -61,13 +61,13 @@ enum plim_status plim_plan_foreach(const struct plim_plan *plan, const struct pl
     bool unscale = op->foreach == PLIM_FOREACH_UNSCALE;
     const struct plim_array *factor = unscale || op->foreach == PLIM_FOREACH_MUL ? op->in[0] : NULL;
     if (unscale && (!factor || !op->out[0])) return PLIM_INVALID;
-    if (factor && !plim_plan_is_float(factor)) return PLIM_UNSUPPORTED;
-    if (unscale && !plim_plan_is_float(op->out[0])) return PLIM_UNSUPPORTED;
+    if (factor && !plim_cuda_plan_is_float(factor)) return PLIM_UNSUPPORTED;
+    if (unscale && !plim_cuda_plan_is_float(op->out[0])) return PLIM_UNSUPPORTED;
     struct plim_tensor_lists lists = {
         .count = op->n_lists, .alike = op->n_lists, .length = op->list_length};
     for (int i = 0; i < op->n_lists; i++) lists.list[i] = op->lists[i];
-    struct plim_foreach_args args = {.factor = plim_plan_flat(factor),
-                                     .found = plim_plan_flat(unscale ? op->out[0] : NULL),
+    struct plim_foreach_args args = {.factor = plim_cuda_plan_flat(factor),
+                                     .found = plim_cuda_plan_flat(unscale ? op->out[0] : NULL),
                                      .function = op->foreach,
                                      .alpha = (float)op->alpha};
     return plan_map(plan, unscale ? "foreach_unscale" : "foreach_map", &lists, &args);

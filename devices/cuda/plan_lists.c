@@ -3,7 +3,7 @@
 
 static bool have_one_order(const struct plim_array *a, const struct plim_array *b)
 {
-    if (plim_plan_is_contiguous(a) && plim_plan_is_contiguous(b)) return true;
+    if (plim_cuda_plan_is_contiguous(a) && plim_cuda_plan_is_contiguous(b)) return true;
     if (a->ndim != b->ndim) return false;
     for (int d = 0; d < a->ndim; d++)
         if (a->shape[d] != b->shape[d] || (a->shape[d] != 1 && a->stride[d] != b->stride[d]))
@@ -34,7 +34,7 @@ static enum plim_status check_tensor(const struct plim_tensor_lists *lists, size
         const struct plim_array *a = lists->list[i][j];
         bool alike = i < lists->alike;
         if (plim_array_elements(a) != (alike ? plim_array_elements(first) : 1)) return PLIM_INVALID;
-        if (!plim_plan_is_float(a)) return PLIM_UNSUPPORTED;
+        if (!plim_cuda_plan_is_float(a)) return PLIM_UNSUPPORTED;
         if (plim_array_elements(a) == 0) continue;
         if (alike && !(has_no_gaps(a) && have_one_order(a, first))) return PLIM_UNSUPPORTED;
     }

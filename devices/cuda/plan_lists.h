@@ -3,7 +3,7 @@
 #define PLIM_DEVICES_CUDA_PLAN_LISTS_H
 
 #include "kernels/args_foreach.h"
-#include "plan.h"
+#include "planner.h"
 
 /* Which arrays: list[i][j] is the j-th of list i. Those of the first `alike` lists have as many
  * elements as their neighbours in list 0, in the same order; the others are single numbers. */

@@ -8,7 +8,8 @@ static enum plim_status check_flat(const struct plim_array *a, int64_t elements)
 {
     if (!a) return PLIM_OK;
     if (plim_array_elements(a) != elements) return PLIM_INVALID;
-    return plim_plan_is_float(a) && plim_plan_is_contiguous(a) ? PLIM_OK : PLIM_UNSUPPORTED;
+    return plim_cuda_plan_is_float(a) && plim_cuda_plan_is_contiguous(a) ? PLIM_OK
+                                                                         : PLIM_UNSUPPORTED;
 }
 
 static enum plim_status check_statistics(const struct plim_cuda_rows *rows,
@@ -19,47 +20,48 @@ static enum plim_status check_statistics(const struct plim_cuda_rows *rows,
     return st == PLIM_OK ? check_flat(rstd, rows->count) : st;
 }
 
-enum plim_status plim_plan_layer_norm(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_layer_norm(const struct plim_cuda_plan *plan,
+                                           const struct plim_op *op)
 {
     const struct plim_array *weight = op->in[1], *bias = op->in[2];
-    struct plim_layer_norm_args args = {.mean = plim_plan_flat(op->out[1]),
-                                        .rstd = plim_plan_flat(op->out[2]),
-                                        .weight = plim_plan_flat(weight),
-                                        .bias = plim_plan_flat(bias),
+    struct plim_layer_norm_args args = {.mean = plim_cuda_plan_flat(op->out[1]),
+                                        .rstd = plim_cuda_plan_flat(op->out[2]),
+                                        .weight = plim_cuda_plan_flat(weight),
+                                        .bias = plim_cuda_plan_flat(bias),
                                         .epsilon = (float)op->alpha};
     const struct plim_row_operand_of operands[] = {{op->in[0], &args.x}, {op->out[0], &args.out}};
     enum plim_status st;
-    PLIM_TRY(plim_plan_rows(&args.rows, 2, operands));
+    PLIM_TRY(plim_cuda_plan_rows(&args.rows, 2, operands));
     PLIM_TRY(check_statistics(&args.rows, op->out[1], op->out[2]));
     PLIM_TRY(check_flat(weight, args.rows.columns));
     PLIM_TRY(check_flat(bias, args.rows.columns));
-    plim_plan_rows_beside(&args.rows, &args.x, weight);
-    plim_plan_rows_beside(&args.rows, &args.x, bias);
-    st = plim_plan_rows_launch(plan, "layer_norm", &args.rows, &args, sizeof args);
+    plim_cuda_plan_rows_beside(&args.rows, &args.x, weight);
+    plim_cuda_plan_rows_beside(&args.rows, &args.x, bias);
+    st = plim_cuda_plan_rows_launch(plan, "layer_norm", &args.rows, &args, sizeof args);
 out:
     return st;
 }
 
-enum plim_status plim_plan_layer_norm_backward(const struct plim_plan *plan,
-                                               const struct plim_op *op)
+enum plim_status plim_cuda_plan_layer_norm_backward(const struct plim_cuda_plan *plan,
+                                                    const struct plim_op *op)
 {
     const struct plim_array *weight = op->in[4];
-    struct plim_layer_norm_backward_args args = {.mean = plim_plan_flat(op->in[2]),
-                                                 .rstd = plim_plan_flat(op->in[3]),
-                                                 .weight = plim_plan_flat(weight)};
+    struct plim_layer_norm_backward_args args = {.mean = plim_cuda_plan_flat(op->in[2]),
+                                                 .rstd = plim_cuda_plan_flat(op->in[3]),
+                                                 .weight = plim_cuda_plan_flat(weight)};
     const struct plim_row_operand_of operands[] = {
         {op->in[1], &args.x}, {op->in[0], &args.dout}, {op->out[0], &args.dx}};
     enum plim_status st;
-    PLIM_TRY(plim_plan_rows(&args.rows, 3, operands));
+    PLIM_TRY(plim_cuda_plan_rows(&args.rows, 3, operands));
     PLIM_TRY(check_statistics(&args.rows, op->in[2], op->in[3]));
     PLIM_TRY(check_flat(weight, args.rows.columns));
-    plim_plan_rows_beside(&args.rows, &args.x, weight);
-    st = plim_plan_rows_launch(plan, "layer_norm_backward", &args.rows, &args, sizeof args);
+    plim_cuda_plan_rows_beside(&args.rows, &args.x, weight);
+    st = plim_cuda_plan_rows_launch(plan, "layer_norm_backward", &args.rows, &args, sizeof args);
 out:
     return st;
 }
 
-static enum plim_status launch_params(const struct plim_plan *plan,
+static enum plim_status launch_params(const struct plim_cuda_plan *plan,
                                       const struct plim_layer_norm_params_args *args)
 {
     int64_t columns = (args->rows.columns + PLIM_PARAMS_COLUMNS - 1) / PLIM_PARAMS_COLUMNS;
@@ -76,17 +78,18 @@ static enum plim_status launch_params(const struct plim_plan *plan,
     return plan->emit(plan->user, &launch);
 }
 
-enum plim_status plim_plan_layer_norm_params(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_layer_norm_params(const struct plim_cuda_plan *plan,
+                                                  const struct plim_op *op)
 {
     const struct plim_array *dweight = op->out[0], *dbias = op->n_out > 1 ? op->out[1] : NULL;
-    struct plim_layer_norm_params_args args = {.mean = plim_plan_flat(op->in[2]),
-                                               .rstd = plim_plan_flat(op->in[3]),
-                                               .dweight = plim_plan_flat(dweight),
-                                               .dbias = plim_plan_flat(dbias),
+    struct plim_layer_norm_params_args args = {.mean = plim_cuda_plan_flat(op->in[2]),
+                                               .rstd = plim_cuda_plan_flat(op->in[3]),
+                                               .dweight = plim_cuda_plan_flat(dweight),
+                                               .dbias = plim_cuda_plan_flat(dbias),
                                                .parts = dweight->ndim > 1 ? dweight->shape[0] : 1};
     const struct plim_row_operand_of operands[] = {{op->in[1], &args.x}, {op->in[0], &args.dout}};
     enum plim_status st;
-    PLIM_TRY(plim_plan_rows(&args.rows, 2, operands));
+    PLIM_TRY(plim_cuda_plan_rows(&args.rows, 2, operands));
     PLIM_TRY(check_statistics(&args.rows, op->in[2], op->in[3]));
     PLIM_TRY(check_flat(dweight, args.parts * args.rows.columns));
     PLIM_TRY(check_flat(dbias, args.parts * args.rows.columns));

@@ -22,7 +22,7 @@ static struct plim_cuda_adam adam_numbers(const struct plim_adam *adam)
 
 /* --- AdamW ------------------------------------------------------------------------------------ */
 
-static enum plim_status plan_adamw_lists(const struct plim_plan *plan,
+static enum plim_status plan_adamw_lists(const struct plim_cuda_plan *plan,
                                          const struct plim_tensor_lists *lists,
                                          struct plim_adamw_args *args)
 {
@@ -31,22 +31,23 @@ static enum plim_status plan_adamw_lists(const struct plim_plan *plan,
     while (launch.next < lists->length) {
         enum plim_status st = plim_lists_pack(lists, &launch, &args->lists);
         if (st == PLIM_OK && counts)
-            st = plim_plan_launch(plan, "adamw_count", 1, COUNT_THREADS, args, sizeof *args);
+            st = plim_cuda_plan_launch(plan, "adamw_count", 1, COUNT_THREADS, args, sizeof *args);
         if (st == PLIM_OK && launch.chunks > 0)
-            st = plim_plan_launch(plan, "adamw", launch.chunks, PLIM_FOREACH_THREADS, args,
-                                  sizeof *args);
+            st = plim_cuda_plan_launch(plan, "adamw", launch.chunks, PLIM_FOREACH_THREADS, args,
+                                       sizeof *args);
         if (st != PLIM_OK) return st;
     }
     return PLIM_OK;
 }
 
-static enum plim_status plan_fused_adamw(const struct plim_plan *plan, const struct plim_op *op)
+static enum plim_status plan_fused_adamw(const struct plim_cuda_plan *plan,
+                                         const struct plim_op *op)
 {
     enum { PARAMETERS, MOMENTS, SECOND_MOMENTS, STEPS, GRADIENTS, LISTS }; /* in op->lists */
     const struct plim_array *found_inf = op->in[0], *grad_scale = op->in[1];
     if (op->n_lists != LISTS || !op->adam) return PLIM_INVALID;
-    if (found_inf && !plim_plan_is_float(found_inf)) return PLIM_UNSUPPORTED;
-    if (grad_scale && !plim_plan_is_float(grad_scale)) return PLIM_UNSUPPORTED;
+    if (found_inf && !plim_cuda_plan_is_float(found_inf)) return PLIM_UNSUPPORTED;
+    if (grad_scale && !plim_cuda_plan_is_float(grad_scale)) return PLIM_UNSUPPORTED;
     const struct plim_tensor_lists lists = {
         .list = {[PLIM_ADAMW_PARAMETERS] = op->lists[PARAMETERS],
                  [PLIM_ADAMW_MOMENTS] = op->lists[MOMENTS],
@@ -56,8 +57,8 @@ static enum plim_status plan_fused_adamw(const struct plim_plan *plan, const str
         .count = LISTS,
         .alike = PLIM_ADAMW_STEPS,
         .length = op->list_length};
-    struct plim_adamw_args args = {.found_inf = plim_plan_flat(found_inf),
-                                   .grad_scale = plim_plan_flat(grad_scale),
+    struct plim_adamw_args args = {.found_inf = plim_cuda_plan_flat(found_inf),
+                                   .grad_scale = plim_cuda_plan_flat(grad_scale),
                                    .adam = adam_numbers(op->adam)};
     return plan_adamw_lists(plan, &lists, &args);
 }
@@ -72,7 +73,8 @@ static enum plim_status check_bitsandbytes(const struct plim_op *op, int ins)
     return PLIM_OK;
 }
 
-static enum plim_status plan_adamw_32bit(const struct plim_plan *plan, const struct plim_op *op)
+static enum plim_status plan_adamw_32bit(const struct plim_cuda_plan *plan,
+                                         const struct plim_op *op)
 {
     enum plim_status st = check_bitsandbytes(op, 1);
     if (st != PLIM_OK) return st;
@@ -107,20 +109,21 @@ static enum plim_status check_8bit(const struct plim_op *op)
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
         const struct plim_array *a = operands[i].a;
         if (plim_array_elements(a) != operands[i].elements) return PLIM_INVALID;
-        if (operands[i].codes ? a->dtype != PLIM_U8 : !plim_plan_is_float(a)) return PLIM_INVALID;
-        if (!plim_plan_is_contiguous(a)) return PLIM_UNSUPPORTED;
+        if (operands[i].codes ? a->dtype != PLIM_U8 : !plim_cuda_plan_is_float(a))
+            return PLIM_INVALID;
+        if (!plim_cuda_plan_is_contiguous(a)) return PLIM_UNSUPPORTED;
     }
     for (int i = 1; i < 5; i++)
         if (op->in[i]->dtype != PLIM_F32) return PLIM_UNSUPPORTED;
     return PLIM_OK;
 }
 
-static enum plim_status plan_adamw_8bit(const struct plim_plan *plan, const struct plim_op *op)
+static enum plim_status plan_adamw_8bit(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     enum plim_status st = check_8bit(op);
     if (st != PLIM_OK) return st;
-    struct plim_adamw_8bit_args args = {.parameter = plim_plan_flat(op->out[0]),
-                                        .gradient = plim_plan_flat(op->in[0]),
+    struct plim_adamw_8bit_args args = {.parameter = plim_cuda_plan_flat(op->out[0]),
+                                        .gradient = plim_cuda_plan_flat(op->in[0]),
                                         .state = {op->out[1]->data, op->out[2]->data},
                                         .book = {op->in[1]->data, op->in[2]->data},
                                         .maximum = {op->in[3]->data, op->in[4]->data},
@@ -132,34 +135,37 @@ static enum plim_status plan_adamw_8bit(const struct plim_plan *plan, const stru
         0;
     if (args.elements == 0) return PLIM_OK;
     int64_t blocks = (args.elements + PLIM_CODE_BLOCK - 1) / PLIM_CODE_BLOCK;
-    return plim_plan_launch(plan, "adamw_8bit",
-                            plim_plan_blocks(plan, blocks * PLIM_PLAN_WARP, CODE_THREADS),
-                            CODE_THREADS, &args, sizeof args);
+    return plim_cuda_plan_launch(
+        plan, "adamw_8bit", plim_cuda_plan_blocks(plan, blocks * PLIM_CUDA_PLAN_WARP, CODE_THREADS),
+        CODE_THREADS, &args, sizeof args);
 }
 
 /* --- the gradient scaler ---------------------------------------------------------------------- */
 
-static enum plim_status plan_amp_update(const struct plim_plan *plan, const struct plim_op *op)
+static enum plim_status plan_amp_update(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *scale = op->out[0], *growth = op->out[1], *found_inf = op->in[0];
     if (op->n_out != 2 || !scale || !growth || !found_inf) return PLIM_INVALID;
-    if (!plim_plan_is_float(scale) || !plim_plan_is_float(found_inf) ||
-        !(plim_plan_is_float(growth) || growth->dtype == PLIM_I32))
+    if (!plim_cuda_plan_is_float(scale) || !plim_cuda_plan_is_float(found_inf) ||
+        !(plim_cuda_plan_is_float(growth) || growth->dtype == PLIM_I32))
         return PLIM_UNSUPPORTED;
-    struct plim_amp_update_scale_args args = {.scale = plim_plan_flat(scale),
-                                              .growth = plim_plan_flat(growth),
-                                              .found_inf = plim_plan_flat(found_inf)};
-    return plim_plan_launch(plan, "amp_update_scale", 1, PLIM_PLAN_WARP, &args, sizeof args);
+    struct plim_amp_update_scale_args args = {.scale = plim_cuda_plan_flat(scale),
+                                              .growth = plim_cuda_plan_flat(growth),
+                                              .found_inf = plim_cuda_plan_flat(found_inf)};
+    return plim_cuda_plan_launch(plan, "amp_update_scale", 1, PLIM_CUDA_PLAN_WARP, &args,
+                                 sizeof args);
 }
 
-enum plim_status plim_plan_optimizer(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_optimizer(const struct plim_cuda_plan *plan,
+                                          const struct plim_op *op)
 {
-    static plim_plan_function *const planners[PLIM_FOREACH_COUNT] = {
+    static plim_cuda_plan_function *const planners[PLIM_FOREACH_COUNT] = {
         [PLIM_FUSED_ADAMW] = plan_fused_adamw,
         [PLIM_ADAMW_8BIT] = plan_adamw_8bit,
         [PLIM_ADAMW_32BIT] = plan_adamw_32bit,
         [PLIM_AMP_UPDATE_SCALE] = plan_amp_update,
     };
-    plim_plan_function *planner = op->foreach < PLIM_FOREACH_COUNT ? planners[op->foreach] : NULL;
+    plim_cuda_plan_function *planner =
+        op->foreach < PLIM_FOREACH_COUNT ? planners[op->foreach] : NULL;
     return planner ? planner(plan, op) : PLIM_INVALID;
 }

@@ -1,6 +1,6 @@
 /* Folds over dimensions, and running sums. */
 #include "kernels/args_reduce.h"
-#include "plan.h"
+#include "planner.h"
 #include "walk.h"
 
 enum {
@@ -155,25 +155,25 @@ static void set_chunks(struct plim_reduce_args *a, int64_t chunks)
 }
 
 /* `most`: chunks of an output that there is room for. */
-static void shape_rows(const struct plim_plan *plan, struct pass *p, int64_t most)
+static void shape_rows(const struct plim_cuda_plan *plan, struct pass *p, int64_t most)
 {
     struct plim_reduce_args *a = &p->args;
-    int64_t busy = 4LL * plim_plan_multiprocessors(plan), n = (int64_t)a->folded_elements;
+    int64_t busy = 4LL * plim_cuda_plan_multiprocessors(plan), n = (int64_t)a->folded_elements;
     int64_t wanted = smaller(ceil_div(busy, (int64_t)a->outputs), ceil_div(n, ROW_CHUNK));
     set_chunks(a, smaller(wanted, most));
     int64_t length = smaller((int64_t)a->chunk_elements, n);
     int64_t packs = ceil_div(length, p->vector ? PLIM_WALK_VECTOR : 1);
     a->lanes = 1;
-    while (a->lanes < PLIM_PLAN_WARP && a->lanes < packs) a->lanes *= 2;
+    while (a->lanes < PLIM_CUDA_PLAN_WARP && a->lanes < packs) a->lanes *= 2;
     if (length >= LONG_ROW) a->lanes = PLIM_REDUCE_THREADS;
 }
 
-static void shape_columns(const struct plim_plan *plan, struct pass *p, int64_t most)
+static void shape_columns(const struct plim_cuda_plan *plan, struct pass *p, int64_t most)
 {
     struct plim_reduce_args *a = &p->args;
-    int64_t busy = 4LL * plim_plan_multiprocessors(plan), n = (int64_t)a->folded_elements;
+    int64_t busy = 4LL * plim_cuda_plan_multiprocessors(plan), n = (int64_t)a->folded_elements;
     int64_t packs = (int64_t)a->outputs / (p->vector ? PLIM_WALK_VECTOR : 1);
-    a->width = PLIM_PLAN_WARP;
+    a->width = PLIM_CUDA_PLAN_WARP;
     while (a->width > NARROWEST_TILE && ceil_div(packs, a->width) < busy) a->width /= 2;
     while ((int64_t)a->width < PLIM_REDUCE_THREADS && PLIM_REDUCE_THREADS / a->width > n)
         a->width *= 2; /* no threads for rows that are not there */
@@ -183,7 +183,7 @@ static void shape_columns(const struct plim_plan *plan, struct pass *p, int64_t 
     set_chunks(a, smaller(wanted, most));
 }
 
-static enum plim_status launch_pass(const struct plim_plan *plan, const struct pass *p)
+static enum plim_status launch_pass(const struct plim_cuda_plan *plan, const struct pass *p)
 {
     static const char *const kernels[2][2][2] = {
         {{"reduce_columns_float_scalar", "reduce_columns_float_vector"},
@@ -194,16 +194,16 @@ static enum plim_status launch_pass(const struct plim_plan *plan, const struct p
     int64_t chunks = (int64_t)a->chunks.divisor;
     int64_t threads = p->rows ? (int64_t)a->outputs * chunks * a->lanes
                               : (int64_t)a->tiles.divisor * chunks * PLIM_REDUCE_THREADS;
-    return plim_plan_launch(plan, kernels[p->rows][p->integers][p->vector],
-                            plim_plan_blocks(plan, threads, PLIM_REDUCE_THREADS),
-                            PLIM_REDUCE_THREADS, a, sizeof *a);
+    return plim_cuda_plan_launch(plan, kernels[p->rows][p->integers][p->vector],
+                                 plim_cuda_plan_blocks(plan, threads, PLIM_REDUCE_THREADS),
+                                 PLIM_REDUCE_THREADS, a, sizeof *a);
 }
 
 /* --- both passes ------------------------------------------------------------------------------ */
 
 /* Folds what the first pass left in `scratch`: (outputs, chunks) of rows, (chunks, outputs) of
  * columns. */
-static struct pass second_pass(const struct plim_plan *plan, const struct pass *first,
+static struct pass second_pass(const struct plim_cuda_plan *plan, const struct pass *first,
                                const struct plim_reduce_args *final, uint64_t scratch)
 {
     struct pass p = {.args = *final, .rows = first->rows, .integers = first->integers};
@@ -233,7 +233,7 @@ static int64_t room_for_chunks(const struct plim_op *op, const struct pass *p)
     return plim_array_bytes(op->scratch[0]) / partial_bytes / (int64_t)p->args.outputs;
 }
 
-static enum plim_status reduce(const struct plim_plan *plan, const struct plim_op *op,
+static enum plim_status reduce(const struct plim_cuda_plan *plan, const struct plim_op *op,
                                struct pass *p)
 {
     p->vector = is_vector(p);
@@ -264,7 +264,7 @@ static bool is_fold(int fold)
     }
 }
 
-enum plim_status plim_plan_reduce(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_reduce(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *in = op->in[0];
     struct dims kept, folded;
@@ -275,7 +275,7 @@ enum plim_status plim_plan_reduce(const struct plim_plan *plan, const struct pli
     dims_merge(&folded);
 
     bool norm = op->binary == PLIM_BINARY_HYPOT;
-    struct pass p = {.integers = plim_plan_is_integer(in) && !norm};
+    struct pass p = {.integers = plim_cuda_plan_is_integer(in) && !norm};
     struct plim_reduce_args *a = &p.args;
     a->in = in->data, a->out = out->data;
     a->in_dtype = in->dtype, a->out_dtype = out->dtype;
@@ -294,7 +294,7 @@ enum plim_status plim_plan_reduce(const struct plim_plan *plan, const struct pli
 
 /* --- running sums ----------------------------------------------------------------------------- */
 
-enum plim_status plim_plan_cumsum(const struct plim_plan *plan, const struct plim_op *op)
+enum plim_status plim_cuda_plan_cumsum(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_array *operands[] = {op->out[0], op->in[0]};
     struct plim_scan_args args = {.rows = 0};
@@ -302,9 +302,9 @@ enum plim_status plim_plan_cumsum(const struct plim_plan *plan, const struct pli
         plim_walk_init(&args.walk, operands, 2, PLIM_WALK_ORDERED | PLIM_WALK_KEEP_INNER);
     if (st != PLIM_OK || args.walk.elements == 0) return st;
     args.rows = args.walk.elements / args.walk.extent[0].divisor;
-    bool integers = plim_plan_is_integer(op->out[0]) && plim_plan_is_integer(op->in[0]);
+    bool integers = plim_cuda_plan_is_integer(op->out[0]) && plim_cuda_plan_is_integer(op->in[0]);
     int64_t threads = (int64_t)args.rows * PLIM_SCAN_THREADS;
-    return plim_plan_launch(plan, integers ? "scan_integer" : "scan_float",
-                            plim_plan_blocks(plan, threads, PLIM_SCAN_THREADS), PLIM_SCAN_THREADS,
-                            &args, sizeof args);
+    return plim_cuda_plan_launch(plan, integers ? "scan_integer" : "scan_float",
+                                 plim_cuda_plan_blocks(plan, threads, PLIM_SCAN_THREADS),
+                                 PLIM_SCAN_THREADS, &args, sizeof args);
 }

@@ -7,12 +7,12 @@ enum {
     VECTOR_BYTES = 16
 };
 
-bool plim_plan_is_float(const struct plim_array *a)
+bool plim_cuda_plan_is_float(const struct plim_array *a)
 {
     return a->dtype == PLIM_F32 || a->dtype == PLIM_BF16 || a->dtype == PLIM_F16;
 }
 
-struct plim_cuda_flat_operand plim_plan_flat(const struct plim_array *a)
+struct plim_cuda_flat_operand plim_cuda_plan_flat(const struct plim_array *a)
 {
     if (!a) return (struct plim_cuda_flat_operand){0};
     return (struct plim_cuda_flat_operand){.data = a->data, .dtype = a->dtype};
@@ -69,8 +69,8 @@ static bool allow_vectors(const struct plim_cuda_rows *rows, int count,
     return true;
 }
 
-enum plim_status plim_plan_rows(struct plim_cuda_rows *rows, int count,
-                                const struct plim_row_operand_of *operands)
+enum plim_status plim_cuda_plan_rows(struct plim_cuda_rows *rows, int count,
+                                     const struct plim_row_operand_of *operands)
 {
     const struct plim_array *first = operands[0].array;
     int last = first->ndim - 1;
@@ -78,7 +78,7 @@ enum plim_status plim_plan_rows(struct plim_cuda_rows *rows, int count,
     *rows = (struct plim_cuda_rows){.count = 1, .columns = last < 0 ? 1 : first->shape[last]};
     for (int i = 0; i < count; i++) {
         const struct plim_array *a = operands[i].array;
-        if (!plim_plan_is_float(a)) return PLIM_UNSUPPORTED;
+        if (!plim_cuda_plan_is_float(a)) return PLIM_UNSUPPORTED;
         *operands[i].to =
             (struct plim_cuda_row_operand){.data = a->data,
                                            .column_step = rows->columns == 1 ? 1 : a->stride[last],
@@ -90,8 +90,9 @@ enum plim_status plim_plan_rows(struct plim_cuda_rows *rows, int count,
     return PLIM_OK;
 }
 
-void plim_plan_rows_beside(struct plim_cuda_rows *rows, const struct plim_cuda_row_operand *operand,
-                           const struct plim_array *a)
+void plim_cuda_plan_rows_beside(struct plim_cuda_rows *rows,
+                                const struct plim_cuda_row_operand *operand,
+                                const struct plim_array *a)
 {
     if (!a) return;
     if (a->data % VECTOR_BYTES) rows->vectors = 0;
@@ -103,15 +104,15 @@ void plim_plan_rows_beside(struct plim_cuda_rows *rows, const struct plim_cuda_r
 static uint32_t team_for(int64_t columns)
 {
     uint32_t team = 1;
-    while (team < PLIM_PLAN_WARP && team * VECTOR < columns) team *= 2;
+    while (team < PLIM_CUDA_PLAN_WARP && team * VECTOR < columns) team *= 2;
     if (columns > WARP_COLUMNS) team = BLOCK_THREADS;
     for (int64_t reach = 8 * WARP_COLUMNS; reach < columns && team < 1024; reach *= 4) team *= 2;
     return team;
 }
 
-enum plim_status plim_plan_rows_launch(const struct plim_plan *plan, const char *kernel,
-                                       const struct plim_cuda_rows *rows, const void *args,
-                                       size_t args_bytes)
+enum plim_status plim_cuda_plan_rows_launch(const struct plim_cuda_plan *plan, const char *kernel,
+                                            const struct plim_cuda_rows *rows, const void *args,
+                                            size_t args_bytes)
 {
     if (rows->count == 0 || rows->columns == 0) return PLIM_OK;
     uint32_t team = team_for(rows->columns);
@@ -119,7 +120,7 @@ enum plim_status plim_plan_rows_launch(const struct plim_plan *plan, const char 
     int threads = (int)(team * together);
     struct plim_cuda_launch launch = {
         .kernel = kernel,
-        .grid = {(uint32_t)plim_plan_blocks(plan, rows->count * team, threads), 1, 1},
+        .grid = {(uint32_t)plim_cuda_plan_blocks(plan, rows->count * team, threads), 1, 1},
         .block = {team, together, 1},
         .args = args,
         .args_bytes = args_bytes};

@@ -3,12 +3,12 @@
 #define PLIM_DEVICES_CUDA_PLAN_ROWS_H
 
 #include "kernels/args_rows.h"
-#include "plan.h"
+#include "planner.h"
 
-bool plim_plan_is_float(const struct plim_array *a);
+bool plim_cuda_plan_is_float(const struct plim_array *a);
 
 /* A contiguous array of any type; all zero for NULL. */
-struct plim_cuda_flat_operand plim_plan_flat(const struct plim_array *a);
+struct plim_cuda_flat_operand plim_cuda_plan_flat(const struct plim_array *a);
 
 /* One operand to describe: an array, and where to. */
 struct plim_row_operand_of {
@@ -18,16 +18,17 @@ struct plim_row_operand_of {
 
 /* Describes `count` operands of one shape; dimensions are merged where all strides allow it.
  * PLIM_UNSUPPORTED: not of a floating type. PLIM_INVALID: shapes differ. */
-enum plim_status plim_plan_rows(struct plim_cuda_rows *rows, int count,
-                                const struct plim_row_operand_of *operands) PLIM_MUST_CHECK;
+enum plim_status plim_cuda_plan_rows(struct plim_cuda_rows *rows, int count,
+                                     const struct plim_row_operand_of *operands) PLIM_MUST_CHECK;
 
 /* The columns also index these flat arrays (NULL: not there): vectors must begin at column 0. */
-void plim_plan_rows_beside(struct plim_cuda_rows *rows, const struct plim_cuda_row_operand *operand,
-                           const struct plim_array *a);
+void plim_cuda_plan_rows_beside(struct plim_cuda_rows *rows,
+                                const struct plim_cuda_row_operand *operand,
+                                const struct plim_array *a);
 
 /* A team of threads for each row. No launch where there are no elements. */
-enum plim_status plim_plan_rows_launch(const struct plim_plan *plan, const char *kernel,
-                                       const struct plim_cuda_rows *rows, const void *args,
-                                       size_t args_bytes) PLIM_MUST_CHECK;
+enum plim_status plim_cuda_plan_rows_launch(const struct plim_cuda_plan *plan, const char *kernel,
+                                            const struct plim_cuda_rows *rows, const void *args,
+                                            size_t args_bytes) PLIM_MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-#include "driver.h"
+#include "libcuda.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 #include "devices/cuda/cuda.h"
 
-#include "devices/cuda/driver.h"
+#include "devices/cuda/libcuda.h"
 #include "devices/cuda/library.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,12 +19,12 @@ static char *driver_text(char *out, size_t size)
 
 static char *cublaslt_text(char *out, size_t size)
 {
-    return plim_library_text(&plim_library_cublaslt, out, size);
+    return plim_cuda_library_text(&plim_cuda_library_cublaslt, out, size);
 }
 
 static char *cudnn_text(char *out, size_t size)
 {
-    return plim_library_text(&plim_library_cudnn, out, size);
+    return plim_cuda_library_text(&plim_cuda_library_cudnn, out, size);
 }
 
 /* One line each. */

@@ -11,7 +11,7 @@
 
 #define DEFAULT_BYTES (INT64_C(4) << 30)
 
-enum { PAGE_BYTES = 2 << 20, UNWRITTEN = 0xff };
+enum { UNWRITTEN = 0xff };
 
 /* A segment, or a reserved range. */
 struct region {
@@ -39,7 +39,7 @@ static void *pointer(uint64_t address)
 
 /* --- address space ---------------------------------------------------------------------------- */
 
-/* Addresses without memory, from a multiple of PAGE_BYTES: more is asked for, and the ends go. */
+/* Addresses without memory, from a multiple of PLIM_PAGE_BYTES: more is asked for, and the ends go. */
 static enum plim_status reserve(struct host *host, int64_t bytes, uint64_t *address)
 {
     if (host->count == host->capacity) {
@@ -49,11 +49,11 @@ static enum plim_status reserve(struct host *host, int64_t bytes, uint64_t *addr
         host->regions = regions;
         host->capacity = capacity;
     }
-    if (bytes > INT64_MAX - PAGE_BYTES) return PLIM_OOM;
-    size_t size = (size_t)bytes + PAGE_BYTES;
+    if (bytes > INT64_MAX - PLIM_PAGE_BYTES) return PLIM_OOM;
+    size_t size = (size_t)bytes + PLIM_PAGE_BYTES;
     void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return PLIM_OOM;
-    uint64_t from = (uint64_t)(uintptr_t)base, mask = PAGE_BYTES - 1;
+    uint64_t from = (uint64_t)(uintptr_t)base, mask = PLIM_PAGE_BYTES - 1;
     uint64_t start = (from + mask) & ~mask, end = start + (uint64_t)bytes;
     if (start > from) munmap(base, start - from);
     if (from + size > end) munmap(pointer(end), from + size - end);
@@ -94,11 +94,9 @@ static enum plim_status back(struct host *host, uint64_t address, int64_t bytes)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* INT64_MAX where rounding up would overflow: more than any host has. */
 static int64_t whole_pages(int64_t bytes)
 {
-    if (bytes > INT64_MAX - PAGE_BYTES) return INT64_MAX;
-    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    return plim_round_up(bytes, PLIM_PAGE_BYTES);
 }
 
 static enum plim_status segment_get(struct plim_device *device, int64_t bytes, uint64_t *address)

@@ -1,6 +1,6 @@
 #include "absence.h"
 
-#include "abi.h"
+#include "nvml_abi.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef PLIM_DEVICES_NVML_INTERNAL_H
 #define PLIM_DEVICES_NVML_INTERNAL_H
 
-#include "abi.h"
+#include "nvml_abi.h"
 #include "autotune/base/array.h"
 #include "nvml.h"
 

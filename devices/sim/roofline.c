@@ -187,16 +187,16 @@ static double attention_seconds(const struct plim_roofline *r, const struct plim
 {
     bool backward = op->kind == PLIM_OP_ATTENTION_BACKWARD;
     const struct plim_array *q = op->in[backward], *k = op->in[backward + 1];
-    double block = PLIM_ATTENTION_BLOCK, queries = (double)q->shape[2], keys = (double)k->shape[2];
+    double block = PLIM_SDPA_BLOCK, queries = (double)q->shape[2], keys = (double)k->shape[2];
     double keys_seen = op->causal ? fmin(keys, (keys + block) / 2) : keys;
     double blocks = (double)(q->shape[0] * q->shape[1]) * ceil(queries / block);
 
-    const double *rates = op->attention == PLIM_ATTENTION_CUDNN ? r->rate : r->attention_rate;
+    const double *rates = op->sdpa == PLIM_SDPA_CUDNN ? r->rate : r->attention_rate;
     double rate = rates[rate_of(op, q->dtype)] / r->multiprocessors;
     double products = 4 * (double)q->shape[3] / rate;
-    if (backward) products *= 2.5 * PLIM_ATTENTION_BACKWARD_SLOWDOWN;
+    if (backward) products *= 2.5 * PLIM_SDPA_BACKWARD_SLOWDOWN;
     double score = products + r->softmax_seconds;
-    if (op->attention == PLIM_ATTENTION_EFFICIENT) score *= PLIM_EFFICIENT_SLOWDOWN;
+    if (op->sdpa == PLIM_SDPA_EFFICIENT) score *= PLIM_EFFICIENT_SLOWDOWN;
 
     double work = blocks * block * keys_seen * score / r->multiprocessors;
     double longest = block * keys * score;

@@ -93,10 +93,10 @@
  * Hopper's rate, FlashAttention-3 paper). cuDNN's kernels use them. */
 #define PLIM_MMA_SYNC_FLOPS_PER_CLOCK 2540.0
 /* The backward kernel's arithmetic against its ideal (same papers). */
-#define PLIM_ATTENTION_BACKWARD_SLOWDOWN 1.4
+#define PLIM_SDPA_BACKWARD_SLOWDOWN 1.4
 /* Efficient attention against flash, forward and backward (FlashAttention-2 paper, xformers). */
 #define PLIM_EFFICIENT_SLOWDOWN 2.0
-#define PLIM_ATTENTION_BLOCK 128 /* queries of one thread block */
+#define PLIM_SDPA_BLOCK 128 /* queries of one thread block */
 
 /* --- the clock -------------------------------------------------------------------------------- */
 

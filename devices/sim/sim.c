@@ -13,8 +13,6 @@
 #define PLAIN_CARD "A100-SXM4-40GB"
 #define FIRST_ADDRESS UINT64_C(0x300000000000)
 
-enum { PAGE_BYTES = 2 << 20 };
-
 struct sim {
     struct plim_device device; /* first: the head of every device */
     struct plim_gpu gpu;
@@ -32,11 +30,9 @@ static struct sim *sim_of(struct plim_device *device)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* INT64_MAX where rounding up would overflow: more than any card has. */
 static int64_t whole_pages(int64_t bytes)
 {
-    if (bytes > INT64_MAX - PAGE_BYTES) return INT64_MAX;
-    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    return plim_round_up(bytes, PLIM_PAGE_BYTES);
 }
 
 static enum plim_status hold(struct sim *sim, int64_t bytes)

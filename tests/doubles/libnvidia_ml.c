@@ -20,7 +20,7 @@
  * the process with a line on stderr.
  */
 #include "card_state.h"
-#include "devices/nvml/abi.h"
+#include "devices/nvml/nvml_abi.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -124,7 +124,7 @@ static void add_overhead(const struct on_card *card, json_t *line)
 {
 #if PLIM_WITH_CUDA
     struct plim_cuda_figures figures;
-    if (card->kind != ON_CARD_CUDA || plim_cuda_read_figures(card->device, &figures)) return;
+    if (card->scheme != PLIM_SCHEME_CUDA || plim_cuda_read_figures(card->device, &figures)) return;
     json_object_set_new(line, "taken_bytes",
                         json_integer((json_int_t)plim_cuda_overhead_bytes(&figures, 0)));
 #else
@@ -248,7 +248,7 @@ static int run_time(struct on_card *card, const json_t *c, json_t *line)
     plim_replay_begin(replayer, &spec.model, &setting);
     bool runs = true;
     for (int i = 0; runs && i < PLIM_REPLAY_STEPS; i++) runs = plim_replay_next(replayer, &step);
-    if (runs && card->kind != ON_CARD_SIM &&
+    if (runs && card->scheme != PLIM_SCHEME_SIM &&
         plim_measure(repeat, replayer, TIMING_SECONDS, &timing) != PLIM_OK)
         runs = false;
     enum plim_status st = plim_replay_end(replayer, &out, &err);

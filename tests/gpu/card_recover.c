@@ -2,9 +2,6 @@
 #include "autotune/base/clock.h"
 #include "on_card.h"
 #include "support/case_file.h"
-#if PLIM_WITH_CUDA
-#include "devices/cuda/cuda.h"
-#endif
 
 #include <stdio.h>
 
@@ -101,11 +98,7 @@ int on_card_break(struct on_card *card)
                           opened - begin, "run_seconds", plim_clock_seconds() - opened));
     st = touch_nothing(card->device);
     enum plim_status after = run(card, subject.setting.micro_batch, &replay);
-    const char *message = "";
-#if PLIM_WITH_CUDA
-    if (card->kind == ON_CARD_CUDA) message = plim_cuda_message(card->device);
-#endif
     on_card_say(json_pack("{s:s s:s s:s}", "status", plim_status_text(st), "status_after",
-                          plim_status_text(after), "message", message));
+                          plim_status_text(after), "message", plim_device_message(card->device)));
     return !(st == PLIM_LOST && after == PLIM_LOST);
 }

@@ -1,7 +1,7 @@
 /* What NVIDIA's libraries compute for the cuda device, with the working memory that PyTorch would
  * have asked for: cuBLASLt's products, cuDNN's attention. */
 #include "devices/host/reference.h"
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 #include "kernel_case_device.h"
 
 #include <criterion/criterion.h>
@@ -141,7 +141,7 @@ static void add_scratch(struct plim_op *op, const struct call *t, enum plim_sdpa
                                          .causal = t->causal,
                                          .training = true,
                                          .contiguous_heads = true};
-    struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     bool forward = op->kind == PLIM_OP_ATTENTION;
     int count = (forward ? plim_attention_forward_needs : plim_attention_backward_needs)(
         kernel_case_card(), kernel, &shape, needs);
@@ -163,9 +163,6 @@ static const struct plim_array *make_mask(const struct call *t)
 /* Forward by the kernel that PyTorch takes on this card, and backward after the reference's. */
 static void check_attention(const struct call *t, enum plim_sdpa kernel)
 {
-    static const uint8_t kernels[] = {[PLIM_SDPA_FLASH] = PLIM_ATTENTION_FLASH,
-                                      [PLIM_SDPA_EFFICIENT] = PLIM_ATTENTION_EFFICIENT,
-                                      [PLIM_SDPA_CUDNN] = PLIM_ATTENTION_CUDNN};
     const struct plim_array *q = operand(t, t->heads, t->q_length);
     const struct plim_array *k = operand(t, t->kv_heads, t->k_length);
     const struct plim_array *v = operand(t, t->kv_heads, t->k_length);
@@ -173,7 +170,7 @@ static void check_attention(const struct call *t, enum plim_sdpa kernel)
     const struct plim_array *out = operand(t, t->heads, t->q_length);
     const struct plim_array *lse = KERNEL_ARRAY(&c, PLIM_F32, t->batch, t->heads, t->q_length);
     struct plim_op op = {.kind = PLIM_OP_ATTENTION,
-                         .attention = kernels[kernel],
+                         .sdpa = (uint8_t)kernel,
                          .n_out = 2,
                          .n_in = mask ? 4 : 3,
                          .beta = 1 / sqrt((double)t->size),

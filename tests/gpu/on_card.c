@@ -1,6 +1,6 @@
 #include "on_card.h"
 #include "autotune/base/clock.h"
-#include "devices/host/host.h"
+#include "devices/open.h"
 #include "devices/sim/sim.h"
 #include "kernel_case_device.h"
 #if PLIM_WITH_CUDA
@@ -40,27 +40,10 @@ void on_card_give_up(const char *fmt, ...)
 
 void on_card_open(struct on_card *card)
 {
-    static const struct {
-        const char *prefix;
-        enum on_card_kind kind;
-        enum plim_status (*open)(const char *tail, struct plim_device **out,
-                                 struct plim_error *err);
-    } kinds[] = {{"sim:", ON_CARD_SIM, plim_sim_open},
-                 {"host", ON_CARD_HOST, plim_host_open},
-#if PLIM_WITH_CUDA
-                 {"cuda", ON_CARD_CUDA, plim_cuda_open}
-#endif
-    };
     struct plim_error err = PLIM_ERROR_INIT;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t length = strlen(kinds[i].prefix);
-        if (strncmp(card->uri, kinds[i].prefix, length) != 0) continue;
-        card->kind = kinds[i].kind;
-        if (kinds[i].open(card->uri + length, &card->device, &err) != PLIM_OK)
-            on_card_give_up("%s: %s", card->uri, err.text);
-        return;
-    }
-    on_card_give_up("%s: no such device, expected cuda:N, host or sim:NAME", card->uri);
+    if (plim_device_open(card->uri, &card->device, &err) != PLIM_OK)
+        on_card_give_up("%s", err.text);
+    card->scheme = plim_uri_scheme(card->uri);
 }
 
 struct plim_device *on_card_twin(const struct on_card *card)
@@ -110,7 +93,7 @@ int on_card_kernels(struct on_card *card)
 {
     int failed = 0, run = 0;
     on_card_open(card);
-    kernel_case_use(card->device, card->kind == ON_CARD_CUDA);
+    kernel_case_use(card->device, card->scheme == PLIM_SCHEME_CUDA);
     for (const struct plain_test *t = plain_tests(); t; t = t->next) {
         char first[512], name[160];
         snprintf(name, sizeof name, "%s/%s", t->suite, t->name);

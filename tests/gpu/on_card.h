@@ -8,16 +8,14 @@
 #ifndef PLIM_TESTS_GPU_ON_CARD_H
 #define PLIM_TESTS_GPU_ON_CARD_H
 
-#include "devices/device.h"
+#include "devices/open.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
 #include <jansson.h>
 
-enum on_card_kind { ON_CARD_CUDA, ON_CARD_HOST, ON_CARD_SIM };
-
 struct on_card {
     const char *uri;
-    enum on_card_kind kind;
+    enum plim_device_scheme scheme;
     struct plim_device *device;
     const char *cases; /* --cases: a file, a case a line, fields as in tests/golden */
     const char *only;  /* --only: what names begin with; "" */

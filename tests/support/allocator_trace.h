@@ -14,7 +14,7 @@
 #define PLIM_TESTS_ALLOCATOR_TRACE_H
 
 #include "autotune/base/array.h"
-#include "devices/caching_allocator.h"
+#include "devices/allocator/allocator.h"
 
 /* Where the recorded traces lie. */
 extern const char allocator_traces_folder[];

@@ -1,4 +1,4 @@
-#include "devices/caching_allocator.h"
+#include "devices/allocator/allocator.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

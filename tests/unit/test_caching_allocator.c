@@ -1,6 +1,6 @@
 /* Behaviour of the caching allocator by itself: small rules, failure, and what must hold after
  * every event of a random walk. Equality with PyTorch is in test_allocator_traces.c. */
-#include "devices/allocator_internal.h"
+#include "devices/allocator/blocks.h"
 #include "support/fake_device.h"
 
 #include <criterion/criterion.h>
@@ -157,6 +157,19 @@ Test(caching_allocator, a_block_used_on_another_stream_is_free_one_malloc_later)
     cr_expect(eq(i64, stats(&bed)->requested, 4096)); /* still in use by the other stream */
     cr_expect(eq(u64, plim_block_address(get(&bed, 4096)), address));
     cr_expect(eq(i64, stats(&bed)->requested, 4096));
+    clear_bed(&bed);
+}
+
+Test(caching_allocator, emptying_the_cache_returns_what_another_stream_is_done_with)
+{
+    struct bed bed;
+    make_bed(&bed, 64 * MIB, "");
+    struct plim_block *block = get(&bed, 4096);
+    plim_allocator_record_stream(bed.a, block, 1);
+    plim_allocator_free(bed.a, block);
+    plim_allocator_empty_cache(bed.a);
+    cr_expect(eq(i64, stats(&bed)->requested, 0));
+    cr_expect(eq(i64, stats(&bed)->reserved, 0));
     clear_bed(&bed);
 }
 

@@ -4,7 +4,7 @@
 #include "devices/cuda/placement.h"
 #include "devices/half.h"
 #include "devices/host/reference.h"
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 #include "devices/random.h"
 
 #include <criterion/criterion.h>
@@ -144,7 +144,7 @@ static double largest_difference(const struct plim_array *a, const struct plim_a
 /* --- scratch as the engine hands it over ------------------------------------------------------ */
 
 struct scratch {
-    struct plim_array block[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_array block[PLIM_SDPA_MAX_NEEDS];
     int count;
 };
 
@@ -171,7 +171,7 @@ static void hand_over(struct plim_op *op, struct scratch *s, const struct proble
 {
     struct plim_device_info info = {.compute_capability = cc, .multiprocessors = 132};
     struct plim_attention_shape shape = shape_of(p);
-    struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     int count = op->kind == PLIM_OP_ATTENTION
                     ? plim_attention_forward_needs(&info, kernel, &shape, needs)
                     : plim_attention_backward_needs(&info, kernel, &shape, needs);
@@ -249,7 +249,7 @@ static void expect_as_reference(const struct problem *p, const struct card *card
     struct plim_op op = {.kind = PLIM_OP_ATTENTION,
                          .n_out = 2,
                          .n_in = m ? 4 : 3,
-                         .attention = PLIM_ATTENTION_CUDNN,
+                         .sdpa = PLIM_SDPA_CUDNN,
                          .causal = p->causal,
                          .beta = p->scale,
                          .out = {&wanted[0], &wanted[4]},
@@ -262,7 +262,7 @@ static void expect_as_reference(const struct problem *p, const struct card *card
     struct plim_op back = {.kind = PLIM_OP_ATTENTION_BACKWARD,
                            .n_out = 3,
                            .n_in = m ? 7 : 6,
-                           .attention = PLIM_ATTENTION_CUDNN,
+                           .sdpa = PLIM_SDPA_CUDNN,
                            .causal = p->causal,
                            .beta = p->scale,
                            .out = {&wanted[1], &wanted[2], &wanted[3]},

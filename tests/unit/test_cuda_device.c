@@ -137,8 +137,8 @@ Test(cuda_device, out_of_memory_is_an_answer_and_the_device_goes_on)
     struct plim_device *d = open_card(":0");
     uint64_t a = device_segment(d, 512 * MIB), b;
     cr_expect(eq(int, plim_device_segment_get(d, 512 * MIB, &b), PLIM_OOM));
-    cr_expect(strstr(plim_cuda_message(d), "out of memory") != NULL);
-    cr_expect(not(plim_cuda_is_suspect(d)));
+    cr_expect(strstr(plim_device_message(d), "out of memory") != NULL);
+    cr_expect(not(plim_device_is_suspect(d)));
     cr_expect(eq(int, fill(d, a, 8, 2), PLIM_OK));
     cr_expect(eq(flt, first_float(d, a), 2));
     plim_device_close(&d);
@@ -152,7 +152,7 @@ Test(cuda_device, a_smaller_card_can_be_emulated)
     cr_expect(eq(str, d->info.uri, "cuda:0,memory=25769803776"));
     device_segment(d, 20 * GIB);
     cr_expect(eq(int, plim_device_segment_get(d, 4 * GIB + 1, &a), PLIM_OOM));
-    cr_expect(eq(str, (char *)plim_cuda_message(d), (char *)"")); /* the driver was not asked */
+    cr_expect(eq(str, (char *)plim_device_message(d), (char *)"")); /* the driver was not asked */
     device_segment(d, 4 * GIB);
     plim_device_close(&d);
 }
@@ -193,7 +193,7 @@ Test(cuda_device, mapped_pages_are_memory_side_by_side)
     plim_device_range_unmap(d, range, 6 * MIB);
     plim_device_range_release(d, range, GIB);
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes - MODULE));
-    cr_expect(not(plim_cuda_is_suspect(d)));
+    cr_expect(not(plim_device_is_suspect(d)));
     plim_device_close(&d);
 }
 
@@ -213,7 +213,7 @@ static void expect_unmapped_page_by_page(struct plim_device *d, int64_t page)
     plim_device_range_unmap(d, range + (uint64_t)(4 * page), page);
     plim_device_range_release(d, range, 10 * page);
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes - MODULE));
-    cr_expect(not(plim_cuda_is_suspect(d)), "%s", plim_cuda_message(d));
+    cr_expect(not(plim_device_is_suspect(d)), "%s", plim_device_message(d));
 }
 
 Test(cuda_device, what_was_mapped_at_once_is_unmapped_page_by_page)
@@ -327,7 +327,7 @@ Test(cuda_device, finds_kernels_in_whichever_image_has_them)
         .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to}, .in = {&from}};
     cr_expect(eq(int, fill(d, address, 64 * 96, 4), PLIM_OK));
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes - MODULE));
-    cr_expect(eq(int, plim_device_launch(d, &copy), PLIM_OK), "%s", plim_cuda_message(d));
+    cr_expect(eq(int, plim_device_launch(d, &copy), PLIM_OK), "%s", plim_device_message(d));
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes - 2 * MODULE));
     cr_expect(eq(flt, first_float(d, to.data + 4 * (64 * 96 - 1)), 4));
     plim_device_close(&d);

@@ -67,10 +67,10 @@ Test(cuda_faults, a_strange_error_of_a_nearly_full_card_is_out_of_memory)
     struct plim_device *d = open_card("disguised@1");
     uint64_t a;
     device_segment(d, 2 * GIB);
-    cr_expect(not(plim_cuda_is_suspect(d)));
+    cr_expect(not(plim_device_is_suspect(d)));
     cr_expect(eq(int, plim_device_segment_get(d, GIB, &a), PLIM_OOM));
-    cr_expect(strstr(plim_cuda_message(d), "303") != NULL, "%s", plim_cuda_message(d));
-    cr_expect(plim_cuda_is_suspect(d));
+    cr_expect(strstr(plim_device_message(d), "303") != NULL, "%s", plim_device_message(d));
+    cr_expect(plim_device_is_suspect(d));
     plim_device_close(&d);
 }
 
@@ -80,7 +80,7 @@ Test(cuda_faults, the_same_error_with_room_left_is_what_it_says)
     uint64_t a;
     setenv("PLIM_DOUBLE_RESULT", "cuMemAlloc=303", 1);
     cr_expect(eq(int, plim_device_segment_get(d, GIB, &a), PLIM_INTERNAL));
-    cr_expect(not(plim_cuda_is_suspect(d)));
+    cr_expect(not(plim_device_is_suspect(d)));
     cr_expect(not(d->lost));
     plim_device_close(&d);
 }
@@ -116,14 +116,14 @@ Test(cuda_faults, the_limit_is_no_refusal_of_the_card)
     uint64_t a = device_segment(d, 2 * MIB), b;
     plim_device_limit(d, 4 * MIB);
     cr_expect(eq(int, plim_device_segment_get(d, 4 * MIB, &b), PLIM_OOM));
-    cr_expect(not(plim_cuda_has_refused(d)));
+    cr_expect(not(plim_device_has_refused(d)));
     cr_expect(eq(int, plim_device_segment_get(d, 2 * MIB, &b), PLIM_OOM));
-    cr_expect(plim_cuda_has_refused(d));
+    cr_expect(plim_device_has_refused(d));
     cr_assert(eq(int, plim_device_reset(d), PLIM_OK));
-    cr_expect(not(plim_cuda_has_refused(d)));
+    cr_expect(not(plim_device_has_refused(d)));
     a = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
-    cr_expect(plim_cuda_has_refused(d));
+    cr_expect(plim_device_has_refused(d));
     plim_device_close(&d);
 }
 
@@ -133,7 +133,7 @@ Test(cuda_faults, memory_that_cannot_be_given_back_makes_the_device_suspect)
     uint64_t a = device_segment(d, 2 * MIB);
     setenv("PLIM_DOUBLE_RESULT", "cuMemFree=1", 1);
     plim_device_segment_return(d, a, 2 * MIB);
-    cr_expect(plim_cuda_is_suspect(d));
+    cr_expect(plim_device_is_suspect(d));
     cr_expect(not(d->lost));
     plim_device_close(&d);
 }
@@ -163,7 +163,7 @@ Test(cuda_faults, a_fault_of_a_kernel_appears_later_and_stays)
     cr_expect(eq(int, plim_device_now(d, &seconds), PLIM_OK));
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
     cr_expect(eq(int, plim_device_now(d, &seconds), PLIM_LOST));
-    cr_expect(strstr(plim_cuda_message(d), "700") != NULL);
+    cr_expect(strstr(plim_device_message(d), "700") != NULL);
     expect_lost(d, a);
 }
 
@@ -204,7 +204,7 @@ Test(cuda_faults, an_unexpected_error_with_a_good_context_is_not)
     uint64_t a = device_segment(d, 2 * MIB);
     setenv("PLIM_DOUBLE_RESULT", "cuLaunchKernel=701", 1);
     cr_expect(eq(int, fill(d, a, 4), PLIM_INTERNAL));
-    cr_expect(strstr(plim_cuda_message(d), "not memory") != NULL);
+    cr_expect(strstr(plim_device_message(d), "not memory") != NULL);
     setenv("PLIM_DOUBLE_RESULT", "", 1);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
     plim_device_close(&d);

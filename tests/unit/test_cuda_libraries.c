@@ -62,7 +62,7 @@ Test(cuda_libraries, product_with_an_addend)
     struct plim_device *d = open_card("A100-SXM4-80GB", NULL, NULL);
     struct product p;
     prepare(d, &p);
-    cr_assert(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "%s", plim_cuda_message(d));
+    cr_assert(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "%s", plim_device_message(d));
     expect_result(d, &p, (const float[]){29, 42, 73, 90});
     plim_device_close(&d);
 }
@@ -75,7 +75,7 @@ Test(cuda_libraries, product_with_an_addend_that_our_kernel_copies)
     prepare(d, &p);
     p.matrix[C].stride[0] = 1;
     p.matrix[C].stride[1] = 2;
-    cr_assert(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "%s", plim_cuda_message(d));
+    cr_assert(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "%s", plim_device_message(d));
     expect_result(d, &p, (const float[]){29, 52, 63, 90});
     plim_device_close(&d);
 }
@@ -86,8 +86,8 @@ Test(cuda_libraries, unclear_failure_on_a_full_card_is_out_of_memory_and_suspect
     struct product p;
     prepare(d, &p);
     cr_expect(eq(int, plim_device_launch(d, &p.op), PLIM_OOM));
-    cr_expect(plim_cuda_is_suspect(d));
-    cr_expect(strstr(plim_cuda_message(d), "cuBLASLt") != NULL, "%s", plim_cuda_message(d));
+    cr_expect(plim_device_is_suspect(d));
+    cr_expect(strstr(plim_device_message(d), "cuBLASLt") != NULL, "%s", plim_device_message(d));
     cr_expect(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "and passes");
     plim_device_close(&d);
 }
@@ -98,7 +98,7 @@ Test(cuda_libraries, unclear_failure_on_an_empty_card_is_what_it_is)
     struct product p;
     prepare(d, &p);
     cr_expect(eq(int, plim_device_launch(d, &p.op), PLIM_INTERNAL));
-    cr_expect(not(plim_cuda_is_suspect(d)));
+    cr_expect(not(plim_device_is_suspect(d)));
     plim_device_close(&d);
 }
 
@@ -142,7 +142,7 @@ Test(cuda_libraries, attention)
                          .beta = 1,
                          .out = {&a[3]},
                          .in = {&a[0], &a[1], &a[2]}};
-    cr_assert(eq(int, plim_device_launch(d, &op), PLIM_OK), "%s", plim_cuda_message(d));
+    cr_assert(eq(int, plim_device_launch(d, &op), PLIM_OK), "%s", plim_device_message(d));
     cr_assert(eq(int, plim_device_read(d, a[3].data, out, sizeof out), PLIM_OK));
     float first, second;
     uint32_t bits[2] = {(uint32_t)out[0] << 16, (uint32_t)out[1] << 16};

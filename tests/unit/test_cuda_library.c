@@ -13,20 +13,20 @@ static void use_stand_ins(void)
     setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
 }
 
-static struct plim_library_spec nowhere = {.name = "cuNothing",
-                                           .soname = "libplimsoll-nothing.so.7",
-                                           .version_symbol = "nothing",
-                                           .help = "there is no help"};
+static struct plim_cuda_library_spec nowhere = {.name = "cuNothing",
+                                                .soname = "libplimsoll-nothing.so.7",
+                                                .version_symbol = "nothing",
+                                                .help = "there is no help"};
 
 Test(library, own_variable_comes_first, .init = use_stand_ins)
 {
-    struct plim_library library;
+    struct plim_cuda_library library;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert(eq(int, plim_library_open(&plim_library_cudnn, &library, &err), PLIM_OK), "%s",
-              err.text);
+    cr_assert(eq(int, plim_cuda_library_open(&plim_cuda_library_cudnn, &library, &err), PLIM_OK),
+              "%s", err.text);
     cr_expect(eq(str, library.path, PLIM_DOUBLES_FOLDER "/libcudnn.so.9"));
     cr_expect(ge(sz, library.version, (size_t)91002));
-    plim_library_close(&library);
+    plim_cuda_library_close(&library);
 }
 
 Test(library, lib_below_a_variable_is_searched)
@@ -41,11 +41,11 @@ Test(library, lib_below_a_variable_is_searched)
     cr_assert(eq(int, system(command), 0));
     unsetenv("PLIMSOLL_CUDA_PATH");
     setenv("CUDNN_PATH", folder, 1);
-    struct plim_library library;
-    enum plim_status st = plim_library_open(&plim_library_cudnn, &library, NULL);
+    struct plim_cuda_library library;
+    enum plim_status st = plim_cuda_library_open(&plim_cuda_library_cudnn, &library, NULL);
     cr_expect(eq(int, st, PLIM_OK));
     cr_expect(eq(str, library.path, file));
-    plim_library_close(&library);
+    plim_cuda_library_close(&library);
     unlink(file);
     rmdir(lib);
     rmdir(folder);
@@ -53,45 +53,46 @@ Test(library, lib_below_a_variable_is_searched)
 
 Test(library, missing_one_is_explained_in_one_line)
 {
-    struct plim_library library;
+    struct plim_cuda_library library;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert(eq(int, plim_library_open(&nowhere, &library, &err), PLIM_NODEVICE));
+    cr_assert(eq(int, plim_cuda_library_open(&nowhere, &library, &err), PLIM_NODEVICE));
     cr_expect(strstr(err.text, "libplimsoll-nothing.so.7") != NULL, "%s", err.text);
     cr_expect(strstr(err.text, "PLIMSOLL_CUDA_PATH") != NULL, "%s", err.text);
     cr_expect(strstr(err.text, "there is no help") != NULL, "%s", err.text);
     cr_expect(strchr(err.text, '\n') == NULL);
-    plim_library_close(&library);
+    plim_cuda_library_close(&library);
 }
 
 Test(library, old_one_is_refused_with_its_version, .init = use_stand_ins)
 {
-    struct plim_library_spec demanding = plim_library_cudnn;
+    struct plim_cuda_library_spec demanding = plim_cuda_library_cudnn;
     demanding.least_version = 990000;
-    struct plim_library library;
+    struct plim_cuda_library library;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert(eq(int, plim_library_open(&demanding, &library, &err), PLIM_NODEVICE));
+    cr_assert(eq(int, plim_cuda_library_open(&demanding, &library, &err), PLIM_NODEVICE));
     cr_expect(strstr(err.text, "expected 99.0.0 or newer") != NULL, "%s", err.text);
     cr_expect(eq(ptr, library.handle, NULL));
 }
 
 Test(library, missing_function_is_named, .init = use_stand_ins)
 {
-    struct plim_library library;
+    struct plim_cuda_library library;
     struct plim_error err = PLIM_ERROR_INIT;
     void *function;
-    const struct plim_library_symbol symbol = {"cudnnDoesNotExist", 0};
-    cr_assert(eq(int, plim_library_open(&plim_library_cudnn, &library, NULL), PLIM_OK));
-    cr_expect(eq(int, plim_library_resolve(&library, &symbol, 1, &function, &err), PLIM_NODEVICE));
+    const struct plim_cuda_library_symbol symbol = {"cudnnDoesNotExist", 0};
+    cr_assert(eq(int, plim_cuda_library_open(&plim_cuda_library_cudnn, &library, NULL), PLIM_OK));
+    cr_expect(
+        eq(int, plim_cuda_library_resolve(&library, &symbol, 1, &function, &err), PLIM_NODEVICE));
     cr_expect(strstr(err.text, "cudnnDoesNotExist") != NULL, "%s", err.text);
-    plim_library_close(&library);
+    plim_cuda_library_close(&library);
 }
 
 Test(library, text_has_version_and_path, .init = use_stand_ins)
 {
     char text[256];
-    plim_library_text(&plim_library_cublaslt, text, sizeof text);
+    plim_cuda_library_text(&plim_cuda_library_cublaslt, text, sizeof text);
     cr_expect(strncmp(text, "cuBLASLt 13.", 12) == 0, "%s", text);
     cr_expect(strstr(text, "(" PLIM_DOUBLES_FOLDER "/libcublasLt.so.13)") != NULL, "%s", text);
-    plim_library_text(&nowhere, text, sizeof text);
+    plim_cuda_library_text(&nowhere, text, sizeof text);
     cr_expect(strncmp(text, "cuNothing: none: ", 17) == 0, "%s", text);
 }

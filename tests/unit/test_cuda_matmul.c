@@ -1,6 +1,6 @@
 /* Matrix products through cuBLASLt's interface, on the stand-in of tests/doubles, against the
  * reference: layouts, batches, addends, types, workspaces, failures. */
-#include "devices/cuda/blaslt.h"
+#include "devices/cuda/cublaslt.h"
 #include "devices/half.h"
 #include "devices/host/reference.h"
 #include "devices/random.h"

@@ -7,7 +7,7 @@
  */
 #include "devices/catalogue/catalogue.h"
 #include "devices/cuda/attention_graph.h"
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -221,7 +221,7 @@ ParameterizedTest(int *index, cudnn, engines_and_workspaces_are_as_measured)
  * our graph needs: the workspace of the first engine, dQ in fp32, the row sums. */
 static void expect_need(const struct plim_device_info *info, const struct shape *s, bool backward)
 {
-    struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     struct plim_attention_shape shape = {.batch = s->batch,
                                          .heads = s->heads,
                                          .kv_heads = s->kv_heads,

@@ -114,3 +114,43 @@ Test(device, close_takes_null_and_clears_the_pointer)
     plim_device_close(&device);
     cr_expect(device == NULL);
 }
+
+Test(device, rounding_up_stops_at_the_largest_number)
+{
+    cr_expect(eq(i64, plim_round_up(0, PLIM_PAGE_BYTES), 0));
+    cr_expect(eq(i64, plim_round_up(1, PLIM_PAGE_BYTES), 2 << 20));
+    cr_expect(eq(i64, plim_round_up(2 << 20, PLIM_PAGE_BYTES), 2 << 20));
+    cr_expect(eq(i64, plim_round_up(INT64_MAX - 1, PLIM_PAGE_BYTES), INT64_MAX));
+}
+
+static const char *failed(const struct plim_device *device)
+{
+    (void)device;
+    return "it failed";
+}
+
+static bool yes(const struct plim_device *device)
+{
+    (void)device;
+    return true;
+}
+
+Test(device, what_a_device_knows_of_failures_is_asked_where_it_is_told)
+{
+    struct fake_device d;
+    fake_device_init(&d, 8 << 20);
+    cr_expect(eq(str, (char *)plim_device_message(&d.base), (char *)""));
+    cr_expect(not(plim_device_is_suspect(&d.base)));
+    cr_expect(not(plim_device_has_refused(&d.base)));
+
+    struct plim_device_ops ops = *d.base.ops;
+    ops.message = failed;
+    ops.is_suspect = yes;
+    d.base.ops = &ops;
+    cr_expect(eq(str, (char *)plim_device_message(&d.base), (char *)"it failed"));
+    cr_expect(plim_device_is_suspect(&d.base));
+    cr_expect(not(plim_device_has_refused(&d.base)));
+    ops.has_refused = yes;
+    cr_expect(plim_device_has_refused(&d.base));
+    fake_device_finish(&d);
+}

@@ -1,6 +1,6 @@
 /* Temporaries and workspaces against PyTorch: data/needs.txt is what PyTorch asked its allocator
  * for on the virtual GPU, call by call; data/make_needs.py measured it and explains the format. */
-#include "devices/needs.h"
+#include "devices/needs/needs.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,6 +1,6 @@
 /* Attention against PyTorch: data/attention_needs.txt is what PyTorch did on the virtual GPU, call
  * by call; data/make_attention_needs.py measured it and explains the format. */
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -148,7 +148,7 @@ static struct plim_attention_shape padded(const struct plim_attention_shape *s,
 
 static struct events forward_events(const struct measured *m, enum plim_sdpa kernel)
 {
-    struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     struct plim_attention_shape s = m->shape;
     struct events e = {0};
     bool pads = plim_sdpa_head_size(kernel, s.head_size) != s.head_size;
@@ -167,7 +167,7 @@ static struct events forward_events(const struct measured *m, enum plim_sdpa ker
 /* Backward of the padded call: of the slice (zeros), of the kernel, of the pads of v, k and q. */
 static struct events padded_backward_events(const struct measured *m, enum plim_sdpa kernel)
 {
-    struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     struct plim_attention_shape s = padded(&m->shape, kernel);
     struct events e = {0};
     int zeros = add_allocation(&e, 'T', bytes_of(&s, s.heads, s.q_length, s.head_size));
@@ -189,7 +189,7 @@ static struct events padded_backward_events(const struct measured *m, enum plim_
 
 static struct events backward_events(const struct measured *m, enum plim_sdpa kernel)
 {
-    struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS];
+    struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     if (plim_sdpa_head_size(kernel, m->shape.head_size) != m->shape.head_size)
         return padded_backward_events(m, kernel);
     struct events e = {0};

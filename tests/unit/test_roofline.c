@@ -29,7 +29,7 @@ static double bf16(struct plim_roofline *r, int64_t m, int64_t n, int64_t k)
     return matmul(r, m, n, k, PLIM_BF16, false);
 }
 
-static double attention(struct plim_roofline *r, enum plim_attention_kernel kernel, int64_t batch,
+static double attention(struct plim_roofline *r, enum plim_sdpa kernel, int64_t batch,
                         int64_t length, enum plim_dtype type, bool causal, bool backward)
 {
     struct plim_array x = {.shape = {batch, 16, length, 128},
@@ -41,7 +41,7 @@ static double attention(struct plim_roofline *r, enum plim_attention_kernel kern
                          .n_in = 3,
                          .out = {&x},
                          .in = {&x, &x, &x},
-                         .attention = (uint8_t)kernel,
+                         .sdpa = (uint8_t)kernel,
                          .causal = causal};
     if (backward) {
         op.kind = PLIM_OP_ATTENTION_BACKWARD;
@@ -80,7 +80,7 @@ Test(roofline, no_operation_beats_the_card)
         if (best == 0) best = g->fp32;
         for (int64_t n = 64; n <= 16384; n *= 4) {
             cr_expect(ge(dbl, bf16(&r, n, n, n), 2.0 * (double)(n * n * n) / best), "%s", g->name);
-            cr_expect(ge(dbl, attention(&r, PLIM_ATTENTION_FLASH, 1, n, PLIM_BF16, false, false),
+            cr_expect(ge(dbl, attention(&r, PLIM_SDPA_FLASH, 1, n, PLIM_BF16, false, false),
                          4.0 * 16 * 128 * (double)(n * n) / best),
                       "%s", g->name);
         }
@@ -215,8 +215,8 @@ Test(roofline, a_broadcast_operand_is_read_element_by_element)
 Test(roofline, the_causal_mask_saves_nearly_half)
 {
     struct plim_roofline *r = clock_of("A100-SXM4-80GB");
-    double full = attention(r, PLIM_ATTENTION_FLASH, 4, 4096, PLIM_BF16, false, false);
-    double causal = attention(r, PLIM_ATTENTION_FLASH, 4, 4096, PLIM_BF16, true, false);
+    double full = attention(r, PLIM_SDPA_FLASH, 4, 4096, PLIM_BF16, false, false);
+    double causal = attention(r, PLIM_SDPA_FLASH, 4, 4096, PLIM_BF16, true, false);
     cr_expect(gt(dbl, causal, 0.5 * full));
     cr_expect(lt(dbl, causal, 0.6 * full));
 }
@@ -224,8 +224,8 @@ Test(roofline, the_causal_mask_saves_nearly_half)
 Test(roofline, attention_is_quadratic_in_the_length)
 {
     struct plim_roofline *r = clock_of("A100-SXM4-80GB");
-    double once = attention(r, PLIM_ATTENTION_FLASH, 1, 8192, PLIM_BF16, true, false);
-    double twice = attention(r, PLIM_ATTENTION_FLASH, 1, 16384, PLIM_BF16, true, false);
+    double once = attention(r, PLIM_SDPA_FLASH, 1, 8192, PLIM_BF16, true, false);
+    double twice = attention(r, PLIM_SDPA_FLASH, 1, 16384, PLIM_BF16, true, false);
     cr_expect(epsilon_eq(dbl, twice / once, 4, 0.2));
 }
 
@@ -234,9 +234,9 @@ Test(roofline, flash_comes_to_the_rates_of_its_paper)
     /* FlashAttention-2 paper, A100, head size 128, causal, 16k tokens: about 190 and 175 TFLOP/s */
     struct plim_roofline *r = clock_of("A100-SXM4-80GB");
     double flops = 4.0 * 16 * 128 * 16384.0 * 16384 / 2;
-    double forward = flops / attention(r, PLIM_ATTENTION_FLASH, 1, 16384, PLIM_BF16, true, false);
+    double forward = flops / attention(r, PLIM_SDPA_FLASH, 1, 16384, PLIM_BF16, true, false);
     double backward =
-        2.5 * flops / attention(r, PLIM_ATTENTION_FLASH, 1, 16384, PLIM_BF16, true, true);
+        2.5 * flops / attention(r, PLIM_SDPA_FLASH, 1, 16384, PLIM_BF16, true, true);
     cr_expect(epsilon_eq(dbl, forward, 190e12, 25e12));
     cr_expect(epsilon_eq(dbl, backward, 175e12, 20e12));
 }
@@ -244,13 +244,13 @@ Test(roofline, flash_comes_to_the_rates_of_its_paper)
 Test(roofline, attention_kernels_are_ordered)
 {
     struct plim_roofline *r = clock_of("H100-SXM5-80GB");
-    double cudnn = attention(r, PLIM_ATTENTION_CUDNN, 4, 4096, PLIM_BF16, true, false);
-    double flash = attention(r, PLIM_ATTENTION_FLASH, 4, 4096, PLIM_BF16, true, false);
-    double efficient = attention(r, PLIM_ATTENTION_EFFICIENT, 4, 4096, PLIM_BF16, true, false);
+    double cudnn = attention(r, PLIM_SDPA_CUDNN, 4, 4096, PLIM_BF16, true, false);
+    double flash = attention(r, PLIM_SDPA_FLASH, 4, 4096, PLIM_BF16, true, false);
+    double efficient = attention(r, PLIM_SDPA_EFFICIENT, 4, 4096, PLIM_BF16, true, false);
     cr_expect(lt(dbl, cudnn, flash));
     cr_expect(lt(dbl, flash, efficient));
     cr_expect(
-        lt(dbl, efficient, attention(r, PLIM_ATTENTION_EFFICIENT, 4, 4096, PLIM_F32, true, false)));
+        lt(dbl, efficient, attention(r, PLIM_SDPA_EFFICIENT, 4, 4096, PLIM_F32, true, false)));
 }
 
 Test(roofline, a_list_costs_the_host_by_its_length)

@@ -3,7 +3,7 @@
 #include "autograd.h"
 #include "checkpoint.h"
 #include "devices/half.h"
-#include "devices/needs.h"
+#include "devices/needs/needs.h"
 #include <stdlib.h>
 #include <string.h>
 

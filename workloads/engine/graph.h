@@ -6,7 +6,7 @@
 #ifndef PLIM_ENGINE_GRAPH_H
 #define PLIM_ENGINE_GRAPH_H
 
-#include "devices/caching_allocator.h"
+#include "devices/allocator/allocator.h"
 #include "tensor.h"
 #include "workloads/train/replay.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* scaled_dot_product_attention: the mask, the choice of kernel, its memory, its backward. */
-#include "devices/needs_attention.h"
+#include "devices/needs/needs_attention.h"
 #include "ops.h"
 #include <math.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static enum plim_sdpa kernel_to_run(const struct graph *g, enum plim_sdpa kernel
 struct blocks {
     struct tensor *out, *lse, *rng[2], *grad[3];
     int rngs;
-    struct tensor *temporary[PLIM_ATTENTION_MAX_NEEDS];
-    struct plim_attention_need need[PLIM_ATTENTION_MAX_NEEDS];
+    struct tensor *temporary[PLIM_SDPA_MAX_NEEDS];
+    struct plim_attention_need need[PLIM_SDPA_MAX_NEEDS];
     int count;
 };
 
@@ -148,7 +148,7 @@ static void launch_backward(struct graph *g, struct node *n,
         .kind = PLIM_OP_ATTENTION_BACKWARD,
         .n_out = 3,
         .n_in = (uint8_t)(mask ? 7 : 6),
-        .attention =
+        .sdpa =
             (uint8_t)kernel_to_run(g, (enum plim_sdpa)n->ints[0], *shape, mask_is_causal(n)),
         .causal = n->ints[2] || (mask && mask_is_causal(n) && g->causal_in_time),
         .alpha = n->number,
@@ -260,7 +260,7 @@ static struct tensor *fused(struct graph *g, enum plim_sdpa kernel, struct tenso
             .kind = PLIM_OP_ATTENTION,
             .n_out = (uint8_t)(b.lse ? 2 : 1),
             .n_in = (uint8_t)(mask ? 4 : 3),
-            .attention = (uint8_t)kernel_to_run(g, kernel, shape, p->mask_is_causal),
+            .sdpa = (uint8_t)kernel_to_run(g, kernel, shape, p->mask_is_causal),
             .causal = p->causal || (mask && p->mask_is_causal && g->causal_in_time),
             .alpha = p->dropout,
             .beta = p->scale,

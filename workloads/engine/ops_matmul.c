@@ -1,5 +1,5 @@
 /* Matrix products: mm, addmm, bmm, baddbmm, and what matmul and linear make of them. */
-#include "devices/needs.h"
+#include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 

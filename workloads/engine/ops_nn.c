@@ -1,5 +1,5 @@
 /* Norms, softmax, the loss, dropout, embedding: one ATen kernel each. */
-#include "devices/needs.h"
+#include "devices/needs/needs.h"
 #include "ops.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Reductions. Their scratch memory follows PyTorch's launch configuration (devices/needs.h). */
-#include "devices/needs.h"
+/* Reductions. Their scratch memory follows PyTorch's launch configuration (devices/needs/needs.h). */
+#include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #ifndef PLIM_WORKLOADS_REPLAY_H
 #define PLIM_WORKLOADS_REPLAY_H
 
-#include "devices/caching_allocator.h"
+#include "devices/allocator/allocator.h"
 #include "devices/device.h"
 #include "workloads/spec/spec.h"
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* GradScaler and clip_grad_norm_, temporary by temporary. */
 #include "scaler.h"
-#include "devices/needs.h"
+#include "devices/needs/needs.h"
 #include <math.h>
 
 void scaler_create(struct scaler *s, bool enabled)

@@ -1,11 +1,7 @@
 #include "worker.h"
 #include "autotune/base/log.h"
 #include "autotune/run/spec_question.h"
-#include "devices/host/host.h"
-#include "devices/sim/sim.h"
-#if PLIM_WITH_CUDA
-#include "devices/cuda/cuda.h"
-#endif
+#include "devices/open.h"
 #include "process.h"
 #include "wire.h"
 #include <math.h>
@@ -13,45 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- devices ---------------------------------------------------------------------------------- */
-
-/* More than any model needs, and far from overflowing where the allocator computes with it. */
-static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
-
-/* What a worker can open, by how its URIs begin. The last three may be NULL. */
-static const struct opener {
-    const char *prefix;
-    enum plim_status (*open)(const char *uri_tail, struct plim_device **out,
-                             struct plim_error *err);
-    bool (*is_suspect)(const struct plim_device *device);
-    bool (*has_refused)(const struct plim_device *device);
-    const char *(*message)(const struct plim_device *device); /* what failed last, or "" */
-} openers[] = {
-    {"sim:", plim_sim_open, NULL, NULL, NULL},
-    {"host", plim_host_open, NULL, NULL, NULL},
-#if PLIM_WITH_CUDA
-    {"cuda", plim_cuda_open, plim_cuda_is_suspect, plim_cuda_has_refused, plim_cuda_message},
-#endif
-};
-
-static enum plim_status open_device(const char *uri, const struct opener **opener,
-                                    struct plim_device **out, struct plim_error *err)
-{
-    for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++) {
-        size_t length = strlen(openers[i].prefix);
-        *opener = &openers[i];
-        if (!strncmp(uri, openers[i].prefix, length))
-            return openers[i].open(uri + length, out, err);
-    }
-    return plim_fail(err, PLIM_UNSUPPORTED, "%s: this plimsoll is built without that device", uri);
-}
-
 /* --- state ------------------------------------------------------------------------------------ */
 
 struct worker {
     struct plim_wire wire;
     struct plim_message in, out;
-    const struct opener *opener;
     struct plim_device *device;
     struct plim_replayer *replayer;
     struct plim_allocator_config allocator;
@@ -104,7 +66,7 @@ static enum plim_status serve_open(struct worker *w)
     w->load_bytes = open->load_bytes;
     st = load_spec(w, open, &err);
     if (!st) st = plim_allocator_config_parse(open->alloc_conf, &w->allocator, &err);
-    if (!st) st = open_device(open->uri, &w->opener, &w->device, &err);
+    if (!st) st = plim_device_open(open->uri, &w->device, &err);
     if (st) return fail(w, st, &err);
     w->out =
         (struct plim_message){.kind = PLIM_MESSAGE_OPENED, .opened = {.info = w->device->info}};
@@ -119,7 +81,7 @@ static enum plim_status fail_with_message(struct worker *w, enum plim_status why
                                           const struct plim_error *err)
 {
     struct plim_error both = PLIM_ERROR_INIT;
-    const char *message = w->opener->message ? w->opener->message(w->device) : "";
+    const char *message = plim_device_message(w->device);
     if (!message[0]) return fail(w, why, err);
     plim_fail(&both, why, "%.70s: %.400s", err->text, message);
     return fail(w, why, &both);
@@ -130,7 +92,7 @@ static enum plim_status settle(const struct worker *w, enum plim_status st,
                                struct plim_replay *replay, struct plim_error *err)
 {
     if (st != PLIM_LOST && st != PLIM_UNSUPPORTED) return st;
-    const char *message = w->opener->message ? w->opener->message(w->device) : "";
+    const char *message = plim_device_message(w->device);
     *replay = (struct plim_replay){.verdict = st};
     snprintf(replay->why, sizeof(replay->why), "%.70s%s%.80s", err->text, message[0] ? ": " : "",
              message);
@@ -218,7 +180,7 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
     int64_t missing = result->free_before_bytes - result->free_after_bytes;
     if (w->has_run) w->missing_bytes += missing;
     result->suspect = w->has_run ? w->missing_bytes > w->leak_bytes : missing > w->load_bytes;
-    if (w->opener->is_suspect && w->opener->is_suspect(w->device)) result->suspect = true;
+    if (plim_device_is_suspect(w->device)) result->suspect = true;
     w->has_run = true;
     return PLIM_OK;
 }
@@ -231,12 +193,11 @@ static enum plim_status run_setting(struct worker *w, struct plim_message_result
     enum plim_status st = PLIM_OK;
     if (!capacity) allocator.memory_fraction = 0;
     PLIM_TRY(tell_phase(w, PLIM_PHASE_BUILDING, 0));
-    plim_device_limit(w->device, capacity ? capacity : UNLIMITED_BYTES);
+    plim_device_limit(w->device, capacity ? capacity : PLIM_UNLIMITED_BYTES);
     result->free_before_bytes = plim_device_free_bytes(w->device);
     PLIM_TRY(plim_replayer_create(w->device, &allocator, &w->replayer, err));
     PLIM_TRY(replay(w, result, err));
-    if (result->replay.verdict == PLIM_OOM && w->opener->has_refused)
-        result->refused = w->opener->has_refused(w->device);
+    if (result->replay.verdict == PLIM_OOM) result->refused = plim_device_has_refused(w->device);
     PLIM_TRY(clear(w, result));
 out:
     plim_replayer_destroy(&w->replayer);

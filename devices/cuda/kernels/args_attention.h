@@ -1,13 +1,13 @@
 /* Arguments of the attention kernels (attention.cu), for every element type and head sizes up to
- * 256. Block: PLIM_ATTENTION_THREADS. Grid: for every head of every batch its tiles of
- * PLIM_ATTENTION_TILE rows: of queries (attention, attention_dq) or keys (attention_dkv, where heads
+ * 256. Block: PLIM_SDPA_THREADS. Grid: for every head of every batch its tiles of
+ * PLIM_SDPA_TILE rows: of queries (attention, attention_dq) or keys (attention_dkv, where heads
  * are those of k). NAME_64, NAME_128, NAME_256: for head sizes up to that. */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_ATTENTION_H
 #define PLIM_DEVICES_CUDA_KERNELS_ARGS_ATTENTION_H
 
 #include <stdint.h>
 
-enum { PLIM_ATTENTION_TILE = 64, PLIM_ATTENTION_THREADS = 256, PLIM_ATTENTION_MAX_SIZE = 256 };
+enum { PLIM_SDPA_TILE = 64, PLIM_SDPA_THREADS = 256, PLIM_SDPA_MAX_SIZE = 256 };
 
 /* (batch, heads, length, size), strides in elements. `data` 0: not there. */
 struct plim_cuda_heads {

@@ -9,7 +9,7 @@
 #include "vector.cuh"
 
 enum {
-    TILE = PLIM_ATTENTION_TILE,
+    TILE = PLIM_SDPA_TILE,
     DEPTH = 32,       /* columns of a head that scores are summed over at a time */
     PITCH = TILE + 4, /* of shared rows: keeps 16 bytes aligned, spreads banks */
     SIDE = 4          /* rows and columns of a thread */
@@ -82,7 +82,7 @@ __device__ inline void load_columns(tile_row *to, const head_view &x, int64_t ro
         for (int i = 0; i < VECTOR; i++) to[c + i][r] = v[i];
     } else {
         PLIM_UNROLL_BY(1)
-        for (int i = thread; i < TILE * DEPTH; i += PLIM_ATTENTION_THREADS)
+        for (int i = thread; i < TILE * DEPTH; i += PLIM_SDPA_THREADS)
             to[i % DEPTH][i / DEPTH] = element(x, row + i / DEPTH, column + i % DEPTH);
     }
 }
@@ -92,7 +92,7 @@ __device__ inline void load_panel(tile_row *to, const head_view &x, int64_t row,
 {
     if (x.vectors) {
         PLIM_UNROLL_BY(1)
-        for (int i = (int)threadIdx.x; i < TILE * TILE / VECTOR; i += PLIM_ATTENTION_THREADS) {
+        for (int i = (int)threadIdx.x; i < TILE * TILE / VECTOR; i += PLIM_SDPA_THREADS) {
             int r = i / (TILE / VECTOR), c = i % (TILE / VECTOR) * VECTOR;
             float v[VECTOR];
             eight(x, row + r, column + c, v);
@@ -101,7 +101,7 @@ __device__ inline void load_panel(tile_row *to, const head_view &x, int64_t row,
         }
     } else {
         PLIM_UNROLL_BY(1)
-        for (int i = (int)threadIdx.x; i < TILE * TILE; i += PLIM_ATTENTION_THREADS)
+        for (int i = (int)threadIdx.x; i < TILE * TILE; i += PLIM_SDPA_THREADS)
             to[i / TILE][i % TILE] = element(x, row + i / TILE, column + i % TILE);
     }
 }
@@ -389,7 +389,7 @@ __device__ inline void load_queries(query_tile &to, const plim_attention_args &a
                                     const head_view &out, int64_t row)
 {
     int lane = (int)threadIdx.x % 32;
-    for (int r = (int)threadIdx.x / 32; r < TILE; r += PLIM_ATTENTION_THREADS / 32) {
+    for (int r = (int)threadIdx.x / 32; r < TILE; r += PLIM_SDPA_THREADS / 32) {
         float sum = 0;
         for (int c = lane; c < out.size; c += 32)
             sum += element(dout, row + r, c) * element(out, row + r, c);
@@ -491,7 +491,7 @@ template <int PANELS> __device__ inline void backward_keys(const plim_attention_
 }
 
 #define ATTENTION_KERNEL(name, body)                                                               \
-    PLIM_KERNEL(name, plim_attention_args, PLIM_ATTENTION_THREADS)                                 \
+    PLIM_KERNEL(name, plim_attention_args, PLIM_SDPA_THREADS)                                      \
     {                                                                                              \
         body(args);                                                                                \
     }

@@ -1,12 +1,12 @@
 /* NVML on the virtual machine: it shows all cards, whatever CUDA_VISIBLE_DEVICES says, and a
  * process that only asks it does not enter the machine.
  *
- * Layouts are in devices/nvml/abi.h. A card's handle is its address in the machine.
+ * Layouts are in devices/nvml/nvml_abi.h. A card's handle is its address in the machine.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_NVML_NVML_DEVICE_H
 #define PLIM_DEVICES_VIRTUAL_NVML_NVML_DEVICE_H
 
-#include "devices/nvml/abi.h"
+#include "devices/nvml/nvml_abi.h"
 #include "devices/virtual/machine/self.h"
 
 /* Those of nvmlReturn_t that only the library itself needs. */

@@ -4,8 +4,8 @@
  * Every function returns a number, 0 for success. A handle is an opaque pointer, valid until
  * nvmlShutdown(); a MIG instance has a handle like a card.
  */
-#ifndef PLIM_DEVICES_NVML_ABI_H
-#define PLIM_DEVICES_NVML_ABI_H
+#ifndef PLIM_DEVICES_NVML_NVML_ABI_H
+#define PLIM_DEVICES_NVML_NVML_ABI_H
 
 #include <stdint.h>
 

@@ -13,10 +13,10 @@
  *
  * Thread safety: one thread at a time.
  */
-#ifndef PLIM_DEVICES_CACHING_ALLOCATOR_H
-#define PLIM_DEVICES_CACHING_ALLOCATOR_H
+#ifndef PLIM_DEVICES_ALLOCATOR_H
+#define PLIM_DEVICES_ALLOCATOR_H
 
-#include "device.h"
+#include "devices/device.h"
 
 /* PYTORCH_CUDA_ALLOC_CONF, parsed. Sizes in bytes; "unlimited" is INT64_MAX. */
 struct plim_allocator_config {

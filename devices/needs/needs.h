@@ -7,7 +7,7 @@
 #ifndef PLIM_DEVICES_NEEDS_H
 #define PLIM_DEVICES_NEEDS_H
 
-#include "device.h"
+#include "devices/device.h"
 
 /* Scratch memory of one reduction launch, in order of allocation and released in reverse. */
 struct plim_reduce_scratch {

@@ -1,11 +1,13 @@
-/* Segments from the device and back: PyTorch's garbage collection, the release of oversize
- * blocks, and empty_cache. A segment can go back only as one whole free block. */
-#include "allocator_internal.h"
+/* A segment can go back only as one whole free block, unless everything goes. */
+#include "segments.h"
 
+#include "expandable.h"
 #include <assert.h>
 
-enum plim_status plim_allocator_segment_get(struct plim_allocator *a, struct plim_block_list *list,
-                                            int64_t bytes, struct plim_block **block)
+/* --- from the device -------------------------------------------------------------------------- */
+
+static enum plim_status segment_get(struct plim_allocator *a, struct plim_block_list *list,
+                                    int64_t bytes, struct plim_block **block)
 {
     uint64_t address;
     struct plim_block *b = plim_allocator_block_new(a, list, 0, bytes);
@@ -21,6 +23,24 @@ enum plim_status plim_allocator_segment_get(struct plim_allocator *a, struct pli
     *block = b;
     return PLIM_OK;
 }
+
+static int64_t segment_size(const struct plim_allocator *a, int64_t size)
+{
+    if (size <= PLIM_SMALL_SIZE) return PLIM_SMALL_SEGMENT;
+    if (size < PLIM_MIN_LARGE_ALLOC) return a->config.large_segment_size;
+    return (size + PLIM_ROUND_LARGE - 1) & ~(PLIM_ROUND_LARGE - 1);
+}
+
+enum plim_status plim_allocator_grow(struct plim_allocator *a, struct plim_block_list *list,
+                                     int64_t size, struct plim_block **block)
+{
+    int64_t bytes = segment_size(a, size);
+    if (bytes > a->limit_bytes - a->stats.reserved) return PLIM_OOM;
+    if (a->config.expandable_segments) return plim_allocator_expand(a, list, size, block);
+    return segment_get(a, list, bytes, block);
+}
+
+/* --- back to it ------------------------------------------------------------------------------- */
 
 static bool is_whole(const struct plim_block *block)
 {
@@ -135,9 +155,26 @@ static void release_pool(struct plim_allocator *a, enum plim_pool pool)
     }
 }
 
-void plim_allocator_release_all(struct plim_allocator *a)
+void plim_allocator_release_free(struct plim_allocator *a)
 {
-    plim_allocator_process_events(a);
     release_pool(a, PLIM_POOL_LARGE);
     release_pool(a, PLIM_POOL_SMALL);
+}
+
+static void return_segment(void *user, struct plim_block *head)
+{
+    struct plim_allocator *a = user;
+    if (head->prev) return;
+    if (head->range) {
+        plim_allocator_range_return(a, head);
+        return;
+    }
+    int64_t bytes = 0;
+    for (const struct plim_block *b = head; b; b = b->next) bytes += b->size;
+    plim_device_segment_return(a->device, head->address, bytes);
+}
+
+void plim_allocator_release_segments(struct plim_allocator *a)
+{
+    plim_block_store_visit(&a->store, return_segment, a);
 }

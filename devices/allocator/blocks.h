@@ -1,18 +1,22 @@
-/* What the files of the caching allocator share. Nobody else includes this.
+/* The state of the caching allocator and its blocks: free lists, splitting, merging, statistics.
  *
- *     caching_allocator.c    sizes, best fit, splitting, merging, the order on failure
- *     allocator_cache.c      what goes back to the device: segments released, collected, reset
- *     expandable_segments.c  ranges of addresses that pages are mapped into
- *     allocator_config.c     PYTORCH_CUDA_ALLOC_CONF
- *     block_store, block_index   where blocks live and how free ones are found
+ * The files of this folder, each calling only those below it:
+ *
+ *     policy.c       malloc and free: sizes, best fit, the order of what is tried when memory is short
+ *     segments.c     segments from the device and back: growing, garbage collection, empty_cache
+ *     expandable.c   ranges of addresses that pages are mapped into
+ *     blocks.c       this header
+ *     block_index.c, block_store.c   how free blocks are found, and where blocks live
+ *
+ * config.c reads PYTORCH_CUDA_ALLOC_CONF. Only these files and their tests include this header.
  */
-#ifndef PLIM_DEVICES_ALLOCATOR_INTERNAL_H
-#define PLIM_DEVICES_ALLOCATOR_INTERNAL_H
+#ifndef PLIM_DEVICES_ALLOCATOR_BLOCKS_H
+#define PLIM_DEVICES_ALLOCATOR_BLOCKS_H
 
+#include "allocator.h"
 #include "autotune/base/array.h"
 #include "block_index.h"
 #include "block_store.h"
-#include "caching_allocator.h"
 
 /* c10/core/AllocatorConfig.h */
 #define PLIM_MIN_BLOCK ((int64_t)512)           /* every size is a multiple of it */
@@ -57,15 +61,21 @@ struct plim_allocator {
     void *observer_user;
 };
 
-/* -- caching_allocator.c ------------------------------------------------------------------- */
+/* -- lists --------------------------------------------------------------------------------- */
 
-/* A block of `list`, in no index; NULL when the host is out of memory. */
-struct plim_block *plim_allocator_block_new(struct plim_allocator *a, struct plim_block_list *list,
-                                            uint64_t address, int64_t size) PLIM_MUST_CHECK;
+/* The list of this stream and pool, made at its first use; NULL when the host is out of memory. */
+struct plim_block_list *plim_allocator_list(struct plim_allocator *a, int stream,
+                                            enum plim_pool pool) PLIM_MUST_CHECK;
 
 /* Into the index of the free blocks, and out of it. */
 void plim_allocator_list_insert(struct plim_allocator *a, struct plim_block *block);
 void plim_allocator_list_remove(struct plim_block *block);
+
+/* -- blocks -------------------------------------------------------------------------------- */
+
+/* A block of `list`, in no index; NULL when the host is out of memory. */
+struct plim_block *plim_allocator_block_new(struct plim_allocator *a, struct plim_block_list *list,
+                                            uint64_t address, int64_t size) PLIM_MUST_CHECK;
 
 /* A free block that is not waiting for another stream. NULL is not. */
 static inline bool plim_block_available(const struct plim_block *block)
@@ -92,42 +102,24 @@ static inline void plim_block_link_before(struct plim_block *block, struct plim_
     right->prev = block;
 }
 
+/* Cuts `size` bytes off the front of a free block, whose rest stays in the index. The front is in
+ * no index. NULL, and nothing done, when the host is out of memory. */
+struct plim_block *plim_allocator_block_split(struct plim_allocator *a, struct plim_block *block,
+                                              int64_t size) PLIM_MUST_CHECK;
+
 /* Lets `into` take over its neighbour `from`, which is gone afterwards. Neither is in an index. */
 void plim_allocator_block_absorb(struct plim_allocator *a, struct plim_block *into,
                                  struct plim_block *from);
 
+/* Puts a block that is used no more into the index, merged with its free neighbours. */
+void plim_allocator_block_free(struct plim_allocator *a, struct plim_block *block);
+
+/* -- statistics ---------------------------------------------------------------------------- */
+
+/* A block was handed out for a request of block->requested. */
+void plim_allocator_count_allocated(struct plim_allocator *a, const struct plim_block *block);
+
 /* Memory came from or went back to the device. `what`: S s M m. */
 void plim_allocator_count_reserved(struct plim_allocator *a, char what, int64_t bytes);
-
-/* -- allocator_cache.c --------------------------------------------------------------------- */
-
-/* A whole new segment, as a free block of the list. */
-enum plim_status plim_allocator_segment_get(struct plim_allocator *a, struct plim_block_list *list,
-                                            int64_t bytes,
-                                            struct plim_block **block) PLIM_MUST_CHECK;
-
-/* Garbage collection: whole free segments of the large pool that nobody wanted for long. */
-void plim_allocator_collect(struct plim_allocator *a);
-
-/* With max_split_size: enough oversize segments of the list for a request of `size`. False when
- * that is not to be had (what was released stays released). */
-bool plim_allocator_release_oversize(struct plim_allocator *a, struct plim_block_list *list,
-                                     int64_t size);
-
-/* Everything that is whole and free. */
-void plim_allocator_release_all(struct plim_allocator *a);
-
-/* -- expandable_segments.c ----------------------------------------------------------------- */
-
-/* Maps pages until there is a free block of at least `size` in a range of the list. PLIM_OOM may
- * leave some newly mapped pages behind, as free blocks. */
-enum plim_status plim_allocator_expand(struct plim_allocator *a, struct plim_block_list *list,
-                                       int64_t size, struct plim_block **block) PLIM_MUST_CHECK;
-
-/* Gives back the pages that lie wholly inside this free block, and the range if it is empty. */
-void plim_allocator_unmap(struct plim_allocator *a, struct plim_block *block);
-
-/* Gives back all pages and addresses of the range that starts with `head`. */
-void plim_allocator_range_return(struct plim_allocator *a, struct plim_block *head);
 
 #endif

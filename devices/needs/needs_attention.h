@@ -13,7 +13,7 @@
 #ifndef PLIM_DEVICES_NEEDS_ATTENTION_H
 #define PLIM_DEVICES_NEEDS_ATTENTION_H
 
-#include "device.h"
+#include "devices/device.h"
 
 struct plim_attention_shape {
     int64_t batch, heads, kv_heads, q_length, k_length, head_size;
@@ -30,8 +30,7 @@ struct plim_attention_shape {
     bool grad_heads_first;
 };
 
-/* Which kernel runs. PLIM_SDPA_MATH: composed of matmuls and softmax, by the engine. */
-enum plim_sdpa { PLIM_SDPA_FLASH, PLIM_SDPA_EFFICIENT, PLIM_SDPA_CUDNN, PLIM_SDPA_MATH };
+/* Which kernel runs. */
 enum plim_sdpa plim_sdpa_select(const struct plim_device_info *info,
                                 const struct plim_attention_shape *shape);
 
@@ -59,14 +58,14 @@ struct plim_attention_need {
     int before;  /* temporaries: released just before the need of this index is allocated; where it
                     is the number of needs: at the end of the call */
 };
-enum { PLIM_ATTENTION_MAX_NEEDS = 16 };
+enum { PLIM_SDPA_MAX_NEEDS = 16 };
 
 /* The needs of one call of a fused kernel (not PLIM_SDPA_MATH). Return how many. */
 int plim_attention_forward_needs(const struct plim_device_info *info, enum plim_sdpa kernel,
                                  const struct plim_attention_shape *shape,
-                                 struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS]);
+                                 struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS]);
 int plim_attention_backward_needs(const struct plim_device_info *info, enum plim_sdpa kernel,
                                   const struct plim_attention_shape *shape,
-                                  struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS]);
+                                  struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS]);
 
 #endif

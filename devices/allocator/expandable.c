@@ -1,7 +1,6 @@
-/* Expandable segments: one range of addresses a pool and stream, mapped page by page as it grows
- * (PyTorch's expandable_segments:True). A range is a chain of blocks from end to end; those
- * without memory are `unmapped` and stand in a list of their own. */
-#include "allocator_internal.h"
+/* A range is a chain of blocks from end to end; those without memory are `unmapped` and stand in a
+ * list of their own. */
+#include "expandable.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* PYTORCH_CUDA_ALLOC_CONF: "key:value,key:[a:b,c:d]", blanks meaning nothing, as PyTorch 2.11
  * reads it (c10/core/AllocatorConfig, c10/cuda/CUDAAllocatorConfig). Where PyTorch lets rubbish
  * pass ("0.8x", a missing colon) this is an error. */
-#include "allocator_internal.h"
-#include "autotune/base/text.h"
+#include "blocks.h"
 
+#include "autotune/base/text.h"
 #include <ctype.h>
 #include <errno.h>
 #include <float.h>

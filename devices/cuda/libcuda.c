@@ -1,4 +1,4 @@
-#include "driver.h"
+#include "libcuda.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ struct list {
 static int take(struct list *l, int64_t bytes, enum plim_attention_role role)
 {
     if (!bytes) return -1;
-    assert(l->count < PLIM_ATTENTION_MAX_NEEDS);
+    assert(l->count < PLIM_SDPA_MAX_NEEDS);
     l->needs[l->count] = (struct plim_attention_need){.bytes = bytes, .role = role};
     return l->count++;
 }
@@ -443,7 +443,7 @@ static void cudnn_backward(int cc, const struct plim_attention_shape *s, struct 
 
 int plim_attention_forward_needs(const struct plim_device_info *info, enum plim_sdpa kernel,
                                  const struct plim_attention_shape *s,
-                                 struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS])
+                                 struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS])
 {
     struct list l = {needs, 0, 0};
     if (kernel == PLIM_SDPA_FLASH) flash_forward(info, s, &l);
@@ -454,7 +454,7 @@ int plim_attention_forward_needs(const struct plim_device_info *info, enum plim_
 
 int plim_attention_backward_needs(const struct plim_device_info *info, enum plim_sdpa kernel,
                                   const struct plim_attention_shape *s,
-                                  struct plim_attention_need needs[PLIM_ATTENTION_MAX_NEEDS])
+                                  struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS])
 {
     struct list l = {needs, 0, 0};
     if (kernel == PLIM_SDPA_FLASH) flash_backward(s, &l);

@@ -1,6 +1,6 @@
 /* Matrix products on cuBLASLt, loaded at run time. */
-#ifndef PLIM_DEVICES_CUDA_BLASLT_H
-#define PLIM_DEVICES_CUDA_BLASLT_H
+#ifndef PLIM_DEVICES_CUDA_CUBLASLT_H
+#define PLIM_DEVICES_CUDA_CUBLASLT_H
 
 #include "lib_host.h"
 

@@ -1,5 +1,5 @@
-/* Matrix products on cuBLASLt; the contract is in blaslt.h. */
-#include "blaslt.h"
+/* Matrix products on cuBLASLt; the contract is in cublaslt.h. */
+#include "cublaslt.h"
 #include "gemm.h"
 #include "library.h"
 #include <cublasLt.h>
@@ -28,7 +28,7 @@ struct api {
 #undef POINTER
 };
 
-static const struct plim_library_symbol symbols[] = {
+static const struct plim_cuda_library_symbol symbols[] = {
 #define SYMBOL(name) {"cublasLt" #name, offsetof(struct api, name)},
     FUNCTIONS(SYMBOL)
 #undef SYMBOL
@@ -57,7 +57,7 @@ enum { ENTRIES = 1024, ENTRIES_KEPT = 768 };
 
 struct plim_blaslt {
     const struct plim_lib_host *host;
-    struct plim_library library;
+    struct plim_cuda_library library;
     struct api api;
     cublasLtHandle_t handle;
     size_t count;
@@ -103,9 +103,9 @@ enum plim_status plim_blaslt_open(const struct plim_lib_host *host, struct plim_
     *out = NULL;
     if (!b) return plim_fail(err, PLIM_NOMEM, "no memory for cuBLASLt's table");
     b->host = host;
-    PLIM_TRY(plim_library_open(&plim_library_cublaslt, &b->library, err));
-    PLIM_TRY(
-        plim_library_resolve(&b->library, symbols, sizeof symbols / sizeof *symbols, &b->api, err));
+    PLIM_TRY(plim_cuda_library_open(&plim_cuda_library_cublaslt, &b->library, err));
+    PLIM_TRY(plim_cuda_library_resolve(&b->library, symbols, sizeof symbols / sizeof *symbols,
+                                       &b->api, err));
     PLIM_TRY(failed(b, b->api.Create(&b->handle), "create", err));
     *out = b;
     return PLIM_OK;
@@ -136,7 +136,7 @@ void plim_blaslt_close(struct plim_blaslt *b)
     if (b->handle)
         b->api.Destroy(b->handle);
     else
-        plim_library_close(&b->library);
+        plim_cuda_library_close(&b->library);
     free(b);
 }
 

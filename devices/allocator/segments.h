@@ -1,0 +1,27 @@
+/* Segments from the device and back. */
+#ifndef PLIM_DEVICES_ALLOCATOR_SEGMENTS_H
+#define PLIM_DEVICES_ALLOCATOR_SEGMENTS_H
+
+#include "blocks.h"
+
+/* New memory from the device for a rounded request of `size`, as a free block of the list that has
+ * at least as much: a segment, or pages of an expandable one. PLIM_OOM also beyond the memory
+ * fraction. */
+enum plim_status plim_allocator_grow(struct plim_allocator *a, struct plim_block_list *list,
+                                     int64_t size, struct plim_block **block) PLIM_MUST_CHECK;
+
+/* Garbage collection: whole free segments of the large pool that were not used for long. */
+void plim_allocator_collect(struct plim_allocator *a);
+
+/* With max_split_size: enough oversize segments of the list for a request of `size`. False when
+ * that is not to be had (what was released stays released). */
+bool plim_allocator_release_oversize(struct plim_allocator *a, struct plim_block_list *list,
+                                     int64_t size);
+
+/* All that is whole and free. */
+void plim_allocator_release_free(struct plim_allocator *a);
+
+/* All segments, whatever is in use; blocks and lists stay as they are, for the caller to forget. */
+void plim_allocator_release_segments(struct plim_allocator *a);
+
+#endif

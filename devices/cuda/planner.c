@@ -1,0 +1,87 @@
+#include "planner.h"
+
+/* Waves of full blocks that a launch may have before its threads loop. */
+enum { WAVES = 4, THREADS_PER_MULTIPROCESSOR = 2048, GUESSED_MULTIPROCESSORS = 64 };
+
+static plim_cuda_plan_function *const planners[PLIM_OP_KIND_COUNT] = {
+    [PLIM_OP_FILL] = plim_cuda_plan_nullary,
+    [PLIM_OP_ARANGE] = plim_cuda_plan_nullary,
+    [PLIM_OP_RANDOM] = plim_cuda_plan_nullary,
+    [PLIM_OP_COPY] = plim_cuda_plan_copy,
+    [PLIM_OP_UNARY] = plim_cuda_plan_unary,
+    [PLIM_OP_UNARY_BACKWARD] = plim_cuda_plan_unary_backward,
+    [PLIM_OP_BINARY] = plim_cuda_plan_binary,
+    [PLIM_OP_WHERE] = plim_cuda_plan_where,
+    [PLIM_OP_TRIL] = plim_cuda_plan_tril,
+    [PLIM_OP_CAT] = plim_cuda_plan_cat,
+    [PLIM_OP_REDUCE] = plim_cuda_plan_reduce,
+    [PLIM_OP_CUMSUM] = plim_cuda_plan_cumsum,
+    [PLIM_OP_EMBEDDING] = plim_cuda_plan_embedding,
+    [PLIM_OP_EMBEDDING_BACKWARD] = plim_cuda_plan_embedding_backward,
+    [PLIM_OP_DROPOUT] = plim_cuda_plan_dropout,
+    [PLIM_OP_LAYER_NORM] = plim_cuda_plan_layer_norm,
+    [PLIM_OP_LAYER_NORM_BACKWARD] = plim_cuda_plan_layer_norm_backward,
+    [PLIM_OP_LAYER_NORM_BACKWARD_PARAMS] = plim_cuda_plan_layer_norm_params,
+    [PLIM_OP_SOFTMAX] = plim_cuda_plan_softmax,
+    [PLIM_OP_SOFTMAX_BACKWARD] = plim_cuda_plan_softmax_backward,
+    [PLIM_OP_LOG_SOFTMAX] = plim_cuda_plan_softmax,
+    [PLIM_OP_LOG_SOFTMAX_BACKWARD] = plim_cuda_plan_softmax_backward,
+    [PLIM_OP_NLL_LOSS] = plim_cuda_plan_nll_loss,
+    [PLIM_OP_NLL_LOSS_BACKWARD] = plim_cuda_plan_nll_loss_backward,
+    [PLIM_OP_ATTENTION] = plim_cuda_plan_attention,
+    [PLIM_OP_ATTENTION_BACKWARD] = plim_cuda_plan_attention_backward,
+    [PLIM_OP_FOREACH] = plim_cuda_plan_foreach,
+    [PLIM_OP_OPTIMIZER] = plim_cuda_plan_optimizer,
+};
+
+enum plim_status plim_cuda_plan(const struct plim_device_info *info, const struct plim_op *op,
+                                plim_cuda_emit emit, void *user)
+{
+    struct plim_cuda_plan plan = {info, emit, user};
+    plim_cuda_plan_function *planner =
+        (unsigned)op->kind < PLIM_OP_KIND_COUNT ? planners[op->kind] : NULL;
+    return planner ? planner(&plan, op) : PLIM_UNSUPPORTED;
+}
+
+enum plim_status plim_cuda_plan_launch(const struct plim_cuda_plan *plan, const char *kernel,
+                                       int64_t blocks, int threads, const void *args,
+                                       size_t args_bytes)
+{
+    struct plim_cuda_launch launch = {.kernel = kernel,
+                                      .grid = {(uint32_t)blocks, 1, 1},
+                                      .block = {(uint32_t)threads, 1, 1},
+                                      .args = args,
+                                      .args_bytes = args_bytes};
+    return plan->emit(plan->user, &launch);
+}
+
+int plim_cuda_plan_multiprocessors(const struct plim_cuda_plan *plan)
+{
+    int known = plan->info->multiprocessors;
+    return known > 0 ? known : GUESSED_MULTIPROCESSORS;
+}
+
+int64_t plim_cuda_plan_blocks(const struct plim_cuda_plan *plan, int64_t work, int threads)
+{
+    int64_t blocks = (work + threads - 1) / threads;
+    int64_t most = (int64_t)plim_cuda_plan_multiprocessors(plan) * WAVES *
+                   (THREADS_PER_MULTIPROCESSOR / threads);
+    if (blocks > most) blocks = most;
+    return blocks > 0 ? blocks : 1;
+}
+
+bool plim_cuda_plan_is_integer(const struct plim_array *a)
+{
+    return a->dtype == PLIM_I64 || a->dtype == PLIM_I32 || a->dtype == PLIM_U8 ||
+           a->dtype == PLIM_BOOL;
+}
+
+bool plim_cuda_plan_is_contiguous(const struct plim_array *a)
+{
+    int64_t stride = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        if (a->shape[d] != 1 && a->stride[d] != stride) return false;
+        stride *= a->shape[d];
+    }
+    return true;
+}

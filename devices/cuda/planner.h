@@ -1,0 +1,61 @@
+/* What the planners of kernels.h share. A planner turns one operation into launches; planner.c
+ * holds the table of them. */
+#ifndef PLIM_DEVICES_CUDA_PLANNER_H
+#define PLIM_DEVICES_CUDA_PLANNER_H
+
+#include "kernels.h"
+
+enum { PLIM_CUDA_PLAN_WARP = 32 };
+
+/* For whom is planned. */
+struct plim_cuda_plan {
+    const struct plim_device_info *info;
+    plim_cuda_emit emit;
+    void *user;
+};
+
+typedef enum plim_status plim_cuda_plan_function(const struct plim_cuda_plan *plan,
+                                                 const struct plim_op *op);
+
+/* A one-dimensional launch. */
+enum plim_status plim_cuda_plan_launch(const struct plim_cuda_plan *plan, const char *kernel,
+                                       int64_t blocks, int threads, const void *args,
+                                       size_t args_bytes) PLIM_MUST_CHECK;
+
+/* Blocks of `threads` for `work` units, a unit a thread: at most so many as fill the card a few
+ * times over, because kernels loop over the grid. At least 1. */
+int64_t plim_cuda_plan_blocks(const struct plim_cuda_plan *plan, int64_t work, int threads);
+
+/* Multiprocessors of the card, or a guess where they are unknown. */
+int plim_cuda_plan_multiprocessors(const struct plim_cuda_plan *plan);
+
+/* int64, int32, uint8 or bool. */
+bool plim_cuda_plan_is_integer(const struct plim_array *a);
+
+/* Row-major without gaps. */
+bool plim_cuda_plan_is_contiguous(const struct plim_array *a);
+
+/* plan_elementwise.c */
+plim_cuda_plan_function plim_cuda_plan_nullary, plim_cuda_plan_copy, plim_cuda_plan_unary,
+    plim_cuda_plan_unary_backward, plim_cuda_plan_binary, plim_cuda_plan_where, plim_cuda_plan_tril,
+    plim_cuda_plan_dropout, plim_cuda_plan_cat;
+
+/* plan_reduce.c, plan_embedding.c */
+plim_cuda_plan_function plim_cuda_plan_reduce, plim_cuda_plan_cumsum, plim_cuda_plan_embedding,
+    plim_cuda_plan_embedding_backward;
+
+/* plan_norm.c */
+plim_cuda_plan_function plim_cuda_plan_layer_norm, plim_cuda_plan_layer_norm_backward,
+    plim_cuda_plan_layer_norm_params;
+
+/* plan_softmax.c: SOFTMAX and LOG_SOFTMAX, the losses */
+plim_cuda_plan_function plim_cuda_plan_softmax, plim_cuda_plan_softmax_backward,
+    plim_cuda_plan_nll_loss, plim_cuda_plan_nll_loss_backward;
+
+/* plan_attention.c */
+plim_cuda_plan_function plim_cuda_plan_attention, plim_cuda_plan_attention_backward;
+
+/* plan_foreach.c, plan_optimizer.c */
+plim_cuda_plan_function plim_cuda_plan_foreach, plim_cuda_plan_optimizer;
+
+#endif
