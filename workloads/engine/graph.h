@@ -8,7 +8,6 @@
 
 #include "devices/caching_allocator.h"
 #include "tensor.h"
-#include "workloads/train/replay.h"
 #include <stdio.h>
 
 enum halt {

@@ -20,7 +20,7 @@
 #define PLIM_ENGINE_TENSOR_H
 
 #include "devices/op.h"
-#include "workloads/train/replay.h"
+#include "memory_class.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -29,16 +29,6 @@ struct plim_replayer {
     struct run run;
 };
 
-const char *plim_memory_class_name(enum plim_memory_class memory_class)
-{
-    static const char *const names[] = {
-#define NAME(name, text) [PLIM_MEMORY_##name] = text,
-        PLIM_MEMORY_CLASS_MAP(NAME)
-#undef NAME
-    };
-    return names[memory_class];
-}
-
 enum plim_status plim_replayer_create(struct plim_device *device,
                                       const struct plim_allocator_config *config,
                                       struct plim_replayer **out, struct plim_error *err)

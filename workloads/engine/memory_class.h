@@ -1,0 +1,25 @@
+/* What the bytes of a training run are for. */
+#ifndef PLIM_ENGINE_MEMORY_CLASS_H
+#define PLIM_ENGINE_MEMORY_CLASS_H
+
+/* Activations: what forward saved for backward. Temporaries: whatever is none of the others.
+ * Workspace: what cuBLAS keeps between calls. */
+#define PLIM_MEMORY_CLASS_MAP(X)                                                                   \
+    X(PARAMETERS, "parameters")                                                                    \
+    X(GRADIENTS, "gradients")                                                                      \
+    X(OPTIMIZER, "optimizer")                                                                      \
+    X(ACTIVATIONS, "activations")                                                                  \
+    X(TEMPORARIES, "temporaries")                                                                  \
+    X(WORKSPACE, "workspace")
+
+enum plim_memory_class {
+#define PLIM_MEMORY_CLASS_ENUM(name, text) PLIM_MEMORY_##name,
+    PLIM_MEMORY_CLASS_MAP(PLIM_MEMORY_CLASS_ENUM)
+#undef PLIM_MEMORY_CLASS_ENUM
+        PLIM_MEMORY_CLASS_COUNT
+};
+
+/* Lower-case name ("parameters"). Never NULL. */
+const char *plim_memory_class_name(enum plim_memory_class memory_class);
+
+#endif
