@@ -7,23 +7,23 @@
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-bool autograd_needed(const struct graph *g, int count, struct tensor *const *operands)
+bool autograd_needed(const struct engine *e, int count, struct tensor *const *operands)
 {
-    if (!g->grad_enabled) return false;
+    if (!e->grad_enabled) return false;
     for (int i = 0; i < count; i++)
         if (operands[i] && operands[i]->requires_grad) return true;
     return false;
 }
 
-static struct node *node_new(struct graph *g, const struct node_kind *kind)
+static struct node *node_new(struct engine *e, const struct node_kind *kind)
 {
-    struct node *n = pool_take(&g->nodes);
+    struct node *n = pool_take(&e->nodes);
     if (!n) {
-        graph_fail(g, PLIM_NOMEM);
+        engine_fail(e, PLIM_NOMEM);
         return NULL;
     }
     n->kind = kind;
-    n->sequence = g->sequence++;
+    n->sequence = e->sequence++;
     n->refs = 1;
     n->edge_count = n->output_count = n->saved_count = 0;
     n->packed = false;
@@ -34,10 +34,10 @@ static struct node *node_new(struct graph *g, const struct node_kind *kind)
     return n;
 }
 
-struct node *node_create(struct graph *g, const struct node_kind *kind, int count,
+struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
                          struct tensor *const *operands)
 {
-    struct node *n = node_new(g, kind);
+    struct node *n = node_new(e, kind);
     if (!n) return NULL;
     n->edge_count = (uint8_t)count;
     for (int i = 0; i < count; i++) {
@@ -50,38 +50,38 @@ struct node *node_create(struct graph *g, const struct node_kind *kind, int coun
     return n;
 }
 
-static void save(struct graph *g, struct node *n, int slot, struct tensor *x)
+static void save(struct engine *e, struct node *n, int slot, struct tensor *x)
 {
     while (n->saved_count <= slot) {
         n->saved[n->saved_count] = NULL;
         n->holder[n->saved_count++] = NULL;
     }
-    if (g->recompute) checkpoint_repack(g, x);
-    if (g->frame) {
+    if (e->recompute) checkpoint_repack(e, x);
+    if (e->frame) {
         n->packed = true;
-        n->holder[slot] = checkpoint_pack(g);
-        tensor_drop(g, x);
+        n->holder[slot] = checkpoint_pack(e);
+        tensor_drop(e, x);
         return;
     }
     n->saved[slot] = x;
-    if (x) storage_saved(g, x->storage, +1);
+    if (x) storage_saved(e, x->storage, +1);
 }
 
-void node_save(struct graph *g, struct node *n, int slot, struct tensor *x)
+void node_save(struct engine *e, struct node *n, int slot, struct tensor *x)
 {
-    if (g->halted) return;
-    save(g, n, slot, x ? tensor_ref(x) : NULL);
+    if (e->halted) return;
+    save(e, n, slot, x ? tensor_ref(x) : NULL);
 }
 
-void node_save_output(struct graph *g, struct node *n, int slot, struct tensor *x)
+void node_save_output(struct engine *e, struct node *n, int slot, struct tensor *x)
 {
-    if (g->halted) return;
-    save(g, n, slot, tensor_keep(tensor_detach(g, x)));
+    if (e->halted) return;
+    save(e, n, slot, tensor_keep(tensor_detach(e, x)));
 }
 
-void node_attach(struct graph *g, struct node *n, struct tensor *x)
+void node_attach(struct engine *e, struct node *n, struct tensor *x)
 {
-    (void)g;
+    (void)e;
     struct node_output *o = &n->output[n->output_count];
     memcpy(o->shape, x->a.shape, sizeof o->shape);
     o->ndim = x->a.ndim;
@@ -92,65 +92,65 @@ void node_attach(struct graph *g, struct node *n, struct tensor *x)
     if (x->output_number > 0) n->refs++; /* the first output takes the creator's reference */
 }
 
-struct tensor *node_saved(struct graph *g, struct node *n, int slot)
+struct tensor *node_saved(struct engine *e, struct node *n, int slot)
 {
     if (n->packed && n->holder[slot] && !n->saved[slot])
-        n->saved[slot] = checkpoint_unpack(g, n->holder[slot]);
+        n->saved[slot] = checkpoint_unpack(e, n->holder[slot]);
     return n->saved[slot];
 }
 
-static void release_saved(struct graph *g, struct node *n)
+static void release_saved(struct engine *e, struct node *n)
 {
     for (int i = 0; i < n->saved_count; i++) {
         struct tensor *x = n->saved[i];
         n->saved[i] = NULL;
         if (!x) continue;
-        if (!n->packed) storage_saved(g, x->storage, -1);
-        tensor_drop(g, x);
+        if (!n->packed) storage_saved(e, x->storage, -1);
+        tensor_drop(e, x);
     }
 }
 
-static void release_variables(struct graph *g, struct node *n)
+static void release_variables(struct engine *e, struct node *n)
 {
-    release_saved(g, n);
+    release_saved(e, n);
     for (int i = 0; i < n->saved_count; i++) {
-        if (n->holder[i]) checkpoint_holder_drop(g, n->holder[i]);
+        if (n->holder[i]) checkpoint_holder_drop(e, n->holder[i]);
         n->holder[i] = NULL;
     }
     n->saved_count = 0;
 }
 
-void node_drop(struct graph *g, struct node *n)
+void node_drop(struct engine *e, struct node *n)
 {
     if (!n || --n->refs > 0) return;
-    n->grad[0] = (struct tensor *)g->dead; /* dead nodes hold no gradient: the slot links them */
-    g->dead = n;
-    if (g->burying) return;
-    g->burying = true;
-    while (g->dead) {
-        struct node *dead = g->dead;
-        g->dead = (struct node *)dead->grad[0];
-        release_variables(g, dead);
+    n->grad[0] = (struct tensor *)e->dead; /* dead nodes hold no gradient: the slot links them */
+    e->dead = n;
+    if (e->burying) return;
+    e->burying = true;
+    while (e->dead) {
+        struct node *dead = e->dead;
+        e->dead = (struct node *)dead->grad[0];
+        release_variables(e, dead);
         if (dead->variable && !dead->variable->is_parameter) {
             dead->variable->accumulator = NULL;
-            tensor_drop(g, dead->variable);
+            tensor_drop(e, dead->variable);
         }
-        for (int i = 0; i < dead->edge_count; i++) node_drop(g, dead->edge[i].node);
-        pool_give(&g->nodes, dead);
+        for (int i = 0; i < dead->edge_count; i++) node_drop(e, dead->edge[i].node);
+        pool_give(&e->nodes, dead);
     }
-    g->burying = false;
+    e->burying = false;
 }
 
 /* --- leaves --------------------------------------------------------------------------------- */
 
 static const struct node_kind accumulate_grad = {"AccumulateGrad", NULL};
 
-void tensor_require_grad(struct graph *g, struct tensor *x)
+void tensor_require_grad(struct engine *e, struct tensor *x)
 {
-    if (g->halted) return;
-    struct node *n = node_new(g, &accumulate_grad);
+    if (e->halted) return;
+    struct node *n = node_new(e, &accumulate_grad);
     if (!n) return;
-    g->sequence--; /* PyTorch gives it no number of its own */
+    e->sequence--; /* PyTorch gives it no number of its own */
     n->sequence = UINT64_MAX;
     n->variable = x;
     n->output_count = 1;
@@ -161,10 +161,10 @@ void tensor_require_grad(struct graph *g, struct tensor *x)
     x->requires_grad = true;
 }
 
-void tensor_require_input_grad(struct graph *g, struct tensor *x)
+void tensor_require_input_grad(struct engine *e, struct tensor *x)
 {
-    if (g->halted || x->requires_grad) return;
-    tensor_require_grad(g, x);
+    if (e->halted || x->requires_grad) return;
+    tensor_require_grad(e, x);
     if (!x->accumulator) return;
     tensor_ref(x);
     x->accumulator->refs = 0; /* only edges hold it; it holds the leaf */
@@ -179,46 +179,46 @@ static bool layout_obeys(const struct tensor *grad, const struct tensor *variabl
     return true;
 }
 
-static void accumulate(struct graph *g, struct node *n, struct tensor *grad)
+static void accumulate(struct engine *e, struct node *n, struct tensor *grad)
 {
     struct tensor *variable = n->variable;
     if (variable->grad) {
-        op_add_(g, variable->grad, grad);
-        tensor_drop(g, grad);
+        op_add_(e, variable->grad, grad);
+        tensor_drop(e, grad);
         return;
     }
     if (grad->refs > 1 || !layout_obeys(grad, variable)) {
-        struct tensor *copy = tensor_keep(op_copy_like(g, grad, variable));
-        tensor_drop(g, grad);
+        struct tensor *copy = tensor_keep(op_copy_like(e, grad, variable));
+        tensor_drop(e, grad);
         grad = copy;
     }
     variable->grad = grad;
-    if (grad != g->poison) tensor_classify(g, grad, PLIM_MEMORY_GRADIENTS);
+    if (grad != e->poison) tensor_classify(e, grad, PLIM_MEMORY_GRADIENTS);
 }
 
 /* --- the pass ------------------------------------------------------------------------------- */
 
-static bool push(struct graph *g, struct node *n)
+static bool push(struct engine *e, struct node *n)
 {
-    if (g->heap_count == g->heap_capacity) {
-        size_t capacity = g->heap_capacity ? 2 * g->heap_capacity : 256;
-        struct node **heap = realloc(g->heap, capacity * sizeof(struct node *));
+    if (e->heap_count == e->heap_capacity) {
+        size_t capacity = e->heap_capacity ? 2 * e->heap_capacity : 256;
+        struct node **heap = realloc(e->heap, capacity * sizeof(struct node *));
         if (!heap) {
-            graph_fail(g, PLIM_NOMEM);
+            engine_fail(e, PLIM_NOMEM);
             return false;
         }
-        g->heap = heap;
-        g->heap_capacity = capacity;
+        e->heap = heap;
+        e->heap_capacity = capacity;
     }
-    g->heap[g->heap_count++] = n;
+    e->heap[e->heap_count++] = n;
     return true;
 }
 
-static void heap_push(struct graph *g, struct node *n)
+static void heap_push(struct engine *e, struct node *n)
 {
-    if (!push(g, n)) return;
-    struct node **h = g->heap;
-    size_t i = g->heap_count - 1;
+    if (!push(e, n)) return;
+    struct node **h = e->heap;
+    size_t i = e->heap_count - 1;
     while (i > 0 && h[(i - 1) / 2]->sequence < n->sequence) {
         h[i] = h[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -226,10 +226,10 @@ static void heap_push(struct graph *g, struct node *n)
     h[i] = n;
 }
 
-static struct node *heap_pop(struct graph *g)
+static struct node *heap_pop(struct engine *e)
 {
-    struct node **h = g->heap, *top = h[0], *last = h[--g->heap_count];
-    size_t n = g->heap_count, i = 0;
+    struct node **h = e->heap, *top = h[0], *last = h[--e->heap_count];
+    size_t n = e->heap_count, i = 0;
     for (size_t child = 1; child < n; child = 2 * i + 1) {
         if (child + 1 < n && h[child + 1]->sequence > h[child]->sequence) child++;
         if (h[child]->sequence <= last->sequence) break;
@@ -241,21 +241,21 @@ static struct node *heap_pop(struct graph *g)
 }
 
 /* How many gradients each node waits for. */
-static void count_dependencies(struct graph *g, struct node *root)
+static void count_dependencies(struct engine *e, struct node *root)
 {
-    g->pass++;
-    root->pass = g->pass;
+    e->pass++;
+    root->pass = e->pass;
     root->dependencies = 0;
-    push(g, root);
-    while (g->heap_count) {
-        struct node *n = g->heap[--g->heap_count];
+    push(e, root);
+    while (e->heap_count) {
+        struct node *n = e->heap[--e->heap_count];
         for (int i = 0; i < n->edge_count; i++) {
             struct node *to = n->edge[i].node;
             if (!to) continue;
-            if (to->pass != g->pass) {
-                to->pass = g->pass;
+            if (to->pass != e->pass) {
+                to->pass = e->pass;
                 to->dependencies = 0;
-                push(g, to);
+                push(e, to);
             }
             to->dependencies++;
         }
@@ -263,25 +263,25 @@ static void count_dependencies(struct graph *g, struct node *root)
 }
 
 /* Gives a gradient the shape and type of the forward tensor. */
-static struct tensor *validated(struct graph *g, struct tensor *grad, const struct node_output *o)
+static struct tensor *validated(struct engine *e, struct tensor *grad, const struct node_output *o)
 {
     bool same = grad->a.ndim == o->ndim;
     for (int i = 0; same && i < o->ndim; i++) same = grad->a.shape[i] == o->shape[i];
     if (!same) {
-        struct tensor *sum = tensor_keep(op_sum_to(g, grad, o->ndim, o->shape));
-        tensor_drop(g, grad);
+        struct tensor *sum = tensor_keep(op_sum_to(e, grad, o->ndim, o->shape));
+        tensor_drop(e, grad);
         grad = sum;
     }
-    if (grad->a.dtype != o->dtype && !g->halted) {
-        struct tensor *cast = tensor_keep(op_to(g, grad, o->dtype));
-        tensor_drop(g, grad);
+    if (grad->a.dtype != o->dtype && !e->halted) {
+        struct tensor *cast = tensor_keep(op_to(e, grad, o->dtype));
+        tensor_drop(e, grad);
         grad = cast;
     }
     return grad;
 }
 
 /* InputBuffer::add. A view is never added to in place: its storage may be seen elsewhere. */
-static void buffer_add(struct graph *g, struct node *to, int input, struct tensor *grad)
+static void buffer_add(struct engine *e, struct node *to, int input, struct tensor *grad)
 {
     struct tensor *old = to->grad[input];
     if (!old) {
@@ -289,52 +289,52 @@ static void buffer_add(struct graph *g, struct node *to, int input, struct tenso
         return;
     }
     if (old->refs == 1 && old->storage->refs == 1 && !old->is_view && tensor_is_dense(old)) {
-        op_add_(g, old, grad);
+        op_add_(e, old, grad);
     } else {
-        to->grad[input] = tensor_keep(op_add(g, old, grad));
-        tensor_drop(g, old);
+        to->grad[input] = tensor_keep(op_add(e, old, grad));
+        tensor_drop(e, old);
     }
-    tensor_drop(g, grad);
+    tensor_drop(e, grad);
 }
 
-static void evaluate(struct graph *g, struct node *n)
+static void evaluate(struct engine *e, struct node *n)
 {
     struct tensor *grads[NODE_MAX_OUTPUTS], *out[NODE_MAX_EDGES] = {NULL};
     memcpy(grads, n->grad, sizeof grads);
     memset(n->grad, 0, sizeof n->grad);
     if (n->kind == &accumulate_grad) {
-        if (grads[0]) accumulate(g, n, grads[0]);
+        if (grads[0]) accumulate(e, n, grads[0]);
         return;
     }
-    if (!g->halted) n->kind->backward(g, n, grads, out);
-    if (n->packed) release_saved(g, n);
+    if (!e->halted) n->kind->backward(e, n, grads, out);
+    if (n->packed) release_saved(e, n);
     for (int i = 0; i < n->edge_count; i++)
         if (out[i] && n->edge[i].node)
-            out[i] = validated(g, out[i], &n->edge[i].node->output[n->edge[i].input]);
-    for (int i = 0; i < n->output_count; i++) tensor_drop(g, grads[i]);
-    release_variables(g, n);
+            out[i] = validated(e, out[i], &n->edge[i].node->output[n->edge[i].input]);
+    for (int i = 0; i < n->output_count; i++) tensor_drop(e, grads[i]);
+    release_variables(e, n);
     for (int i = 0; i < n->edge_count; i++) {
         struct node *to = n->edge[i].node;
         if (!to) continue;
-        if (out[i]) buffer_add(g, to, n->edge[i].input, out[i]);
-        if (--to->dependencies == 0) heap_push(g, to);
+        if (out[i]) buffer_add(e, to, n->edge[i].input, out[i]);
+        if (--to->dependencies == 0) heap_push(e, to);
     }
 }
 
-void autograd_backward(struct graph *g, struct tensor *loss)
+void autograd_backward(struct engine *e, struct tensor *loss)
 {
-    if (g->halted) return;
-    enum thread thread = g->thread;
-    bool grad_enabled = g->grad_enabled;
+    if (e->halted) return;
+    enum thread thread = e->thread;
+    bool grad_enabled = e->grad_enabled;
     struct node *root = loss->grad_fn;
-    struct tensor *one = tensor_keep(op_full_like(g, loss, 1.0));
-    g->thread = THREAD_AUTOGRAD;
-    g->grad_enabled = false;
-    count_dependencies(g, root);
+    struct tensor *one = tensor_keep(op_full_like(e, loss, 1.0));
+    e->thread = THREAD_AUTOGRAD;
+    e->grad_enabled = false;
+    count_dependencies(e, root);
     root->grad[0] = tensor_ref(one); /* Python's caller holds it too, to the end */
-    heap_push(g, root);
-    while (g->heap_count) evaluate(g, heap_pop(g));
-    tensor_drop(g, one);
-    g->grad_enabled = grad_enabled;
-    g->thread = thread;
+    heap_push(e, root);
+    while (e->heap_count) evaluate(e, heap_pop(e));
+    tensor_drop(e, one);
+    e->grad_enabled = grad_enabled;
+    e->thread = thread;
 }

@@ -11,13 +11,13 @@
 #ifndef PLIM_ENGINE_AUTOGRAD_H
 #define PLIM_ENGINE_AUTOGRAD_H
 
-#include "graph.h"
+#include "engine.h"
 
 enum { NODE_MAX_EDGES = 5, NODE_MAX_OUTPUTS = 4, NODE_MAX_SAVED = 8, NODE_INTS = 8 };
 
 /* Gradients of the outputs come in `grads` (lent; NULL where none arrived). Gradients of the
  * inputs go to `out`, one reference each, not floating; only where node_wants() says so. */
-typedef void (*backward_fn)(struct graph *g, struct node *n, struct tensor **grads,
+typedef void (*backward_fn)(struct engine *e, struct node *n, struct tensor **grads,
                             struct tensor **out);
 
 struct node_kind {
@@ -59,31 +59,31 @@ struct node {
 };
 
 /* Does any operand need a gradient (and is grad mode on)? Operands may be NULL. */
-bool autograd_needed(const struct graph *g, int count, struct tensor *const *operands);
+bool autograd_needed(const struct engine *e, int count, struct tensor *const *operands);
 
 /* A new node whose edges lead to the operands that need a gradient. */
-struct node *node_create(struct graph *g, const struct node_kind *kind, int count,
+struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
                          struct tensor *const *operands);
 /* Saves a tensor in slot `slot`, in the order in which PyTorch packs them. */
-void node_save(struct graph *g, struct node *n, int slot, struct tensor *x);
+void node_save(struct engine *e, struct node *n, int slot, struct tensor *x);
 /* The same for an output of the operation itself: without its grad_fn. */
-void node_save_output(struct graph *g, struct node *n, int slot, struct tensor *x);
+void node_save_output(struct engine *e, struct node *n, int slot, struct tensor *x);
 /* Makes `x` the next output of the node. */
-void node_attach(struct graph *g, struct node *n, struct tensor *x);
+void node_attach(struct engine *e, struct node *n, struct tensor *x);
 /* A saved tensor, in backward; recomputes a checkpointed region if it must. Lent. */
-struct tensor *node_saved(struct graph *g, struct node *n, int slot);
+struct tensor *node_saved(struct engine *e, struct node *n, int slot);
 static inline bool node_wants(const struct node *n, int edge)
 {
     return edge < n->edge_count && n->edge[edge].node;
 }
-void node_drop(struct graph *g, struct node *n);
+void node_drop(struct engine *e, struct node *n);
 
 /* loss.backward(). `loss` is a scalar; grads arrive in the .grad of the leaves. */
-void autograd_backward(struct graph *g, struct tensor *loss);
+void autograd_backward(struct engine *e, struct tensor *loss);
 
 /* A parameter that wants a gradient. */
-void tensor_require_grad(struct graph *g, struct tensor *x);
+void tensor_require_grad(struct engine *e, struct tensor *x);
 /* x.requires_grad_() of any other leaf: the graph holds the leaf, and with it its gradient. */
-void tensor_require_input_grad(struct graph *g, struct tensor *x);
+void tensor_require_input_grad(struct engine *e, struct tensor *x);
 
 #endif

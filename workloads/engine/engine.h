@@ -1,10 +1,10 @@
 /* The state of one training process: memory, autograd mode, autocast, pools.
  *
- * One graph stands for one Python process that trains on one device. It owns no device and no
+ * One engine stands for one Python process that trains on one device. It owns no device and no
  * allocator, only what it takes from them.
  */
-#ifndef PLIM_ENGINE_GRAPH_H
-#define PLIM_ENGINE_GRAPH_H
+#ifndef PLIM_ENGINE_ENGINE_H
+#define PLIM_ENGINE_ENGINE_H
 
 #include "devices/caching_allocator.h"
 #include "tensor.h"
@@ -30,7 +30,7 @@ struct pool {
     int64_t live;
 };
 
-struct graph {
+struct engine {
     struct plim_device *device;
     struct plim_allocator *allocator;
 
@@ -76,49 +76,49 @@ struct graph {
     int64_t trace_next_id;
 };
 
-enum plim_status graph_create(struct plim_device *device, struct plim_allocator *allocator,
-                              struct graph **out, struct plim_error *err) PLIM_MUST_CHECK;
-void graph_destroy(struct graph **g);
+enum plim_status engine_create(struct plim_device *device, struct plim_allocator *allocator,
+                               struct engine **out, struct plim_error *err) PLIM_MUST_CHECK;
+void engine_destroy(struct engine **e);
 
 /* As after creation: every tensor, storage and node is gone (their memory too). */
-void graph_reset(struct graph *g);
+void engine_reset(struct engine *e);
 
-/* Launches an operation; a failure halts the graph. */
-void graph_launch(struct graph *g, const struct plim_op *op);
-void graph_halt(struct graph *g, enum halt why);
+/* Launches an operation; a failure halts the engine. */
+void engine_launch(struct engine *e, const struct plim_op *op);
+void engine_halt(struct engine *e, enum halt why);
 /* Halts with HALT_FAILED for this reason, which the replay then returns; the first one counts. */
-void graph_fail(struct graph *g, enum plim_status status);
+void engine_fail(struct engine *e, enum plim_status status);
 
 /* x.item() of a scalar: the host waits for it. Zero on a simulated device, where nothing is
  * computed, and when halted. */
-double graph_item(struct graph *g, const struct tensor *x);
+double engine_item(struct engine *e, const struct tensor *x);
 /* Copies `bytes` from the host to the start of `x`, which is contiguous. */
-void graph_write(struct graph *g, struct tensor *x, const void *from, size_t bytes);
+void engine_write(struct engine *e, struct tensor *x, const void *from, size_t bytes);
 
 /* The workspace of this thread's cuBLAS handle, taken at its first matmul and kept. */
-struct storage *graph_blas_workspace(struct graph *g);
+struct storage *engine_blas_workspace(struct engine *e);
 /* The same of cuBLASLt, which a matmul with a bias epilogue uses; the handle's own comes first. */
-struct storage *graph_blaslt_workspace(struct graph *g);
+struct storage *engine_blaslt_workspace(struct engine *e);
 
 /* Memory for `bytes`; NULL (and halted) when there is none. */
-struct storage *storage_get(struct graph *g, int64_t bytes);
-void storage_put(struct graph *g, struct storage *s);
-void storage_saved(struct graph *g, struct storage *s, int change);
+struct storage *storage_get(struct engine *e, int64_t bytes);
+void storage_put(struct engine *e, struct storage *s);
+void storage_saved(struct engine *e, struct storage *s, int change);
 
 /* Bytes allocated now, as torch.cuda.memory_allocated(). */
-static inline int64_t graph_allocated(const struct graph *g)
+static inline int64_t engine_allocated(const struct engine *e)
 {
-    return plim_allocator_statistics(g->allocator)->allocated;
+    return plim_allocator_statistics(e->allocator)->allocated;
 }
 
 /* Autocast: enter and leave a region; leaving the outermost drops the cast cache. */
-void autocast_enter(struct graph *g, enum plim_dtype dtype);
-void autocast_leave(struct graph *g);
+void autocast_enter(struct engine *e, enum plim_dtype dtype);
+void autocast_leave(struct engine *e);
 /* `x` in autocast's type, where autocast is on and `x` is of another floating type: the cached copy
  * of a leaf parameter, a fresh one else; `x` itself otherwise. */
-struct tensor *autocast_low(struct graph *g, struct tensor *x);
+struct tensor *autocast_low(struct engine *e, struct tensor *x);
 /* `x` in fp32 where autocast is on and `x` is of a lower type. */
-struct tensor *autocast_fp32(struct graph *g, struct tensor *x);
+struct tensor *autocast_fp32(struct engine *e, struct tensor *x);
 
 void *pool_take(struct pool *p);
 void pool_give(struct pool *p, void *object);
