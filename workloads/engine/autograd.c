@@ -17,7 +17,7 @@ bool autograd_needed(const struct engine *e, int count, struct tensor *const *op
 
 static struct node *node_new(struct engine *e, const struct node_kind *kind)
 {
-    struct node *n = pool_take(&e->nodes);
+    struct node *n = pool_take(&e->nodes, sizeof *n);
     if (!n) {
         engine_fail(e, PLIM_NOMEM);
         return NULL;

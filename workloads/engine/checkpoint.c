@@ -74,8 +74,8 @@ struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *co
     f->refs = 1;
     f->count = f->refilled = 0;
     f->recomputed = false;
-    f->autocast = e->autocast;
-    f->autocast_dtype = e->autocast_dtype;
+    f->autocast = e->autocast.on;
+    f->autocast_dtype = e->autocast.dtype;
     f->seed = e->seed;
     memcpy(f->context, context, size);
     for (int i = 0; i < CHECKPOINT_HELD; i++) f->held[i] = held[i] ? tensor_ref(held[i]) : NULL;

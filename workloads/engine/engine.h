@@ -6,9 +6,11 @@
 #ifndef PLIM_ENGINE_ENGINE_H
 #define PLIM_ENGINE_ENGINE_H
 
+#include "autocast.h"
 #include "devices/caching_allocator.h"
+#include "pool.h"
+#include "storage.h"
 #include "tensor.h"
-#include <stdio.h>
 
 enum halt {
     HALT_NONE,
@@ -21,14 +23,6 @@ enum halt {
 enum thread { THREAD_MAIN, THREAD_AUTOGRAD, THREAD_COUNT };
 
 struct checkpoint_frame;
-
-/* Objects of one size, taken and given back one at a time, released all at once. */
-struct pool {
-    size_t size;
-    void *free; /* list through the first word */
-    struct pool_slab *slabs;
-    int64_t live;
-};
 
 struct engine {
     struct plim_device *device;
@@ -44,16 +38,8 @@ struct engine {
 
     bool grad_enabled;
     enum thread thread; /* whose cuBLAS handle and workspace */
-    bool autocast;
-    enum plim_dtype autocast_dtype;
-    int autocast_depth;
-    struct tensor **cast_cache; /* parameters whose .cast is set */
-    size_t cast_count, cast_capacity;
-
-    enum plim_memory_class fresh_class; /* class of new storages: temporaries unless said */
-    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];
-    int64_t class_bytes_at_peak[PLIM_MEMORY_CLASS_COUNT];
-    int64_t peak_allocated;
+    struct autocast autocast;
+    struct memory_use memory;
 
     struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
@@ -71,9 +57,6 @@ struct engine {
     uint32_t pass;     /* number of the backward pass */
     struct node *dead; /* nodes waiting for release: long chains must not recurse */
     bool burying;
-
-    FILE *trace; /* every allocator event, or NULL */
-    int64_t trace_next_id;
 };
 
 enum plim_status engine_create(struct plim_device *device, struct plim_allocator *allocator,
@@ -95,34 +78,20 @@ double engine_item(struct engine *e, const struct tensor *x);
 /* Copies `bytes` from the host to the start of `x`, which is contiguous. */
 void engine_write(struct engine *e, struct tensor *x, const void *from, size_t bytes);
 
-/* The workspace of this thread's cuBLAS handle, taken at its first matmul and kept. */
-struct storage *engine_blas_workspace(struct engine *e);
-/* The same of cuBLASLt, which a matmul with a bias epilogue uses; the handle's own comes first. */
-struct storage *engine_blaslt_workspace(struct engine *e);
-
-/* Memory for `bytes`; NULL (and halted) when there is none. */
-struct storage *storage_get(struct engine *e, int64_t bytes);
-void storage_put(struct engine *e, struct storage *s);
-void storage_saved(struct engine *e, struct storage *s, int change);
+/* The class of new storages, for the tensors of one purpose: temporaries unless said. Returns what it
+ * was, to be set again. */
+static inline enum plim_memory_class engine_set_class(struct engine *e,
+                                                      enum plim_memory_class new_class)
+{
+    enum plim_memory_class before = e->memory.new_class;
+    e->memory.new_class = new_class;
+    return before;
+}
 
 /* Bytes allocated now, as torch.cuda.memory_allocated(). */
 static inline int64_t engine_allocated(const struct engine *e)
 {
     return plim_allocator_statistics(e->allocator)->allocated;
 }
-
-/* Autocast: enter and leave a region; leaving the outermost drops the cast cache. */
-void autocast_enter(struct engine *e, enum plim_dtype dtype);
-void autocast_leave(struct engine *e);
-/* `x` in autocast's type, where autocast is on and `x` is of another floating type: the cached copy
- * of a leaf parameter, a fresh one else; `x` itself otherwise. */
-struct tensor *autocast_low(struct engine *e, struct tensor *x);
-/* `x` in fp32 where autocast is on and `x` is of a lower type. */
-struct tensor *autocast_fp32(struct engine *e, struct tensor *x);
-
-void *pool_take(struct pool *p);
-void pool_give(struct pool *p, void *object);
-void pool_reset(struct pool *p); /* keeps the slabs */
-void pool_finish(struct pool *p);
 
 #endif

@@ -300,13 +300,13 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
 {
     struct tensor *given[3] = {q, k, v}, *qkv[3];
     if (e->halted) return op_halted(e, 3, given);
-    bool given_floats[3], cast_floats[3], autocast = e->autocast;
+    bool given_floats[3], cast_floats[3], autocast = e->autocast.on;
     for (int i = V; i >= Q; i--) {
         given_floats[i] = tensor_enter(given[i]);
         qkv[i] = autocast_low(e, given[i]);
         cast_floats[i] = tensor_enter(qkv[i]);
     }
-    e->autocast = false; /* what the call is composed of is not cast again */
+    e->autocast.on = false; /* what the call is composed of is not cast again */
     struct tensor *y = e->poison;
     if (!e->halted) {
         struct plim_attention_shape shape =
@@ -323,6 +323,6 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
         tensor_leave(e, qkv[i], cast_floats[i]);
         tensor_leave(e, given[i], given_floats[i]);
     }
-    e->autocast = autocast;
+    e->autocast.on = autocast;
     return y;
 }

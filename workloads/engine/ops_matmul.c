@@ -1,6 +1,7 @@
 /* Matrix products: mm, addmm, bmm, baddbmm, and what matmul and linear make of them. */
 #include "devices/needs.h"
 #include "ops.h"
+#include "workspace.h"
 #include <string.h>
 
 enum { SELF, MAT2 };          /* mm, bmm */
@@ -15,8 +16,7 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
                    struct tensor *c, double beta, double alpha)
 {
     bool bias_epilogue = c && c->a.ndim == 1;
-    struct storage *workspace =
-        bias_epilogue ? engine_blaslt_workspace(e) : engine_blas_workspace(e);
+    struct storage *workspace = bias_epilogue ? blaslt_workspace(e) : blas_workspace(e);
     if (e->halted) return;
     struct plim_array scratch = {.data = workspace->address,
                                  .shape = {workspace->bytes},

@@ -6,7 +6,7 @@
 
 static struct tensor *tensor_on(struct engine *e, struct storage *s)
 {
-    struct tensor *x = pool_take(&e->tensors);
+    struct tensor *x = pool_take(&e->tensors, sizeof *x);
     if (!x) {
         engine_fail(e, PLIM_NOMEM);
         storage_put(e, s);
@@ -110,14 +110,7 @@ void tensor_free(struct engine *e, struct tensor *x)
 
 void tensor_classify(struct engine *e, struct tensor *x, enum plim_memory_class memory_class)
 {
-    struct storage *s = x->storage;
-    if (x == e->poison) return;
-    enum plim_memory_class now =
-        s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS : s->memory_class;
-    e->class_bytes[now] -= s->bytes;
-    e->class_bytes[memory_class] += s->bytes;
-    s->memory_class = (uint8_t)memory_class;
-    s->pinned_class = true;
+    if (x != e->poison) storage_classify(e, x->storage, memory_class);
 }
 
 bool tensor_is_contiguous(const struct tensor *x)

@@ -10,8 +10,7 @@
  * So `y = op_mul(e, op_silu(e, a), b)` frees silu's result right after the multiplication, at the
  * very place of the event sequence where PyTorch does.
  *
- * A storage is one block of the caching allocator. Views share it. It is freed with its last
- * tensor; a tensor that a node saved for backward counts as one.
+ * Views share a storage (storage.h); a tensor that a node saved for backward counts as one.
  *
  * Halting. When memory runs out the engine is halted (engine.h): every further operation returns
  * the engine's poison tensor at once, so that model code needs no error path.
@@ -20,7 +19,7 @@
 #define PLIM_ENGINE_TENSOR_H
 
 #include "devices/op.h"
-#include "memory_class.h"
+#include "storage.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,18 +28,6 @@ enum { POISON_REFS = 1 << 29 };
 
 struct engine;
 struct node;
-struct plim_block;
-
-struct storage {
-    struct plim_block *block; /* NULL for zero bytes */
-    uint64_t address;
-    int64_t bytes; /* of the block */
-    int64_t trace_id;
-    int32_t refs;
-    int32_t saved;        /* how many nodes hold it for backward */
-    uint8_t memory_class; /* enum plim_memory_class */
-    bool pinned_class;    /* parameters, gradients, optimizer states keep their class */
-};
 
 struct tensor {
     struct plim_array a; /* first: a tensor can stand where an array is asked for */

@@ -43,7 +43,7 @@ static struct tensor *eager(struct engine *e, const struct attention_call *c, st
     if (c->mask) tensor_set(e, &w, op_add(e, w, c->mask));
     enum plim_dtype dtype = (enum plim_dtype)(c->softmax_fp32 ? q : v)->a.dtype;
     enum plim_dtype inside =
-        c->softmax_fp32 || e->autocast ? PLIM_F32 : (enum plim_dtype)w->a.dtype;
+        c->softmax_fp32 || e->autocast.on ? PLIM_F32 : (enum plim_dtype)w->a.dtype;
     if (c->softmax_fp32) {
         tensor_set(e, &w, op_to(e, op_softmax(e, w, inside), dtype));
     } else {

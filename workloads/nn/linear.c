@@ -25,10 +25,9 @@ static void initialise(struct engine *e, struct tensor *x, enum parameter_init i
 struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum parameter_init init,
                             int ndim, const int64_t *shape)
 {
-    enum plim_memory_class fresh = e->fresh_class;
-    e->fresh_class = PLIM_MEMORY_PARAMETERS;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     struct tensor *x = tensor_keep(tensor_empty(e, p->dtype, ndim, shape));
-    e->fresh_class = fresh;
+    engine_set_class(e, before);
     initialise(e, x, init, p->made++);
     if (e->halted) return x;
     tensor_classify(e, x, PLIM_MEMORY_PARAMETERS);

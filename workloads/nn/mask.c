@@ -157,7 +157,7 @@ static bool nothing_padded(struct engine *e, const struct mask_request *r, struc
 
 struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
 {
-    bool grad = e->grad_enabled, autocast = e->autocast;
+    bool grad = e->grad_enabled, autocast = e->autocast.on;
     e->grad_enabled = false;
     struct tensor *padding =
         r->attention_mask ? tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL)) : NULL;
@@ -170,6 +170,6 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
     tensor_drop(e, document);
     tensor_drop(e, padding);
     e->grad_enabled = grad;
-    e->autocast = autocast;
+    e->autocast.on = autocast;
     return mask;
 }

@@ -31,9 +31,9 @@ void nn_rotary_initialise_both(struct engine *e, const struct rotary *a, const s
 void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin)
 {
-    bool grad = e->grad_enabled, autocast = e->autocast;
+    bool grad = e->grad_enabled, autocast = e->autocast.on;
     if (r->fp32) dtype = PLIM_F32;
-    e->grad_enabled = e->autocast = false;
+    e->grad_enabled = e->autocast.on = false;
     nn_rope_update(e, r, positions);
     int64_t seq = tensor_size(positions, -1), half = (r->dim + 1) / 2;
     struct tensor *frequencies = tensor_keep(op_view(e, r->inv_freq, SHAPE(1, half, 1)));
@@ -51,7 +51,7 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     tensor_drop(e, emb);
     tensor_drop(e, c);
     tensor_drop(e, s);
-    e->autocast = autocast;
+    e->autocast.on = autocast;
     e->grad_enabled = grad;
 }
 

@@ -14,8 +14,7 @@ static struct tensor *state(struct engine *e, enum plim_dtype dtype, int64_t row
 
 static void make_states(struct engine *e, struct optimizer *o)
 {
-    enum plim_memory_class fresh = e->fresh_class;
-    e->fresh_class = PLIM_MEMORY_OPTIMIZER;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
     for (size_t i = 0; i < o->count; i++) {
         const struct tensor *grad = o->grads[i];
         enum plim_dtype dtype = (enum plim_dtype)grad->a.dtype;
@@ -26,7 +25,7 @@ static void make_states(struct engine *e, struct optimizer *o)
             o->state[VARIANCE][i] = tensor_keep(op_full_like(e, grad, 0));
         }
     }
-    e->fresh_class = fresh;
+    engine_set_class(e, before);
 }
 
 /* x.norm(2).item() / x.numel() ** 0.5 */

@@ -9,10 +9,9 @@ static void make_states(struct engine *e, struct optimizer *o, bool fused)
     for (size_t i = 0; i < o->count && !o->started; i++) {
         struct tensor *x = o->params[i];
         if (fused) { /* the step counter lives on the device */
-            enum plim_memory_class fresh = e->fresh_class;
-            e->fresh_class = PLIM_MEMORY_OPTIMIZER;
+            enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
             o->state[STEP][i] = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
-            e->fresh_class = fresh;
+            engine_set_class(e, before);
         }
         o->state[EXP_AVG][i] = optimizer_state_like(e, x, (enum plim_dtype)x->a.dtype);
         o->state[EXP_AVG_SQ][i] = optimizer_state_like(e, x, (enum plim_dtype)x->a.dtype);

@@ -60,10 +60,9 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
     struct plim_adam adam = optimizer_adam(o);
     for (size_t i = 0; i < o->count && !e->halted; i++) {
         if (!o->started) {
-            enum plim_memory_class fresh = e->fresh_class;
-            e->fresh_class = PLIM_MEMORY_OPTIMIZER;
+            enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
             make_state(e, o, i);
-            e->fresh_class = fresh;
+            engine_set_class(e, before);
         }
         struct tensor *max1 = o->state[ABSMAX1][i], *max2 = o->state[ABSMAX2][i];
         struct plim_op op = {

@@ -67,11 +67,10 @@ void optimizer_zero_grad(struct engine *e, struct optimizer *o)
 struct tensor *optimizer_state_like(struct engine *e, struct tensor *parameter,
                                     enum plim_dtype dtype)
 {
-    enum plim_memory_class fresh = e->fresh_class;
-    e->fresh_class = PLIM_MEMORY_OPTIMIZER;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
     struct tensor *x = tensor_keep(tensor_empty_like(e, parameter, dtype));
     op_fill_(e, x, 0);
-    e->fresh_class = fresh;
+    engine_set_class(e, before);
     return x;
 }
 

@@ -60,7 +60,7 @@ void plim_replayer_destroy(struct plim_replayer **rp)
 
 void plim_replayer_trace(struct plim_replayer *r, FILE *file)
 {
-    r->engine->trace = file;
+    r->engine->memory.trace = file;
 }
 
 /* --- one training run ------------------------------------------------------------------------- */
@@ -140,7 +140,7 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     enter(r, "building the model");
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
     e->causal_in_time = r->setting.packing == PLIM_PACKING_AUTO;
-    e->fresh_class = PLIM_MEMORY_TEMPORARIES;
+    engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));
     scaler_create(&r->scaler, r->setting.precision == PLIM_PRECISION_FP16_MIXED);
@@ -208,7 +208,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     out->trainable_parameters = r->model.parameters.trainable_elements;
     if (r->model.family && !e->halted)
         out->model_flops_per_token = decoder_flops_per_token(&r->model);
-    memcpy(out->class_bytes, e->class_bytes_at_peak, sizeof out->class_bytes);
+    memcpy(out->class_bytes, e->memory.class_bytes_at_peak, sizeof out->class_bytes);
     out->retries = plim_allocator_statistics(replayer->allocator)->retries;
     if (e->halted == HALT_OOM) {
         out->verdict = PLIM_OOM;

@@ -17,11 +17,10 @@ struct tensor *scaler_scale(struct engine *e, struct scaler *s, struct tensor *l
 {
     if (!s->enabled) return loss;
     if (!s->scale) {
-        enum plim_memory_class fresh = e->fresh_class;
-        e->fresh_class = PLIM_MEMORY_OPTIMIZER;
+        enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
         s->scale = scalar(e, 65536);
         s->growth = scalar(e, 0);
-        e->fresh_class = fresh;
+        engine_set_class(e, before);
     }
     return op_mul(e, loss, s->scale);
 }

@@ -10,11 +10,10 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
     (void)grad_scale;
     struct tensor **buffer = o->state[MOMENTUM];
     if (!o->started) { /* the first buffer is a copy of the gradient */
-        enum plim_memory_class fresh = e->fresh_class;
-        e->fresh_class = PLIM_MEMORY_OPTIMIZER;
+        enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
         for (size_t i = 0; i < o->count; i++)
             buffer[i] = tensor_keep(op_copy_like(e, o->grads[i], o->grads[i]));
-        e->fresh_class = fresh;
+        engine_set_class(e, before);
     } else {
         optimizer_foreach(e, PLIM_FOREACH_MUL, o->count, 1, (struct tensor * *const[]){buffer},
                           0.9);
