@@ -1,5 +1,6 @@
 /* The engine's own rules: layouts, lifetimes, autograd, checkpointing, counted in allocated bytes. */
 #include "devices/sim/sim.h"
+#include "workloads/engine/autograd.h"
 #include "workloads/engine/checkpoint.h"
 #include "workloads/engine/ops.h"
 #include <criterion/criterion.h>

@@ -1,174 +1,7 @@
-/* Nodes and the backward pass. */
 #include "autograd.h"
-#include "checkpoint.h"
 #include "ops.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* --- nodes ---------------------------------------------------------------------------------- */
-
-bool autograd_needed(const struct engine *e, int count, struct tensor *const *operands)
-{
-    if (!e->grad_enabled) return false;
-    for (int i = 0; i < count; i++)
-        if (operands[i] && operands[i]->requires_grad) return true;
-    return false;
-}
-
-static struct node *node_new(struct engine *e, const struct node_kind *kind)
-{
-    struct node *n = pool_take(&e->nodes, sizeof *n);
-    if (!n) {
-        engine_fail(e, PLIM_NOMEM);
-        return NULL;
-    }
-    n->kind = kind;
-    n->sequence = e->sequence++;
-    n->refs = 1;
-    n->edge_count = n->output_count = n->saved_count = 0;
-    n->packed = false;
-    n->variable = NULL;
-    n->custom = NULL;
-    n->pass = 0;
-    memset(n->grad, 0, sizeof n->grad);
-    return n;
-}
-
-struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
-                         struct tensor *const *operands)
-{
-    struct node *n = node_new(e, kind);
-    if (!n) return NULL;
-    n->edge_count = (uint8_t)count;
-    for (int i = 0; i < count; i++) {
-        struct tensor *x = operands[i];
-        struct node *to = x && x->requires_grad ? x->grad_fn ? x->grad_fn : x->accumulator : NULL;
-        n->edge[i].node = to;
-        n->edge[i].input = to && x->grad_fn ? x->output_number : 0;
-        if (to) to->refs++;
-    }
-    return n;
-}
-
-static void save(struct engine *e, struct node *n, int slot, struct tensor *x)
-{
-    while (n->saved_count <= slot) {
-        n->saved[n->saved_count] = NULL;
-        n->holder[n->saved_count++] = NULL;
-    }
-    if (e->recompute) checkpoint_repack(e, x);
-    if (e->frame) {
-        n->packed = true;
-        n->holder[slot] = checkpoint_pack(e);
-        tensor_drop(e, x);
-        return;
-    }
-    n->saved[slot] = x;
-    if (x) storage_saved(e, x->storage, +1);
-}
-
-void node_save(struct engine *e, struct node *n, int slot, struct tensor *x)
-{
-    if (e->halted) return;
-    save(e, n, slot, x ? tensor_ref(x) : NULL);
-}
-
-void node_save_output(struct engine *e, struct node *n, int slot, struct tensor *x)
-{
-    if (e->halted) return;
-    save(e, n, slot, tensor_keep(tensor_detach(e, x)));
-}
-
-void node_attach(struct engine *e, struct node *n, struct tensor *x)
-{
-    (void)e;
-    struct node_output *o = &n->output[n->output_count];
-    memcpy(o->shape, x->a.shape, sizeof o->shape);
-    o->ndim = x->a.ndim;
-    o->dtype = x->a.dtype;
-    x->grad_fn = n;
-    x->output_number = n->output_count++;
-    x->requires_grad = true;
-    if (x->output_number > 0) n->refs++; /* the first output takes the creator's reference */
-}
-
-struct tensor *node_saved(struct engine *e, struct node *n, int slot)
-{
-    if (n->packed && n->holder[slot] && !n->saved[slot])
-        n->saved[slot] = checkpoint_unpack(e, n->holder[slot]);
-    return n->saved[slot];
-}
-
-static void release_saved(struct engine *e, struct node *n)
-{
-    for (int i = 0; i < n->saved_count; i++) {
-        struct tensor *x = n->saved[i];
-        n->saved[i] = NULL;
-        if (!x) continue;
-        if (!n->packed) storage_saved(e, x->storage, -1);
-        tensor_drop(e, x);
-    }
-}
-
-static void release_variables(struct engine *e, struct node *n)
-{
-    release_saved(e, n);
-    for (int i = 0; i < n->saved_count; i++) {
-        if (n->holder[i]) checkpoint_holder_drop(e, n->holder[i]);
-        n->holder[i] = NULL;
-    }
-    n->saved_count = 0;
-}
-
-void node_drop(struct engine *e, struct node *n)
-{
-    if (!n || --n->refs > 0) return;
-    n->grad[0] = (struct tensor *)e->dead; /* dead nodes hold no gradient: the slot links them */
-    e->dead = n;
-    if (e->burying) return;
-    e->burying = true;
-    while (e->dead) {
-        struct node *dead = e->dead;
-        e->dead = (struct node *)dead->grad[0];
-        release_variables(e, dead);
-        if (dead->variable && !dead->variable->is_parameter) {
-            dead->variable->accumulator = NULL;
-            tensor_drop(e, dead->variable);
-        }
-        for (int i = 0; i < dead->edge_count; i++) node_drop(e, dead->edge[i].node);
-        pool_give(&e->nodes, dead);
-    }
-    e->burying = false;
-}
-
-/* --- leaves --------------------------------------------------------------------------------- */
-
-static const struct node_kind accumulate_grad = {"AccumulateGrad", NULL};
-
-void tensor_require_grad(struct engine *e, struct tensor *x)
-{
-    if (e->halted) return;
-    struct node *n = node_new(e, &accumulate_grad);
-    if (!n) return;
-    e->sequence--; /* PyTorch gives it no number of its own */
-    n->sequence = UINT64_MAX;
-    n->variable = x;
-    n->output_count = 1;
-    memcpy(n->output[0].shape, x->a.shape, sizeof x->a.shape);
-    n->output[0].ndim = x->a.ndim;
-    n->output[0].dtype = x->a.dtype;
-    x->accumulator = n;
-    x->requires_grad = true;
-}
-
-void tensor_require_input_grad(struct engine *e, struct tensor *x)
-{
-    if (e->halted || x->requires_grad) return;
-    tensor_require_grad(e, x);
-    if (!x->accumulator) return;
-    tensor_ref(x);
-    x->accumulator->refs = 0; /* only edges hold it; it holds the leaf */
-}
 
 /* May .grad take over this layout as it is? (obeys_layout_contract) */
 static bool layout_obeys(const struct tensor *grad, const struct tensor *variable)
@@ -200,25 +33,26 @@ static void accumulate(struct engine *e, struct node *n, struct tensor *grad)
 
 static bool push(struct engine *e, struct node *n)
 {
-    if (e->heap_count == e->heap_capacity) {
-        size_t capacity = e->heap_capacity ? 2 * e->heap_capacity : 256;
-        struct node **heap = realloc(e->heap, capacity * sizeof(struct node *));
+    struct autograd *a = &e->autograd;
+    if (a->ready_count == a->ready_capacity) {
+        size_t capacity = a->ready_capacity ? 2 * a->ready_capacity : 256;
+        struct node **heap = realloc(a->ready, capacity * sizeof(struct node *));
         if (!heap) {
             engine_fail(e, PLIM_NOMEM);
             return false;
         }
-        e->heap = heap;
-        e->heap_capacity = capacity;
+        a->ready = heap;
+        a->ready_capacity = capacity;
     }
-    e->heap[e->heap_count++] = n;
+    a->ready[a->ready_count++] = n;
     return true;
 }
 
 static void heap_push(struct engine *e, struct node *n)
 {
     if (!push(e, n)) return;
-    struct node **h = e->heap;
-    size_t i = e->heap_count - 1;
+    struct node **h = e->autograd.ready;
+    size_t i = e->autograd.ready_count - 1;
     while (i > 0 && h[(i - 1) / 2]->sequence < n->sequence) {
         h[i] = h[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -226,10 +60,10 @@ static void heap_push(struct engine *e, struct node *n)
     h[i] = n;
 }
 
-static struct node *heap_pop(struct engine *e)
+static struct node *heap_pop(struct autograd *a)
 {
-    struct node **h = e->heap, *top = h[0], *last = h[--e->heap_count];
-    size_t n = e->heap_count, i = 0;
+    struct node **h = a->ready, *top = h[0], *last = h[--a->ready_count];
+    size_t n = a->ready_count, i = 0;
     for (size_t child = 1; child < n; child = 2 * i + 1) {
         if (child + 1 < n && h[child + 1]->sequence > h[child]->sequence) child++;
         if (h[child]->sequence <= last->sequence) break;
@@ -243,17 +77,18 @@ static struct node *heap_pop(struct engine *e)
 /* How many gradients each node waits for. */
 static void count_dependencies(struct engine *e, struct node *root)
 {
-    e->pass++;
-    root->pass = e->pass;
+    struct autograd *a = &e->autograd;
+    a->pass++;
+    root->pass = a->pass;
     root->dependencies = 0;
     push(e, root);
-    while (e->heap_count) {
-        struct node *n = e->heap[--e->heap_count];
+    while (a->ready_count) {
+        struct node *n = a->ready[--a->ready_count];
         for (int i = 0; i < n->edge_count; i++) {
             struct node *to = n->edge[i].node;
             if (!to) continue;
-            if (to->pass != e->pass) {
-                to->pass = e->pass;
+            if (to->pass != a->pass) {
+                to->pass = a->pass;
                 to->dependencies = 0;
                 push(e, to);
             }
@@ -302,17 +137,17 @@ static void evaluate(struct engine *e, struct node *n)
     struct tensor *grads[NODE_MAX_OUTPUTS], *out[NODE_MAX_EDGES] = {NULL};
     memcpy(grads, n->grad, sizeof grads);
     memset(n->grad, 0, sizeof n->grad);
-    if (n->kind == &accumulate_grad) {
+    if (n->variable) {
         if (grads[0]) accumulate(e, n, grads[0]);
         return;
     }
     if (!e->halted) n->kind->backward(e, n, grads, out);
-    if (n->packed) release_saved(e, n);
+    if (n->hooks) node_release_unpacked(e, n);
     for (int i = 0; i < n->edge_count; i++)
         if (out[i] && n->edge[i].node)
             out[i] = validated(e, out[i], &n->edge[i].node->output[n->edge[i].input]);
     for (int i = 0; i < n->output_count; i++) tensor_drop(e, grads[i]);
-    release_variables(e, n);
+    node_release_saved(e, n);
     for (int i = 0; i < n->edge_count; i++) {
         struct node *to = n->edge[i].node;
         if (!to) continue;
@@ -333,7 +168,7 @@ void autograd_backward(struct engine *e, struct tensor *loss)
     count_dependencies(e, root);
     root->grad[0] = tensor_ref(one); /* Python's caller holds it too, to the end */
     heap_push(e, root);
-    while (e->heap_count) evaluate(e, heap_pop(e));
+    while (e->autograd.ready_count) evaluate(e, heap_pop(&e->autograd));
     tensor_drop(e, one);
     e->grad_enabled = grad_enabled;
     e->thread = thread;

@@ -16,8 +16,6 @@
 /* A region: computes from `x` (lent) with whatever `context` holds; returns a floating tensor. */
 typedef struct tensor *(*checkpoint_fn)(struct engine *e, const void *context, struct tensor *x);
 
-struct checkpoint_holder;
-
 enum { CHECKPOINT_HELD = 6 };
 
 /* Runs the region. `context` (of `size` bytes) is copied: it is needed again in backward; so are
@@ -25,17 +23,7 @@ enum { CHECKPOINT_HELD = 6 };
  * `x` if it floats. */
 struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
                               struct tensor *const held[CHECKPOINT_HELD], struct tensor *x);
-
-/* For autograd.c: a place for the next saved tensor; its tensor, recomputed (a reference);
- * release. */
-struct checkpoint_holder *checkpoint_pack(struct engine *e);
-void checkpoint_repack(struct engine *e, struct tensor *x);
-struct tensor *checkpoint_unpack(struct engine *e, struct checkpoint_holder *h);
-void checkpoint_holder_drop(struct engine *e, struct checkpoint_holder *h);
-
-/* Releases every frame at once (engine_reset). */
-void checkpoint_reset(struct engine *e);
-/* And gives their memory back (engine_destroy). */
-void checkpoint_finish(struct engine *e);
+/* Does a region run for the second time, in backward? */
+bool checkpoint_recomputing(const struct engine *e);
 
 #endif

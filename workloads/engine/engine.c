@@ -1,6 +1,4 @@
 #include "engine.h"
-#include "autograd.h"
-#include "checkpoint.h"
 #include "devices/half.h"
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +27,10 @@ enum plim_status engine_create(struct plim_device *device, struct plim_allocator
 
 void engine_reset(struct engine *e)
 {
-    checkpoint_reset(e);
     pool_reset(&e->tensors);
     pool_reset(&e->storages);
     pool_reset(&e->nodes);
+    pool_reset(&e->frames);
     plim_allocator_reset(e->allocator);
     e->halted = HALT_NONE;
     e->grad_enabled = true;
@@ -43,10 +41,12 @@ void engine_reset(struct engine *e)
     e->memory = (struct memory_use){.new_class = PLIM_MEMORY_TEMPORARIES, .trace = e->memory.trace};
     memset(e->blas_workspace, 0, sizeof e->blas_workspace);
     memset(e->blaslt_workspace, 0, sizeof e->blaslt_workspace);
-    e->sequence = e->seed = 0;
-    e->frame = e->recompute = NULL;
-    e->heap_count = 0;
-    e->dead = NULL;
+    e->seed = 0;
+    e->autograd.sequence = 0;
+    e->autograd.hooks = NULL;
+    e->autograd.released = NULL;
+    e->autograd.ready_count = 0;
+    e->frame = NULL;
     e->poison->refs = 2 * POISON_REFS - 1;
     e->poison_storage = (struct storage){.refs = POISON_REFS};
 }
@@ -55,12 +55,12 @@ void engine_destroy(struct engine **ep)
 {
     struct engine *e = *ep;
     if (!e) return;
-    checkpoint_finish(e);
     pool_finish(&e->tensors);
     pool_finish(&e->storages);
     pool_finish(&e->nodes);
+    pool_finish(&e->frames);
     free(e->autocast.cache);
-    free(e->heap);
+    free(e->autograd.ready);
     free(e->poison);
     free(e);
     *ep = NULL;

@@ -1,4 +1,4 @@
-/* The state of one training process: memory, autograd mode, autocast, pools.
+/* The state of one training process: memory, autograd, autocast, why it halted.
  *
  * One engine stands for one Python process that trains on one device. It owns no device and no
  * allocator, only what it takes from them.
@@ -8,6 +8,7 @@
 
 #include "autocast.h"
 #include "devices/caching_allocator.h"
+#include "node.h"
 #include "pool.h"
 #include "storage.h"
 #include "tensor.h"
@@ -15,7 +16,7 @@
 enum halt {
     HALT_NONE,
     HALT_OOM,         /* no memory: nothing runs any more */
-    HALT_UNSUPPORTED, /* an operation this card cannot run */
+    HALT_UNSUPPORTED, /* an operation that this device cannot run */
     HALT_FAILED,      /* the device failed, or host memory ran out */
     HALT_EARLY_STOP   /* a checkpointed region was recomputed far enough (checkpoint.h) */
 };
@@ -36,27 +37,19 @@ struct engine {
     int64_t oom_asked_bytes; /* of HALT_OOM; 0: for the code of halting_op */
     enum plim_memory_class oom_class;
 
-    bool grad_enabled;
-    enum thread thread; /* whose cuBLAS handle and workspace */
-    struct autocast autocast;
     struct memory_use memory;
+    bool grad_enabled;
+    struct autograd autograd;
+    struct checkpoint_frame *frame; /* the checkpointed region that runs, first or again, or NULL */
+    enum thread thread;             /* whose cuBLAS handle and workspace */
+    struct autocast autocast;
 
     struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
     uint64_t seed;       /* of the next random operation */
     bool causal_in_time; /* a mask is there that the clock takes for a plain causal one */
 
-    uint64_t sequence;                  /* sequence number of the next node */
-    struct checkpoint_frame *frame;     /* saving goes through it */
-    struct checkpoint_frame *recompute; /* or recomputing for it */
-    struct checkpoint_frame *frames, *spare_frames;
-
-    struct pool tensors, storages, nodes;
-    struct node **heap; /* ready queue of the backward pass */
-    size_t heap_count, heap_capacity;
-    uint32_t pass;     /* number of the backward pass */
-    struct node *dead; /* nodes waiting for release: long chains must not recurse */
-    bool burying;
+    struct pool tensors, storages, nodes, frames;
 };
 
 enum plim_status engine_create(struct plim_device *device, struct plim_allocator *allocator,

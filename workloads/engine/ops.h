@@ -9,7 +9,7 @@
 #ifndef PLIM_ENGINE_OPS_H
 #define PLIM_ENGINE_OPS_H
 
-#include "autograd.h"
+#include "engine.h"
 
 /* --- how an operation begins and ends (for the files that define operations) ------------------ */
 

@@ -16,7 +16,7 @@ struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int c
         if (n && !n->output_count) node_drop(e, n);
         y = e->poison;
     } else if (n) {
-        node_attach(e, n, y);
+        node_attach(n, y);
     }
     for (int i = 0; i < count; i++) tensor_consume(e, operands[i]);
     return y;
@@ -299,7 +299,7 @@ void op_split(struct engine *e, struct tensor *x, int dim, int count, const int6
     for (int i = 0; i < count; i++) {
         out[i] = part(e, x, d, start, sizes[i]);
         start += sizes[i];
-        if (n) node_attach(e, n, out[i]);
+        if (n) node_attach(n, out[i]);
     }
     tensor_consume(e, x);
 }

@@ -1,6 +1,6 @@
 /* Tensors of the engine: a strided array, its storage, its place in the autograd graph.
  *
- * The engine's vocabulary is unprefixed and small: struct tensor, struct node (autograd.h),
+ * The engine's vocabulary is unprefixed and small: struct tensor, struct node (node.h),
  * struct engine (engine.h), op_*() (ops.h), nn_*() (workloads/nn). It is seen only inside
  * workloads/.
  *

@@ -1,6 +1,7 @@
 /* bloom: no positions but alibi, a bias on the attention scores; fused q, k, v head by head; an
  * activation of its own. */
 #include "model.h"
+#include "workloads/engine/checkpoint.h"
 #include <math.h>
 
 static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -175,7 +176,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     struct tensor *y = mlp(e, b, normed, behind ? normed : attended);
     tensor_drop(e, normed);
     tensor_drop(e, attended);
-    if (!e->recompute) tensor_set(e, b->outputs, weights);
+    if (!checkpoint_recomputing(e)) tensor_set(e, b->outputs, weights);
     tensor_drop(e, weights);
     return y;
 }

@@ -1,6 +1,7 @@
 /* The training loop of the golden runs, on the engine. */
 #include "replay.h"
 #include "scaler.h"
+#include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
 #include <math.h>
 #include <stdlib.h>
