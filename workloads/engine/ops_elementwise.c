@@ -1,64 +1,5 @@
 /* Element-by-element operations and their derivatives. */
 #include "ops.h"
-#include <string.h>
-
-/* --- layout of results ------------------------------------------------------------------------ */
-
-static bool plain(int count, struct tensor *const *x, int ndim, const int64_t *shape)
-{
-    for (int i = 0; i < count; i++) {
-        if (x[i]->a.ndim != ndim || !tensor_is_contiguous(x[i])) return false;
-        if (memcmp(x[i]->a.shape, shape, sizeof *shape * (size_t)ndim) != 0) return false;
-    }
-    return true;
-}
-
-static int64_t operand_stride(const struct tensor *x, int ndim, const int64_t *shape, int dim)
-{
-    int own = dim - (ndim - x->a.ndim);
-    if (own < 0 || (x->a.shape[own] == 1 && shape[dim] != 1)) return 0;
-    return x->a.stride[own];
-}
-
-/* Which of two dimensions lies further out in memory: > 0 when `a` should come behind `b`. */
-static int order(int count, struct tensor *const *x, int ndim, const int64_t *shape, int a, int b)
-{
-    for (int i = 0; i < count; i++) {
-        int64_t sa = operand_stride(x[i], ndim, shape, a),
-                sb = operand_stride(x[i], ndim, shape, b);
-        if (sa == 0 || sb == 0) continue;
-        if (sa != sb) return sa < sb ? -1 : 1;
-        if (shape[a] > shape[b]) return 1;
-    }
-    return 0;
-}
-
-void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
-                       int64_t *stride)
-{
-    int perm[PLIM_MAX_DIMS]; /* fastest dimension first */
-    for (int i = 0; i < ndim; i++) perm[i] = ndim - 1 - i;
-    if (!plain(count, operands, ndim, shape)) {
-        /* TensorIterator::reorder_dimensions: insertion sort with an order that may not know */
-        for (int i = 1; i < ndim; i++) {
-            int moving = i;
-            for (int j = i - 1; j >= 0; j--) {
-                int c = order(count, operands, ndim, shape, perm[j], perm[moving]);
-                if (c < 0) break;
-                if (c == 0) continue;
-                int swap = perm[j];
-                perm[j] = perm[moving];
-                perm[moving] = swap;
-                moving = j;
-            }
-        }
-    }
-    int64_t step = 1;
-    for (int i = 0; i < ndim; i++) {
-        stride[perm[i]] = step;
-        step *= shape[perm[i]];
-    }
-}
 
 static struct tensor *result(struct engine *e, int count, struct tensor *const *x,
                              enum plim_dtype dtype)
@@ -111,46 +52,6 @@ static void launch_binary(struct engine *e, struct tensor *y, struct tensor *a, 
                          .out = {&y->a},
                          .in = {&a->a, b ? &b->a : NULL}};
     if (!e->halted) engine_launch(e, &op);
-}
-
-/* --- constants -------------------------------------------------------------------------------- */
-
-void op_fill_(struct engine *e, struct tensor *a, double value)
-{
-    struct plim_op op = {.kind = PLIM_OP_FILL, .n_out = 1, .alpha = value, .out = {&a->a}};
-    if (!e->halted) engine_launch(e, &op);
-}
-
-struct tensor *op_full(struct engine *e, enum plim_dtype dtype, int ndim, const int64_t *shape,
-                       double value)
-{
-    struct tensor *y = tensor_empty(e, dtype, ndim, shape);
-    op_fill_(e, y, value);
-    return y;
-}
-
-struct tensor *op_full_like(struct engine *e, const struct tensor *x, double value)
-{
-    struct tensor *y = tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype);
-    op_fill_(e, y, value);
-    return y;
-}
-
-void op_random_(struct engine *e, struct tensor *a, double limit, uint64_t seed)
-{
-    struct plim_op op = {
-        .kind = PLIM_OP_RANDOM, .n_out = 1, .alpha = limit, .seed = seed, .out = {&a->a}};
-    if (!e->halted) engine_launch(e, &op);
-}
-
-struct tensor *op_arange(struct engine *e, enum plim_dtype dtype, int64_t count, double start,
-                         double step)
-{
-    struct tensor *y = tensor_empty(e, dtype, 1, &count);
-    struct plim_op op = {
-        .kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = step, .beta = start, .out = {&y->a}};
-    if (!e->halted) engine_launch(e, &op);
-    return y;
 }
 
 /* --- two tensors ------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* Reductions. Their scratch memory follows PyTorch's launch configuration (devices/needs.h). */
+/* Reductions, and expand, which is their inverse. Their scratch memory follows PyTorch's launch configuration (devices/needs.h). */
 #include "devices/needs.h"
 #include "ops.h"
 #include <string.h>
@@ -61,6 +61,33 @@ struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int
     return lead ? op_view(e, y, ndim, shape) : y;
 }
 
+/* --- expand, whose derivative is a sum --------------------------------------------------------- */
+
+static void expand_backward(struct engine *e, struct node *n, struct tensor **grads,
+                            struct tensor **out)
+{
+    out[0] = tensor_keep(op_sum_to(e, grads[0], (int)n->ints[0], n->ints + 1));
+}
+static const struct node_kind expand_kind = {"ExpandBackward0", expand_backward};
+
+struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int64_t *shape)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t full[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
+    int lead = ndim - x->a.ndim;
+    for (int i = 0; i < ndim; i++) {
+        int64_t have = i < lead ? 1 : x->a.shape[i - lead];
+        full[i] = shape[i] < 0 ? have : shape[i];
+        stride[i] = i < lead ? 0 : have == 1 && full[i] != 1 ? 0 : x->a.stride[i - lead];
+    }
+    struct node *n = op_node(e, &expand_kind, 1, &x);
+    op_note_shape(n, x);
+    struct tensor *y = tensor_alias(e, x, ndim, full, stride, 0);
+    return op_done(e, n, y, 1, &x);
+}
+
+/* --- mean, cumsum ----------------------------------------------------------------------------- */
+
 /* grad, expanded, divided by the count */
 static void mean_backward(struct engine *e, struct node *n, struct tensor **grads,
                           struct tensor **out)
@@ -74,10 +101,7 @@ struct tensor *op_mean_last(struct engine *e, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &mean_kind, 1, &x);
-    if (n) {
-        n->ints[0] = x->a.ndim;
-        memcpy(n->ints + 1, x->a.shape, sizeof(int64_t) * x->a.ndim);
-    }
+    op_note_shape(n, x);
     bool was = tensor_enter(x);
     struct tensor *y = op_reduce(e, x, 1u << (x->a.ndim - 1), true, PLIM_BINARY_ADD,
                                  1.0 / (double)tensor_size(x, -1), (enum plim_dtype)x->a.dtype);

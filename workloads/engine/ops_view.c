@@ -2,47 +2,12 @@
 #include "ops.h"
 #include <string.h>
 
-struct tensor *op_halted(struct engine *e, int count, struct tensor *const *operands)
-{
-    for (int i = 0; i < count; i++) tensor_consume(e, operands[i]);
-    return e->poison;
-}
-
-struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int count,
-                       struct tensor *const *operands)
-{
-    if (e->halted) {
-        if (y) tensor_drop(e, y);
-        if (n && !n->output_count) node_drop(e, n);
-        y = e->poison;
-    } else if (n) {
-        node_attach(n, y);
-    }
-    for (int i = 0; i < count; i++) tensor_consume(e, operands[i]);
-    return y;
-}
-
-struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
-                     struct tensor *const *operands)
-{
-    return autograd_needed(e, count, operands) ? node_create(e, kind, count, operands) : NULL;
-}
-
 static void pass_backward(struct engine *e, struct node *n, struct tensor **grads,
                           struct tensor **out)
 {
     (void)e;
     (void)n;
     out[0] = tensor_ref(grads[0]);
-}
-
-/* --- shapes that autograd must undo ----------------------------------------------------------- */
-
-static void remember_shape(struct node *n, const struct tensor *x)
-{
-    if (!n) return;
-    n->ints[0] = x->a.ndim;
-    memcpy(n->ints + 1, x->a.shape, sizeof(int64_t) * (size_t)x->a.ndim);
 }
 
 static void reshape_backward(struct engine *e, struct node *n, struct tensor **grads,
@@ -57,7 +22,7 @@ static struct tensor *view_as(struct engine *e, const struct node_kind *kind, st
                               int ndim, const int64_t *shape, const int64_t *stride)
 {
     struct node *n = op_node(e, kind, 1, &x);
-    remember_shape(n, x);
+    op_note_shape(n, x);
     struct tensor *y = tensor_alias(e, x, ndim, shape, stride, 0);
     return op_done(e, n, y, 1, &x);
 }
@@ -159,29 +124,6 @@ struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim)
     return op_done(e, n, y, 1, &x);
 }
 
-static void expand_backward(struct engine *e, struct node *n, struct tensor **grads,
-                            struct tensor **out)
-{
-    out[0] = tensor_keep(op_sum_to(e, grads[0], (int)n->ints[0], n->ints + 1));
-}
-static const struct node_kind expand_kind = {"ExpandBackward0", expand_backward};
-
-struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int64_t *shape)
-{
-    if (e->halted) return op_halted(e, 1, &x);
-    int64_t full[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
-    int lead = ndim - x->a.ndim;
-    for (int i = 0; i < ndim; i++) {
-        int64_t have = i < lead ? 1 : x->a.shape[i - lead];
-        full[i] = shape[i] < 0 ? have : shape[i];
-        stride[i] = i < lead ? 0 : have == 1 && full[i] != 1 ? 0 : x->a.stride[i - lead];
-    }
-    struct node *n = op_node(e, &expand_kind, 1, &x);
-    remember_shape(n, x);
-    struct tensor *y = tensor_alias(e, x, ndim, full, stride, 0);
-    return op_done(e, n, y, 1, &x);
-}
-
 /* --- parts ------------------------------------------------------------------------------------ */
 
 static struct tensor *part(struct engine *e, const struct tensor *x, int dim, int64_t start,
@@ -221,7 +163,7 @@ struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t sta
     if (start == 0 && length == x->a.shape[d]) return x;
     struct node *n = op_node(e, &slice_kind, 1, &x);
     if (n) {
-        remember_shape(n, x);
+        op_note_shape(n, x);
         n->ints[7] = start;
         n->number = d;
     }
@@ -251,7 +193,7 @@ struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t in
     }
     struct node *n = op_node(e, &select_kind, 1, &x);
     if (n) {
-        remember_shape(n, x);
+        op_note_shape(n, x);
         n->ints[7] = index;
         n->number = d;
     }
