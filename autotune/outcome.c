@@ -51,7 +51,7 @@ static void fill_breakdown(const struct plim_card *card, const struct plim_repla
         .parameters_bytes = bytes[PLIM_MEMORY_PARAMETERS],
         .gradients_bytes = bytes[PLIM_MEMORY_GRADIENTS],
         .optimizer_bytes = bytes[PLIM_MEMORY_OPTIMIZER],
-        .activations_bytes = bytes[PLIM_MEMORY_ACTIVATIONS],
+        .activations_bytes = bytes[PLIM_MEMORY_ACTIVATIONS] + bytes[PLIM_MEMORY_LOGITS],
         .temporaries_bytes = bytes[PLIM_MEMORY_TEMPORARIES],
         .workspace_bytes = bytes[PLIM_MEMORY_WORKSPACE],
         .cached_bytes = replay->peak_reserved_bytes - replay->peak_allocated_bytes,

@@ -173,3 +173,26 @@ Test(engine, after_the_memory_ran_out_operations_do_nothing)
     cr_expect_eq(op_neg(e, x), e->poison);
     cr_expect_eq(engine_allocated(e), 0);
 }
+
+Test(engine, logits_are_the_product_and_what_is_made_of_it_element_by_element)
+{
+    const int64_t *logits = &e->memory.class_bytes[PLIM_MEMORY_LOGITS];
+    struct tensor *w = parameter(), *x = tensor_keep(matrix());
+    autocast_enter(e, PLIM_BF16);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
+    struct tensor *y = tensor_keep(op_linear(e, x, w, NULL));
+    engine_set_class(e, before);
+    cr_expect_eq(*logits, TENSOR_BYTES / 2, "neither the casts of x and w nor cuBLAS's workspace");
+    struct tensor *wide = tensor_keep(op_to(e, y, PLIM_F32));
+    struct tensor *scaled = tensor_keep(op_mul_scalar(e, wide, 2));
+    cr_expect_eq(*logits, 2 * TENSOR_BYTES + TENSOR_BYTES / 2);
+    struct tensor *log = tensor_keep(op_softmax(e, scaled, PLIM_F32));
+    cr_expect_eq(*logits, 3 * TENSOR_BYTES + TENSOR_BYTES / 2, "though the node saves it");
+    tensor_drop(e, op_neg(e, x));
+    cr_expect_eq(e->memory.class_bytes[PLIM_MEMORY_TEMPORARIES],
+                 2 * TENSOR_BYTES + TENSOR_BYTES / 2, "w, its cast and x");
+    struct tensor *done[] = {log, scaled, wide, y, x, w};
+    autocast_leave(e);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    cr_expect_eq(*logits, 0);
+}

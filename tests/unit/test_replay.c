@@ -81,6 +81,21 @@ Test(replay, classes_add_up_to_the_peak)
     close_bench(&bench);
 }
 
+/* gpt2's peak without checkpointing is where the loss goes back: its log-probabilities and two
+ * gradients are there in fp32, the bf16 logits no more. */
+Test(replay, the_logits_are_a_class_of_their_own)
+{
+    enum { ROWS = 4 * 128, CLASSES = 50257 };
+    struct plim_setting setting = plain;
+    setting.micro_batch = 4;
+    setting.checkpointing = PLIM_CHECKPOINTING_NONE;
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW_FUSED; /* the others' temporaries are the peak */
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &setting, &first);
+    cr_expect_eq(first.class_bytes[PLIM_MEMORY_LOGITS], (int64_t)3 * ROWS * CLASSES * 4);
+    close_bench(&bench);
+}
+
 /* However little memory there is, the verdict is OK or OOM with its place, and the next run is sound. */
 Test(replay, running_out_of_memory_anywhere_is_an_answer)
 {

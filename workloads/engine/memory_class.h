@@ -2,13 +2,16 @@
 #ifndef PLIM_ENGINE_MEMORY_CLASS_H
 #define PLIM_ENGINE_MEMORY_CLASS_H
 
-/* Activations: what forward saved for backward. Temporaries: whatever is none of the others.
- * Workspace: what cuBLAS keeps between calls. */
+/* Activations: what forward saved for backward. Logits: the result of a language model's head, what
+ * is made of it element by element up to the loss (the fp32 copy, log-probabilities), and the
+ * gradients of these. Temporaries: whatever is none of the others. Workspace: what cuBLAS keeps
+ * between calls. */
 #define PLIM_MEMORY_CLASS_MAP(X)                                                                   \
     X(PARAMETERS, "parameters")                                                                    \
     X(GRADIENTS, "gradients")                                                                      \
     X(OPTIMIZER, "optimizer")                                                                      \
     X(ACTIVATIONS, "activations")                                                                  \
+    X(LOGITS, "logits")                                                                            \
     X(TEMPORARIES, "temporaries")                                                                  \
     X(WORKSPACE, "workspace")
 

@@ -93,3 +93,17 @@ void op_result_strides(int count, struct tensor *const *operands, int ndim, cons
         step *= shape[perm[i]];
     }
 }
+
+struct tensor *op_result(struct engine *e, int count, struct tensor *const *operands,
+                         enum plim_dtype dtype, int ndim, const int64_t *shape,
+                         const int64_t *stride)
+{
+    enum plim_memory_class before = e->memory.new_class;
+    if (before == PLIM_MEMORY_LOGITS) e->memory.new_class = PLIM_MEMORY_TEMPORARIES;
+    for (int i = 0; i < count; i++)
+        if (operands[i]->storage->memory_class == PLIM_MEMORY_LOGITS)
+            e->memory.new_class = PLIM_MEMORY_LOGITS;
+    struct tensor *y = tensor_empty_strided(e, dtype, ndim, shape, stride);
+    e->memory.new_class = before;
+    return y;
+}

@@ -26,6 +26,11 @@ void op_note_shape(struct node *n, const struct tensor *x);
 /* The layout TensorIterator gives a fresh result of these operands, broadcast to `shape`. */
 void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
                        int64_t *stride);
+/* Memory for the result of an operation that goes element by element or row by row; `stride` NULL:
+ * contiguous. It is logits where an operand is, and only there. */
+struct tensor *op_result(struct engine *e, int count, struct tensor *const *operands,
+                         enum plim_dtype dtype, int ndim, const int64_t *shape,
+                         const int64_t *stride);
 
 /* --- views (no kernel) ------------------------------------------------------------------------ */
 

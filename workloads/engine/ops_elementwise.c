@@ -12,7 +12,7 @@ static struct tensor *result(struct engine *e, int count, struct tensor *const *
         for (int d = 0, lead = ndim - x[i]->a.ndim; d < x[i]->a.ndim; d++)
             if (x[i]->a.shape[d] != 1) shape[lead + d] = x[i]->a.shape[d];
     op_result_strides(count, x, ndim, shape, stride);
-    return tensor_empty_strided(e, dtype, ndim, shape, stride);
+    return op_result(e, count, x, dtype, ndim, shape, stride);
 }
 
 /* bf16 with fp16 or with fp32 gives fp32; a float wins over an integer */

@@ -128,7 +128,7 @@ static struct tensor *softmax_grad(struct engine *e, struct tensor *dy, struct t
 {
     struct tensor *dense = op_contiguous(e, dy);
     if (dense != dy) tensor_keep(dense);
-    struct tensor *dx = tensor_empty(e, dtype, y->a.ndim, y->a.shape);
+    struct tensor *dx = op_result(e, 1, &y, dtype, y->a.ndim, y->a.shape, NULL);
     /* softmax multiplies gradient and result beforehand; log_softmax needs only the gradient */
     bool product = kind == PLIM_OP_SOFTMAX_BACKWARD;
     struct tensor *scaled = product ? op_mul(e, dense, y) : dense;
@@ -163,7 +163,7 @@ static struct tensor *softmax(struct engine *e, struct tensor *x, const struct n
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, kind, 1, &x);
     if (n) n->ints[0] = x->a.dtype;
-    struct tensor *y = tensor_empty(e, dtype, x->a.ndim, x->a.shape);
+    struct tensor *y = op_result(e, 1, &x, dtype, x->a.ndim, x->a.shape, NULL);
     struct plim_op op = {.kind = op_kind, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
     if (!e->halted) engine_launch(e, &op);
     if (n) node_save_output(e, n, 0, y);
@@ -215,7 +215,7 @@ static void nll_loss_backward(struct engine *e, struct node *n, struct tensor **
     struct tensor *self = node_saved(e, n, NLL_SELF), *target = node_saved(e, n, NLL_TARGET),
                   *total = node_saved(e, n, NLL_TOTAL);
     struct tensor *dx =
-        tensor_empty(e, (enum plim_dtype)self->a.dtype, self->a.ndim, self->a.shape);
+        op_result(e, 1, &self, (enum plim_dtype)self->a.dtype, self->a.ndim, self->a.shape, NULL);
     op_fill_(e, dx, 0);
     struct plim_op op = {.kind = PLIM_OP_NLL_LOSS_BACKWARD,
                          .n_out = 1,

@@ -254,7 +254,7 @@ struct tensor *op_clone(struct engine *e, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &clone_kind, 1, &x);
-    struct tensor *y = tensor_empty(e, x->a.dtype, x->a.ndim, x->a.shape);
+    struct tensor *y = op_result(e, 1, &x, x->a.dtype, x->a.ndim, x->a.shape, NULL);
     copy_into(e, y, x);
     return op_done(e, n, y, 1, &x);
 }
@@ -280,7 +280,7 @@ struct tensor *op_to(struct engine *e, struct tensor *x, enum plim_dtype dtype)
     if (n) n->ints[0] = x->a.dtype;
     int64_t stride[PLIM_MAX_DIMS];
     op_result_strides(1, &x, x->a.ndim, x->a.shape, stride);
-    struct tensor *y = tensor_empty_strided(e, dtype, x->a.ndim, x->a.shape, stride);
+    struct tensor *y = op_result(e, 1, &x, dtype, x->a.ndim, x->a.shape, stride);
     copy_into(e, y, x);
     return op_done(e, n, y, 1, &x);
 }

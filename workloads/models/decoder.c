@@ -221,7 +221,9 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *
                                 .bias = m->head_bias,
                                 .in = m->config->hidden_size,
                                 .out = m->config->vocab_size};
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
     struct tensor *logits = tensor_keep(nn_linear(e, &head, x));
+    engine_set_class(e, before);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, &logits, m->config->final_logit_softcapping);
     struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, ids));
