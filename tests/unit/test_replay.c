@@ -1,4 +1,4 @@
-/* One training run on a simulated card: repeatable, and an answer whatever the memory. */
+/* One training run on a simulated GPU: repeatable, and an answer whatever the memory. */
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
@@ -209,7 +209,7 @@ Test(replay, a_step_that_finds_no_memory_is_the_last)
     close_bench(&bench);
 }
 
-/* On the host the same step computes: losses fall, and the bytes are those of the simulated card. */
+/* On the host the same step computes: losses fall, and the bytes are those of the simulated GPU. */
 Test(replay, a_device_that_computes_takes_the_same_bytes)
 {
     struct plim_error err = PLIM_ERROR_INIT;

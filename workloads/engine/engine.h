@@ -1,7 +1,11 @@
 /* The state of one training process: memory, autograd, autocast, why it halted.
  *
  * One engine stands for one Python process that trains on one device. It owns no device and no
- * allocator, only what it takes from them.
+ * allocator, only what it takes from them. A function that changes a mode (gradients, autocast,
+ * the class of new storages) sets it back.
+ *
+ * From bottom to top: pool, engine, storage, tensor, workspace; node (what autograd saves); op and
+ * ops_*; autograd (the backward pass) and checkpoint.
  */
 #ifndef PLIM_ENGINE_ENGINE_H
 #define PLIM_ENGINE_ENGINE_H

@@ -71,7 +71,7 @@ static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struc
 }
 
 /* The temporaries that are alive go with the launch, and the workspace of this thread's cuBLAS, which
- * nobody uses meanwhile: a kernel may want a few bytes that PyTorch's does not. `lent` describes it
+ * is free meanwhile: a kernel may want a few bytes that PyTorch's does not. `lent` describes it
  * and has to live as long as `op`. */
 static void hand_over(struct engine *e, struct plim_op *op, const struct blocks *b,
                       struct plim_array *lent)

@@ -23,7 +23,7 @@ struct storage {
     int32_t refs;
     int32_t saved;        /* how many nodes hold it for backward */
     uint8_t memory_class; /* enum plim_memory_class */
-    bool pinned_class;    /* it is not activations, whoever saves it */
+    bool pinned_class;    /* saving it does not make it activations */
 };
 
 /* What all storages hold. */
