@@ -50,6 +50,39 @@ struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor 
     return x;
 }
 
+void decoder_create_rotary(struct engine *e, const struct plim_model_config *c, enum plim_rope rope,
+                           struct rotary *r)
+{
+    static const struct rope *const ropes[PLIM_ROPE_COUNT] = {
+        [PLIM_ROPE_DEFAULT] = &nn_rope_default,     [PLIM_ROPE_LINEAR] = &nn_rope_linear,
+        [PLIM_ROPE_DYNAMIC] = &nn_rope_dynamic,     [PLIM_ROPE_YARN] = &nn_rope_yarn,
+        [PLIM_ROPE_LONGROPE] = &nn_rope_longrope,   [PLIM_ROPE_LLAMA3] = &nn_rope_llama3,
+        [PLIM_ROPE_PROPORTIONAL] = &nn_rope_linear,
+    };
+    *r = (struct rotary){.rope = ropes[rope],
+                         .positions = c->positions,
+                         .original_positions = c->rope_original_positions,
+                         .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor)};
+    nn_rotary_create(e, r);
+}
+
+struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x)
+{
+    switch (f) {
+    case PLIM_ACTIVATION_GELU:
+        return op_gelu(e, x, false);
+    case PLIM_ACTIVATION_GELU_PYTORCH_TANH:
+        return op_gelu(e, x, true);
+    case PLIM_ACTIVATION_GELU_NEW:
+        return nn_gelu_new(e, x);
+    case PLIM_ACTIVATION_SILU:
+        return op_silu(e, x);
+    case PLIM_ACTIVATION_RELU:
+        return op_relu(e, x);
+    }
+    return x;
+}
+
 struct tensor *decoder_positions(struct engine *e, int64_t seq)
 {
     struct tensor *x = op_add_scalar(e, op_arange(e, PLIM_I64, seq, 0, 1), 0);
@@ -122,7 +155,7 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     struct tensor *h = tensor_keep(nn_linear(e, &b->layer->fc1, x));
-    tensor_set(e, &h, nn_activation(e, b->m->config->activation, h));
+    tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
     tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
     return tensor_yield(h);
 }

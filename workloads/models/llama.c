@@ -99,8 +99,8 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     const struct traits *t = traits_of(m);
     bool local = t->two_rotaries && decoder_has_layers(m, true);
     bool global = !t->two_rotaries || decoder_has_layers(m, false);
-    if (global) nn_rotary_create(e, &m->rotary, c, c->rope);
-    if (local) nn_rotary_create(e, &m->rotary_local, c, PLIM_ROPE_DEFAULT);
+    if (global) decoder_create_rotary(e, c, c->rope, &m->rotary);
+    if (local) decoder_create_rotary(e, c, PLIM_ROPE_DEFAULT, &m->rotary_local);
     if (local && global)
         nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
     else
@@ -235,14 +235,14 @@ static struct tensor *mlp(struct engine *e, const struct block_call *b, struct t
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
     if (!traits_of(b->m)->fused) {
-        struct tensor *gate = nn_activation(e, f, nn_linear(e, &l->gate, x));
+        struct tensor *gate = decoder_activation(e, f, nn_linear(e, &l->gate, x));
         return nn_linear(e, &l->down, op_mul(e, gate, nn_linear(e, &l->up, x)));
     }
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);
     struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
-    tensor_set(e, &up, op_mul(e, up, nn_activation(e, f, gate)));
+    tensor_set(e, &up, op_mul(e, up, decoder_activation(e, f, gate)));
     struct tensor *y = nn_linear(e, &l->down, up);
     tensor_drop(e, gate);
     tensor_drop(e, up);

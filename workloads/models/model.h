@@ -8,6 +8,7 @@
 #define PLIM_MODELS_MODEL_H
 
 #include "workloads/nn/nn.h"
+#include "workloads/spec/spec.h"
 
 /* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
  * named_modules(). */
@@ -95,6 +96,11 @@ struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids);
 /* Is there a layer that is sliding / not sliding? */
 bool decoder_has_layers(const struct decoder *m, bool sliding);
+/* ACT2FN[f](x); floating */
+struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x);
+/* The constructor of a model's rotary embedding. */
+void decoder_create_rotary(struct engine *e, const struct plim_model_config *c, enum plim_rope rope,
+                           struct rotary *r);
 /* arange(S) + 0 as (1, S); named */
 struct tensor *decoder_positions(struct engine *e, int64_t seq);
 /* The causal mask of this forward; named or NULL */

@@ -100,7 +100,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     norm(e, b, 1, before, &h);
     /* the MLP stands in the block itself, so that each step gives up the last one's result */
     tensor_set(e, &h, nn_linear(e, &b->layer->fc1, h));
-    tensor_set(e, &h, nn_activation(e, c->activation, h));
+    tensor_set(e, &h, decoder_activation(e, c->activation, h));
     tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
     tensor_set(e, &h, op_dropout(e, h, c->dropout_residual));
     tensor_set(e, &h, op_view(e, op_add(e, residual, h), x->a.ndim, x->a.shape));

@@ -6,7 +6,6 @@
 #define PLIM_NN_H
 
 #include "workloads/engine/ops.h"
-#include "workloads/spec/spec.h"
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
@@ -75,21 +74,36 @@ struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x)
 
 /* --- activations, rotary positions, masks ----------------------------------------------------- */
 
-struct tensor *nn_activation(struct engine *e, enum plim_activation f, struct tensor *x);
+/* transformers' NewGELUActivation: the formula by tanh, every step a kernel. */
+struct tensor *nn_gelu_new(struct engine *e, struct tensor *x);
 /* Rebinds *x to cap * tanh(*x / cap). */
 void nn_softcap(struct engine *e, struct tensor **x, double cap);
 
-/* The buffers of a rotary embedding of `dim` rotating dimensions, as its constructor makes them. */
+struct rotary;
+
+/* A rope type (transformers' ROPE_INIT_FUNCTIONS). */
+struct rope {
+    /* The inverse frequencies; `seq` NULL: for the model's own length. */
+    struct tensor *(*frequencies)(struct engine *e, const struct rotary *r, struct tensor *seq);
+    /* What each forward does first: `seq` is the largest position and 1, on the device, `length` the
+     * same as the host knows it. NULL: nothing. */
+    void (*update)(struct engine *e, struct rotary *r, struct tensor *seq, int64_t length);
+};
+
+extern const struct rope nn_rope_default, nn_rope_linear, nn_rope_dynamic, nn_rope_yarn,
+    nn_rope_longrope, nn_rope_llama3;
+
+/* A rotary embedding of `dim` rotating dimensions, and its buffers. */
 struct rotary {
-    enum plim_rope rope;
+    const struct rope *rope;
     struct tensor *inv_freq, *original_inv_freq;
     struct tensor *longest; /* dynamic: the sequence length that inv_freq is for, once it grew */
     int64_t dim;
     int64_t positions, original_positions; /* of the model; before scaling (longrope) */
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
 };
-void nn_rotary_create(struct engine *e, struct rotary *r, const struct plim_model_config *c,
-                      enum plim_rope rope);
+/* Makes the buffers as the constructor does; the rest is given. */
+void nn_rotary_create(struct engine *e, struct rotary *r);
 /* inv_freq is computed again when the model's weights are initialised */
 void nn_rotary_initialise(struct engine *e, const struct rotary *r);
 /* the same where one module has two of them (gemma3) */

@@ -52,7 +52,7 @@ struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x)
 }
 
 /* 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every step a kernel */
-static struct tensor *gelu_new(struct engine *e, struct tensor *x)
+struct tensor *nn_gelu_new(struct engine *e, struct tensor *x)
 {
     bool was = tensor_enter(x);
     struct tensor *half = op_mul_scalar(e, x, 0.5);
@@ -68,21 +68,4 @@ void nn_softcap(struct engine *e, struct tensor **x, double cap)
     tensor_set(e, x, op_div_scalar(e, *x, cap));
     tensor_set(e, x, op_tanh(e, *x));
     tensor_set(e, x, op_mul_scalar(e, *x, cap));
-}
-
-struct tensor *nn_activation(struct engine *e, enum plim_activation f, struct tensor *x)
-{
-    switch (f) {
-    case PLIM_ACTIVATION_GELU:
-        return op_gelu(e, x, false);
-    case PLIM_ACTIVATION_GELU_PYTORCH_TANH:
-        return op_gelu(e, x, true);
-    case PLIM_ACTIVATION_GELU_NEW:
-        return gelu_new(e, x);
-    case PLIM_ACTIVATION_SILU:
-        return op_silu(e, x);
-    case PLIM_ACTIVATION_RELU:
-        return op_relu(e, x);
-    }
-    return x;
 }

@@ -149,19 +149,6 @@ static struct tensor *yarn(struct engine *e, const struct rotary *r, struct tens
     return y;
 }
 
-typedef struct tensor *(*formula)(struct engine *e, const struct rotary *r, struct tensor *seq);
-static const formula formulas[PLIM_ROPE_COUNT] = {
-    [PLIM_ROPE_DEFAULT] = plain,       [PLIM_ROPE_LINEAR] = linear,
-    [PLIM_ROPE_DYNAMIC] = dynamic,     [PLIM_ROPE_YARN] = yarn,
-    [PLIM_ROPE_LONGROPE] = longrope,   [PLIM_ROPE_LLAMA3] = llama3,
-    [PLIM_ROPE_PROPORTIONAL] = linear,
-};
-
-struct tensor *nn_rope_frequencies(struct engine *e, const struct rotary *r)
-{
-    return formulas[r->rope](e, r, NULL);
-}
-
 /* --- looking at the positions ----------------------------------------------------------------- */
 
 /* the host reads one truth value */
@@ -198,12 +185,25 @@ static void longrope_update(struct engine *e, struct rotary *r, struct tensor *s
     replace(e, r, length > r->original_positions ? longrope(e, r, NULL) : r->original_inv_freq);
 }
 
+/* --- the types -------------------------------------------------------------------------------- */
+
+const struct rope nn_rope_default = {.frequencies = plain};
+const struct rope nn_rope_linear = {.frequencies = linear};
+const struct rope nn_rope_dynamic = {.frequencies = dynamic, .update = dynamic_update};
+const struct rope nn_rope_yarn = {.frequencies = yarn};
+const struct rope nn_rope_longrope = {.frequencies = longrope, .update = longrope_update};
+const struct rope nn_rope_llama3 = {.frequencies = llama3};
+
+struct tensor *nn_rope_frequencies(struct engine *e, const struct rotary *r)
+{
+    return r->rope->frequencies(e, r, NULL);
+}
+
 void nn_rope_update(struct engine *e, struct rotary *r, struct tensor *positions)
 {
-    if (e->halted || (r->rope != PLIM_ROPE_DYNAMIC && r->rope != PLIM_ROPE_LONGROPE)) return;
+    if (e->halted || !r->rope->update) return;
     struct tensor *last = op_reduce(e, positions, 3, false, PLIM_BINARY_MAX, 1, PLIM_I64);
     struct tensor *seq = tensor_keep(op_add_scalar(e, last, 1));
-    (r->rope == PLIM_ROPE_DYNAMIC ? dynamic_update : longrope_update)(e, r, seq,
-                                                                      tensor_size(positions, -1));
+    r->rope->update(e, r, seq, tensor_size(positions, -1));
     tensor_drop(e, seq);
 }

@@ -1,13 +1,8 @@
 /* Rotary position embeddings, in the steps of their Python code. */
 #include "nn.h"
 
-void nn_rotary_create(struct engine *e, struct rotary *r, const struct plim_model_config *c,
-                      enum plim_rope rope)
+void nn_rotary_create(struct engine *e, struct rotary *r)
 {
-    *r = (struct rotary){.rope = rope,
-                         .positions = c->positions,
-                         .original_positions = c->rope_original_positions,
-                         .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor)};
     r->inv_freq = tensor_keep(nn_rope_frequencies(e, r));
     r->original_inv_freq = tensor_keep(op_clone(e, r->inv_freq));
     tensor_classify(e, r->inv_freq, PLIM_MEMORY_PARAMETERS);

@@ -6,6 +6,7 @@
 #define PLIM_TRAIN_OPTIMIZER_H
 
 #include "workloads/nn/nn.h"
+#include "workloads/spec/spec.h"
 
 enum { OPTIMIZER_STATES = 5 };
 
