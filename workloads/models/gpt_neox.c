@@ -70,4 +70,5 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     return y;
 }
 
-const struct family plim_family_gpt_neox = {.build = build, .block = block};
+const struct family plim_family_gpt_neox = {
+    .build = build, .block = block, .body = decoder_rotary_body};

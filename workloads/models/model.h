@@ -1,8 +1,9 @@
 /* Decoder-only language models, as transformers 5.17 writes them.
  *
  * A model is its parameters (struct decoder) and a family: how it is built, and what a block does.
- * What families share stands in decoder.c (embedding, mask, rotary positions, the loop over the
- * blocks with checkpointing, the head, the loss); what is a family's own in a file of its own.
+ * decoder.c knows the families, and has the head and the loss; decoder_parts.c is what families
+ * share (embedding, mask, rotary positions, the loop over the blocks with checkpointing); what is a
+ * family's own stands in a file of its own.
  */
 #ifndef PLIM_MODELS_MODEL_H
 #define PLIM_MODELS_MODEL_H
@@ -62,7 +63,7 @@ struct family {
     void (*build)(struct engine *e, struct decoder *m);
     /* One block: x (B, S, H) lent -> (B, S, H) floating. */
     struct tensor *(*block)(struct engine *e, const struct block_call *c, struct tensor *x);
-    /* From ids (B, S) to what the head reads, (B, S, H); NULL: decoder.c's own (rotary models). */
+    /* From ids (B, S) to what the head reads, (B, S, H). */
     struct tensor *(*body)(struct engine *e, struct decoder *m, struct tensor *ids);
 };
 
@@ -87,7 +88,10 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *
  * checkpointing repeats is not counted. */
 double decoder_flops_per_token(const struct decoder *m);
 
-/* For the families. */
+/* --- for the families (decoder_parts.c) -------------------------------------------------------- */
+
+/* A body: embeddings, masks, rotary positions, blocks, the final norm (LlamaModel.forward). */
+struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids);
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
                               const struct block_call *full, const struct block_call *sliding);

@@ -74,4 +74,4 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     return tensor_yield(h);
 }
 
-const struct family plim_family_phi = {.build = build, .block = block};
+const struct family plim_family_phi = {.build = build, .block = block, .body = decoder_rotary_body};
