@@ -75,8 +75,8 @@ double engine_item(struct engine *e, const struct tensor *x);
 /* Copies `bytes` from the host to the start of `x`, which is contiguous. */
 void engine_write(struct engine *e, struct tensor *x, const void *from, size_t bytes);
 
-/* The class of new storages, for the tensors of one purpose: temporaries unless said. Returns what it
- * was, to be set again. */
+/* The class of new storages, for the tensors of one purpose: temporaries unless said. Returns what
+ * it was, to be set again. */
 static inline enum plim_memory_class engine_set_class(struct engine *e,
                                                       enum plim_memory_class new_class)
 {

@@ -93,7 +93,7 @@ struct tensor *node_saved(struct engine *e, struct node *n, int slot)
     return n->saved[slot];
 }
 
-/* --- release: tensors hold nodes and nodes hold tensors ----------------------------------------- */
+/* --- release: tensors hold nodes and nodes hold tensors --------------------------------------- */
 
 void node_release_unpacked(struct engine *e, struct node *n)
 {

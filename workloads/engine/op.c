@@ -73,7 +73,8 @@ void op_result_strides(int count, struct tensor *const *operands, int ndim, cons
     int perm[PLIM_MAX_DIMS]; /* fastest dimension first */
     for (int i = 0; i < ndim; i++) perm[i] = ndim - 1 - i;
     if (!plain(count, operands, ndim, shape)) {
-        /* TensorIterator::reorder_dimensions: insertion sort by a comparison that may leave two undecided */
+        /* TensorIterator::reorder_dimensions: insertion sort; the comparison may be
+         * undecided */
         for (int i = 1; i < ndim; i++) {
             int moving = i;
             for (int j = i - 1; j >= 0; j--) {

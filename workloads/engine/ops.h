@@ -21,7 +21,7 @@ struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int c
 /* A node if one of the operands needs a gradient, else NULL. */
 struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
                      struct tensor *const *operands);
-/* Notes an operand's shape for backward: its ndim in ints[0], the sizes behind it. `n` may be NULL. */
+/* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
 void op_note_shape(struct node *n, const struct tensor *x);
 /* The layout TensorIterator gives a fresh result of these operands, broadcast to `shape`. */
 void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,

@@ -1,4 +1,5 @@
-/* Reductions, and expand, which is their inverse. Their scratch memory follows PyTorch's launch configuration (devices/needs.h). */
+/* Reductions, and expand, which is their inverse. The scratch memory of a reduction follows
+ * PyTorch's launch configuration (devices/needs.h). */
 #include "devices/needs.h"
 #include "ops.h"
 #include <string.h>
@@ -61,7 +62,7 @@ struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int
     return lead ? op_view(e, y, ndim, shape) : y;
 }
 
-/* --- expand, whose derivative is a sum --------------------------------------------------------- */
+/* --- expand, whose derivative is a sum -------------------------------------------------------- */
 
 static void expand_backward(struct engine *e, struct node *n, struct tensor **grads,
                             struct tensor **out)

@@ -88,7 +88,7 @@ struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *
  * checkpointing repeats is not counted. */
 double decoder_flops_per_token(const struct decoder *m);
 
-/* --- for the families (decoder_parts.c) -------------------------------------------------------- */
+/* --- for the families (decoder_parts.c) ------------------------------------------------------- */
 
 /* A body: embeddings, masks, rotary positions, blocks, the final norm (LlamaModel.forward). */
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids);

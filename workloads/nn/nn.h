@@ -85,7 +85,7 @@ struct rotary;
 struct rope {
     /* The inverse frequencies; `seq` NULL: for the model's own length. */
     struct tensor *(*frequencies)(struct engine *e, const struct rotary *r, struct tensor *seq);
-    /* What each forward does first: `seq` is the largest position and 1, on the device, `length` the
+    /* What each forward does first: `seq` is the largest position + 1, on the device, `length` the
      * same as the host knows it. NULL: nothing. */
     void (*update)(struct engine *e, struct rotary *r, struct tensor *seq, int64_t length);
 };
