@@ -5,7 +5,7 @@ enum { SECTOR_BYTES = 32 }; /* the least a GPU reads from memory */
 const char *plim_op_name(enum plim_op_kind kind)
 {
     static const char *const names[PLIM_OP_KIND_COUNT] = {
-#define PLIM_OP_NAME(name, text) text,
+#define PLIM_OP_NAME(kind, name, outs, ins, lists) #name,
         PLIM_OP_MAP(PLIM_OP_NAME)
 #undef PLIM_OP_NAME
     };

@@ -50,7 +50,7 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
         .parameters_bytes = bytes[PLIM_MEMORY_PARAMETERS],
         .gradients_bytes = bytes[PLIM_MEMORY_GRADIENTS],
         .optimizer_bytes = bytes[PLIM_MEMORY_OPTIMIZER],
-        .activations_bytes = bytes[PLIM_MEMORY_ACTIVATIONS],
+        .activations_bytes = bytes[PLIM_MEMORY_ACTIVATIONS] + bytes[PLIM_MEMORY_LOGITS],
         .temporaries_bytes = bytes[PLIM_MEMORY_TEMPORARIES],
         .workspace_bytes = bytes[PLIM_MEMORY_WORKSPACE],
         .cached_bytes = replay->peak_reserved_bytes - replay->peak_allocated_bytes,

@@ -4,48 +4,20 @@
 #include <stdlib.h>
 
 /* Nothing to compute: the value is read by plim_device_read(). */
-static enum plim_status read_back(const struct plim_op *op)
+enum plim_status plim_reference_read_back(const struct plim_op *op)
 {
     (void)op;
     return PLIM_OK;
 }
 
-/* The operands that have to be there; what a family asks for beyond them depends on its parameters
- * and is checked there. */
 static const struct {
     plim_reference_function *run;
-    uint8_t outs, ins, lists;
+    uint8_t outs, ins, lists; /* that have to be there */
 } functions[PLIM_OP_KIND_COUNT] = {
-    [PLIM_OP_FILL] = {plim_reference_fill, 1, 0, 0},
-    [PLIM_OP_ARANGE] = {plim_reference_arange, 1, 0, 0},
-    [PLIM_OP_RANDOM] = {plim_reference_random, 1, 0, 0},
-    [PLIM_OP_COPY] = {plim_reference_copy, 1, 1, 0},
-    [PLIM_OP_UNARY] = {plim_reference_unary, 1, 1, 0},
-    [PLIM_OP_UNARY_BACKWARD] = {plim_reference_unary_backward, 1, 2, 0},
-    [PLIM_OP_BINARY] = {plim_reference_binary, 1, 1, 0},
-    [PLIM_OP_WHERE] = {plim_reference_where, 1, 3, 0},
-    [PLIM_OP_TRIL] = {plim_reference_tril, 1, 1, 0},
-    [PLIM_OP_CAT] = {plim_reference_cat, 1, 0, 1},
-    [PLIM_OP_REDUCE] = {plim_reference_reduce, 1, 1, 0},
-    [PLIM_OP_CUMSUM] = {plim_reference_cumsum, 1, 1, 0},
-    [PLIM_OP_EMBEDDING] = {plim_reference_embedding, 1, 2, 0},
-    [PLIM_OP_EMBEDDING_BACKWARD] = {plim_reference_embedding_backward, 1, 2, 0},
-    [PLIM_OP_LAYER_NORM] = {plim_reference_layer_norm, 3, 1, 0},
-    [PLIM_OP_LAYER_NORM_BACKWARD] = {plim_reference_layer_norm_backward, 1, 4, 0},
-    [PLIM_OP_LAYER_NORM_BACKWARD_PARAMS] = {plim_reference_layer_norm_backward_params, 1, 4, 0},
-    [PLIM_OP_DROPOUT] = {plim_reference_dropout, 2, 1, 0},
-    [PLIM_OP_SOFTMAX] = {plim_reference_softmax, 1, 1, 0},
-    [PLIM_OP_SOFTMAX_BACKWARD] = {plim_reference_softmax_backward, 1, 2, 0},
-    [PLIM_OP_LOG_SOFTMAX] = {plim_reference_log_softmax, 1, 1, 0},
-    [PLIM_OP_LOG_SOFTMAX_BACKWARD] = {plim_reference_log_softmax_backward, 1, 2, 0},
-    [PLIM_OP_NLL_LOSS] = {plim_reference_nll_loss, 2, 2, 0},
-    [PLIM_OP_NLL_LOSS_BACKWARD] = {plim_reference_nll_loss_backward, 1, 3, 0},
-    [PLIM_OP_MATMUL] = {plim_reference_matmul, 1, 2, 0},
-    [PLIM_OP_ATTENTION] = {plim_reference_attention, 1, 3, 0},
-    [PLIM_OP_ATTENTION_BACKWARD] = {plim_reference_attention_backward, 3, 6, 0},
-    [PLIM_OP_FOREACH] = {plim_reference_foreach, 0, 0, 1},
-    [PLIM_OP_OPTIMIZER] = {plim_reference_optimizer, 0, 0, 0},
-    [PLIM_OP_READ_BACK] = {read_back, 0, 1, 0},
+#define FUNCTION(kind, name, outs, ins, lists)                                                     \
+    [PLIM_OP_##kind] = {plim_reference_##name, outs, ins, lists},
+    PLIM_OP_MAP(FUNCTION)
+#undef FUNCTION
 };
 
 static bool is_sound(const struct plim_array *a)

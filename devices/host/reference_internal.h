@@ -9,35 +9,11 @@
 
 typedef enum plim_status plim_reference_function(const struct plim_op *op);
 
-plim_reference_function plim_reference_fill;
-plim_reference_function plim_reference_arange;
-plim_reference_function plim_reference_random;
-plim_reference_function plim_reference_copy;
-plim_reference_function plim_reference_unary;
-plim_reference_function plim_reference_unary_backward;
-plim_reference_function plim_reference_binary;
-plim_reference_function plim_reference_where;
-plim_reference_function plim_reference_tril;
-plim_reference_function plim_reference_cat;
-plim_reference_function plim_reference_dropout;
-plim_reference_function plim_reference_reduce;
-plim_reference_function plim_reference_cumsum;
-plim_reference_function plim_reference_embedding;
-plim_reference_function plim_reference_embedding_backward;
-plim_reference_function plim_reference_softmax;
-plim_reference_function plim_reference_softmax_backward;
-plim_reference_function plim_reference_log_softmax;
-plim_reference_function plim_reference_log_softmax_backward;
-plim_reference_function plim_reference_nll_loss;
-plim_reference_function plim_reference_nll_loss_backward;
-plim_reference_function plim_reference_layer_norm;
-plim_reference_function plim_reference_layer_norm_backward;
-plim_reference_function plim_reference_layer_norm_backward_params;
-plim_reference_function plim_reference_matmul;
-plim_reference_function plim_reference_attention;
-plim_reference_function plim_reference_attention_backward;
-plim_reference_function plim_reference_foreach;
-plim_reference_function plim_reference_optimizer;
+/* Each computes the operation of its name. */
+#define PLIM_REFERENCE_FUNCTION(kind, name, outs, ins, lists)                                      \
+    plim_reference_function plim_reference_##name;
+PLIM_OP_MAP(PLIM_REFERENCE_FUNCTION)
+#undef PLIM_REFERENCE_FUNCTION
 
 /* Input i, or NULL where it was left out. */
 const struct plim_array *plim_reference_input(const struct plim_op *op, int i);

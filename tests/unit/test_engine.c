@@ -1,12 +1,13 @@
 /* The engine's own rules: layouts, lifetimes, autograd, checkpointing, counted in allocated bytes. */
 #include "devices/sim/sim.h"
+#include "workloads/engine/autograd.h"
 #include "workloads/engine/checkpoint.h"
 #include "workloads/engine/ops.h"
 #include <criterion/criterion.h>
 
 static struct plim_device *device;
 static struct plim_allocator *allocator;
-static struct graph *g;
+static struct engine *e;
 
 static void setup(void)
 {
@@ -14,12 +15,12 @@ static void setup(void)
     const struct plim_allocator_config config = PLIM_ALLOCATOR_CONFIG_DEFAULT;
     cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_allocator_create(device, &config, &allocator, &err), PLIM_OK, "%s", err.text);
-    cr_assert_eq(graph_create(device, allocator, &g, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(engine_create(device, allocator, &e, &err), PLIM_OK, "%s", err.text);
 }
 
 static void teardown(void)
 {
-    graph_destroy(&g);
+    engine_destroy(&e);
     plim_allocator_destroy(&allocator);
     plim_device_close(&device);
 }
@@ -30,145 +31,168 @@ enum { KIB = 1024, SIDE = 64, TENSOR_BYTES = SIDE * SIDE * 4 };
 
 static struct tensor *matrix(void)
 {
-    return tensor_empty(g, PLIM_F32, SHAPE(SIDE, SIDE));
+    return tensor_empty(e, PLIM_F32, SHAPE(SIDE, SIDE));
 }
 
 static struct tensor *parameter(void)
 {
     struct tensor *x = tensor_keep(matrix());
     x->is_parameter = true;
-    tensor_require_grad(g, x);
+    tensor_require_grad(e, x);
     return x;
 }
 
 Test(engine, a_floating_operand_is_given_up_by_the_operation)
 {
-    struct tensor *y = tensor_keep(op_neg(g, op_neg(g, matrix())));
-    cr_expect_eq(graph_allocated(g), TENSOR_BYTES);
-    tensor_drop(g, y);
-    cr_expect_eq(graph_allocated(g), 0);
+    struct tensor *y = tensor_keep(op_neg(e, op_neg(e, matrix())));
+    cr_expect_eq(engine_allocated(e), TENSOR_BYTES);
+    tensor_drop(e, y);
+    cr_expect_eq(engine_allocated(e), 0);
 }
 
 Test(engine, a_kept_operand_stays)
 {
     struct tensor *x = tensor_keep(matrix());
-    struct tensor *y = tensor_keep(op_neg(g, x));
-    cr_expect_eq(graph_allocated(g), 2 * TENSOR_BYTES);
-    tensor_drop(g, x);
-    tensor_drop(g, y);
-    cr_expect_eq(graph_allocated(g), 0);
+    struct tensor *y = tensor_keep(op_neg(e, x));
+    cr_expect_eq(engine_allocated(e), 2 * TENSOR_BYTES);
+    tensor_drop(e, x);
+    tensor_drop(e, y);
+    cr_expect_eq(engine_allocated(e), 0);
 }
 
 Test(engine, a_view_keeps_its_storage)
 {
     struct tensor *x = tensor_keep(matrix());
-    struct tensor *y = tensor_keep(op_slice(g, x, 0, 0, 1));
-    tensor_drop(g, x);
-    cr_expect_eq(graph_allocated(g), TENSOR_BYTES);
-    tensor_drop(g, y);
-    cr_expect_eq(graph_allocated(g), 0);
+    struct tensor *y = tensor_keep(op_slice(e, x, 0, 0, 1));
+    tensor_drop(e, x);
+    cr_expect_eq(engine_allocated(e), TENSOR_BYTES);
+    tensor_drop(e, y);
+    cr_expect_eq(engine_allocated(e), 0);
 }
 
 Test(engine, a_transposed_tensor_reshapes_by_a_copy_only_where_it_must)
 {
     int64_t stride[2];
-    struct tensor *x = tensor_keep(tensor_empty(g, PLIM_F32, SHAPE(2, 3, 4)));
-    struct tensor *turned = tensor_keep(op_transpose(g, x, 1, 2));
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(2, 3, 4)));
+    struct tensor *turned = tensor_keep(op_transpose(e, x, 1, 2));
     cr_expect(tensor_view_strides(x, SHAPE(6, 4), stride));
     cr_expect_eq(stride[0], 4);
     cr_expect_not(tensor_view_strides(turned, SHAPE(2, 12), stride));
     cr_expect(tensor_view_strides(turned, SHAPE(8, 3), stride) == false);
-    tensor_drop(g, turned);
-    tensor_drop(g, x);
+    tensor_drop(e, turned);
+    tensor_drop(e, x);
 }
 
 Test(engine, an_elementwise_result_lies_as_its_operands_do)
 {
     struct tensor *x =
-        tensor_keep(op_transpose(g, tensor_empty(g, PLIM_F32, SHAPE(2, 3, 4, 5)), 1, 2));
-    struct tensor *y = tensor_keep(op_mul_scalar(g, x, 2));
+        tensor_keep(op_transpose(e, tensor_empty(e, PLIM_F32, SHAPE(2, 3, 4, 5)), 1, 2));
+    struct tensor *y = tensor_keep(op_mul_scalar(e, x, 2));
     for (int i = 0; i < 4; i++) cr_expect_eq(y->a.stride[i], x->a.stride[i]);
-    tensor_drop(g, x);
-    tensor_drop(g, y);
+    tensor_drop(e, x);
+    tensor_drop(e, y);
 }
 
 Test(engine, a_product_saves_what_its_gradients_need)
 {
     struct tensor *w = parameter();
-    struct tensor *y = tensor_keep(op_mul(g, matrix(), w));
-    cr_expect_eq(graph_allocated(g), 3 * TENSOR_BYTES,
+    struct tensor *y = tensor_keep(op_mul(e, matrix(), w));
+    cr_expect_eq(engine_allocated(e), 3 * TENSOR_BYTES,
                  "w, the other factor (saved for w), the product");
-    tensor_drop(g, y);
-    cr_expect_eq(graph_allocated(g), TENSOR_BYTES, "the node is gone, and what it saved");
-    tensor_drop(g, w);
+    tensor_drop(e, y);
+    cr_expect_eq(engine_allocated(e), TENSOR_BYTES, "the node is gone, and what it saved");
+    tensor_drop(e, w);
 }
 
 Test(engine, gradients_arrive_and_nothing_else_stays)
 {
     struct tensor *w = parameter();
-    struct tensor *y = tensor_keep(op_silu(g, op_add(g, op_mul(g, matrix(), w), w)));
-    autograd_backward(g, y);
-    tensor_drop(g, y);
+    struct tensor *y = tensor_keep(op_silu(e, op_add(e, op_mul(e, matrix(), w), w)));
+    autograd_backward(e, y);
+    tensor_drop(e, y);
     cr_assert_not_null(w->grad);
-    cr_expect_eq(graph_allocated(g), 2 * TENSOR_BYTES);
-    tensor_drop(g, w);
-    cr_expect_eq(graph_allocated(g), 0);
+    cr_expect_eq(engine_allocated(e), 2 * TENSOR_BYTES);
+    tensor_drop(e, w);
+    cr_expect_eq(engine_allocated(e), 0);
 }
 
 Test(engine, a_second_backward_adds_in_place)
 {
     struct tensor *w = parameter();
     for (int i = 0; i < 2; i++) {
-        struct tensor *y = tensor_keep(op_mul(g, matrix(), w));
-        autograd_backward(g, y);
-        tensor_drop(g, y);
-        cr_expect_eq(graph_allocated(g), 2 * TENSOR_BYTES);
+        struct tensor *y = tensor_keep(op_mul(e, matrix(), w));
+        autograd_backward(e, y);
+        tensor_drop(e, y);
+        cr_expect_eq(engine_allocated(e), 2 * TENSOR_BYTES);
     }
-    tensor_drop(g, w);
+    tensor_drop(e, w);
 }
 
-static struct tensor *three_products(struct graph *graph, const void *context, struct tensor *x)
+static struct tensor *three_products(struct engine *engine, const void *context, struct tensor *x)
 {
     struct tensor *const *w = context;
-    return op_mul(graph, op_silu(graph, op_mul(graph, op_silu(graph, op_mul(graph, x, *w)), *w)),
-                  *w);
+    return op_mul(engine,
+                  op_silu(engine, op_mul(engine, op_silu(engine, op_mul(engine, x, *w)), *w)), *w);
 }
 
 Test(engine, a_checkpointed_region_keeps_only_its_input)
 {
     struct tensor *w = parameter(), *x = tensor_keep(matrix());
     struct tensor *const held[CHECKPOINT_HELD] = {NULL};
-    struct tensor *y = tensor_keep(checkpoint_run(g, three_products, &w, sizeof w, held, x));
-    cr_expect_eq(graph_allocated(g), 3 * TENSOR_BYTES, "w, x and the result");
-    autograd_backward(g, y);
-    tensor_drop(g, y);
+    struct tensor *y = tensor_keep(checkpoint_run(e, three_products, &w, sizeof w, held, x));
+    cr_expect_eq(engine_allocated(e), 3 * TENSOR_BYTES, "w, x and the result");
+    autograd_backward(e, y);
+    tensor_drop(e, y);
     cr_assert_not_null(w->grad);
-    cr_expect_eq(graph_allocated(g), 3 * TENSOR_BYTES, "w, its gradient and x");
-    tensor_drop(g, x);
-    tensor_drop(g, w);
-    cr_expect_eq(graph_allocated(g), 0);
+    cr_expect_eq(engine_allocated(e), 3 * TENSOR_BYTES, "w, its gradient and x");
+    tensor_drop(e, x);
+    tensor_drop(e, w);
+    cr_expect_eq(engine_allocated(e), 0);
 }
 
 Test(engine, autocast_casts_a_parameter_once_and_forgets_it_at_the_end)
 {
-    struct tensor *w = parameter(), *x = tensor_keep(tensor_empty(g, PLIM_BF16, SHAPE(SIDE, SIDE)));
-    int64_t before = graph_allocated(g);
-    autocast_enter(g, PLIM_BF16);
-    struct tensor *first = autocast_low(g, w), *second = autocast_low(g, w);
+    struct tensor *w = parameter(), *x = tensor_keep(tensor_empty(e, PLIM_BF16, SHAPE(SIDE, SIDE)));
+    int64_t before = engine_allocated(e);
+    autocast_enter(e, PLIM_BF16);
+    struct tensor *first = autocast_low(e, w), *second = autocast_low(e, w);
     cr_expect_eq(first, second);
-    cr_expect_eq(graph_allocated(g), before + TENSOR_BYTES / 2);
-    autocast_leave(g);
-    cr_expect_eq(graph_allocated(g), before);
-    tensor_drop(g, x);
-    tensor_drop(g, w);
+    cr_expect_eq(engine_allocated(e), before + TENSOR_BYTES / 2);
+    autocast_leave(e);
+    cr_expect_eq(engine_allocated(e), before);
+    tensor_drop(e, x);
+    tensor_drop(e, w);
 }
 
 Test(engine, after_the_memory_ran_out_operations_do_nothing)
 {
     plim_device_limit(device, 4 * KIB * KIB);
-    struct tensor *x = tensor_keep(tensor_empty(g, PLIM_F32, SHAPE(KIB, KIB, 8)));
-    cr_expect_eq(g->halted, HALT_OOM);
-    cr_expect_eq(x, g->poison);
-    cr_expect_eq(op_neg(g, x), g->poison);
-    cr_expect_eq(graph_allocated(g), 0);
+    struct tensor *x = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(KIB, KIB, 8)));
+    cr_expect_eq(e->halted, HALT_OOM);
+    cr_expect_eq(x, e->poison);
+    cr_expect_eq(op_neg(e, x), e->poison);
+    cr_expect_eq(engine_allocated(e), 0);
+}
+
+Test(engine, logits_are_the_product_and_what_is_made_of_it_element_by_element)
+{
+    const int64_t *logits = &e->memory.class_bytes[PLIM_MEMORY_LOGITS];
+    struct tensor *w = parameter(), *x = tensor_keep(matrix());
+    autocast_enter(e, PLIM_BF16);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
+    struct tensor *y = tensor_keep(op_linear(e, x, w, NULL));
+    engine_set_class(e, before);
+    cr_expect_eq(*logits, TENSOR_BYTES / 2, "neither the casts of x and w nor cuBLAS's workspace");
+    struct tensor *wide = tensor_keep(op_to(e, y, PLIM_F32));
+    struct tensor *scaled = tensor_keep(op_mul_scalar(e, wide, 2));
+    cr_expect_eq(*logits, 2 * TENSOR_BYTES + TENSOR_BYTES / 2);
+    struct tensor *log = tensor_keep(op_softmax(e, scaled, PLIM_F32));
+    cr_expect_eq(*logits, 3 * TENSOR_BYTES + TENSOR_BYTES / 2, "though the node saves it");
+    tensor_drop(e, op_neg(e, x));
+    cr_expect_eq(e->memory.class_bytes[PLIM_MEMORY_TEMPORARIES],
+                 2 * TENSOR_BYTES + TENSOR_BYTES / 2, "w, its cast and x");
+    struct tensor *done[] = {log, scaled, wide, y, x, w};
+    autocast_leave(e);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    cr_expect_eq(*logits, 0);
 }

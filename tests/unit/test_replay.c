@@ -1,4 +1,4 @@
-/* One training run on a simulated card: repeatable, and an answer whatever the memory. */
+/* One training run on a simulated GPU: repeatable, and an answer whatever the memory. */
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
@@ -78,6 +78,21 @@ Test(replay, classes_add_up_to_the_peak)
     int64_t sum = 0;
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) sum += first.class_bytes[i];
     cr_expect_eq(sum, first.peak_allocated_bytes);
+    close_bench(&bench);
+}
+
+/* gpt2's peak without checkpointing is where the loss goes back: its log-probabilities and two
+ * gradients are there in fp32, the bf16 logits no more. */
+Test(replay, the_logits_are_a_class_of_their_own)
+{
+    enum { ROWS = 4 * 128, CLASSES = 50257 };
+    struct plim_train_setting setting = plain;
+    setting.micro_batch = 4;
+    setting.checkpointing = PLIM_CHECKPOINTING_NONE;
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW_FUSED; /* the others' temporaries are the peak */
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &setting, &first);
+    cr_expect_eq(first.class_bytes[PLIM_MEMORY_LOGITS], (int64_t)3 * ROWS * CLASSES * 4);
     close_bench(&bench);
 }
 
@@ -194,7 +209,7 @@ Test(replay, a_step_that_finds_no_memory_is_the_last)
     close_bench(&bench);
 }
 
-/* On the host the same step computes: losses fall, and the bytes are those of the simulated card. */
+/* On the host the same step computes: losses fall, and the bytes are those of the simulated GPU. */
 Test(replay, a_device_that_computes_takes_the_same_bytes)
 {
     struct plim_error err = PLIM_ERROR_INIT;

@@ -4,57 +4,58 @@
 #include <math.h>
 
 /* ones(q, k).tril() as an additive mask; named */
-static struct tensor *causal_mask(struct graph *g, int64_t rows, int64_t columns)
+static struct tensor *causal_mask(struct engine *e, int64_t rows, int64_t columns)
 {
-    bool grad = g->grad_enabled;
-    g->grad_enabled = false;
-    struct tensor *ones = tensor_keep(op_full(g, PLIM_BOOL, SHAPE(rows, columns), 1));
-    struct tensor *lower = tensor_keep(op_tril(g, ones));
-    tensor_drop(g, ones);
-    struct tensor *mask = tensor_keep(op_where(g, lower, NULL, NULL, PLIM_F32, 0, -INFINITY));
-    tensor_drop(g, lower);
-    g->grad_enabled = grad;
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *ones = tensor_keep(op_full(e, PLIM_BOOL, SHAPE(rows, columns), 1));
+    struct tensor *lower = tensor_keep(op_tril(e, ones));
+    tensor_drop(e, ones);
+    struct tensor *mask = tensor_keep(op_where(e, lower, NULL, NULL, PLIM_F32, 0, -INFINITY));
+    tensor_drop(e, lower);
+    e->grad_enabled = grad;
     return mask;
 }
 
 /* repeat_interleave along the heads */
-static struct tensor *repeated(struct graph *g, struct tensor *x, int64_t groups)
+static struct tensor *repeated(struct engine *e, struct tensor *x, int64_t groups)
 {
-    if (g->halted) return g->poison;
+    if (e->halted) return e->poison;
     int64_t b = x->a.shape[0], h = x->a.shape[1], s = x->a.shape[2], d = x->a.shape[3];
-    struct tensor *wide = op_expand(g, op_unsqueeze(g, x, 2), SHAPE(b, h, groups, s, d));
-    return op_view(g, op_clone(g, wide), SHAPE(b, h * groups, s, d));
+    struct tensor *wide = op_expand(e, op_unsqueeze(e, x, 2), SHAPE(b, h, groups, s, d));
+    return op_view(e, op_clone(e, wide), SHAPE(b, h * groups, s, d));
 }
 
-static struct tensor *weights(struct graph *g, struct tensor *q, struct tensor *k,
+static struct tensor *weights(struct engine *e, struct tensor *q, struct tensor *k,
                               struct tensor *mask, const struct attention_params *p)
 {
     struct tensor *scores =
-        tensor_keep(op_matmul(g, q, op_mul_scalar(g, op_transpose(g, k, 2, 3), sqrt(p->scale))));
-    if (mask) op_add_(g, scores, mask);
-    tensor_set(g, &scores, op_safe_softmax(g, scores));
-    tensor_set(g, &scores, op_dropout(g, scores, p->dropout));
+        tensor_keep(op_matmul(e, q, op_mul_scalar(e, op_transpose(e, k, 2, 3), sqrt(p->scale))));
+    if (mask) op_add_(e, scores, mask);
+    tensor_set(e, &scores, op_safe_softmax(e, scores));
+    tensor_set(e, &scores, op_dropout(e, scores, p->dropout));
     return scores;
 }
 
-struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
-                              struct tensor *given_mask, const struct attention_params *p)
+struct tensor *attention_math(struct engine *e, struct tensor *q, struct tensor *k,
+                              struct tensor *v, struct tensor *given_mask,
+                              const struct attention_params *p)
 {
     enum plim_dtype dtype = (enum plim_dtype)q->a.dtype;
     int64_t groups = q->a.shape[1] / k->a.shape[1];
-    struct tensor *q32 = tensor_hold(op_to(g, q, PLIM_F32)),
-                  *k32 = tensor_hold(op_to(g, k, PLIM_F32));
-    struct tensor *v32 = tensor_hold(op_to(g, v, PLIM_F32));
-    struct tensor *scaled = tensor_keep(op_mul_scalar(g, q32, sqrt(p->scale)));
-    struct tensor *mask = p->causal ? causal_mask(g, q->a.shape[2], k->a.shape[2]) : NULL;
-    struct tensor *keys = groups > 1 ? tensor_keep(repeated(g, k32, groups)) : tensor_ref(k32);
-    struct tensor *values = groups > 1 ? tensor_keep(repeated(g, v32, groups)) : tensor_ref(v32);
-    struct tensor *w = weights(g, scaled, keys, mask ? mask : given_mask, p);
+    struct tensor *q32 = tensor_hold(op_to(e, q, PLIM_F32)),
+                  *k32 = tensor_hold(op_to(e, k, PLIM_F32));
+    struct tensor *v32 = tensor_hold(op_to(e, v, PLIM_F32));
+    struct tensor *scaled = tensor_keep(op_mul_scalar(e, q32, sqrt(p->scale)));
+    struct tensor *mask = p->causal ? causal_mask(e, q->a.shape[2], k->a.shape[2]) : NULL;
+    struct tensor *keys = groups > 1 ? tensor_keep(repeated(e, k32, groups)) : tensor_ref(k32);
+    struct tensor *values = groups > 1 ? tensor_keep(repeated(e, v32, groups)) : tensor_ref(v32);
+    struct tensor *w = weights(e, scaled, keys, mask ? mask : given_mask, p);
     struct tensor *returned =
-        tensor_hold(g->halted ? w : op_to(g, w, dtype)); /* the call's second result */
-    struct tensor *out = tensor_keep(op_matmul(g, w, values));
-    if (!g->halted) tensor_set(g, &out, op_to(g, out, dtype));
+        tensor_hold(e->halted ? w : op_to(e, w, dtype)); /* the call's second result */
+    struct tensor *out = tensor_keep(op_matmul(e, w, values));
+    if (!e->halted) tensor_set(e, &out, op_to(e, out, dtype));
     struct tensor *done[] = {keys, values, scaled, mask, v32, k32, q32, w, returned};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return tensor_yield(out);
 }

@@ -1,7 +1,5 @@
 /* Non-reentrant checkpointing with early stop (torch/utils/checkpoint.py). */
 #include "checkpoint.h"
-#include "autograd.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { FRAME_CONTEXT = 128, FRAME_HOLDERS = 1024 };
@@ -13,7 +11,6 @@ struct checkpoint_holder {
 };
 
 struct checkpoint_frame {
-    struct checkpoint_frame *next, *previous; /* all frames of the graph */
     checkpoint_fn fn;
     struct tensor *input, *held[CHECKPOINT_HELD];
     int32_t refs;            /* live holders, and the run itself */
@@ -25,78 +22,23 @@ struct checkpoint_frame {
     struct checkpoint_holder holders[FRAME_HOLDERS];
 };
 
-static void frame_drop(struct graph *g, struct checkpoint_frame *f)
+static void frame_drop(struct engine *e, struct checkpoint_frame *f)
 {
     if (--f->refs > 0) return;
-    storage_saved(g, f->input->storage, -1);
-    tensor_drop(g, f->input);
-    for (int i = 0; i < CHECKPOINT_HELD; i++) tensor_drop(g, f->held[i]);
-    if (f->next) f->next->previous = f->previous;
-    if (f->previous)
-        f->previous->next = f->next;
-    else
-        g->frames = f->next;
-    f->next = g->spare_frames;
-    g->spare_frames = f;
+    storage_saved(e, f->input->storage, -1);
+    tensor_drop(e, f->input);
+    for (int i = 0; i < CHECKPOINT_HELD; i++) tensor_drop(e, f->held[i]);
+    pool_give(&e->frames, f);
 }
 
-static struct checkpoint_frame *frame_take(struct graph *g)
-{
-    struct checkpoint_frame *f = g->spare_frames;
-    if (f)
-        g->spare_frames = f->next;
-    else
-        f = malloc(sizeof *f);
-    if (!f) {
-        g->failure = PLIM_NOMEM;
-        graph_halt(g, HALT_FAILED);
-        return NULL;
-    }
-    f->next = g->frames;
-    f->previous = NULL;
-    if (f->next) f->next->previous = f;
-    g->frames = f;
-    return f;
-}
+/* --- the hooks -------------------------------------------------------------------------------- */
 
-struct tensor *checkpoint_run(struct graph *g, checkpoint_fn fn, const void *context, size_t size,
-                              struct tensor *const held[CHECKPOINT_HELD], struct tensor *x)
+static void *pack(struct engine *e, struct tensor *x)
 {
-    bool was = tensor_enter(x);
-    struct checkpoint_frame *f = g->halted ? NULL : frame_take(g);
-    if (!f || size > sizeof f->context) {
-        if (f) {
-            g->failure = PLIM_INTERNAL;
-            graph_halt(g, HALT_FAILED);
-        }
-        tensor_leave(g, x, was);
-        return g->poison;
-    }
-    f->fn = fn;
-    f->input = tensor_ref(x);
-    storage_saved(g, x->storage, +1);
-    f->refs = 1;
-    f->count = f->refilled = 0;
-    f->recomputed = false;
-    f->autocast = g->autocast;
-    f->autocast_dtype = g->autocast_dtype;
-    f->seed = g->seed;
-    memcpy(f->context, context, size);
-    for (int i = 0; i < CHECKPOINT_HELD; i++) f->held[i] = held[i] ? tensor_ref(held[i]) : NULL;
-    g->frame = f;
-    struct tensor *y = fn(g, f->context, x);
-    g->frame = NULL;
-    frame_drop(g, f);
-    tensor_leave(g, x, was);
-    return y;
-}
-
-struct checkpoint_holder *checkpoint_pack(struct graph *g)
-{
-    struct checkpoint_frame *f = g->frame;
+    struct checkpoint_frame *f = e->frame;
+    (void)x;
     if (f->count == FRAME_HOLDERS) {
-        g->failure = PLIM_INTERNAL;
-        graph_halt(g, HALT_FAILED);
+        engine_fail(e, PLIM_INTERNAL);
         return NULL;
     }
     struct checkpoint_holder *h = &f->holders[f->count++];
@@ -107,73 +49,101 @@ struct checkpoint_holder *checkpoint_pack(struct graph *g)
     return h;
 }
 
-void checkpoint_repack(struct graph *g, struct tensor *x)
+/* The region runs again: its own node keeps `x`, and the holder of the first run gets it too. */
+static void *pack_again(struct engine *e, struct tensor *x)
 {
-    struct checkpoint_frame *f = g->recompute;
+    struct checkpoint_frame *f = e->frame;
     struct checkpoint_holder *h = &f->holders[f->refilled++];
     if (h->alive && x) {
-        h->tensor = tensor_keep(tensor_detach(g, x));
-        storage_saved(g, x->storage, +1);
+        h->tensor = tensor_keep(tensor_detach(e, x));
+        storage_saved(e, x->storage, +1);
     }
-    if (f->refilled == f->count) graph_halt(g, HALT_EARLY_STOP);
+    if (f->refilled == f->count) engine_halt(e, HALT_EARLY_STOP);
+    return NULL;
+}
+static const struct saved_tensors_hooks second_run = {.pack = pack_again};
+
+static struct tensor *run(struct engine *e, struct checkpoint_frame *f,
+                          const struct saved_tensors_hooks *hooks, struct tensor *x)
+{
+    e->frame = f;
+    e->autograd.hooks = hooks;
+    struct tensor *y = f->fn(e, f->context, x);
+    e->autograd.hooks = NULL;
+    e->frame = NULL;
+    return y;
 }
 
-static void recompute(struct graph *g, struct checkpoint_frame *f)
+static void recompute(struct engine *e, struct checkpoint_frame *f)
 {
-    bool grad_enabled = g->grad_enabled;
-    uint64_t seed = g->seed;
-    g->grad_enabled = true;
-    g->seed = f->seed;
-    g->recompute = f;
-    if (f->autocast) autocast_enter(g, f->autocast_dtype);
-    struct tensor *y = f->fn(g, f->context, f->input);
-    tensor_drop(g, y);
-    if (f->autocast) autocast_leave(g);
-    g->recompute = NULL;
-    g->seed = seed;
-    g->grad_enabled = grad_enabled;
-    if (g->halted == HALT_EARLY_STOP) g->halted = HALT_NONE;
+    bool grad_enabled = e->grad_enabled;
+    uint64_t seed = e->seed;
+    e->grad_enabled = true;
+    e->seed = f->seed;
+    if (f->autocast) autocast_enter(e, f->autocast_dtype);
+    tensor_drop(e, run(e, f, &second_run, f->input));
+    if (f->autocast) autocast_leave(e);
+    e->seed = seed;
+    e->grad_enabled = grad_enabled;
+    if (e->halted == HALT_EARLY_STOP) e->halted = HALT_NONE;
     f->recomputed = true;
 }
 
-struct tensor *checkpoint_unpack(struct graph *g, struct checkpoint_holder *h)
+bool checkpoint_recomputing(const struct engine *e)
 {
-    if (!h->frame->recomputed) recompute(g, h->frame);
+    return e->autograd.hooks == &second_run;
+}
+
+static struct tensor *unpack(struct engine *e, void *handle)
+{
+    struct checkpoint_holder *h = handle;
+    if (!h->frame->recomputed) recompute(e, h->frame);
     struct tensor *x = h->tensor;
     h->tensor = NULL;
-    if (!x) return g->poison;
-    storage_saved(g, x->storage, -1);
+    if (!x) return e->poison;
+    storage_saved(e, x->storage, -1);
     return x;
 }
 
-void checkpoint_holder_drop(struct graph *g, struct checkpoint_holder *h)
+static void drop(struct engine *e, void *handle)
 {
+    struct checkpoint_holder *h = handle;
     struct checkpoint_frame *f = h->frame;
     h->alive = false;
     if (h->tensor) {
-        storage_saved(g, h->tensor->storage, -1);
-        tensor_drop(g, h->tensor);
+        storage_saved(e, h->tensor->storage, -1);
+        tensor_drop(e, h->tensor);
         h->tensor = NULL;
     }
-    frame_drop(g, f);
+    frame_drop(e, f);
 }
+static const struct saved_tensors_hooks first_run = {pack, unpack, drop};
 
-void checkpoint_reset(struct graph *g)
-{
-    while (g->frames) {
-        struct checkpoint_frame *f = g->frames;
-        g->frames = f->next;
-        f->next = g->spare_frames;
-        g->spare_frames = f;
-    }
-}
+/* --- a region --------------------------------------------------------------------------------- */
 
-void checkpoint_finish(struct graph *g)
+struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
+                              struct tensor *const held[CHECKPOINT_HELD], struct tensor *x)
 {
-    checkpoint_reset(g);
-    while (g->spare_frames) {
-        struct checkpoint_frame *next = g->spare_frames->next;
-        free(g->spare_frames);
-        g->spare_frames = next;
+    bool was = tensor_enter(x);
+    struct checkpoint_frame *f = e->halted ? NULL : pool_take(&e->frames, sizeof *f);
+    if (!f || size > sizeof f->context) {
+        if (!e->halted) engine_fail(e, f ? PLIM_INTERNAL : PLIM_NOMEM);
+        tensor_leave(e, x, was);
+        return e->poison;
     }
+    f->fn = fn;
+    f->input = tensor_ref(x);
+    storage_saved(e, x->storage, +1);
+    f->refs = 1;
+    f->count = f->refilled = 0;
+    f->recomputed = false;
+    f->autocast = e->autocast.on;
+    f->autocast_dtype = e->autocast.dtype;
+    f->seed = e->seed;
+    memcpy(f->context, context, size);
+    for (int i = 0; i < CHECKPOINT_HELD; i++) f->held[i] = held[i] ? tensor_ref(held[i]) : NULL;
+    struct tensor *y = run(e, f, &first_run, x);
+    frame_drop(e, f);
+    tensor_leave(e, x, was);
+    return y;
 }

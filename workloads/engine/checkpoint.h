@@ -11,31 +11,19 @@
 #ifndef PLIM_ENGINE_CHECKPOINT_H
 #define PLIM_ENGINE_CHECKPOINT_H
 
-#include "graph.h"
+#include "engine.h"
 
 /* A region: computes from `x` (lent) with whatever `context` holds; returns a floating tensor. */
-typedef struct tensor *(*checkpoint_fn)(struct graph *g, const void *context, struct tensor *x);
-
-struct checkpoint_holder;
+typedef struct tensor *(*checkpoint_fn)(struct engine *e, const void *context, struct tensor *x);
 
 enum { CHECKPOINT_HELD = 6 };
 
 /* Runs the region. `context` (of `size` bytes) is copied: it is needed again in backward; so are
  * the `held` tensors (NULL ends the list early), what Python's keyword arguments hold. Consumes
  * `x` if it floats. */
-struct tensor *checkpoint_run(struct graph *g, checkpoint_fn fn, const void *context, size_t size,
+struct tensor *checkpoint_run(struct engine *e, checkpoint_fn fn, const void *context, size_t size,
                               struct tensor *const held[CHECKPOINT_HELD], struct tensor *x);
-
-/* For autograd.c: a place for the next saved tensor; its tensor, recomputed (a reference);
- * release. */
-struct checkpoint_holder *checkpoint_pack(struct graph *g);
-void checkpoint_repack(struct graph *g, struct tensor *x);
-struct tensor *checkpoint_unpack(struct graph *g, struct checkpoint_holder *h);
-void checkpoint_holder_drop(struct graph *g, struct checkpoint_holder *h);
-
-/* Releases every frame at once (graph_reset). */
-void checkpoint_reset(struct graph *g);
-/* And gives their memory back (graph_destroy). */
-void checkpoint_finish(struct graph *g);
+/* Does a region run for the second time, in backward? */
+bool checkpoint_recomputing(const struct engine *e);
 
 #endif

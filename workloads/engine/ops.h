@@ -9,38 +9,45 @@
 #ifndef PLIM_ENGINE_OPS_H
 #define PLIM_ENGINE_OPS_H
 
-#include "autograd.h"
+#include "engine.h"
 
 /* --- how an operation begins and ends (for the files that define operations) ------------------ */
 
 /* Gives up floating operands; returns the poison tensor. */
-struct tensor *op_halted(struct graph *g, int count, struct tensor *const *operands);
+struct tensor *op_halted(struct engine *e, int count, struct tensor *const *operands);
 /* The end of an operation: attaches `y` to `n` (either may be NULL), gives up floating operands. */
-struct tensor *op_done(struct graph *g, struct node *n, struct tensor *y, int count,
+struct tensor *op_done(struct engine *e, struct node *n, struct tensor *y, int count,
                        struct tensor *const *operands);
 /* A node if one of the operands needs a gradient, else NULL. */
-struct node *op_node(struct graph *g, const struct node_kind *kind, int count,
+struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
                      struct tensor *const *operands);
+/* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
+void op_note_shape(struct node *n, const struct tensor *x);
 /* The layout TensorIterator gives a fresh result of these operands, broadcast to `shape`. */
 void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
                        int64_t *stride);
+/* Memory for the result of an operation that goes element by element or row by row; `stride` NULL:
+ * contiguous. It is logits where an operand is, and only there. */
+struct tensor *op_result(struct engine *e, int count, struct tensor *const *operands,
+                         enum plim_dtype dtype, int ndim, const int64_t *shape,
+                         const int64_t *stride);
 
 /* --- views (no kernel) ------------------------------------------------------------------------ */
 
-struct tensor *op_view(struct graph *g, struct tensor *x, int ndim, const int64_t *shape);
+struct tensor *op_view(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 /* A view where strides allow it, else a contiguous copy. */
-struct tensor *op_reshape(struct graph *g, struct tensor *x, int ndim, const int64_t *shape);
-struct tensor *op_transpose(struct graph *g, struct tensor *x, int a, int b);
-struct tensor *op_permute(struct graph *g, struct tensor *x, int ndim, const int *order);
-struct tensor *op_unsqueeze(struct graph *g, struct tensor *x, int dim);
-struct tensor *op_expand(struct graph *g, struct tensor *x, int ndim, const int64_t *shape);
+struct tensor *op_reshape(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
+struct tensor *op_transpose(struct engine *e, struct tensor *x, int a, int b);
+struct tensor *op_permute(struct engine *e, struct tensor *x, int ndim, const int *order);
+struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim);
+struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 /* x[..., start:start+length, ...]; the whole dimension is no operation at all, as in Python. */
-struct tensor *op_slice(struct graph *g, struct tensor *x, int dim, int64_t start, int64_t length);
-struct tensor *op_select(struct graph *g, struct tensor *x, int dim, int64_t index);
+struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length);
+struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t index);
 /* x[...] where every index takes all: a view like any other to autograd */
-struct tensor *op_alias(struct graph *g, struct tensor *x);
+struct tensor *op_alias(struct engine *e, struct tensor *x);
 /* Views of consecutive parts along `dim`; out[i] float. At most NODE_MAX_OUTPUTS parts. */
-void op_split(struct graph *g, struct tensor *x, int dim, int count, const int64_t *sizes,
+void op_split(struct engine *e, struct tensor *x, int dim, int count, const int64_t *sizes,
               struct tensor **out);
 
 #define SHAPE(...)                                                                                 \
@@ -51,110 +58,111 @@ void op_split(struct graph *g, struct tensor *x, int dim, int count, const int64
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-struct tensor *op_to(struct graph *g, struct tensor *x,
-                     enum plim_dtype dtype);                     /* x itself if it has it */
-struct tensor *op_contiguous(struct graph *g, struct tensor *x); /* x itself if it is */
-struct tensor *op_clone(struct graph *g, struct tensor *x);      /* always contiguous */
+struct tensor *op_to(struct engine *e, struct tensor *x,
+                     enum plim_dtype dtype);                      /* x itself if it has it */
+struct tensor *op_contiguous(struct engine *e, struct tensor *x); /* x itself if it is */
+struct tensor *op_clone(struct engine *e, struct tensor *x);      /* always contiguous */
 /* zeros behind the last dimension; negative `count` cuts */
-struct tensor *op_pad_last(struct graph *g, struct tensor *x, int64_t count);
-struct tensor *op_cat(struct graph *g, int count, struct tensor *const *x, int dim);
+struct tensor *op_pad_last(struct engine *e, struct tensor *x, int64_t count);
+struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int dim);
 /* A copy of `x` in the layout of `like`; no autograd. */
-struct tensor *op_copy_like(struct graph *g, struct tensor *x, const struct tensor *like);
+struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct tensor *like);
 
 /* --- fresh constants (no autograd) ------------------------------------------------------------ */
 
-struct tensor *op_full(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape,
+struct tensor *op_full(struct engine *e, enum plim_dtype dtype, int ndim, const int64_t *shape,
                        double value);
-struct tensor *op_full_like(struct graph *g, const struct tensor *x, double value);
+struct tensor *op_full_like(struct engine *e, const struct tensor *x, double value);
 /* start, start + step, ... */
-struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count, double start,
+struct tensor *op_arange(struct engine *e, enum plim_dtype dtype, int64_t count, double start,
                          double step);
 
 /* --- element by element ----------------------------------------------------------------------- */
 
-struct tensor *op_add(struct graph *g, struct tensor *a, struct tensor *b);
-struct tensor *op_sub(struct graph *g, struct tensor *a, struct tensor *b);
-struct tensor *op_mul(struct graph *g, struct tensor *a, struct tensor *b);
-struct tensor *op_maximum(struct graph *g, struct tensor *a, struct tensor *b); /* no autograd */
+struct tensor *op_add(struct engine *e, struct tensor *a, struct tensor *b);
+struct tensor *op_sub(struct engine *e, struct tensor *a, struct tensor *b);
+struct tensor *op_mul(struct engine *e, struct tensor *a, struct tensor *b);
+struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b); /* no autograd */
 /* comparisons and logic: results are bool, nothing is differentiable */
-struct tensor *op_compare(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b);
-struct tensor *op_compare_scalar(struct graph *g, enum plim_binary f, struct tensor *a, double b);
+struct tensor *op_compare(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b);
+struct tensor *op_compare_scalar(struct engine *e, enum plim_binary f, struct tensor *a, double b);
 /* with a Python number */
-struct tensor *op_add_scalar(struct graph *g, struct tensor *a, double b);
-struct tensor *op_rsub_scalar(struct graph *g, struct tensor *a, double b); /* b - a; no autograd */
-struct tensor *op_mul_scalar(struct graph *g, struct tensor *a, double b);
-struct tensor *op_div_scalar(struct graph *g, struct tensor *a, double b);
-struct tensor *op_pow_scalar(struct graph *g, struct tensor *a, double exponent);
+struct tensor *op_add_scalar(struct engine *e, struct tensor *a, double b);
+struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a,
+                              double b); /* b - a; no autograd */
+struct tensor *op_mul_scalar(struct engine *e, struct tensor *a, double b);
+struct tensor *op_div_scalar(struct engine *e, struct tensor *a, double b);
+struct tensor *op_pow_scalar(struct engine *e, struct tensor *a, double exponent);
 /* a to the power of b, element by element; no autograd */
-struct tensor *op_pow(struct graph *g, struct tensor *a, struct tensor *b);
+struct tensor *op_pow(struct engine *e, struct tensor *a, struct tensor *b);
 /* in place; no autograd */
-void op_add_(struct graph *g, struct tensor *a, struct tensor *b);
-void op_binary_scalar_(struct graph *g, enum plim_binary f, struct tensor *a, double b);
-void op_binary_(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b);
-void op_fill_(struct graph *g, struct tensor *a, double value);
+void op_add_(struct engine *e, struct tensor *a, struct tensor *b);
+void op_binary_scalar_(struct engine *e, enum plim_binary f, struct tensor *a, double b);
+void op_binary_(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b);
+void op_fill_(struct engine *e, struct tensor *a, double value);
 /* random numbers by a seed of the caller's: as PLIM_OP_RANDOM */
-void op_random_(struct graph *g, struct tensor *a, double limit, uint64_t seed);
-void op_unary_(struct graph *g, enum plim_unary f, struct tensor *a);
+void op_random_(struct engine *e, struct tensor *a, double limit, uint64_t seed);
+void op_unary_(struct engine *e, enum plim_unary f, struct tensor *a);
 /* a + weight (b - a) */
-void op_lerp_(struct graph *g, struct tensor *a, struct tensor *b, double weight);
+void op_lerp_(struct engine *e, struct tensor *a, struct tensor *b, double weight);
 /* a + factor b */
-void op_add_scaled_(struct graph *g, struct tensor *a, struct tensor *b, double factor);
+void op_add_scaled_(struct engine *e, struct tensor *a, struct tensor *b, double factor);
 
-struct tensor *op_neg(struct graph *g, struct tensor *x);
-struct tensor *op_rsqrt(struct graph *g, struct tensor *x);
-struct tensor *op_tanh(struct graph *g, struct tensor *x);
-struct tensor *op_silu(struct graph *g, struct tensor *x);
-struct tensor *op_relu(struct graph *g, struct tensor *x);
-struct tensor *op_gelu(struct graph *g, struct tensor *x, bool tanh_formula);
+struct tensor *op_neg(struct engine *e, struct tensor *x);
+struct tensor *op_rsqrt(struct engine *e, struct tensor *x);
+struct tensor *op_tanh(struct engine *e, struct tensor *x);
+struct tensor *op_silu(struct engine *e, struct tensor *x);
+struct tensor *op_relu(struct engine *e, struct tensor *x);
+struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
 /* not differentiable */
-struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f);
-struct tensor *op_clamp(struct graph *g, struct tensor *x, double low, double high);
-struct tensor *op_tril(struct graph *g, struct tensor *x);
+struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f);
+struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high);
+struct tensor *op_tril(struct engine *e, struct tensor *x);
 /* where(condition, a, b): shapes broadcast; a or b may be NULL for a number, which has no
  * gradient. */
-struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,
+struct tensor *op_where(struct engine *e, struct tensor *condition, struct tensor *a,
                         struct tensor *b, enum plim_dtype dtype, double a_number, double b_number);
 
 /* --- reductions ------------------------------------------------------------------------------- */
 
 /* mean over the last dimension, kept */
-struct tensor *op_mean_last(struct graph *g, struct tensor *x);
+struct tensor *op_mean_last(struct engine *e, struct tensor *x);
 /* `x` summed down to a shape it was broadcast from; no autograd */
-struct tensor *op_sum_to(struct graph *g, struct tensor *x, int ndim, const int64_t *shape);
+struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 /* reduction over the dimensions in the bit mask, into elements of type `result`; no autograd */
-struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool keep,
+struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool keep,
                          enum plim_binary fold, double factor, enum plim_dtype result);
-struct tensor *op_cumsum_last(struct graph *g, struct tensor *x);
+struct tensor *op_cumsum_last(struct engine *e, struct tensor *x);
 
 /* --- matrices --------------------------------------------------------------------------------- */
 
 /* bias + a b; bias (n), a (m, k), b (k, n). Autocast applies, here and below. */
-struct tensor *op_addmm(struct graph *g, struct tensor *bias, struct tensor *a, struct tensor *b);
+struct tensor *op_addmm(struct engine *e, struct tensor *bias, struct tensor *a, struct tensor *b);
 /* beta * c + alpha * a b, batched */
-struct tensor *op_baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b,
+struct tensor *op_baddbmm(struct engine *e, struct tensor *c, struct tensor *a, struct tensor *b,
                           double beta, double alpha);
 /* a b, batched: (n, m, k) (n, k, p) */
-struct tensor *op_bmm(struct graph *g, struct tensor *a, struct tensor *b);
+struct tensor *op_bmm(struct engine *e, struct tensor *a, struct tensor *b);
 /* torch.matmul of operands with three dimensions or more on the left */
-struct tensor *op_matmul(struct graph *g, struct tensor *a, struct tensor *b);
+struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
 /* torch.nn.functional.linear: x w^T + bias; weight (out, in); bias may be NULL */
-struct tensor *op_linear(struct graph *g, struct tensor *x, struct tensor *weight,
+struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias);
 
 /* --- norms, softmax, losses, dropout, embedding ----------------------------------------------- */
 
 /* over the last dimension; weight and bias may be NULL */
-struct tensor *op_layer_norm(struct graph *g, struct tensor *x, struct tensor *weight,
+struct tensor *op_layer_norm(struct engine *e, struct tensor *x, struct tensor *weight,
                              struct tensor *bias, double epsilon);
 /* over the last dimension; computed and returned in `dtype` */
-struct tensor *op_softmax(struct graph *g, struct tensor *x, enum plim_dtype dtype);
+struct tensor *op_softmax(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 /* the same for scores of which whole rows may be minus infinity: those become zeros */
-struct tensor *op_safe_softmax(struct graph *g, struct tensor *x);
+struct tensor *op_safe_softmax(struct engine *e, struct tensor *x);
 /* mean cross entropy of logits (n, classes) and int64 targets (n) */
-struct tensor *op_cross_entropy(struct graph *g, struct tensor *logits, struct tensor *target);
-struct tensor *op_dropout(struct graph *g, struct tensor *x, double p);
+struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct tensor *target);
+struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);
 /* rows of `weight`; a padding_idx changes nothing but values */
-struct tensor *op_embedding(struct graph *g, struct tensor *weight, struct tensor *indices);
+struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tensor *indices);
 
 /* --- attention -------------------------------------------------------------------------------- */
 
@@ -166,11 +174,12 @@ struct attention_params {
     bool gqa; /* k and v have fewer heads (enable_gqa) */
 };
 /* torch.nn.functional.scaled_dot_product_attention; q, k, v (b, heads, s, d) */
-struct tensor *op_sdpa(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, struct tensor *v,
                        const struct attention_params *params);
 
 /* Its composition of matmuls and softmax, where no kernel fits. */
-struct tensor *attention_math(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
-                              struct tensor *mask, const struct attention_params *params);
+struct tensor *attention_math(struct engine *e, struct tensor *q, struct tensor *k,
+                              struct tensor *v, struct tensor *mask,
+                              const struct attention_params *params);
 
 #endif

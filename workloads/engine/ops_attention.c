@@ -8,10 +8,10 @@ enum { Q, K, V };
 enum { SAVED_Q, SAVED_K, SAVED_V, SAVED_MASK, SAVED_OUT, SAVED_LSE, SAVED_SEED, SAVED_OFFSET };
 
 /* convert_boolean_attn_mask: 0 where attended, minus infinity elsewhere */
-static struct tensor *additive_mask(struct graph *g, struct tensor *mask, enum plim_dtype dtype)
+static struct tensor *additive_mask(struct engine *e, struct tensor *mask, enum plim_dtype dtype)
 {
     if (!mask || mask->a.dtype != PLIM_BOOL) return mask;
-    return tensor_keep(op_where(g, mask, NULL, NULL, dtype, 0, -INFINITY));
+    return tensor_keep(op_where(e, mask, NULL, NULL, dtype, 0, -INFINITY));
 }
 
 /* --- the kernels ------------------------------------------------------------------------------ */
@@ -42,13 +42,13 @@ static struct plim_attention_shape describe(const struct tensor *q, const struct
 
 /* The kernel that is to run: where the mask may well be the plain causal one (packing is not known),
  * that of the maskless call. */
-static enum plim_sdpa kernel_to_run(const struct graph *g, enum plim_sdpa kernel,
+static enum plim_sdpa kernel_to_run(const struct engine *e, enum plim_sdpa kernel,
                                     struct plim_attention_shape shape, bool mask_is_causal)
 {
-    if (!shape.has_mask || !mask_is_causal || !g->causal_in_time) return kernel;
+    if (!shape.has_mask || !mask_is_causal || !e->causal_in_time) return kernel;
     shape.has_mask = false;
     shape.causal = true;
-    enum plim_sdpa plain = plim_sdpa_select(&g->device->info, &shape);
+    enum plim_sdpa plain = plim_sdpa_select(&e->device->info, &shape);
     return plain == PLIM_SDPA_MATH ? kernel : plain;
 }
 
@@ -62,21 +62,21 @@ struct blocks {
 };
 
 /* A tensor of the shape of `like`, in (b, s, heads, d) order or as `like` lies. */
-static struct tensor *result_like(struct graph *g, enum plim_sdpa kernel, struct tensor *like)
+static struct tensor *result_like(struct engine *e, enum plim_sdpa kernel, struct tensor *like)
 {
     const int64_t *n = like->a.shape;
     int64_t stride[4] = {n[1] * n[2] * n[3], n[3], n[1] * n[3], 1};
     if (kernel != PLIM_SDPA_EFFICIENT) op_result_strides(1, &like, 4, n, stride);
-    return tensor_empty_strided(g, (enum plim_dtype)like->a.dtype, 4, n, stride);
+    return tensor_empty_strided(e, (enum plim_dtype)like->a.dtype, 4, n, stride);
 }
 
 /* The temporaries that are alive go with the launch, and the workspace of this thread's cuBLAS, which
- * nobody uses meanwhile: a kernel may want a few bytes that PyTorch's does not. `lent` describes it
+ * is free meanwhile: a kernel may want a few bytes that PyTorch's does not. `lent` describes it
  * and has to live as long as `op`. */
-static void hand_over(struct graph *g, struct plim_op *op, const struct blocks *b,
+static void hand_over(struct engine *e, struct plim_op *op, const struct blocks *b,
                       struct plim_array *lent)
 {
-    const struct storage *workspace = g->blas_workspace[g->thread];
+    const struct storage *workspace = e->blas_workspace[e->thread];
     for (int i = 0; i < b->count && op->n_scratch < PLIM_OP_MAX_SCRATCH - 1; i++)
         if (b->temporary[i]) op->scratch[op->n_scratch++] = &b->temporary[i]->a;
     if (!workspace) return;
@@ -88,44 +88,44 @@ static void hand_over(struct graph *g, struct plim_op *op, const struct blocks *
     op->scratch[op->n_scratch++] = lent;
 }
 
-static void release_before(struct graph *g, struct blocks *b, int index)
+static void release_before(struct engine *e, struct blocks *b, int index)
 {
     for (int order = 0; order < b->count; order++)
         for (int i = 0; i < b->count; i++)
             if (b->temporary[i] && b->need[i].before == index && b->need[i].release == order) {
-                tensor_drop(g, b->temporary[i]);
+                tensor_drop(e, b->temporary[i]);
                 b->temporary[i] = NULL;
             }
 }
 
-static void take(struct graph *g, struct blocks *b, int i, enum plim_sdpa kernel,
+static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kernel,
                  struct tensor *const *qkv)
 {
     const struct plim_attention_need *need = &b->need[i];
-    release_before(g, b, i);
+    release_before(e, b, i);
     switch (need->role) {
     case PLIM_NEED_OUT:
-        b->out = result_like(g, kernel, qkv[Q]);
+        b->out = result_like(e, kernel, qkv[Q]);
         break;
     case PLIM_NEED_DQ:
-        b->grad[Q] = tensor_keep(result_like(g, kernel, qkv[Q]));
+        b->grad[Q] = tensor_keep(result_like(e, kernel, qkv[Q]));
         break;
     case PLIM_NEED_DK:
-        b->grad[K] = tensor_keep(result_like(g, kernel, qkv[K]));
+        b->grad[K] = tensor_keep(result_like(e, kernel, qkv[K]));
         break;
     case PLIM_NEED_DV:
-        b->grad[V] = tensor_keep(result_like(g, kernel, qkv[V]));
+        b->grad[V] = tensor_keep(result_like(e, kernel, qkv[V]));
         break;
     case PLIM_NEED_LSE:
-        b->lse = tensor_keep(tensor_empty_bytes(g, need->bytes));
+        b->lse = tensor_keep(tensor_empty_bytes(e, need->bytes));
         break;
     case PLIM_NEED_MASK:
         break; /* taken before the call, see pad_mask() */
     case PLIM_NEED_RNG:
-        b->rng[b->rngs++] = tensor_keep(tensor_empty_bytes(g, need->bytes));
+        b->rng[b->rngs++] = tensor_keep(tensor_empty_bytes(e, need->bytes));
         break;
     case PLIM_NEED_TEMPORARY:
-        b->temporary[i] = tensor_keep(tensor_empty_bytes(g, need->bytes));
+        b->temporary[i] = tensor_keep(tensor_empty_bytes(e, need->bytes));
         break;
     }
 }
@@ -137,36 +137,36 @@ static bool mask_is_causal(const struct node *n)
     return n->ints[6];
 }
 
-static void launch_backward(struct graph *g, struct node *n,
+static void launch_backward(struct engine *e, struct node *n,
                             const struct plim_attention_shape *shape, const struct blocks *b,
                             struct tensor *dy, struct tensor *const *qkv)
 {
-    struct tensor *y = node_saved(g, n, SAVED_OUT), *lse = node_saved(g, n, SAVED_LSE);
-    struct tensor *mask = node_saved(g, n, SAVED_MASK);
-    if (g->halted) return;
+    struct tensor *y = node_saved(e, n, SAVED_OUT), *lse = node_saved(e, n, SAVED_LSE);
+    struct tensor *mask = node_saved(e, n, SAVED_MASK);
+    if (e->halted) return;
     struct plim_op op = {
         .kind = PLIM_OP_ATTENTION_BACKWARD,
         .n_out = 3,
         .n_in = (uint8_t)(mask ? 7 : 6),
         .sdpa =
-            (uint8_t)kernel_to_run(g, (enum plim_sdpa)n->ints[0], *shape, mask_is_causal(n)),
-        .causal = n->ints[2] || (mask && mask_is_causal(n) && g->causal_in_time),
+            (uint8_t)kernel_to_run(e, (enum plim_sdpa)n->ints[0], *shape, mask_is_causal(n)),
+        .causal = n->ints[2] || (mask && mask_is_causal(n) && e->causal_in_time),
         .alpha = n->number,
         .beta = n->scale,
         .seed = (uint64_t)n->ints[5],
         .out = {&b->grad[Q]->a, &b->grad[K]->a, &b->grad[V]->a},
         .in = {&dy->a, &qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, &y->a, &lse->a, mask ? &mask->a : NULL}};
     struct plim_array lent;
-    hand_over(g, &op, b, &lent);
-    graph_launch(g, &op);
+    hand_over(e, &op, b, &lent);
+    engine_launch(e, &op);
 }
 
-static void attention_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void attention_backward(struct engine *e, struct node *n, struct tensor **grads,
                                struct tensor **out)
 {
     struct tensor *qkv[3];
-    for (int i = Q; i <= V; i++) qkv[i] = node_saved(g, n, SAVED_Q + i);
-    if (g->halted) return;
+    for (int i = Q; i <= V; i++) qkv[i] = node_saved(e, n, SAVED_Q + i);
+    if (e->halted) return;
     enum plim_sdpa kernel = (enum plim_sdpa)n->ints[0];
     struct plim_attention_shape shape = describe(qkv[Q], qkv[K], NULL, n->ints[2], n->number > 0);
     shape.has_mask = n->ints[1];
@@ -175,15 +175,15 @@ static void attention_backward(struct graph *g, struct node *n, struct tensor **
     shape.training = true;
     shape.grad_heads_first = !heads_inside(grads[0]);
     struct blocks b = {0};
-    b.count = plim_attention_backward_needs(&g->device->info, kernel, &shape, b.need);
-    for (int i = 0; i < b.count; i++) take(g, &b, i, kernel, qkv);
-    launch_backward(g, n, &shape, &b, grads[0], qkv);
-    release_before(g, &b, b.count);
+    b.count = plim_attention_backward_needs(&e->device->info, kernel, &shape, b.need);
+    for (int i = 0; i < b.count; i++) take(e, &b, i, kernel, qkv);
+    launch_backward(e, n, &shape, &b, grads[0], qkv);
+    release_before(e, &b, b.count);
     for (int i = Q; i <= V; i++) {
         if (node_wants(n, i))
             out[i] = b.grad[i];
         else
-            tensor_drop(g, b.grad[i]);
+            tensor_drop(e, b.grad[i]);
     }
 }
 static const struct node_kind attention_kind = {"ScaledDotProductAttentionBackward0",
@@ -191,7 +191,7 @@ static const struct node_kind attention_kind = {"ScaledDotProductAttentionBackwa
 
 /* --- forward ---------------------------------------------------------------------------------- */
 
-static void save_inputs(struct graph *g, struct node *n, struct tensor *const *qkv,
+static void save_inputs(struct engine *e, struct node *n, struct tensor *const *qkv,
                         const struct plim_attention_shape *shape, const struct attention_params *p,
                         enum plim_sdpa kernel, uint64_t seed)
 {
@@ -204,125 +204,125 @@ static void save_inputs(struct graph *g, struct node *n, struct tensor *const *q
     n->ints[6] = p->mask_is_causal;
     n->number = p->dropout;
     n->scale = p->scale;
-    for (int i = Q; i <= V; i++) node_save(g, n, SAVED_Q + i, qkv[i]);
+    for (int i = Q; i <= V; i++) node_save(e, n, SAVED_Q + i, qkv[i]);
 }
 
-static void save_results(struct graph *g, struct node *n, const struct blocks *b)
+static void save_results(struct engine *e, struct node *n, const struct blocks *b)
 {
-    node_save_output(g, n, SAVED_OUT, b->out);
-    node_save_output(g, n, SAVED_LSE, b->lse);
+    node_save_output(e, n, SAVED_OUT, b->out);
+    node_save_output(e, n, SAVED_LSE, b->lse);
     for (int i = 0; i < 2;
          i++) { /* random state: on the device for some kernels, else on the host */
         if (i < b->rngs)
-            node_save_output(g, n, SAVED_SEED + i, b->rng[i]);
+            node_save_output(e, n, SAVED_SEED + i, b->rng[i]);
         else
-            node_save(g, n, SAVED_SEED + i, NULL);
+            node_save(e, n, SAVED_SEED + i, NULL);
     }
 }
 
 /* pad_bias: rows of an odd length are copied into longer ones; the copy is the mask from then on */
-static void pad_mask(struct graph *g, const struct blocks *b, struct tensor **mask)
+static void pad_mask(struct engine *e, const struct blocks *b, struct tensor **mask)
 {
     if (!b->count || b->need[0].role != PLIM_NEED_MASK) return;
-    struct tensor *block = tensor_keep(tensor_empty_bytes(g, b->need[0].bytes));
+    struct tensor *block = tensor_keep(tensor_empty_bytes(e, b->need[0].bytes));
     const int64_t *n = (*mask)->a.shape;
     int64_t row = b->need[0].bytes / (n[0] * n[1] * n[2] * plim_dtype_size((*mask)->a.dtype));
     int64_t stride[4] = {n[1] * n[2] * row, n[2] * row, row, 1};
-    struct tensor *wide = tensor_keep(tensor_alias(g, block, 4, n, stride, 0));
-    if (!g->halted) {
+    struct tensor *wide = tensor_keep(tensor_alias(e, block, 4, n, stride, 0));
+    if (!e->halted) {
         wide->a.dtype = (*mask)->a.dtype;
         struct plim_op op = {
             .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*mask)->a}};
-        graph_launch(g, &op);
+        engine_launch(e, &op);
     }
-    tensor_drop(g, block);
-    tensor_drop(g, *mask);
+    tensor_drop(e, block);
+    tensor_drop(e, *mask);
     *mask = wide;
 }
 
 /* `*mask` is the caller's variable (a tensor or NULL); it may be bound anew. */
-static struct tensor *fused(struct graph *g, enum plim_sdpa kernel, struct tensor **qkv,
+static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tensor **qkv,
                             struct tensor **mask_variable, const struct attention_params *p,
                             struct plim_attention_shape shape)
 {
     struct blocks b = {0};
-    shape.training = autograd_needed(g, 3, qkv);
-    b.count = plim_attention_forward_needs(&g->device->info, kernel, &shape, b.need);
-    pad_mask(g, &b, mask_variable);
+    shape.training = autograd_needed(e, 3, qkv);
+    b.count = plim_attention_forward_needs(&e->device->info, kernel, &shape, b.need);
+    pad_mask(e, &b, mask_variable);
     struct tensor *mask = *mask_variable;
-    struct node *n = g->halted ? NULL : op_node(g, &attention_kind, 3, qkv);
-    uint64_t seed = p->dropout > 0 ? g->seed++ : 0;
-    if (n) save_inputs(g, n, qkv, &shape, p, kernel, seed);
-    if (n && mask) node_save(g, n, SAVED_MASK, mask);
-    for (int i = 0; i < b.count && !g->halted; i++) take(g, &b, i, kernel, qkv);
-    if (!g->halted) {
+    struct node *n = e->halted ? NULL : op_node(e, &attention_kind, 3, qkv);
+    uint64_t seed = p->dropout > 0 ? e->seed++ : 0;
+    if (n) save_inputs(e, n, qkv, &shape, p, kernel, seed);
+    if (n && mask) node_save(e, n, SAVED_MASK, mask);
+    for (int i = 0; i < b.count && !e->halted; i++) take(e, &b, i, kernel, qkv);
+    if (!e->halted) {
         struct plim_op op = {
             .kind = PLIM_OP_ATTENTION,
             .n_out = (uint8_t)(b.lse ? 2 : 1),
             .n_in = (uint8_t)(mask ? 4 : 3),
-            .sdpa = (uint8_t)kernel_to_run(g, kernel, shape, p->mask_is_causal),
-            .causal = p->causal || (mask && p->mask_is_causal && g->causal_in_time),
+            .sdpa = (uint8_t)kernel_to_run(e, kernel, shape, p->mask_is_causal),
+            .causal = p->causal || (mask && p->mask_is_causal && e->causal_in_time),
             .alpha = p->dropout,
             .beta = p->scale,
             .seed = seed,
             .out = {&b.out->a, b.lse ? &b.lse->a : NULL},
             .in = {&qkv[Q]->a, &qkv[K]->a, &qkv[V]->a, mask ? &mask->a : NULL}};
         struct plim_array lent;
-        hand_over(g, &op, &b, &lent);
-        graph_launch(g, &op);
-        release_before(g, &b, b.count);
-        if (n) save_results(g, n, &b);
+        hand_over(e, &op, &b, &lent);
+        engine_launch(e, &op);
+        release_before(e, &b, b.count);
+        if (n) save_results(e, n, &b);
     }
-    for (int i = 0; i < b.rngs; i++) tensor_drop(g, b.rng[i]);
-    tensor_drop(g, b.lse);
-    return op_done(g, n, b.out ? b.out : g->poison, 0, NULL);
+    for (int i = 0; i < b.rngs; i++) tensor_drop(e, b.rng[i]);
+    tensor_drop(e, b.lse);
+    return op_done(e, n, b.out ? b.out : e->poison, 0, NULL);
 }
 
 /* The flash kernel wants head sizes in eights: q, k, v are padded and the result is sliced. */
-static struct tensor *fused_padded(struct graph *g, enum plim_sdpa kernel, struct tensor **qkv,
+static struct tensor *fused_padded(struct engine *e, enum plim_sdpa kernel, struct tensor **qkv,
                                    struct tensor **mask, const struct attention_params *p,
                                    struct plim_attention_shape shape)
 {
     int64_t size = shape.head_size, wide = plim_sdpa_head_size(kernel, size);
-    if (wide == size) return fused(g, kernel, qkv, mask, p, shape);
+    if (wide == size) return fused(e, kernel, qkv, mask, p, shape);
     struct tensor *padded[3];
-    for (int i = Q; i <= V; i++) padded[i] = tensor_keep(op_pad_last(g, qkv[i], wide - size));
+    for (int i = Q; i <= V; i++) padded[i] = tensor_keep(op_pad_last(e, qkv[i], wide - size));
     shape.head_size = wide;
     shape.contiguous_heads = false;
-    struct tensor *y = g->halted ? g->poison : fused(g, kernel, padded, mask, p, shape);
-    y = op_slice(g, y, -1, 0, size);
-    for (int i = Q; i <= V; i++) tensor_drop(g, padded[i]);
+    struct tensor *y = e->halted ? e->poison : fused(e, kernel, padded, mask, p, shape);
+    y = op_slice(e, y, -1, 0, size);
+    for (int i = Q; i <= V; i++) tensor_drop(e, padded[i]);
     return y;
 }
 
-struct tensor *op_sdpa(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, struct tensor *v,
                        const struct attention_params *params)
 {
     struct tensor *given[3] = {q, k, v}, *qkv[3];
-    if (g->halted) return op_halted(g, 3, given);
-    bool given_floats[3], cast_floats[3], autocast = g->autocast;
+    if (e->halted) return op_halted(e, 3, given);
+    bool given_floats[3], cast_floats[3], autocast = e->autocast.on;
     for (int i = V; i >= Q; i--) {
         given_floats[i] = tensor_enter(given[i]);
-        qkv[i] = autocast_low(g, given[i]);
+        qkv[i] = autocast_low(e, given[i]);
         cast_floats[i] = tensor_enter(qkv[i]);
     }
-    g->autocast = false; /* what the call is composed of is not cast again */
-    struct tensor *y = g->poison;
-    if (!g->halted) {
+    e->autocast.on = false; /* what the call is composed of is not cast again */
+    struct tensor *y = e->poison;
+    if (!e->halted) {
         struct plim_attention_shape shape =
             describe(qkv[Q], qkv[K], params->mask, params->causal, params->dropout > 0);
-        shape.training = autograd_needed(g, 3, qkv);
-        enum plim_sdpa kernel = plim_sdpa_select(&g->device->info, &shape);
-        struct tensor *mask = additive_mask(g, params->mask, shape.dtype);
+        shape.training = autograd_needed(e, 3, qkv);
+        enum plim_sdpa kernel = plim_sdpa_select(&e->device->info, &shape);
+        struct tensor *mask = additive_mask(e, params->mask, shape.dtype);
         if (mask && mask == params->mask) tensor_ref(mask);
-        y = kernel == PLIM_SDPA_MATH ? attention_math(g, qkv[Q], qkv[K], qkv[V], mask, params)
-                                     : fused_padded(g, kernel, qkv, &mask, params, shape);
-        tensor_drop(g, mask);
+        y = kernel == PLIM_SDPA_MATH ? attention_math(e, qkv[Q], qkv[K], qkv[V], mask, params)
+                                     : fused_padded(e, kernel, qkv, &mask, params, shape);
+        tensor_drop(e, mask);
     }
     for (int i = Q; i <= V; i++) {
-        tensor_leave(g, qkv[i], cast_floats[i]);
-        tensor_leave(g, given[i], given_floats[i]);
+        tensor_leave(e, qkv[i], cast_floats[i]);
+        tensor_leave(e, given[i], given_floats[i]);
     }
-    g->autocast = autocast;
+    e->autocast.on = autocast;
     return y;
 }

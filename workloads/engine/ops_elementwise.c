@@ -1,66 +1,7 @@
 /* Element-by-element operations and their derivatives. */
 #include "ops.h"
-#include <string.h>
 
-/* --- layout of results ------------------------------------------------------------------------ */
-
-static bool plain(int count, struct tensor *const *x, int ndim, const int64_t *shape)
-{
-    for (int i = 0; i < count; i++) {
-        if (x[i]->a.ndim != ndim || !tensor_is_contiguous(x[i])) return false;
-        if (memcmp(x[i]->a.shape, shape, sizeof *shape * (size_t)ndim) != 0) return false;
-    }
-    return true;
-}
-
-static int64_t operand_stride(const struct tensor *x, int ndim, const int64_t *shape, int dim)
-{
-    int own = dim - (ndim - x->a.ndim);
-    if (own < 0 || (x->a.shape[own] == 1 && shape[dim] != 1)) return 0;
-    return x->a.stride[own];
-}
-
-/* Which of two dimensions lies further out in memory: > 0 when `a` should come behind `b`. */
-static int order(int count, struct tensor *const *x, int ndim, const int64_t *shape, int a, int b)
-{
-    for (int i = 0; i < count; i++) {
-        int64_t sa = operand_stride(x[i], ndim, shape, a),
-                sb = operand_stride(x[i], ndim, shape, b);
-        if (sa == 0 || sb == 0) continue;
-        if (sa != sb) return sa < sb ? -1 : 1;
-        if (shape[a] > shape[b]) return 1;
-    }
-    return 0;
-}
-
-void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
-                       int64_t *stride)
-{
-    int perm[PLIM_MAX_DIMS]; /* fastest dimension first */
-    for (int i = 0; i < ndim; i++) perm[i] = ndim - 1 - i;
-    if (!plain(count, operands, ndim, shape)) {
-        /* TensorIterator::reorder_dimensions: insertion sort with an order that may not know */
-        for (int i = 1; i < ndim; i++) {
-            int moving = i;
-            for (int j = i - 1; j >= 0; j--) {
-                int c = order(count, operands, ndim, shape, perm[j], perm[moving]);
-                if (c < 0) break;
-                if (c == 0) continue;
-                int swap = perm[j];
-                perm[j] = perm[moving];
-                perm[moving] = swap;
-                moving = j;
-            }
-        }
-    }
-    int64_t step = 1;
-    for (int i = 0; i < ndim; i++) {
-        stride[perm[i]] = step;
-        step *= shape[perm[i]];
-    }
-}
-
-static struct tensor *result(struct graph *g, int count, struct tensor *const *x,
+static struct tensor *result(struct engine *e, int count, struct tensor *const *x,
                              enum plim_dtype dtype)
 {
     int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
@@ -71,7 +12,7 @@ static struct tensor *result(struct graph *g, int count, struct tensor *const *x
         for (int d = 0, lead = ndim - x[i]->a.ndim; d < x[i]->a.ndim; d++)
             if (x[i]->a.shape[d] != 1) shape[lead + d] = x[i]->a.shape[d];
     op_result_strides(count, x, ndim, shape, stride);
-    return tensor_empty_strided(g, dtype, ndim, shape, stride);
+    return op_result(e, count, x, dtype, ndim, shape, stride);
 }
 
 /* bf16 with fp16 or with fp32 gives fp32; a float wins over an integer */
@@ -86,7 +27,7 @@ static enum plim_dtype promote(const struct tensor *a, const struct tensor *b)
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-static void launch_unary(struct graph *g, struct tensor *y, struct tensor *x, enum plim_unary f,
+static void launch_unary(struct engine *e, struct tensor *y, struct tensor *x, enum plim_unary f,
                          double alpha, double beta)
 {
     struct plim_op op = {.kind = PLIM_OP_UNARY,
@@ -97,10 +38,10 @@ static void launch_unary(struct graph *g, struct tensor *y, struct tensor *x, en
                          .beta = beta,
                          .out = {&y->a},
                          .in = {&x->a}};
-    if (!g->halted) graph_launch(g, &op);
+    if (!e->halted) engine_launch(e, &op);
 }
 
-static void launch_binary(struct graph *g, struct tensor *y, struct tensor *a, struct tensor *b,
+static void launch_binary(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b,
                           enum plim_binary f, double alpha)
 {
     struct plim_op op = {.kind = PLIM_OP_BINARY,
@@ -110,327 +51,287 @@ static void launch_binary(struct graph *g, struct tensor *y, struct tensor *a, s
                          .alpha = alpha,
                          .out = {&y->a},
                          .in = {&a->a, b ? &b->a : NULL}};
-    if (!g->halted) graph_launch(g, &op);
-}
-
-/* --- constants -------------------------------------------------------------------------------- */
-
-void op_fill_(struct graph *g, struct tensor *a, double value)
-{
-    struct plim_op op = {.kind = PLIM_OP_FILL, .n_out = 1, .alpha = value, .out = {&a->a}};
-    if (!g->halted) graph_launch(g, &op);
-}
-
-struct tensor *op_full(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape,
-                       double value)
-{
-    struct tensor *y = tensor_empty(g, dtype, ndim, shape);
-    op_fill_(g, y, value);
-    return y;
-}
-
-struct tensor *op_full_like(struct graph *g, const struct tensor *x, double value)
-{
-    struct tensor *y = tensor_empty_like(g, x, (enum plim_dtype)x->a.dtype);
-    op_fill_(g, y, value);
-    return y;
-}
-
-void op_random_(struct graph *g, struct tensor *a, double limit, uint64_t seed)
-{
-    struct plim_op op = {
-        .kind = PLIM_OP_RANDOM, .n_out = 1, .alpha = limit, .seed = seed, .out = {&a->a}};
-    if (!g->halted) graph_launch(g, &op);
-}
-
-struct tensor *op_arange(struct graph *g, enum plim_dtype dtype, int64_t count, double start,
-                         double step)
-{
-    struct tensor *y = tensor_empty(g, dtype, 1, &count);
-    struct plim_op op = {
-        .kind = PLIM_OP_ARANGE, .n_out = 1, .alpha = step, .beta = start, .out = {&y->a}};
-    if (!g->halted) graph_launch(g, &op);
-    return y;
+    if (!e->halted) engine_launch(e, &op);
 }
 
 /* --- two tensors ------------------------------------------------------------------------------ */
 
 enum { SELF, OTHER }; /* edges and saved slots of binary operations */
 
-static struct tensor *binary(struct graph *g, const struct node_kind *kind, enum plim_binary f,
+static struct tensor *binary(struct engine *e, const struct node_kind *kind, enum plim_binary f,
                              struct tensor *a, struct tensor *b, bool saves)
 {
     struct tensor *x[2] = {a, b};
-    if (g->halted) return op_halted(g, 2, x);
-    struct node *n = kind ? op_node(g, kind, 2, x) : NULL;
+    if (e->halted) return op_halted(e, 2, x);
+    struct node *n = kind ? op_node(e, kind, 2, x) : NULL;
     /* each is needed for the other's gradient; `other` is packed first */
-    if (n && saves && a->requires_grad) node_save(g, n, OTHER, b);
-    if (n && saves && b->requires_grad) node_save(g, n, SELF, a);
+    if (n && saves && a->requires_grad) node_save(e, n, OTHER, b);
+    if (n && saves && b->requires_grad) node_save(e, n, SELF, a);
     enum plim_dtype dtype = f >= PLIM_BINARY_EQ ? PLIM_BOOL : promote(a, b);
-    struct tensor *y = result(g, 2, x, dtype);
-    launch_binary(g, y, a, b, f, 1);
-    return op_done(g, n, y, 2, x);
+    struct tensor *y = result(e, 2, x, dtype);
+    launch_binary(e, y, a, b, f, 1);
+    return op_done(e, n, y, 2, x);
 }
 
-static void add_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void add_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    (void)g;
+    (void)e;
     for (int i = OTHER; i >= SELF; i--)
         if (node_wants(n, i)) out[i] = tensor_ref(grads[0]);
 }
 static const struct node_kind add_kind = {"AddBackward0", add_backward};
 
-struct tensor *op_add(struct graph *g, struct tensor *a, struct tensor *b)
+struct tensor *op_add(struct engine *e, struct tensor *a, struct tensor *b)
 {
-    return binary(g, &add_kind, PLIM_BINARY_ADD, a, b, false);
+    return binary(e, &add_kind, PLIM_BINARY_ADD, a, b, false);
 }
 
-static void sub_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void sub_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    if (node_wants(n, OTHER)) out[OTHER] = tensor_keep(op_neg(g, grads[0]));
+    if (node_wants(n, OTHER)) out[OTHER] = tensor_keep(op_neg(e, grads[0]));
     if (node_wants(n, SELF)) out[SELF] = tensor_ref(grads[0]);
 }
 static const struct node_kind sub_kind = {"SubBackward0", sub_backward};
 
-struct tensor *op_sub(struct graph *g, struct tensor *a, struct tensor *b)
+struct tensor *op_sub(struct engine *e, struct tensor *a, struct tensor *b)
 {
-    return binary(g, &sub_kind, PLIM_BINARY_SUB, a, b, false);
+    return binary(e, &sub_kind, PLIM_BINARY_SUB, a, b, false);
 }
 
-static void mul_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void mul_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    struct tensor *other = node_wants(n, SELF) ? node_saved(g, n, OTHER) : NULL;
-    struct tensor *self = node_wants(n, OTHER) ? node_saved(g, n, SELF) : NULL;
-    if (self) out[OTHER] = tensor_keep(op_mul(g, grads[0], self));
-    if (other) out[SELF] = tensor_keep(op_mul(g, grads[0], other));
+    struct tensor *other = node_wants(n, SELF) ? node_saved(e, n, OTHER) : NULL;
+    struct tensor *self = node_wants(n, OTHER) ? node_saved(e, n, SELF) : NULL;
+    if (self) out[OTHER] = tensor_keep(op_mul(e, grads[0], self));
+    if (other) out[SELF] = tensor_keep(op_mul(e, grads[0], other));
 }
 static const struct node_kind mul_kind = {"MulBackward0", mul_backward};
 
-struct tensor *op_mul(struct graph *g, struct tensor *a, struct tensor *b)
+struct tensor *op_mul(struct engine *e, struct tensor *a, struct tensor *b)
 {
-    return binary(g, &mul_kind, PLIM_BINARY_MUL, a, b, true);
+    return binary(e, &mul_kind, PLIM_BINARY_MUL, a, b, true);
 }
 
-struct tensor *op_pow(struct graph *g, struct tensor *a, struct tensor *b)
+struct tensor *op_pow(struct engine *e, struct tensor *a, struct tensor *b)
 {
-    return binary(g, NULL, PLIM_BINARY_POW, a, b, false);
+    return binary(e, NULL, PLIM_BINARY_POW, a, b, false);
 }
 
-struct tensor *op_maximum(struct graph *g, struct tensor *a, struct tensor *b)
+struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b)
 {
-    return binary(g, NULL, PLIM_BINARY_MAX, a, b, false);
+    return binary(e, NULL, PLIM_BINARY_MAX, a, b, false);
 }
 
-struct tensor *op_compare(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b)
+struct tensor *op_compare(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b)
 {
-    return binary(g, NULL, f, a, b, false);
+    return binary(e, NULL, f, a, b, false);
 }
 
 /* --- a tensor and a number -------------------------------------------------------------------- */
 
-static struct tensor *with_number(struct graph *g, const struct node_kind *kind, enum plim_binary f,
-                                  struct tensor *x, double number)
+static struct tensor *with_number(struct engine *e, const struct node_kind *kind,
+                                  enum plim_binary f, struct tensor *x, double number)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct node *n = kind ? op_node(g, kind, 1, &x) : NULL;
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = kind ? op_node(e, kind, 1, &x) : NULL;
     if (n) n->number = number; /* a number is never packed by a checkpoint */
     enum plim_dtype dtype = f >= PLIM_BINARY_EQ ? PLIM_BOOL : (enum plim_dtype)x->a.dtype;
-    struct tensor *y = result(g, 1, &x, dtype);
-    launch_binary(g, y, x, NULL, f, number);
-    return op_done(g, n, y, 1, &x);
+    struct tensor *y = result(e, 1, &x, dtype);
+    launch_binary(e, y, x, NULL, f, number);
+    return op_done(e, n, y, 1, &x);
 }
 
-struct tensor *op_compare_scalar(struct graph *g, enum plim_binary f, struct tensor *a, double b)
+struct tensor *op_compare_scalar(struct engine *e, enum plim_binary f, struct tensor *a, double b)
 {
-    return with_number(g, NULL, f, a, b);
+    return with_number(e, NULL, f, a, b);
 }
 
-struct tensor *op_add_scalar(struct graph *g, struct tensor *a, double b)
+struct tensor *op_add_scalar(struct engine *e, struct tensor *a, double b)
 {
-    return with_number(g, &add_kind, PLIM_BINARY_ADD, a, b);
+    return with_number(e, &add_kind, PLIM_BINARY_ADD, a, b);
 }
 
-struct tensor *op_rsub_scalar(struct graph *g, struct tensor *a, double b)
+struct tensor *op_rsub_scalar(struct engine *e, struct tensor *a, double b)
 {
-    return with_number(g, NULL, PLIM_BINARY_RSUB, a, b);
+    return with_number(e, NULL, PLIM_BINARY_RSUB, a, b);
 }
 
-static void mul_scalar_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void mul_scalar_backward(struct engine *e, struct node *n, struct tensor **grads,
                                 struct tensor **out)
 {
-    out[SELF] = tensor_keep(op_mul_scalar(g, grads[0], n->number));
+    out[SELF] = tensor_keep(op_mul_scalar(e, grads[0], n->number));
 }
 static const struct node_kind mul_scalar_kind = {"MulBackward0", mul_scalar_backward};
 
-struct tensor *op_mul_scalar(struct graph *g, struct tensor *a, double b)
+struct tensor *op_mul_scalar(struct engine *e, struct tensor *a, double b)
 {
-    return with_number(g, &mul_scalar_kind, PLIM_BINARY_MUL, a, b);
+    return with_number(e, &mul_scalar_kind, PLIM_BINARY_MUL, a, b);
 }
 
-static void div_scalar_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void div_scalar_backward(struct engine *e, struct node *n, struct tensor **grads,
                                 struct tensor **out)
 {
-    out[SELF] = tensor_keep(op_div_scalar(g, grads[0], n->number));
+    out[SELF] = tensor_keep(op_div_scalar(e, grads[0], n->number));
 }
 static const struct node_kind div_scalar_kind = {"DivBackward0", div_scalar_backward};
 
-struct tensor *op_div_scalar(struct graph *g, struct tensor *a, double b)
+struct tensor *op_div_scalar(struct engine *e, struct tensor *a, double b)
 {
-    return with_number(g, &div_scalar_kind, PLIM_BINARY_DIV, a, b);
+    return with_number(e, &div_scalar_kind, PLIM_BINARY_DIV, a, b);
 }
 
 /* grad * (exponent * self^(exponent - 1)) */
-static void pow_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void pow_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    struct tensor *self = node_saved(g, n, SELF);
-    struct tensor *power = tensor_keep(op_pow_scalar(g, self, n->number - 1));
-    struct tensor *slope = tensor_keep(op_mul_scalar(g, power, n->number));
-    out[SELF] = tensor_keep(op_mul(g, grads[0], slope));
-    tensor_drop(g, slope);
-    tensor_drop(g, power);
+    struct tensor *self = node_saved(e, n, SELF);
+    struct tensor *power = tensor_keep(op_pow_scalar(e, self, n->number - 1));
+    struct tensor *slope = tensor_keep(op_mul_scalar(e, power, n->number));
+    out[SELF] = tensor_keep(op_mul(e, grads[0], slope));
+    tensor_drop(e, slope);
+    tensor_drop(e, power);
 }
 static const struct node_kind pow_kind = {"PowBackward0", pow_backward};
 
-struct tensor *op_pow_scalar(struct graph *g, struct tensor *x, double exponent)
+struct tensor *op_pow_scalar(struct engine *e, struct tensor *x, double exponent)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    x = autocast_fp32(g, x);
-    struct node *n = op_node(g, &pow_kind, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
+    x = autocast_fp32(e, x);
+    struct node *n = op_node(e, &pow_kind, 1, &x);
     if (n) {
         n->number = exponent;
-        node_save(g, n, SELF, x);
+        node_save(e, n, SELF, x);
     }
-    struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
-    launch_unary(g, y, x, PLIM_UNARY_POW, exponent, 0);
-    return op_done(g, n, y, 1, &x);
+    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    launch_unary(e, y, x, PLIM_UNARY_POW, exponent, 0);
+    return op_done(e, n, y, 1, &x);
 }
 
 /* --- in place --------------------------------------------------------------------------------- */
 
-void op_binary_(struct graph *g, enum plim_binary f, struct tensor *a, struct tensor *b)
+void op_binary_(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b)
 {
-    launch_binary(g, a, a, b, f, 1);
+    launch_binary(e, a, a, b, f, 1);
 }
 
-void op_unary_(struct graph *g, enum plim_unary f, struct tensor *a)
+void op_unary_(struct engine *e, enum plim_unary f, struct tensor *a)
 {
-    launch_unary(g, a, a, f, 0, 0);
+    launch_unary(e, a, a, f, 0, 0);
 }
 
-void op_lerp_(struct graph *g, struct tensor *a, struct tensor *b, double weight)
+void op_lerp_(struct engine *e, struct tensor *a, struct tensor *b, double weight)
 {
-    launch_binary(g, a, a, b, PLIM_BINARY_LERP, weight);
+    launch_binary(e, a, a, b, PLIM_BINARY_LERP, weight);
 }
 
-void op_add_scaled_(struct graph *g, struct tensor *a, struct tensor *b, double factor)
+void op_add_scaled_(struct engine *e, struct tensor *a, struct tensor *b, double factor)
 {
-    launch_binary(g, a, a, b, PLIM_BINARY_ADD, factor);
+    launch_binary(e, a, a, b, PLIM_BINARY_ADD, factor);
 }
 
-void op_add_(struct graph *g, struct tensor *a, struct tensor *b)
+void op_add_(struct engine *e, struct tensor *a, struct tensor *b)
 {
-    launch_binary(g, a, a, b, PLIM_BINARY_ADD, 1);
+    launch_binary(e, a, a, b, PLIM_BINARY_ADD, 1);
 }
 
-void op_binary_scalar_(struct graph *g, enum plim_binary f, struct tensor *a, double b)
+void op_binary_scalar_(struct engine *e, enum plim_binary f, struct tensor *a, double b)
 {
-    launch_binary(g, a, a, NULL, f, b);
+    launch_binary(e, a, a, NULL, f, b);
 }
 
 /* --- one tensor ------------------------------------------------------------------------------- */
 
 enum saves { SAVES_NOTHING, SAVES_INPUT, SAVES_RESULT };
 
-static struct tensor *unary(struct graph *g, const struct node_kind *kind, enum plim_unary f,
+static struct tensor *unary(struct engine *e, const struct node_kind *kind, enum plim_unary f,
                             struct tensor *x, enum saves saves)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct node *n = kind ? op_node(g, kind, 1, &x) : NULL;
-    if (n && saves == SAVES_INPUT) node_save(g, n, 0, x);
-    struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
-    launch_unary(g, y, x, f, 0, 0);
-    if (n && saves == SAVES_RESULT && !g->halted) node_save_output(g, n, 0, y);
-    return op_done(g, n, y, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = kind ? op_node(e, kind, 1, &x) : NULL;
+    if (n && saves == SAVES_INPUT) node_save(e, n, 0, x);
+    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    launch_unary(e, y, x, f, 0, 0);
+    if (n && saves == SAVES_RESULT && !e->halted) node_save_output(e, n, 0, y);
+    return op_done(e, n, y, 1, &x);
 }
 
-struct tensor *op_unary(struct graph *g, struct tensor *x, enum plim_unary f)
+struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f)
 {
-    return unary(g, NULL, f, x, SAVES_NOTHING);
+    return unary(e, NULL, f, x, SAVES_NOTHING);
 }
 
-struct tensor *op_clamp(struct graph *g, struct tensor *x, double low, double high)
+struct tensor *op_clamp(struct engine *e, struct tensor *x, double low, double high)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
-    launch_unary(g, y, x, PLIM_UNARY_CLAMP, low, high);
-    return op_done(g, NULL, y, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
+    launch_unary(e, y, x, PLIM_UNARY_CLAMP, low, high);
+    return op_done(e, NULL, y, 1, &x);
 }
 
-struct tensor *op_tril(struct graph *g, struct tensor *x)
+struct tensor *op_tril(struct engine *e, struct tensor *x)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct tensor *y = result(g, 1, &x, (enum plim_dtype)x->a.dtype);
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *y = result(e, 1, &x, (enum plim_dtype)x->a.dtype);
     struct plim_op op = {
         .kind = PLIM_OP_TRIL, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
-    if (!g->halted) graph_launch(g, &op);
-    return op_done(g, NULL, y, 1, &x);
+    if (!e->halted) engine_launch(e, &op);
+    return op_done(e, NULL, y, 1, &x);
 }
 
-static void neg_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void neg_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
     (void)n;
-    out[0] = tensor_keep(op_neg(g, grads[0]));
+    out[0] = tensor_keep(op_neg(e, grads[0]));
 }
 static const struct node_kind neg_kind = {"NegBackward0", neg_backward};
 
-struct tensor *op_neg(struct graph *g, struct tensor *x)
+struct tensor *op_neg(struct engine *e, struct tensor *x)
 {
-    return unary(g, &neg_kind, PLIM_UNARY_NEG, x, SAVES_NOTHING);
+    return unary(e, &neg_kind, PLIM_UNARY_NEG, x, SAVES_NOTHING);
 }
 
 /* (-0.5 * grad) * result^3, the power first */
-static void rsqrt_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void rsqrt_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
-    struct tensor *cube = tensor_keep(op_pow_scalar(g, node_saved(g, n, 0), 3));
-    struct tensor *half = tensor_keep(op_mul_scalar(g, grads[0], -0.5));
-    out[0] = tensor_keep(op_mul(g, half, cube));
-    tensor_drop(g, half);
-    tensor_drop(g, cube);
+    struct tensor *cube = tensor_keep(op_pow_scalar(e, node_saved(e, n, 0), 3));
+    struct tensor *half = tensor_keep(op_mul_scalar(e, grads[0], -0.5));
+    out[0] = tensor_keep(op_mul(e, half, cube));
+    tensor_drop(e, half);
+    tensor_drop(e, cube);
 }
 static const struct node_kind rsqrt_kind = {"RsqrtBackward0", rsqrt_backward};
 
-struct tensor *op_rsqrt(struct graph *g, struct tensor *x)
+struct tensor *op_rsqrt(struct engine *e, struct tensor *x)
 {
-    return unary(g, &rsqrt_kind, PLIM_UNARY_RSQRT, autocast_fp32(g, x), SAVES_RESULT);
+    return unary(e, &rsqrt_kind, PLIM_UNARY_RSQRT, autocast_fp32(e, x), SAVES_RESULT);
 }
 
 /* derivatives that are one kernel of (grad, saved) */
-static void kernel_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void kernel_backward(struct engine *e, struct node *n, struct tensor **grads,
                             struct tensor **out, enum plim_unary f)
 {
-    struct tensor *x[2] = {grads[0], node_saved(g, n, 0)};
-    struct tensor *y = result(g, 2, x, promote(x[0], x[1]));
+    struct tensor *x[2] = {grads[0], node_saved(e, n, 0)};
+    struct tensor *y = result(e, 2, x, promote(x[0], x[1]));
     struct plim_op op = {.kind = PLIM_OP_UNARY_BACKWARD,
                          .n_out = 1,
                          .n_in = 2,
                          .unary = (uint8_t)f,
                          .out = {&y->a},
                          .in = {&x[0]->a, &x[1]->a}};
-    if (!g->halted) graph_launch(g, &op);
+    if (!e->halted) engine_launch(e, &op);
     out[0] = tensor_keep(y);
 }
 
 #define KERNEL_DERIVATIVE(name, kind_name, f)                                                      \
-    static void name##_backward(struct graph *g, struct node *n, struct tensor **grads,            \
+    static void name##_backward(struct engine *e, struct node *n, struct tensor **grads,           \
                                 struct tensor **out)                                               \
     {                                                                                              \
-        kernel_backward(g, n, grads, out, f);                                                      \
+        kernel_backward(e, n, grads, out, f);                                                      \
     }                                                                                              \
     static const struct node_kind name##_kind = {kind_name, name##_backward};
 
@@ -440,67 +341,67 @@ KERNEL_DERIVATIVE(relu, "ReluBackward0", PLIM_UNARY_RELU)
 KERNEL_DERIVATIVE(gelu, "GeluBackward0", PLIM_UNARY_GELU)
 KERNEL_DERIVATIVE(gelu_tanh, "GeluBackward0", PLIM_UNARY_GELU_TANH)
 
-struct tensor *op_tanh(struct graph *g, struct tensor *x)
+struct tensor *op_tanh(struct engine *e, struct tensor *x)
 {
-    return unary(g, &tanh_kind, PLIM_UNARY_TANH, x, SAVES_RESULT);
+    return unary(e, &tanh_kind, PLIM_UNARY_TANH, x, SAVES_RESULT);
 }
 
-struct tensor *op_silu(struct graph *g, struct tensor *x)
+struct tensor *op_silu(struct engine *e, struct tensor *x)
 {
-    return unary(g, &silu_kind, PLIM_UNARY_SILU, x, SAVES_INPUT);
+    return unary(e, &silu_kind, PLIM_UNARY_SILU, x, SAVES_INPUT);
 }
 
-struct tensor *op_relu(struct graph *g, struct tensor *x)
+struct tensor *op_relu(struct engine *e, struct tensor *x)
 {
-    return unary(g, &relu_kind, PLIM_UNARY_RELU, x, SAVES_RESULT);
+    return unary(e, &relu_kind, PLIM_UNARY_RELU, x, SAVES_RESULT);
 }
 
-struct tensor *op_gelu(struct graph *g, struct tensor *x, bool tanh_formula)
+struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula)
 {
-    if (tanh_formula) return unary(g, &gelu_tanh_kind, PLIM_UNARY_GELU_TANH, x, SAVES_INPUT);
-    return unary(g, &gelu_kind, PLIM_UNARY_GELU, x, SAVES_INPUT);
+    if (tanh_formula) return unary(e, &gelu_tanh_kind, PLIM_UNARY_GELU_TANH, x, SAVES_INPUT);
+    return unary(e, &gelu_kind, PLIM_UNARY_GELU, x, SAVES_INPUT);
 }
 
 /* --- where ------------------------------------------------------------------------------------ */
 
-static void where_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void where_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
-    struct tensor *condition = node_saved(g, n, 0);
+    struct tensor *condition = node_saved(e, n, 0);
     if (node_wants(n, 0))
         out[0] = tensor_keep(
-            op_where(g, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0, 0));
+            op_where(e, condition, grads[0], NULL, (enum plim_dtype)grads[0]->a.dtype, 0, 0));
     if (node_wants(n, 1))
         out[1] = tensor_keep(
-            op_where(g, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0, 0));
+            op_where(e, condition, NULL, grads[0], (enum plim_dtype)grads[0]->a.dtype, 0, 0));
 }
 static const struct node_kind where_kind = {"WhereBackward0", where_backward};
 
 /* a number stands on the device as a tensor of one element while the kernel runs */
-static struct tensor *number_on_device(struct graph *g, enum plim_dtype dtype, double value)
+static struct tensor *number_on_device(struct engine *e, enum plim_dtype dtype, double value)
 {
-    return tensor_keep(op_full(g, dtype, 0, NULL, value));
+    return tensor_keep(op_full(e, dtype, 0, NULL, value));
 }
 
-struct tensor *op_where(struct graph *g, struct tensor *condition, struct tensor *a,
+struct tensor *op_where(struct engine *e, struct tensor *condition, struct tensor *a,
                         struct tensor *b, enum plim_dtype dtype, double a_number, double b_number)
 {
     struct tensor *given[3] = {condition, a, b};
-    if (g->halted) return op_halted(g, 3, given);
-    struct tensor *left = a ? a : number_on_device(g, dtype, a_number);
-    struct tensor *right = b ? b : number_on_device(g, dtype, b_number);
+    if (e->halted) return op_halted(e, 3, given);
+    struct tensor *left = a ? a : number_on_device(e, dtype, a_number);
+    struct tensor *right = b ? b : number_on_device(e, dtype, b_number);
     struct tensor *differentiable[2] = {a, b};
-    struct node *n = op_node(g, &where_kind, 2, differentiable);
-    if (n) node_save(g, n, 0, condition);
+    struct node *n = op_node(e, &where_kind, 2, differentiable);
+    if (n) node_save(e, n, 0, condition);
     struct tensor *operands[3] = {condition, left, right};
-    struct tensor *y = result(g, 3, operands, dtype);
+    struct tensor *y = result(e, 3, operands, dtype);
     struct plim_op op = {.kind = PLIM_OP_WHERE,
                          .n_out = 1,
                          .n_in = 3,
                          .out = {&y->a},
                          .in = {&condition->a, &left->a, &right->a}};
-    if (!g->halted) graph_launch(g, &op);
-    if (!b) tensor_drop(g, right);
-    if (!a) tensor_drop(g, left);
-    return op_done(g, n, y, 3, given);
+    if (!e->halted) engine_launch(e, &op);
+    if (!b) tensor_drop(e, right);
+    if (!a) tensor_drop(e, left);
+    return op_done(e, n, y, 3, given);
 }

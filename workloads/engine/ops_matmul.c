@@ -1,22 +1,23 @@
 /* Matrix products: mm, addmm, bmm, baddbmm, and what matmul and linear make of them. */
 #include "devices/needs/needs.h"
 #include "ops.h"
+#include "workspace.h"
 #include <string.h>
 
 enum { SELF, MAT2 };          /* mm, bmm */
 enum { BIAS, MAT1, FACTOR2 }; /* addmm, baddbmm: self, mat1, mat2 */
 
-static struct tensor *t(struct graph *g, struct tensor *x)
+static struct tensor *t(struct engine *e, struct tensor *x)
 {
-    return op_transpose(g, x, -2, -1);
+    return op_transpose(e, x, -2, -1);
 }
 
-static void launch(struct graph *g, struct tensor *y, struct tensor *a, struct tensor *b,
+static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b,
                    struct tensor *c, double beta, double alpha)
 {
     bool bias_epilogue = c && c->a.ndim == 1;
-    struct storage *workspace = bias_epilogue ? graph_blaslt_workspace(g) : graph_blas_workspace(g);
-    if (g->halted) return;
+    struct storage *workspace = bias_epilogue ? blaslt_workspace(e) : blas_workspace(e);
+    if (e->halted) return;
     struct plim_array scratch = {.data = workspace->address,
                                  .shape = {workspace->bytes},
                                  .stride = {1},
@@ -29,20 +30,21 @@ static void launch(struct graph *g, struct tensor *y, struct tensor *a, struct t
                          .alpha = alpha,
                          .beta = beta,
                          .epilogue = bias_epilogue ? PLIM_EPILOGUE_BIAS : PLIM_EPILOGUE_NONE,
-                         .tf32 = g->tf32,
+                         .tf32 = e->tf32,
                          .out = {&y->a},
                          .in = {&a->a, &b->a, c ? &c->a : NULL},
                          .scratch = {&scratch}};
-    graph_launch(g, &op);
+    engine_launch(e, &op);
 }
 
-static struct tensor *product_shape(struct graph *g, const struct tensor *a, const struct tensor *b)
+static struct tensor *product_shape(struct engine *e, const struct tensor *a,
+                                    const struct tensor *b)
 {
     int64_t shape[3];
     int n = a->a.ndim;
     memcpy(shape, a->a.shape, sizeof *shape * (size_t)n);
     shape[n - 1] = b->a.shape[n - 1];
-    return tensor_empty(g, (enum plim_dtype)a->a.dtype, n, shape);
+    return tensor_empty(e, (enum plim_dtype)a->a.dtype, n, shape);
 }
 
 static bool column_major(const struct tensor *x)
@@ -52,98 +54,99 @@ static bool column_major(const struct tensor *x)
 
 /* --- products without autocast ---------------------------------------------------------------- */
 
-static struct tensor *mm(struct graph *g, struct tensor *a, struct tensor *b);
+static struct tensor *mm(struct engine *e, struct tensor *a, struct tensor *b);
 
 /* d(a b)/da, d(a b)/db, in the layout of a and b (mm_mat1_backward, mm_mat2_backward) */
-static struct tensor *grad_of_left(struct graph *g, struct tensor *grad, struct tensor *b,
+static struct tensor *grad_of_left(struct engine *e, struct tensor *grad, struct tensor *b,
                                    bool a_is_column_major)
 {
-    if (a_is_column_major) return t(g, mm(g, b, t(g, grad)));
-    return mm(g, grad, t(g, b));
+    if (a_is_column_major) return t(e, mm(e, b, t(e, grad)));
+    return mm(e, grad, t(e, b));
 }
 
-static struct tensor *grad_of_right(struct graph *g, struct tensor *grad, struct tensor *a,
+static struct tensor *grad_of_right(struct engine *e, struct tensor *grad, struct tensor *a,
                                     bool b_is_column_major)
 {
-    if (b_is_column_major) return t(g, mm(g, t(g, grad), a));
-    return mm(g, t(g, a), grad);
+    if (b_is_column_major) return t(e, mm(e, t(e, grad), a));
+    return mm(e, t(e, a), grad);
 }
 
-static void mm_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void mm_backward(struct engine *e, struct node *n, struct tensor **grads,
+                        struct tensor **out)
 {
-    struct tensor *b = node_wants(n, SELF) ? node_saved(g, n, MAT2) : NULL;
-    struct tensor *a = node_wants(n, MAT2) ? node_saved(g, n, SELF) : NULL;
-    if (a) out[MAT2] = tensor_keep(grad_of_right(g, grads[0], a, n->ints[1]));
-    if (b) out[SELF] = tensor_keep(grad_of_left(g, grads[0], b, n->ints[0]));
+    struct tensor *b = node_wants(n, SELF) ? node_saved(e, n, MAT2) : NULL;
+    struct tensor *a = node_wants(n, MAT2) ? node_saved(e, n, SELF) : NULL;
+    if (a) out[MAT2] = tensor_keep(grad_of_right(e, grads[0], a, n->ints[1]));
+    if (b) out[SELF] = tensor_keep(grad_of_left(e, grads[0], b, n->ints[0]));
 }
 static const struct node_kind mm_kind = {"MmBackward0", mm_backward};
 
-static struct tensor *mm(struct graph *g, struct tensor *a, struct tensor *b)
+static struct tensor *mm(struct engine *e, struct tensor *a, struct tensor *b)
 {
     struct tensor *x[2] = {a, b};
-    if (g->halted) return op_halted(g, 2, x);
-    struct node *n = op_node(g, &mm_kind, 2, x);
+    if (e->halted) return op_halted(e, 2, x);
+    struct node *n = op_node(e, &mm_kind, 2, x);
     if (n) {
         n->ints[0] = column_major(a);
         n->ints[1] = column_major(b);
-        if (a->requires_grad) node_save(g, n, MAT2, b);
-        if (b->requires_grad) node_save(g, n, SELF, a);
+        if (a->requires_grad) node_save(e, n, MAT2, b);
+        if (b->requires_grad) node_save(e, n, SELF, a);
     }
-    struct tensor *y = product_shape(g, a, b);
-    launch(g, y, a, b, NULL, 0, 1);
-    return op_done(g, n, y, 2, x);
+    struct tensor *y = product_shape(e, a, b);
+    launch(e, y, a, b, NULL, 0, 1);
+    return op_done(e, n, y, 2, x);
 }
 
-static void addmm_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void addmm_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
-    struct tensor *b = node_wants(n, MAT1) ? node_saved(g, n, FACTOR2) : NULL;
-    struct tensor *a = node_wants(n, FACTOR2) ? node_saved(g, n, MAT1) : NULL;
-    if (b) out[MAT1] = tensor_keep(grad_of_left(g, grads[0], b, n->ints[0]));
-    if (a) out[FACTOR2] = tensor_keep(grad_of_right(g, grads[0], a, n->ints[1]));
+    struct tensor *b = node_wants(n, MAT1) ? node_saved(e, n, FACTOR2) : NULL;
+    struct tensor *a = node_wants(n, FACTOR2) ? node_saved(e, n, MAT1) : NULL;
+    if (b) out[MAT1] = tensor_keep(grad_of_left(e, grads[0], b, n->ints[0]));
+    if (a) out[FACTOR2] = tensor_keep(grad_of_right(e, grads[0], a, n->ints[1]));
     if (node_wants(n, BIAS)) out[BIAS] = tensor_ref(grads[0]); /* summed by the engine */
 }
 static const struct node_kind addmm_kind = {"AddmmBackward0", addmm_backward};
 
-static struct tensor *addmm(struct graph *g, struct tensor *bias, struct tensor *a,
+static struct tensor *addmm(struct engine *e, struct tensor *bias, struct tensor *a,
                             struct tensor *b)
 {
     struct tensor *x[3] = {bias, a, b};
-    if (g->halted) return op_halted(g, 3, x);
-    struct node *n = op_node(g, &addmm_kind, 3, x);
+    if (e->halted) return op_halted(e, 3, x);
+    struct node *n = op_node(e, &addmm_kind, 3, x);
     if (n) {
         n->ints[0] = column_major(a);
         n->ints[1] = column_major(b);
-        if (b->requires_grad) node_save(g, n, MAT1, a);
-        if (a->requires_grad) node_save(g, n, FACTOR2, b);
+        if (b->requires_grad) node_save(e, n, MAT1, a);
+        if (a->requires_grad) node_save(e, n, FACTOR2, b);
     }
-    struct tensor *y = product_shape(g, a, b);
-    launch(g, y, a, b, bias, 1, 1);
-    return op_done(g, n, y, 3, x);
+    struct tensor *y = product_shape(e, a, b);
+    launch(e, y, a, b, bias, 1, 1);
+    return op_done(e, n, y, 3, x);
 }
 
-static struct tensor *bmm(struct graph *g, struct tensor *a, struct tensor *b);
+static struct tensor *bmm(struct engine *e, struct tensor *a, struct tensor *b);
 
-static void bmm_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void bmm_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    struct tensor *b = node_wants(n, SELF) ? node_saved(g, n, MAT2) : NULL;
-    struct tensor *a = node_wants(n, MAT2) ? node_saved(g, n, SELF) : NULL;
-    if (a) out[MAT2] = tensor_keep(bmm(g, t(g, a), grads[0]));
-    if (b) out[SELF] = tensor_keep(bmm(g, grads[0], t(g, b)));
+    struct tensor *b = node_wants(n, SELF) ? node_saved(e, n, MAT2) : NULL;
+    struct tensor *a = node_wants(n, MAT2) ? node_saved(e, n, SELF) : NULL;
+    if (a) out[MAT2] = tensor_keep(bmm(e, t(e, a), grads[0]));
+    if (b) out[SELF] = tensor_keep(bmm(e, grads[0], t(e, b)));
 }
 static const struct node_kind bmm_kind = {"BmmBackward0", bmm_backward};
 
-static struct tensor *bmm(struct graph *g, struct tensor *a, struct tensor *b)
+static struct tensor *bmm(struct engine *e, struct tensor *a, struct tensor *b)
 {
     struct tensor *x[2] = {a, b};
-    if (g->halted) return op_halted(g, 2, x);
-    struct node *n = op_node(g, &bmm_kind, 2, x);
-    if (n && a->requires_grad) node_save(g, n, MAT2, b);
-    if (n && b->requires_grad) node_save(g, n, SELF, a);
-    struct tensor *y = product_shape(g, a, b);
-    launch(g, y, a, b, NULL, 0, 1);
-    return op_done(g, n, y, 2, x);
+    if (e->halted) return op_halted(e, 2, x);
+    struct node *n = op_node(e, &bmm_kind, 2, x);
+    if (n && a->requires_grad) node_save(e, n, MAT2, b);
+    if (n && b->requires_grad) node_save(e, n, SELF, a);
+    struct tensor *y = product_shape(e, a, b);
+    launch(e, y, a, b, NULL, 0, 1);
+    return op_done(e, n, y, 2, x);
 }
 
 /* --- with autocast ---------------------------------------------------------------------------- */
@@ -157,117 +160,117 @@ struct operands {
 
 /* Casts from the last operand to the first: the order in which the C++ compiler evaluates the
  * arguments of PyTorch's call. */
-static void cast_operands(struct graph *g, struct operands *o, const int order[3])
+static void cast_operands(struct engine *e, struct operands *o, const int order[3])
 {
     for (int i = 0; i < 3; i++) o->given_floats[i] = tensor_enter(o->given[i]);
     for (int i = 0; i < 3; i++) {
         int k = order[i];
-        o->used[k] = o->given[k] ? autocast_low(g, o->given[k]) : NULL;
+        o->used[k] = o->given[k] ? autocast_low(e, o->given[k]) : NULL;
         o->used_floats[k] = tensor_enter(o->used[k]);
     }
 }
 
-static void leave_operands(struct graph *g, struct operands *o)
+static void leave_operands(struct engine *e, struct operands *o)
 {
     for (int i = 0; i < 3; i++) {
-        tensor_leave(g, o->used[i], o->used_floats[i]);
-        tensor_leave(g, o->given[i], o->given_floats[i]);
+        tensor_leave(e, o->used[i], o->used_floats[i]);
+        tensor_leave(e, o->given[i], o->given_floats[i]);
     }
 }
 
 static const int last_first[3] = {2, 1, 0};
 
-struct tensor *op_addmm(struct graph *g, struct tensor *bias, struct tensor *a, struct tensor *b)
+struct tensor *op_addmm(struct engine *e, struct tensor *bias, struct tensor *a, struct tensor *b)
 {
     struct operands o = {.given = {bias, a, b}};
-    if (g->halted) return op_halted(g, 3, o.given);
-    cast_operands(g, &o, last_first);
-    struct tensor *y = addmm(g, o.used[BIAS], o.used[MAT1], o.used[FACTOR2]);
-    leave_operands(g, &o);
+    if (e->halted) return op_halted(e, 3, o.given);
+    cast_operands(e, &o, last_first);
+    struct tensor *y = addmm(e, o.used[BIAS], o.used[MAT1], o.used[FACTOR2]);
+    leave_operands(e, &o);
     return y;
 }
 
 /* order of the names: batch1, batch2, self */
-static void baddbmm_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void baddbmm_backward(struct engine *e, struct node *n, struct tensor **grads,
                              struct tensor **out)
 {
     double alpha = n->number;
     if (node_wants(n, MAT1)) {
-        struct tensor *y = bmm(g, grads[0], t(g, node_saved(g, n, FACTOR2)));
-        out[MAT1] = tensor_keep(alpha == 1 ? y : op_mul_scalar(g, y, alpha));
+        struct tensor *y = bmm(e, grads[0], t(e, node_saved(e, n, FACTOR2)));
+        out[MAT1] = tensor_keep(alpha == 1 ? y : op_mul_scalar(e, y, alpha));
     }
     if (node_wants(n, FACTOR2)) {
-        struct tensor *y = bmm(g, t(g, node_saved(g, n, MAT1)), grads[0]);
-        out[FACTOR2] = tensor_keep(alpha == 1 ? y : op_mul_scalar(g, y, alpha));
+        struct tensor *y = bmm(e, t(e, node_saved(e, n, MAT1)), grads[0]);
+        out[FACTOR2] = tensor_keep(alpha == 1 ? y : op_mul_scalar(e, y, alpha));
     }
     if (node_wants(n, BIAS)) out[BIAS] = tensor_ref(grads[0]);
 }
 static const struct node_kind baddbmm_kind = {"BaddbmmBackward0", baddbmm_backward};
 
-static struct tensor *baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b,
-                              double beta, double alpha)
+static struct tensor *baddbmm(struct engine *e, struct tensor *c, struct tensor *a,
+                              struct tensor *b, double beta, double alpha)
 {
     struct tensor *x[3] = {c, a, b};
-    if (g->halted) return op_halted(g, 3, x);
-    struct node *n = op_node(g, &baddbmm_kind, 3, x);
+    if (e->halted) return op_halted(e, 3, x);
+    struct node *n = op_node(e, &baddbmm_kind, 3, x);
     if (n) {
         n->number = alpha;
-        if (b->requires_grad) node_save(g, n, MAT1, a);
-        if (a->requires_grad) node_save(g, n, FACTOR2, b);
+        if (b->requires_grad) node_save(e, n, MAT1, a);
+        if (a->requires_grad) node_save(e, n, FACTOR2, b);
     }
-    struct tensor *y = product_shape(g, a, b);
-    launch(g, y, a, b, c, beta, alpha);
-    return op_done(g, n, y, 3, x);
+    struct tensor *y = product_shape(e, a, b);
+    launch(e, y, a, b, c, beta, alpha);
+    return op_done(e, n, y, 3, x);
 }
 
-struct tensor *op_baddbmm(struct graph *g, struct tensor *c, struct tensor *a, struct tensor *b,
+struct tensor *op_baddbmm(struct engine *e, struct tensor *c, struct tensor *a, struct tensor *b,
                           double beta, double alpha)
 {
     struct operands o = {.given = {c, a, b}};
-    if (g->halted) return op_halted(g, 3, o.given);
-    cast_operands(g, &o, last_first);
-    struct tensor *y = baddbmm(g, o.used[BIAS], o.used[MAT1], o.used[FACTOR2], beta, alpha);
-    leave_operands(g, &o);
+    if (e->halted) return op_halted(e, 3, o.given);
+    cast_operands(e, &o, last_first);
+    struct tensor *y = baddbmm(e, o.used[BIAS], o.used[MAT1], o.used[FACTOR2], beta, alpha);
+    leave_operands(e, &o);
     return y;
 }
 
-struct tensor *op_bmm(struct graph *g, struct tensor *a, struct tensor *b)
+struct tensor *op_bmm(struct engine *e, struct tensor *a, struct tensor *b)
 {
     struct operands o = {.given = {a, b}};
-    if (g->halted) return op_halted(g, 2, o.given);
-    cast_operands(g, &o, last_first);
-    struct tensor *y = bmm(g, o.used[0], o.used[1]);
-    leave_operands(g, &o);
+    if (e->halted) return op_halted(e, 2, o.given);
+    cast_operands(e, &o, last_first);
+    struct tensor *y = bmm(e, o.used[0], o.used[1]);
+    leave_operands(e, &o);
     return y;
 }
 
 /* --- matmul and linear ------------------------------------------------------------------------ */
 
 /* x (.., k) times b (k, n): folded to two dimensions, one mm */
-static struct tensor *folded(struct graph *g, struct tensor *x, struct tensor *b)
+static struct tensor *folded(struct engine *e, struct tensor *x, struct tensor *b)
 {
     int64_t shape[PLIM_MAX_DIMS], rows = 1;
     int n = x->a.ndim;
     memcpy(shape, x->a.shape, sizeof shape);
     for (int i = 0; i < n - 1; i++) rows *= shape[i];
     shape[n - 1] = b->a.shape[1];
-    struct tensor *flat = op_reshape(g, x, SHAPE(rows, x->a.shape[n - 1]));
-    return op_view(g, mm(g, flat, b), n, shape);
+    struct tensor *flat = op_reshape(e, x, SHAPE(rows, x->a.shape[n - 1]));
+    return op_view(e, mm(e, flat, b), n, shape);
 }
 
 /* the batch dimensions of an operand folded into one */
-static struct tensor *batched(struct graph *g, struct tensor *x, int ndim, const int64_t *shape)
+static struct tensor *batched(struct engine *e, struct tensor *x, int ndim, const int64_t *shape)
 {
     int64_t batch = 1;
     for (int i = 0; i < ndim - 2; i++) batch *= shape[i];
-    struct tensor *wide = op_expand(g, x, ndim, shape);
-    return op_reshape(g, wide, SHAPE(batch, shape[ndim - 2], shape[ndim - 1]));
+    struct tensor *wide = op_expand(e, x, ndim, shape);
+    return op_reshape(e, wide, SHAPE(batch, shape[ndim - 2], shape[ndim - 1]));
 }
 
-static struct tensor *matmul(struct graph *g, struct tensor *a, struct tensor *b)
+static struct tensor *matmul(struct engine *e, struct tensor *a, struct tensor *b)
 {
-    if (a->a.ndim == 2 && b->a.ndim == 2) return mm(g, a, b);
-    if (b->a.ndim == 2) return folded(g, a, b);
+    if (a->a.ndim == 2 && b->a.ndim == 2) return mm(e, a, b);
+    if (b->a.ndim == 2) return folded(e, a, b);
     int ndim = a->a.ndim > b->a.ndim ? a->a.ndim : b->a.ndim;
     int64_t left[PLIM_MAX_DIMS], right[PLIM_MAX_DIMS], shape[PLIM_MAX_DIMS];
     for (int i = 0; i < ndim - 2; i++) {
@@ -281,46 +284,46 @@ static struct tensor *matmul(struct graph *g, struct tensor *a, struct tensor *b
     }
     shape[ndim - 2] = left[ndim - 2];
     shape[ndim - 1] = right[ndim - 1];
-    struct tensor *l = batched(g, a, ndim, left);
-    struct tensor *r = batched(g, b, ndim, right);
-    return op_view(g, bmm(g, l, r), ndim, shape);
+    struct tensor *l = batched(e, a, ndim, left);
+    struct tensor *r = batched(e, b, ndim, right);
+    return op_view(e, bmm(e, l, r), ndim, shape);
 }
 
-struct tensor *op_matmul(struct graph *g, struct tensor *a, struct tensor *b)
+struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b)
 {
     struct operands o = {.given = {a, b}};
-    if (g->halted) return op_halted(g, 2, o.given);
-    cast_operands(g, &o, last_first);
-    struct tensor *y = g->halted ? g->poison : matmul(g, o.used[0], o.used[1]);
-    leave_operands(g, &o);
+    if (e->halted) return op_halted(e, 2, o.given);
+    cast_operands(e, &o, last_first);
+    struct tensor *y = e->halted ? e->poison : matmul(e, o.used[0], o.used[1]);
+    leave_operands(e, &o);
     return y;
 }
 
-static struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *weight,
+static struct tensor *linear(struct engine *e, struct tensor *x, struct tensor *weight,
                              struct tensor *bias)
 {
     if (!bias) {
-        struct tensor *wt = t(g, weight);
-        return x->a.ndim == 2 ? mm(g, x, wt) : folded(g, x, wt);
+        struct tensor *wt = t(e, weight);
+        return x->a.ndim == 2 ? mm(e, x, wt) : folded(e, x, wt);
     }
-    if (x->a.ndim == 2) return addmm(g, bias, x, t(g, weight));
+    if (x->a.ndim == 2) return addmm(e, bias, x, t(e, weight));
     int64_t shape[PLIM_MAX_DIMS], rows = 1;
     int n = x->a.ndim;
     memcpy(shape, x->a.shape, sizeof shape);
     for (int i = 0; i < n - 1; i++) rows *= shape[i];
     int64_t k = shape[n - 1];
     shape[n - 1] = weight->a.shape[0];
-    struct tensor *flat = op_reshape(g, x, SHAPE(rows, k));
-    return op_view(g, addmm(g, bias, flat, t(g, weight)), n, shape);
+    struct tensor *flat = op_reshape(e, x, SHAPE(rows, k));
+    return op_view(e, addmm(e, bias, flat, t(e, weight)), n, shape);
 }
 
-struct tensor *op_linear(struct graph *g, struct tensor *x, struct tensor *weight,
+struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias)
 {
     struct operands o = {.given = {x, weight, bias}};
-    if (g->halted) return op_halted(g, 3, o.given);
-    cast_operands(g, &o, last_first);
-    struct tensor *y = g->halted ? g->poison : linear(g, o.used[0], o.used[1], o.used[2]);
-    leave_operands(g, &o);
+    if (e->halted) return op_halted(e, 3, o.given);
+    cast_operands(e, &o, last_first);
+    struct tensor *y = e->halted ? e->poison : linear(e, o.used[0], o.used[1], o.used[2]);
+    leave_operands(e, &o);
     return y;
 }

@@ -1,32 +1,33 @@
-/* Reductions. Their scratch memory follows PyTorch's launch configuration (devices/needs/needs.h). */
+/* Reductions, and expand, which is their inverse. The scratch memory of a reduction follows
+ * PyTorch's launch configuration (devices/needs/needs.h). */
 #include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 
-struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool keep,
+struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool keep,
                          enum plim_binary fold, double factor, enum plim_dtype result)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     int64_t shape[PLIM_MAX_DIMS];
     int ndim = 0;
     for (int i = 0; i < x->a.ndim; i++) {
         bool folded = dims >> i & 1;
         if (!folded || keep) shape[ndim++] = folded ? 1 : x->a.shape[i];
     }
-    struct tensor *y = tensor_empty(g, result, ndim, shape);
+    struct tensor *y = tensor_empty(e, result, ndim, shape);
     /* integers are summed as int64 */
-    struct tensor *in = tensor_hold(result == PLIM_I64 ? op_to(g, x, PLIM_I64) : x);
+    struct tensor *in = tensor_hold(result == PLIM_I64 ? op_to(e, x, PLIM_I64) : x);
     struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES];
     int launches =
-        g->halted ? 0 : plim_reduce_needs(&g->device->info, &in->a, dims, fold, result, scratch);
+        e->halted ? 0 : plim_reduce_needs(&e->device->info, &in->a, dims, fold, result, scratch);
     int64_t carried = launches ? scratch[0].accumulation_bytes : 0;
-    struct tensor *accumulation = carried ? tensor_keep(tensor_empty_bytes(g, carried)) : NULL;
+    struct tensor *accumulation = carried ? tensor_keep(tensor_empty_bytes(e, carried)) : NULL;
     for (int i = 0; i < launches; i++) {
         bool shared = scratch[i].partials_bytes > 0;
         struct tensor *partials =
-            shared ? tensor_keep(tensor_empty_bytes(g, scratch[i].partials_bytes)) : NULL;
+            shared ? tensor_keep(tensor_empty_bytes(e, scratch[i].partials_bytes)) : NULL;
         struct tensor *semaphores =
-            shared ? tensor_keep(tensor_empty_bytes(g, scratch[i].semaphores_bytes)) : NULL;
+            shared ? tensor_keep(tensor_empty_bytes(e, scratch[i].semaphores_bytes)) : NULL;
         struct plim_op op = {
             .kind = PLIM_OP_REDUCE,
             .n_out = 1,
@@ -39,72 +40,96 @@ struct tensor *op_reduce(struct graph *g, struct tensor *x, unsigned dims, bool 
             .out = {&y->a},
             .in = {&in->a},
             .scratch = {shared ? &partials->a : NULL, shared ? &semaphores->a : NULL}};
-        if (!g->halted) graph_launch(g, &op);
-        tensor_drop(g, semaphores);
-        tensor_drop(g, partials);
+        if (!e->halted) engine_launch(e, &op);
+        tensor_drop(e, semaphores);
+        tensor_drop(e, partials);
     }
-    tensor_drop(g, accumulation);
-    tensor_drop(g, in);
-    return op_done(g, NULL, y, 1, &x);
+    tensor_drop(e, accumulation);
+    tensor_drop(e, in);
+    return op_done(e, NULL, y, 1, &x);
 }
 
-struct tensor *op_sum_to(struct graph *g, struct tensor *x, int ndim, const int64_t *shape)
+struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int64_t *shape)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     unsigned dims = 0;
     int lead = x->a.ndim - ndim;
     for (int i = 0; i < x->a.ndim; i++)
         if (i < lead || (shape[i - lead] == 1 && x->a.shape[i] != 1)) dims |= 1u << i;
-    if (!dims) return tensor_alias(g, x, ndim, x->a.shape, x->a.stride, 0);
+    if (!dims) return tensor_alias(e, x, ndim, x->a.shape, x->a.stride, 0);
     /* at::sum_to keeps the dimensions and then drops the leading ones by a view */
-    struct tensor *y = op_reduce(g, x, dims, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)x->a.dtype);
-    return lead ? op_view(g, y, ndim, shape) : y;
+    struct tensor *y = op_reduce(e, x, dims, true, PLIM_BINARY_ADD, 1, (enum plim_dtype)x->a.dtype);
+    return lead ? op_view(e, y, ndim, shape) : y;
 }
 
+/* --- expand, whose derivative is a sum -------------------------------------------------------- */
+
+static void expand_backward(struct engine *e, struct node *n, struct tensor **grads,
+                            struct tensor **out)
+{
+    out[0] = tensor_keep(op_sum_to(e, grads[0], (int)n->ints[0], n->ints + 1));
+}
+static const struct node_kind expand_kind = {"ExpandBackward0", expand_backward};
+
+struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int64_t *shape)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t full[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
+    int lead = ndim - x->a.ndim;
+    for (int i = 0; i < ndim; i++) {
+        int64_t have = i < lead ? 1 : x->a.shape[i - lead];
+        full[i] = shape[i] < 0 ? have : shape[i];
+        stride[i] = i < lead ? 0 : have == 1 && full[i] != 1 ? 0 : x->a.stride[i - lead];
+    }
+    struct node *n = op_node(e, &expand_kind, 1, &x);
+    op_note_shape(n, x);
+    struct tensor *y = tensor_alias(e, x, ndim, full, stride, 0);
+    return op_done(e, n, y, 1, &x);
+}
+
+/* --- mean, cumsum ----------------------------------------------------------------------------- */
+
 /* grad, expanded, divided by the count */
-static void mean_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void mean_backward(struct engine *e, struct node *n, struct tensor **grads,
                           struct tensor **out)
 {
-    struct tensor *wide = op_expand(g, grads[0], (int)n->ints[0], n->ints + 1);
-    out[0] = tensor_keep(op_div_scalar(g, wide, (double)n->ints[n->ints[0]]));
+    struct tensor *wide = op_expand(e, grads[0], (int)n->ints[0], n->ints + 1);
+    out[0] = tensor_keep(op_div_scalar(e, wide, (double)n->ints[n->ints[0]]));
 }
 static const struct node_kind mean_kind = {"MeanBackward1", mean_backward};
 
-struct tensor *op_mean_last(struct graph *g, struct tensor *x)
+struct tensor *op_mean_last(struct engine *e, struct tensor *x)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct node *n = op_node(g, &mean_kind, 1, &x);
-    if (n) {
-        n->ints[0] = x->a.ndim;
-        memcpy(n->ints + 1, x->a.shape, sizeof(int64_t) * x->a.ndim);
-    }
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &mean_kind, 1, &x);
+    op_note_shape(n, x);
     bool was = tensor_enter(x);
-    struct tensor *y = op_reduce(g, x, 1u << (x->a.ndim - 1), true, PLIM_BINARY_ADD,
+    struct tensor *y = op_reduce(e, x, 1u << (x->a.ndim - 1), true, PLIM_BINARY_ADD,
                                  1.0 / (double)tensor_size(x, -1), (enum plim_dtype)x->a.dtype);
-    y = op_done(g, n, y, 0, NULL);
-    tensor_leave(g, x, was);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
     return y;
 }
 
-struct tensor *op_cumsum_last(struct graph *g, struct tensor *x)
+struct tensor *op_cumsum_last(struct engine *e, struct tensor *x)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     bool was = tensor_enter(x);
     enum plim_dtype dtype = x->a.dtype > PLIM_F16 ? PLIM_I64 : (enum plim_dtype)x->a.dtype;
-    struct tensor *y = tensor_empty(g, dtype, x->a.ndim, x->a.shape);
-    struct tensor *wide = tensor_hold(op_to(g, x, dtype));
+    struct tensor *y = tensor_empty(e, dtype, x->a.ndim, x->a.shape);
+    struct tensor *wide = tensor_hold(op_to(e, x, dtype));
     int64_t scratch_bytes =
-        g->halted ? 0
+        e->halted ? 0
                   : plim_cumsum_temporary_bytes(dtype, tensor_elements(x) / tensor_size(x, -1),
                                                 tensor_size(x, -1));
     struct tensor *scratch =
-        scratch_bytes ? tensor_keep(tensor_empty_bytes(g, scratch_bytes)) : NULL;
+        scratch_bytes ? tensor_keep(tensor_empty_bytes(e, scratch_bytes)) : NULL;
     struct plim_op op = {
         .kind = PLIM_OP_CUMSUM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&wide->a}};
-    if (!g->halted) graph_launch(g, &op);
-    tensor_drop(g, scratch);
-    tensor_drop(g, wide);
-    y = op_done(g, NULL, y, 0, NULL);
-    tensor_leave(g, x, was);
+    if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, scratch);
+    tensor_drop(e, wide);
+    y = op_done(e, NULL, y, 0, NULL);
+    tensor_leave(e, x, was);
     return y;
 }

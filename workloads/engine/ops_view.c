@@ -2,134 +2,98 @@
 #include "ops.h"
 #include <string.h>
 
-struct tensor *op_halted(struct graph *g, int count, struct tensor *const *operands)
-{
-    for (int i = 0; i < count; i++) tensor_consume(g, operands[i]);
-    return g->poison;
-}
-
-struct tensor *op_done(struct graph *g, struct node *n, struct tensor *y, int count,
-                       struct tensor *const *operands)
-{
-    if (g->halted) {
-        if (y) tensor_drop(g, y);
-        if (n && !n->output_count) node_drop(g, n);
-        y = g->poison;
-    } else if (n) {
-        node_attach(g, n, y);
-    }
-    for (int i = 0; i < count; i++) tensor_consume(g, operands[i]);
-    return y;
-}
-
-struct node *op_node(struct graph *g, const struct node_kind *kind, int count,
-                     struct tensor *const *operands)
-{
-    return autograd_needed(g, count, operands) ? node_create(g, kind, count, operands) : NULL;
-}
-
-static void pass_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void pass_backward(struct engine *e, struct node *n, struct tensor **grads,
                           struct tensor **out)
 {
-    (void)g;
+    (void)e;
     (void)n;
     out[0] = tensor_ref(grads[0]);
 }
 
-/* --- shapes that autograd must undo ----------------------------------------------------------- */
-
-static void remember_shape(struct node *n, const struct tensor *x)
-{
-    if (!n) return;
-    n->ints[0] = x->a.ndim;
-    memcpy(n->ints + 1, x->a.shape, sizeof(int64_t) * (size_t)x->a.ndim);
-}
-
-static void reshape_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void reshape_backward(struct engine *e, struct node *n, struct tensor **grads,
                              struct tensor **out)
 {
-    out[0] = tensor_keep(op_reshape(g, grads[0], (int)n->ints[0], n->ints + 1));
+    out[0] = tensor_keep(op_reshape(e, grads[0], (int)n->ints[0], n->ints + 1));
 }
 static const struct node_kind view_kind = {"ViewBackward0", reshape_backward};
 static const struct node_kind unsafe_view_kind = {"UnsafeViewBackward0", reshape_backward};
 
-static struct tensor *view_as(struct graph *g, const struct node_kind *kind, struct tensor *x,
+static struct tensor *view_as(struct engine *e, const struct node_kind *kind, struct tensor *x,
                               int ndim, const int64_t *shape, const int64_t *stride)
 {
-    struct node *n = op_node(g, kind, 1, &x);
-    remember_shape(n, x);
-    struct tensor *y = tensor_alias(g, x, ndim, shape, stride, 0);
-    return op_done(g, n, y, 1, &x);
+    struct node *n = op_node(e, kind, 1, &x);
+    op_note_shape(n, x);
+    struct tensor *y = tensor_alias(e, x, ndim, shape, stride, 0);
+    return op_done(e, n, y, 1, &x);
 }
 
-struct tensor *op_view(struct graph *g, struct tensor *x, int ndim, const int64_t *shape)
+struct tensor *op_view(struct engine *e, struct tensor *x, int ndim, const int64_t *shape)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     int64_t stride[PLIM_MAX_DIMS];
     if (!tensor_view_strides(x, ndim, shape, stride)) {
-        g->failure = PLIM_INTERNAL;
-        graph_halt(g, HALT_FAILED);
-        return op_halted(g, 1, &x);
+        engine_fail(e, PLIM_INTERNAL);
+        return op_halted(e, 1, &x);
     }
-    return view_as(g, &view_kind, x, ndim, shape, stride);
+    return view_as(e, &view_kind, x, ndim, shape, stride);
 }
 
-struct tensor *op_reshape(struct graph *g, struct tensor *x, int ndim, const int64_t *shape)
+struct tensor *op_reshape(struct engine *e, struct tensor *x, int ndim, const int64_t *shape)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     int64_t stride[PLIM_MAX_DIMS];
     if (tensor_view_strides(x, ndim, shape, stride))
-        return view_as(g, &view_kind, x, ndim, shape, stride);
-    struct tensor *copy = op_clone(g, x);
-    if (g->halted || !tensor_view_strides(copy, ndim, shape, stride)) return op_halted(g, 1, &copy);
-    return view_as(g, &unsafe_view_kind, copy, ndim, shape, stride);
+        return view_as(e, &view_kind, x, ndim, shape, stride);
+    struct tensor *copy = op_clone(e, x);
+    if (e->halted || !tensor_view_strides(copy, ndim, shape, stride)) return op_halted(e, 1, &copy);
+    return view_as(e, &unsafe_view_kind, copy, ndim, shape, stride);
 }
 
-static void transpose_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void transpose_backward(struct engine *e, struct node *n, struct tensor **grads,
                                struct tensor **out)
 {
-    out[0] = tensor_keep(op_transpose(g, grads[0], (int)n->ints[0], (int)n->ints[1]));
+    out[0] = tensor_keep(op_transpose(e, grads[0], (int)n->ints[0], (int)n->ints[1]));
 }
 static const struct node_kind transpose_kind = {"TransposeBackward0", transpose_backward};
 
-struct tensor *op_transpose(struct graph *g, struct tensor *x, int a, int b)
+struct tensor *op_transpose(struct engine *e, struct tensor *x, int a, int b)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     a = tensor_dim(x, a);
     b = tensor_dim(x, b);
-    struct node *n = op_node(g, &transpose_kind, 1, &x);
+    struct node *n = op_node(e, &transpose_kind, 1, &x);
     if (n) n->ints[0] = a, n->ints[1] = b;
-    struct tensor *y = tensor_alias(g, x, x->a.ndim, x->a.shape, x->a.stride, 0);
+    struct tensor *y = tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0);
     y->a.shape[a] = x->a.shape[b];
     y->a.shape[b] = x->a.shape[a];
     y->a.stride[a] = x->a.stride[b];
     y->a.stride[b] = x->a.stride[a];
-    return op_done(g, n, y, 1, &x);
+    return op_done(e, n, y, 1, &x);
 }
 
-static void permute_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void permute_backward(struct engine *e, struct node *n, struct tensor **grads,
                              struct tensor **out)
 {
     int inverse[PLIM_MAX_DIMS], ndim = grads[0]->a.ndim;
     for (int i = 0; i < ndim; i++) inverse[n->ints[i]] = i;
-    out[0] = tensor_keep(op_permute(g, grads[0], ndim, inverse));
+    out[0] = tensor_keep(op_permute(e, grads[0], ndim, inverse));
 }
 static const struct node_kind permute_kind = {"PermuteBackward0", permute_backward};
 
-struct tensor *op_permute(struct graph *g, struct tensor *x, int ndim, const int *order)
+struct tensor *op_permute(struct engine *e, struct tensor *x, int ndim, const int *order)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct node *n = op_node(g, &permute_kind, 1, &x);
-    struct tensor *y = tensor_alias(g, x, ndim, x->a.shape, x->a.stride, 0);
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &permute_kind, 1, &x);
+    struct tensor *y = tensor_alias(e, x, ndim, x->a.shape, x->a.stride, 0);
     for (int i = 0; i < ndim; i++) {
         if (n) n->ints[i] = order[i];
         y->a.shape[i] = x->a.shape[order[i]];
         y->a.stride[i] = x->a.stride[order[i]];
     }
-    return op_done(g, n, y, 1, &x);
+    return op_done(e, n, y, 1, &x);
 }
 
-static void unsqueeze_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void unsqueeze_backward(struct engine *e, struct node *n, struct tensor **grads,
                                struct tensor **out)
 {
     struct tensor *x = grads[0];
@@ -139,13 +103,13 @@ static void unsqueeze_backward(struct graph *g, struct node *n, struct tensor **
         shape[i] = x->a.shape[i + (i >= d)];
         stride[i] = x->a.stride[i + (i >= d)];
     }
-    out[0] = tensor_keep(tensor_alias(g, x, ndim, shape, stride, 0));
+    out[0] = tensor_keep(tensor_alias(e, x, ndim, shape, stride, 0));
 }
 static const struct node_kind unsqueeze_kind = {"UnsqueezeBackward0", unsqueeze_backward};
 
-struct tensor *op_unsqueeze(struct graph *g, struct tensor *x, int dim)
+struct tensor *op_unsqueeze(struct engine *e, struct tensor *x, int dim)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
     int d = dim < 0 ? dim + x->a.ndim + 1 : dim, ndim = x->a.ndim + 1;
     for (int i = 0; i < ndim; i++) {
@@ -154,257 +118,235 @@ struct tensor *op_unsqueeze(struct graph *g, struct tensor *x, int dim)
         stride[i] =
             i == d ? (d < x->a.ndim ? x->a.shape[d] * x->a.stride[d] : 1) : x->a.stride[from];
     }
-    struct node *n = op_node(g, &unsqueeze_kind, 1, &x);
+    struct node *n = op_node(e, &unsqueeze_kind, 1, &x);
     if (n) n->ints[0] = d;
-    struct tensor *y = tensor_alias(g, x, ndim, shape, stride, 0);
-    return op_done(g, n, y, 1, &x);
-}
-
-static void expand_backward(struct graph *g, struct node *n, struct tensor **grads,
-                            struct tensor **out)
-{
-    out[0] = tensor_keep(op_sum_to(g, grads[0], (int)n->ints[0], n->ints + 1));
-}
-static const struct node_kind expand_kind = {"ExpandBackward0", expand_backward};
-
-struct tensor *op_expand(struct graph *g, struct tensor *x, int ndim, const int64_t *shape)
-{
-    if (g->halted) return op_halted(g, 1, &x);
-    int64_t full[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
-    int lead = ndim - x->a.ndim;
-    for (int i = 0; i < ndim; i++) {
-        int64_t have = i < lead ? 1 : x->a.shape[i - lead];
-        full[i] = shape[i] < 0 ? have : shape[i];
-        stride[i] = i < lead ? 0 : have == 1 && full[i] != 1 ? 0 : x->a.stride[i - lead];
-    }
-    struct node *n = op_node(g, &expand_kind, 1, &x);
-    remember_shape(n, x);
-    struct tensor *y = tensor_alias(g, x, ndim, full, stride, 0);
-    return op_done(g, n, y, 1, &x);
+    struct tensor *y = tensor_alias(e, x, ndim, shape, stride, 0);
+    return op_done(e, n, y, 1, &x);
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-static struct tensor *part(struct graph *g, const struct tensor *x, int dim, int64_t start,
+static struct tensor *part(struct engine *e, const struct tensor *x, int dim, int64_t start,
                            int64_t length)
 {
     struct tensor *y =
-        tensor_alias(g, x, x->a.ndim, x->a.shape, x->a.stride, start * x->a.stride[dim]);
-    if (y != g->poison) y->a.shape[dim] = length;
+        tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, start * x->a.stride[dim]);
+    if (y != e->poison) y->a.shape[dim] = length;
     return y;
 }
 
-static void copy_into(struct graph *g, struct tensor *to, struct tensor *from)
+static void copy_into(struct engine *e, struct tensor *to, struct tensor *from)
 {
     struct plim_op op = {
         .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
-    if (!g->halted) graph_launch(g, &op);
+    if (!e->halted) engine_launch(e, &op);
 }
 
 /* zeros of the whole shape, the gradient copied into its part */
-static void slice_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void slice_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
     struct tensor *zeros =
-        tensor_keep(op_full(g, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
+        tensor_keep(op_full(e, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
     int dim = (int)n->number;
-    struct tensor *into = tensor_keep(part(g, zeros, dim, n->ints[7], grads[0]->a.shape[dim]));
-    copy_into(g, into, grads[0]);
-    tensor_drop(g, into);
+    struct tensor *into = tensor_keep(part(e, zeros, dim, n->ints[7], grads[0]->a.shape[dim]));
+    copy_into(e, into, grads[0]);
+    tensor_drop(e, into);
     out[0] = zeros;
 }
 static const struct node_kind slice_kind = {"SliceBackward0", slice_backward};
 
-struct tensor *op_slice(struct graph *g, struct tensor *x, int dim, int64_t start, int64_t length)
+struct tensor *op_slice(struct engine *e, struct tensor *x, int dim, int64_t start, int64_t length)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     int d = tensor_dim(x, dim);
     if (start == 0 && length == x->a.shape[d]) return x;
-    struct node *n = op_node(g, &slice_kind, 1, &x);
+    struct node *n = op_node(e, &slice_kind, 1, &x);
     if (n) {
-        remember_shape(n, x);
+        op_note_shape(n, x);
         n->ints[7] = start;
         n->number = d;
     }
-    return op_done(g, n, part(g, x, d, start, length), 1, &x);
+    return op_done(e, n, part(e, x, d, start, length), 1, &x);
 }
 
-static void select_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void select_backward(struct engine *e, struct node *n, struct tensor **grads,
                             struct tensor **out)
 {
     struct tensor *zeros =
-        tensor_keep(op_full(g, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
-    struct tensor *into = tensor_keep(op_select(g, zeros, (int)n->number, n->ints[7]));
-    copy_into(g, into, grads[0]);
-    tensor_drop(g, into);
+        tensor_keep(op_full(e, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
+    struct tensor *into = tensor_keep(op_select(e, zeros, (int)n->number, n->ints[7]));
+    copy_into(e, into, grads[0]);
+    tensor_drop(e, into);
     out[0] = zeros;
 }
 static const struct node_kind select_kind = {"SelectBackward0", select_backward};
 
-struct tensor *op_select(struct graph *g, struct tensor *x, int dim, int64_t index)
+struct tensor *op_select(struct engine *e, struct tensor *x, int dim, int64_t index)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     int64_t shape[PLIM_MAX_DIMS], stride[PLIM_MAX_DIMS];
     int d = tensor_dim(x, dim), ndim = x->a.ndim - 1;
     for (int i = 0; i < ndim; i++) {
         shape[i] = x->a.shape[i + (i >= d)];
         stride[i] = x->a.stride[i + (i >= d)];
     }
-    struct node *n = op_node(g, &select_kind, 1, &x);
+    struct node *n = op_node(e, &select_kind, 1, &x);
     if (n) {
-        remember_shape(n, x);
+        op_note_shape(n, x);
         n->ints[7] = index;
         n->number = d;
     }
-    struct tensor *y = tensor_alias(g, x, ndim, shape, stride, index * x->a.stride[d]);
-    return op_done(g, n, y, 1, &x);
+    struct tensor *y = tensor_alias(e, x, ndim, shape, stride, index * x->a.stride[d]);
+    return op_done(e, n, y, 1, &x);
 }
 
 static const struct node_kind alias_kind = {"AliasBackward0", pass_backward};
 
-struct tensor *op_alias(struct graph *g, struct tensor *x)
+struct tensor *op_alias(struct engine *e, struct tensor *x)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct node *n = op_node(g, &alias_kind, 1, &x);
-    return op_done(g, n, tensor_detach(g, x), 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &alias_kind, 1, &x);
+    return op_done(e, n, tensor_detach(e, x), 1, &x);
 }
 
 /* cat of the parts' gradients; a part that got none counts as zeros */
-static void split_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void split_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {
     struct tensor *parts[NODE_MAX_OUTPUTS], *made[NODE_MAX_OUTPUTS] = {NULL};
     enum plim_dtype dtype = (enum plim_dtype)n->output[0].dtype;
     for (int i = 0; i < n->output_count; i++) {
         if (!grads[i])
-            made[i] = tensor_keep(op_full(g, dtype, n->output[i].ndim, n->output[i].shape, 0));
+            made[i] = tensor_keep(op_full(e, dtype, n->output[i].ndim, n->output[i].shape, 0));
         parts[i] = grads[i] ? grads[i] : made[i];
     }
-    out[0] = tensor_keep(op_cat(g, n->output_count, parts, (int)n->ints[0]));
-    for (int i = 0; i < n->output_count; i++) tensor_drop(g, made[i]);
+    out[0] = tensor_keep(op_cat(e, n->output_count, parts, (int)n->ints[0]));
+    for (int i = 0; i < n->output_count; i++) tensor_drop(e, made[i]);
 }
 static const struct node_kind split_kind = {"SplitWithSizesBackward0", split_backward};
 
-void op_split(struct graph *g, struct tensor *x, int dim, int count, const int64_t *sizes,
+void op_split(struct engine *e, struct tensor *x, int dim, int count, const int64_t *sizes,
               struct tensor **out)
 {
-    if (g->halted) {
-        op_halted(g, 1, &x);
-        for (int i = 0; i < count; i++) out[i] = g->poison;
+    if (e->halted) {
+        op_halted(e, 1, &x);
+        for (int i = 0; i < count; i++) out[i] = e->poison;
         return;
     }
     int d = tensor_dim(x, dim);
-    struct node *n = op_node(g, &split_kind, 1, &x);
+    struct node *n = op_node(e, &split_kind, 1, &x);
     if (n) n->ints[0] = d;
     int64_t start = 0;
     for (int i = 0; i < count; i++) {
-        out[i] = part(g, x, d, start, sizes[i]);
+        out[i] = part(e, x, d, start, sizes[i]);
         start += sizes[i];
-        if (n) node_attach(g, n, out[i]);
+        if (n) node_attach(n, out[i]);
     }
-    tensor_consume(g, x);
+    tensor_consume(e, x);
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
 static const struct node_kind clone_kind = {"CloneBackward0", pass_backward};
 
-struct tensor *op_clone(struct graph *g, struct tensor *x)
+struct tensor *op_clone(struct engine *e, struct tensor *x)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct node *n = op_node(g, &clone_kind, 1, &x);
-    struct tensor *y = tensor_empty(g, x->a.dtype, x->a.ndim, x->a.shape);
-    copy_into(g, y, x);
-    return op_done(g, n, y, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &clone_kind, 1, &x);
+    struct tensor *y = op_result(e, 1, &x, x->a.dtype, x->a.ndim, x->a.shape, NULL);
+    copy_into(e, y, x);
+    return op_done(e, n, y, 1, &x);
 }
 
-struct tensor *op_contiguous(struct graph *g, struct tensor *x)
+struct tensor *op_contiguous(struct engine *e, struct tensor *x)
 {
-    return g->halted || !tensor_is_contiguous(x) ? op_clone(g, x) : x;
+    return e->halted || !tensor_is_contiguous(x) ? op_clone(e, x) : x;
 }
 
-static void to_backward(struct graph *g, struct node *n, struct tensor **grads, struct tensor **out)
+static void to_backward(struct engine *e, struct node *n, struct tensor **grads,
+                        struct tensor **out)
 {
-    struct tensor *y = op_to(g, grads[0], (enum plim_dtype)n->ints[0]);
+    struct tensor *y = op_to(e, grads[0], (enum plim_dtype)n->ints[0]);
     out[0] = y == grads[0] ? tensor_ref(y) : tensor_keep(y);
 }
 static const struct node_kind to_kind = {"ToCopyBackward0", to_backward};
 
-struct tensor *op_to(struct graph *g, struct tensor *x, enum plim_dtype dtype)
+struct tensor *op_to(struct engine *e, struct tensor *x, enum plim_dtype dtype)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     if (x->a.dtype == dtype) return x;
-    struct node *n = op_node(g, &to_kind, 1, &x);
+    struct node *n = op_node(e, &to_kind, 1, &x);
     if (n) n->ints[0] = x->a.dtype;
     int64_t stride[PLIM_MAX_DIMS];
     op_result_strides(1, &x, x->a.ndim, x->a.shape, stride);
-    struct tensor *y = tensor_empty_strided(g, dtype, x->a.ndim, x->a.shape, stride);
-    copy_into(g, y, x);
-    return op_done(g, n, y, 1, &x);
+    struct tensor *y = op_result(e, 1, &x, dtype, x->a.ndim, x->a.shape, stride);
+    copy_into(e, y, x);
+    return op_done(e, n, y, 1, &x);
 }
 
-struct tensor *op_copy_like(struct graph *g, struct tensor *x, const struct tensor *like)
+struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct tensor *like)
 {
-    struct tensor *y = tensor_empty_strided(g, x->a.dtype, x->a.ndim, x->a.shape, like->a.stride);
-    copy_into(g, y, x);
+    struct tensor *y = tensor_empty_strided(e, x->a.dtype, x->a.ndim, x->a.shape, like->a.stride);
+    copy_into(e, y, x);
     return y;
 }
 
-static void pad_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void pad_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
-    out[0] = tensor_keep(op_pad_last(g, grads[0], -n->ints[0]));
+    out[0] = tensor_keep(op_pad_last(e, grads[0], -n->ints[0]));
 }
 static const struct node_kind pad_kind = {"ConstantPadNdBackward0", pad_backward};
 
-struct tensor *op_pad_last(struct graph *g, struct tensor *x, int64_t count)
+struct tensor *op_pad_last(struct engine *e, struct tensor *x, int64_t count)
 {
-    if (g->halted) return op_halted(g, 1, &x);
+    if (e->halted) return op_halted(e, 1, &x);
     int last = x->a.ndim - 1;
-    struct node *n = op_node(g, &pad_kind, 1, &x);
+    struct node *n = op_node(e, &pad_kind, 1, &x);
     if (n) n->ints[0] = count;
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x->a.shape, sizeof shape);
     shape[last] += count;
-    struct tensor *y = tensor_empty(g, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
     int64_t common = count < 0 ? shape[last] : x->a.shape[last];
-    struct tensor *from = tensor_keep(part(g, x, last, 0, common)),
-                  *into = tensor_keep(part(g, y, last, 0, common));
-    if (count > 0) op_fill_(g, y, 0);
-    copy_into(g, into, from);
-    tensor_drop(g, into);
-    tensor_drop(g, from);
-    return op_done(g, n, y, 1, &x);
+    struct tensor *from = tensor_keep(part(e, x, last, 0, common)),
+                  *into = tensor_keep(part(e, y, last, 0, common));
+    if (count > 0) op_fill_(e, y, 0);
+    copy_into(e, into, from);
+    tensor_drop(e, into);
+    tensor_drop(e, from);
+    return op_done(e, n, y, 1, &x);
 }
 
-static void cat_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void cat_backward(struct engine *e, struct node *n, struct tensor **grads,
                          struct tensor **out)
 {
     int dim = (int)n->ints[0];
     int64_t start = 0;
     for (int i = 0; i < n->edge_count; i++) {
-        if (node_wants(n, i)) out[i] = tensor_keep(part(g, grads[0], dim, start, n->ints[1 + i]));
+        if (node_wants(n, i)) out[i] = tensor_keep(part(e, grads[0], dim, start, n->ints[1 + i]));
         start += n->ints[1 + i];
     }
 }
 static const struct node_kind cat_kind = {"CatBackward0", cat_backward};
 
-struct tensor *op_cat(struct graph *g, int count, struct tensor *const *x, int dim)
+struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int dim)
 {
-    if (g->halted) return op_halted(g, count, x);
+    if (e->halted) return op_halted(e, count, x);
     int d = tensor_dim(x[0], dim);
     int64_t shape[PLIM_MAX_DIMS];
     memcpy(shape, x[0]->a.shape, sizeof shape);
     shape[d] = 0;
     for (int i = 0; i < count; i++) shape[d] += x[i]->a.shape[d];
-    struct node *n = op_node(g, &cat_kind, count, x);
+    struct node *n = op_node(e, &cat_kind, count, x);
     if (n) {
         n->ints[0] = d;
         for (int i = 0; i < count; i++) n->ints[1 + i] = x[i]->a.shape[d];
     }
     bool mixed = false; /* floats of different types give fp32 */
     for (int i = 1; i < count; i++) mixed = mixed || x[i]->a.dtype != x[0]->a.dtype;
-    struct tensor *y = tensor_empty(g, mixed ? PLIM_F32 : x[0]->a.dtype, x[0]->a.ndim, shape);
+    struct tensor *y = tensor_empty(e, mixed ? PLIM_F32 : x[0]->a.dtype, x[0]->a.ndim, shape);
     const struct plim_array *list[NODE_MAX_EDGES];
     for (int i = 0; i < count; i++) list[i] = &x[i]->a;
     struct plim_op op = {.kind = PLIM_OP_CAT,
@@ -414,6 +356,6 @@ struct tensor *op_cat(struct graph *g, int count, struct tensor *const *x, int d
                          .out = {&y->a},
                          .lists = {list},
                          .list_length = (size_t)count};
-    if (!g->halted) graph_launch(g, &op);
-    return op_done(g, n, y, count, x);
+    if (!e->halted) engine_launch(e, &op);
+    return op_done(e, n, y, count, x);
 }

@@ -1,16 +1,15 @@
 /* Tensors: creation, aliases, release, and the strides that decide when PyTorch copies. */
 #include "tensor.h"
-#include "autograd.h"
-#include "graph.h"
+#include "engine.h"
 #include <string.h>
 
-static struct tensor *tensor_on(struct graph *g, struct storage *s)
+static struct tensor *tensor_on(struct engine *e, struct storage *s)
 {
-    struct tensor *x = pool_take(&g->tensors);
+    struct tensor *x = pool_take(&e->tensors, sizeof *x);
     if (!x) {
-        graph_halt(g, HALT_FAILED);
-        storage_put(g, s);
-        return g->poison;
+        engine_fail(e, PLIM_NOMEM);
+        storage_put(e, s);
+        return e->poison;
     }
     x->storage = s;
     x->grad_fn = x->accumulator = NULL;
@@ -31,16 +30,16 @@ static void contiguous_strides(struct plim_array *a)
     }
 }
 
-static struct tensor *tensor_with(struct graph *g, enum plim_dtype dtype, int ndim,
+static struct tensor *tensor_with(struct engine *e, enum plim_dtype dtype, int ndim,
                                   const int64_t *shape, const int64_t *stride)
 {
-    if (g->halted) return g->poison;
+    if (e->halted) return e->poison;
     int64_t count = 1;
     for (int i = 0; i < ndim; i++) count *= shape[i];
-    struct storage *s = storage_get(g, count * plim_dtype_size(dtype));
-    if (!s) return g->poison;
-    struct tensor *x = tensor_on(g, s);
-    if (x == g->poison) return x;
+    struct storage *s = storage_get(e, count * plim_dtype_size(dtype));
+    if (!s) return e->poison;
+    struct tensor *x = tensor_on(e, s);
+    if (x == e->poison) return x;
     x->a.data = s->address;
     x->a.ndim = (uint8_t)ndim;
     x->a.dtype = (uint8_t)dtype;
@@ -52,36 +51,36 @@ static struct tensor *tensor_with(struct graph *g, enum plim_dtype dtype, int nd
     return x;
 }
 
-struct tensor *tensor_empty(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape)
+struct tensor *tensor_empty(struct engine *e, enum plim_dtype dtype, int ndim, const int64_t *shape)
 {
-    return tensor_with(g, dtype, ndim, shape, NULL);
+    return tensor_with(e, dtype, ndim, shape, NULL);
 }
 
-struct tensor *tensor_empty_strided(struct graph *g, enum plim_dtype dtype, int ndim,
+struct tensor *tensor_empty_strided(struct engine *e, enum plim_dtype dtype, int ndim,
                                     const int64_t *shape, const int64_t *stride)
 {
-    return tensor_with(g, dtype, ndim, shape, stride);
+    return tensor_with(e, dtype, ndim, shape, stride);
 }
 
-struct tensor *tensor_empty_like(struct graph *g, const struct tensor *x, enum plim_dtype dtype)
+struct tensor *tensor_empty_like(struct engine *e, const struct tensor *x, enum plim_dtype dtype)
 {
-    if (g->halted) return g->poison;
+    if (e->halted) return e->poison;
     bool keep = !tensor_is_contiguous(x) && tensor_is_dense(x);
-    return tensor_with(g, dtype, x->a.ndim, x->a.shape, keep ? x->a.stride : NULL);
+    return tensor_with(e, dtype, x->a.ndim, x->a.shape, keep ? x->a.stride : NULL);
 }
 
-struct tensor *tensor_empty_bytes(struct graph *g, int64_t bytes)
+struct tensor *tensor_empty_bytes(struct engine *e, int64_t bytes)
 {
-    return tensor_with(g, PLIM_U8, 1, &bytes, NULL);
+    return tensor_with(e, PLIM_U8, 1, &bytes, NULL);
 }
 
-struct tensor *tensor_alias(struct graph *g, const struct tensor *x, int ndim, const int64_t *shape,
-                            const int64_t *stride, int64_t offset)
+struct tensor *tensor_alias(struct engine *e, const struct tensor *x, int ndim,
+                            const int64_t *shape, const int64_t *stride, int64_t offset)
 {
-    if (g->halted) return g->poison;
+    if (e->halted) return e->poison;
     x->storage->refs++;
-    struct tensor *y = tensor_on(g, x->storage);
-    if (y == g->poison) return y;
+    struct tensor *y = tensor_on(e, x->storage);
+    if (y == e->poison) return y;
     y->a.data = x->a.data + (uint64_t)(offset * plim_dtype_size(x->a.dtype));
     y->a.ndim = (uint8_t)ndim;
     y->a.dtype = x->a.dtype;
@@ -91,33 +90,14 @@ struct tensor *tensor_alias(struct graph *g, const struct tensor *x, int ndim, c
     return y;
 }
 
-struct tensor *tensor_detach(struct graph *g, const struct tensor *x)
+struct tensor *tensor_detach(struct engine *e, const struct tensor *x)
 {
-    return tensor_alias(g, x, x->a.ndim, x->a.shape, x->a.stride, 0);
+    return tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0);
 }
 
-void tensor_free(struct graph *g, struct tensor *x)
+void tensor_classify(struct engine *e, struct tensor *x, enum plim_memory_class memory_class)
 {
-    struct node *grad_fn = x->grad_fn, *accumulator = x->is_parameter ? x->accumulator : NULL;
-    struct tensor *grad = x->grad, *cast = x->cast;
-    storage_put(g, x->storage);
-    pool_give(&g->tensors, x);
-    node_drop(g, grad_fn);
-    node_drop(g, accumulator);
-    tensor_drop(g, grad);
-    tensor_drop(g, cast);
-}
-
-void tensor_classify(struct graph *g, struct tensor *x, enum plim_memory_class memory_class)
-{
-    struct storage *s = x->storage;
-    if (x == g->poison) return;
-    enum plim_memory_class now =
-        s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS : s->memory_class;
-    g->class_bytes[now] -= s->bytes;
-    g->class_bytes[memory_class] += s->bytes;
-    s->memory_class = (uint8_t)memory_class;
-    s->pinned_class = true;
+    if (x != e->poison) storage_classify(e, x->storage, memory_class);
 }
 
 bool tensor_is_contiguous(const struct tensor *x)

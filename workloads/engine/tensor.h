@@ -1,46 +1,33 @@
 /* Tensors of the engine: a strided array, its storage, its place in the autograd graph.
  *
- * The engine's vocabulary is unprefixed and small: struct tensor, struct node (autograd.h),
- * struct graph (graph.h), op_*() (ops.h), nn_*() (workloads/nn). It is seen only inside
+ * The engine's vocabulary is unprefixed and small: struct tensor, struct node (node.h),
+ * struct engine (engine.h), op_*() (ops.h), nn_*() (workloads/nn). It is seen only inside
  * workloads/.
  *
  * Ownership. Tensors are counted. A fresh result of an operation is *floating*: the next
  * operation that takes it as an operand gives it up when it is done, as the Python interpreter
  * drops a temporary. tensor_keep() makes it a named variable; tensor_drop() ends the variable.
- * So `y = op_mul(g, op_silu(g, a), b)` frees silu's result right after the multiplication, at the
+ * So `y = op_mul(e, op_silu(e, a), b)` frees silu's result right after the multiplication, at the
  * very place of the event sequence where PyTorch does.
  *
- * A storage is one block of the caching allocator. Views share it. It is freed with its last
- * tensor; a tensor that a node saved for backward counts as one.
+ * Views share a storage (storage.h); a tensor that a node saved for backward counts as one.
  *
- * Halting. When memory runs out the graph is halted (graph.h): every further operation returns
- * the graph's poison tensor at once, so that model code needs no error path.
+ * Halting. When memory runs out the engine is halted (engine.h): every further operation returns
+ * the engine's poison tensor at once, so that model code needs no error path.
  */
 #ifndef PLIM_ENGINE_TENSOR_H
 #define PLIM_ENGINE_TENSOR_H
 
 #include "devices/op.h"
-#include "workloads/train/replay.h"
+#include "storage.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 /* The poison tensor is never counted down to nothing. */
 enum { POISON_REFS = 1 << 29 };
 
-struct graph;
+struct engine;
 struct node;
-struct plim_block;
-
-struct storage {
-    struct plim_block *block; /* NULL for zero bytes */
-    uint64_t address;
-    int64_t bytes; /* of the block */
-    int64_t trace_id;
-    int32_t refs;
-    int32_t saved;        /* how many nodes hold it for backward */
-    uint8_t memory_class; /* enum plim_memory_class */
-    bool pinned_class;    /* parameters, gradients, optimizer states keep their class */
-};
 
 struct tensor {
     struct plim_array a; /* first: a tensor can stand where an array is asked for */
@@ -58,19 +45,20 @@ struct tensor {
 };
 
 /* A new tensor on new memory, contiguous / with the given strides (elements). Floating. */
-struct tensor *tensor_empty(struct graph *g, enum plim_dtype dtype, int ndim, const int64_t *shape);
-struct tensor *tensor_empty_strided(struct graph *g, enum plim_dtype dtype, int ndim,
+struct tensor *tensor_empty(struct engine *e, enum plim_dtype dtype, int ndim,
+                            const int64_t *shape);
+struct tensor *tensor_empty_strided(struct engine *e, enum plim_dtype dtype, int ndim,
                                     const int64_t *shape, const int64_t *stride);
 /* Same shape and, if `x` is dense, the same strides. */
-struct tensor *tensor_empty_like(struct graph *g, const struct tensor *x, enum plim_dtype dtype);
+struct tensor *tensor_empty_like(struct engine *e, const struct tensor *x, enum plim_dtype dtype);
 /* Bare memory: a one-dimensional array of bytes. */
-struct tensor *tensor_empty_bytes(struct graph *g, int64_t bytes);
+struct tensor *tensor_empty_bytes(struct engine *e, int64_t bytes);
 
 /* Another tensor on the same storage, `offset` elements further. Floating; no autograd. */
-struct tensor *tensor_alias(struct graph *g, const struct tensor *x, int ndim, const int64_t *shape,
-                            const int64_t *stride, int64_t offset);
+struct tensor *tensor_alias(struct engine *e, const struct tensor *x, int ndim,
+                            const int64_t *shape, const int64_t *stride, int64_t offset);
 /* The same array without its place in the graph (what PyTorch's detach() and saved outputs are). */
-struct tensor *tensor_detach(struct graph *g, const struct tensor *x);
+struct tensor *tensor_detach(struct engine *e, const struct tensor *x);
 
 /* A named variable: no longer floating. Returns its argument. */
 static inline struct tensor *tensor_keep(struct tensor *x)
@@ -83,11 +71,11 @@ static inline struct tensor *tensor_ref(struct tensor *x)
     x->refs++;
     return x;
 }
-void tensor_free(struct graph *g,
+void tensor_free(struct engine *e,
                  struct tensor *x); /* called by tensor_drop at the last reference */
-static inline void tensor_drop(struct graph *g, struct tensor *x)
+static inline void tensor_drop(struct engine *e, struct tensor *x)
 {
-    if (x && --x->refs == 0) tensor_free(g, x);
+    if (x && --x->refs == 0) tensor_free(e, x);
 }
 /* A variable bound to a result that may be one of its own operands (op_to, op_dropout return
  * their operand where there is nothing to do). */
@@ -100,11 +88,11 @@ static inline struct tensor *tensor_hold(struct tensor *x)
     return x;
 }
 /* Rebinds a variable: `*x = value`, dropping what it held after `value` was computed. */
-static inline void tensor_set(struct graph *g, struct tensor **x, struct tensor *value)
+static inline void tensor_set(struct engine *e, struct tensor **x, struct tensor *value)
 {
     struct tensor *old = *x;
     *x = tensor_hold(value);
-    tensor_drop(g, old);
+    tensor_drop(e, old);
 }
 /* The end of a function that returns its variable: it floats again, for the caller to take. */
 static inline struct tensor *tensor_yield(struct tensor *x)
@@ -120,20 +108,20 @@ static inline bool tensor_enter(struct tensor *x)
     if (was) x->floating = false;
     return was;
 }
-static inline void tensor_leave(struct graph *g, struct tensor *x, bool was)
+static inline void tensor_leave(struct engine *e, struct tensor *x, bool was)
 {
-    if (was) tensor_drop(g, x);
+    if (was) tensor_drop(e, x);
 }
 /* What an operation does with an operand when it is done. */
-static inline void tensor_consume(struct graph *g, struct tensor *x)
+static inline void tensor_consume(struct engine *e, struct tensor *x)
 {
     if (!x || !x->floating) return;
     x->floating = false;
-    tensor_drop(g, x);
+    tensor_drop(e, x);
 }
 
 /* Marks what a storage is for, for good (parameters, gradients, optimizer). */
-void tensor_classify(struct graph *g, struct tensor *x, enum plim_memory_class memory_class);
+void tensor_classify(struct engine *e, struct tensor *x, enum plim_memory_class memory_class);
 
 /* --- shapes ------------------------------------------------------------------------------- */
 

@@ -1,114 +1,115 @@
 /* bloom: no positions but alibi, a bias on the attention scores; fused q, k, v head by head; an
  * activation of its own. */
 #include "model.h"
+#include "workloads/engine/checkpoint.h"
 #include <math.h>
 
-static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     struct parameters *p = &m->parameters;
     int64_t h = m->config->hidden_size;
-    nn_norm_create(g, p, &l->norm[0], NORM_LAYER, h, true);
-    nn_linear_create(g, p, &l->qkv, h, 3 * h, true);
-    nn_linear_create(g, p, &l->o, h, h, true);
-    nn_norm_create(g, p, &l->norm[1], NORM_LAYER, h, true);
-    nn_linear_create(g, p, &l->fc1, h, 4 * h, true);
-    nn_linear_create(g, p, &l->fc2, 4 * h, h, true);
+    nn_norm_create(e, p, &l->norm[0], NORM_LAYER, h, true);
+    nn_linear_create(e, p, &l->qkv, h, 3 * h, true);
+    nn_linear_create(e, p, &l->o, h, h, true);
+    nn_norm_create(e, p, &l->norm[1], NORM_LAYER, h, true);
+    nn_linear_create(e, p, &l->fc1, h, 4 * h, true);
+    nn_linear_create(e, p, &l->fc2, 4 * h, h, true);
 }
 
-static void build(struct graph *g, struct decoder *m)
+static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    nn_norm_create(g, p, &m->embedding_norm, NORM_LAYER, c->hidden_size, true);
-    for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
-    nn_norm_create(g, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
+    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    nn_norm_create(e, p, &m->embedding_norm, NORM_LAYER, c->hidden_size, true);
+    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
 }
 
 /* --- BloomGelu: a formula of small kernels, forward and backward ------------------------------ */
 
 /* tanh(0.79788456 * x * (1 + 0.044715 * x * x)) */
-static struct tensor *gelu_tanh(struct graph *g, struct tensor *x)
+static struct tensor *gelu_tanh(struct engine *e, struct tensor *x)
 {
-    struct tensor *scaled = op_mul_scalar(g, x, 0.79788456);
-    struct tensor *square = op_mul(g, op_mul_scalar(g, x, 0.044715), x);
-    return op_tanh(g, op_mul(g, scaled, op_add_scalar(g, square, 1)));
+    struct tensor *scaled = op_mul_scalar(e, x, 0.79788456);
+    struct tensor *square = op_mul(e, op_mul_scalar(e, x, 0.044715), x);
+    return op_tanh(e, op_mul(e, scaled, op_add_scalar(e, square, 1)));
 }
 
 /* ff * grad, where t = tanh(...), u = 0.79788456 + 0.1070322243 * x * x and
  * ff = 0.5 * x * ((1 - t * t) * u) + 0.5 * (1 + t) */
-static void gelu_backward(struct graph *g, struct node *n, struct tensor **grads,
+static void gelu_backward(struct engine *e, struct node *n, struct tensor **grads,
                           struct tensor **out)
 {
-    struct tensor *x = node_saved(g, n, 0);
-    struct tensor *t = tensor_keep(gelu_tanh(g, x));
-    struct tensor *half = op_mul_scalar(g, x, 0.5);
-    struct tensor *slope = op_rsub_scalar(g, op_mul(g, t, t), 1);
-    struct tensor *square = op_mul(g, op_mul_scalar(g, x, 0.1070322243), x);
-    struct tensor *inner = op_add_scalar(g, square, 0.79788456);
-    struct tensor *left = op_mul(g, half, op_mul(g, slope, inner));
-    struct tensor *right = op_mul_scalar(g, op_add_scalar(g, t, 1), 0.5);
-    struct tensor *ff = tensor_keep(op_add(g, left, right));
-    out[0] = tensor_keep(op_mul(g, ff, grads[0]));
-    tensor_drop(g, ff);
-    tensor_drop(g, t);
+    struct tensor *x = node_saved(e, n, 0);
+    struct tensor *t = tensor_keep(gelu_tanh(e, x));
+    struct tensor *half = op_mul_scalar(e, x, 0.5);
+    struct tensor *slope = op_rsub_scalar(e, op_mul(e, t, t), 1);
+    struct tensor *square = op_mul(e, op_mul_scalar(e, x, 0.1070322243), x);
+    struct tensor *inner = op_add_scalar(e, square, 0.79788456);
+    struct tensor *left = op_mul(e, half, op_mul(e, slope, inner));
+    struct tensor *right = op_mul_scalar(e, op_add_scalar(e, t, 1), 0.5);
+    struct tensor *ff = tensor_keep(op_add(e, left, right));
+    out[0] = tensor_keep(op_mul(e, ff, grads[0]));
+    tensor_drop(e, ff);
+    tensor_drop(e, t);
 }
 static const struct node_kind gelu_kind = {"GeLUFunctionBackward", gelu_backward};
 
 /* x * 0.5 * (1.0 + tanh(...)); an autograd function in Python, which saves its input at the end */
-static struct tensor *gelu(struct graph *g, struct tensor *x)
+static struct tensor *gelu(struct engine *e, struct tensor *x)
 {
-    if (g->halted) return op_halted(g, 1, &x);
-    struct node *n = op_node(g, &gelu_kind, 1, &x);
-    bool was = tensor_enter(x), grad = g->grad_enabled;
-    g->grad_enabled = false;
-    struct tensor *half = op_mul_scalar(g, x, 0.5);
-    struct tensor *y = op_mul(g, half, op_add_scalar(g, gelu_tanh(g, x), 1));
-    g->grad_enabled = grad;
-    if (n) node_save(g, n, 0, x);
-    y = op_done(g, n, y, 0, NULL);
-    tensor_leave(g, x, was);
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &gelu_kind, 1, &x);
+    bool was = tensor_enter(x), grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *half = op_mul_scalar(e, x, 0.5);
+    struct tensor *y = op_mul(e, half, op_add_scalar(e, gelu_tanh(e, x), 1));
+    e->grad_enabled = grad;
+    if (n) node_save(e, n, 0, x);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
     return y;
 }
 
 /* --- the block -------------------------------------------------------------------------------- */
 
 /* residual + dropout(*x), which becomes *x */
-static void dropout_add(struct graph *g, const struct block_call *b, struct tensor **x,
+static void dropout_add(struct engine *e, const struct block_call *b, struct tensor **x,
                         struct tensor *residual)
 {
-    struct tensor *dropped = tensor_hold(op_dropout(g, *x, b->m->config->dropout_residual));
-    struct tensor *y = op_add(g, residual, dropped);
-    tensor_drop(g, dropped);
-    tensor_set(g, x, y);
+    struct tensor *dropped = tensor_hold(op_dropout(e, *x, b->m->config->dropout_residual));
+    struct tensor *y = op_add(e, residual, dropped);
+    tensor_drop(e, dropped);
+    tensor_set(e, x, y);
 }
 
 /* q (B * A, S, D), k transposed, v; named. Copies, but for a batch of one. */
-static void split_heads(struct graph *g, const struct plim_model_config *c, struct tensor *fused,
+static void split_heads(struct engine *e, const struct plim_model_config *c, struct tensor *fused,
                         struct tensor *qkv[3])
 {
     int64_t batch = fused->a.shape[0], seq = fused->a.shape[1];
-    struct tensor *split = op_view(g, fused, SHAPE(batch, seq, c->heads, 3, c->head_dim));
+    struct tensor *split = op_view(e, fused, SHAPE(batch, seq, c->heads, 3, c->head_dim));
     tensor_keep(split);
     for (int i = 0; i < 3; i++)
-        qkv[i] = tensor_keep(op_transpose(g, op_select(g, split, 3, i), 1, 2));
-    tensor_drop(g, split);
+        qkv[i] = tensor_keep(op_transpose(e, op_select(e, split, 3, i), 1, 2));
+    tensor_drop(e, split);
     for (int i = 0; i < 3; i++) {
-        struct tensor *x = op_reshape(g, qkv[i], SHAPE(batch * c->heads, seq, c->head_dim));
-        tensor_set(g, &qkv[i], i == 1 ? op_transpose(g, x, 1, 2) : x);
+        struct tensor *x = op_reshape(e, qkv[i], SHAPE(batch * c->heads, seq, c->head_dim));
+        tensor_set(e, &qkv[i], i == 1 ? op_transpose(e, x, 1, 2) : x);
     }
 }
 
 /* (B * A, S, D) -> (B, S, A * D), a copy */
-static struct tensor *merge_heads(struct graph *g, const struct plim_model_config *c,
+static struct tensor *merge_heads(struct engine *e, const struct plim_model_config *c,
                                   struct tensor *x)
 {
     int64_t batch = x->a.shape[0] / c->heads, seq = x->a.shape[1];
-    struct tensor *y = op_view(g, x, SHAPE(batch, c->heads, seq, c->head_dim));
-    y = op_permute(g, y, 4, (int[]){0, 2, 1, 3});
-    return op_reshape(g, y, SHAPE(batch, seq, c->hidden_size));
+    struct tensor *y = op_view(e, x, SHAPE(batch, c->heads, seq, c->head_dim));
+    y = op_permute(e, y, 4, (int[]){0, 2, 1, 3});
+    return op_reshape(e, y, SHAPE(batch, seq, c->hidden_size));
 }
 
 /* The attention weights (B, A, S, S), and the variables on the way to them; all named. */
@@ -116,67 +117,67 @@ struct weights {
     struct tensor *scores, *masked, *result;
 };
 
-static struct weights weigh(struct graph *g, const struct block_call *b,
+static struct weights weigh(struct engine *e, const struct block_call *b,
                             struct tensor *const qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
     int64_t batch = qkv[0]->a.shape[0] / c->heads, seq = qkv[0]->a.shape[1];
     double scale = 1 / sqrt((double)c->head_dim);
     struct weights w;
-    w.scores = tensor_keep(op_baddbmm(g, b->alibi, qkv[0], qkv[1], 1, scale));
-    w.masked = tensor_keep(op_view(g, w.scores, SHAPE(batch, c->heads, seq, seq)));
-    tensor_set(g, &w.masked, op_add(g, w.masked, b->mask));
-    struct tensor *soft = op_softmax(g, w.masked, PLIM_F32);
-    w.result = tensor_hold(op_to(g, soft, (enum plim_dtype)qkv[0]->a.dtype));
-    tensor_set(g, &w.result, op_dropout(g, w.result, c->dropout_attention));
+    w.scores = tensor_keep(op_baddbmm(e, b->alibi, qkv[0], qkv[1], 1, scale));
+    w.masked = tensor_keep(op_view(e, w.scores, SHAPE(batch, c->heads, seq, seq)));
+    tensor_set(e, &w.masked, op_add(e, w.masked, b->mask));
+    struct tensor *soft = op_softmax(e, w.masked, PLIM_F32);
+    w.result = tensor_hold(op_to(e, soft, (enum plim_dtype)qkv[0]->a.dtype));
+    tensor_set(e, &w.result, op_dropout(e, w.result, c->dropout_attention));
     return w;
 }
 
 /* residual + the attention of x; *weights outlive it */
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor *residual, struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     int64_t seq = x->a.shape[1];
     struct tensor *qkv[3];
-    struct tensor *fused = tensor_keep(nn_linear(g, &b->layer->qkv, x));
-    split_heads(g, c, fused, qkv);
-    struct weights w = weigh(g, b, qkv);
+    struct tensor *fused = tensor_keep(nn_linear(e, &b->layer->qkv, x));
+    split_heads(e, c, fused, qkv);
+    struct weights w = weigh(e, b, qkv);
     *weights = w.result;
-    struct tensor *flat = op_view(g, w.result, SHAPE(qkv[0]->a.shape[0], seq, seq));
+    struct tensor *flat = op_view(e, w.result, SHAPE(qkv[0]->a.shape[0], seq, seq));
     tensor_keep(flat);
-    struct tensor *context = tensor_keep(op_bmm(g, flat, qkv[2]));
-    tensor_set(g, &context, merge_heads(g, c, context));
-    struct tensor *y = tensor_keep(nn_linear(g, &b->layer->o, context));
-    dropout_add(g, b, &y, residual);
+    struct tensor *context = tensor_keep(op_bmm(e, flat, qkv[2]));
+    tensor_set(e, &context, merge_heads(e, c, context));
+    struct tensor *y = tensor_keep(nn_linear(e, &b->layer->o, context));
+    dropout_add(e, b, &y, residual);
     struct tensor *done[] = {fused, qkv[0], qkv[1], qkv[2], w.scores, w.masked, flat, context};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return tensor_yield(y);
 }
 
-static struct tensor *mlp(struct graph *g, const struct block_call *b, struct tensor *x,
+static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x,
                           struct tensor *residual)
 {
-    struct tensor *h = tensor_keep(gelu(g, nn_linear(g, &b->layer->fc1, x)));
-    struct tensor *y = tensor_keep(nn_linear(g, &b->layer->fc2, h));
-    dropout_add(g, b, &y, residual);
-    tensor_drop(g, h);
+    struct tensor *h = tensor_keep(gelu(e, nn_linear(e, &b->layer->fc1, x)));
+    struct tensor *y = tensor_keep(nn_linear(e, &b->layer->fc2, h));
+    dropout_add(e, b, &y, residual);
+    tensor_drop(e, h);
     return tensor_yield(y);
 }
 
-static struct tensor *block(struct graph *g, const struct block_call *b, struct tensor *x)
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     bool behind = b->m->config->apply_residual_connection_post_layernorm;
     struct tensor *weights;
-    struct tensor *normed = tensor_keep(nn_norm(g, &b->layer->norm[0], x));
-    struct tensor *attended = attention(g, b, normed, behind ? normed : x, &weights);
+    struct tensor *normed = tensor_keep(nn_norm(e, &b->layer->norm[0], x));
+    struct tensor *attended = attention(e, b, normed, behind ? normed : x, &weights);
     tensor_keep(attended);
-    tensor_set(g, &normed, nn_norm(g, &b->layer->norm[1], attended));
-    struct tensor *y = mlp(g, b, normed, behind ? normed : attended);
-    tensor_drop(g, normed);
-    tensor_drop(g, attended);
-    if (!g->recompute) tensor_set(g, b->outputs, weights);
-    tensor_drop(g, weights);
+    tensor_set(e, &normed, nn_norm(e, &b->layer->norm[1], attended));
+    struct tensor *y = mlp(e, b, normed, behind ? normed : attended);
+    tensor_drop(e, normed);
+    tensor_drop(e, attended);
+    if (!checkpoint_recomputing(e)) tensor_set(e, b->outputs, weights);
+    tensor_drop(e, weights);
     return y;
 }
 
@@ -188,51 +189,51 @@ struct slopes {
 };
 
 /* .all (A): base^(1, 2, ..), and where the heads are no power of two, more with another base */
-static struct slopes make_slopes(struct graph *g, int64_t heads)
+static struct slopes make_slopes(struct engine *e, int64_t heads)
 {
     int64_t power = 1;
     while (2 * power <= heads) power *= 2;
     struct slopes s = {0};
-    s.base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, exp2(-8.0 / (double)power)));
-    s.powers = tensor_keep(op_arange(g, PLIM_I32, power, 1, 1));
-    s.all = tensor_keep(op_pow(g, s.base, s.powers));
+    s.base = tensor_keep(op_full(e, PLIM_F32, 0, NULL, exp2(-8.0 / (double)power)));
+    s.powers = tensor_keep(op_arange(e, PLIM_I32, power, 1, 1));
+    s.all = tensor_keep(op_pow(e, s.base, s.powers));
     if (power == heads) return s;
-    s.extra_base = tensor_keep(op_full(g, PLIM_F32, 0, NULL, exp2(-4.0 / (double)power)));
-    s.extra_powers = tensor_keep(op_arange(g, PLIM_I32, heads - power, 1, 2));
-    struct tensor *parts[2] = {s.all, op_pow(g, s.extra_base, s.extra_powers)};
-    tensor_set(g, &s.all, op_cat(g, 2, parts, 0));
+    s.extra_base = tensor_keep(op_full(e, PLIM_F32, 0, NULL, exp2(-4.0 / (double)power)));
+    s.extra_powers = tensor_keep(op_arange(e, PLIM_I32, heads - power, 1, 2));
+    struct tensor *parts[2] = {s.all, op_pow(e, s.extra_base, s.extra_powers)};
+    tensor_set(e, &s.all, op_cat(e, 2, parts, 0));
     return s;
 }
 
 /* Slope of the head times place of the token, (B * A, 1, S) in `dtype`; named. */
-static struct tensor *build_alibi(struct graph *g, int64_t heads, struct tensor *mask,
+static struct tensor *build_alibi(struct engine *e, int64_t heads, struct tensor *mask,
                                   enum plim_dtype dtype)
 {
     int64_t batch = mask->a.shape[0], seq = mask->a.shape[1];
-    struct slopes s = make_slopes(g, heads);
-    struct tensor *places = op_mul(g, op_add_scalar(g, op_cumsum_last(g, mask), -1), mask);
-    tensor_keep(places = op_unsqueeze(g, places, 1));
-    struct tensor *alibi = tensor_keep(op_mul(g, op_unsqueeze(g, s.all, -1), places));
-    struct tensor *rows = op_reshape(g, alibi, SHAPE(batch * heads, 1, seq));
-    struct tensor *y = tensor_hold(op_to(g, rows, dtype));
+    struct slopes s = make_slopes(e, heads);
+    struct tensor *places = op_mul(e, op_add_scalar(e, op_cumsum_last(e, mask), -1), mask);
+    tensor_keep(places = op_unsqueeze(e, places, 1));
+    struct tensor *alibi = tensor_keep(op_mul(e, op_unsqueeze(e, s.all, -1), places));
+    struct tensor *rows = op_reshape(e, alibi, SHAPE(batch * heads, 1, seq));
+    struct tensor *y = tensor_hold(op_to(e, rows, dtype));
     struct tensor *done[] = {s.base, s.powers, s.extra_base, s.extra_powers, s.all, places, alibi};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return y;
 }
 
-static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *ids)
+static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *weights = NULL;
-    struct tensor *embeddings = decoder_embed(g, m, ids);
-    struct tensor *x = tensor_keep(nn_norm(g, &m->embedding_norm, embeddings));
-    struct tensor *mask = tensor_keep(op_full(g, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
+    struct tensor *embeddings = decoder_embed(e, m, ids);
+    struct tensor *x = tensor_keep(nn_norm(e, &m->embedding_norm, embeddings));
+    struct tensor *mask = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     struct block_call call = {.outputs = &weights};
-    call.alibi = build_alibi(g, m->config->heads, mask, (enum plim_dtype)x->a.dtype);
-    call.mask = decoder_padding_mask(g, m, embeddings, mask);
-    x = decoder_blocks(g, m, x, &call, NULL);
-    tensor_set(g, &x, nn_norm(g, &m->final_norm, x));
+    call.alibi = build_alibi(e, m->config->heads, mask, (enum plim_dtype)x->a.dtype);
+    call.mask = decoder_padding_mask(e, m, embeddings, mask);
+    x = decoder_blocks(e, m, x, &call, NULL);
+    tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
     struct tensor *done[] = {embeddings, mask, call.alibi, call.mask, weights};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return x;
 }
 

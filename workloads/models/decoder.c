@@ -1,7 +1,4 @@
-/* What all decoders share. */
 #include "model.h"
-#include "workloads/engine/checkpoint.h"
-#include <math.h>
 #include <stdlib.h>
 
 static const struct family *const families[PLIM_FAMILY_COUNT] = {
@@ -21,7 +18,7 @@ static enum plim_dtype parameter_dtype(enum plim_precision precision)
                                               : PLIM_F32;
 }
 
-enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config,
+enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
                                 const struct plim_train_setting *setting, struct decoder *m)
 {
     *m = (struct decoder){.config = config, .setting = setting, .family = families[config->family]};
@@ -29,8 +26,8 @@ enum plim_status decoder_create(struct graph *g, const struct plim_model_config 
     m->layers = calloc((size_t)config->layers, sizeof *m->layers);
     if (!m->layers) return PLIM_NOMEM;
     m->parameters.dtype = parameter_dtype(setting->precision);
-    m->family->build(g, m);
-    if (setting->lora.r) decoder_add_lora(g, m);
+    m->family->build(e, m);
+    if (setting->lora.r) decoder_add_lora(e, m);
     return PLIM_OK;
 }
 
@@ -41,192 +38,21 @@ void decoder_finish(struct decoder *m)
     *m = (struct decoder){0};
 }
 
-struct tensor *decoder_embed(struct graph *g, struct decoder *m, struct tensor *ids)
+struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *x = tensor_keep(op_embedding(g, m->embedding, ids));
-    if (m->embedding_scale) tensor_set(g, &x, op_mul(g, x, m->embedding_scale));
-    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
-        tensor_require_input_grad(g, x);
-    return x;
-}
-
-struct tensor *decoder_positions(struct graph *g, int64_t seq)
-{
-    struct tensor *x = op_add_scalar(g, op_arange(g, PLIM_I64, seq, 0, 1), 0);
-    return tensor_keep(op_unsqueeze(g, x, 0));
-}
-
-static struct mask_request mask_request(const struct decoder *m, const struct tensor *embeddings)
-{
-    return (struct mask_request){.batch = embeddings->a.shape[0],
-                                 .seq = embeddings->a.shape[1],
-                                 .dtype = (enum plim_dtype)embeddings->a.dtype,
-                                 .eager = m->setting->attention == PLIM_ATTENTION_EAGER,
-                                 .packed = m->setting->packing != PLIM_PACKING_NO};
-}
-
-struct tensor *decoder_mask(struct graph *g, const struct decoder *m, struct tensor *embeddings,
-                            struct tensor *positions, int64_t window)
-{
-    struct mask_request r = mask_request(m, embeddings);
-    r.window = window;
-    r.positions = positions;
-    return g->halted ? NULL : nn_causal_mask(g, &r);
-}
-
-struct tensor *decoder_padding_mask(struct graph *g, const struct decoder *m,
-                                    struct tensor *embeddings, struct tensor *attention_mask)
-{
-    struct mask_request r = mask_request(m, embeddings);
-    r.attention_mask = attention_mask;
-    return g->halted ? NULL : nn_causal_mask(g, &r);
-}
-
-struct tensor *decoder_heads(struct graph *g, struct tensor *x, int64_t heads, int64_t head_dim)
-{
-    if (g->halted) return op_halted(g, 1, &x);
-    struct tensor *split = op_view(g, x, SHAPE(x->a.shape[0], x->a.shape[1], heads, head_dim));
-    return op_transpose(g, split, 1, 2);
-}
-
-/* Attention's result (B, S, A, D) -> (B, S, A * D), a view where it can be */
-static struct tensor *merge_heads(struct graph *g, struct tensor *x)
-{
-    if (g->halted) return op_halted(g, 1, &x);
-    int64_t width = tensor_size(x, 2) * tensor_size(x, 3);
-    return op_contiguous(g, op_reshape(g, x, SHAPE(x->a.shape[0], x->a.shape[1], width)));
-}
-
-struct attention_call decoder_attention(const struct block_call *b)
-{
-    const struct plim_model_config *c = b->m->config;
-    return (struct attention_call){.eager = b->m->setting->attention == PLIM_ATTENTION_EAGER,
-                                   .mask = b->mask,
-                                   .mask_is_causal = !b->windowed,
-                                   .groups = c->heads / c->kv_heads,
-                                   .dropout = c->dropout_attention,
-                                   .scaling = 1 / sqrt((double)c->head_dim),
-                                   .softmax_fp32 = true};
-}
-
-struct tensor *decoder_attend(struct graph *g, const struct block_call *b,
-                              const struct attention_call *call, struct tensor *const qkv[3],
-                              struct tensor **weights)
-{
-    struct tensor *y = tensor_keep(nn_attention(g, call, qkv[0], qkv[1], qkv[2], weights));
-    tensor_set(g, &y, merge_heads(g, y));
-    tensor_set(g, &y, nn_linear(g, &b->layer->o, y));
-    return tensor_yield(y);
-}
-
-struct tensor *decoder_mlp(struct graph *g, const struct block_call *b, struct tensor *x)
-{
-    struct tensor *h = tensor_keep(nn_linear(g, &b->layer->fc1, x));
-    tensor_set(g, &h, nn_activation(g, b->m->config->activation, h));
-    tensor_set(g, &h, nn_linear(g, &b->layer->fc2, h));
-    return tensor_yield(h);
-}
-
-/* --- the loop over the blocks ----------------------------------------------------------------- */
-
-static struct tensor *run_block(struct graph *g, const void *context, struct tensor *x)
-{
-    const struct block_call *c = context;
-    return c->m->family->block(g, c, x);
-}
-
-struct tensor *decoder_blocks(struct graph *g, struct decoder *m, struct tensor *x,
-                              const struct block_call *full, const struct block_call *sliding)
-{
-    for (int64_t i = 0; i < m->config->layers; i++) {
-        struct block_call call = sliding && m->config->layer_is_sliding[i] ? *sliding : *full;
-        call.m = m;
-        call.layer = &m->layers[i];
-        struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
-                                                      call.alibi};
-        struct tensor *y = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL
-                               ? checkpoint_run(g, run_block, &call, sizeof call, held, x)
-                               : run_block(g, &call, x);
-        tensor_set(g, &x, y);
-    }
-    return x;
-}
-
-bool decoder_has_layers(const struct decoder *m, bool sliding)
-{
-    for (int64_t i = 0; i < m->config->layers; i++)
-        if (m->config->layer_is_sliding[i] == sliding) return true;
-    return false;
-}
-
-enum { FULL, SLIDING }; /* kinds of layers */
-
-/* Which masks a model's forward makes: mistral and phi3 one for all layers, gemma both whatever
- * its layers are, the others the sliding one where a layer asks for it. */
-static void make_masks(struct graph *g, const struct decoder *m, struct tensor *embeddings,
-                       struct block_call calls[2])
-{
-    enum plim_family f = m->config->family;
-    bool one = f == PLIM_FAMILY_MISTRAL || f == PLIM_FAMILY_PHI3;
-    bool both = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT;
-    bool sliding = both || decoder_has_layers(m, true), full = !one || !sliding;
-    struct tensor *positions = calls[FULL].positions;
-    if (full) calls[FULL].mask = decoder_mask(g, m, embeddings, positions, 0);
-    if (sliding)
-        calls[SLIDING].mask = decoder_mask(g, m, embeddings, positions, m->config->sliding_window);
-    calls[SLIDING].windowed = tensor_size(embeddings, 1) >= m->config->sliding_window;
-}
-
-/* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */
-static void make_rotary(struct graph *g, struct decoder *m, enum plim_dtype dtype,
-                        struct block_call calls[2])
-{
-    struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};
-    for (int kind = FULL; kind <= SLIDING; kind++)
-        if (rotary[kind]->dim)
-            nn_rotary(g, rotary[kind], calls[kind].positions, dtype, &calls[kind].cos,
-                      &calls[kind].sin);
-    if (m->rotary_local.dim) return;
-    calls[SLIDING].cos = tensor_ref(calls[FULL].cos);
-    calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
-}
-
-/* Embeddings, masks, rotary positions, blocks, the final norm: the llama model's forward. */
-static struct tensor *rotary_body(struct graph *g, struct decoder *m, struct tensor *ids)
-{
-    struct tensor *embeddings = decoder_embed(g, m, ids);
-    struct tensor *positions = decoder_positions(g, tensor_size(ids, 1));
-    struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
-    make_masks(g, m, embeddings, calls);
-    struct tensor *x = tensor_hold(op_dropout(g, embeddings, m->config->dropout_embedding));
-    if (m->config->family == PLIM_FAMILY_PHI)
-        tensor_set(g, &embeddings, x); /* one variable there */
-    make_rotary(g, m, (enum plim_dtype)x->a.dtype, calls);
-    x = decoder_blocks(g, m, x, &calls[FULL], &calls[SLIDING]);
-    tensor_set(g, &x, nn_norm(g, &m->final_norm, x));
-    for (int kind = FULL; kind <= SLIDING; kind++) {
-        tensor_drop(g, calls[kind].mask);
-        tensor_drop(g, calls[kind].cos);
-        tensor_drop(g, calls[kind].sin);
-    }
-    tensor_drop(g, positions);
-    tensor_drop(g, embeddings);
-    return x;
-}
-
-struct tensor *decoder_loss(struct graph *g, struct decoder *m, struct tensor *ids)
-{
-    struct tensor *x = m->family->body ? m->family->body(g, m, ids) : rotary_body(g, m, ids);
+    struct tensor *x = m->family->body(e, m, ids);
     const struct linear head = {.weight = m->head,
                                 .bias = m->head_bias,
                                 .in = m->config->hidden_size,
                                 .out = m->config->vocab_size};
-    struct tensor *logits = tensor_keep(nn_linear(g, &head, x));
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
+    struct tensor *logits = tensor_keep(nn_linear(e, &head, x));
+    engine_set_class(e, before);
     if (m->config->final_logit_softcapping > 0)
-        nn_softcap(g, &logits, m->config->final_logit_softcapping);
-    struct tensor *loss = tensor_keep(nn_causal_lm_loss(g, logits, ids));
-    tensor_drop(g, logits);
-    tensor_drop(g, x);
+        nn_softcap(e, &logits, m->config->final_logit_softcapping);
+    struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, ids));
+    tensor_drop(e, logits);
+    tensor_drop(e, x);
     return loss;
 }
 

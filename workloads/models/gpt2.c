@@ -1,75 +1,75 @@
 /* gpt2: learned positions, fused qkv in Conv1D layout, pre-norm blocks, dropout. */
 #include "model.h"
 
-static void build(struct graph *g, struct decoder *m)
+static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size;
-    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
-    m->position_embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->positions, h));
+    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
+    m->position_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->positions, h));
     for (int64_t i = 0; i < c->layers; i++) {
         struct decoder_layer *l = &m->layers[i];
-        nn_norm_create(g, p, &l->norm[0], NORM_LAYER, h, true);
-        nn_conv1d_create(g, p, &l->qkv, h, 3 * h);
-        nn_conv1d_create(g, p, &l->o, h, h);
-        nn_norm_create(g, p, &l->norm[1], NORM_LAYER, h, true);
-        nn_conv1d_create(g, p, &l->fc1, h, c->intermediate_size);
-        nn_conv1d_create(g, p, &l->fc2, c->intermediate_size, h);
+        nn_norm_create(e, p, &l->norm[0], NORM_LAYER, h, true);
+        nn_conv1d_create(e, p, &l->qkv, h, 3 * h);
+        nn_conv1d_create(e, p, &l->o, h, h);
+        nn_norm_create(e, p, &l->norm[1], NORM_LAYER, h, true);
+        nn_conv1d_create(e, p, &l->fc1, h, c->intermediate_size);
+        nn_conv1d_create(e, p, &l->fc2, c->intermediate_size, h);
     }
-    nn_norm_create(g, p, &m->final_norm, NORM_LAYER, h, true);
-    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
-    if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
+    nn_norm_create(e, p, &m->final_norm, NORM_LAYER, h, true);
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
+    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
 }
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     int64_t h = c->hidden_size;
     struct tensor *part[3], *qkv[3];
-    op_split(g, nn_linear(g, &b->layer->qkv, x), 2, 3, (int64_t[]){h, h, h}, part);
-    qkv[1] = tensor_keep(decoder_heads(g, part[1], c->heads, c->head_dim));
-    qkv[2] = tensor_keep(decoder_heads(g, part[2], c->heads, c->head_dim));
-    qkv[0] = tensor_keep(decoder_heads(g, part[0], c->heads, c->head_dim));
+    op_split(e, nn_linear(e, &b->layer->qkv, x), 2, 3, (int64_t[]){h, h, h}, part);
+    qkv[1] = tensor_keep(decoder_heads(e, part[1], c->heads, c->head_dim));
+    qkv[2] = tensor_keep(decoder_heads(e, part[2], c->heads, c->head_dim));
+    qkv[0] = tensor_keep(decoder_heads(e, part[0], c->heads, c->head_dim));
     struct attention_call call = decoder_attention(b);
     call.softmax_fp32 = false;
     struct tensor *y =
-        op_dropout(g, decoder_attend(g, b, &call, qkv, weights), c->dropout_residual);
-    for (int i = 0; i < 3; i++) tensor_drop(g, qkv[i]);
+        op_dropout(e, decoder_attend(e, b, &call, qkv, weights), c->dropout_residual);
+    for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
     return y;
 }
 
-static struct tensor *block(struct graph *g, const struct block_call *b, struct tensor *x)
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     struct tensor *weights;
-    struct tensor *h = tensor_keep(nn_norm(g, &b->layer->norm[0], x));
-    struct tensor *attended = tensor_keep(attention(g, b, h, &weights));
-    tensor_set(g, &h, op_add(g, attended, x));
+    struct tensor *h = tensor_keep(nn_norm(e, &b->layer->norm[0], x));
+    struct tensor *attended = tensor_keep(attention(e, b, h, &weights));
+    tensor_set(e, &h, op_add(e, attended, x));
     struct tensor *residual = tensor_ref(h);
-    tensor_set(g, &h, nn_norm(g, &b->layer->norm[1], h));
+    tensor_set(e, &h, nn_norm(e, &b->layer->norm[1], h));
     struct tensor *fed =
-        tensor_keep(op_dropout(g, decoder_mlp(g, b, h), b->m->config->dropout_residual));
-    tensor_set(g, &h, op_add(g, residual, fed));
+        tensor_keep(op_dropout(e, decoder_mlp(e, b, h), b->m->config->dropout_residual));
+    tensor_set(e, &h, op_add(e, residual, fed));
     struct tensor *done[] = {attended, weights, residual, fed};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return tensor_yield(h);
 }
 
-static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *ids)
+static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *embeddings = decoder_embed(g, m, ids);
-    struct tensor *positions = decoder_positions(g, tensor_size(ids, 1));
+    struct tensor *embeddings = decoder_embed(e, m, ids);
+    struct tensor *positions = decoder_positions(e, tensor_size(ids, 1));
     struct tensor *position_embeddings =
-        tensor_keep(op_embedding(g, m->position_embedding, positions));
-    struct tensor *x = tensor_keep(op_add(g, embeddings, position_embeddings));
-    struct block_call call = {.mask = decoder_mask(g, m, embeddings, positions, 0),
+        tensor_keep(op_embedding(e, m->position_embedding, positions));
+    struct tensor *x = tensor_keep(op_add(e, embeddings, position_embeddings));
+    struct block_call call = {.mask = decoder_mask(e, m, embeddings, positions, 0),
                               .positions = positions};
-    tensor_set(g, &x, op_dropout(g, x, m->config->dropout_embedding));
-    x = decoder_blocks(g, m, x, &call, NULL);
-    tensor_set(g, &x, nn_norm(g, &m->final_norm, x));
+    tensor_set(e, &x, op_dropout(e, x, m->config->dropout_embedding));
+    x = decoder_blocks(e, m, x, &call, NULL);
+    tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
     struct tensor *done[] = {embeddings, positions, position_embeddings, call.mask};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return x;
 }
 

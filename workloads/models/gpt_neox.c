@@ -2,72 +2,73 @@
  * the MLP beside it or behind. */
 #include "model.h"
 
-static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size;
-    nn_norm_create(g, p, &l->norm[0], NORM_LAYER, h, true);
-    nn_norm_create(g, p, &l->norm[1], NORM_LAYER, h, true);
-    nn_linear_create(g, p, &l->qkv, h, 3 * h, c->attention_bias);
-    nn_linear_create(g, p, &l->o, h, h, c->attention_bias);
-    nn_linear_create(g, p, &l->fc1, h, c->intermediate_size, true);
-    nn_linear_create(g, p, &l->fc2, c->intermediate_size, h, true);
+    nn_norm_create(e, p, &l->norm[0], NORM_LAYER, h, true);
+    nn_norm_create(e, p, &l->norm[1], NORM_LAYER, h, true);
+    nn_linear_create(e, p, &l->qkv, h, 3 * h, c->attention_bias);
+    nn_linear_create(e, p, &l->o, h, h, c->attention_bias);
+    nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
+    nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
 }
 
-static void build(struct graph *g, struct decoder *m)
+static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
-    nn_norm_create(g, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    nn_rotary_create(g, &m->rotary, c, c->rope);
-    nn_rotary_initialise(g, &m->rotary);
-    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
+    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
+    decoder_create_rotary(e, c, c->rope, &m->rotary);
+    nn_rotary_initialise(e, &m->rotary);
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
 }
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     int64_t d = c->head_dim;
     struct tensor *part[3], *qkv[3];
-    struct tensor *fused = nn_linear(g, &b->layer->qkv, x);
-    fused = tensor_keep(decoder_heads(g, fused, c->heads, 3 * d));
-    op_split(g, fused, 3, 3, (int64_t[]){d, d, d}, part);
+    struct tensor *fused = nn_linear(e, &b->layer->qkv, x);
+    fused = tensor_keep(decoder_heads(e, fused, c->heads, 3 * d));
+    op_split(e, fused, 3, 3, (int64_t[]){d, d, d}, part);
     for (int i = 0; i < 3; i++) tensor_keep(part[i]);
-    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1));
-    struct tensor *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
-    nn_rotate_then_join(g, part, cos, sin, qkv, NULL);
+    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1));
+    struct tensor *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
+    nn_rotate_then_join(e, part, cos, sin, qkv, NULL);
     qkv[2] = part[2];
     struct attention_call call = decoder_attention(b);
-    struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
+    struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     struct tensor *done[] = {fused, cos, sin, part[0], part[1], part[2], qkv[0], qkv[1]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return y;
 }
 
-static struct tensor *block(struct graph *g, const struct block_call *b, struct tensor *x)
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;
     const struct norm *norm = b->layer->norm;
     struct tensor *weights;
-    struct tensor *normed = tensor_keep(nn_norm(g, &norm[0], x));
-    struct tensor *attended = tensor_keep(attention(g, b, normed, &weights));
-    tensor_drop(g, normed);
-    tensor_set(g, &attended, op_dropout(g, attended, c->dropout_residual));
-    if (!c->parallel_residual) tensor_set(g, &attended, op_add(g, attended, x));
-    normed = tensor_keep(nn_norm(g, &norm[1], c->parallel_residual ? x : attended));
-    struct tensor *fed = tensor_keep(decoder_mlp(g, b, normed));
-    tensor_drop(g, normed);
-    tensor_set(g, &fed, op_dropout(g, fed, c->dropout_residual));
-    struct tensor *y = op_add(g, fed, attended);
-    if (c->parallel_residual) y = op_add(g, y, x);
+    struct tensor *normed = tensor_keep(nn_norm(e, &norm[0], x));
+    struct tensor *attended = tensor_keep(attention(e, b, normed, &weights));
+    tensor_drop(e, normed);
+    tensor_set(e, &attended, op_dropout(e, attended, c->dropout_residual));
+    if (!c->parallel_residual) tensor_set(e, &attended, op_add(e, attended, x));
+    normed = tensor_keep(nn_norm(e, &norm[1], c->parallel_residual ? x : attended));
+    struct tensor *fed = tensor_keep(decoder_mlp(e, b, normed));
+    tensor_drop(e, normed);
+    tensor_set(e, &fed, op_dropout(e, fed, c->dropout_residual));
+    struct tensor *y = op_add(e, fed, attended);
+    if (c->parallel_residual) y = op_add(e, y, x);
     struct tensor *done[] = {attended, weights, fed};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return y;
 }
 
-const struct family plim_family_gpt_neox = {.build = build, .block = block};
+const struct family plim_family_gpt_neox = {
+    .build = build, .block = block, .body = decoder_rotary_body};

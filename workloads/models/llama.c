@@ -52,76 +52,77 @@ static const struct traits *traits_of(const struct decoder *m)
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
-static void build_attention(struct graph *g, struct decoder *m, struct decoder_layer *l)
+static void build_attention(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     const struct traits *t = traits_of(m);
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
     if (t->fused) {
-        nn_linear_create(g, p, &l->o, queries, h, false);
-        nn_linear_create(g, p, &l->qkv, h, queries + 2 * keys, false);
+        nn_linear_create(e, p, &l->o, queries, h, false);
+        nn_linear_create(e, p, &l->qkv, h, queries + 2 * keys, false);
         return;
     }
     bool bias = t->qkv_bias || c->attention_bias;
-    nn_linear_create(g, p, &l->q, h, queries, bias);
-    nn_linear_create(g, p, &l->k, h, keys, bias);
-    nn_linear_create(g, p, &l->v, h, keys, bias);
-    nn_linear_create(g, p, &l->o, queries, h, !t->qkv_bias && c->attention_bias);
+    nn_linear_create(e, p, &l->q, h, queries, bias);
+    nn_linear_create(e, p, &l->k, h, keys, bias);
+    nn_linear_create(e, p, &l->v, h, keys, bias);
+    nn_linear_create(e, p, &l->o, queries, h, !t->qkv_bias && c->attention_bias);
     if (t->head_norm == HEAD_NORM_NONE) return;
     bool whole = t->head_norm == HEAD_NORM_WHOLE;
-    nn_norm_create(g, p, &l->q_norm, t->norm, whole ? queries : c->head_dim, false);
-    nn_norm_create(g, p, &l->k_norm, t->norm, whole ? keys : c->head_dim, false);
+    nn_norm_create(e, p, &l->q_norm, t->norm, whole ? queries : c->head_dim, false);
+    nn_norm_create(e, p, &l->k_norm, t->norm, whole ? keys : c->head_dim, false);
 }
 
-static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, f = c->intermediate_size;
-    build_attention(g, m, l);
+    build_attention(e, m, l);
     if (traits_of(m)->fused) {
-        nn_linear_create(g, p, &l->gate_up, h, 2 * f, false);
+        nn_linear_create(e, p, &l->gate_up, h, 2 * f, false);
     } else {
-        nn_linear_create(g, p, &l->gate, h, f, c->mlp_bias);
-        nn_linear_create(g, p, &l->up, h, f, c->mlp_bias);
+        nn_linear_create(e, p, &l->gate, h, f, c->mlp_bias);
+        nn_linear_create(e, p, &l->up, h, f, c->mlp_bias);
     }
-    nn_linear_create(g, p, &l->down, f, h, c->mlp_bias);
+    nn_linear_create(e, p, &l->down, f, h, c->mlp_bias);
     for (int i = 0; i < NORM_PLACES; i++)
         if (traits_of(m)->places >> i & 1)
-            nn_norm_create(g, p, &l->norm[i], traits_of(m)->norm, h, false);
+            nn_norm_create(e, p, &l->norm[i], traits_of(m)->norm, h, false);
 }
 
 /* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */
-static void build_rotaries(struct graph *g, struct decoder *m)
+static void build_rotaries(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     const struct traits *t = traits_of(m);
     bool local = t->two_rotaries && decoder_has_layers(m, true);
     bool global = !t->two_rotaries || decoder_has_layers(m, false);
-    if (global) nn_rotary_create(g, &m->rotary, c, c->rope);
-    if (local) nn_rotary_create(g, &m->rotary_local, c, PLIM_ROPE_DEFAULT);
+    if (global) decoder_create_rotary(e, c, c->rope, &m->rotary);
+    if (local) decoder_create_rotary(e, c, PLIM_ROPE_DEFAULT, &m->rotary_local);
     if (local && global)
-        nn_rotary_initialise_both(g, &m->rotary, &m->rotary_local);
+        nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
     else
-        nn_rotary_initialise(g, local ? &m->rotary_local : &m->rotary);
+        nn_rotary_initialise(e, local ? &m->rotary_local : &m->rotary);
     m->rotary.fp32 = t->rotates_in_fp32;
 }
 
-static void build(struct graph *g, struct decoder *m)
+static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
-    m->embedding = nn_parameter(g, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    m->embedding =
+        nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (traits_of(m)->scales_embeddings) {
         m->embedding_scale =
-            tensor_keep(op_full(g, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
-        tensor_classify(g, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
+            tensor_keep(op_full(e, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
+        tensor_classify(e, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
     }
-    for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
-    nn_norm_create(g, &m->parameters, &m->final_norm, traits_of(m)->norm, c->hidden_size, false);
-    build_rotaries(g, m);
-    m->head = nn_parameter(g, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    if (c->tie_word_embeddings) nn_tie(g, &m->parameters, &m->head, m->embedding);
+    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    nn_norm_create(e, &m->parameters, &m->final_norm, traits_of(m)->norm, c->hidden_size, false);
+    build_rotaries(e, m);
+    m->head = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    if (c->tie_word_embeddings) nn_tie(e, &m->parameters, &m->head, m->embedding);
 }
 
 /* --- attention -------------------------------------------------------------------------------- */
@@ -129,148 +130,149 @@ static void build(struct graph *g, struct decoder *m)
 enum { Q, K, V }; /* (B, A, S, D) each, named */
 
 /* A projection seen as heads, normed on the way (qwen3) */
-static struct tensor *project(struct graph *g, const struct plim_model_config *c,
+static struct tensor *project(struct engine *e, const struct plim_model_config *c,
                               const struct linear *l, const struct norm *n, struct tensor *x,
                               int64_t heads)
 {
-    struct tensor *y = nn_linear(g, l, x);
-    if (!n || g->halted) return tensor_keep(decoder_heads(g, y, heads, c->head_dim));
-    struct tensor *split = op_view(g, y, SHAPE(x->a.shape[0], x->a.shape[1], heads, c->head_dim));
-    return tensor_keep(op_transpose(g, nn_norm(g, n, split), 1, 2));
+    struct tensor *y = nn_linear(e, l, x);
+    if (!n || e->halted) return tensor_keep(decoder_heads(e, y, heads, c->head_dim));
+    struct tensor *split = op_view(e, y, SHAPE(x->a.shape[0], x->a.shape[1], heads, c->head_dim));
+    return tensor_keep(op_transpose(e, nn_norm(e, n, split), 1, 2));
 }
 
-static void project_each(struct graph *g, const struct block_call *b, struct tensor *x,
+static void project_each(struct engine *e, const struct block_call *b, struct tensor *x,
                          struct tensor *qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     enum head_norm head_norm = traits_of(b->m)->head_norm;
     bool split = head_norm == HEAD_NORM_SPLIT;
-    qkv[Q] = project(g, c, &l->q, split ? &l->q_norm : NULL, x, c->heads);
-    qkv[K] = project(g, c, &l->k, split ? &l->k_norm : NULL, x, c->kv_heads);
-    qkv[V] = project(g, c, &l->v, NULL, x, c->kv_heads);
+    qkv[Q] = project(e, c, &l->q, split ? &l->q_norm : NULL, x, c->heads);
+    qkv[K] = project(e, c, &l->k, split ? &l->k_norm : NULL, x, c->kv_heads);
+    qkv[V] = project(e, c, &l->v, NULL, x, c->kv_heads);
     if (head_norm != HEAD_NORM_TRANSPOSED) return;
-    tensor_set(g, &qkv[Q], nn_norm(g, &l->q_norm, qkv[Q]));
-    tensor_set(g, &qkv[K], nn_norm(g, &l->k_norm, qkv[K]));
+    tensor_set(e, &qkv[Q], nn_norm(e, &l->q_norm, qkv[Q]));
+    tensor_set(e, &qkv[K], nn_norm(e, &l->k_norm, qkv[K]));
 }
 
 /* Three projections (taken) seen as heads */
-static void split_heads(struct graph *g, const struct plim_model_config *c, struct tensor *qkv[3])
+static void split_heads(struct engine *e, const struct plim_model_config *c, struct tensor *qkv[3])
 {
     for (int i = Q; i <= V; i++)
         qkv[i] =
-            tensor_keep(decoder_heads(g, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
+            tensor_keep(decoder_heads(e, qkv[i], i == Q ? c->heads : c->kv_heads, c->head_dim));
 }
 
 /* olmo2: norms first, heads last */
-static void project_whole(struct graph *g, const struct block_call *b, struct tensor *x,
+static void project_whole(struct engine *e, const struct block_call *b, struct tensor *x,
                           struct tensor *qkv[3])
 {
     const struct decoder_layer *l = b->layer;
-    qkv[Q] = nn_norm(g, &l->q_norm, nn_linear(g, &l->q, x));
-    qkv[K] = nn_norm(g, &l->k_norm, nn_linear(g, &l->k, x));
-    qkv[V] = nn_linear(g, &l->v, x);
-    split_heads(g, b->m->config, qkv);
+    qkv[Q] = nn_norm(e, &l->q_norm, nn_linear(e, &l->q, x));
+    qkv[K] = nn_norm(e, &l->k_norm, nn_linear(e, &l->k, x));
+    qkv[V] = nn_linear(e, &l->v, x);
+    split_heads(e, b->m->config, qkv);
 }
 
 /* phi3: parts of one projection */
-static void project_fused(struct graph *g, const struct block_call *b, struct tensor *x,
+static void project_fused(struct engine *e, const struct block_call *b, struct tensor *x,
                           struct tensor *qkv[3])
 {
     const struct plim_model_config *c = b->m->config;
     int64_t queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
-    struct tensor *all = tensor_keep(nn_linear(g, &b->layer->qkv, x));
-    qkv[Q] = op_slice(g, all, 2, 0, queries);
-    qkv[K] = op_slice(g, all, 2, queries, keys);
-    qkv[V] = op_slice(g, all, 2, queries + keys, keys);
-    split_heads(g, c, qkv);
-    tensor_drop(g, all); /* qkv[V] holds the memory */
+    struct tensor *all = tensor_keep(nn_linear(e, &b->layer->qkv, x));
+    qkv[Q] = op_slice(e, all, 2, 0, queries);
+    qkv[K] = op_slice(e, all, 2, queries, keys);
+    qkv[V] = op_slice(e, all, 2, queries + keys, keys);
+    split_heads(e, c, qkv);
+    tensor_drop(e, all); /* qkv[V] holds the memory */
 }
 
 /* Rebinds queries and keys to themselves turned by their positions. */
-static void rotate(struct graph *g, const struct block_call *b, struct tensor *qkv[3])
+static void rotate(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
     const struct traits *t = traits_of(b->m);
-    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1)),
-                  *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
+    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1)),
+                  *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
     struct tensor *turned[2], *cast[2];
     if (t->fused)
-        nn_rotate_parts(g, qkv, cos, sin, turned);
+        nn_rotate_parts(e, qkv, cos, sin, turned);
     else
-        for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(g, qkv[i], cos, sin));
+        for (int i = Q; i <= K; i++) turned[i] = tensor_keep(nn_rotate(e, qkv[i], cos, sin));
     for (int i = Q; i <= K; i++)
         cast[i] = tensor_hold(
-            t->rotates_in_fp32 ? op_to(g, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
+            t->rotates_in_fp32 ? op_to(e, turned[i], (enum plim_dtype)qkv[i]->a.dtype) : turned[i]);
     struct tensor *done[] = {cos, sin, turned[Q], turned[K], qkv[Q], qkv[K]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     qkv[Q] = cast[Q];
     qkv[K] = cast[K];
 }
 
 /* (B, S, H) floating; *weights as of nn_attention */
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
     const struct traits *t = traits_of(b->m);
     struct tensor *qkv[3];
     if (t->fused)
-        project_fused(g, b, x, qkv);
+        project_fused(e, b, x, qkv);
     else if (t->head_norm == HEAD_NORM_WHOLE)
-        project_whole(g, b, x, qkv);
+        project_whole(e, b, x, qkv);
     else
-        project_each(g, b, x, qkv);
-    rotate(g, b, qkv);
+        project_each(e, b, x, qkv);
+    rotate(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
-    struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
-    for (int i = Q; i <= V; i++) tensor_drop(g, qkv[i]);
+    struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
+    for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
     return y;
 }
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-static struct tensor *mlp(struct graph *g, const struct block_call *b, struct tensor *x)
+static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
     if (!traits_of(b->m)->fused) {
-        struct tensor *gate = nn_activation(g, f, nn_linear(g, &l->gate, x));
-        return nn_linear(g, &l->down, op_mul(g, gate, nn_linear(g, &l->up, x)));
+        struct tensor *gate = decoder_activation(e, f, nn_linear(e, &l->gate, x));
+        return nn_linear(e, &l->down, op_mul(e, gate, nn_linear(e, &l->up, x)));
     }
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;
-    op_split(g, nn_linear(g, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);
+    op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);
     struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
-    tensor_set(g, &up, op_mul(g, up, nn_activation(g, f, gate)));
-    struct tensor *y = nn_linear(g, &l->down, up);
-    tensor_drop(g, gate);
-    tensor_drop(g, up);
+    tensor_set(e, &up, op_mul(e, up, decoder_activation(e, f, gate)));
+    struct tensor *y = nn_linear(e, &l->down, up);
+    tensor_drop(e, gate);
+    tensor_drop(e, up);
     return y;
 }
 
 /* Rebinds *x to its norm, where the family has one in this place. */
-static void norm(struct graph *g, const struct block_call *b, int place, struct tensor **x)
+static void norm(struct engine *e, const struct block_call *b, int place, struct tensor **x)
 {
     const struct norm *n = &b->layer->norm[place];
-    if (n->weight) tensor_set(g, x, nn_norm(g, n, *x));
+    if (n->weight) tensor_set(e, x, nn_norm(e, n, *x));
 }
 
-static struct tensor *block(struct graph *g, const struct block_call *b, struct tensor *x)
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     double p = b->m->config->dropout_residual;
     struct tensor *weights, *residual = tensor_ref(x), *h = tensor_ref(x);
-    norm(g, b, BEFORE_ATTENTION, &h);
-    tensor_set(g, &h, attention(g, b, h, &weights));
-    norm(g, b, BEHIND_ATTENTION, &h);
-    tensor_set(g, &h, op_add(g, residual, op_dropout(g, h, p)));
-    tensor_set(g, &residual, h);
-    norm(g, b, BEFORE_MLP, &h);
-    tensor_set(g, &h, mlp(g, b, h));
-    norm(g, b, BEHIND_MLP, &h);
-    tensor_set(g, &h, op_add(g, residual, op_dropout(g, h, p)));
-    tensor_drop(g, residual);
-    tensor_drop(g, weights);
+    norm(e, b, BEFORE_ATTENTION, &h);
+    tensor_set(e, &h, attention(e, b, h, &weights));
+    norm(e, b, BEHIND_ATTENTION, &h);
+    tensor_set(e, &h, op_add(e, residual, op_dropout(e, h, p)));
+    tensor_set(e, &residual, h);
+    norm(e, b, BEFORE_MLP, &h);
+    tensor_set(e, &h, mlp(e, b, h));
+    norm(e, b, BEHIND_MLP, &h);
+    tensor_set(e, &h, op_add(e, residual, op_dropout(e, h, p)));
+    tensor_drop(e, residual);
+    tensor_drop(e, weights);
     return tensor_yield(h);
 }
 
-const struct family plim_family_llama = {.build = build, .block = block};
+const struct family plim_family_llama = {
+    .build = build, .block = block, .body = decoder_rotary_body};

@@ -69,74 +69,74 @@ static bool wanted(const struct plim_lora *lora, const char *name)
 }
 
 /* The base model's parameters need no gradient any more and leave the list of trainable ones. */
-static void freeze(struct graph *g, struct parameters *p)
+static void freeze(struct engine *e, struct parameters *p)
 {
     for (size_t i = 0; i < p->count; i++) {
         struct tensor *x = p->list[i];
         struct node *accumulator = x->accumulator;
         x->requires_grad = false;
         x->accumulator = NULL;
-        node_drop(g, accumulator);
+        node_drop(e, accumulator);
     }
     p->count = 0;
     p->trainable_elements = 0;
 }
 
-static void add_adapter(struct graph *g, struct decoder *m, struct adapters *adapters,
+static void add_adapter(struct engine *e, struct decoder *m, struct adapters *adapters,
                         struct linear *l)
 {
     const struct plim_lora *lora = &m->setting->lora;
     if (adapters->count == sizeof adapters->list / sizeof *adapters->list) return;
     struct lora_adapter *a = &adapters->list[adapters->count++];
     *a = (struct lora_adapter){.dropout = lora->dropout, .scaling = 2};
-    a->a = nn_parameter(g, &m->parameters, INIT_WEIGHT, SHAPE(lora->r, l->in));
-    a->b = nn_parameter(g, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
+    a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(lora->r, l->in));
+    a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
     l->lora = a;
 }
 
 /* Adapters for the chosen modules of `table`, whose linears stand at offsets from `owner`. */
-static void add_adapters(struct graph *g, struct decoder *m, const struct target *table,
+static void add_adapters(struct engine *e, struct decoder *m, const struct target *table,
                          void *owner, struct adapters *adapters)
 {
-    for (const struct target *t = table; t->name && !g->halted; t++)
+    for (const struct target *t = table; t->name && !e->halted; t++)
         if (wanted(&m->setting->lora, t->name))
-            add_adapter(g, m, adapters, (struct linear *)((char *)owner + t->offset));
+            add_adapter(e, m, adapters, (struct linear *)((char *)owner + t->offset));
 }
 
 /* cast_adapter_dtype: adapters in a half type become fp32, one after the other */
-static void widen(struct graph *g, struct parameters *p, struct tensor **x, size_t index)
+static void widen(struct engine *e, struct parameters *p, struct tensor **x, size_t index)
 {
-    if (g->halted || (*x)->a.dtype == PLIM_F32) return;
-    struct tensor *wide = tensor_keep(tensor_empty(g, PLIM_F32, (*x)->a.ndim, (*x)->a.shape));
-    if (g->halted) return;
+    if (e->halted || (*x)->a.dtype == PLIM_F32) return;
+    struct tensor *wide = tensor_keep(tensor_empty(e, PLIM_F32, (*x)->a.ndim, (*x)->a.shape));
+    if (e->halted) return;
     struct plim_op op = {
         .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*x)->a}};
-    graph_launch(g, &op);
-    tensor_drop(g, *x);
-    tensor_classify(g, wide, PLIM_MEMORY_PARAMETERS);
+    engine_launch(e, &op);
+    tensor_drop(e, *x);
+    tensor_classify(e, wide, PLIM_MEMORY_PARAMETERS);
     wide->is_parameter = true;
-    tensor_require_grad(g, wide);
+    tensor_require_grad(e, wide);
     *x = p->list[index] = wide;
 }
 
-static void widen_adapters(struct graph *g, struct decoder *m, struct adapters *adapters,
+static void widen_adapters(struct engine *e, struct decoder *m, struct adapters *adapters,
                            size_t *index)
 {
-    for (size_t i = 0; i < adapters->count && !g->halted; i++) {
-        widen(g, &m->parameters, &adapters->list[i].a, (*index)++);
-        widen(g, &m->parameters, &adapters->list[i].b, (*index)++);
+    for (size_t i = 0; i < adapters->count && !e->halted; i++) {
+        widen(e, &m->parameters, &adapters->list[i].a, (*index)++);
+        widen(e, &m->parameters, &adapters->list[i].b, (*index)++);
     }
 }
 
-void decoder_add_lora(struct graph *g, struct decoder *m)
+void decoder_add_lora(struct engine *e, struct decoder *m)
 {
-    if (g->halted) return;
-    freeze(g, &m->parameters);
-    if (m->project_out.weight) add_adapters(g, m, opt_projections, m, &m->adapters);
+    if (e->halted) return;
+    freeze(e, &m->parameters);
+    if (m->project_out.weight) add_adapters(e, m, opt_projections, m, &m->adapters);
     for (int64_t i = 0; i < m->config->layers; i++)
-        add_adapters(g, m, targets[m->config->family], &m->layers[i], &m->layers[i].adapters);
+        add_adapters(e, m, targets[m->config->family], &m->layers[i], &m->layers[i].adapters);
     size_t index = 0;
-    widen_adapters(g, m, &m->adapters, &index);
+    widen_adapters(e, m, &m->adapters, &index);
     for (int64_t i = 0; i < m->config->layers; i++)
-        widen_adapters(g, m, &m->layers[i].adapters, &index);
+        widen_adapters(e, m, &m->layers[i].adapters, &index);
 }

@@ -1,13 +1,15 @@
 /* Decoder-only language models, as transformers 5.17 writes them.
  *
  * A model is its parameters (struct decoder) and a family: how it is built, and what a block does.
- * What families share stands in decoder.c (embedding, mask, rotary positions, the loop over the
- * blocks with checkpointing, the head, the loss); what is a family's own in a file of its own.
+ * decoder.c knows the families, and has the head and the loss; decoder_parts.c is what families
+ * share (embedding, mask, rotary positions, the loop over the blocks with checkpointing); what is a
+ * family's own stands in a file of its own.
  */
 #ifndef PLIM_MODELS_MODEL_H
 #define PLIM_MODELS_MODEL_H
 
 #include "workloads/nn/nn.h"
+#include "workloads/spec/spec.h"
 
 /* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
  * named_modules(). */
@@ -58,27 +60,27 @@ struct block_call {
 
 struct family {
     /* Makes the parameters, in the order of the Python constructors. */
-    void (*build)(struct graph *g, struct decoder *m);
+    void (*build)(struct engine *e, struct decoder *m);
     /* One block: x (B, S, H) lent -> (B, S, H) floating. */
-    struct tensor *(*block)(struct graph *g, const struct block_call *c, struct tensor *x);
-    /* From ids (B, S) to what the head reads, (B, S, H); NULL: decoder.c's own (rotary models). */
-    struct tensor *(*body)(struct graph *g, struct decoder *m, struct tensor *ids);
+    struct tensor *(*block)(struct engine *e, const struct block_call *c, struct tensor *x);
+    /* From ids (B, S) to what the head reads, (B, S, H). */
+    struct tensor *(*body)(struct engine *e, struct decoder *m, struct tensor *ids);
 };
 
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom;
 
-/* Builds the model on the graph's device (the device may run out: see graph.halted). */
-enum plim_status decoder_create(struct graph *g, const struct plim_model_config *config,
+/* Builds the model on the engine's device (which may run out of memory: engine.halted). */
+enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
                                 const struct plim_train_setting *setting,
                                 struct decoder *m) PLIM_MUST_CHECK;
 /* get_peft_model(): freezes the model and adds the adapters of setting->lora, whose targets are
  * modules of the model (plim_spec_resolve() refuses others). */
-void decoder_add_lora(struct graph *g, struct decoder *m);
-void decoder_finish(struct decoder *m); /* host memory; tensors go with the graph */
+void decoder_add_lora(struct engine *e, struct decoder *m);
+void decoder_finish(struct decoder *m); /* host memory; tensors go with the engine */
 
 /* loss = model(input_ids=ids, labels=ids).loss; a named scalar */
-struct tensor *decoder_loss(struct graph *g, struct decoder *m, struct tensor *ids);
+struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *ids);
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *
@@ -86,33 +88,41 @@ struct tensor *decoder_loss(struct graph *g, struct decoder *m, struct tensor *i
  * checkpointing repeats is not counted. */
 double decoder_flops_per_token(const struct decoder *m);
 
-/* For the families. */
+/* --- for the families (decoder_parts.c) ------------------------------------------------------- */
+
+/* A body: embeddings, masks, rotary positions, blocks, the final norm (LlamaModel.forward). */
+struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids);
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */
-struct tensor *decoder_blocks(struct graph *g, struct decoder *m, struct tensor *x,
+struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
                               const struct block_call *full, const struct block_call *sliding);
 /* The token embeddings (B, S, H) of ids; named. Under LoRA with checkpointing they are made to want
  * a gradient (enable_input_require_grads), or nothing below the first adapter would be recomputed. */
-struct tensor *decoder_embed(struct graph *g, struct decoder *m, struct tensor *ids);
+struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids);
 /* Is there a layer that is sliding / not sliding? */
 bool decoder_has_layers(const struct decoder *m, bool sliding);
+/* ACT2FN[f](x); floating */
+struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x);
+/* The constructor of a model's rotary embedding. */
+void decoder_create_rotary(struct engine *e, const struct plim_model_config *c, enum plim_rope rope,
+                           struct rotary *r);
 /* arange(S) + 0 as (1, S); named */
-struct tensor *decoder_positions(struct graph *g, int64_t seq);
+struct tensor *decoder_positions(struct engine *e, int64_t seq);
 /* The causal mask of this forward; named or NULL */
-struct tensor *decoder_mask(struct graph *g, const struct decoder *m, struct tensor *embeddings,
+struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                             struct tensor *positions, int64_t window);
 /* The same of a model that passes an attention mask (B, S) of ones and no positions (opt, bloom) */
-struct tensor *decoder_padding_mask(struct graph *g, const struct decoder *m,
+struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
 /* (B, S, A * D) -> (B, A, S, D), a view */
-struct tensor *decoder_heads(struct graph *g, struct tensor *x, int64_t heads, int64_t head_dim);
+struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, int64_t head_dim);
 /* The attention call of a block. */
 struct attention_call decoder_attention(const struct block_call *b);
 /* Attention of q, k, v (lent), heads merged, the output projection; floating. *weights as of
  * nn_attention. */
-struct tensor *decoder_attend(struct graph *g, const struct block_call *b,
+struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
                               const struct attention_call *call, struct tensor *const qkv[3],
                               struct tensor **weights);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
-struct tensor *decoder_mlp(struct graph *g, const struct block_call *b, struct tensor *x);
+struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
 
 #endif

@@ -6,27 +6,27 @@
 enum { POSITION_OFFSET = 2 }; /* the table's first two rows were meant for padding */
 
 /* nn.LayerNorm(h, elementwise_affine=...) */
-static void norm_create(struct graph *g, struct decoder *m, struct norm *n)
+static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
 {
     const struct plim_model_config *c = m->config;
     *n = (struct norm){.kind = NORM_LAYER};
     if (!c->layer_norm_elementwise_affine) return;
-    nn_norm_create(g, &m->parameters, n, NORM_LAYER, c->hidden_size, true);
+    nn_norm_create(e, &m->parameters, n, NORM_LAYER, c->hidden_size, true);
 }
 
-static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size;
-    nn_linear_create(g, p, &l->k, h, h, c->enable_bias);
-    nn_linear_create(g, p, &l->v, h, h, c->enable_bias);
-    nn_linear_create(g, p, &l->q, h, h, c->enable_bias);
-    nn_linear_create(g, p, &l->o, h, h, c->enable_bias);
-    norm_create(g, m, &l->norm[0]);
-    nn_linear_create(g, p, &l->fc1, h, c->intermediate_size, c->enable_bias);
-    nn_linear_create(g, p, &l->fc2, c->intermediate_size, h, c->enable_bias);
-    norm_create(g, m, &l->norm[1]);
+    nn_linear_create(e, p, &l->k, h, h, c->enable_bias);
+    nn_linear_create(e, p, &l->v, h, h, c->enable_bias);
+    nn_linear_create(e, p, &l->q, h, h, c->enable_bias);
+    nn_linear_create(e, p, &l->o, h, h, c->enable_bias);
+    norm_create(e, m, &l->norm[0]);
+    nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, c->enable_bias);
+    nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, c->enable_bias);
+    norm_create(e, m, &l->norm[1]);
 }
 
 static bool has_projections(const struct plim_model_config *c)
@@ -39,104 +39,105 @@ static bool has_final_norm(const struct plim_model_config *c)
     return c->do_layer_norm_before && !c->remove_final_layer_norm;
 }
 
-static void build(struct graph *g, struct decoder *m)
+static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, width = c->word_embed_proj_dim;
-    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
-    m->position_embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->positions + POSITION_OFFSET, h));
+    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
+    m->position_embedding =
+        nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->positions + POSITION_OFFSET, h));
     if (has_projections(c)) {
-        nn_linear_create(g, p, &m->project_out, h, width, false);
-        nn_linear_create(g, p, &m->project_in, width, h, false);
+        nn_linear_create(e, p, &m->project_out, h, width, false);
+        nn_linear_create(e, p, &m->project_in, width, h, false);
     }
-    if (has_final_norm(c)) norm_create(g, m, &m->final_norm);
-    for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
-    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
-    if (c->tie_word_embeddings) nn_tie(g, p, &m->head, m->embedding);
+    if (has_final_norm(c)) norm_create(e, m, &m->final_norm);
+    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
+    if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
 }
 
 /* --- the block -------------------------------------------------------------------------------- */
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     struct tensor *qkv[3];
-    struct tensor *scaled = op_mul_scalar(g, nn_linear(g, &l->q, x), 1 / sqrt((double)c->head_dim));
-    qkv[0] = tensor_keep(decoder_heads(g, scaled, c->heads, c->head_dim));
-    qkv[1] = tensor_keep(nn_linear(g, &l->k, x));
-    qkv[2] = tensor_keep(nn_linear(g, &l->v, x));
+    struct tensor *scaled = op_mul_scalar(e, nn_linear(e, &l->q, x), 1 / sqrt((double)c->head_dim));
+    qkv[0] = tensor_keep(decoder_heads(e, scaled, c->heads, c->head_dim));
+    qkv[1] = tensor_keep(nn_linear(e, &l->k, x));
+    qkv[2] = tensor_keep(nn_linear(e, &l->v, x));
     for (int i = 1; i < 3; i++)
-        tensor_set(g, &qkv[i], decoder_heads(g, qkv[i], c->heads, c->head_dim));
+        tensor_set(e, &qkv[i], decoder_heads(e, qkv[i], c->heads, c->head_dim));
     struct attention_call call = decoder_attention(b);
     call.scaling = 1; /* the queries have it */
-    struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
-    for (int i = 0; i < 3; i++) tensor_drop(g, qkv[i]);
+    struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
+    for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
     return y;
 }
 
 /* Rebinds *x to its norm in this place, where it is done here. */
-static void norm(struct graph *g, const struct block_call *b, int place, bool here,
+static void norm(struct engine *e, const struct block_call *b, int place, bool here,
                  struct tensor **x)
 {
-    if (here) tensor_set(g, x, nn_norm(g, &b->layer->norm[place], *x));
+    if (here) tensor_set(e, x, nn_norm(e, &b->layer->norm[place], *x));
 }
 
-static struct tensor *block(struct graph *g, const struct block_call *b, struct tensor *x)
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     const struct plim_model_config *c = b->m->config;
     bool before = c->do_layer_norm_before;
     struct tensor *weights, *residual = tensor_ref(x), *h = tensor_ref(x);
-    norm(g, b, 0, before, &h);
-    tensor_set(g, &h, attention(g, b, h, &weights));
-    tensor_set(g, &h, op_dropout(g, h, c->dropout_residual));
-    tensor_set(g, &h, op_add(g, residual, h));
-    norm(g, b, 0, !before, &h);
-    tensor_set(g, &h, op_reshape(g, h, SHAPE(tensor_elements(x) / c->hidden_size, c->hidden_size)));
-    tensor_set(g, &residual, h);
-    norm(g, b, 1, before, &h);
+    norm(e, b, 0, before, &h);
+    tensor_set(e, &h, attention(e, b, h, &weights));
+    tensor_set(e, &h, op_dropout(e, h, c->dropout_residual));
+    tensor_set(e, &h, op_add(e, residual, h));
+    norm(e, b, 0, !before, &h);
+    tensor_set(e, &h, op_reshape(e, h, SHAPE(tensor_elements(x) / c->hidden_size, c->hidden_size)));
+    tensor_set(e, &residual, h);
+    norm(e, b, 1, before, &h);
     /* the MLP stands in the block itself, so that each step gives up the last one's result */
-    tensor_set(g, &h, nn_linear(g, &b->layer->fc1, h));
-    tensor_set(g, &h, nn_activation(g, c->activation, h));
-    tensor_set(g, &h, nn_linear(g, &b->layer->fc2, h));
-    tensor_set(g, &h, op_dropout(g, h, c->dropout_residual));
-    tensor_set(g, &h, op_view(g, op_add(g, residual, h), x->a.ndim, x->a.shape));
-    norm(g, b, 1, !before, &h);
-    tensor_drop(g, residual);
-    tensor_drop(g, weights);
+    tensor_set(e, &h, nn_linear(e, &b->layer->fc1, h));
+    tensor_set(e, &h, decoder_activation(e, c->activation, h));
+    tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
+    tensor_set(e, &h, op_dropout(e, h, c->dropout_residual));
+    tensor_set(e, &h, op_view(e, op_add(e, residual, h), x->a.ndim, x->a.shape));
+    norm(e, b, 1, !before, &h);
+    tensor_drop(e, residual);
+    tensor_drop(e, weights);
     return tensor_yield(h);
 }
 
 /* --- the forward ------------------------------------------------------------------------------ */
 
 /* (cumsum(mask) * mask - 1).long(): where in its row a token stands; named */
-static struct tensor *positions_of(struct graph *g, struct tensor *mask)
+static struct tensor *positions_of(struct engine *e, struct tensor *mask)
 {
-    struct tensor *count = tensor_keep(op_cumsum_last(g, mask));
-    struct tensor *place = op_add_scalar(g, op_mul(g, count, mask), -1);
-    tensor_set(g, &count, op_to(g, place, PLIM_I64));
+    struct tensor *count = tensor_keep(op_cumsum_last(e, mask));
+    struct tensor *place = op_add_scalar(e, op_mul(e, count, mask), -1);
+    tensor_set(e, &count, op_to(e, place, PLIM_I64));
     return count;
 }
 
 /* layerdrop, which skips blocks by chance, is taken as if it never did: then the bytes are the most
  * there can be. */
-static struct tensor *body(struct graph *g, struct decoder *m, struct tensor *ids)
+static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *embeddings = decoder_embed(g, m, ids);
-    struct tensor *mask = tensor_keep(op_full(g, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
-    struct block_call call = {.positions = positions_of(g, mask)};
-    call.mask = decoder_padding_mask(g, m, embeddings, mask);
-    struct tensor *rows = op_add_scalar(g, call.positions, POSITION_OFFSET);
-    struct tensor *places = tensor_keep(op_embedding(g, m->position_embedding, rows));
-    if (m->project_in.weight) tensor_set(g, &embeddings, nn_linear(g, &m->project_in, embeddings));
-    struct tensor *x = tensor_keep(op_add(g, embeddings, places));
-    x = decoder_blocks(g, m, x, &call, NULL);
-    if (has_final_norm(m->config)) tensor_set(g, &x, nn_norm(g, &m->final_norm, x));
-    if (m->project_out.weight) tensor_set(g, &x, nn_linear(g, &m->project_out, x));
+    struct tensor *embeddings = decoder_embed(e, m, ids);
+    struct tensor *mask = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
+    struct block_call call = {.positions = positions_of(e, mask)};
+    call.mask = decoder_padding_mask(e, m, embeddings, mask);
+    struct tensor *rows = op_add_scalar(e, call.positions, POSITION_OFFSET);
+    struct tensor *places = tensor_keep(op_embedding(e, m->position_embedding, rows));
+    if (m->project_in.weight) tensor_set(e, &embeddings, nn_linear(e, &m->project_in, embeddings));
+    struct tensor *x = tensor_keep(op_add(e, embeddings, places));
+    x = decoder_blocks(e, m, x, &call, NULL);
+    if (has_final_norm(m->config)) tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
+    if (m->project_out.weight) tensor_set(e, &x, nn_linear(e, &m->project_out, x));
     struct tensor *done[] = {embeddings, mask, call.positions, call.mask, places};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return x;
 }
 

@@ -1,77 +1,77 @@
 /* phi: rotary attention that turns a part of each head, and an MLP beside it on the same norm. */
 #include "model.h"
 
-static void build_layer(struct graph *g, struct decoder *m, struct decoder_layer *l)
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, norm_size = h / c->heads;
-    nn_linear_create(g, p, &l->q, h, c->heads * c->head_dim, true);
-    nn_linear_create(g, p, &l->k, h, c->kv_heads * c->head_dim, true);
-    nn_linear_create(g, p, &l->v, h, c->kv_heads * c->head_dim, true);
-    nn_linear_create(g, p, &l->o, c->heads * c->head_dim, h, true);
+    nn_linear_create(e, p, &l->q, h, c->heads * c->head_dim, true);
+    nn_linear_create(e, p, &l->k, h, c->kv_heads * c->head_dim, true);
+    nn_linear_create(e, p, &l->v, h, c->kv_heads * c->head_dim, true);
+    nn_linear_create(e, p, &l->o, c->heads * c->head_dim, h, true);
     if (c->qk_layernorm) {
-        nn_norm_create(g, p, &l->q_norm, NORM_LAYER, norm_size, true);
-        nn_norm_create(g, p, &l->k_norm, NORM_LAYER, norm_size, true);
+        nn_norm_create(e, p, &l->q_norm, NORM_LAYER, norm_size, true);
+        nn_norm_create(e, p, &l->k_norm, NORM_LAYER, norm_size, true);
     }
-    nn_linear_create(g, p, &l->fc1, h, c->intermediate_size, true);
-    nn_linear_create(g, p, &l->fc2, c->intermediate_size, h, true);
-    nn_norm_create(g, p, &l->norm[0], NORM_LAYER, h, true);
+    nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
+    nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
+    nn_norm_create(e, p, &l->norm[0], NORM_LAYER, h, true);
 }
 
-static void build(struct graph *g, struct decoder *m)
+static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
-    m->embedding = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    for (int64_t i = 0; i < c->layers; i++) build_layer(g, m, &m->layers[i]);
-    nn_rotary_create(g, &m->rotary, c, c->rope);
-    nn_norm_create(g, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    nn_rotary_initialise(g, &m->rotary);
-    m->head = nn_parameter(g, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    m->head_bias = nn_parameter(g, p, INIT_ZEROS, SHAPE(c->vocab_size));
+    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    decoder_create_rotary(e, c, c->rope, &m->rotary);
+    nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
+    nn_rotary_initialise(e, &m->rotary);
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
+    m->head_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(c->vocab_size));
     if (!c->tie_word_embeddings) return;
-    nn_tie(g, p, &m->head, m->embedding);
-    nn_renew(g, m->head_bias); /* _adjust_bias: padded by nothing, which copies it */
+    nn_tie(e, p, &m->head, m->embedding);
+    nn_renew(e, m->head_bias); /* _adjust_bias: padded by nothing, which copies it */
 }
 
-static struct tensor *attention(struct graph *g, const struct block_call *b, struct tensor *x,
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
                                 struct tensor **weights)
 {
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     struct tensor *qkv[3], *turned[2];
-    qkv[0] = tensor_keep(decoder_heads(g, nn_linear(g, &l->q, x), c->heads, c->head_dim));
-    qkv[1] = tensor_keep(decoder_heads(g, nn_linear(g, &l->k, x), c->kv_heads, c->head_dim));
-    qkv[2] = tensor_keep(decoder_heads(g, nn_linear(g, &l->v, x), c->kv_heads, c->head_dim));
+    qkv[0] = tensor_keep(decoder_heads(e, nn_linear(e, &l->q, x), c->heads, c->head_dim));
+    qkv[1] = tensor_keep(decoder_heads(e, nn_linear(e, &l->k, x), c->kv_heads, c->head_dim));
+    qkv[2] = tensor_keep(decoder_heads(e, nn_linear(e, &l->v, x), c->kv_heads, c->head_dim));
     if (c->qk_layernorm) {
-        tensor_set(g, &qkv[0], nn_norm(g, &l->q_norm, qkv[0]));
-        tensor_set(g, &qkv[1], nn_norm(g, &l->k_norm, qkv[1]));
+        tensor_set(e, &qkv[0], nn_norm(e, &l->q_norm, qkv[0]));
+        tensor_set(e, &qkv[1], nn_norm(e, &l->k_norm, qkv[1]));
     }
-    struct tensor *cos = tensor_keep(op_unsqueeze(g, b->cos, 1));
-    struct tensor *sin = tensor_keep(op_unsqueeze(g, b->sin, 1));
+    struct tensor *cos = tensor_keep(op_unsqueeze(e, b->cos, 1));
+    struct tensor *sin = tensor_keep(op_unsqueeze(e, b->sin, 1));
     struct tensor *given[2] = {qkv[0], qkv[1]};
-    nn_rotate_then_join(g, given, cos, sin, qkv, turned);
+    nn_rotate_then_join(e, given, cos, sin, qkv, turned);
     struct attention_call call = decoder_attention(b);
-    struct tensor *y = decoder_attend(g, b, &call, qkv, weights);
+    struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     struct tensor *done[] = {cos,    sin,    given[0],  given[1], qkv[0],
                              qkv[1], qkv[2], turned[0], turned[1]};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return y;
 }
 
-static struct tensor *block(struct graph *g, const struct block_call *b, struct tensor *x)
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
     double p = b->m->config->dropout_residual;
     struct tensor *weights;
-    struct tensor *h = tensor_keep(nn_norm(g, &b->layer->norm[0], x));
-    struct tensor *attended = tensor_keep(attention(g, b, h, &weights));
-    tensor_set(g, &attended, op_dropout(g, attended, p));
-    struct tensor *fed = tensor_hold(op_dropout(g, decoder_mlp(g, b, h), p));
-    tensor_set(g, &h, op_add(g, op_add(g, attended, fed), x));
+    struct tensor *h = tensor_keep(nn_norm(e, &b->layer->norm[0], x));
+    struct tensor *attended = tensor_keep(attention(e, b, h, &weights));
+    tensor_set(e, &attended, op_dropout(e, attended, p));
+    struct tensor *fed = tensor_hold(op_dropout(e, decoder_mlp(e, b, h), p));
+    tensor_set(e, &h, op_add(e, op_add(e, attended, fed), x));
     struct tensor *done[] = {attended, weights, fed};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return tensor_yield(h);
 }
 
-const struct family plim_family_phi = {.build = build, .block = block};
+const struct family plim_family_phi = {.build = build, .block = block, .body = decoder_rotary_body};

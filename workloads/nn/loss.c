@@ -2,30 +2,30 @@
 #include "nn.h"
 
 /* pad(labels, (0, 1), value=-100); named */
-static struct tensor *padded_by_one(struct graph *g, struct tensor *labels)
+static struct tensor *padded_by_one(struct engine *e, struct tensor *labels)
 {
     int64_t b = labels->a.shape[0], s = labels->a.shape[1];
-    struct tensor *y = tensor_keep(op_full(g, PLIM_I64, SHAPE(b, s + 1), -100));
-    struct tensor *into = tensor_keep(op_slice(g, y, 1, 0, s));
+    struct tensor *y = tensor_keep(op_full(e, PLIM_I64, SHAPE(b, s + 1), -100));
+    struct tensor *into = tensor_keep(op_slice(e, y, 1, 0, s));
     struct plim_op op = {
         .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&into->a}, .in = {&labels->a}};
-    if (!g->halted) graph_launch(g, &op);
-    tensor_drop(g, into);
+    if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, into);
     return y;
 }
 
-struct tensor *nn_causal_lm_loss(struct graph *g, struct tensor *logits, struct tensor *labels)
+struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels)
 {
-    if (g->halted) return g->poison;
+    if (e->halted) return e->poison;
     int64_t classes = tensor_size(logits, -1), rows = tensor_elements(logits) / classes;
-    struct tensor *wide = tensor_hold(op_to(g, logits, PLIM_F32));
-    struct tensor *padded = padded_by_one(g, labels);
+    struct tensor *wide = tensor_hold(op_to(e, logits, PLIM_F32));
+    struct tensor *padded = padded_by_one(e, labels);
     struct tensor *target =
-        tensor_hold(op_contiguous(g, op_slice(g, padded, 1, 1, tensor_size(labels, 1))));
-    struct tensor *loss = tensor_keep(op_cross_entropy(g, op_view(g, wide, SHAPE(rows, classes)),
-                                                       op_view(g, target, SHAPE(rows))));
-    tensor_drop(g, wide);
-    tensor_drop(g, padded);
-    tensor_drop(g, target);
+        tensor_hold(op_contiguous(e, op_slice(e, padded, 1, 1, tensor_size(labels, 1))));
+    struct tensor *loss = tensor_keep(op_cross_entropy(e, op_view(e, wide, SHAPE(rows, classes)),
+                                                       op_view(e, target, SHAPE(rows))));
+    tensor_drop(e, wide);
+    tensor_drop(e, padded);
+    tensor_drop(e, target);
     return tensor_yield(loss);
 }

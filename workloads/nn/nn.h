@@ -6,7 +6,6 @@
 #define PLIM_NN_H
 
 #include "workloads/engine/ops.h"
-#include "workloads/spec/spec.h"
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
@@ -24,13 +23,13 @@ struct parameters {
 enum parameter_init { INIT_WEIGHT, INIT_ONES, INIT_ZEROS };
 
 /* A parameter on new memory; it requires a gradient. The n-th of a model has the seed n. */
-struct tensor *nn_parameter(struct graph *g, struct parameters *p, enum parameter_init init,
+struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum parameter_init init,
                             int ndim, const int64_t *shape);
 /* A tied module: its weight was made and is given up for another's. */
-void nn_tie(struct graph *g, struct parameters *p, struct tensor **weight, struct tensor *to);
+void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, struct tensor *to);
 
 /* parameter.data = a copy of it: the same parameter on new memory. */
-void nn_renew(struct graph *g, struct tensor *parameter);
+void nn_renew(struct engine *e, struct tensor *parameter);
 
 /* --- linear ----------------------------------------------------------------------------------- */
 
@@ -47,13 +46,13 @@ struct linear {
     struct lora_adapter *lora;
 };
 
-void nn_linear_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in,
+void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,
                       int64_t out, bool bias);
-void nn_conv1d_create(struct graph *g, struct parameters *p, struct linear *l, int64_t in,
+void nn_conv1d_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,
                       int64_t out);
-struct tensor *nn_linear(struct graph *g, const struct linear *l, struct tensor *x);
+struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor *x);
 /* The adapter's part of a linear: `y`, the base's result (taken), plus the adapter of `x` (lent). */
-struct tensor *nn_lora(struct graph *g, const struct lora_adapter *a, struct tensor *y,
+struct tensor *nn_lora(struct engine *e, const struct lora_adapter *a, struct tensor *y,
                        struct tensor *x);
 
 /* --- norms ------------------------------------------------------------------------------------ */
@@ -69,46 +68,62 @@ struct norm {
     struct tensor *weight, *bias;
 };
 
-void nn_norm_create(struct graph *g, struct parameters *p, struct norm *n, enum norm_kind kind,
+void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
                     int64_t size, bool bias);
-struct tensor *nn_norm(struct graph *g, const struct norm *n, struct tensor *x);
+struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x);
 
 /* --- activations, rotary positions, masks ----------------------------------------------------- */
 
-struct tensor *nn_activation(struct graph *g, enum plim_activation f, struct tensor *x);
+/* transformers' NewGELUActivation: the formula by tanh, every step a kernel. */
+struct tensor *nn_gelu_new(struct engine *e, struct tensor *x);
 /* Rebinds *x to cap * tanh(*x / cap). */
-void nn_softcap(struct graph *g, struct tensor **x, double cap);
+void nn_softcap(struct engine *e, struct tensor **x, double cap);
 
-/* The buffers of a rotary embedding of `dim` rotating dimensions, as its constructor makes them. */
+struct rotary;
+
+/* A rope type (transformers' ROPE_INIT_FUNCTIONS). */
+struct rope {
+    /* The inverse frequencies; `seq` NULL: for the model's own length. */
+    struct tensor *(*frequencies)(struct engine *e, const struct rotary *r, struct tensor *seq);
+    /* What each forward does first: `seq` is the largest position + 1, on the device, `length` the
+     * same as the host knows it. NULL: nothing. */
+    void (*update)(struct engine *e, struct rotary *r, struct tensor *seq, int64_t length);
+};
+
+extern const struct rope nn_rope_default, nn_rope_linear, nn_rope_dynamic, nn_rope_yarn,
+    nn_rope_longrope, nn_rope_llama3;
+
+/* A rotary embedding of `dim` rotating dimensions, and its buffers. */
 struct rotary {
-    enum plim_rope rope;
+    const struct rope *rope;
     struct tensor *inv_freq, *original_inv_freq;
     struct tensor *longest; /* dynamic: the sequence length that inv_freq is for, once it grew */
     int64_t dim;
     int64_t positions, original_positions; /* of the model; before scaling (longrope) */
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
 };
-void nn_rotary_create(struct graph *g, struct rotary *r, const struct plim_model_config *c,
-                      enum plim_rope rope);
+/* Makes the buffers as the constructor does; the rest is given. */
+void nn_rotary_create(struct engine *e, struct rotary *r);
 /* inv_freq is computed again when the model's weights are initialised */
-void nn_rotary_initialise(struct graph *g, const struct rotary *r);
+void nn_rotary_initialise(struct engine *e, const struct rotary *r);
 /* the same where one module has two of them (gemma3) */
-void nn_rotary_initialise_both(struct graph *g, const struct rotary *a, const struct rotary *b);
+void nn_rotary_initialise_both(struct engine *e, const struct rotary *a, const struct rotary *b);
 /* rope.c: inverse frequencies by the rope type's formula; what a forward does to them first */
-struct tensor *nn_rope_frequencies(struct graph *g, const struct rotary *r);
-void nn_rope_update(struct graph *g, struct rotary *r, struct tensor *positions);
+struct tensor *nn_rope_frequencies(struct engine *e, const struct rotary *r);
+void nn_rope_update(struct engine *e, struct rotary *r, struct tensor *positions);
 /* cos and sin (1, S, dim) of the positions (1, S), in `dtype`; named */
-void nn_rotary(struct graph *g, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
+void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin);
 /* x cos + rotate_half(x) sin; x (B, A, S, dim); cos, sin (1, 1, S, dim) */
-struct tensor *nn_rotate(struct graph *g, struct tensor *x, struct tensor *cos, struct tensor *sin);
+struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
+                         struct tensor *sin);
 /* The same of q and k (lent) whose first elements turn, as many as cos has, and the rest stay; y
  * named, contiguous */
-void nn_rotate_parts(struct graph *g, struct tensor *const x[2], struct tensor *cos,
+void nn_rotate_parts(struct engine *e, struct tensor *const x[2], struct tensor *cos,
                      struct tensor *sin, struct tensor *y[2]);
 /* The same where Python turns both before it joins either (phi, gpt_neox). `turned`: the turned
  * parts, named, where they outlive the call as variables; NULL: each goes once it is joined. */
-void nn_rotate_then_join(struct graph *g, struct tensor *const x[2], struct tensor *cos,
+void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
                          struct tensor *sin, struct tensor *y[2], struct tensor *turned[2]);
 
 /* create_causal_mask, create_sliding_window_causal_mask: bool (B, 1, S, S) for SDPA, additive in
@@ -121,7 +136,7 @@ struct mask_request {
     struct tensor *positions;      /* (1, S) int64 */
     struct tensor *attention_mask; /* or, where a model passes one: (B, S), all ones. Lent */
 };
-struct tensor *nn_causal_mask(struct graph *g, const struct mask_request *r);
+struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r);
 
 /* --- attention -------------------------------------------------------------------------------- */
 
@@ -137,12 +152,12 @@ struct attention_call {
 /* q (B, A, S, D), k and v (B, A / groups, S, D), lent -> (B, S, A, D) contiguous. The attention
  * weights of the eager path outlive the call as they do in Python: *weights is a variable for the
  * caller to drop (NULL for SDPA). */
-struct tensor *nn_attention(struct graph *g, const struct attention_call *c, struct tensor *q,
+struct tensor *nn_attention(struct engine *e, const struct attention_call *c, struct tensor *q,
                             struct tensor *k, struct tensor *v, struct tensor **weights);
 
 /* --- loss ------------------------------------------------------------------------------------- */
 
 /* ForCausalLMLoss: logits (B, S, V) lent, labels (B, S) lent -> scalar */
-struct tensor *nn_causal_lm_loss(struct graph *g, struct tensor *logits, struct tensor *labels);
+struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels);
 
 #endif

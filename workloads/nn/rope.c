@@ -4,11 +4,11 @@
 #include "nn.h"
 
 /* number / x, as Python divides a number by a tensor: the reciprocal, then times the number */
-static struct tensor *quotient(struct graph *g, struct tensor *x)
+static struct tensor *quotient(struct engine *e, struct tensor *x)
 {
     bool was = tensor_enter(x);
-    struct tensor *y = op_mul_scalar(g, op_unary(g, x, PLIM_UNARY_RECIPROCAL), 1);
-    tensor_leave(g, x, was);
+    struct tensor *y = op_mul_scalar(e, op_unary(e, x, PLIM_UNARY_RECIPROCAL), 1);
+    tensor_leave(e, x, was);
     return y;
 }
 
@@ -16,23 +16,23 @@ static struct tensor *quotient(struct graph *g, struct tensor *x)
 static const double THETA = 10000;
 
 /* A number as Python's operators put it on the device: 8 bytes, here read as fp32; named */
-static struct tensor *number_on_device(struct graph *g, double value)
+static struct tensor *number_on_device(struct engine *e, double value)
 {
-    struct tensor *x = tensor_keep(tensor_empty_bytes(g, 8));
-    if (g->halted) return x;
+    struct tensor *x = tensor_keep(tensor_empty_bytes(e, 8));
+    if (e->halted) return x;
     x->a.dtype = PLIM_F32;
     x->a.ndim = 0;
-    op_fill_(g, x, value);
+    op_fill_(e, x, value);
     return x;
 }
 
 /* base ** x; without a tensor the base is a number, which stands on the device while the kernel
  * runs */
-static struct tensor *raised(struct graph *g, struct tensor *base, struct tensor *x)
+static struct tensor *raised(struct engine *e, struct tensor *base, struct tensor *x)
 {
     bool was = tensor_enter(x);
-    struct tensor *y = tensor_empty_like(g, x, PLIM_F32);
-    struct tensor *number = base ? tensor_ref(base) : number_on_device(g, THETA);
+    struct tensor *y = tensor_empty_like(e, x, PLIM_F32);
+    struct tensor *number = base ? tensor_ref(base) : number_on_device(e, THETA);
     struct plim_op op = {.kind = PLIM_OP_BINARY,
                          .n_out = 1,
                          .n_in = 2,
@@ -40,9 +40,9 @@ static struct tensor *raised(struct graph *g, struct tensor *base, struct tensor
                          .alpha = 1,
                          .out = {&y->a},
                          .in = {&number->a, &x->a}};
-    if (!g->halted) graph_launch(g, &op);
-    tensor_drop(g, number);
-    tensor_leave(g, x, was);
+    if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, number);
+    tensor_leave(e, x, was);
     return y;
 }
 
@@ -52,158 +52,158 @@ static int64_t frequencies(const struct rotary *r)
 }
 
 /* arange(0, dim, 2, dtype=int64).to(float) / dim */
-static struct tensor *exponents(struct graph *g, const struct rotary *r)
+static struct tensor *exponents(struct engine *e, const struct rotary *r)
 {
-    struct tensor *steps = op_to(g, op_arange(g, PLIM_I64, frequencies(r), 0, 2), PLIM_F32);
-    return op_div_scalar(g, steps, (double)r->dim);
+    struct tensor *steps = op_to(e, op_arange(e, PLIM_I64, frequencies(r), 0, 2), PLIM_F32);
+    return op_div_scalar(e, steps, (double)r->dim);
 }
 
 /* the same of floats from the start */
-static struct tensor *plain(struct graph *g, const struct rotary *r, struct tensor *seq)
+static struct tensor *plain(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     (void)seq;
-    struct tensor *steps = op_arange(g, PLIM_F32, frequencies(r), 0, 2);
-    return quotient(g, raised(g, NULL, op_div_scalar(g, steps, (double)r->dim)));
+    struct tensor *steps = op_arange(e, PLIM_F32, frequencies(r), 0, 2);
+    return quotient(e, raised(e, NULL, op_div_scalar(e, steps, (double)r->dim)));
 }
 
-static struct tensor *linear(struct graph *g, const struct rotary *r, struct tensor *seq)
+static struct tensor *linear(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     (void)seq;
-    struct tensor *y = tensor_keep(quotient(g, raised(g, NULL, exponents(g, r))));
-    op_binary_scalar_(g, PLIM_BINARY_DIV, y, 1);
+    struct tensor *y = tensor_keep(quotient(e, raised(e, NULL, exponents(e, r))));
+    op_binary_scalar_(e, PLIM_BINARY_DIV, y, 1);
     return tensor_yield(y);
 }
 
 /* `seq` NULL: for the model's own length. Else the base follows from it, on the device. */
-static struct tensor *dynamic(struct graph *g, const struct rotary *r, struct tensor *seq)
+static struct tensor *dynamic(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
-    if (!seq) return quotient(g, raised(g, NULL, exponents(g, r)));
-    struct tensor *limit = op_full(g, PLIM_I64, 0, NULL, (double)r->positions);
-    struct tensor *length = tensor_keep(op_maximum(g, seq, limit));
-    struct tensor *scale = op_add_scalar(g, op_div_scalar(g, op_to(g, length, PLIM_F32), 1), -1);
-    struct tensor *base = tensor_keep(op_mul_scalar(g, op_pow_scalar(g, scale, 1), 1));
+    if (!seq) return quotient(e, raised(e, NULL, exponents(e, r)));
+    struct tensor *limit = op_full(e, PLIM_I64, 0, NULL, (double)r->positions);
+    struct tensor *length = tensor_keep(op_maximum(e, seq, limit));
+    struct tensor *scale = op_add_scalar(e, op_div_scalar(e, op_to(e, length, PLIM_F32), 1), -1);
+    struct tensor *base = tensor_keep(op_mul_scalar(e, op_pow_scalar(e, scale, 1), 1));
     int64_t count = frequencies(r); /* in a forward, arange() counts on the host */
-    struct tensor *steps = op_full(g, PLIM_F32, 1, &count, 1);
-    struct tensor *y = quotient(g, raised(g, base, op_div_scalar(g, steps, (double)r->dim)));
-    tensor_drop(g, length);
-    tensor_drop(g, base);
+    struct tensor *steps = op_full(e, PLIM_F32, 1, &count, 1);
+    struct tensor *y = quotient(e, raised(e, base, op_div_scalar(e, steps, (double)r->dim)));
+    tensor_drop(e, length);
+    tensor_drop(e, base);
     return y;
 }
 
-static struct tensor *longrope(struct graph *g, const struct rotary *r, struct tensor *seq)
+static struct tensor *longrope(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     (void)seq;
     int64_t count = frequencies(r);
-    struct tensor *factors = tensor_keep(op_full(g, PLIM_F32, 1, &count, 1));
-    struct tensor *x = tensor_keep(exponents(g, r));
-    struct tensor *y = quotient(g, op_mul(g, factors, raised(g, NULL, x)));
-    tensor_drop(g, factors);
-    tensor_drop(g, x);
+    struct tensor *factors = tensor_keep(op_full(e, PLIM_F32, 1, &count, 1));
+    struct tensor *x = tensor_keep(exponents(e, r));
+    struct tensor *y = quotient(e, op_mul(e, factors, raised(e, NULL, x)));
+    tensor_drop(e, factors);
+    tensor_drop(e, x);
     return y;
 }
 
-static struct tensor *llama3(struct graph *g, const struct rotary *r, struct tensor *seq)
+static struct tensor *llama3(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     (void)seq;
-    struct tensor *inv_freq = tensor_keep(quotient(g, raised(g, NULL, exponents(g, r))));
-    struct tensor *wavelength = tensor_keep(quotient(g, inv_freq));
-    struct tensor *is_long = op_compare_scalar(g, PLIM_BINARY_GT, wavelength, 1);
-    struct tensor *scaled = op_div_scalar(g, inv_freq, 1);
-    struct tensor *y = tensor_keep(op_where(g, is_long, scaled, inv_freq, PLIM_F32, 0, 0));
+    struct tensor *inv_freq = tensor_keep(quotient(e, raised(e, NULL, exponents(e, r))));
+    struct tensor *wavelength = tensor_keep(quotient(e, inv_freq));
+    struct tensor *is_long = op_compare_scalar(e, PLIM_BINARY_GT, wavelength, 1);
+    struct tensor *scaled = op_div_scalar(e, inv_freq, 1);
+    struct tensor *y = tensor_keep(op_where(e, is_long, scaled, inv_freq, PLIM_F32, 0, 0));
     struct tensor *smooth =
-        tensor_keep(op_div_scalar(g, op_add_scalar(g, quotient(g, wavelength), -1), 1));
-    struct tensor *rest = op_div_scalar(g, op_mul(g, op_add_scalar(g, smooth, 1), y), 1);
-    struct tensor *smoothed = tensor_keep(op_add(g, rest, op_mul(g, smooth, y)));
-    struct tensor *is_short = op_compare_scalar(g, PLIM_BINARY_LT, wavelength, 1);
-    struct tensor *not_short = op_unary(g, is_short, PLIM_UNARY_NOT);
-    is_long = op_compare_scalar(g, PLIM_BINARY_GT, wavelength, 1);
-    struct tensor *not_long = op_unary(g, is_long, PLIM_UNARY_NOT);
-    struct tensor *is_medium = tensor_keep(op_mul(g, not_short, not_long));
-    tensor_set(g, &y, op_where(g, is_medium, smoothed, y, PLIM_F32, 0, 0));
+        tensor_keep(op_div_scalar(e, op_add_scalar(e, quotient(e, wavelength), -1), 1));
+    struct tensor *rest = op_div_scalar(e, op_mul(e, op_add_scalar(e, smooth, 1), y), 1);
+    struct tensor *smoothed = tensor_keep(op_add(e, rest, op_mul(e, smooth, y)));
+    struct tensor *is_short = op_compare_scalar(e, PLIM_BINARY_LT, wavelength, 1);
+    struct tensor *not_short = op_unary(e, is_short, PLIM_UNARY_NOT);
+    is_long = op_compare_scalar(e, PLIM_BINARY_GT, wavelength, 1);
+    struct tensor *not_long = op_unary(e, is_long, PLIM_UNARY_NOT);
+    struct tensor *is_medium = tensor_keep(op_mul(e, not_short, not_long));
+    tensor_set(e, &y, op_where(e, is_medium, smoothed, y, PLIM_F32, 0, 0));
     struct tensor *done[] = {inv_freq, wavelength, smooth, smoothed, is_medium};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return tensor_yield(y);
 }
 
 /* clamp((arange(n) - low) / (high - low), 0, 1) */
-static struct tensor *ramp(struct graph *g, int64_t count)
+static struct tensor *ramp(struct engine *e, int64_t count)
 {
     struct tensor *line =
-        tensor_keep(op_div_scalar(g, op_add_scalar(g, op_arange(g, PLIM_F32, count, 0, 1), -1), 1));
-    struct tensor *y = op_clamp(g, line, 0, 1);
-    tensor_drop(g, line);
+        tensor_keep(op_div_scalar(e, op_add_scalar(e, op_arange(e, PLIM_F32, count, 0, 1), -1), 1));
+    struct tensor *y = op_clamp(e, line, 0, 1);
+    tensor_drop(e, line);
     return y;
 }
 
-static struct tensor *yarn(struct graph *g, const struct rotary *r, struct tensor *seq)
+static struct tensor *yarn(struct engine *e, const struct rotary *r, struct tensor *seq)
 {
     (void)seq;
-    struct tensor *powers = tensor_keep(raised(g, NULL, exponents(g, r)));
-    struct tensor *far = tensor_keep(quotient(g, powers));
-    struct tensor *near = tensor_keep(quotient(g, op_mul_scalar(g, powers, 1)));
-    struct tensor *share = tensor_keep(op_add_scalar(g, ramp(g, r->dim / 2), 1));
-    struct tensor *inside = op_mul(g, near, op_add_scalar(g, share, 1));
-    struct tensor *y = op_add(g, inside, op_mul(g, far, share));
+    struct tensor *powers = tensor_keep(raised(e, NULL, exponents(e, r)));
+    struct tensor *far = tensor_keep(quotient(e, powers));
+    struct tensor *near = tensor_keep(quotient(e, op_mul_scalar(e, powers, 1)));
+    struct tensor *share = tensor_keep(op_add_scalar(e, ramp(e, r->dim / 2), 1));
+    struct tensor *inside = op_mul(e, near, op_add_scalar(e, share, 1));
+    struct tensor *y = op_add(e, inside, op_mul(e, far, share));
     struct tensor *done[] = {powers, far, near, share};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return y;
-}
-
-typedef struct tensor *(*formula)(struct graph *g, const struct rotary *r, struct tensor *seq);
-static const formula formulas[PLIM_ROPE_COUNT] = {
-    [PLIM_ROPE_DEFAULT] = plain,       [PLIM_ROPE_LINEAR] = linear,
-    [PLIM_ROPE_DYNAMIC] = dynamic,     [PLIM_ROPE_YARN] = yarn,
-    [PLIM_ROPE_LONGROPE] = longrope,   [PLIM_ROPE_LLAMA3] = llama3,
-    [PLIM_ROPE_PROPORTIONAL] = linear,
-};
-
-struct tensor *nn_rope_frequencies(struct graph *g, const struct rotary *r)
-{
-    return formulas[r->rope](g, r, NULL);
 }
 
 /* --- looking at the positions ----------------------------------------------------------------- */
 
 /* the host reads one truth value */
-static void ask(struct graph *g, struct tensor *answer)
+static void ask(struct engine *e, struct tensor *answer)
 {
     tensor_keep(answer);
-    graph_item(g, answer);
-    tensor_drop(g, answer);
+    engine_item(e, answer);
+    tensor_drop(e, answer);
 }
 
-static void replace(struct graph *g, struct rotary *r, struct tensor *inv_freq)
+static void replace(struct engine *e, struct rotary *r, struct tensor *inv_freq)
 {
-    tensor_set(g, &r->inv_freq, inv_freq);
-    tensor_classify(g, r->inv_freq, PLIM_MEMORY_PARAMETERS);
+    tensor_set(e, &r->inv_freq, inv_freq);
+    tensor_classify(e, r->inv_freq, PLIM_MEMORY_PARAMETERS);
 }
 
 /* dynamic_frequency_update: new frequencies at the first sequence that is longer than any before. */
-static void dynamic_update(struct graph *g, struct rotary *r, struct tensor *seq, int64_t length)
+static void dynamic_update(struct engine *e, struct rotary *r, struct tensor *seq, int64_t length)
 {
-    ask(g, r->longest ? op_compare(g, PLIM_BINARY_GT, seq, r->longest)
-                      : op_compare_scalar(g, PLIM_BINARY_GT, seq, (double)r->positions));
+    ask(e, r->longest ? op_compare(e, PLIM_BINARY_GT, seq, r->longest)
+                      : op_compare_scalar(e, PLIM_BINARY_GT, seq, (double)r->positions));
     if (length > r->positions && !r->longest) {
-        replace(g, r, dynamic(g, r, seq));
+        replace(e, r, dynamic(e, r, seq));
         r->longest = tensor_ref(seq);
     }
-    ask(g, op_compare_scalar(g, PLIM_BINARY_LT, seq, (double)r->positions));
+    ask(e, op_compare_scalar(e, PLIM_BINARY_LT, seq, (double)r->positions));
 }
 
 /* longrope_frequency_update: beyond the original length the frequencies are computed in every
  * forward. */
-static void longrope_update(struct graph *g, struct rotary *r, struct tensor *seq, int64_t length)
+static void longrope_update(struct engine *e, struct rotary *r, struct tensor *seq, int64_t length)
 {
-    ask(g, op_compare_scalar(g, PLIM_BINARY_GT, seq, (double)r->original_positions));
-    replace(g, r, length > r->original_positions ? longrope(g, r, NULL) : r->original_inv_freq);
+    ask(e, op_compare_scalar(e, PLIM_BINARY_GT, seq, (double)r->original_positions));
+    replace(e, r, length > r->original_positions ? longrope(e, r, NULL) : r->original_inv_freq);
 }
 
-void nn_rope_update(struct graph *g, struct rotary *r, struct tensor *positions)
+/* --- the types -------------------------------------------------------------------------------- */
+
+const struct rope nn_rope_default = {.frequencies = plain};
+const struct rope nn_rope_linear = {.frequencies = linear};
+const struct rope nn_rope_dynamic = {.frequencies = dynamic, .update = dynamic_update};
+const struct rope nn_rope_yarn = {.frequencies = yarn};
+const struct rope nn_rope_longrope = {.frequencies = longrope, .update = longrope_update};
+const struct rope nn_rope_llama3 = {.frequencies = llama3};
+
+struct tensor *nn_rope_frequencies(struct engine *e, const struct rotary *r)
 {
-    if (g->halted || (r->rope != PLIM_ROPE_DYNAMIC && r->rope != PLIM_ROPE_LONGROPE)) return;
-    struct tensor *last = op_reduce(g, positions, 3, false, PLIM_BINARY_MAX, 1, PLIM_I64);
-    struct tensor *seq = tensor_keep(op_add_scalar(g, last, 1));
-    (r->rope == PLIM_ROPE_DYNAMIC ? dynamic_update : longrope_update)(g, r, seq,
-                                                                      tensor_size(positions, -1));
-    tensor_drop(g, seq);
+    return r->rope->frequencies(e, r, NULL);
+}
+
+void nn_rope_update(struct engine *e, struct rotary *r, struct tensor *positions)
+{
+    if (e->halted || !r->rope->update) return;
+    struct tensor *last = op_reduce(e, positions, 3, false, PLIM_BINARY_MAX, 1, PLIM_I64);
+    struct tensor *seq = tensor_keep(op_add_scalar(e, last, 1));
+    r->rope->update(e, r, seq, tensor_size(positions, -1));
+    tensor_drop(e, seq);
 }

@@ -33,7 +33,7 @@ static enum plim_status unknown_type(const struct plim_yaml *yaml,
                           node->text, near_text, known);
 }
 
-/* The family of `model_type`. A family that the user names stands for a type that nobody knows, but
+/* The family of `model_type`. A family that the user names stands for an unknown type, but
  * it does not turn one known model into another. */
 static enum plim_status read_family(const struct plim_yaml *yaml, const enum plim_family *wanted,
                                     enum plim_family *family, struct plim_error *err)

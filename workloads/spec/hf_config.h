@@ -8,12 +8,12 @@
 /* Reads a config.json's tree into spec->model_as_given, from the family's defaults on. What this
  * version cannot plan is refused: other model types, quantization, per-layer overrides, other
  * heads, and code of the model's own (auto_map), unless `family` says that transformers' own
- * class of that name is meant. `family` is NULL when nobody said. */
+ * class of that name is meant. `family` is NULL when none was given. */
 enum plim_status plim_hf_read(const struct plim_yaml *yaml, const enum plim_family *family,
                               struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Reads the keys of a `model:` section over what is in spec->model_as_given. Unknown keys are
- * refused; `skip` names those that somebody else reads (NULL-terminated). */
+ * refused; `skip` names those that are read elsewhere (NULL-terminated). */
 enum plim_status plim_model_section_read(const struct plim_yaml *yaml,
                                          const struct plim_yaml_node *section,
                                          const char *const *skip, struct plim_spec *spec,

@@ -7,36 +7,34 @@ enum { ROW_VAR, COL_VAR, VARIANCE };
 /* Defaults of torch.optim.Adafactor: eps (the first is None: the type's epsilon), beta2_decay, d. */
 static const double EPSILON1 = 0x1p-23, EPSILON2 = 1e-3, BETA2_DECAY = -0.8, CLIP = 1;
 
-static struct tensor *state(struct graph *g, enum plim_dtype dtype, int64_t rows, int64_t columns)
+static struct tensor *state(struct engine *e, enum plim_dtype dtype, int64_t rows, int64_t columns)
 {
-    return tensor_keep(op_full(g, dtype, SHAPE(rows, columns), 0));
+    return tensor_keep(op_full(e, dtype, SHAPE(rows, columns), 0));
 }
 
-static void make_states(struct graph *g, struct optimizer *o)
+static void make_states(struct engine *e, struct optimizer *o)
 {
-    enum plim_memory_class fresh = g->fresh_class;
-    g->fresh_class = PLIM_MEMORY_OPTIMIZER;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
     for (size_t i = 0; i < o->count; i++) {
         const struct tensor *grad = o->grads[i];
         enum plim_dtype dtype = (enum plim_dtype)grad->a.dtype;
         if (grad->a.ndim > 1) {
-            o->state[ROW_VAR][i] = state(g, dtype, grad->a.shape[0], 1);
-            o->state[COL_VAR][i] = state(g, dtype, 1, grad->a.shape[1]);
+            o->state[ROW_VAR][i] = state(e, dtype, grad->a.shape[0], 1);
+            o->state[COL_VAR][i] = state(e, dtype, 1, grad->a.shape[1]);
         } else {
-            o->state[VARIANCE][i] = tensor_keep(op_full_like(g, grad, 0));
+            o->state[VARIANCE][i] = tensor_keep(op_full_like(e, grad, 0));
         }
     }
-    g->fresh_class = fresh;
+    engine_set_class(e, before);
 }
 
 /* x.norm(2).item() / x.numel() ** 0.5 */
-static double rms(struct graph *g, struct tensor *x)
+static double rms(struct engine *e, struct tensor *x)
 {
-    struct tensor *norm =
-        tensor_keep(op_reduce(g, x, (1u << x->a.ndim) - 1, false, PLIM_BINARY_HYPOT, 1,
-                              (enum plim_dtype)x->a.dtype));
-    double value = g->halted ? 0 : graph_item(g, norm) / sqrt((double)tensor_elements(x));
-    tensor_drop(g, norm);
+    struct tensor *norm = tensor_keep(op_reduce(e, x, (1u << x->a.ndim) - 1, false,
+                                                PLIM_BINARY_HYPOT, 1, (enum plim_dtype)x->a.dtype));
+    double value = e->halted ? 0 : engine_item(e, norm) / sqrt((double)tensor_elements(x));
+    tensor_drop(e, norm);
     return value;
 }
 
@@ -46,66 +44,66 @@ struct locals {
 };
 
 /* norm over one dimension, squared, divided: three kernels in place */
-static void mean_of_squares(struct graph *g, struct tensor **variable, struct tensor *grad, int dim)
+static void mean_of_squares(struct engine *e, struct tensor **variable, struct tensor *grad,
+                            int dim)
 {
-    tensor_set(g, variable,
-               op_reduce(g, grad, 1u << dim, true, PLIM_BINARY_HYPOT, 1,
-                         (enum plim_dtype)grad->a.dtype));
-    op_binary_(g, PLIM_BINARY_MUL, *variable, *variable);
-    if (!g->halted)
-        op_binary_scalar_(g, PLIM_BINARY_DIV, *variable, (double)grad->a.shape[dim]);
+    tensor_set(
+        e, variable,
+        op_reduce(e, grad, 1u << dim, true, PLIM_BINARY_HYPOT, 1, (enum plim_dtype)grad->a.dtype));
+    op_binary_(e, PLIM_BINARY_MUL, *variable, *variable);
+    if (!e->halted) op_binary_scalar_(e, PLIM_BINARY_DIV, *variable, (double)grad->a.shape[dim]);
 }
 
-static void factored(struct graph *g, struct optimizer *o, size_t i, double weight,
+static void factored(struct engine *e, struct optimizer *o, size_t i, double weight,
                      struct locals *l)
 {
     struct tensor *row = o->state[ROW_VAR][i], *col = o->state[COL_VAR][i], *grad = o->grads[i];
-    mean_of_squares(g, &l->row_mean, grad, 1);
-    op_lerp_(g, row, l->row_mean, weight);
-    mean_of_squares(g, &l->col_mean, grad, 0);
-    op_lerp_(g, col, l->col_mean, weight);
-    tensor_set(g, &l->estimate, op_matmul(g, row, col));
-    if (g->halted) return;
+    mean_of_squares(e, &l->row_mean, grad, 1);
+    op_lerp_(e, row, l->row_mean, weight);
+    mean_of_squares(e, &l->col_mean, grad, 0);
+    op_lerp_(e, col, l->col_mean, weight);
+    tensor_set(e, &l->estimate, op_matmul(e, row, col));
+    if (e->halted) return;
     struct tensor *mean =
-        tensor_keep(op_reduce(g, row, 1, true, PLIM_BINARY_ADD, 1 / (double)row->a.shape[0],
+        tensor_keep(op_reduce(e, row, 1, true, PLIM_BINARY_ADD, 1 / (double)row->a.shape[0],
                               (enum plim_dtype)row->a.dtype));
-    op_binary_scalar_(g, PLIM_BINARY_MAX, mean, EPSILON1);
-    op_binary_(g, PLIM_BINARY_DIV, l->estimate, mean);
-    tensor_drop(g, mean);
+    op_binary_scalar_(e, PLIM_BINARY_MAX, mean, EPSILON1);
+    op_binary_(e, PLIM_BINARY_DIV, l->estimate, mean);
+    tensor_drop(e, mean);
 }
 
-static void whole(struct graph *g, struct optimizer *o, size_t i, double weight, struct locals *l)
+static void whole(struct engine *e, struct optimizer *o, size_t i, double weight, struct locals *l)
 {
     struct tensor *grad = o->grads[i], *variance = o->state[VARIANCE][i];
-    tensor_set(g, &l->grad_squared, op_mul(g, grad, grad));
-    op_lerp_(g, variance, l->grad_squared, weight);
-    tensor_set(g, &l->estimate, op_copy_like(g, variance, variance));
+    tensor_set(e, &l->grad_squared, op_mul(e, grad, grad));
+    op_lerp_(e, variance, l->grad_squared, weight);
+    tensor_set(e, &l->estimate, op_copy_like(e, variance, variance));
 }
 
-static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                  struct tensor *grad_scale)
 {
     (void)found_inf;
     (void)grad_scale;
-    if (!o->started) make_states(g, o);
+    if (!o->started) make_states(e, o);
     struct locals l = {0};
     double now = (double)o->steps, weight = pow(now, BETA2_DECAY);
     double rate = fmin(OPTIMIZER_RATE, 1 / sqrt(now));
-    for (size_t i = 0; i < o->count && !g->halted; i++) {
-        double alpha = fmax(EPSILON2, rms(g, o->params[i])) * rate;
+    for (size_t i = 0; i < o->count && !e->halted; i++) {
+        double alpha = fmax(EPSILON2, rms(e, o->params[i])) * rate;
         if (o->grads[i]->a.ndim > 1)
-            factored(g, o, i, weight, &l);
+            factored(e, o, i, weight, &l);
         else
-            whole(g, o, i, weight, &l);
-        op_binary_scalar_(g, PLIM_BINARY_MAX, l.estimate, EPSILON1 * EPSILON1);
-        tensor_set(g, &l.update, l.estimate); /* rsqrt_ works in place: one tensor, two names */
-        op_unary_(g, PLIM_UNARY_RSQRT, l.update);
-        op_binary_(g, PLIM_BINARY_MUL, l.update, o->grads[i]);
-        double denominator = fmax(1, rms(g, l.update) / CLIP);
-        op_add_scaled_(g, o->params[i], l.update, -alpha / denominator);
+            whole(e, o, i, weight, &l);
+        op_binary_scalar_(e, PLIM_BINARY_MAX, l.estimate, EPSILON1 * EPSILON1);
+        tensor_set(e, &l.update, l.estimate); /* rsqrt_ works in place: one tensor, two names */
+        op_unary_(e, PLIM_UNARY_RSQRT, l.update);
+        op_binary_(e, PLIM_BINARY_MUL, l.update, o->grads[i]);
+        double denominator = fmax(1, rms(e, l.update) / CLIP);
+        op_add_scaled_(e, o->params[i], l.update, -alpha / denominator);
     }
     struct tensor *done[] = {l.row_mean, l.col_mean, l.grad_squared, l.estimate, l.update};
-    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(g, done[i]);
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
 }
 
 const struct optimizer_kind optimizer_adafactor = {"adafactor", step, false};

@@ -4,28 +4,27 @@
 
 enum { EXP_AVG, EXP_AVG_SQ, STEP };
 
-static void make_states(struct graph *g, struct optimizer *o, bool fused)
+static void make_states(struct engine *e, struct optimizer *o, bool fused)
 {
     for (size_t i = 0; i < o->count && !o->started; i++) {
         struct tensor *x = o->params[i];
         if (fused) { /* the step counter lives on the device */
-            enum plim_memory_class fresh = g->fresh_class;
-            g->fresh_class = PLIM_MEMORY_OPTIMIZER;
-            o->state[STEP][i] = tensor_keep(op_full(g, PLIM_F32, 0, NULL, 0));
-            g->fresh_class = fresh;
+            enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
+            o->state[STEP][i] = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
+            engine_set_class(e, before);
         }
-        o->state[EXP_AVG][i] = optimizer_state_like(g, x, (enum plim_dtype)x->a.dtype);
-        o->state[EXP_AVG_SQ][i] = optimizer_state_like(g, x, (enum plim_dtype)x->a.dtype);
+        o->state[EXP_AVG][i] = optimizer_state_like(e, x, (enum plim_dtype)x->a.dtype);
+        o->state[EXP_AVG_SQ][i] = optimizer_state_like(e, x, (enum plim_dtype)x->a.dtype);
     }
 }
 
 /* _multi_tensor_adam: one list of temporaries, the square roots */
-static void foreach_step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+static void foreach_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                          struct tensor *grad_scale)
 {
     (void)found_inf;
     (void)grad_scale;
-    make_states(g, o, false);
+    make_states(e, o, false);
     size_t n = o->count;
     struct tensor **params = o->params, **grads = o->grads, **m = o->state[EXP_AVG],
                   **v = o->state[EXP_AVG_SQ];
@@ -33,28 +32,28 @@ static void foreach_step(struct graph *g, struct optimizer *o, struct tensor *fo
     struct plim_adam a = optimizer_adam(o);
     double correction1 = 1 - pow(a.beta1, (double)a.step),
            correction2 = 1 - pow(a.beta2, (double)a.step);
-    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){params},
+    optimizer_foreach(e, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){params},
                       1 - a.rate * a.weight_decay);
-    optimizer_foreach(g, PLIM_FOREACH_LERP, n, 2, (struct tensor * *const[]){m, grads},
+    optimizer_foreach(e, PLIM_FOREACH_LERP, n, 2, (struct tensor * *const[]){m, grads},
                       1 - a.beta1);
-    optimizer_foreach(g, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){v}, a.beta2);
-    optimizer_foreach(g, PLIM_FOREACH_ADDCMUL, n, 3, (struct tensor * *const[]){v, grads, grads},
+    optimizer_foreach(e, PLIM_FOREACH_MUL, n, 1, (struct tensor * *const[]){v}, a.beta2);
+    optimizer_foreach(e, PLIM_FOREACH_ADDCMUL, n, 3, (struct tensor * *const[]){v, grads, grads},
                       1 - a.beta2);
     for (size_t i = 0; i < n; i++)
-        root[i] = tensor_keep(tensor_empty_like(g, v[i], (enum plim_dtype)v[i]->a.dtype));
-    optimizer_foreach(g, PLIM_FOREACH_SQRT, n, 2, (struct tensor * *const[]){root, v}, 0);
-    optimizer_foreach(g, PLIM_FOREACH_DIV, n, 1, (struct tensor * *const[]){root},
+        root[i] = tensor_keep(tensor_empty_like(e, v[i], (enum plim_dtype)v[i]->a.dtype));
+    optimizer_foreach(e, PLIM_FOREACH_SQRT, n, 2, (struct tensor * *const[]){root, v}, 0);
+    optimizer_foreach(e, PLIM_FOREACH_DIV, n, 1, (struct tensor * *const[]){root},
                       sqrt(correction2));
-    optimizer_foreach(g, PLIM_FOREACH_ADD, n, 1, (struct tensor * *const[]){root}, a.epsilon);
-    optimizer_foreach(g, PLIM_FOREACH_ADDCDIV, n, 3, (struct tensor * *const[]){params, m, root},
+    optimizer_foreach(e, PLIM_FOREACH_ADD, n, 1, (struct tensor * *const[]){root}, a.epsilon);
+    optimizer_foreach(e, PLIM_FOREACH_ADDCDIV, n, 3, (struct tensor * *const[]){params, m, root},
                       -a.rate / correction1);
-    for (size_t i = n; i-- > 0;) tensor_drop(g, root[i]);
+    for (size_t i = n; i-- > 0;) tensor_drop(e, root[i]);
 }
 
-static void fused_step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+static void fused_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                        struct tensor *grad_scale)
 {
-    make_states(g, o, true);
+    make_states(e, o, true);
     struct plim_adam adam = optimizer_adam(o);
     struct plim_op op = {
         .kind = PLIM_OP_OPTIMIZER,
@@ -69,7 +68,7 @@ static void fused_step(struct graph *g, struct optimizer *o, struct tensor *foun
                   (const struct plim_array *const *)o->state[STEP],
                   (const struct plim_array *const *)o->grads},
         .in = {found_inf ? &found_inf->a : NULL, grad_scale ? &grad_scale->a : NULL}};
-    if (!g->halted) graph_launch(g, &op);
+    if (!e->halted) engine_launch(e, &op);
 }
 
 const struct optimizer_kind optimizer_adamw = {"adamw", foreach_step, false};

@@ -42,36 +42,35 @@ size_t optimizer_collect(struct optimizer *o)
     return o->count;
 }
 
-void optimizer_step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                     struct tensor *grad_scale)
 {
-    bool grad = g->grad_enabled;
-    g->grad_enabled = false;
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
     optimizer_collect(o);
     o->steps++;
-    if (!g->halted) o->kind->step(g, o, found_inf, grad_scale);
+    if (!e->halted) o->kind->step(e, o, found_inf, grad_scale);
     o->started = true;
-    g->grad_enabled = grad;
+    e->grad_enabled = grad;
 }
 
-void optimizer_zero_grad(struct graph *g, struct optimizer *o)
+void optimizer_zero_grad(struct engine *e, struct optimizer *o)
 {
     for (size_t i = 0; i < o->parameters->count; i++) {
         struct tensor *x = o->parameters->list[i];
         struct tensor *grad = x->grad;
         x->grad = NULL;
-        tensor_drop(g, grad);
+        tensor_drop(e, grad);
     }
 }
 
-struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter,
+struct tensor *optimizer_state_like(struct engine *e, struct tensor *parameter,
                                     enum plim_dtype dtype)
 {
-    enum plim_memory_class fresh = g->fresh_class;
-    g->fresh_class = PLIM_MEMORY_OPTIMIZER;
-    struct tensor *x = tensor_keep(tensor_empty_like(g, parameter, dtype));
-    op_fill_(g, x, 0);
-    g->fresh_class = fresh;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
+    struct tensor *x = tensor_keep(tensor_empty_like(e, parameter, dtype));
+    op_fill_(e, x, 0);
+    engine_set_class(e, before);
     return x;
 }
 
@@ -85,10 +84,10 @@ struct plim_adam optimizer_adam(const struct optimizer *o)
                               .step = o->steps};
 }
 
-void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count,
+void optimizer_foreach(struct engine *e, enum plim_foreach f, size_t count, int list_count,
                        struct tensor **const *lists, double alpha)
 {
-    if (g->halted || !count) return;
+    if (e->halted || !count) return;
     struct plim_op op = {.kind = PLIM_OP_FOREACH,
                          .foreach = (uint8_t)f,
                          .n_lists = (uint8_t)list_count,
@@ -96,5 +95,5 @@ void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int l
                          .list_length = count};
     /* a tensor begins with its array, so a list of tensors is a list of arrays */
     for (int i = 0; i < list_count; i++) op.lists[i] = (const struct plim_array *const *)lists[i];
-    graph_launch(g, &op);
+    engine_launch(e, &op);
 }

@@ -6,6 +6,7 @@
 #define PLIM_TRAIN_OPTIMIZER_H
 
 #include "workloads/nn/nn.h"
+#include "workloads/spec/spec.h"
 
 enum { OPTIMIZER_STATES = 5 };
 
@@ -30,7 +31,7 @@ struct optimizer_kind {
     const char *name;
     /* One step over `count` (params, grads); makes the states at the first. `found_inf` is the
      * gradient scaler's flag for fused kernels, or NULL. */
-    void (*step)(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+    void (*step)(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                  struct tensor *grad_scale);
     bool takes_scaler; /* the kernel unscales the gradients itself (fused) */
 };
@@ -43,20 +44,20 @@ enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
 void optimizer_finish(struct optimizer *o); /* host memory only */
 /* Finds the parameters that have a gradient; returns how many (also in `count`). */
 size_t optimizer_collect(struct optimizer *o);
-void optimizer_step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                     struct tensor *grad_scale);
 /* optimizer.zero_grad(set_to_none=True) */
-void optimizer_zero_grad(struct graph *g, struct optimizer *o);
+void optimizer_zero_grad(struct engine *e, struct optimizer *o);
 
 /* --- for the kinds ---------------------------------------------------------------------------- */
 
 /* A new state like the parameter, zeroed. */
-struct tensor *optimizer_state_like(struct graph *g, struct tensor *parameter,
+struct tensor *optimizer_state_like(struct engine *e, struct tensor *parameter,
                                     enum plim_dtype dtype);
 /* AdamW's numbers for this step: torch.optim's defaults. */
 struct plim_adam optimizer_adam(const struct optimizer *o);
 /* One kernel over lists of equal length; lists[0] is written. */
-void optimizer_foreach(struct graph *g, enum plim_foreach f, size_t count, int list_count,
+void optimizer_foreach(struct engine *e, enum plim_foreach f, size_t count, int list_count,
                        struct tensor **const *lists, double alpha);
 
 #endif

@@ -1,6 +1,7 @@
 /* The training loop of the golden runs, on the engine. */
 #include "replay.h"
 #include "scaler.h"
+#include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@ enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
 
 /* One training run. */
 struct run {
-    struct graph *g;
+    struct engine *e;
     struct plim_train_setting setting;
     struct decoder model;
     struct optimizer optimizer;
@@ -25,19 +26,9 @@ struct run {
 struct plim_replayer {
     struct plim_device *device;
     struct plim_allocator *allocator;
-    struct graph *graph;
+    struct engine *engine;
     struct run run;
 };
-
-const char *plim_memory_class_name(enum plim_memory_class memory_class)
-{
-    static const char *const names[] = {
-#define NAME(name, text) [PLIM_MEMORY_##name] = text,
-        PLIM_MEMORY_CLASS_MAP(NAME)
-#undef NAME
-    };
-    return names[memory_class];
-}
 
 enum plim_status plim_replayer_create(struct plim_device *device,
                                       const struct plim_allocator_config *config,
@@ -50,7 +41,7 @@ enum plim_status plim_replayer_create(struct plim_device *device,
     if (!r) return plim_fail(err, PLIM_NOMEM, "no memory for the engine");
     r->device = device;
     PLIM_TRY(plim_allocator_create(device, config ? config : &defaults, &r->allocator, err));
-    PLIM_TRY(graph_create(device, r->allocator, &r->graph, err));
+    PLIM_TRY(engine_create(device, r->allocator, &r->engine, err));
     *out = r;
     return PLIM_OK;
 out:
@@ -62,7 +53,7 @@ void plim_replayer_destroy(struct plim_replayer **rp)
 {
     struct plim_replayer *r = *rp;
     if (!r) return;
-    graph_destroy(&r->graph);
+    engine_destroy(&r->engine);
     plim_allocator_destroy(&r->allocator);
     free(r);
     *rp = NULL;
@@ -70,7 +61,7 @@ void plim_replayer_destroy(struct plim_replayer **rp)
 
 void plim_replayer_trace(struct plim_replayer *r, FILE *file)
 {
-    r->graph->trace = file;
+    r->engine->memory.trace = file;
 }
 
 /* --- one training run ------------------------------------------------------------------------- */
@@ -78,61 +69,62 @@ void plim_replayer_trace(struct plim_replayer *r, FILE *file)
 /* Where an OOM will be said to have happened: the phase stays once memory ran out. */
 static void enter(struct run *r, const char *phase)
 {
-    if (!r->g->halted) r->phase = phase;
+    if (!r->e->halted) r->phase = phase;
 }
 
 /* Reading it is no operation of the training loop. */
-static double loss_of(struct graph *g, const struct tensor *loss)
+static double loss_of(struct engine *e, const struct tensor *loss)
 {
     float value;
-    if (g->halted || g->device->info.simulated) return NAN;
-    enum plim_status st = plim_device_read(g->device, loss->a.data, &value, sizeof value);
+    if (e->halted || e->device->info.simulated) return NAN;
+    enum plim_status st = plim_device_read(e->device, loss->a.data, &value, sizeof value);
     if (st == PLIM_OK) return value;
-    g->failure = st;
-    graph_halt(g, HALT_FAILED);
+    engine_fail(e, st);
     return NAN;
 }
 
 static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
 {
-    struct graph *g = r->g;
+    struct engine *e = r->e;
     enum plim_precision p = r->setting.precision;
     bool mixed = p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED;
     enter(r, "forward");
-    if (mixed) autocast_enter(g, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
-    struct tensor *loss = decoder_loss(g, &r->model, r->ids);
-    if (mixed) autocast_leave(g);
-    s->after_forward_bytes = graph_allocated(g);
+    if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
+    struct tensor *loss = decoder_loss(e, &r->model, r->ids);
+    if (mixed) autocast_leave(e);
+    s->after_forward_bytes = engine_allocated(e);
     enter(r, "backward");
-    struct tensor *scaled = tensor_hold(scaler_scale(g, &r->scaler, loss));
-    if (!g->halted) autograd_backward(g, scaled);
-    tensor_drop(g, scaled);
-    if (last) s->loss = loss_of(g, loss);
-    tensor_drop(g, loss);
+    struct tensor *scaled = tensor_hold(scaler_scale(e, &r->scaler, loss));
+    if (!e->halted) autograd_backward(e, scaled);
+    tensor_drop(e, scaled);
+    if (last) s->loss = loss_of(e, loss);
+    tensor_drop(e, loss);
 }
 
 static void optimizer_phase(struct run *r)
 {
-    struct graph *g = r->g;
+    struct engine *e = r->e;
     enter(r, "optimizer");
     if (r->setting.clip > 0) {
-        scaler_unscale(g, &r->scaler, &r->optimizer);
-        clip_grad_norm(g, &r->optimizer, r->setting.clip);
+        scaler_unscale(e, &r->scaler, &r->optimizer);
+        clip_grad_norm(e, &r->optimizer, r->setting.clip);
     }
-    scaler_step(g, &r->scaler, &r->optimizer);
-    scaler_update(g, &r->scaler);
-    optimizer_zero_grad(g, &r->optimizer);
+    scaler_step(e, &r->scaler, &r->optimizer);
+    scaler_update(e, &r->scaler);
+    optimizer_zero_grad(e, &r->optimizer);
 }
 
 static void one_step(struct run *r, struct plim_allocator *allocator, struct plim_replay_step *s)
 {
     double start = 0, end = 0;
     plim_allocator_reset_peaks(allocator);
-    if (plim_device_now(r->g->device, &start) != PLIM_OK) graph_halt(r->g, HALT_FAILED);
+    enum plim_status st = plim_device_now(r->e->device, &start);
+    if (st != PLIM_OK) engine_fail(r->e, st);
     int64_t count = r->setting.accumulation;
-    for (int64_t i = 0; i < count && !r->g->halted; i++) micro_step(r, s, i + 1 == count);
+    for (int64_t i = 0; i < count && !r->e->halted; i++) micro_step(r, s, i + 1 == count);
     optimizer_phase(r);
-    if (plim_device_now(r->g->device, &end) != PLIM_OK) graph_halt(r->g, HALT_FAILED);
+    st = plim_device_now(r->e->device, &end);
+    if (st != PLIM_OK) engine_fail(r->e, st);
     const struct plim_allocator_stats *stats = plim_allocator_statistics(allocator);
     s->peak_allocated_bytes = stats->allocated_peak;
     s->peak_reserved_bytes = stats->reserved_peak;
@@ -145,46 +137,46 @@ static void one_step(struct run *r, struct plim_allocator *allocator, struct pli
 static enum plim_status build(struct run *r, const struct plim_model_config *model)
 {
     enum plim_status st = PLIM_OK;
-    struct graph *g = r->g;
+    struct engine *e = r->e;
     enter(r, "building the model");
-    g->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
-    g->causal_in_time = r->setting.packing == PLIM_PACKING_AUTO;
-    g->fresh_class = PLIM_MEMORY_TEMPORARIES;
-    PLIM_TRY(decoder_create(g, model, &r->setting, &r->model));
+    e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
+    e->causal_in_time = r->setting.packing == PLIM_PACKING_AUTO;
+    engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
+    PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));
     scaler_create(&r->scaler, r->setting.precision == PLIM_PRECISION_FP16_MIXED);
-    r->ids = tensor_keep(tensor_empty(g, PLIM_I64, SHAPE(r->setting.micro_batch, r->setting.seq)));
-    op_random_(g, r->ids, (double)model->vocab_size, TOKEN_SEED);
-    g->seed = DROPOUT_SEED;
+    r->ids = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(r->setting.micro_batch, r->setting.seq)));
+    op_random_(e, r->ids, (double)model->vocab_size, TOKEN_SEED);
+    e->seed = DROPOUT_SEED;
 out:
     return st;
 }
 
 static void note_oom(const struct run *r, struct plim_replay *out)
 {
-    const struct graph *g = r->g;
+    const struct engine *e = r->e;
     bool built = r->ids != NULL;
-    out->oom_asked_bytes = g->oom_asked_bytes;
-    out->oom_class = g->oom_class;
+    out->oom_asked_bytes = e->oom_asked_bytes;
+    out->oom_class = e->oom_class;
     if (built)
         snprintf(out->oom_where, sizeof out->oom_where, "%s, step %d", r->phase,
                  out->steps_done + 1);
     else
         snprintf(out->oom_where, sizeof out->oom_where, "%s", r->phase);
-    if (g->oom_asked_bytes)
+    if (e->oom_asked_bytes)
         snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s",
-                 (long long)g->oom_asked_bytes, out->oom_where);
+                 (long long)e->oom_asked_bytes, out->oom_where);
     else
         snprintf(out->why, sizeof out->why, "out of memory: the code of %s found no room in %s",
-                 g->halting_op, out->oom_where);
+                 e->halting_op, out->oom_where);
 }
 
 void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_config *model,
                        const struct plim_train_setting *setting)
 {
     struct run *r = &replayer->run;
-    *r = (struct run){.g = replayer->graph, .setting = *setting};
-    graph_reset(r->g);
+    *r = (struct run){.e = replayer->engine, .setting = *setting};
+    engine_reset(r->e);
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
 }
@@ -194,7 +186,7 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
     struct run *r = &replayer->run;
     struct plim_replay *out = &r->out;
     *step = (struct plim_replay_step){.loss = NAN};
-    if (r->st != PLIM_OK || r->g->halted) return false;
+    if (r->st != PLIM_OK || r->e->halted) return false;
     one_step(r, replayer->allocator, step);
     if (step->peak_allocated_bytes > out->peak_allocated_bytes)
         out->peak_allocated_bytes = step->peak_allocated_bytes;
@@ -202,7 +194,7 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
         out->peak_reserved_bytes = step->peak_reserved_bytes;
     bool kept = out->steps_done < PLIM_REPLAY_STEPS;
     if (kept) out->step[out->steps_done] = *step;
-    if (r->g->halted) return false;
+    if (r->e->halted) return false;
     out->steps_done += kept;
     return true;
 }
@@ -211,22 +203,22 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
                                  struct plim_error *err)
 {
     struct run *r = &replayer->run;
-    struct graph *g = r->g;
+    struct engine *e = r->e;
     *out = r->out;
     out->parameters = r->model.parameters.elements;
     out->trainable_parameters = r->model.parameters.trainable_elements;
-    if (r->model.family && !g->halted)
+    if (r->model.family && !e->halted)
         out->model_flops_per_token = decoder_flops_per_token(&r->model);
-    memcpy(out->class_bytes, g->class_bytes_at_peak, sizeof out->class_bytes);
+    memcpy(out->class_bytes, e->memory.class_bytes_at_peak, sizeof out->class_bytes);
     out->retries = plim_allocator_statistics(replayer->allocator)->retries;
-    if (g->halted == HALT_OOM) {
+    if (e->halted == HALT_OOM) {
         out->verdict = PLIM_OOM;
         note_oom(r, out);
-    } else if (g->halted == HALT_UNSUPPORTED) {
+    } else if (e->halted == HALT_UNSUPPORTED) {
         out->verdict = PLIM_UNSUPPORTED;
-        snprintf(out->why, sizeof out->why, "%s cannot run on this device", g->halting_op);
-    } else if (g->halted) {
-        r->st = g->failure;
+        snprintf(out->why, sizeof out->why, "%s cannot run on this device", e->halting_op);
+    } else if (e->halted) {
+        r->st = e->failure;
     }
     decoder_finish(&r->model);
     optimizer_finish(&r->optimizer);

@@ -14,29 +14,11 @@
 
 #include "devices/allocator/allocator.h"
 #include "devices/device.h"
+#include "workloads/engine/memory_class.h"
 #include "workloads/spec/spec.h"
 #include <stdio.h>
 
 enum { PLIM_REPLAY_STEPS = 4 };
-
-/* What bytes are for. */
-#define PLIM_MEMORY_CLASS_MAP(X)                                                                   \
-    X(PARAMETERS, "parameters")                                                                    \
-    X(GRADIENTS, "gradients")                                                                      \
-    X(OPTIMIZER, "optimizer")                                                                      \
-    X(ACTIVATIONS, "activations")                                                                  \
-    X(TEMPORARIES, "temporaries")                                                                  \
-    X(WORKSPACE, "workspace")
-
-enum plim_memory_class {
-#define PLIM_MEMORY_CLASS_ENUM(name, text) PLIM_MEMORY_##name,
-    PLIM_MEMORY_CLASS_MAP(PLIM_MEMORY_CLASS_ENUM)
-#undef PLIM_MEMORY_CLASS_ENUM
-        PLIM_MEMORY_CLASS_COUNT
-};
-
-/* Lower-case name ("parameters"). Never NULL. */
-const char *plim_memory_class_name(enum plim_memory_class memory_class);
 
 struct plim_replay_step {
     int64_t after_forward_bytes;  /* allocated after the last micro-step's forward */

@@ -8,30 +8,29 @@ void scaler_create(struct scaler *s, bool enabled)
     *s = (struct scaler){.enabled = enabled};
 }
 
-static struct tensor *scalar(struct graph *g, double value)
+static struct tensor *scalar(struct engine *e, double value)
 {
-    return tensor_keep(op_full(g, PLIM_F32, 0, NULL, value));
+    return tensor_keep(op_full(e, PLIM_F32, 0, NULL, value));
 }
 
-struct tensor *scaler_scale(struct graph *g, struct scaler *s, struct tensor *loss)
+struct tensor *scaler_scale(struct engine *e, struct scaler *s, struct tensor *loss)
 {
     if (!s->enabled) return loss;
     if (!s->scale) {
-        enum plim_memory_class fresh = g->fresh_class;
-        g->fresh_class = PLIM_MEMORY_OPTIMIZER;
-        s->scale = scalar(g, 65536);
-        s->growth = scalar(g, 0);
-        g->fresh_class = fresh;
+        enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
+        s->scale = scalar(e, 65536);
+        s->growth = scalar(e, 0);
+        engine_set_class(e, before);
     }
-    return op_mul(g, loss, s->scale);
+    return op_mul(e, loss, s->scale);
 }
 
 /* found_inf and 1 / scale, as the kernel over all gradients wants them: a copy of each */
-static void unscale(struct graph *g, struct scaler *s, struct optimizer *o, struct tensor *inverse,
+static void unscale(struct engine *e, struct scaler *s, struct optimizer *o, struct tensor *inverse,
                     struct tensor *zero)
 {
-    s->found_inf = tensor_keep(op_copy_like(g, zero, zero));
-    struct tensor *factor = tensor_keep(op_copy_like(g, inverse, inverse));
+    s->found_inf = tensor_keep(op_copy_like(e, zero, zero));
+    struct tensor *factor = tensor_keep(op_copy_like(e, inverse, inverse));
     size_t n = optimizer_collect(o);
     struct plim_op op = {.kind = PLIM_OP_FOREACH,
                          .foreach = PLIM_FOREACH_UNSCALE,
@@ -42,75 +41,75 @@ static void unscale(struct graph *g, struct scaler *s, struct optimizer *o, stru
                          .in = {&factor->a},
                          .lists = {(const struct plim_array *const *)o->grads},
                          .list_length = n};
-    if (!g->halted && n) graph_launch(g, &op);
-    tensor_drop(g, factor);
+    if (!e->halted && n) engine_launch(e, &op);
+    tensor_drop(e, factor);
 }
 
-void scaler_unscale(struct graph *g, struct scaler *s, struct optimizer *o)
+void scaler_unscale(struct engine *e, struct scaler *s, struct optimizer *o)
 {
-    if (!s->enabled || g->halted) return;
+    if (!s->enabled || e->halted) return;
     /* scale.double().reciprocal().float() */
-    struct tensor *wide = tensor_keep(tensor_empty_bytes(g, 8));
-    struct tensor *inverse = tensor_keep(tensor_empty_bytes(g, 8));
-    tensor_drop(g, wide);
-    struct tensor *narrow = tensor_keep(tensor_empty(g, PLIM_F32, 0, NULL));
+    struct tensor *wide = tensor_keep(tensor_empty_bytes(e, 8));
+    struct tensor *inverse = tensor_keep(tensor_empty_bytes(e, 8));
+    tensor_drop(e, wide);
+    struct tensor *narrow = tensor_keep(tensor_empty(e, PLIM_F32, 0, NULL));
     struct plim_op op = {.kind = PLIM_OP_UNARY,
                          .unary = PLIM_UNARY_RECIPROCAL,
                          .n_out = 1,
                          .n_in = 1,
                          .out = {&narrow->a},
                          .in = {&s->scale->a}};
-    if (!g->halted) graph_launch(g, &op);
-    tensor_drop(g, inverse);
-    struct tensor *zero = scalar(g, 0);
-    unscale(g, s, o, narrow, zero);
-    tensor_drop(g, narrow);
-    tensor_drop(g, zero);
+    if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, inverse);
+    struct tensor *zero = scalar(e, 0);
+    unscale(e, s, o, narrow, zero);
+    tensor_drop(e, narrow);
+    tensor_drop(e, zero);
     s->unscaled = true;
 }
 
 /* A fused optimizer takes the scaler's tensors: the check runs with a factor of 1, the step
  * unscales. */
-static void fused_step(struct graph *g, struct scaler *s, struct optimizer *o)
+static void fused_step(struct engine *e, struct scaler *s, struct optimizer *o)
 {
     if (!s->unscaled) {
-        struct tensor *one = scalar(g, 1), *zero = scalar(g, 0);
-        unscale(g, s, o, one, zero);
-        tensor_drop(g, one);
-        tensor_drop(g, zero);
+        struct tensor *one = scalar(e, 1), *zero = scalar(e, 0);
+        unscale(e, s, o, one, zero);
+        tensor_drop(e, one);
+        tensor_drop(e, zero);
     }
-    struct tensor *found = tensor_keep(op_add_scalar(g, s->found_inf, 0));
-    struct tensor *scale = s->unscaled ? NULL : tensor_keep(op_mul_scalar(g, s->scale, 1));
-    optimizer_step(g, o, found, scale);
-    tensor_drop(g, scale);
-    tensor_drop(g, found);
+    struct tensor *found = tensor_keep(op_add_scalar(e, s->found_inf, 0));
+    struct tensor *scale = s->unscaled ? NULL : tensor_keep(op_mul_scalar(e, s->scale, 1));
+    optimizer_step(e, o, found, scale);
+    tensor_drop(e, scale);
+    tensor_drop(e, found);
 }
 
-void scaler_step(struct graph *g, struct scaler *s, struct optimizer *o)
+void scaler_step(struct engine *e, struct scaler *s, struct optimizer *o)
 {
-    bool grad = g->grad_enabled;
-    g->grad_enabled = false;
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
     if (s->enabled && o->kind->takes_scaler) {
-        fused_step(g, s, o);
+        fused_step(e, s, o);
     } else {
-        if (s->enabled && !s->unscaled) scaler_unscale(g, s, o);
-        bool overflowed = s->enabled && !g->halted && graph_item(g, s->found_inf) != 0;
-        if (!overflowed) optimizer_step(g, o, NULL, NULL);
+        if (s->enabled && !s->unscaled) scaler_unscale(e, s, o);
+        bool overflowed = s->enabled && !e->halted && engine_item(e, s->found_inf) != 0;
+        if (!overflowed) optimizer_step(e, o, NULL, NULL);
     }
-    g->grad_enabled = grad;
+    e->grad_enabled = grad;
 }
 
-void scaler_update(struct graph *g, struct scaler *s)
+void scaler_update(struct engine *e, struct scaler *s)
 {
-    if (!s->enabled || g->halted) return;
+    if (!s->enabled || e->halted) return;
     struct plim_op op = {.kind = PLIM_OP_OPTIMIZER,
                          .foreach = PLIM_AMP_UPDATE_SCALE,
                          .n_out = 2,
                          .n_in = 1,
                          .out = {&s->scale->a, &s->growth->a},
                          .in = {&s->found_inf->a}};
-    graph_launch(g, &op);
-    tensor_drop(g, s->found_inf);
+    engine_launch(e, &op);
+    tensor_drop(e, s->found_inf);
     s->found_inf = NULL;
     s->unscaled = false;
 }
@@ -122,16 +121,16 @@ enum {
 }; /* elements of one block of a multi-tensor kernel (MultiTensorApply.cuh) */
 
 /* _foreach_norm: partial sums of every chunk of every tensor, then one number a tensor; named */
-static void norms_of(struct graph *g, size_t n, struct tensor **grads, struct tensor **norms)
+static void norms_of(struct engine *e, size_t n, struct tensor **grads, struct tensor **norms)
 {
     int64_t largest = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t chunks = (tensor_elements(grads[i]) + FOREACH_CHUNK - 1) / FOREACH_CHUNK;
         if (chunks > largest) largest = chunks;
     }
-    struct tensor *partial = tensor_keep(op_full(g, PLIM_F32, SHAPE((int64_t)n * largest), 0));
+    struct tensor *partial = tensor_keep(op_full(e, PLIM_F32, SHAPE((int64_t)n * largest), 0));
     for (size_t i = 0; i < n; i++)
-        norms[i] = tensor_keep(tensor_empty(g, (enum plim_dtype)grads[i]->a.dtype, 0, NULL));
+        norms[i] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[i]->a.dtype, 0, NULL));
     struct plim_op op = {.kind = PLIM_OP_FOREACH,
                          .foreach = PLIM_FOREACH_NORM,
                          .n_lists = 2,
@@ -140,12 +139,12 @@ static void norms_of(struct graph *g, size_t n, struct tensor **grads, struct te
                          .lists = {(const struct plim_array *const *)norms,
                                    (const struct plim_array *const *)grads},
                          .list_length = n};
-    if (!g->halted) graph_launch(g, &op);
-    tensor_drop(g, partial);
+    if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, partial);
 }
 
 /* torch.stack of scalars */
-static void stack(struct graph *g, size_t n, struct tensor *const *scalars, struct tensor *into)
+static void stack(struct engine *e, size_t n, struct tensor *const *scalars, struct tensor *into)
 {
     struct plim_op op = {.kind = PLIM_OP_CAT,
                          .n_out = 1,
@@ -153,11 +152,11 @@ static void stack(struct graph *g, size_t n, struct tensor *const *scalars, stru
                          .out = {&into->a},
                          .lists = {(const struct plim_array *const *)scalars},
                          .list_length = n};
-    if (!g->halted) graph_launch(g, &op);
+    if (!e->halted) engine_launch(e, &op);
 }
 
 /* every gradient times the scalar on the device */
-static void scale_all(struct graph *g, struct optimizer *o, struct tensor *factor)
+static void scale_all(struct engine *e, struct optimizer *o, struct tensor *factor)
 {
     struct plim_op op = {.kind = PLIM_OP_FOREACH,
                          .foreach = PLIM_FOREACH_MUL,
@@ -167,35 +166,35 @@ static void scale_all(struct graph *g, struct optimizer *o, struct tensor *facto
                          .in = {&factor->a},
                          .lists = {(const struct plim_array *const *)o->grads},
                          .list_length = o->count};
-    if (!g->halted) graph_launch(g, &op);
+    if (!e->halted) engine_launch(e, &op);
 }
 
-void clip_grad_norm(struct graph *g, struct optimizer *o, double max_norm)
+void clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm)
 {
-    bool grad = g->grad_enabled;
-    g->grad_enabled = false;
-    size_t n = g->halted ? 0 : optimizer_collect(o);
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    size_t n = e->halted ? 0 : optimizer_collect(o);
     if (n) {
         struct tensor **norms = o->scratch;
-        norms_of(g, n, o->grads, norms);
-        enum plim_dtype dtype = g->halted ? PLIM_F32 : (enum plim_dtype)norms[0]->a.dtype;
-        struct tensor *stacked = tensor_keep(tensor_empty(g, dtype, SHAPE((int64_t)n)));
-        stack(g, n, norms, stacked);
+        norms_of(e, n, o->grads, norms);
+        enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)norms[0]->a.dtype;
+        struct tensor *stacked = tensor_keep(tensor_empty(e, dtype, SHAPE((int64_t)n)));
+        stack(e, n, norms, stacked);
         struct tensor *total =
-            tensor_keep(op_reduce(g, stacked, 1, false, PLIM_BINARY_HYPOT, 1, dtype));
-        tensor_drop(g, stacked);
-        for (size_t i = n; i-- > 0;) tensor_drop(g, norms[i]);
+            tensor_keep(op_reduce(e, stacked, 1, false, PLIM_BINARY_HYPOT, 1, dtype));
+        tensor_drop(e, stacked);
+        for (size_t i = n; i-- > 0;) tensor_drop(e, norms[i]);
         /* max_norm / (total + 1e-6), at most 1 */
-        struct tensor *sum = tensor_keep(op_add_scalar(g, total, 1e-6));
-        struct tensor *inverse = tensor_keep(op_unary(g, sum, PLIM_UNARY_RECIPROCAL));
-        struct tensor *factor = tensor_keep(op_mul_scalar(g, inverse, max_norm));
-        tensor_drop(g, inverse);
-        tensor_drop(g, sum);
-        struct tensor *clamped = tensor_keep(op_clamp(g, factor, -INFINITY, 1));
-        scale_all(g, o, clamped);
-        tensor_drop(g, factor);
-        tensor_drop(g, clamped);
-        tensor_drop(g, total);
+        struct tensor *sum = tensor_keep(op_add_scalar(e, total, 1e-6));
+        struct tensor *inverse = tensor_keep(op_unary(e, sum, PLIM_UNARY_RECIPROCAL));
+        struct tensor *factor = tensor_keep(op_mul_scalar(e, inverse, max_norm));
+        tensor_drop(e, inverse);
+        tensor_drop(e, sum);
+        struct tensor *clamped = tensor_keep(op_clamp(e, factor, -INFINITY, 1));
+        scale_all(e, o, clamped);
+        tensor_drop(e, factor);
+        tensor_drop(e, clamped);
+        tensor_drop(e, total);
     }
-    g->grad_enabled = grad;
+    e->grad_enabled = grad;
 }

@@ -12,12 +12,12 @@ struct scaler {
 
 void scaler_create(struct scaler *s, bool enabled);
 /* loss * scale; the loss itself when off. The scale is made at the first call. */
-struct tensor *scaler_scale(struct graph *g, struct scaler *s, struct tensor *loss);
-void scaler_unscale(struct graph *g, struct scaler *s, struct optimizer *o);
-void scaler_step(struct graph *g, struct scaler *s, struct optimizer *o);
-void scaler_update(struct graph *g, struct scaler *s);
+struct tensor *scaler_scale(struct engine *e, struct scaler *s, struct tensor *loss);
+void scaler_unscale(struct engine *e, struct scaler *s, struct optimizer *o);
+void scaler_step(struct engine *e, struct scaler *s, struct optimizer *o);
+void scaler_update(struct engine *e, struct scaler *s);
 
 /* clip_grad_norm_(parameters, max_norm): norms of all gradients, one total, one factor */
-void clip_grad_norm(struct graph *g, struct optimizer *o, double max_norm);
+void clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm);
 
 #endif

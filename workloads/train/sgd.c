@@ -3,25 +3,24 @@
 
 enum { MOMENTUM };
 
-static void step(struct graph *g, struct optimizer *o, struct tensor *found_inf,
+static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                  struct tensor *grad_scale)
 {
     (void)found_inf;
     (void)grad_scale;
     struct tensor **buffer = o->state[MOMENTUM];
     if (!o->started) { /* the first buffer is a copy of the gradient */
-        enum plim_memory_class fresh = g->fresh_class;
-        g->fresh_class = PLIM_MEMORY_OPTIMIZER;
+        enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
         for (size_t i = 0; i < o->count; i++)
-            buffer[i] = tensor_keep(op_copy_like(g, o->grads[i], o->grads[i]));
-        g->fresh_class = fresh;
+            buffer[i] = tensor_keep(op_copy_like(e, o->grads[i], o->grads[i]));
+        engine_set_class(e, before);
     } else {
-        optimizer_foreach(g, PLIM_FOREACH_MUL, o->count, 1, (struct tensor * *const[]){buffer},
+        optimizer_foreach(e, PLIM_FOREACH_MUL, o->count, 1, (struct tensor * *const[]){buffer},
                           0.9);
-        optimizer_foreach(g, PLIM_FOREACH_ADD, o->count, 2,
+        optimizer_foreach(e, PLIM_FOREACH_ADD, o->count, 2,
                           (struct tensor * *const[]){buffer, o->grads}, 1);
     }
-    optimizer_foreach(g, PLIM_FOREACH_ADD, o->count, 2,
+    optimizer_foreach(e, PLIM_FOREACH_ADD, o->count, 2,
                       (struct tensor * *const[]){o->params, buffer}, -OPTIMIZER_RATE);
 }
 

@@ -1,0 +1,94 @@
+/* The state of one training process: memory, autograd, autocast, why it halted.
+ *
+ * One engine stands for one Python process that trains on one device. It owns no device and no
+ * allocator, only what it takes from them. A function that changes a mode (gradients, autocast,
+ * the class of new storages) sets it back.
+ *
+ * From bottom to top: pool, engine, storage, tensor, workspace; node (what autograd saves); op and
+ * ops_*; autograd (the backward pass) and checkpoint.
+ */
+#ifndef PLIM_ENGINE_ENGINE_H
+#define PLIM_ENGINE_ENGINE_H
+
+#include "autocast.h"
+#include "devices/allocator/allocator.h"
+#include "node.h"
+#include "pool.h"
+#include "storage.h"
+#include "tensor.h"
+
+enum halt {
+    HALT_NONE,
+    HALT_OOM,         /* no memory: nothing runs any more */
+    HALT_UNSUPPORTED, /* an operation that this device cannot run */
+    HALT_FAILED,      /* the device failed, or host memory ran out */
+    HALT_EARLY_STOP   /* a checkpointed region was recomputed far enough (checkpoint.h) */
+};
+
+enum thread { THREAD_MAIN, THREAD_AUTOGRAD, THREAD_COUNT };
+
+struct checkpoint_frame;
+
+struct engine {
+    struct plim_device *device;
+    struct plim_allocator *allocator;
+
+    enum halt halted;
+    enum plim_status failure; /* of HALT_FAILED */
+    struct tensor *poison;    /* what operations return while halted */
+    struct storage poison_storage;
+    const char *halting_op;  /* the operation whose launch halted it */
+    int64_t oom_asked_bytes; /* of HALT_OOM; 0: for the code of halting_op */
+    enum plim_memory_class oom_class;
+
+    struct memory_use memory;
+    bool grad_enabled;
+    struct autograd autograd;
+    struct checkpoint_frame *frame; /* the checkpointed region that runs, first or again, or NULL */
+    enum thread thread;             /* whose cuBLAS handle and workspace */
+    struct autocast autocast;
+
+    struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
+    bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
+    uint64_t seed;       /* of the next random operation */
+    bool causal_in_time; /* a mask is there that the clock takes for a plain causal one */
+
+    struct pool tensors, storages, nodes, frames;
+};
+
+enum plim_status engine_create(struct plim_device *device, struct plim_allocator *allocator,
+                               struct engine **out, struct plim_error *err) PLIM_MUST_CHECK;
+void engine_destroy(struct engine **e);
+
+/* As after creation: every tensor, storage and node is gone (their memory too). */
+void engine_reset(struct engine *e);
+
+/* Launches an operation; a failure halts the engine. */
+void engine_launch(struct engine *e, const struct plim_op *op);
+void engine_halt(struct engine *e, enum halt why);
+/* Halts with HALT_FAILED for this reason, which the replay then returns; the first one counts. */
+void engine_fail(struct engine *e, enum plim_status status);
+
+/* x.item() of a scalar: the host waits for it. Zero on a simulated device, where nothing is
+ * computed, and when halted. */
+double engine_item(struct engine *e, const struct tensor *x);
+/* Copies `bytes` from the host to the start of `x`, which is contiguous. */
+void engine_write(struct engine *e, struct tensor *x, const void *from, size_t bytes);
+
+/* The class of new storages, for the tensors of one purpose: temporaries unless said. Returns what
+ * it was, to be set again. */
+static inline enum plim_memory_class engine_set_class(struct engine *e,
+                                                      enum plim_memory_class new_class)
+{
+    enum plim_memory_class before = e->memory.new_class;
+    e->memory.new_class = new_class;
+    return before;
+}
+
+/* Bytes allocated now, as torch.cuda.memory_allocated(). */
+static inline int64_t engine_allocated(const struct engine *e)
+{
+    return plim_allocator_statistics(e->allocator)->allocated;
+}
+
+#endif

@@ -1,0 +1,183 @@
+#include "engine.h"
+#include <string.h>
+
+bool autograd_needed(const struct engine *e, int count, struct tensor *const *operands)
+{
+    if (!e->grad_enabled) return false;
+    for (int i = 0; i < count; i++)
+        if (operands[i] && operands[i]->requires_grad) return true;
+    return false;
+}
+
+static struct node *node_new(struct engine *e, const struct node_kind *kind)
+{
+    struct node *n = pool_take(&e->nodes, sizeof *n);
+    if (!n) {
+        engine_fail(e, PLIM_NOMEM);
+        return NULL;
+    }
+    n->kind = kind;
+    n->sequence = e->autograd.sequence++;
+    n->refs = 1;
+    n->edge_count = n->output_count = n->saved_count = 0;
+    n->hooks = NULL;
+    n->variable = NULL;
+    n->pass = 0;
+    memset(n->grad, 0, sizeof n->grad);
+    return n;
+}
+
+struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
+                         struct tensor *const *operands)
+{
+    struct node *n = node_new(e, kind);
+    if (!n) return NULL;
+    n->edge_count = (uint8_t)count;
+    for (int i = 0; i < count; i++) {
+        struct tensor *x = operands[i];
+        struct node *to = x && x->requires_grad ? x->grad_fn ? x->grad_fn : x->accumulator : NULL;
+        n->edge[i].node = to;
+        n->edge[i].input = to && x->grad_fn ? x->output_number : 0;
+        if (to) to->refs++;
+    }
+    return n;
+}
+
+/* Takes `x` over. */
+static void save(struct engine *e, struct node *n, int slot, struct tensor *x)
+{
+    const struct saved_tensors_hooks *hooks = e->autograd.hooks;
+    while (n->saved_count <= slot) {
+        n->saved[n->saved_count] = NULL;
+        n->handle[n->saved_count++] = NULL;
+    }
+    void *handle = hooks ? hooks->pack(e, x) : NULL;
+    if (handle) {
+        n->hooks = hooks;
+        n->handle[slot] = handle;
+        tensor_drop(e, x);
+        return;
+    }
+    n->saved[slot] = x;
+    if (x) storage_saved(e, x->storage, +1);
+}
+
+void node_save(struct engine *e, struct node *n, int slot, struct tensor *x)
+{
+    if (e->halted) return;
+    save(e, n, slot, x ? tensor_ref(x) : NULL);
+}
+
+void node_save_output(struct engine *e, struct node *n, int slot, struct tensor *x)
+{
+    if (e->halted) return;
+    save(e, n, slot, tensor_keep(tensor_detach(e, x)));
+}
+
+void node_attach(struct node *n, struct tensor *x)
+{
+    struct node_output *o = &n->output[n->output_count];
+    memcpy(o->shape, x->a.shape, sizeof o->shape);
+    o->ndim = x->a.ndim;
+    o->dtype = x->a.dtype;
+    x->grad_fn = n;
+    x->output_number = n->output_count++;
+    x->requires_grad = true;
+    if (x->output_number > 0) n->refs++; /* the first output takes the creator's reference */
+}
+
+struct tensor *node_saved(struct engine *e, struct node *n, int slot)
+{
+    if (n->hooks && n->handle[slot] && !n->saved[slot])
+        n->saved[slot] = n->hooks->unpack(e, n->handle[slot]);
+    return n->saved[slot];
+}
+
+/* --- release: tensors hold nodes and nodes hold tensors --------------------------------------- */
+
+void node_release_unpacked(struct engine *e, struct node *n)
+{
+    for (int i = 0; i < n->saved_count; i++) {
+        if (!n->handle[i]) continue;
+        tensor_drop(e, n->saved[i]);
+        n->saved[i] = NULL;
+    }
+}
+
+void node_release_saved(struct engine *e, struct node *n)
+{
+    node_release_unpacked(e, n);
+    for (int i = 0; i < n->saved_count; i++) {
+        struct tensor *x = n->saved[i];
+        n->saved[i] = NULL;
+        if (!x) continue;
+        storage_saved(e, x->storage, -1);
+        tensor_drop(e, x);
+    }
+    for (int i = 0; i < n->saved_count; i++)
+        if (n->handle[i]) n->hooks->drop(e, n->handle[i]);
+    n->saved_count = 0;
+}
+
+void node_drop(struct engine *e, struct node *n)
+{
+    struct autograd *a = &e->autograd;
+    if (!n || --n->refs > 0) return;
+    n->grad[0] = (struct tensor *)a->released; /* it holds no gradient: the slot links them */
+    a->released = n;
+    if (a->releasing) return;
+    a->releasing = true;
+    while (a->released) {
+        struct node *gone = a->released;
+        a->released = (struct node *)gone->grad[0];
+        node_release_saved(e, gone);
+        if (gone->variable && !gone->variable->is_parameter) {
+            gone->variable->accumulator = NULL;
+            tensor_drop(e, gone->variable);
+        }
+        for (int i = 0; i < gone->edge_count; i++) node_drop(e, gone->edge[i].node);
+        pool_give(&e->nodes, gone);
+    }
+    a->releasing = false;
+}
+
+void tensor_free(struct engine *e, struct tensor *x)
+{
+    struct node *grad_fn = x->grad_fn, *accumulator = x->is_parameter ? x->accumulator : NULL;
+    struct tensor *grad = x->grad, *cast = x->cast;
+    storage_put(e, x->storage);
+    pool_give(&e->tensors, x);
+    node_drop(e, grad_fn);
+    node_drop(e, accumulator);
+    tensor_drop(e, grad);
+    tensor_drop(e, cast);
+}
+
+/* --- leaves --------------------------------------------------------------------------------- */
+
+static const struct node_kind accumulate_grad = {"AccumulateGrad", NULL};
+
+void tensor_require_grad(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return;
+    struct node *n = node_new(e, &accumulate_grad);
+    if (!n) return;
+    e->autograd.sequence--; /* PyTorch gives it no number of its own */
+    n->sequence = UINT64_MAX;
+    n->variable = x;
+    n->output_count = 1;
+    memcpy(n->output[0].shape, x->a.shape, sizeof x->a.shape);
+    n->output[0].ndim = x->a.ndim;
+    n->output[0].dtype = x->a.dtype;
+    x->accumulator = n;
+    x->requires_grad = true;
+}
+
+void tensor_require_input_grad(struct engine *e, struct tensor *x)
+{
+    if (e->halted || x->requires_grad) return;
+    tensor_require_grad(e, x);
+    if (!x->accumulator) return;
+    tensor_ref(x);
+    x->accumulator->refs = 0; /* only edges hold it; it holds the leaf */
+}

@@ -1,0 +1,103 @@
+/* The nodes of reverse-mode differentiation, and what they save for backward.
+ *
+ * A node stands for one forward operation. It knows the nodes of its inputs (edges), what it
+ * saved, and how to turn gradients of its outputs into gradients of its inputs. autograd.h runs
+ * them.
+ */
+#ifndef PLIM_ENGINE_NODE_H
+#define PLIM_ENGINE_NODE_H
+
+#include "tensor.h"
+#include <stddef.h>
+
+enum { NODE_MAX_EDGES = 5, NODE_MAX_OUTPUTS = 4, NODE_MAX_SAVED = 8, NODE_INTS = 8 };
+
+/* Gradients of the outputs come in `grads` (lent; NULL where none arrived). Gradients of the
+ * inputs go to `out`, one reference each, not floating; only where node_wants() says so. */
+typedef void (*backward_fn)(struct engine *e, struct node *n, struct tensor **grads,
+                            struct tensor **out);
+
+struct node_kind {
+    const char *name; /* PyTorch's: "MulBackward0" */
+    backward_fn backward;
+};
+
+struct edge {
+    struct node *node; /* NULL: this input needs no gradient */
+    uint8_t input;     /* which output of that node's forward operation */
+};
+
+/* Shape and type of a forward output: what its gradient must have. */
+struct node_output {
+    int64_t shape[PLIM_MAX_DIMS];
+    uint8_t ndim, dtype;
+};
+
+/* What may keep saved tensors in a node's place (torch.autograd.graph.saved_tensors_hooks). */
+struct saved_tensors_hooks {
+    /* A handle to find `x` by again (`x` is lent and may be NULL); NULL: the node keeps `x`. */
+    void *(*pack)(struct engine *e, struct tensor *x);
+    struct tensor *(*unpack)(struct engine *e, void *handle); /* a reference */
+    void (*drop)(struct engine *e, void *handle);
+};
+
+struct node {
+    const struct node_kind *kind;
+    uint64_t sequence;
+    int32_t refs;
+    uint8_t edge_count, output_count, saved_count;
+    struct edge edge[NODE_MAX_EDGES];
+    struct node_output output[NODE_MAX_OUTPUTS];
+    struct tensor *saved[NODE_MAX_SAVED];
+    const struct saved_tensors_hooks *hooks; /* of the handles; NULL: there are none */
+    void *handle[NODE_MAX_SAVED];            /* NULL: `saved` is the node's own */
+    int64_t ints[NODE_INTS];                 /* parameters of the operation */
+    double number, scale;
+    struct tensor *variable; /* AccumulateGrad: the leaf (lent); NULL in all others */
+    /* the backward pass */
+    uint32_t pass;
+    int32_t dependencies;
+    struct tensor *grad[NODE_MAX_OUTPUTS];
+};
+
+/* What autograd keeps between calls. Zeroed: nothing. */
+struct autograd {
+    uint64_t sequence;                       /* of the next node */
+    const struct saved_tensors_hooks *hooks; /* what new nodes save goes there, or NULL */
+    struct node *released; /* nodes that wait for their release: long chains must not recurse */
+    bool releasing;
+    uint32_t pass;       /* number of the backward pass */
+    struct node **ready; /* a heap: nodes that have all their gradients */
+    size_t ready_count, ready_capacity;
+};
+
+/* Does any operand need a gradient (and is grad mode on)? Operands may be NULL. */
+bool autograd_needed(const struct engine *e, int count, struct tensor *const *operands);
+
+/* A new node whose edges lead to the operands that need a gradient. */
+struct node *node_create(struct engine *e, const struct node_kind *kind, int count,
+                         struct tensor *const *operands);
+/* Saves a tensor in slot `slot`, in the order in which PyTorch packs them. */
+void node_save(struct engine *e, struct node *n, int slot, struct tensor *x);
+/* The same for an output of the operation itself: without its grad_fn. */
+void node_save_output(struct engine *e, struct node *n, int slot, struct tensor *x);
+/* Makes `x` the next output of the node. */
+void node_attach(struct node *n, struct tensor *x);
+/* A saved tensor, in backward; recomputes a checkpointed region if it must. Lent. */
+struct tensor *node_saved(struct engine *e, struct node *n, int slot);
+/* What the hooks brought back goes; it can be asked for again. */
+void node_release_unpacked(struct engine *e, struct node *n);
+/* Everything that was saved goes, for good. */
+void node_release_saved(struct engine *e, struct node *n);
+static inline bool node_wants(const struct node *n, int edge)
+{
+    return edge < n->edge_count && n->edge[edge].node;
+}
+void node_drop(struct engine *e, struct node *n);
+
+/* A parameter that wants a gradient. */
+void tensor_require_grad(struct engine *e, struct tensor *x);
+/* x.requires_grad_() of any other leaf: its node holds the leaf, and with it its gradient. */
+void tensor_require_input_grad(struct engine *e, struct tensor *x);
+
+#endif

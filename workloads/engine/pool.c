@@ -1,0 +1,57 @@
+#include "pool.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLAB_BYTES = 128 << 10, ALIGNMENT = 16 };
+
+struct pool_slab {
+    struct pool_slab *next;
+    _Alignas(ALIGNMENT) unsigned char objects[];
+};
+
+static size_t slab_objects(const struct pool *p)
+{
+    return p->size < SLAB_BYTES ? SLAB_BYTES / p->size : 1;
+}
+
+static void slab_to_list(struct pool *p, struct pool_slab *slab)
+{
+    for (size_t i = slab_objects(p); i-- > 0;) pool_give(p, slab->objects + i * p->size);
+}
+
+void *pool_take(struct pool *p, size_t size)
+{
+    if (!p->free) {
+        p->size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        struct pool_slab *slab = malloc(sizeof *slab + slab_objects(p) * p->size);
+        if (!slab) return NULL;
+        slab->next = p->slabs;
+        p->slabs = slab;
+        slab_to_list(p, slab);
+    }
+    void *object = p->free;
+    memcpy(&p->free, object, sizeof p->free);
+    return object;
+}
+
+void pool_give(struct pool *p, void *object)
+{
+    memcpy(object, &p->free, sizeof p->free);
+    p->free = object;
+}
+
+void pool_reset(struct pool *p)
+{
+    p->free = NULL;
+    for (struct pool_slab *slab = p->slabs; slab; slab = slab->next) slab_to_list(p, slab);
+}
+
+void pool_finish(struct pool *p)
+{
+    while (p->slabs) {
+        struct pool_slab *next = p->slabs->next;
+        free(p->slabs);
+        p->slabs = next;
+    }
+    p->free = NULL;
+}

@@ -1,0 +1,85 @@
+#include "storage.h"
+#include "engine.h"
+#include <string.h>
+
+/* The class that its bytes count for now. */
+static enum plim_memory_class class_now(const struct storage *s)
+{
+    return s->saved && !s->pinned_class ? PLIM_MEMORY_ACTIVATIONS
+                                        : (enum plim_memory_class)s->memory_class;
+}
+
+static void trace_get(struct memory_use *m, struct storage *s, int64_t bytes)
+{
+    s->trace_id = ++m->trace_next_id;
+    fprintf(m->trace, "a %lld %lld\n", (long long)s->trace_id, (long long)bytes);
+}
+
+static void note_failure(struct engine *e, enum plim_status st, int64_t bytes)
+{
+    enum plim_memory_class new_class = e->memory.new_class;
+    /* what forward asks for with gradients on is, nearly always, kept for backward */
+    bool forward =
+        e->grad_enabled && e->thread == THREAD_MAIN && new_class == PLIM_MEMORY_TEMPORARIES;
+    e->oom_asked_bytes = bytes;
+    e->oom_class = forward ? PLIM_MEMORY_ACTIVATIONS : new_class;
+    if (st == PLIM_OOM)
+        engine_halt(e, HALT_OOM);
+    else
+        engine_fail(e, st);
+}
+
+struct storage *storage_get(struct engine *e, int64_t bytes)
+{
+    if (e->halted) return NULL;
+    struct memory_use *m = &e->memory;
+    struct storage *s = pool_take(&e->storages, sizeof *s);
+    if (!s) {
+        engine_fail(e, PLIM_NOMEM);
+        return NULL;
+    }
+    enum plim_status st = plim_allocator_malloc(e->allocator, bytes, 0, &s->block);
+    if (st != PLIM_OK) {
+        pool_give(&e->storages, s);
+        note_failure(e, st, bytes);
+        return NULL;
+    }
+    s->address = s->block ? plim_block_address(s->block) : 0;
+    s->bytes = s->block ? plim_block_bytes(s->block) : 0;
+    s->refs = 1;
+    s->saved = 0;
+    s->memory_class = (uint8_t)m->new_class;
+    s->pinned_class = m->new_class != PLIM_MEMORY_TEMPORARIES;
+    m->class_bytes[s->memory_class] += s->bytes;
+    if (engine_allocated(e) > m->peak_bytes) {
+        m->peak_bytes = engine_allocated(e);
+        memcpy(m->class_bytes_at_peak, m->class_bytes, sizeof m->class_bytes);
+    }
+    if (m->trace && bytes) trace_get(m, s, bytes);
+    return s;
+}
+
+void storage_put(struct engine *e, struct storage *s)
+{
+    if (--s->refs > 0) return;
+    e->memory.class_bytes[class_now(s)] -= s->bytes;
+    if (e->memory.trace && s->block) fprintf(e->memory.trace, "f %lld\n", (long long)s->trace_id);
+    plim_allocator_free(e->allocator, s->block);
+    pool_give(&e->storages, s);
+}
+
+void storage_saved(struct engine *e, struct storage *s, int change)
+{
+    enum plim_memory_class before = class_now(s);
+    s->saved += change;
+    e->memory.class_bytes[before] -= s->bytes;
+    e->memory.class_bytes[class_now(s)] += s->bytes;
+}
+
+void storage_classify(struct engine *e, struct storage *s, enum plim_memory_class memory_class)
+{
+    e->memory.class_bytes[class_now(s)] -= s->bytes;
+    e->memory.class_bytes[memory_class] += s->bytes;
+    s->memory_class = (uint8_t)memory_class;
+    s->pinned_class = true;
+}

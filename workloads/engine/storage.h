@@ -1,0 +1,48 @@
+/* Storages: blocks of the caching allocator that tensors share, and what they add up to.
+ *
+ * A storage counts the tensors on it and is freed with the last. Its bytes belong to one class
+ * (memory_class.h): the one that was set when it was taken (engine_set_class()), activations while
+ * a node of autograd holds it for backward, or what storage_classify() said for good.
+ */
+#ifndef PLIM_ENGINE_STORAGE_H
+#define PLIM_ENGINE_STORAGE_H
+
+#include "memory_class.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct engine;
+struct plim_block;
+
+struct storage {
+    struct plim_block *block; /* NULL for zero bytes */
+    uint64_t address;
+    int64_t bytes; /* of the block */
+    int64_t trace_id;
+    int32_t refs;
+    int32_t saved;        /* how many nodes hold it for backward */
+    uint8_t memory_class; /* enum plim_memory_class */
+    bool pinned_class;    /* saving it does not make it activations */
+};
+
+/* What all storages hold. */
+struct memory_use {
+    enum plim_memory_class new_class; /* of new storages */
+    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];
+    int64_t class_bytes_at_peak[PLIM_MEMORY_CLASS_COUNT]; /* they add up to peak_bytes */
+    int64_t peak_bytes;                                   /* allocated */
+    FILE *trace; /* every allocation and release, or NULL (plim_replayer_trace()) */
+    int64_t trace_next_id;
+};
+
+/* Memory for `bytes`, one reference; NULL (and the engine halted) when there is none. */
+struct storage *storage_get(struct engine *e, int64_t bytes);
+/* Gives a reference up. */
+void storage_put(struct engine *e, struct storage *s);
+/* One node more (+1) or less (-1) holds it for backward. */
+void storage_saved(struct engine *e, struct storage *s, int change);
+/* Says what it is for, for good. */
+void storage_classify(struct engine *e, struct storage *s, enum plim_memory_class memory_class);
+
+#endif

@@ -1,0 +1,209 @@
+/* What the families share. */
+#include "model.h"
+#include "workloads/engine/checkpoint.h"
+#include <math.h>
+
+struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids)
+{
+    struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));
+    if (m->embedding_scale) tensor_set(e, &x, op_mul(e, x, m->embedding_scale));
+    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
+        tensor_require_input_grad(e, x);
+    return x;
+}
+
+void decoder_create_rotary(struct engine *e, const struct plim_model_config *c, enum plim_rope rope,
+                           struct rotary *r)
+{
+    static const struct rope *const ropes[PLIM_ROPE_COUNT] = {
+        [PLIM_ROPE_DEFAULT] = &nn_rope_default,     [PLIM_ROPE_LINEAR] = &nn_rope_linear,
+        [PLIM_ROPE_DYNAMIC] = &nn_rope_dynamic,     [PLIM_ROPE_YARN] = &nn_rope_yarn,
+        [PLIM_ROPE_LONGROPE] = &nn_rope_longrope,   [PLIM_ROPE_LLAMA3] = &nn_rope_llama3,
+        [PLIM_ROPE_PROPORTIONAL] = &nn_rope_linear,
+    };
+    *r = (struct rotary){.rope = ropes[rope],
+                         .positions = c->positions,
+                         .original_positions = c->rope_original_positions,
+                         .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor)};
+    nn_rotary_create(e, r);
+}
+
+struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x)
+{
+    switch (f) {
+    case PLIM_ACTIVATION_GELU:
+        return op_gelu(e, x, false);
+    case PLIM_ACTIVATION_GELU_PYTORCH_TANH:
+        return op_gelu(e, x, true);
+    case PLIM_ACTIVATION_GELU_NEW:
+        return nn_gelu_new(e, x);
+    case PLIM_ACTIVATION_SILU:
+        return op_silu(e, x);
+    case PLIM_ACTIVATION_RELU:
+        return op_relu(e, x);
+    }
+    return x;
+}
+
+struct tensor *decoder_positions(struct engine *e, int64_t seq)
+{
+    struct tensor *x = op_add_scalar(e, op_arange(e, PLIM_I64, seq, 0, 1), 0);
+    return tensor_keep(op_unsqueeze(e, x, 0));
+}
+
+static struct mask_request mask_request(const struct decoder *m, const struct tensor *embeddings)
+{
+    return (struct mask_request){.batch = embeddings->a.shape[0],
+                                 .seq = embeddings->a.shape[1],
+                                 .dtype = (enum plim_dtype)embeddings->a.dtype,
+                                 .eager = m->setting->attention == PLIM_ATTENTION_EAGER,
+                                 .packed = m->setting->packing != PLIM_PACKING_NO};
+}
+
+struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                            struct tensor *positions, int64_t window)
+{
+    struct mask_request r = mask_request(m, embeddings);
+    r.window = window;
+    r.positions = positions;
+    return e->halted ? NULL : nn_causal_mask(e, &r);
+}
+
+struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
+                                    struct tensor *embeddings, struct tensor *attention_mask)
+{
+    struct mask_request r = mask_request(m, embeddings);
+    r.attention_mask = attention_mask;
+    return e->halted ? NULL : nn_causal_mask(e, &r);
+}
+
+struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, int64_t head_dim)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *split = op_view(e, x, SHAPE(x->a.shape[0], x->a.shape[1], heads, head_dim));
+    return op_transpose(e, split, 1, 2);
+}
+
+/* Attention's result (B, S, A, D) -> (B, S, A * D), a view where it can be */
+static struct tensor *merge_heads(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t width = tensor_size(x, 2) * tensor_size(x, 3);
+    return op_contiguous(e, op_reshape(e, x, SHAPE(x->a.shape[0], x->a.shape[1], width)));
+}
+
+struct attention_call decoder_attention(const struct block_call *b)
+{
+    const struct plim_model_config *c = b->m->config;
+    return (struct attention_call){.eager = b->m->setting->attention == PLIM_ATTENTION_EAGER,
+                                   .mask = b->mask,
+                                   .mask_is_causal = !b->windowed,
+                                   .groups = c->heads / c->kv_heads,
+                                   .dropout = c->dropout_attention,
+                                   .scaling = 1 / sqrt((double)c->head_dim),
+                                   .softmax_fp32 = true};
+}
+
+struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
+                              const struct attention_call *call, struct tensor *const qkv[3],
+                              struct tensor **weights)
+{
+    struct tensor *y = tensor_keep(nn_attention(e, call, qkv[0], qkv[1], qkv[2], weights));
+    tensor_set(e, &y, merge_heads(e, y));
+    tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
+    return tensor_yield(y);
+}
+
+struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    struct tensor *h = tensor_keep(nn_linear(e, &b->layer->fc1, x));
+    tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
+    tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
+    return tensor_yield(h);
+}
+
+/* --- the loop over the blocks ----------------------------------------------------------------- */
+
+static struct tensor *run_block(struct engine *e, const void *context, struct tensor *x)
+{
+    const struct block_call *c = context;
+    return c->m->family->block(e, c, x);
+}
+
+struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,
+                              const struct block_call *full, const struct block_call *sliding)
+{
+    for (int64_t i = 0; i < m->config->layers; i++) {
+        struct block_call call = sliding && m->config->layer_is_sliding[i] ? *sliding : *full;
+        call.m = m;
+        call.layer = &m->layers[i];
+        struct tensor *const held[CHECKPOINT_HELD] = {call.mask, call.cos, call.sin, call.positions,
+                                                      call.alibi};
+        struct tensor *y = m->setting->checkpointing == PLIM_CHECKPOINTING_FULL
+                               ? checkpoint_run(e, run_block, &call, sizeof call, held, x)
+                               : run_block(e, &call, x);
+        tensor_set(e, &x, y);
+    }
+    return x;
+}
+
+bool decoder_has_layers(const struct decoder *m, bool sliding)
+{
+    for (int64_t i = 0; i < m->config->layers; i++)
+        if (m->config->layer_is_sliding[i] == sliding) return true;
+    return false;
+}
+
+enum { FULL, SLIDING }; /* kinds of layers */
+
+/* Which masks a model's forward makes: mistral and phi3 one for all layers, gemma both whatever
+ * its layers are, the others the sliding one where a layer asks for it. */
+static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
+                       struct block_call calls[2])
+{
+    enum plim_family f = m->config->family;
+    bool one = f == PLIM_FAMILY_MISTRAL || f == PLIM_FAMILY_PHI3;
+    bool both = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT;
+    bool sliding = both || decoder_has_layers(m, true), full = !one || !sliding;
+    struct tensor *positions = calls[FULL].positions;
+    if (full) calls[FULL].mask = decoder_mask(e, m, embeddings, positions, 0);
+    if (sliding)
+        calls[SLIDING].mask = decoder_mask(e, m, embeddings, positions, m->config->sliding_window);
+    calls[SLIDING].windowed = tensor_size(embeddings, 1) >= m->config->sliding_window;
+}
+
+/* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */
+static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dtype,
+                        struct block_call calls[2])
+{
+    struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};
+    for (int kind = FULL; kind <= SLIDING; kind++)
+        if (rotary[kind]->dim)
+            nn_rotary(e, rotary[kind], calls[kind].positions, dtype, &calls[kind].cos,
+                      &calls[kind].sin);
+    if (m->rotary_local.dim) return;
+    calls[SLIDING].cos = tensor_ref(calls[FULL].cos);
+    calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
+}
+
+struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids)
+{
+    struct tensor *embeddings = decoder_embed(e, m, ids);
+    struct tensor *positions = decoder_positions(e, tensor_size(ids, 1));
+    struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
+    make_masks(e, m, embeddings, calls);
+    struct tensor *x = tensor_hold(op_dropout(e, embeddings, m->config->dropout_embedding));
+    if (m->config->family == PLIM_FAMILY_PHI)
+        tensor_set(e, &embeddings, x); /* one variable there */
+    make_rotary(e, m, (enum plim_dtype)x->a.dtype, calls);
+    x = decoder_blocks(e, m, x, &calls[FULL], &calls[SLIDING]);
+    tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
+    for (int kind = FULL; kind <= SLIDING; kind++) {
+        tensor_drop(e, calls[kind].mask);
+        tensor_drop(e, calls[kind].cos);
+        tensor_drop(e, calls[kind].sin);
+    }
+    tensor_drop(e, positions);
+    tensor_drop(e, embeddings);
+    return x;
+}
