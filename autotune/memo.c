@@ -23,15 +23,16 @@ const struct plim_memo_entry *plim_memo_find(const struct plim_memo *memo,
     return NULL;
 }
 
-void plim_memo_add(struct plim_memo *memo, const struct plim_setting *setting,
-                   const struct plim_replay *replay, const void *card)
+enum plim_status plim_memo_add(struct plim_memo *memo, const struct plim_setting *setting,
+                               const struct plim_replay *replay, const void *card)
 {
-    if (replay->verdict != PLIM_OK || replay->retries || plim_memo_find(memo, setting)) return;
+    if (replay->verdict != PLIM_OK || replay->retries || plim_memo_find(memo, setting))
+        return PLIM_OK;
     struct plim_memo_entry entry = {.setting = *setting, .replay = *replay, .card = card};
     for (int i = 0; i < replay->steps_done; i++)
         if (replay->step[i].peak_requested_bytes > entry.peak_requested_bytes)
             entry.peak_requested_bytes = replay->step[i].peak_requested_bytes;
-    if (PLIM_ARRAY_PUSH(&memo->entries, entry) != PLIM_OK) return;
+    return PLIM_ARRAY_PUSH(&memo->entries, entry);
 }
 
 enum plim_status plim_memo_verdict(const struct plim_memo_entry *entry, int64_t budget_bytes)

@@ -47,10 +47,10 @@ bool plim_setting_equal(const struct plim_setting *a, const struct plim_setting 
 const struct plim_memo_entry *plim_memo_find(const struct plim_memo *memo,
                                              const struct plim_setting *setting);
 
-/* Keeps a replay that never hit a limit; one that did is ignored. Host memory running out only
- * means that it is not kept. */
-void plim_memo_add(struct plim_memo *memo, const struct plim_setting *setting,
-                   const struct plim_replay *replay, const void *card);
+/* Keeps a replay that never hit a limit; one that did is ignored. PLIM_NOMEM when it cannot be
+ * kept: a search that went on without it could choose otherwise. */
+enum plim_status plim_memo_add(struct plim_memo *memo, const struct plim_setting *setting,
+                               const struct plim_replay *replay, const void *card) PLIM_MUST_CHECK;
 
 /* What an entry says about a budget: PLIM_OK it fits, PLIM_OOM it cannot, PLIM_INVALID it
  * cannot tell. */

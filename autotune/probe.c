@@ -44,7 +44,8 @@ static enum plim_status run(struct plim_prober *prober, const struct plim_settin
     prober->runs++;
     st = prober->runner->run(prober->runner->user, setting, mode, replay, err);
     bool clean = mode == PLIM_RUN_UNLIMITED || !prober->runner->limit_acts_early;
-    if (!st && clean) plim_memo_add(prober->memo, setting, replay, prober->runner);
+    if (!st && clean && plim_memo_add(prober->memo, setting, replay, prober->runner) != PLIM_OK)
+        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     return st;
 }
 

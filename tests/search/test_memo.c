@@ -23,10 +23,11 @@ Test(memo, forgets_runs_that_hit_the_limit)
 {
     struct plim_memo memo = {0};
     struct plim_setting setting = {.micro_batch = 1};
-    plim_memo_add(&memo, &setting, &(struct plim_replay){.verdict = PLIM_OOM}, NULL);
-    plim_memo_add(&memo, &setting, &(struct plim_replay){.retries = 1}, NULL);
+    const struct plim_replay oom = {.verdict = PLIM_OOM}, retried = {.retries = 1}, clean = {0};
+    cr_assert(eq(int, plim_memo_add(&memo, &setting, &oom, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_memo_add(&memo, &setting, &retried, NULL), PLIM_OK));
     cr_expect(eq(ptr, (void *)plim_memo_find(&memo, &setting), NULL));
-    plim_memo_add(&memo, &setting, &(struct plim_replay){0}, NULL);
+    cr_assert(eq(int, plim_memo_add(&memo, &setting, &clean, NULL), PLIM_OK));
     cr_expect(ne(ptr, (void *)plim_memo_find(&memo, &setting), NULL));
     plim_memo_finish(&memo);
 }

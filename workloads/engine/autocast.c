@@ -46,7 +46,9 @@ struct tensor *autocast_low(struct graph *g, struct tensor *x)
     bool cached = x->a.dtype == PLIM_F32 && x->requires_grad && !x->grad_fn && !x->is_view;
     if (cached && x->cast) return x->cast;
     struct tensor *y = op_to(g, x, g->autocast_dtype);
-    if (cached && y != g->poison && remember(g, x)) x->cast = tensor_keep(y);
+    if (!cached || y == g->poison) return y;
+    if (remember(g, x)) x->cast = tensor_keep(y);
+    else graph_fail(g, PLIM_NOMEM);
     return y;
 }
 

@@ -19,8 +19,7 @@ static struct node *node_new(struct graph *g, const struct node_kind *kind)
 {
     struct node *n = pool_take(&g->nodes);
     if (!n) {
-        g->failure = PLIM_NOMEM;
-        graph_halt(g, HALT_FAILED);
+        graph_fail(g, PLIM_NOMEM);
         return NULL;
     }
     n->kind = kind;
@@ -205,8 +204,7 @@ static bool push(struct graph *g, struct node *n)
         size_t capacity = g->heap_capacity ? 2 * g->heap_capacity : 256;
         struct node **heap = realloc(g->heap, capacity * sizeof(struct node *));
         if (!heap) {
-            g->failure = PLIM_NOMEM;
-            graph_halt(g, HALT_FAILED);
+            graph_fail(g, PLIM_NOMEM);
             return false;
         }
         g->heap = heap;

@@ -48,8 +48,7 @@ static struct checkpoint_frame *frame_take(struct graph *g)
     else
         f = malloc(sizeof *f);
     if (!f) {
-        g->failure = PLIM_NOMEM;
-        graph_halt(g, HALT_FAILED);
+        graph_fail(g, PLIM_NOMEM);
         return NULL;
     }
     f->next = g->frames;
@@ -65,10 +64,7 @@ struct tensor *checkpoint_run(struct graph *g, checkpoint_fn fn, const void *con
     bool was = tensor_enter(x);
     struct checkpoint_frame *f = g->halted ? NULL : frame_take(g);
     if (!f || size > sizeof f->context) {
-        if (f) {
-            g->failure = PLIM_INTERNAL;
-            graph_halt(g, HALT_FAILED);
-        }
+        if (f) graph_fail(g, PLIM_INTERNAL);
         tensor_leave(g, x, was);
         return g->poison;
     }
@@ -95,8 +91,7 @@ struct checkpoint_holder *checkpoint_pack(struct graph *g)
 {
     struct checkpoint_frame *f = g->frame;
     if (f->count == FRAME_HOLDERS) {
-        g->failure = PLIM_INTERNAL;
-        graph_halt(g, HALT_FAILED);
+        graph_fail(g, PLIM_INTERNAL);
         return NULL;
     }
     struct checkpoint_holder *h = &f->holders[f->count++];

@@ -138,22 +138,21 @@ void graph_halt(struct graph *g, enum halt why)
     if (g->halted == HALT_NONE || g->halted == HALT_EARLY_STOP) g->halted = why;
 }
 
+void graph_fail(struct graph *g, enum plim_status status)
+{
+    if (g->halted == HALT_NONE || g->halted == HALT_EARLY_STOP) g->failure = status;
+    graph_halt(g, HALT_FAILED);
+}
+
 void graph_launch(struct graph *g, const struct plim_op *op)
 {
     enum plim_status st = plim_device_launch(g->device, op);
     if (st == PLIM_OK) return;
-    g->failure = st;
     g->halting_op = plim_op_name(op->kind);
     g->oom_asked_bytes = 0; /* of PLIM_OOM: the kernel's own code found no room */
-    graph_halt(g, st == PLIM_UNSUPPORTED ? HALT_UNSUPPORTED
-                  : st == PLIM_OOM       ? HALT_OOM
-                                         : HALT_FAILED);
-}
-
-static void fail(struct graph *g, enum plim_status st)
-{
-    g->failure = st;
-    graph_halt(g, HALT_FAILED);
+    if (st == PLIM_UNSUPPORTED) graph_halt(g, HALT_UNSUPPORTED);
+    else if (st == PLIM_OOM) graph_halt(g, HALT_OOM);
+    else graph_fail(g, st);
 }
 
 static double number(enum plim_dtype dtype, const void *at)
@@ -177,7 +176,7 @@ double graph_item(struct graph *g, const struct tensor *x)
     enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
     enum plim_status st =
         plim_device_read(g->device, x->a.data, &element, (size_t)plim_dtype_size(dtype));
-    if (st != PLIM_OK) fail(g, st);
+    if (st != PLIM_OK) graph_fail(g, st);
     return number(dtype, &element);
 }
 
@@ -185,7 +184,7 @@ void graph_write(struct graph *g, struct tensor *x, const void *from, size_t byt
 {
     if (g->halted) return;
     enum plim_status st = plim_device_write(g->device, x->a.data, from, bytes);
-    if (st != PLIM_OK) fail(g, st);
+    if (st != PLIM_OK) graph_fail(g, st);
 }
 
 static struct storage *workspace(struct graph *g, struct storage **slot, int64_t bytes)
@@ -224,8 +223,7 @@ struct storage *storage_get(struct graph *g, int64_t bytes)
     if (g->halted) return NULL;
     struct storage *s = pool_take(&g->storages);
     if (!s) {
-        g->failure = PLIM_NOMEM;
-        graph_halt(g, HALT_FAILED);
+        graph_fail(g, PLIM_NOMEM);
         return NULL;
     }
     enum plim_status st = plim_allocator_malloc(g->allocator, bytes, 0, &s->block);
@@ -236,8 +234,8 @@ struct storage *storage_get(struct graph *g, int64_t bytes)
         bool forward = g->grad_enabled && g->thread == THREAD_MAIN &&
                        g->fresh_class == PLIM_MEMORY_TEMPORARIES;
         g->oom_class = forward ? PLIM_MEMORY_ACTIVATIONS : g->fresh_class;
-        g->failure = st;
-        graph_halt(g, st == PLIM_OOM ? HALT_OOM : HALT_FAILED);
+        if (st == PLIM_OOM) graph_halt(g, HALT_OOM);
+        else graph_fail(g, st);
         return NULL;
     }
     s->address = s->block ? plim_block_address(s->block) : 0;

@@ -87,6 +87,8 @@ void graph_reset(struct graph *g);
 /* Launches an operation; a failure halts the graph. */
 void graph_launch(struct graph *g, const struct plim_op *op);
 void graph_halt(struct graph *g, enum halt why);
+/* Halts with HALT_FAILED for this reason, which the replay then returns; the first one counts. */
+void graph_fail(struct graph *g, enum plim_status status);
 
 /* x.item() of a scalar: the host waits for it. Zero on a simulated device, where nothing is
  * computed, and when halted. */

@@ -67,8 +67,7 @@ struct tensor *op_view(struct graph *g, struct tensor *x, int ndim, const int64_
     if (g->halted) return op_halted(g, 1, &x);
     int64_t stride[PLIM_MAX_DIMS];
     if (!tensor_view_strides(x, ndim, shape, stride)) {
-        g->failure = PLIM_INTERNAL;
-        graph_halt(g, HALT_FAILED);
+        graph_fail(g, PLIM_INTERNAL);
         return op_halted(g, 1, &x);
     }
     return view_as(g, &view_kind, x, ndim, shape, stride);

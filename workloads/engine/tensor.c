@@ -8,7 +8,7 @@ static struct tensor *tensor_on(struct graph *g, struct storage *s)
 {
     struct tensor *x = pool_take(&g->tensors);
     if (!x) {
-        graph_halt(g, HALT_FAILED);
+        graph_fail(g, PLIM_NOMEM);
         storage_put(g, s);
         return g->poison;
     }

@@ -34,10 +34,7 @@ struct tensor *nn_parameter(struct graph *g, struct parameters *p, enum paramete
     tensor_classify(g, x, PLIM_MEMORY_PARAMETERS);
     x->is_parameter = true;
     tensor_require_grad(g, x);
-    if (!parameters_add(p, x)) {
-        g->failure = PLIM_NOMEM;
-        graph_halt(g, HALT_FAILED);
-    }
+    if (!parameters_add(p, x)) graph_fail(g, PLIM_NOMEM);
     p->elements += tensor_elements(x);
     p->trainable_elements += tensor_elements(x);
     return x;

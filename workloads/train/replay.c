@@ -88,8 +88,7 @@ static double loss_of(struct graph *g, const struct tensor *loss)
     if (g->halted || g->device->info.simulated) return NAN;
     enum plim_status st = plim_device_read(g->device, loss->a.data, &value, sizeof value);
     if (st == PLIM_OK) return value;
-    g->failure = st;
-    graph_halt(g, HALT_FAILED);
+    graph_fail(g, st);
     return NAN;
 }
 
@@ -128,11 +127,13 @@ static void one_step(struct run *r, struct plim_allocator *allocator, struct pli
 {
     double start = 0, end = 0;
     plim_allocator_reset_peaks(allocator);
-    if (plim_device_now(r->g->device, &start) != PLIM_OK) graph_halt(r->g, HALT_FAILED);
+    enum plim_status st = plim_device_now(r->g->device, &start);
+    if (st != PLIM_OK) graph_fail(r->g, st);
     int64_t count = r->setting.accumulation;
     for (int64_t i = 0; i < count && !r->g->halted; i++) micro_step(r, s, i + 1 == count);
     optimizer_phase(r);
-    if (plim_device_now(r->g->device, &end) != PLIM_OK) graph_halt(r->g, HALT_FAILED);
+    st = plim_device_now(r->g->device, &end);
+    if (st != PLIM_OK) graph_fail(r->g, st);
     const struct plim_allocator_stats *stats = plim_allocator_statistics(allocator);
     s->peak_allocated_bytes = stats->allocated_peak;
     s->peak_reserved_bytes = stats->reserved_peak;
@@ -232,7 +233,8 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     optimizer_finish(&r->optimizer);
     return r->st == PLIM_OK
                ? PLIM_OK
-               : plim_fail(err, r->st, "replay failed while %s", r->phase ? r->phase : "starting");
+               : plim_fail(err, r->st, "the replay failed (%s): %s",
+                           r->phase ? r->phase : "starting", plim_status_text(r->st));
 }
 
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
