@@ -32,14 +32,14 @@ struct period {
     uint32_t *ring, *last; /* launches; where each was last: its position + 1 */
     uint64_t position, length, run; /* length 0: no candidate; run: launches that fit it */
     uint64_t backward;     /* position of the last launch of a backward pass, + 1 */
-    uint64_t grown;        /* position at which memory last grew */
+    uint64_t unsteady;     /* position at which the peak last grew or memory was refused */
 };
 
 /* Some launches in a row. */
 struct stretch {
     uint64_t length, calls, kind; /* calls: of libraries */
     int64_t held_bytes; /* the most */
-    bool grown;         /* the peak did */
+    bool unsteady;      /* the peak grew, or memory was refused */
 };
 
 struct plim_steps {
@@ -225,7 +225,7 @@ static void join_tail(struct plim_steps *steps)
     step->kind = mix(step->kind, tail->kind);
     step->length += tail->length;
     step->calls += tail->calls;
-    step->grown |= tail->grown;
+    step->unsteady |= tail->unsteady;
     if (tail->held_bytes > step->held_bytes) step->held_bytes = tail->held_bytes;
     begin_stretch(steps, tail);
 }
@@ -239,7 +239,7 @@ static void end_step(struct plim_steps *steps)
     steps->time = now;
     steps->length = step->length;
     steps->alike = is_known(steps, step->kind) ? steps->alike + 1 : 0;
-    steps->steady = step->grown || steps->steps == 0 ? 0 : steps->steady + 1;
+    steps->steady = step->unsteady || steps->steps == 0 ? 0 : steps->steady + 1;
     steps->steps++;
     steps->changed = true;
     sample_held(steps);
@@ -468,6 +468,12 @@ void plim_steps_copy(struct plim_steps *steps, uintptr_t to)
     if (steps) note_write(steps, to);
 }
 
+static void mark_unsteady(struct plim_steps *steps)
+{
+    steps->tail.unsteady = steps->changed = true;
+    steps->period.unsteady = steps->period.position;
+}
+
 void plim_steps_held(struct plim_steps *steps, int64_t bytes)
 {
     if (!steps) return;
@@ -475,8 +481,12 @@ void plim_steps_held(struct plim_steps *steps, int64_t bytes)
     if (bytes > steps->tail.held_bytes) steps->tail.held_bytes = bytes;
     if (bytes <= steps->peak_bytes) return;
     steps->peak_bytes = bytes;
-    steps->tail.grown = steps->changed = true;
-    steps->period.grown = steps->period.position;
+    mark_unsteady(steps);
+}
+
+void plim_steps_refused(struct plim_steps *steps)
+{
+    if (steps) mark_unsteady(steps);
 }
 
 /* --- what is known ---------------------------------------------------------------------------- */
@@ -502,7 +512,7 @@ static double median_seconds(const struct plim_steps *steps)
 static void look_at_period(const struct period *period, struct plim_steps_state *out)
 {
     if (!has_period(period)) return;
-    uint64_t since = period->position - period->grown;
+    uint64_t since = period->position - period->unsteady;
     out->rule = PLIM_STEPS_BY_PERIOD;
     out->steps = (int64_t)(period->run / period->length);
     out->steady = (int64_t)((since < period->run ? since : period->run) / period->length);
@@ -527,7 +537,7 @@ void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *ou
     }
     out->rule = steps->rule;
     out->steps = steps->steps;
-    out->steady = steps->step.grown || steps->tail.grown ? 0 : steps->steady;
+    out->steady = steps->step.unsteady || steps->tail.unsteady ? 0 : steps->steady;
     out->alike = steps->alike;
     out->launches = (int64_t)steps->length;
     out->seconds = median_seconds(steps);

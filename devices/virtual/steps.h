@@ -92,12 +92,17 @@ void plim_steps_copy(struct plim_steps *steps, uintptr_t to);
 /* The device memory that the process now holds, all cards together; at each change. */
 void plim_steps_held(struct plim_steps *steps, int64_t bytes);
 
+/* Memory was refused. Its step counts as one in which the peak grew, even if the program got the
+ * memory by giving back what it cached: what is free then lies in other pieces than before, and a
+ * later step may not find its memory. */
+void plim_steps_refused(struct plim_steps *steps);
+
 /* --- what is known ---------------------------------------------------------------------------- */
 
 struct plim_steps_state {
     enum plim_steps_rule rule;
     int64_t steps;   /* completed; periods under BY_PERIOD */
-    int64_t steady;  /* of these, the last ones in which the peak did not grow */
+    int64_t steady;  /* of these, the last ones: the peak did not grow, no memory was refused */
     int64_t alike;   /* of these, the last ones of a kind seen before */
     int64_t launches; /* of the last step */
     double seconds;  /* median from step to step, of the last 64; 0: not known */
