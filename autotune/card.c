@@ -1,4 +1,5 @@
 #include "card_internal.h"
+#include "autotune/base/text.h"
 #include "devices/nvml/nvml.h"
 #include "devices/sim/sim.h"
 #include "remote.h"
@@ -47,18 +48,12 @@ void plim_card_set_limit(struct plim_card *card, int64_t usable_bytes, int64_t e
     limit->margin_bytes = allowance->margin_bytes >= 0
                               ? allowance->margin_bytes
                               : (int64_t)(allowance->margin_share * (double)limit->usable_bytes);
-    limit->budget_bytes = limit->usable_bytes - limit->overhead_bytes;
-    if (limit->budget_bytes < INT64_MIN / 2 || limit->margin_bytes > INT64_MAX / 2)
-        limit->budget_bytes = 0;
-    else limit->budget_bytes -= limit->margin_bytes;
+    limit->budget_bytes = limit->usable_bytes - limit->overhead_bytes - limit->margin_bytes;
     if (allowance->alloc_conf)
         snprintf(limit->alloc_conf, sizeof(limit->alloc_conf), "%s", allowance->alloc_conf);
 }
 
 /* --- the engine ------------------------------------------------------------------------------- */
-
-/* More than any model needs, and far from overflowing where the allocator computes with it. */
-static const int64_t UNLIMITED_BYTES = INT64_C(1) << 60;
 
 static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode mode,
                                      struct plim_error *err)
@@ -66,13 +61,15 @@ static enum plim_status start_engine(struct plim_card *card, enum plim_run_mode 
     struct plim_card_engine *engine = &card->engines[mode];
     struct plim_allocator_config config = card->allocator;
     bool unlimited = mode == PLIM_RUN_UNLIMITED;
+    /* of unlimited runs too: an expandable segment has room for 9/8 of it */
+    int64_t total_bytes = unlimited ? PLIM_MOST_BYTES : card->device.total_bytes;
     enum plim_status st = PLIM_OK;
     if (engine->replayer) return PLIM_OK;
     if (!engine->device)
-        st = plim_sim_open_gpu(&card->gpu, card->device.total_bytes, &engine->device, err);
+        st = plim_sim_open_gpu(&card->gpu, total_bytes, &engine->device, err);
     if (st) return st;
     if (unlimited) config.memory_fraction = 0;
-    plim_device_limit(engine->device, unlimited ? UNLIMITED_BYTES : card->limit.budget_bytes);
+    else plim_device_limit(engine->device, card->limit.budget_bytes);
     return plim_replayer_create(engine->device, &config, &engine->replayer, err);
 }
 

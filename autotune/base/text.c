@@ -68,14 +68,15 @@ enum plim_status plim_parse_bytes(const char *text, int64_t *bytes, struct plim_
     while (*at == ' ') at++;
     const struct unit *unit = find_unit(at);
     if (!unit) goto bad;
-    if (whole > INT64_MAX / unit->bytes) goto bad;
+    if (whole > PLIM_MOST_BYTES / unit->bytes) goto bad;
     int64_t part = (int64_t)(fraction * (double)unit->bytes + 0.5);
-    if (whole * unit->bytes > INT64_MAX - part) goto bad;
+    if (whole * unit->bytes > PLIM_MOST_BYTES - part) goto bad;
     *bytes = whole * unit->bytes + part;
     return PLIM_OK;
 bad:
     return plim_fail(err, PLIM_INVALID,
-                     "'%.80s' is not a size, expected bytes such as 24GiB, 600MiB or 512", text);
+                     "'%.80s' is not a size, expected at most 1 EiB, such as 24GiB, 600MiB or 512",
+                     text);
 }
 
 char *plim_format_bytes(int64_t bytes, char out[16])

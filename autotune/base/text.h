@@ -6,10 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* 1 EiB: more than any memory, and so little that sums of a few sizes do not overflow. */
+#define PLIM_MOST_BYTES (INT64_C(1) << 60)
+
 /* "24GiB", "24 GB", "600MiB", "512", "512 bytes", "1.5TiB" -> bytes. K/M/G/T are decimal with B
  * ("GB" = 1e9) and binary with iB; a bare K, M, G, T is binary. Case does not matter. A fraction of
- * a byte is rounded. Fails with PLIM_INVALID on a sign, an unknown unit, overflow of int64 or
- * rubbish behind the unit. */
+ * a byte is rounded. Fails with PLIM_INVALID on a sign, an unknown unit, more than PLIM_MOST_BYTES
+ * or rubbish behind the unit. */
 enum plim_status plim_parse_bytes(const char *text, int64_t *bytes,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 

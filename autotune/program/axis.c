@@ -42,13 +42,12 @@ static enum plim_status add_integers(struct plim_axis *axis, int64_t step, int64
                                      const char *option, struct plim_error *err)
 {
     char text[24];
-    enum plim_status st = PLIM_OK;
-    for (int64_t v = axis->first; v <= axis->last && !st;
-         v = factor ? (v > INT64_MAX / factor ? INT64_MAX : v * factor) : v + step) {
+    for (int64_t v = axis->first;; v = factor ? v * factor : v + step) {
         int length = snprintf(text, sizeof(text), "%" PRId64, v);
-        st = add(axis, text, (size_t)length, option, err);
+        enum plim_status st = add(axis, text, (size_t)length, option, err);
+        bool is_last = factor ? v > axis->last / factor : v > axis->last - step;
+        if (st || is_last) return st;
     }
-    return st;
 }
 
 /* "first:last", "first:last:step", "first:last:xfactor"; false: the text is none of these. */

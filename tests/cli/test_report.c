@@ -266,6 +266,36 @@ Test(report, the_allocator_options_of_the_environment_are_used_and_shown)
     program_finish(&with);
 }
 
+/* A tensor that no address range of the GPU could hold. */
+Test(report, what_is_larger_than_the_gpu_gets_a_report_with_expandable_segments_too)
+{
+    struct program p = program_run("explain gpt2-124m --device sim:8GiB --batch 256 --seq 1024 "
+                                   "--attention eager --json "
+                                   "--alloc-conf expandable_segments:True");
+    cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
+    json_t *root = program_json(&p);
+    cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
+    cr_expect(gt(i64, json_int_at(root, "peak.allocated_bytes"), INT64_C(500) << 30));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(report, the_largest_sizes_do_not_overflow)
+{
+    struct program p = program_run("explain gpt2-124m --device sim:1048576TiB --overhead "
+                                   "1048576TiB --margin 1048576TiB --batch 1 --seq 64 --json");
+    json_t *root = program_json(&p);
+    int64_t most = INT64_C(1) << 60, reserved = json_int_at(root, "peak.reserved_bytes");
+    cr_expect(eq(int, p.exit_code, 1));
+    cr_expect(eq(i64, json_int_at(root, "limit.budget_bytes"), -most));
+    cr_expect(eq(i64, json_int_at(root, "peak.device_bytes"), reserved + most));
+    json_decref(root);
+    program_finish(&p);
+    p = program_run("plan gpt2-124m --device sim:24GiB --overhead 8388607TiB");
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.out);
+    program_finish(&p);
+}
+
 Test(report, overhead_and_margin_are_taken_off)
 {
     struct program p = program_run("explain gpt2-124m --device sim:24GiB --overhead 600MiB "
