@@ -1,4 +1,4 @@
-/* Small text duties that several layers share: sizes in bytes, nearest names. */
+/* Small text duties that several layers share: sizes in bytes, characters, nearest names. */
 #ifndef PLIM_BASE_TEXT_H
 #define PLIM_BASE_TEXT_H
 
@@ -19,6 +19,10 @@ enum plim_status plim_parse_bytes(const char *text, int64_t *bytes,
 /* "23.4 GiB": three significant digits, binary units, from 1000 on the next unit ("0.977 KiB").
  * Below 1000 bytes as they are ("512 B"). `out` holds at least 16 bytes. Returns out. */
 char *plim_format_bytes(int64_t bytes, char out[16]);
+
+/* Bytes of the UTF-8 character at `at`, with `left` bytes from there on; 0 if it is not one.
+ * Shortest form only, no surrogates. */
+size_t plim_utf8_decode(const unsigned char *at, size_t left, uint32_t *code);
 
 /* The index of the name nearest to `word`, case-blind, or -1 when none is near. Near is an edit
  * distance of at most a third of the word, rounded up (swapped neighbours count once); failing

@@ -67,9 +67,9 @@ static enum plim_status run_explain(const struct plim_request *request, const st
         .uri = uri, .allowance = &allowance, .spec = spec, .stop = &stop, .log = &log};
     PLIM_TRY(plim_card_open(&card, &order, err));
     PLIM_TRY(explain_on(&card, spec, &setting, &result, err));
-    if (request->trace) PLIM_TRY(plim_card_trace(&card, &setting, request->trace, err));
     PLIM_TRY(PLIM_ARRAY_PUSH(&report.results, result));
     PLIM_TRY(plim_common_emit(request, io, &report, err));
+    if (request->trace) PLIM_TRY(plim_card_trace(&card, &setting, request->trace, err));
     if (!result.fits) st = PLIM_NOFIT;
 out:
     if (report.results.count) plim_report_finish(&report);
