@@ -1,6 +1,7 @@
 /* The report for people: the answer first, then where the bytes are, then why, then what to
  * do. 80 columns. */
 #include "autotune/base/text.h"
+#include "autotune/base/text_stream.h"
 #include "writer.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -323,18 +324,15 @@ static void write_table(struct page *t, const struct plim_report *report)
 static enum plim_status write_text(const struct plim_report *report, const struct plim_style *style,
                                    char **text, struct plim_error *err)
 {
-    size_t size;
+    struct plim_text_stream stream;
     bool color = style && style->color;
-    *text = NULL;
-    struct page t = {.file = open_memstream(text, &size), .bold = color ? "\033[1m" : "",
+    struct page t = {.file = plim_text_stream_open(&stream), .bold = color ? "\033[1m" : "",
                           .alarm = color ? "\033[1;31m" : "", .plain = color ? "\033[0m" : ""};
-    if (!t.file) return plim_fail(err, PLIM_NOMEM, "out of host memory");
-    if (report->is_table) write_table(&t, report);
-    else if (report->results.count) write_result(&t, &report->results.items[0]);
-    if (!fclose(t.file)) return PLIM_OK;
-    free(*text);
-    *text = NULL;
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (t.file && report->is_table) write_table(&t, report);
+    else if (t.file && report->results.count) write_result(&t, &report->results.items[0]);
+    if (plim_text_stream_close(&stream, text) != PLIM_OK)
+        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return PLIM_OK;
 }
 
 const struct plim_writer plim_writer_text = {

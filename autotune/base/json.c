@@ -1,6 +1,8 @@
 #include "json.h"
 
+#include "text.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,9 +44,28 @@ void plim_json_number(struct plim_json *json, json_t *parent, const char *key, d
     if (isfinite(value)) add(json, parent, key, json_real(value));
 }
 
+/* Names of files and arguments are bytes, and JSON only holds characters: others become \xNN. */
+static json_t *escaped(const char *text)
+{
+    size_t length = strlen(text), used = 0;
+    const unsigned char *at = (const unsigned char *)text, *end = at + length;
+    char *copy = length < SIZE_MAX / 4 ? malloc(4 * length + 1) : NULL;
+    if (!copy) return NULL;
+    while (at < end) {
+        uint32_t code;
+        size_t bytes = plim_utf8_decode(at, (size_t)(end - at), &code);
+        if (bytes) memcpy(copy + used, at, bytes);
+        used += bytes ? bytes : (size_t)sprintf(copy + used, "\\x%02x", *at);
+        at += bytes ? bytes : 1;
+    }
+    json_t *value = json_stringn(copy, used);
+    free(copy);
+    return value;
+}
+
 void plim_json_text(struct plim_json *json, json_t *parent, const char *key, const char *text)
 {
-    if (text) add(json, parent, key, json_string(text));
+    if (text) add(json, parent, key, escaped(text));
 }
 
 void plim_json_bool(struct plim_json *json, json_t *parent, const char *key, bool value)
@@ -61,7 +82,7 @@ enum plim_status plim_json_write(const struct plim_json *json, char **text, stru
 {
     *text = NULL;
     if (json->failed || !json->root)
-        return plim_fail(err, PLIM_NOMEM, "the JSON document could not be built");
+        return plim_fail(err, PLIM_NOMEM, "no memory for the JSON document");
     /* A fixed precision: jansson's default text of a number differs between its versions. */
     char *dump = json_dumps(json->root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     if (!dump) return plim_fail(err, PLIM_NOMEM, "no memory for the JSON text");

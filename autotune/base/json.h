@@ -10,8 +10,10 @@
  * What is not known is absent: text NULL, a number that is NaN or infinite, and the integer
  * PLIM_JSON_ABSENT add nothing. Keys stay in the order in which they were added.
  *
- * Errors: running out of host memory (or a text that is not UTF-8) is remembered and reported once,
- * by plim_json_write(). Until then every call is safe; a `parent` may be the NULL of a failed call.
+ * A byte of a text that is not UTF-8 is written as "\xNN".
+ *
+ * Errors: running out of host memory is remembered and reported once, by plim_json_write(). Until
+ * then every call is safe; a `parent` may be the NULL of a failed call.
  */
 #ifndef PLIM_BASE_JSON_H
 #define PLIM_BASE_JSON_H

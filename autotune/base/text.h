@@ -1,4 +1,4 @@
-/* Small text duties that several layers share: sizes in bytes, nearest names. */
+/* Small text duties that several layers share: sizes in bytes, characters, nearest names. */
 #ifndef PLIM_BASE_TEXT_H
 #define PLIM_BASE_TEXT_H
 
@@ -6,16 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* 1 EiB: more than any memory, and so little that sums of a few sizes do not overflow. */
+#define PLIM_MOST_BYTES (INT64_C(1) << 60)
+
 /* "24GiB", "24 GB", "600MiB", "512", "512 bytes", "1.5TiB" -> bytes. K/M/G/T are decimal with B
  * ("GB" = 1e9) and binary with iB; a bare K, M, G, T is binary. Case does not matter. A fraction of
- * a byte is rounded. Fails with PLIM_INVALID on a sign, an unknown unit, overflow of int64 or
- * rubbish behind the unit. */
+ * a byte is rounded. Fails with PLIM_INVALID on a sign, an unknown unit, more than PLIM_MOST_BYTES
+ * or rubbish behind the unit. */
 enum plim_status plim_parse_bytes(const char *text, int64_t *bytes,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 /* "23.4 GiB": three significant digits, binary units, from 1000 on the next unit ("0.977 KiB").
  * Below 1000 bytes as they are ("512 B"). `out` holds at least 16 bytes. Returns out. */
 char *plim_format_bytes(int64_t bytes, char out[16]);
+
+/* Bytes of the UTF-8 character at `at`, with `left` bytes from there on; 0 if it is not one.
+ * Shortest form only, no surrogates. */
+size_t plim_utf8_decode(const unsigned char *at, size_t left, uint32_t *code);
 
 /* The index of the name nearest to `word`, case-blind, or -1 when none is near. Near is an edit
  * distance of at most a third of the word, rounded up (swapped neighbours count once); failing

@@ -1,4 +1,5 @@
 #include "textfile.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,33 +91,6 @@ out:
 
 /* --- is it text? ------------------------------------------------------------------------------ */
 
-/* Bytes of the UTF-8 character at `at`, 0 if it is not one. Shortest form only, no surrogates. */
-static size_t decode(const unsigned char *at, size_t left, uint32_t *code)
-{
-    static const struct form {
-        unsigned char mask, lead;
-        size_t length;
-        uint32_t first; /* smallest code point that needs this form */
-    } forms[] = {
-        {0x80, 0x00, 1, 0},
-        {0xe0, 0xc0, 2, 0x80},
-        {0xf0, 0xe0, 3, 0x800},
-        {0xf8, 0xf0, 4, 0x10000},
-    };
-    for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
-        if ((at[0] & forms[f].mask) != forms[f].lead) continue;
-        if (forms[f].length > left) return 0;
-        *code = at[0] & (unsigned char)~forms[f].mask;
-        for (size_t i = 1; i < forms[f].length; i++) {
-            if ((at[i] & 0xc0) != 0x80) return 0;
-            *code = *code << 6 | (at[i] & 0x3f);
-        }
-        bool surrogate = *code >= 0xd800 && *code <= 0xdfff;
-        return *code < forms[f].first || surrogate || *code > 0x10ffff ? 0 : forms[f].length;
-    }
-    return 0;
-}
-
 /* YAML's own set: what is left can be shown on a terminal. */
 static bool is_control(uint32_t code)
 {
@@ -128,7 +102,7 @@ static bool is_control(uint32_t code)
 static const char *character_fault(const unsigned char *at, size_t left, size_t *length)
 {
     uint32_t code = 0;
-    *length = decode(at, left, &code);
+    *length = plim_utf8_decode(at, left, &code);
     if (*length == 0) return "this byte is not UTF-8, expected a text file (YAML or JSON)";
     if (code == 0) return "a NUL byte, expected a text file (YAML or JSON)";
     return is_control(code) ? "a control character, expected a text file (YAML or JSON)" : NULL;

@@ -122,23 +122,30 @@ out:
     return st;
 }
 
-enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
-                                  const struct plim_report *report, struct plim_error *err)
+static enum plim_status emit_result(const struct plim_request *request, const struct plim_io *io,
+                                    const struct plim_report *report, struct plim_error *err)
 {
     const struct plim_writer *writer = request->json ? &plim_writer_json : &plim_writer_text;
     const char *no_color = getenv("NO_COLOR");
     struct plim_style style = {.color = io->out_is_terminal && !request->no_color &&
                                         !(no_color && *no_color)};
     char *text = NULL;
-    enum plim_status st = PLIM_OK;
-    for (size_t i = 0; i < request->file_count && !st; i++)
-        st = emit_file(request->files[i], report, err);
-    if (st) return st;
-    st = writer->write(report, &style, &text, err);
+    enum plim_status st = writer->write(report, &style, &text, err);
     bool hung_up = io->signalled && *io->signalled == SIGHUP;
     if (!st && (fputs(text, io->out) < 0 || fflush(io->out)) && !hung_up)
         st = plim_fail(err, PLIM_INTERNAL, "the report cannot be written: %s", strerror(errno));
     free(text);
+    return st;
+}
+
+enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
+                                  const struct plim_report *report, struct plim_error *err)
+{
+    enum plim_status st = emit_result(request, io, report, err);
+    for (size_t i = 0; i < request->file_count; i++) {
+        enum plim_status saved = emit_file(request->files[i], report, err);
+        if (!st) st = saved;
+    }
     return st;
 }
 

@@ -1,4 +1,5 @@
 #include "program.h"
+#include "autotune/base/text_stream.h"
 #include "autotune/base/textfile.h"
 #include "template.h"
 #include <errno.h>
@@ -164,6 +165,7 @@ static enum plim_status write_file(const struct plim_program_file *file,
     PLIM_TRY(read_template(file->template_path, &from, err));
     PLIM_TRY(plim_template_expand(from, list->words, list->count, &text));
     PLIM_TRY(plim_template_expand(file->path, list->words, list->count, &path));
+    PLIM_TRY(PLIM_ARRAY_RESERVE(&out->written, out->written.count + 1));
     FILE *to = fopen(path, "wx");
     if (!to) {
         st = plim_fail(err, PLIM_IO, "%s: %s%s", path, strerror(errno),
@@ -173,7 +175,8 @@ static enum plim_status write_file(const struct plim_program_file *file,
     size_t length = strlen(text);
     bool written = fwrite(text, 1, length, to) == length;
     if (fclose(to) || !written) st = plim_fail(err, PLIM_IO, "%s cannot be written", path);
-    if (PLIM_ARRAY_PUSH(&out->written, path) == PLIM_OK) path = NULL;
+    out->written.items[out->written.count++] = path;
+    path = NULL;
 out:
     free(from);
     free(text);
@@ -231,16 +234,11 @@ static void put_word(FILE *file, const char *word)
 
 enum plim_status plim_program_shell_line(const struct plim_program_instance *instance, char **out)
 {
-    size_t size;
-    *out = NULL;
-    FILE *file = open_memstream(out, &size);
-    if (!file) return PLIM_NOMEM;
-    for (size_t i = 0; instance->arguments[i]; i++) {
+    struct plim_text_stream stream;
+    FILE *file = plim_text_stream_open(&stream);
+    for (size_t i = 0; file && instance->arguments[i]; i++) {
         if (i) fputc(' ', file);
         put_word(file, instance->arguments[i]);
     }
-    if (!fclose(file)) return PLIM_OK;
-    free(*out);
-    *out = NULL;
-    return PLIM_NOMEM;
+    return plim_text_stream_close(&stream, out);
 }

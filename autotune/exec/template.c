@@ -1,4 +1,5 @@
 #include "template.h"
+#include "autotune/base/text_stream.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +29,9 @@ bool plim_template_has(const char *text, const char *name)
 enum plim_status plim_template_expand(const char *text, const struct plim_placeholder *words,
                                       size_t count, char **out)
 {
-    size_t size;
-    *out = NULL;
-    FILE *file = open_memstream(out, &size);
-    if (!file) return PLIM_NOMEM;
-    while (*text) {
+    struct plim_text_stream stream;
+    FILE *file = plim_text_stream_open(&stream);
+    while (file && *text) {
         size_t length = 0, plain = strcspn(text, "{");
         fwrite(text, 1, plain, file);
         text += plain;
@@ -43,8 +42,5 @@ enum plim_status plim_template_expand(const char *text, const struct plim_placeh
         if (!length && *text) fputc(*text, file), length = 1;
         text += length;
     }
-    if (!fclose(file)) return PLIM_OK;
-    free(*out);
-    *out = NULL;
-    return PLIM_NOMEM;
+    return plim_text_stream_close(&stream, out);
 }

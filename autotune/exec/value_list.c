@@ -42,13 +42,12 @@ static enum plim_status add_integers(struct plim_value_list *list, int64_t step,
                                      const char *option, struct plim_error *err)
 {
     char text[24];
-    enum plim_status st = PLIM_OK;
-    for (int64_t v = list->first; v <= list->last && !st;
-         v = factor ? (v > INT64_MAX / factor ? INT64_MAX : v * factor) : v + step) {
+    for (int64_t v = list->first;; v = factor ? v * factor : v + step) {
         int length = snprintf(text, sizeof(text), "%" PRId64, v);
-        st = add(list, text, (size_t)length, option, err);
+        enum plim_status st = add(list, text, (size_t)length, option, err);
+        bool is_last = factor ? v > list->last / factor : v > list->last - step;
+        if (st || is_last) return st;
     }
-    return st;
 }
 
 /* "first:last", "first:last:step", "first:last:xfactor"; false: the text is none of these. */

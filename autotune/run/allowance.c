@@ -45,9 +45,7 @@ struct plim_limit plim_allowance_limit(const struct plim_allowance *allowance, i
     }
     if (allowance->margin_bytes < 0)
         limit.margin_bytes = (int64_t)(allowance->margin_share * (double)usable_bytes);
-    bool absurd =
-        usable_bytes - limit.overhead_bytes < INT64_MIN / 2 || limit.margin_bytes > INT64_MAX / 2;
-    if (!absurd) limit.budget_bytes = usable_bytes - limit.overhead_bytes - limit.margin_bytes;
+    limit.budget_bytes = usable_bytes - limit.overhead_bytes - limit.margin_bytes;
     if (allowance->alloc_conf)
         snprintf(limit.alloc_conf, sizeof(limit.alloc_conf), "%s", allowance->alloc_conf);
     return limit;

@@ -15,9 +15,11 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     struct plim_run_engine *engine = &d->engines[mode];
     struct plim_allocator_config config = d->allocator;
     bool unlimited = mode == PLIM_RUN_UNLIMITED;
+    /* Of unlimited runs too: an expandable segment has room for 9/8 of it. */
+    int64_t total_bytes = unlimited ? PLIM_UNLIMITED_BYTES : d->info.total_bytes;
     enum plim_status st = PLIM_OK;
     if (engine->replayer) return PLIM_OK;
-    if (!engine->device) st = plim_sim_open_gpu(&d->gpu, d->info.total_bytes, &engine->device, err);
+    if (!engine->device) st = plim_sim_open_gpu(&d->gpu, total_bytes, &engine->device, err);
     if (st) return st;
     if (unlimited) config.memory_fraction = 0;
     plim_device_limit(engine->device, unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes);

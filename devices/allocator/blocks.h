@@ -57,6 +57,7 @@ struct plim_allocator {
     PLIM_ARRAY(struct plim_block *) pending;        /* freed while in use on another stream */
     struct plim_block_store store;
     struct plim_range *ranges;
+    bool host_memory_ran_out; /* where nothing could report it: then every malloc does */
     plim_allocator_observer observer;
     void *observer_user;
 };

@@ -161,7 +161,7 @@ void plim_allocator_unmap(struct plim_allocator *a, struct plim_block *block)
     int64_t bytes = block->size - before - after;
     if (bytes <= 0) return;
 
-    /* Without host memory for the pieces beside the pages, the pages stay. */
+    /* Without host memory for the pieces beside the pages, the pages stay and malloc fails. */
     struct plim_block *left = NULL, *right = NULL;
     uint64_t end = block->address + (uint64_t)block->size;
     if (before > 0) left = plim_allocator_block_new(a, list, block->address, before);
@@ -169,6 +169,7 @@ void plim_allocator_unmap(struct plim_allocator *a, struct plim_block *block)
     if ((before > 0 && !left) || (after > 0 && !right)) {
         if (left) plim_block_recycle(&a->store, left);
         if (right) plim_block_recycle(&a->store, right);
+        a->host_memory_ran_out = true;
         return;
     }
     plim_allocator_list_remove(block);

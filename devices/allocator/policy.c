@@ -83,6 +83,7 @@ static enum plim_status find_memory(struct plim_allocator *a, struct plim_block_
     if (st == PLIM_OOM) {
         plim_allocator_empty_cache(a);
         a->stats.retries++;
+        if (a->host_memory_ran_out) return PLIM_NOMEM;
         st = plim_allocator_grow(a, list, size, block);
     }
     if (st == PLIM_OOM) a->stats.ooms++;
@@ -106,6 +107,7 @@ enum plim_status plim_allocator_malloc(struct plim_allocator *a, int64_t bytes, 
     if (bytes < 0 || stream < 0 || stream >= MAX_STREAMS) return PLIM_INVALID;
     if (bytes == 0) return PLIM_OK;
     if (bytes >= EXABYTE) return PLIM_OOM;
+    if (a->host_memory_ran_out) return PLIM_NOMEM;
     if (a->pending.count) plim_allocator_process_events(a);
 
     int64_t size = round_size(a, bytes);
@@ -142,11 +144,11 @@ void plim_allocator_free(struct plim_allocator *a, struct plim_block *block)
     a->stats.allocated -= block->size;
     if (block->used_elsewhere) {
         block->used_elsewhere = false;
-        /* Without host memory for the queue it is taken as done now instead of a malloc later. */
         if (PLIM_ARRAY_PUSH(&a->pending, block) == PLIM_OK) {
             block->pending = true;
             return;
         }
+        a->host_memory_ran_out = true;
     }
     make_available(a, block);
 }
@@ -207,6 +209,7 @@ void plim_allocator_reset(struct plim_allocator *a)
     }
     for (int p = 0; p < PLIM_POOL_COUNT; p++) a->searches[p] = 0;
     a->pending.count = 0;
+    a->host_memory_ran_out = false;
     a->stats = (struct plim_allocator_stats){0};
 }
 

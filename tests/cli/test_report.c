@@ -266,6 +266,73 @@ Test(report, the_allocator_options_of_the_environment_are_used_and_shown)
     program_finish(&with);
 }
 
+#define SHORT "explain gpt2-124m --device sim:T4 --batch 1 --seq 64 --json --quiet "
+
+Test(report, stdout_gets_the_report_even_if_a_file_cannot_be_written)
+{
+    static const char *const options[] = {"--out /nonexistent/report.json",
+                                          "--trace /nonexistent/trace"};
+    char *path = program_file("second.json", ""), arguments[512];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(arguments, sizeof(arguments), SHORT "%s --out %s", options[i], path);
+        struct program p = program_run(arguments);
+        cr_expect(eq(int, p.exit_code, 2));
+        cr_expect(strstr(p.err, "/nonexistent/") != NULL, "%s", p.err);
+        json_t *root = program_json(&p), *second = json_load_file(path, 0, NULL);
+        expect_text(root, "schema", "plimsoll.explain/1");
+        cr_expect(json_equal(root, second), "the other file is there all the same");
+        json_decref(root);
+        json_decref(second);
+        program_finish(&p);
+        remove(path);
+    }
+    program_file_remove(path);
+}
+
+Test(report, a_path_that_is_no_text_is_escaped)
+{
+    char *path = program_file("caf\xe9.yaml", "model: {zoo: gpt2-124m}\n"), arguments[512];
+    snprintf(arguments, sizeof(arguments), "explain %s --device sim:T4 --batch 1 --seq 64 --json",
+             path);
+    struct program p = program_run(arguments);
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p);
+    cr_expect(strstr(json_text_at(root, "spec.source"), "/caf\\xe9.yaml") != NULL);
+    json_decref(root);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
+/* A tensor that no address range of the GPU could hold. */
+Test(report, what_is_larger_than_the_gpu_gets_a_report_with_expandable_segments_too)
+{
+    struct program p = program_run("explain gpt2-124m --device sim:8GiB --batch 256 --seq 1024 "
+                                   "--attention eager --json "
+                                   "--alloc-conf expandable_segments:True");
+    cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
+    json_t *root = program_json(&p);
+    cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
+    cr_expect(gt(i64, json_int_at(root, "peak.allocated_bytes"), INT64_C(500) << 30));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(report, the_largest_sizes_do_not_overflow)
+{
+    struct program p = program_run("explain gpt2-124m --device sim:1048576TiB --overhead "
+                                   "1048576TiB --margin 1048576TiB --batch 1 --seq 64 --json");
+    json_t *root = program_json(&p);
+    int64_t most = INT64_C(1) << 60, reserved = json_int_at(root, "peak.reserved_bytes");
+    cr_expect(eq(int, p.exit_code, 1));
+    cr_expect(eq(i64, json_int_at(root, "limit.budget_bytes"), -most));
+    cr_expect(eq(i64, json_int_at(root, "peak.device_bytes"), reserved + most));
+    json_decref(root);
+    program_finish(&p);
+    p = program_run("plan gpt2-124m --device sim:24GiB --overhead 8388607TiB");
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.out);
+    program_finish(&p);
+}
+
 Test(report, overhead_and_margin_are_taken_off)
 {
     struct program p = program_run("explain gpt2-124m --device sim:24GiB --overhead 600MiB "

@@ -31,6 +31,30 @@ Test(usage, help_names_every_verb_and_exit_code)
     program_finish(&p);
 }
 
+/* `plimsoll ARGUMENTS >/dev/full`, whose shell adds "exit N" to its stderr. */
+static void expect_full_is_told(const char *arguments)
+{
+    char command[512], line[512] = "";
+    snprintf(command, sizeof(command), "'" PLIM_BINARY "' %s --quiet 2>&1 >/dev/full; echo exit $?",
+             arguments);
+    FILE *pipe = popen(command, "r");
+    cr_assert(pipe != NULL);
+    cr_expect(fgets(line, sizeof(line), pipe) != NULL);
+    expect_contains(line, "cannot be written");
+    cr_expect(fgets(line, sizeof(line), pipe) != NULL);
+    cr_expect(eq(str, line, (char *)"exit 6\n"), "%s", arguments);
+    pclose(pipe);
+}
+
+Test(usage, a_result_that_cannot_be_written_is_told)
+{
+    expect_full_is_told("devices --json");
+    expect_full_is_told("devices");
+    expect_full_is_told("import gpt2-124m");
+    expect_full_is_told("explain gpt2-124m --device sim:T4 --batch 1 --seq 64 --json");
+    expect_full_is_told("exec --device sim:T4 --dry-run --batch 1 -- true {batch}");
+}
+
 Test(usage, every_verb_has_its_own_help)
 {
     static const struct {

@@ -92,12 +92,27 @@ Test(json, the_same_document_gives_the_same_bytes)
     free(texts[1]);
 }
 
+Test(json, bytes_that_are_no_characters_are_escaped)
+{
+    struct plim_json json = {0};
+    json_t *root = plim_json_array(&json, NULL, NULL);
+    plim_json_text(&json, root, NULL, "caf\xc3\xa9");
+    plim_json_text(&json, root, NULL, "caf\xe9 latin");
+    plim_json_text(&json, root, NULL, "cut \xe2\x82");
+    plim_json_text(&json, root, NULL, "\xff\xc0\x80\xed\xa0\x80");
+    plim_json_text(&json, root, NULL, "");
+    expect_text(&json, "[\n  \"caf\xc3\xa9\",\n  \"caf\\\\xe9 latin\",\n"
+                       "  \"cut \\\\xe2\\\\x82\",\n"
+                       "  \"\\\\xff\\\\xc0\\\\x80\\\\xed\\\\xa0\\\\x80\",\n  \"\"\n]\n");
+}
+
 Test(json, a_failure_is_remembered_and_what_follows_is_safe)
 {
     struct plim_json json = {0};
     json_t *root = plim_json_object(&json, NULL, NULL);
-    plim_json_text(&json, root, "bad", "\xff not UTF-8");
-    json_t *child = plim_json_object(&json, NULL, "below nothing");
+    plim_json_bool(&json, root, "fine", true);
+    json_t *child = plim_json_object(&json, NULL, NULL); /* a second root */
+    cr_expect(eq(ptr, child, NULL));
     plim_json_int(&json, child, "x", 1);
     char *text = (char *)&json;
     cr_expect(ne(int, plim_json_write(&json, &text, NULL), PLIM_OK));

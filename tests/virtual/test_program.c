@@ -49,6 +49,8 @@ Test(value_list, lists_and_ranges)
     expect_axis("256:1024:256", "256 512 768 1024 ");
     expect_axis("1:100:x3", "1 3 9 27 81 ");
     expect_axis("7:7", "7 ");
+    expect_axis("1:9223372036854775807:9223372036854775806", "1 9223372036854775807 ");
+    expect_axis("9223372036854775807:9223372036854775807:x2", "9223372036854775807 ");
 }
 
 Test(value_list, what_is_wrong_is_refused)

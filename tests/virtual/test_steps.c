@@ -380,6 +380,33 @@ Test(steps, growth_in_the_step_that_goes_on_is_growth)
     plim_steps_destroy(steps);
 }
 
+Test(steps, a_step_with_a_refusal_is_not_steady)
+{
+    struct plim_steps *steps = plim_steps_create(clock_of_test);
+    plim_steps_held(steps, 100);
+    for (int i = 0; i < 8; i++) make_step(steps, PLIM_STEPS_UPDATE);
+    cr_expect(ge(i64, look(steps).steady, 3));
+    plim_steps_refused(steps);
+    cr_expect(plim_steps_changed(steps));
+    cr_expect(eq(i64, look(steps).steady, 0));
+    for (int i = 0; i < 2; i++) make_step(steps, PLIM_STEPS_UPDATE);
+    cr_expect(le(i64, look(steps).steady, 1), "the step before and the one with the refusal");
+    for (int i = 0; i < 4; i++) make_step(steps, PLIM_STEPS_UPDATE);
+    cr_expect(ge(i64, look(steps).steady, 3));
+    plim_steps_destroy(steps);
+}
+
+Test(steps, a_period_with_a_refusal_is_not_steady)
+{
+    struct plim_steps *steps = plim_steps_create(clock_of_test);
+    for (int i = 0; i < 40; i++) make_step(steps, PLIM_STEPS_PLAIN);
+    cr_assert(eq(int, look(steps).rule, PLIM_STEPS_BY_PERIOD));
+    cr_expect(ge(i64, look(steps).steady, 30));
+    plim_steps_refused(steps);
+    cr_expect(eq(i64, look(steps).steady, 0));
+    plim_steps_destroy(steps);
+}
+
 Test(steps, growth_that_slows_down_is_no_leak)
 {
     struct plim_steps *slowing = plim_steps_create(clock_of_test);
@@ -496,6 +523,7 @@ Test(steps, nothing_is_fine)
     plim_steps_graph(NULL, 1, PLIM_STEPS_WHOLE, 1);
     plim_steps_copy(NULL, 1);
     plim_steps_held(NULL, 1);
+    plim_steps_refused(NULL);
     plim_steps_look(NULL, &state);
     plim_steps_destroy(NULL);
     cr_expect(not(plim_steps_changed(NULL)));

@@ -7,7 +7,7 @@
  *     states    MiB from the first step's end on (0)      steps     how many (5)
  *     micro     micro-steps a step (1)
  *     cache     1: keeps what it freed, and gives it back when memory is refused, as PyTorch (1)
- *     leak      MiB more after each step (0)
+ *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
  *     ignores   1: takes one sample whatever BATCH is
  *     catches   1: halves the batch when memory is refused, and goes on
  *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session
@@ -131,9 +131,10 @@ static void launch(int kernel, long batch)
 /* --- training --------------------------------------------------------------------------------- */
 
 /* False: out of memory. */
-static bool step(long batch)
+static bool step(long batch, long number)
 {
     size_t bytes = (size_t)(option("ignores", 0) ? 1 : batch) * (size_t)option("sample", 32) * MIB;
+    bytes += (size_t)(number * option("grows", 0)) * MIB;
     for (long m = 0; m < option("micro", 1); m++) {
         void *activations = take(bytes);
         if (!activations) return false;
@@ -159,7 +160,7 @@ static int train(long batch)
     long total = option("steps", 5), slow = option("sleep", 0);
     if (!take((size_t)option("fixed", 64) * MIB)) return out_of_memory();
     for (long i = 0; i < total || option("forever", 0); i++) {
-        while (!step(batch)) {
+        while (!step(batch, i)) {
             if (!option("catches", 0) || batch == 1) return out_of_memory();
             batch /= 2;
         }

@@ -100,6 +100,7 @@ static enum plim_status read_zoo(const struct plim_yaml *yaml, const struct plim
         return plim_value_refuse(&place, node, "a name of the zoo");
     struct plim_error inner = PLIM_ERROR_INIT;
     enum plim_status st = plim_zoo_read(node->text, &zoo, &inner);
+    if (st == PLIM_NOMEM) return plim_fail(err, st, "%s", inner.text);
     if (st != PLIM_OK) return plim_yaml_fail(yaml, node, err, "%s", inner.text);
     st = read_model(&zoo, spec, err);
     plim_yaml_finish(&zoo);
@@ -224,6 +225,7 @@ static enum plim_status resolve_document(const struct plim_yaml *yaml, bool hf,
     char culprit[96] = "";
     enum plim_status st = plim_spec_resolve_at(spec, culprit, sizeof(culprit), &inner);
     if (st == PLIM_OK) return PLIM_OK;
+    if (st == PLIM_NOMEM) return plim_fail(err, st, "%s", inner.text);
     const char *path = hf && strncmp(culprit, "model.", 6) == 0 ? culprit + 6 : culprit;
     return plim_yaml_fail(yaml, find_culprit(yaml->root, path, spec->model.family), err, "%s",
                           inner.text);

@@ -1,4 +1,5 @@
 /* What only the whole spec can tell. */
+#include "autotune/base/text_stream.h"
 #include "family.h"
 #include "spec_internal.h"
 
@@ -184,17 +185,15 @@ static enum plim_status check_batches(const struct plim_spec *spec, struct plim_
 /* FNV-1a over the spec as it is written: layout, comments and what was left out do not count. */
 static enum plim_status hash_spec(struct plim_spec *spec, struct plim_error *err)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *file = open_memstream(&text, &length);
+    char *text;
+    struct plim_text_stream stream;
+    FILE *file = plim_text_stream_open(&stream);
     if (file) plim_spec_write_content(spec, file);
-    if (!file || fclose(file) != 0) {
-        free(text);
+    if (plim_text_stream_close(&stream, &text) != PLIM_OK)
         return plim_fail(err, PLIM_NOMEM, "no memory to hash the spec");
-    }
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     free(text);
     spec->hash = hash;
     return PLIM_OK;

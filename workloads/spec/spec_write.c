@@ -1,5 +1,6 @@
 /* The spec as plimsoll YAML. Keys come in the order of their tables, so equal specs give equal
  * text. */
+#include "autotune/base/text_stream.h"
 #include "family.h"
 #include "key.h"
 #include "spec_internal.h"
@@ -181,17 +182,13 @@ void plim_spec_write_content(const struct plim_spec *spec, FILE *file)
 
 enum plim_status plim_spec_write(const struct plim_spec *spec, char **text, struct plim_error *err)
 {
-    size_t length = 0;
-    *text = NULL;
-    FILE *file = open_memstream(text, &length);
+    struct plim_text_stream stream;
+    FILE *file = plim_text_stream_open(&stream);
     if (file) {
         write_keys(spec, false, file);
         plim_spec_write_content(spec, file);
     }
-    if (!file || fclose(file) != 0) {
-        free(*text);
-        *text = NULL;
+    if (plim_text_stream_close(&stream, text) != PLIM_OK)
         return plim_fail(err, PLIM_NOMEM, "no memory to write the spec");
-    }
     return PLIM_OK;
 }

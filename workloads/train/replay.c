@@ -224,7 +224,8 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     optimizer_finish(&r->optimizer);
     return r->st == PLIM_OK
                ? PLIM_OK
-               : plim_fail(err, r->st, "replay failed while %s", r->phase ? r->phase : "starting");
+               : plim_fail(err, r->st, "the replay failed (%s): %s",
+                           r->phase ? r->phase : "starting", plim_status_text(r->st));
 }
 
 enum plim_status plim_replay_run(struct plim_replayer *replayer,

@@ -45,7 +45,7 @@ void plim_period_note_backward(struct plim_period *period)
     period->backward = period->position + 1;
 }
 
-void plim_period_note_growth(struct plim_period *period) { period->grown = period->position; }
+void plim_period_note_unsteady(struct plim_period *period) { period->unsteady = period->position; }
 
 /* What repeats is believed to be training if it has a backward pass, and if it is most of what
  * there was so far. */
@@ -58,7 +58,7 @@ static bool has_period(const struct plim_period *period)
 void plim_period_look(const struct plim_period *period, struct plim_steps_state *out)
 {
     if (!has_period(period)) return;
-    uint64_t since = period->position - period->grown;
+    uint64_t since = period->position - period->unsteady;
     out->rule = PLIM_STEPS_BY_PERIOD;
     out->steps = (int64_t)(period->run / period->length);
     out->steady = (int64_t)((since < period->run ? since : period->run) / period->length);

@@ -9,7 +9,7 @@ struct plim_period {
     uint32_t *ring, *last; /* launches; where each was last: its position + 1 */
     uint64_t position, length, run; /* length 0: no candidate; run: launches that fit it */
     uint64_t backward;     /* position of the last launch of a backward pass, + 1 */
-    uint64_t grown;        /* position at which memory last grew */
+    uint64_t unsteady;     /* position at which the peak last grew or memory was refused */
 };
 
 bool plim_period_init(struct plim_period *period); /* zeroed; false: no memory, to be finished too */
@@ -19,8 +19,8 @@ void plim_period_finish(struct plim_period *period);
 bool plim_period_feed(struct plim_period *period, uint64_t token);
 /* The next launch is one of a backward pass. */
 void plim_period_note_backward(struct plim_period *period);
-/* The peak of memory grew. */
-void plim_period_note_growth(struct plim_period *period);
+/* The peak of memory grew, or memory was refused. */
+void plim_period_note_unsteady(struct plim_period *period);
 
 /* Fills a zeroed state where the launches repeat; leaves it where not. */
 void plim_period_look(const struct plim_period *period, struct plim_steps_state *out);

@@ -33,7 +33,7 @@ struct burst {
 struct stretch {
     uint64_t length, calls, kind; /* calls: of libraries */
     int64_t held_bytes; /* the most */
-    bool grown;         /* the peak did */
+    bool unsteady;      /* the peak grew, or memory was refused */
 };
 
 struct plim_steps {
@@ -140,7 +140,7 @@ static void join_tail(struct plim_steps *steps)
     step->kind = plim_token_more(step->kind, tail->kind);
     step->length += tail->length;
     step->calls += tail->calls;
-    step->grown |= tail->grown;
+    step->unsteady |= tail->unsteady;
     if (tail->held_bytes > step->held_bytes) step->held_bytes = tail->held_bytes;
     begin_stretch(steps, tail);
 }
@@ -154,7 +154,7 @@ static void end_step(struct plim_steps *steps)
     steps->time = now;
     steps->length = step->length;
     steps->alike = is_known(steps, step->kind) ? steps->alike + 1 : 0;
-    steps->steady = step->grown || steps->steps == 0 ? 0 : steps->steady + 1;
+    steps->steady = step->unsteady || steps->steps == 0 ? 0 : steps->steady + 1;
     steps->steps++;
     steps->changed = true;
     plim_leak_sample(&steps->leak, steps->steps, steps->step.held_bytes);
@@ -383,6 +383,12 @@ void plim_steps_copy(struct plim_steps *steps, uintptr_t to)
     if (steps) note_write(steps, to);
 }
 
+static void mark_unsteady(struct plim_steps *steps)
+{
+    steps->tail.unsteady = steps->changed = true;
+    plim_period_note_unsteady(&steps->period);
+}
+
 void plim_steps_held(struct plim_steps *steps, int64_t bytes)
 {
     if (!steps) return;
@@ -390,8 +396,12 @@ void plim_steps_held(struct plim_steps *steps, int64_t bytes)
     if (bytes > steps->tail.held_bytes) steps->tail.held_bytes = bytes;
     if (bytes <= steps->peak_bytes) return;
     steps->peak_bytes = bytes;
-    steps->tail.grown = steps->changed = true;
-    plim_period_note_growth(&steps->period);
+    mark_unsteady(steps);
+}
+
+void plim_steps_refused(struct plim_steps *steps)
+{
+    if (steps) mark_unsteady(steps);
 }
 
 /* --- what is known ---------------------------------------------------------------------------- */
@@ -431,7 +441,7 @@ void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *ou
     }
     out->rule = steps->rule;
     out->steps = steps->steps;
-    out->steady = steps->step.grown || steps->tail.grown ? 0 : steps->steady;
+    out->steady = steps->step.unsteady || steps->tail.unsteady ? 0 : steps->steady;
     out->alike = steps->alike;
     out->launches = (int64_t)steps->length;
     out->seconds = median_seconds(steps);

@@ -63,6 +63,11 @@ void plim_steps_copy(struct plim_steps *steps, uintptr_t to);
 /* The device memory that the process now holds, all cards together; at each change. */
 void plim_steps_held(struct plim_steps *steps, int64_t bytes);
 
+/* Memory was refused. Its step counts as one in which the peak grew, even if the program got the
+ * memory by giving back what it cached: what is free then lies in other pieces than before, and a
+ * later step may not find its memory. */
+void plim_steps_refused(struct plim_steps *steps);
+
 /* --- what is known ---------------------------------------------------------------------------- */
 
 /* Is there something new to look at since this was asked last? Cheap: for every launch. */

@@ -20,7 +20,7 @@ const char *plim_steps_rule_name(enum plim_steps_rule rule); /* for a report: "o
 struct plim_steps_state {
     enum plim_steps_rule rule;
     int64_t steps;   /* completed; periods under BY_PERIOD */
-    int64_t steady;  /* of these, the last ones in which the peak did not grow */
+    int64_t steady;  /* of these, the last ones: the peak did not grow, no memory was refused */
     int64_t alike;   /* of these, the last ones of a kind seen before */
     int64_t launches; /* of the last step */
     double seconds;  /* median from step to step, of the last 64; 0: not known */

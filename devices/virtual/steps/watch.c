@@ -8,6 +8,7 @@
 static struct {
     pthread_mutex_t lock;
     struct plim_steps *steps;
+    int64_t refusals; /* that the steps were told of */
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void publish(void)
@@ -32,13 +33,18 @@ static void publish_at_exit(void)
     pthread_mutex_unlock(&watch.lock);
 }
 
-/* Everything below is between begin() and end(). */
+/* Everything below is between begin() and end(). A refusal is seen at what happens next. */
 static struct plim_steps *begin(void)
 {
+    const struct plim_machine_process *process = plim_self_process();
     pthread_mutex_lock(&watch.lock);
-    if (!watch.steps && plim_self_process()) {
+    if (!watch.steps && process) {
         watch.steps = plim_steps_create(plim_clock_seconds);
         atexit(publish_at_exit);
+    }
+    if (process && process->refusal.count != watch.refusals) {
+        watch.refusals = process->refusal.count;
+        plim_steps_refused(watch.steps);
     }
     return watch.steps;
 }
