@@ -242,9 +242,11 @@ enum plim_status plim_card_open_for_program(struct plim_card *card,
                                             struct plim_error *err)
 {
     struct plim_target target;
+    struct plim_target_place place = plim_target_here();
     struct plim_device_info seen = {0};
     *card = (struct plim_card){.order = order};
-    enum plim_status st = plim_target_resolve(order->uri, &target, err);
+    place.has_cuda = true; /* the program has its own kernels */
+    enum plim_status st = plim_target_resolve_at(&place, order->uri, &target, err);
     if (st) return st;
     if (target.blind || !target.memory_is_told)
         return plim_fail(err, PLIM_NODEVICE,
