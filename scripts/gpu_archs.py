@@ -25,7 +25,9 @@ def present():
         return []
     told = subprocess.run([tool, '--query-gpu=compute_cap', '--format=csv,noheader'],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    lines = told.stdout.decode(errors='replace').split('\n') if told.returncode == 0 else []
+    lines = told.stdout.decode(errors='replace').split('\n')
+    if told.returncode != 0:
+        return []
     return [int(n.replace('.', '')) for n in lines if re.fullmatch(r'\d+\.\d', n)]
 
 

@@ -14,9 +14,10 @@ struct program {
  * written '~'. The test fails when the program cannot be started. */
 struct program program_run(const char *arguments);
 
-/* The same, and sends it `signal_number` so many milliseconds after it handles or ignores it (SIGKILL: after
- * its start). What this process ignores, the program inherits: a test of a signal that it handles says
- * signal(..., SIG_DFL) first, as callers of tests may ignore it (nohup, jobs of shells). */
+/* The same, and sends it `signal_number` so many milliseconds after it handles or ignores it
+ * (SIGKILL: after its start). What this process ignores, the program inherits: a test of a signal
+ * that it handles says signal(..., SIG_DFL) first, as callers of tests may ignore it (nohup, jobs of
+ * shells). */
 struct program program_run_and_signal(const char *arguments, int signal_number, int milliseconds);
 
 /* Returns when the process handles or ignores the signal; fails the test when that takes a minute. */

@@ -110,8 +110,8 @@ static void expect_the_answer(int round, int exit_code)
     json_decref(report);
 }
 
-/* How long a search takes that nothing disturbs. Where that is more than a third of the budget, the machine
- * is slow, and all have a longer one. */
+/* How long a search takes that nothing disturbs. Where that is more than a third of the budget, the
+ * machine is slow, and all have a longer one. */
 static double undisturbed_seconds(void)
 {
     for (double budget_seconds = strtod(budget, NULL);; budget_seconds *= 2) {

@@ -1,4 +1,4 @@
-"""What -Dgpu_archs stands for: test_gpu_archs.py scripts/gpu_archs.py, with stand-ins for nvcc and nvidia-smi."""
+"""What -Dgpu_archs stands for, with stand-ins for nvcc and nvidia-smi: test_gpu_archs.py SCRIPT"""
 import os
 import subprocess
 import sys
@@ -26,7 +26,8 @@ class GpuArchs(unittest.TestCase):
                      + f'exit {exit_code}\n')
 
     def run_script(self, archs):
-        return subprocess.run([sys.executable, SCRIPT, os.path.join(self.folder.name, 'nvcc'), archs],
+        nvcc = os.path.join(self.folder.name, 'nvcc')
+        return subprocess.run([sys.executable, SCRIPT, nvcc, archs],
                               env={'PATH': self.folder.name}, capture_output=True, text=True)
 
     def expect(self, archs, answer):
