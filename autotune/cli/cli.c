@@ -82,7 +82,7 @@ static void print_version(FILE *out)
     char text[2048];
     fputs(plim_cuda_versions_text(text, sizeof(text)), out);
 #else
-    fprintf(out, "built without CUDA\n");
+    fprintf(out, "built without GPU kernels\n");
 #endif
 }
 

@@ -230,9 +230,11 @@ enum plim_status plim_run_device_open_for_program(struct plim_run_device *d,
                                                   struct plim_error *err)
 {
     struct plim_target target;
+    struct plim_target_place place = plim_target_here();
     struct plim_device_info seen = {0};
     *d = (struct plim_run_device){.options = options};
-    enum plim_status st = plim_target_resolve(options->uri, &target, err);
+    place.has_cuda = true; /* the program has its own kernels */
+    enum plim_status st = plim_target_resolve_at(&place, options->uri, &target, err);
     if (st) return st;
     if (target.blind || !target.memory_is_told)
         return plim_fail(err, PLIM_NODEVICE,

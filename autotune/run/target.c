@@ -252,6 +252,14 @@ static enum plim_status find_chosen(const struct plim_nvml *nvml,
     return st;
 }
 
+static enum plim_status fail_without_kernels(const char *uri, struct plim_error *err)
+{
+    return plim_fail(err, PLIM_UNSUPPORTED,
+                     "%.96s: this plimsoll is built without GPU kernels, expected sim:NAME; build it "
+                     "with nvcc and -Dgpu_archs=native on the machine with the GPU, or -Dgpu_archs=all",
+                     uri);
+}
+
 static enum plim_status find(const struct plim_target_place *place, const char *uri,
                              const struct question *question, struct plim_target *out,
                              struct plim_error *err)
@@ -261,11 +269,7 @@ static enum plim_status find(const struct plim_target_place *place, const char *
                                        .device_order = place->device_order};
     enum plim_status st = PLIM_OK;
     int code;
-    if (!place->has_cuda)
-        return plim_fail(err, PLIM_UNSUPPORTED,
-                         "%.96s: this plimsoll is built without CUDA (nvcc was not there, or "
-                         "-Dcuda=disabled), expected sim:NAME",
-                         uri);
+    if (!place->has_cuda && !question->automatic) return fail_without_kernels(uri, err);
     st = open_nvml(place, &nvml, &code, err);
     if (st && code == NVML_LIBRARY_NOT_FOUND && !question->automatic && has_driver(place)) {
         *err = (struct plim_error)PLIM_ERROR_INIT;
@@ -277,6 +281,7 @@ static enum plim_status find(const struct plim_target_place *place, const char *
     PLIM_TRY(check_driver(nvml, err));
     PLIM_TRY(question->automatic ? find_any(nvml, &world, out, err)
                                  : find_chosen(nvml, &world, question->choice, out, err));
+    if (!place->has_cuda) PLIM_TRY(fail_without_kernels(uri, err));
     PLIM_TRY(set_cap(uri, question->memory_cap_bytes, out, err));
 out:
     plim_nvml_close(&nvml);

@@ -54,7 +54,7 @@ struct plim_target_place {
     const char *driver;                         /* CUDA's library; NULL: libcuda.so.1 */
     const char *root;                           /* before /proc, /sys and /dev; "" */
     const char *visible_devices, *device_order; /* CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER */
-    bool has_cuda;                              /* is the CUDA device built in? */
+    bool has_cuda;                              /* are the CUDA device and kernels built in? */
 };
 
 struct plim_target_place plim_target_here(void);

@@ -4,7 +4,7 @@
 
 #define TOO_FULL "the card has no memory left"
 #define RESTART "the process that did this has to end"
-#define WRONG_BUILD "this plimsoll has no code for this card: build it with the card's architecture"
+#define WRONG_BUILD "this plimsoll has no code for this GPU: build it with -Dgpu_archs=native on this machine"
 #define MPS "the MPS server is in the way: see nvidia-cuda-mps-control"
 
 /* In the order of <cuda.h>, which documents them; "sticky" is its "process must be terminated and

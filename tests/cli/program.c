@@ -1,9 +1,11 @@
 #include "program.h"
+#include "autotune/base/clock.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +45,30 @@ static void split(char *text, char *argv[MAX_ARGUMENTS])
     argv[count] = NULL;
 }
 
+static bool is_ready(pid_t pid, int signal_number)
+{
+    char path[64], line[128];
+    unsigned long long ignored = 0, caught = 0;
+    snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+    FILE *file = fopen(path, "re");
+    cr_assert(file, "%s", path);
+    while (fgets(line, sizeof(line), file)) {
+        sscanf(line, "SigIgn: %llx", &ignored);
+        sscanf(line, "SigCgt: %llx", &caught);
+    }
+    fclose(file);
+    return (ignored | caught) >> (signal_number - 1) & 1;
+}
+
+void program_wait_until_ready(pid_t pid, int signal_number)
+{
+    double start = plim_clock_seconds();
+    while (!is_ready(pid, signal_number)) {
+        cr_assert(plim_clock_seconds() - start < 60, "signal %d is not handled", signal_number);
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+}
+
 struct program program_run_and_signal(const char *arguments, int signal_number, int milliseconds)
 {
     char text[4096], *argv[MAX_ARGUMENTS];
@@ -61,6 +87,7 @@ struct program program_run_and_signal(const char *arguments, int signal_number, 
               "cannot start " PLIM_BINARY);
     posix_spawn_file_actions_destroy(&actions);
     if (signal_number) {
+        if (signal_number != SIGKILL) program_wait_until_ready(child, signal_number);
         nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000L}, NULL);
         kill(child, signal_number);
     }

@@ -3,6 +3,7 @@
 #define PLIM_TESTS_CLI_PROGRAM_H
 
 #include <jansson.h>
+#include <sys/types.h>
 
 struct program {
     int exit_code; /* -1: it was ended by a signal */
@@ -13,8 +14,14 @@ struct program {
  * written '~'. The test fails when the program cannot be started. */
 struct program program_run(const char *arguments);
 
-/* The same, and sends it `signal_number` after so many milliseconds. */
+/* The same, and sends it `signal_number` so many milliseconds after it handles or ignores it
+ * (SIGKILL: after its start). What this process ignores, the program inherits: a test of a signal
+ * that it handles says signal(..., SIG_DFL) first, as callers of tests may ignore it (nohup, jobs of
+ * shells). */
 struct program program_run_and_signal(const char *arguments, int signal_number, int milliseconds);
+
+/* Returns when the process handles or ignores the signal; fails the test when that takes a minute. */
+void program_wait_until_ready(pid_t pid, int signal_number);
 
 /* Its stdout as JSON; the test fails when it is none. The caller decrefs it. */
 json_t *program_json(const struct program *program);

@@ -124,11 +124,16 @@ Test(devices, what_is_wrong_with_a_card_is_said)
 Test(devices, why_no_gpu_can_be_used_is_said)
 {
     use_stand_in("A100-SXM4-80GB", "no-cards");
-    if (!PLIM_WITH_CUDA) {
-        expect_in_list("built without CUDA");
-        return;
-    }
     expect_in_list("the driver knows of no GPU");
     use_stand_in("A100-SXM4-80GB", "driver=550.54,cuda=12040");
     expect_in_list("driver 550.54 runs CUDA up to 12.4");
+}
+
+/* Also in a build that has none of its own. */
+Test(devices, a_program_brings_its_own_kernels)
+{
+    use_stand_in("T4", "");
+    struct program p = program_run("exec --device cuda:0 --observe -- true");
+    cr_expect(strstr(p.out, "did not use a GPU") != NULL, "%s%s", p.out, p.err);
+    program_finish(&p);
 }

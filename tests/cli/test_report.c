@@ -367,6 +367,7 @@ Test(report, a_signal_ends_the_search_with_a_partial_report)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (int i = 0; i < 3; i++) {
+        signal(signals[i], SIG_DFL);
         struct program p = program_run_and_signal(LONG, signals[i], 300);
         cr_expect(eq(int, p.exit_code, 5), "signal %d", signals[i]);
         json_t *root = program_json(&p);

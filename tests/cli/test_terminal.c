@@ -1,10 +1,11 @@
 /* The terminal is closed while a search runs: what it found out so far is in the file. */
 #define _XOPEN_SOURCE 700
+#include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,9 +30,11 @@ Test(terminal, a_closed_one_ends_the_search_with_a_partial_report)
     cr_assert(mkdtemp(folder) != NULL);
     snprintf(path, sizeof(path), "%s/result.json", folder);
     cr_assert(terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal));
+    signal(SIGHUP, SIG_DFL); /* nohup ignores it */
     pid_t child = fork();
     cr_assert(ge(int, child, 0));
     if (!child) run_on_terminal(ptsname(terminal), path);
+    program_wait_until_ready(child, SIGHUP);
     nanosleep(&(struct timespec){0, 400000000}, NULL);
     close(terminal);
     while (waitpid(child, &status, 0) < 0) cr_assert(eq(int, errno, EINTR));

@@ -26,7 +26,7 @@
     QUOTED(PLIM_BINARY) " tune " QUOTED(PLIM_SMALLEST) " --margin 0 --device cuda:0 --json "
 
 static const double BUDGET_SECONDS = PLIM_SLOWER * 6, HANGING_BUDGET_SECONDS = PLIM_SLOWER * 2,
-                    GRACE_SECONDS = 15;
+                    GRACE_SECONDS = 15, MOST_BUDGET_SECONDS = 90;
 
 enum { ANSWER, NOFIT, USAGE, NODEVICE, NOT_BUILT, EARLY, INTERNAL }; /* exit codes */
 
@@ -64,7 +64,7 @@ struct fault_case {
 
 struct search {
     int exit_code;
-    double seconds;
+    double seconds, budget_seconds;
     json_t *report; /* NULL: none was written */
     char *errors;
     char folder[64];
@@ -85,10 +85,10 @@ static char *read_text(const char *folder, const char *name)
 }
 
 /* `then`: a shell command that runs on the same card afterwards, or "". */
-static struct search search(const struct fault_case *c, const char *then)
+static struct search search_once(const struct fault_case *c, const char *then)
 {
     char command[2048];
-    struct search s = {.folder = "/tmp/plimsoll-cards-XXXXXX"};
+    struct search s = {.folder = "/tmp/plimsoll-cards-XXXXXX", .budget_seconds = c->budget_seconds};
     cr_assert(mkdtemp(s.folder) != NULL);
     cr_assert(not(prctl(PR_SET_CHILD_SUBREAPER, 1)));
     snprintf(command, sizeof(command),
@@ -118,6 +118,39 @@ static void finish(struct search *s)
     cr_expect(not(rmdir(s->folder)), "%s: a file is left", s->folder);
     json_decref(s->report);
     free(s->errors);
+}
+
+static struct fault_case plain_case(void)
+{
+    return (struct fault_case){.name = "nothing",
+                               .environment = "LC_ALL=C",
+                               .card = "--memory 300MiB",
+                               .options = "--overhead 278MiB --quiet",
+                               .budget_seconds = BUDGET_SECONDS};
+}
+
+/* A search without faults takes a third of it at most, as busy as the machine is now. */
+static double budget_now(void)
+{
+    for (struct fault_case c = plain_case();; c.budget_seconds *= 2) {
+        struct search s = search_once(&c, "");
+        bool enough = s.exit_code == ANSWER && s.seconds < c.budget_seconds / 3;
+        finish(&s);
+        if (enough || c.budget_seconds > MOST_BUDGET_SECONDS / 2) return c.budget_seconds;
+    }
+}
+
+/* Where an answer has to come and the time was up, there is another try if the machine is slow by
+ * itself. */
+static struct search search(const struct fault_case *c, const char *then)
+{
+    struct search s = search_once(c, then);
+    if (s.exit_code != EARLY || c->harm != NONE) return s;
+    struct fault_case longer = *c;
+    longer.budget_seconds = budget_now();
+    if (longer.budget_seconds <= c->budget_seconds) return s;
+    finish(&s);
+    return search_once(&longer, then);
 }
 
 /* --- judging ---------------------------------------------------------------------------------- */
@@ -197,7 +230,7 @@ static void judge(const struct fault_case *c, const struct search *s)
     bool early = s->exit_code == EARLY || s->exit_code == INTERNAL;
     cr_expect(s->exit_code == ANSWER || s->exit_code == NOFIT || s->exit_code == NODEVICE || early,
               "%s: exit code %d: %s", c->name, s->exit_code, s->errors);
-    cr_expect(lt(dbl, s->seconds, c->budget_seconds + GRACE_SECONDS), "%s", c->name);
+    cr_expect(lt(dbl, s->seconds, s->budget_seconds + GRACE_SECONDS), "%s", c->name);
     cr_expect(strstr(s->errors, "still on a card") == NULL, "%s: %s", c->name, s->errors);
     bool sound = !strstr(s->errors, "Sanitizer") && !strstr(s->errors, "runtime error");
     cr_expect(sound, "%s: %s", c->name, s->errors);
@@ -237,15 +270,6 @@ static void run_case(const struct fault_case *c)
 }
 
 /* --- the faults ------------------------------------------------------------------------------- */
-
-static struct fault_case plain_case(void)
-{
-    return (struct fault_case){.name = "nothing",
-                               .environment = "LC_ALL=C",
-                               .card = "--memory 300MiB",
-                               .options = "--overhead 278MiB --quiet",
-                               .budget_seconds = BUDGET_SECONDS};
-}
 
 Test(cards, without_faults_the_answer_is_the_expected_one)
 {
@@ -370,6 +394,7 @@ Test(cards, without_nvml_what_others_hold_is_not_given_out)
     struct fault_case c = plain_case();
     snprintf(c.card, sizeof(c.card), "--memory 4GiB --others 2GiB");
     snprintf(c.options, sizeof(c.options), "--overhead 1GiB");
+    c.harm = MEMORY;
     c.budget_seconds = 3 * PLIM_SLOWER;
     struct search s = search_with(&c, "libnvidia-ml.so.1", "");
     const json_t *limit = json_object_get(s.report, "limit");

@@ -160,13 +160,23 @@ Test(target, a_card_that_nobody_knows_is_a_target)
 
 /* --- what cannot be used ---------------------------------------------------------------------- */
 
-Test(target, a_build_without_cuda_refuses_and_auto_simulates)
+Test(target, a_build_without_kernels_refuses_and_auto_simulates)
 {
     place.has_cuda = false;
-    expect_refused("cuda:0", PLIM_UNSUPPORTED, "built without CUDA");
+    expect_refused("cuda:0", PLIM_UNSUPPORTED, "built without GPU kernels");
     struct plim_target t = resolve("auto");
     cr_expect(t.simulate);
-    cr_expect(strstr(t.note, "built without CUDA") != NULL, "%s", t.note);
+    cr_expect(strstr(t.note, "built without GPU kernels") != NULL, "%s", t.note);
+}
+
+Test(target, without_kernels_and_without_a_gpu_auto_says_that_there_is_no_gpu)
+{
+    place.has_cuda = false;
+    place.library = "/no/such/libnvidia-ml.so.1";
+    expect_refused("cuda:0", PLIM_UNSUPPORTED, "-Dgpu_archs=native");
+    struct plim_target t = resolve("auto");
+    cr_expect(t.simulate);
+    cr_expect(strstr(t.note, "no NVIDIA GPU") != NULL, "%s", t.note);
 }
 
 Test(target, a_machine_without_a_driver_refuses_and_auto_simulates)

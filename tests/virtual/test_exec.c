@@ -289,6 +289,7 @@ Test(exec, it_leaves_children)
 
 Test(exec, ended_by_the_user)
 {
+    signal(SIGINT, SIG_DFL);
     struct program p = program_run_and_signal(
         CARD "--batch 1:64 --repetitions 1000000" TRAINER "{batch} forever=1 sleep=10 fork=2", SIGINT, 700);
     cr_expect(eq(int, p.exit_code, 5), "%s\n%s", p.out, p.err);
