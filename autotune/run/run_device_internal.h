@@ -1,4 +1,5 @@
-/* What device_sim.c (simulated GPUs) and device_real.c (workers and twins) share. */
+/* What run_device_real.c (workers and twins) and run_device.c (which opens either) take from
+ * run_device_sim.c (simulated GPUs), and how they open. */
 #ifndef PLIM_AUTOTUNE_RUN_DEVICE_INTERNAL_H
 #define PLIM_AUTOTUNE_RUN_DEVICE_INTERNAL_H
 
@@ -18,6 +19,8 @@ enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_
 struct plim_runner plim_run_simulator(struct plim_run_device *d);
 
 /* Open what `d->options` names. */
+enum plim_status plim_run_open_simulated(struct plim_run_device *d,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
 enum plim_status plim_run_open_cuda(struct plim_run_device *d,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 enum plim_status plim_run_open_host(struct plim_run_device *d,
