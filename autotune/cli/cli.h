@@ -8,7 +8,7 @@
 
 /* The outside world of a command. */
 struct plim_io {
-    FILE *out, *err;                        /* the result; everything else */
+    FILE *out, *err; /* the result; everything else */
     bool out_is_terminal, err_is_terminal;
     const volatile sig_atomic_t *signalled; /* not 0 once SIGINT, SIGTERM or SIGHUP has come */
 };

@@ -1,4 +1,5 @@
-/* The verbs. A new one is a file in this folder, a line here and a line in commands[] of cli.c. */
+/* The commands. A new one is a file in this folder, a line in PLIM_COMMAND_MAP (options.h) and one in
+ * meson.build. */
 #ifndef PLIM_AUTOTUNE_CLI_COMMAND_H
 #define PLIM_AUTOTUNE_CLI_COMMAND_H
 
@@ -6,16 +7,25 @@
 #include "options.h"
 
 struct plim_command {
-    const char *name, *argument, *summary; /* argument: "SPEC", "FILE" or NULL */
+    const char *name, *argument, *summary; /* argument: "SPEC", "FILE"; NULL: it takes none */
     const char *about;                     /* a few lines for its --help */
-    enum plim_verb verb;
+    enum plim_command_id id;
     /* The result goes to io->out. PLIM_NOFIT, and what ends a search early, come after a
      * report was written and need no message; for anything else `err` has one. */
     enum plim_status (*run)(const struct plim_request *request, const struct plim_io *io,
                             struct plim_error *err);
 };
 
-extern const struct plim_command plim_command_tune, plim_command_plan, plim_command_explain,
-    plim_command_devices, plim_command_exec, plim_command_import;
+#define PLIM_COMMAND_DECLARE(id, name) extern const struct plim_command plim_command_##name;
+PLIM_COMMAND_MAP(PLIM_COMMAND_DECLARE)
+#undef PLIM_COMMAND_DECLARE
+
+/* By name; PLIM_INVALID with the nearest name when there is none. */
+enum plim_status plim_command_find(const char *name, const struct plim_command **out,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The help of the whole program, and of one command. */
+void plim_help_print(FILE *out);
+void plim_help_print_command(const struct plim_command *command, FILE *out);
 
 #endif

@@ -89,8 +89,8 @@ enum plim_status plim_common_device(const struct plim_request *request,
                                     struct plim_target *target, const char **uri,
                                     struct plim_error *err)
 {
-    *uri = request->device_count ? request->devices[0] : "auto";
-    if (request->device_count > 1 || !strcmp(*uri, "all"))
+    *uri = request->devices.count ? request->devices.items[0] : "auto";
+    if (request->devices.count > 1 || !strcmp(*uri, "all"))
         return plim_fail(err, PLIM_INVALID,
                          "--device names several devices, expected one (plan takes several)");
     if (!strcmp(*uri, "auto")) *uri = plim_common_auto_device(spec, log, target);
@@ -103,8 +103,8 @@ enum plim_status plim_common_check_files(const struct plim_request *request, str
 {
     enum plim_status st = PLIM_OK;
     const struct plim_writer *writer;
-    for (size_t i = 0; i < request->file_count && !st; i++)
-        st = plim_writer_for_path(request->files[i], &writer, err);
+    for (size_t i = 0; i < request->files.count && !st; i++)
+        st = plim_writer_for_path(request->files.items[i], &writer, err);
     return st;
 }
 
@@ -142,8 +142,8 @@ enum plim_status plim_common_emit(const struct plim_request *request, const stru
                                   const struct plim_report *report, struct plim_error *err)
 {
     enum plim_status st = emit_result(request, io, report, err);
-    for (size_t i = 0; i < request->file_count; i++) {
-        enum plim_status saved = emit_file(request->files[i], report, err);
+    for (size_t i = 0; i < request->files.count; i++) {
+        enum plim_status saved = emit_file(request->files.items[i], report, err);
         if (!st) st = saved;
     }
     return st;

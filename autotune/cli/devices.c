@@ -298,7 +298,7 @@ static const char *rate_text(double value, double unit, char out[16])
 static void print_table(FILE *out)
 {
     char memory[16], bandwidth[16], half[16], full[16];
-    fprintf(out, "\nSimulated cards (--device sim:NAME):\n\n");
+    fprintf(out, "\nSimulated GPUs (--device sim:NAME):\n\n");
     fprintf(out, "%-24s %9s %5s %5s %9s %11s %8s\n", "name", "memory", "cc", "SMs", "GB/s",
             "16-bit TF/s", "fp32");
     for (size_t i = 0; i < plim_catalogue_count(); i++) {
@@ -312,14 +312,12 @@ static void print_table(FILE *out)
     }
     fprintf(
         out,
-        "\nAlso sim:24GiB, a plain card of that size; \",memory=20GiB\" may follow any name.\n");
+        "\nAlso sim:24GiB, a plain GPU of that size; \",memory=20GiB\" may follow any name.\n");
 }
 
 static enum plim_status run_devices(const struct plim_request *request, const struct plim_io *io,
                                     struct plim_error *err)
 {
-    if (request->subject)
-        return plim_fail(err, PLIM_INVALID, "devices takes no '%s'", request->subject);
     struct machine machine;
     enum plim_status st = look_around(&machine, err);
     if (!st && request->json) st = print_json(&machine, io->out, err);
@@ -332,6 +330,6 @@ static enum plim_status run_devices(const struct plim_request *request, const st
 }
 
 const struct plim_command plim_command_devices = {
-    .name = "devices", .verb = PLIM_VERB_DEVICES, .run = run_devices,
-    .summary = "the GPUs of this machine, and the catalogue of simulated cards",
+    .name = "devices", .id = PLIM_COMMAND_DEVICES, .run = run_devices,
+    .summary = "the GPUs of this machine, and those that can be simulated",
     .about = "Lists the devices, with their names as --device takes them.\n"};

@@ -56,10 +56,10 @@ static enum plim_status read_program(struct exec *x, char (*names)[PATH_MAX],
             "no command was given, expected it after --: plimsoll exec --batch 1:512 -- "
             "python train.py --batch-size {batch}");
     program->command = asked->command;
-    program->variable_count = asked->variable_count;
-    memcpy(program->variables, asked->variables, sizeof(program->variables));
-    for (size_t i = 0; i < asked->file_count && !st; i++)
-        st = add_file(program, asked->files[i], names[i], PATH_MAX, err);
+    program->variable_count = asked->variables.count;
+    memcpy(program->variables, asked->variables.items, sizeof(program->variables));
+    for (size_t i = 0; i < asked->files.count && !st; i++)
+        st = add_file(program, asked->files.items[i], names[i], PATH_MAX, err);
     program->axes = &x->question.question.axes;
     return st;
 }
@@ -88,7 +88,7 @@ static enum plim_status find_placeholders(struct exec *x, struct plim_error *err
     if (!st) st = plim_program_uses(program, "accumulation", &x->question.uses_accumulation, err);
     if (st) return st;
     bool any = x->question.uses_batch || x->uses_seq || x->uses_precision;
-    if (x->request->program.observe && (any || x->request->program.axis_count))
+    if (x->request->program.observe && (any || x->request->program.axes.count))
         return plim_fail(
             err, PLIM_INVALID,
             "--observe runs the command once as it is, expected no placeholders in it");
@@ -155,7 +155,7 @@ static enum plim_status make_question(struct exec *x, struct plim_error *err)
     PLIM_TRY(plim_program_question_batch(&x->question, asked->batch, err));
     if (asked->seq) PLIM_TRY(plim_program_question_seq(&x->question, asked->seq, err));
     PLIM_TRY(add_precision(x, err));
-    for (size_t i = 0; i < asked->axis_count; i++) PLIM_TRY(add_users_axis(x, asked->axes[i], err));
+    for (size_t i = 0; i < asked->axes.count; i++) PLIM_TRY(add_users_axis(x, asked->axes.items[i], err));
     if (plim_program_question_points(&x->question) > POINTS_AT_MOST)
         st =
             plim_fail(err, PLIM_INVALID, "the axes have more than %d combinations", POINTS_AT_MOST);
@@ -317,7 +317,7 @@ out:
 const struct plim_command plim_command_exec = {
     .name = "exec",
     .argument = "-- CMD",
-    .verb = PLIM_VERB_EXEC,
+    .id = PLIM_COMMAND_EXEC,
     .run = run_exec,
     .summary = "the largest batch of any program, on a GPU that is not there",
     .about = "Runs a training program of yours again and again, with another batch each\n"

@@ -72,9 +72,9 @@ out:
 const struct plim_command plim_command_explain = {
     .name = "explain",
     .argument = "SPEC",
-    .verb = PLIM_VERB_EXPLAIN,
+    .id = PLIM_COMMAND_EXPLAIN,
     .run = run_explain,
-    .summary = "where the bytes go at one setting, and what would make it fit",
+    .summary = "where the bytes go at one setting; what would make it fit",
     .about = "Replays four training steps at one setting. A setting that does not fit is\n"
              "replayed without a limit, so that all figures are there, and the exit code is\n"
              "1. Of a list the first value counts. Example:\n\n"

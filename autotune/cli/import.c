@@ -11,9 +11,9 @@ static enum plim_status run_import(const struct plim_request *request, const str
     if (st) goto out;
     PLIM_TRY(plim_common_spec(request, spec, err));
     PLIM_TRY(plim_spec_write(spec, &text, err));
-    for (size_t i = 0; i < request->file_count; i++)
-        PLIM_TRY(plim_writer_save(request->files[i], text, err));
-    if (!request->file_count) fputs(text, io->out);
+    for (size_t i = 0; i < request->files.count; i++)
+        PLIM_TRY(plim_writer_save(request->files.items[i], text, err));
+    if (!request->files.count) fputs(text, io->out);
 out:
     free(text);
     free(spec);
@@ -21,7 +21,7 @@ out:
 }
 
 const struct plim_command plim_command_import = {
-    .name = "import", .argument = "FILE", .verb = PLIM_VERB_IMPORT, .run = run_import,
+    .name = "import", .argument = "FILE", .id = PLIM_COMMAND_IMPORT, .run = run_import,
     .summary = "a Hugging Face config.json as a plimsoll spec",
     .about = "Reads a config.json (a file, or a directory that contains one) and writes a\n"
              "spec, to stdout or to --out FILE.\n"};

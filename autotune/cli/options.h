@@ -1,29 +1,38 @@
-/* The options, as one table: the parser, the help of every verb and the suggestions come from
- * it. */
+/* The options, as one table: the parser, the help of every command and the suggestions come from it.
+ */
 #ifndef PLIM_AUTOTUNE_CLI_OPTIONS_H
 #define PLIM_AUTOTUNE_CLI_OPTIONS_H
 
 #include "request.h"
 #include <stdio.h>
 
-/* Which verbs take an option. */
-enum plim_verb {
-    PLIM_VERB_TUNE = 1,
-    PLIM_VERB_PLAN = 2,
-    PLIM_VERB_EXPLAIN = 4,
-    PLIM_VERB_DEVICES = 8,
-    PLIM_VERB_IMPORT = 16,
-    PLIM_VERB_EXEC = 32
+/* The commands, in the order of help: enum suffix, name. */
+#define PLIM_COMMAND_MAP(X)                                                                        \
+    X(TUNE, tune)                                                                                  \
+    X(PLAN, plan)                                                                                  \
+    X(EXPLAIN, explain)                                                                            \
+    X(EXEC, exec)                                                                                  \
+    X(DEVICES, devices)                                                                            \
+    X(MODELS, models)                                                                              \
+    X(IMPORT, import)                                                                              \
+    X(HELP, help)
+
+enum plim_command_id {
+#define PLIM_COMMAND_ENUM(id, name) PLIM_COMMAND_##id,
+    PLIM_COMMAND_MAP(PLIM_COMMAND_ENUM)
+#undef PLIM_COMMAND_ENUM
+        PLIM_COMMAND_COUNT
 };
 
-/* Reads argv[0..argc) of a verb, without the program and the verb, into `request`.
- * PLIM_INVALID, with what was expected, for what cannot be understood. Both `--option value`
- * and `--option=value` are taken; "--" ends the options, and for exec the rest is a command. */
-enum plim_status plim_options_parse(int argc, char **argv, enum plim_verb verb,
+/* Reads argv[0..argc) of a command, without the program and the command, into `request`, whose
+ * `subject` is what is no option. PLIM_INVALID, with what was expected, for what cannot be
+ * understood. Both `--option value` and `--option=value` are taken; "--" ends the options, and for
+ * exec the rest is the user's command. */
+enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id command,
                                     struct plim_request *request,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The options of a verb, one or two lines each, within 80 columns. */
-void plim_options_help(enum plim_verb verb, FILE *out);
+/* The options of a command, one or two lines each, within 80 columns. */
+void plim_options_help(enum plim_command_id command, FILE *out);
 
 #endif

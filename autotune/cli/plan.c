@@ -48,12 +48,12 @@ static enum plim_status resolve_targets(const struct plim_request *request,
 {
     bool simulate = !target;
     size_t cards = plim_catalogue_count(),
-           asked = request->device_count ? request->device_count : 1;
+           asked = request->devices.count ? request->devices.count : 1;
     targets->uris = calloc(asked * (cards + 1), sizeof(*targets->uris));
     targets->texts = calloc(cards + 1, URI_SIZE);
     if (!targets->uris || !targets->texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     for (size_t i = 0; i < asked; i++) {
-        const char *uri = request->device_count ? request->devices[i] : "auto";
+        const char *uri = request->devices.count ? request->devices.items[i] : "auto";
         if (!strcmp(uri, "all")) add_catalogue(targets);
         else if (!strcmp(uri, "auto"))
             targets->uris[targets->count++] = plim_common_auto_device(spec, log, target);
@@ -140,7 +140,8 @@ static enum plim_status run_plan(const struct plim_request *request, const struc
 static enum plim_status run_tune(const struct plim_request *request, const struct plim_io *io,
                                  struct plim_error *err)
 {
-    if (request->device_count > 1 || (request->device_count && !strcmp(request->devices[0], "all")))
+    if (request->devices.count > 1 ||
+        (request->devices.count && !strcmp(request->devices.items[0], "all")))
         return plim_fail(err, PLIM_INVALID,
                          "tune works on one device, expected one --device (plan takes several)");
     struct plim_target target;
@@ -148,14 +149,14 @@ static enum plim_status run_tune(const struct plim_request *request, const struc
 }
 
 const struct plim_command plim_command_plan = {
-    .name = "plan", .argument = "SPEC", .verb = PLIM_VERB_PLAN, .run = run_plan,
-    .summary = "the best settings on simulated devices; several give a table",
+    .name = "plan", .argument = "SPEC", .id = PLIM_COMMAND_PLAN, .run = run_plan,
+    .summary = "the best settings on simulated GPUs; several give a table",
     .about = "Finds the fastest training settings that fit on a GPU that need not be there:\n"
              "micro-batch, checkpointing and whatever else is given as a list. Example:\n\n"
              "  plimsoll plan gpt2-124m --device sim:RTX-4090 --effective-batch 256\n"};
 
 const struct plim_command plim_command_tune = {
-    .name = "tune", .argument = "SPEC", .verb = PLIM_VERB_TUNE, .run = run_tune,
+    .name = "tune", .argument = "SPEC", .id = PLIM_COMMAND_TUNE, .run = run_tune,
     .summary = "find and prove the best settings on one device",
     .about = "Finds the fastest training settings that fit on one device, and shows why.\n"
              "Example:\n\n"

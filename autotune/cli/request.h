@@ -6,7 +6,13 @@
 #include "autotune/run/allowance.h"
 #include "autotune/search/objective.h"
 
-enum { PLIM_REQUEST_DEVICES = 64, PLIM_REQUEST_SETTINGS = 64, PLIM_REQUEST_FILES = 16, PLIM_REQUEST_AXES = 8 };
+enum { PLIM_REQUEST_LIST = 64, PLIM_REQUEST_SETTINGS = 64, PLIM_REQUEST_TEXTS = 4096 };
+
+/* The values of an option that may be repeated. */
+struct plim_request_list {
+    size_t count;
+    const char *items[PLIM_REQUEST_LIST];
+};
 
 /* One `--set KEY=VALUE`, or an option that stands for a key of the spec. */
 struct plim_request_setting {
@@ -19,31 +25,30 @@ struct plim_request_setting {
 struct plim_request_program {
     char *const *command; /* ends with NULL; NULL: not given */
     const char *batch, *seq; /* axes as typed; NULL: not given */
-    size_t axis_count, variable_count, file_count;
-    const char *axes[PLIM_REQUEST_AXES];           /* NAME=LIST */
-    const char *variables[PLIM_PROGRAM_VARIABLES]; /* NAME=VALUE */
-    const char *files[PLIM_PROGRAM_FILES];         /* TEMPLATE=PATH */
-    int64_t gpus, jobs, steps, repetitions;        /* 0: not given */
-    double run_seconds, limit_seconds;             /* 0: not given */
+    struct plim_request_list axes;          /* NAME=LIST */
+    struct plim_request_list variables;     /* NAME=VALUE */
+    struct plim_request_list files;         /* TEMPLATE=PATH */
+    int64_t gpus, jobs, steps, repetitions; /* 0: not given */
+    double run_seconds, limit_seconds;      /* 0: not given */
     const char *logs; /* a folder that stays; NULL: none */
     bool dry_run, observe;
 };
 
-/* Texts belong to argv. */
+/* Texts belong to argv, or point into the request itself: do not copy or move it. */
 struct plim_request {
-    const char *subject;  /* SPEC or FILE; NULL: not given */
-    size_t device_count;
-    const char *devices[PLIM_REQUEST_DEVICES];
+    const char *subject; /* SPEC, FILE, COMMAND; NULL: not given */
+    struct plim_request_list devices;
     size_t setting_count;
     struct plim_request_setting settings[PLIM_REQUEST_SETTINGS];
-    size_t file_count;
-    const char *files[PLIM_REQUEST_FILES]; /* --out */
+    struct plim_request_list files; /* --out */
     const char *trace; /* --trace; NULL: none */
     struct plim_allowance allowance;
     enum plim_objective objective;
     double budget_seconds; /* 0: none */
     bool json, quiet, no_color, help;
     struct plim_request_program program;
+    char texts[PLIM_REQUEST_TEXTS]; /* what lists in one argument were split into */
+    size_t texts_used;
 };
 
 #endif

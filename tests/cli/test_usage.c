@@ -19,10 +19,10 @@ static void expect_contains(const char *text, const char *part)
     cr_expect(strstr(text, part) != NULL, "'%s' is missing in:\n%s", part, text);
 }
 
-Test(usage, help_names_every_verb_and_exit_code)
+Test(usage, help_names_every_command_and_exit_code)
 {
     static const char *const parts[] = {"tune", "plan",   "explain", "devices", "exec",
-                                        "import", "  0  ", "  5  ",   "  6  "};
+                                        "import", "models", "help", "  0  ", "  5  ",   "  6  "};
     struct program p = program_run("--help");
     cr_expect(eq(int, p.exit_code, 0));
     cr_expect(eq(str, p.err, (char *)""));
@@ -55,24 +55,52 @@ Test(usage, a_result_that_cannot_be_written_is_told)
     expect_full_is_told("exec --device sim:T4 --dry-run --batch 1 -- true {batch}");
 }
 
-Test(usage, every_verb_has_its_own_help)
+Test(usage, every_command_has_its_own_help)
 {
     static const struct {
         const char *arguments, *has, *has_not;
-    } verbs[] = {{"tune --help", "--effective-batch", "--nothing"},
+    } commands[] = {{"tune --help", "--effective-batch", "--nothing"},
                  {"plan --help", "--objective", "--nothing"},
                  {"explain --help", "--checkpointing", "--objective"},
                  {"devices --help", "--json", "--batch"},
                  {"exec --help", "{batch}", "--optimizer"},
-                 {"import --help", "--out", "--batch"}};
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        struct program p = program_run(verbs[i].arguments);
+                 {"import --help", "--out", "--batch"},
+                 {"models --help", "--quiet", "--batch"},
+                 {"help explain", "--checkpointing", "--objective"},
+                 {"help", "models", "--batch"}};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        struct program p = program_run(commands[i].arguments);
         cr_expect(eq(int, p.exit_code, 0));
-        expect_contains(p.out, verbs[i].has);
-        cr_expect(strstr(p.out, verbs[i].has_not) == NULL, "%s", verbs[i].arguments);
-        cr_expect(le(sz, longest_line(p.out), 80), "%s", verbs[i].arguments);
+        expect_contains(p.out, commands[i].has);
+        cr_expect(strstr(p.out, commands[i].has_not) == NULL, "%s", commands[i].arguments);
+        cr_expect(le(sz, longest_line(p.out), 80), "%s", commands[i].arguments);
         program_finish(&p);
     }
+}
+
+Test(usage, models_lists_every_name_of_the_zoo_with_its_size)
+{
+    static const char *const parts[] = {"gpt2-124m               124 M  gpt2               1024\n",
+                                        "llama-3-8b             8.03 B  llama              8192\n"};
+    struct program p = program_run("models");
+    cr_expect(eq(int, p.exit_code, 0));
+    cr_expect(eq(str, p.err, (char *)""));
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) expect_contains(p.out, parts[i]);
+    program_finish(&p);
+}
+
+/* A comma ends a device, but for the one in front of its memory. */
+Test(usage, devices_may_be_a_list)
+{
+    struct program one = program_run("plan tiny-gpt2 --device sim:T4,memory=9GiB,sim:A10 --quiet");
+    struct program two =
+        program_run("plan tiny-gpt2 --device sim:T4,memory=9GiB --device sim:A10 --quiet");
+    cr_expect(eq(int, one.exit_code, 0));
+    cr_expect(eq(str, one.out, two.out));
+    expect_contains(one.out, "9.00 GiB");
+    expect_contains(one.out, "A10");
+    program_finish(&one);
+    program_finish(&two);
 }
 
 Test(usage, the_worker_is_in_no_help_and_wants_a_parent)
@@ -102,10 +130,10 @@ struct mistake { char arguments[128]; int exit_code; char says[96]; };
 ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_line)
 {
     static struct mistake mistakes[] = {
-        {"", 2, "expected one of tune, plan"},
+        {"", 2, "expected one such as tune"},
         {"plna gpt2-124m", 2, "did you mean plan?"},
         {"plan", 2, "no SPEC was given"},
-        {"plan gpt2-124m more", 2, "'more' is one too many"},
+        {"plan gpt2-124m more", 2, "'more' is one argument too many"},
         {"plan no-such-file.yaml", 2, "no-such-file.yaml: no such file"},
         {"plan gpt2-125m", 2, "gpt2-124m"},
         {"plan gpt2-124m --bacth 4", 2, "did you mean --batch?"},
@@ -127,8 +155,13 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"plan gpt2-124m --batch 3 --effective-batch 256", 2, "256"},
         {"tune gpt2-124m --device all", 2, "one device"},
         {"explain gpt2-124m --device sim:T4", 2, "expected --batch N"},
-        {"explain gpt2-124m --objective throughput", 2, "does not go with this verb"},
-        {"devices gpt2-124m", 2, "takes no"},
+        {"explain gpt2-124m --objective throughput", 2, "does not go with this command"},
+        {"devices gpt2-124m", 2, "takes no argument"},
+        {"models gpt2-124m", 2, "takes no argument"},
+        {"help plna", 2, "did you mean plan?"},
+        {"exec python train.py", 2, "put -- before your program's command"},
+        {"plan gpt2-124m --device sim:T4,,sim:A10", 2, "--device has an empty value"},
+        {"plan no-such-model", 2, "hf download OWNER/MODEL config.json"},
         {"plan gpt2-124m --device sim:RTX-4091", 3, "RTX-4090"},
         {"plan gpt2-124m --device rtx-4090", 3, "sim:RTX-4090"},
         {"plan gpt2-124m --device sim:A100-SXM4-80GB,memory=many", 2, "many"},

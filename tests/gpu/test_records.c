@@ -53,7 +53,7 @@ static void read_request(struct tune *t, const json_t *request)
         cr_assert_lt(count, WORDS);
         words[count++] = (char *)json_string_value(option);
     }
-    cr_assert_eq(plim_options_parse(count, words, PLIM_VERB_TUNE, &t->request, &err), PLIM_OK,
+    cr_assert_eq(plim_options_parse(count, words, PLIM_COMMAND_TUNE, &t->request, &err), PLIM_OK,
                  "%s: %s", t->name, err.text);
     cr_assert_eq(plim_common_spec(&t->request, &t->spec, &err), PLIM_OK, "%s: %s", t->name,
                  err.text);

@@ -26,11 +26,13 @@ static enum plim_status no_such_file(const char *source, struct plim_error *err)
     int near = strchr(source, '/') ? -1 : plim_nearest(source, names, count);
     if (near >= 0)
         return plim_fail_at(err, PLIM_SPEC, source, 0, 0,
-                            "no such file and no such name in the zoo, expected a spec such as %s",
+                            "no such file and no such model, did you mean %s? (plimsoll models "
+                            "lists them)",
                             names[near]);
-    return plim_fail_at(
-        err, PLIM_SPEC, source, 0, 0,
-        "no such file, expected a spec, a config.json, a directory with one, or a name of the zoo");
+    return plim_fail_at(err, PLIM_SPEC, source, 0, 0,
+                        "no such file, expected a spec, a model's config.json (hf download "
+                        "OWNER/MODEL config.json gets it), a directory with one, or a name that "
+                        "plimsoll models lists");
 }
 
 /* Reads `source`, or the config.json of a directory. */

@@ -1,0 +1,220 @@
+#include "option_kinds.h"
+#include "autotune/base/text.h"
+#include "autotune/search/limit.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *field(struct plim_request *request, const struct plim_option *option)
+{
+    return (char *)request + option->offset;
+}
+
+/* --- plain values ----------------------------------------------------------------------------- */
+
+enum plim_status plim_option_switch(struct plim_request *request, const struct plim_option *option,
+                                    const char *value, struct plim_error *err)
+{
+    (void)value;
+    (void)err;
+    *(bool *)field(request, option) = true;
+    return PLIM_OK;
+}
+
+enum plim_status plim_option_text(struct plim_request *request, const struct plim_option *option,
+                                  const char *value, struct plim_error *err)
+{
+    (void)err;
+    *(const char **)field(request, option) = value;
+    return PLIM_OK;
+}
+
+enum plim_status plim_option_number(struct plim_request *request, const struct plim_option *option,
+                                    const char *value, struct plim_error *err)
+{
+    char *end;
+    errno = 0;
+    long long number = value[0] >= '0' && value[0] <= '9' ? strtoll(value, &end, 10) : 0;
+    if (number < 1 || number > option->most || errno || *end)
+        return plim_fail(err, PLIM_INVALID, "%s is '%s', expected a number from 1 to %lld",
+                         option->name, value, (long long)option->most);
+    *(int64_t *)field(request, option) = number;
+    return PLIM_OK;
+}
+
+/* A number followed by one of `units`, which has a factor each; all of `text`. */
+static bool parse_with_unit(const char *text, const char *const *units, const double *factors,
+                            double *out)
+{
+    char *end;
+    errno = 0;
+    if (!strchr("0123456789.", text[0]) || !text[0] || strpbrk(text, "xXnN")) return false;
+    *out = strtod(text, &end);
+    if (end == text || errno) return false;
+    for (size_t i = 0; units[i]; i++) {
+        if (strcmp(units[i], end)) continue;
+        *out *= factors[i];
+        return true;
+    }
+    return false;
+}
+
+enum plim_status plim_option_seconds(struct plim_request *request, const struct plim_option *option,
+                                     const char *value, struct plim_error *err)
+{
+    static const char *const units[] = {"s", "", "ms", "m", "min", "h", NULL};
+    static const double factors[] = {1, 1, 1e-3, 60, 60, 3600};
+    double seconds;
+    if (!parse_with_unit(value, units, factors, &seconds) || seconds <= 0)
+        return plim_fail(err, PLIM_INVALID, "%s is '%s', expected a time such as 60s, 500ms or 5m",
+                         option->name, value);
+    *(double *)field(request, option) = seconds;
+    return PLIM_OK;
+}
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+static enum plim_status too_many(const struct plim_option *option, int64_t most,
+                                 struct plim_error *err)
+{
+    return plim_fail(err, PLIM_INVALID, "%s is given too often, expected at most %lld times",
+                     option->name, (long long)most);
+}
+
+enum plim_status plim_option_list(struct plim_request *request, const struct plim_option *option,
+                                  const char *value, struct plim_error *err)
+{
+    struct plim_request_list *list = field(request, option);
+    int64_t most = option->most ? option->most : PLIM_REQUEST_LIST;
+    if (list->count == (size_t)most) return too_many(option, most, err);
+    list->items[list->count++] = value;
+    return PLIM_OK;
+}
+
+enum plim_status plim_option_pairs(struct plim_request *request, const struct plim_option *option,
+                                   const char *value, struct plim_error *err)
+{
+    if (value[0] == '=' || !strchr(value, '='))
+        return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value,
+                         option->argument);
+    return plim_option_list(request, option, value, err);
+}
+
+/* A comma ends a URI, but for the one in front of an option of the device. */
+static size_t uri_length(const char *text)
+{
+    static const char option[] = ",memory=";
+    size_t length = strcspn(text, ",");
+    if (!strncmp(text + length, option, strlen(option)))
+        length += 1 + strcspn(text + length + 1, ",");
+    return length;
+}
+
+enum plim_status plim_option_devices(struct plim_request *request, const struct plim_option *option,
+                                     const char *value, struct plim_error *err)
+{
+    for (;;) {
+        size_t length = uri_length(value);
+        char *text = request->texts + request->texts_used;
+        if (!length)
+            return plim_fail(err, PLIM_INVALID, "%s has an empty value, expected %s", option->name,
+                             option->argument);
+        if (length >= sizeof(request->texts) - request->texts_used)
+            return plim_fail(err, PLIM_INVALID, "%s is longer than expected", option->name);
+        memcpy(text, value, length);
+        text[length] = '\0';
+        request->texts_used += length + 1;
+        enum plim_status st = plim_option_list(request, option, text, err);
+        if (st || !value[length]) return st;
+        value += length + 1;
+    }
+}
+
+/* --- keys of the spec ------------------------------------------------------------------------- */
+
+static enum plim_status add_setting(struct plim_request *request, const struct plim_option *option,
+                                    const char *key, size_t key_length, const char *value,
+                                    struct plim_error *err)
+{
+    if (request->setting_count == PLIM_REQUEST_SETTINGS)
+        return too_many(option, PLIM_REQUEST_SETTINGS, err);
+    struct plim_request_setting *setting = &request->settings[request->setting_count++];
+    setting->option = option->name;
+    setting->value = value;
+    snprintf(setting->key, sizeof(setting->key), "%.*s", (int)key_length, key);
+    return PLIM_OK;
+}
+
+enum plim_status plim_option_key(struct plim_request *request, const struct plim_option *option,
+                                 const char *value, struct plim_error *err)
+{
+    return add_setting(request, option, option->key, strlen(option->key), value, err);
+}
+
+enum plim_status plim_option_any_key(struct plim_request *request, const struct plim_option *option,
+                                     const char *value, struct plim_error *err)
+{
+    size_t length = strcspn(value, "=");
+    if (!length || !value[length] || length >= sizeof(request->settings[0].key))
+        return plim_fail(err, PLIM_INVALID,
+                         "--set is '%s', expected KEY=VALUE such as train.clip=1.0", value);
+    return add_setting(request, option, value, length, value + length + 1, err);
+}
+
+/* --- what of a GPU may be used, what is best --------------------------------------------------- */
+
+enum plim_status plim_option_margin(struct plim_request *request, const struct plim_option *option,
+                                    const char *value, struct plim_error *err)
+{
+    static const char *const units[] = {"%", " %", NULL};
+    static const double factors[] = {0.01, 0.01};
+    double share;
+    struct plim_allowance *allowance = &request->allowance;
+    if (parse_with_unit(value, units, factors, &share) && share <= 1) {
+        allowance->margin_bytes = -1;
+        allowance->margin_share = share;
+        return PLIM_OK;
+    }
+    if (plim_parse_bytes(value, &allowance->margin_bytes, NULL) == PLIM_OK) return PLIM_OK;
+    return plim_fail(err, PLIM_INVALID,
+                     "%s is '%s', expected a share such as 5%% or a size such as 2GiB",
+                     option->name, value);
+}
+
+enum plim_status plim_option_overhead(struct plim_request *request,
+                                      const struct plim_option *option, const char *value,
+                                      struct plim_error *err)
+{
+    struct plim_allowance *allowance = &request->allowance;
+    allowance->overhead_given = strcmp(value, "auto") != 0;
+    if (!allowance->overhead_given) return PLIM_OK;
+    if (plim_parse_bytes(value, &allowance->overhead_bytes, NULL) == PLIM_OK) return PLIM_OK;
+    return plim_fail(err, PLIM_INVALID, "%s is '%s', expected auto or a size such as 600MiB",
+                     option->name, value);
+}
+
+enum plim_status plim_option_alloc_conf(struct plim_request *request,
+                                        const struct plim_option *option, const char *value,
+                                        struct plim_error *err)
+{
+    if (strlen(value) >= sizeof(((struct plim_limit *)0)->alloc_conf))
+        return plim_fail(err, PLIM_INVALID, "%s is longer than expected", option->name);
+    request->allowance.alloc_conf = value;
+    return PLIM_OK;
+}
+
+enum plim_status plim_option_objective(struct plim_request *request,
+                                       const struct plim_option *option, const char *value,
+                                       struct plim_error *err)
+{
+    for (int i = 0; i < PLIM_OBJECTIVE_COUNT; i++) {
+        if (strcmp(plim_objectives[i].name, value)) continue;
+        request->objective = (enum plim_objective)i;
+        return PLIM_OK;
+    }
+    return plim_fail(err, PLIM_INVALID,
+                     "%s is '%s', expected throughput, longest-sequence, least-memory or "
+                     "largest-batch",
+                     option->name, value);
+}
