@@ -1,18 +1,22 @@
 #include "progress.h"
 #include "autotune/base/clock.h"
 
-static const double FIRST_SECONDS = 0.5, EVERY_SECONDS = 0.1;
+/* In a log, and on a terminal. */
+static const struct {
+    double first_seconds, every_seconds;
+} paces[] = {{5, 5}, {0.5, 0.1}};
 
 void plim_progress_init(struct plim_progress *progress, const struct plim_request *request,
                         const struct plim_io *io, size_t devices)
 {
-    progress->file = io->err_is_terminal && !request->quiet ? io->err : NULL;
+    progress->file = request->quiet ? NULL : io->err;
+    progress->is_live = io->err_is_terminal;
     progress->devices = devices;
     atomic_init(&progress->runs, 0);
     atomic_init(&progress->devices_done, 0);
     atomic_flag_clear(&progress->drawing);
     progress->start_seconds = plim_clock_seconds();
-    progress->next_seconds = progress->start_seconds + FIRST_SECONDS;
+    progress->next_seconds = progress->start_seconds + paces[progress->is_live].first_seconds;
     progress->drawn = false;
 }
 
@@ -20,14 +24,14 @@ static void draw(struct plim_progress *progress)
 {
     double now = plim_clock_seconds();
     if (now < progress->next_seconds) return;
-    progress->next_seconds = now + EVERY_SECONDS;
-    progress->drawn = true;
-    fprintf(progress->file, "\rplimsoll: %.0f s, %zu settings replayed",
+    progress->next_seconds = now + paces[progress->is_live].every_seconds;
+    progress->drawn = progress->is_live;
+    fprintf(progress->file, "%splimsoll: %.0f s, %zu settings tried", progress->is_live ? "\r" : "",
             now - progress->start_seconds, atomic_load(&progress->runs));
     if (progress->devices > 1)
         fprintf(progress->file, ", %zu of %zu devices", atomic_load(&progress->devices_done),
                 progress->devices);
-    fprintf(progress->file, "\033[K");
+    fputs(progress->is_live ? "\033[K" : "\n", progress->file);
     fflush(progress->file);
 }
 

@@ -1,5 +1,6 @@
-/* A live line on stderr while a search takes its time. Only on a terminal, and only after half
- * a second. */
+/* What is shown on stderr while a search takes its time: on a terminal a line that changes, after
+ * half a second; elsewhere (a log, a scheduler's output) a line every few seconds, after some.
+ */
 #ifndef PLIM_AUTOTUNE_CLI_PROGRESS_H
 #define PLIM_AUTOTUNE_CLI_PROGRESS_H
 
@@ -8,6 +9,7 @@
 
 struct plim_progress {
     FILE *file;            /* NULL: nothing is shown */
+    bool is_live;          /* a line that changes */
     size_t devices;        /* in all */
     atomic_size_t runs, devices_done;
     atomic_flag drawing;   /* threads that come while another one draws go on */
@@ -22,7 +24,7 @@ void plim_progress_init(struct plim_progress *progress, const struct plim_reques
 void plim_progress_run(void *user);
 void plim_progress_device(void *user);
 
-/* Clears the line. */
+/* Clears the line that changes. */
 void plim_progress_finish(struct plim_progress *progress);
 
 #endif
