@@ -428,11 +428,12 @@ Test(spec_errors, files_that_are_none)
     char path[256], line[512];
     snprintf(path, sizeof(path), "%s/none.yaml", spec_files_dir());
     cr_expect(eq(str, (char *)spec_refusal_of(path),
-                 "none.yaml: no such file, expected a spec, a config.json, a directory with one, "
-                 "or a name of the zoo"));
-    cr_expect(eq(
-        str, (char *)spec_refusal_of("gpt2-124"),
-        "gpt2-124: no such file and no such name in the zoo, expected a spec such as gpt2-124m"));
+                 "none.yaml: no such file, expected a spec, a model's config.json (hf download "
+                 "OWNER/MODEL config.json gets it), a directory with one, or a name that plimsoll "
+                 "models lists"));
+    cr_expect(eq(str, (char *)spec_refusal_of("gpt2-124"),
+                 "gpt2-124: no such file and no such model, did you mean gpt2-124m? (plimsoll "
+                 "models lists them)"));
     snprintf(line, sizeof(line),
              "%s: this directory has no config.json, expected a spec or a directory with one",
              spec_files_dir());
@@ -447,8 +448,9 @@ Test(spec_errors, references_to_files_that_are_none)
 {
     char line[512];
     snprintf(line, sizeof(line),
-             "gone.json: no such file, expected a spec, a config.json, a directory with one, or a "
-             "name of the zoo");
+             "gone.json: no such file, expected a spec, a model's config.json (hf download "
+             "OWNER/MODEL config.json gets it), a directory with one, or a name that plimsoll "
+             "models lists");
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {hf: gone.json}\n"), line));
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {zoo: gpt2-124}\n"),
                  "s.yaml:1:14: the zoo has no 'gpt2-124', expected the nearest name gpt2-124m"));
