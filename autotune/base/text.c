@@ -185,3 +185,14 @@ int plim_nearest(const char *word, const char *const *names, size_t count)
         if (contains(names[i], word, word_length)) best = (int)i;
     return best;
 }
+
+void plim_join_names(const char *const *names, size_t count, char *out, size_t size)
+{
+    size_t used = 0;
+    if (size) out[0] = '\0';
+    for (size_t i = 0; i < count && used < size; i++) {
+        const char *before = i == 0 ? "" : i + 1 == count ? " or " : ", ";
+        int wrote = snprintf(out + used, size - used, "%s%s", before, names[i]);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}

@@ -30,4 +30,7 @@ size_t plim_utf8_decode(const unsigned char *at, size_t left, uint32_t *code);
  * not seen. */
 int plim_nearest(const char *word, const char *const *names, size_t count);
 
+/* "fp32, tf32 or fp16": cut where there is no room for all. */
+void plim_join_names(const char *const *names, size_t count, char *out, size_t size);
+
 #endif

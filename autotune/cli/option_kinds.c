@@ -208,13 +208,14 @@ enum plim_status plim_option_objective(struct plim_request *request,
                                        const struct plim_option *option, const char *value,
                                        struct plim_error *err)
 {
+    const char *names[PLIM_OBJECTIVE_COUNT];
+    char expected[128];
     for (int i = 0; i < PLIM_OBJECTIVE_COUNT; i++) {
-        if (strcmp(plim_objectives[i].name, value)) continue;
+        names[i] = plim_objectives[i].name;
+        if (strcmp(names[i], value)) continue;
         request->objective = (enum plim_objective)i;
         return PLIM_OK;
     }
-    return plim_fail(err, PLIM_INVALID,
-                     "%s is '%s', expected throughput, longest-sequence, least-memory or "
-                     "largest-batch",
-                     option->name, value);
+    plim_join_names(names, PLIM_OBJECTIVE_COUNT, expected, sizeof(expected));
+    return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value, expected);
 }

@@ -1,6 +1,7 @@
 #include "options.h"
 #include "autotune/base/text.h"
 #include "option_kinds.h"
+#include "workloads/spec/key.h"
 #include <string.h>
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -60,17 +61,17 @@ static const struct plim_option options[] = {
     KEY("--world", "N", T | P | E | X, "train.world",
       "data-parallel GPUs; default: 1"),
     KEY("--precision", "NAME", T | P | E | X, "train.precision",
-      "fp32, tf32, bf16-mixed, fp16-mixed, bf16, fp16, or a list; mixed is autocast"),
+      "a list is searched; mixed is autocast"),
     KEY("--optimizer", "NAME", T | P | E, "train.optimizer",
-      "adamw, adamw-fused, sgd, adafactor, adamw-8bit, or a list"),
+      "a list is searched"),
     KEY("--checkpointing", "NAME", T | P | E, "train.checkpointing",
-      "none, full, or a list; default: none,full"),
+      "a list is searched; default: none,full"),
     KEY("--attention", "NAME", T | P | E, "train.attention",
-      "sdpa, eager, or a list; default: sdpa (bloom: eager)"),
+      "a list is searched; default: sdpa (bloom: eager)"),
     KEY("--sharding", "NAME", T | P | E, "train.sharding",
-      "none"),
+      "how the GPUs share the model's state"),
     KEY("--packing", "NAME", T | P | E, "data.packing",
-      "several documents in a row: auto, yes, no"),
+      "are there several documents in a row?"),
     KEY("--clip", "NORM", T | P | E, "train.clip",
       "clip_grad_norm_ to this norm, such as 1.0; default: no clipping"),
     KEY("--dropout", "P", T | P | E, "train.dropout",
@@ -238,12 +239,23 @@ static void print_wrapped(FILE *out, int column, const char *text)
     }
 }
 
+/* A key that has names says which. */
+static void describe(const struct plim_option *option, char *out, size_t size)
+{
+    const struct plim_spec_key *key = option->key ? plim_spec_key_find(option->key) : NULL;
+    char names[128] = "";
+    if (key) plim_join_names(key->value.names, key->value.name_count, names, sizeof(names));
+    snprintf(out, size, "%s%s%s", names, names[0] ? "; " : "", option->help);
+}
+
 void plim_options_help(enum plim_command_id command, FILE *out)
 {
+    char help[512];
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         if (!belongs_to(&options[i], command)) continue;
         int column = fprintf(out, "  %s%s%s", options[i].name, options[i].argument ? " " : "",
                              options[i].argument ? options[i].argument : "");
-        print_wrapped(out, column, options[i].help);
+        describe(&options[i], help, sizeof(help));
+        print_wrapped(out, column, help);
     }
 }

@@ -150,3 +150,17 @@ Test(text, endless_words_and_names_are_not_looked_at)
     cr_expect(eq(int, plim_nearest(word, names, 2), -1));
     cr_expect(eq(int, plim_nearest("aaab", names, 2), 1));
 }
+
+Test(text, names_are_joined_as_a_sentence_has_them)
+{
+    static const char *const names[] = {"fp32", "tf32", "bf16"};
+    char out[32];
+    plim_join_names(names, 3, out, sizeof(out));
+    cr_expect(eq(str, out, "fp32, tf32 or bf16"));
+    plim_join_names(names, 1, out, sizeof(out));
+    cr_expect(eq(str, out, "fp32"));
+    plim_join_names(names, 0, out, sizeof(out));
+    cr_expect(eq(str, out, ""));
+    plim_join_names(names, 3, out, 8);
+    cr_expect(eq(str, out, "fp32, t"));
+}

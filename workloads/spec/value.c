@@ -1,4 +1,5 @@
 #include "value.h"
+#include "autotune/base/text.h"
 #include "value_list.h"
 
 #include <string.h>
@@ -37,22 +38,11 @@ enum plim_status plim_value_mismatch(const struct plim_value *value, const struc
     return plim_value_refuse(place, node, expected);
 }
 
-/* "fp32, tf32 or fp16" */
-static void join_names(const struct plim_value *value, char *out, size_t size)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < value->name_count && used < size; i++) {
-        const char *before = i == 0 ? "" : i + 1 == value->name_count ? " or " : ", ";
-        int wrote = snprintf(out + used, size - used, "%s%s", before, value->names[i]);
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
-}
-
 void plim_value_describe(const struct plim_value *value, char *out, size_t size)
 {
     const char *or_null = value->nullable ? ", or null" : "";
     char names[EXPECTED_SIZE / 2] = "";
-    join_names(value, names, sizeof(names));
+    plim_join_names(value->names, value->name_count, names, sizeof(names));
     switch (value->type) {
     case PLIM_VALUE_INT:
         snprintf(out, size, "an integer from %.0f to %.0f%s", value->minimum, value->maximum,
