@@ -1,9 +1,9 @@
+#include "autotune/base/outfile.h"
 #include "devices/nvml/nvml.h"
 #include "devices/open.h"
 #include "devices/sim/sim.h"
 #include "run_device_internal.h"
 #include "worker/remote.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,15 +83,15 @@ enum plim_status plim_run_device_trace(struct plim_run_device *d,
                                        struct plim_error *err)
 {
     struct plim_replay replay;
+    struct plim_outfile file;
     enum plim_status st = start_engine(d, PLIM_RUN_LIMITED, err);
-    FILE *file = st ? NULL : fopen(path, "w");
+    if (!st) st = plim_outfile_open(path, &file, err);
     if (st) return st;
-    if (!file) return plim_fail(err, PLIM_IO, "%s: %s", path, strerror(errno));
-    plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, file);
+    plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, file.stream);
     st = plim_run_simulate(d, setting, PLIM_RUN_LIMITED, &replay, err);
     plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, NULL);
-    bool written = !ferror(file);
-    if (fclose(file) || !written) return plim_fail(err, PLIM_IO, "%s: cannot be written", path);
+    if (!st) return plim_outfile_commit(&file, err);
+    plim_outfile_discard(&file);
     return st;
 }
 

@@ -5,6 +5,7 @@
 #include <criterion/parameterized.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static size_t longest_line(const char *text)
 {
@@ -224,4 +225,33 @@ Test(usage, the_catalogue_is_listed)
     expect_contains(p.out, "RTX-4090");
     cr_expect(le(sz, longest_line(p.out), 80));
     program_finish(&p);
+}
+
+Test(usage, what_was_typed_cannot_steer_the_terminal)
+{
+    struct program p = program_run("plan a\n\x1b[31mb\xc2\x9b");
+    cr_expect(strstr(p.err, "a\\x0a\\x1b[31mb\\u009b: no such file") != NULL, "%s", p.err);
+    program_finish(&p);
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:native\x1b]0;x\x07", 1);
+    p = program_run("plan gpt2-124m --device sim:T4 --seq 256");
+    unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+    cr_expect(strchr(p.err, '\x1b') == NULL && strchr(p.out, '\x1b') == NULL, "%s\n%s", p.err, p.out);
+    program_finish(&p);
+}
+
+Test(usage, a_trace_follows_no_link)
+{
+    char *path = program_file("other", "not ours"), link[128], arguments[256], text[16] = "";
+    snprintf(link, sizeof(link), "%s.trace", path);
+    cr_assert(eq(int, symlink(path, link), 0));
+    snprintf(arguments, sizeof(arguments), "explain gpt2-124m --device sim:T4 --seq 64 --trace %s", link);
+    struct program p = program_run(arguments);
+    cr_expect(le(int, p.exit_code, 1), "%s", p.err);
+    FILE *file = fopen(path, "r");
+    cr_expect(file && fgets(text, sizeof(text), file));
+    cr_expect(eq(str, text, "not ours"));
+    if (file) fclose(file);
+    program_finish(&p);
+    unlink(link);
+    program_file_remove(path);
 }
