@@ -244,7 +244,8 @@ Test(usage, a_trace_follows_no_link)
     char *path = program_file("other", "not ours"), link[128], arguments[256], text[16] = "";
     snprintf(link, sizeof(link), "%s.trace", path);
     cr_assert(eq(int, symlink(path, link), 0));
-    snprintf(arguments, sizeof(arguments), "explain gpt2-124m --device sim:T4 --seq 64 --trace %s", link);
+    snprintf(arguments, sizeof(arguments), 
+             "explain gpt2-124m --device sim:T4 --batch 1 --seq 64 --trace %s", link);
     struct program p = program_run(arguments);
     cr_expect(le(int, p.exit_code, 1), "%s", p.err);
     FILE *file = fopen(path, "r");
