@@ -12,16 +12,18 @@ enum { LOG_LINES = 12, LOG_BYTES = 4096 };
 
 /* The last bytes of a file, terminated; how many. The program may have put anything in its place: no
  * link is followed and no pipe waited for. */
-static size_t read_tail(const char *path, char *out, size_t size)
+static size_t read_tail(const char *folder, const char *name, char *out, size_t size)
 {
     struct stat info;
     ssize_t length = 0;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode)) {
         off_t whole = (off_t)size - 1, from = info.st_size > whole ? info.st_size - whole : 0;
         length = pread(fd, out, size - 1, from);
     }
     if (fd >= 0) close(fd);
+    if (place >= 0) close(place);
     for (ssize_t i = 0; i < length; i++)
         if (!out[i]) out[i] = ' ';
     out[length > 0 ? length : 0] = '\0';
@@ -40,10 +42,10 @@ static const char *last_state(char *line)
 }
 
 /* The last lines of a file, each for itself. */
-static void log_tail(const struct plim_log *log, const char *path)
+static void log_tail(const struct plim_log *log, const char *folder, const char *name)
 {
     char text[LOG_BYTES + 1];
-    size_t length = read_tail(path, text, sizeof(text));
+    size_t length = read_tail(folder, name, text, sizeof(text));
     size_t at = length;
     for (int lines = 0; at > 0 && lines <= LOG_LINES; lines += text[at] == '\n') at--;
     if (at > 0) at++;
@@ -61,7 +63,7 @@ static void show_failure(const struct plim_black_box *box, const struct plim_ask
             execution->verdict == PLIM_CANCELLED)
             continue;
         plim_log(box->log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
-        log_tail(box->log, execution->log);
+        log_tail(box->log, box->options.logs, execution->log);
         return;
     }
 }

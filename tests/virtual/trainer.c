@@ -10,7 +10,8 @@
  *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
  *     ignores   1: takes one sample whatever BATCH is
  *     catches   1: halves the batch when memory is refused, and goes on
- *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session
+ *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session;
+ *               3: and the environment, as `sleep $PLIM_TEST`
  *     ranks     processes, each on a card of its own (1)
  *     fails     exit code, after the first step (0)     signal    signal to itself after a step
  *     input     1: reads a line first                   tty       1: opens /dev/tty first
@@ -178,12 +179,14 @@ static int train(long batch)
     return 0;
 }
 
-static void start_child(bool leaves)
+static void start_child(long kind)
 {
+    char *none[] = {NULL};
     pid_t pid = fork();
     if (pid) return;
-    if (leaves) setsid();
-    if (leaves && fork()) _exit(0);
+    if (kind >= 2) setsid();
+    if (kind >= 2 && fork()) _exit(0);
+    if (kind == 3) execle("/bin/sleep", "sleep", getenv("PLIM_TEST"), (char *)NULL, none);
     sleep(600);
     _exit(0);
 }
@@ -222,7 +225,7 @@ int main(int argc, char **argv)
         perror("trainer: /dev/tty");
         return 5;
     }
-    if (option("fork", 0)) start_child(option("fork", 0) == 2);
+    if (option("fork", 0)) start_child(option("fork", 0));
     if (option("unknown", 0) && cudaImportExternalMemory(NULL, NULL)) return 6;
     if (option("ranks", 1) > 1) return train_ranks(batch_of(argv[1]), option("ranks", 1));
     return train(batch_of(argv[1]));
