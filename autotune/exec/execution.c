@@ -104,8 +104,9 @@ static void look(struct trial *t)
     int64_t steps = INT64_MAX, unmet = 0, steady = 0, restless = 0;
     out->processes = out->launches = out->refusals = 0;
     for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
-        const struct plim_machine_process *p = &t->machine->processes[i];
-        if (!p->pid) continue;
+        struct plim_machine_process row, *p = &row;
+        if (!t->machine->processes[i].pid) continue;
+        plim_machine_read_process(t->machine, i, p);
         out->processes++;
         out->launches += p->launches + p->allocations;
         out->refusals += p->refusal.count;
@@ -166,27 +167,23 @@ static void watch(struct trial *t)
 
 /* --- after ------------------------------------------------------------------------------------ */
 
-/* What the fullest card held beside the contexts of the processes that used it. */
-static int64_t peak_bytes(const struct trial *t)
+/* What the fullest card held beside the contexts of the processes that used it, and what the largest
+ * process had of it. */
+static void read_memory(struct trial *t)
 {
-    int64_t peak = 0;
-    for (int i = 0; i < t->machine->card_count; i++) {
-        const struct plim_machine_card *card = &t->machine->cards[i];
-        int64_t bytes = card->peak_bytes;
-        for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++)
-            if (t->machine->processes[k].peak_bytes[i]) bytes -= card->context_bytes;
-        if (bytes > peak) peak = bytes;
+    int64_t held[PLIM_MACHINE_CARDS], largest = -1;
+    for (int i = 0; i < t->options->card_count; i++) held[i] = plim_machine_read_peak(t->machine, i);
+    for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++) {
+        struct plim_machine_process row;
+        plim_machine_read_process(t->machine, k, &row);
+        for (int i = 0; i < t->options->card_count; i++)
+            if (row.peak_bytes[i]) held[i] -= t->options->cards[i].context_bytes;
+        if (row.peak_all_bytes <= largest) continue;
+        largest = row.peak_all_bytes;
+        memcpy(t->out->sizes, row.at_peak, sizeof(t->out->sizes));
     }
-    return peak;
-}
-
-static void copy_sizes(const struct plim_machine *machine, struct plim_execution *out)
-{
-    const struct plim_machine_process *largest = &machine->processes[0];
-    for (int i = 1; i < PLIM_MACHINE_PROCESSES; i++)
-        if (machine->processes[i].peak_all_bytes > largest->peak_all_bytes)
-            largest = &machine->processes[i];
-    memcpy(out->sizes, largest->at_peak, sizeof(out->sizes));
+    for (int i = 0; i < t->options->card_count; i++)
+        if (held[i] > t->out->peak_bytes) t->out->peak_bytes = held[i];
 }
 
 static enum plim_status fail(struct plim_execution *out, enum plim_status verdict, const char *why)
@@ -241,10 +238,9 @@ static void finish(struct trial *t)
     out->seconds = plim_clock_seconds() - t->start;
     plim_launch_end(&t->launch);
     look(t);
-    out->peak_bytes = peak_bytes(t);
-    copy_sizes(t->machine, out);
-    out->note_count = t->machine->note_count < 8 ? t->machine->note_count : 8;
-    memcpy(out->notes, t->machine->notes, sizeof(out->notes));
+    read_memory(t);
+    out->note_count =
+        plim_machine_read_notes(t->machine, out->notes, sizeof(out->notes) / sizeof(out->notes[0]));
     out->verdict = judge(t);
 }
 

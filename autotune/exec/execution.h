@@ -67,7 +67,7 @@ struct plim_execution {
     double seconds;      /* of the whole trial */
     char log[40];        /* its name in `logs` */
     uint32_t note_count;
-    char notes[8][160]; /* the virtual GPU's: functions that nobody answers */
+    char notes[8][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's: functions that nobody answers */
 };
 
 /* Blocks until it is over. PLIM_INVALID, PLIM_IO: the program cannot be started, a template cannot

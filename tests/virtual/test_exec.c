@@ -287,6 +287,22 @@ Test(exec, it_leaves_children)
     cr_expect(eq(int, left_over(), 0));
 }
 
+/* Any answer will do, as long as plimsoll lives to give it. */
+Test(exec, it_spoils_the_machine)
+{
+    static const char *const ways[] = {"hostile=1", "hostile=5", "hostile=9", "hostile=12"};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        char arguments[256];
+        snprintf(arguments, sizeof(arguments), CARD "--repetitions 1000000 --json" TRAINER "4 %s", ways[i]);
+        struct program p = program_run(arguments);
+        cr_expect(eq(int, p.exit_code >= 0 && p.exit_code <= 3, 1), "%s: %d\n%s", ways[i], p.exit_code, p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(int, !strcmp(json_text_at(root, "samples.0.verdict"), "crashed"), 0), "%s", ways[i]);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
 Test(exec, long_search_paths_reach_the_program)
 {
     enum { LONG = 20000, PRELOAD = 4000 };

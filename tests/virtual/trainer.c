@@ -16,6 +16,7 @@
  *     fails     exit code, after the first step (0)     signal    signal to itself after a step
  *     input     1: reads a line first                   tty       1: opens /dev/tty first
  *     sleep     milliseconds a step (0)                 forever   1: no end
+ *     hostile   so many times it cuts the virtual machine's memory and fills it with random bytes
  *     cpu       1: does not use the GPU                 unknown   1: calls what nobody answers
  */
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -191,6 +193,23 @@ static void start_child(long kind)
     _exit(0);
 }
 
+/* Whatever is in the memory that plimsoll reads. */
+static int spoil_the_machine(long rounds)
+{
+    const char *path = getenv("PLIMSOLL_MACHINE");
+    int fd = path ? open(path, O_RDWR) : -1;
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    char *memory = size > 0 ? mmap(NULL, (size_t)size, PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (memory == MAP_FAILED) return 7;
+    srand((unsigned)rounds);
+    for (long i = 0; i < rounds; i++) {
+        if (!ftruncate(fd, 0)) return 8; /* what the memory is read by is ended by that */
+        for (off_t k = 0; k < size; k++) memory[k] = i % 4 ? (char)rand() : (char)(i % 8 ? 0xff : 0x7f);
+        nanosleep(&(struct timespec){0, 15000000}, NULL);
+    }
+    return 0;
+}
+
 static int train_ranks(long batch, long ranks)
 {
     int status, worst = 0;
@@ -220,6 +239,7 @@ int main(int argc, char **argv)
     arguments_list = argv;
     register_kernels();
     if (option("cpu", 0)) return 0;
+    if (option("hostile", 0)) return spoil_the_machine(option("hostile", 0));
     if (option("input", 0) && !fgets(line, sizeof(line), stdin)) return 4;
     if (option("tty", 0) && open("/dev/tty", O_RDWR) < 0) {
         perror("trainer: /dev/tty");
