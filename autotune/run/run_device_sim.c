@@ -9,6 +9,11 @@
 
 /* --- the engine ------------------------------------------------------------------------------- */
 
+static bool is_stopped(const void *stop)
+{
+    return plim_stop_check(stop, NULL) != PLIM_OK;
+}
+
 static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mode mode,
                                      struct plim_error *err)
 {
@@ -23,7 +28,9 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     if (st) return st;
     if (unlimited) config.memory_fraction = 0;
     plim_device_limit(engine->device, unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes);
-    return plim_replayer_create(engine->device, &config, &engine->replayer, err);
+    st = plim_replayer_create(engine->device, &config, &engine->replayer, err);
+    if (!st) plim_replayer_stop(engine->replayer, is_stopped, d->options->stop);
+    return st;
 }
 
 enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_setting *setting,
@@ -34,9 +41,11 @@ enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_
     struct plim_train_setting training;
     enum plim_status st = plim_spec_question_setting(question, setting, &training, err);
     if (!st) st = start_engine(d, mode, err);
-    return st ? st
-              : plim_replay_run(d->engines[mode].replayer, &question->spec->model, &training, out,
-                                err);
+    if (st) return st;
+    st = plim_replay_run(d->engines[mode].replayer, &question->spec->model, &training, out, err);
+    if (st != PLIM_CANCELLED) return st;
+    enum plim_status why = plim_stop_check(d->options->stop, err);
+    return why ? why : st;
 }
 
 static int64_t requested_bytes(const struct plim_replay *replay)

@@ -1,8 +1,10 @@
 /* Help, mistakes, exit codes, and what goes to which stream. */
+#include "autotune/base/clock.h"
 #include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <criterion/parameterized.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -244,7 +246,7 @@ Test(usage, a_trace_follows_no_link)
     char *path = program_file("other", "not ours"), link[128], arguments[256], text[16] = "";
     snprintf(link, sizeof(link), "%s.trace", path);
     cr_assert(eq(int, symlink(path, link), 0));
-    snprintf(arguments, sizeof(arguments), 
+    snprintf(arguments, sizeof(arguments),
              "explain gpt2-124m --device sim:T4 --batch 1 --seq 64 --trace %s", link);
     struct program p = program_run(arguments);
     cr_expect(le(int, p.exit_code, 1), "%s", p.err);
@@ -255,4 +257,19 @@ Test(usage, a_trace_follows_no_link)
     program_finish(&p);
     unlink(link);
     program_file_remove(path);
+}
+
+#define LONG_STEP " gpt2-124m --device sim:A100-SXM4-80GB --seq 64 --accumulation 1048576 "
+
+/* A whole replay of such steps would take minutes. */
+Test(usage, a_long_replay_is_ended_at_once)
+{
+    double start = plim_clock_seconds();
+    struct program p = program_run("plan" LONG_STEP "--batch 1:4 --budget 100ms");
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 3));
+    program_finish(&p);
+    start = plim_clock_seconds();
+    p = program_run_and_signal("explain" LONG_STEP "--batch 1", SIGTERM, 100);
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 3));
+    program_finish(&p);
 }
