@@ -1,29 +1,57 @@
 #include "black_box.h"
 #include "answer/executions.h"
 #include "autotune/base/clock.h"
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* --- the log of a trial that failed ------------------------------------------------------------- */
 
 enum { LOG_LINES = 12, LOG_BYTES = 4096 };
 
+/* The last bytes of a file, terminated; how many. The program may have put anything in its place: no
+ * link is followed and no pipe waited for. */
+static size_t read_tail(const char *folder, const char *name, char *out, size_t size)
+{
+    struct stat info;
+    ssize_t length = 0;
+    int place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode)) {
+        off_t whole = (off_t)size - 1, from = info.st_size > whole ? info.st_size - whole : 0;
+        length = pread(fd, out, size - 1, from);
+    }
+    if (fd >= 0) close(fd);
+    if (place >= 0) close(place);
+    for (ssize_t i = 0; i < length; i++)
+        if (!out[i]) out[i] = ' ';
+    out[length > 0 ? length : 0] = '\0';
+    return strlen(out);
+}
+
+/* A line as it was last seen where a carriage return wrote it again, tabs as blanks. */
+static const char *last_state(char *line)
+{
+    size_t length = strlen(line);
+    if (length && line[length - 1] == '\r') line[length - 1] = '\0';
+    for (char *c = line; *c; c++)
+        if (*c == '\t') *c = ' ';
+    const char *again = strrchr(line, '\r');
+    return again ? again + 1 : line;
+}
+
 /* The last lines of a file, each for itself. */
-static void log_tail(const struct plim_log *log, const char *path)
+static void log_tail(const struct plim_log *log, const char *folder, const char *name)
 {
     char text[LOG_BYTES + 1];
-    FILE *file = fopen(path, "r");
-    if (!file) return;
-    if (fseek(file, -LOG_BYTES, SEEK_END)) rewind(file);
-    size_t length = fread(text, 1, LOG_BYTES, file);
-    fclose(file);
-    text[length] = '\0';
+    size_t length = read_tail(folder, name, text, sizeof(text));
     size_t at = length;
     for (int lines = 0; at > 0 && lines <= LOG_LINES; lines += text[at] == '\n') at--;
     if (at > 0) at++;
     for (char *rest, *line = strtok_r(text + at, "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest))
-        plim_log(log, PLIM_LOG_WARNING, "| %s", line);
+        plim_log(log, PLIM_LOG_WARNING, "| %s", last_state(line));
 }
 
 /* Of the last trial that failed, and not for want of memory. */
@@ -35,7 +63,7 @@ static void show_failure(const struct plim_black_box *box, const struct plim_ask
             execution->verdict == PLIM_CANCELLED)
             continue;
         plim_log(box->log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
-        log_tail(box->log, execution->log);
+        log_tail(box->log, box->options.logs, execution->log);
         return;
     }
 }

@@ -45,9 +45,21 @@ static void heading(struct page *t, const char *text)
     fprintf(t->file, "\n%s%s%s\n", t->bold, text, t->plain);
 }
 
-/* Text behind `first`, its lines broken at blanks and indented alike. */
-static void wrapped(struct page *t, const char *first, const char *text)
+/* A text that may have come from outside: a name, a value, a message. */
+struct shown {
+    char text[1024];
+};
+
+static const char *show(const char *text, struct shown *room)
 {
+    return plim_text_show(text, room->text, sizeof(room->text));
+}
+
+/* Text behind `first`, its lines broken at blanks and indented alike. */
+static void wrapped(struct page *t, const char *first, const char *from)
+{
+    struct shown shown;
+    const char *text = show(from, &shown);
     int indent = (int)strlen(first);
     fputs(first, t->file);
     do {
@@ -67,8 +79,9 @@ static void wrapped(struct page *t, const char *first, const char *text)
 static void title(struct page *t, const struct plim_result *r)
 {
     char total[16];
-    fprintf(t->file, "%s%s on %s%s, %s%s\n\n", t->bold, r->spec.name, r->device.name, t->plain,
-            bytes_text(r->device.total_bytes, total), r->device.simulated ? " (simulated)" : "");
+    struct shown name, device;
+    fprintf(t->file, "%s%s on %s%s, %s%s\n\n", t->bold, show(r->spec.name, &name),
+            show(r->device.name, &device), t->plain, bytes_text(r->device.total_bytes, total), r->device.simulated ? " (simulated)" : "");
 }
 
 static void batch_line(struct page *t, const struct plim_result_choice *c)
@@ -146,11 +159,13 @@ static bool is_known_by_name(const struct plim_result_value *value)
 static void values_line(struct page *t, const struct plim_result_setting *s)
 {
     const char *between = "  ";
+    struct shown name, text;
     for (size_t i = 0; i < s->value_count; i++) {
         const struct plim_result_value *value = &s->values[i];
         if (!strcmp(value->name, "sharding") && !strcmp(value->text, "none")) continue;
-        fprintf(t->file, "%s%s%s%s", between, is_known_by_name(value) ? "" : value->name,
-                is_known_by_name(value) ? "" : " ", value->text);
+        bool known = is_known_by_name(value);
+        fprintf(t->file, "%s%s%s%s", between, known ? "" : show(value->name, &name),
+                known ? "" : " ", show(value->text, &text));
         between = ", ";
     }
     if (between[0] == ',') fputc('\n', t->file);
@@ -182,7 +197,9 @@ static void answer(struct page *t, const struct plim_result *r)
         rate_line(t, &r->choice);
         memory_line(t, r);
     }
-    if (r->limit.alloc_conf[0]) fprintf(t->file, "  allocator %s\n", r->limit.alloc_conf);
+    struct shown conf;
+    if (r->limit.alloc_conf[0])
+        fprintf(t->file, "  allocator %s\n", show(r->limit.alloc_conf, &conf));
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */
@@ -295,7 +312,8 @@ static void table_row(struct page *t, const struct plim_result *r)
 {
     const struct plim_result_choice *c = &r->choice;
     char total[16], batch[32], rate[32], peak[16];
-    fprintf(t->file, "%-22.22s %8s  ", r->device.name, bytes_text(r->device.total_bytes, total));
+    struct shown name;
+    fprintf(t->file, "%-22.22s %8s  ", show(r->device.name, &name), bytes_text(r->device.total_bytes, total));
     if (!c->present) {
         fprintf(t->file, "%s", r->interrupted ? "no answer yet" : "nothing fits");
         if (r->short_bytes > 0) fprintf(t->file, ": %s too much", bytes_text(r->short_bytes, peak));
@@ -312,8 +330,10 @@ static void table_row(struct page *t, const struct plim_result *r)
 
 static void write_table(struct page *t, const struct plim_report *report)
 {
+    struct shown name;
     if (!report->results.count) return;
-    fprintf(t->file, "%s%s%s\n\n", t->bold, report->results.items[0].spec.name, t->plain);
+    fprintf(t->file, "%s%s%s\n\n", t->bold, show(report->results.items[0].spec.name, &name),
+            t->plain);
     fprintf(t->file, "%s%-22s %8s  %7s %6s %-10s %-4s %10s %9s%s\n", t->bold, "device", "memory",
             "batch", "seq", "precision", "ckpt", "tokens/s", "peak", t->plain);
     for (size_t i = 0; i < report->results.count; i++) table_row(t, &report->results.items[i]);

@@ -29,9 +29,4 @@ extern const struct plim_writer plim_writer_json, plim_writer_yaml, plim_writer_
 enum plim_status plim_writer_for_path(const char *path, const struct plim_writer **out,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Writes `text` to a temporary file beside `path` and renames it, so that nobody reads half a
- * report. What is no regular file (/dev/stdout, a pipe) is written directly. PLIM_IO on failure. */
-enum plim_status plim_writer_save(const char *path, const char *text,
-                                  struct plim_error *err) PLIM_MUST_CHECK;
-
 #endif

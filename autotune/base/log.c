@@ -1,6 +1,5 @@
 #include "log.h"
-
-#include <stdio.h>
+#include "text.h"
 
 void plim_log(const struct plim_log *log, enum plim_log_level level, const char *fmt, ...)
 {
@@ -8,7 +7,7 @@ void plim_log(const struct plim_log *log, enum plim_log_level level, const char 
     char text[1024];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    if (vsnprintf(text, sizeof(text), fmt, args) >= (int)sizeof(text)) plim_utf8_trim(text);
     va_end(args);
     log->write(log->user, level, text);
 }
@@ -20,5 +19,7 @@ void plim_log_write_file(void *file, enum plim_log_level level, const char *text
         [PLIM_LOG_INFO] = "",
         [PLIM_LOG_DEBUG] = "debug: ",
     };
-    fprintf(file, "plimsoll: %s%s\n", prefixes[level], text);
+    fprintf(file, "plimsoll: %s", prefixes[level]);
+    plim_text_write(file, text);
+    fputc('\n', file);
 }

@@ -25,7 +25,8 @@ struct plim_log {
 void plim_log(const struct plim_log *log, enum plim_log_level level, const char *fmt, ...)
     PLIM_PRINTF(3, 4);
 
-/* A `write` for logs whose `user` is an open FILE: "plimsoll: warning: text". */
+/* A `write` for logs whose `user` is an open FILE: "plimsoll: warning: text", with the text
+ * as plim_text_show() shows it. */
 void plim_log_write_file(void *file, enum plim_log_level level, const char *text);
 
 #endif

@@ -1,4 +1,5 @@
 #include "status.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,23 +15,6 @@ const char *plim_status_text(enum plim_status status)
     return index < sizeof(texts) / sizeof(texts[0]) ? texts[index] : "unknown status";
 }
 
-/* Messages quote what users wrote. A quoted newline or terminal escape must not break the one line,
- * and a cut must not leave half a UTF-8 character. */
-static void make_one_line(char *text, size_t size)
-{
-    size_t length = strlen(text);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) text[i] = ' ';
-    if (length + 1 < size) return;
-
-    size_t start = length; /* of the last character, which may be incomplete */
-    while (start > 0 && ((unsigned char)text[start - 1] & 0xc0) == 0x80) start--;
-    if (start == 0) return;
-    unsigned char lead = (unsigned char)text[start - 1];
-    size_t needed = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (length - (start - 1) < needed) text[start - 1] = '\0';
-}
-
 static void copy_path(char *out, size_t size, const char *path)
 {
     size_t length = strlen(path);
@@ -38,7 +22,6 @@ static void copy_path(char *out, size_t size, const char *path)
         memcpy(out, path, length + 1);
     else
         snprintf(out, size, "...%s", path + length - (size - 4));
-    make_one_line(out, size);
 }
 
 static enum plim_status fail_v(struct plim_error *err, enum plim_status status, const char *file,
@@ -49,8 +32,8 @@ static enum plim_status fail_v(struct plim_error *err, enum plim_status status, 
     err->line = line;
     err->column = column;
     copy_path(err->file, sizeof(err->file), file ? file : "");
-    vsnprintf(err->text, sizeof(err->text), fmt, args);
-    make_one_line(err->text, sizeof(err->text));
+    int length = vsnprintf(err->text, sizeof(err->text), fmt, args);
+    if (length >= (int)sizeof(err->text)) plim_utf8_trim(err->text);
     return status;
 }
 

@@ -120,6 +120,74 @@ size_t plim_utf8_decode(const unsigned char *at, size_t left, uint32_t *code)
     return 0;
 }
 
+void plim_utf8_trim(char *text)
+{
+    size_t length = strlen(text), start = length; /* of the last character */
+    uint32_t code;
+    if (!length) return;
+    do start--;
+    while (start > 0 && ((unsigned char)text[start] & 0xc0) == 0x80 && length - start < 4);
+    bool is_lead = ((unsigned char)text[start] & 0xc0) == 0xc0;
+    if (is_lead && !plim_utf8_decode((const unsigned char *)text + start, length - start, &code))
+        text[start] = '\0';
+}
+
+/* --- showing -------------------------------------------------------------------------------- */
+
+enum { LONGEST_SHOWN = 11 }; /* \UNNNNNNNN and the terminator */
+
+/* Characters that a terminal does not show but obeys, or by which a text looks like another. */
+static bool is_hidden(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } hidden[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},   {0x200e, 0x200f},
+                  {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb},
+                  {0xe0000, 0xe007f}};
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+        if (code >= hidden[i].first && code <= hidden[i].last) return true;
+    return false;
+}
+
+/* One character as it is shown; returns how many bytes of `at` it was. */
+static size_t show_character(const char *at, size_t left, char out[LONGEST_SHOWN])
+{
+    uint32_t code = (unsigned char)*at;
+    size_t length = plim_utf8_decode((const unsigned char *)at, left, &code);
+    if (!length || (length == 1 && is_hidden(code)))
+        snprintf(out, LONGEST_SHOWN, "\\x%02x", (unsigned char)*at);
+    else if (is_hidden(code))
+        snprintf(out, LONGEST_SHOWN, code > 0xffff ? "\\U%08x" : "\\u%04x", (unsigned)code);
+    else
+        snprintf(out, LONGEST_SHOWN, "%.*s", (int)length, at);
+    return length ? length : 1;
+}
+
+char *plim_text_show(const char *text, char *out, size_t size)
+{
+    char shown[LONGEST_SHOWN];
+    size_t left = strlen(text), used = 0;
+    while (left > 0) {
+        size_t length = show_character(text, left, shown), bytes = strlen(shown);
+        if (used + bytes >= size) break;
+        memcpy(out + used, shown, bytes);
+        used += bytes;
+        text += length;
+        left -= length;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+void plim_text_write(FILE *file, const char *text)
+{
+    char shown[LONGEST_SHOWN];
+    for (size_t left = strlen(text), length; left > 0; text += length, left -= length) {
+        length = show_character(text, left, shown);
+        fputs(shown, file);
+    }
+}
+
 /* --- nearest names -------------------------------------------------------------------------- */
 
 enum { LONGEST_NAME = 64 };

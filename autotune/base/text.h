@@ -1,10 +1,12 @@
-/* Small text duties that several layers share: sizes in bytes, characters, nearest names. */
+/* Small text duties that several layers share: sizes in bytes, characters, text that may be shown,
+ * nearest names. */
 #ifndef PLIM_BASE_TEXT_H
 #define PLIM_BASE_TEXT_H
 
 #include "status.h"
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* 1 EiB: more than any memory, and so little that sums of a few sizes do not overflow. */
 #define PLIM_MOST_BYTES (INT64_C(1) << 60)
@@ -23,6 +25,20 @@ char *plim_format_bytes(int64_t bytes, char out[16]);
 /* Bytes of the UTF-8 character at `at`, with `left` bytes from there on; 0 if it is not one.
  * Shortest form only, no surrogates. */
 size_t plim_utf8_decode(const unsigned char *at, size_t left, uint32_t *code);
+
+/* Takes away the incomplete UTF-8 character that a cut may have left at the end of `text`. */
+void plim_utf8_trim(char *text);
+
+/* Text from outside (programs, files, the environment, arguments) as it may be shown on a terminal:
+ * control characters (C0, tab and newline among them, DEL, C1), line and paragraph separators,
+ * controls of writing direction and bytes that are not UTF-8 become \xNN, \uNNNN or \UNNNNNNNN, so
+ * that it can neither steer the terminal nor look like another text. Writes at most `size` bytes,
+ * terminated, cut between characters. Returns out. */
+char *plim_text_show(const char *text, char *out, size_t size);
+
+/* The same, of any length, to a stream. Everything that plimsoll prints and did not make itself goes
+ * through this; errors of the stream stay in it. */
+void plim_text_write(FILE *file, const char *text);
 
 /* The index of the name nearest to `word`, case-blind, or -1 when none is near. Near is an edit
  * distance of at most a third of the word, rounded up (swapped neighbours count once); failing

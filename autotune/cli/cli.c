@@ -60,7 +60,9 @@ int plim_cli_run(int argc, char **argv, const struct plim_io *io)
                        rest_lost ? strerror(errno) : "a part of it was refused");
     if (st && err.text[0]) {
         plim_error_format(&err, text, sizeof(text));
-        fprintf(io->err, err.file[0] ? "%s\n" : "plimsoll: %s\n", text);
+        if (!err.file[0]) fputs("plimsoll: ", io->err);
+        plim_text_write(io->err, text);
+        fputc('\n', io->err);
     }
     return (int)plim_exit_of(st);
 }

@@ -1,5 +1,6 @@
 #include "common.h"
 #include "autotune/base/clock.h"
+#include "autotune/base/outfile.h"
 #include "devices/open.h"
 #include "reports/writer.h"
 #include <errno.h>
@@ -116,7 +117,7 @@ static enum plim_status emit_file(const char *path, const struct plim_report *re
     enum plim_status st = PLIM_OK;
     PLIM_TRY(plim_writer_for_path(path, &writer, err));
     PLIM_TRY(writer->write(report, NULL, &text, err));
-    PLIM_TRY(plim_writer_save(path, text, err));
+    PLIM_TRY(plim_outfile_save(path, text, err));
 out:
     free(text);
     return st;

@@ -187,8 +187,9 @@ static enum plim_status print_json(const struct machine *machine, FILE *out, str
 enum { WIDTH = 80 };
 
 /* Long lines are cut at blanks; what follows the first line is indented. */
-static void print_wrapped(FILE *out, int indent, const char *text)
+static void print_wrapped(FILE *out, int indent, const char *from)
 {
+    char shown[1024], *text = plim_text_show(from, shown, sizeof(shown));
     while ((int)strlen(text) > WIDTH - indent) {
         int cut = WIDTH - indent;
         while (cut > 1 && text[cut] != ' ') cut--;
@@ -254,7 +255,7 @@ static void print_gpu(const struct machine *machine, int at, FILE *out)
 {
     const struct plim_nvml_gpu *gpu = &machine->world.gpus[at];
     const struct plim_gpu *known = plim_target_known(gpu);
-    char memory[64], line[512];
+    char memory[64], line[512], name[128];
     if (gpu->status) {
         snprintf(line, sizeof(line), "GPU %-5d %s", gpu->index, gpu->problem);
         print_wrapped(out, 10, line);
@@ -262,7 +263,8 @@ static void print_gpu(const struct machine *machine, int at, FILE *out)
     }
     memory_text(&gpu->memory, memory, sizeof(memory));
     print_number(machine, at, -1, out);
-    fprintf(out, "%.66s\n%10s%s, cc %d.%d, %s\n", gpu->name, "", memory,
+    plim_text_show(gpu->name, name, sizeof(name));
+    fprintf(out, "%.66s\n%10s%s, cc %d.%d, %s\n", name, "", memory,
             gpu->compute_capability / 10, gpu->compute_capability % 10,
             known ? known->name : "not in the catalogue");
     fprintf(out, "%10s%s, PCI %s\n", "", gpu->uuid, gpu->bus_id);

@@ -208,6 +208,7 @@ static void fill_box(struct exec *x)
     options->library = x->workspace.library;
     options->folder = x->workspace.folder;
     options->logs = x->workspace.logs;
+    options->hold = x->workspace.keeper;
     options->run_seconds = asked->run_seconds;
     options->limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS;
     options->steps = (int)asked->steps;

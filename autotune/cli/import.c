@@ -1,6 +1,6 @@
 /* import: a Hugging Face config.json as a plimsoll spec. */
+#include "autotune/base/outfile.h"
 #include "common.h"
-#include "reports/writer.h"
 
 static enum plim_status run_import(const struct plim_request *request, const struct plim_io *io,
                                    struct plim_error *err)
@@ -12,7 +12,7 @@ static enum plim_status run_import(const struct plim_request *request, const str
     PLIM_TRY(plim_common_spec(request, spec, err));
     PLIM_TRY(plim_spec_write(spec, &text, err));
     for (size_t i = 0; i < request->files.count; i++)
-        PLIM_TRY(plim_writer_save(request->files.items[i], text, err));
+        PLIM_TRY(plim_outfile_save(request->files.items[i], text, err));
     if (!request->files.count) fputs(text, io->out);
 out:
     free(text);

@@ -1,6 +1,7 @@
-#define _GNU_SOURCE /* nftw, strsignal */
+#define _GNU_SOURCE /* asprintf, nftw, strsignal */
 #include "execution.h"
 #include "autotune/base/clock.h"
+#include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
 #include "launch.h"
 #include <errno.h>
@@ -21,7 +22,9 @@ struct trial {
     struct plim_execution *out;
     struct plim_machine *machine;
     int machine_fd;
-    char machine_path[64], mark[96], folder[256], preload[2048], library_path[4096], visible[160];
+    int log; /* -1: none */
+    char machine_path[64], mark[96], folder[256], visible[160];
+    char *preload, *library_path; /* as long as what the caller's environment has */
     struct plim_program_instance instance;
     struct plim_launch launch;
     double start, waits_since; /* 0: it does not wait for input */
@@ -31,22 +34,25 @@ struct trial {
 
 /* --- before ----------------------------------------------------------------------------------- */
 
-/* "NAME=first:what there was" */
-static void prepend(const char *name, const char *first, char *out, size_t size)
+/* "NAME=first:what there was", malloc'd; of `first` its first `length` bytes. NULL: no memory. */
+static char *prepend(const char *name, const char *first, size_t length)
 {
     const char *old = getenv(name);
-    snprintf(out, size, "%s=%s%s%s", name, first, old && *old ? ":" : "", old ? old : "");
+    char *out;
+    int wrote = asprintf(&out, "%s=%.*s%s%s", name, (int)length, first, old && *old ? ":" : "",
+                         old ? old : "");
+    return wrote < 0 ? NULL : out;
 }
 
 static enum plim_status fill(struct trial *t, const struct plim_setting *setting, int64_t number,
                              struct plim_error *err)
 {
-    char library_folder[1024];
     const char *library = t->options->library, *name = strrchr(library, '/');
-    snprintf(library_folder, sizeof(library_folder), "%.*s", (int)(name - library), library);
     snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
-    prepend("LD_PRELOAD", library, t->preload, sizeof(t->preload));
-    prepend("LD_LIBRARY_PATH", library_folder, t->library_path, sizeof(t->library_path));
+    t->preload = prepend("LD_PRELOAD", library, strlen(library));
+    t->library_path = prepend("LD_LIBRARY_PATH", library, (size_t)(name - library));
+    if (!t->preload || !t->library_path)
+        return plim_fail(err, PLIM_NOMEM, "out of host memory");
     const char *more[VARIABLES] = {t->mark, t->preload};
     size_t count = 2;
     if (t->options->visible) {
@@ -66,8 +72,7 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
 {
     enum plim_status st = PLIM_OK;
     snprintf(t->folder, sizeof(t->folder), "%s/%" PRId64, t->options->folder, number);
-    snprintf(t->out->log, sizeof(t->out->log), "%s/trial-%" PRId64 ".log", t->options->logs,
-             number);
+    snprintf(t->out->log, sizeof(t->out->log), "trial-%" PRId64 ".log", number);
     if (mkdir(t->folder, 0700))
         return plim_fail(err, PLIM_IO, "%s: %s", t->folder, strerror(errno));
     t->machine = plim_machine_create(t->options->cards, t->options->card_count, &t->machine_fd,
@@ -76,8 +81,16 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
     t->machine->repetitions = t->options->repetitions;
     t->machine->accumulation = t->options->tells_accumulation ? (int32_t)setting->accumulation : 0;
     PLIM_TRY(fill(t, setting, number, err));
-    PLIM_TRY(plim_launch_start(t->instance.arguments, t->instance.environment, t->out->log, t->mark,
-                               &t->launch, err));
+    t->log = plim_outfile_log(t->options->logs, t->out->log, err);
+    if (t->log < 0) return PLIM_IO;
+    const struct plim_launch_options launch = {.arguments = t->instance.arguments,
+                                               .environment = t->instance.environment,
+                                               .mark = t->mark,
+                                               .log = t->log,
+                                               .hold = t->options->hold,
+                                               .files = t->instance.written.items,
+                                               .file_count = t->instance.written.count};
+    PLIM_TRY(plim_launch_start(&launch, &t->launch, err));
 out:
     return st;
 }
@@ -91,8 +104,9 @@ static void look(struct trial *t)
     int64_t steps = INT64_MAX, unmet = 0, steady = 0, restless = 0;
     out->processes = out->launches = out->refusals = 0;
     for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
-        const struct plim_machine_process *p = &t->machine->processes[i];
-        if (!p->pid) continue;
+        struct plim_machine_process row, *p = &row;
+        if (!t->machine->processes[i].pid) continue;
+        plim_machine_read_process(t->machine, i, p);
         out->processes++;
         out->launches += p->launches + p->allocations;
         out->refusals += p->refusal.count;
@@ -153,27 +167,23 @@ static void watch(struct trial *t)
 
 /* --- after ------------------------------------------------------------------------------------ */
 
-/* What the fullest card held beside the contexts of the processes that used it. */
-static int64_t peak_bytes(const struct trial *t)
+/* What the fullest card held beside the contexts of the processes that used it, and what the largest
+ * process had of it. */
+static void read_memory(struct trial *t)
 {
-    int64_t peak = 0;
-    for (int i = 0; i < t->machine->card_count; i++) {
-        const struct plim_machine_card *card = &t->machine->cards[i];
-        int64_t bytes = card->peak_bytes;
-        for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++)
-            if (t->machine->processes[k].peak_bytes[i]) bytes -= card->context_bytes;
-        if (bytes > peak) peak = bytes;
+    int64_t held[PLIM_MACHINE_CARDS], largest = -1;
+    for (int i = 0; i < t->options->card_count; i++) held[i] = plim_machine_read_peak(t->machine, i);
+    for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++) {
+        struct plim_machine_process row;
+        plim_machine_read_process(t->machine, k, &row);
+        for (int i = 0; i < t->options->card_count; i++)
+            if (row.peak_bytes[i]) held[i] -= t->options->cards[i].context_bytes;
+        if (row.peak_all_bytes <= largest) continue;
+        largest = row.peak_all_bytes;
+        memcpy(t->out->sizes, row.at_peak, sizeof(t->out->sizes));
     }
-    return peak;
-}
-
-static void copy_sizes(const struct plim_machine *machine, struct plim_execution *out)
-{
-    const struct plim_machine_process *largest = &machine->processes[0];
-    for (int i = 1; i < PLIM_MACHINE_PROCESSES; i++)
-        if (machine->processes[i].peak_all_bytes > largest->peak_all_bytes)
-            largest = &machine->processes[i];
-    memcpy(out->sizes, largest->at_peak, sizeof(out->sizes));
+    for (int i = 0; i < t->options->card_count; i++)
+        if (held[i] > t->out->peak_bytes) t->out->peak_bytes = held[i];
 }
 
 static enum plim_status fail(struct plim_execution *out, enum plim_status verdict, const char *why)
@@ -228,10 +238,9 @@ static void finish(struct trial *t)
     out->seconds = plim_clock_seconds() - t->start;
     plim_launch_end(&t->launch);
     look(t);
-    out->peak_bytes = peak_bytes(t);
-    copy_sizes(t->machine, out);
-    out->note_count = t->machine->note_count < 8 ? t->machine->note_count : 8;
-    memcpy(out->notes, t->machine->notes, sizeof(out->notes));
+    read_memory(t);
+    out->note_count =
+        plim_machine_read_notes(t->machine, out->notes, sizeof(out->notes) / sizeof(out->notes[0]));
     out->verdict = judge(t);
 }
 
@@ -253,13 +262,16 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
                                     struct plim_execution *out, struct plim_error *err)
 {
     struct trial t = {
-        .options = options, .out = out, .machine_fd = -1, .start = plim_clock_seconds()};
+        .options = options, .out = out, .machine_fd = -1, .log = -1, .start = plim_clock_seconds()};
     *out = (struct plim_execution){0};
     enum plim_status st = begin(&t, setting, number, err);
     if (!st) {
         watch(&t);
         finish(&t);
     }
+    if (t.log >= 0) close(t.log);
+    free(t.preload);
+    free(t.library_path);
     plim_program_instance_finish(&t.instance);
     plim_machine_destroy(t.machine, t.machine_fd);
     plim_execution_remove_folder(t.folder);

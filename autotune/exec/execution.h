@@ -26,6 +26,7 @@ struct plim_execution_options {
     int card_count;
     const char *folder; /* for the folders of trials */
     const char *logs;
+    int hold; /* a descriptor that is open as long as anything of a trial lives; -1: none */
     double run_seconds;   /* a trial ends well after this; 0: no such end */
     double limit_seconds; /* a trial that takes longer has failed */
     int steps;            /* a trial ends well after so many; 0: no such end */
@@ -64,9 +65,9 @@ struct plim_execution {
     double step_seconds; /* host time; 0: not known */
     double leak_bytes;   /* a step; 0: none seen */
     double seconds;      /* of the whole trial */
-    char log[256];       /* path */
+    char log[40];        /* its name in `logs` */
     uint32_t note_count;
-    char notes[8][160]; /* the virtual GPU's: functions that nobody answers */
+    char notes[8][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's: functions that nobody answers */
 };
 
 /* Blocks until it is over. PLIM_INVALID, PLIM_IO: the program cannot be started, a template cannot

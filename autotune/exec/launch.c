@@ -1,40 +1,40 @@
 #define _GNU_SOURCE /* POSIX_SPAWN_SETSID, pipe2 */
 #include "launch.h"
-#include "autotune/base/array.h"
 #include "autotune/base/clock.h"
-#include <ctype.h>
-#include <dirent.h>
+#include "guardian.h"
+#include "processes.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static const double GRACE_SECONDS = 1, KILL_SECONDS = 10;
+/* A guardian asks for a second, then kills; only what the kernel itself holds takes longer. */
+static const double GUARDIAN_SECONDS = 12, KILL_SECONDS = 10;
+enum { QUIET_ROUNDS = 5 };
 
 void plim_launch_prepare(void)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* where a guardian is killed, what it guarded becomes ours */
 }
 
 /* --- starting --------------------------------------------------------------------------------- */
 
 static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int input,
-                   const char *log)
+                   int log)
 {
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
     int failed = posix_spawn_file_actions_adddup2(actions, input, STDIN_FILENO);
-    if (!failed)
-        failed = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, log,
-                                                  O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
-    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, log, STDOUT_FILENO);
+    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, log, STDERR_FILENO);
     if (!failed)
         failed = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
                                                           POSIX_SPAWN_SETSIGDEF);
@@ -43,65 +43,131 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
     return failed;
 }
 
-static int spawn(char *const *arguments, char *const *environment, int input, const char *log,
-                 pid_t *pid)
+/* The guardian as a child; an errno. */
+static int fork_guardian(const struct plim_guardian *guardian, pid_t *pid)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    *pid = fork();
+    if (!*pid) plim_guardian_run(guardian);
+    int failed = *pid < 0 ? errno : 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+static int start_guardian(const struct plim_launch_options *options, const int input[2],
+                          int channel, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
+    struct plim_guardian guardian = {.channel = channel,
+                                     .hold = options->hold,
+                                     .input = {input[0], input[1]},
+                                     .log = options->log,
+                                     .arguments = options->arguments,
+                                     .environment = options->environment,
+                                     .actions = &actions,
+                                     .attributes = &attributes,
+                                     .files = options->files,
+                                     .file_count = options->file_count};
     int failed = posix_spawn_file_actions_init(&actions);
     if (failed) return failed;
     failed = posix_spawnattr_init(&attributes);
     if (!failed) {
-        failed = prepare(&actions, &attributes, input, log);
-        if (!failed)
-            failed = posix_spawnp(pid, arguments[0], &actions, &attributes, arguments, environment);
+        failed = prepare(&actions, &attributes, input[0], options->log);
+        if (!failed) failed = fork_guardian(&guardian, pid);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
     return failed;
 }
 
-enum plim_status plim_launch_start(char *const *arguments, char *const *environment,
-                                   const char *log, const char *mark, struct plim_launch *out,
-                                   struct plim_error *err)
+/* False: there is no message now, or there will be none. */
+static bool receive(struct plim_launch *launch, int flags, struct plim_guardian_message *message)
 {
-    int ends[2];
-    *out = (struct plim_launch){.input = -1, .mark = mark};
-    if (pipe2(ends, O_CLOEXEC))
-        return plim_fail(err, PLIM_IO, "no pipe for the program: %s", strerror(errno));
-    int failed = spawn(arguments, environment, ends[0], log, &out->pid);
-    close(ends[0]);
-    out->input = ends[1];
-    if (!failed) return PLIM_OK;
-    close(ends[1]);
-    *out = (struct plim_launch){.input = -1, .ended = true};
-    bool missing = failed == ENOENT || failed == EACCES || failed == ENOEXEC;
-    return plim_fail(err, missing ? PLIM_INVALID : PLIM_IO, "%s cannot be started: %s",
-                     arguments[0], strerror(failed));
+    ssize_t got;
+    do got = recv(launch->channel, message, sizeof(*message), flags);
+    while (got < 0 && errno == EINTR);
+    if (got == (ssize_t)sizeof(*message)) return true;
+    if (got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+        /* The guardian is gone before the program's end was told. */
+        if (!launch->ended) launch->status = SIGKILL;
+        launch->ended = true;
+    }
+    return false;
 }
+
+/* The guardian was killed. A program that it had just forked has no mark before its exec: what is
+ * not there for a while is not there. */
+static void end_without_guardian(const struct plim_launch *launch)
+{
+    const struct plim_processes all = {.session = launch->pid, .mark = launch->mark};
+    double end = plim_clock_seconds() + KILL_SECONDS;
+    for (int quiet = 0; quiet < QUIET_ROUNDS && plim_clock_seconds() < end;) {
+        if (launch->pid) waitpid(launch->pid, NULL, WNOHANG);
+        quiet = plim_processes_signal(&all, SIGKILL) ? 0 : quiet + 1;
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
+    }
+}
+
+static void finish(struct plim_launch *launch)
+{
+    while (waitpid(launch->guardian, NULL, 0) < 0 && errno == EINTR) continue;
+    close(launch->channel);
+    *launch = (struct plim_launch){.channel = -1, .ended = true};
+}
+
+static enum plim_status await_start(struct plim_launch *launch, const char *program,
+                                    struct plim_error *err)
+{
+    struct plim_guardian_message message = {PLIM_GUARDIAN_FAILED, ECHILD};
+    bool told = receive(launch, 0, &message);
+    if (told && message.event == PLIM_GUARDIAN_STARTED) {
+        launch->pid = message.value;
+        return PLIM_OK;
+    }
+    if (!told) end_without_guardian(launch);
+    int failed = message.value;
+    bool missing = failed == ENOENT || failed == EACCES || failed == ENOEXEC;
+    finish(launch);
+    return plim_fail(err, missing ? PLIM_INVALID : PLIM_IO, "%s cannot be started: %s", program,
+                     strerror(failed));
+}
+
+enum plim_status plim_launch_start(const struct plim_launch_options *options,
+                                   struct plim_launch *out, struct plim_error *err)
+{
+    int input[2], ends[2];
+    *out = (struct plim_launch){.channel = -1, .mark = options->mark};
+    if (pipe2(input, O_CLOEXEC))
+        return plim_fail(err, PLIM_IO, "no pipe for the program: %s", strerror(errno));
+    int failed = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ? errno : 0;
+    if (!failed) {
+        failed = start_guardian(options, input, ends[1], &out->guardian);
+        close(ends[1]);
+        if (failed) close(ends[0]);
+        else out->channel = ends[0];
+    }
+    close(input[0]);
+    close(input[1]);
+    if (!failed) return await_start(out, options->arguments[0], err);
+    *out = (struct plim_launch){.channel = -1, .ended = true};
+    return plim_fail(err, PLIM_IO, "%s cannot be started: %s", options->arguments[0],
+                     strerror(failed));
+}
+
+/* --- while it runs ---------------------------------------------------------------------------- */
 
 bool plim_launch_poll(struct plim_launch *launch)
 {
-    if (launch->ended) return true;
-    pid_t done = waitpid(launch->pid, &launch->status, WNOHANG);
-    launch->ended = done == launch->pid || (done < 0 && errno != EINTR);
+    struct plim_guardian_message message;
+    while (launch->channel >= 0 && !launch->ended && receive(launch, MSG_DONTWAIT, &message)) {
+        if (message.event != PLIM_GUARDIAN_ENDED) continue;
+        launch->status = message.value;
+        launch->ended = true;
+    }
     return launch->ended;
-}
-
-/* --- looking into /proc ----------------------------------------------------------------------- */
-
-/* A file of a process; the length, 0 when it cannot be read. Always terminated. */
-static size_t read_file_of(pid_t pid, const char *name, char *out, size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t length = 0;
-    for (ssize_t got = 1; fd >= 0 && got > 0 && length<size - 1; length += got> 0 ? (size_t)got : 0)
-        got = read(fd, out + length, size - 1 - length);
-    if (fd >= 0) close(fd);
-    out[length] = '\0';
-    return length;
 }
 
 /* read(0, ...): the number of the call is the architecture's, descriptor 0 comes second. */
@@ -110,7 +176,8 @@ bool plim_launch_waits_for_input(const struct plim_launch *launch)
     char text[128];
     unsigned long long descriptor;
     long call;
-    if (launch->ended || !read_file_of(launch->pid, "syscall", text, sizeof(text))) return false;
+    if (launch->ended || !plim_processes_file(launch->pid, "syscall", text, sizeof(text)))
+        return false;
 #if defined(__x86_64__)
     enum { READ = 0 };
 #else
@@ -120,53 +187,30 @@ bool plim_launch_waits_for_input(const struct plim_launch *launch)
            descriptor == STDIN_FILENO;
 }
 
-static bool has_mark(pid_t pid, const char *mark)
-{
-    static _Thread_local char text[1 << 17];
-    size_t length = read_file_of(pid, "environ", text, sizeof(text));
-    for (size_t at = 0; at < length; at += strlen(text + at) + 1)
-        if (!strcmp(text + at, mark)) return true;
-    return false;
-}
+/* --- the end ---------------------------------------------------------------------------------- */
 
-/* Signals everything with the mark; returns how many there are that live. */
-static int signal_all(const struct plim_launch *launch, int number)
+/* False: the guardian was killed, so that it is left to us. */
+static bool wait_for_guardian(const struct plim_launch *launch)
 {
-    int count = 0;
-    DIR *folder = opendir("/proc");
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        if (!isdigit((unsigned char)entry->d_name[0])) continue;
-        pid_t pid = (pid_t)atol(entry->d_name);
-        if (pid == getpid()) continue;
-        if (getsid(pid) != launch->pid && !has_mark(pid, launch->mark)) continue;
-        /* A zombie is ours to bury when it lost its parent; the program itself is waited for by
-         * plim_launch_poll(). */
-        if (pid != launch->pid && waitpid(pid, NULL, WNOHANG) == pid) continue;
-        count++;
-        if (number) kill(pid, number);
-    }
-    if (folder) closedir(folder);
-    return count;
-}
-
-/* True when nothing is left. */
-static bool wait_for_all(struct plim_launch *launch, double seconds, int again)
-{
-    double end = plim_clock_seconds() + seconds;
+    double end = plim_clock_seconds() + GUARDIAN_SECONDS;
+    int status;
     for (;;) {
-        plim_launch_poll(launch);
-        if (!signal_all(launch, again)) return true;
-        if (plim_clock_seconds() >= end) return false;
-        nanosleep(&(struct timespec){0, 20000000}, NULL);
+        struct pollfd channel = {.fd = launch->channel}; /* hangs up as the guardian ends */
+        pid_t done = waitpid(launch->guardian, &status, WNOHANG);
+        if (done == launch->guardian) return !WIFSIGNALED(status);
+        if (done < 0 && errno != EINTR) return false;
+        if (plim_clock_seconds() >= end) return true;
+        if (poll(&channel, 1, 20) > 0) nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
 }
 
 void plim_launch_end(struct plim_launch *launch)
 {
-    if (launch->pid <= 0) return;
-    if (signal_all(launch, SIGTERM) && !wait_for_all(launch, GRACE_SECONDS, 0))
-        wait_for_all(launch, KILL_SECONDS, SIGKILL);
+    if (launch->guardian <= 0) return;
+    (void)!send(launch->channel, "", 1, MSG_NOSIGNAL);
+    if (!wait_for_guardian(launch)) end_without_guardian(launch);
     plim_launch_poll(launch);
-    if (launch->input >= 0) close(launch->input);
-    launch->input = -1;
+    close(launch->channel);
+    launch->channel = -1;
+    launch->guardian = 0;
 }

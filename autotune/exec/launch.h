@@ -1,20 +1,31 @@
 /* A user's program, running: in a session of its own, without a terminal, its output in a log.
  *
- * Whatever it starts is found again by a mark in its environment, also what has left the session
- * (daemons), so that nothing is left when it is ended. The caller has to be its subreaper
- * (plim_launch_prepare) for that to include what lost its parent.
+ * A guardian (guardian.h) stands between plimsoll and it, so that whatever it starts is ended with
+ * it, also when plimsoll is killed. Where the guardian itself is killed, plimsoll ends the program by
+ * what can still be known: its session, and a mark in the environment.
  */
 #ifndef PLIM_AUTOTUNE_EXEC_LAUNCH_H
 #define PLIM_AUTOTUNE_EXEC_LAUNCH_H
 
 #include "autotune/base/status.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
+/* What to start. All of it outlives the launch. */
+struct plim_launch_options {
+    char *const *arguments, *const *environment; /* end with NULL */
+    const char *mark; /* "NAME=VALUE" of the environment that no other program has */
+    int log;          /* both streams of output go to this descriptor */
+    int hold;         /* a descriptor that is kept open until everything has ended; -1: none */
+    char *const *files; /* removed when plimsoll is gone */
+    size_t file_count;
+};
+
 struct plim_launch {
-    pid_t pid;        /* 0: none */
-    int input;        /* our end of its standard input, into which nothing is ever written */
-    const char *mark; /* "NAME=VALUE" of its environment that no other program has */
+    pid_t pid, guardian; /* 0: none */
+    int channel;         /* to the guardian; -1: none */
+    const char *mark;
     bool ended;
     int status; /* that of waitpid(), once ended */
 };
@@ -22,10 +33,9 @@ struct plim_launch {
 /* Once a process, before the first start. */
 void plim_launch_prepare(void);
 
-/* Both streams of output go to the file `log`, which is made or emptied. PLIM_INVALID: there is no
- * such program; PLIM_IO: it cannot be started. `mark` outlives the launch. */
-enum plim_status plim_launch_start(char *const *arguments, char *const *environment,
-                                   const char *log, const char *mark, struct plim_launch *out,
+/* PLIM_INVALID: there is no such program; PLIM_IO: it cannot be started. */
+enum plim_status plim_launch_start(const struct plim_launch_options *options,
+                                   struct plim_launch *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Has the program itself (not all that it started) ended? */

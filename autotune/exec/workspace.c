@@ -1,15 +1,22 @@
-#define _DEFAULT_SOURCE /* realpath */
+#define _GNU_SOURCE /* pipe2, secure_getenv */
 #include "workspace.h"
 #include "execution.h"
+#include "processes.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Of the list that LD_PRELOAD is. */
 #define SEPARATORS " :"
+
+enum { REMOVALS = 100 };
 
 static const struct {
     const char *build_folder; /* from the executable's */
@@ -39,8 +46,8 @@ static enum plim_status find_library(struct plim_workspace *w, enum plim_preload
 static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
                                      struct plim_error *err)
 {
-    const char *base = getenv("TMPDIR");
-    bool is_fit = base && strlen(base) < sizeof(w->folder) - 20 && !base[strcspn(base, SEPARATORS)];
+    const char *base = secure_getenv("TMPDIR");
+    bool is_fit = base && base[0] == '/' && strlen(base) < sizeof(w->folder) - 20 && !base[strcspn(base, SEPARATORS)];
     snprintf(w->folder, sizeof(w->folder), "%s/plimsoll-XXXXXX", is_fit ? base : "/tmp");
     if (!mkdtemp(w->folder)) {
         enum plim_status st = plim_fail(err, PLIM_IO, "%s: %s", w->folder, strerror(errno));
@@ -51,6 +58,33 @@ static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
         return plim_fail(err, PLIM_IO, "%s: %s", logs, strerror(errno));
     w->logs = logs ? logs : w->folder;
     return PLIM_OK;
+}
+
+/* Until nobody holds the other end; what still appears in the folder meanwhile is removed too. */
+static _Noreturn void keep(const char *folder, int end)
+{
+    char none;
+    plim_processes_detach("trial-keeper", &end, 1);
+    while (read(end, &none, 1) < 0 && errno == EINTR) continue;
+    for (int i = 0; i < REMOVALS && !access(folder, F_OK); i++) {
+        if (i) nanosleep(&(struct timespec){0, 20000000}, NULL);
+        plim_execution_remove_folder(folder);
+    }
+    _exit(0);
+}
+
+/* Before there are threads: the child uses the C library as it likes. */
+static enum plim_status start_keeper(struct plim_workspace *w, struct plim_error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) return plim_fail(err, PLIM_IO, "no pipe: %s", strerror(errno));
+    w->keeper_pid = fork();
+    if (!w->keeper_pid) keep(w->folder, ends[0]);
+    int problem = errno;
+    close(ends[0]);
+    w->keeper = ends[1];
+    if (w->keeper_pid > 0) return PLIM_OK;
+    return plim_fail(err, PLIM_IO, "no process can be started: %s", strerror(problem));
 }
 
 /* LD_PRELOAD is a list with blanks and colons: a library in a folder that has one is preloaded by way
@@ -70,13 +104,21 @@ static enum plim_status link_library(struct plim_workspace *w, struct plim_error
 enum plim_status plim_workspace_make(struct plim_workspace *w, enum plim_preloaded preloaded,
                                      const char *logs, struct plim_error *err)
 {
-    *w = (struct plim_workspace){0};
+    *w = (struct plim_workspace){.keeper = -1};
     enum plim_status st = find_library(w, preloaded, err);
     if (!st) st = make_folders(w, logs, err);
+    if (!st) st = start_keeper(w, err);
     return st ? st : link_library(w, err);
 }
 
+/* The keeper has nothing to do any more once the folder is gone. */
 void plim_workspace_finish(struct plim_workspace *w)
 {
-    if (w && w->folder[0]) plim_execution_remove_folder(w->folder);
+    if (!w || !w->folder[0]) return;
+    plim_execution_remove_folder(w->folder);
+    if (w->keeper_pid > 0) {
+        kill(w->keeper_pid, SIGKILL);
+        while (waitpid(w->keeper_pid, NULL, 0) < 0 && errno == EINTR) continue;
+    }
+    if (w->keeper >= 0) close(w->keeper);
 }

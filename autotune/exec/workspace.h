@@ -1,11 +1,12 @@
 /* What trials of a program need around them: the library that is preloaded, and a folder that goes
- * with the search.
+ * with the search, also when plimsoll is killed: a child of ours waits for that.
  */
 #ifndef PLIM_AUTOTUNE_EXEC_WORKSPACE_H
 #define PLIM_AUTOTUNE_EXEC_WORKSPACE_H
 
 #include "autotune/base/status.h"
 #include <limits.h>
+#include <sys/types.h>
 
 enum plim_preloaded {
     PLIM_PRELOAD_VIRTUAL_GPU, /* on simulated GPUs */
@@ -16,6 +17,8 @@ struct plim_workspace {
     char library[PATH_MAX]; /* to be preloaded: no blank and no colon in it */
     char folder[64];        /* for the folders of trials; "": none was made */
     const char *logs;       /* for their output: the caller's, or `folder` */
+    int keeper;             /* once every copy of it is closed, `folder` is removed; -1: none */
+    pid_t keeper_pid;
 };
 
 /* Finds the library, which lies beside the executable in a build and under lib when installed, and

@@ -1,12 +1,17 @@
 /* Simulated GPUs: the engine in this process. */
+#include "autotune/base/outfile.h"
 #include "devices/open.h"
 #include "devices/sim/sim.h"
 #include "run_device_internal.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 /* --- the engine ------------------------------------------------------------------------------- */
+
+static bool is_stopped(const void *stop)
+{
+    return plim_stop_check(stop, NULL) != PLIM_OK;
+}
 
 static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mode mode,
                                      struct plim_error *err)
@@ -22,7 +27,9 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     if (st) return st;
     if (unlimited) config.memory_fraction = 0;
     plim_device_limit(engine->device, unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes);
-    return plim_replayer_create(engine->device, &config, &engine->replayer, err);
+    st = plim_replayer_create(engine->device, &config, &engine->replayer, err);
+    if (!st) plim_replayer_stop(engine->replayer, is_stopped, d->options->stop);
+    return st;
 }
 
 enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_setting *setting,
@@ -33,9 +40,11 @@ enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_
     struct plim_train_setting training;
     enum plim_status st = plim_spec_question_setting(question, setting, &training, err);
     if (!st) st = start_engine(d, mode, err);
-    return st ? st
-              : plim_replay_run(d->engines[mode].replayer, &question->spec->model, &training, out,
-                                err);
+    if (st) return st;
+    st = plim_replay_run(d->engines[mode].replayer, &question->spec->model, &training, out, err);
+    if (st != PLIM_CANCELLED) return st;
+    enum plim_status why = plim_stop_check(d->options->stop, err);
+    return why ? why : st;
 }
 
 static int64_t requested_bytes(const struct plim_replay *replay)
@@ -82,15 +91,15 @@ enum plim_status plim_run_device_trace(struct plim_run_device *d,
                                        struct plim_error *err)
 {
     struct plim_replay replay;
+    struct plim_outfile file;
     enum plim_status st = start_engine(d, PLIM_RUN_LIMITED, err);
-    FILE *file = st ? NULL : fopen(path, "w");
+    if (!st) st = plim_outfile_open(path, &file, err);
     if (st) return st;
-    if (!file) return plim_fail(err, PLIM_IO, "%s: %s", path, strerror(errno));
-    plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, file);
+    plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, file.stream);
     st = plim_run_simulate(d, setting, PLIM_RUN_LIMITED, &replay, err);
     plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, NULL);
-    bool written = !ferror(file);
-    if (fclose(file) || !written) return plim_fail(err, PLIM_IO, "%s: cannot be written", path);
+    if (!st) return plim_outfile_commit(&file, err);
+    plim_outfile_discard(&file);
     return st;
 }
 

@@ -1,11 +1,13 @@
 /* Finding and loading NVIDIA's libraries; the contract is in library.h. */
-#define _GNU_SOURCE /* dladdr */
+#define _GNU_SOURCE /* dladdr, secure_getenv */
 #include "library.h"
 #include <dlfcn.h>
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const struct plim_cuda_library_spec plim_cuda_library_cublaslt = {
@@ -58,20 +60,50 @@ static void *load(const char *file)
     return dlopen(file, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* Can only the superuser change what is at this path, which has no link in it? Names in a folder with
+ * the sticky bit are their owners'. Cuts `path`. */
+static bool is_only_roots(char *path)
+{
+    struct stat info;
+    for (bool is_file = true;; is_file = false) {
+        if (stat(*path ? path : "/", &info) || info.st_uid != 0) return false;
+        bool is_sticky = !is_file && (info.st_mode & S_ISVTX);
+        if ((info.st_mode & (S_IWGRP | S_IWOTH)) && !is_sticky) return false;
+        char *slash = strrchr(path, '/');
+        if (!slash) return true;
+        *slash = '\0';
+    }
+}
+
+/* Its code runs as us: the superuser takes none that others can change. */
+static void *load_checked(const char *file, char problem[256])
+{
+    if (geteuid() != 0) return load(file);
+    char *real = realpath(file, NULL), *path = real ? strdup(real) : NULL;
+    bool is_safe = path && is_only_roots(path);
+    void *handle = is_safe ? load(real) : NULL;
+    if (!is_safe)
+        snprintf(problem, 256, "%.180s can be changed by others than root", real ? real : file);
+    free(path);
+    free(real);
+    return handle;
+}
+
 /* The newest match first: glob sorts upwards. `problem` keeps why a file that is there failed. */
 static void *load_from(const struct place *place, const char *soname, char problem[256])
 {
-    const char *root = place->variable ? getenv(place->variable) : "";
+    const char *root = place->variable ? secure_getenv(place->variable) : "";
     char pattern[512];
-    if (!root || (place->variable && !*root)) return NULL;
+    if (!root || (place->variable && *root != '/')) return NULL;
     int n = snprintf(pattern, sizeof pattern, "%s%s/%s", root, place->below, soname);
     if (n < 0 || (size_t)n >= sizeof pattern) return NULL;
     glob_t found = {0};
     void *handle = NULL;
     if (glob(pattern, 0, NULL, &found) == 0)
         for (size_t i = found.gl_pathc; i-- > 0 && !handle;) {
-            handle = load(found.gl_pathv[i]);
-            if (!handle) snprintf(problem, 256, "%s", dlerror());
+            problem[0] = '\0';
+            handle = load_checked(found.gl_pathv[i], problem);
+            if (!handle && !problem[0]) snprintf(problem, 256, "%s", dlerror());
         }
     globfree(&found);
     return handle;

@@ -9,6 +9,10 @@
  *   $VIRTUAL_ENV, $CONDA_PREFIX     lib/python3*'s site-packages/nvidia: cudnn/lib, cu13/lib
  *   $CONDA_PREFIX                   lib
  *
+ * A variable with a relative path counts as not set, as do all of them where the program has more
+ * rights than its caller. The superuser loads no file of these places that others can change: it and
+ * all folders above it have to be root's.
+ *
  * Loading cuBLASLt takes 60 to 200 ms, so open these where they are needed, not at start.
  */
 #ifndef PLIM_DEVICES_CUDA_LIBRARY_H

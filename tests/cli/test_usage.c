@@ -1,10 +1,13 @@
 /* Help, mistakes, exit codes, and what goes to which stream. */
+#include "autotune/base/clock.h"
 #include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <criterion/parameterized.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static size_t longest_line(const char *text)
 {
@@ -256,5 +259,50 @@ Test(usage, the_catalogue_is_listed)
     p = program_run("devices");
     expect_contains(p.out, "RTX-4090");
     cr_expect(le(sz, longest_line(p.out), 80));
+    program_finish(&p);
+}
+
+Test(usage, what_was_typed_cannot_steer_the_terminal)
+{
+    struct program p = program_run("plan a\n\x1b[31mb\xc2\x9b");
+    cr_expect(strstr(p.err, "a\\x0a\\x1b[31mb\\u009b: no such file") != NULL, "%s", p.err);
+    program_finish(&p);
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:native\x1b]0;x\x07", 1);
+    p = program_run("plan gpt2-124m --device sim:T4 --seq 256");
+    unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+    cr_expect(strchr(p.err, '\x1b') == NULL && strchr(p.out, '\x1b') == NULL, "%s\n%s", p.err, p.out);
+    program_finish(&p);
+}
+
+Test(usage, a_trace_follows_no_link)
+{
+    char *path = program_file("other", "not ours"), link[128], arguments[256], text[16] = "";
+    snprintf(link, sizeof(link), "%s.trace", path);
+    cr_assert(eq(int, symlink(path, link), 0));
+    snprintf(arguments, sizeof(arguments),
+             "explain gpt2-124m --device sim:T4 --batch 1 --seq 64 --trace %s", link);
+    struct program p = program_run(arguments);
+    cr_expect(le(int, p.exit_code, 1), "%s", p.err);
+    FILE *file = fopen(path, "r");
+    cr_expect(file && fgets(text, sizeof(text), file));
+    cr_expect(eq(str, text, "not ours"));
+    if (file) fclose(file);
+    program_finish(&p);
+    unlink(link);
+    program_file_remove(path);
+}
+
+#define LONG_STEP " gpt2-124m --device sim:A100-SXM4-80GB --seq 64 --accumulation 1048576 "
+
+/* A whole replay of such steps would take minutes. */
+Test(usage, a_long_replay_is_ended_at_once)
+{
+    double start = plim_clock_seconds();
+    struct program p = program_run("plan" LONG_STEP "--batch 1:4 --budget 100ms");
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 3));
+    program_finish(&p);
+    start = plim_clock_seconds();
+    p = program_run_and_signal("explain" LONG_STEP "--batch 1", SIGTERM, 100);
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 3));
     program_finish(&p);
 }

@@ -3,9 +3,11 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void use_stand_ins(void)
@@ -44,11 +46,71 @@ Test(library, lib_below_a_variable_is_searched)
     struct plim_cuda_library library;
     enum plim_status st = plim_cuda_library_open(&plim_cuda_library_cudnn, &library, NULL);
     cr_expect(eq(int, st, PLIM_OK));
-    cr_expect(eq(str, library.path, file));
+    /* The superuser's is the file that was checked, not the link to it. */
+    const char *expected = geteuid() ? file : PLIM_DOUBLES_FOLDER "/libcudnn.so.9";
+    cr_expect(eq(str, library.path, (char *)expected));
     plim_cuda_library_close(&library);
     unlink(file);
     rmdir(lib);
     rmdir(folder);
+}
+
+/* A copy of a stand-in under a folder of the test's own; what is loaded from there. */
+static char copied[] = "/tmp/plimsoll-library-XXXXXX";
+
+static void copy_stand_in(void)
+{
+    char command[512];
+    cr_assert(ne(ptr, mkdtemp(copied), NULL));
+    snprintf(command, sizeof command, "cp '%s/libcudnn.so.9' %s", PLIM_DOUBLES_FOLDER, copied);
+    cr_assert(eq(int, system(command), 0));
+    static const char *const variables[] = {"CUDNN_PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV",
+                                            "CONDA_PREFIX", "LD_LIBRARY_PATH"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) unsetenv(variables[i]);
+    setenv("PLIMSOLL_CUDA_PATH", copied, 1);
+}
+
+static void remove_copy(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", copied);
+    cr_expect(eq(int, system(command), 0));
+}
+
+/* Is the library of the copy loaded? Where it is not, another one may be. */
+static bool loads_copy(struct plim_error *err)
+{
+    struct plim_cuda_library library;
+    bool opened = plim_cuda_library_open(&plim_cuda_library_cudnn, &library, err) == PLIM_OK;
+    bool is_copy = opened && !strncmp(library.path, copied, strlen(copied));
+    if (opened) plim_cuda_library_close(&library);
+    return is_copy;
+}
+
+Test(library, a_relative_place_counts_as_not_set, .init = copy_stand_in, .fini = remove_copy)
+{
+    cr_expect(eq(int, loads_copy(NULL), 1));
+    cr_assert(eq(int, chdir("/tmp"), 0));
+    setenv("PLIMSOLL_CUDA_PATH", copied + strlen("/tmp/"), 1);
+    cr_expect(eq(int, loads_copy(NULL), 0));
+}
+
+Test(library, the_superuser_loads_nothing_that_others_can_change, .init = copy_stand_in,
+     .fini = remove_copy)
+{
+    char file[96];
+    if (geteuid()) return;
+    snprintf(file, sizeof file, "%s/libcudnn.so.9", copied);
+    cr_assert(eq(int, chown(file, 65534, 65534), 0));
+    cr_expect(eq(int, loads_copy(NULL), 0), "another's file");
+    cr_assert(eq(int, chown(file, 0, 0), 0));
+    cr_assert(eq(int, chown(copied, 65534, 65534), 0));
+    cr_expect(eq(int, loads_copy(NULL), 0), "another's folder");
+    cr_assert(eq(int, chown(copied, 0, 0), 0));
+    cr_assert(eq(int, chmod(copied, 0777), 0));
+    cr_expect(eq(int, loads_copy(NULL), 0), "a folder that others may write to");
+    cr_assert(eq(int, chmod(copied, 0755), 0));
+    cr_expect(eq(int, loads_copy(NULL), 1));
 }
 
 Test(library, missing_one_is_explained_in_one_line)

@@ -230,3 +230,31 @@ Test(replay, a_device_that_computes_takes_the_same_bytes)
     cr_expect_float_eq(again.step[0].loss, log(512), 0.05); /* nothing is known of 512 tokens yet */
     close_bench(&bench);
 }
+
+static int asked;
+
+static bool stop_at_the_second(const void *user)
+{
+    return ++asked == *(const int *)user;
+}
+
+Test(replay, a_stop_is_heard_within_a_micro_step)
+{
+    static const int second = 2, never = 0;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_train_setting long_step = plain;
+    long_step.accumulation = 1 << 20;
+    open_bench(&bench, "gpt2-124m");
+    plim_replayer_stop(bench.replayer, stop_at_the_second, &second);
+    enum plim_status st =
+        plim_replay_run(bench.replayer, &bench.spec.model, &long_step, &again, &err);
+    cr_expect_eq(st, PLIM_CANCELLED);
+    cr_expect_eq(asked, 2);
+    cr_expect_eq(err.text[0], '\0');
+    plim_replayer_stop(bench.replayer, stop_at_the_second, &never);
+    run(&bench, &plain, &again); /* and the replayer is as good as before */
+    plim_replayer_stop(bench.replayer, NULL, NULL);
+    run(&bench, &plain, &first);
+    cr_expect_eq(memcmp(&first, &again, sizeof first), 0);
+    close_bench(&bench);
+}

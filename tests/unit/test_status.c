@@ -84,12 +84,6 @@ Test(status, a_long_path_is_cut_on_the_left)
     cr_expect(eq(int, strncmp(err.file, "...d", 4), 0));
 }
 
-Test(status, a_quoted_newline_or_escape_stays_on_one_line)
-{
-    struct plim_error err = fail_with("a\nb\x1b[31mc\x7f");
-    cr_expect(eq(str, err.text, "a b [31mc "));
-}
-
 Test(status, a_cut_leaves_no_half_character)
 {
     char text[700];

@@ -164,3 +164,54 @@ Test(text, names_are_joined_as_a_sentence_has_them)
     plim_join_names(names, 3, out, 8);
     cr_expect(eq(str, out, "fp32, t"));
 }
+
+/* --- showing ---------------------------------------------------------------------------------- */
+
+Test(text, what_a_terminal_would_obey_is_shown_as_a_number)
+{
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        {"plain, d\xc3\xa9j\xc3\xa0, \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x9a\xa2",
+         "plain, d\xc3\xa9j\xc3\xa0, \xe6\x97\xa5\xe6\x9c\xac \xf0\x9f\x9a\xa2"},
+        {"a\nb\rc\td", "a\\x0ab\\x0dc\\x09d"},
+        {"\033]0;title\007\x7f", "\\x1b]0;title\\x07\\x7f"},
+        {"\xc2\x9b" "31m\xc2\x85", "\\u009b31m\\u0085"},
+        {"\xe2\x80\xae" "abc\xe2\x81\xa6\xd8\x9c", "\\u202eabc\\u2066\\u061c"},
+        {"\xe2\x80\xa8\xef\xbb\xbf", "\\u2028\\ufeff"},
+        {"\xf3\xa0\x81\x81", "\\U000e0041"},
+        {"\x9b" "31m\xff\xc3", "\\x9b31m\\xff\\xc3"},
+        {"\xc0\x9b\xed\xa0\x80", "\\xc0\\x9b\\xed\\xa0\\x80"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char shown[128], written[128] = "";
+        FILE *file = fmemopen(written, sizeof(written), "w");
+        plim_text_write(file, cases[i].text);
+        fclose(file);
+        cr_expect(eq(str, plim_text_show(cases[i].text, shown, sizeof(shown)), (char *)cases[i].shown));
+        cr_expect(eq(str, written, (char *)cases[i].shown));
+    }
+}
+
+Test(text, what_is_shown_is_cut_between_characters)
+{
+    char shown[8];
+    cr_expect(eq(str, plim_text_show("abcde\x1b", shown, sizeof(shown)), "abcde"));
+    cr_expect(eq(str, plim_text_show("abcdef\xc3\xa9", shown, sizeof(shown)), "abcdef"));
+    cr_expect(eq(str, plim_text_show("abc\x1b" "d", shown, sizeof(shown)), "abc\\x1b"));
+}
+
+Test(text, half_a_character_is_trimmed_and_nothing_else)
+{
+    static const struct {
+        const char *text, *trimmed;
+    } cases[] = {{"", ""}, {"a", "a"}, {"a\xc3", "a"}, {"a\xc3\xa9", "a\xc3\xa9"},
+                 {"\xe6\x97", ""}, {"b\xf0\x9f\x9a", "b"}, {"\xa9", "\xa9"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[16];
+        strcpy(text, cases[i].text);
+        plim_utf8_trim(text);
+        cr_expect(eq(str, text, (char *)cases[i].trimmed));
+    }
+}

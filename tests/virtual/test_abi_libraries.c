@@ -23,6 +23,7 @@
 #include "devices/virtual/nccl/nccl.h"
 #include "devices/virtual/nvml/nvml_device.h"
 #include "devices/virtual/work/fat_binary.h"
+#include "devices/virtual/work/readable.h"
 #include "devices/virtual/work/kernel.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
@@ -47,7 +48,7 @@ static void kernel(void) {} /* what stands for it on the host */
 static void register_kernel(void)
 {
     static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n";
-    plim_kernel_register((const void *)kernel, "kernel", plim_fat_binary_read(ptx));
+    plim_kernel_register((const void *)kernel, "kernel", plim_fat_binary_read(ptx, PLIM_UNKNOWN_BYTES));
 }
 
 Test(kernels, are_described, .init = newer)

@@ -4,6 +4,7 @@
 #include "devices/virtual/memory/pool.h"
 #include "devices/virtual/memory/shadow.h"
 #include "devices/virtual/work/fat_binary.h"
+#include "devices/virtual/work/readable.h"
 #include "devices/virtual/work/signature.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
@@ -245,7 +246,7 @@ Test(module, a_card_runs_what_was_compiled_for_its_generation)
     enum { PTX = 1, ELF = 2 };
     uint64_t image[64];
     fat_binary(image, 3, (const int[3][2]){{ELF, 80}, {ELF, 86}, {PTX, 90}});
-    struct plim_fat_binary *module = plim_fat_binary_read(image);
+    struct plim_fat_binary *module = plim_fat_binary_read(image, PLIM_UNKNOWN_BYTES);
     cr_expect(eq(int, plim_fat_binary_code(module, 80), 80));
     cr_expect(eq(int, plim_fat_binary_code(module, 89), 86));
     cr_expect(eq(int, plim_fat_binary_code(module, 75), 0), "nothing for it");

@@ -10,11 +10,13 @@
  *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
  *     ignores   1: takes one sample whatever BATCH is
  *     catches   1: halves the batch when memory is refused, and goes on
- *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session
+ *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session;
+ *               3: and the environment, as `sleep $PLIM_TEST`
  *     ranks     processes, each on a card of its own (1)
  *     fails     exit code, after the first step (0)     signal    signal to itself after a step
  *     input     1: reads a line first                   tty       1: opens /dev/tty first
  *     sleep     milliseconds a step (0)                 forever   1: no end
+ *     hostile   so many times it cuts the virtual machine's memory and fills it with random bytes
  *     cpu       1: does not use the GPU                 unknown   1: calls what nobody answers
  */
 #include <fcntl.h>
@@ -24,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -178,14 +181,33 @@ static int train(long batch)
     return 0;
 }
 
-static void start_child(bool leaves)
+static void start_child(long kind)
 {
+    char *none[] = {NULL};
     pid_t pid = fork();
     if (pid) return;
-    if (leaves) setsid();
-    if (leaves && fork()) _exit(0);
+    if (kind >= 2) setsid();
+    if (kind >= 2 && fork()) _exit(0);
+    if (kind == 3) execle("/bin/sleep", "sleep", getenv("PLIM_TEST"), (char *)NULL, none);
     sleep(600);
     _exit(0);
+}
+
+/* Whatever is in the memory that plimsoll reads. */
+static int spoil_the_machine(long rounds)
+{
+    const char *path = getenv("PLIMSOLL_MACHINE");
+    int fd = path ? open(path, O_RDWR) : -1;
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    char *memory = size > 0 ? mmap(NULL, (size_t)size, PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (memory == MAP_FAILED) return 7;
+    srand((unsigned)rounds);
+    for (long i = 0; i < rounds; i++) {
+        if (!ftruncate(fd, 0)) return 8; /* what the memory is read by is ended by that */
+        for (off_t k = 0; k < size; k++) memory[k] = i % 4 ? (char)rand() : (char)(i % 8 ? 0xff : 0x7f);
+        nanosleep(&(struct timespec){0, 15000000}, NULL);
+    }
+    return 0;
 }
 
 static int train_ranks(long batch, long ranks)
@@ -217,12 +239,13 @@ int main(int argc, char **argv)
     arguments_list = argv;
     register_kernels();
     if (option("cpu", 0)) return 0;
+    if (option("hostile", 0)) return spoil_the_machine(option("hostile", 0));
     if (option("input", 0) && !fgets(line, sizeof(line), stdin)) return 4;
     if (option("tty", 0) && open("/dev/tty", O_RDWR) < 0) {
         perror("trainer: /dev/tty");
         return 5;
     }
-    if (option("fork", 0)) start_child(option("fork", 0) == 2);
+    if (option("fork", 0)) start_child(option("fork", 0));
     if (option("unknown", 0) && cudaImportExternalMemory(NULL, NULL)) return 6;
     if (option("ranks", 1) > 1) return train_ranks(batch_of(argv[1]), option("ranks", 1));
     return train(batch_of(argv[1]));

@@ -10,9 +10,12 @@
 /* Seeds of what is random besides the parameters, which have the first numbers. */
 enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
 
+struct plim_replayer;
+
 /* One training run. */
 struct run {
     struct engine *e;
+    const struct plim_replayer *replayer;
     struct plim_train_setting setting;
     struct decoder model;
     struct optimizer optimizer;
@@ -27,6 +30,8 @@ struct plim_replayer {
     struct plim_device *device;
     struct plim_allocator *allocator;
     struct engine *engine;
+    plim_replay_stop *stop;
+    const void *stop_user;
     struct run run;
 };
 
@@ -64,6 +69,12 @@ void plim_replayer_trace(struct plim_replayer *r, FILE *file)
     r->engine->memory.trace = file;
 }
 
+void plim_replayer_stop(struct plim_replayer *r, plim_replay_stop *stop, const void *user)
+{
+    r->stop = stop;
+    r->stop_user = user;
+}
+
 /* --- one training run ------------------------------------------------------------------------- */
 
 /* Where an OOM will be said to have happened: the phase stays once memory ran out. */
@@ -86,6 +97,9 @@ static double loss_of(struct engine *e, const struct tensor *loss)
 static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
 {
     struct engine *e = r->e;
+    const struct plim_replayer *replayer = r->replayer;
+    if (replayer->stop && replayer->stop(replayer->stop_user)) engine_fail(e, PLIM_CANCELLED);
+    if (e->halted) return;
     enum plim_precision p = r->setting.precision;
     bool mixed = p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED;
     enter(r, "forward");
@@ -175,7 +189,7 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
                        const struct plim_train_setting *setting)
 {
     struct run *r = &replayer->run;
-    *r = (struct run){.e = replayer->engine, .setting = *setting};
+    *r = (struct run){.e = replayer->engine, .replayer = replayer, .setting = *setting};
     engine_reset(r->e);
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
@@ -222,6 +236,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     }
     decoder_finish(&r->model);
     optimizer_finish(&r->optimizer);
+    if (r->st == PLIM_CANCELLED) return r->st;
     return r->st == PLIM_OK
                ? PLIM_OK
                : plim_fail(err, r->st, "the replay failed (%s): %s",

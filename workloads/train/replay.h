@@ -77,6 +77,11 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
 enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_replay *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Asked before each micro-step: true ends the run, which then fails with PLIM_CANCELLED and no text,
+ * as the caller knows why. NULL: never. */
+typedef bool plim_replay_stop(const void *user);
+void plim_replayer_stop(struct plim_replayer *replayer, plim_replay_stop *stop, const void *user);
+
 /* Writes what the next runs allocate ("a ID BYTES") and free ("f ID") to `file` (NULL: off), in the
  * format of the golden traces. For finding a difference to PyTorch: scripts/compare-traces. */
 void plim_replayer_trace(struct plim_replayer *replayer, FILE *file);

@@ -3,6 +3,7 @@
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/work/cubin.h"
 #include "devices/virtual/work/fat_binary.h"
+#include "devices/virtual/work/readable.h"
 #include "autotune/base/array.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,36 +18,41 @@ enum { FILE_NOT_FOUND = 301, LAZY_LOADING = 2, IS_LOADED = 1 };
 static PLIM_ARRAY(struct loaded {
     struct plim_fat_binary *module;
     void *cubin; /* NULL: another format */
+    size_t bytes;
 }) modules;
 
-static void *copy_cubin(const void *image)
+static void *copy_cubin(const void *image, size_t room, size_t *bytes)
 {
-    size_t bytes = plim_cubin_bytes(image);
-    void *copy = bytes ? malloc(bytes) : NULL;
-    return copy ? memcpy(copy, image, bytes) : NULL;
+    *bytes = plim_cubin_bytes(image, room);
+    void *copy = *bytes ? malloc(*bytes) : NULL;
+    return copy ? memcpy(copy, image, *bytes) : NULL;
 }
 
-static const void *cubin_of(const struct plim_fat_binary *module)
+static const void *cubin_of(const struct plim_fat_binary *module, size_t *bytes)
 {
     const void *cubin = NULL;
     plim_self_lock();
-    for (size_t i = modules.count; i-- > 0 && !cubin;)
-        if (modules.items[i].module == module) cubin = modules.items[i].cubin;
+    for (size_t i = modules.count; i-- > 0 && !cubin;) {
+        if (modules.items[i].module != module) continue;
+        cubin = modules.items[i].cubin;
+        *bytes = modules.items[i].bytes;
+    }
     plim_self_unlock();
     return cubin;
 }
 
-static int load(struct plim_fat_binary **out, const void *image)
+static int load(struct plim_fat_binary **out, const void *image, size_t bytes)
 {
     *out = NULL;
     if (!image) return GPU_INVALID_VALUE;
-    struct plim_fat_binary *module = plim_fat_binary_read(image);
+    struct plim_fat_binary *module = plim_fat_binary_read(image, bytes);
     if (!module) return GPU_OUT_OF_MEMORY;
     if (!plim_fat_binary_code(module, plim_self_card(plim_self_device())->compute_capability)) {
         free(module);
         return GPU_NO_BINARY;
     }
-    struct loaded loaded = {module, copy_cubin(image)};
+    struct loaded loaded = {.module = module};
+    loaded.cubin = copy_cubin(image, bytes, &loaded.bytes);
     plim_self_lock();
     int failed = PLIM_ARRAY_PUSH(&modules, loaded) == PLIM_OK ? GPU_OK : GPU_OUT_OF_MEMORY;
     plim_self_unlock();
@@ -57,22 +63,27 @@ static int load(struct plim_fat_binary **out, const void *image)
 ANSWER int cuModuleLoadData(struct plim_fat_binary **out, const void *image)
 {
     int failed = plim_driver_enter();
-    return failed ? failed : load(out, image);
+    return failed ? failed : load(out, image, PLIM_UNKNOWN_BYTES);
 }
 ALSO(cuModuleLoadData, cuModuleLoadDataEx)
 ALSO(cuModuleLoadData, cuModuleLoadFatBinary)
 
 /* A library needs no context until a kernel of it is used. Which card that will be on is not known
  * then; it is taken to be the thread's. */
-ANSWER int cuLibraryLoadData(struct plim_fat_binary **out, const void *image)
+static int load_library(struct plim_fat_binary **out, const void *image, size_t bytes)
 {
     int failed = plim_driver_ready();
     if (!failed && !plim_self_card(plim_self_device())) failed = GPU_INVALID_DEVICE;
-    return failed ? failed : load(out, image);
+    return failed ? failed : load(out, image, bytes);
+}
+
+ANSWER int cuLibraryLoadData(struct plim_fat_binary **out, const void *image)
+{
+    return load_library(out, image, PLIM_UNKNOWN_BYTES);
 }
 
 /* The whole file; NULL: it cannot be read. The caller's to free. */
-static void *read_file(const char *path)
+static void *read_file(const char *path, long *size)
 {
     FILE *file = fopen(path, "rb");
     long length = -1;
@@ -84,13 +95,15 @@ static void *read_file(const char *path)
         bytes = NULL;
     }
     if (file) fclose(file);
+    *size = length;
     return bytes;
 }
 
 ANSWER int cuLibraryLoadFromFile(struct plim_fat_binary **out, const char *path)
 {
-    void *image = path ? read_file(path) : NULL;
-    int failed = image ? cuLibraryLoadData(out, image) : FILE_NOT_FOUND;
+    long size;
+    void *image = path ? read_file(path, &size) : NULL;
+    int failed = image ? load_library(out, image, (size_t)size) : FILE_NOT_FOUND;
     free(image);
     return failed;
 }
@@ -180,9 +193,10 @@ ANSWER int cuLibraryGetKernel(struct plim_kernel **out, struct plim_fat_binary *
     *out = NULL;
     if (!module) return GPU_INVALID_HANDLE;
     if (!name || !*name) return GPU_INVALID_VALUE;
-    const void *cubin = cubin_of(module);
+    size_t size = 0;
+    const void *cubin = cubin_of(module, &size);
     uint32_t pointers = 0;
-    int count = cubin ? plim_cubin_kernel(cubin, name, &pointers) : 0;
+    int count = cubin ? plim_cubin_kernel(cubin, size, name, &pointers) : 0;
     if (count < 0) return GPU_NOT_FOUND;
     plim_self_lock();
     *out = find(module, name);
@@ -222,10 +236,11 @@ ANSWER int cuModuleGetGlobal_v2(uintptr_t *at, size_t *bytes, struct plim_fat_bi
     struct variable variable = {.module = module, .device = plim_self_device()}, found;
     int failed = plim_driver_enter();
     if (failed) return failed;
-    const void *cubin = module ? cubin_of(module) : NULL;
+    size_t size = 0;
+    const void *cubin = module ? cubin_of(module, &size) : NULL;
     if (!module || !name) return GPU_INVALID_VALUE;
     if (!cubin) plim_self_note("the variable %.80s of a module in an unknown format", name);
-    if (!cubin || !plim_cubin_variable(cubin, name, &variable.bytes)) return GPU_NOT_FOUND;
+    if (!cubin || !plim_cubin_variable(cubin, size, name, &variable.bytes)) return GPU_NOT_FOUND;
     snprintf(variable.name, sizeof(variable.name), "%s", name);
     failed = find_variable(&variable, &found);
     if (!failed && at) *at = found.at;

@@ -64,8 +64,11 @@ struct plim_machine *plim_machine_create(const struct plim_machine_card *cards, 
                                          char *path)
 {
     struct plim_machine *machine = NULL;
-    *fd = memfd_create("plimsoll-machine", MFD_CLOEXEC);
-    if (*fd >= 0 && !ftruncate(*fd, sizeof(*machine))) machine = map(*fd);
+    *fd = memfd_create("plimsoll-machine", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    /* Sealed: a program that cuts it would end plimsoll with SIGBUS. */
+    if (*fd >= 0 && !ftruncate(*fd, sizeof(*machine)) &&
+        !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        machine = map(*fd);
     if (!machine || !init_lock(machine)) {
         plim_machine_destroy(machine, *fd);
         return NULL;

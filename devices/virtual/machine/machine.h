@@ -24,7 +24,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_CARDS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_VERSION = 1 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 1 };
 
 /* What a program can ask of a card. Bytes; clocks in kHz. */
 struct plim_machine_card {
@@ -87,7 +87,7 @@ struct plim_machine {
     struct plim_machine_process processes[PLIM_MACHINE_PROCESSES];
     /* What a person has to know: functions that nobody answers, and so on. Each once. */
     uint32_t note_count;
-    char notes[PLIM_MACHINE_NOTES][160];
+    char notes[PLIM_MACHINE_NOTES][PLIM_MACHINE_NOTE_BYTES];
 };
 
 /* --- plimsoll's side -------------------------------------------------------------------------- */
@@ -100,6 +100,16 @@ void plim_machine_card_fill(struct plim_machine_card *card, const struct plim_gp
 struct plim_machine *plim_machine_create(const struct plim_machine_card *cards, int count,
                                          int *fd, char *path);
 void plim_machine_destroy(struct plim_machine *machine, int fd); /* NULL is fine */
+
+/* The program may write anything into the machine, at any time. plimsoll reads it through these: a
+ * copy whose figures are in range (0 to 1 PiB, counts and bytes alike; finite), whose texts end. Its
+ * size cannot be changed. A free row is all zero. `rule` is as the program left it. */
+void plim_machine_read_process(const struct plim_machine *machine, int row,
+                               struct plim_machine_process *out);
+int64_t plim_machine_read_peak(const struct plim_machine *machine, int card);
+/* At most `most`, from the first; returns how many there are. */
+uint32_t plim_machine_read_notes(const struct plim_machine *machine,
+                                 char (*out)[PLIM_MACHINE_NOTE_BYTES], uint32_t most);
 
 /* --- the program's side ----------------------------------------------------------------------- */
 

@@ -19,6 +19,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+static const unsigned char JUMP[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip) */
+#elif defined(__aarch64__)
+static const unsigned char JUMP[] = {0x50, 0, 0, 0x58, 0, 2, 0x1f, 0xd6}; /* ldr x16, 8; br x16 */
+#else
+static const unsigned char JUMP[] = {0};
+#define NO_JUMPS
+#endif
+enum { JUMP_BYTES = sizeof(JUMP) + sizeof(void *), FUNCTION_ALIGNMENT = 16 };
+
 /* --- its symbols ------------------------------------------------------------------------------ */
 
 /* A file that is mapped as a program or a library, and its table of symbols. */
@@ -30,6 +40,8 @@ struct image {
     size_t symbol_count;
     const char *names;
     size_t names_bytes; /* ends with a 0 byte */
+    const ElfW(Phdr) *segments;
+    size_t segment_count;
 };
 
 static bool has_range(const struct image *image, uint64_t at, uint64_t bytes)
@@ -44,6 +56,7 @@ static bool find_symbols(struct image *image)
     if (image->bytes < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return false;
     const ElfW(Shdr) *sections = (const void *)(image->file + header->e_shoff);
     if (header->e_shentsize != sizeof(*sections) ||
+        header->e_shoff % _Alignof(ElfW(Shdr)) != 0 ||
         !has_range(image, header->e_shoff, (uint64_t)header->e_shnum * sizeof(*sections)))
         return false;
     size_t i = 0;
@@ -51,7 +64,8 @@ static bool find_symbols(struct image *image)
     if (i == header->e_shnum || sections[i].sh_link >= header->e_shnum) return false;
     const ElfW(Shdr) *symbols = &sections[i], *names = &sections[symbols->sh_link];
     if (!has_range(image, symbols->sh_offset, symbols->sh_size) ||
-        !has_range(image, names->sh_offset, names->sh_size) || !names->sh_size)
+        !has_range(image, names->sh_offset, names->sh_size) || !names->sh_size ||
+        symbols->sh_offset % _Alignof(ElfW(Sym)) != 0)
         return false;
     image->symbols = (const void *)(image->file + symbols->sh_offset);
     image->symbol_count = symbols->sh_size / sizeof(*image->symbols);
@@ -68,9 +82,18 @@ static const char *function_name(const struct image *image, const ElfW(Sym) *sym
                                                                : NULL;
 }
 
+/* Where it is loaded; NULL: the table says a place outside of the code. */
 static void *function_at(const struct image *image, const ElfW(Sym) *symbol)
 {
-    return (void *)(image->base + symbol->st_value);
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const ElfW(Phdr) *segment = &image->segments[i];
+        uint64_t offset = symbol->st_value - segment->p_vaddr;
+        bool is_code = segment->p_type == PT_LOAD && (segment->p_flags & PF_X);
+        if (is_code && symbol->st_value >= segment->p_vaddr && JUMP_BYTES <= segment->p_filesz &&
+            offset <= segment->p_filesz - JUMP_BYTES)
+            return (void *)(image->base + symbol->st_value);
+    }
+    return NULL;
 }
 
 /* NULL: it has none of this name. */
@@ -84,16 +107,6 @@ static void *find_function(const struct image *image, const char *wanted)
 }
 
 /* --- jumps ------------------------------------------------------------------------------------ */
-
-#if defined(__x86_64__)
-static const unsigned char JUMP[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip) */
-#elif defined(__aarch64__)
-static const unsigned char JUMP[] = {0x50, 0, 0, 0x58, 0, 2, 0x1f, 0xd6}; /* ldr x16, 8; br x16 */
-#else
-static const unsigned char JUMP[] = {0};
-#define NO_JUMPS
-#endif
-enum { JUMP_BYTES = sizeof(JUMP) + sizeof(void *), FUNCTION_ALIGNMENT = 16 };
 
 static bool protect(void *at, int protection)
 {
@@ -118,7 +131,8 @@ static void replace_functions(const struct image *image)
         const char *name = function_name(image, symbol);
         const void *ours = name ? plim_lookup_own(name) : NULL;
         size_t room = (symbol->st_size + FUNCTION_ALIGNMENT - 1) & ~(size_t)(FUNCTION_ALIGNMENT - 1);
-        if (ours && (room < JUMP_BYTES || !write_jump(function_at(image, symbol), ours)))
+        void *at = ours ? function_at(image, symbol) : NULL;
+        if (ours && (!at || room < JUMP_BYTES || !write_jump(at, ours)))
             plim_self_note("the program's own %s cannot be replaced", name);
     }
 }
@@ -153,7 +167,9 @@ static int visit(struct dl_phdr_info *info, size_t size, void *user)
     (void)size;
     (void)user;
     struct stat status;
-    struct image image = {.base = info->dlpi_addr};
+    struct image image = {.base = info->dlpi_addr,
+                          .segments = info->dlpi_phdr,
+                          .segment_count = info->dlpi_phnum};
     if (plim_lookup_is_nvidias((const void *)info->dlpi_phdr)) return 0; /* or ours */
     int fd = open(info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0; /* the kernel's own has no file */

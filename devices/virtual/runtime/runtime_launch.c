@@ -4,6 +4,7 @@
 #include "devices/virtual/machine/version.h"
 #include "devices/virtual/memory/symbol.h"
 #include "devices/virtual/work/fat_binary.h"
+#include "devices/virtual/work/readable.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 ANSWER void **__cudaRegisterFatBinary(const void *wrapper)
 {
-    return (void **)plim_fat_binary_read(wrapper);
+    return (void **)plim_fat_binary_read(wrapper, PLIM_UNKNOWN_BYTES);
 }
 
 ANSWER void __cudaRegisterFatBinaryEnd(void **module) { (void)module; }

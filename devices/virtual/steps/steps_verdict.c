@@ -1,4 +1,5 @@
 #include "steps_verdict.h"
+#include <stddef.h>
 
 int64_t plim_steps_needed(const struct plim_steps_state *state, int wanted, int accumulation)
 {
@@ -34,5 +35,6 @@ const char *plim_steps_rule_name(enum plim_steps_rule rule)
         [PLIM_STEPS_BY_WEIGHTS] = "writes to weights",
         [PLIM_STEPS_BY_OPTIMIZER] = "optimizer kernels",
     };
-    return names[rule];
+    size_t index = (size_t)rule; /* of a program's memory: it may be anything */
+    return names[index < sizeof(names) / sizeof(names[0]) ? index : PLIM_STEPS_BY_NOTHING];
 }

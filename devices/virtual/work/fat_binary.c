@@ -1,10 +1,12 @@
 #include "fat_binary.h"
+#include "readable.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* Fat binaries as nvcc writes them; <fatbinary_section.h> has the wrapper, the rest was read off the
  * output of nvcc 11.8 to 13.0. Little-endian, unaligned. */
 enum { WRAPPER_MAGIC = 0x466243b1, KIND_PTX = 1, KIND_ELF = 2 };
+enum { HEADER_BYTES = 16, ENTRY_BYTES = 32, WRAPPER_BYTES = 16 };
 static const uint32_t FAT_MAGIC = 0xba55ed50;
 
 static uint64_t number(const unsigned char *at, int bytes)
@@ -26,31 +28,46 @@ static bool has(const uint64_t *set, int capability)
 
 /* Header: magic 4, version 2, its own size 2, bytes that follow 8. Each entry: kind 2, version 2,
  * its header's size 4, bytes that follow it 8, ..., at 28 the compute capability 4. */
-static bool read_fat(struct plim_fat_binary *binary, const unsigned char *at)
+static bool read_fat(struct plim_fat_binary *binary, const unsigned char *at, size_t bytes)
 {
-    const unsigned char *entry = at + number(at + 6, 2), *end = entry + number(at + 8, 8);
-    while (entry + 32 <= end) {
+    if (!plim_is_readable(at, bytes, 0, HEADER_BYTES)) return false;
+    const unsigned char *entry = at + number(at + 6, 2);
+    uint64_t left = number(at + 8, 8);
+    if (!plim_is_readable(at, bytes, (size_t)(entry - at), left)) return false;
+    while (left >= ENTRY_BYTES) {
         uint64_t kind = number(entry, 2), header = number(entry + 4, 4), size = number(entry + 8, 8);
-        if (header < 32 || size > (uint64_t)(end - entry)) return false;
+        if (header < ENTRY_BYTES || header > left || size > left - header) return false;
         if (kind == KIND_ELF) add(binary->binaries, (unsigned)number(entry + 28, 4));
         if (kind == KIND_PTX) add(binary->ptx, (unsigned)number(entry + 28, 4));
         entry += header + size;
+        left -= header + size;
     }
     return true;
 }
 
-struct plim_fat_binary *plim_fat_binary_read(const void *image)
+struct plim_fat_binary *plim_fat_binary_read(const void *image, size_t bytes)
 {
     struct plim_fat_binary *binary = calloc(1, sizeof(*binary));
-    if (binary) binary->image = image;
+    if (binary) *binary = (struct plim_fat_binary){.image = image, .bytes = bytes};
     return binary;
+}
+
+static bool begins_with(const unsigned char *at, size_t bytes, uint32_t magic)
+{
+    return at && plim_is_readable(at, bytes, 0, 4) && number(at, 4) == magic;
 }
 
 static void look(struct plim_fat_binary *binary)
 {
     const unsigned char *at = binary->image;
-    if (at && number(at, 4) == WRAPPER_MAGIC) memcpy(&at, at + 8, sizeof(at));
-    bool understood = at && number(at, 4) == FAT_MAGIC && read_fat(binary, at);
+    size_t bytes = binary->bytes;
+    bool is_wrapped = begins_with(at, bytes, WRAPPER_MAGIC) &&
+                      plim_is_readable(at, bytes, 0, WRAPPER_BYTES);
+    if (is_wrapped) {
+        memcpy(&at, at + 8, sizeof(at));
+        bytes = PLIM_UNKNOWN_BYTES;
+    }
+    bool understood = begins_with(at, bytes, FAT_MAGIC) && read_fat(binary, at, bytes);
     binary->unknown = !understood;
     binary->is_read = true;
 }

@@ -1,0 +1,201 @@
+#define _GNU_SOURCE /* O_PATH */
+#include "outfile.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TRIES = 16, NEW = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+
+static enum plim_status fail(struct plim_error *err, const char *path, int problem)
+{
+    return plim_fail(err, PLIM_IO, "%s: cannot be written: %s", path, strerror(problem));
+}
+
+/* --- in place --------------------------------------------------------------------------------- */
+
+/* The descriptor that a path stands for, -1 where it is none. */
+static int descriptor_of(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (!strcmp(path, "/dev/stdout")) return STDOUT_FILENO;
+    if (!strcmp(path, "/dev/stderr")) return STDERR_FILENO;
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        size_t length = strlen(folders[i]);
+        char *end;
+        if (strncmp(path, folders[i], length) || path[length] < '0' || path[length] > '9') continue;
+        long number = strtol(path + length, &end, 10);
+        if (!*end && number <= 1 << 20) return (int)number;
+    }
+    return -1;
+}
+
+/* 0, or what is against writing into this. */
+static int check_special(const struct stat *info)
+{
+    if (S_ISDIR(info->st_mode)) return EISDIR;
+    if (!S_ISFIFO(info->st_mode) && !S_ISCHR(info->st_mode)) return EINVAL;
+    return info->st_uid == geteuid() || info->st_uid == 0 ? 0 : EPERM;
+}
+
+/* A FIFO without a reader is an error (ENXIO), not a wait; one with a slow reader is waited for. */
+static int open_special(int folder, const char *name)
+{
+    struct stat info;
+    int fd = openat(folder, name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return -1;
+    int problem = fstat(fd, &info) ? errno : check_special(&info);
+    if (!problem && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK)) problem = errno;
+    if (!problem) return fd;
+    close(fd);
+    errno = problem;
+    return -1;
+}
+
+/* --- in a folder ------------------------------------------------------------------------------ */
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int open_folder(const char *path)
+{
+    size_t length = (size_t)(name_of(path) - path);
+    char *folder = length ? strndup(path, length) : strdup(".");
+    if (!folder) return -1;
+    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int problem = errno;
+    free(folder);
+    errno = problem;
+    return fd;
+}
+
+static int create_temporary(struct plim_outfile *file, mode_t mode)
+{
+    for (int i = 0; i < TRIES; i++) {
+        unsigned long long number;
+        if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return -1;
+        snprintf(file->temporary, sizeof(file->temporary), ".plimsoll-%016llx", number);
+        int fd = openat(file->folder, file->temporary, NEW, mode);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+/* A new file for what shall have `name`, with the permissions of ours that it replaces. */
+static int open_new(struct plim_outfile *file, const struct stat *old)
+{
+    bool keeps = S_ISREG(old->st_mode) && old->st_uid == geteuid();
+    int fd = create_temporary(file, 0666);
+    if (fd >= 0 && keeps && fchmod(fd, old->st_mode & 0777)) {
+        int problem = errno;
+        close(fd);
+        unlinkat(file->folder, file->temporary, 0);
+        errno = problem;
+        return -1;
+    }
+    return fd;
+}
+
+/* A link is replaced, but not one to a device or a folder: that is no name of a report. */
+static int open_for_link(struct plim_outfile *file, const char *name, const struct stat *link)
+{
+    struct stat end;
+    if (fstatat(file->folder, name, &end, 0) || S_ISREG(end.st_mode)) return open_new(file, link);
+    errno = ELOOP;
+    return -1;
+}
+
+static int open_at(struct plim_outfile *file)
+{
+    struct stat old = {0};
+    const char *name = name_of(file->path);
+    int number = descriptor_of(file->path);
+    if (number >= 0) return fcntl(number, F_DUPFD_CLOEXEC, 3);
+    file->folder = open_folder(file->path);
+    if (file->folder < 0) return -1;
+    if (fstatat(file->folder, name, &old, AT_SYMLINK_NOFOLLOW) && errno != ENOENT) return -1;
+    if (!old.st_mode || S_ISREG(old.st_mode)) return open_new(file, &old);
+    if (S_ISLNK(old.st_mode)) return open_for_link(file, name, &old);
+    int fd = open_special(file->folder, name);
+    int problem = errno;
+    close(file->folder);
+    file->folder = -1;
+    errno = problem;
+    return fd;
+}
+
+enum plim_status plim_outfile_open(const char *path, struct plim_outfile *out,
+                                   struct plim_error *err)
+{
+    *out = (struct plim_outfile){.path = path, .folder = -1};
+    int fd = open_at(out);
+    if (fd >= 0 && (out->stream = fdopen(fd, "w"))) return PLIM_OK;
+    int problem = errno;
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && out->folder >= 0) unlinkat(out->folder, out->temporary, 0);
+    if (out->folder >= 0) close(out->folder);
+    *out = (struct plim_outfile){0};
+    if (problem == ENXIO)
+        return plim_fail(err, PLIM_IO, "%s: no program reads from this pipe", path);
+    if (problem == EPERM)
+        return plim_fail(err, PLIM_IO, "%s: this pipe or device belongs to another user", path);
+    return fail(err, path, problem);
+}
+
+enum plim_status plim_outfile_commit(struct plim_outfile *file, struct plim_error *err)
+{
+    bool placed = file->folder >= 0;
+    int problem = ferror(file->stream) ? EIO : 0;
+    if (fflush(file->stream)) problem = errno; /* a full disk may show only here */
+    bool kept = problem || !placed || !fsync(fileno(file->stream)) || errno == EINVAL;
+    if (!kept) problem = errno;
+    if (fclose(file->stream) && !problem) problem = errno;
+    file->stream = NULL;
+    if (!problem && placed &&
+        renameat(file->folder, file->temporary, file->folder, name_of(file->path)))
+        problem = errno;
+    if (problem && placed) unlinkat(file->folder, file->temporary, 0);
+    if (placed) close(file->folder);
+    return problem ? fail(err, file->path, problem) : PLIM_OK;
+}
+
+void plim_outfile_discard(struct plim_outfile *file)
+{
+    if (!file || !file->stream) return;
+    fclose(file->stream);
+    if (file->folder >= 0) {
+        unlinkat(file->folder, file->temporary, 0);
+        close(file->folder);
+    }
+    *file = (struct plim_outfile){0};
+}
+
+enum plim_status plim_outfile_save(const char *path, const char *text, struct plim_error *err)
+{
+    struct plim_outfile file;
+    enum plim_status st = plim_outfile_open(path, &file, err);
+    if (st) return st;
+    (void)fputs(text, file.stream); /* the stream remembers a failure */
+    return plim_outfile_commit(&file, err);
+}
+
+int plim_outfile_log(const char *folder, const char *name, struct plim_error *err)
+{
+    int place = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = -1;
+    if (place >= 0 && (!unlinkat(place, name, 0) || errno == ENOENT))
+        fd = openat(place, name, NEW | O_APPEND, 0600);
+    int problem = errno;
+    if (place >= 0) close(place);
+    if (fd < 0)
+        (void)plim_fail(err, PLIM_IO, "%s/%s: cannot be written: %s", folder, name,
+                        strerror(problem));
+    return fd;
+}

@@ -1,0 +1,45 @@
+/* The one way to write a file that a user named.
+ *
+ * It is written under a random name in the same folder and takes its place when it is whole, so that
+ * no other program reads half of it. No link in that folder is followed and no file of another name
+ * is touched, also where others may write to the folder: a link or a file at the name is replaced.
+ * The permissions of a file of the caller's that is replaced are kept.
+ *
+ * Standard streams and open descriptors (/dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N),
+ * devices (/dev/null) and FIFOs are written in place. A FIFO has to have a reader, and to be the
+ * caller's own or the superuser's.
+ */
+#ifndef PLIM_BASE_OUTFILE_H
+#define PLIM_BASE_OUTFILE_H
+
+#include "status.h"
+#include <stdio.h>
+
+struct plim_outfile {
+    FILE *stream; /* write here */
+    const char *path;
+    int folder;         /* -1: it is written in place */
+    char temporary[32]; /* its name in the folder until it is whole */
+};
+
+/* PLIM_IO: it cannot be written there. `path` outlives the file. */
+enum plim_status plim_outfile_open(const char *path, struct plim_outfile *out,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Closes the file and puts it in its place. PLIM_IO: it is not all there (a full disk), and what was
+ * there before is as it was. */
+enum plim_status plim_outfile_commit(struct plim_outfile *file,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Closes the file without putting it in its place. NULL, zeroed and committed are fine. */
+void plim_outfile_discard(struct plim_outfile *file);
+
+/* Open, write `text`, commit. */
+enum plim_status plim_outfile_save(const char *path, const char *text,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* A descriptor for appending to a new file `name` in `folder`, in place from the start; what had the
+ * name is removed first, and no link is followed. Mode 0600, closed by exec. -1: `err` says why. */
+int plim_outfile_log(const char *folder, const char *name, struct plim_error *err);
+
+#endif

@@ -1,0 +1,94 @@
+/* What the program under test may have changed in the machine, as plimsoll may use it. */
+#include "machine.h"
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* 1 PiB, or so many allocations: more than any machine has, and sums over all rows do not overflow. */
+static const int64_t MOST = INT64_C(1) << 50;
+static const double MOST_SECONDS = 1e9;
+
+static int64_t within(int64_t value)
+{
+    return value < 0 ? 0 : value > MOST ? MOST : value;
+}
+
+static double within_real(double value, double most)
+{
+    return isfinite(value) && value > 0 ? (value < most ? value : most) : 0;
+}
+
+/* Any byte may stand where a bool is expected, and only 0 and 1 may be read as one. */
+static bool truth_of(const void *at)
+{
+    unsigned char byte;
+    memcpy(&byte, at, 1);
+    return byte != 0;
+}
+
+/* Copied once and whole: what is checked is what is used. */
+static void copy(void *out, const void *from, size_t size)
+{
+    memcpy(out, from, size);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void check_sizes(struct plim_machine_size *sizes)
+{
+    for (int i = 0; i < PLIM_MACHINE_SIZES; i++) {
+        sizes[i].count = within(sizes[i].count);
+        sizes[i].bytes = within(sizes[i].bytes);
+    }
+}
+
+void plim_machine_read_process(const struct plim_machine *machine, int row,
+                               struct plim_machine_process *out)
+{
+    const struct plim_machine_process *from = &machine->processes[row];
+    struct plim_machine_refusal *refusal = &out->refusal;
+    copy(out, from, sizeof(*out));
+    if (!out->pid) {
+        memset(out, 0, sizeof(*out));
+        return;
+    }
+    out->ended = truth_of(&out->ended);
+    out->steady = truth_of((const void *)&out->steady);
+    for (int i = 0; i < PLIM_MACHINE_CARDS; i++) {
+        out->held_bytes[i] = within(out->held_bytes[i]);
+        out->peak_bytes[i] = within(out->peak_bytes[i]);
+    }
+    refusal->count = within(refusal->count);
+    refusal->unmet = within(refusal->unmet);
+    refusal->asked_bytes = within(refusal->asked_bytes);
+    refusal->free_bytes = within(refusal->free_bytes);
+    if (refusal->pending < 0) refusal->pending = 0;
+    out->peak_all_bytes = within(out->peak_all_bytes);
+    check_sizes(out->live);
+    check_sizes(out->at_peak);
+    out->launches = within(out->launches);
+    out->allocations = within(out->allocations);
+    out->frees = within(out->frees);
+    out->steps = within(out->steps);
+    out->step_seconds = within_real(out->step_seconds, MOST_SECONDS);
+    out->leak_bytes = within_real(out->leak_bytes, (double)MOST);
+}
+
+int64_t plim_machine_read_peak(const struct plim_machine *machine, int card)
+{
+    int64_t bytes;
+    copy(&bytes, &machine->cards[card].peak_bytes, sizeof(bytes));
+    return within(bytes);
+}
+
+uint32_t plim_machine_read_notes(const struct plim_machine *machine,
+                                 char (*out)[PLIM_MACHINE_NOTE_BYTES], uint32_t most)
+{
+    uint32_t count;
+    copy(&count, &machine->note_count, sizeof(count));
+    if (count > most) count = most;
+    for (uint32_t i = 0; i < count; i++) {
+        copy(out[i], machine->notes[i], PLIM_MACHINE_NOTE_BYTES);
+        out[i][PLIM_MACHINE_NOTE_BYTES - 1] = '\0';
+    }
+    return count;
+}
