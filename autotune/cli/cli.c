@@ -6,9 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-static void print_version(FILE *out)
+static void print_version(const struct plim_io *io)
 {
-    fprintf(out, "plimsoll %s\n", PLIM_VERSION);
+    FILE *out = io->out;
+    fprintf(out, "plimsoll %s\n", io->version);
 #if PLIM_WITH_CUDA
     char text[2048];
     fputs(plim_cuda_versions_text(text, sizeof(text)), out);
@@ -31,7 +32,7 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
         return PLIM_OK;
     }
     if (!strcmp(argv[1], "--version")) {
-        print_version(io->out);
+        print_version(io);
         return PLIM_OK;
     }
     PLIM_TRY(plim_command_find(argv[1], &command, err));
