@@ -2,6 +2,7 @@
 #include "autotune/run/worker/worker.h"
 #include "command.h"
 #include "devices/cuda/cuda.h"
+#include "earlier.h"
 #include "exit_code.h"
 #include <errno.h>
 #include <string.h>
@@ -18,10 +19,16 @@ static void print_version(const struct plim_io *io)
 #endif
 }
 
+static bool takes_report(enum plim_command_id id)
+{
+    return id == PLIM_COMMAND_TUNE || id == PLIM_COMMAND_PLAN || id == PLIM_COMMAND_EXPLAIN;
+}
+
 static enum plim_status run(int argc, char **argv, const struct plim_io *io, struct plim_error *err)
 {
     const struct plim_command *command;
     struct plim_request request;
+    struct plim_earlier earlier = {0};
     enum plim_status st = PLIM_OK;
     if (argc < 2)
         return plim_fail(
@@ -44,8 +51,10 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
     if (request.subject && !command->argument)
         return plim_fail(err, PLIM_INVALID, "%s takes no argument, '%s' was given", command->name,
                          request.subject);
+    if (takes_report(command->id)) PLIM_TRY(plim_earlier_apply(&request, io, &earlier, err));
     PLIM_TRY(command->run(&request, io, err));
 out:
+    plim_earlier_finish(&earlier);
     return st;
 }
 
