@@ -64,9 +64,10 @@ static enum plim_status find_result(const char *path, const struct plim_yaml_nod
 
 /* --- what it asks for ------------------------------------------------------------------------- */
 
-static bool is_set(const struct plim_request *request, const char *key)
+/* From the setting `first` on. */
+static bool is_set(const struct plim_request *request, size_t first, const char *key)
 {
-    for (size_t i = 0; i < request->setting_count; i++)
+    for (size_t i = first; i < request->setting_count; i++)
         if (!strcmp(request->settings[i].key, key)) return true;
     return false;
 }
@@ -102,6 +103,25 @@ static enum plim_status add_options(struct plim_request *request, size_t *at, co
     return st;
 }
 
+/* The report's accumulation does not stand in the way of another effective batch, nor the other way
+ * round. */
+static void drop_contradicted(struct plim_request *request, size_t *at)
+{
+    static const char *const pairs[][2] = {
+        {"train.effective_batch", "train.accumulation"},
+        {"train.accumulation", "train.effective_batch"},
+        {"train.accumulation_schedule", "train.accumulation"}};
+    for (size_t p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
+        if (!is_set(request, *at, pairs[p][0])) continue;
+        for (size_t i = *at; i-- > 0;) {
+            struct plim_request_setting *place = &request->settings[i];
+            if (strcmp(place->key, pairs[p][1]) != 0) continue;
+            memmove(place, place + 1, (--request->setting_count - i) * sizeof(*place));
+            --*at;
+        }
+    }
+}
+
 static enum plim_status add_choice(struct plim_request *request, size_t *at, const char *path,
                                    const struct plim_yaml_node *choice, struct plim_error *err)
 {
@@ -120,8 +140,8 @@ static enum plim_status add_choice(struct plim_request *request, size_t *at, con
     const char *accumulation = text_of(choice, "accumulation");
     bool follows = text_of(choice, "effective_batch_target") ||
                    plim_yaml_get(choice, "accumulation_schedule") ||
-                   is_set(request, "train.effective_batch") ||
-                   is_set(request, "train.accumulation_schedule");
+                   is_set(request, 0, "train.effective_batch") ||
+                   is_set(request, 0, "train.accumulation_schedule");
     if (!st && accumulation && !follows)
         st = insert(request, at, path, "train.accumulation", accumulation, err);
     return st;
@@ -212,6 +232,7 @@ static enum plim_status take_up(struct plim_request *request, const struct plim_
     request->subject = earlier->source;
     PLIM_TRY(add_options(request, &at, path, spec, err));
     PLIM_TRY(compare_hash(request, at, path, text_of(spec, "hash"), io, err));
+    drop_contradicted(request, &at);
     PLIM_TRY(add_choice(request, &at, path, choice, err));
     if (!request->devices.count && uri) {
         request->devices.items[request->devices.count++] = uri;
