@@ -19,7 +19,7 @@ static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
     char asked[16];
     out[0] = '\0';
     if (replay->oom_asked_bytes <= 0) return;
-    snprintf(out, size, "out of memory: %s more for %s (%s)",
+    snprintf(out, size, "out of memory when %s more were requested for %s (%s)",
              plim_format_bytes(replay->oom_asked_bytes, asked),
              plim_memory_class_name(replay->oom_class), replay->oom_where);
 }

@@ -80,8 +80,8 @@ const char *plim_common_auto_device(const struct plim_spec *spec, const struct p
         return target->uri;
     }
     const char *why = err.text[0] ? err.text : target->note;
-    plim_log(log, PLIM_LOG_INFO, "%s: simulating %s (--device chooses another)", why,
-             DEFAULT_DEVICE);
+    plim_log(log, PLIM_LOG_INFO, "simulating %s (--device chooses another): %s", DEFAULT_DEVICE,
+             why);
     return DEFAULT_DEVICE;
 }
 
