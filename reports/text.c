@@ -208,32 +208,49 @@ static void segment_table(struct plim_page *page, const struct plim_result *r)
     }
 }
 
+/* A column of numbers that only some trials have, or none. */
+struct number_column {
+    const char *title;
+    bool used;
+};
+
+static void trial_row(struct plim_grid *grid, const struct plim_result_sample *s,
+                      const struct number_column columns[2])
+{
+    const int64_t numbers[] = {s->setting.micro_batch, s->setting.seq};
+    char text[PLIM_FIGURE], values[PLIM_TABLE_LINE];
+    plim_grid_row(grid, false);
+    for (size_t n = 0; n < 2; n++) {
+        snprintf(text, sizeof(text), "%" PRId64, numbers[n]);
+        if (columns[n].used) plim_grid_cell(grid, numbers[n] ? text : "-");
+    }
+    plim_grid_cell(grid, s->verdict);
+    plim_grid_cell(
+        grid, s->peak.reserved_bytes ? plim_figure_bytes(s->peak.device_bytes, text) : "-");
+    plim_table_values(&s->setting, values, sizeof(values));
+    if (values[0]) plim_grid_note(grid, values);
+}
+
 /* Every trial of the user's own program. */
 static enum plim_status trial_table(struct plim_page *page, const struct plim_result *r)
 {
+    struct number_column columns[] = {{"batch", false}, {"sequence", false}};
     struct plim_grid grid = {0};
-    char text[PLIM_FIGURE], values[PLIM_TABLE_LINE];
+    bool has_values = false;
     if (!r->is_program || !r->samples.count) return PLIM_OK;
     plim_page_heading(page, "Trials");
-    plim_grid_column(&grid, "batch", true);
-    plim_grid_column(&grid, "sequence", true);
+    for (size_t i = 0; i < r->samples.count; i++) {
+        columns[0].used |= r->samples.items[i].setting.micro_batch > 0;
+        columns[1].used |= r->samples.items[i].setting.seq > 0;
+        has_values |= r->samples.items[i].setting.value_count > 0;
+    }
+    for (size_t n = 0; n < 2; n++)
+        if (columns[n].used) plim_grid_column(&grid, columns[n].title, true);
     plim_grid_column(&grid, "ended", false);
     plim_grid_column(&grid, "peak", true);
-    plim_grid_column(&grid, "with", false);
-    for (size_t i = 0; i < r->samples.count; i++) {
-        const struct plim_result_sample *s = &r->samples.items[i];
-        const int64_t numbers[] = {s->setting.micro_batch, s->setting.seq};
-        plim_grid_row(&grid, false);
-        for (size_t n = 0; n < 2; n++) {
-            snprintf(text, sizeof(text), numbers[n] ? "%" PRId64 : "-", numbers[n]);
-            plim_grid_cell(&grid, text);
-        }
-        plim_grid_cell(&grid, s->verdict);
-        plim_grid_cell(&grid, s->peak.reserved_bytes
-                                  ? plim_figure_bytes(s->peak.device_bytes, text) : "-");
-        plim_table_values(&s->setting, values, sizeof(values));
-        if (values[0]) plim_grid_note(&grid, values);
-    }
+    if (has_values) plim_grid_column(&grid, "with", false);
+    for (size_t i = 0; i < r->samples.count; i++)
+        trial_row(&grid, &r->samples.items[i], columns);
     return set_grid(page, &grid, "");
 }
 

@@ -186,16 +186,16 @@ static void tell_need(const struct plim_answer *a, const struct plim_decision *d
     plim_format_bytes(a->limit->budget_bytes, budget);
     describe_values(axes, s, values, sizeof(values));
     if (a->details->is_program && d->rule.request->listed_count == 1)
-        plim_result_reason(result, "Nothing fits. The program needs %s of a budget of %s.", needs,
+        plim_result_reason(result, "Nothing fits. The program needs %s, more than the budget of %s.", needs,
                            budget);
     else if (a->details->is_program)
         plim_result_reason(
-            result, "Nothing fits. With a batch of %" PRId64 " the program needs %s of a budget of %s.",
+            result, "Nothing fits. With a batch of %" PRId64 " the program needs %s, more than the budget of %s.",
             s->micro_batch, needs, budget);
     else
         plim_result_reason(result,
                            "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
-                           " (%s) needs %s of a budget of %s.",
+                           " (%s) needs %s, more than the budget of %s.",
                            s->micro_batch, plim_axes_seq(axes, s), values, needs, budget);
 }
 
@@ -273,8 +273,9 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
                            struct plim_result *result)
 {
     if (d->ended)
-        plim_result_reason(result, "The search was ended early (%s): this is the best so far.",
-                           d->ended_why[0] ? d->ended_why : plim_status_text(d->ended));
+        plim_result_reason(result, "The search was ended early (%s)%s.",
+                           d->ended_why[0] ? d->ended_why : plim_status_text(d->ended),
+                           d->found ? ": this is the best so far" : "");
     if (d->found) {
         why_not_between(d, result);
         why_not_next(a, d, result);
@@ -306,7 +307,7 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         tell_retries(&e->trial, result);
     } else {
         plim_result_reason(result,
-                           "It does not fit: it needs %s of a budget of %s.",
+                           "It does not fit: it needs %s, more than the budget of %s.",
                            needs, budget);
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) tell_end(tried, failure, result);

@@ -459,6 +459,36 @@ Test(report, objective_version_and_what_a_generic_gpu_is_like_are_said)
     program_finish(&text);
 }
 
+Test(report, a_program_that_uses_no_gpu_is_no_matter_of_memory)
+{
+    struct program p = program_run("exec --device sim:T4 -- true");
+    cr_expect(eq(int, p.exit_code, 2));
+    cr_expect(strstr(p.out, "NO GPU WAS USED") != NULL && strstr(p.out, "FITS") == NULL, "%s", p.out);
+    cr_expect(strstr(p.err, "did not use a GPU") != NULL, "%s", p.err);
+    program_finish(&p);
+}
+
+/* What the formats are is for test_report_writers.c. */
+Test(report, every_format_is_written)
+{
+    static const struct { const char *name, *begins; } files[] = {
+        {"report.csv", "spec,device,"}, {"report.md", "# gpt2-124m on T4"},
+        {"report.yml", "schema: plimsoll.result/1"}, {"REPORT.JSON", "{"}};
+    char arguments[512], text[64];
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char *path = program_file(files[i].name, "");
+        snprintf(arguments, sizeof(arguments),
+                 "plan gpt2-124m --device sim:T4 --seq 64 --batch 1 --quiet --out %s", path);
+        struct program p = program_run(arguments);
+        FILE *file = fopen(path, "r");
+        cr_assert(file && fgets(text, sizeof(text), file));
+        cr_expect(eq(int, strncmp(text, files[i].begins, strlen(files[i].begins)), 0), "%s", text);
+        fclose(file);
+        program_finish(&p);
+        program_file_remove(path);
+    }
+}
+
 /* Long enough to be cut short on any machine. */
 #define LONG                                                                                       \
     "plan llama-3-8b --device all --seq 256:4096:256 --precision bf16,fp16,bf16-mixed --json"
