@@ -86,7 +86,10 @@ static enum plim_status decide(struct planner *p, struct part *part, bool give_h
                                .on_run = p->fleet->on_run,
                                .on_run_user = p->fleet->user};
     const struct plim_known known = {
-        .hints = p->hints, .hint_count = p->hint_count, .plan = real ? &plan : NULL};
+        .hints = p->hints,
+        .hint_count = p->hint_count,
+        .plan = real ? &plan : NULL,
+        .compares = !real && p->count == 1};
     const struct plim_answer answer = answer_for(&part->device, &asker);
     enum plim_status st = real ? plan_ahead(p, part, &plan) : PLIM_OK;
     if (!st)

@@ -1,5 +1,8 @@
 /* The program: streams and signals, and the only exit code. */
 #include "cli/cli.h"
+#include "version.h"
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t signalled;
@@ -22,7 +25,11 @@ int main(int argc, char **argv)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) watch(signals[i]);
-    const struct plim_io io = {.out = stdout,
+    const char *terminal = getenv("TERM");
+    const struct plim_io io = {.version = PLIM_VCS_TAG[0] ? PLIM_VERSION "+" PLIM_VCS_TAG
+                                                          : PLIM_VERSION,
+                               .is_dumb = terminal && !strcmp(terminal, "dumb"),
+                               .out = stdout,
                                .err = stderr,
                                .out_is_terminal = isatty(STDOUT_FILENO),
                                .err_is_terminal = isatty(STDERR_FILENO),

@@ -44,6 +44,8 @@ struct plim_device_info {
     int multiprocessors;    /* SMs; 0 where unknown */
     int threads_per_multiprocessor; /* resident threads an SM can hold: 2048, 1536, 1024 */
     int64_t total_bytes; /* what CUDA reports as total, before other processes take theirs */
+    const char *figures_of; /* the GPU of the catalogue that a generic one is like, but for its
+                               memory; NULL: none */
 };
 
 struct plim_device;

@@ -22,15 +22,24 @@ enum plim_result_kind {
     PLIM_RESULT_EXPLANATION, /* explain: schema plimsoll.explain/1 */
 };
 
+/* A key of the spec that the command line set: "train.clip" "1.0". */
+struct plim_result_option {
+    char key[96];
+    char *value; /* the result's own */
+};
+
 struct plim_result_spec {
     char name[64], source[256];
     uint64_t hash;
     int64_t parameters, trainable_parameters;
+    PLIM_ARRAY(struct plim_result_option) options; /* in the order in which they were set */
 };
 
 struct plim_result_device {
     char name[64], uri[128];
     bool simulated;
+    /* The GPU whose figures, but for the memory, a generic simulated one takes; "": none */
+    char figures_of[64];
     int64_t total_bytes;
     int compute_capability, multiprocessors;
 };
@@ -38,12 +47,12 @@ struct plim_result_device {
 /* usable - overhead - margin = budget; a budget of 0 or less is a real answer. */
 struct plim_result_limit {
     int64_t usable_bytes, overhead_bytes, margin_bytes, budget_bytes;
-    int64_t overhead_measured_bytes; /* what our own process took on the card; 0: not measured */
+    int64_t overhead_measured_bytes; /* what our own process took on the GPU; 0: not measured */
     const char *overhead_source;     /* "estimate", "given", "measured" */
     char alloc_conf[256]; /* allocator options in force, in PyTorch's syntax; "" for its defaults */
 };
 
-/* Peaks over all steps. `device` is what the card has to hold: reserved and overhead. */
+/* Peaks over all steps. `device` is what the GPU has to hold: reserved and overhead. */
 struct plim_result_peak {
     int64_t allocated_bytes, reserved_bytes, device_bytes;
 };
@@ -80,8 +89,18 @@ struct plim_result_choice {
     struct plim_result_phase phases[PLIM_RESULT_PHASES];
     struct plim_result_peak peak;
     double step_seconds, tokens_per_second, samples_per_second;
-    double mfu;    /* share of the card's peak rate for this precision */
+    double mfu;    /* share of the GPU's peak rate for this precision */
     bool verified; /* this very setting was run, with all its micro-steps */
+};
+
+/* What came of one combination of the values that were asked for. */
+struct plim_result_point {
+    struct plim_result_choice best; /* present: the best that fits; else only its setting is filled */
+    bool chosen;                    /* the result's choice is of this point */
+    const char *verdict;            /* "ok", the verdict of a sample, or "untried" */
+    int64_t short_bytes;            /* how much memory is missing; 0: not known */
+    double rate_limit;              /* untried: no more tokens per second are possible; 0: not known */
+    char why[PLIM_RESULT_LINE];     /* of any verdict but "ok" */
 };
 
 /* What the next larger micro-batch did. */
@@ -95,7 +114,7 @@ struct plim_result_next {
 struct plim_result_breakdown {
     bool present;
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes,
-        temporaries_bytes, workspace_bytes, cached_bytes, overhead_bytes;
+        logits_bytes, temporaries_bytes, workspace_bytes, cached_bytes, overhead_bytes;
 };
 
 /* A setting that was tried. The `peak` of one that does not fit is what it would need, where
@@ -107,7 +126,7 @@ struct plim_result_sample {
     double seconds; /* of one optimizer step */
     bool simulated;
     int repeats;    /* of the timed step; 0: not timed by repeating */
-    bool noisy;     /* not known to 1 %, or the card was slowed down */
+    bool noisy;     /* not known to 1 %, or the GPU was slowed down */
 };
 
 /* Allocations of one order of size at the peak of a user's program: of `from_bytes` and more. */
@@ -129,6 +148,7 @@ struct plim_result_step {
 struct plim_result {
     enum plim_result_kind kind;
     bool is_program; /* of a user's own program: only what its process shows is known */
+    const char *objective; /* DECISION: a name of search/objective.h */
     struct plim_result_spec spec;
     struct plim_result_device device;
     struct plim_result_limit limit;
@@ -138,16 +158,18 @@ struct plim_result {
     struct plim_result_breakdown breakdown;
     size_t reason_count;                   /* why: one sentence each */
     char reasons[PLIM_RESULT_REASONS][PLIM_RESULT_LINE];
+    PLIM_ARRAY(struct plim_result_point) points; /* DECISION: of every combination */
     PLIM_ARRAY(struct plim_result_sample) samples;
     PLIM_ARRAY(struct plim_result_advice) advice;
     size_t segment_count;
     struct plim_result_segments segments[PLIM_RESULT_SEGMENTS]; /* programs only */
-    /* DECISION on a real card: what the simulated twin had said of the choice; 0: not known */
+    /* DECISION on a real GPU: what the simulated twin had said of the choice; 0: not known */
     struct plim_result_prediction {
         double step_seconds;
         int64_t reserved_bytes, largest_micro_batch;
     } prediction;
     int64_t short_bytes;   /* how much memory is missing when nothing fits */
+    bool unused;           /* the program did not use a GPU */
     bool interrupted;      /* the search was cut short, or came to nothing: the best answer so far */
     enum plim_status ended; /* why, or PLIM_OK */
     double seconds;        /* of the whole run */
@@ -159,9 +181,26 @@ struct plim_result {
 
 /* What one command reports: one result, or (plan on several devices) a table of them. */
 struct plim_report {
+    const char *version; /* of plimsoll; NULL: not said */
     bool is_table;
     PLIM_ARRAY(struct plim_result) results;
 };
+
+enum plim_result_order {
+    PLIM_ORDER_DEFAULT, /* points by speed, devices as given */
+    PLIM_ORDER_SPEED,   /* tokens per second, the most first */
+    PLIM_ORDER_MEMORY,  /* the peak on the GPU, the least first */
+    PLIM_ORDER_BATCH,   /* the micro-batch, the largest first */
+    PLIM_ORDER_GIVEN,
+};
+
+/* Orders the points of every result, and the results of a table. What does not fit comes last, and
+ * equals stay as they are. */
+void plim_report_sort(struct plim_report *report, enum plim_result_order order);
+
+/* Appends a copy of a setting to the spec's options. PLIM_NOMEM is the only failure. */
+enum plim_status plim_result_option(struct plim_result *result, const char *key,
+                                    const char *value) PLIM_MUST_CHECK;
 
 /* Appends a sentence to `reasons`, dropping it when there is no more room. */
 void plim_result_reason(struct plim_result *result, const char *fmt, ...) PLIM_PRINTF(2, 3);

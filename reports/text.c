@@ -1,342 +1,346 @@
 /* The report for people: the answer first, then where the bytes are, then why, then what to
- * do. 80 columns. */
+ * do. As wide as the page. */
 #include "autotune/base/text.h"
 #include "autotune/base/text_stream.h"
-#include "writer.h"
+#include "figures.h"
+#include "tables.h"
 #include <inttypes.h>
-#include <stdio.h>
 
-/* Where the text goes, and the escapes of a terminal ("" elsewhere). */
-struct page {
-    FILE *file;
-    const char *bold, *alarm, *plain;
-};
+/* Columns that a line with a bar needs for everything else. */
+enum { AROUND_BAR = 36, BAR_MOST = 100 };
 
-enum { BAR_WIDTH = 44, COLUMNS = 80 };
-
-static const char *bytes_text(int64_t bytes, char out[16])
+static int bar_width(const struct plim_page *page)
 {
-    return plim_format_bytes(bytes > 0 ? bytes : 0, out);
-}
-
-/* "1,234,567" */
-static char *grouped(double value, char out[32])
-{
-    char digits[32];
-    int length = snprintf(digits, sizeof(digits), "%.0f", value < 1e15 ? value : 1e15), used = 0;
-    for (int i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0) out[used++] = ',';
-        out[used++] = digits[i];
-    }
-    out[used] = '\0';
-    return out;
-}
-
-/* Three significant digits: "0.0123 s", "1.23 s", "123 s". */
-static const char *seconds_text(double seconds, char out[32])
-{
-    int digits = seconds >= 100 ? 0 : seconds >= 10 ? 1 : seconds >= 1 ? 2 : seconds >= 0.1 ? 3 : 4;
-    snprintf(out, 32, "%.*f s", digits, seconds);
-    return out;
-}
-
-static void heading(struct page *t, const char *text)
-{
-    fprintf(t->file, "\n%s%s%s\n", t->bold, text, t->plain);
-}
-
-/* A text that may have come from outside: a name, a value, a message. */
-struct shown {
-    char text[1024];
-};
-
-static const char *show(const char *text, struct shown *room)
-{
-    return plim_text_show(text, room->text, sizeof(room->text));
-}
-
-/* Text behind `first`, its lines broken at blanks and indented alike. */
-static void wrapped(struct page *t, const char *first, const char *from)
-{
-    struct shown shown;
-    const char *text = show(from, &shown);
-    int indent = (int)strlen(first);
-    fputs(first, t->file);
-    do {
-        size_t room = (size_t)(COLUMNS - indent), length = strlen(text);
-        if (length > room) {
-            for (length = room; length > 0 && text[length] != ' ';) length--;
-            if (!length) length = room;
-        }
-        fprintf(t->file, "%.*s\n", (int)length, text);
-        text += length + (text[length] == ' ');
-        if (*text) fprintf(t->file, "%*s", indent, "");
-    } while (*text);
+    int width = page->width - AROUND_BAR;
+    return width < BAR_MOST ? width : BAR_MOST;
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static void title(struct page *t, const struct plim_result *r)
+static void title(struct plim_page *page, const struct plim_result *r)
 {
-    char total[16];
-    struct shown name, device;
-    fprintf(t->file, "%s%s on %s%s, %s%s\n\n", t->bold, show(r->spec.name, &name),
-            show(r->device.name, &device), t->plain, bytes_text(r->device.total_bytes, total), r->device.simulated ? " (simulated)" : "");
+    char total[PLIM_FIGURE], text[PLIM_RESULT_LINE], name[256], device[256];
+    fprintf(page->file, "%s%s on %s%s, %s%s\n", page->bold,
+            plim_text_show(r->spec.name, name, sizeof(name)),
+            plim_text_show(r->device.name, device, sizeof(device)), page->plain, plim_figure_bytes(r->device.total_bytes, total),
+            r->device.simulated ? " (simulated)" : "");
+    if (r->device.figures_of[0]) {
+        snprintf(text, sizeof(text), "a generic GPU: apart from its memory, that of the %s",
+                 r->device.figures_of);
+        plim_page_wrapped(page, "", text);
+    }
+    fputc('\n', page->file);
 }
 
-static void batch_line(struct page *t, const struct plim_result_choice *c)
+static void phase_lines(struct plim_page *page, const struct plim_result_choice *c)
 {
-    if (!c->setting.micro_batch) {
-        fprintf(t->file, "  %sfits%s\n", t->bold, t->plain);
-        return;
-    }
-    fprintf(t->file, "  %smicro-batch %" PRId64 "%s", t->bold, c->setting.micro_batch, t->plain);
-    fprintf(t->file, " x accumulation %" PRId64, c->setting.accumulation);
-    if (c->world > 1) fprintf(t->file, " x %" PRId64 " GPUs", c->world);
-    fprintf(t->file, " = %" PRId64 " sample%s a step", c->effective_batch,
-            c->effective_batch == 1 ? "" : "s");
-    if (c->setting.seq) fprintf(t->file, ", sequence %" PRId64, c->setting.seq);
-    fputc('\n', t->file);
     for (size_t i = 0; i < c->phase_count; i++)
-        fprintf(t->file,
+        fprintf(page->file,
                 "    from epoch %" PRId64 ": accumulation %" PRId64 " = %" PRId64
                 " samples a step\n",
                 c->phases[i].epoch, c->phases[i].accumulation, c->phases[i].effective_batch);
 }
 
-static void rate_line(struct page *t, const struct plim_result_choice *c)
+static void batch_line(struct plim_page *page, const struct plim_result_choice *c)
 {
-    char rate[32], step[32];
+    char micro[64], gpus[64] = "", seq[64] = "", rest[256];
+    if (!c->setting.micro_batch) {
+        fprintf(page->file, "  %sfits%s\n", page->bold, page->plain);
+        return;
+    }
+    int used = snprintf(micro, sizeof(micro), "micro-batch %" PRId64, c->setting.micro_batch);
+    if (c->world > 1) snprintf(gpus, sizeof(gpus), " x %" PRId64 " GPUs", c->world);
+    if (c->setting.seq) snprintf(seq, sizeof(seq), ", sequence %" PRId64, c->setting.seq);
+    snprintf(rest, sizeof(rest), " x accumulation %" PRId64 "%s = %" PRId64 " sample%s a step%s",
+             c->setting.accumulation, gpus, c->effective_batch, c->effective_batch == 1 ? "" : "s",
+             seq);
+    fprintf(page->file, "  %s%s%s", page->bold, micro, page->plain);
+    plim_page_go_on(page, 2 + used, 4, rest);
+    phase_lines(page, c);
+}
+
+static void rate_line(struct plim_page *page, const struct plim_result_choice *c)
+{
+    char rate[PLIM_FIGURE], step[PLIM_FIGURE];
     if (c->tokens_per_second <= 0) return;
-    fprintf(t->file, "  %s%s tokens/s%s, %s a step", t->bold, grouped(c->tokens_per_second, rate),
-            t->plain, seconds_text(c->step_seconds, step));
-    if (c->mfu > 0) fprintf(t->file, ", MFU %.1f %%", 100 * c->mfu);
-    fputc('\n', t->file);
-}
-
-static void repeat(FILE *file, char c, int times)
-{
-    while (times-- > 0) fputc(c, file);
-}
-
-static int bar_share(int64_t bytes, int64_t whole, int width)
-{
-    double share = whole > 0 ? (double)bytes / (double)whole : 1;
-    return share >= 1 ? width : share <= 0 ? 0 : (int)(share * width + 0.5);
+    fprintf(page->file, "  %s%s tokens/s%s, %s a step", page->bold,
+            plim_figure_grouped(c->tokens_per_second, rate), page->plain,
+            plim_figure_seconds(c->step_seconds, step));
+    if (c->mfu > 0) fprintf(page->file, ", MFU %.1f %%", 100 * c->mfu);
+    fputc('\n', page->file);
 }
 
 /* # in tensors, + cached, o overhead, . free, | the margin. */
-static void memory_line(struct page *t, const struct plim_result *r)
+static void memory_line(struct plim_page *page, const struct plim_result *r)
 {
     const struct plim_result_peak *peak = &r->choice.peak;
     const struct plim_result_limit *limit = &r->limit;
     int64_t usable = limit->usable_bytes;
-    char used[16], whole[16];
-    int tensors = bar_share(peak->allocated_bytes, usable, BAR_WIDTH);
-    int cached = bar_share(peak->reserved_bytes, usable, BAR_WIDTH) - tensors;
-    int overhead = bar_share(peak->device_bytes, usable, BAR_WIDTH) - tensors - cached;
-    int margin = bar_share(limit->margin_bytes, usable, BAR_WIDTH - tensors - cached - overhead);
-    fprintf(t->file, "  memory [");
-    repeat(t->file, '#', tensors);
-    repeat(t->file, '+', cached);
-    repeat(t->file, 'o', overhead);
-    repeat(t->file, '.', BAR_WIDTH - tensors - cached - overhead - margin);
-    repeat(t->file, '|', margin);
-    fprintf(t->file, "] %s of %s\n", bytes_text(peak->device_bytes, used),
-            bytes_text(usable, whole));
-    fprintf(t->file, r->is_program
-                         ? "          + the program  o its framework's context  . free  | margin\n"
-                         : "          # tensors  + cached  o overhead  . free  | margin\n");
+    char used[PLIM_FIGURE], whole[PLIM_FIGURE];
+    int width = bar_width(page), tensors = plim_page_share(peak->allocated_bytes, usable, width);
+    int cached = plim_page_share(peak->reserved_bytes, usable, width) - tensors;
+    int overhead = plim_page_share(peak->device_bytes, usable, width) - tensors - cached;
+    int margin =
+        plim_page_share(limit->margin_bytes, usable, width - tensors - cached - overhead);
+    fprintf(page->file, "  memory [");
+    plim_page_repeat(page, '#', tensors);
+    plim_page_repeat(page, '+', cached);
+    plim_page_repeat(page, 'o', overhead);
+    plim_page_repeat(page, '.', width - tensors - cached - overhead - margin);
+    plim_page_repeat(page, '|', margin);
+    fprintf(page->file, "] %s of %s\n", plim_figure_bytes(peak->device_bytes, used),
+            plim_figure_bytes(usable, whole));
+    plim_page_wrapped(page, "          ",
+                      r->is_program ? "+ the program  o its framework's context  . free  | margin"
+                                    : "# tensors  + cached  o overhead  . free  | margin");
 }
 
-/* Precisions and optimizers are known by their names; other values are said with theirs. */
-static bool is_known_by_name(const struct plim_result_value *value)
+/* "nothing fits" stands out in capitals. */
+static void verdict_line(struct plim_page *page, const struct plim_result *r)
 {
-    return !strcmp(value->name, "precision") || !strcmp(value->name, "optimizer");
+    char missing[PLIM_FIGURE];
+    bool explains = r->kind == PLIM_RESULT_EXPLANATION;
+    if (explains ? r->fits : r->choice.present) return;
+    fprintf(page->file, "  %s", page->alarm);
+    for (const char *c = explains ? "does not fit" : plim_table_failure(r); *c; c++)
+        fputc(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c, page->file);
+    fputs(page->plain, page->file);
+    if (r->short_bytes > 0)
+        fprintf(page->file, ": %s short", plim_figure_bytes(r->short_bytes, missing));
+    fputc('\n', page->file);
 }
 
-/* The values beside batch and sequence, in one line. Nothing where there are none. */
-static void values_line(struct page *t, const struct plim_result_setting *s)
+static void answer(struct plim_page *page, const struct plim_result *r)
 {
-    const char *between = "  ";
-    struct shown name, text;
-    for (size_t i = 0; i < s->value_count; i++) {
-        const struct plim_result_value *value = &s->values[i];
-        if (!strcmp(value->name, "sharding") && !strcmp(value->text, "none")) continue;
-        bool known = is_known_by_name(value);
-        fprintf(t->file, "%s%s%s%s", between, known ? "" : show(value->name, &name),
-                known ? "" : " ", show(value->text, &text));
-        between = ", ";
-    }
-    if (between[0] == ',') fputc('\n', t->file);
-}
-
-static void verdict_line(struct page *t, const struct plim_result *r)
-{
-    char missing[16];
-    if (r->kind == PLIM_RESULT_EXPLANATION && r->fits) return;
-    if (r->kind == PLIM_RESULT_DECISION && r->choice.present) return;
-    fprintf(t->file, "  %s%s%s", t->alarm,
-            r->kind == PLIM_RESULT_EXPLANATION       ? "DOES NOT FIT"
-            : r->is_program && r->ended == PLIM_LOST ? "THE PROGRAM FAILS"
-            : r->interrupted                         ? "NO ANSWER YET"
-                                                     : "NOTHING FITS",
-            t->plain);
-    if (r->short_bytes > 0) fprintf(t->file, ": %s too much", bytes_text(r->short_bytes, missing));
-    fputc('\n', t->file);
-}
-
-static void answer(struct page *t, const struct plim_result *r)
-{
+    char values[PLIM_TABLE_LINE];
     if (r->interrupted && r->choice.present)
-        fprintf(t->file, "  %sended early: the best so far%s\n", t->alarm, t->plain);
-    verdict_line(t, r);
+        fprintf(page->file, "  %sended early: the best so far%s\n", page->alarm, page->plain);
+    verdict_line(page, r);
     if (r->choice.present) {
-        batch_line(t, &r->choice);
-        values_line(t, &r->choice.setting);
-        rate_line(t, &r->choice);
-        memory_line(t, r);
+        plim_table_values(&r->choice.setting, values, sizeof(values));
+        batch_line(page, &r->choice);
+        if (values[0]) plim_page_wrapped(page, "  ", values);
+        rate_line(page, &r->choice);
+        memory_line(page, r);
     }
-    struct shown conf;
-    if (r->limit.alloc_conf[0])
-        fprintf(t->file, "  allocator %s\n", show(r->limit.alloc_conf, &conf));
+    if (r->limit.alloc_conf[0]) plim_page_wrapped(page, "  allocator ", r->limit.alloc_conf);
 }
 
-/* --- the rest --------------------------------------------------------------------------------- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
-static void byte_table(struct page *t, const struct plim_result *r)
+static enum plim_status set_grid(struct plim_page *page, struct plim_grid *grid, const char *common)
+{
+    enum plim_status st = grid->failed ? PLIM_NOMEM : PLIM_OK;
+    if (common[0]) plim_page_wrapped(page, "all: ", common);
+    if (!st) plim_grid_set(grid, page);
+    plim_grid_finish(grid);
+    return st;
+}
+
+static enum plim_status point_table(struct plim_page *page, const struct plim_result *r)
+{
+    struct plim_grid grid = {0};
+    char common[PLIM_TABLE_LINE] = "";
+    if (r->points.count < 2) return PLIM_OK;
+    plim_page_heading(page, "Settings");
+    plim_table_points(r, &grid, common);
+    return set_grid(page, &grid, common);
+}
+
+static void byte_table(struct plim_page *page, const struct plim_result *r)
 {
     const struct plim_result_breakdown *b = &r->breakdown;
     const struct { const char *name; int64_t bytes; } rows[] = {
         {"parameters", b->parameters_bytes},   {"gradients", b->gradients_bytes},
         {"optimizer", b->optimizer_bytes},     {"activations", b->activations_bytes},
-        {"temporaries", b->temporaries_bytes}, {"workspace", b->workspace_bytes},
-        {"cached, free", b->cached_bytes},     {"overhead", b->overhead_bytes}};
-    char text[16];
+        {"logits", b->logits_bytes},           {"temporaries", b->temporaries_bytes},
+        {"workspace", b->workspace_bytes},     {"cached, free", b->cached_bytes},
+        {"overhead", b->overhead_bytes}};
+    char text[PLIM_FIGURE];
     if (!b->present) return;
-    heading(t, "Where the bytes are, at the peak");
+    plim_page_heading(page, "Where the bytes are, at the peak");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        fprintf(t->file, "  %-14s %10s", rows[i].name, bytes_text(rows[i].bytes, text));
-        int width = bar_share(rows[i].bytes, r->choice.peak.device_bytes, BAR_WIDTH);
-        if (width) fputs("  ", t->file);
-        repeat(t->file, '#', width);
-        fputc('\n', t->file);
+        fprintf(page->file, "  %-14s %10s", rows[i].name, plim_figure_bytes(rows[i].bytes, text));
+        int width =
+            plim_page_share(rows[i].bytes, r->choice.peak.device_bytes, bar_width(page));
+        if (width) fputs("  ", page->file);
+        plim_page_repeat(page, '#', width);
+        fputc('\n', page->file);
     }
-    fprintf(t->file, "  %-14s %10s\n", "in all", bytes_text(r->choice.peak.device_bytes, text));
+    fprintf(page->file, "  %-14s %10s\n", "in all",
+            plim_figure_bytes(r->choice.peak.device_bytes, text));
 }
 
-static void step_table(struct page *t, const struct plim_result *r)
+static enum plim_status step_table(struct plim_page *page, const struct plim_result *r)
 {
-    char forward[16], allocated[16], reserved[16], end[16];
-    if (!r->step_count) return;
-    heading(t, "Steps            after forward  peak allocated   peak reserved     at the end");
+    static const char *const titles[] = {"step", "forward", "peak allocated", "peak reserved",
+                                         "at the end"};
+    struct plim_grid grid = {0};
+    char text[PLIM_FIGURE];
+    if (!r->step_count) return PLIM_OK;
+    plim_page_heading(page, "Steps");
+    for (size_t i = 0; i < 5; i++) plim_grid_column(&grid, titles[i], true);
     for (size_t i = 0; i < r->step_count; i++) {
         const struct plim_result_step *s = &r->steps[i];
-        fprintf(t->file, "  %-14zu %14s  %14s  %14s  %13s\n", i + 1,
-                bytes_text(s->after_forward_bytes, forward),
-                bytes_text(s->peak_allocated_bytes, allocated),
-                bytes_text(s->peak_reserved_bytes, reserved),
-                bytes_text(s->end_allocated_bytes, end));
+        const int64_t bytes[] = {s->after_forward_bytes, s->peak_allocated_bytes,
+                                 s->peak_reserved_bytes, s->end_allocated_bytes};
+        plim_grid_row(&grid, false);
+        snprintf(text, sizeof(text), "%zu", i + 1);
+        plim_grid_cell(&grid, text);
+        for (size_t n = 0; n < 4; n++) plim_grid_cell(&grid, plim_figure_bytes(bytes[n], text));
     }
-}
-
-static void reasons(struct page *t, const struct plim_result *r)
-{
-    if (!r->reason_count) return;
-    heading(t, "Why");
-    for (size_t i = 0; i < r->reason_count; i++) wrapped(t, "  - ", r->reasons[i]);
-}
-
-static void advice(struct page *t, const struct plim_result *r)
-{
-    char bytes[16], first[40];
-    if (!r->advice.count) return;
-    heading(t, "What would help");
-    for (size_t i = 0; i < r->advice.count; i++) {
-        const struct plim_result_advice *a = &r->advice.items[i];
-        snprintf(first, sizeof(first), "  %-9s %9s  ", a->fits ? "fits" : "too large",
-                 bytes_text(a->peak.device_bytes, bytes));
-        wrapped(t, first, a->change);
-    }
+    return set_grid(page, &grid, "");
 }
 
 /* What a program holds, by the order of size of its allocations. */
-static void segment_table(struct page *t, const struct plim_result *r)
+static void segment_table(struct plim_page *page, const struct plim_result *r)
 {
-    char from[16], bytes[16];
+    char from[PLIM_FIGURE], bytes[PLIM_FIGURE];
     int64_t all = 0;
     if (!r->segment_count) return;
-    heading(t, "Allocations at the peak, by size");
+    plim_page_heading(page, "Allocations at the peak, by size");
     for (size_t i = 0; i < r->segment_count; i++) all += r->segments[i].bytes;
     for (size_t i = 0; i < r->segment_count; i++) {
         const struct plim_result_segments *s = &r->segments[i];
-        fprintf(t->file, "  from %9s  %6" PRId64 "  %10s  ", bytes_text(s->from_bytes, from),
-                s->count, bytes_text(s->bytes, bytes));
-        repeat(t->file, '#', bar_share(s->bytes, all, BAR_WIDTH));
-        fputc('\n', t->file);
+        fprintf(page->file, "  from %9s  %6" PRId64 "  %10s  ",
+                plim_figure_bytes(s->from_bytes, from), s->count,
+                plim_figure_bytes(s->bytes, bytes));
+        plim_page_repeat(page, '#', plim_page_share(s->bytes, all, bar_width(page)));
+        fputc('\n', page->file);
     }
+}
+
+/* A column of numbers that only some trials have, or none. */
+struct number_column {
+    const char *title;
+    bool used;
+};
+
+static void trial_row(struct plim_grid *grid, const struct plim_result_sample *s,
+                      const struct number_column columns[2])
+{
+    const int64_t numbers[] = {s->setting.micro_batch, s->setting.seq};
+    char text[PLIM_FIGURE], values[PLIM_TABLE_LINE];
+    plim_grid_row(grid, false);
+    for (size_t n = 0; n < 2; n++) {
+        snprintf(text, sizeof(text), "%" PRId64, numbers[n]);
+        if (columns[n].used) plim_grid_cell(grid, numbers[n] ? text : "-");
+    }
+    plim_grid_cell(grid, s->verdict);
+    plim_grid_cell(
+        grid, s->peak.reserved_bytes ? plim_figure_bytes(s->peak.device_bytes, text) : "-");
+    plim_table_values(&s->setting, values, sizeof(values));
+    if (values[0]) plim_grid_note(grid, values);
 }
 
 /* Every trial of the user's own program. */
-static void trial_table(struct page *t, const struct plim_result *r)
+static enum plim_status trial_table(struct plim_page *page, const struct plim_result *r)
 {
-    char peak[16];
-    if (!r->is_program || !r->samples.count) return;
-    heading(t, "Trials");
+    struct number_column columns[] = {{"batch", false}, {"sequence", false}};
+    struct plim_grid grid = {0};
+    bool has_values = false;
+    if (!r->is_program || !r->samples.count) return PLIM_OK;
+    plim_page_heading(page, "Trials");
     for (size_t i = 0; i < r->samples.count; i++) {
-        const struct plim_result_sample *s = &r->samples.items[i];
-        if (s->setting.micro_batch) fprintf(t->file, "  batch %6" PRId64, s->setting.micro_batch);
-        if (s->setting.seq) fprintf(t->file, "  sequence %6" PRId64, s->setting.seq);
-        fprintf(t->file, "  %-8s %10s", s->verdict,
-                s->peak.reserved_bytes ? bytes_text(s->peak.device_bytes, peak) : "");
-        if (s->setting.value_count) values_line(t, &s->setting);
-        else fputc('\n', t->file);
+        columns[0].used |= r->samples.items[i].setting.micro_batch > 0;
+        columns[1].used |= r->samples.items[i].setting.seq > 0;
+        has_values |= r->samples.items[i].setting.value_count > 0;
+    }
+    for (size_t n = 0; n < 2; n++)
+        if (columns[n].used) plim_grid_column(&grid, columns[n].title, true);
+    plim_grid_column(&grid, "ended", false);
+    plim_grid_column(&grid, "peak", true);
+    if (has_values) plim_grid_column(&grid, "with", false);
+    for (size_t i = 0; i < r->samples.count; i++)
+        trial_row(&grid, &r->samples.items[i], columns);
+    return set_grid(page, &grid, "");
+}
+
+/* --- the rest --------------------------------------------------------------------------------- */
+
+static void reasons(struct plim_page *page, const struct plim_result *r)
+{
+    if (!r->reason_count) return;
+    plim_page_heading(page, "Why");
+    for (size_t i = 0; i < r->reason_count; i++) plim_page_wrapped(page, "  - ", r->reasons[i]);
+}
+
+static void advice(struct plim_page *page, const struct plim_result *r)
+{
+    char bytes[PLIM_FIGURE], first[64];
+    if (!r->advice.count) return;
+    plim_page_heading(page, "What would help");
+    for (size_t i = 0; i < r->advice.count; i++) {
+        const struct plim_result_advice *a = &r->advice.items[i];
+        snprintf(first, sizeof(first), "  %-9s %9s  ", a->fits ? "fits" : "too large",
+                 plim_figure_bytes(a->peak.device_bytes, bytes));
+        plim_page_wrapped(page, first, a->change);
     }
 }
 
-static void write_result(struct page *t, const struct plim_result *r)
+static void foot(struct plim_page *page, const char *objective, const char *version)
 {
-    title(t, r);
-    answer(t, r);
-    segment_table(t, r);
-    trial_table(t, r);
-    byte_table(t, r);
-    step_table(t, r);
-    reasons(t, r);
-    advice(t, r);
+    if (!objective && !version) return;
+    fputc('\n', page->file);
+    if (objective) fprintf(page->file, "objective %s%s", objective, version ? ", " : "");
+    if (version) fprintf(page->file, "plimsoll %s", version);
+    fputc('\n', page->file);
+}
+
+static enum plim_status write_result(struct plim_page *page, const struct plim_result *r,
+                                     const char *version)
+{
+    enum plim_status st;
+    title(page, r);
+    answer(page, r);
+    st = point_table(page, r);
+    segment_table(page, r);
+    if (!st) st = trial_table(page, r);
+    byte_table(page, r);
+    if (!st) st = step_table(page, r);
+    reasons(page, r);
+    advice(page, r);
+    foot(page, r->objective, version);
+    return st;
 }
 
 /* --- several devices -------------------------------------------------------------------------- */
 
-static void table_row(struct page *t, const struct plim_result *r)
+static enum plim_status device_advice(struct plim_page *page, const struct plim_report *report)
 {
-    const struct plim_result_choice *c = &r->choice;
-    char total[16], batch[32], rate[32], peak[16];
-    struct shown name;
-    fprintf(t->file, "%-22.22s %8s  ", show(r->device.name, &name), bytes_text(r->device.total_bytes, total));
-    if (!c->present) {
-        fprintf(t->file, "%s", r->interrupted ? "no answer yet" : "nothing fits");
-        if (r->short_bytes > 0) fprintf(t->file, ": %s too much", bytes_text(r->short_bytes, peak));
-        fputc('\n', t->file);
-        return;
-    }
-    snprintf(batch, sizeof(batch), "%" PRId64 "x%" PRId64, c->setting.micro_batch,
-             c->setting.accumulation);
-    fprintf(t->file, "%7s %6" PRId64 " %-10s %-4s %10s %9s\n", batch, c->setting.seq,
-            plim_result_value(&c->setting, "precision"),
-            plim_result_value(&c->setting, "checkpointing"), grouped(c->tokens_per_second, rate),
-            bytes_text(c->peak.device_bytes, peak));
+    struct plim_grid grid = {0};
+    plim_table_device_advice(report, &grid);
+    if (!grid.rows.count && !grid.failed) return PLIM_OK;
+    plim_page_heading(page, "What would help");
+    return set_grid(page, &grid, "");
 }
 
-static void write_table(struct page *t, const struct plim_report *report)
+/* The catalogue's names say what they are; a generic GPU's does not. */
+static void generic_devices(struct plim_page *page, const struct plim_report *report)
 {
-    struct shown name;
-    if (!report->results.count) return;
-    fprintf(t->file, "%s%s%s\n\n", t->bold, show(report->results.items[0].spec.name, &name),
-            t->plain);
-    fprintf(t->file, "%s%-22s %8s  %7s %6s %-10s %-4s %10s %9s%s\n", t->bold, "device", "memory",
-            "batch", "seq", "precision", "ckpt", "tokens/s", "peak", t->plain);
-    for (size_t i = 0; i < report->results.count; i++) table_row(t, &report->results.items[i]);
+    char text[PLIM_RESULT_LINE];
+    for (size_t i = 0; i < report->results.count; i++) {
+        const struct plim_result_device *device = &report->results.items[i].device;
+        if (!device->figures_of[0]) continue;
+        snprintf(text, sizeof(text), "%s is a generic GPU: apart from its memory, that of the %s",
+                 device->name, device->figures_of);
+        fputc('\n', page->file);
+        plim_page_wrapped(page, "", text);
+    }
+}
+
+static enum plim_status write_table(struct plim_page *page, const struct plim_report *report)
+{
+    struct plim_grid grid = {0};
+    char common[PLIM_TABLE_LINE] = "";
+    if (!report->results.count) return PLIM_OK;
+    fprintf(page->file, "%s%s%s\n\n", page->bold, report->results.items[0].spec.name, page->plain);
+    plim_table_devices(report, &grid, common);
+    enum plim_status st = set_grid(page, &grid, common);
+    generic_devices(page, report);
+    if (!st) st = device_advice(page, report);
+    foot(page, report->results.items[0].objective, report->version);
+    return st;
 }
 
 /* --- the writer ------------------------------------------------------------------------------- */
@@ -345,14 +349,16 @@ static enum plim_status write_text(const struct plim_report *report, const struc
                                    char **text, struct plim_error *err)
 {
     struct plim_text_stream stream;
-    bool color = style && style->color;
-    struct page t = {.file = plim_text_stream_open(&stream), .bold = color ? "\033[1m" : "",
-                          .alarm = color ? "\033[1;31m" : "", .plain = color ? "\033[0m" : ""};
-    if (t.file && report->is_table) write_table(&t, report);
-    else if (t.file && report->results.count) write_result(&t, &report->results.items[0]);
-    if (plim_text_stream_close(&stream, text) != PLIM_OK)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
-    return PLIM_OK;
+    struct plim_page page = plim_page_on(plim_text_stream_open(&stream), style);
+    enum plim_status st = page.file ? PLIM_OK : PLIM_NOMEM;
+    if (!st && report->is_table) st = write_table(&page, report);
+    else if (!st && report->results.count)
+        st = write_result(&page, &report->results.items[0], report->version);
+    if (plim_text_stream_close(&stream, text) != PLIM_OK) st = PLIM_NOMEM;
+    if (!st) return PLIM_OK;
+    free(*text);
+    *text = NULL;
+    return plim_fail(err, PLIM_NOMEM, "out of host memory");
 }
 
 const struct plim_writer plim_writer_text = {

@@ -28,6 +28,13 @@ static void add_spec(struct plim_json *json, json_t *root, const struct plim_res
     plim_json_text(json, node, "hash", hash);
     known_int(json, node, "parameters", spec->parameters);
     known_int(json, node, "trainable_parameters", spec->trainable_parameters);
+    if (!spec->options.count) return;
+    json_t *list = plim_json_array(json, node, "options");
+    for (size_t i = 0; i < spec->options.count; i++) {
+        json_t *option = plim_json_object(json, list, NULL);
+        plim_json_text(json, option, "key", spec->options.items[i].key);
+        plim_json_text(json, option, "value", spec->options.items[i].value);
+    }
 }
 
 static void add_device(struct plim_json *json, json_t *root,
@@ -37,6 +44,7 @@ static void add_device(struct plim_json *json, json_t *root,
     plim_json_text(json, node, "name", device->name);
     plim_json_text(json, node, "uri", device->uri);
     plim_json_bool(json, node, "simulated", device->simulated);
+    known_text(json, node, "figures_of", device->figures_of);
     known_int(json, node, "total_bytes", device->total_bytes);
     known_int(json, node, "compute_capability", device->compute_capability);
     known_int(json, node, "multiprocessors", device->multiprocessors);
@@ -88,15 +96,9 @@ static void add_phases(struct plim_json *json, json_t *node,
     }
 }
 
-/* NULL when there is no such choice: then the key says null. */
-static json_t *add_choice(struct plim_json *json, json_t *root, const char *key,
-                          const struct plim_result_choice *choice, bool with_peak)
+static void fill_choice(struct plim_json *json, json_t *node,
+                        const struct plim_result_choice *choice, bool with_peak)
 {
-    if (!choice->present) {
-        plim_json_null(json, root, key);
-        return NULL;
-    }
-    json_t *node = plim_json_object(json, root, key);
     known_int(json, node, "micro_batch", choice->setting.micro_batch);
     known_int(json, node, "seq", choice->setting.seq);
     plim_json_int(json, node, "accumulation", choice->setting.accumulation);
@@ -111,7 +113,43 @@ static json_t *add_choice(struct plim_json *json, json_t *root, const char *key,
     known_number(json, node, "samples_per_second", choice->samples_per_second);
     known_number(json, node, "mfu", choice->mfu);
     plim_json_bool(json, node, "verified", choice->verified);
+}
+
+/* NULL when there is no such choice: then the key says null. */
+static json_t *add_choice(struct plim_json *json, json_t *root, const char *key,
+                          const struct plim_result_choice *choice, bool with_peak)
+{
+    if (!choice->present) {
+        plim_json_null(json, root, key);
+        return NULL;
+    }
+    json_t *node = plim_json_object(json, root, key);
+    fill_choice(json, node, choice, with_peak);
     return node;
+}
+
+/* The key "fits" is absent where that was not tried. */
+static void add_points(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    if (!result->points.count) return;
+    json_t *list = plim_json_array(json, root, "points");
+    for (size_t i = 0; i < result->points.count; i++) {
+        const struct plim_result_point *point = &result->points.items[i];
+        json_t *node = plim_json_object(json, list, NULL);
+        if (point->best.present) {
+            fill_choice(json, node, &point->best, true);
+        } else {
+            known_int(json, node, "seq", point->best.setting.seq);
+            add_values(json, node, &point->best.setting);
+        }
+        plim_json_text(json, node, "verdict", point->verdict);
+        if (strcmp(point->verdict, "untried") != 0)
+            plim_json_bool(json, node, "fits", point->best.present);
+        plim_json_bool(json, node, "chosen", point->chosen);
+        known_int(json, node, "short_bytes", point->short_bytes);
+        known_number(json, node, "tokens_per_second_at_most", point->rate_limit);
+        known_text(json, node, "why", point->why);
+    }
 }
 
 static void add_next(struct plim_json *json, json_t *parent, const struct plim_result_next *next)
@@ -133,6 +171,7 @@ static void add_breakdown(struct plim_json *json, json_t *root,
     plim_json_int(json, node, "gradients_bytes", b->gradients_bytes);
     plim_json_int(json, node, "optimizer_bytes", b->optimizer_bytes);
     plim_json_int(json, node, "activations_bytes", b->activations_bytes);
+    plim_json_int(json, node, "logits_bytes", b->logits_bytes);
     plim_json_int(json, node, "temporaries_bytes", b->temporaries_bytes);
     plim_json_int(json, node, "workspace_bytes", b->workspace_bytes);
     plim_json_int(json, node, "cached_bytes", b->cached_bytes);
@@ -221,11 +260,13 @@ static void add_prediction(struct plim_json *json, json_t *root,
 
 static void fill_decision(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
-    plim_json_text(json, root, "schema", "plimsoll.result/1");
+    known_text(json, root, "objective", result->objective);
+    if (result->is_program) plim_json_bool(json, root, "program", true);
     add_head(json, root, result);
     add_choice(json, root, "choice", &result->choice, true);
     json_t *largest = add_choice(json, root, "largest_fit", &result->largest_fit, true);
     add_next(json, largest, &result->next);
+    add_points(json, root, result);
     add_prediction(json, root, &result->prediction);
     add_breakdown(json, root, &result->breakdown);
     add_segments(json, root, result);
@@ -239,7 +280,6 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
 
 static void fill_explanation(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
-    plim_json_text(json, root, "schema", "plimsoll.explain/1");
     add_head(json, root, result);
     add_choice(json, root, "setting", &result->choice, false);
     add_peak(json, root, &result->choice.peak);
@@ -252,9 +292,13 @@ static void fill_explanation(struct plim_json *json, json_t *root, const struct 
     if (result->interrupted) plim_json_bool(json, root, "interrupted", true);
 }
 
-static void fill_result(struct plim_json *json, json_t *root, const struct plim_result *result)
+static void fill_result(struct plim_json *json, json_t *root, const struct plim_result *result,
+                        const char *version)
 {
-    if (result->kind == PLIM_RESULT_EXPLANATION) fill_explanation(json, root, result);
+    bool explains = result->kind == PLIM_RESULT_EXPLANATION;
+    plim_json_text(json, root, "schema", explains ? "plimsoll.explain/1" : "plimsoll.result/1");
+    known_text(json, root, "version", version);
+    if (explains) fill_explanation(json, root, result);
     else fill_decision(json, root, result);
 }
 
@@ -262,11 +306,12 @@ void plim_report_tree(const struct plim_report *report, struct plim_json *json)
 {
     json_t *root = plim_json_object(json, NULL, NULL);
     if (!report->is_table) {
-        if (report->results.count) fill_result(json, root, &report->results.items[0]);
+        if (report->results.count) fill_result(json, root, &report->results.items[0], report->version);
         return;
     }
     plim_json_text(json, root, "schema", "plimsoll.plan/1");
+    known_text(json, root, "version", report->version);
     json_t *list = plim_json_array(json, root, "results");
     for (size_t i = 0; i < report->results.count; i++)
-        fill_result(json, plim_json_object(json, list, NULL), &report->results.items[i]);
+        fill_result(json, plim_json_object(json, list, NULL), &report->results.items[i], NULL);
 }

@@ -3,7 +3,8 @@
 #include <strings.h>
 
 static const struct plim_writer *const writers[] = {&plim_writer_json, &plim_writer_yaml,
-                                                    &plim_writer_text};
+                                                    &plim_writer_text, &plim_writer_csv,
+                                                    &plim_writer_markdown};
 
 static bool writes_extension(const struct plim_writer *writer, const char *extension)
 {
@@ -25,6 +26,7 @@ enum plim_status plim_writer_for_path(const char *path, const struct plim_writer
         }
     }
     return plim_fail(err, PLIM_INVALID,
-                     "%s: no report format goes with this name (known: .json, .yaml, .yml, .txt)",
+                     "%s: no report format goes with this name (known: .json, .yaml, .yml, .txt, "
+                     ".csv, .md)",
                      path);
 }

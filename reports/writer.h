@@ -12,6 +12,7 @@
 /* How text for people looks. Machine formats ignore it. */
 struct plim_style {
     bool color; /* ANSI escapes; only for a terminal */
+    int width;  /* columns; 0: 80 */
 };
 
 struct plim_writer {
@@ -22,7 +23,8 @@ struct plim_writer {
                               char **text, struct plim_error *err);
 };
 
-extern const struct plim_writer plim_writer_json, plim_writer_yaml, plim_writer_text;
+extern const struct plim_writer plim_writer_json, plim_writer_yaml, plim_writer_text,
+    plim_writer_csv, plim_writer_markdown;
 
 /* The writer for a file name, by its extension (case-blind). PLIM_INVALID, with the known
  * extensions, when there is none. */

@@ -42,6 +42,8 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
                                                  .multiprocessors = device->multiprocessors};
     snprintf(result->device.name, sizeof(result->device.name), "%s", device->name);
     snprintf(result->device.uri, sizeof(result->device.uri), "%s", device->uri);
+    snprintf(result->device.figures_of, sizeof(result->device.figures_of), "%s",
+             device->figures_of ? device->figures_of : "");
     result->limit =
         (struct plim_result_limit){.usable_bytes = limit->usable_bytes,
                                    .overhead_bytes = limit->overhead_bytes,
@@ -95,6 +97,68 @@ static void fill_choice(const struct plim_answer *a, const struct plim_batch_rul
     out->verified = candidate->verified;
     fill_rates(a, &candidate->setting, &candidate->trial, candidate->step_seconds, out);
 }
+
+/* --- every point ------------------------------------------------------------------------------ */
+
+/* Why nothing of a point is the answer: what its smallest micro-batch did, or how it was left out. */
+static void fill_failure(const struct plim_answer *a, const struct plim_decision *d, size_t index,
+                         struct plim_result_point *out)
+{
+    const struct plim_edge *edge = &d->edges.items[index];
+    struct plim_batch batch;
+    plim_batch_allowed(&d->rule, plim_batch_next(&d->rule, 0), &batch);
+    struct plim_setting smallest = plim_space_setting(&d->space.points.items[index], &batch);
+    const struct plim_sample *sample = plim_ask_known(a->asker, &smallest);
+    const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &smallest);
+    bool fails = sample && sample->verdict != PLIM_OK;
+    bool searched = edge->exact || !plim_objectives[d->question->objective].by_time;
+    char rate[32];
+    out->verdict = fails ? plim_verdict_name(sample->verdict) : searched ? "oom" : "untried";
+    if (fails)
+        plim_describe_failure(a, sample->verdict, &sample->trial, out->why, sizeof(out->why));
+    if (fails && need && need->trial.reserved_bytes > a->limit->budget_bytes)
+        out->short_bytes = need->trial.reserved_bytes - a->limit->budget_bytes;
+    if (fails || searched) return;
+    out->rate_limit = edge->rate_limit;
+    snprintf(rate, sizeof(rate), "%.4g", edge->rate_limit);
+    if (edge->rate_limit > 0 && d->found)
+        snprintf(out->why, sizeof(out->why), "it cannot be faster than %s tokens/s", rate);
+    else
+        snprintf(out->why, sizeof(out->why), "the search ended before it");
+}
+
+static void fill_point(const struct plim_answer *a, const struct plim_decision *d, size_t index,
+                       struct plim_result_point *out)
+{
+    const struct plim_edge *edge = &d->edges.items[index];
+    bool searched = edge->exact || !plim_objectives[d->question->objective].by_time;
+    int best = searched
+                   ? plim_choose_of_point(&d->candidates, d->question->objective, index) : -1;
+    out->chosen = d->found && d->choice.point == index;
+    out->verdict = "ok";
+    if (out->chosen) {
+        fill_choice(a, &d->rule, &d->choice, &out->best);
+    } else if (best >= 0) {
+        fill_choice(a, &d->rule, &d->candidates.list.items[best], &out->best);
+    } else {
+        out->best.setting = setting_of(a, &d->space.points.items[index]);
+        fill_failure(a, d, index, out);
+    }
+}
+
+static enum plim_status fill_points(const struct plim_answer *a, const struct plim_decision *d,
+                                    struct plim_result *result, struct plim_error *err)
+{
+    for (size_t i = 0; i < d->space.points.count; i++) {
+        struct plim_result_point point = {.verdict = "untried"};
+        fill_point(a, d, i, &point);
+        if (PLIM_ARRAY_PUSH(&result->points, point) != PLIM_OK)
+            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    }
+    return PLIM_OK;
+}
+
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static void fill_next(const struct plim_answer *a, const struct plim_beyond *beyond,
                       struct plim_result_next *out)
@@ -159,7 +223,11 @@ enum plim_status plim_answer_decision(const struct plim_answer *a,
                                       const struct plim_decision *decision,
                                       struct plim_result *result, struct plim_error *err)
 {
+    bool unused = a->details->is_program && !decision->found && !decision->has_smallest &&
+                  decision->smallest_sample.verdict == PLIM_UNSUPPORTED;
     result->kind = PLIM_RESULT_DECISION;
+    result->objective = plim_objectives[a->question->objective].name;
+    result->unused = unused;
     fill_head(a, result);
     if (decision->found) {
         fill_choice(a, &decision->rule, &decision->choice, &result->choice);
@@ -181,7 +249,8 @@ enum plim_status plim_answer_decision(const struct plim_answer *a,
     result->ended = decision->failed ? PLIM_LOST : decision->ended;
     result->interrupted = result->ended != PLIM_OK;
     plim_reasons_decision(a, decision, result);
-    enum plim_status st = fill_samples(a, result, err);
+    enum plim_status st = fill_points(a, decision, result, err);
+    if (!st) st = fill_samples(a, result, err);
     return st ? st : fill_advice(a, &decision->advices, result, err);
 }
 

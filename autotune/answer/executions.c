@@ -50,11 +50,11 @@ const struct plim_details_reader plim_details_execution = {.is_program = true,
 static void tell_end(const struct plim_execution *execution, struct plim_result *result)
 {
     static const char *const ends[] = {
-        [PLIM_END_EXITED] = "the program ended by itself",
-        [PLIM_END_STEADY] = "its peak did not grow any more",
-        [PLIM_END_STEPS] = "it had done the steps that were asked for",
-        [PLIM_END_TIME] = "its time was over (--for)",
-        [PLIM_END_LIMIT] = "it took too long",
+        [PLIM_END_EXITED] = "the program ended",
+        [PLIM_END_STEADY] = "its peak had stopped growing",
+        [PLIM_END_STEPS] = "it had done the steps asked for (--steps)",
+        [PLIM_END_TIME] = "its time was up (--for)",
+        [PLIM_END_LIMIT] = "it took too long (--timeout)",
         [PLIM_END_INPUT] = "it waited for input",
         [PLIM_END_STOPPED] = "it was interrupted",
     };
@@ -62,7 +62,7 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
     if (execution->steps)
         snprintf(seen, sizeof(seen), "%" PRId64 " training steps were recognised, by %s",
                  execution->steps, plim_steps_rule_name((enum plim_steps_rule)execution->rule));
-    plim_result_reason(result, "The trial of the choice was over after %.1f s: %s; %s.",
+    plim_result_reason(result, "The trial of the choice ended after %.1f s: %s; %s.",
                        execution->seconds, ends[execution->end], seen);
     if (execution->leak_bytes > 0)
         plim_result_reason(result, "The program leaks: it holds %s more after each step.",
@@ -75,7 +75,7 @@ static void tell_refusals(const struct plim_asker *asker, bool uses_batch,
     for (size_t i = 0; i < asker->samples.count; i++) {
         const struct plim_execution *execution = execution_of(&asker->samples.items[i].trial);
         if (!execution || !execution->went_on) continue;
-        plim_result_reason(result, "The program itself goes on with less when memory is refused%s.",
+        plim_result_reason(result, "The program goes on with less memory when a request fails%s.",
                            uses_batch ? "; such a trial counts as out of memory" : "");
         return;
     }
@@ -107,9 +107,9 @@ void plim_reasons_program(const struct plim_answer *answer, const struct plim_de
     tell_refusals(answer->asker, uses_batch, result);
     if (simulated)
         plim_result_reason(result,
-                           "A virtual card has no time and computes nothing: how fast it is, and "
-                           "what depends on values (routing, sampling), is not known.");
+                           "A virtual GPU computes nothing and keeps no time: speed, and what depends "
+                           "on computed values (routing, sampling), is not known.");
     tell_notes(answer->asker, result);
     if (!simulated && decision->found && decision->choice.step_seconds <= 0)
-        plim_result_reason(result, "Nothing is known of time, so the largest batch was chosen.");
+        plim_result_reason(result, "No step was timed, so the largest batch was chosen.");
 }

@@ -64,7 +64,8 @@ static void why_not_better(const struct plim_decision *d, struct plim_result *re
                                      : objective->worth(&larger) > objective->worth(&d->choice);
     if (better)
         plim_result_reason(
-            result, "Micro-batch %" PRId64 " fits by luck of the allocator: smaller ones do not.",
+            result,
+            "Micro-batch %" PRId64 " happens to fit, but smaller ones do not: not to be relied on.",
             next->micro_batch);
     else if (!objective->by_time)
         plim_result_reason(result, "Micro-batch %" PRId64 " fits too, but takes %s more.",
@@ -133,11 +134,10 @@ static void tell_deviation(const struct plim_decision *d, struct plim_result *re
 static void tell_retries(const struct plim_trial *trial, struct plim_result *result)
 {
     if (trial->retries)
-        plim_result_reason(
-            result,
-            "It only fits because the allocator returns cached memory and asks again (%" PRId64
-            " times).",
-            trial->retries);
+        plim_result_reason(result,
+                           "It fits only because the allocator gives cached memory back and tries "
+                           "again, %" PRId64 " time%s.",
+                           trial->retries, trial->retries == 1 ? "" : "s");
 }
 
 static void tell_limits_of_choice(const struct plim_decision *d, struct plim_result *result)
@@ -155,7 +155,7 @@ static void tell_limits_of_choice(const struct plim_decision *d, struct plim_res
 static void tell_end(const struct plim_sample *sample, const char *failure,
                      struct plim_result *result)
 {
-    plim_result_reason(result, sample->verdict == PLIM_OOM ? "It ends %s." : "It fails: %s.",
+    plim_result_reason(result, sample->verdict == PLIM_OOM ? "It runs %s." : "It fails: %s.",
                        failure);
 }
 
@@ -186,16 +186,16 @@ static void tell_need(const struct plim_answer *a, const struct plim_decision *d
     plim_format_bytes(a->limit->budget_bytes, budget);
     describe_values(axes, s, values, sizeof(values));
     if (a->details->is_program && d->rule.request->listed_count == 1)
-        plim_result_reason(result, "Nothing fits. The program needs %s; there is %s.", needs,
+        plim_result_reason(result, "Nothing fits. The program needs %s, more than the budget of %s.", needs,
                            budget);
     else if (a->details->is_program)
         plim_result_reason(
-            result, "Nothing fits. With a batch of %" PRId64 " the program needs %s; there is %s.",
+            result, "Nothing fits. With a batch of %" PRId64 " the program needs %s, more than the budget of %s.",
             s->micro_batch, needs, budget);
     else
         plim_result_reason(result,
                            "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
-                           " (%s) needs %s; there is %s.",
+                           " (%s) needs %s, more than the budget of %s.",
                            s->micro_batch, plim_axes_seq(axes, s), values, needs, budget);
 }
 
@@ -206,7 +206,7 @@ static void why_nothing_fits(const struct plim_answer *a, const struct plim_deci
     const struct plim_sample *smallest = &d->smallest_sample;
     plim_describe_failure(a, smallest->verdict, &smallest->trial, failure, sizeof(failure));
     if (a->limit->budget_bytes <= 0) {
-        plim_result_reason(result, "Overhead and margin leave nothing of %s.",
+        plim_result_reason(result, "Overhead and margin together take all of the %s.",
                            plim_format_bytes(a->limit->usable_bytes, usable));
     } else if (d->has_smallest) {
         tell_need(a, d, result);
@@ -238,17 +238,17 @@ static void tell_prediction(const struct plim_decision *d, struct plim_result *r
     plim_format_bytes(bytes, measured);
     if (bytes == d->planned_reserved_bytes)
         plim_result_reason(result,
-                           "Planned were %.3g s a step, it took %+.0f %%; and %s reserved, which "
-                           "it took exactly.",
+                           "Predicted: %.3g s a step (measured: %+.0f %%) and %s reserved (measured: "
+                           "the same).",
                            d->planned_seconds, off, planned);
     else
         plim_result_reason(result,
-                           "Planned were %.3g s a step, it took %+.0f %%; and %s reserved, it took "
-                           "%s.",
+                           "Predicted: %.3g s a step (measured: %+.0f %%) and %s reserved (measured: "
+                           "%s).",
                            d->planned_seconds, off, planned, measured);
     if (d->has_largest && d->planned_edge && d->planned_edge != d->largest.batch.micro_batch)
         plim_result_reason(
-            result, "The largest micro-batch was planned to be %" PRId64 ", and is %" PRId64 ".",
+            result, "The largest micro-batch was predicted to be %" PRId64 "; measured: %" PRId64 ".",
             d->planned_edge, d->largest.batch.micro_batch);
 }
 
@@ -256,21 +256,26 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
 {
     char bytes[16];
     if (limit->overhead_measured_bytes)
-        plim_result_reason(result, "plimsoll's own process took %s beside its tensors.",
+        plim_result_reason(result, "plimsoll's own process took %s besides its tensors.",
                            plim_format_bytes(limit->overhead_measured_bytes, bytes));
-    if (limit->overhead_source && !strcmp(limit->overhead_source, "estimate"))
-        plim_result_reason(
-            result,
-            "The framework's own %s are an estimate for this kind of card (--overhead sets it).",
-            plim_format_bytes(limit->overhead_bytes, bytes));
+    if (!limit->overhead_source || strcmp(limit->overhead_source, "estimate") != 0) return;
+    if (limit->overhead_bytes > 0)
+        plim_result_reason(result,
+                           "%s for the framework itself is an estimate for this kind of GPU "
+                           "(--overhead sets it).",
+                           plim_format_bytes(limit->overhead_bytes, bytes));
+    else
+        plim_result_reason(result, "What the framework itself needs on this device is not known and "
+                                   "not counted (--overhead sets it).");
 }
 
 void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,
                            struct plim_result *result)
 {
     if (d->ended)
-        plim_result_reason(result, "The search was ended early (%s): this is the best so far.",
-                           d->ended_why[0] ? d->ended_why : plim_status_text(d->ended));
+        plim_result_reason(result, "The search was ended early (%s)%s.",
+                           d->ended_why[0] ? d->ended_why : plim_status_text(d->ended),
+                           d->found ? ": this is the best so far" : "");
     if (d->found) {
         why_not_between(d, result);
         why_not_next(a, d, result);
@@ -297,11 +302,12 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
     plim_format_bytes(e->trial.reserved_bytes, needs);
     plim_format_bytes(room, budget);
     if (e->fits) {
-        plim_result_reason(result, "It fits: %s reserved at the peak, of %s.", needs, budget);
+        plim_result_reason(result, "It fits: %s reserved at the peak, of a budget of %s.", needs,
+                           budget);
         tell_retries(&e->trial, result);
     } else {
         plim_result_reason(result,
-                           "It does not fit: without a limit %s would be reserved; there is %s.",
+                           "It does not fit: it needs %s, more than the budget of %s.",
                            needs, budget);
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) tell_end(tried, failure, result);

@@ -19,7 +19,7 @@ static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
     char asked[16];
     out[0] = '\0';
     if (replay->oom_asked_bytes <= 0) return;
-    snprintf(out, size, "out of memory: %s more for %s (%s)",
+    snprintf(out, size, "out of memory when %s more were requested for %s (%s)",
              plim_format_bytes(replay->oom_asked_bytes, asked),
              plim_memory_class_name(replay->oom_class), replay->oom_where);
 }
@@ -50,7 +50,8 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
         .parameters_bytes = bytes[PLIM_MEMORY_PARAMETERS],
         .gradients_bytes = bytes[PLIM_MEMORY_GRADIENTS],
         .optimizer_bytes = bytes[PLIM_MEMORY_OPTIMIZER],
-        .activations_bytes = bytes[PLIM_MEMORY_ACTIVATIONS] + bytes[PLIM_MEMORY_LOGITS],
+        .activations_bytes = bytes[PLIM_MEMORY_ACTIVATIONS],
+        .logits_bytes = bytes[PLIM_MEMORY_LOGITS],
         .temporaries_bytes = bytes[PLIM_MEMORY_TEMPORARIES],
         .workspace_bytes = bytes[PLIM_MEMORY_WORKSPACE],
         .cached_bytes = replay->peak_reserved_bytes - replay->peak_allocated_bytes,

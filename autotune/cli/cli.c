@@ -1,14 +1,17 @@
 #include "cli.h"
+#include "autotune/base/text.h"
 #include "autotune/run/worker/worker.h"
 #include "command.h"
 #include "devices/cuda/cuda.h"
+#include "earlier.h"
 #include "exit_code.h"
 #include <errno.h>
 #include <string.h>
 
-static void print_version(FILE *out)
+static void print_version(const struct plim_io *io)
 {
-    fprintf(out, "plimsoll %s\n", PLIM_VERSION);
+    FILE *out = io->out;
+    fprintf(out, "plimsoll %s\n", io->version);
 #if PLIM_WITH_CUDA
     char text[2048];
     fputs(plim_cuda_versions_text(text, sizeof(text)), out);
@@ -17,10 +20,16 @@ static void print_version(FILE *out)
 #endif
 }
 
+static bool takes_report(enum plim_command_id id)
+{
+    return id == PLIM_COMMAND_TUNE || id == PLIM_COMMAND_PLAN || id == PLIM_COMMAND_EXPLAIN;
+}
+
 static enum plim_status run(int argc, char **argv, const struct plim_io *io, struct plim_error *err)
 {
     const struct plim_command *command;
     struct plim_request request;
+    struct plim_earlier earlier = {0};
     enum plim_status st = PLIM_OK;
     if (argc < 2)
         return plim_fail(
@@ -31,7 +40,7 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
         return PLIM_OK;
     }
     if (!strcmp(argv[1], "--version")) {
-        print_version(io->out);
+        print_version(io);
         return PLIM_OK;
     }
     PLIM_TRY(plim_command_find(argv[1], &command, err));
@@ -43,8 +52,10 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
     if (request.subject && !command->argument)
         return plim_fail(err, PLIM_INVALID, "%s takes no argument, '%s' was given", command->name,
                          request.subject);
+    if (takes_report(command->id)) PLIM_TRY(plim_earlier_apply(&request, io, &earlier, err));
     PLIM_TRY(command->run(&request, io, err));
 out:
+    plim_earlier_finish(&earlier);
     return st;
 }
 

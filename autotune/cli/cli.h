@@ -8,7 +8,9 @@
 
 /* The outside world of a command. */
 struct plim_io {
-    FILE *out, *err; /* the result; everything else */
+    const char *version;                    /* "0.1.0", with the commit where that is known */
+    bool is_dumb;                           /* the terminal knows no escapes and no "\r" */
+    FILE *out, *err;                        /* the result; everything else */
     bool out_is_terminal, err_is_terminal;
     const volatile sig_atomic_t *signalled; /* not 0 once SIGINT, SIGTERM or SIGHUP has come */
 };

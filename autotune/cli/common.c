@@ -4,6 +4,7 @@
 #include "devices/open.h"
 #include "reports/writer.h"
 #include <errno.h>
+#include <sys/ioctl.h>
 
 /* --- the spec --------------------------------------------------------------------------------- */
 
@@ -80,8 +81,8 @@ const char *plim_common_auto_device(const struct plim_spec *spec, const struct p
         return target->uri;
     }
     const char *why = err.text[0] ? err.text : target->note;
-    plim_log(log, PLIM_LOG_INFO, "%s: simulating %s (--device chooses another)", why,
-             DEFAULT_DEVICE);
+    plim_log(log, PLIM_LOG_INFO, "simulating %s (--device chooses another): %s", DEFAULT_DEVICE,
+             why);
     return DEFAULT_DEVICE;
 }
 
@@ -123,13 +124,25 @@ out:
     return st;
 }
 
+/* COLUMNS, which a user may set, counts before what the terminal says; 0: not known. */
+static int terminal_width(FILE *out)
+{
+    const char *text = getenv("COLUMNS");
+    struct winsize size;
+    int columns = text ? atoi(text) : 0;
+    if (columns > 0) return columns;
+    return ioctl(fileno(out), TIOCGWINSZ, &size) ? 0 : size.ws_col;
+}
+
 static enum plim_status emit_result(const struct plim_request *request, const struct plim_io *io,
                                     const struct plim_report *report, struct plim_error *err)
 {
     const struct plim_writer *writer = request->json ? &plim_writer_json : &plim_writer_text;
     const char *no_color = getenv("NO_COLOR");
-    struct plim_style style = {.color = io->out_is_terminal && !request->no_color &&
-                                        !(no_color && *no_color)};
+    bool terminal = io->out_is_terminal;
+    struct plim_style style = {.color = terminal && !io->is_dumb && !request->no_color &&
+                                        !(no_color && *no_color),
+                               .width = terminal ? terminal_width(io->out) : 0};
     char *text = NULL;
     enum plim_status st = writer->write(report, &style, &text, err);
     bool hung_up = io->signalled && *io->signalled == SIGHUP;
@@ -139,10 +152,26 @@ static enum plim_status emit_result(const struct plim_request *request, const st
     return st;
 }
 
-enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
-                                  const struct plim_report *report, struct plim_error *err)
+/* What the command line adds to what was found: with it the report can be asked again. */
+static enum plim_status add_options(const struct plim_request *request, struct plim_report *report,
+                                    struct plim_error *err)
 {
-    enum plim_status st = emit_result(request, io, report, err);
+    for (size_t i = 0; i < report->results.count; i++) {
+        struct plim_result *result = &report->results.items[i];
+        for (size_t k = 0; k < request->setting_count && !result->is_program; k++)
+            if (plim_result_option(result, request->settings[k].key, request->settings[k].value))
+                return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    }
+    return PLIM_OK;
+}
+
+enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
+                                  struct plim_report *report, struct plim_error *err)
+{
+    enum plim_status st = add_options(request, report, err);
+    report->version = io->version;
+    plim_report_sort(report, request->order);
+    if (!st) st = emit_result(request, io, report, err);
     for (size_t i = 0; i < request->files.count; i++) {
         enum plim_status saved = emit_file(request->files.items[i], report, err);
         if (!st) st = saved;

@@ -39,9 +39,10 @@ const char *plim_common_auto_device(const struct plim_spec *spec, const struct p
 enum plim_status plim_common_check_files(const struct plim_request *request,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Writes the report to stdout and to every --out. */
+/* Completes the report with what the command line asked for (version, options, order), and writes it
+ * to stdout and to every --out. */
 enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
-                                  const struct plim_report *report,
+                                  struct plim_report *report,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 struct plim_stop plim_common_stop(const struct plim_request *request, const struct plim_io *io);

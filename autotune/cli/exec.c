@@ -75,7 +75,7 @@ static enum plim_status check_pair(const char *name, bool uses, bool given, bool
                          name, name);
     if (uses && !given && needed)
         return plim_fail(err, PLIM_INVALID,
-                         "there is {%s} in the command: --%s says what it may be", name, name);
+                         "the command has {%s}: expected --%s, which says what it may be", name, name);
     return PLIM_OK;
 }
 
@@ -271,6 +271,8 @@ static enum plim_status tune_program(struct exec *x, const struct plim_io *io,
     if (!st) st = plim_common_emit(x->request, io, &report, err);
     if (!st && result.ended == PLIM_LOST)
         st = plim_fail(err, PLIM_INVALID, "the program does not run: see the report");
+    else if (!st && result.unused)
+        st = plim_fail(err, PLIM_INVALID, "the program did not use a GPU: see the report");
     else if (!st && result.interrupted)
         st = result.ended;
     else if (!st && !result.choice.present)
@@ -323,7 +325,7 @@ const struct plim_command plim_command_exec = {
     .summary = "the largest batch of any program, on a GPU that is not there",
     .about = "Runs a training program of yours again and again, with another batch each\n"
              "time. On sim:NAME it runs on a virtual GPU: no GPU and no driver are needed,\n"
-             "and PyTorch runs out of memory where that card would. On cuda:N it runs for\n"
+             "and PyTorch runs out of memory where that GPU would. On cuda:N it runs for\n"
              "real and is watched and timed. {batch}, {seq}, {accumulation}, {world},\n"
              "{precision} and {NAME} of an --axis are filled in, and {dir}, a folder of each\n"
              "trial's own. Example:\n\n"

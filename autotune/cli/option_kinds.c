@@ -219,3 +219,19 @@ enum plim_status plim_option_objective(struct plim_request *request,
     plim_join_names(names, PLIM_OBJECTIVE_COUNT, expected, sizeof(expected));
     return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value, expected);
 }
+
+enum plim_status plim_option_order(struct plim_request *request, const struct plim_option *option,
+                                   const char *value, struct plim_error *err)
+{
+    static const char *const names[] = {[PLIM_ORDER_SPEED] = "speed",
+                                        [PLIM_ORDER_MEMORY] = "memory",
+                                        [PLIM_ORDER_BATCH] = "batch",
+                                        [PLIM_ORDER_GIVEN] = "given"};
+    for (size_t i = PLIM_ORDER_SPEED; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], value) != 0) continue;
+        request->order = (enum plim_result_order)i;
+        return PLIM_OK;
+    }
+    return plim_fail(err, PLIM_INVALID, "%s is '%s', expected speed, memory, batch or given",
+                     option->name, value);
+}

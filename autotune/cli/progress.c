@@ -10,28 +10,33 @@ void plim_progress_init(struct plim_progress *progress, const struct plim_reques
                         const struct plim_io *io, size_t devices)
 {
     progress->file = request->quiet ? NULL : io->err;
-    progress->is_live = io->err_is_terminal;
+    progress->is_live = io->err_is_terminal && !io->is_dumb;
     progress->devices = devices;
     atomic_init(&progress->runs, 0);
     atomic_init(&progress->devices_done, 0);
     atomic_flag_clear(&progress->drawing);
     progress->start_seconds = plim_clock_seconds();
     progress->next_seconds = progress->start_seconds + paces[progress->is_live].first_seconds;
-    progress->drawn = false;
+    progress->length = 0;
 }
 
 static void draw(struct plim_progress *progress)
 {
+    char line[128];
     double now = plim_clock_seconds();
     if (now < progress->next_seconds) return;
     progress->next_seconds = now + paces[progress->is_live].every_seconds;
-    progress->drawn = progress->is_live;
-    fprintf(progress->file, "%splimsoll: %.0f s, %zu settings tried", progress->is_live ? "\r" : "",
-            now - progress->start_seconds, atomic_load(&progress->runs));
+    int length = snprintf(line, sizeof(line), "plimsoll: %.0f s, %zu settings tried",
+                          now - progress->start_seconds, atomic_load(&progress->runs));
     if (progress->devices > 1)
-        fprintf(progress->file, ", %zu of %zu devices", atomic_load(&progress->devices_done),
-                progress->devices);
-    fputs(progress->is_live ? "\033[K" : "\n", progress->file);
+        length += snprintf(line + length, sizeof(line) - (size_t)length, ", %zu of %zu devices",
+                           atomic_load(&progress->devices_done), progress->devices);
+    if (progress->is_live) {
+        fprintf(progress->file, "\r%-*s", progress->length, line);
+        progress->length = length;
+    } else {
+        fprintf(progress->file, "%s\n", line);
+    }
     fflush(progress->file);
 }
 
@@ -52,5 +57,5 @@ void plim_progress_device(void *user)
 
 void plim_progress_finish(struct plim_progress *progress)
 {
-    if (progress->drawn) fprintf(progress->file, "\r\033[K");
+    if (progress->length) fprintf(progress->file, "\r%*s\r", progress->length, "");
 }

@@ -14,7 +14,7 @@ struct plim_progress {
     atomic_size_t runs, devices_done;
     atomic_flag drawing;   /* threads that come while another one draws go on */
     double start_seconds, next_seconds;
-    bool drawn;
+    int length;            /* of the live line that stands there; 0: none */
 };
 
 void plim_progress_init(struct plim_progress *progress, const struct plim_request *request,

@@ -5,6 +5,7 @@
 #include "autotune/exec/program.h"
 #include "autotune/run/allowance.h"
 #include "autotune/search/objective.h"
+#include "reports/result.h"
 
 enum { PLIM_REQUEST_LIST = 64, PLIM_REQUEST_SETTINGS = 64, PLIM_REQUEST_TEXTS = 4096 };
 
@@ -44,6 +45,7 @@ struct plim_request {
     const char *trace; /* --trace; NULL: none */
     struct plim_allowance allowance;
     enum plim_objective objective;
+    enum plim_result_order order;
     double budget_seconds; /* 0: none */
     bool json, quiet, no_color, help;
     struct plim_request_program program;

@@ -199,7 +199,7 @@ static enum plim_status out_of_memory(struct trial *t)
     bool ended_badly = out->end == PLIM_END_EXITED && t->launch.status != 0;
     out->went_on = !ended_badly;
     if (out->went_on && t->options->adapts) return PLIM_OK;
-    snprintf(out->why, sizeof(out->why), "out of memory: %s more, of which %s was free%s",
+    snprintf(out->why, sizeof(out->why), "out of memory when %s more were requested and %s were free%s",
              plim_format_bytes(out->asked_bytes, asked), plim_format_bytes(out->free_bytes, left),
              out->went_on ? "; the program went on with less" : "");
     return PLIM_OOM;
@@ -225,7 +225,7 @@ static enum plim_status judge(struct trial *t)
     if (out->end == PLIM_END_INPUT)
         return fail(out, PLIM_CRASHED, "the program waits for input; there is no terminal here");
     if (out->end == PLIM_END_LIMIT)
-        return fail(out, PLIM_TIMEOUT, "the program was not through in time (--timeout)");
+        return fail(out, PLIM_TIMEOUT, "the program did not end in time (--timeout)");
     if (out->end == PLIM_END_EXITED && t->launch.status) return ended_badly(t);
     if (!out->processes || !out->launches)
         return fail(out, PLIM_UNSUPPORTED, "the program did not use a GPU");

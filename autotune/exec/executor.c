@@ -196,8 +196,8 @@ static enum plim_status check_batch_is_used(struct plim_executor *x, const struc
     }
     if (same < IGNORED_TRIALS || high / low < IGNORED_SPREAD) return PLIM_OK;
     return plim_fail(err, PLIM_INVALID,
-                     "the program takes %s at batch %" PRId64 " and at batch %" PRId64
-                     " alike: it does not seem to use {batch}",
+                     "the program needs the same %s with batch %" PRId64 " and with batch %" PRId64
+                     ": it does not seem to use {batch}",
                      plim_format_bytes(job->execution.peak_bytes, bytes), low, high);
 }
 

@@ -1,4 +1,5 @@
 #include "longest.h"
+#include "points.h"
 #include "search.h"
 #include "validate.h"
 #include "verify.h"
@@ -45,6 +46,27 @@ static enum plim_status search(struct plim_search *s)
     return st ? st : objective->search(s);
 }
 
+/* Every point's best. The time being up ends only this; a better choice is proven in turn. */
+static enum plim_status compare(struct plim_search *s)
+{
+    struct plim_error *kept = s->err, own = PLIM_ERROR_INIT;
+    const struct plim_decision *out = s->decision;
+    if (s->asker->runner->budget_bytes <= 0) return PLIM_OK;
+    s->err = &own;
+    enum plim_status st = plim_points_compare(s);
+    s->err = kept;
+    if (st == PLIM_TIMEOUT) return PLIM_OK;
+    if (st) {
+        *kept = own;
+        return st;
+    }
+    int chosen = plim_choose(&out->candidates, s->question->objective);
+    const struct plim_candidate *best = chosen < 0 ? NULL : &out->candidates.list.items[chosen];
+    bool changed = best && (!out->found || best->point != out->choice.point ||
+                            best->batch.micro_batch != out->choice.batch.micro_batch);
+    return changed ? plim_verify(s) : PLIM_OK;
+}
+
 /* --- the whole -------------------------------------------------------------------------------- */
 
 static void compare_with_plan(struct plim_decision *decision, const struct plim_decision *plan)
@@ -84,6 +106,7 @@ enum plim_status plim_decide(const struct plim_question *question, const struct 
                          (long long)plim_batch_target(&decision->rule));
     st = search(&s);
     if (!st) st = plim_verify(&s);
+    if (!st && s.known.compares) st = compare(&s);
     if (!st && s.known.plan) compare_with_plan(decision, s.known.plan);
     if (!is_early_end(st, asker)) return st;
     decision->ended = st;

@@ -57,6 +57,8 @@ struct plim_known {
     /* The same question answered on a simulated GPU with the same budget, to be validated on this
      * one (validate.h); NULL: none. */
     const struct plim_decision *plan;
+    /* Is the best of every point wanted, and not only the best of all? */
+    bool compares;
 };
 
 /* Fills the zeroed `decision`. That nothing fits, or that the search had to end early, is an

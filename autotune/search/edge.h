@@ -43,6 +43,7 @@ struct plim_edge {
     int64_t clean;    /* the largest known to fit without the allocator giving anything back */
     int64_t planned;  /* where the edge is expected; asked there first; 0: nowhere */
     bool unsupported; /* the GPU cannot run this point, whatever the memory */
+    double rate_limit; /* no more tokens per second are possible here; 0: not known */
     bool exact;       /* `fits` is the edge: plim_edge_find() is through */
 };
 

@@ -101,22 +101,47 @@ static bool wins_tie(const struct plim_objective_row *row, const struct plim_can
     return order ? order < 0 : a->batch.micro_batch < b->batch.micro_batch;
 }
 
-int plim_choose(const struct plim_candidates *candidates, enum plim_objective objective)
+/* Which candidates count. */
+struct filter {
+    bool one_point;
+    size_t point;
+    int64_t seq; /* 0: any */
+};
+
+static bool counts(const struct plim_candidate *c, const struct filter *filter)
 {
-    const struct plim_objective_row *row = &plim_objectives[objective];
-    int64_t seq = row->wants_longest ? longest_sequence(candidates) : 0;
+    return plim_candidate_may_win(c) && (!filter->seq || c->seq == filter->seq) &&
+           (!filter->one_point || c->point == filter->point);
+}
+
+static int choose(const struct plim_candidates *candidates, const struct plim_objective_row *row,
+                  const struct filter *filter)
+{
     double best = -HUGE_VAL;
     int chosen = -1;
     for (size_t i = 0; i < candidates->list.count; i++) {
         const struct plim_candidate *c = &candidates->list.items[i];
-        if (plim_candidate_may_win(c) && (!seq || c->seq == seq)) best = fmax(best, row->worth(c));
+        if (counts(c, filter)) best = fmax(best, row->worth(c));
     }
     double enough = best * (best > 0 ? 1 - row->tie_share : 1 + row->tie_share);
     for (size_t i = 0; i < candidates->list.count; i++) {
         const struct plim_candidate *c = &candidates->list.items[i];
-        if (!plim_candidate_may_win(c) || (seq && c->seq != seq) || row->worth(c) < enough)
-            continue;
+        if (!counts(c, filter) || row->worth(c) < enough) continue;
         if (chosen < 0 || wins_tie(row, c, &candidates->list.items[chosen])) chosen = (int)i;
     }
     return chosen;
+}
+
+int plim_choose(const struct plim_candidates *candidates, enum plim_objective objective)
+{
+    const struct plim_objective_row *row = &plim_objectives[objective];
+    const struct filter filter = {.seq = row->wants_longest ? longest_sequence(candidates) : 0};
+    return choose(candidates, row, &filter);
+}
+
+int plim_choose_of_point(const struct plim_candidates *candidates, enum plim_objective objective,
+                         size_t point)
+{
+    const struct filter filter = {.one_point = true, .point = point};
+    return choose(candidates, &plim_objectives[objective], &filter);
 }

@@ -42,4 +42,8 @@ extern const struct plim_objective_row plim_objectives[PLIM_OBJECTIVE_COUNT];
 /* The index of the answer, or -1 when no candidate may be chosen. */
 int plim_choose(const struct plim_candidates *candidates, enum plim_objective objective);
 
+/* The same among the candidates of one point. */
+int plim_choose_of_point(const struct plim_candidates *candidates, enum plim_objective objective,
+                         size_t point);
+
 #endif

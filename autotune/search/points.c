@@ -1,6 +1,7 @@
 #include "points.h"
 #include "search.h"
 #include "throughput.h"
+#include "verify.h"
 #include <math.h>
 
 /* --- how fast a point can be ------------------------------------------------------------------ */
@@ -108,8 +109,38 @@ enum plim_status plim_points_fastest(struct plim_search *s)
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < count && !st; i++) st = bound_point(s, i, &bounds[i]);
     if (!st) st = search_by_bounds(s, bounds);
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(bounds[i].rate)) s->decision->edges.items[i].rate_limit = bounds[i].rate;
     free(bounds);
     return st;
+}
+
+/* --- for a comparison ------------------------------------------------------------------------- */
+
+/* What the smallest micro-batch of a point needs, and where it runs out. */
+static enum plim_status ask_smallest(struct plim_search *s, size_t point)
+{
+    const struct plim_cache_entry *need;
+    const struct plim_sample *sample;
+    int64_t smallest = plim_batch_next(&s->decision->rule, 0);
+    struct plim_setting setting = plim_search_setting(s, point, smallest);
+    enum plim_status st = plim_ask_need(s->asker, &setting, &need, s->err);
+    return st ? st : plim_ask(s->asker, &setting, PLIM_WANT_REASON, &sample, s->err);
+}
+
+enum plim_status plim_points_compare(struct plim_search *s)
+{
+    struct plim_decision *out = s->decision;
+    bool by_time = plim_objectives[s->question->objective].by_time;
+    for (size_t i = 0; i < out->space.points.count; i++) {
+        bool found = false;
+        enum plim_status st = PLIM_OK;
+        if (by_time && !out->edges.items[i].exact) st = search_point(s, i);
+        if (!st) st = plim_verify_point(s, i, &found);
+        if (!st && !found) st = ask_smallest(s, i);
+        if (st) return st;
+    }
+    return PLIM_OK;
 }
 
 /* --- for memory, for size --------------------------------------------------------------------- */

@@ -14,6 +14,10 @@ struct plim_search;
 /* What can be the fastest. */
 enum plim_status plim_points_fastest(struct plim_search *search) PLIM_MUST_CHECK;
 
+/* The best of every point, proven like a choice; of a point where nothing fits, why. After one of the
+ * others. */
+enum plim_status plim_points_compare(struct plim_search *search) PLIM_MUST_CHECK;
+
 /* What can need least memory: the smallest micro-batches of every point. */
 enum plim_status plim_points_smallest(struct plim_search *search) PLIM_MUST_CHECK;
 

@@ -54,6 +54,21 @@ static enum plim_status stay_below_edge(struct plim_search *s, size_t point)
     return st;
 }
 
+enum plim_status plim_verify_point(struct plim_search *s, size_t point, bool *found)
+{
+    const struct plim_candidates *candidates = &s->decision->candidates;
+    enum plim_objective objective = s->question->objective;
+    for (int round = 0; round < ROUNDS; round++) {
+        int best = plim_choose_of_point(candidates, objective, point);
+        *found = best >= 0;
+        if (!*found) return PLIM_OK;
+        enum plim_status st = stay_below_edge(s, point);
+        if (!st) st = plim_throughput_verify(s, &s->decision->candidates.list.items[best]);
+        if (st || plim_choose_of_point(candidates, objective, point) == best) return st;
+    }
+    return PLIM_OK;
+}
+
 static enum plim_status verify_choice(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;

@@ -138,19 +138,19 @@ static enum plim_status explain_no_driver(const struct plim_absence *a, struct p
     bool foreign = a->pci_driver[0] && strncmp(a->pci_driver, "nvidia", 6);
     if (a->pci_cards && foreign)
         return plim_fail(err, PLIM_NODEVICE,
-                         "the NVIDIA card at PCI %s is driven by %s (/sys/bus/pci/devices), not by "
-                         "nvidia: install NVIDIA's driver and give the card to it",
+                         "the NVIDIA GPU at PCI %s is driven by %s (/sys/bus/pci/devices), not by "
+                         "nvidia: install NVIDIA's driver and give the GPU to it",
                          a->pci_id, a->pci_driver);
     if (a->pci_cards)
         return plim_fail(
             err, PLIM_NODEVICE,
-            "there is an NVIDIA card at PCI %s (/sys/bus/pci/devices), but no driver "
+            "there is an NVIDIA GPU at PCI %s (/sys/bus/pci/devices), but no driver "
             "is loaded (/proc/driver/nvidia/version): install it, or `modprobe nvidia`",
             a->pci_id);
     return plim_fail(err, PLIM_NODEVICE,
-                     "no NVIDIA GPU: no driver in /proc/driver/nvidia, %s; a machine with a GPU "
-                     "would help, or --device sim:NAME",
-                     a->pci_listed ? "no card of vendor 0x10de in /sys/bus/pci/devices"
+                     "no NVIDIA GPU here (no driver in /proc/driver/nvidia, %s); --device "
+                     "sim:NAME simulates one",
+                     a->pci_listed ? "no device of vendor 0x10de in /sys/bus/pci/devices"
                                    : "and /sys/bus/pci/devices cannot be read");
 }
 

@@ -216,7 +216,9 @@ static enum plim_status open_plain(int64_t bytes, int64_t memory_bytes, struct p
     plim_uri_format_bytes(bytes, plain.name, sizeof(plain.name));
     plain.match[0] = '\0';
     plain.total_bytes = bytes;
-    return plim_sim_open_gpu(&plain, memory_bytes, out, err);
+    st = plim_sim_open_gpu(&plain, memory_bytes, out, err);
+    if (!st) (*out)->info.figures_of = known->name;
+    return st;
 }
 
 enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,

@@ -21,6 +21,11 @@ static bool is_true(json_t *root, const char *path)
     return json_is_true(json_at(root, path));
 }
 
+static bool is_false(json_t *root, const char *path)
+{
+    return json_is_false(json_at(root, path));
+}
+
 static bool is_null(json_t *root, const char *path)
 {
     return json_is_null(json_at(root, path));
@@ -63,7 +68,8 @@ Test(report, the_breakdown_adds_up_to_the_peak)
 {
     static const char *const classes[] = {"parameters_bytes",  "gradients_bytes",
                                           "optimizer_bytes",   "activations_bytes",
-                                          "temporaries_bytes", "workspace_bytes"};
+                                          "logits_bytes",      "temporaries_bytes",
+                                          "workspace_bytes"};
     struct program p =
         program_run("explain gpt2-124m --device sim:RTX-4090 --batch 4 --seq 256 --json");
     json_t *root = program_json(&p), *breakdown = json_at(root, "breakdown");
@@ -71,6 +77,7 @@ Test(report, the_breakdown_adds_up_to_the_peak)
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
         sum += json_int_at(breakdown, classes[i]);
     cr_expect(eq(i64, sum, json_int_at(root, "peak.allocated_bytes")));
+    cr_expect(gt(i64, json_int_at(breakdown, "logits_bytes"), 0));
     sum += json_int_at(breakdown, "cached_bytes");
     cr_expect(eq(i64, sum, json_int_at(root, "peak.reserved_bytes")));
     sum += json_int_at(breakdown, "overhead_bytes");
@@ -347,6 +354,139 @@ Test(report, overhead_and_margin_are_taken_off)
     expect_text(root, "limit.overhead_source", "given");
     json_decref(root);
     program_finish(&p);
+}
+
+static double rate_of(json_t *point)
+{
+    return json_number_value(json_object_get(point, "tokens_per_second"));
+}
+
+Test(report, every_combination_of_a_list_has_its_best_and_the_fastest_is_the_choice)
+{
+    struct program p = program_run("plan gpt2-124m " A100 "--seq 256,512 --precision "
+                                   "fp32,bf16-mixed --effective-batch 64 --json");
+    json_t *root = program_json(&p), *points = json_at(root, "points"), *point;
+    size_t i, chosen = 0;
+    cr_assert(eq(sz, json_array_size(points), 8)); /* with and without checkpointing */
+    json_array_foreach(points, i, point) {
+        cr_expect(is_true(point, "verified"), "point %zu", i);
+        cr_expect(eq(i64, json_int_at(point, "effective_batch"), 64));
+        cr_expect(i == 0 || rate_of(point) <= rate_of(json_array_get(points, i - 1)));
+        chosen += is_true(point, "chosen");
+    }
+    cr_expect(eq(sz, chosen, 1));
+    cr_expect(ge(dbl, rate_of(json_at(root, "choice")), 0.99 * rate_of(json_at(points, "0"))));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(report, a_combination_that_does_not_fit_says_what_is_missing)
+{
+    struct program p = program_run("plan gpt2-124m --device sim:24GiB,memory=6GiB --seq 1024 "
+                                   "--batch 4 --checkpointing none,full --json");
+    json_t *root = program_json(&p), *last = json_at(root, "points.1");
+    expect_text(root, "points.0.checkpointing", "full");
+    cr_expect(is_true(root, "points.0.fits"));
+    expect_text(last, "checkpointing", "none");
+    expect_text(last, "verdict", "oom");
+    cr_expect(is_false(last, "fits"));
+    cr_expect(gt(i64, json_int_at(last, "short_bytes"), 0));
+    cr_expect(strstr(json_text_at(last, "why"), "out of memory") != NULL);
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(report, the_rows_stand_in_the_order_that_was_asked_for)
+{
+    static const struct { const char *sort, *key; int sign; } orders[] = {
+        {"batch", "micro_batch", -1}, {"memory", "peak.device_bytes", 1},
+        {"given", "seq", 0}, {"speed", "step_seconds", 0}};
+    char arguments[256];
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(arguments, sizeof(arguments),
+                 "plan gpt2-124m " A100 "--seq 256,128,512 --checkpointing none --sort %s --json",
+                 orders[i].sort);
+        struct program p = program_run(arguments);
+        json_t *root = program_json(&p), *points = json_at(root, "points"), *point;
+        size_t k;
+        json_array_foreach(points, k, point) {
+            json_t *before = k ? json_array_get(points, k - 1) : NULL;
+            if (before && orders[i].sign)
+                cr_expect(ge(i64, orders[i].sign * json_int_at(point, orders[i].key),
+                             orders[i].sign * json_int_at(before, orders[i].key)), "%s",
+                          orders[i].sort);
+            if (before && !strcmp(orders[i].sort, "speed"))
+                cr_expect(le(dbl, rate_of(point), rate_of(before)));
+        }
+        if (!strcmp(orders[i].sort, "given")) {
+            cr_expect(eq(i64, json_int_at(root, "points.0.seq"), 256));
+            cr_expect(eq(i64, json_int_at(root, "points.1.seq"), 128));
+        }
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+Test(report, devices_are_sorted_only_when_asked)
+{
+    static const char *const first[] = {"", "T4", "--sort speed", "L4"};
+    char arguments[256];
+    for (size_t i = 0; i < 4; i += 2) {
+        snprintf(arguments, sizeof(arguments),
+                 "plan gpt2-124m --device sim:T4 --device sim:L4 --seq 256 --json %s", first[i]);
+        struct program p = program_run(arguments);
+        json_t *root = program_json(&p);
+        expect_text(root, "results.0.device.name", first[i + 1]);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+Test(report, objective_version_and_what_a_generic_gpu_is_like_are_said)
+{
+    const char *arguments = "plan gpt2-124m --device sim:24GiB --seq 256 --objective least-memory ";
+    char with_json[256];
+    snprintf(with_json, sizeof(with_json), "%s--json", arguments);
+    struct program p = program_run(with_json), text = program_run(arguments);
+    json_t *root = program_json(&p);
+    expect_text(root, "objective", "least-memory");
+    cr_expect(eq(int, strncmp(json_text_at(root, "version"), "0.", 2), 0));
+    expect_text(root, "device.figures_of", "A100-SXM4-40GB");
+    cr_expect(strstr(text.out, "generic GPU") != NULL && strstr(text.out, "A100-SXM4-40GB") != NULL);
+    cr_expect(strstr(text.out, "\nobjective least-memory, plimsoll 0.") != NULL, "%s", text.out);
+    json_decref(root);
+    program_finish(&p);
+    program_finish(&text);
+}
+
+Test(report, a_program_that_uses_no_gpu_is_no_matter_of_memory)
+{
+    struct program p = program_run("exec --device sim:T4 -- true");
+    cr_expect(eq(int, p.exit_code, 2));
+    cr_expect(strstr(p.out, "NO GPU WAS USED") != NULL && strstr(p.out, "FITS") == NULL, "%s", p.out);
+    cr_expect(strstr(p.err, "did not use a GPU") != NULL, "%s", p.err);
+    program_finish(&p);
+}
+
+/* What the formats are is for test_report_writers.c. */
+Test(report, every_format_is_written)
+{
+    static const struct { const char *name, *begins; } files[] = {
+        {"report.csv", "spec,device,"}, {"report.md", "# gpt2-124m on T4"},
+        {"report.yml", "schema: 'plimsoll.result/1'"}, {"REPORT.JSON", "{"}};
+    char arguments[512], text[64];
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char *path = program_file(files[i].name, "");
+        snprintf(arguments, sizeof(arguments),
+                 "plan gpt2-124m --device sim:T4 --seq 64 --batch 1 --quiet --out %s", path);
+        struct program p = program_run(arguments);
+        FILE *file = fopen(path, "r");
+        cr_assert(file && fgets(text, sizeof(text), file));
+        cr_expect(eq(int, strncmp(text, files[i].begins, strlen(files[i].begins)), 0), "%s", text);
+        fclose(file);
+        program_finish(&p);
+        program_file_remove(path);
+    }
 }
 
 /* Long enough to be cut short on any machine. */

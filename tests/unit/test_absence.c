@@ -37,7 +37,7 @@ Test(absence, nothing_of_nvidias_is_here)
 {
     fake_root_write(&root, "/sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
     fake_root_write(&root, "/sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
-    expect_says(NO_LIBRARY, "no NVIDIA GPU", "no card of vendor 0x10de in /sys/bus/pci/devices");
+    expect_says(NO_LIBRARY, "no NVIDIA GPU", "no device of vendor 0x10de in /sys/bus/pci/devices");
 }
 
 Test(absence, the_bus_cannot_be_read)
@@ -56,7 +56,7 @@ Test(absence, a_card_without_a_driver)
 {
     fake_root_card(&root, "0000:41:00.0", NULL);
     fake_root_card(&root, "0000:01:00.0", NULL);
-    expect_says(NO_DRIVER, "NVIDIA card at PCI 0000:01:00.0", "modprobe nvidia");
+    expect_says(NO_DRIVER, "NVIDIA GPU at PCI 0000:01:00.0", "modprobe nvidia");
 }
 
 Test(absence, a_card_that_another_driver_has)

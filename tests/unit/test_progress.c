@@ -10,11 +10,11 @@ static char *shown;
 static size_t size;
 
 /* Shows twice, the second time right after the first. */
-static const char *show(bool terminal, bool quiet)
+static const char *show_on(bool terminal, bool dumb, bool quiet)
 {
     struct plim_request request = {.quiet = quiet};
     FILE *file = open_memstream(&shown, &size);
-    const struct plim_io io = {.err = file, .err_is_terminal = terminal};
+    const struct plim_io io = {.err = file, .err_is_terminal = terminal, .is_dumb = dumb};
     plim_progress_init(&progress, &request, &io, 3);
     plim_progress_run(&progress);
     progress.next_seconds = 0; /* it is time */
@@ -24,6 +24,18 @@ static const char *show(bool terminal, bool quiet)
     plim_progress_finish(&progress);
     fclose(file);
     return shown;
+}
+
+static const char *show(bool terminal, bool quiet)
+{
+    return show_on(terminal, false, quiet);
+}
+
+Test(progress, a_terminal_without_escapes_is_like_a_log)
+{
+    cr_expect(eq(str, (char *)show_on(true, true, false),
+                 "plimsoll: 0 s, 2 settings tried, 0 of 3 devices\n"));
+    free(shown);
 }
 
 Test(progress, a_log_gets_whole_lines_and_not_too_many)
@@ -36,7 +48,8 @@ Test(progress, a_log_gets_whole_lines_and_not_too_many)
 Test(progress, a_terminal_gets_a_line_that_is_cleared)
 {
     cr_expect(eq(str, (char *)show(true, false),
-                 "\rplimsoll: 0 s, 2 settings tried, 0 of 3 devices\033[K\r\033[K"));
+                 "\rplimsoll: 0 s, 2 settings tried, 0 of 3 devices"
+                 "\r                                               \r"));
     free(shown);
 }
 

@@ -240,17 +240,15 @@ Test(spec_errors, batches_must_multiply)
 {
     static const struct refusal cases[] = {
         {"model: {family: gpt2}\ntrain:\n  world: 8\n  effective_batch: 100\n",
-         "s.yaml:4:20: train.effective_batch is 100, which world 8 cannot make within 0 %, "
-         "expected numbers that multiply to it"},
+         "s.yaml:4:20: train.effective_batch is 100, which world 8 cannot make, "
+         "expected 96 or 104"},
         {"model: {family: gpt2}\ntrain: {effective_batch: 100, micro_batch: 3, accumulation: 4}\n",
          "s.yaml:2:26: train.effective_batch is 100, which micro_batch 3 x accumulation 4 x world "
-         "1 cannot make within 0 %, "
-         "expected numbers that multiply to it"},
+         "1 cannot make, expected 12"},
         {"model: {family: gpt2}\ntrain: {effective_batch: 100, micro_batch: [3, 7], "
          "effective_batch_tolerance: 0.5%}\n",
          "s.yaml:2:26: train.effective_batch is 100, which any micro_batch of the list x world 1 "
-         "cannot make within 0.5 %, "
-         "expected numbers that multiply to it"},
+         "cannot make within 0.5 %, expected 99 or 102"},
         {"model: {family: gpt2}\ntrain: {accumulation: 2, accumulation_schedule: {0: 4}}\n",
          "s.yaml:2:8: train.accumulation stands beside train.accumulation_schedule, expected one "
          "of them"},
@@ -373,7 +371,8 @@ Test(spec_errors, documents_must_be_specs)
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "# nothing\n"),
                  "s.yaml:1:1: the document is empty, expected a plimsoll spec or a config.json"));
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "[1, 2]\n"),
-                 "s.yaml:1:1: this is no mapping, expected a plimsoll spec or a config.json"));
+                 "s.yaml:1:1: the document is no mapping of keys to values, "
+                 "expected a plimsoll spec or a config.json"));
 }
 
 /* The words are the YAML reader's; what matters here is that they arrive with their place. */

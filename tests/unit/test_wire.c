@@ -51,7 +51,7 @@ static struct plim_message sample(int index)
     case 2:
         m.kind = PLIM_MESSAGE_OPENED;
         m.opened = (struct plim_message_opened){
-            {"A100", "sim:A100", true, 80, 108, 2048, INT64_C(80) << 30}, 1234};
+            {"A100", "sim:A100", true, 80, 108, 2048, INT64_C(80) << 30, NULL}, 1234};
         break;
     case 3:
         m.kind = PLIM_MESSAGE_RUN;

@@ -347,9 +347,9 @@ Test(exec, what_is_missing_is_said)
     } wrong[] = {
         {"exec --batch 1:4", "expected it after --"},
         {"exec --batch 1:4 -- true", "no {batch}"},
-        {"exec -- true {seq}", "--seq says"},
+        {"exec -- true {seq}", "--seq, which says"},
         {"exec --seq 4 -- true", "no {seq}"},
-        {"exec -- true {precision}", "--precision says"},
+        {"exec -- true {precision}", "--precision, which says"},
         {"exec --batch 8:4 -- true {batch}", "expected a list"},
         {"exec --batch x -- true {batch}", "whole number"},
         {"exec --axis batch=1 -- true {batch}", "taken"},

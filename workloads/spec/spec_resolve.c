@@ -136,24 +136,49 @@ static enum plim_status check_tensors(const struct plim_spec *spec, struct plim_
                      rows * width * 4, 0x1p54);
 }
 
-/* Can `micro_batch x accumulation x world` be the effective batch? A micro-batch or an
- * accumulation that is not given can be anything. */
+/* The samples of a step that `micro_batch x accumulation x world` can make just below and just above
+ * the target (0: none there), with one micro-batch of the list. What is not given can be anything. */
+static void nearest_batches(const struct plim_spec *spec, size_t index, double *below, double *above)
+{
+    double target = (double)spec->effective_batch;
+    double unit = (double)spec->world *
+                  (spec->micro_batch.count ? (double)spec->micro_batch.values[index] : 1) *
+                  (spec->accumulation ? (double)spec->accumulation : 1);
+    bool fixed = spec->micro_batch.count && spec->accumulation;
+    double times = fixed ? 1 : (double)(int64_t)(target / unit);
+    if (fixed && unit > target) times = 0;
+    *below = unit * times;
+    *above = fixed && unit <= target ? 0 : unit * (times + 1);
+}
+
+/* Can the effective batch be made, within its tolerance? */
 static bool reaches_effective_batch(const struct plim_spec *spec)
 {
     double target = (double)spec->effective_batch,
            slack = target * spec->effective_batch_tolerance * (1 + 1e-12);
     size_t count = spec->micro_batch.count ? spec->micro_batch.count : 1;
     for (size_t i = 0; i < count; i++) {
-        double unit = (double)spec->world *
-                      (spec->micro_batch.count ? (double)spec->micro_batch.values[i] : 1) *
-                      (spec->accumulation ? (double)spec->accumulation : 1);
-        bool fixed = spec->micro_batch.count && spec->accumulation;
-        double times = (double)(int64_t)(target / unit + 0.5);
-        double reached = unit * (fixed || times < 1 ? 1 : times);
-        double off = reached > target ? reached - target : target - reached;
-        if (off <= slack) return true;
+        double below, above;
+        nearest_batches(spec, i, &below, &above);
+        if ((below > 0 && target - below <= slack) || (above > 0 && above - target <= slack))
+            return true;
     }
     return false;
+}
+
+/* "248 or 256": what could be made instead. */
+static void describe_nearest(const struct plim_spec *spec, char *out, size_t size)
+{
+    size_t count = spec->micro_batch.count ? spec->micro_batch.count : 1;
+    double most = 0, least = 0;
+    for (size_t i = 0; i < count; i++) {
+        double below, above;
+        nearest_batches(spec, i, &below, &above);
+        if (below > most) most = below;
+        if (above > 0 && (least == 0 || above < least)) least = above;
+    }
+    if (most > 0 && least > 0) snprintf(out, size, "%.0f or %.0f", most, least);
+    else snprintf(out, size, "%.0f", most > 0 ? most : least);
 }
 
 static enum plim_status check_batches(const struct plim_spec *spec, struct plim_error *err)
@@ -172,12 +197,14 @@ static enum plim_status check_batches(const struct plim_spec *spec, struct plim_
     if (spec->accumulation)
         snprintf(given + strlen(given), sizeof(given) - strlen(given), "accumulation %lld x ",
                  (long long)spec->accumulation);
+    char within[48] = "", expected[80];
+    if (spec->effective_batch_tolerance > 0)
+        snprintf(within, sizeof(within), " within %g %%", 100 * spec->effective_batch_tolerance);
+    describe_nearest(spec, expected, sizeof(expected));
     return plim_fail(err, PLIM_SPEC,
-                     "train.effective_batch is %lld, which %sworld %lld cannot make within %g %%, "
-                     "expected numbers that "
-                     "multiply to it",
-                     (long long)spec->effective_batch, given, (long long)spec->world,
-                     100 * spec->effective_batch_tolerance);
+                     "train.effective_batch is %lld, which %sworld %lld cannot make%s, expected %s",
+                     (long long)spec->effective_batch, given, (long long)spec->world, within,
+                     expected);
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */

@@ -202,7 +202,7 @@ static void settle_memory(struct plim_remote *r)
         if (plim_clock_seconds() >= end) {
             if (r->config.settle_seconds > 0)
                 plim_log(r->config.log, PLIM_LOG_WARNING,
-                         "the memory of the last worker did not come back within %.3g s",
+                         "the GPU memory of the last worker process was not freed within %.3g s",
                          r->config.settle_seconds);
             r->config.settle_seconds = 0;
             break;
@@ -338,7 +338,7 @@ static bool accept(struct plim_remote *r, const struct plim_message *reply, stru
         return false;
     }
     if (result->suspect) {
-        plim_log(r->config.log, PLIM_LOG_INFO, "a new worker: %lld bytes did not come back",
+        plim_log(r->config.log, PLIM_LOG_INFO, "starting a new worker process: %lld bytes of GPU memory were not freed",
                  (long long)(result->free_before_bytes - result->free_after_bytes));
         end_worker(r);
     }
@@ -371,7 +371,7 @@ static enum plim_status obtain(struct plim_remote *r, const struct plim_setting 
         if (outcome == ANSWERED && is_useless(&reply))
             return plim_fail(err, PLIM_NODEVICE, "%s cannot be used: %s", r->uri,
                              reply.failed.text);
-        plim_log(r->config.log, PLIM_LOG_WARNING, "a worker was lost: %s", death.why);
+        plim_log(r->config.log, PLIM_LOG_WARNING, "a worker process was lost: %s", death.why);
     }
     *result = (struct plim_message_result){.replay = {.verdict = death.verdict}, .finite = true};
     snprintf(result->replay.why, sizeof(result->replay.why), "%.110s (%d workers in a row)",
@@ -400,12 +400,12 @@ static enum plim_status ask_refused_again(struct plim_remote *r, const struct pl
 {
     if (result->replay.verdict != PLIM_OOM || !result->refused) return PLIM_OK;
     plim_log(r->config.log, PLIM_LOG_INFO,
-             "a new worker: the card had less memory than the budget");
+             "starting a new worker process: the GPU had less free memory than the budget");
     end_worker(r);
     enum plim_status st = obtain(r, setting, mode, result, err);
     if (!st && result->refused && !r->told_refusal) {
         plim_log(r->config.log, PLIM_LOG_WARNING,
-                 "the card has less memory left than the budget: others use it");
+                 "the GPU has less free memory than the budget: other processes use it");
         r->told_refusal = true;
     }
     return st;

@@ -1,0 +1,26 @@
+/* A report of plimsoll's own in the place of a spec: its spec, device and choice, asked again. */
+#ifndef PLIM_AUTOTUNE_CLI_EARLIER_H
+#define PLIM_AUTOTUNE_CLI_EARLIER_H
+
+#include "autotune/base/yaml.h"
+#include "cli.h"
+#include "request.h"
+
+/* What the texts of a completed request belong to. Zeroed is none. */
+struct plim_earlier {
+    struct plim_yaml report;
+    char source[512]; /* of the spec */
+};
+
+/* Where the request's subject is a report (plimsoll.result/1, plimsoll.explain/1 or a plimsoll.plan/1
+ * with one result, as JSON or YAML), the request becomes: its spec, with the options it was made
+ * with, at the setting it chose, on its device within its limits. What the command line says counts
+ * before all of that; with another device the limits are not the report's. Any other subject is left
+ * as it is. PLIM_INVALID for a report that cannot be asked again, with the reason. */
+enum plim_status plim_earlier_apply(struct plim_request *request, const struct plim_io *io,
+                                    struct plim_earlier *earlier,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+
+void plim_earlier_finish(struct plim_earlier *earlier); /* NULL and zeroed are fine */
+
+#endif

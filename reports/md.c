@@ -1,0 +1,138 @@
+/* The report as Markdown, for an issue or a wiki: the answer, the tables, why, and what to do. */
+#include "autotune/base/text_stream.h"
+#include "figures.h"
+#include "tables.h"
+#include <inttypes.h>
+
+static void line(FILE *file, const char *before, const char *text)
+{
+    fputs(before, file);
+    plim_markdown_text(text, file);
+    fputc('\n', file);
+}
+
+static enum plim_status table(FILE *file, struct plim_grid *grid, const char *common)
+{
+    enum plim_status st = grid->failed ? PLIM_NOMEM : PLIM_OK;
+    if (common[0]) {
+        line(file, "All: ", common);
+        fputc('\n', file);
+    }
+    if (!st && grid->rows.count) plim_grid_markdown(grid, file);
+    plim_grid_finish(grid);
+    return st;
+}
+
+/* --- one result ------------------------------------------------------------------------------- */
+
+static void head(FILE *file, const struct plim_result *r)
+{
+    char text[PLIM_RESULT_LINE], total[PLIM_FIGURE];
+    snprintf(text, sizeof(text), "%s on %s, %s%s", r->spec.name, r->device.name,
+             plim_figure_bytes(r->device.total_bytes, total),
+             r->device.simulated ? " (simulated)" : "");
+    line(file, "# ", text);
+    fputc('\n', file);
+}
+
+static void answer(FILE *file, const struct plim_result *r)
+{
+    const struct plim_result_choice *c = &r->choice;
+    char text[PLIM_TABLE_LINE], figure[PLIM_FIGURE], whole[PLIM_FIGURE];
+    bool fits = r->kind == PLIM_RESULT_EXPLANATION ? r->fits : c->present;
+    if (!fits)
+        line(file, "- ",
+             r->kind == PLIM_RESULT_EXPLANATION ? "does not fit" : plim_table_failure(r));
+    if (r->short_bytes > 0)
+        fprintf(file, "- %s short\n", plim_figure_bytes(r->short_bytes, figure));
+    if (!c->present) return;
+    if (c->setting.micro_batch)
+        fprintf(file,
+                "- micro-batch %" PRId64 " x accumulation %" PRId64 " x %" PRId64
+                " GPU%s = %" PRId64 " samples a step\n",
+                c->setting.micro_batch, c->setting.accumulation, c->world,
+                c->world == 1 ? "" : "s", c->effective_batch);
+    if (c->setting.seq) fprintf(file, "- sequence %" PRId64 "\n", c->setting.seq);
+    plim_table_values(&c->setting, text, sizeof(text));
+    if (text[0]) line(file, "- ", text);
+    if (c->tokens_per_second > 0)
+        fprintf(file, "- %s tokens/s\n", plim_figure_grouped(c->tokens_per_second, figure));
+    fprintf(file, "- peak %s of %s\n", plim_figure_bytes(c->peak.device_bytes, figure),
+            plim_figure_bytes(r->limit.usable_bytes, whole));
+}
+
+static void list_reasons(FILE *file, const struct plim_result *r)
+{
+    if (r->reason_count) fputs("\n## Why\n\n", file);
+    for (size_t i = 0; i < r->reason_count; i++) line(file, "- ", r->reasons[i]);
+}
+
+static void list_advice(FILE *file, const struct plim_result *r)
+{
+    char peak[PLIM_FIGURE];
+    if (r->advice.count) fputs("\n## What would help\n\n", file);
+    for (size_t i = 0; i < r->advice.count; i++) {
+        const struct plim_result_advice *a = &r->advice.items[i];
+        fprintf(file, "- %s, %s: ", a->fits ? "fits" : "too large",
+                plim_figure_bytes(a->peak.device_bytes, peak));
+        line(file, "", a->change);
+    }
+}
+
+static enum plim_status write_result(FILE *file, const struct plim_result *r)
+{
+    struct plim_grid grid = {0};
+    char common[PLIM_TABLE_LINE] = "";
+    enum plim_status st = PLIM_OK;
+    head(file, r);
+    answer(file, r);
+    if (r->points.count > 1) {
+        fputs("\n## Settings\n\n", file);
+        plim_table_points(r, &grid, common);
+        st = table(file, &grid, common);
+    }
+    list_reasons(file, r);
+    list_advice(file, r);
+    return st;
+}
+
+/* --- several devices -------------------------------------------------------------------------- */
+
+static enum plim_status write_devices(FILE *file, const struct plim_report *report)
+{
+    struct plim_grid devices = {0}, advice = {0};
+    char common[PLIM_TABLE_LINE] = "";
+    line(file, "# ", report->results.items[0].spec.name);
+    fputc('\n', file);
+    plim_table_devices(report, &devices, common);
+    enum plim_status st = table(file, &devices, common);
+    plim_table_device_advice(report, &advice);
+    if (advice.rows.count) fputs("\n## What would help\n\n", file);
+    enum plim_status second = table(file, &advice, "");
+    return st ? st : second;
+}
+
+static enum plim_status write_markdown(const struct plim_report *report,
+                                       const struct plim_style *style, char **text,
+                                       struct plim_error *err)
+{
+    struct plim_text_stream stream;
+    FILE *file = plim_text_stream_open(&stream);
+    enum plim_status st = file ? PLIM_OK : PLIM_NOMEM;
+    (void)style;
+    if (!st && report->results.count)
+        st = report->is_table ? write_devices(file, report)
+                              : write_result(file, &report->results.items[0]);
+    if (!st && report->version) {
+        fputs("\nplimsoll ", file);
+        line(file, "", report->version);
+    }
+    if (plim_text_stream_close(&stream, text) != PLIM_OK) st = PLIM_NOMEM;
+    if (!st) return PLIM_OK;
+    free(*text);
+    *text = NULL;
+    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+}
+
+const struct plim_writer plim_writer_markdown = {
+    .name = "markdown", .extensions = {"md"}, .write = write_markdown};

@@ -1,0 +1,246 @@
+#include "tables.h"
+#include "figures.h"
+#include <inttypes.h>
+
+/* --- values in words -------------------------------------------------------------------------- */
+
+static void append(char *out, size_t size, const char *before, const char *name, const char *text)
+{
+    size_t used = strlen(out);
+    snprintf(out + used, size - used, "%s%s%s%s", used ? before : "", name, *name ? " " : "", text);
+}
+
+/* Precisions and optimizers are known by their names; other values are said with theirs. */
+static const char *name_before(const char *axis)
+{
+    bool known = !strcmp(axis, "precision") || !strcmp(axis, "optimizer");
+    return known ? "" : axis;
+}
+
+static bool is_worth_saying(const char *axis, const char *text)
+{
+    return *text && !(!strcmp(axis, "sharding") && !strcmp(text, "none"));
+}
+
+void plim_table_values(const struct plim_result_setting *setting, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < setting->value_count; i++) {
+        const struct plim_result_value *value = &setting->values[i];
+        if (is_worth_saying(value->name, value->text))
+            append(out, size, ", ", name_before(value->name), value->text);
+    }
+}
+
+const char *plim_table_failure(const struct plim_result *result)
+{
+    return result->unused                                ? "no GPU was used"
+           : result->is_program && result->ended == PLIM_LOST ? "the program fails"
+           : result->interrupted                         ? "no answer yet"
+                                                         : "nothing fits";
+}
+
+/* --- which values are columns ----------------------------------------------------------------- */
+
+/* The settings of a table's rows, and of their axes those whose values differ. */
+struct axes {
+    const struct plim_result_setting **settings; /* by row; NULL: the row has none */
+    size_t rows, count;
+    const char *column[PLIM_RESULT_VALUES]; /* an axis by name */
+    bool seq_is_column;
+};
+
+static const char *title_of(const char *axis)
+{
+    return !strcmp(axis, "checkpointing") ? "ckpt" : axis;
+}
+
+static void find_columns(struct axes *axes, char common[PLIM_TABLE_LINE])
+{
+    const struct plim_result_setting *first = NULL;
+    char seq[32];
+    common[0] = '\0';
+    for (size_t i = 0; i < axes->rows; i++) {
+        if (!axes->settings[i]) continue;
+        if (!first) first = axes->settings[i];
+        axes->seq_is_column |= axes->settings[i]->seq != first->seq;
+    }
+    if (!first) return;
+    snprintf(seq, sizeof(seq), "%" PRId64, first->seq);
+    if (first->seq && !axes->seq_is_column) append(common, PLIM_TABLE_LINE, ", ", "sequence", seq);
+    for (size_t v = 0; v < first->value_count; v++) {
+        const char *name = first->values[v].name, *text = first->values[v].text;
+        bool differs = false;
+        for (size_t i = 0; i < axes->rows && !differs; i++)
+            differs = axes->settings[i] && strcmp(plim_result_value(axes->settings[i], name), text);
+        if (differs) axes->column[axes->count++] = name;
+        else if (is_worth_saying(name, text))
+            append(common, PLIM_TABLE_LINE, ", ", name_before(name), text);
+    }
+}
+
+static void add_columns(const struct axes *axes, struct plim_grid *grid)
+{
+    if (axes->seq_is_column) plim_grid_column(grid, "sequence", true);
+    for (size_t i = 0; i < axes->count; i++)
+        plim_grid_column(grid, title_of(axes->column[i]), false);
+}
+
+static void add_cells(const struct axes *axes, const struct plim_result_setting *setting,
+                      struct plim_grid *grid)
+{
+    char seq[32] = "";
+    if (setting->seq) snprintf(seq, sizeof(seq), "%" PRId64, setting->seq);
+    if (axes->seq_is_column) plim_grid_cell(grid, seq);
+    for (size_t i = 0; i < axes->count; i++)
+        plim_grid_cell(grid, plim_result_value(setting, axes->column[i]));
+}
+
+/* --- what a choice achieves ------------------------------------------------------------------- */
+
+static void add_result_columns(struct plim_grid *grid, bool has_rates)
+{
+    plim_grid_column(grid, "batch x acc", true);
+    if (has_rates) plim_grid_column(grid, "tokens/s", true);
+    plim_grid_column(grid, "peak", true);
+}
+
+static void add_result_cells(const struct plim_result_choice *choice, struct plim_grid *grid,
+                             bool has_rates)
+{
+    char text[PLIM_FIGURE];
+    plim_grid_cell(grid, plim_figure_batch(&choice->setting, text));
+    if (has_rates && choice->tokens_per_second > 0)
+        plim_grid_cell(grid, plim_figure_grouped(choice->tokens_per_second, text));
+    else if (has_rates)
+        plim_grid_cell(grid, "-");
+    plim_grid_cell(grid, plim_figure_bytes(choice->peak.device_bytes, text));
+}
+
+static bool any_rate(const struct plim_result *result)
+{
+    for (size_t i = 0; i < result->points.count; i++)
+        if (result->points.items[i].best.tokens_per_second > 0) return true;
+    return false;
+}
+
+/* --- settings --------------------------------------------------------------------------------- */
+
+static void point_note(const struct plim_result_point *point, char *out, size_t size)
+{
+    char figure[PLIM_FIGURE];
+    out[0] = '\0';
+    if (!strcmp(point->verdict, "untried")) {
+        snprintf(out, size, "not searched: %s", point->why);
+    } else if (point->short_bytes > 0) {
+        snprintf(out, size, "does not fit: %s short",
+                 plim_figure_bytes(point->short_bytes, figure));
+    } else {
+        snprintf(out, size, "%s%s%s",
+                 !strcmp(point->verdict, "oom") ? "does not fit" : point->verdict,
+                 point->why[0] ? ": " : "", point->why);
+    }
+}
+
+void plim_table_points(const struct plim_result *result, struct plim_grid *grid,
+                       char common[PLIM_TABLE_LINE])
+{
+    struct axes axes = {.rows = result->points.count};
+    bool has_rates = any_rate(result);
+    char note[PLIM_RESULT_LINE + 32];
+    axes.settings = calloc(axes.rows + 1, sizeof(struct plim_result_setting *));
+    if (!axes.settings) {
+        grid->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < axes.rows; i++)
+        axes.settings[i] = &result->points.items[i].best.setting;
+    find_columns(&axes, common);
+    plim_grid_column(grid, " ", false);
+    add_columns(&axes, grid);
+    add_result_columns(grid, has_rates);
+    for (size_t i = 0; i < axes.rows; i++) {
+        const struct plim_result_point *point = &result->points.items[i];
+        plim_grid_row(grid, point->chosen);
+        plim_grid_cell(grid, point->chosen ? "*" : " ");
+        add_cells(&axes, axes.settings[i], grid);
+        point_note(point, note, sizeof(note));
+        if (point->best.present) add_result_cells(&point->best, grid, has_rates);
+        else plim_grid_note(grid, note);
+    }
+    free(axes.settings);
+}
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+static void device_note(const struct plim_result *result, char *out, size_t size)
+{
+    char figure[PLIM_FIGURE];
+    int used = snprintf(out, size, "%s", plim_table_failure(result));
+    if (result->short_bytes > 0)
+        snprintf(out + used, size - (size_t)used, ": %s short",
+                 plim_figure_bytes(result->short_bytes, figure));
+}
+
+void plim_table_devices(const struct plim_report *report, struct plim_grid *grid,
+                        char common[PLIM_TABLE_LINE])
+{
+    struct axes axes = {.rows = report->results.count};
+    char text[64];
+    axes.settings = calloc(axes.rows + 1, sizeof(struct plim_result_setting *));
+    if (!axes.settings) {
+        grid->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < axes.rows; i++)
+        if (report->results.items[i].choice.present)
+            axes.settings[i] = &report->results.items[i].choice.setting;
+    find_columns(&axes, common);
+    plim_grid_column(grid, "device", false);
+    plim_grid_column(grid, "memory", true);
+    add_columns(&axes, grid);
+    add_result_columns(grid, true);
+    for (size_t i = 0; i < axes.rows; i++) {
+        const struct plim_result *result = &report->results.items[i];
+        plim_grid_row(grid, false);
+        plim_grid_cell(grid, result->device.name);
+        plim_grid_cell(grid, plim_figure_bytes(result->device.total_bytes, text));
+        device_note(result, text, sizeof(text));
+        if (result->choice.present) {
+            add_cells(&axes, axes.settings[i], grid);
+            add_result_cells(&result->choice, grid, true);
+        } else {
+            plim_grid_note(grid, text);
+        }
+    }
+    free(axes.settings);
+}
+
+/* What fits stands first, and asks least; where nothing does, what comes nearest. */
+static const struct plim_result_advice *best_advice(const struct plim_result *result)
+{
+    const struct plim_result_advice *best = &result->advice.items[0];
+    for (size_t i = 1; i < result->advice.count && !best->fits; i++)
+        if (result->advice.items[i].peak.device_bytes < best->peak.device_bytes)
+            best = &result->advice.items[i];
+    return best;
+}
+
+void plim_table_device_advice(const struct plim_report *report, struct plim_grid *grid)
+{
+    char peak[PLIM_FIGURE];
+    plim_grid_column(grid, "device", false);
+    plim_grid_column(grid, "then", false);
+    plim_grid_column(grid, "needs", true);
+    plim_grid_column(grid, "change", false);
+    for (size_t i = 0; i < report->results.count; i++) {
+        const struct plim_result *result = &report->results.items[i];
+        if (result->choice.present || !result->advice.count) continue;
+        const struct plim_result_advice *advice = best_advice(result);
+        plim_grid_row(grid, false);
+        plim_grid_cell(grid, result->device.name);
+        plim_grid_cell(grid, advice->fits ? "fits" : "too large");
+        plim_grid_cell(grid, plim_figure_bytes(advice->peak.device_bytes, peak));
+        plim_grid_note(grid, advice->change);
+    }
+}

@@ -1,0 +1,30 @@
+/* The tables of a report for people, as grids: the writers of text and Markdown share them.
+ *
+ * Values that are the same in every row are no columns; they are told once, in a line above.
+ */
+#ifndef PLIM_REPORTS_TABLES_H
+#define PLIM_REPORTS_TABLES_H
+
+#include "grid.h"
+
+enum { PLIM_TABLE_LINE = 512 };
+
+/* One row a combination of the values asked for. `common` is what they have in common, or "". */
+void plim_table_points(const struct plim_result *result, struct plim_grid *grid,
+                       char common[PLIM_TABLE_LINE]);
+
+/* One row a device of a plan. */
+void plim_table_devices(const struct plim_report *report, struct plim_grid *grid,
+                        char common[PLIM_TABLE_LINE]);
+
+/* For every device on which nothing fits: the change that makes it fit,
+ * or comes nearest. No rows: there is none. */
+void plim_table_device_advice(const struct plim_report *report, struct plim_grid *grid);
+
+/* The values of a setting beside batch and sequence in words, as "bf16-mixed, adamw". */
+void plim_table_values(const struct plim_result_setting *setting, char *out, size_t size);
+
+/* Why there is no choice, in two words: "nothing fits", "no GPU was used". */
+const char *plim_table_failure(const struct plim_result *result);
+
+#endif
