@@ -58,8 +58,8 @@ TUNES = [
     ('mistral-7b', ['--seq', '2048', '--precision', 'bf16', '--lora', 'r=16,targets=q_proj+v_proj',
                     '--checkpointing', 'full'], 'mistral-7b.json', {'lora': LORA}, (24, 40, 80)),
 ]
-# Unpacked rows, as the batches of part d's PyTorch side are; no margin: the very edge.
-TUNE_OPTIONS = ['--packing', 'no', '--margin', '0', '--budget', '30s']
+# No margin: the very edge.
+TUNE_OPTIONS = ['--margin', '0', '--budget', '30s']
 
 STEPS = [
     {'id': 'gpt2/bf16-mixed/b8', 'config': 'gpt2.json', 'batch': 8, 'seq': 1024,
@@ -75,10 +75,10 @@ STEPS = [
 # Part f: a question as people ask it.
 SEARCH_SEQS = (256, 512, 1024)
 SEARCH_OPTIONS = ['--seq', ','.join(map(str, SEARCH_SEQS)), '--checkpointing', 'none,full',
-                  '--precision', 'bf16-mixed', '--packing', 'no']
+                  '--precision', 'bf16-mixed']
 SEARCH_CASE = {'config': 'gpt2.json', 'precision': 'bf16-mixed', 'optimizer': 'adamw'}
 
 
 def with_config(root, case):
     config = os.path.join(root, 'tests', 'golden', 'configs', case['config'])
-    return dict(case, config=config, packing='no')
+    return dict(case, config=config)

@@ -121,8 +121,8 @@ def run_pytorch(context, entry):
         return lacks
     wanted = [case for case in cases.golden(context.root, context.machine, False)
               if case['compute_capability'] == context.machine['card']['compute_capability']
-              and not entry.has(case['id'])]
-    path = context.file_of([dict(case, packing='no') for case in wanted])
+              and not case.get('packed') and not entry.has(case['id'])]
+    path = context.file_of(wanted)
     ours, _ = context.programs.card('golden', entry.left(), cases=path, seconds=60)
     os.unlink(path)
     ours = {line['id']: line for line in ours}

@@ -66,6 +66,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
             plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT, case_text(c, "checkpointing", "")),
         .attention = (enum plim_attention)index_of(plim_attention_names, PLIM_ATTENTION_COUNT,
                                                    case_text(c, "attention", "sdpa")),
+        .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
     };
     read_lora(json_object_get(c, "lora"), &s->lora);

@@ -40,7 +40,7 @@ Test(spec_read, takes_every_key)
                    "name: my run\n"
                    "device: sim:24GiB\n"
                    "model: {family: llama, hidden_size: 1024, num_attention_heads: 16}\n"
-                   "data: {seq: [512, 1024], vocab_size: 5000, packing: no}\n"
+                   "data: {seq: [512, 1024], vocab_size: 5000, packing: yes}\n"
                    "train:\n"
                    "  precision: [fp32, bf16]\n"
                    "  optimizer: adamw-8bit\n"
@@ -62,7 +62,7 @@ Test(spec_read, takes_every_key)
     cr_expect(eq(i64, s.model.head_dim, 64));
     cr_expect(eq(sz, s.seq.count, 2));
     cr_expect(eq(i64, s.seq.values[1], 1024));
-    cr_expect(eq(int, s.packing, PLIM_PACKING_NO));
+    cr_expect(eq(int, s.packing, PLIM_PACKING_YES));
     cr_expect(eq(int, s.precision.values[1], PLIM_PRECISION_BF16));
     cr_expect(eq(int, s.optimizer.values[0], PLIM_OPTIMIZER_ADAMW_8BIT));
     cr_expect(eq(sz, s.checkpointing.count, 1));
@@ -93,7 +93,7 @@ Test(spec_read, fills_what_is_left_out)
     cr_expect(eq(int, s.checkpointing.values[0], PLIM_CHECKPOINTING_NONE));
     cr_expect(eq(int, s.checkpointing.values[1], PLIM_CHECKPOINTING_FULL));
     cr_expect(eq(int, s.attention.values[0], PLIM_ATTENTION_SDPA));
-    cr_expect(eq(int, s.packing, PLIM_PACKING_AUTO));
+    cr_expect(eq(int, s.packing, PLIM_PACKING_NO));
     cr_expect(eq(i64, s.world, 1));
     cr_expect(eq(i64, s.lora.r, 0));
     cr_expect(eq(dbl, s.clip, 0.0));
@@ -441,7 +441,7 @@ Test(spec_write, is_what_a_person_would_write)
                  "  attention_dropout: 0\n"
                  "  tie_word_embeddings: true\n"
                  "data:\n"
-                 "  packing: auto\n"
+                 "  packing: no\n"
                  "train:\n"
                  "  precision: bf16-mixed\n"
                  "  optimizer: adamw\n"

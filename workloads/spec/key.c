@@ -42,10 +42,9 @@ static const struct plim_spec_key keys[] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_packing_names, PLIM_PACKING_COUNT)},
      AT(packing),
      .unit = "",
-     .fallback = "auto",
-     .example = "no",
-     .help = "several documents in one sample, positions starting again at each; auto: not known "
-             "(bytes as for yes, seconds as for no)"},
+     .fallback = "no",
+     .example = "yes",
+     .help = "several documents in one sample, positions starting again at each"},
 
     {.path = "train.precision",
      .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_precision_names, PLIM_PRECISION_COUNT)},

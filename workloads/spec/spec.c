@@ -18,7 +18,7 @@ const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
 const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager"};
 const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"none"};
-const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"auto", "yes", "no"};
+const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
 
 static enum plim_status set_model_key(const struct plim_yaml *yaml, const char *key,
                                       struct plim_spec *spec, struct plim_error *err)

@@ -127,9 +127,8 @@ enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_
 enum plim_sharding { PLIM_SHARDING_NONE, PLIM_SHARDING_COUNT };
 
 /* Are several documents packed into a row, position ids starting again at each? Then transformers
- * builds a block mask, and SDPA runs its masked kernels. AUTO: not known; bytes as for packed
- * rows (never fewer), seconds as for unpacked ones. */
-enum plim_packing { PLIM_PACKING_AUTO, PLIM_PACKING_YES, PLIM_PACKING_NO, PLIM_PACKING_COUNT };
+ * builds a block mask, and SDPA runs its masked kernels. */
+enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
 
 /* Names as on the command line, in the order of the enums. */
 extern const char *const plim_family_names[PLIM_FAMILY_COUNT];
