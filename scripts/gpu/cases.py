@@ -46,13 +46,14 @@ def differences(ours, theirs):
 LORA = {'r': 16, 'target_modules': ['q_proj', 'v_proj']}
 # Tunes for their own sake: model, options, memory. The first is for a CPU behind a pretended A100,
 # whose budget of 34 MiB is soon used up.
-SHORT_TUNE = ('tiny-gpt2', ['--seq', '16', '--margin', '0', '--overhead', '990MiB', '--budget',
-                            '30s'], '1GiB')
-LONGER_TUNE = ('gpt2-124m', ['--seq', '256', '--budget', '60s'], '8GiB')
+SHORT_TUNE = ('tiny-gpt2', ['--seq', '16', '--precision', 'bf16-mixed', '--optimizer', 'adamw',
+                            '--margin', '0', '--overhead', '990MiB', '--budget', '30s'], '1GiB')
+LONGER_TUNE = ('gpt2-124m', ['--seq', '256', '--precision', 'bf16-mixed', '--budget', '60s'],
+               '8GiB')
 
 # Model, options, PyTorch's configuration, what its settings lack, caps in GiB.
 TUNES = [
-    ('gpt2-124m', ['--seq', '1024'], 'gpt2.json', {}, (8, 16, 24, 40, 80)),
+    ('gpt2-124m', ['--seq', '1024', '--precision', 'bf16-mixed'], 'gpt2.json', {}, (8, 16, 24, 40, 80)),
     ('tinyllama-1.1b', ['--seq', '2048', '--precision', 'bf16'], 'tinyllama-1.1b.json', {},
      (16, 24, 40, 80)),
     ('mistral-7b', ['--seq', '2048', '--precision', 'bf16', '--lora', 'r=16,targets=q_proj+v_proj',
@@ -75,7 +76,7 @@ STEPS = [
 # Part f: a question as people ask it.
 SEARCH_SEQS = (256, 512, 1024)
 SEARCH_OPTIONS = ['--seq', ','.join(map(str, SEARCH_SEQS)), '--checkpointing', 'none,full',
-                  '--precision', 'bf16-mixed']
+                  '--precision', 'bf16-mixed', '--optimizer', 'adamw']
 SEARCH_CASE = {'config': 'gpt2.json', 'precision': 'bf16-mixed', 'optimizer': 'adamw'}
 
 

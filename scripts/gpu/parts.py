@@ -180,8 +180,8 @@ def run_tunes(context, entry):
 def bisect(context, entry, case, report):
     """PyTorch's largest batch where ours is `largest_fit`; the target: equal, or ours one below."""
     largest = report['largest_fit']
-    same = {name: largest[name] for name in ('seq', 'precision', 'optimizer', 'checkpointing',
-                                             'attention', 'accumulation')}
+    same = {name: largest[name] for name in ('seq', 'precision', 'weights', 'optimizer',
+                                             'checkpointing', 'attention', 'accumulation')}
     case = dict(cases.with_config(context.root, case), **same)
     case['accumulation'] = min(case['accumulation'], 2)
     lines = context.torch({'do': 'largest', 'case': case, 'guess': largest['micro_batch'],

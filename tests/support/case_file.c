@@ -60,6 +60,8 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .accumulation = case_integer(c, "accumulation", 1),
         .precision = (enum plim_precision)index_of(plim_precision_names, PLIM_PRECISION_COUNT,
                                                    case_text(c, "precision", "")),
+        .weights = (enum plim_weights)index_of(plim_weights_names, PLIM_WEIGHTS_COUNT,
+                                               case_text(c, "weights", "auto")),
         .optimizer = (enum plim_optimizer)index_of(plim_optimizer_names, PLIM_OPTIMIZER_COUNT,
                                                    case_text(c, "optimizer", "")),
         .checkpointing = (enum plim_checkpointing)index_of(

@@ -13,6 +13,9 @@ const char *const plim_rope_names[PLIM_ROPE_COUNT] = {PLIM_ROPE_MAP(NAME_OF)};
 
 const char *const plim_precision_names[PLIM_PRECISION_COUNT] = {
     "fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16"};
+const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {"auto", "fp32", "bf16", "fp16"};
+const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT] = {"auto", "float32", "bfloat16",
+                                                          "float16"};
 const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
     "adamw", "adamw-fused", "sgd", "adafactor", "adamw-8bit"};
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
