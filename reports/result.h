@@ -26,6 +26,8 @@ struct plim_result_spec {
     char name[64], source[256];
     uint64_t hash;
     int64_t parameters, trainable_parameters;
+    char lora[224];     /* "r=16 on q_proj, v_proj"; "": all parameters are trained */
+    char defaults[224]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
 };
 
 struct plim_result_device {

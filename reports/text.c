@@ -156,6 +156,21 @@ static void values_line(struct page *t, const struct plim_result_setting *s)
     if (between[0] == ',') fputc('\n', t->file);
 }
 
+static void lora_line(struct page *t, const struct plim_result *r)
+{
+    if (!r->spec.lora[0]) return;
+    fprintf(t->file, "  LoRA %s", r->spec.lora);
+    if (r->spec.trainable_parameters)
+        fprintf(t->file, ": %" PRId64 " of %" PRId64 " parameters are trained",
+                r->spec.trainable_parameters, r->spec.parameters);
+    fprintf(t->file, ", base in %s\n", plim_result_value(&r->choice.setting, "weights"));
+}
+
+static void defaults_line(struct page *t, const struct plim_result_spec *spec)
+{
+    if (spec->defaults[0]) wrapped(t, "  Defaults: ", spec->defaults);
+}
+
 static void verdict_line(struct page *t, const struct plim_result *r)
 {
     char missing[16];
@@ -179,9 +194,11 @@ static void answer(struct page *t, const struct plim_result *r)
     if (r->choice.present) {
         batch_line(t, &r->choice);
         values_line(t, &r->choice.setting);
+        lora_line(t, r);
         rate_line(t, &r->choice);
         memory_line(t, r);
     }
+    defaults_line(t, &r->spec);
     if (r->limit.alloc_conf[0]) fprintf(t->file, "  allocator %s\n", r->limit.alloc_conf);
 }
 

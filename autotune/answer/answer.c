@@ -36,6 +36,10 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
     snprintf(result->spec.name, sizeof(result->spec.name), "%s", a->name);
     snprintf(result->spec.source, sizeof(result->spec.source), "%s", a->source);
     result->spec.hash = a->hash;
+    if (a->spec) {
+        plim_spec_describe_lora(a->spec, result->spec.lora, sizeof(result->spec.lora));
+        plim_spec_describe_defaults(a->spec, result->spec.defaults, sizeof(result->spec.defaults));
+    }
     result->device = (struct plim_result_device){.simulated = device->simulated,
                                                  .total_bytes = device->total_bytes,
                                                  .compute_capability = device->compute_capability,

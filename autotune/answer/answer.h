@@ -11,6 +11,7 @@
 #include "autotune/search/limit.h"
 #include "devices/device.h"
 #include "reports/result.h"
+#include "workloads/spec/spec.h"
 
 /* How the details of one kind of runner are read. `trial->details` is never NULL. */
 struct plim_details_reader {
@@ -35,6 +36,7 @@ struct plim_details_reader {
 struct plim_answer {
     const char *name, *source; /* of the spec, or the program */
     uint64_t hash;             /* of the spec; 0: none */
+    const struct plim_spec *spec; /* NULL: none */
     const struct plim_question *question;
     const struct plim_asker *asker;
     const struct plim_device_info *device;

@@ -65,6 +65,16 @@ out:
     return st;
 }
 
+void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t size)
+{
+    const struct plim_lora *lora = &spec->lora;
+    text[0] = '\0';
+    if (!lora->r) return;
+    size_t used = (size_t)snprintf(text, size, "r=%lld on", (long long)lora->r);
+    for (size_t i = 0; i < lora->target_count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", lora->targets[i]);
+}
+
 void plim_spec_set_dropout(struct plim_spec *spec, double p)
 {
     const struct plim_family_info *info = plim_family_info(spec->model_as_given.family);

@@ -233,6 +233,9 @@ enum plim_status plim_spec_set(struct plim_spec *spec, const char *key, const ch
 /* The type that weights have under a precision without autocast; AUTO: it is mixed, and any. */
 enum plim_weights plim_precision_weights(enum plim_precision precision);
 
+/* The adapters, for reports: "r=16 on q_proj, v_proj"; "": all parameters are trained. */
+void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t size);
+
 /* What was not given and is taken as transformers' Trainer takes it, for reports: "weights bf16
  * (config.json), precision bf16 (no autocast), optimizer adamw-fused"; "": nothing. */
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size);

@@ -68,7 +68,8 @@ static enum plim_status check_types(const struct plim_spec *spec, struct plim_er
         if (!found)
             return plim_fail(err, PLIM_SPEC,
                              "train.weights is %s, but train.precision %s has weights in %s and no "
-                             "autocast, expected %s, or bf16-mixed for autocast over weights in %s",
+                             "autocast, expected precision %s, or bf16-mixed for autocast over weights in "
+                             "%s",
                              plim_weights_names[type],
                              plim_precision_names[spec->precision.values[0]],
                              plim_weights_names[stored[spec->precision.values[0]]],
