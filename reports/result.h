@@ -33,6 +33,8 @@ struct plim_result_spec {
     uint64_t hash;
     int64_t parameters, trainable_parameters;
     PLIM_ARRAY(struct plim_result_option) options; /* in the order in which they were set */
+    char lora[224];     /* "r=16 on q_proj, v_proj"; "": all parameters are trained */
+    char defaults[224]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
 };
 
 struct plim_result_device {

@@ -110,6 +110,21 @@ static void verdict_line(struct plim_page *page, const struct plim_result *r)
     fputc('\n', page->file);
 }
 
+static void lora_line(struct plim_page *page, const struct plim_result *r)
+{
+    char text[512];
+    size_t used = 0;
+    if (!r->spec.lora[0]) return;
+    used = (size_t)snprintf(text, sizeof(text), "%s", r->spec.lora);
+    if (r->spec.trainable_parameters)
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 ": %" PRId64 " of %" PRId64 " parameters are trained",
+                                 r->spec.trainable_parameters, r->spec.parameters);
+    snprintf(text + used, sizeof(text) - used, ", base in %s",
+             plim_result_value(&r->choice.setting, "weights"));
+    plim_page_wrapped(page, "  LoRA ", text);
+}
+
 static void answer(struct plim_page *page, const struct plim_result *r)
 {
     char values[PLIM_TABLE_LINE];
@@ -120,9 +135,11 @@ static void answer(struct plim_page *page, const struct plim_result *r)
         plim_table_values(&r->choice.setting, values, sizeof(values));
         batch_line(page, &r->choice);
         if (values[0]) plim_page_wrapped(page, "  ", values);
+        lora_line(page, r);
         rate_line(page, &r->choice);
         memory_line(page, r);
     }
+    if (r->spec.defaults[0]) plim_page_wrapped(page, "  Defaults: ", r->spec.defaults);
     if (r->limit.alloc_conf[0]) plim_page_wrapped(page, "  allocator ", r->limit.alloc_conf);
 }
 

@@ -28,6 +28,8 @@ static void add_spec(struct plim_json *json, json_t *root, const struct plim_res
     plim_json_text(json, node, "hash", hash);
     known_int(json, node, "parameters", spec->parameters);
     known_int(json, node, "trainable_parameters", spec->trainable_parameters);
+    if (spec->lora[0]) plim_json_text(json, node, "lora", spec->lora);
+    if (spec->defaults[0]) plim_json_text(json, node, "defaults", spec->defaults);
     if (!spec->options.count) return;
     json_t *list = plim_json_array(json, node, "options");
     for (size_t i = 0; i < spec->options.count; i++) {

@@ -36,6 +36,9 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
     snprintf(result->spec.name, sizeof(result->spec.name), "%s", a->name);
     snprintf(result->spec.source, sizeof(result->spec.source), "%s", a->source);
     result->spec.hash = a->hash;
+    if (a->lora) snprintf(result->spec.lora, sizeof(result->spec.lora), "%s", a->lora);
+    if (a->defaults)
+        snprintf(result->spec.defaults, sizeof(result->spec.defaults), "%s", a->defaults);
     result->device = (struct plim_result_device){.simulated = device->simulated,
                                                  .total_bytes = device->total_bytes,
                                                  .compute_capability = device->compute_capability,

@@ -62,6 +62,8 @@ static const struct plim_option options[] = {
       "data-parallel GPUs; default: 1"),
     KEY("--precision", "NAME", T | P | E | X, "train.precision",
       "a list is searched; mixed is autocast"),
+    KEY("--weights", "NAME", T | P | E, "train.weights",
+      "type of the stored weights; a list is searched"),
     KEY("--optimizer", "NAME", T | P | E, "train.optimizer",
       "a list is searched"),
     KEY("--checkpointing", "NAME", T | P | E, "train.checkpointing",

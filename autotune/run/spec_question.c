@@ -26,7 +26,7 @@ struct row {
 #define TO(member) .to = offsetof(struct plim_train_setting, member)
 #define NAMED(table, count) .names = table, .name_count = count
 
-enum { SEQ, PRECISION, OPTIMIZER, CHECKPOINTING, ATTENTION, SHARDING, LORA, ROWS };
+enum { SEQ, PRECISION, WEIGHTS, OPTIMIZER, CHECKPOINTING, ATTENTION, SHARDING, LORA, ROWS };
 
 static const struct row rows[ROWS] = {
     [SEQ] = {.name = "seq", .unit = "tokens", .form = NUMBERS, FROM(seq), TO(seq)},
@@ -35,6 +35,11 @@ static const struct row rows[ROWS] = {
                    FROM(precision),
                    TO(precision),
                    NAMED(plim_precision_names, PLIM_PRECISION_COUNT)},
+    [WEIGHTS] = {.name = "weights",
+                 .form = NAMES,
+                 FROM(weights),
+                 TO(weights),
+                 NAMED(plim_weights_names, PLIM_WEIGHTS_COUNT)},
     [OPTIMIZER] = {.name = "optimizer",
                    .form = NAMES,
                    FROM(optimizer),
@@ -106,6 +111,13 @@ static void add_axis(struct plim_spec_question *q, const struct row *row)
     axis->values = q->values[axes->count];
     axis->count = read_values(row, q->spec, q->values[axes->count]);
     axes->count++;
+}
+
+/* A precision without autocast has weights of its own type. */
+static void own_weights(struct plim_setting *setting)
+{
+    enum plim_weights own = plim_precision_weights((enum plim_precision)setting->value[PRECISION]);
+    if (own) setting->value[WEIGHTS] = own;
 }
 
 static void set_default_seq(struct plim_spec_question *q)
@@ -183,9 +195,12 @@ void plim_spec_question_make(const struct plim_spec *spec, enum plim_objective o
     *out = (struct plim_spec_question){.spec = spec, .question = {.objective = objective}};
     for (size_t i = 0; i < ROWS; i++) add_axis(out, &rows[i]);
     out->question.axes.seq = SEQ;
+    out->question.axes.normalize = own_weights;
     set_default_seq(out);
     plim_spec_question_batch(spec, &out->question.batch);
     add_changes(out);
+    plim_spec_describe_lora(spec, out->lora, sizeof(out->lora));
+    plim_spec_describe_defaults(spec, out->defaults, sizeof(out->defaults));
 }
 
 /* --- the engine's argument -------------------------------------------------------------------- */

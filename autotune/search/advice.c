@@ -12,11 +12,13 @@ struct adviser {
 };
 
 /* Makes the change; false where there is nothing to change. */
-static bool apply(const struct plim_change *change, struct plim_setting *setting)
+static bool apply(const struct adviser *a, const struct plim_change *change,
+                  struct plim_setting *setting)
 {
     int64_t *value = &setting->value[change->axis];
     if (*value < 0 || *value > 63 || !(change->from >> *value & 1)) return false;
     *value = change->to;
+    plim_axes_normalize(&a->question->axes, setting);
     return true;
 }
 
@@ -57,7 +59,7 @@ static enum plim_status single_changes(struct adviser *a, const struct plim_sett
         const struct plim_change *change = &a->question->changes[i];
         struct plim_advice advice = advice_for(setting);
         bool known;
-        if (!apply(change, &advice.setting)) continue;
+        if (!apply(a, change, &advice.setting)) continue;
         snprintf(advice.change, sizeof(advice.change), "%s", change->text);
         enum plim_status st = ask(a, &advice, &known);
         if (!st && known) st = keep(a, &advice);
@@ -126,7 +128,7 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
     for (size_t i = 0; i < a->question->change_count; i++) {
         const struct plim_change *change = &a->question->changes[i];
         struct plim_advice next = advice;
-        if (!change->combines || !apply(change, &next.setting)) continue;
+        if (!change->combines || !apply(a, change, &next.setting)) continue;
         append_text(next.change, sizeof(next.change), change->text);
         bool runs = true;
         if (++applied > 1) {

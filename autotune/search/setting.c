@@ -21,6 +21,11 @@ int plim_axes_find(const struct plim_axes *axes, const char *name)
     return -1;
 }
 
+void plim_axes_normalize(const struct plim_axes *axes, struct plim_setting *setting)
+{
+    if (axes->normalize) axes->normalize(setting);
+}
+
 int64_t plim_axes_seq(const struct plim_axes *axes, const struct plim_setting *setting)
 {
     return axes->seq < 0 ? 1 : setting->value[axes->seq];

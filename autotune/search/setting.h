@@ -29,10 +29,15 @@ struct plim_axis {
     bool is_hidden;           /* not reported: its one value is known from the spec */
 };
 
+struct plim_setting;
+
 struct plim_axes {
     size_t count;
     struct plim_axis axis[PLIM_AXES];
     int seq; /* the axis that counts the tokens of a sample; -1: there is none */
+    /* Gives values that follow from others what they must be; NULL: none do. Settings that are equal
+     * after it are one. */
+    void (*normalize)(struct plim_setting *setting);
 };
 
 /* One choice: samples per GPU and micro-step, micro-steps per optimizer step, and a value along each
@@ -46,6 +51,9 @@ bool plim_setting_equal(const struct plim_setting *a, const struct plim_setting 
 
 /* Are they equal but for micro-batch and accumulation? */
 bool plim_setting_same_point(const struct plim_setting *a, const struct plim_setting *b);
+
+/* Makes the values along the axes agree (struct plim_axes, normalize). */
+void plim_axes_normalize(const struct plim_axes *axes, struct plim_setting *setting);
 
 /* The index of an axis, or -1. */
 int plim_axes_find(const struct plim_axes *axes, const char *name);

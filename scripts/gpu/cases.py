@@ -46,20 +46,21 @@ def differences(ours, theirs):
 LORA = {'r': 16, 'target_modules': ['q_proj', 'v_proj']}
 # Tunes for their own sake: model, options, memory. The first is for a CPU behind a pretended A100,
 # whose budget of 34 MiB is soon used up.
-SHORT_TUNE = ('tiny-gpt2', ['--seq', '16', '--margin', '0', '--overhead', '990MiB', '--budget',
-                            '30s'], '1GiB')
-LONGER_TUNE = ('gpt2-124m', ['--seq', '256', '--budget', '60s'], '8GiB')
+SHORT_TUNE = ('tiny-gpt2', ['--seq', '16', '--precision', 'bf16-mixed', '--optimizer', 'adamw',
+                            '--margin', '0', '--overhead', '990MiB', '--budget', '30s'], '1GiB')
+LONGER_TUNE = ('gpt2-124m', ['--seq', '256', '--precision', 'bf16-mixed', '--budget', '60s'],
+               '8GiB')
 
 # Model, options, PyTorch's configuration, what its settings lack, caps in GiB.
 TUNES = [
-    ('gpt2-124m', ['--seq', '1024'], 'gpt2.json', {}, (8, 16, 24, 40, 80)),
+    ('gpt2-124m', ['--seq', '1024', '--precision', 'bf16-mixed'], 'gpt2.json', {}, (8, 16, 24, 40, 80)),
     ('tinyllama-1.1b', ['--seq', '2048', '--precision', 'bf16'], 'tinyllama-1.1b.json', {},
      (16, 24, 40, 80)),
     ('mistral-7b', ['--seq', '2048', '--precision', 'bf16', '--lora', 'r=16,targets=q_proj+v_proj',
                     '--checkpointing', 'full'], 'mistral-7b.json', {'lora': LORA}, (24, 40, 80)),
 ]
-# Unpacked rows, as the batches of part d's PyTorch side are; no margin: the very edge.
-TUNE_OPTIONS = ['--packing', 'no', '--margin', '0', '--budget', '30s']
+# No margin: the very edge.
+TUNE_OPTIONS = ['--margin', '0', '--budget', '30s']
 
 STEPS = [
     {'id': 'gpt2/bf16-mixed/b8', 'config': 'gpt2.json', 'batch': 8, 'seq': 1024,
@@ -75,10 +76,10 @@ STEPS = [
 # Part f: a question as people ask it.
 SEARCH_SEQS = (256, 512, 1024)
 SEARCH_OPTIONS = ['--seq', ','.join(map(str, SEARCH_SEQS)), '--checkpointing', 'none,full',
-                  '--precision', 'bf16-mixed', '--packing', 'no']
+                  '--precision', 'bf16-mixed', '--optimizer', 'adamw']
 SEARCH_CASE = {'config': 'gpt2.json', 'precision': 'bf16-mixed', 'optimizer': 'adamw'}
 
 
 def with_config(root, case):
     config = os.path.join(root, 'tests', 'golden', 'configs', case['config'])
-    return dict(case, config=config, packing='no')
+    return dict(case, config=config)

@@ -121,8 +121,8 @@ def run_pytorch(context, entry):
         return lacks
     wanted = [case for case in cases.golden(context.root, context.machine, False)
               if case['compute_capability'] == context.machine['card']['compute_capability']
-              and not entry.has(case['id'])]
-    path = context.file_of([dict(case, packing='no') for case in wanted])
+              and not case.get('packed') and not entry.has(case['id'])]
+    path = context.file_of(wanted)
     ours, _ = context.programs.card('golden', entry.left(), cases=path, seconds=60)
     os.unlink(path)
     ours = {line['id']: line for line in ours}
@@ -180,8 +180,8 @@ def run_tunes(context, entry):
 def bisect(context, entry, case, report):
     """PyTorch's largest batch where ours is `largest_fit`; the target: equal, or ours one below."""
     largest = report['largest_fit']
-    same = {name: largest[name] for name in ('seq', 'precision', 'optimizer', 'checkpointing',
-                                             'attention', 'accumulation')}
+    same = {name: largest[name] for name in ('seq', 'precision', 'weights', 'optimizer',
+                                             'checkpointing', 'attention', 'accumulation')}
     case = dict(cases.with_config(context.root, case), **same)
     case['accumulation'] = min(case['accumulation'], 2)
     lines = context.torch({'do': 'largest', 'case': case, 'guess': largest['micro_batch'],

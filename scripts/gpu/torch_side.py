@@ -54,7 +54,7 @@ def make_config(case):
 
 def make_model(case):
     attention = case.get('attention', 'sdpa')
-    torch.set_default_dtype(LOW.get(case['precision'], torch.float32))
+    torch.set_default_dtype(LOW.get(case.get('weights', case['precision']), torch.float32))
     with torch.device('cuda'):
         model = transformers.AutoModelForCausalLM.from_config(make_config(case),
                                                               attn_implementation=attention)

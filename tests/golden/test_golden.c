@@ -1,6 +1,7 @@
-/* Every training run that PyTorch made on the virtual GPU (cases.jsonl: the project's golden runs;
- * more.jsonl: small and odd models made with the same script), run by the engine on the simulated
- * device and compared byte for byte. One test a case; its message names the case and the figure. */
+/* Every training run that PyTorch made on the virtual GPU (cases.jsonl, cases-packed.jsonl: the
+ * project's golden runs; more.jsonl: small and odd models made with the same script), run by the
+ * engine on the simulated device and compared byte for byte. One test a case; its message names the
+ * case and the figure. */
 #include "autotune/base/status.h"
 #include "devices/sim/sim.h"
 #include "support/case_file.h"

@@ -44,7 +44,7 @@ bool on_card_read_case(const struct on_card *card, const json_t *c, struct plim_
     char path[1024];
     enum plim_status st;
     json_t *hf = json_object_get(c, "hf");
-    const char *slash = strrchr(card->cases, '/'), *packing = case_text(c, "packing", "auto");
+    const char *slash = strrchr(card->cases, '/');
     int folder = slash ? (int)(slash - card->cases) + 1 : 0;
     if (hf) {
         char *config = json_dumps(hf, 0);
@@ -60,8 +60,6 @@ bool on_card_read_case(const struct on_card *card, const json_t *c, struct plim_
     if (st) return false;
     if (json_object_get(c, "dropout") || hf) plim_spec_set_dropout(spec, 0);
     case_setting(c, setting);
-    for (int i = 0; i < PLIM_PACKING_COUNT; i++)
-        if (!strcmp(plim_packing_names[i], packing)) setting->packing = (enum plim_packing)i;
     return true;
 }
 

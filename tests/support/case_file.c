@@ -60,12 +60,15 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .accumulation = case_integer(c, "accumulation", 1),
         .precision = (enum plim_precision)index_of(plim_precision_names, PLIM_PRECISION_COUNT,
                                                    case_text(c, "precision", "")),
+        .weights = (enum plim_weights)index_of(plim_weights_names, PLIM_WEIGHTS_COUNT,
+                                               case_text(c, "weights", "auto")),
         .optimizer = (enum plim_optimizer)index_of(plim_optimizer_names, PLIM_OPTIMIZER_COUNT,
                                                    case_text(c, "optimizer", "")),
         .checkpointing = (enum plim_checkpointing)index_of(
             plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT, case_text(c, "checkpointing", "")),
         .attention = (enum plim_attention)index_of(plim_attention_names, PLIM_ATTENTION_COUNT,
                                                    case_text(c, "attention", "sdpa")),
+        .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
     };
     read_lora(json_object_get(c, "lora"), &s->lora);

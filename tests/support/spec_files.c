@@ -90,7 +90,7 @@ static bool same(const void *a, const void *b, size_t size)
 static bool model_equal(const struct plim_model_config *a, const struct plim_model_config *b)
 {
 #define SAME_MEMBER(suffix, member, ...) &&same(&a->member, &b->member, sizeof(a->member))
-    return a->family == b->family && a->rope == b->rope &&
+    return a->family == b->family && a->rope == b->rope && a->dtype == b->dtype &&
            a->has_padding_idx == b->has_padding_idx &&
            same(a->layer_is_sliding, b->layer_is_sliding, sizeof(a->layer_is_sliding))
                PLIM_FIELD_MAP(SAME_MEMBER);
@@ -103,6 +103,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
     bool axes = same(&a->micro_batch, &b->micro_batch, sizeof(a->micro_batch)) &&
                 same(&a->seq, &b->seq, sizeof(a->seq)) &&
                 same(&a->precision, &b->precision, sizeof(a->precision)) &&
+                same(&a->weights, &b->weights, sizeof(a->weights)) &&
                 same(&a->optimizer, &b->optimizer, sizeof(a->optimizer)) &&
                 same(&a->checkpointing, &b->checkpointing, sizeof(a->checkpointing)) &&
                 same(&a->attention, &b->attention, sizeof(a->attention));

@@ -165,11 +165,39 @@ Test(hf_document, has_the_defaults_of_a_spec)
 {
     struct plim_spec spec;
     spec_load_text("config.json", "{\"model_type\": \"gpt2\"}", &spec);
-    cr_expect(eq(int, spec.precision.values[0], PLIM_PRECISION_BF16_MIXED));
+    cr_expect(eq(int, spec.precision.values[0], PLIM_PRECISION_FP32));
     cr_expect(eq(sz, spec.checkpointing.count, 2));
     cr_expect(eq(i64, spec.world, 1));
     cr_expect(eq(sz, spec.seq.count, 0));
     cr_expect(ne(u64, spec.hash, 0));
+}
+
+/* As from_pretrained: dtype before torch_dtype, null for none. */
+Test(hf_document, gives_the_weights_their_type)
+{
+    static const struct {
+        const char *keys;
+        enum plim_weights weights;
+        enum plim_precision precision;
+    } cases[] = {
+        {"", PLIM_WEIGHTS_FP32, PLIM_PRECISION_FP32},
+        {", \"dtype\": null", PLIM_WEIGHTS_FP32, PLIM_PRECISION_FP32},
+        {", \"dtype\": \"float32\"", PLIM_WEIGHTS_FP32, PLIM_PRECISION_FP32},
+        {", \"torch_dtype\": \"bfloat16\"", PLIM_WEIGHTS_BF16, PLIM_PRECISION_BF16},
+        {", \"dtype\": \"float16\", \"torch_dtype\": \"bfloat16\"", PLIM_WEIGHTS_FP16,
+         PLIM_PRECISION_FP16},
+        {", \"dtype\": null, \"torch_dtype\": \"bfloat16\"", PLIM_WEIGHTS_BF16,
+         PLIM_PRECISION_BF16},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec spec;
+        char text[200];
+        snprintf(text, sizeof(text), "{\"model_type\": \"llama\"%s}", cases[i].keys);
+        spec_load_text("config.json", text, &spec);
+        cr_assert(eq(sz, spec.weights.count, 1));
+        cr_expect(eq(int, spec.weights.values[0], (int)cases[i].weights), "%s", text);
+        cr_expect(eq(int, spec.precision.values[0], (int)cases[i].precision), "%s", text);
+    }
 }
 
 Test(hf_document, ignores_what_does_not_concern_it)
@@ -178,7 +206,7 @@ Test(hf_document, ignores_what_does_not_concern_it)
     spec_load_text("a.json", "{\"model_type\": \"llama\"}", &plain);
     spec_load_text(
         "b.json",
-        "{\"model_type\": \"llama\", \"torch_dtype\": \"bfloat16\", \"use_cache\": true, "
+        "{\"model_type\": \"llama\", \"use_cache\": true, "
         "\"architectures\": [\"LlamaForCausalLM\"], \"rms_norm_eps\": 1e-05, \"auto_map\": {}, "
         "\"quantization_config\": null, \"eos_token_id\": [1, 2], \"n_embd\": 12}",
         &full);

@@ -40,7 +40,7 @@ Test(spec_read, takes_every_key)
                    "name: my run\n"
                    "device: sim:24GiB\n"
                    "model: {family: llama, hidden_size: 1024, num_attention_heads: 16}\n"
-                   "data: {seq: [512, 1024], vocab_size: 5000, packing: no}\n"
+                   "data: {seq: [512, 1024], vocab_size: 5000, packing: yes}\n"
                    "train:\n"
                    "  precision: [fp32, bf16]\n"
                    "  optimizer: adamw-8bit\n"
@@ -62,7 +62,7 @@ Test(spec_read, takes_every_key)
     cr_expect(eq(i64, s.model.head_dim, 64));
     cr_expect(eq(sz, s.seq.count, 2));
     cr_expect(eq(i64, s.seq.values[1], 1024));
-    cr_expect(eq(int, s.packing, PLIM_PACKING_NO));
+    cr_expect(eq(int, s.packing, PLIM_PACKING_YES));
     cr_expect(eq(int, s.precision.values[1], PLIM_PRECISION_BF16));
     cr_expect(eq(int, s.optimizer.values[0], PLIM_OPTIMIZER_ADAMW_8BIT));
     cr_expect(eq(sz, s.checkpointing.count, 1));
@@ -88,12 +88,12 @@ Test(spec_read, fills_what_is_left_out)
     cr_expect(eq(sz, s.seq.count, 0));
     cr_expect(eq(sz, s.micro_batch.count, 0));
     cr_expect(eq(sz, s.precision.count, 1));
-    cr_expect(eq(int, s.precision.values[0], PLIM_PRECISION_BF16_MIXED));
-    cr_expect(eq(int, s.optimizer.values[0], PLIM_OPTIMIZER_ADAMW));
+    cr_expect(eq(int, s.precision.values[0], PLIM_PRECISION_FP32));
+    cr_expect(eq(int, s.optimizer.values[0], PLIM_OPTIMIZER_ADAMW_FUSED));
     cr_expect(eq(int, s.checkpointing.values[0], PLIM_CHECKPOINTING_NONE));
     cr_expect(eq(int, s.checkpointing.values[1], PLIM_CHECKPOINTING_FULL));
     cr_expect(eq(int, s.attention.values[0], PLIM_ATTENTION_SDPA));
-    cr_expect(eq(int, s.packing, PLIM_PACKING_AUTO));
+    cr_expect(eq(int, s.packing, PLIM_PACKING_NO));
     cr_expect(eq(i64, s.world, 1));
     cr_expect(eq(i64, s.lora.r, 0));
     cr_expect(eq(dbl, s.clip, 0.0));
@@ -372,6 +372,13 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         spec->micro_batch.values[i] = 10 * (int64_t)i + between(state, 1, 9);
     spec->precision = (struct plim_enum_axis){
         .count = 2, .values = {(int)between(state, 0, 2), (int)between(state, 3, 5)}};
+    bool mixed = spec->precision.values[0] == PLIM_PRECISION_BF16_MIXED;
+    spec->weights = (struct plim_enum_axis){
+        .count = 1,
+        .values = {mixed ? (int)between(state, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16)
+                         : PLIM_WEIGHTS_FP32}};
+    spec->model_as_given.dtype = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1);
+    spec->given = ~UINT64_C(0);
     spec->optimizer = (struct plim_enum_axis){
         .count = 1, .values = {(int)between(state, 0, PLIM_OPTIMIZER_COUNT - 1)}};
     bool eager_only = plim_family_info(spec->model_as_given.family)->eager_only;
@@ -441,16 +448,84 @@ Test(spec_write, is_what_a_person_would_write)
                  "  attention_dropout: 0\n"
                  "  tie_word_embeddings: true\n"
                  "data:\n"
-                 "  packing: auto\n"
+                 "  packing: no\n"
                  "train:\n"
-                 "  precision: bf16-mixed\n"
-                 "  optimizer: adamw\n"
+                 "  precision: fp32\n"
+                 "  weights: fp32\n"
+                 "  optimizer: adamw-fused\n"
                  "  checkpointing: [none, full]\n"
                  "  attention: eager\n"
                  "  effective_batch_tolerance: 0\n"
                  "  world: 1\n"
                  "  sharding: none\n"));
     free(text);
+}
+
+/* --- types ------------------------------------------------------------------------------------ */
+
+static void expect_types(const char *train, const char *precision, const char *weights)
+{
+    struct plim_spec s;
+    char text[256], seen[2][64] = {"", ""};
+    snprintf(text, sizeof(text), "model: {family: llama, dtype: bfloat16}\ntrain: {%s}\n", train);
+    spec_load_text("s.yaml", text, &s);
+    for (size_t i = 0; i < s.precision.count; i++)
+        snprintf(seen[0] + strlen(seen[0]), sizeof(seen[0]) - strlen(seen[0]), "%s%s",
+                 i ? " " : "", plim_precision_names[s.precision.values[i]]);
+    for (size_t i = 0; i < s.weights.count; i++)
+        snprintf(seen[1] + strlen(seen[1]), sizeof(seen[1]) - strlen(seen[1]), "%s%s",
+                 i ? " " : "", plim_weights_names[s.weights.values[i]]);
+    cr_expect(eq(str, seen[0], (char *)precision), "%s", train);
+    cr_expect(eq(str, seen[1], (char *)weights), "%s", train);
+}
+
+Test(spec_types, weights_are_the_models_and_no_autocast_is_theirs)
+{
+    expect_types("", "bf16", "bf16");
+    expect_types("weights: auto", "bf16", "bf16");
+    expect_types("weights: fp32", "fp32", "fp32");
+    expect_types("weights: [auto, fp32, bf16]", "bf16 fp32", "bf16 fp32");
+    expect_types("precision: bf16-mixed", "bf16-mixed", "bf16");
+    expect_types("precision: [bf16-mixed, fp32]", "bf16-mixed fp32", "bf16");
+    expect_types("precision: fp32", "fp32", "fp32");
+    expect_types("precision: [tf32, fp16]", "tf32 fp16", "fp32 fp16");
+    expect_types("precision: fp16-mixed, weights: fp16, lora: {r: 8}", "fp16-mixed", "fp16");
+}
+
+Test(spec_types, follow_what_is_set_later)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: llama, dtype: float16}\n", &s);
+    cr_assert(eq(int, plim_spec_set(&s, "train.precision", "fp32", NULL), PLIM_OK));
+    resolve(&s);
+    cr_expect(eq(int, s.weights.values[0], PLIM_WEIGHTS_FP32));
+    cr_assert(eq(int, plim_spec_set(&s, "train.precision", "null", NULL), PLIM_OK));
+    cr_assert(eq(int, plim_spec_set(&s, "model.dtype", "bfloat16", NULL), PLIM_OK));
+    resolve(&s);
+    cr_expect(eq(int, s.weights.values[0], PLIM_WEIGHTS_BF16));
+    cr_expect(eq(int, s.precision.values[0], PLIM_PRECISION_BF16));
+}
+
+Test(spec_types, what_was_taken_by_default_is_said)
+{
+    static const struct {
+        const char *train, *said;
+    } cases[] = {
+        {"", "weights bf16 (the model's dtype), precision bf16 (no autocast), optimizer "
+             "adamw-fused, rows of one document"},
+        {"precision: bf16-mixed", "weights bf16 (the model's dtype), optimizer adamw-fused, rows of "
+                                  "one document"},
+        {"precision: fp32, optimizer: sgd", "rows of one document"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec s;
+        char text[256], said[256];
+        snprintf(text, sizeof(text), "model: {family: llama, dtype: bfloat16}\ntrain: {%s}\n",
+                 cases[i].train);
+        spec_load_text("s.yaml", text, &s);
+        plim_spec_describe_defaults(&s, said, sizeof(said));
+        cr_expect(eq(str, said, (char *)cases[i].said));
+    }
 }
 
 /* --- hash ------------------------------------------------------------------------------------- */
@@ -460,7 +535,7 @@ Test(spec_hash, layout_and_origin_do_not_count)
     struct plim_spec a, b, c;
     spec_load_text("a.yaml", "model: {family: gpt2, n_layer: 3}\ntrain: {clip: 1, world: 2}\n", &a);
     spec_load_text("b.yaml",
-                   "# another\nname: other\ntrain:\n  world: 2\n  clip: 1.0\n  optimizer: [adamw]\n"
+                   "# another\nname: other\ntrain:\n  world: 2\n  clip: 1.0\n  optimizer: [adamw-fused]\n"
                    "model:\n  num_hidden_layers: 3\n  family: gpt2\n  n_inner: 3072\n",
                    &b);
     spec_load_text("c.json", "{\"n_layer\": 3, \"model_type\": \"gpt2\"}", &c);

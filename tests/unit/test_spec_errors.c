@@ -177,12 +177,12 @@ Test(spec_errors, values_have_types)
         {"model: {family: gpt2}\ntrain: 3\n", "s.yaml:2:8: train is '3', expected a mapping"},
         {"model: {family: gpt2}\ntrain: {precision: bf8}\n",
          "s.yaml:2:20: train.precision is 'bf8', expected fp32, tf32, bf16-mixed, fp16-mixed, bf16 "
-         "or fp16, or a list of them"},
+         "or fp16, or a list of them, or null"},
         {"model: {family: gpt2}\ntrain: {precision: [fp32, fp32]}\n",
          "s.yaml:2:27: train.precision has fp32 twice, expected it once"},
         {"model: {family: gpt2}\ntrain: {precision: []}\n",
          "s.yaml:2:20: train.precision is a list, expected fp32, tf32, bf16-mixed, fp16-mixed, "
-         "bf16 or fp16, or a list of them"},
+         "bf16 or fp16, or a list of them, or null"},
         {"model: {family: gpt2}\ntrain: {world: many}\n",
          "s.yaml:2:16: train.world is 'many', expected an integer from 1 to 1048576"},
         {"model: {family: gpt2}\ntrain: {world: null}\n",
@@ -507,7 +507,9 @@ Test(spec_errors, settings_name_their_key)
         {"train.clip", "", "train.clip has no value, expected one"},
         {"train.precision", "bf16,fp8",
          "train.precision is 'fp8', expected fp32, tf32, bf16-mixed, fp16-mixed, bf16 or fp16, or "
-         "a list of them"},
+         "a list of them, or null"},
+        {"model.dtype", "float8", "model.dtype is 'float8', expected auto, float32, bfloat16 or "
+                                  "float16"},
         {"train.lora", "r=4,rank=3",
          "train.lora is 'r=4,rank=3', expected a mapping, or a text such as "
          "r=16,targets=q_proj+v_proj,dropout=0"},

@@ -13,15 +13,22 @@ extern const size_t plim_zoo_data_count;
 static const struct published {
     const char *name;
     int64_t parameters, seq;
+    enum plim_weights weights; /* dtype of the published config.json; gpt2: of its checkpoint */
 } published[] = {
-    {"gpt2-124m", 124439808, 1024},     {"gpt2-medium", 354823168, 1024},
-    {"gpt2-large", 774030080, 1024},    {"tinyllama-1.1b", 1100048384, 2048},
-    {"llama-3.2-1b", 1235814400, 2048}, {"llama-3-8b", 8030261248, 4096},
-    {"mistral-7b", 7241732096, 4096},   {"qwen2.5-0.5b", 494032768, 2048},
-    {"qwen3-0.6b", 596049920, 2048},    {"gemma-2-2b", 2614341888, 2048},
-    {"phi-3-mini", 3821079552, 4096},   {"pythia-410m", 405334016, 2048},
-    {"opt-1.3b", 1315758080, 2048},
-    {"tiny-gpt2", 136960, 64},
+    {"gpt2-124m", 124439808, 1024, PLIM_WEIGHTS_FP32},
+    {"gpt2-medium", 354823168, 1024, PLIM_WEIGHTS_FP32},
+    {"gpt2-large", 774030080, 1024, PLIM_WEIGHTS_FP32},
+    {"tinyllama-1.1b", 1100048384, 2048, PLIM_WEIGHTS_FP32},
+    {"llama-3.2-1b", 1235814400, 2048, PLIM_WEIGHTS_BF16},
+    {"llama-3-8b", 8030261248, 4096, PLIM_WEIGHTS_BF16},
+    {"mistral-7b", 7241732096, 4096, PLIM_WEIGHTS_BF16},
+    {"qwen2.5-0.5b", 494032768, 2048, PLIM_WEIGHTS_BF16},
+    {"qwen3-0.6b", 596049920, 2048, PLIM_WEIGHTS_BF16},
+    {"gemma-2-2b", 2614341888, 2048, PLIM_WEIGHTS_FP32},
+    {"phi-3-mini", 3821079552, 4096, PLIM_WEIGHTS_BF16},
+    {"pythia-410m", 405334016, 2048, PLIM_WEIGHTS_FP16},
+    {"opt-1.3b", 1315758080, 2048, PLIM_WEIGHTS_FP16},
+    {"tiny-gpt2", 136960, 64, PLIM_WEIGHTS_FP32},
 };
 
 enum { PUBLISHED_COUNT = sizeof(published) / sizeof(published[0]) };
@@ -85,8 +92,9 @@ Test(zoo, specs_are_named_and_ready_to_plan)
         cr_expect(eq(str, spec.source, (char *)published[i].name));
         cr_assert(eq(sz, spec.seq.count, 1));
         cr_expect(eq(i64, spec.seq.values[0], published[i].seq), "%s", published[i].name);
-        cr_expect(eq(int, spec.precision.values[0], PLIM_PRECISION_BF16_MIXED));
-        cr_expect(eq(int, spec.optimizer.values[0], PLIM_OPTIMIZER_ADAMW));
+        cr_expect(eq(int, spec.weights.values[0], (int)published[i].weights), "%s",
+                  published[i].name);
+        cr_expect(eq(int, spec.optimizer.values[0], PLIM_OPTIMIZER_ADAMW_FUSED));
         cr_expect(eq(sz, spec.checkpointing.count, 2));
     }
 }

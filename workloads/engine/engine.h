@@ -51,7 +51,6 @@ struct engine {
     struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
     uint64_t seed;       /* of the next random operation */
-    bool causal_in_time; /* a mask is there that the clock takes for a plain causal one */
 
     struct pool tensors, storages, nodes, frames;
 };

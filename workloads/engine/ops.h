@@ -168,7 +168,6 @@ struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tens
 
 struct attention_params {
     struct tensor *mask; /* bool or additive, broadcastable to (b, heads, s, s); NULL: none */
-    bool mask_is_causal; /* it masks the future and nothing else */
     double dropout, scale;
     bool causal;
     bool gqa; /* k and v have fewer heads (enable_gqa) */

@@ -40,18 +40,6 @@ static struct plim_attention_shape describe(const struct tensor *q, const struct
                                          .contiguous_heads = heads_inside(q)};
 }
 
-/* The kernel that is to run: where the mask may well be the plain causal one (packing is not known),
- * that of the maskless call. */
-static enum plim_sdpa kernel_to_run(const struct engine *e, enum plim_sdpa kernel,
-                                    struct plim_attention_shape shape, bool mask_is_causal)
-{
-    if (!shape.has_mask || !mask_is_causal || !e->causal_in_time) return kernel;
-    shape.has_mask = false;
-    shape.causal = true;
-    enum plim_sdpa plain = plim_sdpa_select(&e->device->info, &shape);
-    return plain == PLIM_SDPA_MATH ? kernel : plain;
-}
-
 /* What one call got, by role. `like` gives layout: q, k, v. */
 struct blocks {
     struct tensor *out, *lse, *rng[2], *grad[3];
@@ -132,13 +120,7 @@ static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kerne
 
 /* --- backward --------------------------------------------------------------------------------- */
 
-static bool mask_is_causal(const struct node *n)
-{
-    return n->ints[6];
-}
-
-static void launch_backward(struct engine *e, struct node *n,
-                            const struct plim_attention_shape *shape, const struct blocks *b,
+static void launch_backward(struct engine *e, struct node *n, const struct blocks *b,
                             struct tensor *dy, struct tensor *const *qkv)
 {
     struct tensor *y = node_saved(e, n, SAVED_OUT), *lse = node_saved(e, n, SAVED_LSE);
@@ -148,9 +130,8 @@ static void launch_backward(struct engine *e, struct node *n,
         .kind = PLIM_OP_ATTENTION_BACKWARD,
         .n_out = 3,
         .n_in = (uint8_t)(mask ? 7 : 6),
-        .sdpa =
-            (uint8_t)kernel_to_run(e, (enum plim_sdpa)n->ints[0], *shape, mask_is_causal(n)),
-        .causal = n->ints[2] || (mask && mask_is_causal(n) && e->causal_in_time),
+        .sdpa = (uint8_t)n->ints[0],
+        .causal = n->ints[2],
         .alpha = n->number,
         .beta = n->scale,
         .seed = (uint64_t)n->ints[5],
@@ -177,7 +158,7 @@ static void attention_backward(struct engine *e, struct node *n, struct tensor *
     struct blocks b = {0};
     b.count = plim_attention_backward_needs(&e->device->info, kernel, &shape, b.need);
     for (int i = 0; i < b.count; i++) take(e, &b, i, kernel, qkv);
-    launch_backward(e, n, &shape, &b, grads[0], qkv);
+    launch_backward(e, n, &b, grads[0], qkv);
     release_before(e, &b, b.count);
     for (int i = Q; i <= V; i++) {
         if (node_wants(n, i))
@@ -201,7 +182,6 @@ static void save_inputs(struct engine *e, struct node *n, struct tensor *const *
     n->ints[3] = shape->mask_batch;
     n->ints[4] = shape->mask_heads;
     n->ints[5] = (int64_t)seed;
-    n->ints[6] = p->mask_is_causal;
     n->number = p->dropout;
     n->scale = p->scale;
     for (int i = Q; i <= V; i++) node_save(e, n, SAVED_Q + i, qkv[i]);
@@ -260,8 +240,8 @@ static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tens
             .kind = PLIM_OP_ATTENTION,
             .n_out = (uint8_t)(b.lse ? 2 : 1),
             .n_in = (uint8_t)(mask ? 4 : 3),
-            .sdpa = (uint8_t)kernel_to_run(e, kernel, shape, p->mask_is_causal),
-            .causal = p->causal || (mask && p->mask_is_causal && e->causal_in_time),
+            .sdpa = (uint8_t)kernel,
+            .causal = p->causal,
             .alpha = p->dropout,
             .beta = p->scale,
             .seed = seed,

@@ -85,9 +85,15 @@ struct tensor *op_layer_norm(struct engine *e, struct tensor *x, struct tensor *
                              struct tensor *bias, double epsilon)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    x = autocast_fp32(e, x);
-    bool was = tensor_enter(x);
     struct tensor *operands[3] = {x, weight, bias};
+    bool was[3];
+    for (int i = LN_BIAS; i >= LN_INPUT; i--) { /* C++ evaluates the last argument first */
+        if (operands[i]) operands[i] = autocast_fp32(e, operands[i]);
+        was[i] = tensor_enter(operands[i]);
+    }
+    x = operands[LN_INPUT];
+    weight = operands[LN_WEIGHT];
+    bias = operands[LN_BIAS];
     struct node *n = op_node(e, &layer_norm_kind, 3, operands);
     if (n) {
         node_save(e, n, LN_SAVED_BIAS, bias);
@@ -117,7 +123,7 @@ struct tensor *op_layer_norm(struct engine *e, struct tensor *x, struct tensor *
     tensor_drop(e, rstd);
     tensor_drop(e, mean);
     y = op_done(e, n, y, 0, NULL);
-    tensor_leave(e, x, was);
+    for (int i = LN_INPUT; i <= LN_BIAS; i++) tensor_leave(e, operands[i], was[i]);
     return y;
 }
 

@@ -11,11 +11,13 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BLOOM] = &plim_family_bloom,
 };
 
-static enum plim_dtype parameter_dtype(enum plim_precision precision)
+static enum plim_dtype parameter_dtype(const struct plim_train_setting *setting)
 {
-    return precision == PLIM_PRECISION_BF16   ? PLIM_BF16
-           : precision == PLIM_PRECISION_FP16 ? PLIM_F16
-                                              : PLIM_F32;
+    enum plim_weights weights = plim_precision_weights(setting->precision);
+    if (weights == PLIM_WEIGHTS_AUTO) weights = setting->weights;
+    return weights == PLIM_WEIGHTS_BF16   ? PLIM_BF16
+           : weights == PLIM_WEIGHTS_FP16 ? PLIM_F16
+                                          : PLIM_F32;
 }
 
 enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
@@ -25,7 +27,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     if (!m->family) return PLIM_UNSUPPORTED;
     m->layers = calloc((size_t)config->layers, sizeof *m->layers);
     if (!m->layers) return PLIM_NOMEM;
-    m->parameters.dtype = parameter_dtype(setting->precision);
+    m->parameters.dtype = parameter_dtype(setting);
     m->family->build(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
     return PLIM_OK;

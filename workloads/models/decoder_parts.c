@@ -57,7 +57,7 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
                                  .seq = embeddings->a.shape[1],
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
                                  .eager = m->setting->attention == PLIM_ATTENTION_EAGER,
-                                 .packed = m->setting->packing != PLIM_PACKING_NO};
+                                 .packed = m->setting->packing == PLIM_PACKING_YES};
 }
 
 struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
@@ -97,7 +97,6 @@ struct attention_call decoder_attention(const struct block_call *b)
     const struct plim_model_config *c = b->m->config;
     return (struct attention_call){.eager = b->m->setting->attention == PLIM_ATTENTION_EAGER,
                                    .mask = b->mask,
-                                   .mask_is_causal = !b->windowed,
                                    .groups = c->heads / c->kv_heads,
                                    .dropout = c->dropout_attention,
                                    .scaling = 1 / sqrt((double)c->head_dim),
@@ -169,7 +168,6 @@ static void make_masks(struct engine *e, const struct decoder *m, struct tensor 
     if (full) calls[FULL].mask = decoder_mask(e, m, embeddings, positions, 0);
     if (sliding)
         calls[SLIDING].mask = decoder_mask(e, m, embeddings, positions, m->config->sliding_window);
-    calls[SLIDING].windowed = tensor_size(embeddings, 1) >= m->config->sliding_window;
 }
 
 /* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */

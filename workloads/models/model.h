@@ -53,7 +53,6 @@ struct block_call {
     const struct decoder *m;
     const struct decoder_layer *layer;
     struct tensor *mask, *cos, *sin, *positions, *alibi;
-    bool windowed; /* the mask hides what lies far behind too */
     struct tensor *
         *outputs; /* bloom: where the loop over the blocks holds what a block returns besides x */
 };

@@ -20,7 +20,6 @@ static struct tensor *sdpa(struct engine *e, const struct attention_call *c, str
     struct tensor *keys = gqa ? tensor_ref(k) : tensor_hold(repeat_kv(e, k, c->groups));
     struct tensor *values = gqa ? tensor_ref(v) : tensor_hold(repeat_kv(e, v, c->groups));
     struct attention_params p = {.mask = c->mask,
-                                 .mask_is_causal = c->mask_is_causal,
                                  .dropout = c->dropout,
                                  .scale = c->scaling,
                                  .gqa = gqa,

@@ -143,7 +143,6 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r);
 struct attention_call {
     bool eager;
     struct tensor *mask; /* lent; NULL: none, the kernel masks the future */
-    bool mask_is_causal; /* it masks the future and nothing else */
     int64_t groups;      /* query heads per key head */
     double dropout, scaling;
     double softcap;    /* gemma2, eager only; 0: none */

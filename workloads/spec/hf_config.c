@@ -1,5 +1,6 @@
 #include "hf_config.h"
 #include "hf_refuse.h"
+#include "spec_internal.h"
 
 #include "autotune/base/text.h"
 
@@ -165,6 +166,16 @@ static enum plim_status read_original_positions(const struct plim_place *place,
                            &spec->model_as_given.rope_original_positions);
 }
 
+/* The type that from_pretrained gives the weights. */
+static enum plim_status read_dtype(const struct plim_place *place,
+                                   const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    static const struct plim_value type = {
+        .type = PLIM_VALUE_ENUM, .names = plim_dtype_names, .name_count = PLIM_WEIGHTS_COUNT};
+    if (plim_yaml_is_null(node)) return PLIM_OK;
+    return plim_value_read(&type, place, node, &spec->model_as_given.dtype);
+}
+
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* Keys that no row of a family stands for. Later ones win where they set the same field. */
@@ -177,6 +188,8 @@ static const struct special_key {
     {"rope_parameters", read_rope},
     {"rope_scaling", read_rope},
     {"original_max_position_embeddings", read_original_positions},
+    {"torch_dtype", read_dtype},
+    {"dtype", read_dtype},
 };
 
 enum { SPECIAL_COUNT = sizeof(special_keys) / sizeof(special_keys[0]), NAMES_MAX = 100 };
@@ -185,6 +198,7 @@ static bool has_special(enum plim_family family, size_t special)
 {
     const struct plim_family_info *info = plim_family_info(family);
     if (special_keys[special].read == read_layer_types) return info->layer_types;
+    if (special_keys[special].read == read_dtype) return true;
     return info->rotary &&
            (special_keys[special].read == read_rope || family != PLIM_FAMILY_GEMMA3_TEXT);
 }

@@ -42,23 +42,32 @@ static const struct plim_spec_key keys[] = {
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_packing_names, PLIM_PACKING_COUNT)},
      AT(packing),
      .unit = "",
-     .fallback = "auto",
-     .example = "no",
-     .help = "several documents in one sample, positions starting again at each; auto: not known "
-             "(bytes as for yes, seconds as for no)"},
+     .fallback = "no",
+     .example = "yes",
+     .help = "several documents in one sample, positions starting again at each"},
 
     {.path = "train.precision",
-     .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_precision_names, PLIM_PRECISION_COUNT)},
+     .value = {.type = PLIM_VALUE_ENUM_AXIS,
+               .nullable = true,
+               NAMES(plim_precision_names, PLIM_PRECISION_COUNT)},
      AT(precision),
      .unit = "",
-     .fallback = "bf16-mixed",
+     .fallback = "null",
      .example = "[bf16-mixed, fp32]",
-     .help = "mixed: autocast over fp32 parameters; plain: parameters in that type"},
+     .help = "mixed: autocast over the weights; plain: no autocast, weights in that type; null: "
+             "plain, in the weights' type"},
+    {.path = "train.weights",
+     .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_weights_names, PLIM_WEIGHTS_COUNT)},
+     AT(weights),
+     .unit = "",
+     .fallback = "auto",
+     .example = "bf16",
+     .help = "type of the stored weights; auto: as the config.json says, fp32 where it does not"},
     {.path = "train.optimizer",
      .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_optimizer_names, PLIM_OPTIMIZER_COUNT)},
      AT(optimizer),
      .unit = "",
-     .fallback = "adamw",
+     .fallback = "adamw-fused",
      .example = "adamw-8bit",
      .help = "the optimizer"},
     {.path = "train.checkpointing",
@@ -178,6 +187,18 @@ const struct plim_spec_key *plim_spec_key_find(const char *path)
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (strcmp(keys[i].path, path) == 0) return &keys[i];
     return NULL;
+}
+
+bool plim_spec_key_given(const struct plim_spec *spec, const char *path)
+{
+    const struct plim_spec_key *key = plim_spec_key_find(path);
+    return key && spec->given >> (key - keys) & 1 &&
+           !plim_value_is_null(&key->value, (const char *)spec + key->offset);
+}
+
+void plim_spec_key_forget(struct plim_spec *spec, const char *path)
+{
+    spec->given &= ~(UINT64_C(1) << (plim_spec_key_find(path) - keys));
 }
 
 enum plim_status plim_spec_key_defaults(struct plim_spec *spec, struct plim_error *err)
@@ -337,7 +358,12 @@ enum plim_status plim_spec_path_read(const struct plim_place *place,
                                      const struct plim_yaml_node *node, struct plim_spec *spec)
 {
     const struct plim_spec_key *key = plim_spec_key_find(place->key);
-    if (key) return plim_value_read(&key->value, place, node, (char *)spec + key->offset);
+    if (key) {
+        enum plim_status st =
+            plim_value_read(&key->value, place, node, (char *)spec + key->offset);
+        if (st == PLIM_OK) spec->given |= UINT64_C(1) << (key - keys);
+        return st;
+    }
     for (size_t i = 0; i < SPECIAL_COUNT; i++)
         if (strcmp(specials[i].path, place->key) == 0) return specials[i].read(place, node, spec);
     return unknown_key(place, node);

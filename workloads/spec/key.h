@@ -20,6 +20,10 @@ size_t plim_spec_key_count(void);
 const struct plim_spec_key *plim_spec_key_at(size_t index);
 const struct plim_spec_key *plim_spec_key_find(const char *path); /* NULL: no such key */
 
+/* Has the key a value of the user's (spec->given), and not null? */
+bool plim_spec_key_given(const struct plim_spec *spec, const char *path);
+void plim_spec_key_forget(struct plim_spec *spec, const char *path);
+
 /* Puts every key's default into `spec`. */
 enum plim_status plim_spec_key_defaults(struct plim_spec *spec,
                                         struct plim_error *err) PLIM_MUST_CHECK;

@@ -13,12 +13,15 @@ const char *const plim_rope_names[PLIM_ROPE_COUNT] = {PLIM_ROPE_MAP(NAME_OF)};
 
 const char *const plim_precision_names[PLIM_PRECISION_COUNT] = {
     "fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16"};
+const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {"auto", "fp32", "bf16", "fp16"};
+const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT] = {"auto", "float32", "bfloat16",
+                                                          "float16"};
 const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
     "adamw", "adamw-fused", "sgd", "adafactor", "adamw-8bit"};
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
 const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager"};
 const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"none"};
-const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"auto", "yes", "no"};
+const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
 
 static enum plim_status set_model_key(const struct plim_yaml *yaml, const char *key,
                                       struct plim_spec *spec, struct plim_error *err)
@@ -60,6 +63,16 @@ enum plim_status plim_spec_set(struct plim_spec *spec, const char *key, const ch
 out:
     plim_yaml_finish(&yaml);
     return st;
+}
+
+void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t size)
+{
+    const struct plim_lora *lora = &spec->lora;
+    text[0] = '\0';
+    if (!lora->r) return;
+    size_t used = (size_t)snprintf(text, size, "r=%lld on", (long long)lora->r);
+    for (size_t i = 0; i < lora->target_count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", lora->targets[i]);
 }
 
 void plim_spec_set_dropout(struct plim_spec *spec, double p)

@@ -64,6 +64,11 @@ enum plim_rope {
     PLIM_ROPE_COUNT
 };
 
+/* In what type parameters are stored. AUTO: in that of the config.json, which from_pretrained takes;
+ * in a model's configuration: it says none. */
+enum plim_weights { PLIM_WEIGHTS_AUTO, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16, PLIM_WEIGHTS_FP16,
+                    PLIM_WEIGHTS_COUNT };
+
 enum { PLIM_MAX_LAYERS = 1024 };
 
 #define PLIM_NO_TOKEN INT64_MIN /* pad_token_id: null (-1 is a token to PyTorch: the last one) */
@@ -112,10 +117,13 @@ struct plim_model_config {
     double dropout_attention;  /* attn_pdrop, attention_dropout */
     double dropout_residual;   /* resid_pdrop, hidden_dropout, dropout */
     double layerdrop;          /* opt */
+    enum plim_weights dtype;   /* dtype (torch_dtype) of the published weights */
 };
 
 /* --- how it is trained ------------------------------------------------------------------------ */
 
+/* What is computed in which type. MIXED: autocast to that type over weights of any type; the others
+ * have no autocast and compute in the type of the weights, which is theirs. */
 enum plim_precision { PLIM_PRECISION_FP32, PLIM_PRECISION_TF32, PLIM_PRECISION_BF16_MIXED,
                       PLIM_PRECISION_FP16_MIXED, PLIM_PRECISION_BF16, PLIM_PRECISION_FP16,
                       PLIM_PRECISION_COUNT };
@@ -127,14 +135,14 @@ enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_
 enum plim_sharding { PLIM_SHARDING_NONE, PLIM_SHARDING_COUNT };
 
 /* Are several documents packed into a row, position ids starting again at each? Then transformers
- * builds a block mask, and SDPA runs its masked kernels. AUTO: not known; bytes as for packed
- * rows (never fewer), seconds as for unpacked ones. */
-enum plim_packing { PLIM_PACKING_AUTO, PLIM_PACKING_YES, PLIM_PACKING_NO, PLIM_PACKING_COUNT };
+ * builds a block mask, and SDPA runs its masked kernels. */
+enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
 
 /* Names as on the command line, in the order of the enums. */
 extern const char *const plim_family_names[PLIM_FAMILY_COUNT];
 extern const char *const plim_rope_names[PLIM_ROPE_COUNT];
 extern const char *const plim_precision_names[PLIM_PRECISION_COUNT];
+extern const char *const plim_weights_names[PLIM_WEIGHTS_COUNT];
 extern const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT];
 extern const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT];
 extern const char *const plim_attention_names[PLIM_ATTENTION_COUNT];
@@ -158,6 +166,7 @@ struct plim_train_setting {
     int64_t seq;
     int64_t accumulation;  /* micro-steps per optimizer step */
     enum plim_precision precision;
+    enum plim_weights weights; /* where the precision is mixed; AUTO: fp32 */
     enum plim_optimizer optimizer;
     enum plim_checkpointing checkpointing;
     enum plim_attention attention;
@@ -188,7 +197,7 @@ struct plim_spec {
 
     struct plim_int_axis micro_batch;   /* empty: search all */
     struct plim_int_axis seq;
-    struct plim_enum_axis precision, optimizer, checkpointing, attention;
+    struct plim_enum_axis precision, weights, optimizer, checkpointing, attention;
     enum plim_sharding sharding;
     enum plim_packing packing;
     int64_t world;                      /* data-parallel GPUs; 1 */
@@ -200,6 +209,7 @@ struct plim_spec {
     double clip;
     struct plim_lora lora;
     char device[96];                    /* the spec's own default device, or "" */
+    uint64_t given; /* bit i: the i-th key (key.h) has a value of the user's, not its default */
 };
 
 /* Loads a spec: `source` is a zoo name, a plimsoll YAML file, a config.json, or a directory that
@@ -220,7 +230,17 @@ enum plim_status plim_spec_load_text(const char *name, const char *text, struct 
 enum plim_status plim_spec_set(struct plim_spec *spec, const char *key, const char *value,
                                struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Computes `model` from `model_as_given`, checks what only the whole can tell (heads divide,
+/* The type that weights have under a precision without autocast; AUTO: it is mixed, and any. */
+enum plim_weights plim_precision_weights(enum plim_precision precision);
+
+/* The adapters, for reports: "r=16 on q_proj, v_proj"; "": all parameters are trained. */
+void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t size);
+
+/* What was not given and is taken as transformers' Trainer takes it, for reports: "weights bf16
+ * (config.json), precision bf16 (no autocast), optimizer adamw-fused"; "": nothing. */
+void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size);
+
+/* Computes `model` from `model_as_given` and the types that are not given, checks what only the whole can tell (heads divide,
  * sequence within learned positions, effective batch against accumulation), fills in LoRA's
  * targets and computes the hash. */
 enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;

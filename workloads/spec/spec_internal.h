@@ -5,10 +5,18 @@
 #include "spec.h"
 #include <stdio.h>
 
+/* PyTorch's names of the types, as config.json has them, by enum plim_weights. */
+extern const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT];
+
 /* plim_spec_resolve(), which also names the key at fault ("model.num_attention_heads") in
  * `culprit`. */
 enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, size_t size,
                                       struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Fills in the precision and the type of weights that are not given (null, auto), and refuses pairs
+ * that PyTorch or the meaning of the words refuses. The culprit is train.weights. */
+enum plim_status plim_spec_resolve_types(struct plim_spec *spec,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
 
 /* The keys of a resolved spec that make its hash: all but name and device. */
 void plim_spec_write_content(const struct plim_spec *spec, FILE *file);

@@ -248,6 +248,10 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
     }
     snprintf(culprit, size, "train.lora.targets");
     st = resolve_lora(spec, err);
+    if (st == PLIM_OK) {
+        snprintf(culprit, size, "train.weights");
+        st = plim_spec_resolve_types(spec, err);
+    }
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && st == PLIM_OK; i++) {
         snprintf(culprit, size, "%s", checks[i].culprit);
         st = checks[i].check(spec, err);

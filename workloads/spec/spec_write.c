@@ -137,6 +137,7 @@ static void write_model(const struct plim_model_config *model, FILE *file)
         plim_value_write(&value, in, file);
         fputc('\n', file);
     }
+    if (model->dtype) fprintf(file, "  dtype: %s\n", plim_dtype_names[model->dtype]);
     write_rope(model, file);
     write_layer_types(model, file);
 }

@@ -154,7 +154,6 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     struct engine *e = r->e;
     enter(r, "building the model");
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
-    e->causal_in_time = r->setting.packing == PLIM_PACKING_AUTO;
     engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));

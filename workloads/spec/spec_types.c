@@ -1,0 +1,132 @@
+/* In what type weights are stored and computed with, where the user leaves it open: as a job of
+ * transformers' Trainer does without options. from_pretrained (transformers 5.17) loads weights in
+ * the dtype of the config.json, and TrainingArguments asks for no autocast. */
+#include "key.h"
+#include "spec_internal.h"
+
+#include <string.h>
+
+static const enum plim_weights stored[PLIM_PRECISION_COUNT] = {
+    [PLIM_PRECISION_FP32] = PLIM_WEIGHTS_FP32, [PLIM_PRECISION_TF32] = PLIM_WEIGHTS_FP32,
+    [PLIM_PRECISION_BF16] = PLIM_WEIGHTS_BF16, [PLIM_PRECISION_FP16] = PLIM_WEIGHTS_FP16,
+};
+
+static const enum plim_precision plain[PLIM_WEIGHTS_COUNT] = {
+    [PLIM_WEIGHTS_FP32] = PLIM_PRECISION_FP32,
+    [PLIM_WEIGHTS_BF16] = PLIM_PRECISION_BF16,
+    [PLIM_WEIGHTS_FP16] = PLIM_PRECISION_FP16,
+};
+
+enum plim_weights plim_precision_weights(enum plim_precision precision)
+{
+    return stored[precision];
+}
+
+static bool has(const struct plim_enum_axis *axis, int value)
+{
+    for (size_t i = 0; i < axis->count; i++)
+        if (axis->values[i] == value) return true;
+    return false;
+}
+
+static void add(struct plim_enum_axis *axis, int value)
+{
+    if (!has(axis, value)) axis->values[axis->count++] = value;
+}
+
+static bool any_mixed(const struct plim_enum_axis *precision)
+{
+    for (size_t i = 0; i < precision->count; i++)
+        if (!stored[precision->values[i]]) return true;
+    return false;
+}
+
+/* Without autocast the precisions say what the weights are. */
+static struct plim_enum_axis default_weights(const struct plim_spec *spec, bool has_precision)
+{
+    struct plim_enum_axis weights = {0};
+    if (!has_precision || any_mixed(&spec->precision))
+        add(&weights, spec->model.dtype ? (int)spec->model.dtype : PLIM_WEIGHTS_FP32);
+    else
+        for (size_t i = 0; i < spec->precision.count; i++)
+            add(&weights, (int)stored[spec->precision.values[i]]);
+    return weights;
+}
+
+static bool is_only_auto(const struct plim_enum_axis *weights)
+{
+    return weights->count == 1 && weights->values[0] == PLIM_WEIGHTS_AUTO;
+}
+
+static enum plim_status check_types(const struct plim_spec *spec, struct plim_error *err)
+{
+    for (size_t i = 0; i < spec->weights.count && !any_mixed(&spec->precision); i++) {
+        enum plim_weights type = (enum plim_weights)spec->weights.values[i];
+        bool found = false;
+        for (size_t p = 0; p < spec->precision.count; p++)
+            found |= stored[spec->precision.values[p]] == type;
+        if (!found)
+            return plim_fail(err, PLIM_SPEC,
+                             "train.weights is %s, but train.precision %s has weights in %s and no "
+                             "autocast, expected precision %s, or bf16-mixed for autocast over weights in "
+                             "%s",
+                             plim_weights_names[type],
+                             plim_precision_names[spec->precision.values[0]],
+                             plim_weights_names[stored[spec->precision.values[0]]],
+                             plim_precision_names[plain[type]], plim_weights_names[type]);
+    }
+    if (has(&spec->precision, PLIM_PRECISION_FP16_MIXED) &&
+        has(&spec->weights, PLIM_WEIGHTS_FP16) && !spec->lora.r)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.precision is fp16-mixed and the weights are in fp16, whose "
+                         "gradients PyTorch's GradScaler refuses, expected train.weights fp32");
+    return PLIM_OK;
+}
+
+enum plim_status plim_spec_resolve_types(struct plim_spec *spec, struct plim_error *err)
+{
+    bool has_precision = plim_spec_key_given(spec, "train.precision");
+    if (is_only_auto(&spec->weights) || !plim_spec_key_given(spec, "train.weights")) {
+        plim_spec_key_forget(spec, "train.weights");
+        spec->weights = default_weights(spec, has_precision);
+    } else {
+        struct plim_enum_axis weights = {0};
+        for (size_t i = 0; i < spec->weights.count; i++)
+            add(&weights, spec->weights.values[i] ? spec->weights.values[i]
+                          : spec->model.dtype     ? (int)spec->model.dtype
+                                                  : PLIM_WEIGHTS_FP32);
+        spec->weights = weights;
+    }
+    if (!has_precision) {
+        spec->precision.count = 0;
+        for (size_t i = 0; i < spec->weights.count; i++)
+            add(&spec->precision, (int)plain[spec->weights.values[i]]);
+    }
+    return check_types(spec, err);
+}
+
+static void append(char *text, size_t size, const char *format, const char *name, const char *why)
+{
+    size_t used = strlen(text);
+    if (used && used < size)
+        used += (size_t)snprintf(text + used, size - used, ", ");
+    if (used < size) snprintf(text + used, size - used, format, name, why);
+}
+
+void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size)
+{
+    const char *type = plim_weights_names[spec->weights.values[0]];
+    text[0] = '\0';
+    bool has_precision = plim_spec_key_given(spec, "train.precision");
+    if (!plim_spec_key_given(spec, "train.weights") &&
+        (!has_precision || any_mixed(&spec->precision)))
+        append(text, size, "weights %s (%s)", type,
+               spec->model.dtype ? "the model's dtype" : "the model names no dtype");
+    if (!has_precision && spec->precision.count == 1)
+        append(text, size, "precision %s (%s)", plim_precision_names[spec->precision.values[0]],
+               "no autocast");
+    if (!plim_spec_key_given(spec, "train.optimizer"))
+        append(text, size, "optimizer %s%s", plim_optimizer_names[spec->optimizer.values[0]], "");
+    if (!plim_spec_key_given(spec, "data.packing"))
+        append(text, size, "%s%s", "rows of one document", "");
+}
