@@ -89,6 +89,42 @@ Test(validate, the_choice_is_the_one_that_is_fast_on_the_gpu)
     synthetic_finish(&r);
 }
 
+/* Was a point with full checkpointing run on the GPU, and is it the choice? The plan says that it is so
+ * many times slower; on the GPU it is faster. */
+static void validate_slower(double planned, bool *was_run, bool *is_chosen)
+{
+    struct synthetic plan;
+    struct real real;
+    struct synthetic_run r;
+    struct plim_question q = synthetic_question();
+    synthetic_axis(&q, SYNTHETIC_CHECKPOINTING, 2,
+                   (const int64_t[]){SYNTHETIC_NONE, SYNTHETIC_FULL});
+    synthetic_init(&plan, INT64_C(3) << 30);
+    plan.step_seconds = 0; /* all micro-batches are equally fast */
+    plan.full_slower = planned;
+    real_init(&real, &plan);
+    real.truth.full_slower = 0.9;
+    validate(&r, &real, &q);
+    cr_assert(r.decision.found);
+    *is_chosen = r.decision.choice.setting.value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL;
+    *was_run = false;
+    for (size_t i = 0; i < r.asker.samples.count; i++)
+        *was_run |=
+            r.asker.samples.items[i].setting.value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL;
+    synthetic_finish(&r);
+}
+
+/* By PLIM_POINT_DOUBT. */
+Test(validate, a_point_that_is_planned_a_fifth_slower_may_win_and_is_run)
+{
+    bool was_run, is_chosen;
+    validate_slower(1.19, &was_run, &is_chosen);
+    cr_expect(was_run && is_chosen);
+    validate_slower(1.22, &was_run, &is_chosen);
+    cr_expect(not(was_run));
+    cr_expect(not(is_chosen));
+}
+
 /* The edge is where the GPU has it, whatever a sample was planned to need. */
 static void expect_edge_of(int64_t percent_of_planned)
 {
