@@ -75,16 +75,16 @@ def is_declaration(all_tokens, i):
 
 def removed_statements(all_tokens, partner):
     """(first, last) token of each statement that can be left out."""
-    blocks = []  # of each `{`: does it hold statements?
+    blocks = []  # of each `{` and `(`: does it hold statements?
     for i, token in enumerate(all_tokens):
-        if token.text == '{':
-            blocks.append(is_block(all_tokens, partner, i))
-        elif token.text == '}' and blocks:
+        if token.text in ('{', '('):
+            blocks.append(token.text == '{' and is_block(all_tokens, partner, i))
+        elif token.text in ('}', ')') and blocks:
             blocks.pop()
         if not blocks or not all(blocks) or i + 1 >= len(all_tokens):
             continue
         head = all_tokens[partner[i] - 1].text if token.text == ')' and i in partner else ''
-        if token.text not in ('{', '}', ';', ':', 'else', 'do') and head not in HEADS:
+        if token.text not in ('{', '}', ';', 'else', 'do') and head not in HEADS:
             continue
         last = end_of_statement(all_tokens, partner, i + 1)
         if last is not None and not is_declaration(all_tokens, i + 1):
