@@ -117,9 +117,30 @@ Test(reasons, the_next_one_is_no_faster)
     finish(&r);
 }
 
+/* Four samples need as much as one. */
+Test(reasons, the_next_one_needs_the_same)
+{
+    struct reported r;
+    prepare(&r, 2048);
+    r.gpu.per_sample_bytes = 0;
+    r.question.batch.last = 4;
+    report(&r, PLIM_OBJECTIVE_LEAST_MEMORY);
+    expect_reasons(&r.result,
+                   (const char *const[]){"Micro-batch 4 fits too, but takes 0 B more.",
+                                         "The largest micro-batch that fits is 4.", NULL});
+    finish(&r);
+}
+
 Test(reasons, between_the_choice_and_the_next_nothing_divides)
 {
     struct reported r;
+    prepare(&r, 1024 + 350);
+    r.gpu.tile = 3;
+    r.question.batch.effective_batch = 12;
+    report(&r, PLIM_OBJECTIVE_THROUGHPUT);
+    expect_reasons(&r.result,
+                   (const char *const[]){"Micro-batch 4 does not fit: out of memory.", NULL});
+    finish(&r);
     prepare(&r, 1024 + 1350);
     r.gpu.tile = 12;
     r.question.batch.effective_batch = 24;
@@ -196,6 +217,45 @@ Test(reasons, rates_are_of_all_gpus_and_mfu_of_one)
     }
 }
 
+/* The sequence is a figure of its own; what is hidden is not told. */
+Test(reasons, a_setting_has_the_values_of_its_axes)
+{
+    struct reported r;
+    prepare(&r, 1024 + 1000);
+    r.question.axes.axis[SYNTHETIC_CHECKPOINTING].is_users = true;
+    report(&r, PLIM_OBJECTIVE_THROUGHPUT);
+    const struct plim_result_setting *s = &r.result.choice.setting;
+    cr_assert(eq(sz, s->value_count, 2));
+    cr_expect(eq(str, (char *)s->values[0].name, (char *)"precision"));
+    cr_expect(eq(str, (char *)s->values[0].text, (char *)"bf16-mixed"));
+    cr_expect(not(s->values[0].is_size));
+    cr_expect(eq(str, (char *)s->values[1].name, (char *)"checkpointing"));
+    cr_expect(s->values[1].is_size);
+    finish(&r);
+    prepare(&r, 1024 + 1000);
+    r.question.axes.axis[SYNTHETIC_PRECISION].is_hidden = true;
+    r.question.batch.is_unknown = true;
+    report(&r, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_assert(eq(sz, r.result.choice.setting.value_count, 1));
+    cr_expect(eq(str, r.result.choice.setting.values[0].name, (char *)"checkpointing"));
+    cr_expect(eq(i64, r.result.choice.setting.micro_batch, 0));
+    finish(&r);
+}
+
+Test(reasons, without_a_time_there_are_no_rates)
+{
+    struct reported r;
+    prepare(&r, 1024 + 1000);
+    r.gpu.step_seconds = r.gpu.tile_seconds = 0;
+    r.gpu.details.flops_per_token = 1e9;
+    report(&r, PLIM_OBJECTIVE_LARGEST_BATCH);
+    const struct plim_result_choice *c = &r.result.choice;
+    cr_expect(eq(i64, c->setting.micro_batch, 10));
+    cr_expect(c->step_seconds == 0 && c->tokens_per_second == 0 && c->samples_per_second == 0);
+    cr_expect(eq(dbl, c->mfu, 0));
+    finish(&r);
+}
+
 Test(reasons, the_peak_is_of_the_allocator_and_of_the_device)
 {
     struct reported r;
@@ -215,6 +275,7 @@ Test(reasons, the_peak_is_of_the_allocator_and_of_the_device)
         const struct plim_result_sample *s = &r.result.samples.items[i];
         int64_t needs = (1024 + 100 * s->setting.micro_batch) * MIB;
         if (!strcmp(s->verdict, "ok")) cr_expect(eq(i64, s->peak.reserved_bytes, needs));
+        cr_expect(eq(int, s->seconds > 0, !strcmp(s->verdict, "ok")));
         if (s->peak.reserved_bytes) cr_expect(eq(i64, s->peak.device_bytes, needs + 1024 * MIB));
         cr_expect(s->simulated);
         cr_expect(eq(i64, s->setting.seq, 1024));
@@ -261,6 +322,9 @@ Test(reasons, what_only_fits_with_retries_says_so)
             "Micro-batch 11 does not fit: out of memory.",
             "It only fits because the allocator returns cached memory and asks again (1 times).",
             NULL});
+    for (size_t i = 0; i < r.result.samples.count; i++)
+        if (!strcmp(r.result.samples.items[i].verdict, "ok"))
+            cr_expect(gt(i64, r.result.samples.items[i].peak.reserved_bytes, 0));
     finish(&r);
 }
 

@@ -89,6 +89,45 @@ Test(validate, the_choice_is_the_one_that_is_fast_on_the_gpu)
     synthetic_finish(&r);
 }
 
+/* On the GPU a step takes a quarter longer, and a sample so much of what was planned. */
+static void report_prediction(int64_t percent_of_planned, struct plim_result *result)
+{
+    struct synthetic plan;
+    struct real real;
+    struct synthetic_run r;
+    struct plim_question q = synthetic_question();
+    synthetic_init(&plan, INT64_C(2024) << 20); /* 10 fit */
+    plan.tile = 10;
+    real_init(&real, &plan);
+    real.truth.per_sample_bytes = real.truth.per_sample_bytes * percent_of_planned / 100;
+    real.truth.step_seconds *= 1.25;
+    real.truth.tile_seconds *= 1.25;
+    validate(&r, &real, &q);
+    cr_assert(r.decision.found);
+    *result = (struct plim_result){0};
+    synthetic_answer(&r, result);
+    synthetic_finish(&r);
+}
+
+Test(validate, the_report_says_how_far_the_plan_was_off)
+{
+    struct plim_result result;
+    report_prediction(100, &result);
+    cr_expect(epsilon_eq(dbl, result.prediction.step_seconds, 0.03, 1e-9));
+    cr_expect(eq(i64, result.prediction.reserved_bytes, INT64_C(2024) << 20));
+    cr_expect(eq(i64, result.prediction.largest_micro_batch, 10));
+    cr_expect(synthetic_says(&result, "Planned were 0.03 s a step, it took +25 %; and 1.98 GiB "
+                                      "reserved, which it took exactly."));
+    cr_expect(not(synthetic_says(&result, "was planned to be")));
+    plim_result_finish(&result);
+    report_prediction(90, &result);
+    cr_expect(synthetic_says(
+        &result,
+        "Planned were 0.03 s a step, it took +25 %; and 1.98 GiB reserved, it took 1.88 GiB."));
+    cr_expect(synthetic_says(&result, "The largest micro-batch was planned to be 10, and is 11."));
+    plim_result_finish(&result);
+}
+
 /* Was a point with full checkpointing run on the GPU, and is it the choice? The plan says that it is so
  * many times slower; on the GPU it is faster. */
 static void validate_slower(double planned, bool *was_run, bool *is_chosen)
