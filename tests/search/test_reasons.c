@@ -123,6 +123,7 @@ Test(reasons, the_next_one_needs_the_same)
     struct reported r;
     prepare(&r, 2048);
     r.gpu.per_sample_bytes = 0;
+    r.gpu.tile = 3;
     r.question.batch.last = 4;
     report(&r, PLIM_OBJECTIVE_LEAST_MEMORY);
     expect_reasons(&r.result,
@@ -186,6 +187,31 @@ Test(reasons, a_deviation_has_its_sign)
     report(&r, PLIM_OBJECTIVE_THROUGHPUT);
     cr_expect(synthetic_says(
         &r.result, "The effective batch is 102 instead of 100 (+2.00 %), within the tolerance."));
+    finish(&r);
+}
+
+Test(reasons, a_sequence_that_was_not_given_is_told)
+{
+    struct reported r;
+    for (int given = 0; given < 2; given++) {
+        prepare(&r, 1024 + 1000);
+        r.question.seq_by_default = !given;
+        report(&r, PLIM_OBJECTIVE_THROUGHPUT);
+        cr_expect(
+            eq(int, !given,
+               synthetic_says(&r.result, "No sequence length was given: 1024 is the default.")));
+        finish(&r);
+    }
+    prepare(&r, 1024 + 1000);
+    r.question.seq_by_default = true;
+    r.question.seq_most = 1024;
+    report(&r, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_expect(synthetic_says(&r.result, "No sequence length was given: 1024 is the model's."));
+    finish(&r);
+    prepare(&r, 1024 + 1000);
+    r.question.seq_by_default = true;
+    report(&r, PLIM_OBJECTIVE_LONGEST_SEQUENCE); /* it was looked for */
+    cr_expect(not(synthetic_says(&r.result, "No sequence length was given")));
     finish(&r);
 }
 

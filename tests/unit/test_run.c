@@ -3,7 +3,10 @@
 #include "autotune/search/space.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const int64_t MIB = INT64_C(1) << 20, GIB = INT64_C(1) << 30;
 
@@ -169,6 +172,44 @@ Test(run_device, a_run_has_the_figures_of_its_replay)
     cr_assert(eq(int, runner->run(runner->user, &setting, PLIM_RUN_UNLIMITED, &unlimited, NULL),
                  PLIM_OK));
     cr_expect(eq(int, unlimited.verdict, PLIM_OK));
+    plim_run_device_close(&o.device);
+}
+
+static long size_of(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    cr_assert(file != NULL);
+    cr_assert(eq(int, fseek(file, 0, SEEK_END), 0));
+    long size = ftell(file);
+    fclose(file);
+    return size;
+}
+
+Test(run_device, a_trace_has_one_run_and_no_more)
+{
+    static struct opened o;
+    char path[] = "/tmp/plimsoll-trace-XXXXXX";
+    struct plim_trial trial;
+    struct plim_error err = PLIM_ERROR_INIT;
+    open_device(&o, "sim:A100-SXM4-80GB");
+    struct plim_setting setting = plim_space_first(&o.question.question.axes);
+    setting.micro_batch = setting.accumulation = 1;
+    close(mkstemp(path));
+    cr_assert(eq(int, plim_run_device_trace(&o.device, &setting, path, &err), PLIM_OK), "%s",
+              err.text);
+    long size = size_of(path);
+    cr_expect(gt(long, size, 1000));
+    cr_assert(
+        eq(int, o.device.runner.run(o.device.runner.user, &setting, PLIM_RUN_LIMITED, &trial, NULL),
+           PLIM_OK));
+    cr_assert(eq(int, plim_run_device_trace(&o.device, &setting, path, &err), PLIM_OK));
+    cr_expect(eq(long, size_of(path), size));
+    unlink(path);
+    cr_expect(eq(int, plim_run_device_trace(&o.device, &setting, "/dev/full", &err), PLIM_IO));
+    cr_expect(eq(str, err.text, (char *)"/dev/full: cannot be written"));
+    err = (struct plim_error)PLIM_ERROR_INIT;
+    cr_expect(eq(int, plim_run_device_trace(&o.device, &setting, "/no/folder", &err), PLIM_IO));
+    cr_expect(eq(str, err.text, (char *)"/no/folder: No such file or directory"));
     plim_run_device_close(&o.device);
 }
 
