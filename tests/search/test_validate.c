@@ -35,16 +35,22 @@ static void real_init(struct real *real, struct synthetic *plan)
     plan->slack = plan->squeeze = 0;
 }
 
-static void validate(struct synthetic_run *r, struct real *real, struct plim_question *q)
+static void validate_for(struct synthetic_run *r, struct real *real, struct plim_question *q,
+                         enum plim_objective objective)
 {
     struct synthetic_run planned;
-    synthetic_tune(&planned, real->plan, q, PLIM_OBJECTIVE_THROUGHPUT);
+    synthetic_tune(&planned, real->plan, q, objective);
     cr_assert(eq(int, planned.status, PLIM_OK));
     *r = (struct synthetic_run){.err = PLIM_ERROR_INIT};
     r->asker = (struct plim_asker){.runner = &real->runner, .cache = &r->cache};
     const struct plim_known known = {.plan = &planned.decision};
     r->status = plim_decide(q, &known, &r->asker, &r->decision, &r->err);
     synthetic_finish(&planned);
+}
+
+static void validate(struct synthetic_run *r, struct real *real, struct plim_question *q)
+{
+    validate_for(r, real, q, PLIM_OBJECTIVE_THROUGHPUT);
 }
 
 /* Three sequences, with and without checkpointing. */
@@ -191,6 +197,25 @@ Test(validate, a_gpu_with_less_room_than_planned_gets_its_own_edge)
 Test(validate, a_gpu_with_more_room_than_planned_gets_its_own_edge)
 {
     expect_edge_of(95);
+}
+
+/* Nothing of the planned sequence fits; a shorter one does. */
+Test(validate, a_plan_of_which_nothing_fits_is_searched_anew)
+{
+    struct synthetic plan;
+    struct real real;
+    struct synthetic_run r;
+    struct plim_question q = synthetic_question();
+    synthetic_axis(&q, SYNTHETIC_SEQ, 3, (const int64_t[]){1024, 2048, 4096});
+    synthetic_init(&plan, INT64_C(1500) << 20); /* 400 MiB are 4096 tokens */
+    real_init(&real, &plan);
+    real.truth.per_sample_bytes *= 2;
+    validate_for(&r, &real, &q, PLIM_OBJECTIVE_LONGEST_SEQUENCE);
+    cr_assert(r.decision.found);
+    cr_expect(eq(i64, r.decision.choice.seq, 2048));
+    cr_expect(eq(i64, r.decision.choice.batch.micro_batch, 1));
+    cr_expect(not(r.decision.was_planned));
+    synthetic_finish(&r);
 }
 
 Test(validate, nothing_fits_on_the_gpu)

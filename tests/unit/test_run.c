@@ -106,6 +106,7 @@ Test(run_device, a_simulated_one_is_all_ours)
     cr_expect(not(o.device.runner.limit_acts_early));
     cr_expect(o.device.info.simulated && !o.device.planner.run);
     plim_run_device_close(&o.device);
+    plim_run_device_close(NULL);
 }
 
 Test(run_device, what_is_the_same_but_for_its_memory_is_of_one_class)

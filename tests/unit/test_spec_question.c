@@ -59,6 +59,18 @@ Test(spec_question, an_axis_for_everything_that_may_be_chosen)
     cr_expect(eq(i64, axis("lora")->values[0], 0));
 }
 
+/* As a caller may make a spec by hand. */
+Test(spec_question, an_axis_without_values_has_the_first_name)
+{
+    load("gpt2-124m");
+    make();
+    spec.precision.count = 0;
+    spec.precision.values[0] = PLIM_PRECISION_FP16;
+    plim_spec_question_make(&spec, PLIM_OBJECTIVE_THROUGHPUT, &question);
+    cr_assert(eq(sz, axis("precision")->count, 1));
+    cr_expect(eq(i64, axis("precision")->values[0], 0));
+}
+
 Test(spec_question, without_a_sequence_it_is_the_models_or_4096)
 {
     load("gpt2-124m");
@@ -150,6 +162,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     struct plim_train_setting training;
     struct plim_error err = PLIM_ERROR_INIT;
     load("llama-3-8b");
+    spec.packing = PLIM_PACKING_YES;
+    spec.clip = 0.5;
     make();
     const struct plim_axes *axes = &question.question.axes;
     struct plim_setting setting = plim_space_first(axes);
@@ -163,6 +177,8 @@ Test(spec_question, a_setting_becomes_the_engines)
     cr_expect(eq(i64, training.micro_batch, 3));
     cr_expect(eq(i64, training.accumulation, 2));
     cr_expect(eq(i64, training.seq, 640));
+    cr_expect(eq(int, training.packing, PLIM_PACKING_YES));
+    cr_expect(eq(dbl, training.clip, 0.5));
     cr_expect(eq(int, training.precision, PLIM_PRECISION_FP16));
     cr_expect(eq(int, training.checkpointing, PLIM_CHECKPOINTING_FULL));
     cr_expect(eq(i64, training.lora.r, 8));
