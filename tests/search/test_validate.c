@@ -237,6 +237,7 @@ Test(validate, nothing_fits_on_the_gpu)
 Test(validate, answers_are_true_of_the_gpu_for_random_plans)
 {
     uint64_t state = 7;
+    size_t runs = 0;
     for (int i = 0; i < 300; i++) {
         struct synthetic plan;
         struct real real;
@@ -250,6 +251,7 @@ Test(validate, answers_are_true_of_the_gpu_for_random_plans)
         real.truth.tile = synthetic_between(&state, 1, 4);
         validate(&r, &real, &q);
         cr_assert(eq(int, r.status, PLIM_OK));
+        runs += real.runs;
         if (r.decision.found) {
             struct plim_setting edge = r.decision.largest.setting;
             cr_assert(r.decision.choice.verified);
@@ -260,4 +262,5 @@ Test(validate, answers_are_true_of_the_gpu_for_random_plans)
         }
         synthetic_finish(&r);
     }
+    cr_expect(eq(sz, runs, 4628)); /* pinned, as tests/search/test_figures.c has it */
 }
