@@ -105,6 +105,27 @@ Test(verdicts, a_slow_worker_that_goes_on_is_not_hung)
     expect_verdict("slow", PLIM_OK, 1); /* 1 s in all, 0.3 s for each phase */
 }
 
+static double a_tenth_of_a_second(void *user, const struct plim_setting *setting)
+{
+    (void)user;
+    return (double)setting->micro_batch / 80;
+}
+
+/* Every phase of this worker takes 0.1 s: more than the fixed part of a deadline. */
+Test(verdicts, a_deadline_grows_with_what_a_step_is_expected_to_take)
+{
+    for (int predicted = 0; predicted < 2; predicted++) {
+        bench_init(&bench, "slow");
+        for (int i = PLIM_PHASE_BUILDING; i < PLIM_PHASE_COUNT; i++)
+            bench.config.deadlines[i] = (struct plim_deadline){.seconds = 0.03, .factor = 20};
+        if (predicted) bench.config.predict = a_tenth_of_a_second;
+        bench_start(&bench);
+        cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+        cr_expect(eq(int, replay.verdict, predicted ? PLIM_OK : PLIM_TIMEOUT), "%s", replay.why);
+        bench_finish(&bench);
+    }
+}
+
 Test(verdicts, an_answer_is_the_workers)
 {
     expect_verdict("ok", PLIM_OK, 1);

@@ -1,5 +1,7 @@
 #include "synthetic.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static double scale(const struct plim_setting *s)
 {
@@ -36,7 +38,7 @@ bool synthetic_faults(const struct synthetic *s, const struct plim_setting *sett
 double synthetic_seconds(const struct synthetic *s, const struct plim_setting *setting)
 {
     int64_t tiles = (setting->micro_batch + s->tile - 1) / s->tile;
-    double slower = setting->value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL ? 1.3 : 1;
+    double slower = setting->value[SYNTHETIC_CHECKPOINTING] == SYNTHETIC_FULL ? s->full_slower : 1;
     double micro_step =
         s->tile_seconds * (double)tiles * (double)setting->value[SYNTHETIC_SEQ] / 1024 * slower;
     return s->step_seconds + micro_step * (double)setting->accumulation;
@@ -69,6 +71,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
         reserved = s->runner.budget_bytes;
         out->retries = 1;
     }
+    s->details.allocated_bytes = requested - requested / 16;
     out->requested_bytes = requested;
     out->reserved_bytes = reserved;
     out->steps_done = 4;
@@ -89,7 +92,8 @@ void synthetic_init(struct synthetic *s, int64_t budget_bytes)
                             .squeeze = 0.03,
                             .step_seconds = 0.01,
                             .tile_seconds = 0.02,
-                            .tile = 1};
+                            .tile = 1,
+                            .full_slower = 1.3};
 }
 
 uint64_t synthetic_random(uint64_t *state)
@@ -170,6 +174,77 @@ void synthetic_finish(struct synthetic_run *r)
     plim_decision_finish(&r->decision);
     plim_asker_finish(&r->asker);
     plim_cache_finish(&r->cache);
+}
+
+static int64_t allocated_bytes(const struct plim_trial *trial)
+{
+    return ((const struct synthetic_details *)trial->details)->allocated_bytes;
+}
+
+static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
+{
+    (void)trial;
+    (void)size;
+    out[0] = '\0';
+}
+
+static double flops_per_token(const struct plim_trial *trial)
+{
+    return ((const struct synthetic_details *)trial->details)->flops_per_token;
+}
+
+static void describe_sample(const struct plim_trial *trial, struct plim_result_sample *sample)
+{
+    sample->noisy = ((const struct synthetic_details *)trial->details)->noisy;
+}
+
+static const struct plim_details_reader reader = {.allocated_bytes = allocated_bytes,
+                                                  .describe_oom = describe_oom,
+                                                  .flops_per_token = flops_per_token,
+                                                  .describe_sample = describe_sample};
+static const struct plim_device_info device = {.name = "synthetic", .simulated = true};
+
+static struct plim_limit limit_of(const struct synthetic_run *r)
+{
+    int64_t budget = r->asker.runner->budget_bytes, overhead = INT64_C(1) << 30;
+    return (struct plim_limit){.usable_bytes = budget + overhead,
+                               .overhead_bytes = overhead,
+                               .budget_bytes = budget};
+}
+
+static struct plim_answer answer_of(const struct synthetic_run *r, const struct plim_limit *limit)
+{
+    static const double peak_rate[] = {2e15, 1e15, 2e15}; /* mixed precision is the second */
+    return (struct plim_answer){.name = "model",
+                                .source = "",
+                                .question = r->decision.question,
+                                .asker = &r->asker,
+                                .device = &device,
+                                .limit = limit,
+                                .peak_rate = peak_rate,
+                                .details = &reader};
+}
+
+void synthetic_answer(const struct synthetic_run *r, struct plim_result *result)
+{
+    const struct plim_limit limit = limit_of(r);
+    const struct plim_answer from = answer_of(r, &limit);
+    if (plim_answer_decision(&from, &r->decision, result, NULL)) abort();
+}
+
+void synthetic_explain(const struct synthetic_run *r, const struct plim_inspection *inspection,
+                       struct plim_result *result)
+{
+    const struct plim_limit limit = limit_of(r);
+    const struct plim_answer from = answer_of(r, &limit);
+    if (plim_answer_inspection(&from, inspection, result, NULL)) abort();
+}
+
+bool synthetic_says(const struct plim_result *result, const char *text)
+{
+    for (size_t i = 0; i < result->reason_count; i++)
+        if (strstr(result->reasons[i], text)) return true;
+    return false;
 }
 
 struct plim_edge synthetic_edge(struct synthetic *s, const struct plim_question *question,

@@ -9,6 +9,7 @@
 #ifndef PLIM_TESTS_SYNTHETIC_H
 #define PLIM_TESTS_SYNTHETIC_H
 
+#include "autotune/answer/answer.h"
 #include "autotune/search/search.h"
 
 /* The axes of a synthetic question. */
@@ -23,12 +24,15 @@ struct synthetic {
     int64_t bump_bytes, bump_every; /* every n-th batch needs so much more; 0: none */
     double step_seconds, tile_seconds;
     int64_t tile;
+    double full_slower; /* a micro-step takes so many times as long with full checkpointing */
     /* These micro-batches end with a verdict of their own, whatever the memory; 0: none does. */
     int64_t fault_from, fault_to;
     enum plim_status fault;
     bool fault_limited_only;
     struct synthetic_details {
         bool noisy;
+        int64_t allocated_bytes;
+        double flops_per_token;
     } details;         /* of every trial */
     size_t lose_after; /* the device is lost after so many runs; 0: never */
     size_t limited_runs, unlimited_runs, fault_runs;
@@ -70,6 +74,15 @@ struct synthetic_run {
 void synthetic_tune(struct synthetic_run *run, struct synthetic *s, struct plim_question *question,
                     enum plim_objective objective);
 void synthetic_finish(struct synthetic_run *run);
+
+/* What the report says of it: on a simulated GPU of 1 PFLOP/s at mixed precision, 2 at any other,
+ * with 1 GiB of overhead. The caller finishes the result, which starts zeroed. */
+void synthetic_answer(const struct synthetic_run *run, struct plim_result *result);
+void synthetic_explain(const struct synthetic_run *run, const struct plim_inspection *inspection,
+                       struct plim_result *result);
+
+/* Is this text in a sentence of the report? */
+bool synthetic_says(const struct plim_result *result, const char *text);
 
 /* The edge of the only point. `cache` NULL: a cache of its own. `known` may be NULL. */
 struct plim_edge synthetic_edge(struct synthetic *s, const struct plim_question *question,

@@ -31,6 +31,27 @@ Test(cache, forgets_runs_that_hit_the_limit)
     plim_cache_finish(&cache);
 }
 
+/* What is the key of all that is remembered: here, and of the worker's verdicts. */
+Test(cache, settings_are_equal_in_all_their_values_only)
+{
+    struct plim_setting a = {.micro_batch = 3, .accumulation = 2}, b;
+    for (int i = 0; i < PLIM_AXES; i++) a.value[i] = i;
+    b = a;
+    cr_expect(plim_setting_equal(&a, &b) && plim_setting_same_point(&a, &b));
+    for (int i = 0; i < PLIM_AXES; i++) {
+        b = a;
+        b.value[i]++;
+        cr_expect(not(plim_setting_equal(&a, &b)), "axis %d", i);
+        cr_expect(not(plim_setting_same_point(&a, &b)), "axis %d", i);
+    }
+    b = a;
+    b.micro_batch++;
+    cr_expect(plim_setting_same_point(&a, &b) && !plim_setting_equal(&a, &b));
+    b = a;
+    b.accumulation++;
+    cr_expect(plim_setting_same_point(&a, &b) && !plim_setting_equal(&a, &b));
+}
+
 static struct plim_edge edge_on(struct synthetic *s, struct plim_cache *cache)
 {
     const struct plim_question q = synthetic_question();

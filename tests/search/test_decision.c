@@ -126,6 +126,26 @@ Test(decision, every_phase_of_a_schedule_is_run)
     synthetic_finish(&run);
 }
 
+Test(decision, a_batch_that_cannot_be_is_an_error_with_its_reason)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_question q = synthetic_question();
+    q.batch.effective_batch = 64;
+    q.batch.listed = (const int64_t[]){3, 5};
+    q.batch.listed_count = 2;
+    synthetic_init(&s, INT64_C(3) << 30);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_expect(eq(int, run.status, PLIM_SPEC));
+    cr_expect(eq(str, run.err.text,
+                 (char *)"no micro-batch that was given leads to an effective batch of 64"));
+    cr_expect(eq(sz, run.asker.runs, 0));
+    synthetic_finish(&run);
+    struct plim_decision decision = {0};
+    cr_expect(eq(int, plim_decide(&q, NULL, &run.asker, &decision, NULL), PLIM_SPEC));
+    plim_decision_finish(&decision);
+}
+
 Test(decision, a_given_batch_that_is_too_large_leaves_the_largest_that_fits)
 {
     struct synthetic s;

@@ -2,6 +2,7 @@
 #include "synthetic.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <string.h>
 
 static struct plim_edge search(struct synthetic *s, const struct plim_question *question)
 {
@@ -58,6 +59,42 @@ Test(edge, a_line_from_a_similar_gpu_saves_runs)
     struct plim_edge edge = synthetic_edge(&s, &q, NULL, &known);
     cr_expect(eq(i64, edge.fits, true_edge(&s)));
     cr_expect(lt(sz, s.limited_runs + s.unlimited_runs, without));
+}
+
+/* A line of a GPU that holds less beside the samples: its slope is right, its start is moved. */
+Test(edge, a_line_is_moved_through_the_first_run)
+{
+    size_t runs = 0;
+    struct plim_question q = synthetic_question();
+    for (int64_t gib = 8; gib <= 80; gib += 4) {
+        struct synthetic s;
+        synthetic_init(&s, INT64_C(24) << 30);
+        struct plim_edge known = search(&s, &q);
+        synthetic_init(&s, gib << 30);
+        s.fixed_bytes = INT64_C(5) << 30;
+        struct plim_edge edge = synthetic_edge(&s, &q, NULL, &known);
+        cr_expect(eq(i64, edge.fits, true_edge(&s)));
+        runs += s.limited_runs + s.unlimited_runs;
+    }
+    cr_expect(eq(sz, runs, 205)); /* pinned, as in test_figures.c */
+}
+
+Test(edge, what_the_gpu_cannot_run_is_asked_once)
+{
+    for (int limited_only = 0; limited_only < 2; limited_only++) {
+        struct synthetic s;
+        struct plim_question q = synthetic_question();
+        synthetic_init(&s, INT64_C(24) << 30);
+        s.fault = PLIM_UNSUPPORTED;
+        s.fault_from = 1;
+        s.fault_to = INT64_MAX;
+        s.fault_limited_only = limited_only;
+        s.runner.limit_acts_early = true;
+        struct plim_edge edge = search(&s, &q);
+        cr_expect(edge.unsupported && edge.exact);
+        cr_expect(eq(i64, edge.fits, 0));
+        cr_expect(eq(sz, s.fault_runs, 1));
+    }
 }
 
 /* 98 would be the edge of the plain model; 90, 95 ... need 2 GiB more. */
@@ -131,4 +168,60 @@ Test(edge, an_endless_gpu_ends_the_search)
     struct plim_edge edge = search(&s, &q);
     cr_expect(eq(i64, edge.fits, PLIM_MICRO_BATCH_MAX));
     cr_expect(eq(i64, edge.fails, 0));
+}
+
+/* A runner that is told what may be asked next. */
+struct foreseeing {
+    struct synthetic truth;
+    struct plim_runner runner;
+    struct plim_setting told[8], before[8]; /* now, and at the question before */
+    size_t told_count, before_count, asked, foreseen, most;
+};
+
+static void expect_next(void *user, const struct plim_setting *settings, size_t count)
+{
+    struct foreseeing *f = user;
+    memcpy(f->before, f->told, sizeof(f->told));
+    f->before_count = f->told_count;
+    memcpy(f->told, settings, count * sizeof(*settings));
+    f->told_count = count;
+    if (count > f->most) f->most = count;
+}
+
+static enum plim_status run_foreseen(void *user, const struct plim_setting *setting,
+                                     enum plim_run_mode mode, struct plim_trial *out,
+                                     struct plim_error *err)
+{
+    struct foreseeing *f = user;
+    bool told = false;
+    for (size_t i = 0; i < f->before_count; i++) told |= plim_setting_equal(&f->before[i], setting);
+    if (mode == PLIM_RUN_LIMITED) f->asked++;
+    if (mode == PLIM_RUN_LIMITED) f->foreseen += told;
+    return f->truth.runner.run(&f->truth, setting, mode, out, err);
+}
+
+/* Over random models: of all runs of the bisections, those that were told one question before. */
+Test(edge, what_is_asked_next_is_told_before)
+{
+    uint64_t random = 5;
+    size_t asked = 0, foreseen = 0, most = 0;
+    struct plim_question q = synthetic_question();
+    for (int i = 0; i < 100; i++) {
+        struct foreseeing f = {0};
+        synthetic_randomize(&f.truth, &random);
+        f.truth.runner.user = &f.truth;
+        f.runner = f.truth.runner;
+        f.runner.run = run_foreseen;
+        f.runner.expect = expect_next;
+        f.runner.user = &f;
+        f.runner.limit_acts_early = true; /* so that all is run */
+        struct synthetic asker = {.runner = f.runner};
+        synthetic_edge(&asker, &q, NULL, NULL);
+        asked += f.asked;
+        foreseen += f.foreseen;
+        if (f.most > most) most = f.most;
+    }
+    cr_expect(eq(sz, asked, 1050));
+    cr_expect(eq(sz, foreseen, 869));
+    cr_expect(eq(sz, most, 6)); /* two levels of a tree */
 }

@@ -1,6 +1,5 @@
 /* Settings that crash, hang or contradict themselves: they do not fit, the report says why, and the
  * search goes on. */
-#include "autotune/answer/answer.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -30,48 +29,6 @@ static void decide(struct synthetic_run *run, struct synthetic *s, struct plim_q
 {
     synthetic_tune(run, s, q, PLIM_OBJECTIVE_THROUGHPUT);
     cr_assert(eq(int, run->status, PLIM_OK), "%s", run->err.text);
-}
-
-static int64_t no_bytes(const struct plim_trial *trial)
-{
-    (void)trial;
-    return 0;
-}
-
-static void no_text(const struct plim_trial *trial, char *out, size_t size)
-{
-    (void)trial;
-    (void)size;
-    out[0] = '\0';
-}
-
-static void tell_noise(const struct plim_trial *trial, struct plim_result_sample *sample)
-{
-    const struct synthetic_details *details = trial->details;
-    sample->noisy = details->noisy;
-}
-
-static void answer(const struct synthetic_run *run, struct plim_result *result)
-{
-    static const struct plim_details_reader reader = {
-        .allocated_bytes = no_bytes, .describe_oom = no_text, .describe_sample = tell_noise};
-    static const struct plim_device_info device = {.name = "synthetic", .simulated = true};
-    const struct plim_limit limit = {.budget_bytes = run->asker.runner->budget_bytes};
-    const struct plim_answer from = {.name = "model",
-                                     .source = "",
-                                     .question = run->decision.question,
-                                     .asker = &run->asker,
-                                     .device = &device,
-                                     .limit = &limit,
-                                     .details = &reader};
-    cr_assert(eq(int, plim_answer_decision(&from, &run->decision, result, NULL), PLIM_OK));
-}
-
-static bool says(const struct plim_result *result, const char *text)
-{
-    for (size_t i = 0; i < result->reason_count; i++)
-        if (strstr(result->reasons[i], text)) return true;
-    return false;
 }
 
 /* Every verdict at every micro-batch around the edge. */
@@ -119,8 +76,8 @@ Test(faults, the_report_names_the_verdict_and_the_reason)
         decide(&run, &s, &q);
         cr_assert(run.decision.found);
         cr_expect(eq(i64, run.decision.choice.batch.micro_batch, 19));
-        answer(&run, &result);
-        cr_expect(says(&result, "Micro-batch 20 does not run: the worker fell asleep."));
+        synthetic_answer(&run, &result);
+        cr_expect(synthetic_says(&result, "Micro-batch 20 does not run: the worker fell asleep."));
         cr_expect(eq(str, (char *)result.next.verdict, (char *)verdicts[v].name));
         bool listed = false;
         for (size_t i = 0; i < result.samples.count; i++)
@@ -145,8 +102,8 @@ Test(faults, when_nothing_runs_the_report_says_why)
         s.fault_to = INT64_MAX;
         decide(&run, &s, &q);
         cr_expect(not(run.decision.found));
-        answer(&run, &result);
-        cr_expect(says(&result, "Nothing can run with these settings: the worker fell asleep."));
+        synthetic_answer(&run, &result);
+        cr_expect(synthetic_says(&result, "Nothing can run with these settings: the worker fell asleep."));
         cr_expect(eq(int, result.ended, PLIM_LOST)); /* which is not that nothing fits */
         cr_expect(lt(sz, s.fault_runs, 10));
         plim_result_finish(&result);
@@ -164,7 +121,7 @@ Test(faults, a_sample_knows_how_well_it_was_timed)
     s.details.noisy = true;
     decide(&run, &s, &q);
     s.details.noisy = false; /* what was recorded stays */
-    answer(&run, &result);
+    synthetic_answer(&run, &result);
     cr_expect(gt(sz, result.samples.count, 0));
     for (size_t i = 0; i < result.samples.count; i++) cr_expect(result.samples.items[i].noisy);
     plim_result_finish(&result);
@@ -188,8 +145,8 @@ Test(faults, a_device_that_is_lost_leaves_the_best_so_far)
         }
         found = run.decision.found;
         cr_expect(eq(int, run.decision.ended, PLIM_LOST));
-        answer(&run, &result);
-        cr_expect(says(&result, "ended early (the GPU fell off the bus)"));
+        synthetic_answer(&run, &result);
+        cr_expect(synthetic_says(&result, "ended early (the GPU fell off the bus)"));
         cr_expect(eq(int, result.ended, PLIM_LOST));
         plim_result_finish(&result);
         synthetic_finish(&run);

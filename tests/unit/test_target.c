@@ -65,6 +65,7 @@ Test(target, a_card_is_described)
     cr_assert(ne(ptr, (void *)t.gpu, NULL));
     cr_expect(eq(str, (char *)t.gpu->name, (char *)"A100-SXM4-80GB"));
     cr_expect(eq(i64, t.total_bytes, A100_BYTES));
+    cr_expect(t.memory_is_told);
     cr_expect(eq(i64, t.held_bytes, 3 * GIB));
     cr_expect(eq(i64, t.memory_cap_bytes, 0));
     cr_expect(eq(int, t.compute_capability, 80));
@@ -140,6 +141,7 @@ Test(target, without_nvmls_memory_the_catalogue_has_to_do)
     set("PLIM_DOUBLE_NVML", "no-memory");
     struct plim_target t = resolve("cuda,memory=24GiB");
     cr_expect(eq(i64, t.total_bytes, A100_BYTES));
+    cr_expect(not(t.memory_is_told));
     cr_expect(eq(i64, t.held_bytes, 0));
     set("PLIM_DOUBLE_NVML", "no-memory,name=NVIDIA R300 Ultra");
     t = resolve("cuda,memory=24GiB");
@@ -209,6 +211,13 @@ Test(target, a_driver_without_nvml_is_left_to_the_worker)
     cr_expect(t.blind);
     cr_expect(eq(str, t.uuid, (char *)"GPU-706c"));
     expect_refused("cuda:first", PLIM_INVALID, "expected cuda:N");
+    expect_refused("cuda:GPU706c", PLIM_INVALID, "expected cuda:N");
+    expect_refused("cuda:MIG706c", PLIM_INVALID, "expected cuda:N");
+    expect_refused("cuda:1st", PLIM_INVALID, "expected cuda:N");
+    cr_expect(eq(int, resolve("cuda:0").ordinal, 0));
+    cr_expect(eq(int, resolve("cuda:1023").ordinal, 1023));
+    expect_refused("cuda:1024", PLIM_INVALID, "expected cuda:N");
+    expect_refused("cuda:-1", PLIM_INVALID, "expected cuda:N");
 }
 
 Test(target, auto_takes_nothing_that_nvml_does_not_show)

@@ -1,0 +1,155 @@
+/* What the report says of a user's program, from made-up executions of it. */
+#include "autotune/answer/executions.h"
+#include "autotune/exec/execution.h"
+#include "devices/virtual/steps/steps_verdict.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+
+static const int64_t MIB = INT64_C(1) << 20;
+
+/* The first is the choice's. */
+static struct plim_execution executions[3];
+static struct plim_asker asker;
+static struct plim_result result;
+static struct plim_decision decision;
+
+static void begin(void)
+{
+    executions[0] = executions[1] = executions[2] = (struct plim_execution){.end = PLIM_END_EXITED};
+    result = (struct plim_result){0};
+    decision = (struct plim_decision){.found = true};
+    decision.choice.trial.details = &executions[0];
+    asker = (struct plim_asker){0};
+}
+
+static void tell(bool simulated, bool uses_batch)
+{
+    const struct plim_device_info device = {.simulated = simulated};
+    const struct plim_answer from = {
+        .asker = &asker, .device = &device, .details = &plim_details_execution};
+    for (size_t i = 0; i < 4; i++) { /* the last one was not run */
+        struct plim_sample sample = {.trial = {.details = i < 3 ? &executions[i] : NULL}};
+        cr_assert(eq(int, PLIM_ARRAY_PUSH(&asker.samples, sample), PLIM_OK));
+    }
+    plim_reasons_program(&from, &decision, uses_batch, &result);
+    plim_asker_finish(&asker);
+}
+
+/* These sentences and no others, up to where one is NULL. */
+static void expect(const char *a, const char *b, const char *c)
+{
+    const char *const texts[] = {a, b, c, NULL};
+    size_t i = 0;
+    for (; texts[i]; i++) cr_expect(eq(str, result.reasons[i], (char *)texts[i]));
+    cr_expect(eq(sz, result.reason_count, i));
+}
+
+#define NO_TIME                                                                                    \
+    "A virtual card has no time and computes nothing: how fast it is, and what depends on values " \
+    "(routing, sampling), is not known."
+
+Test(executions, how_the_trial_ended)
+{
+    static const struct {
+        enum plim_execution_end end;
+        const char *says;
+    } ends[] = {{PLIM_END_EXITED, "the program ended by itself"},
+                {PLIM_END_STEADY, "its peak did not grow any more"},
+                {PLIM_END_STEPS, "it had done the steps that were asked for"},
+                {PLIM_END_TIME, "its time was over (--for)"},
+                {PLIM_END_LIMIT, "it took too long"},
+                {PLIM_END_INPUT, "it waited for input"},
+                {PLIM_END_STOPPED, "it was interrupted"}};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char text[256];
+        begin();
+        executions[0].end = ends[i].end;
+        executions[0].seconds = 12.34;
+        decision.choice.step_seconds = 1;
+        tell(false, true);
+        snprintf(text, sizeof(text),
+                 "The trial of the choice was over after 12.3 s: %s; no training steps were "
+                 "recognised.",
+                 ends[i].says);
+        expect(text, NULL, NULL);
+    }
+}
+
+Test(executions, steps_and_leaks_are_told)
+{
+    begin();
+    executions[0].steps = 7;
+    executions[0].rule = PLIM_STEPS_BY_OPTIMIZER;
+    executions[0].leak_bytes = 3.0 * (double)MIB;
+    tell(true, true);
+    expect("The trial of the choice was over after 0.0 s: the program ended by itself; 7 training "
+           "steps were recognised, by optimizer kernels.",
+           "The program leaks: it holds 3.00 MiB more after each step.", NO_TIME);
+}
+
+Test(executions, without_an_answer_there_is_no_trial_of_it)
+{
+    begin();
+    decision.found = false;
+    tell(true, true);
+    expect(NO_TIME, NULL, NULL);
+    begin();
+    decision.choice.trial.details = NULL;
+    tell(false, true);
+    expect("Nothing is known of time, so the largest batch was chosen.", NULL, NULL);
+    begin();
+    decision.found = false;
+    tell(false, true);
+    expect(NULL, NULL, NULL);
+}
+
+Test(executions, a_refusal_that_was_survived_is_told_once)
+{
+    for (int uses_batch = 0; uses_batch < 2; uses_batch++) {
+        begin();
+        decision.found = false;
+        executions[1].went_on = executions[2].went_on = true;
+        tell(true, uses_batch);
+        expect(uses_batch ? "The program itself goes on with less when memory is refused; such a "
+                            "trial counts as out of memory."
+                          : "The program itself goes on with less when memory is refused.",
+               NO_TIME, NULL);
+    }
+}
+
+/* Eight at most. */
+Test(executions, each_note_is_told_once)
+{
+    begin();
+    decision.found = false;
+    for (int i = 0; i < 3; i++) {
+        executions[i].note_count = i ? 5 : 2;
+        for (int n = 0; n < 5; n++)
+            snprintf(executions[i].notes[n], sizeof(executions[i].notes[n]), "note %d",
+                     i == 2 ? 4 + n : n);
+    }
+    tell(true, true);
+    cr_assert(eq(sz, result.reason_count, 9));
+    for (int i = 0; i < 8; i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "Virtual GPU: note %d.", i);
+        cr_expect(eq(str, result.reasons[1 + i], text));
+    }
+}
+
+Test(executions, allocations_are_listed_by_their_order_of_size)
+{
+    begin();
+    executions[0].sizes[0] = (struct plim_machine_size){.count = 3, .bytes = 5 * MIB};
+    executions[0].sizes[2] = (struct plim_machine_size){.count = 1, .bytes = 6 * MIB};
+    plim_details_execution.describe_memory(&decision.choice.trial, &result);
+    cr_assert(eq(sz, result.segment_count, 2));
+    cr_expect(eq(i64, result.segments[0].from_bytes, 0));
+    cr_expect(eq(i64, result.segments[0].count, 3));
+    cr_expect(eq(i64, result.segments[0].bytes, 5 * MIB));
+    cr_expect(eq(i64, result.segments[1].from_bytes, 4 * MIB));
+    cr_expect(eq(i64, result.segments[1].count, 1));
+    cr_expect(eq(i64, result.segments[1].bytes, 6 * MIB));
+    cr_expect(eq(i64, plim_details_execution.allocated_bytes(&decision.choice.trial), 0));
+}

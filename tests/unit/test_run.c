@@ -1,0 +1,229 @@
+/* A device for runs: what of it may be used, and what is known of how fast it is. */
+#include "autotune/run/run_device.h"
+#include "autotune/search/space.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int64_t MIB = INT64_C(1) << 20, GIB = INT64_C(1) << 30;
+
+static void expect_limit(struct plim_limit limit, int64_t overhead, const char *source,
+                         int64_t margin)
+{
+    cr_expect(eq(i64, limit.overhead_bytes, overhead));
+    cr_expect(eq(str, (char *)limit.overhead_source, (char *)source));
+    cr_expect(eq(i64, limit.margin_bytes, margin));
+    cr_expect(eq(i64, limit.budget_bytes, limit.usable_bytes - overhead - margin));
+}
+
+Test(allowance, of_estimate_and_measured_overhead_the_larger_counts)
+{
+    const struct plim_allowance allowance = {.margin_bytes = 5 * MIB, .margin_share = 0.5};
+    struct plim_limit more = plim_allowance_limit(&allowance, GIB, 100 * MIB, 101 * MIB),
+                      less = plim_allowance_limit(&allowance, GIB, 100 * MIB, 99 * MIB),
+                      same = plim_allowance_limit(&allowance, GIB, 100 * MIB, 100 * MIB);
+    expect_limit(more, 101 * MIB, "measured", 5 * MIB);
+    cr_expect(eq(i64, more.overhead_measured_bytes, 101 * MIB));
+    cr_expect(eq(i64, more.usable_bytes, GIB));
+    expect_limit(less, 100 * MIB, "estimate", 5 * MIB);
+    cr_expect(eq(i64, less.overhead_measured_bytes, 99 * MIB));
+    expect_limit(same, 100 * MIB, "estimate", 5 * MIB);
+}
+
+Test(allowance, what_is_given_comes_first)
+{
+    struct plim_allowance allowance = {.overhead_given = true,
+                                       .overhead_bytes = 3 * MIB,
+                                       .margin_share = 0.25,
+                                       .margin_bytes = -1,
+                                       .alloc_conf = "max_split_size_mb:32"};
+    struct plim_limit limit = plim_allowance_limit(&allowance, GIB, 100 * MIB, 200 * MIB);
+    expect_limit(limit, 3 * MIB, "given", GIB / 4);
+    cr_expect(eq(str, limit.alloc_conf, (char *)"max_split_size_mb:32"));
+    allowance.margin_bytes = 0;
+    expect_limit(plim_allowance_limit(&allowance, GIB, 100 * MIB, 200 * MIB), 3 * MIB, "given", 0);
+}
+
+Test(allowance, the_estimate_goes_by_the_compute_capability)
+{
+    static const struct {
+        int capability;
+        int64_t mib;
+    } estimates[] = {{70, 512}, {79, 512}, {80, 610}, {86, 554}, {89, 554}, {90, 768}, {120, 768}};
+    for (size_t i = 0; i < sizeof(estimates) / sizeof(estimates[0]); i++) {
+        int64_t bytes = plim_overhead_estimate(estimates[i].capability);
+        cr_expect(eq(i64, bytes, estimates[i].mib * MIB), "%d", estimates[i].capability);
+        cr_expect(eq(i64, plim_context_estimate(estimates[i].capability), bytes - 128 * MIB));
+    }
+}
+
+struct opened {
+    struct plim_allowance allowance;
+    struct plim_spec spec;
+    struct plim_spec_question question;
+    struct plim_run_options options;
+    struct plim_run_device device;
+};
+
+static void open_device(struct opened *o, const char *uri)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    o->allowance = PLIM_ALLOWANCE_DEFAULT;
+    cr_assert(eq(int, plim_spec_load("tiny-gpt2", &o->spec, &err), PLIM_OK), "%s", err.text);
+    plim_spec_question_make(&o->spec, PLIM_OBJECTIVE_THROUGHPUT, &o->question);
+    o->options =
+        (struct plim_run_options){.uri = uri, .allowance = &o->allowance, .question = &o->question};
+    cr_assert(eq(int, plim_run_device_open(&o->device, &o->options, &err), PLIM_OK), "%s",
+              err.text);
+}
+
+/* Dense peaks of NVIDIA's A100 data sheet. */
+Test(run_device, the_peak_rate_is_that_of_the_precision)
+{
+    static struct opened o;
+    open_device(&o, "sim:A100-SXM4-80GB");
+    static const double peaks[PLIM_PRECISION_COUNT] = {
+        [PLIM_PRECISION_FP32] = 19.5e12, [PLIM_PRECISION_TF32] = 156e12,
+        [PLIM_PRECISION_BF16] = 312e12,  [PLIM_PRECISION_BF16_MIXED] = 312e12,
+        [PLIM_PRECISION_FP16] = 312e12,  [PLIM_PRECISION_FP16_MIXED] = 312e12};
+    for (int i = 0; i < PLIM_PRECISION_COUNT; i++)
+        cr_expect(epsilon_eq(dbl, o.device.peak_rate[i], peaks[i], 0.01 * peaks[i]), "%s",
+                  plim_precision_names[i]);
+    plim_run_device_close(&o.device);
+}
+
+Test(run_device, a_simulated_one_is_all_ours)
+{
+    static struct opened o;
+    open_device(&o, "sim:A100-SXM4-80GB,memory=24GiB");
+    cr_expect(eq(i64, o.device.limit.usable_bytes, 24 * GIB));
+    expect_limit(o.device.limit, 610 * MIB, "estimate", 24 * GIB / 20);
+    cr_expect(eq(i64, o.device.limit.overhead_measured_bytes, 0));
+    cr_expect(eq(i64, o.device.runner.budget_bytes, o.device.limit.budget_bytes));
+    cr_expect(not(o.device.runner.limit_acts_early));
+    cr_expect(o.device.info.simulated && !o.device.planner.run);
+    plim_run_device_close(&o.device);
+    plim_run_device_close(NULL);
+}
+
+Test(run_device, what_is_the_same_but_for_its_memory_is_of_one_class)
+{
+    static struct opened a, b, c;
+    open_device(&a, "sim:A100-SXM4-80GB");
+    open_device(&b, "sim:A100-SXM4-40GB");
+    open_device(&c, "sim:RTX-4090");
+    cr_expect(plim_run_device_same_class(&a.device, &b.device));
+    cr_expect(not(plim_run_device_same_class(&a.device, &c.device)));
+    struct plim_run_device other = a.device;
+    other.info.multiprocessors++;
+    cr_expect(not(plim_run_device_same_class(&a.device, &other)));
+    other = a.device;
+    other.info.compute_capability++;
+    cr_expect(not(plim_run_device_same_class(&a.device, &other)));
+    other = a.device;
+    other.info.threads_per_multiprocessor++;
+    cr_expect(not(plim_run_device_same_class(&a.device, &other)));
+    other = a.device;
+    other.info.simulated = false;
+    cr_expect(not(plim_run_device_same_class(&a.device, &other)));
+    cr_expect(not(plim_run_device_same_class(&other, &a.device)));
+    plim_run_device_close(&a.device);
+    plim_run_device_close(&b.device);
+    plim_run_device_close(&c.device);
+}
+
+/* Its runs: the same setting needs the same with and without a limit, and fails below what it needs. */
+Test(run_device, a_run_has_the_figures_of_its_replay)
+{
+    static struct opened o;
+    struct plim_trial limited, unlimited;
+    open_device(&o, "sim:A100-SXM4-80GB");
+    const struct plim_runner *runner = &o.device.runner;
+    struct plim_setting setting = plim_space_first(&o.question.question.axes);
+    setting.micro_batch = 2;
+    setting.accumulation = 1;
+    cr_assert(
+        eq(int, runner->run(runner->user, &setting, PLIM_RUN_LIMITED, &limited, NULL), PLIM_OK));
+    const struct plim_replay replay = *(const struct plim_replay *)limited.details;
+    cr_expect(eq(int, limited.verdict, PLIM_OK));
+    cr_expect(eq(i64, limited.reserved_bytes, replay.peak_reserved_bytes));
+    cr_expect(eq(int, limited.steps_done, PLIM_REPLAY_STEPS));
+    cr_expect(eq(dbl, limited.seconds, replay.step[PLIM_REPLAY_STEPS - 1].seconds));
+    int64_t requested = 0;
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
+        if (replay.step[i].peak_requested_bytes > requested)
+            requested = replay.step[i].peak_requested_bytes;
+    cr_expect(eq(i64, limited.requested_bytes, requested));
+    cr_expect(gt(i64, requested, replay.step[0].peak_requested_bytes - 1));
+    cr_assert(eq(int, runner->run(runner->user, &setting, PLIM_RUN_UNLIMITED, &unlimited, NULL),
+                 PLIM_OK));
+    cr_expect(eq(i64, unlimited.reserved_bytes, limited.reserved_bytes));
+    plim_run_device_close(&o.device);
+
+    o.allowance.overhead_given = true;
+    o.allowance.overhead_bytes = 80 * GIB - limited.requested_bytes / 2;
+    o.allowance.margin_bytes = 0;
+    cr_assert(eq(int, plim_run_device_open(&o.device, &o.options, NULL), PLIM_OK));
+    cr_assert(
+        eq(int, runner->run(runner->user, &setting, PLIM_RUN_LIMITED, &limited, NULL), PLIM_OK));
+    cr_expect(eq(int, limited.verdict, PLIM_OOM));
+    cr_assert(eq(int, runner->run(runner->user, &setting, PLIM_RUN_UNLIMITED, &unlimited, NULL),
+                 PLIM_OK));
+    cr_expect(eq(int, unlimited.verdict, PLIM_OK));
+    plim_run_device_close(&o.device);
+}
+
+static long size_of(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    cr_assert(file != NULL);
+    cr_assert(eq(int, fseek(file, 0, SEEK_END), 0));
+    long size = ftell(file);
+    fclose(file);
+    return size;
+}
+
+Test(run_device, a_trace_has_one_run_and_no_more)
+{
+    static struct opened o;
+    char path[] = "/tmp/plimsoll-trace-XXXXXX";
+    struct plim_trial trial;
+    struct plim_error err = PLIM_ERROR_INIT;
+    open_device(&o, "sim:A100-SXM4-80GB");
+    struct plim_setting setting = plim_space_first(&o.question.question.axes);
+    setting.micro_batch = setting.accumulation = 1;
+    close(mkstemp(path));
+    cr_assert(eq(int, plim_run_device_trace(&o.device, &setting, path, &err), PLIM_OK), "%s",
+              err.text);
+    long size = size_of(path);
+    cr_expect(gt(long, size, 1000));
+    cr_assert(
+        eq(int, o.device.runner.run(o.device.runner.user, &setting, PLIM_RUN_LIMITED, &trial, NULL),
+           PLIM_OK));
+    cr_assert(eq(int, plim_run_device_trace(&o.device, &setting, path, &err), PLIM_OK));
+    cr_expect(eq(long, size_of(path), size));
+    unlink(path);
+    cr_expect(eq(int, plim_run_device_trace(&o.device, &setting, "/dev/full", &err), PLIM_IO));
+    cr_expect(eq(str, err.text, (char *)"/dev/full: cannot be written"));
+    err = (struct plim_error)PLIM_ERROR_INIT;
+    cr_expect(eq(int, plim_run_device_trace(&o.device, &setting, "/no/folder", &err), PLIM_IO));
+    cr_expect(eq(str, err.text, (char *)"/no/folder: No such file or directory"));
+    plim_run_device_close(&o.device);
+}
+
+Test(run_device, what_is_no_device_is_told_from_a_gpu_without_its_scheme)
+{
+    static struct opened o;
+    struct plim_error err = PLIM_ERROR_INIT;
+    o.allowance = PLIM_ALLOWANCE_DEFAULT;
+    o.options = (struct plim_run_options){.uri = "a100-sxm4-80gb", .allowance = &o.allowance};
+    cr_expect(eq(int, plim_run_device_open(&o.device, &o.options, &err), PLIM_NODEVICE));
+    cr_expect(strstr(err.text, "did you mean sim:A100-SXM4-80GB?") != NULL, "%s", err.text);
+    err = (struct plim_error)PLIM_ERROR_INIT;
+    o.options.uri = "nothing";
+    cr_expect(eq(int, plim_run_device_open(&o.device, &o.options, &err), PLIM_NODEVICE));
+    cr_expect(strstr(err.text, "nothing: no such device, expected cuda:N") != NULL, "%s", err.text);
+}
