@@ -66,47 +66,51 @@ static struct place place_of(const struct plim_result_choice *choice, size_t ind
     return (struct place){.index = index, .present = choice->present, .key = key};
 }
 
-/* Items of `size` bytes in the order of their places. Without host memory they stay as they are. */
-static void reorder(void *items, size_t count, size_t size, struct place *places)
+/* Puts items of `size` bytes into the order of their places, and frees those. */
+static enum plim_status reorder(void *items, size_t count, size_t size, struct place *places)
 {
-    char *copy = malloc(count * size);
-    if (!copy) return;
-    memcpy(copy, items, count * size);
-    qsort(places, count, sizeof(*places), compare_places);
-    for (size_t i = 0; i < count; i++)
-        memcpy((char *)items + i * size, copy + places[i].index * size, size);
+    char *copy = places ? malloc(count * size) : NULL;
+    if (copy) {
+        memcpy(copy, items, count * size);
+        qsort(places, count, sizeof(*places), compare_places);
+        for (size_t i = 0; i < count; i++)
+            memcpy((char *)items + i * size, copy + places[i].index * size, size);
+    }
+    enum plim_status st = copy ? PLIM_OK : PLIM_NOMEM;
+    free(places);
     free(copy);
+    return st;
 }
 
-static void sort_points(struct plim_result *result, enum plim_result_order order)
+static enum plim_status sort_points(struct plim_result *result, enum plim_result_order order)
 {
     size_t count = result->points.count;
-    struct place *places = count ? calloc(count, sizeof(*places)) : NULL;
-    if (!places) return;
-    for (size_t i = 0; i < count; i++)
+    if (!count) return PLIM_OK;
+    struct place *places = calloc(count, sizeof(*places));
+    for (size_t i = 0; places && i < count; i++)
         places[i] = place_of(&result->points.items[i].best, i, order);
-    reorder(result->points.items, count, sizeof(*result->points.items), places);
-    free(places);
+    return reorder(result->points.items, count, sizeof(*result->points.items), places);
 }
 
-static void sort_results(struct plim_report *report, enum plim_result_order order)
+static enum plim_status sort_results(struct plim_report *report, enum plim_result_order order)
 {
     size_t count = report->results.count;
-    struct place *places = count ? calloc(count, sizeof(*places)) : NULL;
-    if (!places) return;
-    for (size_t i = 0; i < count; i++)
+    if (!count) return PLIM_OK;
+    struct place *places = calloc(count, sizeof(*places));
+    for (size_t i = 0; places && i < count; i++)
         places[i] = place_of(&report->results.items[i].choice, i, order);
-    reorder(report->results.items, count, sizeof(*report->results.items), places);
-    free(places);
+    return reorder(report->results.items, count, sizeof(*report->results.items), places);
 }
 
-void plim_report_sort(struct plim_report *report, enum plim_result_order order)
+enum plim_status plim_report_sort(struct plim_report *report, enum plim_result_order order)
 {
     enum plim_result_order of_points = order == PLIM_ORDER_DEFAULT ? PLIM_ORDER_SPEED : order;
-    if (order == PLIM_ORDER_GIVEN) return;
-    for (size_t i = 0; i < report->results.count; i++)
-        sort_points(&report->results.items[i], of_points);
-    if (order != PLIM_ORDER_DEFAULT && report->is_table) sort_results(report, order);
+    enum plim_status st = PLIM_OK;
+    if (order == PLIM_ORDER_GIVEN) return PLIM_OK;
+    for (size_t i = 0; i < report->results.count && !st; i++)
+        st = sort_points(&report->results.items[i], of_points);
+    if (!st && order != PLIM_ORDER_DEFAULT && report->is_table) st = sort_results(report, order);
+    return st;
 }
 
 const char *plim_result_value(const struct plim_result_setting *setting, const char *name)

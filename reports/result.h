@@ -197,8 +197,9 @@ enum plim_result_order {
 };
 
 /* Orders the points of every result, and the results of a table. What does not fit comes last, and
- * equals stay as they are. */
-void plim_report_sort(struct plim_report *report, enum plim_result_order order);
+ * equals stay as they are. PLIM_NOMEM is the only failure. */
+enum plim_status plim_report_sort(struct plim_report *report,
+                                  enum plim_result_order order) PLIM_MUST_CHECK;
 
 /* Appends a copy of a setting to the spec's options. PLIM_NOMEM is the only failure. */
 enum plim_status plim_result_option(struct plim_result *result, const char *key,

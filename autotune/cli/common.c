@@ -170,7 +170,8 @@ enum plim_status plim_common_emit(const struct plim_request *request, const stru
 {
     enum plim_status st = add_options(request, report, err);
     report->version = io->version;
-    plim_report_sort(report, request->order);
+    if (!st && plim_report_sort(report, request->order) != PLIM_OK)
+        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) st = emit_result(request, io, report, err);
     for (size_t i = 0; i < request->files.count; i++) {
         enum plim_status saved = emit_file(request->files.items[i], report, err);

@@ -247,8 +247,10 @@ enum plim_status plim_earlier_apply(struct plim_request *request, const struct p
                                     struct plim_earlier *earlier, struct plim_error *err)
 {
     static const char prefix[] = "plimsoll.";
-    if (!request->subject || plim_yaml_read_file(request->subject, &earlier->report, NULL))
-        return PLIM_OK;
+    enum plim_status st =
+        request->subject ? plim_yaml_read_file(request->subject, &earlier->report, NULL) : PLIM_OK;
+    if (st == PLIM_NOMEM) return plim_fail(err, st, "out of host memory");
+    if (st) return PLIM_OK;
     const struct plim_yaml_node *root = earlier->report.root;
     const char *schema = is_mapping(root) ? text_of(root, "schema") : NULL;
     if (!schema || strncmp(schema, prefix, strlen(prefix)) != 0) return PLIM_OK;

@@ -55,7 +55,10 @@ static enum plim_status run_explain(const struct plim_request *request, const st
                                            .log = &log};
     PLIM_TRY(plim_run_device_open(&x->device, &x->options, err));
     PLIM_TRY(plim_fleet_inspect(&x->device, &setting, &result, err));
-    PLIM_TRY(PLIM_ARRAY_PUSH(&report.results, result));
+    if (PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK) {
+        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+        goto out;
+    }
     PLIM_TRY(plim_common_emit(request, io, &report, err));
     if (request->trace) PLIM_TRY(plim_run_device_trace(&x->device, &setting, request->trace, err));
     if (!result.fits) st = PLIM_NOFIT;

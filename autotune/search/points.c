@@ -133,11 +133,11 @@ enum plim_status plim_points_compare(struct plim_search *s)
     struct plim_decision *out = s->decision;
     bool by_time = plim_objectives[s->question->objective].by_time;
     for (size_t i = 0; i < out->space.points.count; i++) {
-        bool found = false;
         enum plim_status st = PLIM_OK;
         if (by_time && !out->edges.items[i].exact) st = search_point(s, i);
-        if (!st) st = plim_verify_point(s, i, &found);
-        if (!st && !found) st = ask_smallest(s, i);
+        if (!st) st = plim_verify_below_edge(s, i);
+        if (!st && plim_choose_of_point(&out->candidates, s->question->objective, i) < 0)
+            st = ask_smallest(s, i);
         if (st) return st;
     }
     return PLIM_OK;

@@ -14,8 +14,8 @@ struct plim_search;
 /* What can be the fastest. */
 enum plim_status plim_points_fastest(struct plim_search *search) PLIM_MUST_CHECK;
 
-/* The best of every point, proven like a choice; of a point where nothing fits, why. After one of the
- * others. */
+/* The best of every point, but not with more than PLIM_PROBED_STEPS micro-steps (space.h); of a point
+ * where nothing fits, why. After one of the others. */
 enum plim_status plim_points_compare(struct plim_search *search) PLIM_MUST_CHECK;
 
 /* What can need least memory: the smallest micro-batches of every point. */

@@ -43,7 +43,7 @@ static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t
 }
 
 /* What fits beyond the edge of its point fits by luck, and nobody should train on it. */
-static enum plim_status stay_below_edge(struct plim_search *s, size_t point)
+enum plim_status plim_verify_below_edge(struct plim_search *s, size_t point)
 {
     const struct plim_edge *edge = &s->decision->edges.items[point];
     enum plim_status st = plim_edge_find(s, point);
@@ -54,21 +54,6 @@ static enum plim_status stay_below_edge(struct plim_search *s, size_t point)
     return st;
 }
 
-enum plim_status plim_verify_point(struct plim_search *s, size_t point, bool *found)
-{
-    const struct plim_candidates *candidates = &s->decision->candidates;
-    enum plim_objective objective = s->question->objective;
-    for (int round = 0; round < ROUNDS; round++) {
-        int best = plim_choose_of_point(candidates, objective, point);
-        *found = best >= 0;
-        if (!*found) return PLIM_OK;
-        enum plim_status st = stay_below_edge(s, point);
-        if (!st) st = plim_throughput_verify(s, &s->decision->candidates.list.items[best]);
-        if (st || plim_choose_of_point(candidates, objective, point) == best) return st;
-    }
-    return PLIM_OK;
-}
-
 static enum plim_status verify_choice(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;
@@ -76,7 +61,7 @@ static enum plim_status verify_choice(struct plim_search *s)
         int chosen = chosen_now(s);
         out->found = chosen >= 0;
         if (!out->found) return PLIM_OK;
-        enum plim_status st = stay_below_edge(s, out->candidates.list.items[chosen].point);
+        enum plim_status st = plim_verify_below_edge(s, out->candidates.list.items[chosen].point);
         if (!st) st = plim_throughput_verify(s, &out->candidates.list.items[chosen]);
         if (st) return st;
         if (chosen_now(s) != chosen) continue;

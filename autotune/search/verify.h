@@ -4,7 +4,6 @@
 #define PLIM_AUTOTUNE_SEARCH_VERIFY_H
 
 #include "autotune/base/status.h"
-#include <stdbool.h>
 #include <stddef.h>
 
 struct plim_search;
@@ -14,9 +13,8 @@ struct plim_search;
  * when nothing fits, what would be needed and advice. */
 enum plim_status plim_verify(struct plim_search *search) PLIM_MUST_CHECK;
 
-/* Proves the best candidate of a point; `found` is false when there is none. */
-enum plim_status plim_verify_point(struct plim_search *search, size_t point,
-                                   bool *found) PLIM_MUST_CHECK;
+/* Finds the edge of a point and refutes the candidates beyond it. */
+enum plim_status plim_verify_below_edge(struct plim_search *search, size_t point) PLIM_MUST_CHECK;
 
 /* The best answer so far, without running anything more. */
 void plim_verify_so_far(struct plim_search *search);

@@ -36,7 +36,7 @@ static char *shown(int columns)
     if (!child) {
         dup2(fd, STDOUT_FILENO);
         execl(PLIM_BINARY, "plimsoll", "plan", "gpt2-124m", "--device", "sim:T4", "--seq", "64,128",
-              "--batch", "1,2", "--effective-batch", "128", "--quiet", (char *)NULL);
+              "--batch", "1,2", "--quiet", (char *)NULL);
         _exit(99);
     }
     close(fd);

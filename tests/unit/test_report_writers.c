@@ -64,6 +64,13 @@ static void expect_contains(const char *text, const char *part)
     cr_expect(strstr(text, part) != NULL, "'%s' is missing in:\n%s", part, text);
 }
 
+static int times(const char *text, const char *part)
+{
+    int count = 0;
+    for (; (text = strstr(text, part)); text++) count++;
+    return count;
+}
+
 static size_t longest_line(const char *text)
 {
     size_t longest = 0;
@@ -131,6 +138,8 @@ Test(report_writers, text_keeps_to_its_width)
         r->breakdown = (struct plim_result_breakdown){.present = true, .parameters_bytes = GIB,
                                                       .logits_bytes = 4 * GIB};
         r->step_count = 4;
+        plim_result_reason(r, "An incomprehensible incomprehensible incomprehensible "
+                              "incomprehensible incomprehensible incomprehensible word.");
         r->choice.world = 8;
         r->choice.effective_batch = 65536;
         snprintf(r->limit.alloc_conf, sizeof(r->limit.alloc_conf), "%s",
@@ -139,6 +148,8 @@ Test(report_writers, text_keeps_to_its_width)
         cr_expect(le(sz, longest_line(text), (size_t)widths[i]), "%d:\n%s", widths[i], text);
         cr_expect(gt(sz, longest_line(text), (size_t)(widths[i] < 130 ? widths[i] - 20 : 100)));
         cr_expect(strchr(text, '\033') == NULL);
+        cr_expect(eq(int, times(text, "incomprehensible"), 6), "words are broken:\n%s", text);
+        expect_contains(text, "garbage_collection_threshold:0.8");
         expect_contains(text, "  logits           4.00 GiB  #");
         free(text);
         plim_report_finish(&report);
