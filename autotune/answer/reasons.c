@@ -269,6 +269,22 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
                                    "not counted (--overhead sets it).");
 }
 
+/* GPUs compute in bf16 from compute capability 8.0 on; PyTorch emulates it before that. */
+static void tell_bf16(const struct plim_answer *a, const struct plim_setting *setting,
+                      struct plim_result *result)
+{
+    const struct plim_axes *axes = &a->question->axes;
+    int axis = plim_axes_find(axes, "precision"), capability = a->device->compute_capability;
+    char room[PLIM_AXIS_TEXT];
+    if (axis < 0 || !capability || capability >= 80 ||
+        strncmp(plim_axes_text(axes, setting, (size_t)axis, room), "bf16", 4) != 0)
+        return;
+    plim_result_reason(result,
+                       "This GPU has no bf16 (compute capability %d.%d; it came with 8.0): PyTorch "
+                       "emulates it, slowly. --precision fp16-mixed --weights fp32 uses what it has.",
+                       capability / 10, capability % 10);
+}
+
 void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,
                            struct plim_result *result)
 {
@@ -287,6 +303,8 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
         why_nothing_fits(a, d, result);
         why_largest(a, d, result);
     }
+    if (d->found || d->has_smallest)
+        tell_bf16(a, d->found ? &d->choice.setting : &d->smallest, result);
     tell_sequence(a, d, result);
     tell_overhead(a->limit, result);
 }
@@ -312,5 +330,6 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) tell_end(tried, failure, result);
     }
+    tell_bf16(a, &e->setting, result);
     tell_overhead(a->limit, result);
 }

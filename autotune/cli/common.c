@@ -18,8 +18,8 @@ enum plim_status plim_common_setting(const struct plim_request_setting *setting,
     return PLIM_OK;
 }
 
-enum plim_status plim_common_spec(const struct plim_request *request, struct plim_spec *spec,
-                                  struct plim_error *err)
+enum plim_status plim_common_spec(const struct plim_request *request, const struct plim_log *log,
+                                  struct plim_spec *spec, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
     if (!request->subject)
@@ -27,6 +27,9 @@ enum plim_status plim_common_spec(const struct plim_request *request, struct pli
                          "no SPEC was given, expected a YAML spec, a config.json, a directory with "
                          "one, or a name such as gpt2-124m");
     PLIM_TRY(plim_spec_load(request->subject, spec, err));
+    if (plim_spec_source_hides(request->subject))
+        plim_log(log, PLIM_LOG_WARNING, "%s is the model of the zoo; for the file or folder of that name here "
+                           "say ./%s", request->subject, request->subject);
     for (size_t i = 0; i < request->setting_count; i++)
         PLIM_TRY(plim_common_setting(&request->settings[i], spec, err));
     if (request->setting_count) PLIM_TRY(plim_spec_resolve(spec, err));

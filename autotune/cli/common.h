@@ -10,8 +10,8 @@
 #include "workloads/spec/spec.h"
 
 /* Loads the subject of the request and applies its settings. */
-enum plim_status plim_common_spec(const struct plim_request *request, struct plim_spec *spec,
-                                  struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_common_spec(const struct plim_request *request, const struct plim_log *log,
+                                  struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* One setting of the command line. */
 enum plim_status plim_common_setting(const struct plim_request_setting *setting,

@@ -43,7 +43,7 @@ static enum plim_status run_explain(const struct plim_request *request, const st
     enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (st) goto out;
     PLIM_TRY(plim_common_check_files(request, err));
-    PLIM_TRY(plim_common_spec(request, &x->spec, err));
+    PLIM_TRY(plim_common_spec(request, &log, &x->spec, err));
     plim_spec_question_make(&x->spec, request->objective, &x->question);
     PLIM_TRY(first_setting(&x->question.question, &setting, err));
     PLIM_TRY(plim_common_device(request, &x->spec, &log, &x->target, &uri, err));

@@ -6,10 +6,11 @@ static enum plim_status run_import(const struct plim_request *request, const str
                                    struct plim_error *err)
 {
     struct plim_spec *spec = calloc(1, sizeof(*spec));
+    const struct plim_log log = plim_common_log(request, io);
     char *text = NULL;
     enum plim_status st = spec ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (st) goto out;
-    PLIM_TRY(plim_common_spec(request, spec, err));
+    PLIM_TRY(plim_common_spec(request, &log, spec, err));
     PLIM_TRY(plim_spec_write(spec, &text, err));
     for (size_t i = 0; i < request->files.count; i++)
         PLIM_TRY(plim_outfile_save(request->files.items[i], text, err));

@@ -164,11 +164,28 @@ enum plim_status plim_option_any_key(struct plim_request *request, const struct 
 
 /* --- what of a GPU may be used, what is best --------------------------------------------------- */
 
+/* A number without a unit, other than 0: a share, or a size in a unit that we would have to guess. */
+static bool is_bare(const char *value)
+{
+    char *end;
+    double number = strtod(value, &end);
+    return end != value && !*end && number > 0;
+}
+
+/* A bare number as a percentage: that of a share where it is below 1. */
+static const char *share_text(const char *value, char room[40])
+{
+    double number = strtod(value, NULL);
+    snprintf(room, 40, "%g", number < 1 ? 100 * number : number);
+    return room;
+}
+
 enum plim_status plim_option_margin(struct plim_request *request, const struct plim_option *option,
                                     const char *value, struct plim_error *err)
 {
     static const char *const units[] = {"%", " %", NULL};
     static const double factors[] = {0.01, 0.01};
+    char room[40];
     double share;
     struct plim_allowance *allowance = &request->allowance;
     if (parse_with_unit(value, units, factors, &share) && share <= 1) {
@@ -176,6 +193,9 @@ enum plim_status plim_option_margin(struct plim_request *request, const struct p
         allowance->margin_share = share;
         return PLIM_OK;
     }
+    if (is_bare(value))
+        return plim_fail(err, PLIM_INVALID, "%s is '%s', expected a unit: %s%% or %sGiB?",
+                         option->name, value, share_text(value, room), value);
     if (plim_parse_bytes(value, &allowance->margin_bytes, NULL) == PLIM_OK) return PLIM_OK;
     return plim_fail(err, PLIM_INVALID,
                      "%s is '%s', expected a share such as 5%% or a size such as 2GiB",
@@ -189,6 +209,9 @@ enum plim_status plim_option_overhead(struct plim_request *request,
     struct plim_allowance *allowance = &request->allowance;
     allowance->overhead_given = strcmp(value, "auto") != 0;
     if (!allowance->overhead_given) return PLIM_OK;
+    if (is_bare(value))
+        return plim_fail(err, PLIM_INVALID, "%s is '%s', expected a unit: %sMiB or %sGiB?",
+                         option->name, value, value, value);
     if (plim_parse_bytes(value, &allowance->overhead_bytes, NULL) == PLIM_OK) return PLIM_OK;
     return plim_fail(err, PLIM_INVALID, "%s is '%s', expected auto or a size such as 600MiB",
                      option->name, value);

@@ -121,7 +121,7 @@ static enum plim_status run(const struct plim_request *request, const struct pli
     enum plim_status st = asked ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (st) goto out;
     PLIM_TRY(plim_common_check_files(request, err));
-    PLIM_TRY(plim_common_spec(request, &asked->spec, err));
+    PLIM_TRY(plim_common_spec(request, &log, &asked->spec, err));
     plim_spec_question_make(&asked->spec, request->objective, &asked->question);
     PLIM_TRY(resolve_targets(request, &asked->spec, &log, target, &targets, err));
     PLIM_TRY(decide(request, io, &asked->question, &log, &targets, err));

@@ -1,5 +1,6 @@
 #include "spec_question.h"
 #include "workloads/spec/family.h"
+#include "workloads/spec/key.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -125,7 +126,7 @@ static void set_default_seq(struct plim_spec_question *q)
     struct plim_axis *seq = &q->question.axes.axis[SEQ];
     int64_t positions = q->spec->model.positions;
     q->question.seq_most = positions > 0 ? positions : PLIM_SEQ_MAX;
-    q->question.seq_by_default = !seq->count;
+    q->question.seq_by_default = !plim_spec_key_given(q->spec, "data.seq");
     if (seq->count) return;
     q->values[SEQ][0] =
         positions > 0 && positions < PLIM_DEFAULT_SEQ_MAX ? positions : PLIM_DEFAULT_SEQ_MAX;

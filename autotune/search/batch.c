@@ -85,8 +85,13 @@ bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
 {
     bool allowed = is_listed(rule->request, micro_batch) && micro_batch >= rule->request->first;
     out->micro_batch = micro_batch;
-    for (size_t i = 0; i < rule->phases; i++)
-        if (!phase_accumulation(rule, i, micro_batch, &out->phase_accumulation[i])) allowed = false;
+    out->exact = true;
+    for (size_t i = 0; i < rule->phases; i++) {
+        int64_t *accumulation = &out->phase_accumulation[i], target = rule->phase_target[i];
+        if (!phase_accumulation(rule, i, micro_batch, accumulation)) allowed = false;
+        if (target && *accumulation * micro_batch * rule->request->world != target)
+            out->exact = false;
+    }
     out->accumulation = out->phase_accumulation[rule->leading];
     out->effective = micro_batch * out->accumulation * rule->request->world;
     return allowed;
@@ -125,6 +130,13 @@ int64_t plim_batch_after(const struct plim_batch_rule *rule, int64_t micro_batch
     int64_t next =
         rule->request->only_listed ? next_value(rule->request, micro_batch) : micro_batch + 1;
     return next <= plim_batch_limit(rule) ? next : 0;
+}
+
+int64_t plim_batch_exact(const struct plim_batch_rule *rule, int64_t from)
+{
+    struct plim_batch batch;
+    while (from > 0 && !(plim_batch_allowed(rule, from, &batch) && batch.exact)) from--;
+    return from;
 }
 
 int64_t plim_batch_limit(const struct plim_batch_rule *rule)

@@ -53,6 +53,7 @@ struct plim_batch_rule {
 /* What a micro-batch leads to. `accumulation` and `effective` are those of the leading phase. */
 struct plim_batch {
     int64_t micro_batch, accumulation, effective;
+    bool exact; /* every phase has its very effective batch, or none was asked for */
     int64_t phase_accumulation[PLIM_PHASES];
 };
 
@@ -88,5 +89,8 @@ int64_t plim_batch_next(const struct plim_batch_rule *rule, int64_t micro_batch)
 
 /* The largest allowed micro-batch up to `from` that is a multiple of `multiple`, or 0. */
 int64_t plim_batch_below(const struct plim_batch_rule *rule, int64_t from, int64_t multiple);
+
+/* The largest allowed micro-batch up to `from` that keeps the effective batch exactly, or 0. */
+int64_t plim_batch_exact(const struct plim_batch_rule *rule, int64_t from);
 
 #endif

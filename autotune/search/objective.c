@@ -92,10 +92,12 @@ static int64_t longest_sequence(const struct plim_candidates *candidates)
     return seq;
 }
 
-/* Is `a` better than `b` where both are in the tie, with an order for what is equal in all? */
+/* Is `a` better than `b` where both are in the tie, with an order for what is equal in all? The very
+ * effective batch that was asked for comes first. */
 static bool wins_tie(const struct plim_objective_row *row, const struct plim_candidate *a,
                      const struct plim_candidate *b)
 {
+    if (a->batch.exact != b->batch.exact) return a->batch.exact;
     int order = row->compare_ties(a, b);
     if (!order) order = earlier_point(a, b);
     return order ? order < 0 : a->batch.micro_batch < b->batch.micro_batch;

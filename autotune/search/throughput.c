@@ -111,6 +111,7 @@ static size_t promising(const struct plim_batch_rule *rule, int64_t largest,
     int64_t top = plim_batch_below(rule, largest, 1);
     list[count++] = top;
     list[count++] = plim_batch_below(rule, power_below(largest) / 2, 1);
+    if (plim_batch_target(rule)) list[count++] = plim_batch_exact(rule, largest);
     if (largest <= FEW || rule->request->listed_count || plim_batch_target(rule)) {
         for (int64_t b = top; b > 0 && count < TIMED_AT_MOST; b = plim_batch_below(rule, b - 1, 1))
             list[count++] = b;

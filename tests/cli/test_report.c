@@ -131,6 +131,51 @@ Test(report, plan_has_the_schema_and_the_answer)
     program_finish(&p);
 }
 
+/* As transformers loads and trains the model; what was not asked for is said. */
+Test(report, says_what_was_taken_by_default_and_what_lora_trains)
+{
+    struct program p = program_run("explain llama-3.2-1b --device sim:RTX-4090 --batch 1 "
+                                   "--checkpointing full --lora r=16 --json");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p);
+    cr_expect(eq(str, (char *)json_text_at(root, "setting.precision"), "bf16"));
+    cr_expect(eq(str, (char *)json_text_at(root, "setting.weights"), "bf16"));
+    cr_expect(eq(str, (char *)json_text_at(root, "setting.optimizer"), "adamw-fused"));
+    cr_expect(eq(str, (char *)json_text_at(root, "spec.lora"), "r=16 on q_proj, v_proj"));
+    cr_expect(eq(str, (char *)json_text_at(root, "spec.defaults"),
+                 "weights bf16 (the model's dtype), precision bf16 (no autocast), optimizer "
+                 "adamw-fused, rows of one document"));
+    json_decref(root);
+    program_finish(&p);
+    p = program_run("explain llama-3.2-1b --device sim:T4 --batch 1 --lora r=16");
+    cr_expect(ne(ptr, strstr(p.out, "LoRA r=16 on q_proj, v_proj: 1703936 of"), NULL));
+    cr_expect(ne(ptr, strstr(p.out, "Defaults: weights bf16"), NULL));
+    cr_expect(ne(ptr, strstr(p.out, "This GPU has no bf16"), NULL));
+    program_finish(&p);
+}
+
+/* The zoo's sequence is ours, not the user's. */
+Test(report, the_longest_sequence_goes_beyond_the_zoos)
+{
+    static const struct {
+        const char *more;
+        int64_t seq;
+    } cases[] = {{"", 1024}, {" --set model.n_positions=4096", 4096}, {" --seq 256", 256}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char arguments[200];
+        snprintf(arguments, sizeof(arguments),
+                 "plan gpt2-124m --device sim:A100-SXM4-80GB --batch 1 --checkpointing full "
+                 "--objective longest-sequence --json%s",
+                 cases[i].more);
+        struct program p = program_run(arguments);
+        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "choice.seq"), cases[i].seq));
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
 Test(report, the_effective_batch_is_kept)
 {
     struct program p =

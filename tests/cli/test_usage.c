@@ -146,6 +146,9 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"plan gpt2-124m --precision bf17", 2, "bf16-mixed"},
         {"plan gpt2-124m --margin -5", 2, "expected a share such as 5%"},
         {"plan gpt2-124m --margin 101%", 2, "expected a share such as 5%"},
+        {"plan gpt2-124m --margin 10", 2, "expected a unit: 10% or 10GiB?"},
+        {"plan gpt2-124m --margin 0.1", 2, "expected a unit: 10% or 0.1GiB?"},
+        {"plan gpt2-124m --overhead 600", 2, "expected a unit: 600MiB or 600GiB?"},
         {"plan gpt2-124m --overhead lots", 2, "expected auto or a size"},
         {"plan gpt2-124m --budget 0s", 2, "expected a time such as 60s"},
         {"plan gpt2-124m --budget nan", 2, "expected a time such as 60s"},
@@ -209,6 +212,25 @@ Test(usage, a_simulated_stand_in_is_said_on_stderr)
     p = program_run("explain gpt2-124m --batch 1 --seq 128 --json --quiet");
     cr_expect(eq(str, p.err, (char *)""));
     program_finish(&p);
+}
+
+/* The name is taken, and the folder is not passed over in silence. */
+Test(usage, a_name_of_the_zoo_does_not_hide_a_file_of_that_name)
+{
+    char *path = program_file("tiny-gpt2", "not a spec\n"), here[4096];
+    cr_assert(ne(ptr, getcwd(here, sizeof(here)), NULL));
+    *strrchr(path, '/') = '\0';
+    cr_assert(eq(int, chdir(path), 0));
+    struct program p = program_run("explain tiny-gpt2 --device sim:T4 --batch 1");
+    cr_assert(eq(int, chdir(here), 0));
+    path[strlen(path)] = '/';
+    cr_expect(eq(int, p.exit_code, 0));
+    expect_contains(p.err, "say ./tiny-gpt2");
+    program_finish(&p);
+    p = program_run("explain tiny-gpt2 --device sim:T4 --batch 1");
+    cr_expect(strstr(p.err, "./tiny-gpt2") == NULL);
+    program_finish(&p);
+    program_file_remove(path);
 }
 
 Test(usage, nothing_but_the_result_is_on_stdout_and_no_escapes_in_it)

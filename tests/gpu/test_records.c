@@ -55,7 +55,7 @@ static void read_request(struct tune *t, const json_t *request)
     }
     cr_assert_eq(plim_options_parse(count, words, PLIM_COMMAND_TUNE, &t->request, &err), PLIM_OK,
                  "%s: %s", t->name, err.text);
-    cr_assert_eq(plim_common_spec(&t->request, &t->spec, &err), PLIM_OK, "%s: %s", t->name,
+    cr_assert_eq(plim_common_spec(&t->request, NULL, &t->spec, &err), PLIM_OK, "%s: %s", t->name,
                  err.text);
 }
 

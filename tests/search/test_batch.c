@@ -39,6 +39,10 @@ Test(batch, a_tolerance_lets_others_in)
     cr_expect(plim_batch_allowed(&rule, 3, &batch)); /* 3 x 21 x 4 = 252 */
     cr_expect(eq(i64, batch.accumulation, 21));
     cr_expect(eq(i64, batch.effective, 252));
+    cr_expect(not(batch.exact));
+    cr_expect(eq(i64, plim_batch_exact(&rule, 30), 16));
+    cr_expect(plim_batch_allowed(&rule, 16, &batch));
+    cr_expect(batch.exact);
     cr_expect(not(plim_batch_allowed(&rule, 36, &batch))); /* 36 x 2 x 4 = 288 */
 }
 

@@ -30,6 +30,16 @@ Test(choose, within_one_percent_more_free_memory_wins)
     cr_expect(eq(int, choose(list, 3, PLIM_OBJECTIVE_THROUGHPUT), 1));
 }
 
+/* It only gives way to what is faster by more than the noise. */
+Test(choose, an_exact_effective_batch_wins_a_tie)
+{
+    struct plim_candidate list[] = {candidate(100, 5), candidate(99.2, 9), candidate(98.9, 1)};
+    list[1].batch.exact = list[2].batch.exact = true;
+    cr_expect(eq(int, choose(list, 3, PLIM_OBJECTIVE_THROUGHPUT), 1));
+    list[1].tokens_per_second = 98;
+    cr_expect(eq(int, choose(list, 3, PLIM_OBJECTIVE_THROUGHPUT), 0));
+}
+
 Test(choose, what_breaks_the_effective_batch_is_never_chosen)
 {
     struct plim_candidate list[] = {candidate(100, 9), candidate(200, 9)};

@@ -372,7 +372,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         spec->micro_batch.values[i] = 10 * (int64_t)i + between(state, 1, 9);
     spec->precision = (struct plim_enum_axis){
         .count = 2, .values = {(int)between(state, 0, 2), (int)between(state, 3, 5)}};
-    bool mixed = spec->precision.values[0] == PLIM_PRECISION_BF16_MIXED;
+    bool mixed = spec->precision.values[0] == PLIM_PRECISION_BF16_MIXED &&
+                 spec->precision.values[1] != PLIM_PRECISION_FP16_MIXED;
     spec->weights = (struct plim_enum_axis){
         .count = 1,
         .values = {mixed ? (int)between(state, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16)
@@ -490,6 +491,7 @@ Test(spec_types, weights_are_the_models_and_no_autocast_is_theirs)
     expect_types("precision: fp32", "fp32", "fp32");
     expect_types("precision: [tf32, fp16]", "tf32 fp16", "fp32 fp16");
     expect_types("precision: fp16-mixed, weights: fp16, lora: {r: 8}", "fp16-mixed", "fp16");
+    expect_types("precision: fp16-mixed, weights: fp16", "fp16-mixed", "fp16");
 }
 
 Test(spec_types, follow_what_is_set_later)

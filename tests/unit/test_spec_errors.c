@@ -183,6 +183,15 @@ Test(spec_errors, values_have_types)
         {"model: {family: gpt2}\ntrain: {precision: []}\n",
          "s.yaml:2:20: train.precision is a list, expected fp32, tf32, bf16-mixed, fp16-mixed, "
          "bf16 or fp16, or a list of them, or null"},
+        {"model: {family: gpt2}\ntrain: {precision: bf16, weights: fp32}\n",
+         "s.yaml:2:35: train.weights is fp32, but train.precision bf16 has weights in bf16 and no "
+         "autocast, expected precision fp32, or bf16-mixed for autocast over weights in fp32"},
+        {"model: {family: gpt2, dtype: bfloat16}\ntrain: {precision: fp16-mixed}\n",
+         "s.yaml:2:8: train.precision is fp16-mixed and the weights are in bf16, whose gradients "
+         "PyTorch's GradScaler refuses, expected train.weights fp32"},
+        {"model: {family: gpt2}\ntrain: {precision: fp16-mixed, weights: fp16, clip: 1.0}\n",
+         "s.yaml:2:41: train.precision is fp16-mixed and the weights are in fp16, whose gradients "
+         "PyTorch's GradScaler refuses, expected train.weights fp32"},
         {"model: {family: gpt2}\ntrain: {world: many}\n",
          "s.yaml:2:16: train.world is 'many', expected an integer from 1 to 1048576"},
         {"model: {family: gpt2}\ntrain: {world: null}\n",

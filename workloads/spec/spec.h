@@ -223,6 +223,9 @@ enum plim_status plim_spec_load(const char *source, struct plim_spec *spec,
 enum plim_status plim_spec_load_text(const char *name, const char *text, struct plim_spec *spec,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Is `source` a name of the zoo, which is taken, and a file or folder that is here as well? */
+bool plim_spec_source_hides(const char *source);
+
 /* Sets one key as the command line's `--set KEY=VALUE` (and every option that is a spec key) does:
  * KEY is the dotted path in the YAML spec ("train.precision"), VALUE is YAML; axes also take
  * "512,1024" and "512:4096:512", train.lora takes "r=16,targets=q_proj+v_proj,dropout=0". A failure

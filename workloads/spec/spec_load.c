@@ -277,8 +277,15 @@ enum plim_status plim_spec_load(const char *source, struct plim_spec *spec, stru
     PLIM_TRY(plim_zoo_has(source) ? plim_zoo_read(source, &yaml, err)
                                   : read_source(source, &yaml, err));
     PLIM_TRY(load_document(&yaml, source, spec, err));
+    if (plim_zoo_has(source)) plim_spec_key_forget(spec, "data.seq"); /* ours, not the user's */
 out:
     plim_yaml_finish(&yaml);
     if (st != PLIM_OK) *spec = (struct plim_spec){0};
     return st;
+}
+
+bool plim_spec_source_hides(const char *source)
+{
+    struct stat info;
+    return plim_zoo_has(source) && stat(source, &info) == 0;
 }

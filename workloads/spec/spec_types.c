@@ -58,6 +58,21 @@ static bool is_only_auto(const struct plim_enum_axis *weights)
     return weights->count == 1 && weights->values[0] == PLIM_WEIGHTS_AUTO;
 }
 
+/* GradScaler has no kernel for gradients in bf16, and refuses those in fp16 wherever it unscales them
+ * itself: for clipping, and for all but fused optimizers. LoRA's are in fp32. */
+static enum plim_status check_scaler(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool fused = spec->optimizer.count == 1 && has(&spec->optimizer, PLIM_OPTIMIZER_ADAMW_FUSED);
+    bool refused = has(&spec->weights, PLIM_WEIGHTS_BF16) ||
+                   (has(&spec->weights, PLIM_WEIGHTS_FP16) && (!fused || spec->clip > 0));
+    if (!refused || spec->lora.r || !has(&spec->precision, PLIM_PRECISION_FP16_MIXED))
+        return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.precision is fp16-mixed and the weights are in %s, whose gradients "
+                     "PyTorch's GradScaler refuses, expected train.weights fp32",
+                     has(&spec->weights, PLIM_WEIGHTS_BF16) ? "bf16" : "fp16");
+}
+
 static enum plim_status check_types(const struct plim_spec *spec, struct plim_error *err)
 {
     for (size_t i = 0; i < spec->weights.count && !any_mixed(&spec->precision); i++) {
@@ -75,12 +90,7 @@ static enum plim_status check_types(const struct plim_spec *spec, struct plim_er
                              plim_weights_names[stored[spec->precision.values[0]]],
                              plim_precision_names[plain[type]], plim_weights_names[type]);
     }
-    if (has(&spec->precision, PLIM_PRECISION_FP16_MIXED) &&
-        has(&spec->weights, PLIM_WEIGHTS_FP16) && !spec->lora.r)
-        return plim_fail(err, PLIM_SPEC,
-                         "train.precision is fp16-mixed and the weights are in fp16, whose "
-                         "gradients PyTorch's GradScaler refuses, expected train.weights fp32");
-    return PLIM_OK;
+    return check_scaler(spec, err);
 }
 
 enum plim_status plim_spec_resolve_types(struct plim_spec *spec, struct plim_error *err)
