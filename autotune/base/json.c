@@ -1,4 +1,5 @@
 #include "json.h"
+#include "array.h"
 
 #include "text.h"
 #include <math.h>
@@ -78,22 +79,37 @@ void plim_json_null(struct plim_json *json, json_t *parent, const char *key)
     add(json, parent, key, json_null());
 }
 
+struct dump {
+    PLIM_ARRAY(char) text;
+    bool failed; /* for good: jansson goes on where a key was not written */
+};
+
+static int append(const char *bytes, size_t size, void *user)
+{
+    struct dump *dump = user;
+    if (dump->failed || PLIM_ARRAY_RESERVE(&dump->text, dump->text.count + size) != PLIM_OK) {
+        dump->failed = true;
+        return -1;
+    }
+    memcpy(dump->text.items + dump->text.count, bytes, size);
+    dump->text.count += size;
+    return 0;
+}
+
 enum plim_status plim_json_write(const struct plim_json *json, char **text, struct plim_error *err)
 {
+    struct dump dump = {0};
     *text = NULL;
     if (json->failed || !json->root)
         return plim_fail(err, PLIM_NOMEM, "no memory for the JSON document");
     /* A fixed precision: jansson's default text of a number differs between its versions. */
-    char *dump = json_dumps(json->root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    if (!dump) return plim_fail(err, PLIM_NOMEM, "no memory for the JSON text");
-    size_t length = strlen(dump);
-    char *grown = realloc(dump, length + 2);
-    if (!grown) {
-        free(dump);
+    bool failed = json_dump_callback(json->root, append, &dump,
+                                     JSON_INDENT(2) | JSON_REAL_PRECISION(12)) != 0;
+    if (failed || dump.failed || append("\n", sizeof("\n"), &dump)) {
+        PLIM_ARRAY_FINISH(&dump.text);
         return plim_fail(err, PLIM_NOMEM, "no memory for the JSON text");
     }
-    memcpy(grown + length, "\n", 2);
-    *text = grown;
+    *text = dump.text.items;
     return PLIM_OK;
 }
 

@@ -1,6 +1,5 @@
 #include "text.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -161,6 +160,16 @@ static size_t show_character(const char *at, size_t left, char out[LONGEST_SHOWN
     else
         snprintf(out, LONGEST_SHOWN, "%.*s", (int)length, at);
     return length ? length : 1;
+}
+
+bool plim_text_is_plain(const char *text)
+{
+    char shown[LONGEST_SHOWN];
+    for (size_t left = strlen(text), length; left > 0; text += length, left -= length) {
+        length = show_character(text, left, shown);
+        if (strlen(shown) != length) return false;
+    }
+    return true;
 }
 
 char *plim_text_show(const char *text, char *out, size_t size)

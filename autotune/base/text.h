@@ -4,6 +4,7 @@
 #define PLIM_BASE_TEXT_H
 
 #include "status.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,7 +37,10 @@ void plim_utf8_trim(char *text);
  * terminated, cut between characters. Returns out. */
 char *plim_text_show(const char *text, char *out, size_t size);
 
-/* The same, of any length, to a stream. Everything that plimsoll prints and did not make itself goes
+/* Is it shown as it is? */
+bool plim_text_is_plain(const char *text);
+
+/* The same as plim_text_show(), of any length, to a stream. Everything that plimsoll prints and did not make itself goes
  * through this; errors of the stream stay in it. */
 void plim_text_write(FILE *file, const char *text);
 

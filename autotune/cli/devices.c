@@ -321,7 +321,9 @@ static enum plim_status run_devices(const struct plim_request *request, const st
                                     struct plim_error *err)
 {
     struct machine machine;
-    enum plim_status st = look_around(&machine, err);
+    enum plim_status st = plim_catalogue_check(err);
+    if (st) return st;
+    st = look_around(&machine, err);
     if (!st && request->json) st = print_json(&machine, io->out, err);
     if (!st && !request->json) {
         print_machine(&machine, io->out);

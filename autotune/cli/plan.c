@@ -47,6 +47,8 @@ static enum plim_status resolve_targets(const struct plim_request *request,
                                         struct plim_error *err)
 {
     bool simulate = !target;
+    enum plim_status st = plim_catalogue_check(err);
+    if (st) return st;
     size_t cards = plim_catalogue_count(),
            asked = request->devices.count ? request->devices.count : 1;
     targets->uris = calloc(asked * (cards + 1), sizeof(*targets->uris));

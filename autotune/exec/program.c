@@ -1,4 +1,5 @@
 #include "program.h"
+#include "autotune/base/text.h"
 #include "autotune/base/text_stream.h"
 #include "autotune/base/textfile.h"
 #include "template.h"
@@ -219,12 +220,28 @@ void plim_program_instance_finish(struct plim_program_instance *instance)
 
 /* --- showing ---------------------------------------------------------------------------------- */
 
+/* Bytes that a terminal would obey, as bash and zsh read them. */
+static void put_escaped(FILE *file, const char *word)
+{
+    fputs("$'", file);
+    for (; *word; word++) {
+        unsigned char c = (unsigned char)*word;
+        if (c < 0x20 || c >= 0x7f) fprintf(file, "\\x%02x", c);
+        else fprintf(file, c == '\'' || c == '\\' ? "\\%c" : "%c", c);
+    }
+    fputc('\'', file);
+}
+
 static void put_word(FILE *file, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./=:,+@%";
     if (*word && !word[strspn(word, plain)]) {
         fputs(word, file);
+        return;
+    }
+    if (!plim_text_is_plain(word)) {
+        put_escaped(file, word);
         return;
     }
     fputc('\'', file);

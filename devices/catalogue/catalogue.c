@@ -160,6 +160,13 @@ size_t plim_catalogue_count(void)
     return catalogue.count;
 }
 
+enum plim_status plim_catalogue_check(struct plim_error *err)
+{
+    if (plim_catalogue_count()) return PLIM_OK;
+    return plim_fail_at(err, PLIM_INTERNAL, catalogue.err.file, catalogue.err.line,
+                        catalogue.err.column, "%s", catalogue.err.text);
+}
+
 const struct plim_gpu *plim_catalogue_at(size_t index)
 {
     return index < plim_catalogue_count() ? &catalogue.gpus[index] : NULL;
@@ -299,9 +306,8 @@ enum plim_status plim_catalogue_find(const char *name, const struct plim_gpu **o
     size_t fitting_count = 0;
 
     *out = NULL;
-    if (plim_catalogue_count() == 0)
-        return plim_fail_at(err, PLIM_INTERNAL, catalogue.err.file, catalogue.err.line,
-                            catalogue.err.column, "%s", catalogue.err.text);
+    enum plim_status st = plim_catalogue_check(err);
+    if (st) return st;
     tokens_cut(name, &asked);
     for (size_t i = 0; i < catalogue.count; i++) {
         const struct plim_gpu *gpu = &catalogue.gpus[i];

@@ -32,6 +32,9 @@ struct plim_gpu {
  * live as long as the program. The count is 0 if the table itself is broken; plim_catalogue_find()
  * then says where. */
 size_t plim_catalogue_count(void);
+
+/* PLIM_OK where it could be read, which only host memory keeps it from. */
+enum plim_status plim_catalogue_check(struct plim_error *err) PLIM_MUST_CHECK;
 const struct plim_gpu *plim_catalogue_at(size_t index);
 
 /* By name, case-blind and without regard to spaces, '-' and '_'; also by the driver's name, and by

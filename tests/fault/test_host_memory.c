@@ -19,6 +19,7 @@ static void set_up(void)
     cr_assert(ge(int, file, 0));
     close(file);
     setenv("PLIM_FAIL_COUNT", count_path, 1);
+    unsetenv("LD_LIBRARY_PATH"); /* meson's has the virtual GPU, which is no driver of this machine */
 }
 
 static void tear_down(void)
@@ -98,4 +99,70 @@ Test(host_memory, explain_answers_wholly_or_not_at_all)
 Test(host_memory, import_answers_wholly_or_not_at_all)
 {
     sweep_both("import gpt2-124m");
+}
+
+/* Of the machine's own GPUs it may say that they cannot be looked for; the catalogue is whole. */
+static void expect_catalogue_or_none(const char *command, long fail_at, const char *from,
+                                     const struct program *whole)
+{
+    struct program p = run_with(command, fail_at);
+    const char *its = strstr(p.out, from), *wanted = strstr(whole->out, from);
+    bool same = p.exit_code == whole->exit_code && its && wanted && !strcmp(its, wanted);
+    const char *end = strchr(p.err, '\n');
+    bool none = p.exit_code == EXIT_INTERNAL && !*p.out && end && !end[1];
+    cr_expect(same || none, "%s, allocation %ld: exit %d\n%s\n%s", command, fail_at, p.exit_code,
+              p.out, p.err);
+    program_finish(&p);
+}
+
+static void sweep_devices(const char *command, const char *from)
+{
+    struct program whole = run_with(command, 0);
+    long count = allocations();
+    for (long i = 0; i < SAMPLES; i++) {
+        expect_catalogue_or_none(command, 1 + i * count / SAMPLES, from, &whole);
+        expect_catalogue_or_none(command, count - 7 * i, from, &whole);
+    }
+    program_finish(&whole);
+}
+
+Test(host_memory, devices_shows_the_catalogue_wholly_or_not_at_all)
+{
+    sweep_devices("devices", "Simulated");
+    sweep_devices("devices --json", "\"devices\":");
+    setenv("PLIM_FAIL_ON", "1", 1);
+    sweep_devices("devices", "Simulated");
+    sweep_devices("devices --json", "\"devices\":");
+    unsetenv("PLIM_FAIL_ON");
+}
+
+/* Only plimsoll is to fail, not the program. */
+#define EXEC "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 --batch 30,31 --json " \
+             "--quiet --env PLIM_FAIL_AT=0 --env PLIM_FAIL_COUNT=/dev/null -- " PLIM_TRAINER " {batch}"
+
+static void expect_30_or_none(long fail_at)
+{
+    struct program p = run_with(EXEC, fail_at);
+    const char *end = strchr(p.err, '\n');
+    bool none = p.exit_code == EXIT_INTERNAL && !*p.out && end && !end[1];
+    json_t *root = none ? NULL : json_loads(p.out, 0, NULL);
+    bool found = root && p.exit_code == 0 && json_int_at(root, "choice.micro_batch") == 30;
+    cr_expect(found || none, "allocation %ld: exit %d\n%s\n%s", fail_at, p.exit_code, p.out, p.err);
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(host_memory, exec_answers_or_says_why_not)
+{
+    struct program whole = run_with(EXEC, 0);
+    long count = allocations();
+    cr_assert(eq(int, whole.exit_code, 0), "%s", whole.err);
+    program_finish(&whole);
+    for (long i = 0; i < SAMPLES; i++) {
+        if (i % 2) setenv("PLIM_FAIL_ON", "1", 1);
+        else unsetenv("PLIM_FAIL_ON");
+        expect_30_or_none(1 + i * count / SAMPLES);
+        expect_30_or_none(count - 5 * i);
+    }
+    unsetenv("PLIM_FAIL_ON");
 }

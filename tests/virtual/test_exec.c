@@ -338,6 +338,9 @@ Test(exec, a_dry_run_prints_the_command)
     struct program p = run_ok("exec --batch 1:512 --axis lr=0.1,0.2 --dry-run -- train --b={batch} {lr} a~b", 0);
     cr_expect(eq(str, p.out, "train --b=1 0.1 'a b'\ntrain --b=1 0.2 'a b'\n"));
     program_finish(&p);
+    p = run_ok("exec --dry-run -- train a\x1b[31m'\nb", 0);
+    cr_expect(eq(str, p.out, "train $'a\\x1b[31m\\'\\x0ab'\n"));
+    program_finish(&p);
 }
 
 Test(exec, what_is_missing_is_said)

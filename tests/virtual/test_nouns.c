@@ -53,6 +53,40 @@ Test(machine, a_note_is_kept_once)
     plim_machine_destroy(machine, machine_fd);
 }
 
+static void expect_in_range(int64_t value)
+{
+    cr_assert(ge(i64, value, 0));
+    cr_assert(le(i64, value, INT64_C(1) << 50));
+}
+
+Test(machine, whatever_a_program_wrote_is_read_in_range)
+{
+    make_machine("A100-SXM4-80GB", 2, 100 * MIB);
+    cr_expect(eq(int, ftruncate(machine_fd, 0), -1), "its size is sealed");
+    cr_expect(eq(int, ftruncate(machine_fd, 1 << 30), -1));
+    srand(3);
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < sizeof(*machine); i++)
+            ((unsigned char *)machine)[i] = round % 4 ? (unsigned char)rand() : round % 8 ? 0xff : 0x7f;
+        for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
+            struct plim_machine_process row;
+            plim_machine_read_process(machine, i, &row);
+            const int64_t figures[] = {row.steps, row.launches, row.allocations, row.peak_all_bytes,
+                                       row.peak_bytes[1], row.refusal.count, row.refusal.asked_bytes,
+                                       row.at_peak[3].bytes, row.at_peak[3].count,
+                                       (int64_t)row.leak_bytes, (int64_t)row.step_seconds};
+            for (size_t k = 0; k < sizeof(figures) / sizeof(figures[0]); k++) expect_in_range(figures[k]);
+        }
+        char notes[8][PLIM_MACHINE_NOTE_BYTES];
+        uint32_t count = plim_machine_read_notes(machine, notes, 8);
+        cr_assert(le(u32, count, 8));
+        for (uint32_t i = 0; i < count; i++)
+            cr_assert(lt(sz, strnlen(notes[i], PLIM_MACHINE_NOTE_BYTES), PLIM_MACHINE_NOTE_BYTES));
+        expect_in_range(plim_machine_read_peak(machine, 1));
+    }
+    plim_machine_destroy(machine, machine_fd);
+}
+
 /* --- memory ----------------------------------------------------------------------------------- */
 
 /* Programs that give memory back to the card and take it again, for days. */
