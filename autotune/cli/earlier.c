@@ -1,5 +1,6 @@
 #include "earlier.h"
 #include "common.h"
+#include "workloads/spec/key.h"
 #include <unistd.h>
 
 static const char *text_of(const struct plim_yaml_node *mapping, const char *key)
@@ -122,19 +123,23 @@ static void drop_contradicted(struct plim_request *request, size_t *at)
     }
 }
 
+/* Keys along which a search chooses, and the GPUs: a choice has them by the last part of their path. */
+static bool is_chosen(const struct plim_spec_key *key)
+{
+    enum plim_value_type type = key->value.type;
+    return type == PLIM_VALUE_INT_AXIS || type == PLIM_VALUE_ENUM_AXIS ||
+           type == PLIM_VALUE_ENUM || !strcmp(key->path, "train.world");
+}
+
 static enum plim_status add_choice(struct plim_request *request, size_t *at, const char *path,
                                    const struct plim_yaml_node *choice, struct plim_error *err)
 {
-    static const struct {
-        const char *name, *key;
-    } values[] = {{"micro_batch", "train.micro_batch"},     {"seq", "data.seq"},
-                  {"world", "train.world"},                 {"precision", "train.precision"},
-                  {"optimizer", "train.optimizer"},         {"attention", "train.attention"},
-                  {"checkpointing", "train.checkpointing"}, {"sharding", "train.sharding"}};
     enum plim_status st = PLIM_OK;
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]) && !st; i++) {
-        const char *value = text_of(choice, values[i].name);
-        if (value) st = insert(request, at, path, values[i].key, value, err);
+    for (size_t i = 0; i < plim_spec_key_count() && !st; i++) {
+        const struct plim_spec_key *key = plim_spec_key_at(i);
+        const char *dot = strrchr(key->path, '.');
+        const char *value = dot && is_chosen(key) ? text_of(choice, dot + 1) : NULL;
+        if (value) st = insert(request, at, path, key->path, value, err);
     }
     /* Where something else decides them, the micro-steps follow. */
     const char *accumulation = text_of(choice, "accumulation");
@@ -196,7 +201,7 @@ static enum plim_status compare_hash(struct plim_request *request, size_t option
     char now[20];
     if (!spec) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     request->setting_count = options;
-    enum plim_status st = plim_common_spec(request, spec, err);
+    enum plim_status st = plim_common_spec(request, NULL, spec, err);
     request->setting_count = all;
     if (!st) {
         snprintf(now, sizeof(now), "%016llx", (unsigned long long)spec->hash);
