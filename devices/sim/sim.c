@@ -4,8 +4,8 @@
 #include "devices/catalogue/architecture.h"
 #include "devices/uri.h"
 #include "roofline.h"
+#include "timeline.h"
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,9 @@ struct sim {
     struct plim_gpu gpu;
     int64_t capacity_bytes, held_bytes;
     uint64_t next_address;
-    double host_seconds;   /* when the host has launched what it was given so far */
-    double device_seconds; /* when the device will have done it */
+    struct plim_timeline timeline;
+    struct plim_round round; /* of the operations since plim_device_begin_round() */
+    bool in_round;
     struct plim_roofline roofline;
 };
 
@@ -100,20 +101,33 @@ static int64_t free_bytes(struct plim_device *device)
 
 /* --- work and time ---------------------------------------------------------------------------- */
 
-/* The host runs ahead; the device starts an operation when it is free and has been told. */
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
     struct sim *sim = sim_of(device);
-    sim->host_seconds += plim_roofline_host_seconds(&sim->roofline, op);
-    double start = fmax(sim->device_seconds, sim->host_seconds);
-    sim->device_seconds = start + plim_roofline_device_seconds(&sim->roofline, op);
-    if (op->kind == PLIM_OP_READ_BACK) sim->host_seconds = sim->device_seconds;
+    double host_seconds = plim_roofline_host_seconds(&sim->roofline, op);
+    double device_seconds = plim_roofline_device_seconds(&sim->roofline, op);
+    bool waits = op->kind == PLIM_OP_READ_BACK;
+    plim_timeline_launch(&sim->timeline, host_seconds, device_seconds, waits);
+    if (sim->in_round) plim_round_launch(&sim->round, host_seconds, device_seconds, waits);
     return PLIM_OK;
+}
+
+static void begin_round(struct plim_device *device)
+{
+    sim_of(device)->round = PLIM_ROUND_EMPTY;
+    sim_of(device)->in_round = true;
+}
+
+static void repeat_round(struct plim_device *device, int64_t times)
+{
+    struct sim *sim = sim_of(device);
+    plim_timeline_repeat(&sim->timeline, &sim->round, times);
+    sim->in_round = false;
 }
 
 static enum plim_status now(struct plim_device *device, double *seconds)
 {
-    *seconds = sim_of(device)->device_seconds;
+    *seconds = sim_of(device)->timeline.device;
     return PLIM_OK;
 }
 
@@ -137,7 +151,8 @@ static enum plim_status reset(struct plim_device *device)
     struct sim *sim = sim_of(device);
     sim->held_bytes = 0;
     sim->next_address = FIRST_ADDRESS;
-    sim->host_seconds = sim->device_seconds = 0;
+    sim->timeline = (struct plim_timeline){0};
+    sim->in_round = false;
     return PLIM_OK;
 }
 
@@ -157,6 +172,8 @@ static const struct plim_device_ops sim_ops = {
     .limit = limit,
     .free_bytes = free_bytes,
     .launch = launch,
+    .begin_round = begin_round,
+    .repeat_round = repeat_round,
     .now = now,
     .read = read_zeros,
     .write = write_nothing,
