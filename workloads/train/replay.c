@@ -250,7 +250,9 @@ static void note_oom(const struct run *r, struct plim_replay *out)
         snprintf(out->oom_where, sizeof out->oom_where, "%s", r->phase);
     if (r->restless)
         snprintf(out->why, sizeof out->why,
-                 "micro-steps need cached memory back and are not seen to repeat");
+                 "out of memory sooner or later: it needs cached memory back, and %d micro-steps "
+                 "did not come to repeat",
+                 PLIM_REPLAY_PROOF_MICRO_STEPS);
     else if (e->oom_asked_bytes)
         snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s",
                  (long long)e->oom_asked_bytes, out->oom_where);

@@ -77,6 +77,12 @@ struct plim_replay {
     bool noisy;  /* not known to 1 %, or the device was slowed down */
 };
 
+/* How many entries of `step` are filled. */
+static inline int plim_replay_kept_steps(const struct plim_replay *replay)
+{
+    return replay->steps_done < PLIM_REPLAY_STEPS ? replay->steps_done : PLIM_REPLAY_STEPS;
+}
+
 struct plim_replayer;
 
 /* The device outlives the replayer. `config` NULL: the allocator's defaults. */
