@@ -119,8 +119,10 @@ int64_t plim_device_free_bytes(struct plim_device *device);
 enum plim_status plim_device_launch(struct plim_device *device,
                                     const struct plim_op *op) PLIM_MUST_CHECK;
 /* Work that repeats need not be launched again where nothing is computed: a round begins, its
- * operations are launched, and the clock then goes on as if they had been launched `times` times
- * more. `can_repeat`: is this such a device? On others the two do nothing. */
+ * operations are launched, and when it ends the clock goes on as if they had been launched `times`
+ * times more (0: it just ends). A round may hold others, PLIM_DEVICE_ROUNDS deep. `can_repeat`: is
+ * this such a device? On others the two do nothing. */
+enum { PLIM_DEVICE_ROUNDS = 2 };
 bool plim_device_can_repeat(const struct plim_device *device);
 void plim_device_begin_round(struct plim_device *device);
 void plim_device_repeat_round(struct plim_device *device, int64_t times);

@@ -5,6 +5,7 @@
 #include "devices/uri.h"
 #include "roofline.h"
 #include "timeline.h"
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@ struct sim {
     int64_t capacity_bytes, held_bytes;
     uint64_t next_address;
     struct plim_timeline timeline;
-    struct plim_round round; /* of the operations since plim_device_begin_round() */
-    bool in_round;
+    struct plim_round rounds[PLIM_DEVICE_ROUNDS]; /* that have begun, one in the other */
+    int depth;
     struct plim_roofline roofline;
 };
 
@@ -108,21 +109,25 @@ static enum plim_status launch(struct plim_device *device, const struct plim_op 
     double device_seconds = plim_roofline_device_seconds(&sim->roofline, op);
     bool waits = op->kind == PLIM_OP_READ_BACK;
     plim_timeline_launch(&sim->timeline, host_seconds, device_seconds, waits);
-    if (sim->in_round) plim_round_launch(&sim->round, host_seconds, device_seconds, waits);
+    for (int i = 0; i < sim->depth; i++)
+        plim_round_launch(&sim->rounds[i], host_seconds, device_seconds, waits);
     return PLIM_OK;
 }
 
 static void begin_round(struct plim_device *device)
 {
-    sim_of(device)->round = PLIM_ROUND_EMPTY;
-    sim_of(device)->in_round = true;
+    struct sim *sim = sim_of(device);
+    assert(sim->depth < PLIM_DEVICE_ROUNDS);
+    sim->rounds[sim->depth++] = PLIM_ROUND_EMPTY;
 }
 
 static void repeat_round(struct plim_device *device, int64_t times)
 {
     struct sim *sim = sim_of(device);
-    plim_timeline_repeat(&sim->timeline, &sim->round, times);
-    sim->in_round = false;
+    assert(sim->depth > 0);
+    const struct plim_round *round = &sim->rounds[--sim->depth];
+    plim_timeline_repeat(&sim->timeline, round, times);
+    for (int i = 0; i < sim->depth; i++) plim_round_repeat(&sim->rounds[i], round, times);
 }
 
 static enum plim_status now(struct plim_device *device, double *seconds)
@@ -152,7 +157,7 @@ static enum plim_status reset(struct plim_device *device)
     sim->held_bytes = 0;
     sim->next_address = FIRST_ADDRESS;
     sim->timeline = (struct plim_timeline){0};
-    sim->in_round = false;
+    sim->depth = 0;
     return PLIM_OK;
 }
 

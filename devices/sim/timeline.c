@@ -34,3 +34,9 @@ void plim_timeline_repeat(struct plim_timeline *line, const struct plim_round *r
                                     after(&power, power.from_device)};
     }
 }
+
+void plim_round_repeat(struct plim_round *outer, const struct plim_round *round, int64_t times)
+{
+    plim_timeline_repeat(&outer->from_host, round, times);
+    plim_timeline_repeat(&outer->from_device, round, times);
+}

@@ -40,5 +40,7 @@ void plim_round_launch(struct plim_round *round, double host_seconds, double dev
 /* Lets the clocks go on as if the round had come `times` times more. */
 void plim_timeline_repeat(struct plim_timeline *line, const struct plim_round *round,
                           int64_t times);
+/* The same for a round that holds it. */
+void plim_round_repeat(struct plim_round *outer, const struct plim_round *round, int64_t times);
 
 #endif

@@ -158,19 +158,6 @@ static int64_t retries_of(const struct run *r)
     return plim_allocator_statistics(r->e->allocator)->retries + r->retries_left_out;
 }
 
-/* Runs the next `period` micro-steps, and as many times more as `left` has room for are left out.
- * Returns how many of `left` remain. */
-static int64_t run_one_for_all(struct run *r, struct plim_replay_step *s, int64_t period,
-                               int64_t left)
-{
-    int64_t retries = retries_of(r), times = left / period - 1;
-    plim_device_begin_round(r->e->device);
-    for (int64_t i = 0; i < period; i++) micro_step(r, s, false);
-    plim_device_repeat_round(r->e->device, times);
-    r->retries_left_out += (retries_of(r) - retries) * times;
-    return left - period * (times + 1);
-}
-
 /* Memory did not run out, but nothing says that it never does. */
 static void halt_restless(struct engine *e)
 {
@@ -178,24 +165,37 @@ static void halt_restless(struct engine *e)
     engine_halt(e, HALT_OOM);
 }
 
-/* The last one is always run: it may differ in what follows it. */
+/* How many micro-steps from now on come again and again; 0: that is not known. */
+static int64_t period_of_micro_steps(struct run *r)
+{
+    int64_t period = (int64_t)steps_since_this_state(r, r->micro_states);
+    if (period || r->micro_states->count < PLIM_REPLAY_PROOF_MICRO_STEPS) return period;
+    r->restless = retries_of(r) > 0;
+    if (r->restless) halt_restless(r->e);
+    return 1;
+}
+
+/* Runs micro-steps until it is known what all but the last do; a round of those that come again
+ * stands for all. The last one is always run: it may differ in what follows it. */
 static void micro_steps(struct run *r, struct plim_replay_step *s)
 {
     struct engine *e = r->e;
     bool may_repeat = plim_device_can_repeat(e->device) && !e->memory.trace;
-    int64_t left = r->setting.accumulation - 1;
+    int64_t left = r->setting.accumulation - 1, period = 0;
     r->micro_states->count = 0;
     while (left > 0 && !e->halted) {
-        micro_step(r, s, false);
-        if (--left < 2 || !may_repeat || e->halted) continue;
-        int64_t period = (int64_t)steps_since_this_state(r, r->micro_states);
-        bool tried_enough = r->micro_states->count == PLIM_REPLAY_PROOF_MICRO_STEPS;
-        r->restless = !period && tried_enough && retries_of(r);
-        if (r->restless) halt_restless(e);
-        if (!period && tried_enough) period = 1;
-        if (!period || period > left) continue;
-        left = run_one_for_all(r, s, period, left);
-        may_repeat = false;
+        int64_t retries = retries_of(r), run_now = may_repeat && period ? period : 1;
+        plim_device_begin_round(e->device);
+        for (int64_t i = 0; i < run_now; i++) micro_step(r, s, false);
+        if (e->halted) return;
+        left -= run_now;
+        if (may_repeat && !period && left > 1) period = period_of_micro_steps(r);
+        bool is_round = may_repeat && period == run_now;
+        int64_t times = is_round ? left / period : 0;
+        plim_device_repeat_round(e->device, times);
+        r->retries_left_out += (retries_of(r) - retries) * times;
+        left -= times * period;
+        if (is_round || period > left) may_repeat = false;
     }
     if (!e->halted) micro_step(r, s, true);
 }
@@ -326,10 +326,41 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
                            r->phase ? r->phase : "starting", plim_status_text(r->st));
 }
 
-static bool is_proven(const struct plim_replayer *replayer)
+/* The step after one that ended as it began: the same, but for the queue before the device. */
+static void repeat_last_step(struct plim_replayer *replayer)
 {
-    const struct plim_replay *out = &replayer->run.out;
-    return out->steps_done >= PLIM_REPLAY_STEPS && out->repeats_after > 0;
+    struct run *r = &replayer->run;
+    struct plim_replay_step *step = &r->out.step[r->out.steps_done];
+    double start = 0, end = 0;
+    enum plim_status st = plim_device_now(replayer->device, &start);
+    plim_device_repeat_round(replayer->device, 1);
+    if (st == PLIM_OK) st = plim_device_now(replayer->device, &end);
+    if (st != PLIM_OK) engine_fail(r->e, st);
+    *step = step[-1];
+    step->seconds = end - start;
+    r->out.steps_done++;
+}
+
+/* The steps whose figures are kept. Nearly always the third ends as it began, and says what the
+ * fourth does. */
+static bool first_steps(struct plim_replayer *replayer)
+{
+    struct run *r = &replayer->run;
+    struct plim_replay_step step;
+    for (int i = 1; i < PLIM_REPLAY_STEPS - 1; i++)
+        if (!plim_replay_next(replayer, &step)) return false;
+    if (!plim_device_can_repeat(replayer->device) || r->e->memory.trace)
+        return plim_replay_next(replayer, &step) && plim_replay_next(replayer, &step);
+    int64_t retries = retries_of(r);
+    plim_device_begin_round(replayer->device);
+    if (!plim_replay_next(replayer, &step)) return false;
+    if (r->out.repeats_after) {
+        r->retries_left_out += retries_of(r) - retries;
+        repeat_last_step(replayer);
+        return !r->e->halted;
+    }
+    plim_device_repeat_round(replayer->device, 0);
+    return plim_replay_next(replayer, &step);
 }
 
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
@@ -337,10 +368,8 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer,
                                  const struct plim_train_setting *setting, struct plim_replay *out,
                                  struct plim_error *err)
 {
-    struct plim_replay_step step;
     plim_replay_begin(replayer, model, setting);
-    for (int i = 0; i < PLIM_REPLAY_STEPS && plim_replay_next(replayer, &step); i++) {
-    }
+    first_steps(replayer);
     return plim_replay_end(replayer, out, err);
 }
 
@@ -350,8 +379,10 @@ enum plim_status plim_replay_prove(struct plim_replayer *replayer,
                                    struct plim_replay *out, struct plim_error *err)
 {
     struct plim_replay_step step;
+    const struct plim_replay *so_far = &replayer->run.out;
     plim_replay_begin(replayer, model, setting);
-    for (int i = 0; i < PLIM_REPLAY_PROOF_STEPS && !is_proven(replayer); i++)
-        if (!plim_replay_next(replayer, &step)) break;
+    bool goes_on = first_steps(replayer);
+    while (goes_on && !so_far->repeats_after && so_far->steps_done < PLIM_REPLAY_PROOF_STEPS)
+        goes_on = plim_replay_next(replayer, &step);
     return plim_replay_end(replayer, out, err);
 }
