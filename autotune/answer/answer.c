@@ -108,7 +108,8 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
     const struct plim_edge *edge = &d->edges.items[index];
     struct plim_batch batch;
     plim_batch_allowed(&d->rule, plim_batch_next(&d->rule, 0), &batch);
-    struct plim_setting smallest = plim_space_setting(&d->space.points.items[index], &batch, a->asker->runner);
+    struct plim_setting smallest =
+        plim_space_setting(&d->space.points.items[index], &batch, a->asker->runner);
     const struct plim_sample *sample = plim_ask_known(a->asker, &smallest);
     const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &smallest);
     bool fails = sample && sample->verdict != PLIM_OK;

@@ -47,11 +47,11 @@ enum plim_status plim_ask(struct plim_asker *asker, const struct plim_setting *s
                           enum plim_want want, const struct plim_sample **out,
                           struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The same, and if it fits, whether it does for ever: its steps were replayed until they repeat. One
- * that does not come to repeat fits only if it never needed cached memory back; else its verdict is
- * PLIM_OOM from now on, as it is where a later step runs out of memory. Of a real GPU the twin's steps
- * are replayed; they decide only where the GPU itself needed cached memory back. A runner that proves
- * nothing leaves the verdict as it is. */
+/* The same, and if it fits, whether it does for ever: its steps were replayed until they repeat.
+ * One that does not come to repeat fits only if it never needed cached memory back; else its
+ * verdict is PLIM_OOM from now on, as it is where a later step runs out of memory. Of a real GPU
+ * the twin's steps are replayed; they decide only where the GPU itself needed cached memory
+ * back. A runner that proves nothing leaves the verdict as it is. */
 enum plim_status plim_ask_proof(struct plim_asker *asker, const struct plim_setting *setting,
                                 const struct plim_sample **out,
                                 struct plim_error *err) PLIM_MUST_CHECK;

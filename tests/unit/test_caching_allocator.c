@@ -236,7 +236,7 @@ Test(caching_allocator, garbage_collection_takes_the_oldest_until_it_has_enough)
 
 /* ---- the fingerprint ---- */
 
-/* What one test does with an allocator of two large segments, 30 and 40 MiB, of which it holds all. */
+/* An allocator of two large segments, 30 and 40 MiB, of which all is held. */
 struct pair {
     struct bed bed;
     struct plim_block *small, *large;

@@ -222,8 +222,8 @@ static bool same_step(const struct plim_replay_step *a, const struct plim_replay
            fabs(a->seconds / b->seconds - 1) < 1e-9;
 }
 
-/* Runs a setting as it is, and with every micro-step (a trace is written). Returns how many launches
- * the first needed of those of the second. */
+/* Runs a setting as it is, and with every micro-step (a trace is written). Returns how many
+ * launches the first needed of those of the second. */
 static double compare_with_all(const struct plim_train_setting *setting)
 {
     FILE *nowhere = fopen("/dev/null", "w");

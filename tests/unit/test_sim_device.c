@@ -264,20 +264,42 @@ Test(sim_device, a_repeated_round_takes_as_long_as_one_that_is_launched_again)
     for (size_t q = 0; q < 4; q++)
         for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++)
             for (int times = 0; times < 40; times += 1 + times / 3) {
-                struct plim_device *one = open_sim("A100-SXM4-80GB"), *all = open_sim(one->info.uri + 4);
+                struct plim_device *one = open_sim("A100-SXM4-80GB");
+                struct plim_device *all = open_sim("A100-SXM4-80GB");
                 launch_all(one, &queues[q], 1);
                 launch_all(all, &queues[q], 1);
                 plim_device_begin_round(one);
                 for (int n = 0; n <= times; n++) launch_all(n ? all : one, rounds[i], 4);
                 launch_all(all, rounds[i], 4);
                 plim_device_repeat_round(one, times);
-                cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12), "%d times round %zu", times, i);
+                cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12), "%d of %zu", times, i);
                 launch_all(one, rounds[0], 4); /* the host is where it would be, too */
                 launch_all(all, rounds[0], 4);
-                cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12), "%d times round %zu", times, i);
+                cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12), "%d of %zu", times, i);
                 plim_device_close(&one);
                 plim_device_close(&all);
             }
+}
+
+Test(sim_device, a_round_may_hold_rounds)
+{
+    static const int64_t inner[] = {1, 30000000, 1}, outer[] = {1, 1, 40000000, 0};
+    struct plim_device *one = open_sim("A100-SXM4-80GB"), *all = open_sim("A100-SXM4-80GB");
+    plim_device_begin_round(one);
+    launch_all(one, outer, 4);
+    plim_device_begin_round(one);
+    launch_all(one, inner, 3);
+    plim_device_repeat_round(one, 6);
+    launch_all(one, outer, 1);
+    plim_device_repeat_round(one, 4);
+    for (int i = 0; i < 5; i++) {
+        launch_all(all, outer, 4);
+        for (int k = 0; k < 7; k++) launch_all(all, inner, 3);
+        launch_all(all, outer, 1);
+    }
+    cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12));
+    plim_device_close(&one);
+    plim_device_close(&all);
 }
 
 Test(sim_device, only_a_device_that_computes_nothing_repeats)

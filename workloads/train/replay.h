@@ -14,18 +14,18 @@
  *     cache of autocast is empty;
  *   - all that is still held when a step ends is held for ever, so it does not matter which block
  *     holds what, only which blocks are held;
- *   - so two steps differ in nothing but the state of the allocator that they begin with. Where that
- *     is equal (plim_allocator_fingerprint()) to the state at the end of an earlier step, everything
- *     from there on repeats, and what has not failed so far never does.
+ *   - so two steps differ in nothing but the state of the allocator that they begin with. Where
+ *     that is equal (plim_allocator_fingerprint()) to the state at the end of an earlier step,
+ *     everything from there on repeats, and what has not failed so far never does.
  *
- * The same inside a step: gradients that the first micro-step made stay where they are, and the next
- * ones add to them. So when a micro-step ends in the state in which an earlier one ended, those
- * between the two come again and again. Where nothing is computed they are run once more for all
+ * The same inside a step: gradients that the first micro-step made stay where they are, and the
+ * next ones add to them. So when a micro-step ends in the state in which an earlier one ended,
+ * those between the two come again and again. Where nothing is computed they are run once for all
  * their repeats, and the clock goes on as if those had run (plim_device_repeat_round()): a step of
  * 512 micro-steps costs as much as one of a few, and has the same figures. The last micro-step is
- * run in any case, and all are while a trace is written. Micro-steps that are not seen to repeat
- * (PLIM_REPLAY_PROOF_MICRO_STEPS) are taken to where no retry was needed so far; else the setting does
- * not fit.
+ * run in any case. Micro-steps that are not seen to repeat within PLIM_REPLAY_PROOF_MICRO_STEPS are
+ * taken to where no retry was needed so far; else the setting does not fit. The fourth step is left
+ * out in the same way where the third ends as it began. While a trace is written all are run.
  *
  * A replayer keeps its pools between runs; a search makes one per device and thread.
  */
@@ -92,8 +92,9 @@ enum plim_status plim_replayer_create(struct plim_device *device,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 void plim_replayer_destroy(struct plim_replayer **replayer);
 
-/* Runs four steps of `setting` of `model` from an empty device. An OOM is a verdict in `out`, not a failure of
- * the call; that fails only for what cannot be run at all (host memory, a lost device). */
+/* Runs four steps of `setting` of `model` from an empty device. An OOM is a verdict in `out`,
+ * not a failure of the call; that fails only for what cannot be run at all (host memory, a lost
+ * device). */
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
                                  const struct plim_model_config *model,
                                  const struct plim_train_setting *setting, struct plim_replay *out,
