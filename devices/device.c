@@ -112,6 +112,21 @@ enum plim_status plim_device_launch(struct plim_device *device, const struct pli
     return st;
 }
 
+bool plim_device_can_repeat(const struct plim_device *device)
+{
+    return device->ops->repeat_round != NULL;
+}
+
+void plim_device_begin_round(struct plim_device *device)
+{
+    if (plim_device_can_repeat(device)) device->ops->begin_round(device);
+}
+
+void plim_device_repeat_round(struct plim_device *device, int64_t times)
+{
+    if (plim_device_can_repeat(device)) device->ops->repeat_round(device, times);
+}
+
 enum plim_status plim_device_now(struct plim_device *device, double *seconds)
 {
     *seconds = 0;

@@ -73,6 +73,10 @@ struct plim_device_ops {
     int64_t (*free_bytes)(struct plim_device *device);
     enum plim_status (*launch)(struct plim_device *device, const struct plim_op *op);
 
+    /* Of a device that models time and computes nothing, both; NULL elsewhere: see the wrappers. */
+    void (*begin_round)(struct plim_device *device);
+    void (*repeat_round)(struct plim_device *device, int64_t times);
+
     /* Seconds of device time since open, after all that was launched. */
     enum plim_status (*now)(struct plim_device *device, double *seconds);
     enum plim_status (*read)(struct plim_device *device, uint64_t address, void *to, size_t bytes);
@@ -114,6 +118,14 @@ void plim_device_limit(struct plim_device *device, int64_t bytes);
 int64_t plim_device_free_bytes(struct plim_device *device);
 enum plim_status plim_device_launch(struct plim_device *device,
                                     const struct plim_op *op) PLIM_MUST_CHECK;
+/* Work that repeats need not be launched again where nothing is computed: a round begins, its
+ * operations are launched, and when it ends the clock goes on as if they had been launched `times`
+ * times more (0: it just ends). A round may hold others, PLIM_DEVICE_ROUNDS deep. `can_repeat`: is
+ * this such a device? On others the two do nothing. */
+enum { PLIM_DEVICE_ROUNDS = 2 };
+bool plim_device_can_repeat(const struct plim_device *device);
+void plim_device_begin_round(struct plim_device *device);
+void plim_device_repeat_round(struct plim_device *device, int64_t times);
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;
 /* Between host and device memory, after all that was launched; the host waits. `sim` reads zeros. */
 enum plim_status plim_device_read(struct plim_device *device, uint64_t address, void *to,

@@ -92,7 +92,10 @@ struct plim_result_choice {
     struct plim_result_peak peak;
     double step_seconds, tokens_per_second, samples_per_second;
     double mfu;    /* share of the GPU's peak rate for this precision */
-    bool verified; /* this very setting was run, with all its micro-steps */
+    /* This very setting was run with all its micro-steps, and, where it can be replayed, for as many
+     * steps as it takes to know that it fits for ever. */
+    bool verified;
+    int64_t repeats_after_steps; /* replayed so many, then everything repeats; 0: not seen */
 };
 
 /* What came of one combination of the values that were asked for. */

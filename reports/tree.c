@@ -115,6 +115,7 @@ static void fill_choice(struct plim_json *json, json_t *node,
     known_number(json, node, "samples_per_second", choice->samples_per_second);
     known_number(json, node, "mfu", choice->mfu);
     plim_json_bool(json, node, "verified", choice->verified);
+    known_int(json, node, "repeats_after_steps", choice->repeats_after_steps);
 }
 
 /* NULL when there is no such choice: then the key says null. */

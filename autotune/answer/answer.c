@@ -98,6 +98,7 @@ static void fill_choice(const struct plim_answer *a, const struct plim_batch_rul
     }
     out->peak = peak_of(a, &candidate->trial);
     out->verified = candidate->verified;
+    out->repeats_after_steps = candidate->trial.repeats_after;
     fill_rates(a, &candidate->setting, &candidate->trial, candidate->step_seconds, out);
 }
 
@@ -110,7 +111,8 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
     const struct plim_edge *edge = &d->edges.items[index];
     struct plim_batch batch;
     plim_batch_allowed(&d->rule, plim_batch_next(&d->rule, 0), &batch);
-    struct plim_setting smallest = plim_space_setting(&d->space.points.items[index], &batch);
+    struct plim_setting smallest =
+        plim_space_setting(&d->space.points.items[index], &batch, a->asker->runner);
     const struct plim_sample *sample = plim_ask_known(a->asker, &smallest);
     const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &smallest);
     bool fails = sample && sample->verdict != PLIM_OK;
@@ -270,6 +272,7 @@ enum plim_status plim_answer_inspection(const struct plim_answer *a,
     if (a->details->describe_model) a->details->describe_model(trial, result);
     choice->present = true;
     choice->verified = true;
+    choice->repeats_after_steps = trial->repeats_after;
     choice->setting = setting_of(a, setting);
     choice->world = request->world;
     choice->effective_batch = setting->micro_batch * setting->accumulation * request->world;

@@ -140,12 +140,58 @@ static void tell_retries(const struct plim_trial *trial, struct plim_result *res
                            trial->retries, trial->retries == 1 ? "" : "s");
 }
 
-static void tell_limits_of_choice(const struct plim_decision *d, struct plim_result *result)
+/* How it is known that it fits for ever, where four steps did not tell or a retry makes one ask. */
+static void tell_repeats(const struct plim_answer *a, const struct plim_trial *trial,
+                         struct plim_result *result)
 {
-    tell_retries(&d->choice.trial, result);
-    if (!d->choice.verified)
-        plim_result_reason(result, "Replayed with %d of the %" PRId64 " micro-steps of a step.",
-                           PLIM_PROBED_STEPS, d->choice.batch.accumulation);
+    enum { EXPECTED_STEPS = 4 };
+    bool is_news = trial->retries || trial->repeats_after > EXPECTED_STEPS;
+    if (trial->repeats_after && is_news)
+        plim_result_reason(result,
+                           "Everything repeats after %d replayed steps, so it fits for ever.",
+                           trial->repeats_after);
+    else if (!trial->repeats_after && trial->steps_done > EXPECTED_STEPS && !a->details->is_program)
+        plim_result_reason(result, "%d steps were replayed, and did not come to repeat.",
+                           trial->steps_done);
+}
+
+/* A micro-batch of this point that does not fit below one that does. */
+static void tell_hole(const struct plim_answer *a, const struct plim_setting *point,
+                      struct plim_result *result)
+{
+    int64_t fits = 0, hole = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < a->asker->samples.count; i++) {
+            const struct plim_sample *sample = &a->asker->samples.items[i];
+            int64_t b = sample->setting.micro_batch;
+            if (!plim_setting_same_point(&sample->setting, point)) continue;
+            if (!pass && sample->verdict == PLIM_OK && b > fits) fits = b;
+            if (pass && sample->verdict == PLIM_OOM && b < fits && b > hole) hole = b;
+        }
+    if (hole)
+        plim_result_reason(result,
+                           "Memory has holes here: micro-batch %" PRId64 " does not fit, %" PRId64
+                           " does.%s",
+                           hole, fits,
+                           a->asker->runner->costly
+                               ? ""
+                               : " So the two sizes beyond each that fails were tried.");
+}
+
+static void tell_limits_of_choice(const struct plim_answer *a, const struct plim_decision *d,
+                                  struct plim_result *result)
+{
+    const struct plim_candidate *choice = &d->choice;
+    int64_t probed = plim_runner_probed(a->asker->runner, choice->batch.accumulation);
+    tell_retries(&choice->trial, result);
+    if (choice->verified) tell_repeats(a, &choice->trial, result);
+    else if (probed < choice->batch.accumulation)
+        plim_result_reason(result,
+                           "Run with %" PRId64 " of the %" PRId64 " micro-steps of a step.", probed,
+                           choice->batch.accumulation);
+    else
+        plim_result_reason(result, "That it fits for ever was not proven.");
+    tell_hole(a, &choice->setting, result);
     if (d->rule.request->world > 1)
         plim_result_reason(
             result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.",
@@ -297,7 +343,7 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
         why_not_next(a, d, result);
         why_largest(a, d, result);
         tell_deviation(d, result);
-        tell_limits_of_choice(d, result);
+        tell_limits_of_choice(a, d, result);
         tell_prediction(d, result);
     } else {
         why_nothing_fits(a, d, result);
@@ -323,6 +369,7 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         plim_result_reason(result, "It fits: %s reserved at the peak, of a budget of %s.", needs,
                            budget);
         tell_retries(&e->trial, result);
+        tell_repeats(a, &e->trial, result);
     } else {
         plim_result_reason(result,
                            "It does not fit: it needs %s, more than the budget of %s.",

@@ -61,7 +61,7 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
 static void describe_steps(const struct plim_trial *trial, struct plim_result *result)
 {
     const struct plim_replay *replay = replay_of(trial);
-    result->step_count = (size_t)replay->steps_done;
+    result->step_count = (size_t)plim_replay_kept_steps(replay);
     for (size_t i = 0; i < result->step_count; i++) {
         const struct plim_replay_step *step = &replay->step[i];
         result->steps[i] =

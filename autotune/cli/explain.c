@@ -52,7 +52,8 @@ static enum plim_status run_explain(const struct plim_request *request, const st
                                            .allowance = &x->allowance,
                                            .question = &x->question,
                                            .stop = &stop,
-                                           .log = &log};
+                                           .log = &log,
+                                           .steps = request->steps};
     PLIM_TRY(plim_run_device_open(&x->device, &x->options, err));
     PLIM_TRY(plim_fleet_inspect(&x->device, &setting, &result, err));
     if (PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK) {
@@ -78,7 +79,8 @@ const struct plim_command plim_command_explain = {
     .id = PLIM_COMMAND_EXPLAIN,
     .run = run_explain,
     .summary = "where the bytes go at one setting; what would make it fit",
-    .about = "Replays four training steps at one setting. A setting that does not fit is\n"
-             "replayed without a limit, so that all figures are there, and the exit code is\n"
-             "1. Of a list the first value counts. Example:\n\n"
+    .about = "Replays training steps at one setting until they repeat, and tells the figures\n"
+             "of the first four. A setting that does not fit is replayed without a limit, so\n"
+             "that all figures are there, and the exit code is 1. Of a list the first value\n"
+             "counts. Example:\n\n"
              "  plimsoll explain gpt2-124m --batch 8 --seq 1024 --device sim:RTX-3090\n"};

@@ -114,6 +114,8 @@ static const struct plim_option options[] = {
       "print the command of a trial, and run nothing"),
     SWITCH("--observe", X, program.observe,
       "run the command once, as it is, and tell what memory it takes"),
+    FIELD("--steps", "N", E, number, steps, 1000000,
+      "replay N training steps; default: until they repeat, so that it fits for ever"),
     FIELD("--trace", "FILE", E, text, trace, 0,
       "write every allocation and free there, to hold beside PyTorch's (scripts/compare- "
       "traces)"),

@@ -43,6 +43,7 @@ struct plim_request {
     struct plim_request_setting settings[PLIM_REQUEST_SETTINGS];
     struct plim_request_list files; /* --out */
     const char *trace; /* --trace; NULL: none */
+    int64_t steps; /* of explain; 0: not given */
     struct plim_allowance allowance;
     enum plim_objective objective;
     enum plim_result_order order;

@@ -244,5 +244,6 @@ struct plim_runner plim_executor_runner(struct plim_executor *x)
                                 .user = x,
                                 .details_bytes = sizeof(struct plim_execution),
                                 .budget_bytes = x->budget_bytes,
+                                .probed_micro_steps = PLIM_PROBED_MICRO_STEPS,
                                 .costly = true};
 }

@@ -31,6 +31,7 @@ struct plim_run_options {
     const struct plim_stop *stop;              /* NULL: never stops */
     const struct plim_log *log;                /* NULL: notes are dropped */
     double timing_seconds; /* a real GPU: for the repeats of one setting; 0: one run */
+    int64_t steps;         /* of every simulated run; 0: as many as its purpose takes */
 };
 
 struct plim_remote;

@@ -42,9 +42,9 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
                             struct plim_trial *out, struct plim_error *err)
 {
     struct plim_run_device *d = user;
-    enum plim_status st = mode == PLIM_RUN_UNLIMITED
-                              ? plim_run_simulate(d, setting, mode, &d->last, err)
-                              : run_measured(d, setting, &d->last, err);
+    enum plim_status st = mode == PLIM_RUN_LIMITED
+                              ? run_measured(d, setting, &d->last, err)
+                              : plim_run_simulate(d, setting, mode, &d->last, err);
     if (!st) plim_run_trial(&d->last, out);
     return st;
 }
@@ -104,6 +104,8 @@ static void make_runners(struct plim_run_device *d)
                                      .user = d,
                                      .details_bytes = sizeof(d->last),
                                      .budget_bytes = d->limit.budget_bytes,
+                                     .proves = true,
+                                     .probed_micro_steps = PLIM_PROBED_MICRO_STEPS,
                                      .limit_acts_early = true,
                                      .measured = true};
     plim_remote_set_budget(d->remote, d->limit.budget_bytes);

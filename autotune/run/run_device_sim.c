@@ -16,9 +16,9 @@ static bool is_stopped(const void *stop)
 static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mode mode,
                                      struct plim_error *err)
 {
-    struct plim_run_engine *engine = &d->engines[mode];
-    struct plim_allocator_config config = d->allocator;
     bool unlimited = mode == PLIM_RUN_UNLIMITED;
+    struct plim_run_engine *engine = &d->engines[unlimited];
+    struct plim_allocator_config config = d->allocator;
     /* Of unlimited runs too: an expandable segment has room for 9/8 of it. */
     int64_t total_bytes = unlimited ? PLIM_UNLIMITED_BYTES : d->info.total_bytes;
     enum plim_status st = PLIM_OK;
@@ -32,6 +32,18 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     return st;
 }
 
+static enum plim_status replay_steps(struct plim_replayer *replayer,
+                                     const struct plim_model_config *model,
+                                     const struct plim_train_setting *training, int64_t steps,
+                                     struct plim_replay *out, struct plim_error *err)
+{
+    struct plim_replay_step step;
+    plim_replay_begin(replayer, model, training);
+    for (int64_t i = 0; i < steps && plim_replay_next(replayer, &step); i++) {
+    }
+    return plim_replay_end(replayer, out, err);
+}
+
 enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_setting *setting,
                                    enum plim_run_mode mode, struct plim_replay *out,
                                    struct plim_error *err)
@@ -41,7 +53,12 @@ enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_
     enum plim_status st = plim_spec_question_setting(question, setting, &training, err);
     if (!st) st = start_engine(d, mode, err);
     if (st) return st;
-    st = plim_replay_run(d->engines[mode].replayer, &question->spec->model, &training, out, err);
+    const struct plim_model_config *model = &question->spec->model;
+    struct plim_replayer *replayer = d->engines[mode == PLIM_RUN_UNLIMITED].replayer;
+    int64_t steps = d->options->steps;
+    if (steps) st = replay_steps(replayer, model, &training, steps, out, err);
+    else if (mode == PLIM_RUN_PROOF) st = plim_replay_prove(replayer, model, &training, out, err);
+    else st = plim_replay_run(replayer, model, &training, out, err);
     if (st != PLIM_CANCELLED) return st;
     enum plim_status why = plim_stop_check(d->options->stop, err);
     return why ? why : st;
@@ -50,7 +67,7 @@ enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_
 static int64_t requested_bytes(const struct plim_replay *replay)
 {
     int64_t peak = 0;
-    for (int i = 0; i < replay->steps_done; i++)
+    for (int i = 0; i < plim_replay_kept_steps(replay); i++)
         if (replay->step[i].peak_requested_bytes > peak)
             peak = replay->step[i].peak_requested_bytes;
     return peak;
@@ -58,12 +75,14 @@ static int64_t requested_bytes(const struct plim_replay *replay)
 
 void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
 {
+    int kept = plim_replay_kept_steps(replay);
     *out = (struct plim_trial){.verdict = replay->verdict,
                                .reserved_bytes = replay->peak_reserved_bytes,
                                .requested_bytes = requested_bytes(replay),
                                .retries = replay->retries,
-                               .seconds = replay->step[PLIM_REPLAY_STEPS - 1].seconds,
+                               .seconds = kept ? replay->step[kept - 1].seconds : 0,
                                .steps_done = replay->steps_done,
+                               .repeats_after = replay->repeats_after,
                                .details = replay};
     snprintf(out->why, sizeof(out->why), "%s", replay->why);
 }
@@ -83,6 +102,7 @@ struct plim_runner plim_run_simulator(struct plim_run_device *d)
                                 .user = d,
                                 .details_bytes = sizeof(d->last),
                                 .budget_bytes = d->limit.budget_bytes,
+                                .proves = !d->options->steps,
                                 .limit_acts_early = d->allocator.memory_fraction > 0};
 }
 

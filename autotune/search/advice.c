@@ -22,16 +22,18 @@ static bool apply(const struct adviser *a, const struct plim_change *change,
     return true;
 }
 
-/* Does it fit, and what does it need? `known` is false for what cannot run at all. */
+/* Does it fit for ever, and what does it need? `known` is false for what cannot run at all. */
 static enum plim_status ask(struct adviser *a, struct plim_advice *advice, bool *known)
 {
     const struct plim_sample *sample;
     const struct plim_cache_entry *entry;
-    enum plim_status st = plim_ask_need(a->asker, &advice->setting, &entry, a->err);
+    struct plim_setting setting = advice->setting;
+    setting.accumulation = plim_runner_probed(a->asker->runner, setting.accumulation);
+    enum plim_status st = plim_ask_need(a->asker, &setting, &entry, a->err);
     *known = !st && entry;
     if (!*known) return st;
     advice->trial = entry->trial;
-    st = plim_ask(a->asker, &advice->setting, PLIM_WANT_VERDICT, &sample, a->err);
+    st = plim_ask_proof(a->asker, &setting, &sample, a->err);
     if (st) return st;
     advice->fits = sample->verdict == PLIM_OK;
     if (advice->fits) advice->trial = sample->trial;
@@ -45,19 +47,11 @@ static enum plim_status keep(struct adviser *a, const struct plim_advice *advice
     return PLIM_OK;
 }
 
-/* The setting with no more micro-steps than are searched with: more need no more memory (space.h). */
-static struct plim_advice advice_for(const struct plim_setting *setting)
-{
-    struct plim_advice advice = {.setting = *setting};
-    advice.setting.accumulation = plim_space_probed(setting->accumulation);
-    return advice;
-}
-
 static enum plim_status single_changes(struct adviser *a, const struct plim_setting *setting)
 {
     for (size_t i = 0; i < a->question->change_count; i++) {
         const struct plim_change *change = &a->question->changes[i];
-        struct plim_advice advice = advice_for(setting);
+        struct plim_advice advice = {.setting = *setting};
         bool known;
         if (!apply(a, change, &advice.setting)) continue;
         snprintf(advice.change, sizeof(advice.change), "%s", change->text);
@@ -77,9 +71,9 @@ static enum plim_status smaller_batch(struct adviser *a, const struct plim_setti
     bool known = false;
     for (int64_t b = setting->micro_batch - 1; b > 0 && !(known && advice.fits); b--) {
         if (samples % b) continue;
-        advice = advice_for(setting);
+        advice = (struct plim_advice){.setting = *setting};
         advice.setting.micro_batch = b;
-        advice.setting.accumulation = plim_space_probed(samples / b);
+        advice.setting.accumulation = samples / b;
         snprintf(advice.change, sizeof(advice.change),
                  "micro-batch %" PRId64 ", accumulation %" PRId64, b, samples / b);
         enum plim_status st = ask(a, &advice, &known);
@@ -97,7 +91,7 @@ static enum plim_status shorter_sequence(struct adviser *a, const struct plim_se
     for (int64_t part = 2; axis >= 0 && part <= 8 && !(known && advice.fits); part *= 2) {
         int64_t seq = setting->value[axis] / part;
         if (seq < 64) break;
-        advice = advice_for(setting);
+        advice = (struct plim_advice){.setting = *setting};
         advice.setting.value[axis] = seq;
         snprintf(advice.change, sizeof(advice.change), "sequence %" PRId64, seq);
         enum plim_status st = ask(a, &advice, &known);
@@ -115,13 +109,12 @@ static void append_text(char *text, size_t size, const char *more)
 /* One sample at a time and the changes on top of each other, until it fits. */
 static enum plim_status combination(struct adviser *a, const struct plim_setting *setting)
 {
-    struct plim_advice advice = advice_for(setting);
+    struct plim_advice advice = {.setting = *setting};
     bool known = false;
     int applied = 0;
     if (setting->micro_batch > 1) {
         advice.setting.micro_batch = 1;
-        advice.setting.accumulation =
-            plim_space_probed(setting->micro_batch * setting->accumulation);
+        advice.setting.accumulation = setting->micro_batch * setting->accumulation;
         append_text(advice.change, sizeof(advice.change), "micro-batch 1");
         applied++;
     }

@@ -1,4 +1,5 @@
 #include "ask.h"
+#include <stdio.h>
 
 /* A prediction of so much more than there is needs no run on the GPU. */
 static const double BEYOND_DOUBT = 1.1;
@@ -114,6 +115,41 @@ enum plim_status plim_ask(struct plim_asker *asker, const struct plim_setting *s
         sample.timed = sample.verdict == PLIM_OK;
     }
     enum plim_status st = keep_sample(asker, &sample, err);
+    *out = find_sample(asker, setting);
+    return st;
+}
+
+/* A simulated run that went on is the trial now; one of a real GPU stays what was measured. */
+static void take_proof(struct plim_sample *sample, const struct plim_trial *proof, bool measured)
+{
+    struct plim_trial *trial = &sample->trial;
+    if (!measured) *trial = *proof;
+    if (proof->verdict == PLIM_OK && proof->repeats_after) {
+        trial->repeats_after = proof->repeats_after;
+    } else if (trial->verdict == PLIM_OK && trial->retries) {
+        trial->verdict = PLIM_OOM;
+        snprintf(trial->why, sizeof(trial->why),
+                 "out of memory sooner or later: it needs cached memory back, and %d steps did not "
+                 "come to repeat",
+                 proof->steps_done);
+    }
+    sample->verdict = trial->verdict;
+    sample->settled = true;
+}
+
+enum plim_status plim_ask_proof(struct plim_asker *asker, const struct plim_setting *setting,
+                                const struct plim_sample **out, struct plim_error *err)
+{
+    struct plim_trial proof;
+    enum plim_status st = plim_ask(asker, setting, PLIM_WANT_VERDICT, out, err);
+    if (st || (*out)->verdict != PLIM_OK || (*out)->settled || (*out)->trial.repeats_after ||
+        !asker->runner->proves)
+        return st;
+    struct plim_sample sample = **out;
+    st = run(asker, setting, PLIM_RUN_PROOF, &proof, err);
+    if (st) return st;
+    take_proof(&sample, &proof, asker->runner->measured);
+    st = keep_sample(asker, &sample, err);
     *out = find_sample(asker, setting);
     return st;
 }

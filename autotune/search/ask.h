@@ -18,6 +18,7 @@ struct plim_sample {
     enum plim_status verdict; /* under the budget */
     bool timed;               /* trial.seconds are those of this GPU */
     bool tried;               /* was run under the budget, or needs less than it */
+    bool settled;             /* PLIM_OK is for ever, as far as can be known: plim_ask_proof() */
     struct plim_trial trial;
 };
 
@@ -45,6 +46,15 @@ void plim_asker_finish(struct plim_asker *asker); /* NULL and zeroed are fine */
 enum plim_status plim_ask(struct plim_asker *asker, const struct plim_setting *setting,
                           enum plim_want want, const struct plim_sample **out,
                           struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The same, and if it fits, whether it does for ever: its steps were replayed until they repeat.
+ * One that does not come to repeat fits only if it never needed cached memory back; else its
+ * verdict is PLIM_OOM from now on, as it is where a later step runs out of memory. Of a real GPU
+ * the twin's steps are replayed; they decide only where the GPU itself needed cached memory
+ * back. A runner that proves nothing leaves the verdict as it is. */
+enum plim_status plim_ask_proof(struct plim_asker *asker, const struct plim_setting *setting,
+                                const struct plim_sample **out,
+                                struct plim_error *err) PLIM_MUST_CHECK;
 
 /* What the setting needs when nothing limits it. `out` is valid until the next question. A
  * setting whose run does not come to its end gives NULL, and its sample has the reason. */

@@ -31,6 +31,7 @@ enum plim_status plim_inspect(const struct plim_question *question, struct plim_
     if (asker->runner->budget_bytes > 0) {
         const struct plim_sample *sample;
         enum plim_status st = plim_ask(asker, setting, PLIM_WANT_SECONDS, &sample, err);
+        if (!st) st = plim_ask_proof(asker, setting, &sample, err);
         if (st) return st;
         inspection->under_budget = *sample;
         inspection->trial = sample->trial;

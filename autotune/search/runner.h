@@ -12,7 +12,11 @@
 enum plim_run_mode {
     PLIM_RUN_LIMITED,   /* under the budget: does it fit, and how long does a step take? */
     PLIM_RUN_UNLIMITED, /* with memory without end: what would it need? */
+    PLIM_RUN_PROOF,     /* under the budget, simulated until it repeats: does it fit for ever? */
 };
+
+/* Micro-steps of a step that are run while searching where each takes its time. */
+enum { PLIM_PROBED_MICRO_STEPS = 4 };
 
 struct plim_runner {
     /* That a setting does not fit, or cannot run, is a verdict in `out` and PLIM_OK. The same
@@ -27,6 +31,11 @@ struct plim_runner {
      * keeps copies. */
     size_t details_bytes;
     int64_t budget_bytes; /* of the LIMITED runs */
+    bool proves;          /* answers PROOF runs: of a real GPU, its twin does */
+    /* While searching no more micro-steps than these are run, and each further one is taken to
+     * last as long as the last and to need no more memory; what is reported is run with all. 0:
+     * all are. */
+    int64_t probed_micro_steps;
     /* The allocator heeds the limit before it is hit (a memory fraction is set): then only a
      * run under the budget shows what happens there (cache.h). */
     bool limit_acts_early;
@@ -37,5 +46,12 @@ struct plim_runner {
      * of the search depends on the budget (edge.h). */
     bool costly;
 };
+
+/* The accumulation of a setting as it is searched. */
+static inline int64_t plim_runner_probed(const struct plim_runner *runner, int64_t accumulation)
+{
+    int64_t most = runner->probed_micro_steps;
+    return most && accumulation > most ? most : accumulation;
+}
 
 #endif

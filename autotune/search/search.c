@@ -40,5 +40,6 @@ struct plim_setting plim_search_setting(const struct plim_search *search, size_t
 {
     struct plim_batch batch;
     plim_batch_allowed(&search->decision->rule, micro_batch, &batch);
-    return plim_space_setting(&search->decision->space.points.items[point], &batch);
+    return plim_space_setting(&search->decision->space.points.items[point], &batch,
+                              search->asker->runner);
 }

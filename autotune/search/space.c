@@ -63,16 +63,12 @@ struct plim_setting plim_space_first(const struct plim_axes *axes)
     return first;
 }
 
-int64_t plim_space_probed(int64_t accumulation)
-{
-    return accumulation < PLIM_PROBED_STEPS ? accumulation : PLIM_PROBED_STEPS;
-}
-
 struct plim_setting plim_space_setting(const struct plim_setting *point,
-                                       const struct plim_batch *batch)
+                                       const struct plim_batch *batch,
+                                       const struct plim_runner *runner)
 {
     struct plim_setting setting = *point;
     setting.micro_batch = batch->micro_batch;
-    setting.accumulation = plim_space_probed(batch->accumulation);
+    setting.accumulation = plim_runner_probed(runner, batch->accumulation);
     return setting;
 }

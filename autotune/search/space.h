@@ -4,7 +4,7 @@
 
 #include "autotune/base/array.h"
 #include "batch.h"
-#include "setting.h"
+#include "runner.h"
 
 struct plim_space {
     PLIM_ARRAY(struct plim_setting) points; /* micro_batch and accumulation are 0 */
@@ -20,13 +20,9 @@ void plim_space_finish(struct plim_space *space); /* NULL and zeroed are fine */
 /* The first value of every axis. */
 struct plim_setting plim_space_first(const struct plim_axes *axes);
 
-/* A point with a micro-batch, as it is searched. More micro-steps than PLIM_PROBED_STEPS
- * change neither the peaks (every micro-step after the first is like the next) nor anything in
- * time but its length, so searching stops there; what is reported is then run with all of
- * them. */
-enum { PLIM_PROBED_STEPS = 4 };
+/* A point with a micro-batch, as this runner is asked about it while searching. */
 struct plim_setting plim_space_setting(const struct plim_setting *point,
-                                       const struct plim_batch *batch);
-int64_t plim_space_probed(int64_t accumulation);
+                                       const struct plim_batch *batch,
+                                       const struct plim_runner *runner);
 
 #endif

@@ -10,20 +10,19 @@ static void set_rate(struct plim_candidate *c)
     c->tokens_per_second = c->step_seconds > 0 ? tokens / c->step_seconds : 0;
 }
 
-/* Seconds of a step with more micro-steps than are run: each further one takes as long as the last.
- */
+/* Seconds of a step with more micro-steps than were run. */
 static enum plim_status extend(struct plim_search *s, struct plim_candidate *c)
 {
+    int64_t left_out = c->batch.accumulation - c->setting.accumulation;
     c->step_seconds = c->trial.seconds;
-    if (c->batch.accumulation <= PLIM_PROBED_STEPS || c->step_seconds <= 0) return PLIM_OK;
+    if (!left_out || c->step_seconds <= 0) return PLIM_OK;
     const struct plim_sample *shorter;
     struct plim_setting setting = c->setting;
-    setting.accumulation = PLIM_PROBED_STEPS - 1;
+    setting.accumulation--;
     enum plim_status st = plim_ask(s->asker, &setting, PLIM_WANT_SECONDS, &shorter, s->err);
     if (st || shorter->verdict != PLIM_OK) return st;
     double micro_step = c->step_seconds - shorter->trial.seconds;
-    if (micro_step > 0)
-        c->step_seconds += micro_step * (double)(c->batch.accumulation - PLIM_PROBED_STEPS);
+    if (micro_step > 0) c->step_seconds += micro_step * (double)left_out;
     return PLIM_OK;
 }
 
@@ -37,7 +36,7 @@ enum plim_status plim_throughput_time(struct plim_search *s, size_t point, int64
 
     struct plim_candidate c = {.point = point};
     c.allowed = plim_batch_allowed(rule, micro_batch, &c.batch);
-    c.setting = plim_space_setting(&s->decision->space.points.items[point], &c.batch);
+    c.setting = plim_search_setting(s, point, micro_batch);
     c.seq = plim_axes_seq(&s->question->axes, &c.setting);
     const struct plim_sample *sample;
     enum plim_status st = plim_ask(s->asker, &c.setting, PLIM_WANT_SECONDS, &sample, s->err);
@@ -45,8 +44,9 @@ enum plim_status plim_throughput_time(struct plim_search *s, size_t point, int64
     c.trial = sample->trial;
     st = extend(s, &c);
     if (st) return st;
+    bool all_run = c.setting.accumulation == c.batch.accumulation && rule->phases == 1;
+    c.verified = all_run && !s->asker->runner->proves;
     c.setting.accumulation = c.batch.accumulation;
-    c.verified = c.batch.accumulation <= PLIM_PROBED_STEPS && rule->phases == 1;
     set_rate(&c);
     if (PLIM_ARRAY_PUSH(&candidates->list, c) != PLIM_OK) return plim_search_no_memory(s);
     *out = &candidates->list.items[candidates->list.count - 1];
@@ -170,13 +170,12 @@ enum plim_status plim_throughput_verify(struct plim_search *s, struct plim_candi
 {
     const struct plim_batch_rule *rule = &s->decision->rule;
     const struct plim_sample *sample;
-    if (candidate->verified || candidate->refuted ||
-        candidate->batch.accumulation > PLIM_VERIFIED_STEPS)
-        return PLIM_OK;
+    if (candidate->verified || candidate->refuted) return PLIM_OK;
     for (size_t i = 0; i < rule->phases; i++) {
         struct plim_setting setting = candidate->setting;
         setting.accumulation = candidate->batch.phase_accumulation[i];
         enum plim_status st = plim_ask(s->asker, &setting, PLIM_WANT_SECONDS, &sample, s->err);
+        if (!st) st = plim_ask_proof(s->asker, &setting, &sample, s->err);
         if (st) return st;
         if (sample->verdict != PLIM_OK) {
             candidate->refuted = true;

@@ -24,10 +24,8 @@ enum plim_status plim_throughput_time(struct plim_search *search, size_t point, 
 enum plim_status plim_throughput_point(struct plim_search *search, size_t point,
                                        int64_t largest) PLIM_MUST_CHECK;
 
-/* Runs a candidate with all its micro-steps, in every phase of its schedule: sets `verified`
- * and the exact figures, or `refuted`. Beyond PLIM_VERIFIED_STEPS micro-steps it stays
- * unverified. */
-enum { PLIM_VERIFIED_STEPS = 256 };
+/* Runs a candidate with all its micro-steps, in every phase of its schedule, and asks for the proof
+ * that it fits for ever (plim_ask_proof()): sets `verified` and the exact figures, or `refuted`. */
 enum plim_status plim_throughput_verify(struct plim_search *search,
                                         struct plim_candidate *candidate) PLIM_MUST_CHECK;
 

@@ -28,11 +28,8 @@ static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t
     if (!micro_batch) return PLIM_OK;
     enum plim_status st = plim_throughput_time(s, point, micro_batch, &candidate);
     if (st) return st;
-    struct plim_batch batch;
-    plim_batch_allowed(&s->decision->rule, micro_batch, &batch);
     struct plim_setting setting = plim_search_setting(s, point, micro_batch);
-    if (candidate && candidate->refuted && batch.accumulation <= PLIM_VERIFIED_STEPS)
-        setting.accumulation = batch.accumulation;
+    if (candidate && candidate->refuted) setting = candidate->setting;
     st = plim_ask(s->asker, &setting, PLIM_WANT_REASON, &sample, s->err);
     if (st) return st;
     beyond->tried = true;
@@ -54,6 +51,16 @@ enum plim_status plim_verify_below_edge(struct plim_search *s, size_t point)
     return st;
 }
 
+/* A candidate that turns out not to fit for ever gives way to the next smaller one. */
+static enum plim_status verify_candidate(struct plim_search *s, size_t index)
+{
+    struct plim_candidate *c = &s->decision->candidates.list.items[index], *smaller;
+    enum plim_status st = plim_throughput_verify(s, c);
+    if (st || !c->refuted) return st;
+    int64_t below = plim_batch_below(&s->decision->rule, c->batch.micro_batch - 1, 1);
+    return below ? plim_throughput_time(s, c->point, below, &smaller) : PLIM_OK;
+}
+
 static enum plim_status verify_choice(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;
@@ -62,7 +69,7 @@ static enum plim_status verify_choice(struct plim_search *s)
         out->found = chosen >= 0;
         if (!out->found) return PLIM_OK;
         enum plim_status st = plim_verify_below_edge(s, out->candidates.list.items[chosen].point);
-        if (!st) st = plim_throughput_verify(s, &out->candidates.list.items[chosen]);
+        if (!st) st = verify_candidate(s, (size_t)chosen);
         if (st) return st;
         if (chosen_now(s) != chosen) continue;
         out->choice = out->candidates.list.items[chosen];
@@ -162,7 +169,7 @@ static enum plim_status explain_nothing(struct plim_search *s)
     if (!st && !out->has_smallest) take_failure(s);
     if (st || !out->has_smallest || s->asker->runner->budget_bytes <= 0) return st;
     struct plim_setting probed = out->smallest;
-    probed.accumulation = plim_space_probed(probed.accumulation);
+    probed.accumulation = plim_runner_probed(s->asker->runner, probed.accumulation);
     st = plim_ask(s->asker, &probed, PLIM_WANT_REASON, &sample, s->err);
     if (st) return st;
     out->smallest_sample = *sample;

@@ -5,6 +5,7 @@
  *     policy.c       malloc and free: sizes, best fit, the order of what is tried when memory is short
  *     segments.c     segments from the device and back: growing, garbage collection, empty_cache
  *     expandable.c   ranges of addresses that pages are mapped into
+ *     fingerprint.c  all of the state as one number
  *     blocks.c       this header
  *     block_index.c, block_store.c   how free blocks are found, and where blocks live
  *
@@ -55,6 +56,7 @@ struct plim_allocator {
     uint32_t searches[PLIM_POOL_COUNT]; /* the clock of the free blocks' age */
     PLIM_ARRAY(struct plim_stream_pools *) streams; /* by stream number; NULL: never used */
     PLIM_ARRAY(struct plim_block *) pending;        /* freed while in use on another stream */
+    PLIM_ARRAY(struct plim_block *) heads;          /* room for the fingerprint */
     struct plim_block_store store;
     struct plim_range *ranges;
     bool host_memory_ran_out; /* where nothing could report it: then every malloc does */

@@ -222,6 +222,7 @@ void plim_allocator_destroy(struct plim_allocator **allocator)
     for (size_t s = 0; s < a->streams.count; s++) free(a->streams.items[s]);
     PLIM_ARRAY_FINISH(&a->streams);
     PLIM_ARRAY_FINISH(&a->pending);
+    PLIM_ARRAY_FINISH(&a->heads);
     free(a);
     *allocator = NULL;
 }

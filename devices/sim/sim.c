@@ -4,8 +4,9 @@
 #include "devices/catalogue/architecture.h"
 #include "devices/uri.h"
 #include "roofline.h"
+#include "timeline.h"
+#include <assert.h>
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,9 @@ struct sim {
     struct plim_gpu gpu;
     int64_t capacity_bytes, held_bytes;
     uint64_t next_address;
-    double host_seconds;   /* when the host has launched what it was given so far */
-    double device_seconds; /* when the device will have done it */
+    struct plim_timeline timeline;
+    struct plim_round rounds[PLIM_DEVICE_ROUNDS]; /* that have begun, one in the other */
+    int depth;
     struct plim_roofline roofline;
 };
 
@@ -100,20 +102,37 @@ static int64_t free_bytes(struct plim_device *device)
 
 /* --- work and time ---------------------------------------------------------------------------- */
 
-/* The host runs ahead; the device starts an operation when it is free and has been told. */
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
     struct sim *sim = sim_of(device);
-    sim->host_seconds += plim_roofline_host_seconds(&sim->roofline, op);
-    double start = fmax(sim->device_seconds, sim->host_seconds);
-    sim->device_seconds = start + plim_roofline_device_seconds(&sim->roofline, op);
-    if (op->kind == PLIM_OP_READ_BACK) sim->host_seconds = sim->device_seconds;
+    double host_seconds = plim_roofline_host_seconds(&sim->roofline, op);
+    double device_seconds = plim_roofline_device_seconds(&sim->roofline, op);
+    bool waits = op->kind == PLIM_OP_READ_BACK;
+    plim_timeline_launch(&sim->timeline, host_seconds, device_seconds, waits);
+    for (int i = 0; i < sim->depth; i++)
+        plim_round_launch(&sim->rounds[i], host_seconds, device_seconds, waits);
     return PLIM_OK;
+}
+
+static void begin_round(struct plim_device *device)
+{
+    struct sim *sim = sim_of(device);
+    assert(sim->depth < PLIM_DEVICE_ROUNDS);
+    sim->rounds[sim->depth++] = PLIM_ROUND_EMPTY;
+}
+
+static void repeat_round(struct plim_device *device, int64_t times)
+{
+    struct sim *sim = sim_of(device);
+    assert(sim->depth > 0);
+    const struct plim_round *round = &sim->rounds[--sim->depth];
+    plim_timeline_repeat(&sim->timeline, round, times);
+    for (int i = 0; i < sim->depth; i++) plim_round_repeat(&sim->rounds[i], round, times);
 }
 
 static enum plim_status now(struct plim_device *device, double *seconds)
 {
-    *seconds = sim_of(device)->device_seconds;
+    *seconds = sim_of(device)->timeline.device;
     return PLIM_OK;
 }
 
@@ -137,7 +156,8 @@ static enum plim_status reset(struct plim_device *device)
     struct sim *sim = sim_of(device);
     sim->held_bytes = 0;
     sim->next_address = FIRST_ADDRESS;
-    sim->host_seconds = sim->device_seconds = 0;
+    sim->timeline = (struct plim_timeline){0};
+    sim->depth = 0;
     return PLIM_OK;
 }
 
@@ -157,6 +177,8 @@ static const struct plim_device_ops sim_ops = {
     .limit = limit,
     .free_bytes = free_bytes,
     .launch = launch,
+    .begin_round = begin_round,
+    .repeat_round = repeat_round,
     .now = now,
     .read = read_zeros,
     .write = write_nothing,

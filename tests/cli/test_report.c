@@ -355,6 +355,45 @@ Test(report, a_path_that_is_no_text_is_escaped)
     program_file_remove(path);
 }
 
+/* On a GPU on which the fourteenth step is the first to find no memory. */
+Test(report, explain_replays_as_many_steps_as_are_asked_for)
+{
+    static const struct {
+        const char *steps;
+        size_t kept;
+        int exit_code;
+    } cases[] = {{"--steps 2", 2, 0}, {"--steps 13", 4, 0}, {"--steps 14", 4, 1}, {"", 4, 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char arguments[640];
+        snprintf(
+            arguments, sizeof(arguments),
+            "explain tinyllama-1.1b --set model.num_hidden_layers=3 "
+            "--set model.num_attention_heads=4 --set model.num_key_value_heads=2 "
+            "--set model.hidden_size=256 --set model.vocab_size=20966 --batch 24 --seq 320 "
+            "--accumulation 4 --precision fp16 --optimizer adamw-fused --checkpointing none "
+            "--device sim:RTX-3090,memory=3488706416B --overhead 0 --margin 0 "
+            "--alloc-conf expandable_segments:True,max_split_size_mb:100 --json %s",
+            cases[i].steps);
+        struct program p = program_run(arguments);
+        cr_assert(eq(int, p.exit_code, cases[i].exit_code), "%s %s", cases[i].steps, p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(sz, json_array_size(json_at(root, "steps")), cases[i].kept));
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+Test(report, explain_says_after_how_many_steps_everything_repeats)
+{
+    struct program p =
+        program_run("explain tiny-gpt2 --device sim:24GiB --batch 8 --seq 64 --json");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "setting.repeats_after_steps"), 3));
+    json_decref(root);
+    program_finish(&p);
+}
+
 /* A tensor that no address range of the GPU could hold. */
 Test(report, what_is_larger_than_the_gpu_gets_a_report_with_expandable_segments_too)
 {

@@ -44,6 +44,18 @@ double synthetic_seconds(const struct synthetic *s, const struct plim_setting *s
     return s->step_seconds + micro_step * (double)setting->accumulation;
 }
 
+/* What a proof adds to a trial that went well so far. */
+static void prove(struct synthetic *s, bool late, struct plim_trial *out)
+{
+    s->proof_runs++;
+    out->steps_done = late ? 256 : 7;
+    if (!late) out->repeats_after = 7;
+    if (late && s->late == SYNTHETIC_FAILS_LATE) {
+        out->verdict = PLIM_OOM;
+        out->steps_done = 17;
+    }
+}
+
 static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
                             struct plim_trial *out, struct plim_error *err)
 {
@@ -63,7 +75,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
         snprintf(out->why, sizeof(out->why), "the worker fell asleep");
         return PLIM_OK;
     }
-    if (mode == PLIM_RUN_LIMITED && reserved > s->runner.budget_bytes) {
+    if (mode != PLIM_RUN_UNLIMITED && reserved > s->runner.budget_bytes) {
         if (!synthetic_fits(s, setting)) {
             out->verdict = PLIM_OOM;
             return PLIM_OK;
@@ -76,6 +88,9 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     out->reserved_bytes = reserved;
     out->steps_done = 4;
     out->seconds = synthetic_seconds(s, setting);
+    bool late = setting->micro_batch >= s->late_from && setting->micro_batch <= s->late_to;
+    if (late && mode != PLIM_RUN_UNLIMITED) out->retries = s->late_retries;
+    if (mode == PLIM_RUN_PROOF) prove(s, late, out);
     return PLIM_OK;
 }
 

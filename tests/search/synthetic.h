@@ -29,13 +29,18 @@ struct synthetic {
     int64_t fault_from, fault_to;
     enum plim_status fault;
     bool fault_limited_only;
+    /* Proofs (with runner.proves): micro-batches from here to there run out of memory in a later
+     * step, or do not come to repeat; others repeat. `late_retries`: needed by those. */
+    int64_t late_from, late_to;
+    enum { SYNTHETIC_FAILS_LATE, SYNTHETIC_NEVER_REPEATS } late;
+    int64_t late_retries;
     struct synthetic_details {
         bool noisy;
         int64_t allocated_bytes;
         double flops_per_token;
     } details;         /* of every trial */
     size_t lose_after; /* the device is lost after so many runs; 0: never */
-    size_t limited_runs, unlimited_runs, fault_runs;
+    size_t limited_runs, unlimited_runs, proof_runs, fault_runs;
 };
 
 /* A small and plain one: 1 GiB fixed, 100 MiB a sample of 1024 tokens, full checkpointing a

@@ -216,7 +216,7 @@ Test(engine, the_choice_is_within_noise_of_the_best)
     }
 }
 
-/* More micro-steps than are searched with need no more memory: PLIM_PROBED_STEPS (space.h). */
+/* More micro-steps than a real GPU is searched with need no more memory (runner.h). */
 Test(engine, many_micro_steps_need_what_a_few_need)
 {
     uint64_t random = 36;
@@ -230,7 +230,7 @@ Test(engine, many_micro_steps_need_what_a_few_need)
         const struct plim_axes *axes = &question.question.axes;
         struct plim_setting setting = plim_space_first(axes);
         setting.micro_batch = synthetic_between(&random, 1, 9);
-        setting.accumulation = PLIM_PROBED_STEPS;
+        setting.accumulation = PLIM_PROBED_MICRO_STEPS;
         setting.value[plim_axes_find(axes, "checkpointing")] = i % 2;
         const struct plim_run_options options = {
             .uri = "sim:A100-SXM4-80GB", .allowance = &everything, .question = &question};

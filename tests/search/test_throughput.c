@@ -4,24 +4,32 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
-/* More micro-steps than are ever run: each further one takes as long as the last that was. */
+/* Where only a few micro-steps are run, each further one takes as long as the last that was. */
 Test(throughput, the_time_of_a_long_accumulation_is_extrapolated)
 {
     struct synthetic s;
-    struct synthetic_run run;
     struct plim_question q = synthetic_question();
-    q.batch.accumulation = PLIM_VERIFIED_STEPS + 44;
+    struct plim_cache cache = {0};
+    struct plim_decision decision = {0};
+    struct plim_search search;
+    struct plim_candidate *c;
+    q.batch.accumulation = 300;
     synthetic_init(&s, INT64_C(3) << 30);
-    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
-    cr_assert(run.decision.found);
-    const struct plim_candidate *c = &run.decision.choice;
+    s.runner.probed_micro_steps = 4;
+    struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
+    cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_throughput_time(&search, 0, 5, &c), PLIM_OK));
     double seconds = synthetic_seconds(&s, &c->setting);
-    cr_expect(not(c->verified));
     cr_expect(eq(i64, c->setting.accumulation, 300));
     cr_expect(epsilon_eq(dbl, c->step_seconds, seconds, 1e-9 * seconds));
     double rate = 1024.0 * (double)c->batch.effective / seconds;
     cr_expect(epsilon_eq(dbl, c->tokens_per_second, rate, 1e-9 * rate));
-    synthetic_finish(&run);
+    for (size_t i = 0; i < asker.samples.count; i++)
+        cr_expect(le(i64, asker.samples.items[i].setting.accumulation, 4));
+    plim_decision_finish(&decision);
+    plim_asker_finish(&asker);
+    plim_cache_finish(&cache);
 }
 
 /* The smallest micro-batch of the point whose rate is in a tie with the best. */

@@ -234,6 +234,120 @@ Test(caching_allocator, garbage_collection_takes_the_oldest_until_it_has_enough)
     clear_bed(&bed);
 }
 
+/* ---- the fingerprint ---- */
+
+/* An allocator of two large segments, 30 and 40 MiB, of which all is held. */
+struct pair {
+    struct bed bed;
+    struct plim_block *small, *large;
+};
+
+static void make_pair(struct pair *p, const char *conf)
+{
+    make_bed(&p->bed, 96 * MIB, conf);
+    p->small = get(&p->bed, 30 * MIB);
+    p->large = get(&p->bed, 40 * MIB);
+}
+
+Test(caching_allocator, the_fingerprint_is_that_of_the_state_and_not_of_the_way_to_it)
+{
+    struct pair p;
+    make_pair(&p, "");
+    uint64_t before = plim_allocator_fingerprint(p.bed.a);
+    struct plim_block *block = get(&p.bed, 100), *other = get(&p.bed, 5000);
+    plim_allocator_free(p.bed.a, block);
+    plim_allocator_free(p.bed.a, other);
+    uint64_t cached = plim_allocator_fingerprint(p.bed.a); /* a small segment more */
+    cr_expect(ne(u64, before, cached));
+    plim_allocator_free(p.bed.a, get(&p.bed, 7000));
+    cr_expect(eq(u64, plim_allocator_fingerprint(p.bed.a), cached));
+    plim_allocator_reset_peaks(p.bed.a);
+    cr_expect(eq(u64, plim_allocator_fingerprint(p.bed.a), cached));
+    plim_allocator_empty_cache(p.bed.a);
+    cr_expect(eq(u64, plim_allocator_fingerprint(p.bed.a), before));
+    clear_bed(&p.bed);
+}
+
+/* The order of addresses decides among blocks of one size; where they are does not. */
+Test(caching_allocator, the_fingerprint_knows_the_order_of_segments_and_not_their_addresses)
+{
+    struct pair p;
+    make_pair(&p, "");
+    uint64_t before = plim_allocator_fingerprint(p.bed.a);
+    plim_allocator_free(p.bed.a, p.large);
+    plim_allocator_empty_cache(p.bed.a);
+    p.large = get(&p.bed, 40 * MIB); /* elsewhere, but behind the other as before */
+    cr_expect(eq(u64, plim_allocator_fingerprint(p.bed.a), before));
+    plim_allocator_free(p.bed.a, p.small);
+    plim_allocator_empty_cache(p.bed.a);
+    p.small = get(&p.bed, 30 * MIB);
+    cr_expect(ne(u64, plim_allocator_fingerprint(p.bed.a), before));
+    clear_bed(&p.bed);
+}
+
+Test(caching_allocator, the_fingerprint_tells_which_block_is_free)
+{
+    struct pair p;
+    make_bed(&p.bed, 96 * MIB, "");
+    p.small = get(&p.bed, 4 * MIB);
+    p.large = get(&p.bed, 4 * MIB);
+    get(&p.bed, 4 * MIB);
+    plim_allocator_free(p.bed.a, p.small);
+    uint64_t first = plim_allocator_fingerprint(p.bed.a);
+    p.small = get(&p.bed, 4 * MIB);
+    plim_allocator_free(p.bed.a, p.large);
+    cr_expect(ne(u64, plim_allocator_fingerprint(p.bed.a), first));
+    clear_bed(&p.bed);
+}
+
+Test(caching_allocator, the_fingerprint_knows_what_waits_for_another_stream)
+{
+    struct pair p;
+    make_pair(&p, "");
+    uint64_t plain = plim_allocator_fingerprint(p.bed.a);
+    plim_allocator_record_stream(p.bed.a, p.small, 1);
+    uint64_t recorded = plim_allocator_fingerprint(p.bed.a);
+    plim_allocator_free(p.bed.a, p.small);
+    uint64_t pending = plim_allocator_fingerprint(p.bed.a);
+    plim_allocator_process_events(p.bed.a);
+    cr_expect(ne(u64, plain, recorded));
+    cr_expect(ne(u64, recorded, pending));
+    cr_expect(ne(u64, pending, plim_allocator_fingerprint(p.bed.a)));
+    clear_bed(&p.bed);
+}
+
+/* How long a segment has been free decides only where garbage is collected. */
+Test(caching_allocator, the_fingerprint_knows_ages_where_they_count)
+{
+    static const char *const confs[] = {
+        "", "garbage_collection_threshold:0.9,per_process_memory_fraction:0.99"};
+    for (int counts = 0; counts < 2; counts++) {
+        struct pair p;
+        make_pair(&p, confs[counts]);
+        plim_allocator_free(p.bed.a, p.small);
+        uint64_t young = plim_allocator_fingerprint(p.bed.a);
+        plim_allocator_free(p.bed.a, p.large);
+        p.large = get(&p.bed, 40 * MIB);
+        bool same = plim_allocator_fingerprint(p.bed.a) == young;
+        cr_expect(eq(int, same, !counts));
+        clear_bed(&p.bed);
+    }
+}
+
+Test(caching_allocator, the_fingerprint_of_an_expandable_range_knows_its_pages)
+{
+    struct bed bed;
+    make_bed(&bed, 96 * MIB, "expandable_segments:True");
+    plim_allocator_free(bed.a, get(&bed, 10 * MIB));
+    uint64_t one = plim_allocator_fingerprint(bed.a);
+    plim_allocator_free(bed.a, get(&bed, 30 * MIB));
+    cr_expect(ne(u64, plim_allocator_fingerprint(bed.a), one));
+    plim_allocator_empty_cache(bed.a);
+    plim_allocator_free(bed.a, get(&bed, 10 * MIB));
+    cr_expect(eq(u64, plim_allocator_fingerprint(bed.a), one));
+    clear_bed(&bed);
+}
+
 Test(caching_allocator, peaks_start_anew_at_what_is_held)
 {
     struct bed bed;

@@ -183,7 +183,7 @@ Test(replay, steps_go_on_behind_the_four_that_are_kept)
     plim_replay_begin(bench.replayer, &bench.spec.model, &plain);
     for (int i = 0; i < 6; i++) cr_assert(plim_replay_next(bench.replayer, &step[i]));
     cr_assert_eq(plim_replay_end(bench.replayer, &again, &err), PLIM_OK, "%s", err.text);
-    cr_expect_eq(again.steps_done, PLIM_REPLAY_STEPS);
+    cr_expect_eq(again.steps_done, 6);
     cr_expect_eq(again.peak_allocated_bytes, first.peak_allocated_bytes);
     cr_expect_eq(again.step[3].end_allocated_bytes, first.step[3].end_allocated_bytes);
     cr_expect_eq(step[5].peak_allocated_bytes, first.step[3].peak_allocated_bytes);
@@ -206,6 +206,161 @@ Test(replay, a_step_that_finds_no_memory_is_the_last)
     cr_expect_eq(again.verdict, PLIM_OOM);
     cr_expect_eq(again.steps_done, steps);
     cr_expect_lt(steps, PLIM_REPLAY_STEPS);
+    close_bench(&bench);
+}
+
+/* --- what repeats is not run again ---------------------------------------------------------------- */
+
+static bool same_step(const struct plim_replay_step *a, const struct plim_replay_step *b)
+{
+    return a->after_forward_bytes == b->after_forward_bytes &&
+           a->peak_allocated_bytes == b->peak_allocated_bytes &&
+           a->peak_reserved_bytes == b->peak_reserved_bytes &&
+           a->peak_requested_bytes == b->peak_requested_bytes &&
+           a->end_allocated_bytes == b->end_allocated_bytes &&
+           a->end_reserved_bytes == b->end_reserved_bytes &&
+           fabs(a->seconds / b->seconds - 1) < 1e-9;
+}
+
+/* Runs a setting as it is, and with every micro-step (a trace is written). Returns how many
+ * launches the first needed of those of the second. */
+static double compare_with_all(const struct plim_train_setting *setting)
+{
+    FILE *nowhere = fopen("/dev/null", "w");
+    cr_assert_not_null(nowhere);
+    run(&bench, setting, &first);
+    double launches = (double)bench.device->launches;
+    plim_replayer_trace(bench.replayer, nowhere);
+    run(&bench, setting, &again);
+    plim_replayer_trace(bench.replayer, NULL);
+    fclose(nowhere);
+    cr_expect_eq(first.verdict, again.verdict);
+    cr_expect_eq(first.steps_done, again.steps_done);
+    cr_expect_eq(first.repeats_after, again.repeats_after);
+    cr_expect_eq(first.retries, again.retries);
+    cr_expect_arr_eq(first.class_bytes, again.class_bytes, sizeof first.class_bytes);
+    for (int i = 0; i < first.steps_done; i++)
+        cr_expect(same_step(&first.step[i], &again.step[i]), "step %d of %d micro-steps", i + 1,
+                  (int)setting->accumulation);
+    return launches / (double)bench.device->launches;
+}
+
+Test(replay, micro_steps_that_repeat_are_left_out_and_change_nothing)
+{
+    static const int64_t accumulations[] = {1, 2, 3, 4, 5, 6, 7, 8, 19, 200};
+    struct plim_train_setting setting = plain;
+    open_bench(&bench, "tiny-gpt2");
+    for (size_t i = 0; i < sizeof accumulations / sizeof *accumulations; i++) {
+        setting.accumulation = accumulations[i];
+        setting.precision = i % 2 ? PLIM_PRECISION_FP16_MIXED : PLIM_PRECISION_BF16_MIXED;
+        setting.micro_batch = i % 3 ? 1 : 64; /* the host is the slower, or the device is */
+        double share = compare_with_all(&setting);
+        if (setting.accumulation == 200) cr_expect_lt(share, 0.05);
+    }
+    close_bench(&bench);
+}
+
+Test(replay, any_number_of_micro_steps_takes_its_time)
+{
+    struct plim_train_setting setting = plain;
+    open_bench(&bench, "tiny-gpt2");
+    setting.accumulation = 1000;
+    run(&bench, &setting, &first);
+    setting.accumulation = INT64_C(1000000000000);
+    run(&bench, &setting, &again);
+    cr_expect_eq(again.peak_allocated_bytes, first.peak_allocated_bytes);
+    cr_expect_float_eq(again.step[3].seconds / first.step[3].seconds / 1e9, 1, 0.01);
+    close_bench(&bench);
+}
+
+Test(replay, a_run_without_limit_repeats_at_once)
+{
+    open_bench(&bench, "gpt2-124m");
+    run(&bench, &plain, &first);
+    cr_expect_eq(first.repeats_after, 3);
+    close_bench(&bench);
+}
+
+/* A small llama on a GPU on which its thirteenth step is the last one that finds memory. */
+static const struct plim_train_setting late = {.micro_batch = 24,
+                                               .seq = 320,
+                                               .accumulation = 4,
+                                               .precision = PLIM_PRECISION_FP16,
+                                               .optimizer = PLIM_OPTIMIZER_ADAMW_FUSED,
+                                               .checkpointing = PLIM_CHECKPOINTING_NONE};
+enum { LATE_STEPS = 13 };
+
+static void open_late(struct bench *b, const char *device)
+{
+    static const char *const keys[][2] = {{"model.num_hidden_layers", "3"},
+                                          {"model.num_attention_heads", "4"},
+                                          {"model.num_key_value_heads", "2"},
+                                          {"model.hidden_size", "256"},
+                                          {"model.vocab_size", "20966"}};
+    struct plim_allocator_config config;
+    struct plim_error err = PLIM_ERROR_INIT;
+    enum plim_status st = plim_spec_load("tinyllama-1.1b", &b->spec, &err);
+    for (size_t i = 0; !st && i < sizeof keys / sizeof *keys; i++)
+        st = plim_spec_set(&b->spec, keys[i][0], keys[i][1], &err);
+    if (!st) st = plim_spec_resolve(&b->spec, &err);
+    if (!st)
+        st = plim_allocator_config_parse("expandable_segments:True,max_split_size_mb:100", &config,
+                                         &err);
+    if (!st) st = plim_sim_open(device, &b->device, &err);
+    if (!st) st = plim_replayer_create(b->device, &config, &b->replayer, &err);
+    cr_assert_eq(st, PLIM_OK, "%s", err.text);
+}
+
+/* Under the limit some micro-steps give cached memory back, others all of them. */
+Test(replay, micro_steps_that_need_retries_are_left_out_and_change_nothing)
+{
+    struct plim_train_setting setting = late;
+    int64_t retried = 0;
+    setting.micro_batch = 5;
+    setting.accumulation = 23;
+    open_late(&bench, "RTX-3090");
+    run(&bench, &setting, &first);
+    int64_t most = first.peak_reserved_bytes, least = first.peak_allocated_bytes;
+    for (int64_t bytes = least; bytes < most; bytes += (most - least) / 24 + 1) {
+        plim_device_limit(bench.device, bytes);
+        compare_with_all(&setting);
+        retried += first.retries > first.steps_done * setting.accumulation / 2;
+    }
+    cr_expect_gt(retried, 0);
+    close_bench(&bench);
+}
+
+static void prove(struct bench *b, struct plim_replay *out)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert_eq(plim_replay_prove(b->replayer, &b->spec.model, &late, out, &err), PLIM_OK, "%s",
+                 err.text);
+}
+
+Test(replay, four_steps_prove_little)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    open_late(&bench, "RTX-3090,memory=3488706416B");
+    cr_assert_eq(plim_replay_run(bench.replayer, &bench.spec.model, &late, &first, &err), PLIM_OK);
+    cr_expect_eq(first.verdict, PLIM_OK);
+    cr_expect_eq(first.repeats_after, 0);
+    prove(&bench, &again);
+    cr_expect_eq(again.verdict, PLIM_OOM);
+    cr_expect_eq(again.steps_done, LATE_STEPS);
+    cr_expect_eq(again.repeats_after, 0);
+    cr_expect_str_eq(strrchr(again.oom_where, ' ') + 1, "14");
+    cr_expect(same_step(&again.step[3], &first.step[3]));
+    close_bench(&bench);
+}
+
+/* With a little more memory it comes to repeat, and ends there. */
+Test(replay, a_proof_ends_with_the_step_that_repeats)
+{
+    open_late(&bench, "RTX-3090,memory=3588706416B");
+    prove(&bench, &first);
+    cr_expect_eq(first.verdict, PLIM_OK);
+    cr_expect_gt(first.repeats_after, 0);
+    cr_expect_eq(first.steps_done, fmax(first.repeats_after, PLIM_REPLAY_STEPS));
     close_bench(&bench);
 }
 

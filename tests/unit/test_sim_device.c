@@ -1,3 +1,4 @@
+#include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "support/open_device.h"
 
@@ -237,6 +238,81 @@ Test(sim_device, reading_back_makes_the_host_wait)
     launch_copy(d, 16);
     cr_expect(gt(dbl, now(d) - before, 10e-6)); /* it had to be launched first */
     plim_device_close(&d);
+}
+
+/* Small and large copies, and sometimes a read: with `sizes` of zero the host waits there. */
+static void launch_all(struct plim_device *d, const int64_t *sizes, size_t count)
+{
+    struct plim_op wait = {.kind = PLIM_OP_READ_BACK};
+    for (size_t i = 0; i < count; i++) {
+        if (sizes[i]) launch_copy(d, sizes[i]);
+        else cr_assert(eq(int, plim_device_launch(d, &wait), PLIM_OK));
+    }
+}
+
+/* Whatever the queue looks like when a round begins, whoever is slower in it, and whether the host
+ * waits in it. */
+Test(sim_device, a_repeated_round_takes_as_long_as_one_that_is_launched_again)
+{
+    static const int64_t queues[] = {1, 3000000, 300000000, 9000000000};
+    static const int64_t rounds[][4] = {{1, 1, 1, 1},
+                                        {100000000, 1, 1, 1},
+                                        {1, 1, 1, 100000000},
+                                        {1, 20000000, 0, 1},
+                                        {1, 0, 4000000, 1},
+                                        {3000000, 1, 1, 9000000}};
+    for (size_t q = 0; q < 4; q++)
+        for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++)
+            for (int times = 0; times < 40; times += 1 + times / 3) {
+                struct plim_device *one = open_sim("A100-SXM4-80GB");
+                struct plim_device *all = open_sim("A100-SXM4-80GB");
+                launch_all(one, &queues[q], 1);
+                launch_all(all, &queues[q], 1);
+                plim_device_begin_round(one);
+                for (int n = 0; n <= times; n++) launch_all(n ? all : one, rounds[i], 4);
+                launch_all(all, rounds[i], 4);
+                plim_device_repeat_round(one, times);
+                cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12), "%d of %zu", times, i);
+                launch_all(one, rounds[0], 4); /* the host is where it would be, too */
+                launch_all(all, rounds[0], 4);
+                cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12), "%d of %zu", times, i);
+                plim_device_close(&one);
+                plim_device_close(&all);
+            }
+}
+
+Test(sim_device, a_round_may_hold_rounds)
+{
+    static const int64_t inner[] = {1, 30000000, 1}, outer[] = {1, 1, 40000000, 0};
+    struct plim_device *one = open_sim("A100-SXM4-80GB"), *all = open_sim("A100-SXM4-80GB");
+    plim_device_begin_round(one);
+    launch_all(one, outer, 4);
+    plim_device_begin_round(one);
+    launch_all(one, inner, 3);
+    plim_device_repeat_round(one, 6);
+    launch_all(one, outer, 1);
+    plim_device_repeat_round(one, 4);
+    for (int i = 0; i < 5; i++) {
+        launch_all(all, outer, 4);
+        for (int k = 0; k < 7; k++) launch_all(all, inner, 3);
+        launch_all(all, outer, 1);
+    }
+    cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12));
+    plim_device_close(&one);
+    plim_device_close(&all);
+}
+
+Test(sim_device, only_a_device_that_computes_nothing_repeats)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *host, *sim = open_sim("A100-SXM4-80GB");
+    cr_assert(eq(int, plim_host_open("", &host, &err), PLIM_OK), "%s", err.text);
+    cr_expect(plim_device_can_repeat(sim));
+    cr_expect(not(plim_device_can_repeat(host)));
+    plim_device_begin_round(host);
+    plim_device_repeat_round(host, 3);
+    plim_device_close(&host);
+    plim_device_close(&sim);
 }
 
 Test(sim_device, what_is_read_is_zeros)

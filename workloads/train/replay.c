@@ -1,5 +1,6 @@
 /* The training loop of the golden runs, on the engine. */
 #include "replay.h"
+#include "autotune/base/array.h"
 #include "scaler.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
@@ -12,6 +13,12 @@ enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
 
 struct plim_replayer;
 
+/* Fingerprints of the allocator, one after the other. */
+struct state_list {
+    uint64_t *items;
+    size_t count, capacity;
+};
+
 /* One training run. */
 struct run {
     struct engine *e;
@@ -22,7 +29,10 @@ struct run {
     struct tensor *ids;
     struct scaler scaler;
     const char *phase;
-    enum plim_status st;    /* of building */
+    struct state_list *states, *micro_states; /* the replayer's */
+    int64_t retries_left_out;                 /* of micro-steps that were not run */
+    bool restless; /* a step's micro-steps need retries and do not come to repeat */
+    enum plim_status st;      /* of building */
     struct plim_replay out; /* so far; class_bytes and verdict come at the end */
 };
 
@@ -32,6 +42,8 @@ struct plim_replayer {
     struct engine *engine;
     plim_replay_stop *stop;
     const void *stop_user;
+    struct state_list states; /* at the ends of this run's steps, from the second on */
+    struct state_list micro_states; /* at the ends of this step's micro-steps */
     struct run run;
 };
 
@@ -60,6 +72,8 @@ void plim_replayer_destroy(struct plim_replayer **rp)
     if (!r) return;
     engine_destroy(&r->engine);
     plim_allocator_destroy(&r->allocator);
+    PLIM_ARRAY_FINISH(&r->states);
+    PLIM_ARRAY_FINISH(&r->micro_states);
     free(r);
     *rp = NULL;
 }
@@ -128,14 +142,71 @@ static void optimizer_phase(struct run *r)
     optimizer_zero_grad(e, &r->optimizer);
 }
 
+/* How many steps ago the allocator was in the state in which it is now; 0: it never was. */
+static size_t steps_since_this_state(struct run *r, struct state_list *states)
+{
+    size_t since = 0;
+    uint64_t state = plim_allocator_fingerprint(r->e->allocator);
+    for (size_t i = states->count; i-- > 0 && !since && state;)
+        if (states->items[i] == state) since = states->count - i;
+    if (PLIM_ARRAY_PUSH(states, state) != PLIM_OK) engine_fail(r->e, PLIM_NOMEM);
+    return since;
+}
+
+static int64_t retries_of(const struct run *r)
+{
+    return plim_allocator_statistics(r->e->allocator)->retries + r->retries_left_out;
+}
+
+/* Memory did not run out, but nothing says that it never does. */
+static void halt_restless(struct engine *e)
+{
+    e->oom_asked_bytes = 0;
+    engine_halt(e, HALT_OOM);
+}
+
+/* How many micro-steps from now on come again and again; 0: that is not known. */
+static int64_t period_of_micro_steps(struct run *r)
+{
+    int64_t period = (int64_t)steps_since_this_state(r, r->micro_states);
+    if (period || r->micro_states->count < PLIM_REPLAY_PROOF_MICRO_STEPS) return period;
+    r->restless = retries_of(r) > 0;
+    if (r->restless) halt_restless(r->e);
+    return 1;
+}
+
+/* Runs micro-steps until it is known what all but the last do; a round of those that come again
+ * stands for all. The last one is always run: it may differ in what follows it. */
+static void micro_steps(struct run *r, struct plim_replay_step *s)
+{
+    struct engine *e = r->e;
+    bool may_repeat = plim_device_can_repeat(e->device) && !e->memory.trace;
+    int64_t left = r->setting.accumulation - 1, period = 0;
+    r->micro_states->count = 0;
+    while (left > 0 && !e->halted) {
+        int64_t retries = retries_of(r), run_now = may_repeat && period ? period : 1;
+        plim_device_begin_round(e->device);
+        for (int64_t i = 0; i < run_now; i++) micro_step(r, s, false);
+        if (e->halted) return;
+        left -= run_now;
+        if (may_repeat && !period && left > 1) period = period_of_micro_steps(r);
+        bool is_round = may_repeat && period == run_now;
+        int64_t times = is_round ? left / period : 0;
+        plim_device_repeat_round(e->device, times);
+        r->retries_left_out += (retries_of(r) - retries) * times;
+        left -= times * period;
+        if (is_round || period > left) may_repeat = false;
+    }
+    if (!e->halted) micro_step(r, s, true);
+}
+
 static void one_step(struct run *r, struct plim_allocator *allocator, struct plim_replay_step *s)
 {
     double start = 0, end = 0;
     plim_allocator_reset_peaks(allocator);
     enum plim_status st = plim_device_now(r->e->device, &start);
     if (st != PLIM_OK) engine_fail(r->e, st);
-    int64_t count = r->setting.accumulation;
-    for (int64_t i = 0; i < count && !r->e->halted; i++) micro_step(r, s, i + 1 == count);
+    micro_steps(r, s);
     optimizer_phase(r);
     st = plim_device_now(r->e->device, &end);
     if (st != PLIM_OK) engine_fail(r->e, st);
@@ -176,7 +247,12 @@ static void note_oom(const struct run *r, struct plim_replay *out)
                  out->steps_done + 1);
     else
         snprintf(out->oom_where, sizeof out->oom_where, "%s", r->phase);
-    if (e->oom_asked_bytes)
+    if (r->restless)
+        snprintf(out->why, sizeof out->why,
+                 "out of memory sooner or later: it needs cached memory back, and %d micro-steps "
+                 "did not come to repeat",
+                 PLIM_REPLAY_PROOF_MICRO_STEPS);
+    else if (e->oom_asked_bytes)
         snprintf(out->why, sizeof out->why, "out of memory: %lld bytes asked for in %s",
                  (long long)e->oom_asked_bytes, out->oom_where);
     else
@@ -188,7 +264,12 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
                        const struct plim_train_setting *setting)
 {
     struct run *r = &replayer->run;
-    *r = (struct run){.e = replayer->engine, .replayer = replayer, .setting = *setting};
+    *r = (struct run){.e = replayer->engine,
+                      .replayer = replayer,
+                      .setting = *setting,
+                      .states = &replayer->states,
+                      .micro_states = &replayer->micro_states};
+    replayer->states.count = 0;
     engine_reset(r->e);
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
@@ -205,11 +286,13 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
         out->peak_allocated_bytes = step->peak_allocated_bytes;
     if (step->peak_reserved_bytes > out->peak_reserved_bytes)
         out->peak_reserved_bytes = step->peak_reserved_bytes;
-    bool kept = out->steps_done < PLIM_REPLAY_STEPS;
-    if (kept) out->step[out->steps_done] = *step;
+    if (out->steps_done < PLIM_REPLAY_STEPS) out->step[out->steps_done] = *step;
     if (r->e->halted) return false;
-    out->steps_done += kept;
-    return true;
+    out->steps_done++;
+    bool compares = plim_device_can_repeat(replayer->device) && out->steps_done > 1;
+    if (compares && !out->repeats_after && steps_since_this_state(r, r->states))
+        out->repeats_after = out->steps_done;
+    return !r->e->halted;
 }
 
 enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_replay *out,
@@ -223,7 +306,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     if (r->model.family && !e->halted)
         out->model_flops_per_token = decoder_flops_per_token(&r->model);
     memcpy(out->class_bytes, e->memory.class_bytes_at_peak, sizeof out->class_bytes);
-    out->retries = plim_allocator_statistics(replayer->allocator)->retries;
+    out->retries = retries_of(r);
     if (e->halted == HALT_OOM) {
         out->verdict = PLIM_OOM;
         note_oom(r, out);
@@ -242,14 +325,63 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
                            r->phase ? r->phase : "starting", plim_status_text(r->st));
 }
 
+/* The step after one that ended as it began: the same, but for the queue before the device. */
+static void repeat_last_step(struct plim_replayer *replayer)
+{
+    struct run *r = &replayer->run;
+    struct plim_replay_step *step = &r->out.step[r->out.steps_done];
+    double start = 0, end = 0;
+    enum plim_status st = plim_device_now(replayer->device, &start);
+    plim_device_repeat_round(replayer->device, 1);
+    if (st == PLIM_OK) st = plim_device_now(replayer->device, &end);
+    if (st != PLIM_OK) engine_fail(r->e, st);
+    *step = step[-1];
+    step->seconds = end - start;
+    r->out.steps_done++;
+}
+
+/* The steps whose figures are kept. Nearly always the third ends as it began, and says what the
+ * fourth does. */
+static bool first_steps(struct plim_replayer *replayer)
+{
+    struct run *r = &replayer->run;
+    struct plim_replay_step step;
+    for (int i = 1; i < PLIM_REPLAY_STEPS - 1; i++)
+        if (!plim_replay_next(replayer, &step)) return false;
+    if (!plim_device_can_repeat(replayer->device) || r->e->memory.trace)
+        return plim_replay_next(replayer, &step) && plim_replay_next(replayer, &step);
+    int64_t retries = retries_of(r);
+    plim_device_begin_round(replayer->device);
+    if (!plim_replay_next(replayer, &step)) return false;
+    if (r->out.repeats_after) {
+        r->retries_left_out += retries_of(r) - retries;
+        repeat_last_step(replayer);
+        return !r->e->halted;
+    }
+    plim_device_repeat_round(replayer->device, 0);
+    return plim_replay_next(replayer, &step);
+}
+
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
                                  const struct plim_model_config *model,
                                  const struct plim_train_setting *setting, struct plim_replay *out,
                                  struct plim_error *err)
 {
-    struct plim_replay_step step;
     plim_replay_begin(replayer, model, setting);
-    for (int i = 0; i < PLIM_REPLAY_STEPS && plim_replay_next(replayer, &step); i++) {
-    }
+    first_steps(replayer);
+    return plim_replay_end(replayer, out, err);
+}
+
+enum plim_status plim_replay_prove(struct plim_replayer *replayer,
+                                   const struct plim_model_config *model,
+                                   const struct plim_train_setting *setting,
+                                   struct plim_replay *out, struct plim_error *err)
+{
+    struct plim_replay_step step;
+    const struct plim_replay *so_far = &replayer->run.out;
+    plim_replay_begin(replayer, model, setting);
+    bool goes_on = first_steps(replayer);
+    while (goes_on && !so_far->repeats_after && so_far->steps_done < PLIM_REPLAY_PROOF_STEPS)
+        goes_on = plim_replay_next(replayer, &step);
     return plim_replay_end(replayer, out, err);
 }

@@ -1,11 +1,31 @@
-/* One setting on one device: four optimizer steps of the training loop, run by the engine.
+/* One setting on one device: optimizer steps of the training loop, run by the engine.
  *
  * The loop is the one that `golden/` was measured with:
  *     build the model, the batch, the optimizer
  *     four times:  accumulation times: forward, loss, backward;   [clip];  step;  zero_grad(None)
  *
- * Step 2 counts, not step 1: optimizer states are born in step 1. "Fits" means that all four steps
- * ran under the device's memory.
+ * Step 2 counts, not step 1: optimizer states are born in step 1. That these four run under the
+ * device's memory is no proof that all do: fragments of cached memory may come to matter in step
+ * 17. The proof is a step that ends as an earlier one ended (plim_replay_prove()):
+ *
+ *   - what a step asks for and gives back, and in which order, does not depend on values. From the
+ *     second step on it is the same every time: the optimizer's states, its scaler's and the
+ *     libraries' workspaces are born by then, gradients are None again when a step ends, and the
+ *     cache of autocast is empty;
+ *   - all that is still held when a step ends is held for ever, so it does not matter which block
+ *     holds what, only which blocks are held;
+ *   - so two steps differ in nothing but the state of the allocator that they begin with. Where
+ *     that is equal (plim_allocator_fingerprint()) to the state at the end of an earlier step,
+ *     everything from there on repeats, and what has not failed so far never does.
+ *
+ * The same inside a step: gradients that the first micro-step made stay where they are, and the
+ * next ones add to them. So when a micro-step ends in the state in which an earlier one ended,
+ * those between the two come again and again. Where nothing is computed they are run once for all
+ * their repeats, and the clock goes on as if those had run (plim_device_repeat_round()): a step of
+ * 512 micro-steps costs as much as one of a few, and has the same figures. The last micro-step is
+ * run in any case. Micro-steps that are not seen to repeat within PLIM_REPLAY_PROOF_MICRO_STEPS are
+ * taken to where no retry was needed so far; else the setting does not fit. The fourth step is left
+ * out in the same way where the third ends as it began. While a trace is written all are run.
  *
  * A replayer keeps its pools between runs; a search makes one per device and thread.
  */
@@ -18,7 +38,11 @@
 #include "workloads/spec/spec.h"
 #include <stdio.h>
 
-enum { PLIM_REPLAY_STEPS = 4 };
+enum {
+    PLIM_REPLAY_STEPS = 4,               /* whose figures are kept */
+    PLIM_REPLAY_PROOF_STEPS = 256,       /* in which the state has to repeat */
+    PLIM_REPLAY_PROOF_MICRO_STEPS = 1024 /* the same inside a step */
+};
 
 struct plim_replay_step {
     int64_t after_forward_bytes;  /* allocated after the last micro-step's forward */
@@ -37,8 +61,9 @@ struct plim_replay {
     enum plim_status verdict;
     char why[160];                            /* for anything but OK: one line */
     int64_t parameters, trainable_parameters; /* elements */
-    int steps_done; /* of those in `step` */
-    struct plim_replay_step step[PLIM_REPLAY_STEPS];
+    int steps_done;    /* to their end */
+    int repeats_after; /* steps after which the state was that of an earlier step; 0: it was not */
+    struct plim_replay_step step[PLIM_REPLAY_STEPS]; /* the first ones */
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
     int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];      /* at the moment of peak_allocated_bytes */
     int64_t retries; /* times cached segments had to be freed to go on */
@@ -52,6 +77,12 @@ struct plim_replay {
     bool noisy;  /* not known to 1 %, or the device was slowed down */
 };
 
+/* How many entries of `step` are filled. */
+static inline int plim_replay_kept_steps(const struct plim_replay *replay)
+{
+    return replay->steps_done < PLIM_REPLAY_STEPS ? replay->steps_done : PLIM_REPLAY_STEPS;
+}
+
 struct plim_replayer;
 
 /* The device outlives the replayer. `config` NULL: the allocator's defaults. */
@@ -61,12 +92,20 @@ enum plim_status plim_replayer_create(struct plim_device *device,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 void plim_replayer_destroy(struct plim_replayer **replayer);
 
-/* Runs `setting` of `model` from an empty device. An OOM is a verdict in `out`, not a failure of
- * the call; that fails only for what cannot be run at all (host memory, a lost device). */
+/* Runs four steps of `setting` of `model` from an empty device. An OOM is a verdict in `out`,
+ * not a failure of the call; that fails only for what cannot be run at all (host memory, a lost
+ * device). */
 enum plim_status plim_replay_run(struct plim_replayer *replayer,
                                  const struct plim_model_config *model,
                                  const struct plim_train_setting *setting, struct plim_replay *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The same, going on until the steps repeat, or for PLIM_REPLAY_PROOF_STEPS. On a device that
+ * computes nothing is seen to repeat. */
+enum plim_status plim_replay_prove(struct plim_replayer *replayer,
+                                   const struct plim_model_config *model,
+                                   const struct plim_train_setting *setting,
+                                   struct plim_replay *out, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* The same step by step, for as many as the caller likes: begin, then next until it says false (the
  * setting does not run any further, and the end says why), then end. plim_replay.step keeps the

@@ -1,0 +1,70 @@
+/* What decides is what the files beside this one read: of a block its size, its place between its
+ * neighbours, its pool and stream, and its flags; of the free lists their order, which is that of
+ * sizes and then of addresses. Addresses themselves are never read, so segments count in their
+ * order: a segment that is returned and asked for again lies elsewhere, and decides the same. */
+#include "blocks.h"
+
+#include <stdlib.h>
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+static void collect_head(void *user, struct plim_block *block)
+{
+    struct plim_allocator *a = user;
+    if (block->prev) return;
+    if (PLIM_ARRAY_PUSH(&a->heads, block) != PLIM_OK) a->host_memory_ran_out = true;
+}
+
+static int compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_list_and_address(const void *left, const void *right)
+{
+    const struct plim_block *a = *(struct plim_block *const *)left;
+    const struct plim_block *b = *(struct plim_block *const *)right;
+    int order = compare(a->list->stream, b->list->stream);
+    if (!order) order = compare(a->list->pool, b->list->pool);
+    return order ? order : (a->address > b->address) - (a->address < b->address);
+}
+
+/* Sizes are multiples of 512: the bits below are free for flags. */
+static uint64_t word_of(const struct plim_block *block)
+{
+    return (uint64_t)block->size | block->allocated | (uint64_t)block->pending << 1 |
+           (uint64_t)block->used_elsewhere << 2 | (uint64_t)block->unmapped << 3 |
+           (uint64_t)(block->range != NULL) << 4 | (uint64_t)(block->next != NULL) << 5;
+}
+
+/* Garbage collection reads how long a whole segment has been free. */
+static bool is_aging(const struct plim_allocator *a, const struct plim_block *block)
+{
+    return a->config.garbage_collection_threshold > 0 && a->limit_bytes != INT64_MAX &&
+           !block->prev && !block->next && plim_block_available(block) &&
+           block->list->pool == PLIM_POOL_LARGE;
+}
+
+uint64_t plim_allocator_fingerprint(struct plim_allocator *a)
+{
+    uint64_t hash = 0;
+    a->heads.count = 0;
+    plim_block_store_visit(&a->store, collect_head, a);
+    if (a->host_memory_ran_out) return 0;
+    if (a->heads.count)
+        qsort(a->heads.items, a->heads.count, sizeof(*a->heads.items), by_list_and_address);
+    for (size_t i = 0; i < a->heads.count; i++) {
+        const struct plim_block *head = a->heads.items[i];
+        hash = mix(hash, (uint64_t)head->list->stream << 1 | (uint64_t)head->list->pool);
+        for (const struct plim_block *block = head; block; block = block->next)
+            hash = mix(hash, word_of(block));
+        if (is_aging(a, head))
+            hash = mix(hash, a->searches[PLIM_POOL_LARGE] - head->free_since);
+    }
+    return hash ? hash : 1;
+}
