@@ -107,6 +107,7 @@ Test(decision, long_accumulations_are_run_in_full_at_the_end)
     cr_expect(run.decision.choice.verified);
     double seconds = synthetic_seconds(&s, &run.decision.choice.setting);
     cr_expect(ieee_ulp_eq(dbl, run.decision.choice.step_seconds, seconds, 4));
+    cr_expect(ieee_ulp_eq(dbl, run.decision.choice.trial.seconds, seconds, 4));
     synthetic_finish(&run);
 }
 
@@ -170,6 +171,28 @@ Test(decision, a_given_batch_that_is_too_large_leaves_the_largest_that_fits)
     cr_expect(eq(i64, run.decision.largest.setting.micro_batch, 19));
     cr_expect(gt(i64, run.decision.smallest_reserved_bytes, s.runner.budget_bytes));
     synthetic_finish(&run);
+}
+
+Test(decision, where_nothing_fits_the_smallest_setting_is_told)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_question q = synthetic_question();
+    synthetic_axis(&q, SYNTHETIC_SEQ, 3, (const int64_t[]){4096, 512, 1024});
+    q.batch.effective_batch = 16;
+    synthetic_init(&s, INT64_C(1030) << 20);
+    s.slack = s.squeeze = 0;
+    for (int longest = 0; longest < 2; longest++) {
+        synthetic_tune(&run, &s, &q,
+                       longest ? PLIM_OBJECTIVE_LONGEST_SEQUENCE : PLIM_OBJECTIVE_THROUGHPUT);
+        cr_expect(not(run.decision.found));
+        cr_assert(run.decision.has_smallest);
+        cr_expect(eq(i64, run.decision.smallest.micro_batch, 1));
+        cr_expect(eq(i64, run.decision.smallest.accumulation, 16));
+        cr_expect(eq(i64, run.decision.smallest.value[SYNTHETIC_SEQ], 512));
+        cr_expect(eq(i64, run.decision.smallest_reserved_bytes, (INT64_C(1024) + 50 + 256) << 20));
+        synthetic_finish(&run);
+    }
 }
 
 Test(decision, advice_was_replayed)
@@ -290,7 +313,11 @@ Test(decision, an_interruption_keeps_the_best_so_far)
                                         .on_run_user = &interruption};
         cr_assert(eq(int, plim_decide(&q, NULL, &run.asker, &run.decision, &run.err), PLIM_OK));
         cr_expect(eq(int, run.decision.ended, PLIM_CANCELLED));
-        if (run.decision.found) cr_expect(synthetic_fits(&s, &run.decision.choice.setting));
+        if (run.decision.found) {
+            cr_expect(synthetic_fits(&s, &run.decision.choice.setting));
+            cr_expect(gt(i64, run.decision.choice.setting.micro_batch, 0));
+            cr_expect(gt(dbl, run.decision.choice.tokens_per_second, 0));
+        }
         answers += run.decision.found;
         synthetic_finish(&run);
     }

@@ -154,8 +154,8 @@ Test(figures, of_one_point)
 
 Test(figures, of_batches_that_are_bound)
 {
-    EXPECT(divided, THROUGHPUT, 4005, 147, 385, 6025, 0.00);
-    EXPECT(tolerant, THROUGHPUT, 3974, 147, 992, 6084, 13.87);
+    EXPECT(divided, THROUGHPUT, 3833, 147, 453, 6025, 0.00);
+    EXPECT(tolerant, THROUGHPUT, 3818, 147, 1076, 6084, 13.87);
     EXPECT(of_a_list, THROUGHPUT, 1805, 145, 4291, 13113, 0.00);
     EXPECT(only_a_list, THROUGHPUT, 642, 145, 4291, 4296, 0.00);
 }

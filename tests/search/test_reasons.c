@@ -68,8 +68,8 @@ Test(reasons, what_fits_by_luck_is_not_chosen)
     report(&r, PLIM_OBJECTIVE_THROUGHPUT);
     cr_expect(eq(i64, r.run.decision.choice.batch.micro_batch, 20));
     cr_expect(eq(int, r.run.decision.after_choice.verdict, PLIM_OK));
-    cr_expect(synthetic_says(&r.result,
-                             "Micro-batch 30 fits by luck of the allocator: smaller ones do not."));
+    cr_expect(synthetic_says(
+        &r.result, "Micro-batch 30 happens to fit, but smaller ones do not: not to be relied on."));
     finish(&r);
 }
 
@@ -79,8 +79,8 @@ Test(reasons, what_is_larger_by_luck_is_not_chosen_for_its_size)
     prepare_luck(&r);
     report(&r, PLIM_OBJECTIVE_LARGEST_BATCH);
     cr_expect(eq(i64, r.run.decision.choice.batch.micro_batch, 20));
-    cr_expect(synthetic_says(&r.result,
-                             "Micro-batch 30 fits by luck of the allocator: smaller ones do not."));
+    cr_expect(synthetic_says(
+        &r.result, "Micro-batch 30 happens to fit, but smaller ones do not: not to be relied on."));
     finish(&r);
 }
 
@@ -235,10 +235,11 @@ Test(reasons, rates_are_of_all_gpus_and_mfu_of_one)
         cr_expect(epsilon_eq(dbl, c->samples_per_second, 8 / 0.03 * (double)world, 1e-9));
         cr_expect(epsilon_eq(dbl, c->tokens_per_second, 8 * 1024 / 0.03 * (double)world, 1e-6));
         cr_expect(epsilon_eq(dbl, c->mfu, 1e9 * 8 * 1024 / 0.03 / 1e15, 1e-9));
-        cr_expect(eq(int,
-                     synthetic_says(&r.result, "Rates are 4 times those of one GPU; "
-                                               "communication is not counted."),
-                     world == 4));
+        cr_expect(
+            eq(int,
+               synthetic_says(&r.result,
+                              "Rates are 4 times those of one GPU; communication is not counted."),
+               world == 4));
         finish(&r);
     }
 }
@@ -346,7 +347,7 @@ Test(reasons, what_only_fits_with_retries_says_so)
         &r.result,
         (const char *const[]){
             "Micro-batch 11 does not fit: out of memory.",
-            "It only fits because the allocator returns cached memory and asks again (1 times).",
+            "It fits only because the allocator gives cached memory back and tries again, 1 time.",
             NULL});
     for (size_t i = 0; i < r.result.samples.count; i++)
         if (!strcmp(r.result.samples.items[i].verdict, "ok"))
@@ -371,10 +372,11 @@ Test(reasons, nothing_fits_and_what_is_missing)
     struct reported r;
     prepare(&r, 1100);
     report(&r, PLIM_OBJECTIVE_THROUGHPUT);
-    expect_reasons(&r.result, (const char *const[]){"Nothing fits. Micro-batch 1 at sequence 1024 "
-                                                    "(bf16-mixed, checkpointing none) needs 1.10 "
-                                                    "GiB; there is 1.07 GiB.",
-                                                    "It ends out of memory.", NULL});
+    expect_reasons(&r.result,
+                   (const char *const[]){
+                       "Nothing fits. Micro-batch 1 at sequence 1024 (bf16-mixed, checkpointing "
+                       "none) needs 1.10 GiB, more than the budget of 1.07 GiB.",
+                       "It runs out of memory.", NULL});
     cr_expect(eq(i64, r.result.short_bytes, 24 * MIB));
     cr_expect(not(r.result.choice.present));
     cr_assert(gt(sz, r.result.advice.count, 0));
@@ -384,8 +386,8 @@ Test(reasons, nothing_fits_and_what_is_missing)
     finish(&r);
     prepare(&r, -3);
     report(&r, PLIM_OBJECTIVE_THROUGHPUT);
-    expect_reasons(&r.result,
-                   (const char *const[]){"Overhead and margin leave nothing of 0.997 GiB.", NULL});
+    expect_reasons(&r.result, (const char *const[]){
+                                  "Overhead and margin together take all of the 0.997 GiB.", NULL});
     finish(&r);
 }
 
@@ -409,8 +411,9 @@ Test(reasons, an_inspected_setting)
     prepare(&r, 1024 + 1000);
     r.question.batch.world = 3;
     inspect(&r, 10, &inspection);
-    expect_reasons(&r.result, (const char *const[]){
-                                  "It fits: 1.98 GiB reserved at the peak, of 1.98 GiB.", NULL});
+    expect_reasons(&r.result,
+                   (const char *const[]){
+                       "It fits: 1.98 GiB reserved at the peak, of a budget of 1.98 GiB.", NULL});
     cr_expect(r.result.fits && r.result.choice.verified);
     cr_expect(eq(i64, r.result.choice.effective_batch, 60));
     cr_expect(epsilon_eq(dbl, r.result.choice.samples_per_second, 60 / 0.41, 1e-9));
@@ -422,11 +425,10 @@ Test(reasons, an_inspected_setting)
     prepare(&r, 1024 + 1000);
     inspection = (struct plim_inspection){0};
     inspect(&r, 11, &inspection);
-    expect_reasons(
-        &r.result,
-        (const char *const[]){
-            "It does not fit: without a limit 2.07 GiB would be reserved; there is 1.98 GiB.",
-            "It ends out of memory.", NULL});
+    expect_reasons(&r.result,
+                   (const char *const[]){
+                       "It does not fit: it needs 2.07 GiB, more than the budget of 1.98 GiB.",
+                       "It runs out of memory.", NULL});
     cr_expect(not(r.result.fits));
     cr_expect(eq(i64, r.result.short_bytes, 100 * MIB));
     cr_expect(gt(sz, r.result.advice.count, 0));

@@ -122,15 +122,17 @@ Test(validate, the_report_says_how_far_the_plan_was_off)
     cr_expect(epsilon_eq(dbl, result.prediction.step_seconds, 0.03, 1e-9));
     cr_expect(eq(i64, result.prediction.reserved_bytes, INT64_C(2024) << 20));
     cr_expect(eq(i64, result.prediction.largest_micro_batch, 10));
-    cr_expect(synthetic_says(&result, "Planned were 0.03 s a step, it took +25 %; and 1.98 GiB "
-                                      "reserved, which it took exactly."));
-    cr_expect(not(synthetic_says(&result, "was planned to be")));
+    cr_expect(synthetic_says(
+        &result,
+        "Predicted: 0.03 s a step (measured: +25 %) and 1.98 GiB reserved (measured: the same)."));
+    cr_expect(not(synthetic_says(&result, "was predicted to be")));
     plim_result_finish(&result);
     report_prediction(90, &result);
     cr_expect(synthetic_says(
         &result,
-        "Planned were 0.03 s a step, it took +25 %; and 1.98 GiB reserved, it took 1.88 GiB."));
-    cr_expect(synthetic_says(&result, "The largest micro-batch was planned to be 10, and is 11."));
+        "Predicted: 0.03 s a step (measured: +25 %) and 1.98 GiB reserved (measured: 1.88 GiB)."));
+    cr_expect(
+        synthetic_says(&result, "The largest micro-batch was predicted to be 10; measured: 11."));
     plim_result_finish(&result);
 }
 

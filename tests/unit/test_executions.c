@@ -46,19 +46,19 @@ static void expect(const char *a, const char *b, const char *c)
 }
 
 #define NO_TIME                                                                                    \
-    "A virtual card has no time and computes nothing: how fast it is, and what depends on values " \
-    "(routing, sampling), is not known."
+    "A virtual GPU computes nothing and keeps no time: speed, and what depends on computed "       \
+    "values (routing, sampling), is not known."
 
 Test(executions, how_the_trial_ended)
 {
     static const struct {
         enum plim_execution_end end;
         const char *says;
-    } ends[] = {{PLIM_END_EXITED, "the program ended by itself"},
-                {PLIM_END_STEADY, "its peak did not grow any more"},
-                {PLIM_END_STEPS, "it had done the steps that were asked for"},
-                {PLIM_END_TIME, "its time was over (--for)"},
-                {PLIM_END_LIMIT, "it took too long"},
+    } ends[] = {{PLIM_END_EXITED, "the program ended"},
+                {PLIM_END_STEADY, "its peak had stopped growing"},
+                {PLIM_END_STEPS, "it had done the steps asked for (--steps)"},
+                {PLIM_END_TIME, "its time was up (--for)"},
+                {PLIM_END_LIMIT, "it took too long (--timeout)"},
                 {PLIM_END_INPUT, "it waited for input"},
                 {PLIM_END_STOPPED, "it was interrupted"}};
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -68,10 +68,10 @@ Test(executions, how_the_trial_ended)
         executions[0].seconds = 12.34;
         decision.choice.step_seconds = 1;
         tell(false, true);
-        snprintf(text, sizeof(text),
-                 "The trial of the choice was over after 12.3 s: %s; no training steps were "
-                 "recognised.",
-                 ends[i].says);
+        snprintf(
+            text, sizeof(text),
+            "The trial of the choice ended after 12.3 s: %s; no training steps were recognised.",
+            ends[i].says);
         expect(text, NULL, NULL);
     }
 }
@@ -83,8 +83,8 @@ Test(executions, steps_and_leaks_are_told)
     executions[0].rule = PLIM_STEPS_BY_OPTIMIZER;
     executions[0].leak_bytes = 3.0 * (double)MIB;
     tell(true, true);
-    expect("The trial of the choice was over after 0.0 s: the program ended by itself; 7 training "
-           "steps were recognised, by optimizer kernels.",
+    expect("The trial of the choice ended after 0.0 s: the program ended; 7 training steps were "
+           "recognised, by optimizer kernels.",
            "The program leaks: it holds 3.00 MiB more after each step.", NO_TIME);
 }
 
@@ -97,7 +97,7 @@ Test(executions, without_an_answer_there_is_no_trial_of_it)
     begin();
     decision.choice.trial.details = NULL;
     tell(false, true);
-    expect("Nothing is known of time, so the largest batch was chosen.", NULL, NULL);
+    expect("No step was timed, so the largest batch was chosen.", NULL, NULL);
     begin();
     decision.found = false;
     tell(false, true);
@@ -111,9 +111,9 @@ Test(executions, a_refusal_that_was_survived_is_told_once)
         decision.found = false;
         executions[1].went_on = executions[2].went_on = true;
         tell(true, uses_batch);
-        expect(uses_batch ? "The program itself goes on with less when memory is refused; such a "
+        expect(uses_batch ? "The program goes on with less memory when a request fails; such a "
                             "trial counts as out of memory."
-                          : "The program itself goes on with less when memory is refused.",
+                          : "The program goes on with less memory when a request fails.",
                NO_TIME, NULL);
     }
 }

@@ -207,10 +207,11 @@ Test(run_device, a_trace_has_one_run_and_no_more)
     cr_expect(eq(long, size_of(path), size));
     unlink(path);
     cr_expect(eq(int, plim_run_device_trace(&o.device, &setting, "/dev/full", &err), PLIM_IO));
-    cr_expect(eq(str, err.text, (char *)"/dev/full: cannot be written"));
+    cr_expect(eq(str, err.text, (char *)"/dev/full: cannot be written: No space left on device"));
     err = (struct plim_error)PLIM_ERROR_INIT;
     cr_expect(eq(int, plim_run_device_trace(&o.device, &setting, "/no/folder", &err), PLIM_IO));
-    cr_expect(eq(str, err.text, (char *)"/no/folder: No such file or directory"));
+    cr_expect(
+        eq(str, err.text, (char *)"/no/folder: cannot be written: No such file or directory"));
     plim_run_device_close(&o.device);
 }
 

@@ -41,7 +41,7 @@ Test(spec_question, an_axis_for_everything_that_may_be_chosen)
     set("train.precision", "[bf16, fp32]");
     set("train.checkpointing", "full");
     make();
-    cr_expect(eq(sz, question.question.axes.count, 7));
+    cr_expect(eq(sz, question.question.axes.count, 8));
     cr_expect(eq(int, question.question.axes.seq, plim_axes_find(&question.question.axes, "seq")));
     cr_assert(eq(sz, axis("seq")->count, 2));
     cr_expect(eq(i64, axis("seq")->values[0], 256));
@@ -197,10 +197,11 @@ Test(spec_question, what_is_no_value_is_refused)
     make();
     const struct plim_axes *axes = &question.question.axes;
     struct plim_setting good = plim_space_first(axes), bad;
-    const int64_t refused[][3] = {{0, 0, 1},
-                                  {1, -1, PLIM_PRECISION_COUNT},
-                                  {2, -1, PLIM_OPTIMIZER_COUNT},
-                                  {3, -1, PLIM_CHECKPOINTING_COUNT}};
+    const int64_t refused[][3] = {
+        {plim_axes_find(axes, "seq"), 0, 1},
+        {plim_axes_find(axes, "precision"), -1, PLIM_PRECISION_COUNT},
+        {plim_axes_find(axes, "optimizer"), -1, PLIM_OPTIMIZER_COUNT},
+        {plim_axes_find(axes, "checkpointing"), -1, PLIM_CHECKPOINTING_COUNT}};
     good.micro_batch = good.accumulation = 1;
     cr_expect(eq(int, plim_spec_question_setting(&question, &good, &training, NULL), PLIM_OK));
     for (size_t i = 0; i < 4; i++) {

@@ -283,6 +283,12 @@ Test(writers, there_is_room_for_so_many_reasons)
     cr_expect(eq(str, r.reasons[PLIM_RESULT_REASONS - 1], (char *)"reason 23"));
 }
 
+Test(writers, finishing_nothing_is_fine)
+{
+    plim_result_finish(NULL);
+    plim_report_finish(NULL);
+}
+
 Test(writers, a_writer_is_chosen_by_the_extension)
 {
     static const struct {
