@@ -69,7 +69,7 @@ Test(report, the_breakdown_adds_up_to_the_peak)
     static const char *const classes[] = {"parameters_bytes",  "gradients_bytes",
                                           "optimizer_bytes",   "activations_bytes",
                                           "logits_bytes",      "temporaries_bytes",
-                                          "workspace_bytes"};
+                                          "workspace_bytes",   "communication_bytes"};
     struct program p =
         program_run("explain gpt2-124m --device sim:RTX-4090 --batch 4 --seq 256 --json");
     json_t *root = program_json(&p), *breakdown = json_at(root, "breakdown");

@@ -1,5 +1,6 @@
 /* The training loop of the golden runs, on the engine. */
 #include "replay.h"
+#include "ddp.h"
 #include "scaler.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
@@ -18,6 +19,7 @@ struct run {
     const struct plim_replayer *replayer;
     struct plim_train_setting setting;
     struct decoder model;
+    struct ddp ddp;
     struct optimizer optimizer;
     struct tensor *ids;
     struct scaler scaler;
@@ -103,6 +105,7 @@ static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
     enum plim_precision p = r->setting.precision;
     bool mixed = p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED;
     enter(r, "forward");
+    ddp_before_forward(e, &r->ddp, last || r->setting.reduction == PLIM_REDUCTION_EACH);
     if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
     struct tensor *loss = decoder_loss(e, &r->model, r->ids);
     if (mixed) autocast_leave(e);
@@ -110,6 +113,7 @@ static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
     enter(r, "backward");
     struct tensor *scaled = tensor_hold(scaler_scale(e, &r->scaler, loss));
     if (!e->halted) autograd_backward(e, scaled);
+    ddp_after_backward(e, &r->ddp);
     tensor_drop(e, scaled);
     if (last) s->loss = loss_of(e, loss);
     tensor_drop(e, loss);
@@ -156,6 +160,8 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
     engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
+    if (r->setting.sharding == PLIM_SHARDING_DDP)
+        PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->ddp));
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));
     scaler_create(&r->scaler, r->setting.precision == PLIM_PRECISION_FP16_MIXED);
     r->ids = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(r->setting.micro_batch, r->setting.seq)));
@@ -233,6 +239,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     } else if (e->halted) {
         r->st = e->failure;
     }
+    ddp_finish(&r->ddp);
     decoder_finish(&r->model);
     optimizer_finish(&r->optimizer);
     if (r->st == PLIM_CANCELLED) return r->st;

@@ -1,0 +1,116 @@
+/* DistributedDataParallel's own allocations, one by one, as PyTorch made them; what they come to in
+ * whole runs is in tests/golden/ddp.jsonl. */
+#include "devices/sim/sim.h"
+#include "workloads/spec/spec.h"
+#include "workloads/train/replay.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+static const struct plim_train_setting rank_of_two = {.micro_batch = 1,
+                                                      .seq = 64,
+                                                      .accumulation = 1,
+                                                      .precision = PLIM_PRECISION_BF16,
+                                                      .sharding = PLIM_SHARDING_DDP,
+                                                      .world = 2,
+                                                      .packing = PLIM_PACKING_NO};
+
+/* tests/golden/configs/x-llama-odd.json */
+static const char model[] = "model:\n"
+                            "  family: llama\n"
+                            "  vocab_size: 32003\n"
+                            "  hidden_size: 320\n"
+                            "  intermediate_size: 777\n"
+                            "  num_hidden_layers: 3\n"
+                            "  num_attention_heads: 5\n"
+                            "  num_key_value_heads: 1\n"
+                            "  max_position_embeddings: 2048\n"
+                            "  tie_word_embeddings: true\n";
+
+enum { EVENTS = 8192 };
+static int64_t bytes[EVENTS]; /* of the n-th allocation, counted from 1 */
+static int64_t count;
+
+/* Notes the first allocations of a run. */
+static void replay(const struct plim_train_setting *setting)
+{
+    static struct plim_spec spec;
+    static struct plim_replay out;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    FILE *trace = tmpfile();
+    char line[64];
+    long long id, size;
+    cr_assert_not_null(trace);
+    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    plim_replayer_trace(replayer, trace);
+    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, &out, &err), PLIM_OK, "%s",
+                 err.text);
+    cr_assert_eq(out.verdict, PLIM_OK, "%s", out.why);
+    rewind(trace);
+    count = 0;
+    while (fgets(line, sizeof line, trace))
+        if (sscanf(line, "a %lld %lld", &id, &size) == 2 && id < EVENTS) bytes[count = id] = size;
+    fclose(trace);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+}
+
+static void expect_from(int64_t first, size_t n, const int64_t *expected)
+{
+    cr_assert_leq(first + (int64_t)n, count);
+    for (size_t i = 0; i < n; i++)
+        cr_expect_eq(bytes[first + (int64_t)i], expected[i], "allocation %lld: %lld bytes",
+                     (long long)first + (long long)i, (long long)bytes[first + (int64_t)i]);
+}
+
+#define EXPECT_FROM(first, ...)                                                                    \
+    expect_from(first, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+
+Test(ddp, the_constructor_compares_and_broadcasts_and_makes_one_bucket)
+{
+    replay(&rank_of_two);
+    EXPECT_FROM(44, 8, 8, 8, 2 * 8, 816, 26436480, 256, 26436480);
+}
+
+Test(ddp, buffers_are_broadcast_before_a_forward)
+{
+    replay(&rank_of_two);
+    EXPECT_FROM(52, 64 * 8, 256); /* behind the ids */
+    EXPECT_FROM(941, 256);
+}
+
+Test(ddp, buckets_are_rebuilt_before_the_second_forward)
+{
+    replay(&rank_of_two);
+    EXPECT_FROM(525, 30 * 4, 2 * 4, 1492480, 24944000, 256);
+}
+
+Test(ddp, without_it_there_is_none_of_this)
+{
+    struct plim_train_setting alone = rank_of_two;
+    alone.sharding = PLIM_SHARDING_NONE;
+    replay(&alone);
+    EXPECT_FROM(44, 64 * 8);
+}
+
+/* Only the last micro-step reduces: the second forward keeps the first bucket, and the buffers. */
+Test(ddp, no_sync_reduces_nothing)
+{
+    struct plim_train_setting accumulating = rank_of_two;
+    accumulating.accumulation = 2;
+    int64_t at[PLIM_REDUCTION_COUNT] = {0}, allocations[PLIM_REDUCTION_COUNT];
+    for (int reduction = 0; reduction < PLIM_REDUCTION_COUNT; reduction++) {
+        accumulating.reduction = (enum plim_reduction)reduction;
+        replay(&accumulating);
+        allocations[reduction] = count;
+        for (int64_t i = 1; i < count && !at[reduction]; i++)
+            if (bytes[i] == 1492480 && bytes[i + 1] == 24944000) at[reduction] = i;
+    }
+    cr_expect_gt(at[PLIM_REDUCTION_EACH], 0);
+    cr_expect_gt(at[PLIM_REDUCTION_LAST], at[PLIM_REDUCTION_EACH]);
+    cr_expect_eq(allocations[PLIM_REDUCTION_EACH] - allocations[PLIM_REDUCTION_LAST],
+                 PLIM_REPLAY_STEPS);
+}
