@@ -4,6 +4,7 @@
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 
 static const struct plim_train_setting rank_of_two = {.micro_batch = 1,
@@ -29,12 +30,12 @@ static const char model[] = "model:\n"
 enum { EVENTS = 8192 };
 static int64_t bytes[EVENTS]; /* of the n-th allocation, counted from 1 */
 static int64_t count;
+static struct plim_replay out;
 
 /* Notes the first allocations of a run. */
 static void replay(const struct plim_train_setting *setting)
 {
     static struct plim_spec spec;
-    static struct plim_replay out;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_device *device;
     struct plim_replayer *replayer;
@@ -94,6 +95,45 @@ Test(ddp, without_it_there_is_none_of_this)
     alone.sharding = PLIM_SHARDING_NONE;
     replay(&alone);
     EXPECT_FROM(44, 64 * 8);
+}
+
+static void expect_near(double value, double expected)
+{
+    cr_expect_lt(fabs(value / expected - 1), 1e-9, "%g, not %g", value, expected);
+}
+
+/* Each of N GPUs sends each byte 2 (N - 1) / N times. The buckets in the order of the test above: the
+ * larger is the last. */
+Test(ddp, a_ring_sends_every_bucket)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.accumulation = 3;
+    replay(&setting);
+    expect_near(out.reduction_bytes, 1492480 + 24944000);
+    expect_near(out.last_bucket_bytes, 24944000);
+    cr_expect_eq(out.reductions, 1);
+    cr_expect_gt(out.backward_seconds, 0);
+    setting.world = 8;
+    setting.reduction = PLIM_REDUCTION_EACH;
+    replay(&setting);
+    expect_near(out.reduction_bytes, 1.75 * (1492480 + 24944000));
+    cr_expect_eq(out.reductions, 3);
+    setting.sharding = PLIM_SHARDING_NONE;
+    replay(&setting);
+    cr_expect_eq(out.reduction_bytes, 0);
+    cr_expect_eq(out.reductions, 0);
+}
+
+Test(ddp, backward_hides_all_buckets_but_the_last)
+{
+    struct plim_replay r = {.reductions = 2,
+                            .reduction_bytes = 100e6,
+                            .last_bucket_bytes = 10e6,
+                            .backward_seconds = 0.5};
+    expect_near(plim_replay_communication_seconds(&r, 1e9), 2 * 0.01);
+    r.backward_seconds = 0.05;
+    expect_near(plim_replay_communication_seconds(&r, 1e9), 2 * (0.01 + 0.09 - 0.05));
+    cr_expect_eq(plim_replay_communication_seconds(&r, 0), 0);
 }
 
 /* Only the last micro-step reduces: the second forward keeps the first bucket, and the buffers. */

@@ -203,3 +203,15 @@ void ddp_after_backward(struct engine *e, struct ddp *d)
     const struct parameters *p = &d->model->parameters;
     for (size_t i = 0; i < p->count; i++) copy_gradient(e, d, p->list[i], false);
 }
+
+double ddp_reduction_bytes(const struct ddp *d, double *last)
+{
+    double all = 0, ring = 2 * (double)(d->world - 1) / (double)d->world;
+    *last = 0;
+    for (size_t i = 0; i < d->bucket_count; i++) {
+        const struct ddp_bucket *b = &d->buckets[i];
+        *last = ring * (double)(b->elements * plim_dtype_size(b->dtype));
+        all += *last;
+    }
+    return all;
+}

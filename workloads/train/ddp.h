@@ -54,4 +54,8 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
 /* When the backward has run. */
 void ddp_after_backward(struct engine *e, struct ddp *d);
 
+/* What a GPU sends to reduce all buckets, in a ring: each byte 2 (N - 1) / N times. `last`: for the
+ * last bucket alone. */
+double ddp_reduction_bytes(const struct ddp *d, double *last);
+
 #endif

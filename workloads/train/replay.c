@@ -96,6 +96,16 @@ static double loss_of(struct engine *e, const struct tensor *loss)
     return NAN;
 }
 
+/* Device time, where it is needed to say what backward took; else 0. */
+static double seconds_now(struct run *r)
+{
+    double seconds = 0;
+    if (!r->ddp.model || r->e->halted) return 0;
+    enum plim_status st = plim_device_now(r->e->device, &seconds);
+    if (st != PLIM_OK) engine_fail(r->e, st);
+    return seconds;
+}
+
 static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
 {
     struct engine *e = r->e;
@@ -111,9 +121,11 @@ static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
     if (mixed) autocast_leave(e);
     s->after_forward_bytes = engine_allocated(e);
     enter(r, "backward");
+    double start = seconds_now(r);
     struct tensor *scaled = tensor_hold(scaler_scale(e, &r->scaler, loss));
     if (!e->halted) autograd_backward(e, scaled);
     ddp_after_backward(e, &r->ddp);
+    r->out.backward_seconds = seconds_now(r) - start;
     tensor_drop(e, scaled);
     if (last) s->loss = loss_of(e, loss);
     tensor_drop(e, loss);
@@ -226,6 +238,11 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     *out = r->out;
     out->parameters = r->model.parameters.elements;
     out->trainable_parameters = r->model.parameters.trainable_elements;
+    if (r->ddp.model && !e->halted) {
+        bool each = r->setting.reduction == PLIM_REDUCTION_EACH;
+        out->reductions = each ? (int)r->setting.accumulation : 1;
+        out->reduction_bytes = ddp_reduction_bytes(&r->ddp, &out->last_bucket_bytes);
+    }
     if (r->model.family && !e->halted)
         out->model_flops_per_token = decoder_flops_per_token(&r->model);
     memcpy(out->class_bytes, e->memory.class_bytes_at_peak, sizeof out->class_bytes);
@@ -259,4 +276,12 @@ enum plim_status plim_replay_run(struct plim_replayer *replayer,
     for (int i = 0; i < PLIM_REPLAY_STEPS && plim_replay_next(replayer, &step); i++) {
     }
     return plim_replay_end(replayer, out, err);
+}
+
+double plim_replay_communication_seconds(const struct plim_replay *r, double bandwidth)
+{
+    if (!(bandwidth > 0)) return 0;
+    double last = r->last_bucket_bytes / bandwidth,
+           others = (r->reduction_bytes - r->last_bucket_bytes) / bandwidth;
+    return r->reductions * (last + fmax(0, others - r->backward_seconds));
 }
