@@ -1,5 +1,6 @@
 /* DistributedDataParallel's own allocations, one by one, as PyTorch made them; what they come to in
  * whole runs is in tests/golden/ddp.jsonl. */
+#include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
@@ -95,6 +96,60 @@ Test(ddp, without_it_there_is_none_of_this)
     alone.sharding = PLIM_SHARDING_NONE;
     replay(&alone);
     EXPECT_FROM(44, 64 * 8);
+}
+
+/* The other ranks bring what this one brings: what is learnt is the same. Gradients come back from
+ * their own places of the bucket. */
+Test(ddp, a_device_that_computes_learns_what_one_alone_does)
+{
+    static struct plim_spec spec;
+    static struct plim_replay runs[2];
+    for (int i = 0; i < 2; i++) {
+        struct plim_error err = PLIM_ERROR_INIT;
+        struct plim_device *device;
+        struct plim_replayer *replayer;
+        struct plim_train_setting setting = rank_of_two;
+        setting.precision = PLIM_PRECISION_FP32;
+        setting.accumulation = 2;
+        setting.sharding = i ? PLIM_SHARDING_DDP : PLIM_SHARDING_NONE;
+        cr_assert_eq(plim_spec_load("tiny-gpt2", &spec, &err), PLIM_OK, "%s", err.text);
+        plim_spec_set_dropout(&spec, 0);
+        cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
+        cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK);
+        cr_assert_eq(plim_replay_run(replayer, &spec.model, &setting, &runs[i], &err), PLIM_OK,
+                     "%s", err.text);
+        plim_replayer_destroy(&replayer);
+        plim_device_close(&device);
+    }
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
+        cr_expect_eq(runs[1].step[i].loss, runs[0].step[i].loss, "step %d: %.9g, alone %.9g", i + 1,
+                     runs[1].step[i].loss, runs[0].step[i].loss);
+        if (i) cr_expect_lt(runs[1].step[i].loss, runs[1].step[i - 1].loss);
+    }
+}
+
+/* Memory may run out in any of its allocations: that is a verdict. */
+Test(ddp, is_an_answer_whatever_the_memory)
+{
+    static struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    int verdicts[2] = {0};
+    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    for (int64_t mib = 2; mib <= 256; mib += 2) {
+        plim_device_limit(device, mib << 20);
+        cr_assert_eq(plim_replay_run(replayer, &spec.model, &rank_of_two, &out, &err), PLIM_OK,
+                     "%s", err.text);
+        cr_assert(out.verdict == PLIM_OK || out.verdict == PLIM_OOM, "%s", out.why);
+        verdicts[out.verdict == PLIM_OK]++;
+    }
+    cr_expect_gt(verdicts[0], 0);
+    cr_expect_gt(verdicts[1], 0);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
 }
 
 static void expect_near(double value, double expected)
