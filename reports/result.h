@@ -119,7 +119,8 @@ struct plim_result_next {
 struct plim_result_breakdown {
     bool present;
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes,
-        logits_bytes, temporaries_bytes, workspace_bytes, cached_bytes, overhead_bytes;
+        logits_bytes, temporaries_bytes, workspace_bytes, communication_bytes, cached_bytes,
+        overhead_bytes;
 };
 
 /* A setting that was tried. The `peak` of one that does not fit is what it would need, where

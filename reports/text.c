@@ -166,17 +166,19 @@ static enum plim_status point_table(struct plim_page *page, const struct plim_re
 
 static void byte_table(struct plim_page *page, const struct plim_result *r)
 {
+    static const char communication[] = "communication";
     const struct plim_result_breakdown *b = &r->breakdown;
     const struct { const char *name; int64_t bytes; } rows[] = {
         {"parameters", b->parameters_bytes},   {"gradients", b->gradients_bytes},
         {"optimizer", b->optimizer_bytes},     {"activations", b->activations_bytes},
         {"logits", b->logits_bytes},           {"temporaries", b->temporaries_bytes},
-        {"workspace", b->workspace_bytes},     {"cached, free", b->cached_bytes},
-        {"overhead", b->overhead_bytes}};
+        {"workspace", b->workspace_bytes},     {communication, b->communication_bytes},
+        {"cached, free", b->cached_bytes},     {"overhead", b->overhead_bytes}};
     char text[PLIM_FIGURE];
     if (!b->present) return;
     plim_page_heading(page, "Where the bytes are, at the peak");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].name == communication && !rows[i].bytes) continue; /* of several GPUs */
         fprintf(page->file, "  %-14s %10s", rows[i].name, plim_figure_bytes(rows[i].bytes, text));
         int width =
             plim_page_share(rows[i].bytes, r->choice.peak.device_bytes, bar_width(page));

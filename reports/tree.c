@@ -177,6 +177,7 @@ static void add_breakdown(struct plim_json *json, json_t *root,
     plim_json_int(json, node, "logits_bytes", b->logits_bytes);
     plim_json_int(json, node, "temporaries_bytes", b->temporaries_bytes);
     plim_json_int(json, node, "workspace_bytes", b->workspace_bytes);
+    plim_json_int(json, node, "communication_bytes", b->communication_bytes);
     plim_json_int(json, node, "cached_bytes", b->cached_bytes);
     plim_json_int(json, node, "overhead_bytes", b->overhead_bytes);
 }

@@ -178,6 +178,34 @@ static void tell_hole(const struct plim_answer *a, const struct plim_setting *po
                                : " So the two sizes beyond each that fails were tried.");
 }
 
+/* How several GPUs train, and what their rates count. */
+static void tell_world(const struct plim_answer *a, const struct plim_setting *setting,
+                       const struct plim_trial *trial, struct plim_result *result)
+{
+    const struct plim_axes *axes = &a->question->axes;
+    int64_t world = a->question->batch.world;
+    char room[PLIM_AXIS_TEXT];
+    int axis = plim_axes_find(axes, "sharding");
+    if (world <= 1) return;
+    if (axis >= 0 && !strcmp(plim_axes_text(axes, setting, (size_t)axis, room), "ddp"))
+        plim_result_reason(result,
+                           "%" PRId64 " GPUs train as DistributedDataParallel (sharding ddp, the "
+                           "default for several): its buckets are counted.",
+                           world);
+    else if (axis >= 0)
+        plim_result_reason(result, "Each of %" PRId64 " GPUs is counted as if it trained alone.",
+                           world);
+    if (trial->communication_seconds > 0)
+        plim_result_reason(result,
+                           "Rates are %" PRId64 " times those of one GPU; a step waits %.3g s for "
+                           "gradients of the others, an estimate from the GPU's links.",
+                           world, trial->communication_seconds);
+    else
+        plim_result_reason(
+            result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.",
+            world);
+}
+
 static void tell_limits_of_choice(const struct plim_answer *a, const struct plim_decision *d,
                                   struct plim_result *result)
 {
@@ -192,10 +220,7 @@ static void tell_limits_of_choice(const struct plim_answer *a, const struct plim
     else
         plim_result_reason(result, "That it fits for ever was not proven.");
     tell_hole(a, &choice->setting, result);
-    if (d->rule.request->world > 1)
-        plim_result_reason(
-            result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.",
-            d->rule.request->world);
+    tell_world(a, &choice->setting, &choice->trial, result);
 }
 
 static void tell_end(const struct plim_sample *sample, const char *failure,
@@ -304,6 +329,11 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
     if (limit->overhead_measured_bytes)
         plim_result_reason(result, "plimsoll's own process took %s besides its tensors.",
                            plim_format_bytes(limit->overhead_measured_bytes, bytes));
+    if (limit->communicator_bytes)
+        plim_result_reason(result,
+                           "%s of what the framework needs are an assumption for NCCL's "
+                           "communicator.",
+                           plim_format_bytes(limit->communicator_bytes, bytes));
     if (!limit->overhead_source || strcmp(limit->overhead_source, "estimate") != 0) return;
     if (limit->overhead_bytes > 0)
         plim_result_reason(result,
@@ -377,6 +407,7 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) tell_end(tried, failure, result);
     }
+    tell_world(a, &e->setting, &e->trial, result);
     tell_bf16(a, &e->setting, result);
     tell_overhead(a->limit, result);
 }

@@ -54,6 +54,7 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
         .logits_bytes = bytes[PLIM_MEMORY_LOGITS],
         .temporaries_bytes = bytes[PLIM_MEMORY_TEMPORARIES],
         .workspace_bytes = bytes[PLIM_MEMORY_WORKSPACE],
+        .communication_bytes = bytes[PLIM_MEMORY_COMMUNICATION],
         .cached_bytes = replay->peak_reserved_bytes - replay->peak_allocated_bytes,
         .overhead_bytes = result->limit.overhead_bytes};
 }

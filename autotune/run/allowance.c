@@ -50,3 +50,12 @@ struct plim_limit plim_allowance_limit(const struct plim_allowance *allowance, i
         snprintf(limit.alloc_conf, sizeof(limit.alloc_conf), "%s", allowance->alloc_conf);
     return limit;
 }
+
+void plim_allowance_add_communicator(const struct plim_allowance *allowance,
+                                     struct plim_limit *limit)
+{
+    if (allowance->overhead_given) return;
+    limit->communicator_bytes = INT64_C(512) << 20;
+    limit->overhead_bytes += limit->communicator_bytes;
+    limit->budget_bytes -= limit->communicator_bytes;
+}

@@ -45,7 +45,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     enum plim_status st = mode == PLIM_RUN_LIMITED
                               ? run_measured(d, setting, &d->last, err)
                               : plim_run_simulate(d, setting, mode, &d->last, err);
-    if (!st) plim_run_trial(&d->last, out);
+    if (!st) plim_run_trial(&d->last, &d->gpu, out);
     return st;
 }
 
@@ -205,11 +205,11 @@ static enum plim_status set_cuda_limit(struct plim_run_device *d, int64_t usable
                                        struct plim_error *err)
 {
     int64_t estimate = plim_overhead_estimate(d->info.compute_capability);
-    d->limit = plim_allowance_limit(d->options->allowance, usable, estimate, worker_bytes(d));
+    d->limit = plim_run_limit(d, usable, estimate, worker_bytes(d));
     make_runners(d);
     enum plim_status st = d->limit.budget_bytes > 0 ? warm_up(d, err) : PLIM_OK;
     if (st) return st;
-    d->limit = plim_allowance_limit(d->options->allowance, usable, estimate, worker_bytes(d));
+    d->limit = plim_run_limit(d, usable, estimate, worker_bytes(d));
     make_runners(d);
     return PLIM_OK;
 }

@@ -73,14 +73,17 @@ static int64_t requested_bytes(const struct plim_replay *replay)
     return peak;
 }
 
-void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
+void plim_run_trial(const struct plim_replay *replay, const struct plim_gpu *gpu,
+                    struct plim_trial *out)
 {
     int kept = plim_replay_kept_steps(replay);
+    double communication = plim_replay_communication_seconds(replay, plim_gpu_link_bandwidth(gpu));
     *out = (struct plim_trial){.verdict = replay->verdict,
                                .reserved_bytes = replay->peak_reserved_bytes,
                                .requested_bytes = requested_bytes(replay),
                                .retries = replay->retries,
-                               .seconds = kept ? replay->step[kept - 1].seconds : 0,
+                               .seconds = (kept ? replay->step[kept - 1].seconds : 0) + communication,
+                               .communication_seconds = communication,
                                .steps_done = replay->steps_done,
                                .repeats_after = replay->repeats_after,
                                .details = replay};
@@ -92,7 +95,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
 {
     struct plim_run_device *d = user;
     enum plim_status st = plim_run_simulate(d, setting, mode, &d->last, err);
-    if (!st) plim_run_trial(&d->last, out);
+    if (!st) plim_run_trial(&d->last, &d->gpu, out);
     return st;
 }
 
@@ -123,6 +126,19 @@ enum plim_status plim_run_device_trace(struct plim_run_device *d,
     return st;
 }
 
+struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable_bytes,
+                                 int64_t estimate_bytes, int64_t measured_bytes)
+{
+    const struct plim_allowance *allowance = d->options->allowance;
+    const struct plim_spec_question *question = d->options->question;
+    struct plim_limit limit =
+        plim_allowance_limit(allowance, usable_bytes, estimate_bytes, measured_bytes);
+    if (question && question->spec->world > 1 &&
+        plim_spec_sharding(question->spec) != PLIM_SHARDING_NONE)
+        plim_allowance_add_communicator(allowance, &limit);
+    return limit;
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 void plim_run_describe(struct plim_run_device *d, const struct plim_device_info *info)
@@ -143,8 +159,8 @@ enum plim_status plim_run_open_simulated(struct plim_run_device *d, struct plim_
     d->gpu = *plim_sim_gpu(engine->device);
     plim_run_describe(d, &engine->device->info);
     /* No other process is on it. */
-    d->limit = plim_allowance_limit(d->options->allowance, d->info.total_bytes,
-                                    plim_overhead_estimate(d->info.compute_capability), 0);
+    d->limit = plim_run_limit(d, d->info.total_bytes,
+                              plim_overhead_estimate(d->info.compute_capability), 0);
     d->runner = plim_run_simulator(d);
     return PLIM_OK;
 }

@@ -95,7 +95,7 @@ static size_t read_values(const struct row *row, const struct plim_spec *spec, i
         values[0] = *(const int64_t *)place;
         break;
     case NAME:
-        values[0] = *(const int *)place;
+        values[0] = row == &rows[SHARDING] ? (int)plim_spec_sharding(spec) : *(const int *)place;
         break;
     }
     return count;
@@ -237,6 +237,8 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
     enum plim_status st = PLIM_OK;
     *out = (struct plim_train_setting){.micro_batch = setting->micro_batch,
                                        .accumulation = setting->accumulation,
+                                       .world = spec->world,
+                                       .reduction = spec->reduction,
                                        .packing = spec->packing,
                                        .clip = spec->clip,
                                        .lora = spec->lora};

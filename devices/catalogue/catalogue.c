@@ -46,6 +46,7 @@ static const struct field {
     {"", "boost_mhz", INT, AT(gpu.boost_mhz), 1},
     {"", "l2_mib", INT64, AT(gpu.l2_bytes), MIB},
     {"", "nvlink_gb_per_second", DOUBLE, AT(gpu.nvlink_bandwidth), 1e9},
+    {"", "pcie_gb_per_second", DOUBLE, AT(gpu.pcie_bandwidth), 1e9},
     {"", "tdp_watts", INT, AT(gpu.tdp_watts), 1},
     {"memory", "marketing_gib", DOUBLE, AT(marketing_bytes), 1024 * MIB},
     {"memory", "smi_mib", DOUBLE, AT(smi_bytes), MIB},
@@ -326,4 +327,10 @@ enum plim_status plim_catalogue_find(const char *name, const struct plim_gpu **o
         return plim_fail(err, PLIM_NODEVICE, "'%.64s' may be any of %s", name, candidates);
     *out = fitting;
     return PLIM_OK;
+}
+
+double plim_gpu_link_bandwidth(const struct plim_gpu *gpu)
+{
+    double both_directions = gpu->nvlink_bandwidth > 0 ? gpu->nvlink_bandwidth : gpu->pcie_bandwidth;
+    return 0.8 * both_directions / 2;
 }

@@ -25,8 +25,14 @@ struct plim_gpu {
     int64_t l2_bytes;
     int boost_mhz;
     double nvlink_bandwidth; /* bytes per second, both directions; 0: none */
+    double pcie_bandwidth;   /* the same of its slot */
     int tdp_watts;
 };
+
+/* Bytes per second that a GPU sends to the next one in an all-reduce among the GPUs of one machine;
+ * 0: not known. An estimate: 0.8 of one direction of NVLink (nccl-tests reach 0.78 of an A100's and
+ * 0.8 of an H100's), of the PCIe slot where there is no NVLink. */
+double plim_gpu_link_bandwidth(const struct plim_gpu *gpu);
 
 /* All cards, in the order of the file. Parsed on first use, by whichever thread is first. The cards
  * live as long as the program. The count is 0 if the table itself is broken; plim_catalogue_find()

@@ -69,7 +69,7 @@ Test(report, the_breakdown_adds_up_to_the_peak)
     static const char *const classes[] = {"parameters_bytes",  "gradients_bytes",
                                           "optimizer_bytes",   "activations_bytes",
                                           "logits_bytes",      "temporaries_bytes",
-                                          "workspace_bytes"};
+                                          "workspace_bytes",   "communication_bytes"};
     struct program p =
         program_run("explain gpt2-124m --device sim:RTX-4090 --batch 4 --seq 256 --json");
     json_t *root = program_json(&p), *breakdown = json_at(root, "breakdown");
@@ -84,6 +84,47 @@ Test(report, the_breakdown_adds_up_to_the_peak)
     cr_expect(eq(i64, sum, json_int_at(root, "peak.device_bytes")));
     json_decref(root);
     program_finish(&p);
+}
+
+static bool says(json_t *root, const char *part)
+{
+    size_t i;
+    json_t *reason;
+    json_array_foreach(json_at(root, "why"), i, reason)
+        if (strstr(json_string_value(reason), part)) return true;
+    return false;
+}
+
+Test(report, several_gpus_are_data_parallel_unless_told_otherwise)
+{
+    static const struct {
+        const char *options;
+        int64_t overhead_mib;
+        bool buckets;
+        const char *said;
+    } cases[] = {{"", 610, false, NULL},
+                 {"--world 4", 610 + 512, true, "4 GPUs train as DistributedDataParallel"},
+                 {"--world 4 --sharding none", 610, false, "Each of 4 GPUs"},
+                 {"--sharding ddp", 610, true, NULL}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char command[256];
+        snprintf(command, sizeof(command),
+                 "explain gpt2-124m --device sim:A100-SXM4-80GB --batch 2 --seq 256 "
+                 "--checkpointing none --json %s",
+                 cases[i].options);
+        struct program p = program_run(command);
+        json_t *root = program_json(&p);
+        int64_t held = json_int_at(root, "breakdown.communication_bytes");
+        cr_expect(eq(int, held > 0, cases[i].buckets), "%s", cases[i].options);
+        cr_expect(eq(i64, json_int_at(root, "breakdown.overhead_bytes"),
+                     cases[i].overhead_mib << 20), "%s", cases[i].options);
+        cr_expect(eq(int, says(root, "communicator"), cases[i].overhead_mib > 610));
+        cr_expect(eq(int, says(root, "an estimate from the GPU's links"),
+                     cases[i].overhead_mib > 610));
+        if (cases[i].said) cr_expect(says(root, cases[i].said), "%s", cases[i].options);
+        json_decref(root);
+        program_finish(&p);
+    }
 }
 
 Test(report, a_setting_that_does_not_fit_is_explained_in_full)

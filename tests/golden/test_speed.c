@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 11, MAX_ROWS = 64, LINE = 1024 };
+enum { COLUMNS = 13, MAX_ROWS = 64, LINE = 1024 };
 enum {
     CONFIG,
     DEVICE,
@@ -20,6 +20,8 @@ enum {
     SEQ,
     BATCH,
     ACCUMULATION,
+    ATTENTION,
+    WORLD,
     TOKENS_PER_SECOND
 };
 
@@ -53,6 +55,8 @@ static void load(char *const fields[COLUMNS], const char *folder)
     set("train.precision", fields[PRECISION]);
     set("train.optimizer", fields[OPTIMIZER]);
     set("train.checkpointing", fields[CHECKPOINTING]);
+    set("train.attention", fields[ATTENTION]);
+    set("train.world", fields[WORLD]);
     snprintf(lora, sizeof lora, "%s", fields[LORA]);
     for (char *semicolon; (semicolon = strchr(lora, ';'));) *semicolon = ',';
     if (*lora) set("train.lora", lora);
@@ -73,6 +77,9 @@ static double tokens_per_second(char *const fields[COLUMNS], const char *folder)
                                    .optimizer = (enum plim_optimizer)spec.optimizer.values[0],
                                    .checkpointing =
                                        (enum plim_checkpointing)spec.checkpointing.values[0],
+                                   .attention = (enum plim_attention)spec.attention.values[0],
+                                   .sharding = plim_spec_sharding(&spec),
+                                   .world = spec.world,
                                    .lora = spec.lora};
     snprintf(uri, sizeof uri, "%s,memory=64TiB", fields[DEVICE]);
     cr_assert_eq(plim_sim_open(uri, &device, &err), PLIM_OK, "%s", err.text);
@@ -80,10 +87,13 @@ static double tokens_per_second(char *const fields[COLUMNS], const char *folder)
     cr_assert_eq(plim_replay_run(replayer, &spec.model, &setting, &replay, &err), PLIM_OK, "%s",
                  err.text);
     cr_assert_eq(replay.verdict, PLIM_OK);
+    double seconds = replay.step[PLIM_REPLAY_STEPS - 1].seconds +
+                     plim_replay_communication_seconds(
+                         &replay, plim_gpu_link_bandwidth(plim_sim_gpu(device)));
     plim_replayer_destroy(&replayer);
     plim_device_close(&device);
     double tokens = (double)(setting.micro_batch * setting.seq * setting.accumulation);
-    return tokens / replay.step[PLIM_REPLAY_STEPS - 1].seconds;
+    return tokens * (double)setting.world / seconds;
 }
 
 static int ascending(const void *a, const void *b)

@@ -68,6 +68,11 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
             plim_checkpointing_names, PLIM_CHECKPOINTING_COUNT, case_text(c, "checkpointing", "")),
         .attention = (enum plim_attention)index_of(plim_attention_names, PLIM_ATTENTION_COUNT,
                                                    case_text(c, "attention", "sdpa")),
+        .sharding = (enum plim_sharding)index_of(plim_sharding_names, PLIM_SHARDING_COUNT,
+                                                 case_text(c, "sharding", "none")),
+        .world = case_integer(c, "world", 1),
+        .reduction = (enum plim_reduction)index_of(plim_reduction_names, PLIM_REDUCTION_COUNT,
+                                                   case_text(c, "reduction", "last")),
         .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
     };

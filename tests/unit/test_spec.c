@@ -51,7 +51,8 @@ Test(spec_read, takes_every_key)
                    "  effective_batch: 256\n"
                    "  effective_batch_tolerance: 2%\n"
                    "  world: 8\n"
-                   "  sharding: none\n"
+                   "  sharding: ddp\n"
+                   "  reduction: each\n"
                    "  clip: 1.0\n"
                    "  dropout: 0.25\n"
                    "  lora: {r: 16, targets: [q_proj, up_proj], dropout: 0.05}\n",
@@ -73,6 +74,8 @@ Test(spec_read, takes_every_key)
     cr_expect(eq(i64, s.effective_batch, 256));
     cr_expect(eq(dbl, s.effective_batch_tolerance, 0.02));
     cr_expect(eq(i64, s.world, 8));
+    cr_expect(eq(int, s.sharding, PLIM_SHARDING_DDP));
+    cr_expect(eq(int, s.reduction, PLIM_REDUCTION_EACH));
     cr_expect(eq(dbl, s.clip, 1.0));
     cr_expect(eq(dbl, s.model.dropout_attention, 0.25));
     cr_expect(eq(i64, s.lora.r, 16));
@@ -388,6 +391,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .values = {eager_only ? PLIM_ATTENTION_EAGER : (int)between(state, 0, 1)}};
     spec->packing = (enum plim_packing)between(state, 0, PLIM_PACKING_COUNT - 1);
     spec->world = between(state, 1, 64);
+    spec->sharding = (enum plim_sharding)between(state, 0, PLIM_SHARDING_COUNT - 1);
+    spec->reduction = (enum plim_reduction)between(state, 0, PLIM_REDUCTION_COUNT - 1);
     spec->accumulation = between(state, 0, 5);
     spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
     for (size_t i = 0; i < spec->schedule_count; i++)
@@ -458,7 +463,8 @@ Test(spec_write, is_what_a_person_would_write)
                  "  attention: eager\n"
                  "  effective_batch_tolerance: 0\n"
                  "  world: 1\n"
-                 "  sharding: none\n"));
+                 "  sharding: auto\n"
+                 "  reduction: last\n"));
     free(text);
 }
 
@@ -553,8 +559,7 @@ Test(spec_hash, every_key_of_training_counts)
     for (size_t i = 0; i < plim_spec_key_count(); i++) {
         const struct plim_spec_key *key = plim_spec_key_at(i);
         struct plim_spec a, b;
-        if (!strchr(key->path, '.') || strcmp(key->path, "train.sharding") == 0)
-            continue; /* it has one value */
+        if (!strchr(key->path, '.')) continue;
         spec_load_text(
             "a.yaml",
             "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n", &a);

@@ -138,7 +138,10 @@ static void evaluate(struct engine *e, struct node *n)
     memcpy(grads, n->grad, sizeof grads);
     memset(n->grad, 0, sizeof n->grad);
     if (n->variable) {
-        if (grads[0]) accumulate(e, n, grads[0]);
+        if (!grads[0]) return;
+        accumulate(e, n, grads[0]);
+        if (e->autograd.accumulated)
+            e->autograd.accumulated(e, e->autograd.accumulated_context, n->variable);
         return;
     }
     if (!e->halted) n->kind->backward(e, n, grads, out);

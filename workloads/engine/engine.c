@@ -44,6 +44,7 @@ void engine_reset(struct engine *e)
     e->seed = 0;
     e->autograd.sequence = 0;
     e->autograd.hooks = NULL;
+    e->autograd.accumulated = NULL;
     e->autograd.released = NULL;
     e->autograd.ready_count = 0;
     e->frame = NULL;

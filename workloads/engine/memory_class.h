@@ -5,7 +5,7 @@
 /* Activations: what forward saved for backward. Logits: the result of a language model's head, what
  * is made of it element by element up to the loss (the fp32 copy, log-probabilities), and the
  * gradients of these. Temporaries: whatever is none of the others. Workspace: what cuBLAS keeps
- * between calls. */
+ * between calls. Communication: buffers of collectives that stay from step to step. */
 #define PLIM_MEMORY_CLASS_MAP(X)                                                                   \
     X(PARAMETERS, "parameters")                                                                    \
     X(GRADIENTS, "gradients")                                                                      \
@@ -13,7 +13,8 @@
     X(ACTIVATIONS, "activations")                                                                  \
     X(LOGITS, "logits")                                                                            \
     X(TEMPORARIES, "temporaries")                                                                  \
-    X(WORKSPACE, "workspace")
+    X(WORKSPACE, "workspace")                                                                      \
+    X(COMMUNICATION, "communication")
 
 enum plim_memory_class {
 #define PLIM_MEMORY_CLASS_ENUM(name, text) PLIM_MEMORY_##name,

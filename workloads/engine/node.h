@@ -66,6 +66,9 @@ struct autograd {
     const struct saved_tensors_hooks *hooks; /* what new nodes save goes there, or NULL */
     struct node *released; /* nodes that wait for their release: long chains must not recurse */
     bool releasing;
+    /* Called when a leaf's .grad has its gradient, or NULL (the post hooks of AccumulateGrad). */
+    void (*accumulated)(struct engine *e, void *context, struct tensor *variable);
+    void *accumulated_context;
     uint32_t pass;       /* number of the backward pass */
     struct node **ready; /* a heap: nodes that have all their gradients */
     size_t ready_count, ready_capacity;

@@ -37,7 +37,48 @@ void decoder_finish(struct decoder *m)
 {
     free(m->layers);
     free(m->parameters.list);
+    free(m->parameters.frozen);
     *m = (struct decoder){0};
+}
+
+size_t decoder_buffers(const struct decoder *m, struct tensor **out)
+{
+    struct tensor *const all[DECODER_BUFFERS] = {
+        m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
+        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq};
+    size_t count = 0;
+    for (int i = 0; i < DECODER_BUFFERS; i++)
+        if (all[i]) out[count++] = all[i];
+    return count;
+}
+
+/* Adapters of `list` that stand behind the frozen parameter `x`. */
+static size_t adapters_behind(const struct adapters *list, const struct tensor *x,
+                              struct tensor **out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->list[i].behind != x) continue;
+        out[count++] = list->list[i].a;
+        out[count++] = list->list[i].b;
+    }
+    return count;
+}
+
+size_t decoder_states(const struct decoder *m, struct tensor **out)
+{
+    const struct parameters *p = &m->parameters;
+    if (!out) return p->count + p->frozen_count + DECODER_BUFFERS;
+    size_t count = 0;
+    if (!p->frozen_count)
+        for (; count < p->count; count++) out[count] = p->list[count];
+    for (size_t i = 0; i < p->frozen_count; i++) {
+        out[count++] = p->frozen[i];
+        count += adapters_behind(&m->adapters, p->frozen[i], out + count);
+        for (int64_t k = 0; k < m->config->layers; k++)
+            count += adapters_behind(&m->layers[k].adapters, p->frozen[i], out + count);
+    }
+    return count + decoder_buffers(m, out + count);
 }
 
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *ids)

@@ -78,7 +78,10 @@ static void freeze(struct engine *e, struct parameters *p)
         x->accumulator = NULL;
         node_drop(e, accumulator);
     }
-    p->count = 0;
+    p->frozen = p->list;
+    p->frozen_count = p->count;
+    p->list = NULL;
+    p->count = p->capacity = 0;
     p->trainable_elements = 0;
 }
 
@@ -88,7 +91,9 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     const struct plim_lora *lora = &m->setting->lora;
     if (adapters->count == sizeof adapters->list / sizeof *adapters->list) return;
     struct lora_adapter *a = &adapters->list[adapters->count++];
-    *a = (struct lora_adapter){.dropout = lora->dropout, .scaling = 2};
+    *a = (struct lora_adapter){.dropout = lora->dropout,
+                               .scaling = 2,
+                               .behind = l->bias ? l->bias : l->weight};
     a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(lora->r, l->in));
     a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
     l->lora = a;

@@ -78,6 +78,13 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
 void decoder_add_lora(struct engine *e, struct decoder *m);
 void decoder_finish(struct decoder *m); /* host memory; tensors go with the engine */
 
+/* What the model is made of, in the order of named_parameters() and then named_buffers(); lent.
+ * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
+size_t decoder_states(const struct decoder *m, struct tensor **out);
+/* The buffers alone: DECODER_BUFFERS at most. */
+enum { DECODER_BUFFERS = 5 };
+size_t decoder_buffers(const struct decoder *m, struct tensor **out);
+
 /* loss = model(input_ids=ids, labels=ids).loss; a named scalar */
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *ids);
 

@@ -14,6 +14,8 @@ struct parameters {
     enum plim_dtype dtype;
     struct tensor **list;
     size_t count, capacity;
+    struct tensor **frozen; /* under LoRA: those of the base model, in that order */
+    size_t frozen_count;
     uint64_t made; /* so far, without those that were tied to another */
     int64_t elements, trainable_elements;
 };
@@ -35,6 +37,7 @@ void nn_renew(struct engine *e, struct tensor *parameter);
 
 struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */
     struct tensor *a, *b; /* (r, in), (out, r), fp32 */
+    const struct tensor *behind; /* the last parameter of the linear that it stands beside */
     double dropout, scaling;
 };
 

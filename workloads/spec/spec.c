@@ -20,7 +20,8 @@ const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
     "adamw", "adamw-fused", "sgd", "adafactor", "adamw-8bit"};
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
 const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager"};
-const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"none"};
+const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto", "none", "ddp"};
+const char *const plim_reduction_names[PLIM_REDUCTION_COUNT] = {"last", "each"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
 
 static enum plim_status set_model_key(const struct plim_yaml *yaml, const char *key,

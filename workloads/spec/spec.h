@@ -132,7 +132,14 @@ enum plim_optimizer { PLIM_OPTIMIZER_ADAMW, PLIM_OPTIMIZER_ADAMW_FUSED, PLIM_OPT
 enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
                           PLIM_CHECKPOINTING_COUNT };
 enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_COUNT };
-enum plim_sharding { PLIM_SHARDING_NONE, PLIM_SHARDING_COUNT };
+/* How the GPUs share the work and the model's state. AUTO, of a spec alone (plim_spec_sharding()):
+ * DDP where there are several GPUs, else NONE. NONE: what one process holds that knows of no other.
+ * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. */
+enum plim_sharding { PLIM_SHARDING_AUTO, PLIM_SHARDING_NONE, PLIM_SHARDING_DDP,
+                     PLIM_SHARDING_COUNT };
+/* Which micro-steps of an accumulation reduce the gradients over the GPUs. LAST: the others run under
+ * no_sync(), as accelerate and transformers' Trainer do. */
+enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_COUNT };
 
 /* Are several documents packed into a row, position ids starting again at each? Then transformers
  * builds a block mask, and SDPA runs its masked kernels. */
@@ -147,6 +154,7 @@ extern const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT];
 extern const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT];
 extern const char *const plim_attention_names[PLIM_ATTENTION_COUNT];
 extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
+extern const char *const plim_reduction_names[PLIM_REDUCTION_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 
 enum { PLIM_LORA_TARGETS = 16 };
@@ -170,7 +178,9 @@ struct plim_train_setting {
     enum plim_optimizer optimizer;
     enum plim_checkpointing checkpointing;
     enum plim_attention attention;
-    enum plim_sharding sharding;
+    enum plim_sharding sharding; /* AUTO is as NONE */
+    int64_t world;               /* GPUs, at least 1; of DDP */
+    enum plim_reduction reduction;
     enum plim_packing packing;
     double clip;           /* max norm of clip_grad_norm_; 0: none */
     struct plim_lora lora;
@@ -199,6 +209,7 @@ struct plim_spec {
     struct plim_int_axis seq;
     struct plim_enum_axis precision, weights, optimizer, checkpointing, attention;
     enum plim_sharding sharding;
+    enum plim_reduction reduction;
     enum plim_packing packing;
     int64_t world;                      /* data-parallel GPUs; 1 */
     int64_t effective_batch;            /* samples per optimizer step over all GPUs; 0: not given */
@@ -211,6 +222,13 @@ struct plim_spec {
     char device[96];                    /* the spec's own default device, or "" */
     uint64_t given; /* bit i: the i-th key (key.h) has a value of the user's, not its default */
 };
+
+/* What train.sharding comes to. */
+static inline enum plim_sharding plim_spec_sharding(const struct plim_spec *spec)
+{
+    if (spec->sharding != PLIM_SHARDING_AUTO) return spec->sharding;
+    return spec->world > 1 ? PLIM_SHARDING_DDP : PLIM_SHARDING_NONE;
+}
 
 /* Loads a spec: `source` is a zoo name, a plimsoll YAML file, a config.json, or a directory that
  * contains a config.json. The result is resolved. Every failure is PLIM_SPEC (or PLIM_NOMEM) with

@@ -1,6 +1,7 @@
 /* The training loop of the golden runs, on the engine. */
 #include "replay.h"
 #include "autotune/base/array.h"
+#include "ddp.h"
 #include "scaler.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
@@ -25,6 +26,7 @@ struct run {
     const struct plim_replayer *replayer;
     struct plim_train_setting setting;
     struct decoder model;
+    struct ddp ddp;
     struct optimizer optimizer;
     struct tensor *ids;
     struct scaler scaler;
@@ -108,6 +110,16 @@ static double loss_of(struct engine *e, const struct tensor *loss)
     return NAN;
 }
 
+/* Device time, where it is needed to say what backward took; else 0. */
+static double seconds_now(struct run *r)
+{
+    double seconds = 0;
+    if (!r->ddp.model || r->e->halted) return 0;
+    enum plim_status st = plim_device_now(r->e->device, &seconds);
+    if (st != PLIM_OK) engine_fail(r->e, st);
+    return seconds;
+}
+
 static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
 {
     struct engine *e = r->e;
@@ -117,13 +129,17 @@ static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
     enum plim_precision p = r->setting.precision;
     bool mixed = p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED;
     enter(r, "forward");
+    ddp_before_forward(e, &r->ddp, last || r->setting.reduction == PLIM_REDUCTION_EACH);
     if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
     struct tensor *loss = decoder_loss(e, &r->model, r->ids);
     if (mixed) autocast_leave(e);
     s->after_forward_bytes = engine_allocated(e);
     enter(r, "backward");
+    double start = seconds_now(r);
     struct tensor *scaled = tensor_hold(scaler_scale(e, &r->scaler, loss));
     if (!e->halted) autograd_backward(e, scaled);
+    ddp_after_backward(e, &r->ddp);
+    r->out.backward_seconds = seconds_now(r) - start;
     tensor_drop(e, scaled);
     if (last) s->loss = loss_of(e, loss);
     tensor_drop(e, loss);
@@ -227,6 +243,8 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
     engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
+    if (r->setting.sharding == PLIM_SHARDING_DDP)
+        PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->ddp));
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));
     scaler_create(&r->scaler, r->setting.precision == PLIM_PRECISION_FP16_MIXED);
     r->ids = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(r->setting.micro_batch, r->setting.seq)));
@@ -303,6 +321,11 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     *out = r->out;
     out->parameters = r->model.parameters.elements;
     out->trainable_parameters = r->model.parameters.trainable_elements;
+    if (r->ddp.model && !e->halted) {
+        bool each = r->setting.reduction == PLIM_REDUCTION_EACH;
+        out->reductions = each ? (int)r->setting.accumulation : 1;
+        out->reduction_bytes = ddp_reduction_bytes(&r->ddp, &out->last_bucket_bytes);
+    }
     if (r->model.family && !e->halted)
         out->model_flops_per_token = decoder_flops_per_token(&r->model);
     memcpy(out->class_bytes, e->memory.class_bytes_at_peak, sizeof out->class_bytes);
@@ -316,6 +339,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     } else if (e->halted) {
         r->st = e->failure;
     }
+    ddp_finish(&r->ddp);
     decoder_finish(&r->model);
     optimizer_finish(&r->optimizer);
     if (r->st == PLIM_CANCELLED) return r->st;
@@ -384,4 +408,12 @@ enum plim_status plim_replay_prove(struct plim_replayer *replayer,
     while (goes_on && !so_far->repeats_after && so_far->steps_done < PLIM_REPLAY_PROOF_STEPS)
         goes_on = plim_replay_next(replayer, &step);
     return plim_replay_end(replayer, out, err);
+}
+
+double plim_replay_communication_seconds(const struct plim_replay *r, double bandwidth)
+{
+    if (!(bandwidth > 0)) return 0;
+    double last = r->last_bucket_bytes / bandwidth,
+           others = (r->reduction_bytes - r->last_bucket_bytes) / bandwidth;
+    return r->reductions * (last + fmax(0, others - r->backward_seconds));
 }

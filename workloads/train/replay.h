@@ -71,6 +71,11 @@ struct plim_replay {
     int64_t oom_asked_bytes;
     enum plim_memory_class oom_class;
     char oom_where[64];           /* operation, phase: "log_softmax, forward, step 1" */
+    /* Of an optimizer step among several GPUs; 0 where there is one: */
+    int reductions;            /* times that gradients are reduced */
+    double reduction_bytes;    /* what a GPU sends for one, in a ring: 2 (N - 1) / N of the buckets */
+    double last_bucket_bytes;  /* of that, for the bucket that is ready last */
+    double backward_seconds;   /* which the other buckets are sent in */
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
     /* of the last step's seconds, where a real device was timed by repeating it: */
     int repeats; /* 0: it was not */
@@ -106,6 +111,10 @@ enum plim_status plim_replay_prove(struct plim_replayer *replayer,
                                    const struct plim_model_config *model,
                                    const struct plim_train_setting *setting,
                                    struct plim_replay *out, struct plim_error *err) PLIM_MUST_CHECK;
+/* Seconds by which reductions make an optimizer step longer than `step[].seconds`, which leave them
+ * out: an estimate. A GPU sends `bandwidth` bytes a second (0: nothing is known, and it is 0). The
+ * buckets are sent while backward runs, but for the last. */
+double plim_replay_communication_seconds(const struct plim_replay *replay, double bandwidth);
 
 /* The same step by step, for as many as the caller likes: begin, then next until it says false (the
  * setting does not run any further, and the end says why), then end. plim_replay.step keeps the

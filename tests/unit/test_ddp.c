@@ -1,0 +1,211 @@
+/* DistributedDataParallel's own allocations, one by one, as PyTorch made them; what they come to in
+ * whole runs is in tests/golden/ddp.jsonl. */
+#include "devices/host/host.h"
+#include "devices/sim/sim.h"
+#include "workloads/spec/spec.h"
+#include "workloads/train/replay.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+static const struct plim_train_setting rank_of_two = {.micro_batch = 1,
+                                                      .seq = 64,
+                                                      .accumulation = 1,
+                                                      .precision = PLIM_PRECISION_BF16,
+                                                      .sharding = PLIM_SHARDING_DDP,
+                                                      .world = 2,
+                                                      .packing = PLIM_PACKING_NO};
+
+/* tests/golden/configs/x-llama-odd.json */
+static const char model[] = "model:\n"
+                            "  family: llama\n"
+                            "  vocab_size: 32003\n"
+                            "  hidden_size: 320\n"
+                            "  intermediate_size: 777\n"
+                            "  num_hidden_layers: 3\n"
+                            "  num_attention_heads: 5\n"
+                            "  num_key_value_heads: 1\n"
+                            "  max_position_embeddings: 2048\n"
+                            "  tie_word_embeddings: true\n";
+
+enum { EVENTS = 8192 };
+static int64_t bytes[EVENTS]; /* of the n-th allocation, counted from 1 */
+static int64_t count;
+static struct plim_replay out;
+
+/* Notes the first allocations of a run. */
+static void replay(const struct plim_train_setting *setting)
+{
+    static struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    FILE *trace = tmpfile();
+    char line[64];
+    long long id, size;
+    cr_assert_not_null(trace);
+    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    plim_replayer_trace(replayer, trace);
+    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, &out, &err), PLIM_OK, "%s",
+                 err.text);
+    cr_assert_eq(out.verdict, PLIM_OK, "%s", out.why);
+    rewind(trace);
+    count = 0;
+    while (fgets(line, sizeof line, trace))
+        if (sscanf(line, "a %lld %lld", &id, &size) == 2 && id < EVENTS) bytes[count = id] = size;
+    fclose(trace);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+}
+
+static void expect_from(int64_t first, size_t n, const int64_t *expected)
+{
+    cr_assert_leq(first + (int64_t)n, count);
+    for (size_t i = 0; i < n; i++)
+        cr_expect_eq(bytes[first + (int64_t)i], expected[i], "allocation %lld: %lld bytes",
+                     (long long)first + (long long)i, (long long)bytes[first + (int64_t)i]);
+}
+
+#define EXPECT_FROM(first, ...)                                                                    \
+    expect_from(first, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+
+Test(ddp, the_constructor_compares_and_broadcasts_and_makes_one_bucket)
+{
+    replay(&rank_of_two);
+    EXPECT_FROM(44, 8, 8, 8, 2 * 8, 816, 26436480, 256, 26436480);
+}
+
+Test(ddp, buffers_are_broadcast_before_a_forward)
+{
+    replay(&rank_of_two);
+    EXPECT_FROM(52, 64 * 8, 256); /* behind the ids */
+    EXPECT_FROM(941, 256);
+}
+
+Test(ddp, buckets_are_rebuilt_before_the_second_forward)
+{
+    replay(&rank_of_two);
+    EXPECT_FROM(525, 30 * 4, 2 * 4, 1492480, 24944000, 256);
+}
+
+Test(ddp, without_it_there_is_none_of_this)
+{
+    struct plim_train_setting alone = rank_of_two;
+    alone.sharding = PLIM_SHARDING_NONE;
+    replay(&alone);
+    EXPECT_FROM(44, 64 * 8);
+}
+
+/* The other ranks bring what this one brings: what is learnt is the same. Gradients come back from
+ * their own places of the bucket. */
+Test(ddp, a_device_that_computes_learns_what_one_alone_does)
+{
+    static struct plim_spec spec;
+    static struct plim_replay runs[2];
+    for (int i = 0; i < 2; i++) {
+        struct plim_error err = PLIM_ERROR_INIT;
+        struct plim_device *device;
+        struct plim_replayer *replayer;
+        struct plim_train_setting setting = rank_of_two;
+        setting.precision = PLIM_PRECISION_FP32;
+        setting.accumulation = 2;
+        setting.sharding = i ? PLIM_SHARDING_DDP : PLIM_SHARDING_NONE;
+        cr_assert_eq(plim_spec_load("tiny-gpt2", &spec, &err), PLIM_OK, "%s", err.text);
+        plim_spec_set_dropout(&spec, 0);
+        cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
+        cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK);
+        cr_assert_eq(plim_replay_run(replayer, &spec.model, &setting, &runs[i], &err), PLIM_OK,
+                     "%s", err.text);
+        plim_replayer_destroy(&replayer);
+        plim_device_close(&device);
+    }
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
+        cr_expect_eq(runs[1].step[i].loss, runs[0].step[i].loss, "step %d: %.9g, alone %.9g", i + 1,
+                     runs[1].step[i].loss, runs[0].step[i].loss);
+        if (i) cr_expect_lt(runs[1].step[i].loss, runs[1].step[i - 1].loss);
+    }
+}
+
+/* Memory may run out in any of its allocations: that is a verdict. */
+Test(ddp, is_an_answer_whatever_the_memory)
+{
+    static struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    struct plim_replayer *replayer;
+    int verdicts[2] = {0};
+    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    for (int64_t mib = 2; mib <= 256; mib += 2) {
+        plim_device_limit(device, mib << 20);
+        cr_assert_eq(plim_replay_run(replayer, &spec.model, &rank_of_two, &out, &err), PLIM_OK,
+                     "%s", err.text);
+        cr_assert(out.verdict == PLIM_OK || out.verdict == PLIM_OOM, "%s", out.why);
+        verdicts[out.verdict == PLIM_OK]++;
+    }
+    cr_expect_gt(verdicts[0], 0);
+    cr_expect_gt(verdicts[1], 0);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+}
+
+static void expect_near(double value, double expected)
+{
+    cr_expect_lt(fabs(value / expected - 1), 1e-9, "%g, not %g", value, expected);
+}
+
+/* Each of N GPUs sends each byte 2 (N - 1) / N times. The buckets in the order of the test above: the
+ * larger is the last. */
+Test(ddp, a_ring_sends_every_bucket)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.accumulation = 3;
+    replay(&setting);
+    expect_near(out.reduction_bytes, 1492480 + 24944000);
+    expect_near(out.last_bucket_bytes, 24944000);
+    cr_expect_eq(out.reductions, 1);
+    cr_expect_gt(out.backward_seconds, 0);
+    setting.world = 8;
+    setting.reduction = PLIM_REDUCTION_EACH;
+    replay(&setting);
+    expect_near(out.reduction_bytes, 1.75 * (1492480 + 24944000));
+    cr_expect_eq(out.reductions, 3);
+    setting.sharding = PLIM_SHARDING_NONE;
+    replay(&setting);
+    cr_expect_eq(out.reduction_bytes, 0);
+    cr_expect_eq(out.reductions, 0);
+}
+
+Test(ddp, backward_hides_all_buckets_but_the_last)
+{
+    struct plim_replay r = {.reductions = 2,
+                            .reduction_bytes = 100e6,
+                            .last_bucket_bytes = 10e6,
+                            .backward_seconds = 0.5};
+    expect_near(plim_replay_communication_seconds(&r, 1e9), 2 * 0.01);
+    r.backward_seconds = 0.05;
+    expect_near(plim_replay_communication_seconds(&r, 1e9), 2 * (0.01 + 0.09 - 0.05));
+    cr_expect_eq(plim_replay_communication_seconds(&r, 0), 0);
+}
+
+/* Only the last micro-step reduces: the second forward keeps the first bucket, and the buffers. */
+Test(ddp, no_sync_reduces_nothing)
+{
+    struct plim_train_setting accumulating = rank_of_two;
+    accumulating.accumulation = 2;
+    int64_t at[PLIM_REDUCTION_COUNT] = {0}, allocations[PLIM_REDUCTION_COUNT];
+    for (int reduction = 0; reduction < PLIM_REDUCTION_COUNT; reduction++) {
+        accumulating.reduction = (enum plim_reduction)reduction;
+        replay(&accumulating);
+        allocations[reduction] = count;
+        for (int64_t i = 1; i < count && !at[reduction]; i++)
+            if (bytes[i] == 1492480 && bytes[i + 1] == 24944000) at[reduction] = i;
+    }
+    cr_expect_gt(at[PLIM_REDUCTION_EACH], 0);
+    cr_expect_gt(at[PLIM_REDUCTION_LAST], at[PLIM_REDUCTION_EACH]);
+    cr_expect_eq(allocations[PLIM_REDUCTION_EACH] - allocations[PLIM_REDUCTION_LAST],
+                 PLIM_REPLAY_STEPS);
+}

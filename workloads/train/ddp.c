@@ -1,0 +1,217 @@
+#include "ddp.h"
+#include <stdlib.h>
+
+static const int64_t broadcast_bytes = INT64_C(250) << 20;
+static const int64_t first_bucket_bytes = INT64_C(1) << 20, bucket_bytes = INT64_C(25) << 20;
+static const int64_t no_limit = INT64_MAX;
+
+/* A parameter's place in the list of those that train. */
+static size_t place_of(const struct tensor *parameter)
+{
+    return (size_t)parameter->accumulator->ints[0];
+}
+
+/* compute_bucket_assignment_by_size(): tensors of one type fill a bucket until it has reached its
+ * limit, which is `first` for the first of a type. Buckets are numbered by their first tensor.
+ * Fills `buckets` (room for as many as tensors) and returns how many there are; `d`, where it is
+ * given, is told where each parameter went. */
+static size_t assign(size_t count, struct tensor *const *tensors, int64_t first, int64_t later,
+                     struct ddp_bucket *buckets, struct ddp *d)
+{
+    struct {
+        size_t bucket;
+        int64_t limit;
+        bool open;
+    } of[PLIM_DTYPE_COUNT] = {0};
+    size_t bucket_count = 0;
+    for (int i = 0; i < PLIM_DTYPE_COUNT; i++) of[i].limit = first;
+    for (size_t i = 0; i < count; i++) {
+        enum plim_dtype dtype = (enum plim_dtype)tensors[i]->a.dtype;
+        if (!of[dtype].open) {
+            of[dtype].bucket = bucket_count;
+            buckets[bucket_count++] = (struct ddp_bucket){.dtype = dtype};
+        }
+        struct ddp_bucket *b = &buckets[of[dtype].bucket];
+        if (d) {
+            d->bucket_of[place_of(tensors[i])] = of[dtype].bucket;
+            d->offset[place_of(tensors[i])] = b->elements;
+        }
+        b->elements += tensor_elements(tensors[i]);
+        b->parameters++;
+        of[dtype].open = b->elements * plim_dtype_size(dtype) < of[dtype].limit;
+        if (!of[dtype].open) of[dtype].limit = later;
+    }
+    return bucket_count;
+}
+
+/* --- broadcasts ------------------------------------------------------------------------------- */
+
+/* flatten_dense_tensors(): a single tensor is a view of itself */
+static struct tensor *flatten(struct engine *e, const struct ddp_bucket *b)
+{
+    if (b->parameters < 2) return NULL;
+    return tensor_keep(tensor_empty(e, b->dtype, SHAPE(b->elements)));
+}
+
+/* broadcast_coalesced(): values are what they were on rank 0 */
+static void broadcast(struct engine *e, size_t count, struct tensor *const *tensors)
+{
+    enum { IN_FLIGHT = 2 };
+    struct tensor *flat[IN_FLIGHT] = {NULL};
+    struct ddp_bucket *buckets = calloc(count ? count : 1, sizeof *buckets);
+    if (!buckets) {
+        engine_fail(e, PLIM_NOMEM);
+        return;
+    }
+    size_t n = assign(count, tensors, broadcast_bytes, broadcast_bytes, buckets, NULL);
+    for (size_t i = 0; i < n + IN_FLIGHT; i++) {
+        tensor_drop(e, flat[i % IN_FLIGHT]);
+        flat[i % IN_FLIGHT] = i < n ? flatten(e, &buckets[i]) : NULL;
+    }
+    free(buckets);
+}
+
+/* verify_params_across_processes(): their number from every rank, then their shapes and strides */
+static void verify(struct engine *e, const struct ddp *d)
+{
+    const struct parameters *p = &d->model->parameters;
+    int64_t extents = 0;
+    for (size_t i = 0; i < p->count; i++) extents += 2 * p->list[i]->a.ndim;
+    struct tensor *own = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1)));
+    struct tensor **of_rank = calloc((size_t)d->world, sizeof(struct tensor *));
+    if (!of_rank) engine_fail(e, PLIM_NOMEM);
+    for (int64_t i = 0; i < d->world && of_rank; i++)
+        of_rank[i] = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(1)));
+    tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(d->world))));
+    tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(extents))));
+    for (int64_t i = 0; i < d->world && of_rank; i++) tensor_drop(e, of_rank[i]);
+    tensor_drop(e, own);
+    free(of_rank);
+}
+
+/* --- buckets ---------------------------------------------------------------------------------- */
+
+/* broadcasts `count` numbers from rank 0 */
+static struct tensor *numbers(struct engine *e, size_t count)
+{
+    return tensor_keep(tensor_empty(e, PLIM_I32, SHAPE((int64_t)count)));
+}
+
+/* Replaces the buckets by those for `parameters`, in their order; `told`: rank 0 tells the others
+ * which parameter goes where. */
+static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *parameters,
+                         int64_t first, int64_t later, bool told)
+{
+    size_t count = d->model->parameters.count;
+    struct ddp_bucket *buckets = calloc(count ? count : 1, sizeof *buckets);
+    if (!buckets) {
+        engine_fail(e, PLIM_NOMEM);
+        return;
+    }
+    size_t n = assign(count, parameters, first, later, buckets, d);
+    if (told) {
+        struct tensor *places = numbers(e, count + 1), *sizes = numbers(e, n);
+        tensor_drop(e, sizes);
+        tensor_drop(e, places);
+    }
+    for (size_t i = 0; i < d->bucket_count; i++) tensor_drop(e, d->buckets[i].gradients);
+    free(d->buckets);
+    d->buckets = buckets;
+    d->bucket_count = n;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    for (size_t i = 0; i < n; i++)
+        buckets[i].gradients =
+            tensor_keep(tensor_empty(e, buckets[i].dtype, SHAPE(buckets[i].elements)));
+    engine_set_class(e, before);
+}
+
+/* A copy between a parameter's gradient and its place in the bucket. */
+static void copy_gradient(struct engine *e, const struct ddp *d, const struct tensor *parameter,
+                          bool into_bucket)
+{
+    if (e->halted || !parameter->grad) return;
+    size_t i = place_of(parameter);
+    struct tensor *grad = parameter->grad;
+    struct tensor *view =
+        tensor_keep(tensor_alias(e, d->buckets[d->bucket_of[i]].gradients, parameter->a.ndim,
+                                 parameter->a.shape, parameter->a.stride, d->offset[i]));
+    struct tensor *to = into_bucket ? view : grad, *from = into_bucket ? grad : view;
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
+    if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, view);
+}
+
+/* autograd_hook(): a gradient has been accumulated */
+static void accumulated(struct engine *e, void *context, struct tensor *variable)
+{
+    struct ddp *d = context;
+    if (!d->reduces || !variable->is_parameter) return;
+    if (!d->rebuilt && d->ready_count < d->model->parameters.count)
+        d->ready[d->ready_count++] = variable;
+    copy_gradient(e, d, variable, true);
+}
+
+/* --- the model, wrapped ----------------------------------------------------------------------- */
+
+enum plim_status ddp_create(struct engine *e, const struct decoder *model, int64_t world,
+                            struct ddp *d)
+{
+    const struct parameters *p = &model->parameters;
+    size_t n = p->count ? p->count : 1, states = decoder_states(model, NULL);
+    *d = (struct ddp){.model = model, .world = world, .broadcasts = true};
+    d->bucket_of = calloc(n, sizeof *d->bucket_of);
+    d->offset = calloc(n, sizeof *d->offset);
+    d->ready = calloc(n, sizeof(struct tensor *));
+    d->states = calloc(states ? states : 1, sizeof(struct tensor *));
+    if (!d->bucket_of || !d->offset || !d->ready || !d->states) return PLIM_NOMEM;
+    if (e->halted) return PLIM_OK;
+    for (size_t i = 0; i < p->count; i++) p->list[i]->accumulator->ints[0] = (int64_t)i;
+    verify(e, d);
+    broadcast(e, decoder_states(model, d->states), d->states);
+    make_buckets(e, d, p->list, no_limit, no_limit, false);
+    e->autograd.accumulated = accumulated;
+    e->autograd.accumulated_context = d;
+    return PLIM_OK;
+}
+
+void ddp_finish(struct ddp *d)
+{
+    free(d->bucket_of);
+    free(d->offset);
+    free(d->ready);
+    free(d->states);
+    free(d->buckets);
+    *d = (struct ddp){0};
+}
+
+void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
+{
+    if (!d->model || e->halted) return;
+    d->reduces = reduces;
+    if (!d->rebuilt && d->ready_count == d->model->parameters.count) {
+        make_buckets(e, d, d->ready, first_bucket_bytes, bucket_bytes, true);
+        d->rebuilt = true;
+    }
+    if (d->broadcasts) broadcast(e, decoder_buffers(d->model, d->states), d->states);
+    d->broadcasts = reduces;
+}
+
+void ddp_after_backward(struct engine *e, struct ddp *d)
+{
+    if (!d->model || !d->reduces) return;
+    const struct parameters *p = &d->model->parameters;
+    for (size_t i = 0; i < p->count; i++) copy_gradient(e, d, p->list[i], false);
+}
+
+double ddp_reduction_bytes(const struct ddp *d, double *last)
+{
+    double all = 0, ring = 2 * (double)(d->world - 1) / (double)d->world;
+    *last = 0;
+    for (size_t i = 0; i < d->bucket_count; i++) {
+        const struct ddp_bucket *b = &d->buckets[i];
+        *last = ring * (double)(b->elements * plim_dtype_size(b->dtype));
+        all += *last;
+    }
+    return all;
+}

@@ -1,0 +1,61 @@
+/* torch.nn.parallel.DistributedDataParallel on rank 0 of several, with its defaults: the memory of
+ * its buckets and what it copies. The other ranks are taken to bring what this one brings, so that
+ * an all-reduce changes no value and is not computed.
+ *
+ * What is held, and from when to when (torch 2.11: torch/nn/parallel/distributed.py and
+ * torch/csrc/distributed/c10d/reducer.cpp, comm.cpp):
+ *
+ * - The constructor compares the parameters' shapes over the ranks (small temporaries) and
+ *   broadcasts parameters and buffers, flattened into pieces of 250 MiB of which two are under way.
+ * - Then one bucket holds the gradients of all parameters that train. It is replaced before the
+ *   forward that follows the first reduction by buckets in the order in which the gradients came:
+ *   the first closes at 1 MiB, the others at 25 MiB, each with the parameter that reaches the limit.
+ *   An element follows the other without padding. They stay for good, beside the gradients.
+ * - A gradient is copied into its bucket once it is accumulated, and back when backward has ended.
+ * - Buffers are broadcast, flattened, before each forward that follows one that was to be reduced.
+ *
+ * Under no_sync() nothing of this happens but the accumulation. PyTorch frees the first bucket up to
+ * a tenth of a second after its reduction has ended (NCCL's watchdog looks ten times a second);
+ * here it has ended when it is replaced.
+ */
+#ifndef PLIM_TRAIN_DDP_H
+#define PLIM_TRAIN_DDP_H
+
+#include "workloads/models/model.h"
+
+struct ddp_bucket {
+    struct tensor *gradients; /* of its parameters, one behind the other */
+    int64_t elements;
+    size_t parameters; /* how many it holds */
+    enum plim_dtype dtype;
+};
+
+struct ddp {
+    const struct decoder *model; /* NULL: there is no data parallelism */
+    int64_t world;
+    /* by place in the model's list of parameters that train */
+    size_t *bucket_of;
+    int64_t *offset; /* in elements of the bucket */
+    struct ddp_bucket *buckets;
+    size_t bucket_count;
+    struct tensor **ready; /* parameters in the order of their gradients, at the first reduction */
+    size_t ready_count;
+    bool rebuilt, reduces, broadcasts;
+    struct tensor **states; /* room for all parameters and buffers */
+};
+
+/* DistributedDataParallel(model); `model` outlives it. All that trains is of one type. */
+enum plim_status ddp_create(struct engine *e, const struct decoder *model, int64_t world,
+                            struct ddp *d) PLIM_MUST_CHECK;
+void ddp_finish(struct ddp *d); /* host memory; tensors go with the engine */
+
+/* Before a forward; `reduces`: its backward is to reduce the gradients (it is not under no_sync). */
+void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
+/* When the backward has run. */
+void ddp_after_backward(struct engine *e, struct ddp *d);
+
+/* What a GPU sends to reduce all buckets, in a ring: each byte 2 (N - 1) / N times. `last`: for the
+ * last bucket alone. */
+double ddp_reduction_bytes(const struct ddp *d, double *last);
+
+#endif
