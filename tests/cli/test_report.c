@@ -154,6 +154,28 @@ Test(report, says_what_was_taken_by_default_and_what_lora_trains)
     program_finish(&p);
 }
 
+/* A precision without autocast has its own weights, and is asked about once. */
+Test(report, weights_go_with_the_precision)
+{
+    struct program p = program_run("plan gpt2-124m --device sim:T4 --seq 64 --batch 1 --precision "
+                                   "fp16,bf16-mixed --weights fp32,bf16 --checkpointing none --json");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p), *samples = json_at(root, "samples"), *sample;
+    size_t i, plain = 0, mixed = 0;
+    json_array_foreach(samples, i, sample)
+    {
+        bool is_plain = !strcmp(json_text_at(sample, "precision"), "fp16");
+        cr_expect(eq(int, is_plain, !strcmp(json_text_at(sample, "weights"), "fp16")));
+        if (json_int_at(sample, "micro_batch") != 1) continue;
+        plain += is_plain;
+        mixed += !is_plain;
+    }
+    cr_expect(eq(sz, plain, 1));
+    cr_expect(eq(sz, mixed, 2));
+    json_decref(root);
+    program_finish(&p);
+}
+
 /* The zoo's sequence is ours, not the user's. */
 Test(report, the_longest_sequence_goes_beyond_the_zoos)
 {
