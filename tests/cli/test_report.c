@@ -392,7 +392,8 @@ Test(report, explain_replays_as_many_steps_as_are_asked_for)
             "explain tinyllama-1.1b --set model.num_hidden_layers=3 "
             "--set model.num_attention_heads=4 --set model.num_key_value_heads=2 "
             "--set model.hidden_size=256 --set model.vocab_size=20966 --batch 24 --seq 320 "
-            "--accumulation 4 --precision fp16 --optimizer adamw-fused --checkpointing none "
+            "--accumulation 4 --precision fp16 --packing yes --optimizer adamw-fused "
+            "--checkpointing none "
             "--device sim:RTX-3090,memory=3488706416B --overhead 0 --margin 0 "
             "--alloc-conf expandable_segments:True,max_split_size_mb:100 --json %s",
             cases[i].steps);
