@@ -105,13 +105,14 @@ static enum plim_status add_options(struct plim_request *request, size_t *at, co
 }
 
 /* The report's accumulation does not stand in the way of another effective batch, nor the other way
- * round. */
+ * round, and its weights not of another precision. */
 static void drop_contradicted(struct plim_request *request, size_t *at)
 {
     static const char *const pairs[][2] = {
         {"train.effective_batch", "train.accumulation"},
         {"train.accumulation", "train.effective_batch"},
-        {"train.accumulation_schedule", "train.accumulation"}};
+        {"train.accumulation_schedule", "train.accumulation"},
+        {"train.precision", "train.weights"}};
     for (size_t p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
         if (!is_set(request, *at, pairs[p][0])) continue;
         for (size_t i = *at; i-- > 0;) {
@@ -135,8 +136,10 @@ static enum plim_status add_choice(struct plim_request *request, size_t *at, con
                                    const struct plim_yaml_node *choice, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
+    bool retyped = is_set(request, *at, "train.precision"); /* then the weights follow from it */
     for (size_t i = 0; i < plim_spec_key_count() && !st; i++) {
         const struct plim_spec_key *key = plim_spec_key_at(i);
+        if (retyped && !strcmp(key->path, "train.weights")) continue;
         const char *dot = strrchr(key->path, '.');
         const char *value = dot && is_chosen(key) ? text_of(choice, dot + 1) : NULL;
         if (value) st = insert(request, at, path, key->path, value, err);

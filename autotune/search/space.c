@@ -15,7 +15,7 @@ static bool offers(const struct plim_axis *axis, int64_t value)
     return false;
 }
 
-/* Settles the point. Combinations that come to the same count once: the one that was so already,
+/* Normalizes the point. Combinations that come to the same count once: the one that was so already,
  * or the first. */
 static bool normalize_once(const struct plim_axes *axes, struct plim_setting *point)
 {

@@ -75,6 +75,27 @@ Test(earlier, options_count_before_the_report)
     program_file_remove(path);
 }
 
+/* Weights belong to the precision: another one does not keep the report's. */
+Test(earlier, weights_come_back_with_their_precision)
+{
+    struct program p = program_run("explain llama-3.2-1b --device sim:A100-SXM4-80GB --batch 1 "
+                                   "--precision bf16-mixed --weights fp32 --json");
+    char *path = program_file("report.json", p.out);
+    program_finish(&p);
+    p = run_on("explain", path, "--json");
+    json_t *root = program_json(&p);
+    cr_expect(eq(str, (char *)json_text_at(root, "setting.precision"), "bf16-mixed"));
+    cr_expect(eq(str, (char *)json_text_at(root, "setting.weights"), "fp32"));
+    json_decref(root);
+    program_finish(&p);
+    p = run_on("explain", path, "--precision bf16 --json");
+    root = program_json(&p);
+    cr_expect(eq(str, (char *)json_text_at(root, "setting.weights"), "bf16"), "%s", p.err);
+    json_decref(root);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
 Test(earlier, an_explanation_can_be_tuned_and_explained_again)
 {
     char *path = program_file("explained.json", "");

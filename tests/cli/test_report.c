@@ -195,6 +195,28 @@ Test(report, says_what_was_taken_by_default_and_what_lora_trains)
     program_finish(&p);
 }
 
+/* A precision without autocast has its own weights, and is asked about once. */
+Test(report, weights_go_with_the_precision)
+{
+    struct program p = program_run("plan gpt2-124m --device sim:T4 --seq 64 --batch 1 --precision "
+                                   "fp16,bf16-mixed --weights fp32,bf16 --checkpointing none --json");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p), *samples = json_at(root, "samples"), *sample;
+    size_t i, plain = 0, mixed = 0;
+    json_array_foreach(samples, i, sample)
+    {
+        bool is_plain = !strcmp(json_text_at(sample, "precision"), "fp16");
+        cr_expect(eq(int, is_plain, !strcmp(json_text_at(sample, "weights"), "fp16")));
+        if (json_int_at(sample, "micro_batch") != 1) continue;
+        plain += is_plain;
+        mixed += !is_plain;
+    }
+    cr_expect(eq(sz, plain, 1));
+    cr_expect(eq(sz, mixed, 2));
+    json_decref(root);
+    program_finish(&p);
+}
+
 /* The zoo's sequence is ours, not the user's. */
 Test(report, the_longest_sequence_goes_beyond_the_zoos)
 {
@@ -411,7 +433,8 @@ Test(report, explain_replays_as_many_steps_as_are_asked_for)
             "explain tinyllama-1.1b --set model.num_hidden_layers=3 "
             "--set model.num_attention_heads=4 --set model.num_key_value_heads=2 "
             "--set model.hidden_size=256 --set model.vocab_size=20966 --batch 24 --seq 320 "
-            "--accumulation 4 --precision fp16 --optimizer adamw-fused --checkpointing none "
+            "--accumulation 4 --precision fp16 --packing yes --optimizer adamw-fused "
+            "--checkpointing none "
             "--device sim:RTX-3090,memory=3488706416B --overhead 0 --margin 0 "
             "--alloc-conf expandable_segments:True,max_split_size_mb:100 --json %s",
             cases[i].steps);

@@ -56,7 +56,7 @@ Test(advice, what_fits_comes_first)
                                         {"precision bf16", 12, 2, 1024, 1792, true},
                                         {"sequence 512", 12, 2, 512, 1792, true}};
     expect_advice(&q, setting_of(12, 2), 2100, 4, expected);
-    const struct expected less[] = {{"micro-batch 4, accumulation 6", 4, 4, 1024, 1536, true},
+    const struct expected less[] = {{"micro-batch 4, accumulation 6", 4, 6, 1024, 1536, true},
                                     {"checkpointing full", 12, 2, 1024, 1408, true},
                                     {"sequence 256", 12, 2, 256, 1408, true},
                                     {"precision bf16", 12, 2, 1024, 1792, false}};

@@ -154,8 +154,8 @@ Test(figures, of_one_point)
 
 Test(figures, of_batches_that_are_bound)
 {
-    EXPECT(divided, THROUGHPUT, 3833, 147, 453, 6025, 0.00);
-    EXPECT(tolerant, THROUGHPUT, 3818, 147, 1076, 6084, 13.87);
+    EXPECT(divided, THROUGHPUT, 2359, 147, 453, 6025, 0.00);
+    EXPECT(tolerant, THROUGHPUT, 2445, 147, 1076, 6084, 13.87);
     EXPECT(of_a_list, THROUGHPUT, 1805, 145, 4291, 13113, 0.00);
     EXPECT(only_a_list, THROUGHPUT, 642, 145, 4291, 4296, 0.00);
 }
@@ -170,6 +170,6 @@ Test(figures, of_other_objectives)
 {
     EXPECT(several_points, LEAST_MEMORY, 4310, 149, 169, 81618, 13626.24);
     EXPECT(several_points, LARGEST_BATCH, 8746, 149, 105444, 105444, 918.27);
-    EXPECT(divided, LEAST_MEMORY, 2335, 147, 148, 6025, 3300.76);
-    EXPECT(divided, LARGEST_BATCH, 1665, 147, 5440, 6025, 81.55);
+    EXPECT(divided, LEAST_MEMORY, 1601, 147, 148, 6025, 3300.76);
+    EXPECT(divided, LARGEST_BATCH, 1401, 147, 5440, 6025, 81.55);
 }

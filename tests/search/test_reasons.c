@@ -355,15 +355,17 @@ Test(reasons, what_only_fits_with_retries_says_so)
     finish(&r);
 }
 
-Test(reasons, a_choice_with_very_many_micro_steps_was_not_run_in_full)
+Test(reasons, a_choice_with_very_many_micro_steps_is_run_in_full)
 {
     struct reported r;
     prepare(&r, 1024 + 1000);
     r.gpu.tile = 10;
+    r.gpu.runner.probed_micro_steps = 4;
     r.question.batch.accumulation = 300;
     report(&r, PLIM_OBJECTIVE_THROUGHPUT);
-    cr_expect(synthetic_says(&r.result, "Replayed with 4 of the 300 micro-steps of a step."));
-    cr_expect(not(r.result.choice.verified));
+    cr_expect(not(synthetic_says(&r.result, "Run with 4 of the 300 micro-steps of a step.")));
+    cr_expect(r.result.choice.verified);
+    cr_expect(eq(i64, r.result.choice.setting.accumulation, 300));
     finish(&r);
 }
 
@@ -413,7 +415,8 @@ Test(reasons, an_inspected_setting)
     inspect(&r, 10, &inspection);
     expect_reasons(&r.result,
                    (const char *const[]){
-                       "It fits: 1.98 GiB reserved at the peak, of a budget of 1.98 GiB.", NULL});
+                       "It fits: 1.98 GiB reserved at the peak, of a budget of 1.98 GiB.",
+                       "Rates are 3 times those of one GPU; communication is not counted.", NULL});
     cr_expect(r.result.fits && r.result.choice.verified);
     cr_expect(eq(i64, r.result.choice.effective_batch, 60));
     cr_expect(epsilon_eq(dbl, r.result.choice.samples_per_second, 60 / 0.41, 1e-9));

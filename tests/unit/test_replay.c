@@ -287,7 +287,8 @@ static const struct plim_train_setting late = {.micro_batch = 24,
                                                .accumulation = 4,
                                                .precision = PLIM_PRECISION_FP16,
                                                .optimizer = PLIM_OPTIMIZER_ADAMW_FUSED,
-                                               .checkpointing = PLIM_CHECKPOINTING_NONE};
+                                               .checkpointing = PLIM_CHECKPOINTING_NONE,
+                                               .packing = PLIM_PACKING_YES};
 enum { LATE_STEPS = 13 };
 
 static void open_late(struct bench *b, const char *device)
