@@ -131,14 +131,14 @@ enum plim_status plim_black_box_tune(const struct plim_black_box *box, struct pl
                                      struct plim_error *err)
 {
     const struct plim_run_device *device = box->device;
-    struct plim_machine_card gpus[PLIM_MACHINE_CARDS];
+    struct plim_machine_gpu gpus[PLIM_MACHINE_GPUS];
     struct plim_execution_options options = box->options;
     struct plim_executor *executor;
     double start = plim_clock_seconds();
     plim_execution_gpus(&device->gpu, &device->limit, box->gpus, gpus);
     options.program = box->program;
-    options.cards = gpus;
-    options.card_count = (int)box->gpus;
+    options.gpus = gpus;
+    options.gpu_count = (int)box->gpus;
     options.stop = box->stop;
     options.adapts = !box->question->uses_batch;
     options.tells_accumulation = box->question->uses_accumulation;

@@ -9,7 +9,7 @@ int64_t plim_round_up(int64_t bytes, int64_t step)
 }
 
 /* Every fallible call goes through here: a device that is lost once is lost for good. */
-static enum plim_status settle(struct plim_device *device, enum plim_status st)
+static enum plim_status note_loss(struct plim_device *device, enum plim_status st)
 {
     if (st == PLIM_LOST) device->lost = true;
     return st;
@@ -42,7 +42,7 @@ enum plim_status plim_device_segment_get(struct plim_device *device, int64_t byt
     enum plim_status st = usable(device, device->ops->segment_get);
     if (st != PLIM_OK) return st;
     if (bytes <= 0) return PLIM_INVALID;
-    st = settle(device, device->ops->segment_get(device, bytes, address));
+    st = note_loss(device, device->ops->segment_get(device, bytes, address));
     if (st == PLIM_OK) count_memory(device, bytes);
     return st;
 }
@@ -60,7 +60,7 @@ enum plim_status plim_device_range_reserve(struct plim_device *device, int64_t b
     enum plim_status st = usable(device, device->ops->range_reserve);
     if (st != PLIM_OK) return st;
     if (bytes <= 0) return PLIM_INVALID;
-    return settle(device, device->ops->range_reserve(device, bytes, address));
+    return note_loss(device, device->ops->range_reserve(device, bytes, address));
 }
 
 void plim_device_range_release(struct plim_device *device, uint64_t address, int64_t bytes)
@@ -74,7 +74,7 @@ enum plim_status plim_device_range_map(struct plim_device *device, uint64_t addr
     enum plim_status st = usable(device, device->ops->range_map);
     if (st != PLIM_OK) return st;
     if (bytes <= 0 || page_bytes <= 0 || bytes % page_bytes) return PLIM_INVALID;
-    st = settle(device, device->ops->range_map(device, address, bytes, page_bytes));
+    st = note_loss(device, device->ops->range_map(device, address, bytes, page_bytes));
     if (st == PLIM_OK) count_memory(device, bytes);
     return st;
 }
@@ -107,7 +107,7 @@ enum plim_status plim_device_launch(struct plim_device *device, const struct pli
     enum plim_status st = usable(device, device->ops->launch);
     if (st != PLIM_OK) return st;
     if (!is_valid_op(op)) return PLIM_INVALID;
-    st = settle(device, device->ops->launch(device, op));
+    st = note_loss(device, device->ops->launch(device, op));
     if (st == PLIM_OK) device->launches++;
     return st;
 }
@@ -131,27 +131,27 @@ enum plim_status plim_device_now(struct plim_device *device, double *seconds)
 {
     *seconds = 0;
     enum plim_status st = usable(device, device->ops->now);
-    return st == PLIM_OK ? settle(device, device->ops->now(device, seconds)) : st;
+    return st == PLIM_OK ? note_loss(device, device->ops->now(device, seconds)) : st;
 }
 
 enum plim_status plim_device_read(struct plim_device *device, uint64_t address, void *to,
                                   size_t bytes)
 {
     enum plim_status st = usable(device, device->ops->read);
-    return st == PLIM_OK ? settle(device, device->ops->read(device, address, to, bytes)) : st;
+    return st == PLIM_OK ? note_loss(device, device->ops->read(device, address, to, bytes)) : st;
 }
 
 enum plim_status plim_device_write(struct plim_device *device, uint64_t address, const void *from,
                                    size_t bytes)
 {
     enum plim_status st = usable(device, device->ops->write);
-    return st == PLIM_OK ? settle(device, device->ops->write(device, address, from, bytes)) : st;
+    return st == PLIM_OK ? note_loss(device, device->ops->write(device, address, from, bytes)) : st;
 }
 
 enum plim_status plim_device_reset(struct plim_device *device)
 {
     enum plim_status st = usable(device, device->ops->reset);
-    if (st == PLIM_OK) st = settle(device, device->ops->reset(device));
+    if (st == PLIM_OK) st = note_loss(device, device->ops->reset(device));
     if (st == PLIM_OK) {
         device->segment_bytes = 0;
         device->segment_bytes_peak = 0;

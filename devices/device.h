@@ -35,11 +35,11 @@
 /* `bytes` rounded up to a multiple of `step`; INT64_MAX where that would overflow. */
 int64_t plim_round_up(int64_t bytes, int64_t step);
 
-/* What is known of the card. Filled at open and constant afterwards. */
+/* What is known of the GPU. Filled at open and constant afterwards. */
 struct plim_device_info {
     char name[64];          /* "A100-SXM4-80GB" */
     char uri[96];           /* as it can be asked for again: "sim:A100-SXM4-80GB,memory=24GiB" */
-    bool simulated;         /* figures come from a model of the card, not from the card */
+    bool simulated;         /* figures come from a model of the GPU, not from the GPU */
     int compute_capability; /* 10 * major + minor: 80, 86, 90; 0 where unknown */
     int multiprocessors;    /* SMs; 0 where unknown */
     int threads_per_multiprocessor; /* resident threads an SM can hold: 2048, 1536, 1024 */

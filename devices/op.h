@@ -55,77 +55,77 @@ struct plim_array {
 /* kind, name, and how many outputs, inputs and lists have to be there. The comment gives
  * outputs <- inputs; parameters by the names of struct plim_op. An input in [brackets] may be NULL;
  * what an operation asks for beyond the counts depends on its parameters. */
-#define PLIM_OP_MAP(X)                                                                             \
-    /* out <- (): the number `alpha` */                                                            \
-    X(FILL, fill, 1, 0, 0)                                                                         \
-    /* out[i] <- (): beta + alpha i */                                                             \
-    X(ARANGE, arange, 1, 0, 0)                                                                     \
+#define PLIM_OP_MAP(X)                                                                                \
+    /* out <- (): the number `alpha` */                                                               \
+    X(FILL, fill, 1, 0, 0)                                                                            \
+    /* out[i] <- (): beta + alpha i */                                                                \
+    X(ARANGE, arange, 1, 0, 0)                                                                        \
     /* out <- (): by `seed`; floats alpha (2 u - 1) with u the element's unit number, integers      \
-       in [0, alpha) by plim_random_below */                                                       \
-    X(RANDOM, random, 1, 0, 0)                                                                     \
-    /* out <- a, broadcast: casts, gathers strides */                                              \
-    X(COPY, copy, 1, 1, 0)                                                                         \
-    /* out <- a: `unary`, element by element */                                                    \
-    X(UNARY, unary, 1, 1, 0)                                                                       \
+       in [0, alpha) by plim_random_below */ \
+    X(RANDOM, random, 1, 0, 0)                                                                        \
+    /* out <- a, broadcast: casts, gathers strides */                                                 \
+    X(COPY, copy, 1, 1, 0)                                                                            \
+    /* out <- a: `unary`, element by element */                                                       \
+    X(UNARY, unary, 1, 1, 0)                                                                          \
     /* da <- dout, saved: derivative of `unary`; saved is what PyTorch saves: the result for tanh  \
-       and relu, else the input */                                                                 \
-    X(UNARY_BACKWARD, unary_backward, 1, 2, 0)                                                     \
-    /* out <- a, b, broadcast: f(a, alpha b) by `binary`; with one input f(a, alpha) */            \
-    X(BINARY, binary, 1, 1, 0)                                                                     \
-    /* out <- condition, a, b, broadcast */                                                        \
-    X(WHERE, where, 1, 3, 0)                                                                       \
-    /* out <- a (rows, columns): zero above the diagonal */                                        \
-    X(TRIL, tril, 1, 1, 0)                                                                         \
-    /* out <- lists[0]: along dimension `dim`; scalars count as one element */                     \
-    X(CAT, cat, 1, 0, 1)                                                                           \
+       and relu, else the input */  \
+    X(UNARY_BACKWARD, unary_backward, 1, 2, 0)                                                        \
+    /* out <- a, b, broadcast: f(a, alpha b) by `binary`; with one input f(a, alpha) */               \
+    X(BINARY, binary, 1, 1, 0)                                                                        \
+    /* out <- condition, a, b, broadcast */                                                           \
+    X(WHERE, where, 1, 3, 0)                                                                          \
+    /* out <- a (rows, columns): zero above the diagonal */                                           \
+    X(TRIL, tril, 1, 1, 0)                                                                            \
+    /* out <- lists[0]: along dimension `dim`; scalars count as one element */                        \
+    X(CAT, cat, 1, 0, 1)                                                                              \
     /* out <- a: folded by `binary` over the dimensions in the bit mask `dims`, times `alpha`. Of  \
        an array over 2 GiB PyTorch makes several launches: `part` counts them, and part 0 does it  \
-       all */                                                                                      \
-    X(REDUCE, reduce, 1, 1, 0)                                                                     \
-    /* out <- a: running sums along the last dimension */                                          \
-    X(CUMSUM, cumsum, 1, 1, 0)                                                                     \
-    /* out[.., h] <- weight[V, h], indices[..]: rows; with table[a, b], i, j: out <- table[i, j] */\
-    X(EMBEDDING, embedding, 1, 2, 0)                                                               \
-    /* dweight <- dout, indices: added to dweight, which comes zeroed */                           \
-    X(EMBEDDING_BACKWARD, embedding_backward, 1, 2, 0)                                             \
-    /* over the last dimension: out, mean, rstd <- x, [weight], [bias]; `alpha` is epsilon */      \
-    X(LAYER_NORM, layer_norm, 3, 1, 0)                                                             \
-    /* dx <- dout, x, mean, rstd, [weight] */                                                      \
-    X(LAYER_NORM_BACKWARD, layer_norm_backward, 1, 4, 0)                                           \
+       all */  \
+    X(REDUCE, reduce, 1, 1, 0)                                                                        \
+    /* out <- a: running sums along the last dimension */                                             \
+    X(CUMSUM, cumsum, 1, 1, 0)                                                                        \
+    /* out[.., h] <- weight[V, h], indices[..]: rows; with table[a, b], i, j: out <- table[i, j] */   \
+    X(EMBEDDING, embedding, 1, 2, 0)                                                                  \
+    /* dweight <- dout, indices: added to dweight, which comes zeroed */                              \
+    X(EMBEDDING_BACKWARD, embedding_backward, 1, 2, 0)                                                \
+    /* over the last dimension: out, mean, rstd <- x, [weight], [bias]; `alpha` is epsilon */         \
+    X(LAYER_NORM, layer_norm, 3, 1, 0)                                                                \
+    /* dx <- dout, x, mean, rstd, [weight] */                                                         \
+    X(LAYER_NORM_BACKWARD, layer_norm_backward, 1, 4, 0)                                              \
     /* dweight, [dbias] <- dout, x, mean, rstd: of shape (h); or partial sums (parts, h), row p    \
-       over any share of the rows, every row in one of them */                                     \
-    X(LAYER_NORM_BACKWARD_PARAMS, layer_norm_backward_params, 1, 4, 0)                             \
+       over any share of the rows, every row in one of them */  \
+    X(LAYER_NORM_BACKWARD_PARAMS, layer_norm_backward_params, 1, 4, 0)                                \
     /* out, mask <- x: dropped where the element's unit number is below `alpha`, by `seed`;        \
-       out = x mask / (1 - alpha) */                                                               \
-    X(DROPOUT, dropout, 2, 1, 0)                                                                   \
-    /* over the last dimension; the result's type may be wider */                                  \
-    X(SOFTMAX, softmax, 1, 1, 0)                                                                   \
-    /* dx <- dout * out, out */                                                                    \
-    X(SOFTMAX_BACKWARD, softmax_backward, 1, 2, 0)                                                 \
-    X(LOG_SOFTMAX, log_softmax, 1, 1, 0)                                                           \
-    /* dx <- dout, out */                                                                          \
-    X(LOG_SOFTMAX_BACKWARD, log_softmax_backward, 1, 2, 0)                                         \
+       out = x mask / (1 - alpha) */  \
+    X(DROPOUT, dropout, 2, 1, 0)                                                                      \
+    /* over the last dimension; the result's type may be wider */                                     \
+    X(SOFTMAX, softmax, 1, 1, 0)                                                                      \
+    /* dx <- dout * out, out */                                                                       \
+    X(SOFTMAX_BACKWARD, softmax_backward, 1, 2, 0)                                                    \
+    X(LOG_SOFTMAX, log_softmax, 1, 1, 0)                                                              \
+    /* dx <- dout, out */                                                                             \
+    X(LOG_SOFTMAX_BACKWARD, log_softmax_backward, 1, 2, 0)                                            \
     /* mean over the targets that are not ignored: loss, their number <- log_probs (n, classes),   \
-       target (n) */                                                                               \
-    X(NLL_LOSS, nll_loss, 2, 2, 0)                                                                 \
-    /* dlog_probs <- dloss, target, number: only the targets' elements, the rest comes zeroed */   \
-    X(NLL_LOSS_BACKWARD, nll_loss_backward, 1, 3, 0)                                               \
+       target (n) */  \
+    X(NLL_LOSS, nll_loss, 2, 2, 0)                                                                    \
+    /* dlog_probs <- dloss, target, number: only the targets' elements, the rest comes zeroed */      \
+    X(NLL_LOSS_BACKWARD, nll_loss_backward, 1, 3, 0)                                                  \
     /* out[.., m, n] = alpha a[.., m, k] b[.., k, n] + beta c, c broadcast; transposition is in    \
-       the strides; a, b, [c]; with `epilogue` BIAS c is a row (n); scratch[0]: the workspace */   \
-    X(MATMUL, matmul, 1, 2, 0)                                                                     \
+       the strides; a, b, [c]; with `epilogue` BIAS c is a row (n); scratch[0]: the workspace */  \
+    X(MATMUL, matmul, 1, 2, 0)                                                                        \
     /* out, [logsumexp] <- q, k, v, [mask]; all (b, heads, s, d), k and v with fewer heads where   \
        groups share them; out = dropout(softmax(beta q k^T + mask)) v with probability `alpha`,    \
        elements counted in (b, heads, s_q, s_k).                                                   \
        The mask is additive and broadcasts to (b, heads, s_q, s_k). logsumexp: natural, fp32       \
-       (b, heads, s_q) at the start of its block. `attention` says which kernel PyTorch runs */    \
-    X(ATTENTION, attention, 1, 3, 0)                                                               \
-    /* dq, dk, dv <- dout, q, k, v, out, logsumexp, [mask] */                                      \
-    X(ATTENTION_BACKWARD, attention_backward, 3, 6, 0)                                             \
-    /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                   \
-    X(FOREACH, foreach, 0, 0, 1)                                                                   \
-    /* one optimizer kernel over one tensor or lists: `foreach` says which */                      \
-    X(OPTIMIZER, optimizer, 0, 0, 0)                                                               \
-    /* in[0], of a few bytes, goes to the host, which waits; plim_device_read() fetches it */      \
+       (b, heads, s_q) at the start of its block. `attention` says which kernel PyTorch runs */  \
+    X(ATTENTION, attention, 1, 3, 0)                                                                  \
+    /* dq, dk, dv <- dout, q, k, v, out, logsumexp, [mask] */                                         \
+    X(ATTENTION_BACKWARD, attention_backward, 3, 6, 0)                                                \
+    /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                      \
+    X(FOREACH, foreach, 0, 0, 1)                                                                      \
+    /* one optimizer kernel over one tensor or lists: `foreach` says which */                         \
+    X(OPTIMIZER, optimizer, 0, 0, 0)                                                                  \
+    /* in[0], of a few bytes, goes to the host, which waits; plim_device_read() fetches it */         \
     X(READ_BACK, read_back, 0, 1, 0)
 
 enum plim_op_kind {
@@ -176,7 +176,7 @@ enum plim_foreach {
     PLIM_FOREACH_ADDCMUL, /* a += alpha b c */
     PLIM_FOREACH_ADDCDIV, /* a += alpha b / c */
     PLIM_FOREACH_SQRT,    /* a = sqrt(b) */
-    PLIM_FOREACH_NORM,    /* a (scalars) = 2-norm of b; scratch[0]: fp32, zeroed, one for every 65536
+    PLIM_FOREACH_NORM, /* a (scalars) = 2-norm of b; scratch[0]: fp32, zeroed, one for every 65536
                              elements of the largest of b, for each of b */
     PLIM_FOREACH_UNSCALE, /* a *= in[0]; out[0] = 1 where an element of a is not finite */
     /* lists: parameters, moments, second moments, step counters, gradients; in: [found_inf: do
@@ -185,7 +185,8 @@ enum plim_foreach {
     /* out: parameter, two states; in: gradient; `adam` with its step. 8 bits: in: gradient, two
        code books (256), two maxima (one for 256 elements); a state is book[code] * maximum, and a
        new one takes the nearest code */
-    PLIM_ADAMW_8BIT, PLIM_ADAMW_32BIT,
+    PLIM_ADAMW_8BIT,
+    PLIM_ADAMW_32BIT,
     /* out: scale, growth tracker; in: found_inf. GradScaler's update with its defaults: halved when
        an infinity was found, doubled after 2000 steps without */
     PLIM_AMP_UPDATE_SCALE,

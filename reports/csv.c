@@ -65,7 +65,8 @@ static void add_axes(struct sheet *sheet, const struct plim_result_setting *sett
     for (size_t i = 0; i < setting->value_count; i++) {
         size_t k = 0;
         while (k < sheet->axis_count && strcmp(sheet->axes[k], setting->values[i].name)) k++;
-        if (k == sheet->axis_count && k < AXES) sheet->axes[sheet->axis_count++] = setting->values[i].name;
+        if (k == sheet->axis_count && k < AXES)
+            sheet->axes[sheet->axis_count++] = setting->values[i].name;
     }
 }
 

@@ -116,7 +116,8 @@ static void set_row(struct plim_page *page, const struct plim_grid *grid,
 {
     if (row->stands_out) fputs(page->bold, page->file);
     for (size_t c = 0; c < row->count; c++)
-        set_cell(page, grid, layout, c, cell_text(row->cells[c]), !row->note && c + 1 == row->count);
+        set_cell(page, grid, layout, c, cell_text(row->cells[c]),
+                 !row->note && c + 1 == row->count);
     if (row->note) set_note(page, layout, row->count, row->note);
     if (row->stands_out) fputs(page->plain, page->file);
     if (!row->note) fputc('\n', page->file);

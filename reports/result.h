@@ -34,7 +34,8 @@ struct plim_result_spec {
     int64_t parameters, trainable_parameters;
     PLIM_ARRAY(struct plim_result_option) options; /* in the order in which they were set */
     char lora[224];     /* "r=16 on q_proj, v_proj"; "": all parameters are trained */
-    char defaults[224]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
+    char defaults
+        [224]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
 };
 
 struct plim_result_device {
@@ -91,7 +92,7 @@ struct plim_result_choice {
     struct plim_result_phase phases[PLIM_RESULT_PHASES];
     struct plim_result_peak peak;
     double step_seconds, tokens_per_second, samples_per_second;
-    double mfu;    /* share of the GPU's peak rate for this precision */
+    double mfu; /* share of the GPU's peak rate for this precision */
     /* This very setting was run with all its micro-steps, and, where it can be replayed, for as many
      * steps as it takes to know that it fits for ever. */
     bool verified;

@@ -22,7 +22,8 @@ static void title(struct plim_page *page, const struct plim_result *r)
     char total[PLIM_FIGURE], text[PLIM_RESULT_LINE], name[256], device[256];
     fprintf(page->file, "%s%s on %s%s, %s%s\n", page->bold,
             plim_text_show(r->spec.name, name, sizeof(name)),
-            plim_text_show(r->device.name, device, sizeof(device)), page->plain, plim_figure_bytes(r->device.total_bytes, total),
+            plim_text_show(r->device.name, device, sizeof(device)), page->plain,
+            plim_figure_bytes(r->device.total_bytes, total),
             r->device.simulated ? " (simulated)" : "");
     if (r->device.figures_of[0]) {
         snprintf(text, sizeof(text), "a generic GPU: apart from its memory, that of the %s",

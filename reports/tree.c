@@ -310,7 +310,8 @@ void plim_report_tree(const struct plim_report *report, struct plim_json *json)
 {
     json_t *root = plim_json_object(json, NULL, NULL);
     if (!report->is_table) {
-        if (report->results.count) fill_result(json, root, &report->results.items[0], report->version);
+        if (report->results.count)
+            fill_result(json, root, &report->results.items[0], report->version);
         return;
     }
     plim_json_text(json, root, "schema", "plimsoll.plan/1");

@@ -106,9 +106,9 @@ void plim_reasons_program(const struct plim_answer *answer, const struct plim_de
     if (decision->found && choice->details) tell_end(execution_of(choice), result);
     tell_refusals(answer->asker, uses_batch, result);
     if (simulated)
-        plim_result_reason(result,
-                           "A virtual GPU computes nothing and keeps no time: speed, and what depends "
-                           "on computed values (routing, sampling), is not known.");
+        plim_result_reason(
+            result, "A virtual GPU computes nothing and keeps no time: speed, and what depends "
+                    "on computed values (routing, sampling), is not known.");
     tell_notes(answer->asker, result);
     if (!simulated && decision->found && decision->choice.step_seconds <= 0)
         plim_result_reason(result, "No step was timed, so the largest batch was chosen.");

@@ -257,12 +257,14 @@ static void tell_need(const struct plim_answer *a, const struct plim_decision *d
     plim_format_bytes(a->limit->budget_bytes, budget);
     describe_values(axes, s, values, sizeof(values));
     if (a->details->is_program && d->rule.request->listed_count == 1)
-        plim_result_reason(result, "Nothing fits. The program needs %s, more than the budget of %s.", needs,
+        plim_result_reason(result,
+                           "Nothing fits. The program needs %s, more than the budget of %s.", needs,
                            budget);
     else if (a->details->is_program)
-        plim_result_reason(
-            result, "Nothing fits. With a batch of %" PRId64 " the program needs %s, more than the budget of %s.",
-            s->micro_batch, needs, budget);
+        plim_result_reason(result,
+                           "Nothing fits. With a batch of %" PRId64
+                           " the program needs %s, more than the budget of %s.",
+                           s->micro_batch, needs, budget);
     else
         plim_result_reason(result,
                            "Nothing fits. Micro-batch %" PRId64 " at sequence %" PRId64
@@ -355,10 +357,11 @@ static void tell_bf16(const struct plim_answer *a, const struct plim_setting *se
     if (axis < 0 || !capability || capability >= 80 ||
         strncmp(plim_axes_text(axes, setting, (size_t)axis, room), "bf16", 4) != 0)
         return;
-    plim_result_reason(result,
-                       "This GPU has no bf16 (compute capability %d.%d; it came with 8.0): PyTorch "
-                       "emulates it, slowly. --precision fp16-mixed --weights fp32 uses what it has.",
-                       capability / 10, capability % 10);
+    plim_result_reason(
+        result,
+        "This GPU has no bf16 (compute capability %d.%d; it came with 8.0): PyTorch "
+        "emulates it, slowly. --precision fp16-mixed --weights fp32 uses what it has.",
+        capability / 10, capability % 10);
 }
 
 void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,

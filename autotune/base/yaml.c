@@ -67,8 +67,8 @@ static enum plim_status node_new(struct builder *b, enum plim_yaml_kind kind,
 }
 
 /* Moves a list to the arena. */
-static enum plim_status settle(struct builder *b, const struct node_list *list,
-                               struct plim_yaml_node ***items)
+static enum plim_status copy_to_arena(struct builder *b, const struct node_list *list,
+                                      struct plim_yaml_node ***items)
 {
     *items = plim_arena_array(b->arena, list->count, sizeof(**items));
     if (!*items) return no_memory(b);
@@ -179,9 +179,9 @@ static enum plim_status build_container(struct builder *b, const yaml_event_t *e
     PLIM_TRY(node_new(b, kind, &event->start_mark, out));
     PLIM_TRY(build_children(b, is_mapping, depth + 1, &keys, &values));
     (*out)->count = values.count;
-    PLIM_TRY(settle(b, &values, &(*out)->items));
+    PLIM_TRY(copy_to_arena(b, &values, &(*out)->items));
     if (is_mapping) {
-        PLIM_TRY(settle(b, &keys, &(*out)->keys));
+        PLIM_TRY(copy_to_arena(b, &keys, &(*out)->keys));
         PLIM_TRY(check_duplicates(b, *out));
     }
 out:

@@ -28,8 +28,10 @@ enum plim_status plim_common_spec(const struct plim_request *request, const stru
                          "one, or a name such as gpt2-124m");
     PLIM_TRY(plim_spec_load(request->subject, spec, err));
     if (plim_spec_source_hides(request->subject))
-        plim_log(log, PLIM_LOG_WARNING, "%s is the model of the zoo; for the file or folder of that name here "
-                           "say ./%s", request->subject, request->subject);
+        plim_log(log, PLIM_LOG_WARNING,
+                 "%s is the model of the zoo; for the file or folder of that name here "
+                 "say ./%s",
+                 request->subject, request->subject);
     for (size_t i = 0; i < request->setting_count; i++)
         PLIM_TRY(plim_common_setting(&request->settings[i], spec, err));
     if (request->setting_count) PLIM_TRY(plim_spec_resolve(spec, err));

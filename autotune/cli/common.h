@@ -21,7 +21,7 @@ enum plim_status plim_common_setting(const struct plim_request_setting *setting,
 /* Where notes for the user go; nowhere with --quiet. */
 struct plim_log plim_common_log(const struct plim_request *request, const struct plim_io *io);
 
-/* What may be used of the card: the options, and PyTorch's environment variable where no
+/* What may be used of the GPU: the options, and PyTorch's environment variable where no
  * option is given. */
 struct plim_allowance plim_common_allowance(const struct plim_request *request,
                                             const struct plim_log *log);

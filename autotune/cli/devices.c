@@ -32,7 +32,7 @@ static enum plim_status look_around(struct machine *machine, struct plim_error *
     return st;
 }
 
-/* CUDA's number of a card or of one of its instances; -1: CUDA does not show it. */
+/* CUDA's number of a GPU or of one of its instances; -1: CUDA does not show it. */
 static int ordinal(const struct machine *machine, int gpu, int instance)
 {
     for (size_t i = 0; i < machine->visible.count; i++)
@@ -147,7 +147,7 @@ static void known_rate(struct plim_json *json, json_t *node, const char *key, do
     if (value > 0) plim_json_number(json, node, key, value);
 }
 
-static void add_card(struct plim_json *json, json_t *list, const struct plim_gpu *gpu)
+static void add_model(struct plim_json *json, json_t *list, const struct plim_gpu *gpu)
 {
     char uri[64];
     json_t *node = plim_json_object(json, list, NULL);
@@ -174,7 +174,8 @@ static enum plim_status print_json(const struct machine *machine, FILE *out, str
     plim_json_text(&json, root, "schema", "plimsoll.devices/1");
     add_machine(&json, root, machine);
     json_t *list = plim_json_array(&json, root, "devices");
-    for (size_t i = 0; i < plim_catalogue_count(); i++) add_card(&json, list, plim_catalogue_at(i));
+    for (size_t i = 0; i < plim_catalogue_count(); i++)
+        add_model(&json, list, plim_catalogue_at(i));
     enum plim_status st = plim_json_write(&json, &text, err);
     if (!st) fputs(text, out);
     free(text);

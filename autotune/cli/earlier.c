@@ -33,7 +33,8 @@ static enum plim_status refuse_plan(const char *path, const struct plim_yaml_nod
                                ? text_of(part_of(result, "device", PLIM_YAML_MAPPING), "name")
                                : NULL;
         size_t used = strlen(names);
-        snprintf(names + used, sizeof(names) - used, "%s%.60s", used ? ", " : "", name ? name : "?");
+        snprintf(names + used, sizeof(names) - used, "%s%.60s", used ? ", " : "",
+                 name ? name : "?");
     }
     return plim_fail(err, PLIM_INVALID,
                      "%s: this is a plan for %zu devices (%s), expected a report on one device",

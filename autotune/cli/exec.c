@@ -75,7 +75,8 @@ static enum plim_status check_pair(const char *name, bool uses, bool given, bool
                          name, name);
     if (uses && !given && needed)
         return plim_fail(err, PLIM_INVALID,
-                         "the command has {%s}: expected --%s, which says what it may be", name, name);
+                         "the command has {%s}: expected --%s, which says what it may be", name,
+                         name);
     return PLIM_OK;
 }
 

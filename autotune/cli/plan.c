@@ -8,7 +8,7 @@
 
 enum { URI_SIZE = 64 };
 
-/* For the repeats of one setting on a real card: enough for a median within 1 % of steps of a tenth
+/* For the repeats of one setting on a real GPU: enough for a median within 1 % of steps of a tenth
  * of a second, behind a second of warm-up. */
 static const double TIMING_SECONDS = 3, TIMING_SHARE = 0.05; /* of the budget, at most */
 
@@ -31,7 +31,7 @@ static void targets_finish(struct targets *targets)
     free(targets->texts);
 }
 
-/* Every card of the catalogue, in its order. */
+/* Every GPU of the catalogue, in its order. */
 static void add_catalogue(struct targets *targets)
 {
     for (size_t i = 0; i < plim_catalogue_count(); i++) {
@@ -49,10 +49,10 @@ static enum plim_status resolve_targets(const struct plim_request *request,
     bool simulate = !target;
     enum plim_status st = plim_catalogue_check(err);
     if (st) return st;
-    size_t cards = plim_catalogue_count(),
+    size_t gpus = plim_catalogue_count(),
            asked = request->devices.count ? request->devices.count : 1;
-    targets->uris = calloc(asked * (cards + 1), sizeof(*targets->uris));
-    targets->texts = calloc(cards + 1, URI_SIZE);
+    targets->uris = calloc(asked * (gpus + 1), sizeof(*targets->uris));
+    targets->texts = calloc(gpus + 1, URI_SIZE);
     if (!targets->uris || !targets->texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     for (size_t i = 0; i < asked; i++) {
         const char *uri = request->devices.count ? request->devices.items[i] : "auto";

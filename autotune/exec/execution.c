@@ -60,7 +60,7 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
         more[count++] = t->visible;
     } else {
         more[count++] = t->library_path;
-        /* What is set for a real card here means nothing on virtual ones. */
+        /* What is set for a real GPU here means nothing on virtual ones. */
         if (getenv("CUDA_VISIBLE_DEVICES")) more[count++] = "CUDA_VISIBLE_DEVICES=";
     }
     return plim_program_fill(t->options->program, setting, t->folder, number, more, count,
@@ -75,7 +75,7 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
     snprintf(t->out->log, sizeof(t->out->log), "trial-%" PRId64 ".log", number);
     if (mkdir(t->folder, 0700))
         return plim_fail(err, PLIM_IO, "%s: %s", t->folder, strerror(errno));
-    t->machine = plim_machine_create(t->options->cards, t->options->card_count, &t->machine_fd,
+    t->machine = plim_machine_create(t->options->gpus, t->options->gpu_count, &t->machine_fd,
                                      t->machine_path);
     if (!t->machine) return plim_fail(err, PLIM_NOMEM, "no memory for the virtual machine");
     t->machine->repetitions = t->options->repetitions;
@@ -167,22 +167,22 @@ static void watch(struct trial *t)
 
 /* --- after ------------------------------------------------------------------------------------ */
 
-/* What the fullest card held beside the contexts of the processes that used it, and what the largest
+/* What the fullest GPU held beside the contexts of the processes that used it, and what the largest
  * process had of it. */
 static void read_memory(struct trial *t)
 {
-    int64_t held[PLIM_MACHINE_CARDS], largest = -1;
-    for (int i = 0; i < t->options->card_count; i++) held[i] = plim_machine_read_peak(t->machine, i);
+    int64_t held[PLIM_MACHINE_GPUS], largest = -1;
+    for (int i = 0; i < t->options->gpu_count; i++) held[i] = plim_machine_read_peak(t->machine, i);
     for (int k = 0; k < PLIM_MACHINE_PROCESSES; k++) {
         struct plim_machine_process row;
         plim_machine_read_process(t->machine, k, &row);
-        for (int i = 0; i < t->options->card_count; i++)
-            if (row.peak_bytes[i]) held[i] -= t->options->cards[i].context_bytes;
+        for (int i = 0; i < t->options->gpu_count; i++)
+            if (row.peak_bytes[i]) held[i] -= t->options->gpus[i].context_bytes;
         if (row.peak_all_bytes <= largest) continue;
         largest = row.peak_all_bytes;
         memcpy(t->out->sizes, row.at_peak, sizeof(t->out->sizes));
     }
-    for (int i = 0; i < t->options->card_count; i++)
+    for (int i = 0; i < t->options->gpu_count; i++)
         if (held[i] > t->out->peak_bytes) t->out->peak_bytes = held[i];
 }
 
@@ -199,7 +199,8 @@ static enum plim_status out_of_memory(struct trial *t)
     bool ended_badly = out->end == PLIM_END_EXITED && t->launch.status != 0;
     out->went_on = !ended_badly;
     if (out->went_on && t->options->adapts) return PLIM_OK;
-    snprintf(out->why, sizeof(out->why), "out of memory when %s more were requested and %s were free%s",
+    snprintf(out->why, sizeof(out->why),
+             "out of memory when %s more were requested and %s were free%s",
              plim_format_bytes(out->asked_bytes, asked), plim_format_bytes(out->free_bytes, left),
              out->went_on ? "; the program went on with less" : "");
     return PLIM_OOM;
@@ -278,13 +279,13 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
     return st;
 }
 
-_Static_assert((int)PLIM_PROGRAM_GPUS == (int)PLIM_MACHINE_CARDS, "GPUs of a virtual machine");
+_Static_assert((int)PLIM_PROGRAM_GPUS == (int)PLIM_MACHINE_GPUS, "GPUs of a virtual machine");
 
 void plim_execution_gpus(const struct plim_gpu *gpu, const struct plim_limit *limit, int64_t count,
-                         struct plim_machine_card *out)
+                         struct plim_machine_gpu *out)
 {
     for (int64_t i = 0; i < count; i++) {
-        plim_machine_card_fill(&out[i], gpu, (int)i);
+        plim_machine_gpu_fill(&out[i], gpu, (int)i);
         out[i].total_bytes = limit->usable_bytes;
         out[i].withheld_bytes = limit->margin_bytes;
         out[i].context_bytes = limit->overhead_bytes;

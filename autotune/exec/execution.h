@@ -1,10 +1,10 @@
-/* One run of a program on virtual cards: does this setting fit, and what does it take?
+/* One run of a program on virtual GPUs: does this setting fit, and what does it take?
  *
  * A trial is over when the program ends, when it has done the steps that were asked for, when its
  * peak has not grown for so many repetitions of its pattern (devices/virtual/steps), or after the
  * time that was given. Then it is ended with everything that it started.
  *
- * The verdict is made of what happened, never of what the program wrote: memory that a card refused
+ * The verdict is made of what happened, never of what the program wrote: memory that a GPU refused
  * and the program did not get by giving back what it cached (machine.h), and how the program ended.
  */
 #ifndef PLIM_AUTOTUNE_EXEC_EXECUTION_H
@@ -21,9 +21,9 @@ struct plim_execution_options {
     const struct plim_program *program;
     /* To be preloaded: the virtual GPU, whose folder has its other names, or the observer. */
     const char *library;
-    const char *visible; /* the real card's UUID, for CUDA_VISIBLE_DEVICES; NULL: virtual cards */
-    const struct plim_machine_card *cards;
-    int card_count;
+    const char *visible; /* the real GPU's UUID, for CUDA_VISIBLE_DEVICES; NULL: virtual GPUs */
+    const struct plim_machine_gpu *gpus;
+    int gpu_count;
     const char *folder; /* for the folders of trials */
     const char *logs;
     int hold; /* a descriptor that is open as long as anything of a trial lives; -1: none */
@@ -54,11 +54,11 @@ struct plim_execution {
     enum plim_execution_end end;
     char why[160];      /* for anything but PLIM_OK: one line */
     bool went_on;       /* it got no memory, and went on all the same, with less */
-    int64_t peak_bytes; /* of the fullest card, without the framework's contexts */
+    int64_t peak_bytes; /* of the fullest GPU, without the framework's contexts */
     int64_t refusals;
     int64_t asked_bytes, free_bytes;                    /* of the last refusal */
     struct plim_machine_size sizes[PLIM_MACHINE_SIZES]; /* of the largest process, at its peak */
-    int64_t processes;                                  /* that used a card */
+    int64_t processes;                                  /* that used a GPU */
     int64_t launches;    /* and allocations: 0 is a program that did not use a GPU */
     int64_t steps;       /* recognised; 0: none */
     int rule;            /* by what: enum plim_steps_rule */
@@ -67,7 +67,7 @@ struct plim_execution {
     double seconds;      /* of the whole trial */
     char log[40];        /* its name in `logs` */
     uint32_t note_count;
-    char notes[8][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's: functions that nobody answers */
+    char notes[8][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's: functions that are not implemented */
 };
 
 /* Blocks until it is over. PLIM_INVALID, PLIM_IO: the program cannot be started, a template cannot
@@ -82,6 +82,6 @@ void plim_execution_remove_folder(const char *path);
 
 /* The GPUs of a machine like this one, with the limit's margin withheld. */
 void plim_execution_gpus(const struct plim_gpu *gpu, const struct plim_limit *limit, int64_t count,
-                         struct plim_machine_card *out);
+                         struct plim_machine_gpu *out);
 
 #endif

@@ -29,7 +29,7 @@ struct job {
 
 struct plim_executor {
     struct plim_execution_options options[2]; /* by mode */
-    struct plim_machine_card unlimited[PLIM_MACHINE_CARDS];
+    struct plim_machine_gpu unlimited[PLIM_MACHINE_GPUS];
     atomic_bool given_up; /* what still runs is not waited for any more */
     int jobs;
     int64_t budget_bytes;
@@ -46,15 +46,15 @@ enum plim_status plim_executor_create(const struct plim_execution_options *optio
     struct plim_executor *x = calloc(1, sizeof(*x));
     if (!x) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     x->jobs = jobs;
-    x->budget_bytes = options->cards[0].total_bytes - options->cards[0].withheld_bytes -
-                      options->cards[0].context_bytes;
-    for (int i = 0; i < options->card_count; i++) {
-        x->unlimited[i] = options->cards[i];
+    x->budget_bytes = options->gpus[0].total_bytes - options->gpus[0].withheld_bytes -
+                      options->gpus[0].context_bytes;
+    for (int i = 0; i < options->gpu_count; i++) {
+        x->unlimited[i] = options->gpus[i];
         x->unlimited[i].total_bytes = UNLIMITED_BYTES;
         x->unlimited[i].withheld_bytes = 0;
     }
     x->options[PLIM_RUN_LIMITED] = x->options[PLIM_RUN_UNLIMITED] = *options;
-    x->options[PLIM_RUN_UNLIMITED].cards = x->unlimited;
+    x->options[PLIM_RUN_UNLIMITED].gpus = x->unlimited;
     for (int i = 0; i < 2; i++) x->options[i].given_up = &x->given_up;
     pthread_mutex_init(&x->lock, NULL);
     pthread_cond_init(&x->changed, NULL);

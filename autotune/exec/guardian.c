@@ -26,8 +26,8 @@ static void tell(const struct guard *g, enum plim_guardian_event event, int valu
     (void)!send(g->of->channel, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Buries what has ended; false: there is nothing left. */
-static bool bury(const struct guard *g)
+/* Reaps what has ended; false: there is nothing left. */
+static bool reap_all(const struct guard *g)
 {
     for (;;) {
         int status;
@@ -52,7 +52,7 @@ static bool wait_for_the_end(const struct guard *g)
                                  {.fd = ended, .events = POLLIN}};
         if (poll(files, 2, -1) < 0 && errno != EINTR) return false;
         while (ended >= 0 && read(ended, &info, sizeof(info)) > 0) continue;
-        bury(g);
+        reap_all(g);
         if (files[0].revents) return recv(g->of->channel, &word, 1, MSG_DONTWAIT) > 0;
     }
 }
@@ -63,7 +63,7 @@ static void end_all(const struct guard *g)
     const struct plim_processes all = {.ancestor = getpid(), .session = g->program};
     double asked = plim_clock_seconds();
     plim_processes_signal(&all, SIGTERM);
-    for (int round = 0; bury(g); round++) {
+    for (int round = 0; reap_all(g); round++) {
         bool kills = plim_clock_seconds() - asked >= GRACE_SECONDS;
         if (kills) plim_processes_signal(&all, SIGKILL);
         long pause = !kills || round < SOON_ROUNDS ? SOON_NANOSECONDS : LATER_NANOSECONDS;

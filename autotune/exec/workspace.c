@@ -47,7 +47,8 @@ static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
                                      struct plim_error *err)
 {
     const char *base = secure_getenv("TMPDIR");
-    bool is_fit = base && base[0] == '/' && strlen(base) < sizeof(w->folder) - 20 && !base[strcspn(base, SEPARATORS)];
+    bool is_fit = base && base[0] == '/' && strlen(base) < sizeof(w->folder) - 20 &&
+                  !base[strcspn(base, SEPARATORS)];
     snprintf(w->folder, sizeof(w->folder), "%s/plimsoll-XXXXXX", is_fit ? base : "/tmp");
     if (!mkdtemp(w->folder)) {
         enum plim_status st = plim_fail(err, PLIM_IO, "%s: %s", w->folder, strerror(errno));

@@ -138,7 +138,7 @@ static enum plim_status find_twin(const struct plim_target *target,
     struct plim_nvml_gpu seen = {.memory.total_bytes = -1};
     if (!target->memory_cap_bytes) seen.memory.total_bytes = info->total_bytes;
     snprintf(seen.name, sizeof(seen.name), "%s", info->name);
-    const struct plim_gpu *like = target->blind ? plim_target_known(&seen) : target->gpu;
+    const struct plim_gpu *like = target->without_nvml ? plim_target_known(&seen) : target->gpu;
     for (size_t i = 0; !like && i < plim_catalogue_count(); i++)
         if (plim_catalogue_at(i)->compute_capability == info->compute_capability)
             like = plim_catalogue_at(i);
@@ -153,7 +153,8 @@ static void watch(struct plim_run_device *d, const struct plim_target *target)
     struct plim_error ignored = PLIM_ERROR_INIT;
     snprintf(d->uuid, sizeof(d->uuid), "%s", target->uuid);
     d->held_bytes = target->held_bytes;
-    if (target->blind || plim_nvml_open(NULL, &d->nvml, &code, &ignored) != PLIM_OK) d->nvml = NULL;
+    if (target->without_nvml || plim_nvml_open(NULL, &d->nvml, &code, &ignored) != PLIM_OK)
+        d->nvml = NULL;
 }
 
 /* What the worker takes while it holds no tensors; 0: NVML is not there. */
@@ -192,7 +193,7 @@ static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_t
     int64_t total = d->info.total_bytes, left = target->total_bytes - target->held_bytes;
     if (!is_plausible(d, target)) {
         left = free_at_open + plim_context_estimate(d->info.compute_capability);
-        if (!target->blind)
+        if (!target->without_nvml)
             plim_log(
                 d->options->log, PLIM_LOG_WARNING,
                 "NVML does not tell the memory of this GPU, or wrongly: what others hold of it "
@@ -238,7 +239,7 @@ enum plim_status plim_run_device_open_for_program(struct plim_run_device *d,
     place.has_cuda = true; /* the program has its own kernels */
     enum plim_status st = plim_target_resolve_at(&place, options->uri, &target, err);
     if (st) return st;
-    if (target.blind || !target.memory_is_told)
+    if (target.without_nvml || !target.memory_is_told)
         return plim_fail(err, PLIM_NODEVICE,
                          "%s: NVML does not tell its memory, so a program cannot be watched on it",
                          options->uri);
@@ -261,7 +262,7 @@ enum plim_status plim_run_open_cuda(struct plim_run_device *d, struct plim_error
     enum plim_status st = PLIM_OK;
     PLIM_TRY(plim_target_resolve(d->options->uri, &target, err));
     if (target.note[0])
-        plim_log(d->options->log, target.blind ? PLIM_LOG_WARNING : PLIM_LOG_INFO, "%s",
+        plim_log(d->options->log, target.without_nvml ? PLIM_LOG_WARNING : PLIM_LOG_INFO, "%s",
                  target.note);
     watch(d, &target);
     snprintf(uri, sizeof(uri), "cuda:%d", target.ordinal); /* 0: the one GPU that it sees */

@@ -78,15 +78,16 @@ void plim_run_trial(const struct plim_replay *replay, const struct plim_gpu *gpu
 {
     int kept = plim_replay_kept_steps(replay);
     double communication = plim_replay_communication_seconds(replay, plim_gpu_link_bandwidth(gpu));
-    *out = (struct plim_trial){.verdict = replay->verdict,
-                               .reserved_bytes = replay->peak_reserved_bytes,
-                               .requested_bytes = requested_bytes(replay),
-                               .retries = replay->retries,
-                               .seconds = (kept ? replay->step[kept - 1].seconds : 0) + communication,
-                               .communication_seconds = communication,
-                               .steps_done = replay->steps_done,
-                               .repeats_after = replay->repeats_after,
-                               .details = replay};
+    *out =
+        (struct plim_trial){.verdict = replay->verdict,
+                            .reserved_bytes = replay->peak_reserved_bytes,
+                            .requested_bytes = requested_bytes(replay),
+                            .retries = replay->retries,
+                            .seconds = (kept ? replay->step[kept - 1].seconds : 0) + communication,
+                            .communication_seconds = communication,
+                            .steps_done = replay->steps_done,
+                            .repeats_after = replay->repeats_after,
+                            .details = replay};
     snprintf(out->why, sizeof(out->why), "%s", replay->why);
 }
 

@@ -176,11 +176,11 @@ static bool has_driver(const struct plim_target_place *place)
 }
 
 /* "" and "N" are CUDA's own numbers, a UUID goes to CUDA_VISIBLE_DEVICES. */
-static enum plim_status take_blindly(const char *uri, const char *choice, struct plim_target *out,
-                                     struct plim_error *err)
+static enum plim_status take_without_nvml(const char *uri, const char *choice,
+                                          struct plim_target *out, struct plim_error *err)
 {
     char *end;
-    out->blind = true;
+    out->without_nvml = true;
     if (!strncmp(choice, "GPU-", 4) || !strncmp(choice, "MIG-", 4)) {
         snprintf(out->uuid, sizeof(out->uuid), "%.80s", choice);
     } else {
@@ -197,7 +197,7 @@ static enum plim_status take_blindly(const char *uri, const char *choice, struct
     return PLIM_OK;
 }
 
-/* Counted in an order that is our guess, a number may mean another card than in the user's
+/* Counted in an order that is our guess, a number may mean another GPU than in the user's
  * program. */
 static void note_guess(const struct plim_visible_world *world, const char *choice,
                        struct plim_target *out)
@@ -254,10 +254,11 @@ static enum plim_status find_chosen(const struct plim_nvml *nvml,
 
 static enum plim_status fail_without_kernels(const char *uri, struct plim_error *err)
 {
-    return plim_fail(err, PLIM_UNSUPPORTED,
-                     "%.96s: this plimsoll is built without GPU kernels, expected sim:NAME; build it "
-                     "with nvcc and -Dgpu_archs=native on the machine with the GPU, or -Dgpu_archs=all",
-                     uri);
+    return plim_fail(
+        err, PLIM_UNSUPPORTED,
+        "%.96s: this plimsoll is built without GPU kernels, expected sim:NAME; build it "
+        "with nvcc and -Dgpu_archs=native on the machine with the GPU, or -Dgpu_archs=all",
+        uri);
 }
 
 static enum plim_status find(const struct plim_target_place *place, const char *uri,
@@ -273,7 +274,7 @@ static enum plim_status find(const struct plim_target_place *place, const char *
     st = open_nvml(place, &nvml, &code, err);
     if (st && code == NVML_LIBRARY_NOT_FOUND && !question->automatic && has_driver(place)) {
         *err = (struct plim_error)PLIM_ERROR_INIT;
-        PLIM_TRY(take_blindly(uri, question->choice, out, err));
+        PLIM_TRY(take_without_nvml(uri, question->choice, out, err));
         return set_cap(uri, question->memory_cap_bytes, out, err);
     }
     PLIM_TRY(st);
@@ -297,7 +298,7 @@ enum plim_status plim_target_resolve_at(const struct plim_target_place *place, c
     enum plim_status st = read_uri(uri, &question, err);
     if (st) return st;
     st = find(place, uri, &question, out, &inner);
-    /* Before the search starts, a card that is lost is one that cannot be used. */
+    /* Before the search starts, a GPU that is lost is one that cannot be used. */
     if (st == PLIM_LOST) st = PLIM_NODEVICE;
     if (!st) return PLIM_OK;
     *out = (struct plim_target){0};

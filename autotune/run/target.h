@@ -1,7 +1,7 @@
 /* Which GPU a `--device` means, found without CUDA: what the search has to know before it starts a
  * worker on it, or why there is none to start on.
  *
- *     auto                        the first GPU that CUDA shows, else a simulated card
+ *     auto                        the first GPU that CUDA shows, else a simulated GPU
  *     cuda, cuda:N                the first, the Nth (from 0) that CUDA shows
  *     cuda:GPU-uuid, cuda:MIG-uuid   that one; the beginning of a UUID is enough
  *     ...,memory=24GiB            and no more of it than that
@@ -13,24 +13,24 @@
 #include "devices/nvml/nvml.h"
 
 /* The CUDA version that our kernels are compiled for, as the driver counts (13000 is 13.0), the
- * first driver that runs them, and the oldest cards that they are compiled for. */
+ * first driver that runs them, and the oldest GPUs that they are compiled for. */
 enum { PLIM_TARGET_CUDA = 13000, PLIM_TARGET_DRIVER = 580, PLIM_TARGET_CAPABILITY = 75 };
 
 struct plim_target {
     bool simulate; /* "auto" found nothing: only `note` (why) and memory_cap_bytes are set */
     /* There is a driver and no NVML, as in a container without the `utility` capability: only
      * `note`, `uri`, `uuid` where it was given, and memory_cap_bytes are set. The worker says what
-     * card it is. */
-    bool blind;
+     * GPU it is. */
+    bool without_nvml;
     /* A line for stderr: why it is simulated, or what is not sure about the choice; "": nothing. */
     char note[512];
     char uuid[PLIM_NVML_TEXT];  /* "GPU-..." or "MIG-...": a worker's CUDA_VISIBLE_DEVICES */
-    char uri[128];              /* "cuda:UUID[,memory=N]" (blind: also "cuda:N"): the same again */
-    int ordinal;                /* of a blind target without a UUID, as CUDA counts; 0 else */
+    char uri[128];              /* "cuda:UUID[,memory=N]" (without NVML: also "cuda:N"): the same again */
+    int ordinal;                /* without NVML and without a UUID, as CUDA counts; 0 else */
     char name[PLIM_NVML_TEXT];  /* the driver's: "NVIDIA A100-SXM4-80GB" */
-    const struct plim_gpu *gpu; /* of the catalogue; NULL: not in it. Of the whole card, if `mig` */
+    const struct plim_gpu *gpu; /* of the catalogue; NULL: not in it. Of the whole GPU, if `mig` */
     bool mig;
-    int multiprocessors; /* of the instance or, by the catalogue, of the card; 0: not known */
+    int multiprocessors; /* of the instance or, by the catalogue, of the GPU; 0: not known */
     /* What CUDA will report as total, as far as that is known before asking it: NVML's total less
      * what the driver reserves; the catalogue's where NVML does not tell; 0: not known. */
     int64_t total_bytes;
@@ -42,7 +42,7 @@ struct plim_target {
     int cuda_version; /* the newest that the driver runs: 13000; -1: not known */
 };
 
-/* PLIM_NODEVICE: there is none, or it cannot be used (driver too old, card busy, lost, hidden, in
+/* PLIM_NODEVICE: there is none, or it cannot be used (driver too old, GPU busy, lost, hidden, in
  * MIG mode without an instance); PLIM_UNSUPPORTED: this build cannot use it; PLIM_INVALID: `uri` is
  * not understood. "auto" does not fail for want of a GPU, and takes none that NVML does not show. */
 enum plim_status plim_target_resolve(const char *uri, struct plim_target *out,
@@ -66,7 +66,7 @@ enum plim_status plim_target_resolve_at(const struct plim_target_place *place, c
 enum plim_status plim_target_open(const struct plim_target_place *place, struct plim_nvml **out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The catalogue's card for one of this machine: by name, unless its memory says that it is another
+/* The catalogue's GPU for one of this machine: by name, unless its memory says that it is another
  * of that name (an RTX 3060 has 12 or 8 GB). NULL: not in it. */
 const struct plim_gpu *plim_target_known(const struct plim_nvml_gpu *gpu);
 

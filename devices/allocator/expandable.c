@@ -38,7 +38,7 @@ static void merge(struct plim_allocator *a, struct plim_block *block, struct pli
     plim_allocator_block_absorb(a, block, neighbour);
 }
 
-/* A new range, as one unmapped block. It has room for 9/8 of the card, so that pages unmapped in
+/* A new range, as one unmapped block. It has room for 9/8 of the GPU, so that pages unmapped in
  * its middle can be mapped again at its end. */
 static enum plim_status range_new(struct plim_allocator *a, struct plim_block_list *list,
                                   struct plim_block **block)

@@ -1,4 +1,4 @@
-/* What every card of a compute capability has, and no card's row in gpus.yaml therefore. */
+/* What every GPU of a compute capability has, and no GPU's row in gpus.yaml therefore. */
 #ifndef PLIM_DEVICES_ARCHITECTURE_H
 #define PLIM_DEVICES_ARCHITECTURE_H
 

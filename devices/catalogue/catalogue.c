@@ -22,7 +22,7 @@ static struct {
 
 /* --- reading the table ------------------------------------------------------------------------ */
 
-struct card {
+struct gpu {
     struct plim_gpu gpu;
     double cuda_bytes, smi_bytes, marketing_bytes; /* totals by trust; 0: not known */
 };
@@ -33,12 +33,12 @@ enum field_kind { TEXT, INT, INT64, DOUBLE, NOTE /* for people */ };
 #define TERA 1e12
 
 static const struct field {
-    const char *section, *key; /* section "": the card itself */
+    const char *section, *key; /* section "": the GPU itself */
     enum field_kind kind;
     size_t offset, size;
     double unit;
 } fields[] = {
-#define AT(member) offsetof(struct card, member), sizeof(((struct card *)0)->member)
+#define AT(member) offsetof(struct gpu, member), sizeof(((struct gpu *)0)->member)
     {"", "name", TEXT, AT(gpu.name), 0},
     {"", "match", TEXT, AT(gpu.match), 0},
     {"", "compute_capability", INT, AT(gpu.compute_capability), 10},
@@ -85,10 +85,10 @@ static enum plim_status read_text(const struct plim_yaml *yaml, const struct pli
 }
 
 static enum plim_status read_field(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
-                                   const struct field *field, struct card *card,
+                                   const struct field *field, struct gpu *gpu,
                                    struct plim_error *err)
 {
-    char *to = (char *)card + field->offset;
+    char *to = (char *)gpu + field->offset;
     if (field->kind == NOTE) return PLIM_OK;
     if (field->kind == TEXT) return read_text(yaml, node, to, field->size, err);
 
@@ -104,7 +104,7 @@ static enum plim_status read_field(const struct plim_yaml *yaml, const struct pl
 
 static enum plim_status read_section(const struct plim_yaml *yaml,
                                      const struct plim_yaml_node *mapping, const char *section,
-                                     struct card *card, struct plim_error *err)
+                                     struct gpu *gpu, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
     if (mapping->kind != PLIM_YAML_MAPPING)
@@ -114,9 +114,9 @@ static enum plim_status read_section(const struct plim_yaml *yaml,
         const struct plim_yaml_node *value = mapping->items[i];
         const struct field *field = find_field(section, key);
         if (field)
-            PLIM_TRY(read_field(yaml, value, field, card, err));
+            PLIM_TRY(read_field(yaml, value, field, gpu, err));
         else if (*section == '\0' && value->kind == PLIM_YAML_MAPPING)
-            PLIM_TRY(read_section(yaml, value, key, card, err));
+            PLIM_TRY(read_section(yaml, value, key, gpu, err));
         else
             PLIM_TRY(plim_yaml_fail(yaml, mapping->keys[i], err, "unknown key '%s'", key));
     }
@@ -124,20 +124,20 @@ out:
     return st;
 }
 
-static enum plim_status read_cards(const struct plim_yaml *yaml, struct plim_error *err)
+static enum plim_status read_gpus(const struct plim_yaml *yaml, struct plim_error *err)
 {
     const struct plim_yaml_node *root = yaml->root;
     if (!root || root->kind != PLIM_YAML_SEQUENCE || root->count > MAX_GPUS)
-        return plim_fail(err, PLIM_SPEC, "expected a list of at most %d cards", MAX_GPUS);
+        return plim_fail(err, PLIM_SPEC, "expected a list of at most %d GPUs", MAX_GPUS);
     for (size_t i = 0; i < root->count; i++) {
-        struct card card = {0};
-        enum plim_status st = read_section(yaml, root->items[i], "", &card, err);
+        struct gpu gpu = {0};
+        enum plim_status st = read_section(yaml, root->items[i], "", &gpu, err);
         if (st != PLIM_OK) return st;
-        double total = card.cuda_bytes > 0  ? card.cuda_bytes
-                       : card.smi_bytes > 0 ? card.smi_bytes
-                                            : card.marketing_bytes;
-        card.gpu.total_bytes = (int64_t)total;
-        catalogue.gpus[i] = card.gpu;
+        double total = gpu.cuda_bytes > 0  ? gpu.cuda_bytes
+                       : gpu.smi_bytes > 0 ? gpu.smi_bytes
+                                            : gpu.marketing_bytes;
+        gpu.gpu.total_bytes = (int64_t)total;
+        catalogue.gpus[i] = gpu.gpu;
     }
     catalogue.count = root->count;
     return PLIM_OK;
@@ -149,7 +149,7 @@ static void load(void)
     struct plim_yaml yaml = {0};
     enum plim_status st = PLIM_OK;
     PLIM_TRY(plim_yaml_read_string(file->name, file->text, file->size, &yaml, &catalogue.err));
-    PLIM_TRY(read_cards(&yaml, &catalogue.err));
+    PLIM_TRY(read_gpus(&yaml, &catalogue.err));
 out:
     if (st != PLIM_OK) catalogue.err.status = st;
     plim_yaml_finish(&yaml);
@@ -224,7 +224,7 @@ static bool is_one_of(const char *word, const char *const *words)
     return false;
 }
 
-/* What a person leaves out of a name without meaning another card, as "Ti" or "Ada" would. */
+/* What a person leaves out of a name without meaning another GPU, as "Ti" or "Ada" would. */
 static bool may_be_left_out(const char *token)
 {
     static const char *const words[] = {"rtx", "sxm", "sxm2", "sxm4", "sxm5", "pcie", "nvl",
@@ -270,7 +270,7 @@ static void append_name(char *text, size_t size, const char *name)
     snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-/* No card has this name: which may be meant? Those that say more, then the nearest in letters. */
+/* No GPU has this name: which may be meant? Those that say more, then the nearest in letters. */
 static enum plim_status fail_unknown(const char *name, const struct tokens *asked,
                                      struct plim_error *err)
 {
@@ -331,6 +331,7 @@ enum plim_status plim_catalogue_find(const char *name, const struct plim_gpu **o
 
 double plim_gpu_link_bandwidth(const struct plim_gpu *gpu)
 {
-    double both_directions = gpu->nvlink_bandwidth > 0 ? gpu->nvlink_bandwidth : gpu->pcie_bandwidth;
+    double both_directions =
+        gpu->nvlink_bandwidth > 0 ? gpu->nvlink_bandwidth : gpu->pcie_bandwidth;
     return 0.8 * both_directions / 2;
 }

@@ -1,6 +1,6 @@
 /* The table of known GPUs. One YAML file (gpus.yaml), embedded in the executable at build time.
  *
- * What is not known of a card is absent: 0 here means "not known" (or "not supported" for a rate),
+ * What is not known of a GPU is absent: 0 here means "not known" (or "not supported" for a rate),
  * never a measured zero. Rates are dense tensor-core rates with fp32 accumulation, in FLOP/s.
  */
 #ifndef PLIM_DEVICES_CATALOGUE_H
@@ -20,7 +20,7 @@ struct plim_gpu {
     double bandwidth;        /* bytes per second */
     double fp32, tf32, fp16, bf16, fp8; /* FLOP/s */
     double matmul_bf16_seen; /* FLOP/s: best large bf16 matmul that others reported; 0: none */
-    double matmul_fp16_seen; /* the same in fp16, for cards whose tensor cores have no bf16 */
+    double matmul_fp16_seen; /* the same in fp16, for GPUs whose tensor cores have no bf16 */
     double matmul_fp32_seen; /* the same in fp32, without TF32 */
     int64_t l2_bytes;
     int boost_mhz;
@@ -34,7 +34,7 @@ struct plim_gpu {
  * 0.8 of an H100's), of the PCIe slot where there is no NVLink. */
 double plim_gpu_link_bandwidth(const struct plim_gpu *gpu);
 
-/* All cards, in the order of the file. Parsed on first use, by whichever thread is first. The cards
+/* All GPUs, in the order of the file. Parsed on first use, by whichever thread is first. The GPUs
  * live as long as the program. The count is 0 if the table itself is broken; plim_catalogue_find()
  * then says where. */
 size_t plim_catalogue_count(void);
@@ -45,7 +45,7 @@ const struct plim_gpu *plim_catalogue_at(size_t index);
 
 /* By name, case-blind and without regard to spaces, '-' and '_'; also by the driver's name, and by
  * a short form that leaves out the brand, the form factor or the memory size where that still names
- * one card ("4090", "H200-NVL"). PLIM_NODEVICE with the candidates in `err` when a short form
+ * one GPU ("4090", "H200-NVL"). PLIM_NODEVICE with the candidates in `err` when a short form
  * ("A100") means several, with the nearest names when there is none. */
 enum plim_status plim_catalogue_find(const char *name, const struct plim_gpu **out,
                                      struct plim_error *err) PLIM_MUST_CHECK;

@@ -7,7 +7,7 @@
 struct plim_fused;
 
 /* Needs a current CUDA context. PLIM_NODEVICE: no library, with what helps in `err`; PLIM_OOM: the
- * card is so full that not even a handle fits. `host` is used until the close. */
+ * GPU is so full that not even a handle fits. `host` is used until the close. */
 enum plim_status plim_fused_open(const struct plim_lib_host *host, struct plim_fused **out,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 void plim_fused_close(struct plim_fused *fused); /* NULL is fine */
@@ -18,7 +18,7 @@ void plim_fused_close(struct plim_fused *fused); /* NULL is fine */
  *
  * PLIM_UNSUPPORTED, with the reason in `err`, where another kernel has to do it: fp32; dropout
  * (cuDNN's random numbers are not ours); head sizes that are no multiple of 8 or too large for the
- * card; layouts without a last stride of 1; a card without an engine; scratch that is too small. A
+ * GPU; layouts without a last stride of 1; a GPU without an engine; scratch that is too small. A
  * refusal is remembered too, and cheap. */
 enum plim_status plim_fused_attention(struct plim_fused *fused, const struct plim_op *op,
                                       struct plim_error *err) PLIM_MUST_CHECK;

@@ -16,17 +16,17 @@ static enum plim_status refuse(struct plim_cuda *cuda, int ordinal, const char *
         if (result != CUDA_SUCCESS) return refuse(cuda, ordinal, #name, result, err);              \
     } while (0)
 
-static enum plim_status find_card(struct plim_cuda *cuda, int ordinal, struct plim_error *err)
+static enum plim_status find_gpu(struct plim_cuda *cuda, int ordinal, struct plim_error *err)
 {
     int count;
     OPEN(cuInit, 0);
     OPEN(cuDeviceGetCount, &count);
     if (ordinal >= count)
         return plim_fail(err, PLIM_NODEVICE,
-                         "cuda:%d: no such card: CUDA shows %d (see nvidia-smi and "
-                         "CUDA_VISIBLE_DEVICES; in MIG mode a card needs an instance)",
+                         "cuda:%d: no such GPU: CUDA shows %d (see nvidia-smi and "
+                         "CUDA_VISIBLE_DEVICES; in MIG mode a GPU needs an instance)",
                          ordinal, count);
-    OPEN(cuDeviceGet, &cuda->card, ordinal);
+    OPEN(cuDeviceGet, &cuda->gpu, ordinal);
     return PLIM_OK;
 }
 
@@ -34,23 +34,23 @@ static enum plim_status read_attributes(struct plim_cuda *cuda, int ordinal, str
 {
     struct plim_device_info *info = &cuda->device.info;
     int major, minor;
-    OPEN(cuDeviceGetName, info->name, sizeof(info->name), cuda->card);
-    OPEN(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, cuda->card);
-    OPEN(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, cuda->card);
+    OPEN(cuDeviceGetName, info->name, sizeof(info->name), cuda->gpu);
+    OPEN(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, cuda->gpu);
+    OPEN(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, cuda->gpu);
     OPEN(cuDeviceGetAttribute, &info->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-         cuda->card);
+         cuda->gpu);
     OPEN(cuDeviceGetAttribute, &info->threads_per_multiprocessor,
-         CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, cuda->card);
+         CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, cuda->gpu);
     info->compute_capability = 10 * major + minor;
     return PLIM_OK;
 }
 
 enum plim_status plim_cuda_context_open(struct plim_cuda *cuda, int ordinal, struct plim_error *err)
 {
-    enum plim_status st = find_card(cuda, ordinal, err);
+    enum plim_status st = find_gpu(cuda, ordinal, err);
     if (st == PLIM_OK) st = read_attributes(cuda, ordinal, err);
     if (st != PLIM_OK) return st;
-    OPEN(cuDevicePrimaryCtxRetain, &cuda->context, cuda->card);
+    OPEN(cuDevicePrimaryCtxRetain, &cuda->context, cuda->gpu);
     OPEN(cuCtxSetCurrent, cuda->context);
     OPEN(cuStreamCreate, &cuda->stream, CU_STREAM_NON_BLOCKING);
     for (int i = 0; i < 2; i++) OPEN(cuEventCreate, &cuda->marks[i], CU_EVENT_DEFAULT);
@@ -66,6 +66,6 @@ void plim_cuda_context_close(struct plim_cuda *cuda)
     if (cuda->stream) driver->cuStreamDestroy(cuda->stream);
     if (cuda->context) {
         driver->cuCtxSetCurrent(NULL);
-        driver->cuDevicePrimaryCtxRelease(cuda->card);
+        driver->cuDevicePrimaryCtxRelease(cuda->gpu);
     }
 }

@@ -7,7 +7,7 @@
 struct plim_blaslt;
 
 /* Needs a current CUDA context. PLIM_NODEVICE: no library, with what helps in `err`; PLIM_OOM: the
- * card is so full that not even a handle fits. `host` is used until the close. */
+ * GPU is so full that not even a handle fits. `host` is used until the close. */
 enum plim_status plim_blaslt_open(const struct plim_lib_host *host, struct plim_blaslt **out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 void plim_blaslt_close(struct plim_blaslt *blaslt); /* NULL is fine */

@@ -111,7 +111,7 @@ static void close_cuda(struct plim_device *device)
     free(cuda);
 }
 
-/* Never more than a smaller card that this one stands for. */
+/* Never more than a smaller GPU that this one stands for. */
 static void limit(struct plim_device *device, int64_t bytes)
 {
     int64_t total_bytes = device->info.total_bytes;
@@ -169,7 +169,7 @@ static enum plim_status read_options(const char *text, struct options *out, stru
         errno = 0;
         long ordinal = strtol(text + 1, &end, 10);
         if (end == text + 1 || text[1] == '-' || text[1] == '+' || errno || ordinal > 1023)
-            return plim_fail(err, PLIM_INVALID, "cuda%s: expected the number of a card, cuda:0",
+            return plim_fail(err, PLIM_INVALID, "cuda%s: expected the number of a GPU, cuda:0",
                              text);
         out->ordinal = (int)ordinal;
     }
@@ -188,7 +188,7 @@ static enum plim_status describe(struct plim_cuda *cuda, const struct options *o
     snprintf(info->uri, sizeof(info->uri), "cuda:%d", options->ordinal);
     if (!options->memory_bytes) return PLIM_OK;
     if (options->memory_bytes > info->total_bytes)
-        return plim_fail(err, PLIM_INVALID, "cuda:%d: memory=%lld is more than the card's %s",
+        return plim_fail(err, PLIM_INVALID, "cuda:%d: memory=%lld is more than the GPU's %s",
                          options->ordinal, (long long)options->memory_bytes,
                          plim_format_bytes(info->total_bytes, memory));
     info->total_bytes = options->memory_bytes;

@@ -1,6 +1,6 @@
-/* The `cuda` device: a card of NVIDIA's, on the driver API.
+/* The `cuda` device: a GPU of NVIDIA's, on the driver API.
  *
- * One process, one card, one context, one stream. Segments are cuMemAlloc, ranges are the driver's
+ * One process, one GPU, one context, one stream. Segments are cuMemAlloc, ranges are the driver's
  * virtual memory; never managed memory, which hides that it does not fit. What is launched are our
  * kernels (kernels.h), cuBLASLt and cuDNN. Time is measured with events.
  *
@@ -13,14 +13,14 @@
 #include "devices/device.h"
 
 /* Opens what stands behind "cuda" in a URI:
- *   "" or ":0"         the first card that CUDA shows (CUDA_VISIBLE_DEVICES decides)
+ *   "" or ":0"         the first GPU that CUDA shows (CUDA_VISIBLE_DEVICES decides)
  *   ":1,memory=24GiB"  the second one, as if it had 24 GiB; more than it has is PLIM_INVALID
- * PLIM_NODEVICE: no driver, no such card, or one that cannot be used now; `err` says what helps.
- * PLIM_OOM: the card is too full for a context. */
+ * PLIM_NODEVICE: no driver, no such GPU, or one that cannot be used now; `err` says what helps.
+ * PLIM_OOM: the GPU is too full for a context. */
 enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
                                 struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What is known of the card's memory. Free is what the driver says, whoever takes the rest. Where
+/* What is known of the GPU's memory. Free is what the driver says, whoever takes the rest. Where
  * free_bytes + held_bytes is less than free_bytes_at_open, modules or libraries have taken the
  * rest, or another process, or it was not given back. */
 struct plim_cuda_figures {
@@ -33,11 +33,11 @@ enum plim_status plim_cuda_read_figures(struct plim_device *device,
                                         struct plim_cuda_figures *out) PLIM_MUST_CHECK;
 
 /* What this process takes beside its segments and pages, in bytes: context, modules, libraries.
- * `others_bytes`: what other processes hold of the card, which CUDA does not know (NVML does). */
+ * `others_bytes`: what other processes hold of the GPU, which CUDA does not know (NVML does). */
 int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_t others_bytes);
 
 /* For --version: the driver and the libraries that are found here, or why there are none, a line
- * each. Neither initialises CUDA nor opens a card. Returns `out`, always terminated. */
+ * each. Neither initialises CUDA nor opens a GPU. Returns `out`, always terminated. */
 char *plim_cuda_versions_text(char *out, size_t size);
 
 #endif

@@ -28,11 +28,11 @@ struct plim_cuda_chunk {
 };
 
 struct plim_cuda_memory {
-    int64_t capacity_bytes; /* no more than this is held, whatever the card has left */
+    int64_t capacity_bytes; /* no more than this is held, whatever the GPU has left */
     int64_t held_bytes;     /* segments, rounded as the driver does, and chunks */
     int64_t free_bytes_at_open;
-    int64_t granularity_bytes; /* of physical memory; 0: this card cannot map pages */
-    bool spills; /* Windows' driver moves a full card's memory to the host instead of failing */
+    int64_t granularity_bytes; /* of physical memory; 0: this GPU cannot map pages */
+    bool spills; /* Windows' driver moves a full GPU's memory to the host instead of failing */
     PLIM_ARRAY(struct plim_cuda_extent) segments; /* sorted by address, as all three */
     PLIM_ARRAY(struct plim_cuda_extent) ranges;
     PLIM_ARRAY(struct plim_cuda_chunk) chunks;
@@ -51,8 +51,8 @@ struct plim_cuda_modules {
 struct plim_cuda {
     struct plim_device device; /* first: the head of every device */
     const struct plim_cuda_driver *driver;
-    CUdevice card;
-    CUcontext context; /* the card's primary one, which libraries use as well */
+    CUdevice gpu;
+    CUcontext context; /* the GPU's primary one, which libraries use as well */
     CUstream stream;   /* all work goes here */
     CUevent marks[2];  /* marks[last] was recorded when time was asked for the last time */
     int last;
@@ -67,7 +67,7 @@ struct plim_cuda {
 
 /* --- results (settle.c) ----------------------------------------------------------------------- */
 
-/* What the driver says is free on the card, for whoever takes it; 0 where it does not say. */
+/* What the driver says is free on the GPU, for whoever takes it; 0 where it does not say. */
 int64_t plim_cuda_driver_free_bytes(const struct plim_cuda *cuda);
 
 /* What `result` of `call` means for an open device. Remembers the message. An error that should not
@@ -76,7 +76,7 @@ enum plim_status plim_cuda_settle(struct plim_cuda *cuda, const char *call,
                                   CUresult result) PLIM_MUST_CHECK;
 
 /* The same for a call that asked for `asked_bytes`: a strange error is "out of memory" where they
- * would have left the card nearly full. */
+ * would have left the GPU nearly full. */
 enum plim_status plim_cuda_settle_allocation(struct plim_cuda *cuda, const char *call,
                                              CUresult result, int64_t asked_bytes) PLIM_MUST_CHECK;
 
@@ -96,14 +96,14 @@ void plim_cuda_settle_quietly(struct plim_cuda *cuda, const char *call, CUresult
 
 /* --- context (context.c) ---------------------------------------------------------------------- */
 
-/* Opens the card with this ordinal: context, stream, events, figures of the card. */
+/* Opens the GPU with this ordinal: context, stream, events, figures of the GPU. */
 enum plim_status plim_cuda_context_open(struct plim_cuda *cuda, int ordinal,
                                         struct plim_error *err) PLIM_MUST_CHECK;
 void plim_cuda_context_close(struct plim_cuda *cuda);
 
 /* --- memory (memory.c) ------------------------------------------------------------------------ */
 
-/* `capacity_bytes` 0: what the card has. */
+/* `capacity_bytes` 0: what the GPU has. */
 enum plim_status plim_cuda_memory_open(struct plim_cuda *cuda,
                                        int64_t capacity_bytes) PLIM_MUST_CHECK;
 /* Gives back everything that is held and keeps the arrays. */

@@ -91,7 +91,7 @@ void plim_dnn_graph_close(struct plim_dnn_graph *g);
 enum { PLIM_DNN_MAX_CONFIGS = 8 };
 
 /* Engines that can run a sealed graph, the best first. `device`: a finalized DEVICEPROP descriptor
- * of a card that need not be there; NULL: the current one. */
+ * of a GPU that need not be there; NULL: the current one. */
 struct plim_dnn_configs {
     const struct plim_dnn *dnn;
     cudnnBackendDescriptor_t heuristic;
@@ -106,7 +106,7 @@ void plim_dnn_configs_close(struct plim_dnn_configs *configs);
 /* cuDNN's number of the engine; -1 if it does not say. */
 int64_t plim_dnn_config_engine(const struct plim_dnn_configs *configs, int i);
 
-/* Compiles a configuration for the current card. */
+/* Compiles a configuration for the current GPU. */
 cudnnStatus_t plim_dnn_plan_open(const struct plim_dnn_configs *configs, int i,
                                  cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes);
 

@@ -15,7 +15,7 @@ struct plim_lib_host {
     enum plim_status (*launch)(void *user, const struct plim_op *op);
 
     /* Libraries report a failed launch or a module that did not load with the same code as a broken
-     * card. The driver knows: PLIM_OK, the context is sound and memory is free; PLIM_OOM, it is
+     * GPU. The driver knows: PLIM_OK, the context is sound and memory is free; PLIM_OOM, it is
      * sound and next to nothing is free; PLIM_LOST, it is dead. */
     enum plim_status (*driver_view)(void *user);
     void *user;

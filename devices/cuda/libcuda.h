@@ -72,7 +72,7 @@ enum plim_status plim_cuda_driver_load(const struct plim_cuda_driver **out,
 struct plim_cuda_meaning {
     CUresult result;
     enum plim_status status;
-    /* Seen in place of "out of memory" where code is loaded onto a card that is nearly full, or not
+    /* Seen in place of "out of memory" where code is loaded onto a GPU that is nearly full, or not
      * documented well enough to exclude it. */
     bool may_hide_oom;
     const char *help; /* for people, may be NULL */

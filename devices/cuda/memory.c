@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#define WINDOWS_GPU "/dev/dxg" /* the card as WSL shows it */
+#define WINDOWS_GPU "/dev/dxg" /* the GPU as WSL shows it */
 
 /* --- extents ---------------------------------------------------------------------------------- */
 
@@ -138,16 +138,16 @@ void plim_cuda_range_release(struct plim_device *device, uint64_t address, int64
     PLIM_CUDA_CALL_QUIETLY(cuda, cuMemAddressFree, address, (size_t)bytes);
 }
 
-static CUmemLocation card_of(const struct plim_cuda *cuda)
+static CUmemLocation gpu_of(const struct plim_cuda *cuda)
 {
     CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
-    location.id = cuda->card;
+    location.id = cuda->gpu;
     return location;
 }
 
 static CUmemAllocationProp physical_memory(const struct plim_cuda *cuda)
 {
-    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = card_of(cuda)};
+    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = gpu_of(cuda)};
 }
 
 static enum plim_status map_chunk(struct plim_cuda *cuda, uint64_t address, int64_t bytes)
@@ -201,7 +201,7 @@ enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t addres
 {
     struct plim_cuda *cuda = cuda_of(device);
     struct plim_cuda_memory *m = &cuda->memory;
-    CUmemAccessDesc access = {.location = card_of(cuda),
+    CUmemAccessDesc access = {.location = gpu_of(cuda),
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
     if (page_bytes % m->granularity_bytes) return PLIM_INVALID;
@@ -233,7 +233,7 @@ enum plim_status plim_cuda_memory_open(struct plim_cuda *cuda, int64_t capacity_
     size_t granularity = 0;
     enum plim_status st =
         PLIM_CUDA_CALL(cuda, cuDeviceGetAttribute, &can_map,
-                       CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, cuda->card);
+                       CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, cuda->gpu);
     if (st == PLIM_OK && can_map)
         st = PLIM_CUDA_CALL(cuda, cuMemGetAllocationGranularity, &granularity, &kind,
                             CU_MEM_ALLOC_GRANULARITY_MINIMUM);

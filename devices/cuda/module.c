@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* The driver reads an image when it is loaded; the code of a kernel goes to the card when the
+/* The driver reads an image when it is loaded; the code of a kernel goes to the GPU when the
  * kernel is asked for or launched first (CUDA_MODULE_LOADING=LAZY, which is the default). */
 static enum plim_status load(struct plim_cuda *cuda, size_t image, CUmodule *out)
 {

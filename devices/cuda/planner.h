@@ -22,11 +22,11 @@ enum plim_status plim_cuda_plan_launch(const struct plim_cuda_plan *plan, const 
                                        int64_t blocks, int threads, const void *args,
                                        size_t args_bytes) PLIM_MUST_CHECK;
 
-/* Blocks of `threads` for `work` units, a unit a thread: at most so many as fill the card a few
+/* Blocks of `threads` for `work` units, a unit a thread: at most so many as fill the GPU a few
  * times over, because kernels loop over the grid. At least 1. */
 int64_t plim_cuda_plan_blocks(const struct plim_cuda_plan *plan, int64_t work, int threads);
 
-/* Multiprocessors of the card, or a guess where they are unknown. */
+/* Multiprocessors of the GPU, or a guess where they are unknown. */
 int plim_cuda_plan_multiprocessors(const struct plim_cuda_plan *plan);
 
 /* int64, int32, uint8 or bool. */

@@ -2,9 +2,10 @@
 
 #include <stdio.h>
 
-#define TOO_FULL "the card has no memory left"
+#define TOO_FULL "the GPU has no memory left"
 #define RESTART "the process that did this has to end"
-#define WRONG_BUILD "this plimsoll has no code for this GPU: build it with -Dgpu_archs=native on this machine"
+#define WRONG_BUILD                                                                                \
+    "this plimsoll has no code for this GPU: build it with -Dgpu_archs=native on this machine"
 #define MPS "the MPS server is in the way: see nvidia-cuda-mps-control"
 
 /* In the order of <cuda.h>, which documents them; "sticky" is its "process must be terminated and
@@ -23,12 +24,12 @@ static const struct plim_cuda_meaning meanings[] = {
      "this is the toolkit's stub, not a driver: take lib64/stubs out of LD_LIBRARY_PATH"},
     {CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, PLIM_NODEVICE, false, "install a newer driver"},
     {CUDA_ERROR_DEVICE_UNAVAILABLE, PLIM_NODEVICE, false,
-     "the card is busy: another process has it in exclusive mode (nvidia-smi -c 0), or it is being "
+     "the GPU is busy: another process has it in exclusive mode (nvidia-smi -c 0), or it is being "
      "reset"},
     {CUDA_ERROR_NO_DEVICE, PLIM_NODEVICE, false,
-     "no card is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; in MIG mode a card needs an "
+     "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; in MIG mode a GPU needs an "
      "instance (nvidia-smi mig -lgi)"},
-    {CUDA_ERROR_INVALID_DEVICE, PLIM_NODEVICE, false, "no such card"},
+    {CUDA_ERROR_INVALID_DEVICE, PLIM_NODEVICE, false, "no such GPU"},
     {CUDA_ERROR_DEVICE_NOT_LICENSED, PLIM_NODEVICE, false, "the virtual GPU has no licence"},
     {CUDA_ERROR_INVALID_IMAGE, PLIM_UNSUPPORTED, false, WRONG_BUILD},
     {CUDA_ERROR_INVALID_CONTEXT, PLIM_INTERNAL, false, NULL},
@@ -43,7 +44,7 @@ static const struct plim_cuda_meaning meanings[] = {
     {CUDA_ERROR_NOT_MAPPED_AS_ARRAY, PLIM_INTERNAL, false, NULL},
     {CUDA_ERROR_NOT_MAPPED_AS_POINTER, PLIM_INTERNAL, false, NULL},
     {CUDA_ERROR_ECC_UNCORRECTABLE, PLIM_LOST, false,
-     "the card's memory has an error (dmesg: Xid 48): it may need a reset"},
+     "the GPU's memory has an error (dmesg: Xid 48): it may need a reset"},
     {CUDA_ERROR_UNSUPPORTED_LIMIT, PLIM_UNSUPPORTED, false, NULL},
     {CUDA_ERROR_CONTEXT_ALREADY_IN_USE, PLIM_INTERNAL, false, NULL},
     {CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, PLIM_UNSUPPORTED, false, NULL},
@@ -94,7 +95,7 @@ static const struct plim_cuda_meaning meanings[] = {
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, PLIM_NODEVICE, false,
      "library and kernel module of the driver differ: restart the machine after an update"},
     {CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, PLIM_NODEVICE, false,
-     "forward compatibility (cuda-compat) is for data-centre cards: update the driver instead"},
+     "forward compatibility (cuda-compat) is for data-centre GPUs: update the driver instead"},
     {CUDA_ERROR_MPS_CONNECTION_FAILED, PLIM_NODEVICE, false, MPS},
     {CUDA_ERROR_MPS_RPC_FAILURE, PLIM_NODEVICE, false, MPS},
     {CUDA_ERROR_MPS_SERVER_NOT_READY, PLIM_NODEVICE, false, MPS},

@@ -8,7 +8,7 @@ int64_t plim_cuda_driver_free_bytes(const struct plim_cuda *cuda)
     return (int64_t)free_bytes;
 }
 
-/* Sticky errors come again from any call that waits for the card. */
+/* Sticky errors come again from any call that waits for the GPU. */
 static bool is_broken(const struct plim_cuda *cuda)
 {
     return cuda->driver->cuCtxSynchronize() != CUDA_SUCCESS;

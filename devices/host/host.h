@@ -6,7 +6,7 @@
  * operating system.
  *
  * It answers needs.h like an A100 (compute capability 8.0, 108 multiprocessors of 2048 threads), so
- * that what the engine allocates is what it allocates for a card. Time is the wall clock.
+ * that what the engine allocates is what it allocates for a GPU. Time is the wall clock.
  */
 #ifndef PLIM_DEVICES_HOST_HOST_H
 #define PLIM_DEVICES_HOST_HOST_H

@@ -36,7 +36,7 @@ enum {
     SCAN_TILE = 128 * 7, SCAN_TILE_FP32 = 128 * 15
 };
 
-/* Items a block takes, by the card for which the kernels were compiled: the newest not after it. */
+/* Items a block takes, by the GPU for which the kernels were compiled: the newest not after it. */
 static const struct cub_tiles {
     int from_compute_capability, sort, unique;
 } cub_tiles[] = {

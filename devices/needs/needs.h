@@ -1,6 +1,6 @@
 /* What operations ask for besides their outputs: temporaries and workspaces, in order.
  *
- * The answers depend on the operation and on the card's compute capability and multiprocessors,
+ * The answers depend on the operation and on the GPU's compute capability and multiprocessors,
  * never on the device that runs it: the engine allocates them, every device finds them as operands.
  * All sizes are bytes. The rules are PyTorch 2.11's; each function names its source.
  */

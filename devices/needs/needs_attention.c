@@ -101,7 +101,7 @@ static void take_gradients(struct list *l, const struct plim_attention_shape *s)
 
 /* --- which kernel -------------------------------------------------------------------------- */
 
-/* The card and its dtype: cuDNN and flash are written for 16-bit tensor cores of 8.0 and later. */
+/* The GPU and its dtype: cuDNN and flash are written for 16-bit tensor cores of 8.0 and later. */
 static bool has_fused_half(int cc, enum plim_dtype t)
 {
     return is_half(t) && cc >= 80 && cc <= 121;
@@ -116,7 +116,7 @@ static bool fits_cudnn(int cc, const struct plim_attention_shape *s)
     return s->k_length != 1 && !(s->dropout && s->q_length == 1);
 }
 
-/* Backward of large heads needs more shared memory than consumer cards have. */
+/* Backward of large heads needs more shared memory than consumer GPUs have. */
 static bool fits_flash_backward(int cc, const struct plim_attention_shape *s)
 {
     bool small_shared_memory = (cc >= 86 && cc <= 89) || cc >= 120;
@@ -132,7 +132,7 @@ static bool fits_flash(int cc, const struct plim_attention_shape *s)
 }
 
 /* 16-byte rows for tensor cores, which take fp32 (as TF32) from 8.0 on. PyTorch 2.11 is not built
- * for cards before 7.0. */
+ * for GPUs before 7.0. */
 static bool fits_efficient(int cc, const struct plim_attention_shape *s)
 {
     if (cc < 70 || cc > 121 || is_grouped(s) || (s->dtype == PLIM_BF16 && cc < 80)) return false;
@@ -181,7 +181,7 @@ static int64_t splits_for(int64_t blocks, int64_t slots, int64_t key_blocks)
     return 1;
 }
 
-/* set_params_splitkv: small problems are split along the keys to fill the card. */
+/* set_params_splitkv: small problems are split along the keys to fill the GPU. */
 static int64_t flash_splits(const struct plim_device_info *info,
                             const struct plim_attention_shape *s)
 {
@@ -285,14 +285,14 @@ struct tile {
     bool half, with_dropout;
     int64_t max_head;
     int rows, columns;
-    int shared_bytes; /* that it needs; 0: less than any card has */
+    int shared_bytes; /* that it needs; 0: less than any GPU has */
 };
 
 enum { ANY_HEAD = 1 << 16 };
 
 /* dispatch_cutlassB's candidates in order, less those that differ in nothing that counts here.
  * Shared memory was measured by giving the virtual GPU more and more of it; 128 x 128 needs 133632
- * to 162304 by dtype and dropout, and no card lies between. */
+ * to 162304 by dtype and dropout, and no GPU lies between. */
 static const struct tile tiles[] = {
     {70, 79, false, true, ANY_HEAD, 64, 64, 0},
     {70, 79, true, true, 64, 64, 64, 0},

@@ -56,18 +56,18 @@ static unsigned long read_number(const char *root, const char *device, const cha
     return strtoul(line, NULL, 16);
 }
 
-/* Base class 3 is a display controller: 0x030000 with a display, 0x030200 without one. A card's
+/* Base class 3 is a display controller: 0x030000 with a display, 0x030200 without one. A GPU's
  * sound and USB functions are NVIDIA's as well, but of other classes. */
-static bool is_card(const char *root, const char *device)
+static bool is_gpu(const char *root, const char *device)
 {
     return read_number(root, device, "vendor") == 0x10de &&
            read_number(root, device, "class") >> 16 == 3;
 }
 
-static void note_card(const char *root, const char *device, struct plim_absence *out)
+static void note_gpu(const char *root, const char *device, struct plim_absence *out)
 {
     char link[PATH_BYTES], target[256];
-    if (out->pci_cards++ && strcmp(device, out->pci_id) > 0) return;
+    if (out->pci_gpus++ && strcmp(device, out->pci_id) > 0) return;
     snprintf(out->pci_id, sizeof(out->pci_id), "%.31s", device);
     snprintf(link, sizeof(link), "%.700s/sys/bus/pci/devices/%.64s/driver", root, device);
     ssize_t length = readlink(link, target, sizeof(target) - 1);
@@ -92,13 +92,13 @@ static bool look_into(const char *root, const char *path, struct plim_absence *o
 
 static void see_pci(const char *root, const char *name, struct plim_absence *out)
 {
-    if (is_card(root, name)) note_card(root, name, out);
+    if (is_gpu(root, name)) note_gpu(root, name, out);
 }
 
-static void see_driver_card(const char *root, const char *name, struct plim_absence *out)
+static void see_driver_gpu(const char *root, const char *name, struct plim_absence *out)
 {
     (void)root, (void)name;
-    out->driver_cards++;
+    out->driver_gpus++;
 }
 
 void plim_absence_read(const char *root, struct plim_absence *out)
@@ -106,7 +106,7 @@ void plim_absence_read(const char *root, struct plim_absence *out)
     char release[256];
     *out = (struct plim_absence){0};
     read_driver(root, out->driver_version, sizeof(out->driver_version));
-    look_into(root, "/proc/driver/nvidia/gpus", out, see_driver_card);
+    look_into(root, "/proc/driver/nvidia/gpus", out, see_driver_gpu);
     out->pci_listed = look_into(root, "/sys/bus/pci/devices", out, see_pci);
     out->nodes = exists(root, "/dev/nvidiactl");
     out->container = exists(root, "/.dockerenv") || exists(root, "/run/.containerenv");
@@ -136,12 +136,12 @@ static enum plim_status explain_wsl(const struct plim_absence *a, struct plim_er
 static enum plim_status explain_no_driver(const struct plim_absence *a, struct plim_error *err)
 {
     bool foreign = a->pci_driver[0] && strncmp(a->pci_driver, "nvidia", 6);
-    if (a->pci_cards && foreign)
+    if (a->pci_gpus && foreign)
         return plim_fail(err, PLIM_NODEVICE,
                          "the NVIDIA GPU at PCI %s is driven by %s (/sys/bus/pci/devices), not by "
                          "nvidia: install NVIDIA's driver and give the GPU to it",
                          a->pci_id, a->pci_driver);
-    if (a->pci_cards)
+    if (a->pci_gpus)
         return plim_fail(
             err, PLIM_NODEVICE,
             "there is an NVIDIA GPU at PCI %s (/sys/bus/pci/devices), but no driver "
@@ -183,6 +183,6 @@ enum plim_status plim_absence_explain(const struct plim_absence *absence, int co
     if (!absence->driver_version[0]) return plim_fail(err, nvml->status, "%s", nvml->text);
     return plim_fail(err, nvml->status,
                      "NVIDIA driver %s (/proc/driver/nvidia) has %d GPU%s, but %s",
-                     absence->driver_version, absence->driver_cards,
-                     absence->driver_cards == 1 ? "" : "s", nvml->text);
+                     absence->driver_version, absence->driver_gpus,
+                     absence->driver_gpus == 1 ? "" : "s", nvml->text);
 }

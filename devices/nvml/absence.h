@@ -1,6 +1,6 @@
 /* Why no GPU can be asked, from what the operating system shows: when NVML does not open.
  *
- * Nothing here wakes a card or needs NVIDIA's libraries.
+ * Nothing here wakes a GPU or needs NVIDIA's libraries.
  */
 #ifndef PLIM_DEVICES_NVML_ABSENCE_H
 #define PLIM_DEVICES_NVML_ABSENCE_H
@@ -10,8 +10,8 @@
 
 struct plim_absence {
     char driver_version[64]; /* of /proc/driver/nvidia/version; "": the driver is not loaded */
-    int driver_cards;        /* in /proc/driver/nvidia/gpus */
-    int pci_cards;           /* NVIDIA's display controllers in /sys/bus/pci/devices */
+    int driver_gpus;        /* in /proc/driver/nvidia/gpus */
+    int pci_gpus;           /* NVIDIA's display controllers in /sys/bus/pci/devices */
     bool pci_listed;         /* is there such a list at all? */
     char pci_id[32];         /* of the first: "0000:01:00.0" */
     char pci_driver[32];     /* what drives it: "nvidia", "nouveau", "vfio-pci"; "": nothing */

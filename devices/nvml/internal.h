@@ -8,7 +8,7 @@
 
 /* The handles of plim_nvml_gpu, at the same index. */
 struct nvml_handles {
-    struct nvml_device *card, *instances[PLIM_NVML_INSTANCES];
+    struct nvml_device *gpu, *instances[PLIM_NVML_INSTANCES];
 };
 
 struct plim_nvml {

@@ -55,7 +55,7 @@ static enum plim_status start(struct plim_nvml *nvml, int *code, struct plim_err
     return PLIM_OK;
 }
 
-/* --- one card --------------------------------------------------------------------------------- */
+/* --- one GPU --------------------------------------------------------------------------------- */
 
 /* NVML's header and its answers differ in whether v2's `used` contains the reserved bytes: what is
  * neither reserved nor free is held. */
@@ -85,14 +85,14 @@ static void read_instances(const struct plim_nvml *nvml, struct nvml_handles *ha
                            struct plim_nvml_gpu *gpu)
 {
     unsigned mode = 0, pending, slots = 0;
-    if (NVML(nvml, mig_mode, handles->card, &mode, &pending)) return;
+    if (NVML(nvml, mig_mode, handles->gpu, &mode, &pending)) return;
     gpu->mig = mode == NVML_MIG_ENABLED;
-    if (!gpu->mig || NVML(nvml, mig_count, handles->card, &slots)) return;
+    if (!gpu->mig || NVML(nvml, mig_count, handles->gpu, &slots)) return;
     for (unsigned i = 0; i < slots && gpu->instance_count < PLIM_NVML_INSTANCES; i++) {
         struct plim_nvml_instance *instance = &gpu->instances[gpu->instance_count];
         struct nvml_attributes attributes;
         struct nvml_device *handle;
-        if (NVML(nvml, mig_by_index, handles->card, i, &handle)) continue; /* an empty slot */
+        if (NVML(nvml, mig_by_index, handles->gpu, i, &handle)) continue; /* an empty slot */
         if (NVML(nvml, uuid, handle, instance->uuid, sizeof(instance->uuid))) continue;
         int code = NVML(nvml, attributes, handle, &attributes);
         instance->multiprocessors = code ? -1 : (int)attributes.multiprocessors;
@@ -103,35 +103,35 @@ static void read_instances(const struct plim_nvml *nvml, struct nvml_handles *ha
     }
 }
 
-static void read_modes(const struct plim_nvml *nvml, struct nvml_device *card,
+static void read_modes(const struct plim_nvml *nvml, struct nvml_device *device,
                        struct plim_nvml_gpu *gpu)
 {
     int mode = 0, active = 0, persistence = 0;
     unsigned mhz, cores;
-    if (!NVML(nvml, compute_mode, card, &mode)) gpu->compute_mode = (enum plim_compute_mode)mode;
-    gpu->display_active = !NVML(nvml, display_active, card, &active) && active;
-    gpu->persistence = !NVML(nvml, persistence, card, &persistence) && persistence;
-    gpu->max_sm_mhz = NVML(nvml, max_clock, card, NVML_CLOCK_SM, &mhz) ? -1 : (int)mhz;
-    gpu->cores = NVML(nvml, cores, card, &cores) ? -1 : (int)cores;
+    if (!NVML(nvml, compute_mode, device, &mode)) gpu->compute_mode = (enum plim_compute_mode)mode;
+    gpu->display_active = !NVML(nvml, display_active, device, &active) && active;
+    gpu->persistence = !NVML(nvml, persistence, device, &persistence) && persistence;
+    gpu->max_sm_mhz = NVML(nvml, max_clock, device, NVML_CLOCK_SM, &mhz) ? -1 : (int)mhz;
+    gpu->cores = NVML(nvml, cores, device, &cores) ? -1 : (int)cores;
 }
 
-/* What a card has to tell before it can be used; anything else may be unknown. */
-static int read_identity(const struct plim_nvml *nvml, struct nvml_device *card,
+/* What a GPU has to tell before it can be used; anything else may be unknown. */
+static int read_identity(const struct plim_nvml *nvml, struct nvml_device *device,
                          struct plim_nvml_gpu *gpu)
 {
     struct nvml_pci pci;
     int major, minor;
-    int code = NVML(nvml, name, card, gpu->name, sizeof(gpu->name));
-    if (!code) code = NVML(nvml, uuid, card, gpu->uuid, sizeof(gpu->uuid));
-    if (!code && !NVML(nvml, pci, card, &pci))
+    int code = NVML(nvml, name, device, gpu->name, sizeof(gpu->name));
+    if (!code) code = NVML(nvml, uuid, device, gpu->uuid, sizeof(gpu->uuid));
+    if (!code && !NVML(nvml, pci, device, &pci))
         snprintf(gpu->bus_id, sizeof(gpu->bus_id), "%04x:%02x:%02x.0", pci.domain, pci.bus,
                  pci.device);
-    if (!code) code = NVML(nvml, capability, card, &major, &minor);
+    if (!code) code = NVML(nvml, capability, device, &major, &minor);
     if (!code) gpu->compute_capability = 10 * major + minor;
     if (code) return code;
-    /* Of a card in MIG mode only the privileged learn it, of one that shares the host's memory
+    /* Of a GPU in MIG mode only the privileged learn it, of one that shares the host's memory
      * nobody. */
-    code = plim_nvml_read_memory(nvml, card, &gpu->memory);
+    code = plim_nvml_read_memory(nvml, device, &gpu->memory);
     return plim_nvml_status(code) == PLIM_LOST ? code : NVML_SUCCESS;
 }
 
@@ -140,10 +140,10 @@ static void read_gpu(const struct plim_nvml *nvml, unsigned index, struct plim_n
 {
     *gpu = (struct plim_nvml_gpu){.index = (int)index, .compute_capability = -1};
     *handles = (struct nvml_handles){0};
-    int code = NVML(nvml, by_index, index, &handles->card);
-    if (!code) code = read_identity(nvml, handles->card, gpu);
+    int code = NVML(nvml, by_index, index, &handles->gpu);
+    if (!code) code = read_identity(nvml, handles->gpu, gpu);
     if (!code) {
-        read_modes(nvml, handles->card, gpu);
+        read_modes(nvml, handles->gpu, gpu);
         read_instances(nvml, handles, gpu);
         return;
     }

@@ -3,7 +3,7 @@
  * No CUDA call is made and no context created: the process that searches stays able to fork, holds
  * no device memory and cannot be poisoned by a device's fault.
  *
- * NVML numbers cards by PCI bus. CUDA does not (visible.h): a card is known by its UUID, never by
+ * NVML numbers GPUs by PCI bus. CUDA does not (visible.h): a GPU is known by its UUID, never by
  * its index here.
  *
  * A figure that NVML does not give is -1, or "" for a text.
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At most 7 instances of a card exist (MIG user guide). */
+/* At most 7 instances of a GPU exist (MIG user guide). */
 enum { PLIM_NVML_INSTANCES = 7, PLIM_NVML_PROCESSES = 32, PLIM_NVML_TEXT = 96 };
 
 /* total = reserved + held + free. CUDA's total is about total - reserved. */
@@ -30,14 +30,14 @@ struct plim_nvml_memory {
     int64_t held_bytes; /* by processes and the display */
 };
 
-/* A slice of a card in MIG mode. It has a UUID of its own ("MIG-..."). */
+/* A slice of a GPU in MIG mode. It has a UUID of its own ("MIG-..."). */
 struct plim_nvml_instance {
     char uuid[PLIM_NVML_TEXT];
     struct plim_nvml_memory memory;
     int multiprocessors;
 };
 
-/* NVML's numbers. In the exclusive modes one process at a time has a context on the card. */
+/* NVML's numbers. In the exclusive modes one process at a time has a context on the GPU. */
 enum plim_compute_mode {
     PLIM_COMPUTE_DEFAULT,
     PLIM_COMPUTE_EXCLUSIVE_THREAD,
@@ -46,7 +46,7 @@ enum plim_compute_mode {
 };
 
 struct plim_nvml_gpu {
-    enum plim_status status; /* not PLIM_OK: the card is there, but cannot be asked or used */
+    enum plim_status status; /* not PLIM_OK: the GPU is there, but cannot be asked or used */
     char problem[256];       /* then: why, and what would help, in one line */
     int index;               /* NVML's and nvidia-smi's */
     char name[PLIM_NVML_TEXT], uuid[PLIM_NVML_TEXT];
@@ -63,12 +63,12 @@ struct plim_nvml_gpu {
 
 struct plim_nvml;
 
-/* Opens the library and takes stock of all cards. `library` is a path, or NULL for
- * libnvidia-ml.so.1 where the loader finds it, then where WSL has it. Starting an idle card takes
+/* Opens the library and takes stock of all GPUs. `library` is a path, or NULL for
+ * libnvidia-ml.so.1 where the loader finds it, then where WSL has it. Starting an idle GPU takes
  * a second or two where persistence mode is off.
  * PLIM_NODEVICE: no library, no driver, no permission; `code` is then NVML's number (12 also when
  * the library itself was not found), from which absence.h finds more to say. A machine without a
- * card may open well and have 0 cards. */
+ * GPU may open well and have 0 GPUs. */
 enum plim_status plim_nvml_open(const char *library, struct plim_nvml **out, int *code,
                                 struct plim_error *err) PLIM_MUST_CHECK;
 void plim_nvml_close(struct plim_nvml **nvml); /* NULL is fine; clears the pointer */
@@ -76,12 +76,12 @@ void plim_nvml_close(struct plim_nvml **nvml); /* NULL is fine; clears the point
 const char *plim_nvml_driver_version(const struct plim_nvml *nvml); /* "580.65.06" */
 int plim_nvml_cuda_version(const struct plim_nvml *nvml); /* newest the driver runs: 13000; -1 */
 
-/* The cards by PCI bus; they live until the close. */
+/* The GPUs by PCI bus; they live until the close. */
 const struct plim_nvml_gpu *plim_nvml_gpus(const struct plim_nvml *nvml, size_t *count);
 
 /* --- while it works --------------------------------------------------------------------------- */
 
-/* Below, `uuid` is that of a card or of a MIG instance, in full. PLIM_NODEVICE: there is none;
+/* Below, `uuid` is that of a GPU or of a MIG instance, in full. PLIM_NODEVICE: there is none;
  * PLIM_LOST: it fell off the bus or waits for a reset. */
 
 enum plim_status plim_nvml_memory(const struct plim_nvml *nvml, const char *uuid,
@@ -100,7 +100,7 @@ enum plim_status plim_nvml_processes(const struct plim_nvml *nvml, const char *u
                                      size_t *count, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Why the clock is where it is: X(name, bit, text, spoils a timing). The bits are NVML's. A dense
- * matmul runs into the power cap on most cards, so that is how the card is and not a disturbance;
+ * matmul runs into the power cap on most GPUs, so that is how the GPU is and not a disturbance;
  * heat and the hardware's own brakes are. */
 #define PLIM_CLOCK_REASON_MAP(X)                                                                   \
     X(IDLE, 0x1, "idle", false)                                                                    \
@@ -125,7 +125,7 @@ uint64_t plim_clock_reasons_spoiling(uint64_t reasons);
 /* "power cap, hardware slowdown"; "none"; a bit without a name is "0x200". Returns out. */
 char *plim_clock_reasons_text(uint64_t reasons, char out[192]);
 
-/* The state of the card (of the whole card for an instance); cheap enough for 10 a second. */
+/* The state of the GPU (of the whole GPU for an instance); cheap enough for 10 a second. */
 struct plim_nvml_sample {
     int sm_mhz, max_sm_mhz, celsius;
     double power_watts, power_limit_watts;

@@ -2,7 +2,7 @@
  * API 13 has them. The library is opened at run time and no header of it is needed to build.
  *
  * Every function returns a number, 0 for success. A handle is an opaque pointer, valid until
- * nvmlShutdown(); a MIG instance has a handle like a card.
+ * nvmlShutdown(); a MIG instance has a handle like a GPU.
  */
 #ifndef PLIM_DEVICES_NVML_NVML_ABI_H
 #define PLIM_DEVICES_NVML_NVML_ABI_H

@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 /* Whom to ask about a UUID: an instance tells its own memory and processes, but clocks, power and
- * temperature are the card's. */
+ * temperature are the GPU's. */
 struct place {
-    struct nvml_device *device, *card;
+    struct nvml_device *device, *gpu;
 };
 
 static enum plim_status find(const struct plim_nvml *nvml, const char *uuid, struct place *out,
@@ -14,7 +14,7 @@ static enum plim_status find(const struct plim_nvml *nvml, const char *uuid, str
     for (size_t i = 0; i < nvml->gpus.count; i++) {
         const struct plim_nvml_gpu *gpu = &nvml->gpus.items[i];
         const struct nvml_handles *handles = &nvml->handles.items[i];
-        *out = (struct place){handles->card, handles->card};
+        *out = (struct place){handles->gpu, handles->gpu};
         if (gpu->uuid[0] && strcmp(gpu->uuid, uuid) == 0) return PLIM_OK;
         for (size_t j = 0; j < gpu->instance_count; j++) {
             out->device = handles->instances[j];
@@ -74,12 +74,12 @@ enum plim_status plim_nvml_processes(const struct plim_nvml *nvml, const char *u
     return st;
 }
 
-static int read_celsius(const struct plim_nvml *nvml, struct nvml_device *card)
+static int read_celsius(const struct plim_nvml *nvml, struct nvml_device *gpu)
 {
     struct nvml_temperature newer = {.version = NVML_TEMPERATURE_V1};
     unsigned older;
-    if (!NVML(nvml, temperature_v, card, &newer)) return newer.celsius;
-    return NVML(nvml, temperature, card, 0, &older) ? -1 : (int)older;
+    if (!NVML(nvml, temperature_v, gpu, &newer)) return newer.celsius;
+    return NVML(nvml, temperature, gpu, 0, &older) ? -1 : (int)older;
 }
 
 enum plim_status plim_nvml_sample(const struct plim_nvml *nvml, const char *uuid,
@@ -90,14 +90,14 @@ enum plim_status plim_nvml_sample(const struct plim_nvml *nvml, const char *uuid
     struct place at;
     enum plim_status st = find(nvml, uuid, &at, err);
     if (st) return st;
-    int code = NVML(nvml, clock, at.card, NVML_CLOCK_SM, &mhz);
+    int code = NVML(nvml, clock, at.gpu, NVML_CLOCK_SM, &mhz);
     if (plim_nvml_status(code) == PLIM_LOST) return plim_nvml_fail(err, code, uuid);
     *out = (struct plim_nvml_sample){.sm_mhz = code ? -1 : (int)mhz};
-    out->max_sm_mhz = NVML(nvml, max_clock, at.card, NVML_CLOCK_SM, &mhz) ? -1 : (int)mhz;
-    out->celsius = read_celsius(nvml, at.card);
-    out->power_watts = NVML(nvml, power, at.card, &value) ? -1 : value * 1e-3;
-    out->power_limit_watts = NVML(nvml, power_limit, at.card, &value) ? -1 : value * 1e-3;
-    out->clock_reasons = NVML(nvml, clock_reasons, at.card, &reasons) ? 0 : reasons;
+    out->max_sm_mhz = NVML(nvml, max_clock, at.gpu, NVML_CLOCK_SM, &mhz) ? -1 : (int)mhz;
+    out->celsius = read_celsius(nvml, at.gpu);
+    out->power_watts = NVML(nvml, power, at.gpu, &value) ? -1 : value * 1e-3;
+    out->power_limit_watts = NVML(nvml, power_limit, at.gpu, &value) ? -1 : value * 1e-3;
+    out->clock_reasons = NVML(nvml, clock_reasons, at.gpu, &reasons) ? 0 : reasons;
     return PLIM_OK;
 }
 

@@ -22,7 +22,7 @@ static bool is_faster(const struct plim_nvml_gpu *a, const struct plim_nvml_gpu 
     return (int64_t)a->cores * a->max_sm_mhz > (int64_t)b->cores * b->max_sm_mhz;
 }
 
-/* All cards that CUDA can use; NVML has them by bus. Equal cards stay in that order. */
+/* All GPUs that CUDA can use; NVML has them by bus. Equal GPUs stay in that order. */
 static void order_all(const struct plim_visible_world *world, struct plim_visible *out)
 {
     *out = (struct plim_visible){0};
@@ -58,7 +58,7 @@ static long leading_number(const char *text, size_t length)
 /* Does a device's UUID begin so? */
 typedef int compare_text(const char *, const char *, size_t);
 
-/* Of all cards (or all instances) the one that fits; the number that fit. */
+/* Of all GPUs (or all instances) the one that fits; the number that fit. */
 static size_t match_uuid(const struct plim_visible_world *world, const char *text, size_t length,
                          compare_text *compare, struct plim_visible_device *out)
 {
@@ -213,14 +213,14 @@ static enum plim_status choose_ordinal(const struct plim_visible_world *world, c
                      there);
 }
 
-/* Is it, or the card that it is part of, among what CUDA_VISIBLE_DEVICES names? */
+/* Is it, or the GPU that it is part of, among what CUDA_VISIBLE_DEVICES names? */
 static bool is_let_through(const struct plim_visible_world *world,
                            const struct plim_visible_device *device)
 {
     struct plim_visible shown;
-    const struct plim_visible_device card = {device->gpu, WHOLE};
+    const struct plim_visible_device gpu = {device->gpu, WHOLE};
     filter(world, &shown);
-    return contains(&shown, device) || contains(&shown, &card);
+    return contains(&shown, device) || contains(&shown, &gpu);
 }
 
 static enum plim_status choose_uuid(const struct plim_visible_world *world, const char *choice,

@@ -1,18 +1,18 @@
-/* Which cards CUDA would show to a program, and which of them a user means.
+/* Which GPUs CUDA would show to a program, and which of them a user means.
  *
- * CUDA numbers cards on its own: fastest first (CUDA_DEVICE_ORDER=FASTEST_FIRST, also when unset)
+ * CUDA numbers GPUs on its own: fastest first (CUDA_DEVICE_ORDER=FASTEST_FIRST, also when unset)
  * or by PCI bus (PCI_BUS_ID), of those that CUDA_VISIBLE_DEVICES lets through. `cuda:0` here is
  * what it is in PyTorch. All functions are pure: the environment comes in as text.
  *
  * CUDA_VISIBLE_DEVICES (CUDA programming guide, environment variables; what the guide leaves open
  * as PyTorch's torch/cuda/__init__.py imitates it):
- *   - not set: all cards. Empty: none.
+ *   - not set: all GPUs. Empty: none.
  *   - a list with commas, either of ordinals in CUDA's order, of "GPU-..." or of "MIG-..."; the
  *     first entry says which, and one of another kind ends the list
  *   - an ordinal is read up to its last digit ("1x" is 1), blanks around it do not count
  *   - of a UUID the beginning is enough if it fits one device only
  *   - the first invalid entry ends the list; a device that is named twice makes it empty
- *   - a card in MIG mode is shown as its first instance, or not at all if it has none, and if there
+ *   - a GPU in MIG mode is shown as its first instance, or not at all if it has none, and if there
  *     is an instance at all, CUDA shows one instance and nothing else (MIG user guide)
  */
 #ifndef PLIM_DEVICES_NVML_VISIBLE_H
@@ -22,7 +22,7 @@
 
 enum { PLIM_VISIBLE_MAX = 64 };
 
-/* Cards as NVML lists them (only those with status PLIM_OK are CUDA's), and the environment; NULL
+/* GPUs as NVML lists them (only those with status PLIM_OK are CUDA's), and the environment; NULL
  * where a variable is not set. */
 struct plim_visible_world {
     const struct plim_nvml_gpu *gpus;
@@ -32,14 +32,14 @@ struct plim_visible_world {
 
 struct plim_visible_device {
     int gpu;      /* index in gpus[] */
-    int instance; /* index of the MIG instance; -1: the whole card */
+    int instance; /* index of the MIG instance; -1: the whole GPU */
 };
 
 /* CUDA's devices in CUDA's order. */
 struct plim_visible {
     size_t count;
     struct plim_visible_device devices[PLIM_VISIBLE_MAX];
-    /* CUDA does not say how it finds the fastest card. Where cards differ and are counted fastest
+    /* CUDA does not say how it finds the fastest GPU. Where GPUs differ and are counted fastest
      * first, the order here is ours: by compute capability, then cores x clock. */
     bool guessed;
 };
@@ -52,10 +52,10 @@ const char *plim_visible_uuid(const struct plim_visible_world *world,
 
 /* What a user means by what stands behind "cuda:".
  *   "" or "N"    the first, or Nth (from 0), of plim_visible_list()
- *   "GPU-..."    a card by its UUID, of which a beginning is enough; in MIG mode its first instance
+ *   "GPU-..."    a GPU by its UUID, of which a beginning is enough; in MIG mode its first instance
  *   "MIG-..."    an instance by its UUID, likewise
  * Letters of a UUID may have either case. What CUDA_VISIBLE_DEVICES hides is not given, but any
- * instance of a card that it shows is. PLIM_NODEVICE: there is none, and what there is;
+ * instance of a GPU that it shows is. PLIM_NODEVICE: there is none, and what there is;
  * PLIM_INVALID: not understood, or several fit. */
 enum plim_status plim_visible_choose(const struct plim_visible_world *world, const char *choice,
                                      struct plim_visible_device *out,

@@ -9,7 +9,7 @@
  *
  * What is noted goes into the machine that plimsoll shares (machine/machine.h there): device memory
  * that was taken and given back, in pages of 2 MiB as the driver counts, memory that the driver
- * refused, and the launches from which steps are recognised. A card of the machine that is smaller
+ * refused, and the launches from which steps are recognised. A GPU of the machine that is smaller
  * than the real one makes the real one smaller: what does not fit there is refused here.
  */
 #include "table.h"
@@ -32,27 +32,28 @@ typedef int result;
 
 /* Those that work in a stream exist twice, the second for per-thread default streams. */
 #define WATCHED(X)                                                                                 \
-    X(cuMemAlloc_v2, (address *out, size_t bytes))                                                 \
+    X(cuMemAlloc_v2, (address * out, size_t bytes))                                                \
     X(cuMemAllocPitch_v2,                                                                          \
-      (address *out, size_t *pitch, size_t width, size_t height, unsigned element))                \
+      (address * out, size_t * pitch, size_t width, size_t height, unsigned element))              \
     X(cuMemFree_v2, (address at))                                                                  \
     X(cuMemCreate,                                                                                 \
-      (uint64_t *out, size_t bytes, const void *properties, unsigned long long flags))             \
+      (uint64_t * out, size_t bytes, const void *properties, unsigned long long flags))            \
     X(cuMemRelease, (uint64_t handle))                                                             \
     X(cuModuleGetFunction, (void **out, void *module, const char *name))                           \
     X(cuLibraryGetKernel, (void **out, void *library, const char *name))                           \
     X(cuKernelGetFunction, (void **out, void *kernel))                                             \
-    X(cuMemAllocAsync, (address *out, size_t bytes, void *stream))                                 \
-    X(cuMemAllocAsync_ptsz, (address *out, size_t bytes, void *stream))                            \
-    X(cuMemAllocFromPoolAsync, (address *out, size_t bytes, void *pool, void *stream))             \
-    X(cuMemAllocFromPoolAsync_ptsz, (address *out, size_t bytes, void *pool, void *stream))        \
+    X(cuMemAllocAsync, (address * out, size_t bytes, void *stream))                                \
+    X(cuMemAllocAsync_ptsz, (address * out, size_t bytes, void *stream))                           \
+    X(cuMemAllocFromPoolAsync, (address * out, size_t bytes, void *pool, void *stream))            \
+    X(cuMemAllocFromPoolAsync_ptsz, (address * out, size_t bytes, void *pool, void *stream))       \
     X(cuMemFreeAsync, (address at, void *stream))                                                  \
     X(cuMemFreeAsync_ptsz, (address at, void *stream))                                             \
     X(cuLaunchKernel, LAUNCH)                                                                      \
     X(cuLaunchKernel_ptsz, LAUNCH)                                                                 \
     X(cuLaunchCooperativeKernel, COOPERATIVE)                                                      \
     X(cuLaunchCooperativeKernel_ptsz, COOPERATIVE)                                                 \
-    X(cuLaunchKernelEx, (const struct config *config, void *function, void **arguments, void **extra)) \
+    X(cuLaunchKernelEx,                                                                            \
+      (const struct config *config, void *function, void **arguments, void **extra))               \
     X(cuLaunchKernelEx_ptsz,                                                                       \
       (const struct config *config, void *function, void **arguments, void **extra))               \
     X(cuStreamBeginCapture_v2, (void *stream, int mode))                                           \
@@ -111,8 +112,8 @@ static void find_real(void *place, const char *name)
 
 /* --- who asks --------------------------------------------------------------------------------- */
 
-/* The card of the current context, entered; -1: nothing can be noted. */
-static int card(void)
+/* The GPU of the current context, entered; -1: nothing can be noted. */
+static int gpu(void)
 {
     int device;
     if (CALL(cuCtxGetDevice, (&device)) || plim_self_use(device)) return -1;
@@ -127,7 +128,7 @@ static int64_t cost_of(size_t bytes)
     return (int64_t)((bytes + unit - 1) / unit * unit);
 }
 
-/* Before the driver is asked: false means that the card is to be smaller than it is. */
+/* Before the driver is asked: false means that the GPU is to be smaller than it is. */
 static bool may_take(int device, size_t bytes)
 {
     return device < 0 || plim_self_take(device, cost_of(bytes));
@@ -162,7 +163,7 @@ static result gave(uint64_t key, result failed)
 /* One allocation: `ask` is the driver's call, `key` what it is known by afterwards. */
 #define TAKE(bytes, ask, key)                                                                      \
     do {                                                                                           \
-        int device_ = card();                                                                      \
+        int device_ = gpu();                                                                      \
         if (!may_take(device_, bytes)) return GPU_OUT_OF_MEMORY;                                   \
         result failed_ = ask;                                                                      \
         return took(device_, failed_ ? 0 : (uint64_t)(key), bytes, failed_);                       \
@@ -251,7 +252,7 @@ static bool is_captured(void *stream)
 /* Programs launch often, so as little as can be is asked here; tests/bench/bench_observe.c. */
 static bool runs(void *stream, result failed)
 {
-    return !failed && (plim_self_process() || card() >= 0) && !is_captured(stream);
+    return !failed && (plim_self_process() || gpu() >= 0) && !is_captured(stream);
 }
 
 struct shape {
@@ -322,7 +323,8 @@ LAUNCHES(_ptsz)
     ANSWER result cuStreamBeginCaptureToGraph##suffix CAPTURE_TO_GRAPH                             \
     {                                                                                              \
         may_capture = true;                                                                        \
-        return CALL(cuStreamBeginCaptureToGraph##suffix, (stream, graph, after, edges, count, mode)); \
+        return CALL(cuStreamBeginCaptureToGraph##suffix,                                           \
+                    (stream, graph, after, edges, count, mode));                                   \
     }
 
 CAPTURES()

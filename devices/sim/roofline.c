@@ -5,8 +5,8 @@
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-/* Share of the data sheet's fp32 that cuBLAS reaches where nobody reported it for the card, from
- * the catalogue's other cards: those that issue two fp32 instructions a clock through one set of
+/* Share of the data sheet's fp32 that cuBLAS reaches where nobody reported it for the GPU, from
+ * the catalogue's other GPUs: those that issue two fp32 instructions a clock through one set of
  * operand ports (compute capability 8.6, 8.9, 12.0) keep less. */
 static double fp32_share(int compute_capability)
 {
@@ -50,7 +50,7 @@ void plim_roofline_init(struct plim_roofline *r, const struct plim_gpu *gpu)
         r->attention_rate[i] = capped ? mma_sync : r->rate[i];
     }
     /* Attention on fp32 tensors multiplies as three TF32 products (OpMultiplyAddFastF32 in
-     * PyTorch's mem_eff_attention/gemm_kernel_utils.h) where the card has them. */
+     * PyTorch's mem_eff_attention/gemm_kernel_utils.h) where the GPU has them. */
     if (gpu->tf32 > 0) r->attention_rate[PLIM_RATE_FP32] = r->attention_rate[PLIM_RATE_TF32] / 3;
     r->softmax_seconds = clock > 0 ? PLIM_SOFTMAX_CLOCKS / clock : 0;
     r->seconds_per_byte = gpu->bandwidth > 0 ? 1 / (gpu->bandwidth * PLIM_MEMORY_SHARE) : 0;
@@ -182,7 +182,7 @@ static double matmul_seconds(struct plim_roofline *r, const struct plim_op *op)
 /* --- attention -------------------------------------------------------------------------------- */
 
 /* q, k: (batch, heads, length, head size). Thread blocks of a causal kernel differ in length, and
- * the long ones start first: the card is done when the work is, or the longest block. */
+ * the long ones start first: the GPU is done when the work is, or the longest block. */
 static double attention_seconds(const struct plim_roofline *r, const struct plim_op *op)
 {
     bool backward = op->kind == PLIM_OP_ATTENTION_BACKWARD;

@@ -1,8 +1,8 @@
-/* The clock of the simulated device: seconds of one operation on one card.
+/* The clock of the simulated device: seconds of one operation on one GPU.
  *
  * Every operation is one kernel. It takes the longer of its arithmetic and its memory traffic, and
  * a fixed time for being started; the host takes a time of its own to launch it. Nothing is fitted
- * to a model or a card: what differs between cards comes from the catalogue, the rest are the
+ * to a model or a GPU: what differs between GPUs comes from the catalogue, the rest are the
  * constants below, one set for all, each with its source (a source that was not looked up again is
  * marked: as remembered).
  *
@@ -15,7 +15,7 @@
  *                waves * (TILE_SECONDS
  *                         + 2 tm tn k / split / (rate / multiprocessors * share of the tile))
  *                waves = ceil(ceil(m/tm) ceil(n/tn) batch split / multiprocessors)
- *                rate  = SUSTAINED_SHARE * (the best matmul seen on the card, or the data sheet's
+ *                rate  = SUSTAINED_SHARE * (the best matmul seen on the GPU, or the data sheet's
  *                        rate * TENSOR_SHARE); * ALIGNED_n_SHARE where the rows of an operand are
  *                        no multiple of 16 bytes
  *                So a row more than full tiles, a tile more than full waves costs a whole one.
@@ -27,7 +27,7 @@
  *   step       the host launches one operation after the other and runs ahead; the device starts
  *              one when it is free and has been told. Reading a value back makes the host wait.
  *
- * Types. tf32 only where the operation allows it and the card has it. bf16 on a card whose tensor
+ * Types. tf32 only where the operation allows it and the GPU has it. bf16 on a GPU whose tensor
  * cores lack it (Volta, Turing) runs as PyTorch runs it there: emulated, slower than fp32; fp16 has
  * tensor rates on all. A rate that is missing in the catalogue is never made up: the next plainer
  * type's stands in.
@@ -50,7 +50,7 @@
 
 /* --- the kernel ------------------------------------------------------------------------------- */
 
-/* Start and drain of a kernel that follows another: 2 to 3 us on these cards (as remembered). */
+/* Start and drain of a kernel that follows another: 2 to 3 us on these GPUs (as remembered). */
 #define PLIM_KERNEL_SECONDS 2.5e-6
 /* Share of the data sheet's bandwidth that PyTorch's streaming kernels reach: 0.75 to 0.85
  * (as remembered; BabelStream as the ceiling: 0.85 to 0.93). */
@@ -64,11 +64,11 @@
 
 /* --- matmul ----------------------------------------------------------------------------------- */
 
-/* Best matmul against the data sheet, where nobody reported one for the card: the median of the
- * catalogue's cards with a figure. */
+/* Best matmul against the data sheet, where nobody reported one for the GPU: the median of the
+ * catalogue's GPUs with a figure. */
 #define PLIM_TENSOR_SHARE 0.81
 /* What a training step keeps of the best matmul: real data (zeros run up to 13 % faster), a warm
- * card, a cold L2. */
+ * GPU, a cold L2. */
 #define PLIM_SUSTAINED_SHARE 0.95
 /* Filling the pipeline and writing the result of a tile: two to three trips to memory. */
 #define PLIM_TILE_SECONDS 1.5e-6
@@ -103,7 +103,7 @@
 enum { PLIM_RATE_FP32, PLIM_RATE_TF32, PLIM_RATE_FP16, PLIM_RATE_BF16, PLIM_RATE_COUNT };
 enum { PLIM_MATMUL_CACHE = 256 };
 
-/* What is known of one card, ready for use. Private to roofline.c. */
+/* What is known of one GPU, ready for use. Private to roofline.c. */
 struct plim_roofline {
     double rate[PLIM_RATE_COUNT];           /* flops per second that a large matmul sustains */
     double attention_rate[PLIM_RATE_COUNT]; /* the same through mma.sync */
@@ -121,7 +121,7 @@ struct plim_roofline {
 
 void plim_roofline_init(struct plim_roofline *roofline, const struct plim_gpu *gpu);
 
-/* Seconds that the card is busy with `op`. */
+/* Seconds that the GPU is busy with `op`. */
 double plim_roofline_device_seconds(struct plim_roofline *roofline, const struct plim_op *op);
 
 /* Seconds that the host is busy with launching `op`. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAIN_CARD "A100-SXM4-40GB"
+#define PLAIN_GPU "A100-SXM4-40GB"
 #define FIRST_ADDRESS UINT64_C(0x300000000000)
 
 struct sim {
@@ -208,7 +208,7 @@ enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_by
                                    struct plim_device **out, struct plim_error *err)
 {
     *out = NULL;
-    if (memory_bytes < 0) return plim_fail(err, PLIM_INVALID, "a card has no negative memory");
+    if (memory_bytes < 0) return plim_fail(err, PLIM_INVALID, "a GPU has no negative memory");
     struct sim *sim = calloc(1, sizeof(*sim));
     if (!sim) return plim_fail(err, PLIM_NOMEM, "no memory for a simulated device");
     sim->device.ops = &sim_ops;
@@ -221,7 +221,7 @@ enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_by
     return PLIM_OK;
 }
 
-/* "24GiB", but not "4090", which is a card. */
+/* "24GiB", but not "4090", which is a GPU. */
 static bool is_size(const char *text, int64_t *bytes)
 {
     return isdigit((unsigned char)text[0]) && !isdigit((unsigned char)text[strlen(text) - 1]) &&
@@ -232,7 +232,7 @@ static enum plim_status open_plain(int64_t bytes, int64_t memory_bytes, struct p
                                    struct plim_error *err)
 {
     const struct plim_gpu *known;
-    enum plim_status st = plim_catalogue_find(PLAIN_CARD, &known, err);
+    enum plim_status st = plim_catalogue_find(PLAIN_GPU, &known, err);
     if (st != PLIM_OK) return st;
     struct plim_gpu plain = *known;
     plim_uri_format_bytes(bytes, plain.name, sizeof(plain.name));

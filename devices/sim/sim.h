@@ -1,11 +1,11 @@
-/* The simulated device: a card of the catalogue, or a plain one, without the card.
+/* The simulated device: a GPU of the catalogue, or a plain one, without the GPU.
  *
  * Memory is counted, not held: a segment takes what cudaMalloc would (multiples of 2 MiB), pages
  * take what they are, addresses are unique until the next reset. Time is the roofline clock
  * (roofline.h). Operations compute nothing; what is read back is zeros.
  *
- * A device is one small allocation and opening one from a known card takes about a microsecond, so
- * a search may open one a card, or one in all and change its capacity between replays.
+ * A device is one small allocation and opening one from a known GPU takes about a microsecond, so
+ * a search may open one a GPU, or one in all and change its capacity between replays.
  */
 #ifndef PLIM_DEVICES_SIM_H
 #define PLIM_DEVICES_SIM_H
@@ -14,21 +14,21 @@
 #include "devices/device.h"
 
 /* Opens what stands behind "sim:" in a URI:
- *   "RTX-4090"               a card of the catalogue, with the total that CUDA reports on it
- *   "RTX-4090,memory=20GiB"  the same card with another total
- *   "24GiB"                  a plain card of that size: for the rest an A100-SXM4-40GB, so it
- *                            allocates as compute capability 8.0 does, at that card's speeds
- * PLIM_NODEVICE with the nearest names for an unknown card, PLIM_INVALID for a bad option. */
+ *   "RTX-4090"               a GPU of the catalogue, with the total that CUDA reports on it
+ *   "RTX-4090,memory=20GiB"  the same GPU with another total
+ *   "24GiB"                  a plain GPU of that size: for the rest an A100-SXM4-40GB, so it
+ *                            allocates as compute capability 8.0 does, at that GPU's speeds
+ * PLIM_NODEVICE with the nearest names for an unknown GPU, PLIM_INVALID for a bad option. */
 enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
                                struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Opens a simulated `gpu`, which may be of the caller's making and is copied. `memory_bytes` is the
- * total; 0 takes the card's own. */
+ * total; 0 takes the GPU's own. */
 enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_bytes,
                                    struct plim_device **out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The card that a simulated device stands for. */
+/* The GPU that a simulated device stands for. */
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device);
 
 #endif

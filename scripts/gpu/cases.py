@@ -16,9 +16,9 @@ def largest(case):
 
 
 def golden(root, machine, small):
-    """Cases that the card has room for: its own generation first, the small ones first."""
+    """Cases that the GPU has room for: its own generation first, the small ones first."""
     folder = os.path.join(root, 'tests', 'golden')
-    capability, total = machine['card']['compute_capability'], machine['card']['total_bytes']
+    capability, total = machine['gpu']['compute_capability'], machine['gpu']['total_bytes']
     if small:
         losses = read(os.path.join(root, 'tests', 'losses', 'losses.jsonl'))
         return [case for case in losses if case['id'].startswith('gpt2/fp32/adamw/sdpa')][:3]

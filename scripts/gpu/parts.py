@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections import namedtuple
 
-import card
+import gpu
 import cases
 
 Part = namedtuple('Part', 'what seconds run')
@@ -35,15 +35,15 @@ class Context:
                    if importlib.util.find_spec(name) is None]
         if lacking:
             return f'python3 has no {" and no ".join(lacking)}'
-        return 'a pretended card has no PyTorch' if self.machine['simulated_card'] else None
+        return 'a pretended GPU has no PyTorch' if self.machine['simulated_gpu'] else None
 
     def torch(self, job, seconds):
         """Answers of torch_side.py, as many as there was time for."""
         script = os.path.join(self.root, 'scripts', 'gpu', 'torch_side.py')
-        code, out, err = card.run([sys.executable, '-B', script], seconds, stdin=json.dumps(job))
-        lines = card.json_lines(out)
+        code, out, err = gpu.run([sys.executable, '-B', script], seconds, stdin=json.dumps(job))
+        lines = gpu.json_lines(out)
         if code not in (0, 'killed') and not lines:
-            raise card.Failed(err.strip().splitlines()[-1] if err.strip() else f'exit code {code}')
+            raise gpu.Failed(err.strip().splitlines()[-1] if err.strip() else f'exit code {code}')
         return lines
 
 
@@ -56,7 +56,7 @@ def run_kernels(context, entry):
     for only in few if context.small else suites:
         if entry.has(only):
             continue
-        lines, code = context.programs.card('kernels', entry.left(), only=only)
+        lines, code = context.programs.gpu('kernels', entry.left(), only=only)
         bad = [line for line in lines if line.get('ok') is False]
         whole = bool(lines) and 'tests' in lines[-1]
         entry.put(only, {'ok': code == 0 and whole and lines[-1]['tests'] > 0, 'exit': code,
@@ -67,13 +67,13 @@ def run_kernels(context, entry):
 # --- b: golden cases ------------------------------------------------------------------------------
 
 def compare_golden(case, line, machine):
-    """What the engine did on the card beside `sim` and the case file, without the long lists."""
+    """What the engine did on the GPU beside `sim` and the case file, without the long lists."""
     result = {key: line[key] for key in ('verdict', 'why', 'error', 'as_simulated', 'taken_bytes',
                                          'seconds') if key in line}
     result['ok'] = bool(line.get('as_simulated'))
     if line.get('simulated'):
         result['differs_from_sim'] = cases.differences(line['steps'], line['simulated']['steps'])
-    same_kind = case.get('compute_capability') == machine['card']['compute_capability']
+    same_kind = case.get('compute_capability') == machine['gpu']['compute_capability']
     if same_kind and 'steps' in case and line.get('steps'):
         found = cases.differences(line['steps'], case['steps'])
         result.update(differs_from_golden=found, ok=result['ok'] and not found)
@@ -87,13 +87,13 @@ def run_golden(context, entry):
     wanted = [case for case in cases.golden(context.root, context.machine, context.small)
               if not entry.has(case['id'])]
     path = context.file_of(wanted)
-    lines, code = context.programs.card('golden', entry.left(), cases=path,
+    lines, code = context.programs.gpu('golden', entry.left(), cases=path,
                                         seconds=max(1, entry.left() - 45))
     os.unlink(path)
     for case, line in zip(wanted, lines):
         entry.put(case['id'], compare_golden(case, line, context.machine))
     if code == 'killed' or not lines:
-        raise card.Failed(f'on_card golden ended with {code} after {len(lines)} cases')
+        raise gpu.Failed(f'on_gpu golden ended with {code} after {len(lines)} cases')
     entry.data['cases_left'] = len(wanted) - len(lines)
     run_losses(context, entry)
 
@@ -102,7 +102,7 @@ def run_losses(context, entry):
     """Bounds as in tests/losses/test_losses.c, for steps of a loss of about 4.6."""
     path = os.path.join(context.root, 'tests', 'losses', 'losses.jsonl')
     only = {'only': 'gpt2/fp32/adamw/eager'} if context.small else {}
-    lines, code = context.programs.card('losses', entry.left(), cases=path, **only)
+    lines, code = context.programs.gpu('losses', entry.left(), cases=path, **only)
     bounds = {'fp32': 1e-5, 'bf16-mixed': 2e-4}
     precision = {case['id']: case['precision'] for case in cases.read(path)}
     bad = [line['id'] for line in lines
@@ -120,10 +120,10 @@ def run_pytorch(context, entry):
     if lacks:
         return lacks
     wanted = [case for case in cases.golden(context.root, context.machine, False)
-              if case['compute_capability'] == context.machine['card']['compute_capability']
+              if case['compute_capability'] == context.machine['gpu']['compute_capability']
               and not case.get('packed') and not entry.has(case['id'])]
     path = context.file_of(wanted)
-    ours, _ = context.programs.card('golden', entry.left(), cases=path, seconds=60)
+    ours, _ = context.programs.gpu('golden', entry.left(), cases=path, seconds=60)
     os.unlink(path)
     ours = {line['id']: line for line in ours}
     job = {'do': 'figures', 'cases': [case for case in wanted if case['id'] in ours]}
@@ -146,7 +146,7 @@ def run_pytorch(context, entry):
 
 def list_tunes(context):
     """(key, subject, options, PyTorch's case or None, cap in bytes or None, device)."""
-    device, total = context.programs.device, context.machine['card']['total_bytes']
+    device, total = context.programs.device, context.machine['gpu']['total_bytes']
     if context.small:
         subject, options, memory = cases.SHORT_TUNE
         return [(f'{subject}/{name}', subject, options + more, None, f'{device},memory={memory}')
@@ -202,7 +202,7 @@ def run_times(context, entry):
         return lacks
     wanted = [cases.with_config(context.root, case) for case in cases.STEPS]
     path = context.file_of(wanted)
-    lines, _ = context.programs.card('time', entry.left(), cases=path)
+    lines, _ = context.programs.gpu('time', entry.left(), cases=path)
     os.unlink(path)
     ours = {line['id']: line for line in lines}
     for compiled in (False, True):
@@ -256,13 +256,13 @@ def break_contexts(context, entry, path, times):
     broken = []
     for _ in range(times):
         begin = time.monotonic()
-        lines, code = context.programs.card('break', entry.left(), cases=path)
+        lines, code = context.programs.gpu('break', entry.left(), cases=path)
         ran = next((line for line in lines if 'ran' in line), {})
         end = next((line for line in lines if 'status' in line), {'status': f'died ({code})'})
         broken.append({'ok': bool(ran.get('ran')) and end['status'] != 'ok', **ran, **end,
                        'process_seconds': time.monotonic() - begin})
     good = all(one['ok'] for one in broken)
-    if not context.machine['simulated_card']:
+    if not context.machine['simulated_gpu']:
         good = good and all(one['status'] == 'device lost' for one in broken)
     entry.put('broken contexts', {'ok': good, 'each': broken})
 
@@ -295,7 +295,7 @@ def kill_worker(context, entry):
             os.kill(worker, signal.SIGKILL)
             killed += 1
     out, err = tune.communicate(timeout=max(1, entry.left()))
-    report = card.json_lines(out.replace('\n', ' '))
+    report = gpu.json_lines(out.replace('\n', ' '))
     entry.put('killed worker', {
         'ok': bool(killed) and code == 0 == tune.returncode, 'killed': killed,
         'exit': tune.returncode, 'calm_seconds': calm_wall, 'seconds': time.monotonic() - begin,
@@ -310,7 +310,7 @@ def run_recoveries(context, entry):
     if not entry.has('out of memory'):
         memory = '24MiB' if context.small else '1GiB'
         device = f'{context.programs.device},memory={memory}'
-        lines, code = context.programs.card('oom', entry.left(), device, cases=path, times=times)
+        lines, code = context.programs.gpu('oom', entry.left(), device, cases=path, times=times)
         each = [line for line in lines if 'oom_seconds' in line]
         entry.put('out of memory', {'ok': code == 0 and len(each) == times, 'each': each})
     if not entry.has('broken contexts'):

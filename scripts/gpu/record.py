@@ -9,7 +9,7 @@ import traceback
 
 
 def default_path(root, machine):
-    name = re.sub(r'[^A-Za-z0-9]+', '-', machine['card'].get('name', 'unknown')).strip('-').lower()
+    name = re.sub(r'[^A-Za-z0-9]+', '-', machine['gpu'].get('name', 'unknown')).strip('-').lower()
     today = datetime.date.today().isoformat()
     return os.path.join(root, 'tests', 'gpu', 'records', f'{name}-{today}.json')
 

@@ -1,4 +1,4 @@
-"""PyTorch's side: the training loop of tests/golden on the card that is here.
+"""PyTorch's side: the training loop of tests/golden on the GPU that is here.
 
     python3 torch_side.py < JOB        a JSON object; answers are JSON objects, one a line
 

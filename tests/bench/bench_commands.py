@@ -17,7 +17,7 @@ COMMANDS = {  # name: (runs, arguments, wanted seconds)
     "explain of a 32-layer model": (
         15, "explain llama-3-8b --device sim:H200-SXM-141GB --batch 2 --seq 4096 --precision bf16 "
             "--checkpointing full --json", 0.05),
-    "plan on every card": (
+    "plan on every GPU": (
         5, "plan gpt2-124m --device all --seq 256,512,1024 --checkpointing none,full --precision fp32,bf16-mixed,bf16 "
            "--json", 2.0),
 }
@@ -28,7 +28,7 @@ import json, os, sys, time
 golden_py, root = sys.argv[1], sys.argv[2]
 sys.path.insert(0, os.path.dirname(golden_py))
 import golden
-golden.card(80, 1 << 46)
+golden.GPU(80, 1 << 46)
 case = dict(kind="lm", config="tinyllama-1.1b.json", precision="bf16", optimizer="adamw",
             checkpointing="none", seq=2048)
 at = []

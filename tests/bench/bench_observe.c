@@ -17,8 +17,8 @@ enum { LAYERS = 24, OPERATIONS = 20, STEPS = 300, ROUNDS = 11 };
 /* What eager PyTorch needs for a launch at least: its own dispatch and the driver, on a fast host. */
 static const double LAUNCH_NS = 5000;
 
-typedef int launch_kernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                          void *, void **, void **);
+typedef int launch_kernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          unsigned, void *, void **, void **);
 typedef int get_function(void **, void *, const char *);
 
 static void *find(const char *name)
@@ -35,8 +35,8 @@ static int step(launch_kernel *launch, void *const *kernels, void *update)
     for (int pass = 0; pass < 3; pass++)
         for (int layer = 0; layer < LAYERS; layer++)
             for (int i = 0; i < OPERATIONS; i++, count++)
-                launch(kernels[pass * OPERATIONS + i], (unsigned)i + 1, (unsigned)pass + 1, 1, 128, 1, 1,
-                       0, NULL, NULL, NULL);
+                launch(kernels[pass * OPERATIONS + i], (unsigned)i + 1, (unsigned)pass + 1, 1, 128,
+                       1, 1, 0, NULL, NULL, NULL);
     for (int layer = 0; layer < LAYERS; layer++, count++)
         launch(update, (unsigned)layer + 1, 1, 1, 512, 1, 1, 0, NULL, NULL, NULL);
     return count;
@@ -92,23 +92,24 @@ static double run(const char *self, const char *folder, const char *preloaded)
 
 int main(int count, char **arguments)
 {
-    struct plim_machine_card card;
-    const struct plim_gpu *gpu;
+    struct plim_machine_gpu gpu;
+    const struct plim_gpu *model;
     char path[64];
     int fd;
     if (count < 3) return be_program();
-    if (plim_catalogue_find("A100-SXM4-80GB", &gpu, NULL)) return 1;
-    plim_machine_card_fill(&card, gpu, 0);
-    struct plim_machine *machine = plim_machine_create(&card, 1, &fd, path);
+    if (plim_catalogue_find("A100-SXM4-80GB", &model, NULL)) return 1;
+    plim_machine_gpu_fill(&gpu, model, 0);
+    struct plim_machine *machine = plim_machine_create(&gpu, 1, &fd, path);
     if (!machine) return 1;
     setenv(PLIM_MACHINE_VARIABLE, path, 1);
     double plain = run("/proc/self/exe", arguments[2], NULL);
     double observed = run("/proc/self/exe", arguments[2], arguments[1]);
     int64_t steps = machine->processes[0].steps, launches = machine->processes[0].launches;
-    printf("{\"bench\": \"observe\", \"launch_ns\": %.1f, \"observed_ns\": %.1f, \"added_ns\": %.1f, "
-           "\"share_of_a_launch\": %.4f, \"launches\": %lld, \"steps\": %lld}\n",
-           plain, observed, observed - plain, (observed - plain) / LAUNCH_NS, (long long)launches,
-           (long long)steps);
+    printf(
+        "{\"bench\": \"observe\", \"launch_ns\": %.1f, \"observed_ns\": %.1f, \"added_ns\": %.1f, "
+        "\"share_of_a_launch\": %.4f, \"launches\": %lld, \"steps\": %lld}\n",
+        plain, observed, observed - plain, (observed - plain) / LAUNCH_NS, (long long)launches,
+        (long long)steps);
     plim_machine_destroy(machine, fd);
     return plain > 0 && observed > 0 && launches > 0 && steps > 0 ? 0 : 1;
 }

@@ -11,10 +11,10 @@ static void set(const char *name, const char *value)
     cr_assert(zero(int, setenv(name, value, 1)));
 }
 
-static void use_stand_in(const char *cards, const char *oddities)
+static void use_stand_in(const char *gpus, const char *oddities)
 {
     set("LD_LIBRARY_PATH", PLIM_DOUBLES_FOLDER);
-    set("PLIM_DOUBLE_CARD", cards);
+    set("PLIM_DOUBLE_GPU", gpus);
     set("PLIM_DOUBLE_NVML", oddities);
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
@@ -78,7 +78,7 @@ Test(devices, json_has_memory_holders_and_the_catalogues_name)
     cr_expect(eq(str, (char *)json_text_at(root, "machine.cuda"), (char *)"13.0"));
     cr_expect(eq(str, (char *)json_text_at(gpu, "catalogue"), (char *)"A100-SXM4-80GB"));
     cr_expect(eq(str, (char *)json_text_at(gpu, "uri"),
-                 (char *)"cuda:GPU-706c696d-736f-6c6c-2063-617264203100"));
+                 (char *)"cuda:GPU-706c696d-736f-6c6c-2067-707520203100"));
     cr_expect(eq(i64, json_int_at(gpu, "ordinal"), 0));
     cr_expect(eq(i64, json_int_at(gpu, "index"), 1));
     cr_expect(eq(i64, json_int_at(gpu, "memory_bytes"), INT64_C(80) << 30));
@@ -92,10 +92,10 @@ Test(devices, json_has_memory_holders_and_the_catalogues_name)
     program_finish(&p);
 }
 
-Test(devices, instances_are_listed_below_their_card)
+Test(devices, instances_are_listed_below_their_gpu)
 {
     use_stand_in("A100-SXM4-80GB", "mig");
-    expect_in_list("cuda:0    MIG-716c696d-736f-6c6c-2063-617264203000\n");
+    expect_in_list("cuda:0    MIG-716c696d-736f-6c6c-2067-707520203000\n");
     expect_in_list("40.0 GiB, 54 SMs");
     struct program p = run_well("devices --json");
     json_t *root = program_json(&p), *gpu = json_at(root, "machine.gpus.0");
@@ -107,12 +107,12 @@ Test(devices, instances_are_listed_below_their_card)
     program_finish(&p);
 }
 
-Test(devices, what_is_wrong_with_a_card_is_said)
+Test(devices, what_is_wrong_with_a_gpu_is_said)
 {
     use_stand_in("A100-SXM4-80GB,T4", "mig-empty");
     expect_in_list("in MIG mode without an instance");
     use_stand_in("A100-SXM4-80GB,T4", "bad@1=15");
-    expect_in_list("GPU 1     the card fell off the bus");
+    expect_in_list("GPU 1     the GPU fell off the bus");
     use_stand_in("A100-SXM4-80GB,T4", "prohibited");
     expect_in_list("compute mode: prohibited");
     use_stand_in("A100-SXM4-80GB", "error=18");
@@ -123,7 +123,7 @@ Test(devices, what_is_wrong_with_a_card_is_said)
 
 Test(devices, why_no_gpu_can_be_used_is_said)
 {
-    use_stand_in("A100-SXM4-80GB", "no-cards");
+    use_stand_in("A100-SXM4-80GB", "no-gpus");
     expect_in_list("the driver knows of no GPU");
     use_stand_in("A100-SXM4-80GB", "driver=550.54,cuda=12040");
     expect_in_list("driver 550.54 runs CUDA up to 12.4");

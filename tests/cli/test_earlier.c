@@ -6,8 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MADE "plan gpt2-124m --device sim:24GiB,memory=20GiB --seq 512,256 --set train.clip=1.0 "      \
-             "--margin 2GiB --overhead 700MiB --effective-batch 64 --quiet "
+#define MADE                                                                                       \
+    "plan gpt2-124m --device sim:24GiB,memory=20GiB --seq 512,256 --set train.clip=1.0 "           \
+    "--margin 2GiB --overhead 700MiB --effective-batch 64 --quiet "
 
 /* The report of a plan, in a file with this name. */
 static char *report_file(const char *name)

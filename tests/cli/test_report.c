@@ -198,8 +198,9 @@ Test(report, says_what_was_taken_by_default_and_what_lora_trains)
 /* A precision without autocast has its own weights, and is asked about once. */
 Test(report, weights_go_with_the_precision)
 {
-    struct program p = program_run("plan gpt2-124m --device sim:T4 --seq 64 --batch 1 --precision "
-                                   "fp16,bf16-mixed --weights fp32,bf16 --checkpointing none --json");
+    struct program p =
+        program_run("plan gpt2-124m --device sim:T4 --seq 64 --batch 1 --precision "
+                    "fp16,bf16-mixed --weights fp32,bf16 --checkpointing none --json");
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
     json_t *root = program_json(&p), *samples = json_at(root, "samples"), *sample;
     size_t i, plain = 0, mixed = 0;

@@ -292,7 +292,8 @@ Test(usage, what_was_typed_cannot_steer_the_terminal)
     setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:native\x1b]0;x\x07", 1);
     p = program_run("plan gpt2-124m --device sim:T4 --seq 256");
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
-    cr_expect(strchr(p.err, '\x1b') == NULL && strchr(p.out, '\x1b') == NULL, "%s\n%s", p.err, p.out);
+    cr_expect(strchr(p.err, '\x1b') == NULL && strchr(p.out, '\x1b') == NULL, "%s\n%s", p.err,
+              p.out);
     program_finish(&p);
 }
 

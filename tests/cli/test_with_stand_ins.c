@@ -40,8 +40,8 @@ Test(with_stand_ins, the_exit_status_is_the_commands)
 
 Test(with_stand_ins, options_become_the_environment)
 {
-    expect("--card T4 --memory 2GiB --others 1GiB --fault oom@1 --fault lost@2! -- "
-           "sh -c 'echo $PLIM_DOUBLE_CARD $PLIM_DOUBLE_MEMORY $PLIM_DOUBLE_OTHERS "
+    expect("--gpu T4 --memory 2GiB --others 1GiB --fault oom@1 --fault lost@2! -- "
+           "sh -c 'echo $PLIM_DOUBLE_GPU $PLIM_DOUBLE_MEMORY $PLIM_DOUBLE_OTHERS "
            "$PLIM_DOUBLE_FAULT'",
            0, "T4 2GiB 1GiB oom@1,lost@2!\n");
 }
@@ -64,15 +64,15 @@ Test(with_stand_ins, the_shared_file_is_there_and_then_gone)
     cr_expect(eq(ptr, fopen(output, "r"), NULL), "%s", output);
 }
 
-Test(with_stand_ins, who_is_left_on_a_card_is_named)
+Test(with_stand_ins, who_is_left_on_a_gpu_is_named)
 {
-    expect("-- '" PLIM_LEAVE_ON_CARD "'", 70, " 1048576\n");
-    expect("-- sh -c '\"" PLIM_LEAVE_ON_CARD "\"; exit 5'", 5, "still on a card");
+    expect("-- '" PLIM_LEAVE_ON_GPU "'", 70, " 1048576\n");
+    expect("-- sh -c '\"" PLIM_LEAVE_ON_GPU "\"; exit 5'", 5, "still on a GPU");
 }
 
 Test(with_stand_ins, mistakes_are_told)
 {
     expect("--speed 2 -- true", 2, "--speed: no such option");
-    expect("--card", 2, "--card: expected a value");
-    expect("--card T4", 2, "no command was given");
+    expect("--gpu", 2, "--gpu: expected a value");
+    expect("--gpu T4", 2, "no command was given");
 }

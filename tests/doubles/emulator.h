@@ -7,7 +7,7 @@
  * "forward" (default), "backward" or "shuffled". A kernel whose result depends on it lacks a
  * barrier.
  *
- * Aborts with one line on stderr: a launch that no card accepts, a barrier or exchange that not all
+ * Aborts with one line on stderr: a launch that no GPU accepts, a barrier or exchange that not all
  * of its threads reach, an exchange with a lane that takes no part, writes beyond the dynamic
  * shared memory (with AddressSanitizer any access beyond shared memory, at the place). What a block
  * finds in dynamic shared memory at its start is bytes of 0xff: NaN.
@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 enum {
-    EMULATED_SHARED_LIMIT = 48 * 1024, /* what a block gets on every card without asking for more */
+    EMULATED_SHARED_LIMIT = 48 * 1024, /* what a block gets on every GPU without asking for more */
     EMULATED_ARGS_LIMIT = 4096         /* CUDA's limit on the parameters of a kernel */
 };
 

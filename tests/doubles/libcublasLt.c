@@ -6,7 +6,7 @@
  * Not checked, because we do not use it: types per operand beyond fp32, bf16, fp16, orders other
  * than column-major, other epilogues (refused as not supported).
  */
-#include "card_state.h"
+#include "gpu_state.h"
 #include "devices/host/reference.h"
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -42,9 +42,9 @@ static const uint64_t algorithm_magic = 0x706c696d73616c67u;
 
 static cublasStatus_t fault(void)
 {
-    if (card_fault(CARD_FAULT_OOM_LIB)) return CUBLAS_STATUS_ALLOC_FAILED;
-    if (card_fault(CARD_FAULT_DISGUISED_LIB)) return CUBLAS_STATUS_INTERNAL_ERROR;
-    return card_gone() ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+    if (gpu_fault(GPU_FAULT_OOM_LIB)) return CUBLAS_STATUS_ALLOC_FAILED;
+    if (gpu_fault(GPU_FAULT_DISGUISED_LIB)) return CUBLAS_STATUS_INTERNAL_ERROR;
+    return gpu_gone() ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
 static cublasStatus_t create(void *out, size_t bytes, const void *value)

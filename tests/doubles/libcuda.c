@@ -16,8 +16,8 @@
 
 static struct {
     bool initialised;
-    int visible[CARD_MAX], visible_count; /* CUDA's ordinal -> card */
-    struct CUctx_st contexts[CARD_MAX];
+    int visible[GPU_MAX], visible_count; /* CUDA's ordinal -> GPU */
+    struct CUctx_st contexts[GPU_MAX];
     double seconds, cpu_seconds; /* the clock, and the CPU time at which it was read */
     bool slow;
 } self;
@@ -45,7 +45,7 @@ CUresult double_enter(const char *function, enum double_needs needs)
     CUresult result = wanted_result(function);
     if (result != CUDA_SUCCESS) return result;
     if (needs == NEEDS_NOTHING) return CUDA_SUCCESS;
-    if (card_fault(CARD_FAULT_VANISH) || card_gone())
+    if (gpu_fault(GPU_FAULT_VANISH) || gpu_gone())
         return double_current ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_DEVICE;
     if (!self.initialised) return CUDA_ERROR_NOT_INITIALIZED;
     if (needs != NEEDS_CONTEXT) return CUDA_SUCCESS;
@@ -75,27 +75,27 @@ CUresult cuDriverGetVersion(int *version)
     return CUDA_SUCCESS;
 }
 
-/* "GPU-706c696d-736f-6c6c-2063-617264203000" */
-static void uuid_text(int card, char out[48])
+/* "GPU-706c696d-736f-6c6c-2067-707520203000" */
+static void uuid_text(int gpu, char out[48])
 {
     uint8_t uuid[16];
     char *at = out + sprintf(out, "GPU");
-    card_uuid(card, uuid);
+    gpu_uuid(gpu, uuid);
     for (int i = 0; i < 16; i++)
         at += sprintf(at, i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
                       uuid[i]);
 }
 
 /* One entry of CUDA_VISIBLE_DEVICES: an ordinal, or the beginning of a UUID; -1: neither. */
-static int visible_card(const char *entry, size_t length)
+static int visible_gpu(const char *entry, size_t length)
 {
     char text[48], *end;
-    for (int card = 0; card < card_count(); card++) {
-        uuid_text(card, text);
-        if (length > 4 && !strncmp(entry, text, length)) return card;
+    for (int gpu = 0; gpu < gpu_count(); gpu++) {
+        uuid_text(gpu, text);
+        if (length > 4 && !strncmp(entry, text, length)) return gpu;
     }
     long ordinal = strtol(entry, &end, 10);
-    return end == entry + length && ordinal >= 0 && ordinal < card_count() ? (int)ordinal : -1;
+    return end == entry + length && ordinal >= 0 && ordinal < gpu_count() ? (int)ordinal : -1;
 }
 
 static void find_visible(void)
@@ -103,15 +103,15 @@ static void find_visible(void)
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
     self.visible_count = 0;
     if (!list)
-        while (self.visible_count < card_count()) {
+        while (self.visible_count < gpu_count()) {
             self.visible[self.visible_count] = self.visible_count;
             self.visible_count++;
         }
-    while (list && *list && self.visible_count < CARD_MAX) {
+    while (list && *list && self.visible_count < GPU_MAX) {
         size_t length = strcspn(list, ",");
-        int card = visible_card(list, length);
-        if (card < 0) break; /* the first that is wrong ends the list */
-        self.visible[self.visible_count++] = card;
+        int gpu = visible_gpu(list, length);
+        if (gpu < 0) break; /* the first that is wrong ends the list */
+        self.visible[self.visible_count++] = gpu;
         list += length + (list[length] == ',');
     }
 }
@@ -123,7 +123,7 @@ CUresult cuInit(unsigned flags)
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_INITIALIZED) return result;
     find_visible();
     if (!self.visible_count) return CUDA_ERROR_NO_DEVICE;
-    for (int i = 0; i < CARD_MAX; i++) self.contexts[i].card = i;
+    for (int i = 0; i < GPU_MAX; i++) self.contexts[i].gpu = i;
     self.initialised = true;
     return CUDA_SUCCESS;
 }
@@ -162,7 +162,7 @@ CUresult cuGetErrorString(CUresult result, const char **text)
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- cards ------------------------------------------------------------------------------------ */
+/* --- GPUs ------------------------------------------------------------------------------------ */
 
 CUresult cuDeviceGetCount(int *count)
 {
@@ -182,7 +182,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
     ENTER(NEEDS_INIT);
-    const struct plim_gpu *gpu = card_gpu(self.visible[device]);
+    const struct plim_gpu *gpu = gpu_model(self.visible[device]);
     snprintf(name, (size_t)size, "%s", gpu->match[0] ? gpu->match : gpu->name);
     return CUDA_SUCCESS;
 }
@@ -190,7 +190,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
     ENTER(NEEDS_INIT);
-    card_uuid(self.visible[device], (uint8_t *)uuid->bytes);
+    gpu_uuid(self.visible[device], (uint8_t *)uuid->bytes);
     return CUDA_SUCCESS;
 }
 
@@ -205,7 +205,7 @@ static int threads_per_multiprocessor(int compute_capability)
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     ENTER(NEEDS_INIT);
-    const struct plim_gpu *gpu = card_gpu(self.visible[device]);
+    const struct plim_gpu *gpu = gpu_model(self.visible[device]);
     switch ((int)attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         *value = gpu->compute_capability / 10;
@@ -237,7 +237,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     ENTER(NEEDS_INIT);
     struct CUctx_st *c = &self.contexts[self.visible[device]];
-    if (!c->references && !card_take(c->card, number_from("PLIM_DOUBLE_CONTEXT", CONTEXT_BYTES)))
+    if (!c->references && !gpu_take(c->gpu, number_from("PLIM_DOUBLE_CONTEXT", CONTEXT_BYTES)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->references++;
     *context = c;
@@ -250,8 +250,8 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
     struct CUctx_st *c = &self.contexts[self.visible[device]];
     if (!c->references) return CUDA_ERROR_INVALID_CONTEXT;
     if (--c->references) return CUDA_SUCCESS;
-    double_forget_memory(c->card);
-    card_give_back(c->card, number_from("PLIM_DOUBLE_CONTEXT", CONTEXT_BYTES));
+    double_forget_memory(c->gpu);
+    gpu_give_back(c->gpu, number_from("PLIM_DOUBLE_CONTEXT", CONTEXT_BYTES));
     return CUDA_SUCCESS;
 }
 
@@ -265,7 +265,7 @@ CUresult cuCtxSetCurrent(CUcontext context)
 CUresult cuCtxGetDevice(CUdevice *device)
 {
     ENTER(NEEDS_CONTEXT);
-    *device = double_current->card;
+    *device = double_current->gpu;
     return CUDA_SUCCESS;
 }
 
@@ -286,7 +286,7 @@ CUresult cuCtxSynchronize(void)
 /* --- streams, copies -------------------------------------------------------------------------- */
 
 struct CUstream_st {
-    int card;
+    int gpu;
 };
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
@@ -295,7 +295,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     ENTER(NEEDS_CONTEXT);
     *stream = malloc(sizeof(**stream));
     if (!*stream) return CUDA_ERROR_OUT_OF_MEMORY;
-    (*stream)->card = double_current->card;
+    (*stream)->gpu = double_current->gpu;
     return CUDA_SUCCESS;
 }
 
@@ -334,7 +334,7 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream st
     ENTER(NEEDS_CONTEXT);
     CUresult result = copy(from, to, (const void *)(uintptr_t)from, bytes);
     /* All ones is a NaN in every floating-point type. */
-    if (card_fault(CARD_FAULT_NAN) && result == CUDA_SUCCESS) memset(to, 0xff, bytes);
+    if (gpu_fault(GPU_FAULT_NAN) && result == CUDA_SUCCESS) memset(to, 0xff, bytes);
     return result;
 }
 
@@ -405,8 +405,8 @@ struct CUfunc_st {
 struct CUmod_st {
     const unsigned char *image;
     size_t bytes;
-    int card;
-    bool on_card; /* its code is loaded by its first launch */
+    int gpu;
+    bool on_gpu; /* its code is loaded by its first launch */
     struct CUfunc_st *functions;
 };
 
@@ -424,14 +424,14 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     if (!*module) return CUDA_ERROR_OUT_OF_MEMORY;
     (*module)->image = image;
     (*module)->bytes = head.header_bytes + head.bytes;
-    (*module)->card = double_current->card;
+    (*module)->gpu = double_current->gpu;
     return CUDA_SUCCESS;
 }
 
 CUresult cuModuleUnload(CUmodule module)
 {
     CUresult result = double_enter(__func__, NEEDS_CONTEXT);
-    if (result == CUDA_SUCCESS && module->on_card) card_give_back(module->card, MODULE_BYTES);
+    if (result == CUDA_SUCCESS && module->on_gpu) gpu_give_back(module->gpu, MODULE_BYTES);
     for (struct CUfunc_st *f = module->functions, *next; f; f = next) {
         next = f->next;
         free(f);
@@ -472,21 +472,21 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 /* What goes wrong at a launch, before it is made. */
 static CUresult launch_faults(void)
 {
-    int card = double_current->card;
-    if (card_fault(CARD_FAULT_KILL)) raise(SIGKILL);
-    if (card_fault(CARD_FAULT_STEAL)) card_steal(card, card_free_bytes(card) / 2);
-    if (card_fault(CARD_FAULT_HANG)) double_current->hangs = true;
+    int gpu = double_current->gpu;
+    if (gpu_fault(GPU_FAULT_KILL)) raise(SIGKILL);
+    if (gpu_fault(GPU_FAULT_STEAL)) gpu_steal(gpu, gpu_free_bytes(gpu) / 2);
+    if (gpu_fault(GPU_FAULT_HANG)) double_current->hangs = true;
     clock_seconds();
-    self.slow = card_fault(CARD_FAULT_SLOW);
-    if (card_fault(CARD_FAULT_OOM_LAUNCH)) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (card_fault(CARD_FAULT_LOST)) double_current->error = CUDA_ERROR_ILLEGAL_ADDRESS;
+    self.slow = gpu_fault(GPU_FAULT_SLOW);
+    if (gpu_fault(GPU_FAULT_OOM_LAUNCH)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (gpu_fault(GPU_FAULT_LOST)) double_current->error = CUDA_ERROR_ILLEGAL_ADDRESS;
     return CUDA_SUCCESS;
 }
 
 static CUresult load(struct CUmod_st *module)
 {
-    if (!module->on_card) module->on_card = card_take(module->card, MODULE_BYTES);
-    return module->on_card ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!module->on_gpu) module->on_gpu = gpu_take(module->gpu, MODULE_BYTES);
+    return module->on_gpu ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -1,7 +1,7 @@
 /* What the files of the stand-in for libcuda.so.1 share.
  *
- * Device memory is host memory, so that a device address can be read by any stand-in; a card's
- * capacity is counted (card_state.h). A launch runs the kernel's own source (emulator.h), at once,
+ * Device memory is host memory, so that a device address can be read by any stand-in; a GPU's
+ * capacity is counted (gpu_state.h). A launch runs the kernel's own source (emulator.h), at once,
  * so a stream is always in order. Errors come as they do from the driver: a fault of a kernel
  * appears in the calls after its launch and stays.
  *
@@ -14,16 +14,16 @@
 #ifndef PLIM_TESTS_DOUBLES_LIBCUDA_H
 #define PLIM_TESTS_DOUBLES_LIBCUDA_H
 
-#include "card_state.h"
+#include "gpu_state.h"
 
 /* What <cuda.h> declares is what the library exports. */
 #pragma GCC visibility push(default)
 #include <cuda.h>
 #pragma GCC visibility pop
 
-/* The context that is current in this thread: one a card, there are no others. */
+/* The context that is current in this thread: one a GPU, there are no others. */
 struct CUctx_st {
-    int card;       /* of card_state.h */
+    int gpu;       /* of gpu_state.h */
     int references; /* of the primary context */
     CUresult error; /* sticky */
     bool hangs;     /* a kernel that does not end is in the stream */
@@ -45,7 +45,7 @@ CUresult double_wait(void);
 /* Whether all of it is device memory that can be used. */
 bool double_is_memory(CUdeviceptr address, size_t bytes);
 
-/* Everything that the context of a card still has. */
-void double_forget_memory(int card);
+/* Everything that the context of a GPU still has. */
+void double_forget_memory(int gpu);
 
 #endif

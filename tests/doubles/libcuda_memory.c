@@ -14,7 +14,7 @@ enum kind { SEGMENT, RANGE, MAPPING, PHYSICAL };
 struct extent {
     struct extent *next;
     enum kind kind;
-    int card;
+    int gpu;
     uint64_t address;
     size_t bytes;
     uint64_t handle; /* MAPPING: what is mapped */
@@ -53,7 +53,7 @@ static struct extent *add(enum kind kind, uint64_t address, size_t bytes)
     struct extent *e = calloc(1, sizeof(*e));
     if (!e) abort();
     *e = (struct extent){
-        .next = extents, .kind = kind, .card = double_current->card, .address = address};
+        .next = extents, .kind = kind, .gpu = double_current->gpu, .address = address};
     e->bytes = bytes;
     extents = e;
     return e;
@@ -83,12 +83,12 @@ static size_t whole(size_t bytes)
 
 static CUresult take(size_t bytes)
 {
-    int card = double_current->card;
-    if (card_fault(CARD_FAULT_OOM)) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (card_free_bytes(card) - (int64_t)bytes < INT64_C(1) << 30 &&
-        card_fault(CARD_FAULT_DISGUISED))
+    int gpu = double_current->gpu;
+    if (gpu_fault(GPU_FAULT_OOM)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (gpu_free_bytes(gpu) - (int64_t)bytes < INT64_C(1) << 30 &&
+        gpu_fault(GPU_FAULT_DISGUISED))
         return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
-    return card_take(card, (int64_t)bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return gpu_take(gpu, (int64_t)bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes)
@@ -99,7 +99,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes)
     if (result != CUDA_SUCCESS) return result;
     void *memory = pages(NULL, whole(bytes), PROT_READ | PROT_WRITE);
     if (!memory) {
-        card_give_back(double_current->card, (int64_t)whole(bytes));
+        gpu_give_back(double_current->gpu, (int64_t)whole(bytes));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *address = (CUdeviceptr)(uintptr_t)memory;
@@ -115,7 +115,7 @@ CUresult cuMemFree(CUdeviceptr address)
     if (result != CUDA_SUCCESS) return result;
     if (!e) return CUDA_ERROR_INVALID_VALUE;
     munmap((void *)(uintptr_t)address, e->bytes);
-    card_give_back(e->card, (int64_t)e->bytes);
+    gpu_give_back(e->gpu, (int64_t)e->bytes);
     drop(e);
     return CUDA_SUCCESS;
 }
@@ -123,8 +123,8 @@ CUresult cuMemFree(CUdeviceptr address)
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     ENTER(NEEDS_CONTEXT);
-    *free_bytes = (size_t)card_free_bytes(double_current->card);
-    *total_bytes = (size_t)card_total_bytes(double_current->card);
+    *free_bytes = (size_t)gpu_free_bytes(double_current->gpu);
+    *total_bytes = (size_t)gpu_total_bytes(double_current->gpu);
     return CUDA_SUCCESS;
 }
 
@@ -190,7 +190,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     if (!physical) return CUDA_ERROR_INVALID_VALUE;
     for (struct extent *e = extents; e; e = e->next)
         if (e->kind == MAPPING && e->handle == handle) return CUDA_SUCCESS;
-    card_give_back(physical->card, (int64_t)physical->bytes);
+    gpu_give_back(physical->gpu, (int64_t)physical->bytes);
     drop(physical);
     return CUDA_SUCCESS;
 }
@@ -254,14 +254,14 @@ bool double_is_memory(CUdeviceptr address, size_t bytes)
     return true;
 }
 
-void double_forget_memory(int card)
+void double_forget_memory(int gpu)
 {
     struct extent *next;
     for (struct extent *e = extents; e; e = next) {
         next = e->next;
-        if (e->card != card) continue;
+        if (e->gpu != gpu) continue;
         if (e->kind == SEGMENT || e->kind == RANGE) munmap((void *)(uintptr_t)e->address, e->bytes);
-        if (e->kind == SEGMENT || e->kind == PHYSICAL) card_give_back(card, (int64_t)e->bytes);
+        if (e->kind == SEGMENT || e->kind == PHYSICAL) gpu_give_back(gpu, (int64_t)e->bytes);
         drop(e);
     }
 }

@@ -1,10 +1,10 @@
 /* A cuDNN for tests: the backend API's descriptors, and graphs that run by their definition on host
- * memory (cudnn_interpreter.c). Which card it has comes from card_state.h; its engines support what
+ * memory (cudnn_interpreter.c). Which GPU it has comes from gpu_state.h; its engines support what
  * the real ones support of attention, and ask for the workspace that the real ones ask for
  * (tests/unit/test_cudnn_real.c compares those formulas with the real library). It writes over that
  * workspace.
  */
-#include "card_state.h"
+#include "gpu_state.h"
 #include "cudnn_descriptor.h"
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ static bool is_supported(const struct attention *a, int cc)
     return a->size <= (a->backward && cc != 90 ? 128 : 256);
 }
 
-/* The engines for this card, the best first. Returns how many. */
+/* The engines for this GPU, the best first. Returns how many. */
 static int list_engines(const struct attention *a, int cc, struct descriptor *configs[],
                         int64_t size)
 {
@@ -153,8 +153,8 @@ static int list_engines(const struct attention *a, int cc, struct descriptor *co
 
 static cudnnStatus_t fault(void)
 {
-    if (card_fault(CARD_FAULT_OOM_LIB)) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-    if (card_fault(CARD_FAULT_DISGUISED_LIB) || card_gone())
+    if (gpu_fault(GPU_FAULT_OOM_LIB)) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    if (gpu_fault(GPU_FAULT_DISGUISED_LIB) || gpu_gone())
         return CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -228,7 +228,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t to,
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* A plan compiles: that is where a full card shows. */
+/* A plan compiles: that is where a full GPU shows. */
 static cudnnStatus_t finalize_plan(struct descriptor *d)
 {
     const struct descriptor *config = descriptor_link(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
@@ -273,7 +273,7 @@ static cudnnStatus_t heuristic_results(const struct descriptor *heuristic, int64
     struct attention a;
     if (!heuristic->finalized || !graph || !read_attention(graph, &a))
         return CUDNN_STATUS_BAD_PARAM;
-    *got = list_engines(&a, card_gpu(0)->compute_capability, configs, asked);
+    *got = list_engines(&a, gpu_model(0)->compute_capability, configs, asked);
     for (int64_t i = 0; i < *got; i++) {
         configs[i]->graph = graph;
         descriptor_retain(graph);

@@ -1,25 +1,25 @@
-/* libnvidia-ml.so.1 for tests: tells of the pretended cards of card_state.h.
+/* libnvidia-ml.so.1 for tests: tells of the pretended GPUs of gpu_state.h.
  *
  *   PLIM_DOUBLE_NVML   what else is so, with commas:
  *     error=N          nvmlInit fails with this number
- *     no-cards         the driver has no card
- *     bad@CARD=N       the handle of the card with this index is refused with this number
+ *     no-gpus         the driver has no GPU
+ *     bad@GPU=N       the handle of the GPU with this index is refused with this number
  *     wrong-memory     memory is told 1000 times too small
  *     old              only version 1 of the memory's layout, and no temperature structure
- *     no-mig           MIG cannot be asked for, as on cards without it
- *     mig, mig-empty   card 0 is in MIG mode, with two instances or none
- *     no-memory        a whole card does not tell of its memory, as to users without privileges
- *     exclusive, prohibited   the compute mode of all cards
+ *     no-mig           MIG cannot be asked for, as on GPUs without it
+ *     mig, mig-empty   GPU 0 is in MIG mode, with two instances or none
+ *     no-memory        a whole GPU does not tell of its memory, as to users without privileges
+ *     exclusive, prohibited   the compute mode of all GPUs
  *     driver=TEXT, cuda=N     the driver's version and the newest CUDA it runs (13000)
- *     name=TEXT        the name of all cards
+ *     name=TEXT        the name of all GPUs
  *     throttle@N       from the Nth sample of the clock on (from 1): hardware thermal slowdown
  *     hide-processes   how much memory a process holds is not told
- *     crowd=N          N processes on every card, of which all but the real ones hold nothing
+ *     crowd=N          N processes on every GPU, of which all but the real ones hold nothing
  *
- * After the fault `vanish` of the card state every card is lost. A name that none of these has ends
+ * After the fault `vanish` of the GPU state every GPU is lost. A name that none of these has ends
  * the process with a line on stderr.
  */
-#include "card_state.h"
+#include "gpu_state.h"
 #include "devices/nvml/nvml_abi.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,16 +31,16 @@ enum { INSTANCES = 2, DEFAULT_MODE = 0, PROHIBITED = 2, EXCLUSIVE_PROCESS = 3 };
 
 /* A handle points at one of these. */
 struct nvml_device {
-    int card, instance; /* -1: the whole card */
+    int gpu, instance; /* -1: the whole GPU */
 };
 
-static struct nvml_device cards[CARD_MAX], instances[INSTANCES];
+static struct nvml_device gpus[GPU_MAX], instances[INSTANCES];
 static unsigned samples;
 
 /* --- the environment -------------------------------------------------------------------------- */
 
 static const char *const words[] = {
-    "error=", "no-cards", "bad@",      "no-memory",      "wrong-memory", "old",
+    "error=", "no-gpus", "bad@",      "no-memory",      "wrong-memory", "old",
     "no-mig", "mig",      "mig-empty", "exclusive",      "prohibited",   "driver=",
     "cuda=",  "name=",    "throttle@", "hide-processes", "crowd="};
 
@@ -88,8 +88,8 @@ static void copy_text(const char *value, const char *otherwise, char *out, unsig
 static int state_of(const struct nvml_device *device)
 {
     const char *bad = given("bad@");
-    if (card_gone()) return NVML_GPU_IS_LOST;
-    return bad && atoi(bad) == device->card ? atoi(bad + strcspn(bad, "=") + 1) : NVML_SUCCESS;
+    if (gpu_gone()) return NVML_GPU_IS_LOST;
+    return bad && atoi(bad) == device->gpu ? atoi(bad + strcspn(bad, "=") + 1) : NVML_SUCCESS;
 }
 
 /* --- the driver ------------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ static int state_of(const struct nvml_device *device)
 EXPORTED int nvmlInit_v2(void)
 {
     check_words();
-    for (int i = 0; i < CARD_MAX; i++) cards[i] = (struct nvml_device){i, -1};
+    for (int i = 0; i < GPU_MAX; i++) gpus[i] = (struct nvml_device){i, -1};
     for (int i = 0; i < INSTANCES; i++) instances[i] = (struct nvml_device){0, i};
     return number("error=", NVML_SUCCESS);
 }
@@ -121,14 +121,14 @@ EXPORTED int nvmlSystemGetCudaDriverVersion_v2(int *version)
 
 EXPORTED int nvmlDeviceGetCount_v2(unsigned *count)
 {
-    *count = given("no-cards") ? 0 : (unsigned)card_count();
+    *count = given("no-gpus") ? 0 : (unsigned)gpu_count();
     return NVML_SUCCESS;
 }
 
 EXPORTED int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **out)
 {
-    if (index >= (unsigned)card_count()) return NVML_NOT_FOUND;
-    *out = &cards[index];
+    if (index >= (unsigned)gpu_count()) return NVML_NOT_FOUND;
+    *out = &gpus[index];
     return state_of(*out);
 }
 
@@ -136,14 +136,14 @@ EXPORTED int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **
 
 EXPORTED int nvmlDeviceGetName(struct nvml_device *device, char *out, unsigned size)
 {
-    copy_text(given("name="), card_gpu(device->card)->match, out, size);
+    copy_text(given("name="), gpu_model(device->gpu)->match, out, size);
     return state_of(device);
 }
 
 EXPORTED int nvmlDeviceGetUUID(struct nvml_device *device, char *out, unsigned size)
 {
     uint8_t b[16];
-    card_uuid(device->card, b);
+    gpu_uuid(device->gpu, b);
     b[0] = (uint8_t)(b[0] + device->instance + 1);
     snprintf(out, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
              device->instance < 0 ? "GPU" : "MIG", b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7],
@@ -153,32 +153,32 @@ EXPORTED int nvmlDeviceGetUUID(struct nvml_device *device, char *out, unsigned s
 
 EXPORTED int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci *out)
 {
-    *out = (struct nvml_pci){.bus = (unsigned)device->card + 1};
+    *out = (struct nvml_pci){.bus = (unsigned)device->gpu + 1};
     snprintf(out->bus_id, sizeof(out->bus_id), "00000000:%02X:00.0", out->bus);
     return state_of(device);
 }
 
 EXPORTED int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, int *minor)
 {
-    *major = card_gpu(device->card)->compute_capability / 10;
-    *minor = card_gpu(device->card)->compute_capability % 10;
+    *major = gpu_model(device->gpu)->compute_capability / 10;
+    *minor = gpu_model(device->gpu)->compute_capability % 10;
     return state_of(device);
 }
 
 EXPORTED int nvmlDeviceGetNumGpuCores(struct nvml_device *device, unsigned *cores)
 {
-    *cores = (unsigned)card_gpu(device->card)->multiprocessors * 64;
+    *cores = (unsigned)gpu_model(device->gpu)->multiprocessors * 64;
     return state_of(device);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* A card is sold in whole GiB; what CUDA does not show of it is reserved. */
+/* A GPU is sold in whole GiB; what CUDA does not show of it is reserved. */
 static struct nvml_memory_v2 memory_of(const struct nvml_device *device)
 {
     const uint64_t gib = UINT64_C(1) << 30;
-    uint64_t visible = (uint64_t)card_total_bytes(device->card);
-    uint64_t unused = (uint64_t)card_free_bytes(device->card);
+    uint64_t visible = (uint64_t)gpu_total_bytes(device->gpu);
+    uint64_t unused = (uint64_t)gpu_free_bytes(device->gpu);
     uint64_t parts = device->instance < 0 ? 1 : INSTANCES, scale = given("wrong-memory") ? 1000 : 1;
     uint64_t total = (visible + gib - 1) / gib * gib;
     parts *= scale;
@@ -208,14 +208,14 @@ EXPORTED int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_mem
 EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned *count,
                                                      struct nvml_process *out)
 {
-    struct card_process list[CARD_MAX_PROCESSES];
+    struct gpu_process list[GPU_MAX_PROCESSES];
     unsigned room = *count, crowd = (unsigned)number("crowd=", 0);
-    unsigned real = (unsigned)card_processes(device->card, list, CARD_MAX_PROCESSES);
+    unsigned real = (unsigned)gpu_processes(device->gpu, list, GPU_MAX_PROCESSES);
     *count = real > crowd ? real : crowd;
     if (*count > room) return NVML_INSUFFICIENT_SIZE;
     for (unsigned i = 0; i < *count; i++) {
         out[i] = (struct nvml_process){.pid = 100000 + i};
-        if (i < real && list[i].pid != CARD_STRANGERS) out[i].pid = (unsigned)list[i].pid;
+        if (i < real && list[i].pid != GPU_STRANGERS) out[i].pid = (unsigned)list[i].pid;
         if (i < real) out[i].used_bytes = (uint64_t)list[i].held_bytes;
         if (given("hide-processes")) out[i].used_bytes = NVML_NOT_KNOWN;
     }
@@ -226,7 +226,7 @@ EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device,
 
 static bool in_mig_mode(const struct nvml_device *device)
 {
-    return device->card == 0 && (given("mig") || given("mig-empty"));
+    return device->gpu == 0 && (given("mig") || given("mig-empty"));
 }
 
 EXPORTED int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned *current, unsigned *pending)
@@ -246,7 +246,7 @@ EXPORTED int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned
 EXPORTED int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned index,
                                                  struct nvml_device **out)
 {
-    if (!given("mig") || device->card || index % 2 || index / 2 >= INSTANCES) return NVML_NOT_FOUND;
+    if (!given("mig") || device->gpu || index % 2 || index / 2 >= INSTANCES) return NVML_NOT_FOUND;
     *out = &instances[index / 2];
     return state_of(device);
 }
@@ -255,7 +255,7 @@ EXPORTED int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_
 {
     if (device->instance < 0) return NVML_NOT_SUPPORTED;
     *out = (struct nvml_attributes){
-        .multiprocessors = (unsigned)card_gpu(device->card)->multiprocessors / INSTANCES,
+        .multiprocessors = (unsigned)gpu_model(device->gpu)->multiprocessors / INSTANCES,
         .memory_mib = memory_of(device).total >> 20};
     return state_of(device);
 }
@@ -291,13 +291,13 @@ static bool is_throttled(void)
 EXPORTED int nvmlDeviceGetClockInfo(struct nvml_device *device, int type, unsigned *mhz)
 {
     samples++;
-    *mhz = (unsigned)card_gpu(device->card)->boost_mhz / (is_throttled() ? 2 : 1);
+    *mhz = (unsigned)gpu_model(device->gpu)->boost_mhz / (is_throttled() ? 2 : 1);
     return type == NVML_CLOCK_SM ? state_of(device) : NVML_NOT_SUPPORTED;
 }
 
 EXPORTED int nvmlDeviceGetMaxClockInfo(struct nvml_device *device, int type, unsigned *mhz)
 {
-    *mhz = (unsigned)card_gpu(device->card)->boost_mhz;
+    *mhz = (unsigned)gpu_model(device->gpu)->boost_mhz;
     return type == NVML_CLOCK_SM ? state_of(device) : NVML_NOT_SUPPORTED;
 }
 
@@ -310,13 +310,13 @@ EXPORTED int nvmlDeviceGetCurrentClocksEventReasons(struct nvml_device *device,
 
 EXPORTED int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned *milliwatts)
 {
-    *milliwatts = (unsigned)card_gpu(device->card)->tdp_watts * 900;
+    *milliwatts = (unsigned)gpu_model(device->gpu)->tdp_watts * 900;
     return state_of(device);
 }
 
 EXPORTED int nvmlDeviceGetEnforcedPowerLimit(struct nvml_device *device, unsigned *milliwatts)
 {
-    *milliwatts = (unsigned)card_gpu(device->card)->tdp_watts * 1000;
+    *milliwatts = (unsigned)gpu_model(device->gpu)->tdp_watts * 1000;
     return state_of(device);
 }
 

@@ -19,7 +19,8 @@ static void set_up(void)
     cr_assert(ge(int, file, 0));
     close(file);
     setenv("PLIM_FAIL_COUNT", count_path, 1);
-    unsetenv("LD_LIBRARY_PATH"); /* meson's has the virtual GPU, which is no driver of this machine */
+    unsetenv(
+        "LD_LIBRARY_PATH"); /* meson's has the virtual GPU, which is no driver of this machine */
 }
 
 static void tear_down(void)
@@ -137,8 +138,9 @@ Test(host_memory, devices_shows_the_catalogue_wholly_or_not_at_all)
 }
 
 /* Only plimsoll is to fail, not the program. */
-#define EXEC "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 --batch 30,31 --json " \
-             "--quiet --env PLIM_FAIL_AT=0 --env PLIM_FAIL_COUNT=/dev/null -- " PLIM_TRAINER " {batch}"
+#define EXEC                                                                                       \
+    "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 --batch 30,31 --json "   \
+    "--quiet --env PLIM_FAIL_AT=0 --env PLIM_FAIL_COUNT=/dev/null -- " PLIM_TRAINER " {batch}"
 
 static void expect_30_or_none(long fail_at)
 {

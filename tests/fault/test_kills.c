@@ -1,5 +1,5 @@
-/* A `plimsoll tune` on a pretended card, and SIGKILL at a random moment for it or for its worker: no
- * process and no memory of the card is left, and a killed worker does not change the answer.
+/* A `plimsoll tune` on a pretended GPU, and SIGKILL at a random moment for it or for its worker: no
+ * process and no memory of the GPU is left, and a killed worker does not change the answer.
  *
  *   PLIM_FAULT_ROUNDS   how often in all; plain: 30
  */
@@ -25,7 +25,7 @@ static char state_path[64], report_path[64], budget[16] = PLIM_KILL_BUDGET;
 static void set_up(void)
 {
     cr_assert(mkdtemp(folder) != NULL);
-    snprintf(state_path, sizeof(state_path), "%s/cards", folder);
+    snprintf(state_path, sizeof(state_path), "%s/gpus", folder);
     snprintf(report_path, sizeof(report_path), "%s/report", folder);
     setenv("PLIM_DOUBLE_STATE", state_path, 1);
     setenv("PLIM_DOUBLE_MEMORY", "300MiB", 1);
@@ -92,9 +92,9 @@ static void expect_nothing_left(int round)
     while (waitpid(-1, NULL, WNOHANG) >= 0 && plim_clock_seconds() - start < 5) nap(0.002);
     bool alone = waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
     cr_expect(alone, "round %d: a process is left", round);
-    FILE *held = popen("'" PLIM_CARD_PROCESSES "'", "r");
+    FILE *held = popen("'" PLIM_GPU_PROCESSES "'", "r");
     cr_assert(held != NULL);
-    cr_expect(fgets(line, sizeof(line), held) == NULL, "round %d: on the card: %s", round, line);
+    cr_expect(fgets(line, sizeof(line), held) == NULL, "round %d: on the GPU: %s", round, line);
     cr_expect(eq(int, pclose(held), 0));
 }
 

@@ -38,7 +38,7 @@ static struct plim_setting setting_of(int64_t micro_batch)
     return setting;
 }
 
-/* A small model on a simulated card, in a real worker. */
+/* A small model on a simulated GPU, in a real worker. */
 static void init_real(struct bench *b)
 {
     bench_init(b, "");

@@ -189,8 +189,8 @@ Test(verdicts, a_leak_replaces_the_worker_and_keeps_its_answer)
     bench_finish(&bench);
 }
 
-/* The card was full below the budget: the worker's own leak, or others. */
-Test(verdicts, a_refusal_of_the_card_is_asked_about_in_a_new_worker)
+/* The GPU was full below the budget: the worker's own leak, or others. */
+Test(verdicts, a_refusal_of_the_gpu_is_asked_about_in_a_new_worker)
 {
     expect_verdict("refused ok", PLIM_OK, 2);
     for (int refused = 0; refused < 2; refused++) {
@@ -284,7 +284,7 @@ static enum plim_status open_with(const char *script, int workers)
 Test(opening, a_device_that_is_not_there_is_not_asked_for_twice)
 {
     cr_expect(eq(int, open_with("nodevice", 1), PLIM_NODEVICE));
-    cr_expect(eq(str, bench.err.text, (char *)"no such card"));
+    cr_expect(eq(str, bench.err.text, (char *)"no such GPU"));
 }
 
 Test(opening, a_device_that_is_full_is_tried_again)
@@ -320,7 +320,7 @@ Test(opening, an_executable_that_is_not_there_is_an_error)
     bench_finish(&bench);
 }
 
-Test(opening, a_worker_sees_its_card_and_inherits_nothing)
+Test(opening, a_worker_sees_its_gpu_and_inherits_nothing)
 {
     const struct plim_message_opened *opened;
     bench_init(&bench, "ok");

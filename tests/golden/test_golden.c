@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The cards that the virtual GPU plays (oracle/virtual_cuda/cudart.c), and the limit of the run. */
-static struct plim_device *open_card(const json_t *c)
+/* The GPUs that the virtual GPU plays (oracle/virtual_cuda/cudart.c), and the limit of the run. */
+static struct plim_device *open_gpu(const json_t *c)
 {
     static const struct {
         int capability;
         const char *name;
-    } cards[] = {{80, "A100-SXM4-80GB"},
+    } gpus[] = {{80, "A100-SXM4-80GB"},
                  {90, "H100-SXM5-80GB"},
                  {86, "RTX-3090"},
                  {89, "L40S"},
@@ -28,10 +28,10 @@ static struct plim_device *open_card(const json_t *c)
     int64_t capacity = fit ? case_integer(fit, "capacity_bytes", 0) : (int64_t)1 << 46;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_device *device = NULL;
-    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
         const struct plim_gpu *gpu;
-        if (cards[i].capability != case_integer(c, "compute_capability", 80)) continue;
-        cr_assert_eq(plim_catalogue_find(cards[i].name, &gpu, &err), PLIM_OK, "%s", err.text);
+        if (gpus[i].capability != case_integer(c, "compute_capability", 80)) continue;
+        cr_assert_eq(plim_catalogue_find(gpus[i].name, &gpu, &err), PLIM_OK, "%s", err.text);
         cr_assert_eq(plim_sim_open_gpu(gpu, capacity, &device, &err), PLIM_OK, "%s", err.text);
     }
     cr_assert_not_null(device);
@@ -95,7 +95,7 @@ ParameterizedTest(struct case_line *given, golden, allocates_what_pytorch_alloca
     if (json_object_get(c, "dropout")) plim_spec_set_dropout(&spec, 0);
     struct plim_train_setting setting;
     case_setting(c, &setting);
-    struct plim_device *device = open_card(c);
+    struct plim_device *device = open_gpu(c);
     static struct plim_replay r;
     replay(device, &spec, &setting, &r);
     compare(c, &r);

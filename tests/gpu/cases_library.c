@@ -144,7 +144,7 @@ static void add_scratch(struct plim_op *op, const struct call *t, enum plim_sdpa
     struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     bool forward = op->kind == PLIM_OP_ATTENTION;
     int count = (forward ? plim_attention_forward_needs : plim_attention_backward_needs)(
-        kernel_case_card(), kernel, &shape, needs);
+        kernel_case_gpu(), kernel, &shape, needs);
     op->n_scratch = 0;
     for (int i = 0; i < count; i++)
         if (needs[i].role == PLIM_NEED_TEMPORARY && needs[i].bytes > 0)
@@ -160,7 +160,7 @@ static const struct plim_array *make_mask(const struct call *t)
     return mask;
 }
 
-/* Forward by the kernel that PyTorch takes on this card, and backward after the reference's. */
+/* Forward by the kernel that PyTorch takes on this GPU, and backward after the reference's. */
 static void check_attention(const struct call *t, enum plim_sdpa kernel)
 {
     const struct plim_array *q = operand(t, t->heads, t->q_length);
@@ -218,5 +218,5 @@ Test(library, attention_with_the_scratch_of_the_efficient_kernel)
 
 Test(library, attention_with_the_scratch_of_cudnn)
 {
-    if (kernel_case_card()->compute_capability >= 80) check_all(PLIM_SDPA_CUDNN);
+    if (kernel_case_gpu()->compute_capability >= 80) check_all(PLIM_SDPA_CUDNN);
 }

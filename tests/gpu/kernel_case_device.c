@@ -19,7 +19,7 @@ void kernel_case_use(struct plim_device *d, bool is_cuda)
     plans = is_cuda;
 }
 
-const struct plim_device_info *kernel_case_card(void)
+const struct plim_device_info *kernel_case_gpu(void)
 {
     return &device->info;
 }

@@ -1,6 +1,6 @@
 /* The records of scripts/gpu-suite, replayed without a GPU: the search, given the answers that the
- * card gave then, must decide as it did. A search that asks for what no record answers has changed
- * its questions: then the card has to be asked again (PENDING.md). */
+ * GPU gave then, must decide as it did. A search that asks for what no record answers has changed
+ * its questions: then the GPU has to be asked again (PENDING.md). */
 #include "autotune/cli/common.h"
 #include "autotune/run/run_device_internal.h"
 #include "autotune/search/decide.h"
@@ -59,7 +59,7 @@ static void read_request(struct tune *t, const json_t *request)
                  err.text);
 }
 
-/* As run_device_real.c makes it, from what the report says of the card. */
+/* As run_device_real.c makes it, from what the report says of the GPU. */
 static void make_twin(struct tune *t)
 {
     const json_t *device = json_object_get(t->report, "device");
@@ -86,7 +86,7 @@ static void make_twin(struct tune *t)
     twin->planner = plim_run_simulator(twin);
 }
 
-/* --- what the card answered ------------------------------------------------------------------- */
+/* --- what the GPU answered ------------------------------------------------------------------- */
 
 static bool is_of(const struct tune *t, const json_t *sample, const struct plim_setting *s)
 {

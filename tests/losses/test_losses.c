@@ -31,7 +31,7 @@ static void load(const json_t *c, struct plim_spec *spec)
     plim_spec_set_dropout(spec, 0);
 }
 
-/* What is computed takes the memory that the simulated card says, step by step. */
+/* What is computed takes the memory that the simulated GPU says, step by step. */
 static void expect_planned_bytes(const struct plim_replay *ran, const struct plim_spec *spec,
                                  const struct plim_train_setting *setting)
 {

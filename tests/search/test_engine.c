@@ -1,4 +1,4 @@
-/* The invariants of a decision with the real engine on simulated cards: small random models. */
+/* The invariants of a decision with the real engine on simulated GPUs: small random models. */
 #include "autotune/fleet.h"
 #include "autotune/search/space.h"
 #include "synthetic.h"
@@ -54,8 +54,8 @@ static struct plim_spec random_spec(uint64_t *random)
 
 static void random_uri(uint64_t *random, char uri[96])
 {
-    static const char *const cards[] = {"A100-SXM4-80GB", "H100-SXM5-80GB", "RTX-3090", "RTX-4090"};
-    snprintf(uri, 96, "sim:%s,memory=%lldMiB", cards[synthetic_random(random) % 4],
+    static const char *const gpus[] = {"A100-SXM4-80GB", "H100-SXM5-80GB", "RTX-3090", "RTX-4090"};
+    snprintf(uri, 96, "sim:%s,memory=%lldMiB", gpus[synthetic_random(random) % 4],
              (long long)synthetic_between(random, 300, 6000));
 }
 

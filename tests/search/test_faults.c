@@ -103,7 +103,8 @@ Test(faults, when_nothing_runs_the_report_says_why)
         decide(&run, &s, &q);
         cr_expect(not(run.decision.found));
         synthetic_answer(&run, &result);
-        cr_expect(synthetic_says(&result, "Nothing can run with these settings: the worker fell asleep."));
+        cr_expect(synthetic_says(&result,
+                                 "Nothing can run with these settings: the worker fell asleep."));
         cr_expect(eq(int, result.ended, PLIM_LOST)); /* which is not that nothing fits */
         cr_expect(lt(sz, s.fault_runs, 10));
         plim_result_finish(&result);

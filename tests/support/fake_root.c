@@ -71,7 +71,7 @@ void fake_root_driver(const struct fake_root *root, const char *version)
     fake_root_write(root, "/proc/driver/nvidia/version", text);
 }
 
-void fake_root_card(const struct fake_root *root, const char *bus_id, const char *driver)
+void fake_root_gpu(const struct fake_root *root, const char *bus_id, const char *driver)
 {
     char path[128], target[128];
     snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/vendor", bus_id);

@@ -15,7 +15,7 @@ void fake_root_link(const struct fake_root *root, const char *path, const char *
 
 /* /proc/driver/nvidia as of this driver. */
 void fake_root_driver(const struct fake_root *root, const char *version);
-/* A card in /sys/bus/pci at "0000:01:00.0", driven by `driver` (NULL: by nothing). */
-void fake_root_card(const struct fake_root *root, const char *bus_id, const char *driver);
+/* A GPU in /sys/bus/pci at "0000:01:00.0", driven by `driver` (NULL: by nothing). */
+void fake_root_gpu(const struct fake_root *root, const char *bus_id, const char *driver);
 
 #endif

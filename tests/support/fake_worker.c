@@ -158,7 +158,7 @@ static void answer_open(void)
     if (is("nodevice") || is("unlucky")) {
         m = (struct plim_message){
             .kind = PLIM_MESSAGE_FAILED,
-            .failed = {is("nodevice") ? PLIM_NODEVICE : PLIM_OOM, "no such card"}};
+            .failed = {is("nodevice") ? PLIM_NODEVICE : PLIM_OOM, "no such GPU"}};
     }
     say("opened", &m);
 }

@@ -30,7 +30,7 @@ struct kernel_case_array {
 };
 
 struct kernel_case {
-    struct plim_device_info info; /* a small card: large arrays exceed its grids */
+    struct plim_device_info info; /* a small GPU: large arrays exceed its grids */
     struct kernel_case_array arrays[KERNEL_CASE_ARRAYS];
     int count;
     int launches;       /* of the plan, in the last check */

@@ -108,8 +108,8 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
                 same(&a->checkpointing, &b->checkpointing, sizeof(a->checkpointing)) &&
                 same(&a->attention, &b->attention, sizeof(a->attention));
     bool batch =
-        a->sharding == b->sharding && a->reduction == b->reduction && a->packing == b->packing && a->world == b->world &&
-        a->effective_batch == b->effective_batch &&
+        a->sharding == b->sharding && a->reduction == b->reduction && a->packing == b->packing &&
+        a->world == b->world && a->effective_batch == b->effective_batch &&
         same(&a->effective_batch_tolerance, &b->effective_batch_tolerance, sizeof(double)) &&
         a->accumulation == b->accumulation && a->schedule_count == b->schedule_count &&
         same(a->schedule, b->schedule, a->schedule_count * sizeof(a->schedule[0]));

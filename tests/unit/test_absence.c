@@ -45,29 +45,29 @@ Test(absence, the_bus_cannot_be_read)
     expect_says(NO_LIBRARY, "no NVIDIA GPU", "/sys/bus/pci/devices cannot be read");
 }
 
-Test(absence, sound_of_a_card_is_no_card)
+Test(absence, sound_of_a_gpu_is_no_gpu)
 {
     fake_root_write(&root, "/sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");
     fake_root_write(&root, "/sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
     expect_says(NO_LIBRARY, "no NVIDIA GPU", "vendor 0x10de");
 }
 
-Test(absence, a_card_without_a_driver)
+Test(absence, a_gpu_without_a_driver)
 {
-    fake_root_card(&root, "0000:41:00.0", NULL);
-    fake_root_card(&root, "0000:01:00.0", NULL);
+    fake_root_gpu(&root, "0000:41:00.0", NULL);
+    fake_root_gpu(&root, "0000:01:00.0", NULL);
     expect_says(NO_DRIVER, "NVIDIA GPU at PCI 0000:01:00.0", "modprobe nvidia");
 }
 
-Test(absence, a_card_that_another_driver_has)
+Test(absence, a_gpu_that_another_driver_has)
 {
-    fake_root_card(&root, "0000:01:00.0", "nouveau");
+    fake_root_gpu(&root, "0000:01:00.0", "nouveau");
     expect_says(NO_LIBRARY, "0000:01:00.0 is driven by nouveau", "install NVIDIA's driver");
 }
 
-Test(absence, a_card_of_a_driver_that_is_not_up_yet)
+Test(absence, a_gpu_of_a_driver_that_is_not_up_yet)
 {
-    fake_root_card(&root, "0000:01:00.0", "nvidia");
+    fake_root_gpu(&root, "0000:01:00.0", "nvidia");
     expect_says(NO_DRIVER, "no driver is loaded", "modprobe");
 }
 
@@ -136,13 +136,13 @@ Test(absence, windows_where_all_is_there)
     expect_says(NO_DRIVER, "what NVML said", "");
 }
 
-Test(absence, cards_of_the_driver_are_counted)
+Test(absence, gpus_of_the_driver_are_counted)
 {
     struct plim_absence absence;
     fake_root_driver(&root, "535.54");
     fake_root_write(&root, "/proc/driver/nvidia/gpus/0000:01:00.0/information", "");
     fake_root_write(&root, "/proc/driver/nvidia/gpus/0000:02:00.0/information", "");
     plim_absence_read(root.path, &absence);
-    cr_expect(eq(int, absence.driver_cards, 2));
+    cr_expect(eq(int, absence.driver_gpus, 2));
     cr_expect(eq(str, absence.driver_version, (char *)"535.54"));
 }

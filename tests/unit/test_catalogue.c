@@ -25,7 +25,7 @@ static void expect_refused(const char *name, const char *part_of_message)
     cr_expect(strstr(err.text, part_of_message) != NULL, "%s", err.text);
 }
 
-Test(catalogue, has_every_card_that_was_promised)
+Test(catalogue, has_every_gpu_that_was_promised)
 {
     static const char *const names[] = {
         "V100-SXM2-16GB", "V100-SXM2-32GB", "V100-PCIE-16GB", "T4", "Quadro-RTX-6000",
@@ -43,7 +43,7 @@ Test(catalogue, has_every_card_that_was_promised)
         cr_expect(eq(str, (char *)find(names[i])->name, (char *)names[i]));
 }
 
-Test(catalogue, every_card_is_possible)
+Test(catalogue, every_gpu_is_possible)
 {
     for (size_t i = 0; i < plim_catalogue_count(); i++) {
         const struct plim_gpu *g = plim_catalogue_at(i);
@@ -162,14 +162,14 @@ ParameterizedTest(struct spelling *c, catalogue, finds)
     cr_expect(eq(str, (char *)find(c->asked)->name, c->name));
 }
 
-Test(catalogue, a_short_form_of_several_cards_names_them)
+Test(catalogue, a_short_form_of_several_gpus_names_them)
 {
     expect_refused("A100", "A100-SXM4-40GB, A100-PCIE-40GB, A100-SXM4-80GB, A100-PCIE-80GB");
     expect_refused("H200", "H200-SXM-141GB, H200-NVL-141GB");
     expect_refused("V100-16GB", "V100-SXM2-16GB, V100-PCIE-16GB");
 }
 
-Test(catalogue, a_short_form_never_means_another_card)
+Test(catalogue, a_short_form_never_means_another_gpu)
 {
     expect_refused("RTX-2080", "RTX-2080-Ti"); /* as the nearest, not as the answer */
     expect_refused("4060", "nearest: RTX-4060-Ti-16GB");

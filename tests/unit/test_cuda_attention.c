@@ -26,7 +26,7 @@ static enum plim_status driver_view(void *user)
 
 static const struct plim_lib_host host = {.driver_view = driver_view};
 
-/* A library stays loaded once it was used, and the stand-in has its card from then on. */
+/* A library stays loaded once it was used, and the stand-in has its GPU from then on. */
 static void forget_stand_in(void)
 {
     for (void *h; (h = dlopen(PLIM_DOUBLES_FOLDER "/libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD));) {
@@ -35,13 +35,13 @@ static void forget_stand_in(void)
     }
 }
 
-static struct plim_fused *open_stand_in(const char *card)
+static struct plim_fused *open_stand_in(const char *gpu)
 {
     forget_stand_in();
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_fused *f;
     setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
-    setenv("PLIM_DOUBLE_CARD", card, 1);
+    setenv("PLIM_DOUBLE_GPU", gpu, 1);
     cr_assert(eq(int, plim_fused_open(&host, &f, &err), PLIM_OK), "%s", err.text);
     return f;
 }
@@ -194,11 +194,11 @@ static void take_back(struct scratch *s)
 
 enum { OUT, LSE, FORWARD_OUTPUTS };
 
-struct card {
+struct gpu {
     const char *name;
     int cc;
 };
-static const struct card hopper = {"H100-SXM5-80GB", 90}, blackwell = {"B200-SXM-180GB", 100};
+static const struct gpu hopper = {"H100-SXM5-80GB", 90}, blackwell = {"B200-SXM-180GB", 100};
 
 static double tolerance(const struct problem *p)
 {
@@ -225,9 +225,9 @@ static void expect_logsumexp(const struct plim_array *seen, const struct plim_ar
 }
 
 /* Forward, then backward of the same call, both by the reference and by the stand-in. */
-static void expect_as_reference(const struct problem *p, const struct card *card)
+static void expect_as_reference(const struct problem *p, const struct gpu *gpu)
 {
-    struct plim_fused *f = open_stand_in(card->name);
+    struct plim_fused *f = open_stand_in(gpu->name);
     struct plim_array q = make(p, p->heads, p->q, 1), k = make(p, p->kv_heads, p->k, 2);
     struct plim_array v = make(p, p->kv_heads, p->k, 3), grad = make(p, p->heads, p->q, 4);
     struct plim_array mask = p->mask[0] ? make_mask(p) : (struct plim_array){0};
@@ -257,7 +257,7 @@ static void expect_as_reference(const struct problem *p, const struct card *card
     cr_assert(eq(int, plim_reference_run(&op), PLIM_OK));
     op.out[0] = &seen[0];
     op.out[1] = &seen[4];
-    cr_assert(eq(int, run(f, &op, p, card->cc, PLIM_SDPA_CUDNN, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, run(f, &op, p, gpu->cc, PLIM_SDPA_CUDNN, &err), PLIM_OK), "%s", err.text);
     expect_logsumexp(&seen[4], &wanted[4], rows);
     struct plim_op back = {.kind = PLIM_OP_ATTENTION_BACKWARD,
                            .n_out = 3,
@@ -270,7 +270,7 @@ static void expect_as_reference(const struct problem *p, const struct card *card
     cr_assert(eq(int, plim_reference_run(&back), PLIM_OK));
     for (int i = 0; i < 3; i++) back.out[i] = &seen[1 + i];
     for (int i = 0; i < 2; i++) /* the second time by the plan that is there */
-        cr_assert(eq(int, run(f, &back, p, card->cc, PLIM_SDPA_CUDNN, &err), PLIM_OK), "%s",
+        cr_assert(eq(int, run(f, &back, p, gpu->cc, PLIM_SDPA_CUDNN, &err), PLIM_OK), "%s",
                   err.text);
     static const char *const names[] = {"out", "dq", "dk", "dv"};
     for (int i = 0; i < 4; i++) {
@@ -377,10 +377,10 @@ Test(attention, inference_without_logsumexp)
 /* --- what is left to other kernels ------------------------------------------------------------ */
 
 /* A forward call of `p`, of which nothing is read. */
-static enum plim_status try_forward(const char *card, const struct problem *p, double dropout,
+static enum plim_status try_forward(const char *gpu, const struct problem *p, double dropout,
                                     struct plim_error *err)
 {
-    struct plim_fused *f = open_stand_in(card);
+    struct plim_fused *f = open_stand_in(gpu);
     struct plim_array q = make(p, p->heads, p->q, 1), out = make(p, p->heads, p->q, 0);
     struct plim_array k = make(p, p->kv_heads, p->k, 2);
     struct plim_op op = {.kind = PLIM_OP_ATTENTION,
@@ -435,7 +435,7 @@ Test(attention, head_size_of_no_eights)
     cr_expect(eq(int, try_forward(hopper.name, &p, 0, NULL), PLIM_UNSUPPORTED));
 }
 
-Test(attention, card_without_engines)
+Test(attention, gpu_without_engines)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     cr_expect(eq(int, try_forward("T4", &plain, 0, &err), PLIM_UNSUPPORTED));
@@ -444,10 +444,10 @@ Test(attention, card_without_engines)
 
 /* --- where it finds room ---------------------------------------------------------------------- */
 
-static enum plim_status try_backward(const struct problem *p, const char *card, int cc,
+static enum plim_status try_backward(const struct problem *p, const char *gpu, int cc,
                                      enum plim_sdpa kernel, struct plim_error *err)
 {
-    struct plim_fused *f = open_stand_in(card);
+    struct plim_fused *f = open_stand_in(gpu);
     struct plim_array q = make(p, p->heads, p->q, 1), dq = make(p, p->heads, p->q, 0);
     struct plim_array k = make(p, p->kv_heads, p->k, 2), dk = make(p, p->kv_heads, p->k, 0);
     struct plim_array lse = block(p->batch * p->heads * p->q * 4);
@@ -464,12 +464,12 @@ static enum plim_status try_backward(const struct problem *p, const char *card, 
     return st;
 }
 
-/* On which cards cuDNN's backward fits into what another kernel of PyTorch's asks for. Engine 7,
+/* On which GPUs cuDNN's backward fits into what another kernel of PyTorch's asks for. Engine 7,
  * the only one of Ampere and Ada, keeps dQ twice; flash and the efficient kernel once. */
 Test(attention, backward_in_the_scratch_of_other_kernels)
 {
     static const struct {
-        const char *card;
+        const char *gpu;
         int cc;
         enum plim_sdpa kernel;
         bool heads_first, grouped;
@@ -505,8 +505,8 @@ Test(attention, backward_in_the_scratch_of_other_kernels)
                             .dtype = PLIM_BF16,
                             .heads_first = rows[i].heads_first};
         struct plim_error err = PLIM_ERROR_INIT;
-        enum plim_status st = try_backward(&p, rows[i].card, rows[i].cc, rows[i].kernel, &err);
-        cr_expect(eq(int, st, rows[i].wanted), "row %zu (%s, %d keys): %s", i, rows[i].card,
+        enum plim_status st = try_backward(&p, rows[i].gpu, rows[i].cc, rows[i].kernel, &err);
+        cr_expect(eq(int, st, rows[i].wanted), "row %zu (%s, %d keys): %s", i, rows[i].gpu,
                   (int)rows[i].length, err.text);
     }
 }
@@ -544,7 +544,7 @@ Test(placement, each_takes_the_block_that_it_fills_best)
 /* --- failures --------------------------------------------------------------------------------- */
 
 /* Calls that can fail: 1 create, 2 the plan, 3 the execution. */
-Test(attention, full_card_at_the_plan_is_out_of_memory_and_passes)
+Test(attention, full_gpu_at_the_plan_is_out_of_memory_and_passes)
 {
     setenv("PLIM_DOUBLE_FAULT", "oom-lib@2,oom-lib@4", 1);
     struct plim_fused *f = open_stand_in(hopper.name);

@@ -37,7 +37,7 @@ static float first_float(struct plim_device *d, uint64_t address)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static struct plim_device *open_card(const char *tail)
+static struct plim_device *open_gpu(const char *tail)
 {
     return open_device(plim_cuda_open, tail);
 }
@@ -47,10 +47,10 @@ static void expect_refused(const char *tail, enum plim_status status, const char
     expect_device_refused(plim_cuda_open, tail, status, part_of_message);
 }
 
-Test(cuda_device, knows_the_card)
+Test(cuda_device, knows_the_gpu)
 {
-    setenv("PLIM_DOUBLE_CARD", "RTX-4090", 1);
-    struct plim_device *d = open_card(":0");
+    setenv("PLIM_DOUBLE_GPU", "RTX-4090", 1);
+    struct plim_device *d = open_gpu(":0");
     cr_expect(eq(str, d->info.name, "NVIDIA GeForce RTX 4090"));
     cr_expect(eq(str, d->info.uri, "cuda:0"));
     cr_expect(not(d->info.simulated));
@@ -61,20 +61,20 @@ Test(cuda_device, knows_the_card)
     plim_device_close(&d);
 }
 
-Test(cuda_device, is_the_card_that_is_visible)
+Test(cuda_device, is_the_gpu_that_is_visible)
 {
-    setenv("PLIM_DOUBLE_CARD", "RTX-4090,T4", 1);
-    struct plim_device *d = open_card(":1");
+    setenv("PLIM_DOUBLE_GPU", "RTX-4090,T4", 1);
+    struct plim_device *d = open_gpu(":1");
     cr_expect(eq(int, d->info.compute_capability, 75));
     plim_device_close(&d);
-    setenv("CUDA_VISIBLE_DEVICES", "GPU-706c696d-736f-6c6c-2063-617264203100", 1);
-    d = open_card("");
+    setenv("CUDA_VISIBLE_DEVICES", "GPU-706c696d-736f-6c6c-2067-707520203100", 1);
+    d = open_gpu("");
     cr_expect(eq(int, d->info.compute_capability, 75));
     plim_device_close(&d);
     expect_refused(":1", PLIM_NODEVICE, "CUDA shows 1");
 }
 
-Test(cuda_device, no_visible_card_is_no_device)
+Test(cuda_device, no_visible_gpu_is_no_device)
 {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     expect_refused(":0", PLIM_NODEVICE, "CUDA_VISIBLE_DEVICES");
@@ -82,12 +82,12 @@ Test(cuda_device, no_visible_card_is_no_device)
 
 Test(cuda_device, refuses_options_that_it_does_not_know)
 {
-    expect_refused(":", PLIM_INVALID, "expected the number of a card");
-    expect_refused(":-1", PLIM_INVALID, "expected the number of a card");
+    expect_refused(":", PLIM_INVALID, "expected the number of a GPU");
+    expect_refused(":-1", PLIM_INVALID, "expected the number of a GPU");
     expect_refused(":0x", PLIM_INVALID, "no device option");
     expect_refused(":0,speed=2", PLIM_INVALID, "no device option");
     expect_refused(":0,memory=0", PLIM_INVALID, "memory=0");
-    expect_refused(":0,memory=1TiB", PLIM_INVALID, "more than the card's");
+    expect_refused(":0,memory=1TiB", PLIM_INVALID, "more than the GPU's");
 }
 
 Test(cuda_device, what_is_in_the_way_is_no_device_and_says_what_helps)
@@ -106,7 +106,7 @@ Test(cuda_device, what_is_in_the_way_is_no_device_and_says_what_helps)
     }
 }
 
-Test(cuda_device, a_card_too_full_for_a_context_is_out_of_memory)
+Test(cuda_device, a_gpu_too_full_for_a_context_is_out_of_memory)
 {
     setenv("PLIM_DOUBLE_MEMORY", "8GiB", 1);
     setenv("PLIM_DOUBLE_OTHERS", "8000MiB", 1);
@@ -117,7 +117,7 @@ Test(cuda_device, a_card_too_full_for_a_context_is_out_of_memory)
 
 Test(cuda_device, segments_take_memory_and_give_it_back)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t a = device_segment(d, 20 * MIB), b = device_segment(d, 2 * MIB),
              c = device_segment(d, 3 * MIB);
@@ -134,7 +134,7 @@ Test(cuda_device, segments_take_memory_and_give_it_back)
 Test(cuda_device, out_of_memory_is_an_answer_and_the_device_goes_on)
 {
     setenv("PLIM_DOUBLE_MEMORY", "1GiB", 1);
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     uint64_t a = device_segment(d, 512 * MIB), b;
     cr_expect(eq(int, plim_device_segment_get(d, 512 * MIB, &b), PLIM_OOM));
     cr_expect(strstr(plim_device_message(d), "out of memory") != NULL);
@@ -144,9 +144,9 @@ Test(cuda_device, out_of_memory_is_an_answer_and_the_device_goes_on)
     plim_device_close(&d);
 }
 
-Test(cuda_device, a_smaller_card_can_be_emulated)
+Test(cuda_device, a_smaller_gpu_can_be_emulated)
 {
-    struct plim_device *d = open_card(":0,memory=24GiB");
+    struct plim_device *d = open_gpu(":0,memory=24GiB");
     uint64_t a;
     cr_expect(eq(i64, d->info.total_bytes, 24 * GIB));
     cr_expect(eq(str, d->info.uri, "cuda:0,memory=25769803776"));
@@ -159,7 +159,7 @@ Test(cuda_device, a_smaller_card_can_be_emulated)
 
 Test(cuda_device, capacity_holds_for_segments_and_pages)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     uint64_t a, range;
     plim_device_limit(d, 40 * MIB);
     cr_assert(eq(int, plim_device_range_reserve(d, 64 * MIB, &range), PLIM_OK));
@@ -181,7 +181,7 @@ static uint64_t range_of(struct plim_device *d, int64_t bytes)
 
 Test(cuda_device, mapped_pages_are_memory_side_by_side)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t range = range_of(d, GIB);
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes));
@@ -220,7 +220,7 @@ Test(cuda_device, what_was_mapped_at_once_is_unmapped_page_by_page)
 {
     static const int64_t pages[] = {2, 20, 64};
     for (size_t i = 0; i < 3; i++) {
-        struct plim_device *d = open_card(":0");
+        struct plim_device *d = open_gpu(":0");
         expect_unmapped_page_by_page(d, pages[i] * MIB);
         plim_device_close(&d);
     }
@@ -229,7 +229,7 @@ Test(cuda_device, what_was_mapped_at_once_is_unmapped_page_by_page)
 Test(cuda_device, a_map_that_does_not_fit_takes_nothing)
 {
     setenv("PLIM_DOUBLE_MEMORY", "1GiB", 1);
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t range = range_of(d, 2 * GIB);
     cr_expect(eq(int, plim_device_range_map(d, range, 900 * MIB, 2 * MIB), PLIM_OOM));
@@ -240,7 +240,7 @@ Test(cuda_device, a_map_that_does_not_fit_takes_nothing)
 
 Test(cuda_device, reset_gives_everything_back)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
     double seconds = -1;
     uint64_t range = range_of(d, GIB), a = device_segment(d, 40 * MIB);
@@ -254,15 +254,15 @@ Test(cuda_device, reset_gives_everything_back)
     plim_device_close(&d);
 }
 
-Test(cuda_device, closing_leaves_nothing_on_the_card)
+Test(cuda_device, closing_leaves_nothing_on_the_gpu)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     int64_t free_bytes = plim_device_free_bytes(d);
     uint64_t range = range_of(d, GIB);
     cr_assert(eq(int, fill(d, device_segment(d, 40 * MIB), 1000, 1), PLIM_OK));
     cr_assert(eq(int, plim_device_range_map(d, range, 8 * MIB, 2 * MIB), PLIM_OK));
     plim_device_close(&d);
-    d = open_card(":0");
+    d = open_gpu(":0");
     cr_expect(eq(i64, plim_device_free_bytes(d), free_bytes));
     plim_device_close(&d);
 }
@@ -271,7 +271,7 @@ Test(cuda_device, figures_tell_what_else_is_taken)
 {
     struct plim_cuda_figures figures;
     setenv("PLIM_DOUBLE_OTHERS", "1GiB", 1);
-    struct plim_device *d = open_card(":0,memory=24GiB");
+    struct plim_device *d = open_gpu(":0,memory=24GiB");
     device_segment(d, 19 * MIB);
     cr_assert(eq(int, plim_cuda_read_figures(d, &figures), PLIM_OK));
     cr_expect(gt(i64, figures.total_bytes, 70 * GIB));
@@ -285,7 +285,7 @@ Test(cuda_device, figures_tell_what_else_is_taken)
 
 Test(cuda_device, copies_there_and_back)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     uint64_t a = device_segment(d, 2 * MIB);
     char sent[] = "as it was", got[sizeof(sent)] = "";
     cr_expect(eq(int, plim_device_write(d, a + 100, sent, sizeof(sent)), PLIM_OK));
@@ -296,7 +296,7 @@ Test(cuda_device, copies_there_and_back)
 
 Test(cuda_device, runs_our_kernels)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     uint64_t address = device_segment(d, 2 * MIB);
     struct plim_array a = vector(address, 5), b = vector(address + MIB, 5);
     struct plim_op add = {.kind = PLIM_OP_BINARY,
@@ -316,7 +316,7 @@ Test(cuda_device, runs_our_kernels)
 /* A transposition is in another image than filling. */
 Test(cuda_device, finds_kernels_in_whichever_image_has_them)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     int64_t free_bytes = plim_device_free_bytes(d) - 2 * MIB;
     uint64_t address = device_segment(d, 2 * MIB);
     struct plim_array from = {
@@ -335,7 +335,7 @@ Test(cuda_device, finds_kernels_in_whichever_image_has_them)
 
 Test(cuda_device, a_copy_outside_of_its_memory_is_our_mistake_and_not_the_end)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     char byte;
     uint64_t a = device_segment(d, 2 * MIB);
     cr_expect(eq(int, plim_device_read(d, a + 2 * MIB, &byte, 1), PLIM_INTERNAL));
@@ -345,7 +345,7 @@ Test(cuda_device, a_copy_outside_of_its_memory_is_our_mistake_and_not_the_end)
 
 Test(cuda_device, time_is_counted_from_open_on)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     double before, after;
     uint64_t a = device_segment(d, 8 * MIB);
     cr_expect(eq(int, plim_device_now(d, &before), PLIM_OK));
@@ -358,7 +358,7 @@ Test(cuda_device, time_is_counted_from_open_on)
 
 Test(cuda_device, reading_back_waits_for_the_value)
 {
-    struct plim_device *d = open_card(":0");
+    struct plim_device *d = open_gpu(":0");
     struct plim_array a = vector(device_segment(d, 2 * MIB), 1);
     struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&a}};
     cr_expect(eq(int, plim_device_launch(d, &op), PLIM_OK));

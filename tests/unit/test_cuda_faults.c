@@ -1,4 +1,4 @@
-/* What goes wrong on a card, and what the cuda device says of it. */
+/* What goes wrong on a GPU, and what the cuda device says of it. */
 #include "devices/cuda/cuda.h"
 #include "support/open_device.h"
 
@@ -14,7 +14,7 @@
 #define MIB ((int64_t)1 << 20)
 #define GIB ((int64_t)1 << 30)
 
-static struct plim_device *open_card(const char *fault)
+static struct plim_device *open_gpu(const char *fault)
 {
     setenv("PLIM_DOUBLE_FAULT", fault, 1);
     return open_device(plim_cuda_open, ":0");
@@ -32,7 +32,7 @@ static enum plim_status fill(struct plim_device *d, uint64_t address, int64_t el
 
 Test(cuda_faults, an_allocation_fails_once)
 {
-    struct plim_device *d = open_card("oom@2");
+    struct plim_device *d = open_gpu("oom@2");
     uint64_t a;
     device_segment(d, 2 * MIB);
     cr_expect(eq(int, plim_device_segment_get(d, 2 * MIB, &a), PLIM_OOM));
@@ -43,17 +43,17 @@ Test(cuda_faults, an_allocation_fails_once)
 
 Test(cuda_faults, code_that_does_not_fit_is_out_of_memory)
 {
-    struct plim_device *d = open_card("oom-launch@1");
+    struct plim_device *d = open_gpu("oom-launch@1");
     uint64_t a = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
     plim_device_close(&d);
 }
 
-Test(cuda_faults, a_full_card_has_no_room_for_code)
+Test(cuda_faults, a_full_gpu_has_no_room_for_code)
 {
     setenv("PLIM_DOUBLE_MEMORY", "1GiB", 1);
-    struct plim_device *d = open_card("");
+    struct plim_device *d = open_gpu("");
     uint64_t a = device_segment(d, 766 * MIB), b = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OOM));
     plim_device_segment_return(d, b, 2 * MIB);
@@ -61,10 +61,10 @@ Test(cuda_faults, a_full_card_has_no_room_for_code)
     plim_device_close(&d);
 }
 
-Test(cuda_faults, a_strange_error_of_a_nearly_full_card_is_out_of_memory)
+Test(cuda_faults, a_strange_error_of_a_nearly_full_gpu_is_out_of_memory)
 {
     setenv("PLIM_DOUBLE_MEMORY", "4GiB", 1);
-    struct plim_device *d = open_card("disguised@1");
+    struct plim_device *d = open_gpu("disguised@1");
     uint64_t a;
     device_segment(d, 2 * GIB);
     cr_expect(not(plim_device_is_suspect(d)));
@@ -76,7 +76,7 @@ Test(cuda_faults, a_strange_error_of_a_nearly_full_card_is_out_of_memory)
 
 Test(cuda_faults, the_same_error_with_room_left_is_what_it_says)
 {
-    struct plim_device *d = open_card("");
+    struct plim_device *d = open_gpu("");
     uint64_t a;
     setenv("PLIM_DOUBLE_RESULT", "cuMemAlloc=303", 1);
     cr_expect(eq(int, plim_device_segment_get(d, GIB, &a), PLIM_INTERNAL));
@@ -87,7 +87,7 @@ Test(cuda_faults, the_same_error_with_room_left_is_what_it_says)
 
 Test(cuda_faults, a_leak_shows_in_the_figures)
 {
-    struct plim_device *d = open_card("leak@2");
+    struct plim_device *d = open_gpu("leak@2");
     struct plim_cuda_figures figures;
     uint64_t a = device_segment(d, 20 * MIB), b = device_segment(d, 40 * MIB);
     plim_device_segment_return(d, a, 20 * MIB);
@@ -100,7 +100,7 @@ Test(cuda_faults, a_leak_shows_in_the_figures)
 
 Test(cuda_faults, others_take_half_of_what_is_free)
 {
-    struct plim_device *d = open_card("steal@2");
+    struct plim_device *d = open_gpu("steal@2");
     uint64_t a = device_segment(d, 2 * MIB);
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
     int64_t before = plim_device_free_bytes(d);
@@ -110,9 +110,9 @@ Test(cuda_faults, others_take_half_of_what_is_free)
     plim_device_close(&d);
 }
 
-Test(cuda_faults, the_limit_is_no_refusal_of_the_card)
+Test(cuda_faults, the_limit_is_no_refusal_of_the_gpu)
 {
-    struct plim_device *d = open_card("oom@2,oom-launch@1");
+    struct plim_device *d = open_gpu("oom@2,oom-launch@1");
     uint64_t a = device_segment(d, 2 * MIB), b;
     plim_device_limit(d, 4 * MIB);
     cr_expect(eq(int, plim_device_segment_get(d, 4 * MIB, &b), PLIM_OOM));
@@ -129,7 +129,7 @@ Test(cuda_faults, the_limit_is_no_refusal_of_the_card)
 
 Test(cuda_faults, memory_that_cannot_be_given_back_makes_the_device_suspect)
 {
-    struct plim_device *d = open_card("");
+    struct plim_device *d = open_gpu("");
     uint64_t a = device_segment(d, 2 * MIB);
     setenv("PLIM_DOUBLE_RESULT", "cuMemFree=1", 1);
     plim_device_segment_return(d, a, 2 * MIB);
@@ -156,7 +156,7 @@ static void expect_lost(struct plim_device *d, uint64_t a)
 
 Test(cuda_faults, a_fault_of_a_kernel_appears_later_and_stays)
 {
-    struct plim_device *d = open_card("lost@2");
+    struct plim_device *d = open_gpu("lost@2");
     double seconds;
     uint64_t a = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
@@ -169,16 +169,16 @@ Test(cuda_faults, a_fault_of_a_kernel_appears_later_and_stays)
 
 Test(cuda_faults, a_segment_returned_after_a_fault_loses_the_device)
 {
-    struct plim_device *d = open_card("lost@1");
+    struct plim_device *d = open_gpu("lost@1");
     uint64_t a = device_segment(d, 2 * MIB), b = device_segment(d, 2 * MIB);
     cr_expect(eq(int, fill(d, a, 4), PLIM_OK));
     plim_device_segment_return(d, b, 2 * MIB);
     expect_lost(d, a);
 }
 
-Test(cuda_faults, a_card_that_vanishes_is_lost)
+Test(cuda_faults, a_gpu_that_vanishes_is_lost)
 {
-    struct plim_device *d = open_card("vanish@40");
+    struct plim_device *d = open_gpu("vanish@40");
     uint64_t a = device_segment(d, 2 * MIB);
     double seconds;
     for (int i = 0; i < 40 && !d->lost; i++) {
@@ -191,7 +191,7 @@ Test(cuda_faults, a_card_that_vanishes_is_lost)
 /* Whatever call an error that tells nothing comes from, the context decides. */
 Test(cuda_faults, an_unexpected_error_with_a_broken_context_is_the_end)
 {
-    struct plim_device *d = open_card("");
+    struct plim_device *d = open_gpu("");
     uint64_t a = device_segment(d, 2 * MIB);
     setenv("PLIM_DOUBLE_RESULT", "cuLaunchKernel=400,cuCtxSynchronize=719", 1);
     cr_expect(eq(int, fill(d, a, 4), PLIM_LOST));
@@ -200,7 +200,7 @@ Test(cuda_faults, an_unexpected_error_with_a_broken_context_is_the_end)
 
 Test(cuda_faults, an_unexpected_error_with_a_good_context_is_not)
 {
-    struct plim_device *d = open_card("");
+    struct plim_device *d = open_gpu("");
     uint64_t a = device_segment(d, 2 * MIB);
     setenv("PLIM_DOUBLE_RESULT", "cuLaunchKernel=701", 1);
     cr_expect(eq(int, fill(d, a, 4), PLIM_INTERNAL));
@@ -210,9 +210,9 @@ Test(cuda_faults, an_unexpected_error_with_a_good_context_is_not)
     plim_device_close(&d);
 }
 
-Test(cuda_faults, no_code_for_the_card_is_not_supported)
+Test(cuda_faults, no_code_for_the_gpu_is_not_supported)
 {
-    struct plim_device *d = open_card("");
+    struct plim_device *d = open_gpu("");
     setenv("PLIM_DOUBLE_RESULT", "cuModuleLoadData=209", 1);
     cr_expect(eq(int, fill(d, device_segment(d, 2 * MIB), 4), PLIM_UNSUPPORTED));
     plim_device_close(&d);
@@ -220,7 +220,7 @@ Test(cuda_faults, no_code_for_the_card_is_not_supported)
 
 Test(cuda_faults, a_process_can_die_in_a_launch, .signal = SIGKILL)
 {
-    struct plim_device *d = open_card("kill@2");
+    struct plim_device *d = open_gpu("kill@2");
     uint64_t a = device_segment(d, 2 * MIB);
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
     cr_expect(ne(int, fill(d, a, 4), PLIM_OK));
@@ -228,7 +228,7 @@ Test(cuda_faults, a_process_can_die_in_a_launch, .signal = SIGKILL)
 
 Test(cuda_faults, who_waits_for_a_kernel_that_hangs_waits_for_ever, .signal = SIGALRM)
 {
-    struct plim_device *d = open_card("hang@1");
+    struct plim_device *d = open_gpu("hang@1");
     double seconds;
     uint64_t a = device_segment(d, 2 * MIB);
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
@@ -240,7 +240,7 @@ Test(cuda_faults, who_waits_for_a_kernel_that_hangs_waits_for_ever, .signal = SI
 
 Test(cuda_faults, a_loss_can_be_no_number)
 {
-    struct plim_device *d = open_card("nan@2");
+    struct plim_device *d = open_gpu("nan@2");
     uint64_t a = device_segment(d, 2 * MIB);
     float first = 0, second = 0, third = 0;
     cr_assert(eq(int, fill(d, a, 4), PLIM_OK));
@@ -262,9 +262,9 @@ static double seconds_of_a_fill(struct plim_device *d, uint64_t a)
     return after - before;
 }
 
-Test(cuda_faults, a_card_can_become_slow)
+Test(cuda_faults, a_gpu_can_become_slow)
 {
-    struct plim_device *d = open_card("slow@3");
+    struct plim_device *d = open_gpu("slow@3");
     uint64_t a = device_segment(d, 8 * MIB);
     seconds_of_a_fill(d, a);
     double fast = seconds_of_a_fill(d, a), slow = seconds_of_a_fill(d, a);
@@ -274,7 +274,7 @@ Test(cuda_faults, a_card_can_become_slow)
 
 /* --- several processes ------------------------------------------------------------------------ */
 
-static void share_cards(char path[])
+static void share_gpus(char path[])
 {
     int file = mkstemp(path);
     cr_assert(file >= 0);
@@ -305,10 +305,10 @@ static int status_of_another_process(const char *fault)
 Test(cuda_faults, a_killed_process_gives_its_memory_back)
 {
     char path[] = "/tmp/plimsoll-test.XXXXXX";
-    share_cards(path);
+    share_gpus(path);
     int status = status_of_another_process("kill@1");
     cr_expect(eq(int, WIFSIGNALED(status) ? WTERMSIG(status) : 0, SIGKILL));
-    struct plim_device *d = open_card("");
+    struct plim_device *d = open_gpu("");
     cr_expect(eq(i64, plim_device_free_bytes(d), d->info.total_bytes - 256 * MIB));
     plim_device_close(&d);
     unlink(path);
@@ -317,7 +317,7 @@ Test(cuda_faults, a_killed_process_gives_its_memory_back)
 Test(cuda_faults, a_fault_for_one_process_spares_the_next)
 {
     char path[] = "/tmp/plimsoll-test.XXXXXX";
-    share_cards(path);
+    share_gpus(path);
     int first = status_of_another_process("lost@1!"), second = status_of_another_process("lost@1!");
     cr_expect(eq(int, WIFEXITED(first) ? WEXITSTATUS(first) : -1, PLIM_LOST));
     cr_expect(eq(int, WIFEXITED(second) ? WEXITSTATUS(second) : -1, PLIM_OK));

@@ -32,7 +32,7 @@ static enum plim_status describe(const struct plim_array *out, const struct plim
     return plim_gemm_describe(&op, g, NULL);
 }
 
-/* x (2, 3, 5) times the transpose of a weight (7, 5): the form that is fastest on the card. */
+/* x (2, 3, 5) times the transpose of a weight (7, 5): the form that is fastest on the GPU. */
 Test(gemm, linear_layer_is_one_product_of_the_weight_transposed)
 {
     struct plim_array y = array(3, DIMS(2, 3, 7), NULL), x = array(3, DIMS(2, 3, 5), NULL);

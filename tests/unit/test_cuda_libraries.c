@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct plim_device *open_card(const char *card, const char *memory, const char *fault)
+static struct plim_device *open_gpu(const char *gpu, const char *memory, const char *fault)
 {
     struct plim_device *device;
     struct plim_error err = PLIM_ERROR_INIT;
     setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
-    setenv("PLIM_DOUBLE_CARD", card, 1);
+    setenv("PLIM_DOUBLE_GPU", gpu, 1);
     if (memory) setenv("PLIM_DOUBLE_MEMORY", memory, 1);
     if (fault) setenv("PLIM_DOUBLE_FAULT", fault, 1);
     cr_assert(eq(int, plim_cuda_open(":0", &device, &err), PLIM_OK), "%s", err.text);
@@ -59,7 +59,7 @@ static void expect_result(struct plim_device *d, const struct product *p, const 
 
 Test(cuda_libraries, product_with_an_addend)
 {
-    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, NULL);
+    struct plim_device *d = open_gpu("A100-SXM4-80GB", NULL, NULL);
     struct product p;
     prepare(d, &p);
     cr_assert(eq(int, plim_device_launch(d, &p.op), PLIM_OK), "%s", plim_device_message(d));
@@ -70,7 +70,7 @@ Test(cuda_libraries, product_with_an_addend)
 /* c lies the other way: our copy kernel turns it first. */
 Test(cuda_libraries, product_with_an_addend_that_our_kernel_copies)
 {
-    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, NULL);
+    struct plim_device *d = open_gpu("A100-SXM4-80GB", NULL, NULL);
     struct product p;
     prepare(d, &p);
     p.matrix[C].stride[0] = 1;
@@ -80,9 +80,9 @@ Test(cuda_libraries, product_with_an_addend_that_our_kernel_copies)
     plim_device_close(&d);
 }
 
-Test(cuda_libraries, unclear_failure_on_a_full_card_is_out_of_memory_and_suspect)
+Test(cuda_libraries, unclear_failure_on_a_full_gpu_is_out_of_memory_and_suspect)
 {
-    struct plim_device *d = open_card("A100-SXM4-80GB", "1GiB", "disguised-lib@3");
+    struct plim_device *d = open_gpu("A100-SXM4-80GB", "1GiB", "disguised-lib@3");
     struct product p;
     prepare(d, &p);
     cr_expect(eq(int, plim_device_launch(d, &p.op), PLIM_OOM));
@@ -92,9 +92,9 @@ Test(cuda_libraries, unclear_failure_on_a_full_card_is_out_of_memory_and_suspect
     plim_device_close(&d);
 }
 
-Test(cuda_libraries, unclear_failure_on_an_empty_card_is_what_it_is)
+Test(cuda_libraries, unclear_failure_on_an_empty_gpu_is_what_it_is)
 {
-    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, "disguised-lib@3");
+    struct plim_device *d = open_gpu("A100-SXM4-80GB", NULL, "disguised-lib@3");
     struct product p;
     prepare(d, &p);
     cr_expect(eq(int, plim_device_launch(d, &p.op), PLIM_INTERNAL));
@@ -105,7 +105,7 @@ Test(cuda_libraries, unclear_failure_on_an_empty_card_is_what_it_is)
 /* A kernel of ours breaks the context; the library's next failure is that. */
 Test(cuda_libraries, failure_after_a_broken_context_is_a_lost_device)
 {
-    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, "lost@1,disguised-lib@3");
+    struct plim_device *d = open_gpu("A100-SXM4-80GB", NULL, "lost@1,disguised-lib@3");
     struct product p;
     prepare(d, &p);
     struct plim_op fill = {.kind = PLIM_OP_FILL, .n_out = 1, .out = {&p.matrix[OUT]}};
@@ -119,7 +119,7 @@ Test(cuda_libraries, failure_after_a_broken_context_is_a_lost_device)
 Test(cuda_libraries, attention)
 {
     enum { SIZE = 8, ONE = 0x3f80, TWO = 0x4000 };
-    struct plim_device *d = open_card("A100-SXM4-80GB", NULL, NULL);
+    struct plim_device *d = open_gpu("A100-SXM4-80GB", NULL, NULL);
     uint64_t base;
     cr_assert(eq(int, plim_device_segment_get(d, 2 << 20, &base), PLIM_OK));
     uint16_t q[SIZE] = {ONE}, k[2 * SIZE] = {0}, v[2 * SIZE] = {0}, out[SIZE];

@@ -359,7 +359,7 @@ static enum plim_status run_plain(struct plim_blaslt *blaslt, struct plim_error 
 }
 
 /* Calls that can fail: 1 create, 2 choice of an algorithm, 3 the product. */
-Test(matmul, full_card_at_the_product_is_out_of_memory_and_passes)
+Test(matmul, full_gpu_at_the_product_is_out_of_memory_and_passes)
 {
     setenv("PLIM_DOUBLE_FAULT", "oom-lib@3", 1);
     struct plim_blaslt *blaslt = open_stand_in();
@@ -368,7 +368,7 @@ Test(matmul, full_card_at_the_product_is_out_of_memory_and_passes)
     plim_blaslt_close(blaslt);
 }
 
-Test(matmul, full_card_at_the_choice_is_out_of_memory_and_passes)
+Test(matmul, full_gpu_at_the_choice_is_out_of_memory_and_passes)
 {
     setenv("PLIM_DOUBLE_FAULT", "oom-lib@2", 1);
     struct plim_blaslt *blaslt = open_stand_in();
@@ -377,7 +377,7 @@ Test(matmul, full_card_at_the_choice_is_out_of_memory_and_passes)
     plim_blaslt_close(blaslt);
 }
 
-Test(matmul, full_card_at_open_is_out_of_memory)
+Test(matmul, full_gpu_at_open_is_out_of_memory)
 {
     struct plim_blaslt *blaslt;
     setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);

@@ -1,4 +1,4 @@
-/* The real cuDNN on cards that are not there: it takes a card as a description, and says without
+/* The real cuDNN on GPUs that are not there: it takes a GPU as a description, and says without
  * compiling which engines run our graphs there and what workspace they ask for. Compared with what
  * was measured (cuDNN 9.19), with what the engine is told to allocate (needs_attention.c), and with
  * what the stand-in of tests/doubles pretends. Skipped where cuDNN or the driver's stub is missing.
@@ -25,16 +25,16 @@ const char *__asan_default_options(void)
     return "detect_leaks=0";
 }
 
-/* --- cards ------------------------------------------------------------------------------------ */
+/* --- GPUs ------------------------------------------------------------------------------------ */
 
 /* What the catalogue does not have. Source: CUDA C++ Programming Guide, technical specifications
  * per compute capability. */
-struct card {
+struct gpu {
     const char *name;
     int shared_per_block, shared_per_sm, threads_per_sm, blocks_per_sm;
 };
 
-static const struct card cards[] = {
+static const struct gpu gpus[] = {
     {"T4", 65536, 65536, 1024, 16},
     {"A100-SXM4-80GB", 166912, 167936, 2048, 32},
     {"RTX-3090", 101376, 102400, 1536, 16},
@@ -43,19 +43,19 @@ static const struct card cards[] = {
     {"B200-SXM-180GB", 232448, 233472, 2048, 32},
     {"RTX-5090", 101376, 102400, 1536, 24},
 };
-enum { CARDS = sizeof cards / sizeof *cards, HOPPER = 4, BLACKWELL = 5 };
-static int card_indices[CARDS] = {0, 1, 2, 3, 4, 5, 6};
+enum { GPUS = sizeof gpus / sizeof *gpus, HOPPER = 4, BLACKWELL = 5 };
+static int gpu_indices[GPUS] = {0, 1, 2, 3, 4, 5, 6};
 
-static const struct plim_gpu *gpu_of(const struct card *card)
+static const struct plim_gpu *model_of(const struct gpu *gpu)
 {
-    const struct plim_gpu *gpu;
-    cr_assert(eq(int, plim_catalogue_find(card->name, &gpu, NULL), PLIM_OK), "%s", card->name);
-    return gpu;
+    const struct plim_gpu *model;
+    cr_assert(eq(int, plim_catalogue_find(gpu->name, &model, NULL), PLIM_OK), "%s", gpu->name);
+    return model;
 }
 
-static cudnnBackendDescriptor_t describe_card(const struct plim_dnn *dnn, const struct card *card)
+static cudnnBackendDescriptor_t describe_gpu(const struct plim_dnn *dnn, const struct gpu *gpu)
 {
-    const struct plim_gpu *gpu = gpu_of(card);
+    const struct plim_gpu *model = model_of(gpu);
     char json[1536];
     snprintf(json, sizeof json,
              "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
@@ -67,10 +67,10 @@ static cudnnBackendDescriptor_t describe_card(const struct plim_dnn *dnn, const 
              "\"totalGlobalMem\":%" PRId64 ",\"smClockRateKHz\":%d,\"memClockRateKHz\":1000000,"
              "\"l2CacheSize\":%" PRId64 ",\"cudaDeviceId\":0,\"deviceVer\":%d,"
              "\"driverVer\":13000,\"deviceName\":\"%s\"}",
-             gpu->multiprocessors, card->shared_per_block,
-             card->shared_per_sm - card->shared_per_block, card->blocks_per_sm,
-             card->threads_per_sm, gpu->total_bytes, gpu->boost_mhz * 1000, gpu->l2_bytes,
-             gpu->compute_capability * 10, gpu->match);
+             model->multiprocessors, gpu->shared_per_block,
+             gpu->shared_per_sm - gpu->shared_per_block, gpu->blocks_per_sm,
+             gpu->threads_per_sm, model->total_bytes, model->boost_mhz * 1000, model->l2_bytes,
+             model->compute_capability * 10, model->match);
     cudnnBackendDescriptor_t d;
     cudnnStatus_t st = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d);
     if (!st)
@@ -143,7 +143,7 @@ struct answer {
     int64_t engine, workspace_bytes; /* of the first engine; engine -1: there is none */
 };
 
-static struct answer ask(const struct plim_dnn *dnn, cudnnBackendDescriptor_t card,
+static struct answer ask(const struct plim_dnn *dnn, cudnnBackendDescriptor_t gpu,
                          const struct plim_fused_problem *problem)
 {
     struct plim_dnn_graph graph;
@@ -151,7 +151,7 @@ static struct answer ask(const struct plim_dnn *dnn, cudnnBackendDescriptor_t ca
     int id[PLIM_FUSED_TENSORS];
     cr_assert(eq(int, plim_fused_graph(&graph, dnn, problem, id), 0), "the graph is refused");
     struct answer answer = {-1, 0};
-    plim_dnn_configs_open(&graph, card, &configs); /* fails where there is none */
+    plim_dnn_configs_open(&graph, gpu, &configs); /* fails where there is none */
     if (configs.count)
         answer = (struct answer){plim_dnn_config_engine(&configs, 0), configs.workspace_bytes[0]};
     plim_dnn_configs_close(&configs);
@@ -194,25 +194,25 @@ static void load_real(struct plim_dnn *dnn)
 
 ParameterizedTestParameters(cudnn, engines_and_workspaces_are_as_measured)
 {
-    return cr_make_param_array(int, card_indices, CARDS);
+    return cr_make_param_array(int, gpu_indices, GPUS);
 }
 
 ParameterizedTest(int *index, cudnn, engines_and_workspaces_are_as_measured)
 {
-    const struct card *card = &cards[*index];
+    const struct gpu *gpu = &gpus[*index];
     struct plim_dnn dnn;
     load_real(&dnn);
-    cudnnBackendDescriptor_t there = describe_card(&dnn, card);
+    cudnnBackendDescriptor_t there = describe_gpu(&dnn, gpu);
     for (int i = 0; i < SHAPES; i++)
         for (int backward = 0; backward < 2; backward++) {
             struct plim_fused_problem p =
                 problem_of(&shapes[i], backward, i % 2 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16);
             struct answer seen = ask(&dnn, there, &p);
-            struct answer wanted = measured(&shapes[i], gpu_of(card)->compute_capability, backward);
+            struct answer wanted = measured(&shapes[i], model_of(gpu)->compute_capability, backward);
             if (!backward && seen.engine >= 0) seen.engine = 0; /* several serve, none matters */
-            cr_expect(eq(i64, seen.engine, wanted.engine), "%s, shape %d", card->name, i);
+            cr_expect(eq(i64, seen.engine, wanted.engine), "%s, shape %d", gpu->name, i);
             cr_expect(eq(i64, seen.workspace_bytes, wanted.workspace_bytes), "%s, shape %d, %s",
-                      card->name, i, backward ? "backward" : "forward");
+                      gpu->name, i, backward ? "backward" : "forward");
         }
     dnn.cudnnBackendDestroyDescriptor(there);
 }
@@ -247,9 +247,9 @@ static void expect_need(const struct plim_device_info *info, const struct shape 
 Test(cudnn, measured_workspaces_are_what_the_engine_allocates)
 {
     for (int c = HOPPER; c <= BLACKWELL; c++) {
-        const struct plim_gpu *gpu = gpu_of(&cards[c]);
-        struct plim_device_info info = {.compute_capability = gpu->compute_capability,
-                                        .multiprocessors = gpu->multiprocessors};
+        const struct plim_gpu *model = model_of(&gpus[c]);
+        struct plim_device_info info = {.compute_capability = model->compute_capability,
+                                        .multiprocessors = model->multiprocessors};
         for (int i = 0; i < SHAPES; i++) {
             expect_need(&info, &shapes[i], false);
             expect_need(&info, &shapes[i], true);
@@ -262,19 +262,19 @@ Test(cudnn, stand_in_answers_as_measured)
 {
     struct plim_dnn stand_in;
     setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
-    for (int c = 0; c < CARDS; c++) {
-        setenv("PLIM_DOUBLE_CARD", cards[c].name, 1);
+    for (int c = 0; c < GPUS; c++) {
+        setenv("PLIM_DOUBLE_GPU", gpus[c].name, 1);
         cr_assert(eq(int, plim_dnn_load(&stand_in, NULL), PLIM_OK));
         for (int i = 0; i < SHAPES; i++)
             for (int backward = 0; backward < 2; backward++) {
                 struct plim_fused_problem p = problem_of(&shapes[i], backward, CUDNN_DATA_BFLOAT16);
                 struct answer seen = ask(&stand_in, NULL, &p);
                 struct answer wanted =
-                    measured(&shapes[i], gpu_of(&cards[c])->compute_capability, backward);
+                    measured(&shapes[i], model_of(&gpus[c])->compute_capability, backward);
                 cr_expect(eq(int, seen.engine >= 0, wanted.engine >= 0), "%s, shape %d",
-                          cards[c].name, i);
+                          gpus[c].name, i);
                 cr_expect(eq(i64, seen.workspace_bytes, wanted.workspace_bytes), "%s, shape %d",
-                          cards[c].name, i);
+                          gpus[c].name, i);
             }
         plim_dnn_unload(&stand_in);
     }

@@ -153,7 +153,7 @@ Test(emulator, aborts_at_a_block_beyond_the_launch_bounds, .signal = SIGABRT)
     run("probe_mistake", 257, 0, (int64_t[1]){0}, 0, 6);
 }
 
-Test(emulator, aborts_at_more_shared_memory_than_every_card_has, .signal = SIGABRT)
+Test(emulator, aborts_at_more_shared_memory_than_every_gpu_has, .signal = SIGABRT)
 {
     run("probe_mistake", 32, EMULATED_SHARED_LIMIT + 1, (int64_t[1]){0}, 0, 6);
 }

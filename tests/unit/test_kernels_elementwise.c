@@ -18,7 +18,7 @@ static void finish(void)
 
 TestSuite(kernels_elementwise, .init = setup, .fini = finish);
 
-/* Beyond the largest grid of the test's card: 4 waves of 2048 threads with 8 elements each. */
+/* Beyond the largest grid of the test's GPU: 4 waves of 2048 threads with 8 elements each. */
 enum { MORE_THAN_A_GRID = 4 * 2048 * 8 + 8 * 300 + 5 };
 
 static const int64_t lengths[] = {1, 2, 7, 8, 9, 31, 257, 2048, 4099, MORE_THAN_A_GRID};

@@ -28,7 +28,7 @@ static double tolerance(const struct plim_array *out)
     return out->dtype == PLIM_F32 ? 16 : 1;
 }
 
-/* 300 rows of 257 columns are more than the grid of the test's card. */
+/* 300 rows of 257 columns are more than the grid of the test's GPU. */
 static const int64_t shapes[][2] = {{1, 1},    {7, 1},     {5, 7},    {1, 8},
                                     {9, 65},   {300, 257}, {2, 1024}, {2, 1031},
                                     {8200, 8}, {3, 2048},  {40, 1100}};

@@ -69,7 +69,7 @@ Test(measure, single_slow_steps_do_not_count)
     cr_expect(ieee_ulp_eq(dbl, t.median_seconds, 0.1, 4));
 }
 
-Test(measure, a_card_that_gets_slower_is_noisy)
+Test(measure, a_gpu_that_gets_slower_is_noisy)
 {
     struct script s = {.base = 0.2, .drift_per_step = 0.012};
     struct plim_timing t;

@@ -46,7 +46,7 @@ static void release(struct events *e, int allocation)
 struct measured {
     const char *line;
     struct plim_device_info info;
-    const char *fields; /* what stands behind the card */
+    const char *fields; /* what stands behind the GPU */
 };
 
 /* Calls `each` for every measured call of this kind; there must be `at_least` so many. */

@@ -16,8 +16,8 @@
 
 enum { EVENTS_SIZE = 512 };
 
-static int cards[] = {70, 75, 80, 86, 89, 90, 100, 120};
-enum { CARD_COUNT = sizeof cards / sizeof *cards };
+static int gpus[] = {70, 75, 80, 86, 89, 90, 100, 120};
+enum { GPU_COUNT = sizeof gpus / sizeof *gpus };
 
 /* --- a measured call ----------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ static struct measured parse(const char *line)
     return m;
 }
 
-/* Calls `each` for every measured call of one card; returns how many. */
+/* Calls `each` for every measured call of one GPU; returns how many. */
 static int for_each_call(int cc, void (*each)(const struct measured *))
 {
     FILE *f = fopen(PLIM_UNIT_DATA_FOLDER "/attention_needs.txt", "r");
@@ -285,17 +285,17 @@ static void expect_same_saved(const struct measured *m)
     cr_expect(eq(str, saved, released), "%s", call);
 }
 
-#define FOR_EACH_CARD(name, expectation)                                                           \
+#define FOR_EACH_GPU(name, expectation)                                                           \
     ParameterizedTestParameters(needs_attention, name)                                             \
     {                                                                                              \
-        return cr_make_param_array(int, cards, CARD_COUNT);                                        \
+        return cr_make_param_array(int, gpus, GPU_COUNT);                                        \
     }                                                                                              \
     ParameterizedTest(int *cc, needs_attention, name)                                              \
     {                                                                                              \
         cr_assert(ge(int, for_each_call(*cc, expectation), 200));                                  \
     }
 
-FOR_EACH_CARD(takes_the_kernel_that_pytorch_takes, expect_same_kernel)
-FOR_EACH_CARD(forward_asks_for_the_same_blocks_in_the_same_order, expect_same_forward)
-FOR_EACH_CARD(backward_asks_for_the_same_blocks_in_the_same_order, expect_same_backward)
-FOR_EACH_CARD(saves_what_backward_releases, expect_same_saved)
+FOR_EACH_GPU(takes_the_kernel_that_pytorch_takes, expect_same_kernel)
+FOR_EACH_GPU(forward_asks_for_the_same_blocks_in_the_same_order, expect_same_forward)
+FOR_EACH_GPU(backward_asks_for_the_same_blocks_in_the_same_order, expect_same_backward)
+FOR_EACH_GPU(saves_what_backward_releases, expect_same_saved)

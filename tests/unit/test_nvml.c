@@ -1,4 +1,4 @@
-/* The cards as NVML tells of them, against the stand-in (tests/doubles/libnvidia_ml.c). */
+/* The GPUs as NVML tells of them, against the stand-in (tests/doubles/libnvidia_ml.c). */
 #include "devices/nvml/nvml.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 #define STAND_IN PLIM_DOUBLES_FOLDER "/libnvidia-ml.so.1"
 #define GIB ((int64_t)1 << 30)
-#define FIRST_UUID "GPU-706c696d-736f-6c6c-2063-617264203000"
+#define FIRST_UUID "GPU-706c696d-736f-6c6c-2067-707520203000"
 
 static void set(const char *name, const char *value)
 {
@@ -47,7 +47,7 @@ static void expect_open_fails(const char *oddities, const char *library, enum pl
     cr_expect(strstr(err.text, part) != NULL, "'%s' is missing in: %s", part, err.text);
 }
 
-Test(nvml, a_card_tells_what_it_is)
+Test(nvml, a_gpu_tells_what_it_is)
 {
     struct plim_nvml *nvml = open_with("");
     const struct plim_nvml_gpu *gpu = gpu_at(nvml, 0);
@@ -72,9 +72,9 @@ Test(nvml, the_driver_tells_its_versions)
     plim_nvml_close(&nvml);
 }
 
-Test(nvml, cards_come_in_the_order_of_the_bus)
+Test(nvml, gpus_come_in_the_order_of_the_bus)
 {
-    set("PLIM_DOUBLE_CARD", "T4,H100-SXM5-80GB,RTX-4090");
+    set("PLIM_DOUBLE_GPU", "T4,H100-SXM5-80GB,RTX-4090");
     struct plim_nvml *nvml = open_with("");
     cr_expect(eq(str, (char *)gpu_at(nvml, 0)->name, (char *)"Tesla T4"));
     cr_expect(eq(str, (char *)gpu_at(nvml, 2)->name, (char *)"NVIDIA GeForce RTX 4090"));
@@ -170,7 +170,7 @@ Test(nvml, mig_mode_without_instances_is_told_from_no_mig)
     plim_nvml_close(&nvml);
 }
 
-Test(nvml, a_card_that_keeps_its_memory_secret_can_be_used)
+Test(nvml, a_gpu_that_keeps_its_memory_secret_can_be_used)
 {
     struct plim_nvml *nvml = open_with("mig,no-memory");
     const struct plim_nvml_gpu *gpu = gpu_at(nvml, 0);
@@ -221,7 +221,7 @@ Test(nvml, the_older_way_to_the_temperature_is_taken_where_there_is_no_other)
     plim_nvml_close(&nvml);
 }
 
-Test(nvml, an_instance_has_the_clock_of_its_card)
+Test(nvml, an_instance_has_the_clock_of_its_gpu)
 {
     struct plim_nvml *nvml = open_with("mig");
     cr_expect(eq(int, sample_of(nvml, gpu_at(nvml, 0)->instances[0].uuid).sm_mhz, 1410));
@@ -292,18 +292,18 @@ Test(nvml, every_number_of_nvmls_has_a_meaning)
     cr_expect(eq(int, plim_nvml_status(-7), PLIM_INTERNAL));
 }
 
-Test(nvml, a_machine_without_cards_opens)
+Test(nvml, a_machine_without_gpus_opens)
 {
     size_t count;
-    struct plim_nvml *nvml = open_with("no-cards");
+    struct plim_nvml *nvml = open_with("no-gpus");
     plim_nvml_gpus(nvml, &count);
     cr_expect(eq(sz, count, 0));
     plim_nvml_close(&nvml);
 }
 
-Test(nvml, one_bad_card_does_not_hide_the_others)
+Test(nvml, one_bad_gpu_does_not_hide_the_others)
 {
-    set("PLIM_DOUBLE_CARD", "T4,L4");
+    set("PLIM_DOUBLE_GPU", "T4,L4");
     struct plim_nvml *nvml = open_with("bad@0=15");
     cr_expect(eq(int, gpu_at(nvml, 0)->status, PLIM_LOST));
     cr_expect(strstr(gpu_at(nvml, 0)->problem, "fell off the bus") != NULL);
@@ -312,7 +312,7 @@ Test(nvml, one_bad_card_does_not_hide_the_others)
     plim_nvml_close(&nvml);
 }
 
-Test(nvml, a_card_behind_a_cgroup_is_there_but_cannot_be_used)
+Test(nvml, a_gpu_behind_a_cgroup_is_there_but_cannot_be_used)
 {
     struct plim_nvml *nvml = open_with("bad@0=17");
     cr_expect(eq(int, gpu_at(nvml, 0)->status, PLIM_NODEVICE));
@@ -333,7 +333,7 @@ Test(nvml, an_unknown_uuid_is_no_device)
     plim_nvml_close(&nvml);
 }
 
-Test(nvml, a_card_that_is_lost_later_is_lost)
+Test(nvml, a_gpu_that_is_lost_later_is_lost)
 {
     struct plim_nvml *nvml = open_with("");
     struct plim_nvml_process processes[PLIM_NVML_PROCESSES];

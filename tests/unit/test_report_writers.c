@@ -99,8 +99,9 @@ Test(report_writers, csv_quotes_what_it_has_to)
     const char *head = "spec,device,device_uri,seq,micro_batch,accumulation,world,effective_batch,"
                        "precision,optimizer,verdict,chosen,tokens_per_second,step_seconds,"
                        "allocated_bytes,reserved_bytes,device_bytes,why\n";
-    const char *first = "\"a,b \"\"c\"\"|d\ne\",GPU|<1>,sim:GPU|<1>,512,2,4,1,8,bf16-mixed,adamw,ok,"
-                        "true,8192,0.5,3221225472,4294967296,5368709120,\n";
+    const char *first =
+        "\"a,b \"\"c\"\"|d\ne\",GPU|<1>,sim:GPU|<1>,512,2,4,1,8,bf16-mixed,adamw,ok,"
+        "true,8192,0.5,3221225472,4294967296,5368709120,\n";
     cr_expect(eq(int, strncmp(text, head, strlen(head)), 0), "%s", text);
     cr_expect(eq(int, strncmp(text + strlen(head), first, strlen(first)), 0), "%s", text);
     expect_contains(text, ",bf16-mixed,\"s,g|d\",ok,false,");

@@ -70,7 +70,7 @@ Test(roofline, a_large_matmul_runs_near_the_best_that_was_seen)
     cr_expect(lt(dbl, rate, 271e12));
 }
 
-Test(roofline, no_operation_beats_the_card)
+Test(roofline, no_operation_beats_the_gpu)
 {
     for (size_t i = 0; i < plim_catalogue_count(); i++) {
         const struct plim_gpu *g = plim_catalogue_at(i);
@@ -172,25 +172,25 @@ Test(roofline, types_run_at_their_own_rates)
 
 Test(roofline, bf16_is_emulated_and_tf32_absent_before_ampere)
 {
-    static const char *const cards[] = {"V100-SXM2-16GB", "T4", "RTX-2080-Ti", "Quadro-RTX-6000"};
+    static const char *const gpus[] = {"V100-SXM2-16GB", "T4", "RTX-2080-Ti", "Quadro-RTX-6000"};
     for (size_t i = 0; i < 4; i++) {
-        struct plim_roofline *r = clock_of(cards[i]);
+        struct plim_roofline *r = clock_of(gpus[i]);
         double fp32 = matmul(r, 4096, 4096, 4096, PLIM_F32, false);
-        cr_expect(gt(dbl, bf16(r, 4096, 4096, 4096), 1.2 * fp32), "%s", cards[i]);
+        cr_expect(gt(dbl, bf16(r, 4096, 4096, 4096), 1.2 * fp32), "%s", gpus[i]);
         cr_expect(epsilon_eq(dbl, matmul(r, 4096, 4096, 4096, PLIM_F32, true), fp32, 0.001 * fp32));
-        cr_expect(lt(dbl, matmul(r, 4096, 4096, 4096, PLIM_F16, false), fp32 / 3), "%s", cards[i]);
+        cr_expect(lt(dbl, matmul(r, 4096, 4096, 4096, PLIM_F16, false), fp32 / 3), "%s", gpus[i]);
     }
 }
 
 Test(roofline, more_bytes_are_never_faster)
 {
-    static const char *const cards[] = {"RTX-3090", "L4", "A100-SXM4-80GB", "B200"};
+    static const char *const gpus[] = {"RTX-3090", "L4", "A100-SXM4-80GB", "B200"};
     for (size_t i = 0; i < 4; i++) {
-        struct plim_roofline *r = clock_of(cards[i]);
+        struct plim_roofline *r = clock_of(gpus[i]);
         double previous = 0;
         for (int64_t n = 256; n < 1 << 28; n += n / 16) {
             double seconds = add(r, 1, n, false);
-            cr_expect(ge(dbl, seconds, previous), "%s %ld", cards[i], (long)n);
+            cr_expect(ge(dbl, seconds, previous), "%s %ld", gpus[i], (long)n);
             previous = seconds;
         }
     }
@@ -262,7 +262,7 @@ Test(roofline, a_list_costs_the_host_by_its_length)
     cr_expect(epsilon_eq(dbl, more, 199 * PLIM_HOST_SECONDS_PER_TENSOR, 1e-9));
 }
 
-Test(roofline, a_card_of_which_nothing_is_known_has_finite_times)
+Test(roofline, a_gpu_of_which_nothing_is_known_has_finite_times)
 {
     static struct plim_roofline r;
     struct plim_gpu nothing = {.name = "?"};

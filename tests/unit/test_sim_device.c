@@ -19,7 +19,7 @@ static void expect_refused(const char *tail, enum plim_status status, const char
     expect_device_refused(plim_sim_open, tail, status, part_of_message);
 }
 
-Test(sim_device, is_the_card_of_the_catalogue)
+Test(sim_device, is_the_gpu_of_the_catalogue)
 {
     struct plim_device *d = open_sim("a100-sxm4-80gb");
     cr_expect(eq(str, d->info.name, "A100-SXM4-80GB"));
@@ -33,7 +33,7 @@ Test(sim_device, is_the_card_of_the_catalogue)
     plim_device_close(&d);
 }
 
-Test(sim_device, every_card_opens_and_knows_its_threads)
+Test(sim_device, every_gpu_opens_and_knows_its_threads)
 {
     for (size_t i = 0; i < plim_catalogue_count(); i++) {
         struct plim_device *d = open_sim(plim_catalogue_at(i)->name);
@@ -51,7 +51,7 @@ Test(sim_device, memory_can_be_given)
     plim_device_close(&d);
 }
 
-Test(sim_device, memory_can_be_more_than_any_card_has)
+Test(sim_device, memory_can_be_more_than_any_gpu_has)
 {
     uint64_t address;
     struct plim_device *d = open_sim("A100-SXM4-80GB,memory=64TiB");
@@ -74,7 +74,7 @@ Test(sim_device, the_uri_opens_the_same_device)
     }
 }
 
-Test(sim_device, a_size_is_a_plain_card_of_compute_capability_80)
+Test(sim_device, a_size_is_a_plain_gpu_of_compute_capability_80)
 {
     struct plim_device *d = open_sim("24GiB");
     cr_expect(eq(str, d->info.uri, "sim:24GiB"));
@@ -83,7 +83,7 @@ Test(sim_device, a_size_is_a_plain_card_of_compute_capability_80)
     plim_device_close(&d);
 }
 
-Test(sim_device, a_number_alone_is_a_card_not_a_size)
+Test(sim_device, a_number_alone_is_a_gpu_not_a_size)
 {
     struct plim_device *d = open_sim("4090");
     cr_expect(eq(str, d->info.name, "RTX-4090"));
@@ -209,7 +209,7 @@ Test(sim_device, small_operations_wait_for_the_host)
 {
     struct plim_device *small = open_sim("T4"), *big = open_sim("H100-SXM5-80GB");
     for (int i = 0; i < 1000; i++) launch_copy(small, 16), launch_copy(big, 16);
-    /* a faster card does not help: the host launches one every ten microseconds or more */
+    /* a faster GPU does not help: the host launches one every ten microseconds or more */
     cr_expect(gt(dbl, now(small), 1000 * 10e-6));
     cr_expect(epsilon_eq(dbl, now(small), now(big), 0.01 * now(big)));
     plim_device_close(&small);
@@ -325,7 +325,7 @@ Test(sim_device, what_is_read_is_zeros)
     plim_device_close(&d);
 }
 
-Test(sim_device, a_card_of_ones_own_making)
+Test(sim_device, a_gpu_of_ones_own_making)
 {
     struct plim_device *d;
     struct plim_gpu gpu = {.name = "mine", .compute_capability = 86, .total_bytes = GIB};

@@ -521,8 +521,9 @@ Test(spec_types, what_was_taken_by_default_is_said)
     } cases[] = {
         {"", "weights bf16 (the model's dtype), precision bf16 (no autocast), optimizer "
              "adamw-fused, rows of one document"},
-        {"precision: bf16-mixed", "weights bf16 (the model's dtype), optimizer adamw-fused, rows of "
-                                  "one document"},
+        {"precision: bf16-mixed",
+         "weights bf16 (the model's dtype), optimizer adamw-fused, rows of "
+         "one document"},
         {"precision: fp32, optimizer: sgd", "rows of one document"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -542,10 +543,11 @@ Test(spec_hash, layout_and_origin_do_not_count)
 {
     struct plim_spec a, b, c;
     spec_load_text("a.yaml", "model: {family: gpt2, n_layer: 3}\ntrain: {clip: 1, world: 2}\n", &a);
-    spec_load_text("b.yaml",
-                   "# another\nname: other\ntrain:\n  world: 2\n  clip: 1.0\n  optimizer: [adamw-fused]\n"
-                   "model:\n  num_hidden_layers: 3\n  family: gpt2\n  n_inner: 3072\n",
-                   &b);
+    spec_load_text(
+        "b.yaml",
+        "# another\nname: other\ntrain:\n  world: 2\n  clip: 1.0\n  optimizer: [adamw-fused]\n"
+        "model:\n  num_hidden_layers: 3\n  family: gpt2\n  n_inner: 3072\n",
+        &b);
     spec_load_text("c.json", "{\"n_layer\": 3, \"model_type\": \"gpt2\"}", &c);
     set(&c, "train.clip", "1");
     set(&c, "train.world", "2");

@@ -10,7 +10,7 @@
 #define STAND_IN PLIM_DOUBLES_FOLDER "/libnvidia-ml.so.1"
 #define GIB ((int64_t)1 << 30)
 #define A100_BYTES ((int64_t)81051 << 20) /* the catalogue's, as CUDA reports it */
-#define UUID(card) "GPU-706c696d-736f-6c6c-2063-61726420" card "00"
+#define UUID(gpu) "GPU-706c696d-736f-6c6c-2067-70752020" gpu "00"
 
 static struct fake_root root;
 static struct plim_target_place place;
@@ -54,7 +54,7 @@ static void expect_refused(const char *uri, enum plim_status expected, const cha
     cr_expect(strstr(err.text, part) != NULL, "%s: '%s' is missing in: %s", uri, part, err.text);
 }
 
-Test(target, a_card_is_described)
+Test(target, a_gpu_is_described)
 {
     set("PLIM_DOUBLE_OTHERS", "3GiB");
     struct plim_target t = resolve("cuda");
@@ -86,7 +86,7 @@ Test(target, an_old_driver_gives_the_same_memory)
 
 Test(target, a_number_counts_as_cuda_counts)
 {
-    set("PLIM_DOUBLE_CARD", "T4,A100-SXM4-80GB,L4");
+    set("PLIM_DOUBLE_GPU", "T4,A100-SXM4-80GB,L4");
     cr_expect(eq(str, resolve("cuda:0").name, (char *)"NVIDIA L4"));
     cr_expect(eq(str, resolve("cuda:2").name, (char *)"Tesla T4"));
     place.device_order = "PCI_BUS_ID";
@@ -99,16 +99,16 @@ Test(target, a_number_counts_as_cuda_counts)
 
 Test(target, a_guessed_order_is_noted_where_a_number_was_given)
 {
-    set("PLIM_DOUBLE_CARD", "T4,A100-SXM4-80GB");
+    set("PLIM_DOUBLE_GPU", "T4,A100-SXM4-80GB");
     cr_expect(strstr(resolve("cuda:1").note, "Tesla T4 is taken for cuda:1") != NULL);
     cr_expect(eq(str, resolve("cuda:" UUID("31")).note, (char *)""));
     place.device_order = "PCI_BUS_ID";
     cr_expect(eq(str, resolve("cuda:1").note, (char *)""));
 }
 
-Test(target, a_uri_finds_the_same_card_again)
+Test(target, a_uri_finds_the_same_gpu_again)
 {
-    set("PLIM_DOUBLE_CARD", "A100-SXM4-80GB,A100-SXM4-80GB");
+    set("PLIM_DOUBLE_GPU", "A100-SXM4-80GB,A100-SXM4-80GB");
     struct plim_target first = resolve("cuda:1,memory=24GiB"), again = resolve(first.uri);
     cr_expect(eq(str, again.uuid, (char *)UUID("31")));
     cr_expect(eq(i64, first.memory_cap_bytes, 24 * GIB));
@@ -127,9 +127,9 @@ Test(target, an_instance_is_a_target)
     cr_expect(eq(int, strncmp(resolve("cuda:0").uuid, "MIG-716c", 8), 0));
 }
 
-Test(target, a_card_of_another_size_is_not_the_catalogues)
+Test(target, a_gpu_of_another_size_is_not_the_catalogues)
 {
-    set("PLIM_DOUBLE_CARD", "RTX-3060-12GB");
+    set("PLIM_DOUBLE_GPU", "RTX-3060-12GB");
     set("PLIM_DOUBLE_MEMORY", "7.7GiB");
     cr_expect(eq(ptr, (void *)resolve("cuda").gpu, NULL));
     set("PLIM_DOUBLE_NVML", "wrong-memory");
@@ -151,7 +151,7 @@ Test(target, without_nvmls_memory_the_catalogue_has_to_do)
     cr_expect(eq(i64, resolve("cuda").total_bytes, A100_BYTES / 2));
 }
 
-Test(target, a_card_that_nobody_knows_is_a_target)
+Test(target, a_gpu_unknown_to_the_catalogue_is_a_target)
 {
     set("PLIM_DOUBLE_NVML", "name=NVIDIA R300 Ultra");
     struct plim_target t = resolve("cuda");
@@ -190,7 +190,7 @@ Test(target, a_machine_without_a_driver_refuses_and_auto_simulates)
     cr_expect(strstr(t.note, "no NVIDIA GPU") != NULL, "%s", t.note);
     cr_expect(eq(i64, t.memory_cap_bytes, 24 * GIB));
     cr_expect(eq(str, t.uuid, (char *)""));
-    fake_root_card(&root, "0000:01:00.0", NULL);
+    fake_root_gpu(&root, "0000:01:00.0", NULL);
     expect_refused("cuda", PLIM_NODEVICE, "modprobe nvidia");
 }
 
@@ -200,7 +200,7 @@ Test(target, a_driver_without_nvml_is_left_to_the_worker)
     place.library = "/no/such/libnvidia-ml.so.1";
     place.driver = STAND_IN; /* it is only looked whether it loads */
     struct plim_target t = resolve("cuda:1,memory=24GiB");
-    cr_expect(t.blind && !t.simulate);
+    cr_expect(t.without_nvml && !t.simulate);
     cr_expect(eq(int, t.ordinal, 1));
     cr_expect(eq(str, t.uuid, (char *)""));
     cr_expect(eq(str, t.uri, (char *)"cuda:1,memory=25769803776"));
@@ -208,7 +208,7 @@ Test(target, a_driver_without_nvml_is_left_to_the_worker)
     cr_expect(strstr(t.note, "there is no NVML") != NULL, "%s", t.note);
     cr_expect(eq(int, resolve("cuda").ordinal, 0));
     t = resolve("cuda:GPU-706c");
-    cr_expect(t.blind);
+    cr_expect(t.without_nvml);
     cr_expect(eq(str, t.uuid, (char *)"GPU-706c"));
     expect_refused("cuda:first", PLIM_INVALID, "expected cuda:N");
     expect_refused("cuda:GPU706c", PLIM_INVALID, "expected cuda:N");
@@ -242,14 +242,14 @@ Test(target, a_driver_too_old_says_which_is_needed)
     cr_expect(resolve("auto").simulate);
 }
 
-Test(target, a_card_too_old_is_not_supported)
+Test(target, a_gpu_too_old_is_not_supported)
 {
-    set("PLIM_DOUBLE_CARD", "V100-SXM2-16GB");
+    set("PLIM_DOUBLE_GPU", "V100-SXM2-16GB");
     expect_refused("cuda", PLIM_UNSUPPORTED, "compute capability 7.0");
     cr_expect(resolve("auto").simulate);
 }
 
-Test(target, an_exclusive_card_is_busy_only_while_somebody_has_it)
+Test(target, an_exclusive_gpu_is_busy_only_while_somebody_has_it)
 {
     set("PLIM_DOUBLE_NVML", "exclusive");
     cr_expect(not(resolve("cuda").simulate));
@@ -257,7 +257,7 @@ Test(target, an_exclusive_card_is_busy_only_while_somebody_has_it)
     expect_refused("cuda", PLIM_NODEVICE, "process 100000 has it");
 }
 
-Test(target, a_prohibited_card_says_how_to_allow_it)
+Test(target, a_prohibited_gpu_says_how_to_allow_it)
 {
     set("PLIM_DOUBLE_NVML", "prohibited");
     expect_refused("cuda", PLIM_NODEVICE, "nvidia-smi -i 0 -c 0");
@@ -270,7 +270,7 @@ Test(target, mig_mode_without_an_instance_is_no_device)
     cr_expect(strstr(resolve("auto").note, "in MIG mode") != NULL);
 }
 
-Test(target, a_lost_card_is_no_device)
+Test(target, a_lost_gpu_is_no_device)
 {
     set("PLIM_DOUBLE_NVML", "bad@0=15");
     expect_refused("cuda", PLIM_NODEVICE, "fell off the bus");
@@ -279,7 +279,7 @@ Test(target, a_lost_card_is_no_device)
     cr_expect(resolve("auto").simulate);
 }
 
-Test(target, hidden_cards_are_no_devices)
+Test(target, hidden_gpus_are_no_devices)
 {
     place.visible_devices = "";
     expect_refused("cuda", PLIM_NODEVICE, "CUDA_VISIBLE_DEVICES= hides all 1 GPUs");
@@ -293,9 +293,9 @@ Test(target, a_library_that_does_not_fit_the_driver_asks_for_a_restart)
     expect_refused("cuda", PLIM_NODEVICE, "restart the machine");
 }
 
-Test(target, auto_passes_over_a_card_that_cannot_be_used)
+Test(target, auto_passes_over_a_gpu_that_cannot_be_used)
 {
-    set("PLIM_DOUBLE_CARD", "V100-SXM2-16GB,T4");
+    set("PLIM_DOUBLE_GPU", "V100-SXM2-16GB,T4");
     place.device_order = "PCI_BUS_ID";
     struct plim_target t = resolve("auto");
     cr_expect(not(t.simulate));

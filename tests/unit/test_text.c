@@ -189,7 +189,8 @@ Test(text, what_a_terminal_would_obey_is_shown_as_a_number)
         FILE *file = fmemopen(written, sizeof(written), "w");
         plim_text_write(file, cases[i].text);
         fclose(file);
-        cr_expect(eq(str, plim_text_show(cases[i].text, shown, sizeof(shown)), (char *)cases[i].shown));
+        cr_expect(
+            eq(str, plim_text_show(cases[i].text, shown, sizeof(shown)), (char *)cases[i].shown));
         cr_expect(eq(str, written, (char *)cases[i].shown));
     }
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By bus: 0 a small card; 1 and 2 two equal large ones, whose UUIDs begin alike; 3 one that is
+/* By bus: 0 a small GPU; 1 and 2 two equal large ones, whose UUIDs begin alike; 3 one that is
  * lost; 4 a middling one. */
 static struct plim_nvml_gpu gpus[5];
 
@@ -36,7 +36,7 @@ static void set_up(void)
     make_gpu(2, "Large", "GPU-beef0002-89ab", 90, 16896);
     make_gpu(3, "Lost", "", 0, 0);
     gpus[3].status = PLIM_LOST;
-    strcpy(gpus[3].problem, "the card fell off the bus");
+    strcpy(gpus[3].problem, "the GPU fell off the bus");
     make_gpu(4, "Middling", "GPU-cafe0004-89ab", 86, 10496);
 }
 
@@ -76,7 +76,7 @@ ParameterizedTestParameters(visible, list)
         {UNSET, "FASTEST_FIRST", "1 2 4 0"},
         {UNSET, "PCI_BUS_ID", "0 1 2 4"},
         {UNSET, "pci_bus_id", "1 2 4 0"}, /* no value that CUDA knows */
-        /* ordinals, of cards that CUDA can use */
+        /* ordinals, of GPUs that CUDA can use */
         {"", UNSET, ""},
         {"0", UNSET, "1"},
         {"0", "PCI_BUS_ID", "0"},
@@ -152,7 +152,7 @@ ParameterizedTest(struct listing *c, visible, list_with_instances)
     expect_list(&world, c->expected);
 }
 
-Test(visible, a_card_in_mig_mode_without_an_instance_is_not_shown, .init = set_up)
+Test(visible, a_gpu_in_mig_mode_without_an_instance_is_not_shown, .init = set_up)
 {
     make_instances(1, 0);
     struct plim_visible_world world = world_with(NULL, NULL);
@@ -168,7 +168,7 @@ static bool is_guessed(const char *visible_devices, const char *order, size_t co
     return list.guessed;
 }
 
-Test(visible, only_the_speed_of_cards_that_differ_is_guessed, .init = set_up)
+Test(visible, only_the_speed_of_gpus_that_differ_is_guessed, .init = set_up)
 {
     cr_expect(is_guessed(NULL, NULL, 5));
     cr_expect(is_guessed("0", NULL, 5));
@@ -217,7 +217,7 @@ ParameterizedTest(struct chosen *c, visible, choice)
     expect_chosen(c);
 }
 
-Test(visible, an_instance_is_chosen_by_its_own_uuid_or_its_cards, .init = set_up)
+Test(visible, an_instance_is_chosen_by_its_own_uuid_or_its_gpus, .init = set_up)
 {
     make_instances(4, 2);
     expect_chosen(&(struct chosen){"MIG-aaaa2222", UNSET, 4, 1});
@@ -252,7 +252,7 @@ static void expect_refused(const char *choice, const char *visible_devices,
 Test(visible, a_refusal_says_what_there_is, .init = set_up)
 {
     expect_refused("4", NULL, PLIM_NODEVICE, "cuda:3 is Small (GPU-01234567)");
-    expect_refused("4", NULL, PLIM_NODEVICE, "GPU 3: the card fell off the bus");
+    expect_refused("4", NULL, PLIM_NODEVICE, "GPU 3: the GPU fell off the bus");
     expect_refused("1", "0", PLIM_NODEVICE, "there is: cuda:0 is Large");
     expect_refused("0", "", PLIM_NODEVICE, "CUDA_VISIBLE_DEVICES= hides all 4 GPUs");
     expect_refused("GPU-dead", NULL, PLIM_NODEVICE, "there is: cuda:0 is Large");
@@ -285,13 +285,13 @@ Test(visible, mig_mode_without_an_instance_says_how_to_make_one, .init = set_up)
     expect_refused("GPU-beef0001", NULL, PLIM_NODEVICE, "nvidia-smi mig -cgi");
 }
 
-Test(visible, lost_cards_say_so_where_there_are_no_others, .init = set_up)
+Test(visible, lost_gpus_say_so_where_there_are_no_others, .init = set_up)
 {
     struct plim_visible_device device;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_visible_world world = {.gpus = &gpus[3], .count = 1};
     cr_expect(eq(int, plim_visible_choose(&world, "", &device, &err), PLIM_NODEVICE));
-    cr_expect(strstr(err.text, "GPU 3: the card fell off the bus") != NULL, "%s", err.text);
+    cr_expect(strstr(err.text, "GPU 3: the GPU fell off the bus") != NULL, "%s", err.text);
     world.count = 0;
     err = (struct plim_error)PLIM_ERROR_INIT;
     cr_expect(eq(int, plim_visible_choose(&world, "", &device, &err), PLIM_NODEVICE));

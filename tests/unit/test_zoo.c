@@ -9,7 +9,7 @@
 extern const struct plim_embedded_file plim_zoo_data[];
 extern const size_t plim_zoo_data_count;
 
-/* Published counts (model cards, golden/cases.jsonl), not computed by this project. */
+/* Published counts (model GPUs, golden/cases.jsonl), not computed by this project. */
 static const struct published {
     const char *name;
     int64_t parameters, seq;

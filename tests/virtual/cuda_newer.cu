@@ -1,4 +1,4 @@
-// The part of cuda_program that is compiled for a newer card than the one it runs on.
+// The part of cuda_program that is compiled for a newer GPU than the one it runs on.
 #include "cuda_program.cuh"
 
 static __global__ void newer_kernel(int *out) { *out = 7; }

@@ -1,4 +1,4 @@
-// The part of cuda_program that uses the card from several threads and processes.
+// The part of cuda_program that uses the GPU from several threads and processes.
 #include "cuda_program.cuh"
 #include <spawn.h>
 #include <sys/wait.h>

@@ -19,27 +19,27 @@ __global__ void write_seven(int *out) { *out = 7; }
 __global__ void read_only(const int *in) { (void)*in; }
 __global__ void nothing() {}
 
-// ---- the card -----------------------------------------------------------------------------------
+// ---- the GPU -----------------------------------------------------------------------------------
 
-static void check_card()
+static void check_gpu()
 {
     struct stat status;
     check(!access("/dev/nvidiactl", F_OK) && !stat("/dev/nvidia0", &status), "its files are there");
-    check(stat("/dev/nvidia1", &status) < 0, "a second card's are not");
+    check(stat("/dev/nvidia1", &status) < 0, "a second GPU's are not");
     int count = 0, value = 0, version = 0;
     char bus[16];
-    cudaDeviceProp card;
+    cudaDeviceProp gpu;
     OK(cudaGetDeviceCount(&count));
     EQUAL(count, 1);
-    OK(cudaGetDeviceProperties(&card, 0));
-    check(strstr(card.name, "A100") != nullptr, "its name has A100: %s", card.name);
-    EQUAL(card.major * 10 + card.minor, 80);
-    EQUAL(card.totalGlobalMem, TOTAL);
-    EQUAL(card.multiProcessorCount, 108);
-    EQUAL(card.warpSize, 32);
-    EQUAL(card.maxThreadsPerBlock, 1024);
-    EQUAL(card.sharedMemPerBlockOptin, 163 * 1024);
-    EQUAL(card.memoryPoolsSupported, 1);
+    OK(cudaGetDeviceProperties(&gpu, 0));
+    check(strstr(gpu.name, "A100") != nullptr, "its name has A100: %s", gpu.name);
+    EQUAL(gpu.major * 10 + gpu.minor, 80);
+    EQUAL(gpu.totalGlobalMem, TOTAL);
+    EQUAL(gpu.multiProcessorCount, 108);
+    EQUAL(gpu.warpSize, 32);
+    EQUAL(gpu.maxThreadsPerBlock, 1024);
+    EQUAL(gpu.sharedMemPerBlockOptin, 163 * 1024);
+    EQUAL(gpu.memoryPoolsSupported, 1);
     OK(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
     EQUAL(value, 163 * 1024);
     EXPECT(cudaDeviceGetAttribute(&value, (cudaDeviceAttr)9999, 0), cudaErrorInvalidValue);
@@ -521,7 +521,7 @@ int main(int count, char **arguments)
 {
     if (count == 3 && !strcmp(arguments[1], "--peer")) return be_peer(arguments[2]);
     check_fork_before();
-    check_card();
+    check_gpu();
     check_texts();
     check_memory();
     check_limit();

@@ -2,7 +2,7 @@
  * virtual one: memory and its limits, virtual memory management, pools, streams, captures,
  * modules, threads, other processes. One line a check; it ends with 1 at the first that fails.
  *
- * It needs one card and is linked with nothing: libcuda.so.1 is opened at run time.
+ * It needs one GPU and is linked with nothing: libcuda.so.1 is opened at run time.
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -58,8 +58,8 @@ static void check_start(void)
     expect(DRIVER(cuDriverGetVersion)(&version), CUDA_SUCCESS, "cuDriverGetVersion");
     check(version >= 12000, "version %d", version);
     expect(DRIVER(cuDeviceGetCount)(&count), CUDA_SUCCESS, "cuDeviceGetCount");
-    check(count >= 1, "%d cards", count);
-    expect(DRIVER(cuDeviceGet)(&device, count), CUDA_ERROR_INVALID_DEVICE, "one card too far");
+    check(count >= 1, "%d GPUs", count);
+    expect(DRIVER(cuDeviceGet)(&device, count), CUDA_ERROR_INVALID_DEVICE, "one GPU too far");
     expect(DRIVER(cuDeviceGet)(&device, 0), CUDA_SUCCESS, "cuDeviceGet");
     expect(DRIVER(cuCtxGetCurrent)(&context), CUDA_SUCCESS, "cuCtxGetCurrent");
     check(!context, "no context is current");
@@ -77,14 +77,14 @@ static void check_start(void)
     check(current == context, "it is current");
 }
 
-static void check_card(void)
+static void check_gpu(void)
 {
     char name[64] = "";
     int major = 0, value = 0;
     CUuuid id;
     const char *text;
     expect(DRIVER(cuDeviceGetName)(name, sizeof(name), 0), CUDA_SUCCESS, "cuDeviceGetName");
-    check(name[0] != '\0', "the card is a %s", name);
+    check(name[0] != '\0', "the GPU is a %s", name);
     expect(DRIVER(cuDeviceGetUuid)(&id, 0), CUDA_SUCCESS, "cuDeviceGetUuid");
     DRIVER(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
     check(major >= 5, "compute capability %d", major);
@@ -135,8 +135,8 @@ static void check_memory(void)
     check(before - free_bytes() == 6 * MIB, "whole pages of 2 MiB are taken");
     expect(DRIVER(cuMemGetAddressRange)(&base, &bytes, at + MIB), CUDA_SUCCESS, "address range");
     check(base == at && bytes == 5 * MIB, "it is the allocation");
-    expect(DRIVER(cuMemcpyHtoD)(at, "what is up", 11), CUDA_SUCCESS, "to the card");
-    expect(DRIVER(cuMemcpyDtoH)(text, at, 11), CUDA_SUCCESS, "from the card");
+    expect(DRIVER(cuMemcpyHtoD)(at, "what is up", 11), CUDA_SUCCESS, "to the GPU");
+    expect(DRIVER(cuMemcpyDtoH)(text, at, 11), CUDA_SUCCESS, "from the GPU");
     check(!strcmp(text, "what is up"), "it comes back");
     expect(DRIVER(cuMemsetD8)(at, 'x', 4), CUDA_SUCCESS, "cuMemsetD8");
     DRIVER(cuMemcpyDtoH)(text, at, 11);
@@ -173,7 +173,7 @@ static void check_pointers(void)
     DRIVER(cuCtxGetCurrent)(&current);
     check(context == current, "its context");
     DRIVER(cuPointerGetAttributes)(3, names, values, at);
-    check(type == CU_MEMORYTYPE_DEVICE && !managed && ordinal == 0, "device memory of card 0");
+    check(type == CU_MEMORYTYPE_DEVICE && !managed && ordinal == 0, "device memory of GPU 0");
     expect(DRIVER(cuMemHostAlloc)(&host, MIB, 0), CUDA_SUCCESS, "cuMemHostAlloc");
     memset(host, 1, MIB);
     DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)host);
@@ -484,7 +484,7 @@ static int receive_descriptor(int socket)
     return fd;
 }
 
-/* The other process: forked before this one used the card. */
+/* The other process: forked before this one used the GPU. */
 static void be_peer(int socket)
 {
     CUcontext context;
@@ -541,7 +541,7 @@ int main(void)
     close(sockets[peer ? 1 : 0]);
     if (!peer) be_peer(sockets[1]);
     check_start();
-    check_card();
+    check_gpu();
     check_names();
     check_memory();
     check_limit();

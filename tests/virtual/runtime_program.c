@@ -11,28 +11,28 @@ static void check_call(cudaError_t result, const char *call)
     check(!result, "%s: %d", call, (int)result);
 }
 
-static void check_card(void)
+static void check_gpu(void)
 {
     struct { /* what is written must not pass its end */
         struct cudaDeviceProp properties;
         unsigned char behind[64];
-    } card;
+    } gpu;
     int version = 0;
-    memset(&card, 0xaa, sizeof(card));
+    memset(&gpu, 0xaa, sizeof(gpu));
     OK(cudaRuntimeGetVersion(&version));
     EQUAL(version / 1000, CUDART_VERSION / 1000);
     if (CUDART_VERSION >= 12000) EQUAL(version, CUDART_VERSION);
     OK(cudaDriverGetVersion(&version));
     check(version >= CUDART_VERSION, "the driver is new enough: %d", version);
-    OK(cudaGetDeviceProperties(&card.properties, 0));
-    check(strstr(card.properties.name, "A100") != NULL, "its name: %s", card.properties.name);
-    EQUAL(card.properties.totalGlobalMem, (size_t)2 << 30);
-    EQUAL(card.properties.major * 10 + card.properties.minor, 80);
-    EQUAL(card.properties.multiProcessorCount, 108);
-    EQUAL(card.properties.l2CacheSize, 40 << 20);
-    EQUAL(card.properties.sharedMemPerBlockOptin, 163 * 1024);
-    EQUAL(card.properties.reservedSharedMemPerBlock, 1024);
-    for (size_t i = 0; i < sizeof(card.behind); i++) EQUAL(card.behind[i], 0xaa);
+    OK(cudaGetDeviceProperties(&gpu.properties, 0));
+    check(strstr(gpu.properties.name, "A100") != NULL, "its name: %s", gpu.properties.name);
+    EQUAL(gpu.properties.totalGlobalMem, (size_t)2 << 30);
+    EQUAL(gpu.properties.major * 10 + gpu.properties.minor, 80);
+    EQUAL(gpu.properties.multiProcessorCount, 108);
+    EQUAL(gpu.properties.l2CacheSize, 40 << 20);
+    EQUAL(gpu.properties.sharedMemPerBlockOptin, 163 * 1024);
+    EQUAL(gpu.properties.reservedSharedMemPerBlock, 1024);
+    for (size_t i = 0; i < sizeof(gpu.behind); i++) EQUAL(gpu.behind[i], 0xaa);
 }
 
 static void check_memory(void)
@@ -112,7 +112,7 @@ static void check_driver(void)
 
 int main(void)
 {
-    check_card();
+    check_gpu();
     check_memory();
     check_pool();
     check_graph();

@@ -3,7 +3,7 @@
 
 Prints TAP, and a summary at the end. Parts:
     golden    golden training runs: every figure of four steps equal to the byte
-    fit       the largest batch of a card, searched by exec
+    fit       the largest batch of a GPU, searched by exec
     programs  nanoGPT, transformers, Lightning, timm, torch.compile, LoRA, accelerate, JAX
     ranks     DDP and FSDP on 2 and 8 ranks
     runtimes  a small program with each of CUDA's runtimes from 11.8 to 13, shared and linked in

@@ -79,22 +79,22 @@ class Exec:
         self.plimsoll, self.installation = plimsoll, installation
         self.notes = {}  # what the virtual GPU could not do: the programs that saw it
 
-    def run(self, arguments, card='A100-SXM4-80GB', memory=None, more=(), ranks=0, timeout=600):
+    def run(self, arguments, gpu='A100-SXM4-80GB', memory=None, more=(), ranks=0, timeout=600):
         """`arguments`: the program of Python, relative to programs/, and its own. With `ranks`,
-        torchrun starts so many, on a card each. The others: see run_command."""
+        torchrun starts so many, on a GPU each. The others: see run_command."""
         launcher = ['-m', 'torch.distributed.run', '--standalone', f'--nproc_per_node={ranks}']
         program = [self.installation.python, *(launcher if ranks else []),
                    os.path.join(PROGRAMS, arguments[0]), *map(str, arguments[1:])]
-        run = self.run_command(program, card, memory, more, ranks, timeout)
+        run = self.run_command(program, gpu, memory, more, ranks, timeout)
         for note in run.notes:
             self.notes.setdefault(note, set()).add(arguments[0])
         return run
 
-    def run_command(self, program, card='A100-SXM4-80GB', memory=None, more=(), ranks=0,
+    def run_command(self, program, gpu='A100-SXM4-80GB', memory=None, more=(), ranks=0,
                     timeout=600):
-        """`program`: words. `memory`: bytes of the card. `more`: options of exec. `timeout`: seconds
+        """`program`: words. `memory`: bytes of the GPU. `more`: options of exec. `timeout`: seconds
         of a trial."""
-        device = f'sim:{card}' + (f',memory={memory}' if memory else '')
+        device = f'sim:{gpu}' + (f',memory={memory}' if memory else '')
         folder = tempfile.mkdtemp(prefix='plimsoll-suite-')
         command = [self.plimsoll, 'exec', '--device', device, '--margin', '0', '--overhead', '0',
                    '--gpus', str(ranks or 1), '--timeout', f'{timeout}s',

@@ -4,7 +4,7 @@ import os
 
 from suite_exec import HERE, PROGRAMS, UNLIMITED, first_difference, load_cases
 
-CARDS = {75: 'Quadro-RTX-6000', 80: 'A100-SXM4-80GB', 86: 'RTX-3090', 89: 'L40S',
+GPUS = {75: 'Quadro-RTX-6000', 80: 'A100-SXM4-80GB', 86: 'RTX-3090', 89: 'L40S',
          90: 'H100-SXM5-80GB'}
 VERSIONS = {'torch': '2.11.0', 'transformers': '5.17.0'}
 FIGURES = ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps')
@@ -36,7 +36,7 @@ def needs(case):
     return names + (['bitsandbytes'] if case['optimizer'] == 'adamw-8bit' else [])
 
 
-def compare(exec_, path, cases, card):
+def compare(exec_, path, cases, gpu):
     """(name, problem, why skipped) for each case, all run by one start of Python."""
     installed = exec_.installation
     able = [case for case in cases if not installed.lacks(*needs(case))]
@@ -45,7 +45,7 @@ def compare(exec_, path, cases, card):
             yield f'golden {case["id"]}', '', installed.lacks(*needs(case))
     if not able:
         return
-    run = exec_.run(['golden.py', path, *[case['id'] for case in able]], card=card,
+    run = exec_.run(['golden.py', path, *[case['id'] for case in able]], gpu=gpu,
                     memory=UNLIMITED)
     found = {line['id']: line for line in run.lines if 'id' in line}
     for case in able:
@@ -62,10 +62,10 @@ def golden(exec_, options):
         return
     for path in files(options):
         cases = chosen(path, options, False)
-        for capability, card in CARDS.items():
+        for capability, gpu in GPUS.items():
             mine = [case for case in cases if case['compute_capability'] == capability]
             for i in range(0, len(mine), AT_ONCE):
-                yield functools.partial(compare, exec_, path, mine[i:i + AT_ONCE], card)
+                yield functools.partial(compare, exec_, path, mine[i:i + AT_ONCE], gpu)
 
 
 def search(exec_, path, case):
@@ -74,7 +74,7 @@ def search(exec_, path, case):
         return [(name, '', lacks)]
     wanted = case['fit']['largest_batch']
     run = exec_.run(['golden.py', path, case['id'], '--batch', '{batch}'],
-                    card=CARDS[case['compute_capability']], memory=case['fit']['capacity_bytes'],
+                    gpu=GPUS[case['compute_capability']], memory=case['fit']['capacity_bytes'],
                     more=['--batch', '1:512'])
     found = run.report.get('largest_fit', {}).get('micro_batch')
     problem = first_difference(found, wanted, 'largest batch')

@@ -11,7 +11,7 @@ import os
 
 from suite_exec import HERE, first_difference
 
-MEMORY = 80 << 30  # bytes of the card
+MEMORY = 80 << 30  # bytes of the GPU
 
 HF = ('torch', 'transformers', 'accelerate')
 LIGHTNING = ('torch', 'torchvision', 'lightning')

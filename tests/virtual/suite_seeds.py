@@ -17,8 +17,8 @@ SYSTEMS = {'000-hilbert-ssm': ('torch', 'yaml'),
            '002-gsa': ('torch', 'yaml'),
            '003-naics-embedder': ('torch', 'transformers', 'peft', 'yaml'),
            '004-multimodal-autoencoder': ('torch',)}
-# Each card has the multiprocessors that the case was measured with.
-CARDS = {(75, None): 'Quadro-RTX-6000', (80, None): 'A100-SXM4-80GB', (86, None): 'RTX-3090',
+# Each GPU has the multiprocessors that the case was measured with.
+GPUS = {(75, None): 'Quadro-RTX-6000', (80, None): 'A100-SXM4-80GB', (86, None): 'RTX-3090',
          (89, None): 'L40S', (86, 142): 'L40S'}
 QUICK = ('002-gsa 184m/gather/checkpoint/s1024/b1',)
 
@@ -42,13 +42,13 @@ def ranks_of(case):
 
 
 def group_of(case):
-    """Card, memory and ranks: cases that share them share a start of Python."""
-    card = CARDS[case['compute_capability'], case.get('multiprocessors')]
+    """GPU, memory and ranks: cases that share them share a start of Python."""
+    gpu = GPUS[case['compute_capability'], case.get('multiprocessors')]
     expandable = case.get('expandable_segments') or 'alloc_conf' in case or 'allocator' in case
-    # Expandable segments reserve addresses for the whole card.
+    # Expandable segments reserve addresses for the whole GPU.
     unlimited = 1 << 40 if expandable or 'world' in case else UNLIMITED
     memory = case.get('fit', case).get('capacity_bytes', unlimited)
-    return card, memory, ranks_of(case)
+    return gpu, memory, ranks_of(case)
 
 
 def needs(folder, case):
@@ -58,8 +58,8 @@ def needs(folder, case):
     return names + (['deepspeed'] if 'deepspeed' in case.get('settings', '') else [])
 
 
-def refused_by_cards(case):
-    """bitsandbytes counts elements in 32 bits: a real card refuses its launch, the prototype of the
+def refused_by_gpus(case):
+    """bitsandbytes counts elements in 32 bits: a real GPU refuses its launch, the prototype of the
     virtual GPU took it."""
     words = shlex.split(case['settings']) if isinstance(case.get('settings'), str) else []
 
@@ -70,8 +70,8 @@ def refused_by_cards(case):
 
 
 def why_not(exec_, folder, case):
-    if refused_by_cards(case):
-        return 'bitsandbytes counts in 32 bits: no card makes this run'
+    if refused_by_gpus(case):
+        return 'bitsandbytes counts in 32 bits: no GPU makes this run'
     return exec_.installation.lacks(*needs(folder, case))
 
 
@@ -122,7 +122,7 @@ def ended_before(case, lines):
 
 
 def run_some(exec_, folder, cases, group):
-    card, memory, ranks = group
+    gpu, memory, ranks = group
     able = []
     for case in cases:
         reason = why_not(exec_, folder, case)
@@ -134,14 +134,14 @@ def run_some(exec_, folder, cases, group):
         return
     more = ['--batch', batch_of(able[0])] if batch_of(able[0]) else []
     limit = SECONDS_OF_ONE * len(able)
-    run = exec_.run(['seeds/case.py', folder, *[case['id'] for case in able], *more], card=card,
+    run = exec_.run(['seeds/case.py', folder, *[case['id'] for case in able], *more], gpu=gpu,
                     memory=memory, ranks=ranks, timeout=limit)
     others = {case['id']: ended_before(case, run.lines) for case in able}
     problems = {case['id']: '' if others[case['id']] else compare(case, run.lines, run.tail())
                 for case in able}
     edges = [case['id'] for case in able if 'fit' in case]
     if edges:
-        run = exec_.run(['seeds/case.py', folder, *edges, '--more', 1], card=card, memory=memory,
+        run = exec_.run(['seeds/case.py', folder, *edges, '--more', 1], gpu=gpu, memory=memory,
                         timeout=limit)
         said = {line['id']: line.get('oom') for line in run.lines if 'id' in line}
     for case in able:

@@ -16,7 +16,7 @@
 
 static const int64_t MIB = 1 << 20;
 
-static void two_cards(void) { make_machine("H100-SXM", 2, 1000 * MIB); }
+static void two_gpus(void) { make_machine("H100-SXM", 2, 1000 * MIB); }
 
 /* --- numbers: cuda_abi.h, stream.h, attribute.h ----------------------------------------------- */
 
@@ -109,7 +109,7 @@ Test(numbers, special_streams)
     cr_expect(eq(ptr, cudaStreamPerThread, (void *)(uintptr_t)GPU_STREAM_PER_THREAD));
 }
 
-/* --- what a card says of itself --------------------------------------------------------------- */
+/* --- what a GPU says of itself --------------------------------------------------------------- */
 
 static const struct known_attribute {
     enum cudaDeviceAttr attribute;
@@ -152,7 +152,7 @@ static const struct known_attribute {
     {(enum cudaDeviceAttr)CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0},
 };
 
-Test(card, has_the_attributes_that_it_should_under_their_numbers, .init = two_cards)
+Test(gpu, has_the_attributes_that_it_should_under_their_numbers, .init = two_gpus)
 {
     for (size_t i = 0; i < sizeof(known_attributes) / sizeof(known_attributes[0]); i++) {
         int value = -1;
@@ -245,39 +245,39 @@ static const struct {
     FIELD(clusterLaunch, cudaDevAttrClusterLaunch),
 };
 
-static int64_t field_of(const struct cudaDeviceProp *card, size_t i)
+static int64_t field_of(const struct cudaDeviceProp *gpu, size_t i)
 {
     int narrow = 0;
     int64_t wide = 0;
-    const char *at = (const char *)card + property_fields[i].offset;
+    const char *at = (const char *)gpu + property_fields[i].offset;
     if (property_fields[i].bytes == sizeof(wide)) memcpy(&wide, at, sizeof(wide));
     else memcpy(&narrow, at, sizeof(narrow));
     return property_fields[i].bytes == sizeof(wide) ? wide : narrow;
 }
 
-Test(card, its_properties_are_its_attributes, .init = two_cards)
+Test(gpu, its_properties_are_its_attributes, .init = two_gpus)
 {
     struct {
-        struct cudaDeviceProp card;
+        struct cudaDeviceProp gpu;
         unsigned char behind;
     } out;
     memset(&out, 0xaa, sizeof(out));
-    cr_assert(eq(int, plim_attribute_properties(1, CUDART_VERSION / 1000, &out.card), GPU_OK));
+    cr_assert(eq(int, plim_attribute_properties(1, CUDART_VERSION / 1000, &out.gpu), GPU_OK));
     for (size_t i = 0; i < sizeof(property_fields) / sizeof(property_fields[0]); i++) {
         int value = 0;
         cudaDeviceGetAttribute(&value, (enum cudaDeviceAttr)property_fields[i].attribute, 1);
-        cr_expect(eq(i64, field_of(&out.card, i), value), "%s", property_fields[i].name);
+        cr_expect(eq(i64, field_of(&out.gpu, i), value), "%s", property_fields[i].name);
     }
-    cr_expect(eq(str, out.card.name, machine->cards[1].name));
-    cr_expect(eq(int, memcmp(&out.card.uuid, machine->cards[1].uuid, 16), 0));
-    cr_expect(eq(sz, out.card.totalGlobalMem, (size_t)(1000 * MIB)));
-    cr_expect(eq(int, out.card.pciBusID, 2));
+    cr_expect(eq(str, out.gpu.name, machine->gpus[1].name));
+    cr_expect(eq(int, memcmp(&out.gpu.uuid, machine->gpus[1].uuid, 16), 0));
+    cr_expect(eq(sz, out.gpu.totalGlobalMem, (size_t)(1000 * MIB)));
+    cr_expect(eq(int, out.gpu.pciBusID, 2));
     cr_expect(eq(u8, out.behind, 0xaa), "nothing is written behind it");
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-Test(memory, pointers_are_described, .init = two_cards)
+Test(memory, pointers_are_described, .init = two_gpus)
 {
     struct {
         struct cudaPointerAttributes about;
@@ -310,7 +310,7 @@ static CUcontext enter_driver(int device)
     return context;
 }
 
-Test(memory, attributes_of_a_pointer_have_their_numbers, .init = two_cards)
+Test(memory, attributes_of_a_pointer_have_their_numbers, .init = two_gpus)
 {
     CUcontext context = NULL, entered = enter_driver(1);
     CUdeviceptr at = 0, value = 0;
@@ -333,7 +333,7 @@ Test(memory, attributes_of_a_pointer_have_their_numbers, .init = two_cards)
     cr_expect(value == at && bytes == 4096);
 }
 
-Test(memory, pools_are_where_their_properties_say, .init = two_cards)
+Test(memory, pools_are_where_their_properties_say, .init = two_gpus)
 {
     struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
                                           .location = {cudaMemLocationTypeDevice, 1}};
@@ -349,10 +349,10 @@ Test(memory, pools_are_where_their_properties_say, .init = two_cards)
     CUmemoryPool other;
     OK(cuMemPoolCreate(&other, &driver));
     driver.location.id = 2;
-    cr_expect(cuMemPoolCreate(&other, &driver) != CUDA_SUCCESS, "there is no third card");
+    cr_expect(cuMemPoolCreate(&other, &driver) != CUDA_SUCCESS, "there is no third GPU");
 }
 
-Test(memory, allocations_are_where_their_properties_say, .init = two_cards)
+Test(memory, allocations_are_where_their_properties_say, .init = two_gpus)
 {
     CUmemAllocationProp wish = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -364,7 +364,7 @@ Test(memory, allocations_are_where_their_properties_say, .init = two_cards)
     CUmemGenericAllocationHandle handle;
     enter_driver(0);
     OK(cuMemCreate(&handle, (size_t)(2 * MIB), &wish, 0));
-    cr_expect(eq(i64, machine->cards[1].held_bytes, 2 * MIB));
+    cr_expect(eq(i64, machine->gpus[1].held_bytes, 2 * MIB));
     cuMemGetAllocationPropertiesFromHandle(&out.properties, handle);
     cr_expect(eq(int, memcmp(&out.properties, &wish, sizeof(wish)), 0));
     cr_expect(eq(u8, out.behind, 0xaa));
@@ -384,7 +384,7 @@ Test(memory, allocations_are_where_their_properties_say, .init = two_cards)
 /* A rectangle of 2 rows of 3 bytes, cut out and put elsewhere. */
 static const char picture[4][8] = {"0123456", "abcdefg", "ABCDEFG", "7890!?."};
 
-Test(memory, rectangles_are_cut_as_described, .init = two_cards)
+Test(memory, rectangles_are_cut_as_described, .init = two_gpus)
 {
     CUdeviceptr at;
     char out[2][4] = {"", ""};
@@ -402,7 +402,7 @@ Test(memory, rectangles_are_cut_as_described, .init = two_cards)
     cr_expect(eq(str, out[1], "CDE"));
 }
 
-Test(memory, boxes_are_cut_as_described, .init = two_cards)
+Test(memory, boxes_are_cut_as_described, .init = two_gpus)
 {
     CUdeviceptr at;
     char out[4] = "";

@@ -48,7 +48,8 @@ static void kernel(void) {} /* what stands for it on the host */
 static void register_kernel(void)
 {
     static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n";
-    plim_kernel_register((const void *)kernel, "kernel", plim_fat_binary_read(ptx, PLIM_UNKNOWN_BYTES));
+    plim_kernel_register((const void *)kernel, "kernel",
+                         plim_fat_binary_read(ptx, PLIM_UNKNOWN_BYTES));
 }
 
 Test(kernels, are_described, .init = newer)
@@ -211,7 +212,7 @@ SAME(64, sizeof(cublasLtMatrixLayoutOpaque_t)); /* blas/blas_lt.h: of 64 bytes o
 _Static_assert(sizeof(cublasLtMatmulDescOpaque_t) >= 64, "");
 _Static_assert(sizeof(cublasLtMatmulPreferenceOpaque_t) >= 64, "");
 _Static_assert(sizeof(cublasLtMatrixTransformDescOpaque_t) >= 64, "");
-/* Element types that a card must be new enough for. */
+/* Element types that a GPU must be new enough for. */
 SAME(28, CUDA_R_8F_E4M3);
 SAME(29, CUDA_R_8F_E5M2);
 SAME(31, CUDA_R_6F_E2M3);
@@ -265,7 +266,7 @@ Test(blas, heuristics_fill_their_results, .init = older)
     cr_expect(eq(int, ask_product(CUDA_R_8F_E4M3, &result), CUBLAS_STATUS_NOT_SUPPORTED));
 }
 
-Test(blas, newer_cards_have_newer_types, .init = newer)
+Test(blas, newer_gpus_have_newer_types, .init = newer)
 {
     cublasLtMatmulHeuristicResult_t result;
     cr_expect(eq(int, ask_product(CUDA_R_8F_E4M3, &result), CUBLAS_STATUS_SUCCESS));

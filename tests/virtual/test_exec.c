@@ -14,7 +14,7 @@
 
 #define TRAINER " -- " PLIM_TRAINER " "
 /* 1 GiB: with 64 MiB fixed and 32 a sample, 30 samples fit. */
-#define CARD "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 "
+#define GPU "exec --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 "
 
 static struct program run_ok(const char *arguments, int exit_code)
 {
@@ -27,7 +27,8 @@ static void expect_largest(const char *arguments, int batch)
 {
     struct program p = run_ok(arguments, 0);
     json_t *root = program_json(&p);
-    cr_expect(eq(i64, json_int_at(root, "largest_fit.micro_batch"), batch), "%s\n%s", arguments, p.out);
+    cr_expect(eq(i64, json_int_at(root, "largest_fit.micro_batch"), batch), "%s\n%s", arguments,
+              p.out);
     json_decref(root);
     program_finish(&p);
 }
@@ -88,7 +89,7 @@ static int left_over(void)
 
 Test(exec, finds_the_largest_batch)
 {
-    struct program p = run_ok(CARD "--batch 1:512 --json" TRAINER "{batch}", 0);
+    struct program p = run_ok(GPU "--batch 1:512 --json" TRAINER "{batch}", 0);
     json_t *root = program_json(&p);
     cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 30));
     cr_expect(eq(i64, json_int_at(root, "choice.peak.reserved_bytes"), INT64_C(1024) << 20));
@@ -100,18 +101,18 @@ Test(exec, finds_the_largest_batch)
     program_finish(&p);
 }
 
-Test(exec, the_limits_of_the_card_count)
+Test(exec, the_limits_of_the_gpu_count)
 {
     expect_largest("exec --device sim:A100-SXM4-80GB,memory=1GiB --overhead 128MiB --margin 64MiB "
                    "--batch 1:512 --json" TRAINER "{batch}", 24);
-    expect_largest(CARD "--batch 1:20 --json" TRAINER "{batch}", 20);
-    expect_largest(CARD "--batch 8,16,24,32 --json" TRAINER "{batch}", 24);
-    expect_largest(CARD "--batch 1:512:x2 --json" TRAINER "{batch}", 16);
+    expect_largest(GPU "--batch 1:20 --json" TRAINER "{batch}", 20);
+    expect_largest(GPU "--batch 8,16,24,32 --json" TRAINER "{batch}", 24);
+    expect_largest(GPU "--batch 1:512:x2 --json" TRAINER "{batch}", 16);
 }
 
 Test(exec, only_what_was_allowed_is_run)
 {
-    struct program p = run_ok(CARD "--batch 8,16,24,32 --json" TRAINER "{batch}", 0);
+    struct program p = run_ok(GPU "--batch 8,16,24,32 --json" TRAINER "{batch}", 0);
     json_t *root = program_json(&p), *samples = json_at(root, "samples");
     for (size_t i = 0; i < json_array_size(samples); i++) {
         json_int_t b = json_int_at(json_array_get(samples, i), "micro_batch");
@@ -119,7 +120,7 @@ Test(exec, only_what_was_allowed_is_run)
     }
     json_decref(root);
     program_finish(&p);
-    p = run_ok(CARD "--batch 12:512 --json" TRAINER "{batch}", 0);
+    p = run_ok(GPU "--batch 12:512 --json" TRAINER "{batch}", 0);
     root = program_json(&p), samples = json_at(root, "samples");
     for (size_t i = 0; i < json_array_size(samples); i++)
         cr_expect(ge(i64, json_int_at(json_array_get(samples, i), "micro_batch"), 12));
@@ -129,7 +130,7 @@ Test(exec, only_what_was_allowed_is_run)
 
 Test(exec, the_effective_batch_is_kept)
 {
-    struct program p = run_ok(CARD "--batch 1:512 --effective-batch 96 --json" TRAINER
+    struct program p = run_ok(GPU "--batch 1:512 --effective-batch 96 --json" TRAINER
                                    "{batch} micro={accumulation}", 0);
     json_t *root = program_json(&p);
     cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 24));
@@ -141,12 +142,12 @@ Test(exec, the_effective_batch_is_kept)
 
 Test(exec, states_that_are_born_in_the_first_step_count)
 {
-    expect_largest(CARD "--batch 1:512 --json" TRAINER "{batch} states=320", 20);
+    expect_largest(GPU "--batch 1:512 --json" TRAINER "{batch} states=320", 20);
 }
 
 Test(exec, axes_of_the_users_own)
 {
-    struct program p = run_ok(CARD "--batch 1:512 --axis sample=64,32 --json" TRAINER
+    struct program p = run_ok(GPU "--batch 1:512 --axis sample=64,32 --json" TRAINER
                                    "{batch} sample={sample}", 0);
     json_t *root = program_json(&p);
     cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 30));
@@ -157,21 +158,21 @@ Test(exec, axes_of_the_users_own)
 
 Test(exec, several_trials_at_once_say_the_same)
 {
-    expect_largest(CARD "--batch 1:512 --jobs 3 --json" TRAINER "{batch} sleep=5", 30);
+    expect_largest(GPU "--batch 1:512 --jobs 3 --json" TRAINER "{batch} sleep=5", 30);
 }
 
 Test(exec, ranks_share_what_they_have)
 {
-    /* Each rank has a card of its own; the fullest decides. */
-    expect_largest(CARD "--gpus 2 --batch 1:512 --json" TRAINER "{batch} ranks=2", 30);
-    struct program p = program_run(CARD "--batch 1:512 --json" TRAINER "{batch} ranks=2");
-    cr_expect(ne(int, p.exit_code, 0), "there is no second card");
+    /* Each rank has a GPU of its own; the fullest decides. */
+    expect_largest(GPU "--gpus 2 --batch 1:512 --json" TRAINER "{batch} ranks=2", 30);
+    struct program p = program_run(GPU "--batch 1:512 --json" TRAINER "{batch} ranks=2");
+    cr_expect(ne(int, p.exit_code, 0), "there is no second GPU");
     program_finish(&p);
 }
 
 Test(exec, nothing_fits)
 {
-    struct program p = run_ok(CARD "--batch 1:512 --json" TRAINER "{batch} fixed=1000", 1);
+    struct program p = run_ok(GPU "--batch 1:512 --json" TRAINER "{batch} fixed=1000", 1);
     json_t *root = program_json(&p);
     cr_expect(eq(int, json_is_null(json_at(root, "choice")), 1));
     cr_expect(has_reason(root, "needs"), "%s", p.out);
@@ -181,10 +182,10 @@ Test(exec, nothing_fits)
 
 Test(exec, without_a_batch_it_fits_or_not)
 {
-    struct program p = run_ok(CARD TRAINER "4", 0);
+    struct program p = run_ok(GPU TRAINER "4", 0);
     cr_expect(strstr(p.out, "fits") != NULL, "%s", p.out);
     program_finish(&p);
-    p = run_ok(CARD TRAINER "40", 1);
+    p = run_ok(GPU TRAINER "40", 1);
     program_finish(&p);
 }
 
@@ -192,13 +193,13 @@ Test(exec, without_a_batch_it_fits_or_not)
 
 Test(exec, a_program_without_end_is_ended)
 {
-    expect_largest(CARD "--batch 1:64 --json" TRAINER "{batch} forever=1 sleep=1", 30);
+    expect_largest(GPU "--batch 1:64 --json" TRAINER "{batch} forever=1 sleep=1", 30);
     cr_expect(eq(int, left_over(), 0));
 }
 
 Test(exec, after_the_time_that_was_given)
 {
-    struct program p = run_ok(CARD "--for 200ms --repetitions 1000000 --json" TRAINER
+    struct program p = run_ok(GPU "--for 200ms --repetitions 1000000 --json" TRAINER
                                    "4 forever=1 sleep=10", 0);
     json_t *root = program_json(&p);
     cr_expect(has_reason(root, "--for"), "%s", p.out);
@@ -208,7 +209,7 @@ Test(exec, after_the_time_that_was_given)
 
 Test(exec, a_trial_that_takes_too_long_has_failed)
 {
-    struct program p = program_run(CARD "--timeout 300ms --repetitions 1000000" TRAINER
+    struct program p = program_run(GPU "--timeout 300ms --repetitions 1000000" TRAINER
                                         "4 forever=1 sleep=10");
     cr_expect(ne(int, p.exit_code, 0));
     cr_expect(strstr(p.out, "--timeout") != NULL, "%s\n%s", p.out, p.err);
@@ -229,30 +230,30 @@ static void expect_failure(const char *arguments, const char *said)
 
 Test(exec, it_fails_always)
 {
-    expect_failure(CARD "--batch 1:512" TRAINER "{batch} fails=3", "no such file: data.bin");
-    expect_failure(CARD "--batch 1:512" TRAINER "{batch} fails=3", "exit code 3");
-    expect_failure(CARD "--batch 1:512" TRAINER "{batch} signal=11", "signal 11");
-    expect_failure(CARD "--batch 1:512 -- /no/such/program {batch}", "cannot be started");
-    expect_failure(CARD "--batch 1:512" TRAINER "{batch} cpu=1", "did not use a GPU");
-    expect_failure(CARD "--batch 1:512" TRAINER "{batch} unknown=1", "cudaImportExternalMemory");
+    expect_failure(GPU "--batch 1:512" TRAINER "{batch} fails=3", "no such file: data.bin");
+    expect_failure(GPU "--batch 1:512" TRAINER "{batch} fails=3", "exit code 3");
+    expect_failure(GPU "--batch 1:512" TRAINER "{batch} signal=11", "signal 11");
+    expect_failure(GPU "--batch 1:512 -- /no/such/program {batch}", "cannot be started");
+    expect_failure(GPU "--batch 1:512" TRAINER "{batch} cpu=1", "did not use a GPU");
+    expect_failure(GPU "--batch 1:512" TRAINER "{batch} unknown=1", "cudaImportExternalMemory");
 }
 
 Test(exec, it_ignores_its_batch)
 {
-    expect_failure(CARD "--batch 1:100000" TRAINER "{batch} ignores=1", "does not seem to use {batch}");
+    expect_failure(GPU "--batch 1:100000" TRAINER "{batch} ignores=1", "does not seem to use {batch}");
 }
 
 Test(exec, it_wants_a_person)
 {
-    expect_failure(CARD TRAINER "4 input=1", "waits for input");
-    expect_failure(CARD TRAINER "4 tty=1", "/dev/tty");
+    expect_failure(GPU TRAINER "4 input=1", "waits for input");
+    expect_failure(GPU TRAINER "4 tty=1", "/dev/tty");
 }
 
 /* Each step takes a little more than what is cached: the cache is given back in every fourth step
  * or so, at a peak that stays what it was, and step 762 finds no memory any more. */
 Test(exec, memory_got_by_giving_back_the_cache_is_not_steady)
 {
-    struct program p = run_ok(CARD "--batch 1 --repetitions 5 --json" TRAINER
+    struct program p = run_ok(GPU "--batch 1 --repetitions 5 --json" TRAINER
                               "{batch} sample=200 grows=1 steps=1000", 1);
     json_t *root = program_json(&p);
     cr_expect(eq(str, (char *)json_text_at(root, "samples.0.verdict"), "oom"));
@@ -262,7 +263,7 @@ Test(exec, memory_got_by_giving_back_the_cache_is_not_steady)
 
 Test(exec, it_catches_the_refusal_and_goes_on)
 {
-    struct program p = run_ok(CARD "--batch 1:512 --json" TRAINER "{batch} catches=1", 0);
+    struct program p = run_ok(GPU "--batch 1:512 --json" TRAINER "{batch} catches=1", 0);
     json_t *root = program_json(&p);
     cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 30));
     cr_expect(has_reason(root, "goes on with less"), "%s", p.out);
@@ -272,7 +273,7 @@ Test(exec, it_catches_the_refusal_and_goes_on)
 
 Test(exec, it_leaks)
 {
-    struct program p = run_ok(CARD "--json" TRAINER "4 leak=2 steps=40", 0);
+    struct program p = run_ok(GPU "--json" TRAINER "4 leak=2 steps=40", 0);
     json_t *root = program_json(&p);
     cr_expect(has_reason(root, "leaks"), "%s", p.out);
     json_decref(root);
@@ -281,9 +282,9 @@ Test(exec, it_leaks)
 
 Test(exec, it_leaves_children)
 {
-    expect_largest(CARD "--batch 1:64 --json" TRAINER "{batch} fork=1", 30);
+    expect_largest(GPU "--batch 1:64 --json" TRAINER "{batch} fork=1", 30);
     cr_expect(eq(int, left_over(), 0));
-    expect_largest(CARD "--batch 1:64 --json" TRAINER "{batch} fork=2", 30);
+    expect_largest(GPU "--batch 1:64 --json" TRAINER "{batch} fork=2", 30);
     cr_expect(eq(int, left_over(), 0));
 }
 
@@ -293,7 +294,7 @@ Test(exec, it_spoils_the_machine)
     static const char *const ways[] = {"hostile=1", "hostile=5", "hostile=9", "hostile=12"};
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         char arguments[256];
-        snprintf(arguments, sizeof(arguments), CARD "--repetitions 1000000 --json" TRAINER "4 %s", ways[i]);
+        snprintf(arguments, sizeof(arguments), GPU "--repetitions 1000000 --json" TRAINER "4 %s", ways[i]);
         struct program p = program_run(arguments);
         cr_expect(eq(int, p.exit_code >= 0 && p.exit_code <= 3, 1), "%s: %d\n%s", ways[i], p.exit_code, p.err);
         json_t *root = program_json(&p);
@@ -312,7 +313,7 @@ Test(exec, long_search_paths_reach_the_program)
     path[LONG] = preload[PRELOAD] = '\0';
     setenv("LD_LIBRARY_PATH", path, 1);
     setenv("LD_PRELOAD", preload, 1);
-    struct program p = run_ok(CARD "-- sh -c test~${#LD_LIBRARY_PATH}~-gt~20000~&&~test~${#LD_PRELOAD}~-gt~4000~&&~exec~'"
+    struct program p = run_ok(GPU "-- sh -c test~${#LD_LIBRARY_PATH}~-gt~20000~&&~test~${#LD_PRELOAD}~-gt~4000~&&~exec~'"
                               PLIM_TRAINER "'~4", 0);
     unsetenv("LD_LIBRARY_PATH");
     unsetenv("LD_PRELOAD");
@@ -324,8 +325,9 @@ Test(exec, long_search_paths_reach_the_program)
 Test(exec, ended_by_the_user)
 {
     signal(SIGINT, SIG_DFL);
-    struct program p = program_run_and_signal(
-        CARD "--batch 1:64 --repetitions 1000000" TRAINER "{batch} forever=1 sleep=10 fork=2", SIGINT, 700);
+    struct program p = program_run_and_signal(GPU "--batch 1:64 --repetitions 1000000" TRAINER
+                                                  "{batch} forever=1 sleep=10 fork=2",
+                                              SIGINT, 700);
     cr_expect(eq(int, p.exit_code, 5), "%s\n%s", p.out, p.err);
     program_finish(&p);
     cr_expect(eq(int, left_over(), 0));
@@ -377,7 +379,7 @@ Test(exec, files_and_variables_are_filled_in)
     char *template = program_file("a.txt", "{\"json\": {}} batch {batch}\n");
     char *arguments;
     int length = asprintf(&arguments,
-                          CARD "--batch 1:512 --file %s={dir}/b.txt --env SIZE={batch} --json "
+                          GPU "--batch 1:512 --file %s={dir}/b.txt --env SIZE={batch} --json "
                                "-- sh -c test~$SIZE~=~{batch}~&&~exec~'" PLIM_TRAINER
                                "'~@{dir}/b.txt",
                           template);

@@ -78,8 +78,8 @@ static unsigned char *wall; /* behind it nothing may be read */
 
 static void build_wall(void)
 {
-    unsigned char *memory = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                                 -1, 0);
+    unsigned char *memory =
+        mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cr_assert(eq(int, memory == MAP_FAILED, 0));
     wall = memory + ROOM;
     cr_assert(eq(int, munmap(wall, ROOM), 0));
@@ -131,7 +131,8 @@ Test(images, a_whole_cubin_is_understood)
 {
     uint32_t pointers;
     size_t size;
-    cr_expect(eq(sz, plim_cubin_bytes(&cubin, sizeof(cubin)), offsetof(struct cubin, names) + sizeof(names)));
+    cr_expect(eq(sz, plim_cubin_bytes(&cubin, sizeof(cubin)),
+                 offsetof(struct cubin, names) + sizeof(names)));
     cr_expect(eq(sz, plim_cubin_bytes(&cubin, PLIM_UNKNOWN_BYTES), plim_cubin_bytes(&cubin, sizeof(cubin))));
     cr_expect(eq(int, plim_cubin_kernel(&cubin, sizeof(cubin), "add", &pointers), 2));
     cr_expect(eq(u32, pointers, 1));

@@ -100,7 +100,8 @@ static pid_t start(const char *file, const char *child)
     signal(SIGPIPE, SIG_DFL);
     execl(PLIM_BINARY, "plimsoll", "exec", "--device", "sim:A100-SXM4-80GB,memory=1GiB", "--batch",
           "1:64", "--repetitions", "1000000", "--jobs", "2", "--file", file, "--", "sh", "-c",
-          "\"$@\"; true", "sh", PLIM_TRAINER, "{batch}", child, "forever=1", "sleep=10", (char *)NULL);
+          "\"$@\"; true", "sh", PLIM_TRAINER, "{batch}", child, "forever=1", "sleep=10",
+          (char *)NULL);
     _exit(127);
 }
 

@@ -47,9 +47,9 @@ int cudaStreamSynchronize(void *stream);
 static const int64_t GIB = 1 << 30;
 enum { RANKS = 4, DEFAULT = 4 };
 
-static void make_cards(int count) { make_machine("A100-SXM4-80GB", count, 10 * GIB); }
+static void make_gpus(int count) { make_machine("A100-SXM4-80GB", count, 10 * GIB); }
 
-/* Memory of the current card with one number in it. */
+/* Memory of the current GPU with one number in it. */
 static void *number(int64_t value)
 {
     void *at = NULL;
@@ -88,7 +88,7 @@ static void *buffers[RANKS];
 
 static void make_ranks(void)
 {
-    make_cards(RANKS);
+    make_gpus(RANKS);
     cr_assert(eq(int, ncclCommInitAll(comms, RANKS, NULL), 0));
     for (int i = 0; i < RANKS; i++) {
         cudaSetDevice(i);
@@ -239,20 +239,20 @@ Test(nccl, many_messages_are_forgotten_on_the_way)
     cr_expect(lt(int, messages, 40));
 }
 
-Test(nccl, a_rank_without_a_card_is_refused)
+Test(nccl, a_rank_without_a_gpu_is_refused)
 {
     struct unique_id id;
     struct nccl_comm *comm;
-    make_cards(2);
+    make_gpus(2);
     ncclGetUniqueId(&id);
     cr_expect(eq(int, ncclCommInitRank(&comm, 3, id, 0), NCCL_INVALID_USAGE));
     cr_expect(eq(int, machine->note_count, 1));
 }
 
-Test(nccl, two_ranks_on_one_card_are_refused)
+Test(nccl, two_ranks_on_one_gpu_are_refused)
 {
     const int devices[] = {0, 0};
-    make_cards(2);
+    make_gpus(2);
     cr_expect(eq(int, ncclCommInitAll(comms, 2, devices), NCCL_INVALID_USAGE));
 }
 
@@ -260,7 +260,7 @@ Test(nccl, without_blocking_it_is_asked_whether_all_have_come)
 {
     struct unique_id id;
     struct config config = {.blocking = 0};
-    make_cards(2);
+    make_gpus(2);
     ncclGetUniqueId(&id);
     cr_expect(eq(int, ncclCommInitRankConfig(&comms[0], 2, id, 0, &config), NCCL_IN_PROGRESS));
     cr_expect(eq(int, error_of(comms[0]), NCCL_IN_PROGRESS));
@@ -292,7 +292,7 @@ static void *be_a_rank(void *user)
 Test(nccl, threads_are_ranks)
 {
     pthread_t threads[RANKS];
-    make_cards(RANKS);
+    make_gpus(RANKS);
     ncclGetUniqueId(&meeting);
     for (int i = 0; i < RANKS; i++)
         cr_assert(eq(int, pthread_create(&threads[i], NULL, be_a_rank, (void *)(intptr_t)i), 0));
@@ -333,7 +333,7 @@ static struct unique_id make_id(void)
     return id;
 }
 
-/* A child that is rank 1 of 2 on the second card and then does as it is told. */
+/* A child that is rank 1 of 2 on the second GPU and then does as it is told. */
 static pid_t start_child(void act(struct nccl_comm *comm, void *at))
 {
     cr_assert(eq(int, pipe(channel), 0));
@@ -358,7 +358,7 @@ static void reduce(struct nccl_comm *comm, void *at)
 Test(nccl, processes_are_ranks)
 {
     int status;
-    make_cards(2);
+    make_gpus(2);
     pid_t pid = start_child(reduce);
     struct unique_id id = make_id();
     cr_assert(eq(int, ncclCommInitRank(&comms[0], 2, id, 0), 0));
@@ -380,7 +380,7 @@ static void die(struct nccl_comm *comm, void *at)
 
 Test(nccl, a_killed_rank_is_an_error_and_no_hang)
 {
-    make_cards(2);
+    make_gpus(2);
     start_child(die);
     struct unique_id id = make_id();
     cr_assert(eq(int, ncclCommInitRank(&comms[0], 2, id, 0), 0));
@@ -404,7 +404,7 @@ static void leave(struct nccl_comm *comm, void *at)
 
 Test(nccl, a_rank_that_left_is_an_error)
 {
-    make_cards(2);
+    make_gpus(2);
     pid_t pid = start_child(leave);
     struct unique_id id = make_id();
     cr_assert(eq(int, ncclCommInitRank(&comms[0], 2, id, 0), 0));
@@ -419,7 +419,7 @@ Test(nccl, a_rank_that_left_is_an_error)
 Test(nccl, a_rank_that_never_comes_is_waited_for_so_long)
 {
     struct unique_id id;
-    make_cards(2);
+    make_gpus(2);
     setenv("PLIMSOLL_NCCL_WAIT", "1", 1);
     ncclGetUniqueId(&id);
     cr_expect(eq(int, ncclCommInitRank(&comms[0], 2, id, 0), NCCL_REMOTE_ERROR));
@@ -429,7 +429,7 @@ Test(nccl, an_id_whose_maker_has_ended_is_an_error)
 {
     struct unique_id id;
     int status;
-    make_cards(2);
+    make_gpus(2);
     cr_assert(eq(int, pipe(channel), 0));
     pid_t pid = fork();
     if (!pid) {

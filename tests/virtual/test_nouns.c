@@ -18,7 +18,7 @@ static const int64_t MIB = 1 << 20;
 
 /* --- the machine ------------------------------------------------------------------------------ */
 
-Test(machine, processes_share_a_card_and_the_dead_give_back)
+Test(machine, processes_share_a_gpu_and_the_dead_give_back)
 {
     make_machine("A100-SXM4-80GB", 1, 100 * MIB);
     int ready[2], go[2];
@@ -39,7 +39,7 @@ Test(machine, processes_share_a_card_and_the_dead_give_back)
     cr_assert(eq(long, write(go[1], "g", 1), 1));
     waitpid(pid, NULL, 0);
     cr_expect(plim_machine_take(machine, process, 0, 100 * MIB));
-    cr_expect(eq(i64, machine->cards[0].peak_bytes, 100 * MIB));
+    cr_expect(eq(i64, machine->gpus[0].peak_bytes, 100 * MIB));
     plim_machine_destroy(machine, machine_fd);
 }
 
@@ -67,14 +67,23 @@ Test(machine, whatever_a_program_wrote_is_read_in_range)
     srand(3);
     for (int round = 0; round < 20; round++) {
         for (size_t i = 0; i < sizeof(*machine); i++)
-            ((unsigned char *)machine)[i] = round % 4 ? (unsigned char)rand() : round % 8 ? 0xff : 0x7f;
+            ((unsigned char *)machine)[i] = round % 4   ? (unsigned char)rand()
+                                            : round % 8 ? 0xff
+                                                        : 0x7f;
         for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
             struct plim_machine_process row;
             plim_machine_read_process(machine, i, &row);
-            const int64_t figures[] = {row.steps, row.launches, row.allocations, row.peak_all_bytes,
-                                       row.peak_bytes[1], row.refusal.count, row.refusal.asked_bytes,
-                                       row.at_peak[3].bytes, row.at_peak[3].count,
-                                       (int64_t)row.leak_bytes, (int64_t)row.step_seconds};
+            const int64_t figures[] = {row.steps,
+                                       row.launches,
+                                       row.allocations,
+                                       row.peak_all_bytes,
+                                       row.peak_bytes[1],
+                                       row.refusal.count,
+                                       row.refusal.asked_bytes,
+                                       row.at_peak[3].bytes,
+                                       row.at_peak[3].count,
+                                       (int64_t)row.leak_bytes,
+                                       (int64_t)row.step_seconds};
             for (size_t k = 0; k < sizeof(figures) / sizeof(figures[0]); k++) expect_in_range(figures[k]);
         }
         char notes[8][PLIM_MACHINE_NOTE_BYTES];
@@ -89,7 +98,7 @@ Test(machine, whatever_a_program_wrote_is_read_in_range)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* Programs that give memory back to the card and take it again, for days. */
+/* Programs that give memory back to the GPU and take it again, for days. */
 Test(heap, addresses_do_not_run_out)
 {
     uintptr_t kept, at;
@@ -111,14 +120,14 @@ Test(heap, large_requests_take_whole_pages)
     make_machine("A100-SXM4-80GB", 1, 10 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
     cr_expect(eq(int, plim_heap_take(0, 3 * MIB, &a), GPU_OK));
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 4 * MIB));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 4 * MIB));
     cr_expect(eq(int, plim_heap_take(0, 7 * MIB, &b), GPU_OUT_OF_MEMORY));
     cr_expect(eq(int, plim_heap_take(0, 6 * MIB, &b), GPU_OK));
     cr_expect(eq(int, plim_heap_free(a), GPU_OK));
     cr_expect(eq(int, plim_heap_free(a), GPU_INVALID_VALUE), "twice");
     cr_expect(eq(int, plim_heap_free(b + 512), GPU_INVALID_VALUE), "not its beginning");
     cr_expect(eq(int, plim_heap_free(b), GPU_OK));
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 0));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 0));
 }
 
 Test(heap, small_requests_share_pages)
@@ -127,11 +136,11 @@ Test(heap, small_requests_share_pages)
     make_machine("A100-SXM4-80GB", 1, 100 * MIB);
     cr_assert(eq(int, plim_self_use(0), GPU_OK));
     for (int i = 0; i < 4; i++) cr_expect(eq(int, plim_heap_take(0, 512 * 1024, &at[i]), GPU_OK));
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 2 * MIB));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 2 * MIB));
     cr_expect(eq(int, plim_heap_take(0, 1, &at[4]), GPU_OK));
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 4 * MIB));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 4 * MIB));
     for (int i = 0; i < 5; i++) cr_expect(eq(int, plim_heap_free(at[i]), GPU_OK));
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 0));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 0));
 }
 
 Test(heap, an_address_is_found_wherever_it_points)
@@ -202,17 +211,17 @@ Test(pool, keeps_what_is_freed_up_to_its_threshold)
     make_machine("A100-SXM4-80GB", 1, 200 * MIB);
     struct plim_memory_pool *pool = plim_pool_default(0);
     cr_assert(eq(int, plim_pool_take(pool, 40 * (size_t)MIB, &at), GPU_OK));
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 64 * MIB));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 64 * MIB));
     cr_expect(eq(int, plim_pool_free(at), GPU_OK));
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 64 * MIB));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 64 * MIB));
     bytes = UINT64_MAX;
     cr_expect(eq(int, plim_pool_set(pool, GPU_POOL_RELEASE_THRESHOLD, &bytes), GPU_OK));
     plim_pool_settle(0);
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 64 * MIB));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 64 * MIB));
     bytes = 0;
     cr_expect(eq(int, plim_pool_set(pool, GPU_POOL_RELEASE_THRESHOLD, &bytes), GPU_OK));
     plim_pool_settle(0);
-    cr_expect(eq(i64, machine->cards[0].held_bytes, 0));
+    cr_expect(eq(i64, machine->gpus[0].held_bytes, 0));
     cr_expect(eq(int, plim_pool_get(pool, GPU_POOL_USED_HIGH, &bytes), GPU_OK));
     cr_expect(eq(u64, bytes, (uint64_t)(40 * MIB)));
     cr_expect(eq(int, plim_pool_take(pool, 199 * (size_t)MIB, &at), GPU_OK), "by pages");
@@ -275,7 +284,7 @@ static void fat_binary(uint64_t *out, size_t count, const int (*entries)[2])
     }
 }
 
-Test(module, a_card_runs_what_was_compiled_for_its_generation)
+Test(module, a_gpu_runs_what_was_compiled_for_its_generation)
 {
     enum { PTX = 1, ELF = 2 };
     uint64_t image[64];
@@ -299,7 +308,8 @@ Test(kernel, its_name_tells_what_it_may_write)
         {"_Z4copyPKfPfi", 3, 2}, /* copy(float const*, float*, int) */
         {"_Z1fIiEvPT_S1_PKS0_", 3, 3},
         /* at::native::vectorized_elementwise_kernel<4, FillFunctor<float>, std::array<char*, 1>> */
-        {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+        {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_"
+         "11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
          3, 4},
         {"triton_poi_fused_add_0", 0, 0}, /* C: not known */
     };

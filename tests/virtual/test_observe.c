@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #define BINARY "'" PLIM_BINARY "'"
-#define WITH_CARD "'" PLIM_WITH_STAND_INS "' --build '" PLIM_BUILD_FOLDER "' --memory 2GiB -- "
+#define WITH_GPU "'" PLIM_WITH_STAND_INS "' --build '" PLIM_BUILD_FOLDER "' --memory 2GiB -- "
 #define EXPLAIN BINARY " explain tiny-gpt2 --device cuda:0 --checkpointing none --seq 32 "
 
 /* The JSON that a shell command prints. */
@@ -36,8 +36,8 @@ static json_int_t number(json_t *root, const char *first, const char *second, co
 
 Test(observe, what_the_driver_gave_is_seen)
 {
-    json_t *told = run(WITH_CARD EXPLAIN "--batch 8 --json", 0);
-    json_t *seen = run(WITH_CARD BINARY " exec --observe --device cuda:0 --json -- " EXPLAIN
+    json_t *told = run(WITH_GPU EXPLAIN "--batch 8 --json", 0);
+    json_t *seen = run(WITH_GPU BINARY " exec --observe --device cuda:0 --json -- " EXPLAIN
                                              "--batch 8", 0);
     cr_expect(eq(i64, number(seen, "choice", "peak", "reserved_bytes"),
                  number(told, "peak", "reserved_bytes", NULL)));
@@ -46,10 +46,10 @@ Test(observe, what_the_driver_gave_is_seen)
     json_decref(seen);
 }
 
-Test(observe, a_smaller_card_refuses_what_the_real_one_has)
+Test(observe, a_smaller_gpu_refuses_what_the_real_one_has)
 {
     /* 610 MiB are the context's; the smallest batch takes 24. */
-    json_t *root = run(WITH_CARD BINARY " exec --device cuda:0,memory=632MiB --margin 0 "
+    json_t *root = run(WITH_GPU BINARY " exec --device cuda:0,memory=632MiB --margin 0 "
                                              "--batch 1,2 --json -- " EXPLAIN "--batch {batch}", 1);
     json_t *samples = json_object_get(root, "samples");
     cr_expect(eq(int, json_is_null(json_object_get(root, "choice")), 1));
@@ -59,7 +59,7 @@ Test(observe, a_smaller_card_refuses_what_the_real_one_has)
         cr_expect(eq(str, (char *)json_string_value(verdict), "oom"));
     }
     json_decref(root);
-    root = run(WITH_CARD BINARY " exec --device cuda:0,memory=700MiB --margin 0 --batch 1,2 "
+    root = run(WITH_GPU BINARY " exec --device cuda:0,memory=700MiB --margin 0 --batch 1,2 "
                                      "--json -- " EXPLAIN "--batch {batch}", 0);
     cr_expect(eq(i64, number(root, "largest_fit", "micro_batch", NULL), 2));
     json_decref(root);

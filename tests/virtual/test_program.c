@@ -61,8 +61,8 @@ Test(value_list, what_is_wrong_is_refused)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct plim_value_list axis = {0};
         struct plim_error err = PLIM_ERROR_INIT;
-        cr_expect(eq(int, plim_value_list_parse("--axis a", wrong[i], &axis, &err), PLIM_INVALID), "'%s'",
-                  wrong[i]);
+        cr_expect(eq(int, plim_value_list_parse("--axis a", wrong[i], &axis, &err), PLIM_INVALID),
+                  "'%s'", wrong[i]);
         cr_expect(strstr(err.text, "--axis a") != NULL);
         plim_value_list_finish(&axis);
     }
@@ -123,7 +123,8 @@ Test(program, more_variables_replace_what_is_there)
 {
     char *command[] = {"run", "{batch}", NULL};
     const struct plim_axes axes = {.seq = -1};
-    struct plim_program program = {.command = command, .variable_count = 1, .variables = {"A={batch}"}, .axes = &axes};
+    struct plim_program program = {
+        .command = command, .variable_count = 1, .variables = {"A={batch}"}, .axes = &axes};
     struct plim_setting setting = {.micro_batch = 4};
     struct plim_program_instance instance = {0};
     const char *more[] = {"B=1", "PATH="};

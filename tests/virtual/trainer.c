@@ -12,12 +12,12 @@
  *     catches   1: halves the batch when memory is refused, and goes on
  *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session;
  *               3: and the environment, as `sleep $PLIM_TEST`
- *     ranks     processes, each on a card of its own (1)
+ *     ranks     processes, each on a GPU of its own (1)
  *     fails     exit code, after the first step (0)     signal    signal to itself after a step
  *     input     1: reads a line first                   tty       1: opens /dev/tty first
  *     sleep     milliseconds a step (0)                 forever   1: no end
  *     hostile   so many times it cuts the virtual machine's memory and fills it with random bytes
- *     cpu       1: does not use the GPU                 unknown   1: calls what nobody answers
+ *     cpu       1: does not use the GPU                 unknown   1: calls a function not implemented
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -119,7 +119,8 @@ static void register_kernels(void)
         else if (i >= BACKWARD && i < EMBED)
             snprintf(names[i], sizeof(names[i]), "_Z9backward%dPKf", i - BACKWARD);
         else snprintf(names[i], sizeof(names[i]), "_Z8forward%02dPKf", i);
-        __cudaRegisterFunction(module, &kernels[i], names[i], names[i], -1, NULL, NULL, NULL, NULL, NULL);
+        __cudaRegisterFunction(module, &kernels[i], names[i], names[i], -1, NULL, NULL, NULL, NULL,
+                               NULL);
     }
 }
 

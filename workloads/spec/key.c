@@ -147,8 +147,9 @@ static const struct plim_spec_key keys[] = {
      .unit = "",
      .fallback = "last",
      .example = "each",
-     .help = "micro-steps after which the GPUs add up their gradients: the last (no_sync before it) "
-             "or each"},
+     .help =
+         "micro-steps after which the GPUs add up their gradients: the last (no_sync before it) "
+         "or each"},
     {.path = "train.clip",
      .value = {.type = PLIM_VALUE_NUMBER, .nullable = true, .minimum = 0, .maximum = 1e9},
      AT(clip),

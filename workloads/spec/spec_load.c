@@ -238,9 +238,9 @@ static enum plim_status load_document(const struct plim_yaml *yaml, const char *
 {
     enum plim_status st = PLIM_OK;
     if (!yaml->root || yaml->root->kind != PLIM_YAML_MAPPING)
-        return plim_fail_at(err, PLIM_SPEC, yaml->source, 1, 1,
-                            "%s, expected a plimsoll spec or a config.json",
-                            yaml->root ? "the document is no mapping of keys to values" : "the document is empty");
+        return plim_fail_at(
+            err, PLIM_SPEC, yaml->source, 1, 1, "%s, expected a plimsoll spec or a config.json",
+            yaml->root ? "the document is no mapping of keys to values" : "the document is empty");
     bool hf = is_hf_document(yaml);
     PLIM_TRY(plim_spec_key_defaults(spec, err));
     if (hf) {

@@ -138,7 +138,8 @@ static enum plim_status check_tensors(const struct plim_spec *spec, struct plim_
 
 /* The samples of a step that `micro_batch x accumulation x world` can make just below and just above
  * the target (0: none there), with one micro-batch of the list. What is not given can be anything. */
-static void nearest_batches(const struct plim_spec *spec, size_t index, double *below, double *above)
+static void nearest_batches(const struct plim_spec *spec, size_t index, double *below,
+                            double *above)
 {
     double target = (double)spec->effective_batch;
     double unit = (double)spec->world *

@@ -81,14 +81,14 @@ static enum plim_status check_types(const struct plim_spec *spec, struct plim_er
         for (size_t p = 0; p < spec->precision.count; p++)
             found |= stored[spec->precision.values[p]] == type;
         if (!found)
-            return plim_fail(err, PLIM_SPEC,
-                             "train.weights is %s, but train.precision %s has weights in %s and no "
-                             "autocast, expected precision %s, or bf16-mixed for autocast over weights in "
-                             "%s",
-                             plim_weights_names[type],
-                             plim_precision_names[spec->precision.values[0]],
-                             plim_weights_names[stored[spec->precision.values[0]]],
-                             plim_precision_names[plain[type]], plim_weights_names[type]);
+            return plim_fail(
+                err, PLIM_SPEC,
+                "train.weights is %s, but train.precision %s has weights in %s and no "
+                "autocast, expected precision %s, or bf16-mixed for autocast over weights in "
+                "%s",
+                plim_weights_names[type], plim_precision_names[spec->precision.values[0]],
+                plim_weights_names[stored[spec->precision.values[0]]],
+                plim_precision_names[plain[type]], plim_weights_names[type]);
     }
     return check_scaler(spec, err);
 }

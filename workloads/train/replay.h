@@ -73,7 +73,7 @@ struct plim_replay {
     char oom_where[64];           /* operation, phase: "log_softmax, forward, step 1" */
     /* Of an optimizer step among several GPUs; 0 where there is one: */
     int reductions;            /* times that gradients are reduced */
-    double reduction_bytes;    /* what a GPU sends for one, in a ring: 2 (N - 1) / N of the buckets */
+    double reduction_bytes; /* what a GPU sends for one, in a ring: 2 (N - 1) / N of the buckets */
     double last_bucket_bytes;  /* of that, for the bucket that is ready last */
     double backward_seconds;   /* which the other buckets are sent in */
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */

@@ -12,10 +12,10 @@ static const double SEND_SECONDS = 10;          /* requests are small: they neve
 static const double TIMING_SHARE = 0.25;        /* of the time that is left, for one setting */
 
 /* What is known of a setting from the runs before. */
-struct past {
+struct past_run {
     struct plim_setting setting;
     enum plim_run_mode mode;
-    bool condemned; /* not run again */
+    bool fails_again; /* not run again */
     struct plim_replay replay;
 };
 
@@ -36,7 +36,7 @@ struct plim_remote {
     struct plim_message_opened opened;
 
     struct plim_timing timing; /* of the last run */
-    PLIM_ARRAY(struct past) pasts;
+    PLIM_ARRAY(struct past_run) past_runs;
     PLIM_ARRAY(pid_t) stuck; /* killed, and not gone in time */
 };
 
@@ -338,7 +338,8 @@ static bool accept(struct plim_remote *r, const struct plim_message *reply, stru
         return false;
     }
     if (result->suspect) {
-        plim_log(r->config.log, PLIM_LOG_INFO, "starting a new worker process: %lld bytes of GPU memory were not freed",
+        plim_log(r->config.log, PLIM_LOG_INFO,
+                 "starting a new worker process: %lld bytes of GPU memory were not freed",
                  (long long)(result->free_before_bytes - result->free_after_bytes));
         end_worker(r);
     }
@@ -381,17 +382,17 @@ static enum plim_status obtain(struct plim_remote *r, const struct plim_setting 
 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
-static struct past *find_past(struct plim_remote *r, const struct plim_setting *setting,
+static struct past_run *find_past(struct plim_remote *r, const struct plim_setting *setting,
                               enum plim_run_mode mode)
 {
-    for (size_t i = r->pasts.count; i-- > 0;)
-        if (r->pasts.items[i].mode == mode &&
-            plim_setting_equal(&r->pasts.items[i].setting, setting))
-            return &r->pasts.items[i];
+    for (size_t i = r->past_runs.count; i-- > 0;)
+        if (r->past_runs.items[i].mode == mode &&
+            plim_setting_equal(&r->past_runs.items[i].setting, setting))
+            return &r->past_runs.items[i];
     return NULL;
 }
 
-/* The card had no memory though the budget had: a new worker finds out whether it was the old one's
+/* The GPU had no memory though the budget had: a new worker finds out whether it was the old one's
  * doing. */
 static enum plim_status ask_refused_again(struct plim_remote *r, const struct plim_setting *setting,
                                           enum plim_run_mode mode,
@@ -436,13 +437,13 @@ static void repeat_noisy(struct plim_remote *r, const struct plim_setting *setti
 }
 
 /* What two runs of the setting say together. */
-static void compare_with_past(struct plim_replay *replay, const struct past *past)
+static void compare_with_past(struct plim_replay *replay, const struct past_run *past)
 {
     if (past && past->replay.verdict != replay->verdict)
         mark_unstable(replay, past->replay.verdict);
 }
 
-static bool is_condemned(enum plim_status verdict)
+static bool will_fail_again(enum plim_status verdict)
 {
     return verdict != PLIM_OK && verdict != PLIM_OOM && verdict != PLIM_UNSUPPORTED;
 }
@@ -451,14 +452,14 @@ static enum plim_status remember(struct plim_remote *r, const struct plim_settin
                                  enum plim_run_mode mode, const struct plim_replay *replay,
                                  struct plim_error *err)
 {
-    struct past *old = find_past(r, setting, mode);
-    struct past past = {.setting = *setting,
+    struct past_run *old = find_past(r, setting, mode);
+    struct past_run past = {.setting = *setting,
                         .mode = mode,
-                        .condemned = is_condemned(replay->verdict),
+                        .fails_again = will_fail_again(replay->verdict),
                         .replay = *replay};
     if (old)
         *old = past;
-    else if (PLIM_ARRAY_PUSH(&r->pasts, past) != PLIM_OK)
+    else if (PLIM_ARRAY_PUSH(&r->past_runs, past) != PLIM_OK)
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
     return PLIM_OK;
 }
@@ -467,10 +468,10 @@ enum plim_status plim_remote_run(struct plim_remote *r, const struct plim_settin
                                  enum plim_run_mode mode, struct plim_replay *out,
                                  struct plim_error *err)
 {
-    const struct past *past = find_past(r, setting, mode);
+    const struct past_run *past = find_past(r, setting, mode);
     struct plim_message_result result;
     r->timing = (struct plim_timing){0};
-    if (past && past->condemned) {
+    if (past && past->fails_again) {
         *out = past->replay;
         return PLIM_OK;
     }
@@ -480,7 +481,7 @@ enum plim_status plim_remote_run(struct plim_remote *r, const struct plim_settin
     if (!result.finite) {
         result.replay.verdict = PLIM_UNSTABLE;
         snprintf(result.replay.why, sizeof(result.replay.why), "a loss is not a finite number");
-    } else if (!is_condemned(result.replay.verdict)) {
+    } else if (!will_fail_again(result.replay.verdict)) {
         repeat_noisy(r, setting, mode, &result);
         compare_with_past(&result.replay, past);
     }
@@ -539,7 +540,7 @@ void plim_remote_destroy(struct plim_remote **remote)
     free(r->visible_gpu);
     free(r->program);
     free(r->spec_text);
-    PLIM_ARRAY_FINISH(&r->pasts);
+    PLIM_ARRAY_FINISH(&r->past_runs);
     free(r);
     *remote = NULL;
 }

@@ -16,7 +16,7 @@
  *     PLIM_TIMEOUT    a phase took longer than its deadline
  *     PLIM_UNSTABLE   a loss that is no number, or two runs that contradict each other
  *
- * An OOM that the card brought about though the budget was not used up is asked about once more, in
+ * An OOM that the GPU brought about though the budget was not used up is asked about once more, in
  * a new worker, whose answer counts: a leak of the old one is gone with it. (Others may have taken
  * the memory; then there is no more of it for a new worker either.)
  *

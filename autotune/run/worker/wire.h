@@ -96,7 +96,7 @@ struct plim_message_result {
     /* The next run should have a new worker: more memory is missing than OPEN allows, or the device
      * says so. */
     bool suspect;
-    bool refused; /* PLIM_OOM was the card's answer, with room left below the limit */
+    bool refused; /* PLIM_OOM was the GPU's answer, with room left below the limit */
     int64_t free_before_bytes, free_after_bytes;
 };
 

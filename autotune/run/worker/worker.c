@@ -88,8 +88,8 @@ static enum plim_status fail_with_message(struct worker *w, enum plim_status why
 }
 
 /* A verdict where the replay failed in a way that is the setting's or the device's. */
-static enum plim_status settle(const struct worker *w, enum plim_status st,
-                               struct plim_replay *replay, struct plim_error *err)
+static enum plim_status verdict_of_failure(const struct worker *w, enum plim_status st,
+                                           struct plim_replay *replay, struct plim_error *err)
 {
     if (st != PLIM_LOST && st != PLIM_UNSUPPORTED) return st;
     const char *message = plim_device_message(w->device);
@@ -201,7 +201,7 @@ static enum plim_status run_setting(struct worker *w, struct plim_message_result
     PLIM_TRY(clear(w, result));
 out:
     plim_replayer_destroy(&w->replayer);
-    return settle(w, w->device->lost ? PLIM_LOST : st, &result->replay, err);
+    return verdict_of_failure(w, w->device->lost ? PLIM_LOST : st, &result->replay, err);
 }
 
 static enum plim_status serve_run(struct worker *w)

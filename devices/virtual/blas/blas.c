@@ -1,4 +1,4 @@
-/* cuBLAS: handles, their modes, versions, and copies between host and card.
+/* cuBLAS: handles, their modes, versions, and copies between host and GPU.
  *
  * The workspace that cuBLAS would allocate for a handle (4 MiB, 32 MiB from Hopper on) is not
  * counted: whether at creation or at first use is not known, and PyTorch
@@ -20,7 +20,7 @@ static const struct {
     {BLAS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED", "not initialized"},
     {BLAS_ALLOC_FAILED, "CUBLAS_STATUS_ALLOC_FAILED", "out of memory"},
     {BLAS_INVALID_VALUE, "CUBLAS_STATUS_INVALID_VALUE", "invalid argument"},
-    {BLAS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH", "not possible on this card"},
+    {BLAS_ARCH_MISMATCH, "CUBLAS_STATUS_ARCH_MISMATCH", "not possible on this GPU"},
     {BLAS_MAPPING_ERROR, "CUBLAS_STATUS_MAPPING_ERROR", "device memory cannot be used"},
     {BLAS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED", "launch failed"},
     {BLAS_INTERNAL_ERROR, "CUBLAS_STATUS_INTERNAL_ERROR", "internal error"},

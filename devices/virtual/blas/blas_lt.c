@@ -131,7 +131,7 @@ _Static_assert(sizeof(struct heuristic) == 96, "cublasLtMatmulHeuristicResult_t"
 
 static const struct algorithm only = {.ours = 0x706c696d736f6c6c, .configuration = {ALGORITHM}};
 
-/* Element types that a card must be new enough for: cudaDataType and 10 * major + minor. */
+/* Element types that a GPU must be new enough for: cudaDataType and 10 * major + minor. */
 static const struct {
     int type, compute_capability;
 } newer_types[] = {
@@ -139,13 +139,13 @@ static const struct {
     {31, 100}, {32, 100}, {33, 100}, /* fp6: e2m3, e3m2; fp4 */
 };
 
-static bool card_has(int type)
+static bool gpu_has(int type)
 {
-    const struct plim_machine_card *card = plim_self_card(plim_self_device());
-    for (size_t i = 0; card && i < sizeof(newer_types) / sizeof(newer_types[0]); i++)
+    const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
+    for (size_t i = 0; gpu && i < sizeof(newer_types) / sizeof(newer_types[0]); i++)
         if (newer_types[i].type == type)
-            return card->compute_capability >= newer_types[i].compute_capability;
-    return card != NULL;
+            return gpu->compute_capability >= newer_types[i].compute_capability;
+    return gpu != NULL;
 }
 
 /* D may be left out: it is C then. */
@@ -158,7 +158,7 @@ static int check(const void *handle, const struct lt_descriptor *matmul,
         int type = 0;
         if (i >= 2 && !layouts[i]) continue;
         if (plim_lt_layout_type(layouts[i], &type)) return BLAS_INVALID_VALUE;
-        if (!card_has(type)) return BLAS_NOT_SUPPORTED;
+        if (!gpu_has(type)) return BLAS_NOT_SUPPORTED;
     }
     return BLAS_OK;
 }
@@ -201,7 +201,7 @@ ANSWER int cublasLtMatmulAlgoGetIds(const void *handle, int compute, int scale_t
     if (!handle) return BLAS_NOT_INITIALIZED;
     if (!ids || !count || asked < 1) return BLAS_INVALID_VALUE;
     *count = 0;
-    if (!card_has(a_type) || !card_has(b_type) || !card_has(c_type) || !card_has(d_type))
+    if (!gpu_has(a_type) || !gpu_has(b_type) || !gpu_has(c_type) || !gpu_has(d_type))
         return BLAS_NOT_SUPPORTED;
     ids[0] = ALGORITHM;
     *count = 1;

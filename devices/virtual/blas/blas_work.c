@@ -31,7 +31,7 @@ static int product(const char *name, const struct blas_handle *handle, int forms
 
 #define PRODUCT(name)                                                                              \
     {                                                                                              \
-        return product(name, handle, a_form * 4 + b_form, m, n, k, a, b, c);                                            \
+        return product(name, handle, a_form * 4 + b_form, m, n, k, a, b, c);                       \
     }
 
 #define PLAIN(name, suffix, integer)                                                               \

@@ -8,7 +8,7 @@
 
 /* --- whose descriptors ------------------------------------------------------------------------ */
 
-enum { DESCRIBES_CARDS = 90800 }; /* the first version that takes a card as a description */
+enum { DESCRIBES_GPUS = 90800 }; /* the first version that takes a GPU as a description */
 
 static struct plim_dnn_backend backend;
 static pthread_once_t found = PTHREAD_ONCE_INIT;
@@ -21,7 +21,7 @@ static void find_backend(void)
                     DNN_REAL(backend.set, "cudnnBackendSetAttribute") &&
                     DNN_REAL(backend.get, "cudnnBackendGetAttribute");
     int version = plim_dnn_version();
-    if (is_whole && version >= DESCRIBES_CARDS) return;
+    if (is_whole && version >= DESCRIBES_GPUS) return;
     plim_self_note("cuDNN %d plans only on a GPU: convolution workspaces are estimates, those of "
                    "fused graphs (attention, norms) count as 0; from 9.8 on they are exact",
                    version);
@@ -34,11 +34,11 @@ static const struct plim_dnn_backend *use_backend(void)
     return &backend;
 }
 
-/* --- the card as a description ---------------------------------------------------------------- */
+/* --- the GPU as a description ---------------------------------------------------------------- */
 
-/* What is not in the card's figures is the same for all cards that CUDA 11 and later know (CUDA C++
+/* What is not in the GPU's figures is the same for all GPUs that CUDA 11 and later know (CUDA C++
  * Programming Guide, technical specifications per compute capability). cudaDeviceId has to be 0. */
-static int describe(const struct plim_machine_card *card, char *out, size_t size)
+static int describe(const struct plim_machine_gpu *gpu, char *out, size_t size)
 {
     return snprintf(
         out, size,
@@ -50,40 +50,40 @@ static int describe(const struct plim_machine_card *card, char *out, size_t size
         "\"supportCoopLaunch\":1,\"totalGlobalMem\":%" PRId64 ",\"smClockRateKHz\":%d,"
         "\"memClockRateKHz\":%d,\"l2CacheSize\":%d,\"cudaDeviceId\":0,\"deviceVer\":%d,"
         "\"driverVer\":%d,\"deviceName\":\"%s\"}",
-        card->multiprocessors, card->shared_per_block_optin,
-        card->shared_per_multiprocessor - card->shared_per_block_optin,
-        card->blocks_per_multiprocessor, card->threads_per_multiprocessor, card->total_bytes,
-        card->clock_khz, card->memory_clock_khz, card->l2_bytes, card->compute_capability * 10,
-        PLIM_VERSION_DRIVER, card->name);
+        gpu->multiprocessors, gpu->shared_per_block_optin,
+        gpu->shared_per_multiprocessor - gpu->shared_per_block_optin,
+        gpu->blocks_per_multiprocessor, gpu->threads_per_multiprocessor, gpu->total_bytes,
+        gpu->clock_khz, gpu->memory_clock_khz, gpu->l2_bytes, gpu->compute_capability * 10,
+        PLIM_VERSION_DRIVER, gpu->name);
 }
 
 static int set_description(void *descriptor, int device)
 {
     char json[2048];
-    const struct plim_machine_card *card = plim_self_card(device);
-    if (!card) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
-    int length = describe(card, json, sizeof(json));
+    const struct plim_machine_gpu *gpu = plim_self_gpu(device);
+    if (!gpu) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    int length = describe(gpu, json, sizeof(json));
     return backend.set(descriptor, DNN_DEVICE_JSON, DNN_OF_CHAR, length + 1, json);
 }
 
-/* One for each card that is used; never destroyed, as engines refer to it. NULL: it is refused. */
+/* One for each GPU that is used; never destroyed, as engines refer to it. NULL: it is refused. */
 static void *description_of(int device)
 {
-    static struct { void *descriptor; bool made; } cards[PLIM_MACHINE_CARDS];
+    static struct { void *descriptor; bool made; } gpus[PLIM_MACHINE_GPUS];
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
-    if (!cards[device].made) {
+    if (!gpus[device].made) {
         void *made = NULL;
         int failed = backend.create(DNN_DEVICE_PROPERTIES, &made);
         if (!failed) failed = set_description(made, device);
         if (!failed) failed = backend.finalize(made);
-        if (failed) plim_self_note("cuDNN %d refuses the description of a card (status %d)",
+        if (failed) plim_self_note("cuDNN %d refuses the description of a GPU (status %d)",
                                    plim_dnn_version(), failed);
-        cards[device].descriptor = failed ? NULL : made;
-        cards[device].made = true;
+        gpus[device].descriptor = failed ? NULL : made;
+        gpus[device].made = true;
     }
     pthread_mutex_unlock(&lock);
-    return cards[device].descriptor;
+    return gpus[device].descriptor;
 }
 
 /* --- execution plans -------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ static int finalize_plan(struct plan *plan)
 static int set_of_plan(struct plan *plan, int attribute, int64_t count, const void *values)
 {
     if (attribute == DNN_PLAN_JSON) return plim_unsupported(PLIM_CUDNN, "a stored cuDNN plan");
-    if (attribute != DNN_PLAN_CONFIG) return 0; /* a handle, a cache of kernels, a card */
+    if (attribute != DNN_PLAN_CONFIG) return 0; /* a handle, a cache of kernels, a GPU */
     if (count != 1 || !values) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     memcpy(&plan->config, values, sizeof(plan->config));
     return 0;
@@ -148,7 +148,7 @@ static int get_of_plan(const struct plan *plan, int attribute, int64_t asked, in
 
 /* --- the interface ---------------------------------------------------------------------------- */
 
-/* Heuristics and engines are told which card they are for when they are made. */
+/* Heuristics and engines are told which GPU they are for when they are made. */
 ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
 {
     if (!out) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
@@ -156,11 +156,11 @@ ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
     if (type == DNN_PLAN) return create_plan(out);
     int failed = plim_self_use_current() ? plim_dnn_status(PLIM_DNN_NOT_INITIALIZED)
                                          : backend.create(type, out);
-    bool is_for_card = type == DNN_HEURISTICS || type == DNN_ENGINE;
-    if (failed || !is_for_card || backend.create == plim_dnn_own.create) return failed;
-    void *card = description_of(plim_self_device());
+    bool is_for_gpu = type == DNN_HEURISTICS || type == DNN_ENGINE;
+    if (failed || !is_for_gpu || backend.create == plim_dnn_own.create) return failed;
+    void *gpu = description_of(plim_self_device());
     int attribute = type == DNN_ENGINE ? DNN_ENGINE_DEVICE : DNN_HEURISTICS_DEVICE;
-    if (card) failed = backend.set(*out, attribute, DNN_OF_DESCRIPTOR, 1, &card);
+    if (gpu) failed = backend.set(*out, attribute, DNN_OF_DESCRIPTOR, 1, &gpu);
     return failed;
 }
 
@@ -186,7 +186,7 @@ ANSWER int cudnnBackendFinalize(void *descriptor)
     return plan ? finalize_plan(plan) : use_backend()->finalize(descriptor);
 }
 
-/* Handles are ours and stay here. Where one stands for a card, the card is described. */
+/* Handles are ours and stay here. Where one stands for a GPU, the GPU is described. */
 ANSWER int cudnnBackendSetAttribute(void *descriptor, int attribute, int type, int64_t count,
                                     const void *values)
 {

@@ -1,9 +1,9 @@
 /* cuDNN's graph ("backend") interface: the figures that backend.c and own.c share, and the
  * descriptors of our own that stand in where the program's cuDNN cannot plan without a GPU.
  *
- * From 9.8 on the library takes a card as a description and plans for it: graphs, heuristics,
+ * From 9.8 on the library takes a GPU as a description and plans for it: graphs, heuristics,
  * engine configurations and their workspaces are its own answers (backend.c). Before that it
- * asks a real card, so all descriptors are ours: they keep what they are given, the heuristics know
+ * asks a real GPU, so all descriptors are ours: they keep what they are given, the heuristics know
  * one engine that runs everything, and its workspace is an estimate (own.c).
  */
 #ifndef PLIM_DEVICES_VIRTUAL_DNN_BACKEND_H

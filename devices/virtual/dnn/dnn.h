@@ -37,7 +37,7 @@ bool plim_dnn_real_into(void *pointer, size_t size, const char *name);
 int plim_dnn_version(void);
 
 /* A launch on the handle's stream. `form` tells uses of the function apart: the plan. Of the operands
- * only addresses of a card count. */
+ * only addresses of a GPU count. */
 int plim_dnn_launch(const struct plim_handle *handle, const char *what, uint64_t form,
                     const void *const *operands, size_t count);
 

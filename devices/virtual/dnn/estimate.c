@@ -16,17 +16,17 @@ int64_t plim_dnn_convolution_bytes(enum plim_dnn_pass pass, const struct plim_dn
                                    const struct plim_dnn_tensor *w,
                                    const struct plim_dnn_tensor *y)
 {
-    const struct plim_machine_card *card = plim_self_card(plim_self_device());
+    const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
     int64_t x_bytes = plim_dnn_tensor_bytes(x), w_bytes = plim_dnn_tensor_bytes(w);
     int64_t y_bytes = plim_dnn_tensor_bytes(y);
     bool is_split = pass == PLIM_DNN_BACKWARD_FILTER && w_bytes < LARGE_BYTES;
     int64_t partial_bytes = is_split ? PARTIAL_BYTES : 0;
     bool is_half = x->type == DNN_HALF || x->type == DNN_BFLOAT16;
     bool is_last = plim_dnn_channels_last(x);
-    if (!card || card->compute_capability < (is_half ? TENSOR_CORES : TF32)) return 0;
+    if (!gpu || gpu->compute_capability < (is_half ? TENSOR_CORES : TF32)) return 0;
     if (is_half) return partial_bytes + (is_last ? 0 : x_bytes + w_bytes + y_bytes);
     if (x->type != DNN_FLOAT) return 0;
-    if (is_last && card->compute_capability >= TF32_IN_PLACE) return partial_bytes;
+    if (is_last && gpu->compute_capability >= TF32_IN_PLACE) return partial_bytes;
     if (pass == PLIM_DNN_FORWARD) return x_bytes + w_bytes;
     if (pass == PLIM_DNN_BACKWARD_DATA) return y_bytes + w_bytes + (is_last ? 0 : x_bytes);
     return x_bytes + y_bytes + partial_bytes;

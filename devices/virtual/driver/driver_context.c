@@ -6,11 +6,11 @@
 
 enum { DEPTH = 64, API_VERSION = 3020 };
 
-static struct card {
+static struct gpu {
     int retained, created; /* cuDevicePrimaryCtxRetain, cuCtxCreate */
     bool is_ours;          /* the driver was asked for the context before the runtime */
     unsigned flags;
-} cards[PLIM_MACHINE_CARDS];
+} gpus[PLIM_MACHINE_GPUS];
 
 /* What a thread said of its context to the driver. The runtime binds threads too (self.h). */
 enum binding { UNBOUND, BOUND, EMPTY };
@@ -34,14 +34,14 @@ int plim_driver_ready(void)
     return initialised ? plim_self_count(&count) : GPU_NOT_INITIALIZED;
 }
 
-void *plim_driver_context(int device) { return plim_self_card(device) ? &cards[device] : NULL; }
+void *plim_driver_context(int device) { return plim_self_gpu(device) ? &gpus[device] : NULL; }
 
 /* -1: not a context. */
 static int context_device(const void *context)
 {
-    const struct card *card = context;
-    for (int i = 0; i < PLIM_MACHINE_CARDS; i++)
-        if (card == &cards[i] && plim_self_card(i)) return i;
+    const struct gpu *gpu = context;
+    for (int i = 0; i < PLIM_MACHINE_GPUS; i++)
+        if (gpu == &gpus[i] && plim_self_gpu(i)) return i;
     return -1;
 }
 
@@ -52,7 +52,7 @@ int plim_driver_result(int before, int result)
     return result;
 }
 
-/* The card whose context is current to the thread, or -1. */
+/* The GPU whose context is current to the thread, or -1. */
 static int current(void)
 {
     int device = plim_self_device();
@@ -69,10 +69,10 @@ int plim_driver_enter(void)
 
 static int make(int device)
 {
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
     bool is_ours = !plim_self_has_context(device);
     int failed = plim_self_use(device);
-    if (!failed && is_ours) cards[device].is_ours = true;
+    if (!failed && is_ours) gpus[device].is_ours = true;
     return failed;
 }
 
@@ -91,14 +91,14 @@ static void drop(int device)
     plim_heap_drop(device);
     plim_pool_drop(device);
     plim_self_drop_context(device);
-    cards[device] = (struct card){.flags = cards[device].flags};
+    gpus[device] = (struct gpu){.flags = gpus[device].flags};
 }
 
 /* The last user is gone. The runtime, where it is loaded, may be another one. */
 static void let_go(int device)
 {
-    const struct card *card = &cards[device];
-    if (card->retained || card->created || !card->is_ours) return;
+    const struct gpu *gpu = &gpus[device];
+    if (gpu->retained || gpu->created || !gpu->is_ours) return;
     if (!plim_version_library("libcudart.so")) drop(device);
 }
 
@@ -109,7 +109,7 @@ ANSWER int cuDevicePrimaryCtxRetain(void **out, int device)
     int failed = plim_driver_ready();
     if (!failed) failed = make(device);
     if (failed) return failed;
-    cards[device].retained++;
+    gpus[device].retained++;
     *out = plim_driver_context(device);
     return GPU_OK;
 }
@@ -118,9 +118,9 @@ ANSWER int cuDevicePrimaryCtxRelease_v2(int device)
 {
     int failed = plim_driver_ready();
     if (failed) return failed;
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
-    if (!cards[device].retained) return GPU_INVALID_CONTEXT;
-    cards[device].retained--;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
+    if (!gpus[device].retained) return GPU_INVALID_CONTEXT;
+    gpus[device].retained--;
     let_go(device);
     return GPU_OK;
 }
@@ -130,7 +130,7 @@ ANSWER int cuDevicePrimaryCtxReset_v2(int device)
 {
     int failed = plim_driver_ready();
     if (failed) return failed;
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
     if (plim_self_has_context(device)) drop(device);
     return GPU_OK;
 }
@@ -140,8 +140,8 @@ ANSWER int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
 {
     int failed = plim_driver_ready();
     if (failed) return failed;
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
-    *flags = cards[device].flags;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
+    *flags = gpus[device].flags;
     *active = plim_self_has_context(device);
     return GPU_OK;
 }
@@ -150,8 +150,8 @@ ANSWER int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags)
 {
     int failed = plim_driver_ready();
     if (failed) return failed;
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
-    cards[device].flags = flags;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
+    gpus[device].flags = flags;
     return GPU_OK;
 }
 ALSO(cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags)
@@ -202,8 +202,8 @@ ANSWER int cuCtxCreate_v2(void **out, unsigned flags, int device)
     if (!failed) failed = make(device);
     if (!failed) failed = cuCtxPushCurrent_v2(plim_driver_context(device));
     if (failed) return failed;
-    cards[device].created++;
-    cards[device].flags = flags;
+    gpus[device].created++;
+    gpus[device].flags = flags;
     *out = plim_driver_context(device);
     return GPU_OK;
 }
@@ -227,9 +227,9 @@ ANSWER int cuCtxDestroy_v2(void *context)
 {
     int failed = plim_driver_ready(), device = context_device(context);
     if (failed) return failed;
-    if (device < 0 || !cards[device].created) return GPU_INVALID_CONTEXT;
+    if (device < 0 || !gpus[device].created) return GPU_INVALID_CONTEXT;
     if (current() == device) failed = cuCtxPopCurrent_v2(NULL);
-    cards[device].created--;
+    gpus[device].created--;
     let_go(device);
     return failed;
 }
@@ -275,14 +275,14 @@ ANSWER int cuCtxGetApiVersion(void *context, unsigned *version)
 ANSWER int cuCtxGetFlags(unsigned *flags)
 {
     int failed = plim_driver_enter();
-    if (!failed) *flags = cards[current()].flags;
+    if (!failed) *flags = gpus[current()].flags;
     return failed;
 }
 
 ANSWER int cuCtxSetFlags(unsigned flags)
 {
     int failed = plim_driver_enter();
-    if (!failed) cards[current()].flags = flags;
+    if (!failed) gpus[current()].flags = flags;
     return failed;
 }
 

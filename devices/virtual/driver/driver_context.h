@@ -1,8 +1,8 @@
 /* What the files of the driver share: whether it may be called, contexts, and answers that are the
  * runtime's.
  *
- * A card has one context, the primary one, and cuCtxCreate gives out the same. The context that is
- * current to a thread and the runtime's current card are one thing, as with the real ones: setting
+ * A GPU has one context, the primary one, and cuCtxCreate gives out the same. The context that is
+ * current to a thread and the runtime's current GPU are one thing, as with the real ones: setting
  * either sets the other.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_DRIVER_DRIVER_CONTEXT_H
@@ -18,7 +18,7 @@ int plim_driver_ready(void);
 /* For calls that do: also GPU_INVALID_CONTEXT when none is current to the thread. */
 int plim_driver_enter(void);
 
-/* The handle of a card's context, the same as long as the process lives; NULL: no such card. */
+/* The handle of a GPU's context, the same as long as the process lives; NULL: no such GPU. */
 void *plim_driver_context(int device);
 
 /* `result`, after the runtime's last error was made `before` again. */

@@ -1,4 +1,4 @@
-/* The CUDA driver: start, versions, errors, cards. */
+/* The CUDA driver: start, versions, errors, GPUs. */
 #include "devices/virtual/machine/attribute.h"
 #include "driver_context.h"
 #include "devices/virtual/machine/version.h"
@@ -41,7 +41,7 @@ ANSWER int cuGetErrorString(int error, const char **out)
     return *out ? GPU_OK : GPU_INVALID_VALUE;
 }
 
-/* --- cards ------------------------------------------------------------------------------------ */
+/* --- GPUs ------------------------------------------------------------------------------------ */
 
 ANSWER int cuDeviceGetCount(int *count)
 {
@@ -49,71 +49,71 @@ ANSWER int cuDeviceGetCount(int *count)
     return failed ? failed : plim_self_count(count);
 }
 
-/* GPU_OK, and its figures, for a card that there is. */
-static int find(int device, const struct plim_machine_card **card)
+/* GPU_OK, and its figures, for a GPU that there is. */
+static int find(int device, const struct plim_machine_gpu **gpu)
 {
     int failed = plim_driver_ready();
     if (failed) return failed;
-    *card = plim_self_card(device);
-    return *card ? GPU_OK : GPU_INVALID_DEVICE;
+    *gpu = plim_self_gpu(device);
+    return *gpu ? GPU_OK : GPU_INVALID_DEVICE;
 }
 
 ANSWER int cuDeviceGet(int *device, int ordinal)
 {
-    const struct plim_machine_card *card;
-    int failed = find(ordinal, &card);
+    const struct plim_machine_gpu *gpu;
+    int failed = find(ordinal, &gpu);
     if (!failed) *device = ordinal;
     return failed;
 }
 
 ANSWER int cuDeviceGetName(char *out, int bytes, int device)
 {
-    const struct plim_machine_card *card;
-    int failed = find(device, &card);
+    const struct plim_machine_gpu *gpu;
+    int failed = find(device, &gpu);
     if (!failed && bytes <= 0) failed = GPU_INVALID_VALUE;
-    if (!failed) snprintf(out, (size_t)bytes, "%s", card->name);
+    if (!failed) snprintf(out, (size_t)bytes, "%s", gpu->name);
     return failed;
 }
 
 ANSWER int cuDeviceGetUuid_v2(void *out, int device)
 {
-    const struct plim_machine_card *card;
-    int failed = find(device, &card);
-    if (!failed) memcpy(out, card->uuid, sizeof(card->uuid));
+    const struct plim_machine_gpu *gpu;
+    int failed = find(device, &gpu);
+    if (!failed) memcpy(out, gpu->uuid, sizeof(gpu->uuid));
     return failed;
 }
 ALSO(cuDeviceGetUuid_v2, cuDeviceGetUuid)
 
 ANSWER int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
-    const struct plim_machine_card *card;
-    int failed = find(device, &card);
-    if (!failed) *bytes = (size_t)card->total_bytes;
+    const struct plim_machine_gpu *gpu;
+    int failed = find(device, &gpu);
+    if (!failed) *bytes = (size_t)gpu->total_bytes;
     return failed;
 }
 
 ANSWER int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    const struct plim_machine_card *card;
-    int failed = find(device, &card);
+    const struct plim_machine_gpu *gpu;
+    int failed = find(device, &gpu);
     return failed ? failed : plim_attribute_read(device, attribute, value);
 }
 
 ANSWER int cuDeviceComputeCapability(int *major, int *minor, int device)
 {
-    const struct plim_machine_card *card;
-    int failed = find(device, &card);
+    const struct plim_machine_gpu *gpu;
+    int failed = find(device, &gpu);
     if (failed) return failed;
-    *major = card->compute_capability / 10;
-    *minor = card->compute_capability % 10;
+    *major = gpu->compute_capability / 10;
+    *minor = gpu->compute_capability % 10;
     return GPU_OK;
 }
 
 /* Processors cannot be set apart for a context. */
 ANSWER int cuDeviceGetExecAffinitySupport(int *value, int type, int device)
 {
-    const struct plim_machine_card *card;
-    int failed = find(device, &card);
+    const struct plim_machine_gpu *gpu;
+    int failed = find(device, &gpu);
     (void)type;
     if (!failed) *value = 0;
     return failed;

@@ -5,17 +5,17 @@
 
 /* --- launches --------------------------------------------------------------------------------- */
 
-/* A launch that the card refuses is refused here too. */
+/* A launch that the GPU refuses is refused here too. */
 static int launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     int failed = plim_driver_enter();
     if (failed) return failed;
-    const struct plim_machine_card *card = plim_self_card(plim_self_device());
+    const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
     uint64_t threads = (uint64_t)launch->block.x * launch->block.y * launch->block.z;
     if (!kernel) return GPU_INVALID_HANDLE;
     if (!threads || threads > 1024 || launch->block.z > 64 || !launch->grid.x || !launch->grid.y ||
         !launch->grid.z || launch->grid.x > INT32_MAX || launch->grid.y > 65535 ||
-        launch->grid.z > 65535 || launch->shared_bytes > (size_t)card->shared_per_block_optin)
+        launch->grid.z > 65535 || launch->shared_bytes > (size_t)gpu->shared_per_block_optin)
         return GPU_INVALID_VALUE;
     return plim_kernel_launch(kernel, launch);
 }
@@ -79,7 +79,7 @@ ANSWER int cuFuncGetAttribute(int *value, int attribute, struct plim_kernel *ker
     int failed = plim_driver_ready();
     if (failed) return failed;
     if (!kernel) return GPU_INVALID_HANDLE;
-    int capability = plim_self_card(plim_self_device())->compute_capability;
+    int capability = plim_self_gpu(plim_self_device())->compute_capability;
     switch (attribute) {
     case MAX_THREADS: *value = 1024; break;
     case REGISTERS: *value = 32; break;
@@ -100,12 +100,12 @@ ANSWER int cuKernelGetAttribute(int *value, int attribute, struct plim_kernel *k
 
 static int set_attribute(const struct plim_kernel *kernel, int attribute, int value, int device)
 {
-    const struct plim_machine_card *card = plim_self_card(device);
+    const struct plim_machine_gpu *gpu = plim_self_gpu(device);
     int failed = plim_driver_ready();
     if (failed) return failed;
     if (!kernel) return GPU_INVALID_HANDLE;
-    if (!card) return GPU_INVALID_DEVICE;
-    if (attribute == MAX_DYNAMIC_SHARED && (value < 0 || value > card->shared_per_block_optin))
+    if (!gpu) return GPU_INVALID_DEVICE;
+    if (attribute == MAX_DYNAMIC_SHARED && (value < 0 || value > gpu->shared_per_block_optin))
         return GPU_INVALID_VALUE;
     return GPU_OK;
 }
@@ -156,7 +156,7 @@ ANSWER int cuOccupancyMaxPotentialBlockSize(int *grid, int *block, struct plim_k
         if (blocks * threads <= best) continue;
         best = blocks * threads;
         *block = threads;
-        *grid = blocks * plim_self_card(device)->multiprocessors;
+        *grid = blocks * plim_self_gpu(device)->multiprocessors;
     }
     return best ? GPU_OK : GPU_INVALID_VALUE;
 }
@@ -177,21 +177,21 @@ static unsigned cluster_of(const struct launch_config *config)
     return 1;
 }
 
-/* A cluster's blocks are taken to find room on any multiprocessors; on a card they have to be
+/* A cluster's blocks are taken to find room on any multiprocessors; on a GPU they have to be
  * neighbours, so it may have a few clusters less. */
 ANSWER int cuOccupancyMaxActiveClusters(int *clusters, struct plim_kernel *kernel,
                                         const struct launch_config *config)
 {
     int blocks, failed = plim_driver_enter();
     if (failed) return failed;
-    const struct plim_machine_card *card = plim_self_card(plim_self_device());
+    const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
     unsigned cluster = cluster_of(config);
-    if (card->compute_capability < CLUSTERS_SINCE) return GPU_NOT_SUPPORTED;
+    if (gpu->compute_capability < CLUSTERS_SINCE) return GPU_NOT_SUPPORTED;
     if (!cluster) return GPU_INVALID_VALUE;
     failed = cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &blocks, kernel, (int)(config->block.x * config->block.y * config->block.z),
         config->shared_bytes);
-    if (!failed) *clusters = (int)((unsigned)(blocks * card->multiprocessors) / cluster);
+    if (!failed) *clusters = (int)((unsigned)(blocks * gpu->multiprocessors) / cluster);
     return failed;
 }
 
@@ -202,7 +202,7 @@ ANSWER int cuOccupancyMaxPotentialClusterSize(int *size, struct plim_kernel *ker
     (void)kernel;
     (void)config;
     if (failed) return failed;
-    if (plim_self_card(plim_self_device())->compute_capability < CLUSTERS_SINCE)
+    if (plim_self_gpu(plim_self_device())->compute_capability < CLUSTERS_SINCE)
         return GPU_NOT_SUPPORTED;
     *size = PORTABLE_CLUSTER;
     return GPU_OK;

@@ -42,8 +42,10 @@ static void note_runtime(const void *caller)
     const char *name = strrchr(path, '/');
     /* Libraries whose work is answered have it as well, and do not come to use it. */
     if (name && (!strncmp(name, "/libcudnn", 9) || !strncmp(name, "/libcublas", 10))) return;
-    plim_self_note("%.60s has the CUDA runtime linked into it and no symbols: what it does on the GPU "
-                   "cannot be answered (do not strip it)", name ? name + 1 : path);
+    plim_self_note(
+        "%.60s has the CUDA runtime linked into it and no symbols: what it does on the GPU "
+        "cannot be answered (do not strip it)",
+        name ? name + 1 : path);
 }
 
 ANSWER int cuGetExportTable(const void **out, const void *id)

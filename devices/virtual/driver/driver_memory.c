@@ -1,4 +1,4 @@
-/* The CUDA driver: memory of cards, of the host, of pools, of other processes; about addresses. */
+/* The CUDA driver: memory of GPUs, of the host, of pools, of other processes; about addresses. */
 #include "driver_context.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/host_memory.h"
@@ -182,7 +182,7 @@ static size_t bytes_of(int attribute)
 }
 
 /* Unlike the one above this does not fail for an address that is nobody's: all is zero then, and
- * the card is CU_DEVICE_INVALID. */
+ * the GPU is CU_DEVICE_INVALID. */
 ANSWER int cuPointerGetAttributes(unsigned count, const int *attributes, void **out, uintptr_t at)
 {
     struct heap_block block;

@@ -47,7 +47,7 @@ static int load(struct plim_fat_binary **out, const void *image, size_t bytes)
     if (!image) return GPU_INVALID_VALUE;
     struct plim_fat_binary *module = plim_fat_binary_read(image, bytes);
     if (!module) return GPU_OUT_OF_MEMORY;
-    if (!plim_fat_binary_code(module, plim_self_card(plim_self_device())->compute_capability)) {
+    if (!plim_fat_binary_code(module, plim_self_gpu(plim_self_device())->compute_capability)) {
         free(module);
         return GPU_NO_BINARY;
     }
@@ -68,12 +68,12 @@ ANSWER int cuModuleLoadData(struct plim_fat_binary **out, const void *image)
 ALSO(cuModuleLoadData, cuModuleLoadDataEx)
 ALSO(cuModuleLoadData, cuModuleLoadFatBinary)
 
-/* A library needs no context until a kernel of it is used. Which card that will be on is not known
+/* A library needs no context until a kernel of it is used. Which GPU that will be on is not known
  * then; it is taken to be the thread's. */
 static int load_library(struct plim_fat_binary **out, const void *image, size_t bytes)
 {
     int failed = plim_driver_ready();
-    if (!failed && !plim_self_card(plim_self_device())) failed = GPU_INVALID_DEVICE;
+    if (!failed && !plim_self_gpu(plim_self_device())) failed = GPU_INVALID_DEVICE;
     return failed ? failed : load(out, image, bytes);
 }
 
@@ -213,7 +213,7 @@ ANSWER int cuModuleGetFunction(struct plim_kernel **out, struct plim_fat_binary 
     return failed ? failed : cuLibraryGetKernel(out, module, name);
 }
 
-/* The variable on the current card, made when it is first asked for. */
+/* The variable on the current GPU, made when it is first asked for. */
 static int find_variable(const struct variable *wanted, struct variable *out)
 {
     for (size_t i = 0; i < variables.count; i++) {
@@ -289,7 +289,7 @@ ANSWER int cuFuncLoad(const struct plim_kernel *kernel)
 
 /* --- the linker ------------------------------------------------------------------------------- */
 
-/* What comes out is never run; that it is no code of a known format makes it fit every card. */
+/* What comes out is never run; that it is no code of a known format makes it fit every GPU. */
 static const char linked[64] = "plimsoll: linked at run time";
 
 ANSWER int cuLinkCreate_v2(unsigned count, const int *options, void **values, void **out)

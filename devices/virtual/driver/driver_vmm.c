@@ -1,5 +1,5 @@
 /* The CUDA driver: virtual memory management. Multicast objects, fabric handles and DMA buffers are
- * not there, as on most cards, and refused. */
+ * not there, as on most GPUs, and refused. */
 #include "driver_context.h"
 #include "devices/virtual/memory/vmm.h"
 #include <string.h>
@@ -38,14 +38,14 @@ ANSWER int cuMemAddressFree(uintptr_t at, size_t bytes)
     return failed ? failed : plim_vmm_unreserve(at, bytes);
 }
 
-/* Memory of the host is managed so by no card here (attribute 141). */
+/* Memory of the host is managed so by no GPU here (attribute 141). */
 static int check(const struct properties *properties)
 {
     int failed = plim_driver_ready();
     if (failed) return failed;
     if (!properties || properties->type != PINNED) return GPU_INVALID_VALUE;
     if (properties->location.type != LOCATION_DEVICE) return GPU_NOT_SUPPORTED;
-    return plim_self_card(properties->location.id) ? GPU_OK : GPU_INVALID_DEVICE;
+    return plim_self_gpu(properties->location.id) ? GPU_OK : GPU_INVALID_DEVICE;
 }
 
 ANSWER int cuMemGetAllocationGranularity(size_t *bytes, const struct properties *properties,

@@ -7,7 +7,7 @@
 
 enum { ATTRIBUTES = 160 }; /* more than any version of CUDA has */
 
-/* The same on every card of compute capability 6.0 to 12.1 (CUDA C Programming Guide, technical
+/* The same on every GPU of compute capability 6.0 to 12.1 (CUDA C Programming Guide, technical
  * specifications). What is not listed is 0: not there. */
 static const struct {
     short attribute;
@@ -48,33 +48,33 @@ static const struct {
     {125, 1},      /* events between processes */
 };
 
-static int of_card(const struct plim_machine_card *card, int device, int attribute)
+static int of_gpu(const struct plim_machine_gpu *gpu, int device, int attribute)
 {
     switch (attribute) {
-    case 13: return card->clock_khz;
-    case 16: return card->multiprocessors;
+    case 13: return gpu->clock_khz;
+    case 16: return gpu->multiprocessors;
     case GPU_ATTRIBUTE_PCI_BUS: return plim_self_machine_index(device) + 1;
-    case 36: return card->memory_clock_khz;
-    case 37: return card->memory_bus_bits;
-    case 38: return card->l2_bytes;
-    case 39: return card->threads_per_multiprocessor;
-    case GPU_ATTRIBUTE_MAJOR: return card->compute_capability / 10;
-    case GPU_ATTRIBUTE_MINOR: return card->compute_capability % 10;
-    case 81: return card->shared_per_multiprocessor;
-    case 87: return card->compute_capability == 80 || card->compute_capability == 90 ? 2 : 64;
-    case 97: return card->shared_per_block_optin;
-    case 106: return card->blocks_per_multiprocessor;
-    case 120: return card->compute_capability >= 90; /* thread block clusters */
+    case 36: return gpu->memory_clock_khz;
+    case 37: return gpu->memory_bus_bits;
+    case 38: return gpu->l2_bytes;
+    case 39: return gpu->threads_per_multiprocessor;
+    case GPU_ATTRIBUTE_MAJOR: return gpu->compute_capability / 10;
+    case GPU_ATTRIBUTE_MINOR: return gpu->compute_capability % 10;
+    case 81: return gpu->shared_per_multiprocessor;
+    case 87: return gpu->compute_capability == 80 || gpu->compute_capability == 90 ? 2 : 64;
+    case 97: return gpu->shared_per_block_optin;
+    case 106: return gpu->blocks_per_multiprocessor;
+    case 120: return gpu->compute_capability >= 90; /* thread block clusters */
     default: return 0;
     }
 }
 
 int plim_attribute_read(int device, int attribute, int *value)
 {
-    const struct plim_machine_card *card = plim_self_card(device);
-    if (!card) return GPU_INVALID_DEVICE;
+    const struct plim_machine_gpu *gpu = plim_self_gpu(device);
+    if (!gpu) return GPU_INVALID_DEVICE;
     if (attribute <= 0 || attribute >= ATTRIBUTES) return GPU_INVALID_VALUE;
-    *value = of_card(card, device, attribute);
+    *value = of_gpu(gpu, device, attribute);
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         if (constants[i].attribute == attribute) *value = constants[i].value;
     return GPU_OK;
@@ -95,8 +95,8 @@ int plim_attribute_device_at(const char *bus_id)
     }
     if (bus_id[used] || domain || slot || function) return -1;
     int device = 0;
-    while (plim_self_card(device) && plim_self_machine_index(device) + 1 != (int)bus) device++;
-    return plim_self_card(device) ? device : -1;
+    while (plim_self_gpu(device) && plim_self_machine_index(device) + 1 != (int)bus) device++;
+    return plim_self_gpu(device) ? device : -1;
 }
 
 /* --- properties ------------------------------------------------------------------------------- */
@@ -189,14 +189,14 @@ static void put(struct writer *w, const void *value, size_t bytes)
     w->at += bytes;
 }
 
-static void put_field(struct writer *w, const struct plim_machine_card *card, int device,
+static void put_field(struct writer *w, const struct plim_machine_gpu *gpu, int device,
                       const struct field *field)
 {
-    uint64_t total = (uint64_t)card->total_bytes;
+    uint64_t total = (uint64_t)gpu->total_bytes;
     if (field->type == TEXT) {
         memset(w->out, 0, TEXT_BYTES);
-        memcpy(w->out, card->name, sizeof(card->name));
-        memcpy(w->out + 256, card->uuid, sizeof(card->uuid));
+        memcpy(w->out, gpu->name, sizeof(gpu->name));
+        memcpy(w->out + 256, gpu->uuid, sizeof(gpu->uuid));
         w->at = TEXT_BYTES;
     }
     if (field->type == TOTAL_BYTES) put(w, &total, sizeof(total));
@@ -211,13 +211,13 @@ static void put_field(struct writer *w, const struct plim_machine_card *card, in
 
 int plim_attribute_properties(int device, int cuda_major, void *out)
 {
-    const struct plim_machine_card *card = plim_self_card(device);
+    const struct plim_machine_gpu *gpu = plim_self_gpu(device);
     struct writer w = {.out = out};
     int version = cuda_major <= 11 ? V11 : cuda_major == 12 ? V12 : V13, zero = 0;
     int reserved = version == V11 ? 0 : version == V12 ? RESERVED_12 : RESERVED_13;
-    if (!card) return GPU_INVALID_DEVICE;
+    if (!gpu) return GPU_INVALID_DEVICE;
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (fields[i].versions & version) put_field(&w, card, device, &fields[i]);
+        if (fields[i].versions & version) put_field(&w, gpu, device, &fields[i]);
     for (int i = 0; i < reserved; i++) put(&w, &zero, sizeof(zero));
     return GPU_OK;
 }

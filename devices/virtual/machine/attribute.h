@@ -1,4 +1,4 @@
-/* What a card answers when it is asked about itself. One set of numbers serves the driver, the
+/* What a GPU answers when it is asked about itself. One set of numbers serves the driver, the
  * runtime and its structure of properties, as with the real ones: cudaDeviceAttr and
  * CUdevice_attribute have the same values.
  */
@@ -16,7 +16,7 @@ enum gpu_attribute {
     GPU_ATTRIBUTE_MINOR = 76,
 };
 
-/* GPU_INVALID_DEVICE; GPU_INVALID_VALUE for a number that no version of CUDA knows. What the card does
+/* GPU_INVALID_DEVICE; GPU_INVALID_VALUE for a number that no version of CUDA knows. What the GPU does
  * not have is 0. */
 int plim_attribute_read(int device, int attribute, int *value);
 
@@ -25,7 +25,7 @@ int plim_attribute_properties(int device, int cuda_major, void *out);
 
 /* "0000:01:00.0" */
 void plim_attribute_bus_id(int device, char *out, size_t size);
-/* The card there, named "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in
+/* The GPU there, named "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in
  * hexadecimal; -1: none. */
 int plim_attribute_device_at(const char *bus_id);
 

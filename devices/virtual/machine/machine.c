@@ -15,31 +15,31 @@
 
 /* Data-sheet bandwidth is bus width x data rate; programs only multiply the two again. HBM's bus is
  * taken as 5120 bits, others' as 384. The clock that CUDA tells is half of the data rate. */
-static void fill_memory_clock(struct plim_machine_card *card, const struct plim_gpu *gpu)
+static void fill_memory_clock(struct plim_machine_gpu *gpu, const struct plim_gpu *model)
 {
-    card->memory_bus_bits = gpu->bandwidth > 1.3e12 ? 5120 : 384;
-    card->memory_clock_khz =
-        (int32_t)(gpu->bandwidth * 8 / card->memory_bus_bits / 2 / 1000);
+    gpu->memory_bus_bits = model->bandwidth > 1.3e12 ? 5120 : 384;
+    gpu->memory_clock_khz =
+        (int32_t)(model->bandwidth * 8 / gpu->memory_bus_bits / 2 / 1000);
 }
 
-void plim_machine_card_fill(struct plim_machine_card *card, const struct plim_gpu *gpu, int index)
+void plim_machine_gpu_fill(struct plim_machine_gpu *gpu, const struct plim_gpu *model, int index)
 {
-    const struct plim_architecture *of = plim_architecture_of(gpu->compute_capability);
-    *card = (struct plim_machine_card){
-        .compute_capability = gpu->compute_capability,
-        .multiprocessors = gpu->multiprocessors,
+    const struct plim_architecture *of = plim_architecture_of(model->compute_capability);
+    *gpu = (struct plim_machine_gpu){
+        .compute_capability = model->compute_capability,
+        .multiprocessors = model->multiprocessors,
         .threads_per_multiprocessor = of->threads,
         .blocks_per_multiprocessor = of->blocks,
         .shared_per_multiprocessor = of->shared_kib << 10,
         .shared_per_block_optin = of->shared_block_kib << 10,
-        .l2_bytes = (int32_t)gpu->l2_bytes,
-        .clock_khz = gpu->boost_mhz * 1000,
-        .total_bytes = gpu->total_bytes,
+        .l2_bytes = (int32_t)model->l2_bytes,
+        .clock_khz = model->boost_mhz * 1000,
+        .total_bytes = model->total_bytes,
     };
-    snprintf(card->name, sizeof(card->name), "%s", gpu->match);
-    fill_memory_clock(card, gpu);
-    memcpy(card->uuid, "plimsoll-virtual", sizeof(card->uuid));
-    card->uuid[15] = (uint8_t)index;
+    snprintf(gpu->name, sizeof(gpu->name), "%s", model->match);
+    fill_memory_clock(gpu, model);
+    memcpy(gpu->uuid, "plimsoll-virtual", sizeof(gpu->uuid));
+    gpu->uuid[15] = (uint8_t)index;
 }
 
 static bool init_lock(struct plim_machine *machine)
@@ -60,7 +60,7 @@ static struct plim_machine *map(int fd)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-struct plim_machine *plim_machine_create(const struct plim_machine_card *cards, int count, int *fd,
+struct plim_machine *plim_machine_create(const struct plim_machine_gpu *gpus, int count, int *fd,
                                          char *path)
 {
     struct plim_machine *machine = NULL;
@@ -73,10 +73,10 @@ struct plim_machine *plim_machine_create(const struct plim_machine_card *cards, 
         plim_machine_destroy(machine, *fd);
         return NULL;
     }
-    machine->card_count = count;
+    machine->gpu_count = count;
     for (int i = 0; i < count; i++) {
-        machine->cards[i] = cards[i];
-        machine->cards[i].held_bytes = machine->cards[i].peak_bytes = 0;
+        machine->gpus[i] = gpus[i];
+        machine->gpus[i].held_bytes = machine->gpus[i].peak_bytes = 0;
     }
     machine->version = PLIM_MACHINE_VERSION;
     snprintf(path, 64, "/proc/%ld/fd/%d", (long)getpid(), *fd);
@@ -134,10 +134,10 @@ struct plim_machine *plim_machine_attach(const char *path)
     return machine;
 }
 
-static void bury(struct plim_machine *machine, struct plim_machine_process *process)
+static void reap(struct plim_machine *machine, struct plim_machine_process *process)
 {
-    for (int i = 0; i < machine->card_count; i++) {
-        machine->cards[i].held_bytes -= process->held_bytes[i];
+    for (int i = 0; i < machine->gpu_count; i++) {
+        machine->gpus[i].held_bytes -= process->held_bytes[i];
         process->held_bytes[i] = 0;
     }
     process->ended = true;
@@ -148,7 +148,7 @@ static void bury_the_dead(struct plim_machine *machine)
     for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
         struct plim_machine_process *process = &machine->processes[i];
         if (process->pid && !process->ended && born(process->pid) != process->born)
-            bury(machine, process);
+            reap(machine, process);
     }
 }
 
@@ -174,42 +174,42 @@ struct plim_machine_process *plim_machine_enter(struct plim_machine *machine)
 void plim_machine_leave(struct plim_machine *machine, struct plim_machine_process *process)
 {
     lock(machine);
-    if (!process->ended) bury(machine, process);
+    if (!process->ended) reap(machine, process);
     unlock(machine);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-static int64_t free_of(const struct plim_machine_card *card)
+static int64_t free_of(const struct plim_machine_gpu *gpu)
 {
-    int64_t left = card->total_bytes - card->withheld_bytes - card->held_bytes;
+    int64_t left = gpu->total_bytes - gpu->withheld_bytes - gpu->held_bytes;
     return left > 0 ? left : 0;
 }
 
-bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process *process, int card,
+bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes)
 {
-    struct plim_machine_card *c = &machine->cards[card];
+    struct plim_machine_gpu *c = &machine->gpus[gpu];
     lock(machine);
     if (bytes > free_of(c)) bury_the_dead(machine);
     bool fits = bytes <= free_of(c);
     if (fits) {
-        process->held_bytes[card] += bytes;
+        process->held_bytes[gpu] += bytes;
         c->held_bytes += bytes;
-        if (process->held_bytes[card] > process->peak_bytes[card])
-            process->peak_bytes[card] = process->held_bytes[card];
+        if (process->held_bytes[gpu] > process->peak_bytes[gpu])
+            process->peak_bytes[gpu] = process->held_bytes[gpu];
         if (c->held_bytes > c->peak_bytes) c->peak_bytes = c->held_bytes;
     }
     unlock(machine);
     return fits;
 }
 
-void plim_machine_give(struct plim_machine *machine, struct plim_machine_process *process, int card,
+void plim_machine_give(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes)
 {
     lock(machine);
-    process->held_bytes[card] -= bytes;
-    machine->cards[card].held_bytes -= bytes;
+    process->held_bytes[gpu] -= bytes;
+    machine->gpus[gpu].held_bytes -= bytes;
     unlock(machine);
 }
 
@@ -228,7 +228,7 @@ void plim_machine_count(struct plim_machine *machine, struct plim_machine_proces
     lock(machine);
     row->count += count;
     row->bytes += count * bytes;
-    for (int i = 0; i < machine->card_count; i++) held += process->held_bytes[i];
+    for (int i = 0; i < machine->gpu_count; i++) held += process->held_bytes[i];
     if (held > process->peak_all_bytes) {
         process->peak_all_bytes = held;
         memcpy(process->at_peak, process->live, sizeof(process->live));
@@ -236,11 +236,11 @@ void plim_machine_count(struct plim_machine *machine, struct plim_machine_proces
     unlock(machine);
 }
 
-int64_t plim_machine_free_bytes(struct plim_machine *machine, int card)
+int64_t plim_machine_free_bytes(struct plim_machine *machine, int gpu)
 {
     lock(machine);
     bury_the_dead(machine);
-    int64_t bytes = free_of(&machine->cards[card]);
+    int64_t bytes = free_of(&machine->gpus[gpu]);
     unlock(machine);
     return bytes;
 }
@@ -249,7 +249,8 @@ bool plim_machine_note(struct plim_machine *machine, const char *text)
 {
     uint32_t i = 0;
     lock(machine);
-    while (i < machine->note_count && strncmp(machine->notes[i], text, sizeof(machine->notes[i]) - 1))
+    while (i < machine->note_count &&
+           strncmp(machine->notes[i], text, sizeof(machine->notes[i]) - 1))
         i++;
     bool is_new = i == machine->note_count;
     if (is_new && i < PLIM_MACHINE_NOTES) {

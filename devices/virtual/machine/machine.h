@@ -1,8 +1,8 @@
-/* The virtual machine that a program sees under `exec`: its cards, who holds what of them, and what
+/* The virtual machine that a program sees under `exec`: its GPUs, who holds what of them, and what
  * happened there.
  *
  * It is one block of memory that plimsoll makes and every process of the program maps, so that ranks
- * share cards, and so that plimsoll reads what the program did while it runs and after it was
+ * share GPUs, and so that plimsoll reads what the program did while it runs and after it was
  * killed. Nothing of it is on a disk. A process that dies gives its memory back when somebody next
  * looks for memory, as with a real driver.
  *
@@ -23,11 +23,11 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 /* The environment variable in which the program's processes find the machine: a path. */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
-enum { PLIM_MACHINE_CARDS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
+enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
        PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 1 };
 
-/* What a program can ask of a card. Bytes; clocks in kHz. */
-struct plim_machine_card {
+/* What a program can ask of a GPU. Bytes; clocks in kHz. */
+struct plim_machine_gpu {
     char name[64];    /* as the driver calls it */
     uint8_t uuid[16];
     int32_t compute_capability; /* 10 * major + minor */
@@ -36,17 +36,17 @@ struct plim_machine_card {
     int32_t clock_khz, memory_clock_khz, memory_bus_bits;
     int64_t total_bytes;    /* as cudaMemGetInfo reports it */
     int64_t withheld_bytes; /* of these, what nobody gets: the margin */
-    int64_t context_bytes;  /* what the framework takes in each process that uses the card */
+    int64_t context_bytes;  /* what the framework takes in each process that uses the GPU */
     /* below: under the lock */
     int64_t held_bytes, peak_bytes; /* by all processes, contexts included */
 };
 
-/* The last request for memory that the card did not have. */
+/* The last request for memory that the GPU did not have. */
 struct plim_machine_refusal {
     int64_t count;        /* so many; 0: none */
     int64_t unmet;        /* of these, asked again at once and refused again */
     int64_t asked_bytes, free_bytes;
-    int32_t card;
+    int32_t gpu;
     int32_t pending;      /* threads whose last refusal may still be met */
 };
 
@@ -63,10 +63,10 @@ struct plim_machine_process {
     int32_t pid;    /* 0: a free row */
     bool ended;     /* it holds nothing any more */
     uint64_t born;  /* its start time, because pids come again */
-    int64_t held_bytes[PLIM_MACHINE_CARDS], peak_bytes[PLIM_MACHINE_CARDS];
-    uint32_t contexts; /* a bit for each card that it uses */
+    int64_t held_bytes[PLIM_MACHINE_GPUS], peak_bytes[PLIM_MACHINE_GPUS];
+    uint32_t contexts; /* a bit for each GPU that it uses */
     struct plim_machine_refusal refusal;
-    int64_t peak_all_bytes; /* of all cards together, and what there was at that moment: */
+    int64_t peak_all_bytes; /* of all GPUs together, and what there was at that moment: */
     struct plim_machine_size live[PLIM_MACHINE_SIZES], at_peak[PLIM_MACHINE_SIZES];
     /* Written by the process alone, read by anybody: */
     volatile int64_t launches, allocations, frees;
@@ -79,25 +79,25 @@ struct plim_machine_process {
 
 struct plim_machine {
     uint32_t version;
-    int32_t card_count;
+    int32_t gpu_count;
     int32_t repetitions, accumulation; /* for the verdict `steady`: how many steps have to show it,
                                         * and the micro-steps of one; 0: no verdict, not known */
     pthread_mutex_t lock;
-    struct plim_machine_card cards[PLIM_MACHINE_CARDS];
+    struct plim_machine_gpu gpus[PLIM_MACHINE_GPUS];
     struct plim_machine_process processes[PLIM_MACHINE_PROCESSES];
-    /* What a person has to know: functions that nobody answers, and so on. Each once. */
+    /* What a person has to know: functions that are not implemented, and so on. Each once. */
     uint32_t note_count;
     char notes[PLIM_MACHINE_NOTES][PLIM_MACHINE_NOTE_BYTES];
 };
 
 /* --- plimsoll's side -------------------------------------------------------------------------- */
 
-/* Fills the figures of a card of the catalogue, `index` of its kind. */
-void plim_machine_card_fill(struct plim_machine_card *card, const struct plim_gpu *gpu, int index);
+/* Fills the figures of a GPU of the catalogue, `index` of its kind. */
+void plim_machine_gpu_fill(struct plim_machine_gpu *gpu, const struct plim_gpu *model, int index);
 
-/* Makes a machine with these cards. `path`, of at least 64 bytes, is for PLIM_MACHINE_VARIABLE and
+/* Makes a machine with these GPUs. `path`, of at least 64 bytes, is for PLIM_MACHINE_VARIABLE and
  * good while this process lives. NULL: no memory for it. */
-struct plim_machine *plim_machine_create(const struct plim_machine_card *cards, int count,
+struct plim_machine *plim_machine_create(const struct plim_machine_gpu *gpus, int count,
                                          int *fd, char *path);
 void plim_machine_destroy(struct plim_machine *machine, int fd); /* NULL is fine */
 
@@ -106,7 +106,7 @@ void plim_machine_destroy(struct plim_machine *machine, int fd); /* NULL is fine
  * size cannot be changed. A free row is all zero. `rule` is as the program left it. */
 void plim_machine_read_process(const struct plim_machine *machine, int row,
                                struct plim_machine_process *out);
-int64_t plim_machine_read_peak(const struct plim_machine *machine, int card);
+int64_t plim_machine_read_peak(const struct plim_machine *machine, int gpu);
 /* At most `most`, from the first; returns how many there are. */
 uint32_t plim_machine_read_notes(const struct plim_machine *machine,
                                  char (*out)[PLIM_MACHINE_NOTE_BYTES], uint32_t most);
@@ -121,13 +121,13 @@ struct plim_machine_process *plim_machine_enter(struct plim_machine *machine);
 /* The process ends: it gives everything back. */
 void plim_machine_leave(struct plim_machine *machine, struct plim_machine_process *process);
 
-/* Takes memory of a card; false: it does not have that much. What dead processes held is looked for
+/* Takes memory of a GPU; false: it does not have that much. What dead processes held is looked for
  * before it is refused. */
-bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process *process, int card,
+bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes);
-void plim_machine_give(struct plim_machine *machine, struct plim_machine_process *process, int card,
+void plim_machine_give(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes);
-int64_t plim_machine_free_bytes(struct plim_machine *machine, int card);
+int64_t plim_machine_free_bytes(struct plim_machine *machine, int gpu);
 
 /* An allocation was made or given back (count -1), after its memory was taken. */
 void plim_machine_count(struct plim_machine *machine, struct plim_machine_process *process,

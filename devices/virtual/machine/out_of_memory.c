@@ -18,7 +18,7 @@ static void count_unmet(struct plim_machine_refusal *refusal)
     thread.counted = true;
 }
 
-void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int card, int64_t asked_bytes,
+void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
                                 int64_t free_bytes)
 {
     if (thread.pending_bytes == asked_bytes) count_unmet(refusal);
@@ -27,7 +27,7 @@ void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int card, 
     refusal->count++;
     refusal->asked_bytes = asked_bytes;
     refusal->free_bytes = free_bytes;
-    refusal->card = card;
+    refusal->gpu = gpu;
 }
 
 void plim_out_of_memory_got(struct plim_machine_refusal *refusal, int64_t bytes)

@@ -1,4 +1,4 @@
-/* Memory that a card refused, and what the program made of it: a fact from which the verdict "out of
+/* Memory that a GPU refused, and what the program made of it: a fact from which the verdict "out of
  * memory" follows, without a look at what the program says.
  *
  * A refusal is met when the same thread gets as much at its next attempt, as when a caching allocator
@@ -12,7 +12,7 @@
 #include "machine.h"
 
 /* Of the calling thread; `refusal` is that of the process's row. */
-void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int card, int64_t asked_bytes,
+void plim_out_of_memory_refused(struct plim_machine_refusal *refusal, int gpu, int64_t asked_bytes,
                                 int64_t free_bytes);
 void plim_out_of_memory_got(struct plim_machine_refusal *refusal, int64_t bytes);
 /* It launches something: to be called often, it costs nothing. */

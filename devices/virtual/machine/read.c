@@ -53,7 +53,7 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     }
     out->ended = truth_of(&out->ended);
     out->steady = truth_of((const void *)&out->steady);
-    for (int i = 0; i < PLIM_MACHINE_CARDS; i++) {
+    for (int i = 0; i < PLIM_MACHINE_GPUS; i++) {
         out->held_bytes[i] = within(out->held_bytes[i]);
         out->peak_bytes[i] = within(out->peak_bytes[i]);
     }
@@ -73,10 +73,10 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     out->leak_bytes = within_real(out->leak_bytes, (double)MOST);
 }
 
-int64_t plim_machine_read_peak(const struct plim_machine *machine, int card)
+int64_t plim_machine_read_peak(const struct plim_machine *machine, int gpu)
 {
     int64_t bytes;
-    copy(&bytes, &machine->cards[card].peak_bytes, sizeof(bytes));
+    copy(&bytes, &machine->gpus[gpu].peak_bytes, sizeof(bytes));
     return within(bytes);
 }
 

@@ -13,8 +13,8 @@ static struct {
     struct plim_machine *machine;
     struct plim_machine_process *process; /* NULL: not entered yet */
     bool forked;                          /* from a process that had entered */
-    int count;                            /* visible cards */
-    int visible[PLIM_MACHINE_CARDS];      /* their numbers in the machine */
+    int count;                            /* visible GPUs */
+    int visible[PLIM_MACHINE_GPUS];      /* their numbers in the machine */
     pthread_mutex_t lock;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -42,20 +42,20 @@ static void in_child(void)
 
 static void see_all(void)
 {
-    self.count = self.machine->card_count;
+    self.count = self.machine->gpu_count;
     for (int i = 0; i < self.count; i++) self.visible[i] = i;
 }
 
-/* The card that an entry of CUDA_VISIBLE_DEVICES names, by its number or by the beginning of its
+/* The GPU that an entry of CUDA_VISIBLE_DEVICES names, by its number or by the beginning of its
  * UUID, which is long enough to be told apart; -1: none. */
-static int find_card(const char *entry, size_t length)
+static int find_gpu(const char *entry, size_t length)
 {
     char text[64];
     char *end;
     long index = strtol(entry, &end, 10);
-    if (end > entry) return index >= 0 && index < self.machine->card_count ? (int)index : -1;
-    for (int i = 0; i < self.machine->card_count; i++) {
-        plim_self_uuid_text(self.machine->cards[i].uuid, text);
+    if (end > entry) return index >= 0 && index < self.machine->gpu_count ? (int)index : -1;
+    for (int i = 0; i < self.machine->gpu_count; i++) {
+        plim_self_uuid_text(self.machine->gpus[i].uuid, text);
         if (length > 4 && !strncasecmp(text, entry, length)) return i;
     }
     return -1;
@@ -71,14 +71,14 @@ static void read_visible(void)
     }
     while (*text) {
         size_t length = strcspn(text, ",");
-        int card = find_card(text, length);
-        if (card < 0) return;
+        int gpu = find_gpu(text, length);
+        if (gpu < 0) return;
         for (int i = 0; i < self.count; i++)
-            if (self.visible[i] == card) {
+            if (self.visible[i] == gpu) {
                 self.count = 0;
                 return;
             }
-        self.visible[self.count++] = card;
+        self.visible[self.count++] = gpu;
         text += length + (text[length] == ',');
     }
 }
@@ -143,7 +143,7 @@ int plim_self_count(int *count)
     return GPU_OK;
 }
 
-/* --- cards ------------------------------------------------------------------------------------ */
+/* --- GPUs ------------------------------------------------------------------------------------ */
 
 static bool is_visible(int device)
 {
@@ -152,9 +152,9 @@ static bool is_visible(int device)
 
 int plim_self_machine_index(int device) { return self.visible[device]; }
 
-const struct plim_machine_card *plim_self_card(int device)
+const struct plim_machine_gpu *plim_self_gpu(int device)
 {
-    return is_visible(device) ? &self.machine->cards[self.visible[device]] : NULL;
+    return is_visible(device) ? &self.machine->gpus[self.visible[device]] : NULL;
 }
 
 int plim_self_device(void) { return thread.device; }
@@ -190,7 +190,7 @@ int plim_self_use(int device)
     if (!failed && (device < 0 || device >= count)) failed = GPU_INVALID_DEVICE;
     if (!failed) failed = enter();
     if (failed || plim_self_has_context(device)) return failed;
-    int64_t bytes = plim_self_card(device)->context_bytes;
+    int64_t bytes = plim_self_gpu(device)->context_bytes;
     plim_self_lock();
     if (!plim_self_has_context(device)) {
         failed = plim_self_take(device, bytes) ? GPU_OK : GPU_OUT_OF_MEMORY;
@@ -214,7 +214,7 @@ void plim_self_drop_context(int device)
 {
     if (!plim_self_has_context(device)) return;
     self.process->contexts &= ~(1u << device);
-    plim_self_give(device, plim_self_card(device)->context_bytes);
+    plim_self_give(device, plim_self_gpu(device)->context_bytes);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -223,13 +223,13 @@ void plim_self_goes_on(void) { plim_out_of_memory_goes_on(&self.process->refusal
 
 bool plim_self_take(int device, int64_t bytes)
 {
-    int card = self.visible[device];
+    int gpu = self.visible[device];
     struct plim_machine_refusal *refusal = &self.process->refusal;
-    bool fits = plim_machine_take(self.machine, self.process, card, bytes);
+    bool fits = plim_machine_take(self.machine, self.process, gpu, bytes);
     if (fits) plim_out_of_memory_got(refusal, bytes);
     else
-        plim_out_of_memory_refused(refusal, card, bytes,
-                                   plim_machine_free_bytes(self.machine, card));
+        plim_out_of_memory_refused(refusal, gpu, bytes,
+                                   plim_machine_free_bytes(self.machine, gpu));
     return fits;
 }
 

@@ -1,6 +1,6 @@
 /* This process as a part of the virtual machine: what every answer begins with.
  *
- * A process enters the machine at its first call that needs a card, not when it is loaded: shells
+ * A process enters the machine at its first call that needs a GPU, not when it is loaded: shells
  * and compilers that the program starts never do. A fork() of a process that has entered has no
  * CUDA, as with the real driver: every call there fails with GPU_NOT_INITIALIZED. A fork before
  * that starts afresh.
@@ -17,31 +17,31 @@
 /* The machine, NULL where there is none: then there is no GPU here. */
 struct plim_machine *plim_self_machine(void);
 
-/* For the observer of real cards: all cards of the machine are seen, in its order, whatever
+/* For the observer of real GPUs: all GPUs of the machine are seen, in its order, whatever
  * CUDA_VISIBLE_DEVICES says of the real ones. */
 void plim_self_observe(void);
 
 /* "GPU-..." */
 void plim_self_uuid_text(const uint8_t *uuid, char out[64]);
 
-/* Cards that this process sees, through CUDA_VISIBLE_DEVICES; GPU_NO_DEVICE, GPU_NOT_INITIALIZED. */
+/* GPUs that this process sees, through CUDA_VISIBLE_DEVICES; GPU_NO_DEVICE, GPU_NOT_INITIALIZED. */
 int plim_self_count(int *count);
 
-/* The figures of a card that this process sees; NULL: there is no such card. */
-const struct plim_machine_card *plim_self_card(int device);
-/* The same card by its number in the machine. */
+/* The figures of a GPU that this process sees; NULL: there is no such GPU. */
+const struct plim_machine_gpu *plim_self_gpu(int device);
+/* The same GPU by its number in the machine. */
 int plim_self_machine_index(int device);
 
-/* The current card of the calling thread. */
+/* The current GPU of the calling thread. */
 int plim_self_device(void);
 int plim_self_set_device(int device);
 
-/* Enters, and makes the context of the card if there is none yet: GPU_OUT_OF_MEMORY when not even
+/* Enters, and makes the context of the GPU if there is none yet: GPU_OUT_OF_MEMORY when not even
  * that has room. */
 int plim_self_use(int device);
 int plim_self_use_current(void);
 bool plim_self_has_context(int device);
-/* Is the thread bound to its card? A call of the runtime that uses it does that. */
+/* Is the thread bound to its GPU? A call of the runtime that uses it does that. */
 bool plim_self_is_bound(void);
 void plim_self_unbind(void);
 /* cudaDeviceReset: the context is gone, and all its memory with it. */
@@ -50,7 +50,7 @@ void plim_self_drop_context(int device);
 /* Our row; valid after a plim_self_use() that succeeded. */
 struct plim_machine_process *plim_self_process(void);
 
-/* Memory of a card for this process. A refusal is noted in the row. */
+/* Memory of a GPU for this process. A refusal is noted in the row. */
 bool plim_self_take(int device, int64_t bytes);
 void plim_self_give(int device, int64_t bytes);
 

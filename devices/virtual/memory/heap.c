@@ -13,7 +13,7 @@ enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512 };
 static struct {
     uintptr_t first, next, end;          /* of the addresses set aside */
     PLIM_ARRAY(struct heap_block) blocks; /* by address; a mapped one follows what it lies in */
-    int64_t small_bytes[PLIM_MACHINE_CARDS]; /* in shared pages */
+    int64_t small_bytes[PLIM_MACHINE_GPUS]; /* in shared pages */
 } heap;
 
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
@@ -142,7 +142,7 @@ bool plim_heap_find(uintptr_t at, struct heap_block *out)
 
 /* --- device memory ---------------------------------------------------------------------------- */
 
-/* Moves the sum of small requests of a card; pays for the pages that it then needs more. */
+/* Moves the sum of small requests of a GPU; pays for the pages that it then needs more. */
 static bool change_small(int device, int64_t bytes)
 {
     int64_t *sum = &heap.small_bytes[device];

@@ -1,7 +1,7 @@
 /* The addresses that the virtual GPU gives out, and what they cost.
  *
  * Device memory is a range of addresses that nothing is behind: a program that reads it on the host
- * faults, as it does with a real card. One part of the address space is set aside for it, so that
+ * faults, as it does with a real GPU. One part of the address space is set aside for it, so that
  * it never meets the host's. Costs are those of CUDA: whole pages of 2 MiB, requests below 1 MiB
  * share pages (not measured on a GPU yet: tests/gpu/PENDING.md).
  *
@@ -36,7 +36,7 @@ struct heap_block {
     uint64_t id;         /* never given twice: CU_POINTER_ATTRIBUTE_BUFFER_ID */
 };
 
-/* Device memory of the card; 0 bytes give NULL. */
+/* Device memory of the GPU; 0 bytes give NULL. */
 int plim_heap_take(int device, size_t bytes, uintptr_t *at);
 /* What take() gave; NULL is fine. GPU_INVALID_VALUE for anything else. */
 int plim_heap_free(uintptr_t at);
@@ -52,7 +52,7 @@ bool plim_heap_find(uintptr_t at, struct heap_block *out);
 /* Is it one of our addresses that nothing is behind? Needs no lock. */
 bool plim_heap_is_device(uintptr_t at);
 
-/* A context ends: all memory of its card. */
+/* A context ends: all memory of its GPU. */
 void plim_heap_drop(int device);
 
 #endif

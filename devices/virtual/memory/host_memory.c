@@ -78,7 +78,7 @@ int plim_managed_take(int device, size_t bytes, uintptr_t *out)
     *out = 0;
     if (failed) return failed;
     if (!bytes) return GPU_INVALID_VALUE;
-    plim_self_note("managed memory is in use; it is not counted against the card");
+    plim_self_note("managed memory is in use; it is not counted against the GPU");
     void *at = map(bytes);
     if (!at) return GPU_OUT_OF_MEMORY;
     failed = add(at, bytes, HEAP_MANAGED, device, 0);

@@ -1,6 +1,6 @@
-/* Memory on the host that the card may use: pinned, registered, managed.
+/* Memory on the host that the GPU may use: pinned, registered, managed.
  *
- * Pinned and managed memory is real. Managed memory is not counted against the card: the driver
+ * Pinned and managed memory is real. Managed memory is not counted against the GPU: the driver
  * moves its pages in and out as kernels touch them, and no kernel runs here; a note says so.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_HOST_MEMORY_H

@@ -5,7 +5,7 @@
 
 struct content {
     char magic[8];
-    int32_t owner, card; /* pid, number in the machine */
+    int32_t owner, gpu; /* pid, number in the machine */
     uint64_t at, bytes;
 };
 
@@ -16,7 +16,7 @@ int plim_ipc_export(uintptr_t at, struct plim_ipc_handle *out)
 {
     struct heap_block block;
     if (!plim_heap_find(at, &block) || block.kind != HEAP_DEVICE) return GPU_INVALID_VALUE;
-    struct content content = {.owner = getpid(), .card = plim_self_machine_index(block.device),
+    struct content content = {.owner = getpid(), .gpu = plim_self_machine_index(block.device),
                               .at = block.at, .bytes = block.bytes};
     memcpy(content.magic, MAGIC, sizeof(MAGIC));
     memset(out, 0, sizeof(*out));
@@ -32,8 +32,8 @@ int plim_ipc_import(const struct plim_ipc_handle *handle, uintptr_t *at)
     if (failed) return failed;
     if (memcmp(content.magic, MAGIC, sizeof(MAGIC)) != 0) return GPU_INVALID_VALUE;
     if (content.owner == getpid()) return GPU_INVALID_CONTEXT;
-    while (plim_self_card(device) && plim_self_machine_index(device) != content.card) device++;
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    while (plim_self_gpu(device) && plim_self_machine_index(device) != content.gpu) device++;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
     struct heap_block block = {.bytes = content.bytes, .kind = HEAP_IMPORTED, .device = device};
     return plim_heap_add(&block, at);
 }

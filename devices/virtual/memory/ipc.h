@@ -1,6 +1,6 @@
 /* Device memory of one process in another: cudaIpcMemHandle_t and CUipcMemHandle.
  *
- * A handle tells the owner, the card and the size of the whole allocation; whoever opens it gets
+ * A handle tells the owner, the GPU and the size of the whole allocation; whoever opens it gets
  * addresses of its own for it and pays nothing. Shadows do not travel.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_IPC_H

@@ -13,7 +13,7 @@ struct plim_memory_pool {
 };
 
 static struct plim_memory_pool *pools; /* all of them */
-static struct plim_memory_pool *plain[PLIM_MACHINE_CARDS], *current[PLIM_MACHINE_CARDS];
+static struct plim_memory_pool *plain[PLIM_MACHINE_GPUS], *current[PLIM_MACHINE_GPUS];
 
 static int64_t round_up(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -31,26 +31,26 @@ struct plim_memory_pool *plim_pool_create(int device)
 
 struct plim_memory_pool *plim_pool_default(int device)
 {
-    if (!plim_self_card(device)) return NULL;
+    if (!plim_self_gpu(device)) return NULL;
     if (!plain[device]) plain[device] = plim_pool_create(device);
     return plain[device];
 }
 
 struct plim_memory_pool *plim_pool_current(int device)
 {
-    if (!plim_self_card(device)) return NULL;
+    if (!plim_self_gpu(device)) return NULL;
     return current[device] ? current[device] : plim_pool_default(device);
 }
 
 int plim_pool_set_current(int device, struct plim_memory_pool *pool)
 {
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
     if (!pool || pool->device != device) return GPU_INVALID_VALUE;
     current[device] = pool;
     return GPU_OK;
 }
 
-/* Changes what the pool has of the card. */
+/* Changes what the pool has of the GPU. */
 static bool resize(struct plim_memory_pool *pool, int64_t bytes)
 {
     int64_t more = bytes - pool->reserved_bytes;
@@ -84,8 +84,11 @@ int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
     if (pool->used_bytes > pool->used_high) pool->used_high = pool->used_bytes;
     plim_self_unlock();
     if (failed) return failed;
-    struct heap_block block = {
-        .bytes = bytes, .kind = HEAP_POOL, .device = pool->device, .cost_bytes = cost, .owner = pool};
+    struct heap_block block = {.bytes = bytes,
+                               .kind = HEAP_POOL,
+                               .device = pool->device,
+                               .cost_bytes = cost,
+                               .owner = pool};
     plim_watch_allocation((int64_t)bytes, 1);
     return plim_heap_add(&block, at);
 }

@@ -1,6 +1,6 @@
 /* Stream-ordered memory: cudaMallocAsync and its pools.
  *
- * A pool takes memory from the card in steps of POOL_STEP_BYTES, and in pages where a step is
+ * A pool takes memory from the GPU in steps of POOL_STEP_BYTES, and in pages where a step is
  * refused; what is freed stays in it until a synchronisation finds more than the release threshold
  * unused. How well a pool's memory fits requests is not modelled: it is taken to leave no holes.
  */
@@ -29,10 +29,10 @@ int plim_pool_set(struct plim_memory_pool *pool, enum gpu_pool_attribute attribu
                   const void *value);
 int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes);
 
-/* The card's context ends: its pools are empty, whatever of them was in use. */
+/* The GPU's context ends: its pools are empty, whatever of them was in use. */
 void plim_pool_drop(int device);
 
-/* A synchronisation: pools of the card keep no more than their threshold. */
+/* A synchronisation: pools of the GPU keep no more than their threshold. */
 void plim_pool_settle(int device);
 
 #endif

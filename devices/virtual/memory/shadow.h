@@ -16,7 +16,7 @@ enum { SHADOW_BYTES = 1 << 20, SHADOW_LAUNCHES = 1024 };
 /* What a shadow is made of when it is not known yet: a collective's result depends on what other
  * ranks bring. */
 struct plim_shadow_source {
-    /* Writes `bytes` of the value from `offset` on. False: nobody knows it. May wait; is called
+    /* Writes `bytes` of the value from `offset` on. False: it is unknown. May wait; is called
      * without the lock. */
     bool (*read)(void *user, size_t offset, void *out, size_t bytes);
     void (*release)(void *user);
@@ -39,7 +39,7 @@ void plim_shadow_set(uintptr_t at, int value, size_t bytes);
 enum { SHADOW_BLOCK_BYTES = 512 };
 void plim_shadow_launched(const uintptr_t *written, size_t count);
 
-/* The range was freed, or written by something that nobody can follow. */
+/* The range was freed, or written by something that cannot be followed. */
 void plim_shadow_forget(uintptr_t at, size_t bytes);
 void plim_shadow_forget_locked(uintptr_t at, size_t bytes);
 

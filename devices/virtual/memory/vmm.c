@@ -195,7 +195,7 @@ static struct plim_vmm_handle *mapped_at(uintptr_t at, struct heap_block *block)
 int plim_vmm_set_access(uintptr_t at, size_t bytes, int device, uint8_t flags)
 {
     struct heap_block block;
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
     if (!bytes || !is_whole(at) || !is_whole(bytes)) return GPU_INVALID_VALUE;
     for (uintptr_t next = at; next < at + bytes; next = block.at + block.bytes)
         if (!mapped_at(next, &block)) return GPU_INVALID_VALUE;
@@ -208,7 +208,7 @@ int plim_vmm_get_access(uintptr_t at, int device, uint8_t *flags)
 {
     struct heap_block block;
     const struct plim_vmm_handle *handle = mapped_at(at, &block);
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
     if (!handle) return GPU_INVALID_VALUE;
     *flags = handle->access[device];
     return GPU_OK;
@@ -227,7 +227,7 @@ int plim_vmm_retain(uintptr_t at, struct plim_vmm_handle **out)
 
 struct content {
     char magic[8];
-    int32_t owner, card; /* pid, number in the machine */
+    int32_t owner, gpu; /* pid, number in the machine */
     uint64_t bytes, number;
 };
 
@@ -251,7 +251,7 @@ int plim_vmm_export(struct plim_vmm_handle *handle, int *fd)
     *fd = -1;
     if (!handle || !(handle->shareable & VMM_SHARE_DESCRIPTOR)) return GPU_INVALID_VALUE;
     struct content content = {.owner = getpid(), .bytes = handle->bytes,
-                              .card = plim_self_machine_index(handle->device)};
+                              .gpu = plim_self_machine_index(handle->device)};
     memcpy(content.magic, MAGIC, sizeof(MAGIC));
     int failed = number_of(handle, &content.number);
     if (failed) return failed;
@@ -289,8 +289,8 @@ int plim_vmm_import(int fd, struct plim_vmm_handle **out)
         *out = find_exported(content.number);
         return *out ? GPU_OK : GPU_INVALID_VALUE;
     }
-    while (plim_self_card(device) && plim_self_machine_index(device) != content.card) device++;
-    if (!plim_self_card(device)) return GPU_INVALID_DEVICE;
+    while (plim_self_gpu(device) && plim_self_machine_index(device) != content.gpu) device++;
+    if (!plim_self_gpu(device)) return GPU_INVALID_DEVICE;
     struct plim_vmm_handle *handle = calloc(1, sizeof(*handle));
     if (!handle) return GPU_OUT_OF_MEMORY;
     *handle = (struct plim_vmm_handle){.device = device, .bytes = content.bytes, .references = 1,

@@ -16,7 +16,7 @@ enum { VMM_PAGE_BYTES = HEAP_PAGE_BYTES };
 /* CUmemAllocationHandleType: how memory may leave the process. Others are not supported. */
 enum plim_vmm_shareable { VMM_SHARE_NONE = 0, VMM_SHARE_DESCRIPTOR = 1 };
 
-/* A piece of a card's memory. */
+/* A piece of a GPU's memory. */
 struct plim_vmm_handle {
     int device;
     size_t bytes;
@@ -24,7 +24,7 @@ struct plim_vmm_handle {
     bool is_imported;
     int references;     /* the program's, and one for each mapping */
     uint64_t exported;  /* its number in what was exported; 0: it was not */
-    uint8_t access[PLIM_MACHINE_CARDS]; /* CUmemAccess_flags for each card */
+    uint8_t access[PLIM_MACHINE_GPUS]; /* CUmemAccess_flags for each GPU */
 };
 
 /* Addresses without memory; `alignment` 0 is a page. */

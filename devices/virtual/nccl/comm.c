@@ -124,7 +124,7 @@ bool plim_nccl_await(struct nccl_comm *comm, uint32_t ranks, int channel, uint64
     return true;
 }
 
-/* --- the host waits for the card -------------------------------------------------------------- */
+/* --- the host waits for the GPU -------------------------------------------------------------- */
 
 /* The first rank that has ended and owes this one something, or -1. */
 static int find_debtor(struct nccl_comm *comm)
@@ -155,7 +155,7 @@ static void look_after(struct nccl_comm *comm)
     if (lost >= 0) give_up(comm, 1u << lost, false);
 }
 
-/* The program's communicators of the current card, each with a reference to be dropped. */
+/* The program's communicators of the current GPU, each with a reference to be dropped. */
 static int list_communicators(struct nccl_comm **out, int most)
 {
     int count = 0, device = plim_self_device();
@@ -169,7 +169,7 @@ static int list_communicators(struct nccl_comm **out, int most)
     return count;
 }
 
-/* The host waits for the card. cudaErrorLaunchFailure, also as the thread's last error, when what it
+/* The host waits for the GPU. cudaErrorLaunchFailure, also as the thread's last error, when what it
  * waits for will never be. */
 static int settle(void)
 {

@@ -18,7 +18,7 @@ enum { STATE_ABSENT, STATE_PRESENT, STATE_LEFT };
 enum { PUNCH_BYTES = 16 << 20 };
 
 struct row {
-    int32_t state, pid, card;
+    int32_t state, pid, gpu;
     uint64_t count[EXCHANGE_CHANNELS];
     uint64_t written_bytes;              /* of its own log */
     uint64_t taken_bytes[EXCHANGE_RANKS]; /* of the others' logs; what is below may go */
@@ -157,7 +157,7 @@ static struct flock byte_of(int rank)
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
 }
 
-bool plim_exchange_join(struct plim_exchange *exchange, int rank, int card)
+bool plim_exchange_join(struct plim_exchange *exchange, int rank, int gpu)
 {
     struct row *row = &exchange->head->rows[rank];
     struct flock lock = byte_of(rank);
@@ -166,7 +166,7 @@ bool plim_exchange_join(struct plim_exchange *exchange, int rank, int card)
         !__atomic_compare_exchange_n(&row->pid, &nobody, (int32_t)getpid(), false,
                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return false;
-    row->card = card;
+    row->gpu = gpu;
     __atomic_store_n(&row->state, STATE_PRESENT, __ATOMIC_RELEASE);
     return true;
 }
@@ -191,9 +191,9 @@ enum plim_presence plim_exchange_presence(struct plim_exchange *exchange, int ra
     return state == STATE_LEFT ? PLIM_LEFT : PLIM_DEAD;
 }
 
-int plim_exchange_card(struct plim_exchange *exchange, int rank)
+int plim_exchange_gpu(struct plim_exchange *exchange, int rank)
 {
-    return exchange->head->rows[rank].card;
+    return exchange->head->rows[rank].gpu;
 }
 
 /* --- ranges of the file ----------------------------------------------------------------------- */

@@ -22,7 +22,7 @@
 #include "devices/virtual/machine/machine.h"
 
 enum {
-    EXCHANGE_RANKS = PLIM_MACHINE_CARDS, /* each needs a card of its own */
+    EXCHANGE_RANKS = PLIM_MACHINE_GPUS, /* each needs a GPU of its own */
     EXCHANGE_MESSAGE_BYTES = 1 << 20,
 };
 
@@ -56,11 +56,11 @@ struct plim_exchange *plim_exchange_create(struct plim_exchange_place *place);
 struct plim_exchange *plim_exchange_open(const struct plim_exchange_place *place);
 void plim_exchange_close(struct plim_exchange *exchange);
 
-/* Takes the place of a rank. False: somebody has it. `card` is the card's number in the machine. */
-bool plim_exchange_join(struct plim_exchange *exchange, int rank, int card);
+/* Takes the place of a rank. False: somebody has it. `GPU` is the GPU's number in the machine. */
+bool plim_exchange_join(struct plim_exchange *exchange, int rank, int gpu);
 void plim_exchange_leave(struct plim_exchange *exchange, int rank);
 enum plim_presence plim_exchange_presence(struct plim_exchange *exchange, int rank);
-int plim_exchange_card(struct plim_exchange *exchange, int rank);
+int plim_exchange_gpu(struct plim_exchange *exchange, int rank);
 
 /* The next number of a channel; `bytes` may be 0 for "no message". False: there was no memory for
  * the message, and it only counts. */

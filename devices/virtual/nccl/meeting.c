@@ -91,9 +91,9 @@ static int meet(struct nccl_comm *comm)
     }
     for (int a = 0; a < comm->ranks; a++)
         for (int b = a + 1; b < comm->ranks; b++)
-            if (plim_exchange_card(comm->exchange, a) == plim_exchange_card(comm->exchange, b))
-                return plim_nccl_fail(comm, NCCL_INVALID_USAGE, "ranks %d and %d use one card, %d",
-                                      a, b, plim_exchange_card(comm->exchange, a));
+            if (plim_exchange_gpu(comm->exchange, a) == plim_exchange_gpu(comm->exchange, b))
+                return plim_nccl_fail(comm, NCCL_INVALID_USAGE, "ranks %d and %d use one GPU, %d",
+                                      a, b, plim_exchange_gpu(comm->exchange, a));
     comm->stage = NCCL_READY;
     return NCCL_OK;
 }

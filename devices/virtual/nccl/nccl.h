@@ -5,7 +5,7 @@
  * through the communicator's exchange, and is put together when somebody reads the result. A sum in
  * which one part is unknown is unknown.
  *
- * Every rank counts its collectives. A host that waits for its card waits until all ranks have
+ * Every rank counts its collectives. A host that waits for its GPU waits until all ranks have
  * entered the small ones that it has entered itself, so that a barrier is one; large ones it does
  * not wait for, but it looks whether a rank that is behind is still alive. No wait is for ever: a
  * rank that has ended, or that does not come within PLIMSOLL_NCCL_WAIT seconds (300), gives the
@@ -48,9 +48,9 @@ enum nccl_type {
 /* ncclRedOp_t; those from NCCL_OPERATIONS on are a program's own. */
 enum nccl_operation { NCCL_SUM, NCCL_PRODUCT, NCCL_MAX, NCCL_MIN, NCCL_AVERAGE, NCCL_OPERATIONS };
 
-/* What a communicator takes from its card beside the framework's own memory: channels, buffers,
+/* What a communicator takes from its GPU beside the framework's own memory: channels, buffers,
  * proxies. Some hundred MiB on real ones, depending on version, topology and ranks, and counted in
- * the framework overhead of a card where that was measured with NCCL. Not measured by itself. */
+ * the framework overhead of a GPU where that was measured with NCCL. Not measured by itself. */
 enum { NCCL_COMMUNICATOR_BYTES = 0 };
 
 enum nccl_stage {

@@ -38,15 +38,15 @@ ANSWER int ncclGetUniqueId(struct unique_id *id)
     return NCCL_OK;
 }
 
-/* Ranks that have no card of their own would be waited for in vain. */
+/* Ranks that have no GPU of their own would be waited for in vain. */
 static int check_ranks(int ranks, int rank)
 {
     const struct plim_machine *machine = plim_self_machine();
     if (ranks < 1 || rank < 0 || rank >= ranks) return NCCL_INVALID_ARGUMENT;
     if (plim_self_use_current()) return NCCL_CUDA_ERROR;
-    if (ranks <= machine->card_count) return NCCL_OK;
-    plim_self_note("NCCL: %d ranks on a machine of %d cards; each rank needs one of its own", ranks,
-                   machine->card_count);
+    if (ranks <= machine->gpu_count) return NCCL_OK;
+    plim_self_note("NCCL: %d ranks on a machine of %d GPUs; each rank needs one of its own", ranks,
+                   machine->gpu_count);
     return NCCL_INVALID_USAGE;
 }
 

@@ -1,7 +1,7 @@
-/* NVML on the virtual machine: it shows all cards, whatever CUDA_VISIBLE_DEVICES says, and a
+/* NVML on the virtual machine: it shows all GPUs, whatever CUDA_VISIBLE_DEVICES says, and a
  * process that only asks it does not enter the machine.
  *
- * Layouts are in devices/nvml/nvml_abi.h. A card's handle is its address in the machine.
+ * Layouts are in devices/nvml/nvml_abi.h. A GPU's handle is its address in the machine.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_NVML_NVML_DEVICE_H
 #define PLIM_DEVICES_VIRTUAL_NVML_NVML_DEVICE_H
@@ -12,17 +12,17 @@
 /* Those of nvmlReturn_t that only the library itself needs. */
 enum { NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_ARGUMENT_VERSION_MISMATCH = 25 };
 
-/* The card of a handle; NULL, and the code in *failed, where there is no card or nvmlInit() was
+/* The GPU of a handle; NULL, and the code in *failed, where there is no GPU or nvmlInit() was
  * not called. */
-const struct plim_machine_card *plim_nvml_card(const struct nvml_device *device, int *failed);
+const struct plim_machine_gpu *plim_nvml_gpu(const struct nvml_device *device, int *failed);
 /* Its number in the machine. */
-int plim_nvml_index(const struct plim_machine_card *card);
+int plim_nvml_index(const struct plim_machine_gpu *gpu);
 bool plim_nvml_ready(void);
 
-/* For a card that was found: leaves the function with what went wrong otherwise. */
-#define NVML_CARD(card, device)                                                                    \
-    int card##_failed;                                                                             \
-    const struct plim_machine_card *card = plim_nvml_card(device, &card##_failed);                 \
-    if (!card) return card##_failed
+/* For a GPU that was found: leaves the function with what went wrong otherwise. */
+#define NVML_GPU(gpu, device)                                                                    \
+    int gpu##_failed;                                                                             \
+    const struct plim_machine_gpu *gpu = plim_nvml_gpu(device, &gpu##_failed);                 \
+    if (!gpu) return gpu##_failed
 
 #endif

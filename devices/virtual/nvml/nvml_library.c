@@ -1,4 +1,4 @@
-/* NVML: the library, the cards and what they are, their memory and who holds it. */
+/* NVML: the library, the GPUs and what they are, their memory and who holds it. */
 #include "nvml_device.h"
 #include "devices/virtual/machine/version.h"
 #include <errno.h>
@@ -104,27 +104,27 @@ ANSWER int nvmlUnitGetCount(unsigned *count)
     return plim_nvml_ready() ? NVML_SUCCESS : NVML_UNINITIALIZED;
 }
 
-/* --- the cards -------------------------------------------------------------------------------- */
+/* --- the GPUs -------------------------------------------------------------------------------- */
 
-const struct plim_machine_card *plim_nvml_card(const struct nvml_device *device, int *failed)
+const struct plim_machine_gpu *plim_nvml_gpu(const struct nvml_device *device, int *failed)
 {
     const struct plim_machine *machine = plim_nvml_ready() ? plim_self_machine() : NULL;
     *failed = machine ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
-    for (int i = 0; machine && i < machine->card_count; i++)
-        if ((const void *)device == &machine->cards[i]) return &machine->cards[i];
+    for (int i = 0; machine && i < machine->gpu_count; i++)
+        if ((const void *)device == &machine->gpus[i]) return &machine->gpus[i];
     return NULL;
 }
 
-int plim_nvml_index(const struct plim_machine_card *card)
+int plim_nvml_index(const struct plim_machine_gpu *gpu)
 {
-    return (int)(card - plim_self_machine()->cards);
+    return (int)(gpu - plim_self_machine()->gpus);
 }
 
 ANSWER int nvmlDeviceGetCount_v2(unsigned *count)
 {
     if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
     if (!count) return NVML_INVALID_ARGUMENT;
-    *count = (unsigned)plim_self_machine()->card_count;
+    *count = (unsigned)plim_self_machine()->gpu_count;
     return NVML_SUCCESS;
 }
 
@@ -136,7 +136,7 @@ ANSWER int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **de
     int failed = nvmlDeviceGetCount_v2(&count);
     if (failed) return failed;
     if (index >= count || !device) return NVML_INVALID_ARGUMENT;
-    *device = (struct nvml_device *)&plim_self_machine()->cards[index];
+    *device = (struct nvml_device *)&plim_self_machine()->gpus[index];
     return NVML_SUCCESS;
 }
 
@@ -151,7 +151,7 @@ ANSWER int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **devi
     if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
     if (!uuid || !device) return NVML_INVALID_ARGUMENT;
     for (unsigned i = 0; !nvmlDeviceGetHandleByIndex_v2(i, device); i++) {
-        plim_self_uuid_text(plim_self_machine()->cards[i].uuid, text);
+        plim_self_uuid_text(plim_self_machine()->gpus[i].uuid, text);
         if (!strcasecmp(text, uuid)) return NVML_SUCCESS;
     }
     return NVML_NOT_FOUND;
@@ -172,14 +172,14 @@ ANSWER int nvmlDeviceGetHandleByUUIDV(const struct uuid_v1 *uuid, struct nvml_de
     if (!uuid || !device) return NVML_INVALID_ARGUMENT;
     if (uuid->type == 1) return nvmlDeviceGetHandleByUUID(uuid->value.text, device);
     for (unsigned i = 0; !nvmlDeviceGetHandleByIndex_v2(i, device); i++)
-        if (!memcmp(plim_self_machine()->cards[i].uuid, uuid->value.bytes, 16)) return NVML_SUCCESS;
+        if (!memcmp(plim_self_machine()->gpus[i].uuid, uuid->value.bytes, 16)) return NVML_SUCCESS;
     return NVML_NOT_FOUND;
 }
 
 /* As attribute.c numbers the buses. */
-static unsigned bus_of(const struct plim_machine_card *card)
+static unsigned bus_of(const struct plim_machine_gpu *gpu)
 {
-    return (unsigned)plim_nvml_index(card) + 1;
+    return (unsigned)plim_nvml_index(gpu) + 1;
 }
 
 /* "domain:bus:device.function", "domain:bus:device" or "bus:device.function", in hexadecimal. */
@@ -204,15 +204,15 @@ ANSWER int nvmlDeviceGetHandleByPciBusId(const char *id, struct nvml_device **de
 
 ANSWER int nvmlDeviceGetName(const struct nvml_device *device, char *out, unsigned size)
 {
-    NVML_CARD(card, device);
-    return give_text(card->name, out, size);
+    NVML_GPU(gpu, device);
+    return give_text(gpu->name, out, size);
 }
 
 ANSWER int nvmlDeviceGetUUID(const struct nvml_device *device, char *out, unsigned size)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     char text[NVML_TEXT_BYTES];
-    plim_self_uuid_text(card->uuid, text);
+    plim_self_uuid_text(gpu->uuid, text);
     return give_text(text, out, size);
 }
 
@@ -221,9 +221,9 @@ enum { VENDOR = 0x10de };
 
 ANSWER int nvmlDeviceGetPciInfo_v3(const struct nvml_device *device, struct nvml_pci *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
-    *out = (struct nvml_pci){.bus = bus_of(card), .device_id = VENDOR};
+    *out = (struct nvml_pci){.bus = bus_of(gpu), .device_id = VENDOR};
     snprintf(out->bus_id_legacy, sizeof(out->bus_id_legacy), "0000:%02X:00.0", out->bus);
     snprintf(out->bus_id, sizeof(out->bus_id), "00000000:%02X:00.0", out->bus);
     return NVML_SUCCESS;
@@ -252,9 +252,9 @@ struct pci_ext {
 
 ANSWER int nvmlDeviceGetPciInfoExt(const struct nvml_device *device, struct pci_ext *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
-    *out = (struct pci_ext){.version = out->version, .bus = bus_of(card), .device_id = VENDOR,
+    *out = (struct pci_ext){.version = out->version, .bus = bus_of(gpu), .device_id = VENDOR,
                             .base_class = 3, .sub_class = 2}; /* a 3D controller */
     snprintf(out->bus_id, sizeof(out->bus_id), "00000000:%02X:00.0", out->bus);
     return NVML_SUCCESS;
@@ -263,28 +263,28 @@ ANSWER int nvmlDeviceGetPciInfoExt(const struct nvml_device *device, struct pci_
 /* --- memory ----------------------------------------------------------------------------------- */
 
 /* What nobody gets counts as used, so that free is what a program can have. */
-static struct nvml_memory_v1 memory_of(const struct plim_machine_card *card)
+static struct nvml_memory_v1 memory_of(const struct plim_machine_gpu *gpu)
 {
-    int64_t free_bytes = plim_machine_free_bytes(plim_self_machine(), plim_nvml_index(card));
-    return (struct nvml_memory_v1){.total = (uint64_t)card->total_bytes,
+    int64_t free_bytes = plim_machine_free_bytes(plim_self_machine(), plim_nvml_index(gpu));
+    return (struct nvml_memory_v1){.total = (uint64_t)gpu->total_bytes,
                                    .free = (uint64_t)free_bytes,
-                                   .used = (uint64_t)(card->total_bytes - free_bytes)};
+                                   .used = (uint64_t)(gpu->total_bytes - free_bytes)};
 }
 
 ANSWER int nvmlDeviceGetMemoryInfo(const struct nvml_device *device, struct nvml_memory_v1 *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
-    *out = memory_of(card);
+    *out = memory_of(gpu);
     return NVML_SUCCESS;
 }
 
 ANSWER int nvmlDeviceGetMemoryInfo_v2(const struct nvml_device *device, struct nvml_memory_v2 *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
     if (out->version != NVML_MEMORY_V2) return NVML_ARGUMENT_VERSION_MISMATCH;
-    struct nvml_memory_v1 memory = memory_of(card);
+    struct nvml_memory_v1 memory = memory_of(gpu);
     out->total = memory.total;
     out->free = memory.free;
     out->used = memory.used;
@@ -292,13 +292,13 @@ ANSWER int nvmlDeviceGetMemoryInfo_v2(const struct nvml_device *device, struct n
     return NVML_SUCCESS;
 }
 
-/* The window through which the host reaches the card's memory: as large as that, unused. */
+/* The window through which the host reaches the GPU's memory: as large as that, unused. */
 ANSWER int nvmlDeviceGetBAR1MemoryInfo(const struct nvml_device *device, struct nvml_memory_v1 *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
-    *out = (struct nvml_memory_v1){.total = (uint64_t)card->total_bytes,
-                                   .free = (uint64_t)card->total_bytes};
+    *out = (struct nvml_memory_v1){.total = (uint64_t)gpu->total_bytes,
+                                   .free = (uint64_t)gpu->total_bytes};
     return NVML_SUCCESS;
 }
 
@@ -319,8 +319,8 @@ static bool lives(const struct plim_machine_process *process)
 static int list_processes(const struct nvml_device *device, unsigned *count, void *out,
                           size_t bytes)
 {
-    NVML_CARD(card, device);
-    int index = plim_nvml_index(card);
+    NVML_GPU(gpu, device);
+    int index = plim_nvml_index(gpu);
     struct plim_machine *machine = plim_self_machine();
     unsigned found = 0, room = count ? *count : 0;
     if (!count || (room && !out)) return NVML_INVALID_ARGUMENT;
@@ -354,10 +354,10 @@ ANSWER int nvmlDeviceGetComputeRunningProcesses(const struct nvml_device *device
     return list_processes(device, count, out, sizeof(*out));
 }
 
-/* Nobody draws here, and there is no service that shares a card. */
+/* Nobody draws here, and there is no service that shares a GPU. */
 static int no_processes(const struct nvml_device *device, unsigned *count)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!count) return NVML_INVALID_ARGUMENT;
     *count = 0;
     return NVML_SUCCESS;

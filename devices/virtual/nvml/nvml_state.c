@@ -1,7 +1,7 @@
-/* NVML: what a card is like at the moment, which is idle, and how cards are connected.
+/* NVML: what a GPU is like at the moment, which is idle, and how GPUs are connected.
  *
  * Sensors, power and their limits are made up: they are there for programs that print or log them.
- * What a real card may lack is said to be missing rather than invented.
+ * What a real GPU may lack is said to be missing rather than invented.
  */
 #include "nvml_device.h"
 #include <string.h>
@@ -14,7 +14,7 @@ enum { CELSIUS = 30, WATTS_IDLE = 50, WATTS_LIMIT = 300 };
 #define NUMBER(name, type, value)                                                                  \
     ANSWER int name(const struct nvml_device *device, type *out)                                   \
     {                                                                                              \
-        NVML_CARD(card, device);                                                                   \
+        NVML_GPU(gpu, device);                                                                   \
         if (!out) return NVML_INVALID_ARGUMENT;                                                    \
         *out = (type)(value);                                                                      \
         return NVML_SUCCESS;                                                                       \
@@ -24,13 +24,13 @@ enum { CELSIUS = 30, WATTS_IDLE = 50, WATTS_LIMIT = 300 };
 #define NUMBER_OF(name, type, value)                                                               \
     ANSWER int name(const struct nvml_device *device, int which, type *out)                        \
     {                                                                                              \
-        NVML_CARD(card, device);                                                                   \
+        NVML_GPU(gpu, device);                                                                   \
         if (which < 0 || !out) return NVML_INVALID_ARGUMENT;                                       \
         *out = (type)(value);                                                                      \
         return NVML_SUCCESS;                                                                       \
     }
 
-/* nvmlDeviceArchitecture_t; the last row that is not above a card's compute capability. Cores of a
+/* nvmlDeviceArchitecture_t; the last row that is not above a GPU's compute capability. Cores of a
  * multiprocessor: CUDA C Programming Guide, "Compute Capabilities". */
 static const struct {
     int compute_capability;
@@ -40,28 +40,28 @@ static const struct {
     {86, 7, 128}, {89, 8, 128}, {90, 9, 128}, {100, 10, 128},
 };
 
-static size_t architecture_of(const struct plim_machine_card *card)
+static size_t architecture_of(const struct plim_machine_gpu *gpu)
 {
     size_t found = 0;
     for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
-        if (architectures[i].compute_capability <= card->compute_capability) found = i;
+        if (architectures[i].compute_capability <= gpu->compute_capability) found = i;
     return found;
 }
 
-static unsigned megahertz(const struct plim_machine_card *card, int clock)
+static unsigned megahertz(const struct plim_machine_gpu *gpu, int clock)
 {
-    return (unsigned)(clock == 2 ? card->memory_clock_khz : card->clock_khz) / 1000;
+    return (unsigned)(clock == 2 ? gpu->memory_clock_khz : gpu->clock_khz) / 1000;
 }
 
-NUMBER(nvmlDeviceGetIndex, unsigned, plim_nvml_index(card))
-NUMBER(nvmlDeviceGetMinorNumber, unsigned, plim_nvml_index(card))
-NUMBER(nvmlDeviceGetBoardId, unsigned, (plim_nvml_index(card) + 1) << 8)
+NUMBER(nvmlDeviceGetIndex, unsigned, plim_nvml_index(gpu))
+NUMBER(nvmlDeviceGetMinorNumber, unsigned, plim_nvml_index(gpu))
+NUMBER(nvmlDeviceGetBoardId, unsigned, (plim_nvml_index(gpu) + 1) << 8)
 NUMBER(nvmlDeviceGetMultiGpuBoard, unsigned, 0)
-NUMBER(nvmlDeviceGetBrand, int, strstr(card->name, "GeForce") ? 5 : 14) /* GeForce, NVIDIA */
-NUMBER(nvmlDeviceGetArchitecture, unsigned, architectures[architecture_of(card)].architecture)
+NUMBER(nvmlDeviceGetBrand, int, strstr(gpu->name, "GeForce") ? 5 : 14) /* GeForce, NVIDIA */
+NUMBER(nvmlDeviceGetArchitecture, unsigned, architectures[architecture_of(gpu)].architecture)
 NUMBER(nvmlDeviceGetNumGpuCores, unsigned,
-       architectures[architecture_of(card)].cores * (unsigned)card->multiprocessors)
-NUMBER(nvmlDeviceGetMemoryBusWidth, unsigned, card->memory_bus_bits)
+       architectures[architecture_of(gpu)].cores * (unsigned)gpu->multiprocessors)
+NUMBER(nvmlDeviceGetMemoryBusWidth, unsigned, gpu->memory_bus_bits)
 NUMBER(nvmlDeviceGetPersistenceMode, int, 1)
 NUMBER(nvmlDeviceGetComputeMode, int, 0) /* shared by any number of processes */
 NUMBER(nvmlDeviceGetDisplayMode, int, 0)
@@ -89,20 +89,20 @@ NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned, 0)
 NUMBER_OF(nvmlDeviceGetPcieThroughput, unsigned, 0)
 NUMBER_OF(nvmlDeviceGetTemperature, unsigned, CELSIUS)
 NUMBER_OF(nvmlDeviceGetTemperatureThreshold, unsigned, 90)
-NUMBER_OF(nvmlDeviceGetClockInfo, unsigned, megahertz(card, which))
-NUMBER_OF(nvmlDeviceGetMaxClockInfo, unsigned, megahertz(card, which))
-NUMBER_OF(nvmlDeviceGetApplicationsClock, unsigned, megahertz(card, which))
-NUMBER_OF(nvmlDeviceGetDefaultApplicationsClock, unsigned, megahertz(card, which))
-NUMBER_OF(nvmlDeviceGetMaxCustomerBoostClock, unsigned, megahertz(card, which))
+NUMBER_OF(nvmlDeviceGetClockInfo, unsigned, megahertz(gpu, which))
+NUMBER_OF(nvmlDeviceGetMaxClockInfo, unsigned, megahertz(gpu, which))
+NUMBER_OF(nvmlDeviceGetApplicationsClock, unsigned, megahertz(gpu, which))
+NUMBER_OF(nvmlDeviceGetDefaultApplicationsClock, unsigned, megahertz(gpu, which))
+NUMBER_OF(nvmlDeviceGetMaxCustomerBoostClock, unsigned, megahertz(gpu, which))
 
-/* No card is partitioned. */
+/* No GPU is partitioned. */
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 0)
 NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, 0)
 
 ANSWER int nvmlDeviceGetMigMode(const struct nvml_device *device, unsigned *current,
                                 unsigned *pending)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!current || !pending) return NVML_INVALID_ARGUMENT;
     *current = *pending = 0;
     return NVML_SUCCESS;
@@ -111,7 +111,7 @@ ANSWER int nvmlDeviceGetMigMode(const struct nvml_device *device, unsigned *curr
 ANSWER int nvmlDeviceGetMigDeviceHandleByIndex(const struct nvml_device *device, unsigned index,
                                                struct nvml_device **out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     (void)index;
     (void)out;
     return NVML_NOT_FOUND;
@@ -128,16 +128,16 @@ ANSWER int nvmlDeviceGetClock(const struct nvml_device *device, int clock, int w
 ANSWER int nvmlDeviceGetCudaComputeCapability(const struct nvml_device *device, int *major,
                                               int *minor)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!major || !minor) return NVML_INVALID_ARGUMENT;
-    *major = card->compute_capability / 10;
-    *minor = card->compute_capability % 10;
+    *major = gpu->compute_capability / 10;
+    *minor = gpu->compute_capability % 10;
     return NVML_SUCCESS;
 }
 
 ANSWER int nvmlDeviceGetTemperatureV(const struct nvml_device *device, struct nvml_temperature *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
     if (out->version != NVML_TEMPERATURE_V1) return NVML_ARGUMENT_VERSION_MISMATCH;
     out->celsius = CELSIUS;
@@ -151,7 +151,7 @@ struct utilization {
 
 ANSWER int nvmlDeviceGetUtilizationRates(const struct nvml_device *device, struct utilization *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
     *out = (struct utilization){0};
     return NVML_SUCCESS;
@@ -159,7 +159,7 @@ ANSWER int nvmlDeviceGetUtilizationRates(const struct nvml_device *device, struc
 
 static int no_codec(const struct nvml_device *device, unsigned *percent, unsigned *period)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!percent || !period) return NVML_INVALID_ARGUMENT;
     *percent = 0;
     *period = 1000000; /* microseconds */
@@ -180,7 +180,7 @@ CODEC(nvmlDeviceGetOfaUtilization)
 ANSWER int nvmlDeviceGetPowerManagementLimitConstraints(const struct nvml_device *device,
                                                         unsigned *least, unsigned *most)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!least || !most) return NVML_INVALID_ARGUMENT;
     *least = *most = WATTS_LIMIT * 1000;
     return NVML_SUCCESS;
@@ -189,7 +189,7 @@ ANSWER int nvmlDeviceGetPowerManagementLimitConstraints(const struct nvml_device
 ANSWER int nvmlDeviceGetRemappedRows(const struct nvml_device *device, unsigned *corrected,
                                      unsigned *uncorrected, unsigned *pending, unsigned *failure)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!corrected || !uncorrected || !pending || !failure) return NVML_INVALID_ARGUMENT;
     *corrected = *uncorrected = *pending = *failure = 0;
     return NVML_SUCCESS;
@@ -208,7 +208,7 @@ _Static_assert(sizeof(struct field_value) == 40, "nvmlFieldValue_t");
 ANSWER int nvmlDeviceGetFieldValues(const struct nvml_device *device, int count,
                                     struct field_value *values)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (count < 1 || !values) return NVML_INVALID_ARGUMENT;
     for (int i = 0; i < count; i++) {
         values[i].code = NVML_NOT_SUPPORTED;
@@ -217,15 +217,15 @@ ANSWER int nvmlDeviceGetFieldValues(const struct nvml_device *device, int count,
     return NVML_SUCCESS;
 }
 
-/* --- how cards are connected ------------------------------------------------------------------ */
+/* --- how GPUs are connected ------------------------------------------------------------------ */
 
 /* nvmlGpuP2PStatus_t 0: possible, 5: not. Capabilities: 0 reading, 1 writing, 2 NVLink, 3 atomics,
- * 4 over PCI Express. As cudaDeviceCanAccessPeer() has it: any two cards reach each other. */
+ * 4 over PCI Express. As cudaDeviceCanAccessPeer() has it: any two GPUs reach each other. */
 ANSWER int nvmlDeviceGetP2PStatus(const struct nvml_device *device, const struct nvml_device *peer,
                                   int capability, int *status)
 {
-    NVML_CARD(card, device);
-    NVML_CARD(other, peer);
+    NVML_GPU(gpu, device);
+    NVML_GPU(other, peer);
     if (!status || capability < 0 || capability > 4) return NVML_INVALID_ARGUMENT;
     *status = capability == 2 || capability == 3 ? 5 : 0;
     return NVML_SUCCESS;
@@ -235,26 +235,26 @@ ANSWER int nvmlDeviceGetP2PStatus(const struct nvml_device *device, const struct
 ANSWER int nvmlDeviceGetTopologyCommonAncestor(const struct nvml_device *device,
                                                const struct nvml_device *peer, int *level)
 {
-    NVML_CARD(card, device);
-    NVML_CARD(other, peer);
+    NVML_GPU(gpu, device);
+    NVML_GPU(other, peer);
     if (!level) return NVML_INVALID_ARGUMENT;
-    *level = card == other ? 0 : 30;
+    *level = gpu == other ? 0 : 30;
     return NVML_SUCCESS;
 }
 
 ANSWER int nvmlDeviceOnSameBoard(const struct nvml_device *device, const struct nvml_device *peer,
                                  int *same)
 {
-    NVML_CARD(card, device);
-    NVML_CARD(other, peer);
+    NVML_GPU(gpu, device);
+    NVML_GPU(other, peer);
     if (!same) return NVML_INVALID_ARGUMENT;
-    *same = card == other;
+    *same = gpu == other;
     return NVML_SUCCESS;
 }
 
 static int all_processors(const struct nvml_device *device, unsigned words, unsigned long *set)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     long count = sysconf(_SC_NPROCESSORS_CONF);
     unsigned bits = 8 * sizeof(*set);
     if (!words || !set) return NVML_INVALID_ARGUMENT;
@@ -280,7 +280,7 @@ ANSWER int nvmlDeviceGetCpuAffinityWithinScope(const struct nvml_device *device,
 ANSWER int nvmlDeviceGetMemoryAffinity(const struct nvml_device *device, unsigned words,
                                        unsigned long *set, int scope)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     (void)scope;
     if (!words || !set) return NVML_INVALID_ARGUMENT;
     memset(set, 0, words * sizeof(*set));
@@ -292,16 +292,16 @@ ANSWER int nvmlDeviceGetMemoryAffinity(const struct nvml_device *device, unsigne
 NUMBER(nvmlDeviceGetNumaNodeId, unsigned, 0)
 ANSWER int nvmlDeviceSetCpuAffinity(const struct nvml_device *device)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     return NVML_SUCCESS;
 }
 ANSWER int nvmlDeviceClearCpuAffinity(const struct nvml_device *device)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     return NVML_SUCCESS;
 }
 
-/* nvmlGpuFabricInfo_t: state 0 is that the card is on no fabric of NVLink switches. Later versions
+/* nvmlGpuFabricInfo_t: state 0 is that the GPU is on no fabric of NVLink switches. Later versions
  * begin with a version, whose low bits are the size, and go on after `state`. */
 struct fabric_info {
     uint8_t cluster[16];
@@ -312,7 +312,7 @@ struct fabric_info {
 
 ANSWER int nvmlDeviceGetGpuFabricInfo(const struct nvml_device *device, struct fabric_info *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
     *out = (struct fabric_info){0};
     return NVML_SUCCESS;
@@ -320,7 +320,7 @@ ANSWER int nvmlDeviceGetGpuFabricInfo(const struct nvml_device *device, struct f
 
 ANSWER int nvmlDeviceGetGpuFabricInfoV(const struct nvml_device *device, unsigned *out)
 {
-    NVML_CARD(card, device);
+    NVML_GPU(gpu, device);
     if (!out) return NVML_INVALID_ARGUMENT;
     size_t bytes = *out & 0xffffff;
     if (bytes < sizeof(*out) + sizeof(struct fabric_info) || bytes > 256)
@@ -329,13 +329,13 @@ ANSWER int nvmlDeviceGetGpuFabricInfoV(const struct nvml_device *device, unsigne
     return NVML_SUCCESS;
 }
 
-/* --- what these cards do not have, as many real ones ------------------------------------------ */
+/* --- what these GPUs do not have, as many real ones ------------------------------------------ */
 
 /* Answered without a note: programs ask and expect a no. */
 #define NOT_HERE(name)                                                                             \
     ANSWER int name(const struct nvml_device *device)                                              \
     {                                                                                              \
-        NVML_CARD(card, device);                                                                   \
+        NVML_GPU(gpu, device);                                                                   \
         return NVML_NOT_SUPPORTED;                                                                 \
     }
 
@@ -383,11 +383,11 @@ NOT_HERE(nvmlDeviceGetTotalEccErrors)
 NOT_HERE(nvmlDeviceGetVbiosVersion)
 NOT_HERE(nvmlDeviceGetViolationStatus)
 
-/* Settings of the card are root's. */
+/* Settings of the GPU are root's. */
 #define NOT_ALLOWED(name)                                                                          \
     ANSWER int name(const struct nvml_device *device)                                              \
     {                                                                                              \
-        NVML_CARD(card, device);                                                                   \
+        NVML_GPU(gpu, device);                                                                   \
         return NVML_NO_PERMISSION;                                                                 \
     }
 

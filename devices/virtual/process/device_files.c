@@ -12,12 +12,13 @@
 static const char *replace(const char *path)
 {
     static const char begin[] = "/dev/nvidia";
-    int count, card, used = 0;
+    int count, gpu, used = 0;
     if (!path || strncmp(path, begin, sizeof(begin) - 1) != 0) return path;
     const char *which = path + sizeof(begin) - 1;
     if (plim_self_count(&count)) return path;
-    bool is_card = sscanf(which, "%d%n", &card, &used) == 1 && !which[used] && card >= 0 && card < count;
-    return is_card || !strcmp(which, "ctl") || !strcmp(which, "-uvm") ? "/dev/null" : path;
+    bool is_gpu =
+        sscanf(which, "%d%n", &gpu, &used) == 1 && !which[used] && gpu >= 0 && gpu < count;
+    return is_gpu || !strcmp(which, "ctl") || !strcmp(which, "-uvm") ? "/dev/null" : path;
 }
 
 /* Structures go through untouched, so they need not be known. */

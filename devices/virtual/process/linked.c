@@ -53,7 +53,8 @@ static bool has_range(const struct image *image, uint64_t at, uint64_t bytes)
 static bool find_symbols(struct image *image)
 {
     const ElfW(Ehdr) *header = (const void *)image->file;
-    if (image->bytes < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return false;
+    if (image->bytes < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
     const ElfW(Shdr) *sections = (const void *)(image->file + header->e_shoff);
     if (header->e_shentsize != sizeof(*sections) ||
         header->e_shoff % _Alignof(ElfW(Shdr)) != 0 ||

@@ -58,7 +58,8 @@ void *plim_lookup_own(const char *name)
 void *plim_dlsym_choose(void *handle, const char *name, const void *caller)
 {
     plim_dlsym_prepare();
-    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || !name || !is_nvidias_name(name)) return NULL;
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || !name || !is_nvidias_name(name))
+        return NULL;
     int asking = library_at(caller);
     if (asking == OURSELVES) return NULL;
     void *theirs = plim_dlsym_real(handle, name);

@@ -28,7 +28,7 @@ int plim_compute(enum plim_nvidia_library library, const char *name, const void 
 /* Every handle that this library makes for cuBLAS, cuBLASLt or cuDNN begins so. */
 struct plim_handle {
     void *stream;
-    int device; /* the current card when it was made */
+    int device; /* the current GPU when it was made */
 };
 
 #endif

@@ -46,7 +46,8 @@ ANSWER int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t
                              size_t width, size_t height, int kind, void *stream)
 {
     (void)kind;
-    return copy_rows(&(struct plim_transfer){to, from, to_pitch, from_pitch, width, height}, stream);
+    return copy_rows(&(struct plim_transfer){to, from, to_pitch, from_pitch, width, height},
+                     stream);
 }
 PER_THREAD(cudaMemcpy2DAsync, _ptsz)
 

@@ -1,4 +1,4 @@
-/* The CUDA runtime: cards, errors, versions. */
+/* The CUDA runtime: GPUs, errors, versions. */
 #include "devices/virtual/machine/attribute.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/pool.h"
@@ -105,7 +105,7 @@ ANSWER int cuptiGetVersion(uint32_t *version)
     return GPU_OK;
 }
 
-/* --- cards ------------------------------------------------------------------------------------ */
+/* --- GPUs ------------------------------------------------------------------------------------ */
 
 ANSWER int cudaGetDeviceCount(int *count) { return plim_self_error(plim_self_count(count)); }
 
@@ -163,7 +163,7 @@ ANSWER int cudaDeviceGetAttribute(int *value, int attribute, int device)
 ANSWER int cudaDeviceGetPCIBusId(char *out, int size, int device)
 {
     char text[16];
-    if (!plim_self_card(device)) return plim_self_error(GPU_INVALID_DEVICE);
+    if (!plim_self_gpu(device)) return plim_self_error(GPU_INVALID_DEVICE);
     plim_attribute_bus_id(device, text, sizeof(text));
     if (size <= (int)strlen(text)) return plim_self_error(GPU_INVALID_VALUE);
     strcpy(out, text);
@@ -205,7 +205,7 @@ ANSWER int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 
 enum { LIMITS = 16 };
 static size_t limits[LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64};
-static unsigned device_flags[PLIM_MACHINE_CARDS];
+static unsigned device_flags[PLIM_MACHINE_GPUS];
 
 ANSWER int cudaDeviceGetLimit(size_t *value, int limit)
 {
@@ -263,11 +263,11 @@ ANSWER int cudaProfilerStop(void) { return GPU_OK; }
 
 /* --- peers ------------------------------------------------------------------------------------ */
 
-static uint32_t peers[PLIM_MACHINE_CARDS]; /* a bit for each card whose memory this one may use */
+static uint32_t peers[PLIM_MACHINE_GPUS]; /* a bit for each GPU whose memory this one may use */
 
 ANSWER int cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
-    if (!plim_self_card(device) || !plim_self_card(peer)) return plim_self_error(GPU_INVALID_DEVICE);
+    if (!plim_self_gpu(device) || !plim_self_gpu(peer)) return plim_self_error(GPU_INVALID_DEVICE);
     *can = device != peer;
     return GPU_OK;
 }
@@ -276,7 +276,7 @@ ANSWER int cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 {
     uint32_t *of = &peers[plim_self_device()], bit = 1u << peer;
     (void)flags;
-    if (!plim_self_card(peer)) return plim_self_error(GPU_INVALID_DEVICE);
+    if (!plim_self_gpu(peer)) return plim_self_error(GPU_INVALID_DEVICE);
     if (*of & bit) return plim_self_error(GPU_PEER_ACCESS_ALREADY_ENABLED);
     *of |= bit;
     return GPU_OK;
@@ -285,7 +285,7 @@ ANSWER int cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 ANSWER int cudaDeviceDisablePeerAccess(int peer)
 {
     uint32_t *of = &peers[plim_self_device()], bit = 1u << peer;
-    if (!plim_self_card(peer)) return plim_self_error(GPU_INVALID_DEVICE);
+    if (!plim_self_gpu(peer)) return plim_self_error(GPU_INVALID_DEVICE);
     if (!(*of & bit)) return plim_self_error(GPU_PEER_ACCESS_NOT_ENABLED);
     *of &= ~bit;
     return GPU_OK;
@@ -294,7 +294,7 @@ ANSWER int cudaDeviceDisablePeerAccess(int peer)
 /* cudaDeviceP2PAttr: 1 performance rank, 2 access, 3 native atomics, 4 arrays */
 ANSWER int cudaDeviceGetP2PAttribute(int *value, int attribute, int device, int peer)
 {
-    if (!plim_self_card(device) || !plim_self_card(peer)) return plim_self_error(GPU_INVALID_DEVICE);
+    if (!plim_self_gpu(device) || !plim_self_gpu(peer)) return plim_self_error(GPU_INVALID_DEVICE);
     *value = attribute == 2 && device != peer;
     return GPU_OK;
 }

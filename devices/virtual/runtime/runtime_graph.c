@@ -33,7 +33,10 @@ ANSWER int cudaGraphInstantiateWithFlags(void **out, void *graph, unsigned long 
 }
 
 /* 11: (out, graph, error node, log, its size). From 12 on: (out, graph, flags). */
-ANSWER int cudaGraphInstantiate(void **out, void *graph) { return cudaGraphInstantiateWithFlags(out, graph, 0); }
+ANSWER int cudaGraphInstantiate(void **out, void *graph)
+{
+    return cudaGraphInstantiateWithFlags(out, graph, 0);
+}
 
 ANSWER int cudaGraphExecDestroy(void *graph) { return cudaGraphDestroy(graph); }
 

@@ -18,7 +18,8 @@ ANSWER void **__cudaRegisterFatBinary(const void *wrapper)
 ANSWER void __cudaRegisterFatBinaryEnd(void **module) { (void)module; }
 ANSWER void __cudaUnregisterFatBinary(void **module) { (void)module; }
 
-ANSWER void __cudaRegisterFunction(void **module, const void *host, char *name, const char *full_name)
+ANSWER void __cudaRegisterFunction(void **module, const void *host, char *name,
+                                   const char *full_name)
 {
     (void)full_name;
     plim_kernel_register(host, name, (struct plim_fat_binary *)module);
@@ -86,11 +87,11 @@ ANSWER int __cudaPopCallConfiguration(struct gpu_dim3 *grid, struct gpu_dim3 *bl
 /* Of a block, where a kernel opts in. */
 static size_t most_shared_bytes(void)
 {
-    const struct plim_machine_card *card = plim_self_card(plim_self_device());
-    return card ? (size_t)card->shared_per_block_optin : SIZE_MAX;
+    const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
+    return gpu ? (size_t)gpu->shared_per_block_optin : SIZE_MAX;
 }
 
-/* A launch is checked as CUDA checks it: what a card refuses is found out here too. */
+/* A launch is checked as CUDA checks it: what a GPU refuses is found out here too. */
 static int launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     uint64_t threads = (uint64_t)launch->block.x * launch->block.y * launch->block.z;
@@ -178,7 +179,7 @@ ANSWER int cudaFuncGetAttributes(void *out, const void *function)
     int device = plim_self_device(), failed = plim_self_use(device);
     if (failed) return plim_self_error(failed);
     if (!kernel) return plim_self_error(GPU_INVALID_DEVICE_FUNCTION);
-    int code = plim_fat_binary_code(kernel->module, plim_self_card(device)->compute_capability);
+    int code = plim_fat_binary_code(kernel->module, plim_self_gpu(device)->compute_capability);
     if (!code) return plim_self_error(GPU_NO_BINARY);
     struct function_attributes result = {.threads_per_block = 1024, .registers = 32,
                                          .ptx_version = code, .binary_version = code,
@@ -224,9 +225,9 @@ ANSWER int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *
 {
     (void)function;
     (void)threads;
-    const struct plim_machine_card *card = plim_self_card(plim_self_device());
-    if (!card || blocks <= 0) return plim_self_error(GPU_INVALID_VALUE);
-    *bytes = (size_t)(card->shared_per_multiprocessor / blocks - 1024);
+    const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
+    if (!gpu || blocks <= 0) return plim_self_error(GPU_INVALID_VALUE);
+    *bytes = (size_t)(gpu->shared_per_multiprocessor / blocks - 1024);
     return GPU_OK;
 }
 

@@ -39,7 +39,7 @@ ANSWER int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     if (failed) return plim_self_error(failed);
     *free_bytes = (size_t)plim_machine_free_bytes(plim_self_machine(),
                                                   plim_self_machine_index(device));
-    *total_bytes = (size_t)plim_self_card(device)->total_bytes;
+    *total_bytes = (size_t)plim_self_gpu(device)->total_bytes;
     return GPU_OK;
 }
 
@@ -101,7 +101,7 @@ ANSWER int cudaDeviceSetMemPool(int device, void *pool)
 /* cudaMemPoolProps begins: allocType, handleTypes, location {type, id}. */
 ANSWER int cudaMemPoolCreate(void **pool, const int *properties)
 {
-    if (!plim_self_card(properties[3])) return plim_self_error(GPU_INVALID_VALUE);
+    if (!plim_self_gpu(properties[3])) return plim_self_error(GPU_INVALID_VALUE);
     *pool = plim_pool_create(properties[3]);
     return plim_self_error(*pool ? GPU_OK : GPU_OUT_OF_MEMORY);
 }
@@ -256,4 +256,7 @@ ANSWER int cudaIpcOpenMemHandle(void **out, struct plim_ipc_handle handle, unsig
     return plim_self_error(failed);
 }
 
-ANSWER int cudaIpcCloseMemHandle(void *at) { return plim_self_error(plim_ipc_close((uintptr_t)at)); }
+ANSWER int cudaIpcCloseMemHandle(void *at)
+{
+    return plim_self_error(plim_ipc_close((uintptr_t)at));
+}

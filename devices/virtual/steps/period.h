@@ -12,7 +12,8 @@ struct plim_period {
     uint64_t unsteady;     /* position at which the peak last grew or memory was refused */
 };
 
-bool plim_period_init(struct plim_period *period); /* zeroed; false: no memory, to be finished too */
+bool plim_period_init(
+    struct plim_period *period); /* zeroed; false: no memory, to be finished too */
 void plim_period_finish(struct plim_period *period);
 
 /* A launch. True: a period is complete. */

@@ -60,7 +60,7 @@ void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_
 /* A copy or a memset to device memory. */
 void plim_steps_copy(struct plim_steps *steps, uintptr_t to);
 
-/* The device memory that the process now holds, all cards together; at each change. */
+/* The device memory that the process now holds, all GPUs together; at each change. */
 void plim_steps_held(struct plim_steps *steps, int64_t bytes);
 
 /* Memory was refused. Its step counts as one in which the peak grew, even if the program got the

@@ -15,7 +15,8 @@ enum plim_steps_rule {
     PLIM_STEPS_BY_WEIGHTS,   /* written addresses */
     PLIM_STEPS_BY_OPTIMIZER, /* kernels' names */
 };
-const char *plim_steps_rule_name(enum plim_steps_rule rule); /* for a report: "optimizer kernels"; what is
+const char *
+plim_steps_rule_name(enum plim_steps_rule rule); /* for a report: "optimizer kernels"; what is
                                                              * none of these: "nothing" */
 
 struct plim_steps_state {

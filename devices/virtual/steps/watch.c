@@ -96,7 +96,7 @@ void plim_watch_allocation(int64_t bytes, int count)
     int64_t held = 0;
     const struct plim_machine_process *process = plim_self_process();
     plim_self_count_allocation(bytes, count);
-    for (int i = 0; i < PLIM_MACHINE_CARDS; i++) held += process->held_bytes[i];
+    for (int i = 0; i < PLIM_MACHINE_GPUS; i++) held += process->held_bytes[i];
     plim_steps_held(begin(), held);
     end();
 }

@@ -22,7 +22,7 @@ void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t librar
 
 void plim_watch_copy(uintptr_t to);
 
-/* Memory of a card was taken, or given back (count -1), by an allocation of so many bytes. */
+/* Memory of a GPU was taken, or given back (count -1), by an allocation of so many bytes. */
 void plim_watch_allocation(int64_t bytes, int count);
 
 #endif

@@ -1,6 +1,6 @@
 /* The few kernels whose results are worked out, because programs cannot do without them.
  *
- * PyTorch sends pickled objects between ranks through the card: there it concatenates them, sums
+ * PyTorch sends pickled objects between ranks through the GPU: there it concatenates them, sums
  * up and compares their sizes, counts offsets, and asks for the results to know how much to
  * receive. With zeros for answers broadcast_object_list and all_gather_object could not work. So a
  * few of its kernels are done on shadows: a cat of one dimension, and of int64 a sum to one number,

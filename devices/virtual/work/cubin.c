@@ -61,8 +61,9 @@ size_t plim_cubin_bytes(const void *image, size_t room)
 /* A section's content, of which `size` bytes are in the file; NULL: not all of it is. */
 static const void *content_of(const struct file *file, const Elf64_Shdr *section)
 {
-    bool is_there = section->sh_type != SHT_NOBITS &&
-                    plim_is_readable(file->image, file->bytes, section->sh_offset, section->sh_size);
+    bool is_there =
+        section->sh_type != SHT_NOBITS &&
+        plim_is_readable(file->image, file->bytes, section->sh_offset, section->sh_size);
     return is_there ? file->image + section->sh_offset : NULL;
 }
 

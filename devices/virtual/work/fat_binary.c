@@ -35,7 +35,8 @@ static bool read_fat(struct plim_fat_binary *binary, const unsigned char *at, si
     uint64_t left = number(at + 8, 8);
     if (!plim_is_readable(at, bytes, (size_t)(entry - at), left)) return false;
     while (left >= ENTRY_BYTES) {
-        uint64_t kind = number(entry, 2), header = number(entry + 4, 4), size = number(entry + 8, 8);
+        uint64_t kind = number(entry, 2), header = number(entry + 4, 4),
+                 size = number(entry + 8, 8);
         if (header < ENTRY_BYTES || header > left || size > left - header) return false;
         if (kind == KIND_ELF) add(binary->binaries, (unsigned)number(entry + 28, 4));
         if (kind == KIND_PTX) add(binary->ptx, (unsigned)number(entry + 28, 4));

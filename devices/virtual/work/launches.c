@@ -25,7 +25,7 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
     int failed = plim_self_use_current();
     if (failed) return failed;
     if (kernel && !kernel->signature.is_read) kernel->signature = plim_signature_of(kernel->name);
-    int capability = plim_self_card(plim_self_device())->compute_capability;
+    int capability = plim_self_gpu(plim_self_device())->compute_capability;
     if (kernel && !plim_fat_binary_code(kernel->module, capability)) {
         plim_self_note("%.100s has no code for compute capability %d.%d", kernel->name,
                        capability / 10, capability % 10);
@@ -79,13 +79,13 @@ int plim_graph_launch(const struct plim_graph *graph, void *stream)
 
 int plim_occupancy(int device, int block_threads, size_t shared_bytes)
 {
-    const struct plim_machine_card *card = plim_self_card(device);
-    if (!card || block_threads <= 0 || block_threads > 1024) return 0;
+    const struct plim_machine_gpu *gpu = plim_self_gpu(device);
+    if (!gpu || block_threads <= 0 || block_threads > 1024) return 0;
     int warps = (block_threads + 31) / 32;
-    int blocks = card->threads_per_multiprocessor / (warps * 32);
-    if (blocks > card->blocks_per_multiprocessor) blocks = card->blocks_per_multiprocessor;
+    int blocks = gpu->threads_per_multiprocessor / (warps * 32);
+    if (blocks > gpu->blocks_per_multiprocessor) blocks = gpu->blocks_per_multiprocessor;
     if (shared_bytes > 0) {
-        int by_shared = card->shared_per_multiprocessor / (int)(shared_bytes + 1024);
+        int by_shared = gpu->shared_per_multiprocessor / (int)(shared_bytes + 1024);
         if (blocks > by_shared) blocks = by_shared;
     }
     return blocks;

@@ -14,7 +14,7 @@ struct plim_launch_config {
     void **arguments; /* NULL: not seen */
 };
 
-/* GPU_NO_BINARY: the card cannot run it. NULL: a kernel that is not known. */
+/* GPU_NO_BINARY: the GPU cannot run it. NULL: a kernel that is not known. */
 int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_config *launch);
 
 /* Work that a library does: a launch of its own. What tells one from another is the function, its

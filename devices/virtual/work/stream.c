@@ -58,7 +58,7 @@ int plim_stream_destroy(struct plim_stream *stream)
 
 struct plim_stream *plim_stream_of(void *handle)
 {
-    static struct plim_stream legacy[PLIM_MACHINE_CARDS];
+    static struct plim_stream legacy[PLIM_MACHINE_GPUS];
     if ((uintptr_t)handle > GPU_STREAM_PER_THREAD) return handle;
     struct plim_stream *stream = &legacy[plim_self_device()];
     stream->device = plim_self_device();

@@ -1,7 +1,7 @@
 /* Streams, events and captures. Nothing runs in them, so work that is given to a stream is
  * done at once; what is kept is what a program can ask about: flags, priorities, whether and into
  * what a stream captures, and when an event was recorded (host time: events give a program some
- * time, not the card's).
+ * time, not the GPU's).
  *
  * All results are CUDA error codes. A stream that is being captured takes its work into a graph,
  * and so do streams that wait for an event recorded there, until the capture ends.

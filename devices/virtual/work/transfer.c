@@ -11,11 +11,11 @@ int plim_transfer_wait(void) { return plim_transfer_settle ? plim_transfer_settl
 static void move(void *to, const void *from, size_t bytes)
 {
     uintptr_t d = (uintptr_t)to, s = (uintptr_t)from;
-    bool to_card = plim_heap_is_device(d), from_card = plim_heap_is_device(s);
-    if (to_card) plim_watch_copy(d);
-    if (to_card && from_card) plim_shadow_copy(d, s, bytes);
-    else if (to_card) plim_shadow_write(d, from, bytes);
-    else if (from_card) plim_shadow_read(s, to, bytes);
+    bool to_gpu = plim_heap_is_device(d), from_gpu = plim_heap_is_device(s);
+    if (to_gpu) plim_watch_copy(d);
+    if (to_gpu && from_gpu) plim_shadow_copy(d, s, bytes);
+    else if (to_gpu) plim_shadow_write(d, from, bytes);
+    else if (from_gpu) plim_shadow_read(s, to, bytes);
     else memmove(to, from, bytes);
 }
 
@@ -46,14 +46,15 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
     if (failed || !count) return failed;
     if (!to) return GPU_INVALID_VALUE;
     if (plim_capture_take(stream, PLIM_NODE_MEMSET)) return GPU_OK;
-    bool on_card = plim_heap_is_device((uintptr_t)to);
-    if (on_card) plim_watch_copy((uintptr_t)to);
+    bool on_gpu = plim_heap_is_device((uintptr_t)to);
+    if (on_gpu) plim_watch_copy((uintptr_t)to);
     unsigned char *bytes = to, pattern[4];
     memcpy(pattern, &value, sizeof(pattern)); /* little-endian */
-    if (on_card && element_bytes == 1) plim_shadow_set((uintptr_t)to, pattern[0], count);
-    else if (on_card && !value) plim_shadow_set((uintptr_t)to, 0, count * element_bytes);
-    else if (on_card) plim_shadow_forget((uintptr_t)to, count * element_bytes);
+    if (on_gpu && element_bytes == 1) plim_shadow_set((uintptr_t)to, pattern[0], count);
+    else if (on_gpu && !value) plim_shadow_set((uintptr_t)to, 0, count * element_bytes);
+    else if (on_gpu) plim_shadow_forget((uintptr_t)to, count * element_bytes);
     else
-        for (size_t i = 0; i < count; i++) memcpy(bytes + i * element_bytes, pattern, element_bytes);
+        for (size_t i = 0; i < count; i++)
+            memcpy(bytes + i * element_bytes, pattern, element_bytes);
     return GPU_OK;
 }

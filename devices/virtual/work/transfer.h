@@ -4,7 +4,7 @@
 
 #include "stream.h"
 
-/* `rows` rows of `bytes`, that many bytes apart on each side. Which side is the card's is seen from
+/* `rows` rows of `bytes`, that many bytes apart on each side. Which side is the GPU's is seen from
  * the addresses, as with unified addressing. */
 struct plim_transfer {
     void *to;
@@ -19,7 +19,7 @@ int plim_transfer_plain(void *to, const void *from, size_t bytes, struct plim_st
 int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
               struct plim_stream *stream);
 
-/* The host waits for what was given to the card: for the ranks' collectives, where there are any. A
+/* The host waits for what was given to the GPU: for the ranks' collectives, where there are any. A
  * CUDA error code; so is that of a copy to the host, which waits too. */
 int plim_transfer_wait(void);
 

@@ -2,7 +2,7 @@
 
     python3 make_attention_needs.py OUT/run VENV/bin/python > attention_needs.txt      (a minute)
 
-The virtual CUDA of the oracle must know the cards in CARDS: where it knows fewer (7.0, 10.0 and 12.0 were not in it), add a line to card() in
+The virtual CUDA of the oracle must know the GPUs in CARDS: where it knows fewer (7.0, 10.0 and 12.0 were not in it), add a line to GPU() in
 cudart.c and to the properties in cudnn.c, with the figures below.
 
 One call a line:
@@ -33,7 +33,7 @@ def call(**given):
     return c
 
 def calls(cc):
-    """The calls measured on one card: each length, head size, head count and switch by itself, then seeded mixtures."""
+    """The calls measured on one GPU: each length, head size, head count and switch by itself, then seeded mixtures."""
     dtypes = ("fp32", "bf16", "fp16")
     for t in dtypes:
         for s in (1, 64, 777, 1024):
@@ -61,7 +61,7 @@ def calls(cc):
                    layout=rng.choice(("separate", "packed", "rope", "cat")))
 
 def measure(cc):
-    """In the process that PyTorch runs in: reads nothing, writes the lines of one card."""
+    """In the process that PyTorch runs in: reads nothing, writes the lines of one GPU."""
     import torch, warnings
     warnings.filterwarnings("ignore")
     from torch.nn.functional import scaled_dot_product_attention

@@ -2,7 +2,7 @@
 
     python3 make_needs.py OUT/run VENV/bin/python > needs.txt      (a minute)
 
-One call a line, its kind first, then the card: cc, multiprocessors, resident threads of a multiprocessor. EVENTS are those of the allocator, separated by commas:
+One call a line, its kind first, then the GPU: cc, multiprocessors, resident threads of a multiprocessor. EVENTS are those of the allocator, separated by commas:
 +bytes is an allocation, bytes as requested; -n is the release of the n-th of them (from 0); what outlives the call is not released.
 
     reduce cc SMs threads  dtype result fold dims offset  shape stride  EVENTS        dims is a bit mask; offset, of element 0 in its block, and strides in elements
@@ -11,7 +11,7 @@ One call a line, its kind first, then the card: cc, multiprocessors, resident th
     cumsum cc SMs threads  dtype rows length  EVENTS                                  along the last dimension
     cublas cc SMs threads  dtype  EVENTS                                              the first addmm with a bias, the first mm, a second addmm
 
-CUB asks the runtime which of the compute capabilities that the wheel brings code for is run: where the virtual CUDA answers with the card's own (cudaFuncGetAttributes in
+CUB asks the runtime which of the compute capabilities that the wheel brings code for is run: where the virtual CUDA answers with the GPU's own (cudaFuncGetAttributes in
 cudart.c), say 86 for 8.9. The wheel has no code for 7.0, so what uses CUB is not measured there.
 """
 import os, random, subprocess, sys, time

@@ -6,7 +6,7 @@ Prints a JSON line for each ID with the measured figures, in bytes, peaks reset 
 With several IDs each runs in a child of its own, so that nothing cached survives; with one ID it
 runs here, so that an OutOfMemoryError ends the program.
 
-The order of what is done to the card is that of the cases' own script and part of the data: the
+The order of what is done to the GPU is that of the cases' own script and part of the data: the
 same allocations in another order give other figures.
 """
 import argparse
@@ -54,9 +54,9 @@ def without_dropout(config):
 
 
 def answer_masks(is_packed):
-    """transformers asks the card whether a row holds several documents and whether a mask hides
-    anything. A virtual card answers zero, which is yes to both; the cases have the answers of rows
-    of one document without padding, unless `packed`. The work on the card is the same."""
+    """transformers asks the GPU whether a row holds several documents and whether a mask hides
+    anything. A virtual GPU answers zero, which is yes to both; the cases have the answers of rows
+    of one document without padding, unless `packed`. The work on the GPU is the same."""
     if is_packed:
         return
     from transformers import masking_utils as masks

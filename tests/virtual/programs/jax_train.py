@@ -2,7 +2,7 @@
 
     XLA_PYTHON_CLIENT_PREALLOCATE=false python jax_train.py --batch-size 8
 
-Without that setting JAX takes three quarters of the card at its start, whatever it needs.
+Without that setting JAX takes three quarters of the GPU at its start, whatever it needs.
 """
 import argparse
 import functools

@@ -67,7 +67,8 @@ static int is_written(const char *type, size_t n)
 
 static void read_name(struct kernel *k)
 {
-    void *cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD); /* Python loads it as a local one */
+    void *cxx =
+        dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD); /* Python loads it as a local one */
     char *(*demangle)(const char *, char *, size_t *, int *) = cxx ? dlsym(cxx, "__cxa_demangle") : 0;
     char *text = demangle ? demangle(k->name, 0, 0, 0) : 0;
     const char *list = 0, *begin;
@@ -193,23 +194,27 @@ static void gemm(const char *name, int ta, int tb, int m, int n, int k, const vo
     library(op, (long)m * 1000003 + (long)n * 10007 + k, a, b, c);
 }
 
-#define GEMM(name) /* ...(handle, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) */          \
-    ANSWER int name(void *h, int ta, int tb, int m, int n, int k, void *al, void *a, int la, void *b, \
-                    int lb, void *be, void *c, int lc)                                              \
-    { gemm(#name, ta, tb, m, n, k, a, b, c); return 0; }
+#define GEMM(name) /* ...(handle, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) */         \
+    ANSWER int name(void *h, int ta, int tb, int m, int n, int k, void *al, void *a, int la,       \
+                    void *b, int lb, void *be, void *c, int lc)                                    \
+    {                                                                                              \
+        gemm(#name, ta, tb, m, n, k, a, b, c);                                                     \
+        return 0;                                                                                  \
+    }
 GEMM(cublasSgemm_v2)
 GEMM(cublasDgemm_v2)
 
 ANSWER int cublasGemmEx(void *h, int ta, int tb, int m, int n, int k, void *al, void *a, int at, int la,
                         void *b, int bt, int lb, void *be, void *c, int ct, int lc, int t, int algo)
 { gemm("cublasGemmEx", ta, tb, m, n, k, a, b, c); return 0; }
-ANSWER int cublasSgemmStridedBatched(void *h, int ta, int tb, int m, int n, int k, void *al, void *a,
-                                     int la, long sa, void *b, int lb, long sb, void *be, void *c,
-                                     int lc, long sc, int count)
+ANSWER int cublasSgemmStridedBatched(void *h, int ta, int tb, int m, int n, int k, void *al,
+                                     void *a, int la, long sa, void *b, int lb, long sb, void *be,
+                                     void *c, int lc, long sc, int count)
 { gemm("cublasSgemmStridedBatched", ta, tb, m, n, k + 31 * count, a, b, c); return 0; }
-ANSWER int cublasGemmStridedBatchedEx(void *h, int ta, int tb, int m, int n, int k, void *al, void *a,
-                                      int at, int la, long sa, void *b, int bt, int lb, long sb, void *be,
-                                      void *c, int ct, int lc, long sc, int count, int t, int algo)
+ANSWER int cublasGemmStridedBatchedEx(void *h, int ta, int tb, int m, int n, int k, void *al,
+                                      void *a, int at, int la, long sa, void *b, int bt, int lb,
+                                      long sb, void *be, void *c, int ct, int lc, long sc,
+                                      int count, int t, int algo)
 { gemm("cublasGemmStridedBatchedEx", ta, tb, m, n, k + 31 * count, a, b, c); return 0; }
 
 static struct { void *d; int t[2]; } descriptors[256]; /* transposes by descriptor: the latest few */

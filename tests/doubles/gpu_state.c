@@ -1,4 +1,4 @@
-#include "card_state.h"
+#include "gpu_state.h"
 
 #include "autotune/base/text.h"
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PLAIN_CARD "A100-SXM4-80GB"
+#define PLAIN_GPU "A100-SXM4-80GB"
 
 enum { MAX_RULES = 16, SEEN_DEAD = 1 };
 
@@ -19,8 +19,8 @@ struct process {
     int32_t pid; /* 0: a free row */
     int32_t seen_dead;
     uint64_t born; /* start time, because pids come again */
-    int64_t held_bytes[CARD_MAX];
-    uint32_t events[CARD_FAULT_COUNT];
+    int64_t held_bytes[GPU_MAX];
+    uint32_t events[GPU_FAULT_COUNT];
     uint8_t struck[MAX_RULES];
 };
 
@@ -28,12 +28,12 @@ struct process {
 struct shared {
     uint8_t prepared, gone;
     uint8_t spent[MAX_RULES]; /* rules with "!" that have struck somewhere */
-    uint32_t most_events[CARD_FAULT_COUNT];
-    struct process processes[CARD_MAX_PROCESSES];
+    uint32_t most_events[GPU_FAULT_COUNT];
+    struct process processes[GPU_MAX_PROCESSES];
 };
 
 struct rule {
-    enum card_fault kind;
+    enum gpu_fault kind;
     uint32_t at;
     bool once;
 };
@@ -42,9 +42,9 @@ static struct {
     bool ready;
     int file; /* -1: no file, nobody to share with */
     struct shared *shared;
-    int cards;
-    const struct plim_gpu *gpus[CARD_MAX];
-    int64_t total_bytes[CARD_MAX];
+    int gpus;
+    const struct plim_gpu *models[GPU_MAX];
+    int64_t total_bytes[GPU_MAX];
     int64_t strangers_bytes;
     struct rule rules[MAX_RULES];
     int rule_count;
@@ -54,9 +54,9 @@ static const struct {
     const char *name;
     bool lasts;
 } faults[] = {
-#define CARD_FAULT_ROW(name, text, lasts) {text, lasts},
-    CARD_FAULT_MAP(CARD_FAULT_ROW)
-#undef CARD_FAULT_ROW
+#define GPU_FAULT_ROW(name, text, lasts) {text, lasts},
+    GPU_FAULT_MAP(GPU_FAULT_ROW)
+#undef GPU_FAULT_ROW
 };
 
 /* --- the environment -------------------------------------------------------------------------- */
@@ -85,32 +85,32 @@ static int64_t size_from(const char *variable, int64_t plain)
     return bytes;
 }
 
-static void read_cards(void)
+static void read_gpus(void)
 {
-    const char *text = getenv("PLIM_DOUBLE_CARD");
+    const char *text = getenv("PLIM_DOUBLE_GPU");
     char name[80];
-    if (!text || !*text) text = PLAIN_CARD;
-    for (const char *rest = text; next_value(&rest, name, sizeof(name)); state.cards++) {
-        if (state.cards == CARD_MAX) mistaken("PLIM_DOUBLE_CARD", text, "too many cards");
-        if (plim_catalogue_find(name, &state.gpus[state.cards], NULL))
-            mistaken("PLIM_DOUBLE_CARD", name, "no such card in the catalogue");
-        state.total_bytes[state.cards] =
-            size_from("PLIM_DOUBLE_MEMORY", state.gpus[state.cards]->total_bytes);
+    if (!text || !*text) text = PLAIN_GPU;
+    for (const char *rest = text; next_value(&rest, name, sizeof(name)); state.gpus++) {
+        if (state.gpus == GPU_MAX) mistaken("PLIM_DOUBLE_GPU", text, "too many GPUs");
+        if (plim_catalogue_find(name, &state.models[state.gpus], NULL))
+            mistaken("PLIM_DOUBLE_GPU", name, "no such GPU in the catalogue");
+        state.total_bytes[state.gpus] =
+            size_from("PLIM_DOUBLE_MEMORY", state.models[state.gpus]->total_bytes);
     }
     state.strangers_bytes = size_from("PLIM_DOUBLE_OTHERS", 0);
 }
 
 static struct rule read_rule(const char *text)
 {
-    struct rule rule = {.kind = CARD_FAULT_COUNT};
+    struct rule rule = {.kind = GPU_FAULT_COUNT};
     size_t length = strcspn(text, "@");
-    for (int i = 0; i < CARD_FAULT_COUNT; i++)
+    for (int i = 0; i < GPU_FAULT_COUNT; i++)
         if (!strncmp(faults[i].name, text, length) && faults[i].name[length] == '\0')
-            rule.kind = (enum card_fault)i;
+            rule.kind = (enum gpu_fault)i;
     char *end = "?";
     if (text[length] == '@') rule.at = (uint32_t)strtoul(text + length + 1, &end, 10);
     rule.once = *end == '!';
-    if (rule.kind == CARD_FAULT_COUNT || !rule.at || end[rule.once])
+    if (rule.kind == GPU_FAULT_COUNT || !rule.at || end[rule.once])
         mistaken("PLIM_DOUBLE_FAULT", text, "expected KIND@N or KIND@N!");
     return rule;
 }
@@ -175,7 +175,7 @@ static uint64_t born(int pid)
 
 static void bury_the_dead(void)
 {
-    for (int i = 0; i < CARD_MAX_PROCESSES; i++) {
+    for (int i = 0; i < GPU_MAX_PROCESSES; i++) {
         struct process *p = &state.shared->processes[i];
         if (p->pid <= 0 || p->pid == getpid() || born(p->pid) == p->born) continue;
         if (p->seen_dead)
@@ -189,13 +189,13 @@ static struct process *row_of(int pid)
 {
     struct process *unused = NULL;
     uint64_t since = pid > 0 ? born(pid) : 0;
-    for (int i = 0; i < CARD_MAX_PROCESSES; i++) {
+    for (int i = 0; i < GPU_MAX_PROCESSES; i++) {
         struct process *p = &state.shared->processes[i];
         if (p->pid == pid && p->born == since) return p;
         if (!p->pid && !unused) unused = p;
     }
     if (!unused) {
-        fprintf(stderr, "stand-in: too many processes on one card\n");
+        fprintf(stderr, "stand-in: too many processes on one GPU\n");
         abort();
     }
     unused->pid = pid;
@@ -215,72 +215,72 @@ static struct process *own_row(void)
 static void start(void)
 {
     if (!state.ready) {
-        read_cards();
+        read_gpus();
         read_faults();
         open_file();
         state.ready = true;
     }
     lock();
     if (!state.shared->prepared && state.strangers_bytes)
-        for (int i = 0; i < state.cards; i++)
-            row_of(CARD_STRANGERS)->held_bytes[i] = state.strangers_bytes;
+        for (int i = 0; i < state.gpus; i++)
+            row_of(GPU_STRANGERS)->held_bytes[i] = state.strangers_bytes;
     state.shared->prepared = true;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-static int64_t free_of(int card)
+static int64_t free_of(int gpu)
 {
-    int64_t left = state.total_bytes[card];
-    for (int i = 0; i < CARD_MAX_PROCESSES; i++)
-        left -= state.shared->processes[i].held_bytes[card];
+    int64_t left = state.total_bytes[gpu];
+    for (int i = 0; i < GPU_MAX_PROCESSES; i++)
+        left -= state.shared->processes[i].held_bytes[gpu];
     return left > 0 ? left : 0;
 }
 
-int64_t card_free_bytes(int card)
+int64_t gpu_free_bytes(int gpu)
 {
     start();
     bury_the_dead();
-    int64_t bytes = free_of(card);
+    int64_t bytes = free_of(gpu);
     unlock();
     return bytes;
 }
 
-bool card_take(int card, int64_t bytes)
+bool gpu_take(int gpu, int64_t bytes)
 {
     start();
     bury_the_dead();
-    bool fits = bytes <= free_of(card);
-    if (fits) own_row()->held_bytes[card] += bytes;
+    bool fits = bytes <= free_of(gpu);
+    if (fits) own_row()->held_bytes[gpu] += bytes;
     unlock();
     return fits;
 }
 
-void card_give_back(int card, int64_t bytes)
+void gpu_give_back(int gpu, int64_t bytes)
 {
-    if (card_fault(CARD_FAULT_LEAK)) return;
+    if (gpu_fault(GPU_FAULT_LEAK)) return;
     start();
-    own_row()->held_bytes[card] -= bytes;
+    own_row()->held_bytes[gpu] -= bytes;
     unlock();
 }
 
-void card_steal(int card, int64_t bytes)
+void gpu_steal(int gpu, int64_t bytes)
 {
     start();
-    int64_t left = free_of(card);
-    row_of(CARD_STRANGERS)->held_bytes[card] += bytes < left ? bytes : left;
+    int64_t left = free_of(gpu);
+    row_of(GPU_STRANGERS)->held_bytes[gpu] += bytes < left ? bytes : left;
     unlock();
 }
 
-size_t card_processes(int card, struct card_process *out, size_t size)
+size_t gpu_processes(int gpu, struct gpu_process *out, size_t size)
 {
     size_t count = 0;
     start();
     bury_the_dead();
-    for (int i = 0; i < CARD_MAX_PROCESSES; i++) {
+    for (int i = 0; i < GPU_MAX_PROCESSES; i++) {
         const struct process *p = &state.shared->processes[i];
-        if (p->held_bytes[card] <= 0) continue;
-        if (count < size) out[count] = (struct card_process){p->pid, p->held_bytes[card]};
+        if (p->held_bytes[gpu] <= 0) continue;
+        if (count < size) out[count] = (struct gpu_process){p->pid, p->held_bytes[gpu]};
         count++;
     }
     unlock();
@@ -289,32 +289,32 @@ size_t card_processes(int card, struct card_process *out, size_t size)
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-int card_count(void)
+int gpu_count(void)
 {
     start();
     unlock();
-    return state.cards;
+    return state.gpus;
 }
 
-const struct plim_gpu *card_gpu(int card)
+const struct plim_gpu *gpu_model(int gpu)
 {
-    return card < card_count() ? state.gpus[card] : NULL;
+    return gpu < gpu_count() ? state.models[gpu] : NULL;
 }
 
-int64_t card_total_bytes(int card)
+int64_t gpu_total_bytes(int gpu)
 {
-    return card < card_count() ? state.total_bytes[card] : 0;
+    return gpu < gpu_count() ? state.total_bytes[gpu] : 0;
 }
 
-void card_uuid(int card, uint8_t uuid[16])
+void gpu_uuid(int gpu, uint8_t uuid[16])
 {
-    static const char made_up[16] = "plimsoll card 0";
+    static const char made_up[16] = "plimsoll gpu  0";
     memcpy(uuid, made_up, 16);
-    uuid[14] = (uint8_t)('0' + card);
+    uuid[14] = (uint8_t)('0' + gpu);
     uuid[15] = 0;
 }
 
-bool card_fault(enum card_fault kind)
+bool gpu_fault(enum gpu_fault kind)
 {
     bool strikes = false;
     start();
@@ -326,7 +326,7 @@ bool card_fault(enum card_fault kind)
         if (rule->kind != kind) continue;
         if (event == rule->at && !(rule->once && state.shared->spent[i])) {
             row->struck[i] = state.shared->spent[i] = true;
-            if (kind == CARD_FAULT_VANISH && !rule->once) state.shared->gone = true;
+            if (kind == GPU_FAULT_VANISH && !rule->once) state.shared->gone = true;
             strikes = true;
         }
         if (faults[kind].lasts && row->struck[i]) strikes = true;
@@ -335,7 +335,7 @@ bool card_fault(enum card_fault kind)
     return strikes;
 }
 
-uint32_t card_most_events(enum card_fault kind)
+uint32_t gpu_most_events(enum gpu_fault kind)
 {
     start();
     uint32_t events = state.shared->most_events[kind];
@@ -343,12 +343,12 @@ uint32_t card_most_events(enum card_fault kind)
     return events;
 }
 
-const char *card_fault_name(enum card_fault kind)
+const char *gpu_fault_name(enum gpu_fault kind)
 {
     return faults[kind].name;
 }
 
-bool card_gone(void)
+bool gpu_gone(void)
 {
     start();
     bool gone = state.shared->gone;

@@ -1,6 +1,6 @@
-/* What goes wrong on a card on purpose: memory that does not suffice, and a context that breaks. */
+/* What goes wrong on a GPU on purpose: memory that does not suffice, and a context that breaks. */
 #include "autotune/base/clock.h"
-#include "on_card.h"
+#include "on_gpu.h"
 #include "support/case_file.h"
 
 #include <stdio.h>
@@ -12,69 +12,69 @@ struct subject {
 static struct subject subject;
 
 /* The first case of the file. */
-static int keep_case(struct on_card *card, const json_t *c, json_t *line)
+static int keep_case(struct on_gpu *gpu, const json_t *c, json_t *line)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     (void)line;
-    if (!on_card_read_case(card, c, &subject.spec, &subject.setting, &err))
-        on_card_give_up("%s: %s", card->cases, err.text);
-    card->seconds = 1e-9; /* no other case */
+    if (!on_gpu_read_case(gpu, c, &subject.spec, &subject.setting, &err))
+        on_gpu_give_up("%s: %s", gpu->cases, err.text);
+    gpu->seconds = 1e-9; /* no other case */
     return 0;
 }
 
-static enum plim_status run(struct on_card *card, int64_t batch, struct plim_replay *out)
+static enum plim_status run(struct on_gpu *gpu, int64_t batch, struct plim_replay *out)
 {
     struct plim_train_setting setting = subject.setting;
     struct plim_error err = PLIM_ERROR_INIT;
     struct plim_replayer *replayer;
     setting.micro_batch = batch;
-    enum plim_status st = plim_replayer_create(card->device, NULL, &replayer, &err);
+    enum plim_status st = plim_replayer_create(gpu->device, NULL, &replayer, &err);
     if (st) return st;
     st = plim_replay_run(replayer, &subject.spec.model, &setting, out, &err);
     plim_replayer_destroy(&replayer);
-    if (!st) st = plim_device_reset(card->device);
+    if (!st) st = plim_device_reset(gpu->device);
     return st;
 }
 
 /* A batch that does not fit. */
-static int64_t too_large(struct on_card *card)
+static int64_t too_large(struct on_gpu *gpu)
 {
     static struct plim_replay replay;
     int64_t batch = subject.setting.micro_batch;
     do {
         batch *= 4;
-    } while (run(card, batch, &replay) == PLIM_OK && replay.verdict == PLIM_OK);
+    } while (run(gpu, batch, &replay) == PLIM_OK && replay.verdict == PLIM_OK);
     return batch;
 }
 
-int on_card_oom(struct on_card *card)
+int on_gpu_oom(struct on_gpu *gpu)
 {
     static struct plim_replay first, again, large;
     int failed = 0;
-    on_card_each(card, keep_case);
-    on_card_open(card);
-    int64_t small_batch = subject.setting.micro_batch, batch = too_large(card);
-    if (run(card, small_batch, &first)) on_card_give_up("the case does not run");
-    int64_t free_bytes = plim_device_free_bytes(card->device);
-    for (long i = 0; i < card->times; i++) {
+    on_gpu_each(gpu, keep_case);
+    on_gpu_open(gpu);
+    int64_t small_batch = subject.setting.micro_batch, batch = too_large(gpu);
+    if (run(gpu, small_batch, &first)) on_gpu_give_up("the case does not run");
+    int64_t free_bytes = plim_device_free_bytes(gpu->device);
+    for (long i = 0; i < gpu->times; i++) {
         double begin = plim_clock_seconds();
-        enum plim_status st = run(card, batch, &large);
+        enum plim_status st = run(gpu, batch, &large);
         double out_of_memory = plim_clock_seconds();
-        if (!st) st = run(card, small_batch, &again);
+        if (!st) st = run(gpu, small_batch, &again);
         bool ok = !st && large.verdict == PLIM_OOM && again.verdict == PLIM_OK &&
                   again.peak_reserved_bytes == first.peak_reserved_bytes;
         failed += !ok;
-        on_card_say(json_pack("{s:b s:s s:s s:f s:f s:I}", "ok", ok, "verdict",
+        on_gpu_say(json_pack("{s:b s:s s:s s:f s:f s:I}", "ok", ok, "verdict",
                               plim_status_text(large.verdict), "why", large.why, "oom_seconds",
                               out_of_memory - begin, "next_seconds",
                               plim_clock_seconds() - out_of_memory, "missing_bytes",
-                              (json_int_t)(free_bytes - plim_device_free_bytes(card->device))));
+                              (json_int_t)(free_bytes - plim_device_free_bytes(gpu->device))));
         if (st) break;
     }
     return failed;
 }
 
-/* An operation on an address that nobody has: the card's context ends with it. On a device whose
+/* An operation on an address that nobody has: the GPU's context ends with it. On a device whose
  * memory is this process's, the process does. */
 static enum plim_status touch_nothing(struct plim_device *device)
 {
@@ -86,19 +86,19 @@ static enum plim_status touch_nothing(struct plim_device *device)
     return st ? st : plim_device_now(device, &seconds);
 }
 
-int on_card_break(struct on_card *card)
+int on_gpu_break(struct on_gpu *gpu)
 {
     static struct plim_replay replay;
-    on_card_each(card, keep_case);
+    on_gpu_each(gpu, keep_case);
     double begin = plim_clock_seconds();
-    on_card_open(card);
+    on_gpu_open(gpu);
     double opened = plim_clock_seconds();
-    enum plim_status st = run(card, subject.setting.micro_batch, &replay);
-    on_card_say(json_pack("{s:b s:f s:f}", "ran", !st && replay.verdict == PLIM_OK, "open_seconds",
+    enum plim_status st = run(gpu, subject.setting.micro_batch, &replay);
+    on_gpu_say(json_pack("{s:b s:f s:f}", "ran", !st && replay.verdict == PLIM_OK, "open_seconds",
                           opened - begin, "run_seconds", plim_clock_seconds() - opened));
-    st = touch_nothing(card->device);
-    enum plim_status after = run(card, subject.setting.micro_batch, &replay);
-    on_card_say(json_pack("{s:s s:s s:s}", "status", plim_status_text(st), "status_after",
-                          plim_status_text(after), "message", plim_device_message(card->device)));
+    st = touch_nothing(gpu->device);
+    enum plim_status after = run(gpu, subject.setting.micro_batch, &replay);
+    on_gpu_say(json_pack("{s:s s:s s:s}", "status", plim_status_text(st), "status_after",
+                          plim_status_text(after), "message", plim_device_message(gpu->device)));
     return !(st == PLIM_LOST && after == PLIM_LOST);
 }

@@ -1,5 +1,5 @@
-/* Leaves a process behind that holds 1 MiB of a pretended card for some seconds: leave_on_card. */
-#include "doubles/card_state.h"
+/* Leaves a process behind that holds 1 MiB of a pretended GPU for some seconds: leave_on_gpu. */
+#include "doubles/gpu_state.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@ int main(void)
     char byte = 0;
     if (pipe(ends) != 0) return 1;
     if (fork() == 0) {
-        bool taken = card_take(0, 1 << 20);
+        bool taken = gpu_take(0, 1 << 20);
         if (taken && write(ends[1], &byte, 1) == 1) sleep(3);
         return 0;
     }

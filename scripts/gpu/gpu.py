@@ -51,7 +51,7 @@ class Programs:
     def __init__(self, root, build, device):
         self.root, self.build, self.device = root, os.path.abspath(build), device
         self.plimsoll = os.path.join(self.build, 'autotune', 'plimsoll')
-        self.on_card = os.path.join(self.build, 'tests', 'gpu', 'on_card')
+        self.on_gpu = os.path.join(self.build, 'tests', 'gpu', 'on_gpu')
         if not os.path.exists(self.plimsoll):
             sys.exit(f'gpu-suite: {self.plimsoll}: not there, build it or name another --build')
         self.env = dict(os.environ)
@@ -61,10 +61,10 @@ class Programs:
             paths = [libraries, self.env.get('LD_LIBRARY_PATH', '')]
             self.env['LD_LIBRARY_PATH'] = ':'.join(path for path in paths if path)
 
-    def card(self, verb, limit, device=None, **options):
-        """Lines of `on_card VERB DEVICE --OPTION VALUE...` and its exit code, 'killed' after
+    def gpu(self, verb, limit, device=None, **options):
+        """Lines of `on_gpu VERB DEVICE --OPTION VALUE...` and its exit code, 'killed' after
         `limit` seconds."""
-        command = [self.on_card, verb, device or self.device]
+        command = [self.on_gpu, verb, device or self.device]
         for name, value in options.items():
             command += [f'--{name}', str(value)]
         code, out, err = run(command, limit, self.env)
@@ -86,12 +86,12 @@ class Programs:
 
     def pack(self, folder):
         """Copies what is needed to run here and what a bare machine lacks."""
-        for program in (self.plimsoll, self.on_card):
+        for program in (self.plimsoll, self.on_gpu):
             to = os.path.join(folder, os.path.relpath(program, self.build))
             os.makedirs(os.path.dirname(to), exist_ok=True)
             shutil.copy2(program, to)
         os.makedirs(os.path.join(folder, 'lib'), exist_ok=True)
-        for line in subprocess.run(['ldd', self.plimsoll, self.on_card], check=True, text=True,
+        for line in subprocess.run(['ldd', self.plimsoll, self.on_gpu], check=True, text=True,
                                    stdout=subprocess.PIPE).stdout.splitlines():
             words = line.split()
             if '=>' in words and any(name in words[0] for name in ('jansson', 'yaml')):
@@ -111,14 +111,14 @@ def output_of(*command):
 
 
 def describe(programs):
-    """Card, driver, libraries, clocks; `simulated_card` where all that is pretended."""
-    lines, _ = programs.card('info', 120)
+    """GPU, driver, libraries, clocks; `simulated_gpu` where all that is pretended."""
+    lines, _ = programs.gpu('info', 120)
     pretended = 'PLIM_DOUBLE_STATE' in os.environ
     query = 'name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,' \
             'power.limit,temperature.gpu,memory.total,memory.used'
     clocks = None if pretended else output_of('nvidia-smi', f'--query-gpu={query}',
                                               '--format=csv,noheader')
-    return {'simulated_card': pretended, 'card': lines[0],
+    return {'simulated_gpu': pretended, 'gpu': lines[0],
             'date': datetime.datetime.now().isoformat(timespec='seconds'),
             'commit': output_of('git', '-C', programs.root, 'rev-parse', 'HEAD'),
             'plimsoll': output_of(programs.plimsoll, '--version'),

@@ -1,6 +1,6 @@
 #include "autotune/base/clock.h"
 #include "autotune/run/measure.h"
-#include "on_card.h"
+#include "on_gpu.h"
 #if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
 #endif
@@ -14,38 +14,38 @@
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
-int on_card_each(struct on_card *card,
-                 int (*run)(struct on_card *card, const json_t *c, json_t *line))
+int on_gpu_each(struct on_gpu *gpu,
+                 int (*run)(struct on_gpu *gpu, const json_t *c, json_t *line))
 {
     static char text[CASE_LINE];
-    FILE *file = card->cases ? fopen(card->cases, "r") : NULL;
-    if (!file) on_card_give_up("--cases %s: %s", card->cases ? card->cases : "", strerror(errno));
+    FILE *file = gpu->cases ? fopen(gpu->cases, "r") : NULL;
+    if (!file) on_gpu_give_up("--cases %s: %s", gpu->cases ? gpu->cases : "", strerror(errno));
     int failed = 0;
-    while (!on_card_is_late(card) && fgets(text, sizeof text, file)) {
+    while (!on_gpu_is_late(gpu) && fgets(text, sizeof text, file)) {
         json_t *c = json_loads(text, 0, NULL);
         const char *id = c ? case_text(c, "id", "") : "";
-        if (c && !strncmp(id, card->only, strlen(card->only))) {
+        if (c && !strncmp(id, gpu->only, strlen(gpu->only))) {
             json_t *line = json_pack("{s:s}", "id", id);
             double begin = plim_clock_seconds();
-            failed += run(card, c, line);
+            failed += run(gpu, c, line);
             json_object_set_new(line, "seconds", json_real(plim_clock_seconds() - begin));
-            on_card_say(line);
+            on_gpu_say(line);
         }
         json_decref(c);
-        if (card->device && card->device->lost) break;
+        if (gpu->device && gpu->device->lost) break;
     }
     fclose(file);
-    return failed + (card->device && card->device->lost);
+    return failed + (gpu->device && gpu->device->lost);
 }
 
-bool on_card_read_case(const struct on_card *card, const json_t *c, struct plim_spec *spec,
+bool on_gpu_read_case(const struct on_gpu *gpu, const json_t *c, struct plim_spec *spec,
                        struct plim_train_setting *setting, struct plim_error *err)
 {
     char path[1024];
     enum plim_status st;
     json_t *hf = json_object_get(c, "hf");
-    const char *slash = strrchr(card->cases, '/');
-    int folder = slash ? (int)(slash - card->cases) + 1 : 0;
+    const char *slash = strrchr(gpu->cases, '/');
+    int folder = slash ? (int)(slash - gpu->cases) + 1 : 0;
     if (hf) {
         char *config = json_dumps(hf, 0);
         st = plim_spec_load_text("config.json", config, spec, err);
@@ -54,7 +54,7 @@ bool on_card_read_case(const struct on_card *card, const json_t *c, struct plim_
         st = plim_spec_load(case_text(c, "spec", ""), spec, err);
     } else {
         const char *config = case_text(c, "config", "");
-        snprintf(path, sizeof path, "%.*s%s", config[0] == '/' ? 0 : folder, card->cases, config);
+        snprintf(path, sizeof path, "%.*s%s", config[0] == '/' ? 0 : folder, gpu->cases, config);
         st = plim_spec_load(path, spec, err);
     }
     if (st) return false;
@@ -118,20 +118,20 @@ static bool same_bytes(const struct plim_replay *a, const struct plim_replay *b)
     return same;
 }
 
-static void add_overhead(const struct on_card *card, json_t *line)
+static void add_overhead(const struct on_gpu *gpu, json_t *line)
 {
 #if PLIM_WITH_CUDA
     struct plim_cuda_figures figures;
-    if (card->scheme != PLIM_SCHEME_CUDA || plim_cuda_read_figures(card->device, &figures)) return;
+    if (gpu->scheme != PLIM_SCHEME_CUDA || plim_cuda_read_figures(gpu->device, &figures)) return;
     json_object_set_new(line, "taken_bytes",
                         json_integer((json_int_t)plim_cuda_overhead_bytes(&figures, 0)));
 #else
-    (void)card;
+    (void)gpu;
     (void)line;
 #endif
 }
 
-static int run_golden(struct on_card *card, const json_t *c, json_t *line)
+static int run_golden(struct on_gpu *gpu, const json_t *c, json_t *line)
 {
     static struct plim_spec spec;
     static struct plim_replay here, there;
@@ -139,10 +139,10 @@ static int run_golden(struct on_card *card, const json_t *c, json_t *line)
     struct plim_error err = PLIM_ERROR_INIT;
     const json_t *fit = json_object_get(c, "fit");
     int64_t capacity = fit ? case_integer(fit, "capacity_bytes", 0) : 0;
-    if (!on_card_read_case(card, c, &spec, &setting, &err)) return refuse(line, &err);
-    struct plim_device *twin = on_card_twin(card);
+    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return refuse(line, &err);
+    struct plim_device *twin = on_gpu_twin(gpu);
     json_t *simulated = json_object();
-    enum plim_status st = replay(card->device, &spec, &setting, capacity, &here, line, &err);
+    enum plim_status st = replay(gpu->device, &spec, &setting, capacity, &here, line, &err);
     if (!st) st = replay(twin, &spec, &setting, capacity, &there, simulated, &err);
     plim_device_close(&twin);
     if (st) {
@@ -155,19 +155,19 @@ static int run_golden(struct on_card *card, const json_t *c, json_t *line)
         json_decref(simulated);
     else
         json_object_set_new(line, "simulated", simulated);
-    add_overhead(card, line);
+    add_overhead(gpu, line);
     return !same;
 }
 
-int on_card_golden(struct on_card *card)
+int on_gpu_golden(struct on_gpu *gpu)
 {
-    on_card_open(card);
-    return on_card_each(card, run_golden);
+    on_gpu_open(gpu);
+    return on_gpu_each(gpu, run_golden);
 }
 
 /* --- losses ----------------------------------------------------------------------------------- */
 
-static int run_losses(struct on_card *card, const json_t *c, json_t *line)
+static int run_losses(struct on_gpu *gpu, const json_t *c, json_t *line)
 {
     static struct plim_spec spec;
     static struct plim_replay out;
@@ -177,8 +177,8 @@ static int run_losses(struct on_card *card, const json_t *c, json_t *line)
     struct plim_error err = PLIM_ERROR_INIT;
     const json_t *theirs = json_object_get(c, "losses");
     double largest = 0;
-    if (!on_card_read_case(card, c, &spec, &setting, &err)) return refuse(line, &err);
-    if (plim_replayer_create(card->device, NULL, &replayer, &err) != PLIM_OK)
+    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return refuse(line, &err);
+    if (plim_replayer_create(gpu->device, NULL, &replayer, &err) != PLIM_OK)
         return refuse(line, &err);
     json_t *ours = json_array();
     plim_replay_begin(replayer, &spec.model, &setting);
@@ -190,7 +190,7 @@ static int run_losses(struct on_card *card, const json_t *c, json_t *line)
     size_t done = json_array_size(ours);
     enum plim_status st = plim_replay_end(replayer, &out, &err);
     plim_replayer_destroy(&replayer);
-    if (!st) st = plim_device_reset(card->device);
+    if (!st) st = plim_device_reset(gpu->device);
     json_object_set_new(line, "losses", ours);
     json_object_set_new(line, "largest_difference",
                         isfinite(largest) ? json_real(largest) : json_null());
@@ -199,10 +199,10 @@ static int run_losses(struct on_card *card, const json_t *c, json_t *line)
     return out.verdict || done < json_array_size(theirs) || !isfinite(largest);
 }
 
-int on_card_losses(struct on_card *card)
+int on_gpu_losses(struct on_gpu *gpu)
 {
-    on_card_open(card);
-    return on_card_each(card, run_losses);
+    on_gpu_open(gpu);
+    return on_gpu_each(gpu, run_losses);
 }
 
 /* --- times ------------------------------------------------------------------------------------ */
@@ -218,12 +218,12 @@ static enum plim_status repeat(void *user, double *seconds)
 }
 
 /* By the clock: the last step of a replay on the twin. */
-static double predict(const struct on_card *card, const struct plim_spec *spec,
+static double predict(const struct on_gpu *gpu, const struct plim_spec *spec,
                       const struct plim_train_setting *setting)
 {
     static struct plim_replay replay_there;
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_device *twin = on_card_twin(card);
+    struct plim_device *twin = on_gpu_twin(gpu);
     json_t *ignored = json_object();
     enum plim_status st = replay(twin, spec, setting, 0, &replay_there, ignored, &err);
     json_decref(ignored);
@@ -231,7 +231,7 @@ static double predict(const struct on_card *card, const struct plim_spec *spec,
     return st || replay_there.verdict ? 0 : replay_there.step[PLIM_REPLAY_STEPS - 1].seconds;
 }
 
-static int run_time(struct on_card *card, const json_t *c, json_t *line)
+static int run_time(struct on_gpu *gpu, const json_t *c, json_t *line)
 {
     static struct plim_spec spec;
     static struct plim_replay out;
@@ -240,30 +240,30 @@ static int run_time(struct on_card *card, const json_t *c, json_t *line)
     struct plim_replayer *replayer;
     struct plim_timing timing = {0};
     struct plim_error err = PLIM_ERROR_INIT;
-    if (!on_card_read_case(card, c, &spec, &setting, &err)) return refuse(line, &err);
-    if (plim_replayer_create(card->device, NULL, &replayer, &err) != PLIM_OK)
+    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return refuse(line, &err);
+    if (plim_replayer_create(gpu->device, NULL, &replayer, &err) != PLIM_OK)
         return refuse(line, &err);
     plim_replay_begin(replayer, &spec.model, &setting);
     bool runs = true;
     for (int i = 0; runs && i < PLIM_REPLAY_STEPS; i++) runs = plim_replay_next(replayer, &step);
-    if (runs && card->scheme != PLIM_SCHEME_SIM &&
+    if (runs && gpu->scheme != PLIM_SCHEME_SIM &&
         plim_measure(repeat, replayer, TIMING_SECONDS, &timing) != PLIM_OK)
         runs = false;
     enum plim_status st = plim_replay_end(replayer, &out, &err);
     plim_replayer_destroy(&replayer);
-    if (!st) st = plim_device_reset(card->device);
+    if (!st) st = plim_device_reset(gpu->device);
     if (st) return refuse(line, &err);
     json_object_set_new(line, "verdict", json_string(plim_status_text(out.verdict)));
     json_object_set_new(line, "step_seconds", json_real(timing.median_seconds));
     json_object_set_new(line, "half_width_seconds", json_real(timing.half_width_seconds));
     json_object_set_new(line, "repeats", json_integer(timing.repeats));
     json_object_set_new(line, "noisy", json_boolean(timing.noisy));
-    json_object_set_new(line, "clock_seconds", json_real(predict(card, &spec, &setting)));
+    json_object_set_new(line, "clock_seconds", json_real(predict(gpu, &spec, &setting)));
     return !runs;
 }
 
-int on_card_time(struct on_card *card)
+int on_gpu_time(struct on_gpu *gpu)
 {
-    on_card_open(card);
-    return on_card_each(card, run_time);
+    on_gpu_open(gpu);
+    return on_gpu_each(gpu, run_time);
 }

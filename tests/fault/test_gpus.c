@@ -1,4 +1,4 @@
-/* A whole `plimsoll tune` on a pretended card on which something goes wrong, at every place where it
+/* A whole `plimsoll tune` on a pretended GPU on which something goes wrong, at every place where it
  * can: the answer is right or says what is missing, and nothing is left behind.
  *
  *   PLIM_FAULT_POSITIONS   how many positions of each fault are tried, evenly; "all"; plain: 3
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Micro-batch 9 fits without checkpointing and nothing does with it. The card has 2 MiB beyond what
+/* Micro-batch 9 fits without checkpointing and nothing does with it. The GPU has 2 MiB beyond what
  * the budget and the process itself take, so that what others take is missed. */
 #define QUOTED(path) "\"" path "\"" /* for a shell, also inside of '' */
 #define TUNE                                                                                       \
@@ -32,7 +32,7 @@ enum { ANSWER, NOFIT, USAGE, NODEVICE, NOT_BUILT, EARLY, INTERNAL }; /* exit cod
 
 /* What a fault may do to the answer. */
 enum harm {
-    NONE,    /* the answer is that of a card without faults */
+    NONE,    /* the answer is that of a GPU without faults */
     FAILURE, /* what it strikes, or all, fails with a verdict of its own */
     MEMORY   /* memory is really missing: what would fit may not */
 };
@@ -57,7 +57,7 @@ struct fault_case {
     char name[64];              /* in messages */
     char fault[64];             /* "oom@3!", or "" */
     char environment[192];      /* for env(1) */
-    char card[32], options[48]; /* of with-stand-ins, of plimsoll */
+    char gpu[32], options[48]; /* of with-stand-ins, of plimsoll */
     enum harm harm;
     double budget_seconds;
 };
@@ -84,11 +84,11 @@ static char *read_text(const char *folder, const char *name)
     return text;
 }
 
-/* `then`: a shell command that runs on the same card afterwards, or "". */
+/* `then`: a shell command that runs on the same GPU afterwards, or "". */
 static struct search search_once(const struct fault_case *c, const char *then)
 {
     char command[2048];
-    struct search s = {.folder = "/tmp/plimsoll-cards-XXXXXX", .budget_seconds = c->budget_seconds};
+    struct search s = {.folder = "/tmp/plimsoll-gpus-XXXXXX", .budget_seconds = c->budget_seconds};
     cr_assert(mkdtemp(s.folder) != NULL);
     cr_assert(not(prctl(PR_SET_CHILD_SUBREAPER, 1)));
     snprintf(command, sizeof(command),
@@ -96,7 +96,7 @@ static struct search search_once(const struct fault_case *c, const char *then)
                  PLIM_BUILD_FOLDER) " %s %s%s -- sh -c 'env %s " TUNE
                                     "%s --budget %gs; status=$?; %s; "
                                     "exit $status' >%s/out 2>%s/err </dev/null",
-             s.folder, c->card, *c->fault ? "--fault " : "", c->fault, c->environment, c->options,
+             s.folder, c->gpu, *c->fault ? "--fault " : "", c->fault, c->environment, c->options,
              c->budget_seconds, *then ? then : ":", s.folder, s.folder);
     double start = plim_clock_seconds();
     int status = system(command);
@@ -124,7 +124,7 @@ static struct fault_case plain_case(void)
 {
     return (struct fault_case){.name = "nothing",
                                .environment = "LC_ALL=C",
-                               .card = "--memory 300MiB",
+                               .gpu = "--memory 300MiB",
                                .options = "--overhead 278MiB --quiet",
                                .budget_seconds = BUDGET_SECONDS};
 }
@@ -155,7 +155,7 @@ static struct search search(const struct fault_case *c, const char *then)
 
 /* --- judging ---------------------------------------------------------------------------------- */
 
-/* The largest micro-batch that fits, by what a card without faults says. */
+/* The largest micro-batch that fits, by what a GPU without faults says. */
 static int64_t edge_of(const char *checkpointing)
 {
     return strcmp(checkpointing, "none") ? 0 : 9;
@@ -173,7 +173,7 @@ static bool is_searched(const json_t *setting)
            !strcmp(text_at(setting, "precision"), "bf16-mixed");
 }
 
-/* The verdict of the setting that a card without faults would choose; "": it was not asked for. */
+/* The verdict of the setting that a GPU without faults would choose; "": it was not asked for. */
 static const char *verdict_of_best(const json_t *report)
 {
     size_t i;
@@ -231,7 +231,7 @@ static void judge(const struct fault_case *c, const struct search *s)
     cr_expect(s->exit_code == ANSWER || s->exit_code == NOFIT || s->exit_code == NODEVICE || early,
               "%s: exit code %d: %s", c->name, s->exit_code, s->errors);
     cr_expect(lt(dbl, s->seconds, s->budget_seconds + GRACE_SECONDS), "%s", c->name);
-    cr_expect(strstr(s->errors, "still on a card") == NULL, "%s: %s", c->name, s->errors);
+    cr_expect(strstr(s->errors, "still on a GPU") == NULL, "%s: %s", c->name, s->errors);
     bool sound = !strstr(s->errors, "Sanitizer") && !strstr(s->errors, "runtime error");
     cr_expect(sound, "%s: %s", c->name, s->errors);
     if (c->harm == NONE) cr_expect(eq(int, s->exit_code, ANSWER), "%s: %s", c->name, s->errors);
@@ -271,7 +271,7 @@ static void run_case(const struct fault_case *c)
 
 /* --- the faults ------------------------------------------------------------------------------- */
 
-Test(cards, without_faults_the_answer_is_the_expected_one)
+Test(gpus, without_faults_the_answer_is_the_expected_one)
 {
     struct fault_case c = plain_case();
     struct search s = search(&c, "");
@@ -317,10 +317,10 @@ static struct fault_case make_case(const struct fault_kind *kind, unsigned at, b
     return c;
 }
 
-ParameterizedTestParameters(cards, a_fault_anywhere)
+ParameterizedTestParameters(gpus, a_fault_anywhere)
 {
     struct fault_case plain = plain_case();
-    struct search s = search(&plain, QUOTED(PLIM_CARD_PROCESSES) " events >&2");
+    struct search s = search(&plain, QUOTED(PLIM_GPU_PROCESSES) " events >&2");
     struct fault_case *cases = cr_malloc(MOST_CASES * sizeof(*cases));
     size_t count = 0;
     for (size_t k = 0; k < KIND_COUNT; k++) {
@@ -333,7 +333,7 @@ ParameterizedTestParameters(cards, a_fault_anywhere)
     return cr_make_param_array(struct fault_case, cases, count, NULL);
 }
 
-ParameterizedTest(struct fault_case *c, cards, a_fault_anywhere)
+ParameterizedTest(struct fault_case *c, gpus, a_fault_anywhere)
 {
     run_case(c);
 }
@@ -341,7 +341,7 @@ ParameterizedTest(struct fault_case *c, cards, a_fault_anywhere)
 /* --- libraries that lie, or are not there ----------------------------------------------------- */
 
 /* NVML only tells what others hold: without it, or without a word of truth in it, CUDA decides. */
-Test(cards, whatever_nvml_tells_the_answer_is_the_same)
+Test(gpus, whatever_nvml_tells_the_answer_is_the_same)
 {
     static const char *const lies[] = {"wrong-memory", "old",      "no-memory", "hide-processes",
                                        "throttle@1",   "crowd=30", "exclusive", "name=R300-Ultra"};
@@ -379,7 +379,7 @@ static struct search search_with(struct fault_case *c, const char *library, cons
     return s;
 }
 
-Test(cards, without_nvml_the_answer_is_the_same)
+Test(gpus, without_nvml_the_answer_is_the_same)
 {
     struct fault_case c = plain_case();
     snprintf(c.options, sizeof(c.options), "--overhead 278MiB");
@@ -389,10 +389,10 @@ Test(cards, without_nvml_the_answer_is_the_same)
     finish(&s);
 }
 
-Test(cards, without_nvml_what_others_hold_is_not_given_out)
+Test(gpus, without_nvml_what_others_hold_is_not_given_out)
 {
     struct fault_case c = plain_case();
-    snprintf(c.card, sizeof(c.card), "--memory 4GiB --others 2GiB");
+    snprintf(c.gpu, sizeof(c.gpu), "--memory 4GiB --others 2GiB");
     snprintf(c.options, sizeof(c.options), "--overhead 1GiB");
     c.harm = MEMORY;
     c.budget_seconds = 3 * PLIM_SLOWER;
@@ -404,7 +404,7 @@ Test(cards, without_nvml_what_others_hold_is_not_given_out)
     finish(&s);
 }
 
-Test(cards, without_cudnn_the_answer_is_the_same)
+Test(gpus, without_cudnn_the_answer_is_the_same)
 {
     struct fault_case c = plain_case();
     struct search s = search_with(&c, "libcudnn.so.9", "old");
@@ -412,7 +412,7 @@ Test(cards, without_cudnn_the_answer_is_the_same)
     finish(&s);
 }
 
-Test(cards, without_cublaslt_the_card_cannot_be_used)
+Test(gpus, without_cublaslt_the_gpu_cannot_be_used)
 {
     struct fault_case c = plain_case();
     c.harm = FAILURE;
@@ -423,7 +423,7 @@ Test(cards, without_cublaslt_the_card_cannot_be_used)
     finish(&s);
 }
 
-Test(cards, without_a_driver_there_is_no_device)
+Test(gpus, without_a_driver_there_is_no_device)
 {
     struct fault_case c = plain_case();
     c.harm = FAILURE;
