@@ -1,7 +1,7 @@
 #include "json.h"
 #include "array.h"
 
-#include "text.h"
+#include "utf8.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

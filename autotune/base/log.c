@@ -1,5 +1,6 @@
 #include "log.h"
 #include "text.h"
+#include "utf8.h"
 
 void plim_log(const struct plim_log *log, enum plim_log_level level, const char *fmt, ...)
 {

@@ -1,5 +1,5 @@
 #include "status.h"
-#include "text.h"
+#include "utf8.h"
 
 #include <stdio.h>
 #include <string.h>

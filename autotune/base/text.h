@@ -1,5 +1,5 @@
-/* Small text duties that several layers share: sizes in bytes, characters, text that may be shown,
- * nearest names. */
+/* Small text duties that several layers share: sizes in bytes, text that may be shown, nearest
+ * names. */
 #ifndef PLIM_BASE_TEXT_H
 #define PLIM_BASE_TEXT_H
 
@@ -22,13 +22,6 @@ enum plim_status plim_parse_bytes(const char *text, int64_t *bytes,
 /* "23.4 GiB": three significant digits, binary units, from 1000 on the next unit ("0.977 KiB").
  * Below 1000 bytes as they are ("512 B"). `out` holds at least 16 bytes. Returns out. */
 char *plim_format_bytes(int64_t bytes, char out[16]);
-
-/* Bytes of the UTF-8 character at `at`, with `left` bytes from there on; 0 if it is not one.
- * Shortest form only, no surrogates. */
-size_t plim_utf8_decode(const unsigned char *at, size_t left, uint32_t *code);
-
-/* Takes away the incomplete UTF-8 character that a cut may have left at the end of `text`. */
-void plim_utf8_trim(char *text);
 
 /* Text from outside (programs, files, the environment, arguments) as it may be shown on a terminal:
  * control characters (C0, tab and newline among them, DEL, C1), line and paragraph separators,

@@ -1,5 +1,5 @@
 #include "textfile.h"
-#include "text.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 #include "autotune/base/text.h"
+#include "autotune/base/utf8.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>
