@@ -12,12 +12,16 @@
 enum { SAMPLES = 31, EXIT_INTERNAL = 6 };
 
 static char count_path[] = "/tmp/plimsoll-allocations-XXXXXX";
+/* A link to fail_allocation.c: LD_PRELOAD takes no name with a blank in it. */
+static char preloaded_path[sizeof(count_path) + 3];
 
 static void set_up(void)
 {
     int file = mkstemp(count_path);
     cr_assert(ge(int, file, 0));
     close(file);
+    snprintf(preloaded_path, sizeof(preloaded_path), "%s.so", count_path);
+    cr_assert(eq(int, symlink(PLIM_FAIL_ALLOCATION, preloaded_path), 0));
     setenv("PLIM_FAIL_COUNT", count_path, 1);
     unsetenv(
         "LD_LIBRARY_PATH"); /* meson's has the virtual GPU, which is no driver of this machine */
@@ -25,6 +29,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
+    unlink(preloaded_path);
     unlink(count_path);
 }
 
@@ -36,7 +41,7 @@ static struct program run_with(const char *command, long fail_at)
     char number[24];
     snprintf(number, sizeof(number), "%ld", fail_at);
     setenv("PLIM_FAIL_AT", number, 1);
-    setenv("LD_PRELOAD", PLIM_FAIL_ALLOCATION, 1);
+    setenv("LD_PRELOAD", preloaded_path, 1);
     struct program p = program_run(command);
     unsetenv("LD_PRELOAD");
     return p;

@@ -55,8 +55,9 @@ static struct plim_spec random_spec(uint64_t *random)
 static void random_uri(uint64_t *random, char uri[96])
 {
     static const char *const gpus[] = {"A100-SXM4-80GB", "H100-SXM5-80GB", "RTX-3090", "RTX-4090"};
-    snprintf(uri, 96, "sim:%s,memory=%lldMiB", gpus[synthetic_random(random) % 4],
-             (long long)synthetic_between(random, 300, 6000));
+    int64_t mib = synthetic_between(random, 300, 6000); /* each compiler draws in the same order */
+    const char *gpu = gpus[synthetic_random(random) % 4];
+    snprintf(uri, 96, "sim:%s,memory=%lldMiB", gpu, (long long)mib);
 }
 
 static struct plim_report decide(const struct plim_spec *spec, const char *uri,
