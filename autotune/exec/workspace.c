@@ -61,7 +61,7 @@ static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
     return PLIM_OK;
 }
 
-/* Until nobody holds the other end; what still appears in the folder meanwhile is removed too. */
+/* Until no process holds the other end; what still appears in the folder meanwhile is removed too. */
 static _Noreturn void keep(const char *folder, int end)
 {
     char none;

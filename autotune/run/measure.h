@@ -8,7 +8,7 @@
  *             1 % to either side, or the time given is over
  *
  * A series that is still wider than that, or whose last third is more than 2 % off its first (the
- * GPU throttles, or somebody else uses it), is noisy.
+ * GPU throttles, or another process uses it), is noisy.
  */
 #ifndef PLIM_AUTOTUNE_RUN_MEASURE_H
 #define PLIM_AUTOTUNE_RUN_MEASURE_H

@@ -39,7 +39,7 @@ static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t
     return PLIM_OK;
 }
 
-/* What fits beyond the edge of its point fits by luck, and nobody should train on it. */
+/* What fits beyond the edge of its point fits by luck, and is not to be trained on. */
 enum plim_status plim_verify_below_edge(struct plim_search *s, size_t point)
 {
     const struct plim_edge *edge = &s->decision->edges.items[point];

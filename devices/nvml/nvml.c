@@ -130,7 +130,7 @@ static int read_identity(const struct plim_nvml *nvml, struct nvml_device *devic
     if (!code) gpu->compute_capability = 10 * major + minor;
     if (code) return code;
     /* Of a GPU in MIG mode only the privileged learn it, of one that shares the host's memory
-     * nobody. */
+     * no user. */
     code = plim_nvml_read_memory(nvml, device, &gpu->memory);
     return plim_nvml_status(code) == PLIM_LOST ? code : NVML_SUCCESS;
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* dladdr */
-/* The observer: a real GPU's driver, with somebody who writes down what it answers.
+/* The observer: a real GPU's driver, and a record of what it answers.
  *
  * It is preloaded under `plimsoll exec --device cuda:N`. Every way to the driver goes through
  * dlsym(): CUDA's runtime, linked statically or not, cuBLAS, Triton. So dlsym() is answered here

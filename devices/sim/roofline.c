@@ -5,7 +5,7 @@
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-/* Share of the data sheet's fp32 that cuBLAS reaches where nobody reported it for the GPU, from
+/* Share of the data sheet's fp32 that cuBLAS reaches where no report exists for the GPU, from
  * the catalogue's other GPUs: those that issue two fp32 instructions a clock through one set of
  * operand ports (compute capability 8.6, 8.9, 12.0) keep less. */
 static double fp32_share(int compute_capability)

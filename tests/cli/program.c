@@ -72,7 +72,7 @@ void program_wait_until_ready(pid_t pid, int signal_number)
 struct program program_run_and_signal(const char *arguments, int signal_number, int milliseconds)
 {
     char text[4096], *argv[MAX_ARGUMENTS];
-    FILE *out = tmpfile(), *err = tmpfile(); /* files, so that nobody waits for a full pipe */
+    FILE *out = tmpfile(), *err = tmpfile(); /* files, so that neither side waits for a full pipe */
     posix_spawn_file_actions_t actions;
     pid_t child;
     int status;

@@ -40,7 +40,7 @@ struct rule {
 
 static struct {
     bool ready;
-    int file; /* -1: no file, nobody to share with */
+    int file; /* -1: no file, nothing is shared */
     struct shared *shared;
     int gpus;
     const struct plim_gpu *models[GPU_MAX];

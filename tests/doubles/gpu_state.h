@@ -61,7 +61,7 @@ enum { GPU_STRANGERS = -1 };
 
 int gpu_count(void);
 
-/* `GPU` counts from 0. The figures live as long as the process. */
+/* `gpu` counts from 0. The figures live as long as the process. */
 const struct plim_gpu *gpu_model(int gpu);
 int64_t gpu_total_bytes(int gpu);
 void gpu_uuid(int gpu, uint8_t uuid[16]);

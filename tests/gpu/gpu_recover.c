@@ -74,7 +74,7 @@ int on_gpu_oom(struct on_gpu *gpu)
     return failed;
 }
 
-/* An operation on an address that nobody has: the GPU's context ends with it. On a device whose
+/* An operation on an address outside of every allocation: the GPU's context ends with it. On a device whose
  * memory is this process's, the process does. */
 static enum plim_status touch_nothing(struct plim_device *device)
 {

@@ -30,7 +30,7 @@ bool on_gpu_is_late(const struct on_gpu *gpu);
 /* Ends the program with a message. */
 void on_gpu_give_up(const char *fmt, ...) PLIM_PRINTF(1, 2);
 
-/* Opens `GPU->uri`, or ends the program. */
+/* Opens `gpu->uri`, or ends the program. */
 void on_gpu_open(struct on_gpu *gpu);
 /* The same GPU, simulated: to compare with. */
 struct plim_device *on_gpu_twin(const struct on_gpu *gpu);
@@ -44,7 +44,7 @@ int on_gpu_time(struct on_gpu *gpu);    /* cases: seconds of a step, measured an
 int on_gpu_oom(struct on_gpu *gpu);     /* a case: out of memory, and on, `times` times */
 int on_gpu_break(struct on_gpu *gpu);   /* a case, then an illegal address */
 
-/* Calls `run` for each case of `GPU->cases` until it is late. Returns the sum of the results. */
+/* Calls `run` for each case of `gpu->cases` until it is late. Returns the sum of the results. */
 int on_gpu_each(struct on_gpu *gpu,
                  int (*run)(struct on_gpu *gpu, const json_t *c, json_t *line));
 /* The model and the setting of a case: "config", "spec" (a name of the zoo), or "hf". */

@@ -44,7 +44,7 @@ Test(cuda_results, what_the_header_calls_the_end_of_the_process_is_lost)
     cr_expect(ge(sz, seen, 10));
 }
 
-Test(cuda_results, a_result_that_nobody_knows_is_an_error)
+Test(cuda_results, an_unknown_result_is_an_error)
 {
     cr_expect(eq(int, plim_cuda_meaning_of((CUresult)12345)->status, PLIM_INTERNAL));
 }

@@ -93,7 +93,7 @@ Test(gpu_state, what_others_hold_is_seen, .init = share, .fini = unshare)
     waitpid(child, NULL, 0);
 }
 
-/* Also while nobody has waited for it. */
+/* Also before it was waited for. */
 Test(gpu_state, the_dead_give_back_at_the_second_look, .init = share, .fini = unshare)
 {
     pid_t child = start(take_ten);

@@ -249,7 +249,7 @@ Test(target, a_gpu_too_old_is_not_supported)
     cr_expect(resolve("auto").simulate);
 }
 
-Test(target, an_exclusive_gpu_is_busy_only_while_somebody_has_it)
+Test(target, an_exclusive_gpu_is_busy_only_while_a_process_has_it)
 {
     set("PLIM_DOUBLE_NVML", "exclusive");
     cr_expect(not(resolve("cuda").simulate));

@@ -347,7 +347,7 @@ Test(wire, noise_ends_the_stream)
     close_pair(&p);
 }
 
-Test(wire, sending_to_nobody_is_an_error_and_no_signal)
+Test(wire, sending_to_a_closed_end_is_an_error_and_no_signal)
 {
     struct pair p = open_pair();
     struct plim_message m = sample(5);
@@ -357,7 +357,7 @@ Test(wire, sending_to_nobody_is_an_error_and_no_signal)
     close_pair(&p);
 }
 
-Test(wire, sending_to_somebody_who_does_not_listen_ends)
+Test(wire, sending_to_one_that_does_not_read_ends)
 {
     struct pair p = open_pair();
     struct plim_message m = sample(5);

@@ -2,7 +2,7 @@
 // the virtual one, linked with NVIDIA's own libcudart and cuBLAS as nvcc links them. One line a
 // check; it ends with 1 at the first that fails, and says what was expected.
 //
-// It wants an A100 with 2 GiB, of which nobody else holds anything.
+// It wants an A100 with 2 GiB, that no other process uses.
 #include "cuda_program.cuh"
 #include <cstring>
 #include <cublasLt.h>
@@ -494,7 +494,7 @@ static void check_blas()
     OK(cudaFree(at));
 }
 
-// What nobody answers says so, and does not seem to work.
+// What is not supported says so, and does not seem to work.
 static void check_refusal()
 {
     cudaArray_t array = nullptr;

@@ -183,7 +183,7 @@ static void check_pointers(void)
            CUDA_ERROR_INVALID_VALUE, "an address that is not CUDA's");
     expect(DRIVER(cuPointerGetAttributes)(3, names, values, (CUdeviceptr)&type), CUDA_SUCCESS,
            "several of it");
-    check(type == 0 && ordinal == -2, "they say that it is nobody's");
+    check(type == 0 && ordinal == -2, "they say that it is outside of every allocation");
     DRIVER(cuMemFreeHost)(host);
     DRIVER(cuMemFree)(at);
 }

@@ -187,7 +187,7 @@ Test(names, nothing_else_is_shown)
         if (!is_export(&elf.symbols[i]) || find_name(name)) continue;
         size_t k = 0;
         while (k < count && strcmp(name, others[k]) != 0) k++;
-        cr_expect(lt(sz, k, count), "%s is nobody's", name);
+        cr_expect(lt(sz, k, count), "%s is of no library", name);
         seen++;
     }
     cr_expect(eq(sz, seen, count), "each of the others is there");

@@ -136,7 +136,7 @@ Test(nccl, results_outlive_their_communicator)
     cr_expect(eq(i64, read_number(buffers[1]), 46));
 }
 
-Test(nccl, a_part_that_nobody_knows_makes_a_sum_unknown)
+Test(nccl, an_unknown_part_makes_a_sum_unknown)
 {
     make_ranks();
     cudaSetDevice(3);

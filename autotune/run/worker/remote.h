@@ -54,12 +54,12 @@ struct plim_remote_config {
     const char *visible_gpu;        /* CUDA_VISIBLE_DEVICES of the worker; NULL: as it is */
     const char *program;            /* the worker's executable; NULL: this one */
     const struct plim_stop *stop;   /* NULL: never */
-    const struct plim_log *log;     /* told of every worker that was lost; NULL: nobody */
+    const struct plim_log *log;     /* told of every worker that was lost; NULL: nothing is told */
     double timing_seconds;          /* for the repeats of one setting; 0: one run, no repeats */
     int64_t leak_bytes, load_bytes; /* see struct plim_message_open */
     struct plim_deadline deadlines[PLIM_PHASE_COUNT];
     /* How long memory may take to come back after a worker's end. What once did not is taken to be
-     * somebody else's. */
+     * another process's. */
     double settle_seconds;
     double reap_seconds;   /* how long a killed worker may take to go */
     /* Seconds that one step of the setting should take; NULL: not known. */

@@ -142,7 +142,7 @@ __device__ inline void multiply(fragment &to, tile_row *a, tile_row *b, int dept
     }
 }
 
-/* to = x[x_row.., :] y[y_row.., :]^T; `stage` is 64 rows of shared memory that nobody needs after
+/* to = x[x_row.., :] y[y_row.., :]^T; `stage` is 64 rows of shared memory that is free after
  * the next barrier. */
 __device__ inline void multiply_rows(fragment &to, tile_row *stage, const head_view &x,
                                      int64_t x_row, const head_view &y, int64_t y_row)

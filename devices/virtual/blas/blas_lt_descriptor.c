@@ -19,7 +19,7 @@ struct table {
 
 struct lt_descriptor {
     enum lt_kind kind;
-    struct table *table; /* of those in the program's own memory never freed: nobody says when */
+    struct table *table; /* of those in the program's own memory never freed: no call says when */
 };
 
 /* Attributes that our own code looks at. */

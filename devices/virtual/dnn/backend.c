@@ -173,7 +173,7 @@ ANSWER int cudnnBackendDestroyDescriptor(void *descriptor)
     return 0;
 }
 
-/* A descriptor in storage of the program's: nobody does that any more. */
+/* A descriptor in storage of the program's: no current program does that. */
 ANSWER int cudnnBackendInitialize(void *descriptor)
 {
     (void)descriptor;

@@ -181,7 +181,7 @@ static size_t bytes_of(int attribute)
     return words >> attribute & 1 ? sizeof(uint32_t) : sizeof(uint64_t);
 }
 
-/* Unlike the one above this does not fail for an address that is nobody's: all is zero then, and
+/* Unlike the one above this does not fail for an address outside of every allocation: all is zero then, and
  * the GPU is CU_DEVICE_INVALID. */
 ANSWER int cuPointerGetAttributes(unsigned count, const int *attributes, void **out, uintptr_t at)
 {

@@ -114,7 +114,7 @@ ANSWER int cuModuleLoad(struct plim_fat_binary **out, const char *path)
     return failed ? failed : cuLibraryLoadFromFile(out, path);
 }
 
-/* Its kernels stay: somebody may hold one. */
+/* Its kernels stay: a handle may be held. */
 ANSWER int cuModuleUnload(struct plim_fat_binary *module)
 {
     void *cubin = NULL;

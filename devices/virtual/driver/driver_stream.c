@@ -59,7 +59,7 @@ PER_THREAD(cuStreamGetCtx_v2, _ptsz)
 
 /* --- values in memory ------------------------------------------------------------------------- */
 
-/* Nobody but the stream itself could be waited for, and what it was given is done. */
+/* Only the stream itself could be waited for, and what it was given is done. */
 ANSWER int cuStreamWaitValue32(void) { return plim_driver_enter(); }
 PER_THREAD(cuStreamWaitValue32, _ptsz)
 ALSO(cuStreamWaitValue32, cuStreamWaitValue32_v2)

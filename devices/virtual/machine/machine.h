@@ -3,7 +3,7 @@
  *
  * It is one block of memory that plimsoll makes and every process of the program maps, so that ranks
  * share GPUs, and so that plimsoll reads what the program did while it runs and after it was
- * killed. Nothing of it is on a disk. A process that dies gives its memory back when somebody next
+ * killed. Nothing of it is on a disk. A process that dies gives its memory back when another process next
  * looks for memory, as with a real driver.
  *
  * Errors are the CUDA driver's; plim_machine_* calls take the machine's lock, which survives the
@@ -35,7 +35,7 @@ struct plim_machine_gpu {
     int32_t shared_per_multiprocessor, shared_per_block_optin, l2_bytes;
     int32_t clock_khz, memory_clock_khz, memory_bus_bits;
     int64_t total_bytes;    /* as cudaMemGetInfo reports it */
-    int64_t withheld_bytes; /* of these, what nobody gets: the margin */
+    int64_t withheld_bytes; /* of these, what no process gets: the margin */
     int64_t context_bytes;  /* what the framework takes in each process that uses the GPU */
     /* below: under the lock */
     int64_t held_bytes, peak_bytes; /* by all processes, contexts included */

@@ -21,7 +21,7 @@ enum heap_kind {
     HEAP_MAPPED,   /* pages in a reserved range; their handle pays */
     HEAP_SYMBOL,   /* a variable of a kernel's module; the context pays */
     HEAP_IMPORTED, /* another process's, or a peer's; the owner pays */
-    HEAP_MANAGED,  /* real host memory that kernels see too; nobody pays: it may be paged out */
+    HEAP_MANAGED,  /* real host memory that kernels see too; not counted: it may be paged out */
     HEAP_HOST,     /* pinned or registered host memory */
 };
 

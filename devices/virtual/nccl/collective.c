@@ -217,7 +217,7 @@ static uint64_t enter(const struct nccl_call *call, const void *known, int *chan
     return number;
 }
 
-/* What it brings is known by now; what it gets will be when somebody reads it. */
+/* What it brings is known by now; what it gets will be when it is read. */
 static void take_part(const struct nccl_call *call, const void *known, bool is_small)
 {
     struct nccl_comm *comm = call->comm;
@@ -244,7 +244,7 @@ static int run(const struct nccl_call *call)
     bool is_small = most <= EXCHANGE_MESSAGE_BYTES;
     bool is_captured = plim_stream_of(call->stream)->capture != NULL;
     status = launch(call);
-    /* A captured one happens at each replay of its graph, which nobody can follow. */
+    /* A captured one happens at each replay of its graph, which is not followed. */
     if (status || is_captured) return status;
     void *known = is_small ? known_bytes(call) : NULL;
     take_part(call, known, is_small);

@@ -161,9 +161,9 @@ bool plim_exchange_join(struct plim_exchange *exchange, int rank, int gpu)
 {
     struct row *row = &exchange->head->rows[rank];
     struct flock lock = byte_of(rank);
-    int32_t nobody = 0;
+    int32_t unused = 0;
     if (fcntl(exchange->fd, F_SETLK, &lock) ||
-        !__atomic_compare_exchange_n(&row->pid, &nobody, (int32_t)getpid(), false,
+        !__atomic_compare_exchange_n(&row->pid, &unused, (int32_t)getpid(), false,
                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return false;
     row->gpu = gpu;

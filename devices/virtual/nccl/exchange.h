@@ -3,7 +3,7 @@
  * An exchange is a file without a name, in memory, that all ranks of one communicator have open:
  * its place (a path through /proc and a number that proves it) travels in an ncclUniqueId. It holds
  * a row and a log for each rank. A rank writes to its own row and its own log and to nothing else,
- * and makes a message visible after all of it is there. So nobody holds a lock that others need, a
+ * and makes a message visible after all of it is there. So no process holds a lock that others need, a
  * rank that is killed at any moment leaves nothing half done, and when the last process is gone so
  * is the file.
  *
@@ -49,14 +49,14 @@ enum plim_presence {
     PLIM_DEAD,
 };
 
-/* A new one. The first plim_exchange_open() of it in this process takes it over; one that nobody
- * opens here is to be closed. NULL: no memory. */
+/* A new one. The first plim_exchange_open() of it in this process takes it over; one that is not
+ * opened here is to be closed. NULL: no memory. */
 struct plim_exchange *plim_exchange_create(struct plim_exchange_place *place);
 /* NULL: there is none at that place (any more). To be closed. */
 struct plim_exchange *plim_exchange_open(const struct plim_exchange_place *place);
 void plim_exchange_close(struct plim_exchange *exchange);
 
-/* Takes the place of a rank. False: somebody has it. `GPU` is the GPU's number in the machine. */
+/* Takes the place of a rank. False: it is taken. `gpu` is the GPU's number in the machine. */
 bool plim_exchange_join(struct plim_exchange *exchange, int rank, int gpu);
 void plim_exchange_leave(struct plim_exchange *exchange, int rank);
 enum plim_presence plim_exchange_presence(struct plim_exchange *exchange, int rank);
@@ -91,7 +91,7 @@ struct plim_inbox {
  * Good until it is forgotten. */
 const struct plim_exchange_message *plim_inbox_find(struct plim_inbox *inbox, int from,
                                                     int channel, uint64_t number);
-/* Nobody will ask for messages with smaller numbers. `from` -1: of all ranks. */
+/* No rank will ask for messages with smaller numbers. `from` -1: of all ranks. */
 void plim_inbox_forget(struct plim_inbox *inbox, int from, int channel, uint64_t below);
 void plim_inbox_finish(struct plim_inbox *inbox);
 

@@ -2,7 +2,7 @@
  *
  * Collectives compute nothing, as kernels do. But what the host itself has put into a small buffer
  * (shapes that ranks compare, flags, pickled objects; shadow.h knows it) travels between the ranks
- * through the communicator's exchange, and is put together when somebody reads the result. A sum in
+ * through the communicator's exchange, and is put together when the result is read. A sum in
  * which one part is unknown is unknown.
  *
  * Every rank counts its collectives. A host that waits for its GPU waits until all ranks have
@@ -78,7 +78,7 @@ struct nccl_comm {
     uint64_t small;     /* the collectives up to the last small one */
     uint64_t settled;   /* the collectives that all ranks are known to have entered */
     uint64_t received[EXCHANGE_RANKS]; /* messages from each rank so far */
-    struct nccl_result *results;       /* that somebody may still read */
+    struct nccl_result *results;       /* that may still be read */
     double looked_seconds;             /* when the other ranks were last looked after */
     uintptr_t memory;
 };

@@ -262,7 +262,7 @@ ANSWER int nvmlDeviceGetPciInfoExt(const struct nvml_device *device, struct pci_
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* What nobody gets counts as used, so that free is what a program can have. */
+/* What no process gets counts as used, so that free is what a program can have. */
 static struct nvml_memory_v1 memory_of(const struct plim_machine_gpu *gpu)
 {
     int64_t free_bytes = plim_machine_free_bytes(plim_self_machine(), plim_nvml_index(gpu));
@@ -354,7 +354,7 @@ ANSWER int nvmlDeviceGetComputeRunningProcesses(const struct nvml_device *device
     return list_processes(device, count, out, sizeof(*out));
 }
 
-/* Nobody draws here, and there is no service that shares a GPU. */
+/* No display is attached, and there is no service that shares a GPU. */
 static int no_processes(const struct nvml_device *device, unsigned *count)
 {
     NVML_GPU(gpu, device);

@@ -1,6 +1,6 @@
 /* The files of NVIDIA's driver, /dev/nvidiactl and /dev/nvidia0 and so on, for programs that look for
- * them before they try to use a GPU (JAX does). They look as /dev/null does; nobody opens them but the
- * driver. */
+ * them before they try to use a GPU (JAX does). They look as /dev/null does; only the driver opens them.
+ */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "dlsym.h"
 #include "devices/virtual/machine/self.h"

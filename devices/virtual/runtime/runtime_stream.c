@@ -98,7 +98,7 @@ ANSWER int cudaStreamAddCallback(void *stream, void (*function)(void *, int, voi
 }
 PER_THREAD(cudaStreamAddCallback, _ptsz)
 
-/* An access policy, a priority, ...: kept by nobody. */
+/* An access policy, a priority, ...: not kept. */
 ANSWER int cudaStreamSetAttribute(void *stream, int attribute, const void *value)
 {
     (void)stream;
