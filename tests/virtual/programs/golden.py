@@ -53,18 +53,6 @@ def without_dropout(config):
                 setattr(part, name, 0.0)
 
 
-def answer_masks(is_packed):
-    """transformers asks the GPU whether a row holds several documents and whether a mask hides
-    anything. A virtual GPU answers zero, which is yes to both; the cases have the answers of rows
-    of one document without padding, unless `packed`. The work on the GPU is the same."""
-    if is_packed:
-        return
-    from transformers import masking_utils as masks
-    find, every = masks.find_packed_sequence_indices, masks.fast_all
-    masks.find_packed_sequence_indices = lambda positions: (find(positions), None)[1]
-    masks.fast_all = lambda mask: bool(every(mask)) or True
-
-
 def make_model(case, folder):
     dtype = PARAMETER_TYPE.get(case['precision'], torch.float32)
     if case['config'].startswith('torchvision:'):
@@ -72,6 +60,8 @@ def make_model(case, folder):
         with torch.device('cuda'):
             network = torchvision.models.get_model(case['config'].removeprefix('torchvision:'))
         return ImageLoss(network.to(dtype)), None
+    from masks import answer_masks  # here: imports move the moments at which Python collects
+    answer_masks(case.get('packed', False))
     with open(os.path.join(folder, case['config'])) as file:
         keys = json.load(file)
     config = transformers.AutoConfig.for_model(keys.pop('model_type'), **keys)
@@ -130,7 +120,6 @@ def make_optimizer(name, parameters):
 
 def run(case, folder, size):
     torch.manual_seed(0)
-    answer_masks(case.get('packed', False))
     model, config = make_model(case, folder)
     if case.get('channels_last'):
         model = model.to(memory_format=torch.channels_last)
