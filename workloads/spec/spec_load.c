@@ -23,7 +23,9 @@ static enum plim_status no_such_file(const char *source, struct plim_error *err)
         names[count] = plim_zoo_name(count);
         count++;
     }
-    int near = strchr(source, '/') ? -1 : plim_nearest(source, names, count);
+    const char *slash = strchr(source, '/'); /* of "OWNER/MODEL", the Hub's name, the model counts */
+    bool is_name = !slash || (slash > source && source[0] != '.' && !strchr(slash + 1, '/'));
+    int near = is_name ? plim_nearest(slash ? slash + 1 : source, names, count) : -1;
     if (near >= 0)
         return plim_fail_at(err, PLIM_SPEC, source, 0, 0,
                             "no such file and no such model, did you mean %s? (plimsoll models "
