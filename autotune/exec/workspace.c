@@ -43,49 +43,85 @@ static enum plim_status find_library(struct plim_workspace *w, enum plim_preload
                      name, self, folders[1]);
 }
 
-static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
-                                     struct plim_error *err)
-{
-    const char *base = secure_getenv("TMPDIR");
-    bool is_fit = base && base[0] == '/' && strlen(base) < sizeof(w->folder) - 20 &&
-                  !base[strcspn(base, SEPARATORS)];
-    snprintf(w->folder, sizeof(w->folder), "%s/plimsoll-XXXXXX", is_fit ? base : "/tmp");
-    if (!mkdtemp(w->folder)) {
-        enum plim_status st = plim_fail(err, PLIM_IO, "%s: %s", w->folder, strerror(errno));
-        w->folder[0] = '\0';
-        return st;
-    }
-    if (logs && mkdir(logs, 0777) && errno != EEXIST)
-        return plim_fail(err, PLIM_IO, "%s: %s", logs, strerror(errno));
-    w->logs = logs ? logs : w->folder;
-    return PLIM_OK;
-}
+/* What the keeper tells once: the folder that it made, or why not. */
+struct kept {
+    int problem; /* errno, or 0 */
+    char folder[sizeof(((struct plim_workspace *)0)->folder)];
+};
 
-/* Until no process holds the other end; what still appears in the folder meanwhile is removed too. */
-static _Noreturn void keep(const char *folder, int end)
+/* Makes the folder and, when no process holds the other end of `end` any more, removes it, with what
+ * still appears in it meanwhile. Nothing is left at whatever moment plimsoll is killed. */
+static _Noreturn void keep(struct kept *kept, int end, int answer)
 {
     char none;
-    plim_processes_detach("trial-keeper", &end, 1);
+    const int files[] = {end, answer};
+    plim_processes_detach("trial-keeper", files, 2);
+    if (!mkdtemp(kept->folder)) kept->problem = errno;
+    ssize_t told = write(answer, kept, sizeof(*kept));
+    close(answer);
     while (read(end, &none, 1) < 0 && errno == EINTR) continue;
-    for (int i = 0; i < REMOVALS && !access(folder, F_OK); i++) {
+    if (kept->problem || told < 0) _exit(1);
+    for (int i = 0; i < REMOVALS && !access(kept->folder, F_OK); i++) {
         if (i) nanosleep(&(struct timespec){0, 20000000}, NULL);
-        plim_execution_remove_folder(folder);
+        plim_execution_remove_folder(kept->folder);
     }
     _exit(0);
 }
 
-/* Before there are threads: the child uses the C library as it likes. */
-static enum plim_status start_keeper(struct plim_workspace *w, struct plim_error *err)
+static bool hear(int answer, struct kept *kept)
 {
-    int ends[2];
+    size_t count = 0;
+    while (count < sizeof(*kept)) {
+        ssize_t more = read(answer, (char *)kept + count, sizeof(*kept) - count);
+        if (more < 0 && errno == EINTR) continue;
+        if (more <= 0) return false;
+        count += (size_t)more;
+    }
+    return true;
+}
+
+/* Before there are threads: the child uses the C library as it likes. */
+static enum plim_status start_keeper(struct plim_workspace *w, struct kept *kept,
+                                     struct plim_error *err)
+{
+    int ends[2], answer[2];
     if (pipe2(ends, O_CLOEXEC)) return plim_fail(err, PLIM_IO, "no pipe: %s", strerror(errno));
+    if (pipe2(answer, O_CLOEXEC)) {
+        close(ends[0]);
+        close(ends[1]);
+        return plim_fail(err, PLIM_IO, "no pipe: %s", strerror(errno));
+    }
     w->keeper_pid = fork();
-    if (!w->keeper_pid) keep(w->folder, ends[0]);
+    if (!w->keeper_pid) keep(kept, ends[0], answer[1]);
     int problem = errno;
     close(ends[0]);
+    close(answer[1]);
     w->keeper = ends[1];
-    if (w->keeper_pid > 0) return PLIM_OK;
-    return plim_fail(err, PLIM_IO, "no process can be started: %s", strerror(problem));
+    bool heard = w->keeper_pid > 0 && hear(answer[0], kept);
+    close(answer[0]);
+    if (w->keeper_pid < 0)
+        return plim_fail(err, PLIM_IO, "no process can be started: %s", strerror(problem));
+    if (!heard) return plim_fail(err, PLIM_IO, "%s: its keeper was ended", kept->folder);
+    if (kept->problem)
+        return plim_fail(err, PLIM_IO, "%s: %s", kept->folder, strerror(kept->problem));
+    return PLIM_OK;
+}
+
+static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
+                                     struct plim_error *err)
+{
+    struct kept kept = {0};
+    const char *base = secure_getenv("TMPDIR");
+    bool is_fit = base && base[0] == '/' && strlen(base) < sizeof(w->folder) - 20 &&
+                  !base[strcspn(base, SEPARATORS)];
+    snprintf(kept.folder, sizeof(kept.folder), "%s/plimsoll-XXXXXX", is_fit ? base : "/tmp");
+    enum plim_status st = start_keeper(w, &kept, err);
+    if (st) return st;
+    memcpy(w->folder, kept.folder, sizeof(w->folder));
+    if (logs && mkdir(logs, 0777) && errno != EEXIST)
+        return plim_fail(err, PLIM_IO, "%s: %s", logs, strerror(errno));
+    w->logs = logs ? logs : w->folder;
+    return PLIM_OK;
 }
 
 /* LD_PRELOAD is a list with blanks and colons: a library in a folder that has one is preloaded by way
@@ -108,15 +144,14 @@ enum plim_status plim_workspace_make(struct plim_workspace *w, enum plim_preload
     *w = (struct plim_workspace){.keeper = -1};
     enum plim_status st = find_library(w, preloaded, err);
     if (!st) st = make_folders(w, logs, err);
-    if (!st) st = start_keeper(w, err);
     return st ? st : link_library(w, err);
 }
 
 /* The keeper has nothing to do any more once the folder is gone. */
 void plim_workspace_finish(struct plim_workspace *w)
 {
-    if (!w || !w->folder[0]) return;
-    plim_execution_remove_folder(w->folder);
+    if (!w) return;
+    if (w->folder[0]) plim_execution_remove_folder(w->folder);
     if (w->keeper_pid > 0) {
         kill(w->keeper_pid, SIGKILL);
         while (waitpid(w->keeper_pid, NULL, 0) < 0 && errno == EINTR) continue;
