@@ -68,16 +68,13 @@ static _Noreturn void keep(struct kept *kept, int end, int answer)
     _exit(0);
 }
 
+/* It is less than PIPE_BUF: it comes whole. */
 static bool hear(int answer, struct kept *kept)
 {
-    size_t count = 0;
-    while (count < sizeof(*kept)) {
-        ssize_t more = read(answer, (char *)kept + count, sizeof(*kept) - count);
-        if (more < 0 && errno == EINTR) continue;
-        if (more <= 0) return false;
-        count += (size_t)more;
-    }
-    return true;
+    ssize_t count;
+    do count = read(answer, kept, sizeof(*kept));
+    while (count < 0 && errno == EINTR);
+    return count == (ssize_t)sizeof(*kept);
 }
 
 /* Before there are threads: the child uses the C library as it likes. */
