@@ -21,13 +21,21 @@ static void watch(int number)
     sigaction(number, &action, NULL);
 }
 
+/* A release is a tag such as v0.2.0, and what follows it is v0.2.0-3-gc0ffee0; before the first one there
+ * is only a commit. */
+static const char *version(void)
+{
+    static const char tag[] = PLIM_VCS_TAG;
+    if (tag[0] == 'v') return tag + 1;
+    return tag[0] ? PLIM_VERSION "+" PLIM_VCS_TAG : PLIM_VERSION;
+}
+
 int main(int argc, char **argv)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) watch(signals[i]);
     const char *terminal = getenv("TERM");
-    const struct plim_io io = {.version = PLIM_VCS_TAG[0] ? PLIM_VERSION "+" PLIM_VCS_TAG
-                                                          : PLIM_VERSION,
+    const struct plim_io io = {.version = version(),
                                .is_dumb = terminal && !strcmp(terminal, "dumb"),
                                .out = stdout,
                                .err = stderr,

@@ -24,8 +24,16 @@ PLIM_COMMAND_MAP(PLIM_COMMAND_DECLARE)
 enum plim_status plim_command_find(const char *name, const struct plim_command **out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
+/* The commands in the order of help; `index` is less than PLIM_COMMAND_COUNT. */
+const struct plim_command *plim_command_at(size_t index);
+
 /* The help of the whole program, and of one command. */
+extern const char plim_help_about[]; /* what a SPEC is, and where options are listed */
 void plim_help_print(FILE *out);
 void plim_help_print_command(const struct plim_command *command, FILE *out);
+
+/* The same as manual pages: roff, with the macros of man(7). */
+void plim_manual_print(const char *version, FILE *out);
+void plim_manual_print_command(const struct plim_command *command, const char *version, FILE *out);
 
 #endif

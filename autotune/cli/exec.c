@@ -323,7 +323,7 @@ const struct plim_command plim_command_exec = {
     .argument = "-- CMD",
     .id = PLIM_COMMAND_EXEC,
     .run = run_exec,
-    .summary = "the largest batch of any program, on a GPU that is not there",
+    .summary = "the largest batch of any program of yours",
     .about = "Runs a training program of yours again and again, with another batch each\n"
              "time. On sim:NAME it runs on a virtual GPU: no GPU and no driver are needed,\n"
              "and PyTorch runs out of memory where that GPU would. On cuda:N it runs for\n"

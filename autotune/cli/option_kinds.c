@@ -1,6 +1,8 @@
 #include "option_kinds.h"
 #include "autotune/base/text.h"
 #include "autotune/search/limit.h"
+#include "devices/catalogue/catalogue.h"
+#include "workloads/spec/key.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,18 +245,42 @@ enum plim_status plim_option_objective(struct plim_request *request,
     return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value, expected);
 }
 
+static const char *const orders[] = {"speed", "memory", "batch", "given"};
+enum { ORDER_COUNT = sizeof(orders) / sizeof(orders[0]) };
+_Static_assert(ORDER_COUNT == PLIM_ORDER_GIVEN - PLIM_ORDER_SPEED + 1, "a name for each order");
+
 enum plim_status plim_option_order(struct plim_request *request, const struct plim_option *option,
                                    const char *value, struct plim_error *err)
 {
-    static const char *const names[] = {[PLIM_ORDER_SPEED] = "speed",
-                                        [PLIM_ORDER_MEMORY] = "memory",
-                                        [PLIM_ORDER_BATCH] = "batch",
-                                        [PLIM_ORDER_GIVEN] = "given"};
-    for (size_t i = PLIM_ORDER_SPEED; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(names[i], value) != 0) continue;
-        request->order = (enum plim_result_order)i;
+    char expected[64];
+    for (int i = 0; i < ORDER_COUNT; i++) {
+        if (strcmp(orders[i], value) != 0) continue;
+        request->order = (enum plim_result_order)(PLIM_ORDER_SPEED + i);
         return PLIM_OK;
     }
-    return plim_fail(err, PLIM_INVALID, "%s is '%s', expected speed, memory, batch or given",
-                     option->name, value);
+    plim_join_names(orders, ORDER_COUNT, expected, sizeof(expected));
+    return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value, expected);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+static const char *device_name(size_t index, char scratch[PLIM_OPTION_VALUE])
+{
+    static const char *const schemes[] = {"auto", "host", "cuda:0"};
+    enum { SCHEMES = sizeof(schemes) / sizeof(schemes[0]) };
+    if (index < SCHEMES) return schemes[index];
+    if (index - SCHEMES >= plim_catalogue_count()) return NULL;
+    snprintf(scratch, PLIM_OPTION_VALUE, "sim:%s", plim_catalogue_at(index - SCHEMES)->name);
+    return scratch;
+}
+
+const char *plim_option_value(const struct plim_option *option, size_t index,
+                              char scratch[PLIM_OPTION_VALUE])
+{
+    if (option->kind == plim_option_devices) return device_name(index, scratch);
+    if (option->kind == plim_option_objective)
+        return index < PLIM_OBJECTIVE_COUNT ? plim_objectives[index].name : NULL;
+    if (option->kind == plim_option_order) return index < ORDER_COUNT ? orders[index] : NULL;
+    const struct plim_spec_key *key = option->key ? plim_spec_key_find(option->key) : NULL;
+    return key && index < key->value.name_count ? key->value.names[index] : NULL;
 }

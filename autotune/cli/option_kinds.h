@@ -38,4 +38,10 @@ plim_option_kind plim_option_switch, /* bool at offset */
     plim_option_margin, plim_option_overhead, plim_option_alloc_conf, plim_option_objective,
     plim_option_order;
 
+/* The index'th of the values that the option is known to take; NULL behind the last. It lives as
+ * long as the program, or is in `scratch`. */
+enum { PLIM_OPTION_VALUE = 80 };
+const char *plim_option_value(const struct plim_option *option, size_t index,
+                              char scratch[PLIM_OPTION_VALUE]);
+
 #endif

@@ -15,6 +15,7 @@ enum {
     D = 1 << PLIM_COMMAND_DEVICES,
     M = 1 << PLIM_COMMAND_MODELS,
     I = 1 << PLIM_COMMAND_IMPORT,
+    C = 1 << PLIM_COMMAND_COMPLETION,
     H = 1 << PLIM_COMMAND_HELP
 };
 
@@ -127,7 +128,9 @@ static const struct plim_option options[] = {
       "no progress and no warnings"),
     SWITCH("--no-color", T | P | E | D | X, no_color,
       "no escapes, as with NO_COLOR"),
-    SWITCH("--help", T | P | E | D | M | I | X | H, help,
+    SWITCH("--man", H, man,
+      "the manual page instead, as man reads it (roff)"),
+    SWITCH("--help", T | P | E | D | M | I | X | C | H, help,
       "this text"),
 };
 
@@ -248,8 +251,16 @@ static void print_wrapped(FILE *out, int column, const char *text)
     }
 }
 
+const struct plim_option *plim_options_next(enum plim_command_id command,
+                                            const struct plim_option *before)
+{
+    for (size_t i = before ? (size_t)(before - options) + 1 : 0; i < OPTION_COUNT; i++)
+        if (belongs_to(&options[i], command)) return &options[i];
+    return NULL;
+}
+
 /* A key that has names says which. */
-static void describe(const struct plim_option *option, char *out, size_t size)
+void plim_options_describe(const struct plim_option *option, char *out, size_t size)
 {
     const struct plim_spec_key *key = option->key ? plim_spec_key_find(option->key) : NULL;
     char names[128] = "";
@@ -260,11 +271,11 @@ static void describe(const struct plim_option *option, char *out, size_t size)
 void plim_options_help(enum plim_command_id command, FILE *out)
 {
     char help[512];
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (!belongs_to(&options[i], command)) continue;
-        int column = fprintf(out, "  %s%s%s", options[i].name, options[i].argument ? " " : "",
-                             options[i].argument ? options[i].argument : "");
-        describe(&options[i], help, sizeof(help));
+    const struct plim_option *option = NULL;
+    while ((option = plim_options_next(command, option))) {
+        const char *argument = option->argument ? option->argument : "";
+        int column = fprintf(out, "  %s%s%s", option->name, *argument ? " " : "", argument);
+        plim_options_describe(option, help, sizeof(help));
         print_wrapped(out, column, help);
     }
 }

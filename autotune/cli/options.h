@@ -15,6 +15,7 @@
     X(DEVICES, devices)                                                                            \
     X(MODELS, models)                                                                              \
     X(IMPORT, import)                                                                              \
+    X(COMPLETION, completion)                                                                      \
     X(HELP, help)
 
 enum plim_command_id {
@@ -34,5 +35,14 @@ enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id 
 
 /* The options of a command, one or two lines each, within 80 columns. */
 void plim_options_help(enum plim_command_id command, FILE *out);
+
+/* The options of a command in the order of its help: the one after `before`, of which NULL stands for
+ * none; NULL behind the last. */
+struct plim_option;
+const struct plim_option *plim_options_next(enum plim_command_id command,
+                                            const struct plim_option *before);
+
+/* What help says of an option: the names that it takes, then its text. */
+void plim_options_describe(const struct plim_option *option, char *out, size_t size);
 
 #endif

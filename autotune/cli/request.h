@@ -48,7 +48,7 @@ struct plim_request {
     enum plim_objective objective;
     enum plim_result_order order;
     double budget_seconds; /* 0: none */
-    bool json, quiet, no_color, help;
+    bool json, quiet, no_color, help, man;
     struct plim_request_program program;
     char texts[PLIM_REQUEST_TEXTS]; /* what lists in one argument were split into */
     size_t texts_used;

@@ -16,20 +16,21 @@
 /* Of the list that LD_PRELOAD is. */
 #define SEPARATORS " :"
 
-enum { REMOVALS = 100 };
+enum { REMOVALS = 100, MOST_NAMES = 2 };
 
 static const struct {
-    const char *build_folder; /* from the executable's */
-    const char *name;
-} libraries[] = {[PLIM_PRELOAD_VIRTUAL_GPU] = {"../devices/virtual", "libcuda.so.1"},
-                 [PLIM_PRELOAD_OBSERVER] = {"../devices/observe", "libplimsoll-observe.so"}};
+    const char *build_folder;      /* from the executable's */
+    const char *names[MOST_NAMES]; /* the first is that of the file */
+} libraries[] = {
+    [PLIM_PRELOAD_VIRTUAL_GPU] = {"../devices/virtual", {"libcuda.so.1", "libnvidia-ml.so.1"}},
+    [PLIM_PRELOAD_OBSERVER] = {"../devices/observe", {"libplimsoll-observe.so"}}};
 
 static enum plim_status find_library(struct plim_workspace *w, enum plim_preloaded preloaded,
                                      struct plim_error *err)
 {
     const char *const folders[] = {libraries[preloaded].build_folder, "../lib/plimsoll",
                                    "../" PLIM_LIBDIR "/plimsoll"};
-    const char *name = libraries[preloaded].name;
+    const char *name = libraries[preloaded].names[0];
     char self[PATH_MAX], path[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (length < 0) return plim_fail(err, PLIM_INTERNAL, "/proc/self/exe: %s", strerror(errno));
@@ -121,17 +122,21 @@ static enum plim_status make_folders(struct plim_workspace *w, const char *logs,
     return PLIM_OK;
 }
 
-/* LD_PRELOAD is a list with blanks and colons: a library in a folder that has one is preloaded by way
- * of a link. */
-static enum plim_status link_library(struct plim_workspace *w, struct plim_error *err)
+/* In a folder of its own the library has every name that programs look for, and a path without the
+ * blanks and colons that LD_PRELOAD cannot take. */
+static enum plim_status link_library(struct plim_workspace *w, enum plim_preloaded preloaded,
+                                     struct plim_error *err)
 {
-    char link[sizeof(w->folder) + 8], file[64], *name = strrchr(w->library, '/');
-    if (!w->library[strcspn(w->library, SEPARATORS)]) return PLIM_OK;
-    snprintf(link, sizeof(link), "%s/lib", w->folder);
-    *name = '\0';
-    if (symlink(w->library, link)) return plim_fail(err, PLIM_IO, "%s: %s", link, strerror(errno));
-    snprintf(file, sizeof(file), "%s", name + 1);
-    snprintf(w->library, sizeof(w->library), "%s/%s", link, file);
+    const char *const *names = libraries[preloaded].names;
+    char folder[sizeof(w->folder) + 8], link[sizeof(folder) + 64];
+    snprintf(folder, sizeof(folder), "%s/lib", w->folder);
+    if (mkdir(folder, 0700)) return plim_fail(err, PLIM_IO, "%s: %s", folder, strerror(errno));
+    for (size_t i = 0; i < MOST_NAMES && names[i]; i++) {
+        snprintf(link, sizeof(link), "%s/%s", folder, names[i]);
+        if (symlink(w->library, link))
+            return plim_fail(err, PLIM_IO, "%s: %s", link, strerror(errno));
+    }
+    snprintf(w->library, sizeof(w->library), "%s/%s", folder, names[0]);
     return PLIM_OK;
 }
 
@@ -141,7 +146,7 @@ enum plim_status plim_workspace_make(struct plim_workspace *w, enum plim_preload
     *w = (struct plim_workspace){.keeper = -1};
     enum plim_status st = find_library(w, preloaded, err);
     if (!st) st = make_folders(w, logs, err);
-    return st ? st : link_library(w, err);
+    return st ? st : link_library(w, preloaded, err);
 }
 
 /* The keeper has nothing to do any more once the folder is gone. */

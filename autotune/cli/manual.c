@@ -1,0 +1,126 @@
+/* Manual pages, from the tables that --help is made from. The macros are those of man(7), which
+ * groff and mandoc read alike. */
+#include "command.h"
+#include "exit_code.h"
+#include "option_kinds.h"
+#include <ctype.h>
+#include <string.h>
+
+/* One line of text. A backslash, a hyphen that is typed, and a dot or quote that begins a line mean
+ * something else to roff. */
+static void write_text(FILE *out, const char *text, size_t length)
+{
+    if (length && (text[0] == '.' || text[0] == '\'')) fputs("\\&", out);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\\') fputs("\\e", out);
+        else if (text[i] == '-') fputs("\\-", out);
+        else fputc(text[i], out);
+    }
+}
+
+static void write_word(FILE *out, const char *text) { write_text(out, text, strlen(text)); }
+
+static void write_upper(FILE *out, const char *text)
+{
+    for (; *text; text++) fputc(toupper((unsigned char)*text), out);
+}
+
+static void begin(FILE *out, const char *command, const char *summary, const char *version)
+{
+    fputs(".TH PLIMSOLL", out);
+    if (command) fputs("\\-", out), write_upper(out, command);
+    fprintf(out, " 1 \"\" \"plimsoll %s\" \"User commands\"\n.SH NAME\nplimsoll", version);
+    if (command) fputs("\\-", out), write_word(out, command);
+    fputs(" \\- ", out);
+    write_word(out, summary);
+    fputs("\n.SH SYNOPSIS\n", out);
+}
+
+/* Lines of prose are joined, lines that are indented stand as they are, an empty one parts. */
+static void write_prose(FILE *out, const char *text)
+{
+    bool as_it_is = false;
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        bool is_indented = length && text[0] == ' ';
+        if (is_indented && !as_it_is) fputs(".RS 4\n.nf\n", out);
+        if (!is_indented && as_it_is) fputs(".fi\n.RE\n", out);
+        as_it_is = is_indented;
+        const char *next = text + length + (text[length] == '\n');
+        if (!length && *next && *next != ' ') fputs(".PP\n", out);
+        size_t blanks = is_indented ? strspn(text, " ") : 0;
+        if (blanks > 2) fprintf(out, "%*s", (int)(blanks - 2), "");
+        if (length) write_text(out, text + blanks, length - blanks), fputc('\n', out);
+        text = next;
+    }
+    if (as_it_is) fputs(".fi\n.RE\n", out);
+}
+
+static void write_options(FILE *out, enum plim_command_id command)
+{
+    char help[512];
+    const struct plim_option *option = NULL;
+    fputs(".SH OPTIONS\n", out);
+    while ((option = plim_options_next(command, option))) {
+        fputs(".TP\n\\fB", out);
+        write_word(out, option->name);
+        fputs("\\fR", out);
+        if (option->argument) {
+            fputs(" \\fI", out);
+            write_word(out, option->argument);
+            fputs("\\fR", out);
+        }
+        fputc('\n', out);
+        plim_options_describe(option, help, sizeof(help));
+        write_word(out, help);
+        fputc('\n', out);
+    }
+}
+
+static void write_exit_codes(FILE *out)
+{
+    fputs(".SH EXIT STATUS\n", out);
+    for (int code = 0; code < PLIM_EXIT_COUNT; code++) {
+        fprintf(out, ".TP\n%d\n", code);
+        write_word(out, plim_exit_text((enum plim_exit)code));
+        fputc('\n', out);
+    }
+}
+
+void plim_manual_print(const char *version, FILE *out)
+{
+    begin(out, NULL, "the fastest training settings that fit a GPU", version);
+    fputs(".B plimsoll\n.I command\n.RI [ options ]\n.SH DESCRIPTION\n", out);
+    write_prose(out, plim_help_about);
+    fputs(".SH COMMANDS\n", out);
+    for (size_t i = 0; i < PLIM_COMMAND_COUNT; i++) {
+        const struct plim_command *command = plim_command_at(i);
+        fputs(".TP\n.BR plimsoll\\-", out);
+        write_word(out, command->name);
+        fputs(" (1)\n", out);
+        write_word(out, command->summary);
+        fputc('\n', out);
+    }
+    write_exit_codes(out);
+}
+
+void plim_manual_print_command(const struct plim_command *command, const char *version, FILE *out)
+{
+    begin(out, command->name, command->summary, version);
+    fputs(".B plimsoll ", out);
+    write_word(out, command->name);
+    fputs("\n", out);
+    bool is_last = command->argument && command->argument[0] == '-'; /* "-- CMD" */
+    if (is_last) fputs(".RI [ options ]\n", out);
+    if (command->argument) {
+        fputs(".I \"", out);
+        write_word(out, command->argument);
+        fputs("\"\n", out);
+    }
+    if (!is_last) fputs(".RI [ options ]\n", out);
+    fputs(".SH DESCRIPTION\n", out);
+    write_prose(out, command->about);
+    write_options(out, command->id);
+    write_exit_codes(out);
+    fputs(".SH SEE ALSO\n.BR plimsoll (1)\n", out);
+}
