@@ -1,11 +1,24 @@
 #include "devices/cuda/cuda.h"
 
 #include "autotune/base/text.h"
-#include "cuda_internal.h"
 #include "devices/uri.h"
+#include "libraries.h"
+#include "memory.h"
+#include "modules.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+struct plim_cuda {
+    struct plim_device device; /* first: the head of every device */
+    struct plim_cuda_context context;
+    struct plim_cuda_memory memory;
+    struct plim_cuda_modules modules;
+    struct plim_cuda_libraries libraries;
+    CUevent marks[2]; /* marks[last] was recorded when time was asked for the last time */
+    int last;
+    double seconds; /* between open and marks[last] */
+};
 
 static struct plim_cuda *cuda_of(struct plim_device *device)
 {
@@ -22,27 +35,84 @@ static enum plim_status read_back(struct plim_cuda *cuda, const struct plim_op *
     return cuda->device.ops->read(&cuda->device, op->in[0]->data, bytes, (size_t)size);
 }
 
-/* What is not made of our kernels. */
-static const struct {
-    enum plim_op_kind kind;
-    enum plim_status (*launch)(struct plim_cuda *cuda, const struct plim_op *op);
-} others[] = {
-    {PLIM_OP_MATMUL, plim_cuda_matmul},
-    {PLIM_OP_ATTENTION, plim_cuda_attention},
-    {PLIM_OP_ATTENTION_BACKWARD, plim_cuda_attention},
-    {PLIM_OP_READ_BACK, read_back},
-};
+static enum plim_status launch_op(struct plim_cuda *cuda, const struct plim_op *op)
+{
+    switch (op->kind) {
+    case PLIM_OP_MATMUL: return plim_cuda_matmul(&cuda->libraries, op);
+    case PLIM_OP_ATTENTION:
+    case PLIM_OP_ATTENTION_BACKWARD: return plim_cuda_attention(&cuda->libraries, op);
+    case PLIM_OP_READ_BACK: return read_back(cuda, op);
+    default: return plim_cuda_modules_run(&cuda->modules, op);
+    }
+}
 
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
     struct plim_cuda *cuda = cuda_of(device);
-    enum plim_status (*of_kind)(struct plim_cuda *, const struct plim_op *) =
-        plim_cuda_launch_kernels;
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (others[i].kind == op->kind) of_kind = others[i].launch;
-    enum plim_status st = of_kind(cuda, op);
-    if (st == PLIM_OOM) cuda->refused = true;
+    enum plim_status st = launch_op(cuda, op);
+    if (st == PLIM_OOM) cuda->context.refused = true;
     return st;
+}
+
+enum plim_status plim_cuda_launch(struct plim_device *device, const struct plim_cuda_launch *launch)
+{
+    return plim_cuda_modules_launch(&cuda_of(device)->modules, launch);
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+static enum plim_status segment_get(struct plim_device *device, int64_t bytes, uint64_t *address)
+{
+    return plim_cuda_segment_get(&cuda_of(device)->memory, bytes, address);
+}
+
+static enum plim_status range_reserve(struct plim_device *device, int64_t bytes, uint64_t *address)
+{
+    return plim_cuda_range_reserve(&cuda_of(device)->memory, bytes, address);
+}
+
+static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+                                  int64_t page_bytes)
+{
+    return plim_cuda_range_map(&cuda_of(device)->memory, address, bytes, page_bytes);
+}
+
+/* Giving memory back has no status: what it saw is read from the context. */
+static void remember_loss(struct plim_device *device)
+{
+    if (cuda_of(device)->context.lost) device->lost = true;
+}
+
+static void segment_return(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    (void)bytes;
+    plim_cuda_segment_return(&cuda_of(device)->memory, address);
+    remember_loss(device);
+}
+
+static void range_release(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    (void)bytes;
+    plim_cuda_range_release(&cuda_of(device)->memory, address);
+    remember_loss(device);
+}
+
+static void range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
+{
+    plim_cuda_range_unmap(&cuda_of(device)->memory, address, bytes);
+    remember_loss(device);
+}
+
+/* Never more than a smaller GPU that this one stands for. */
+static void limit(struct plim_device *device, int64_t bytes)
+{
+    int64_t total_bytes = device->info.total_bytes;
+    cuda_of(device)->memory.capacity_bytes = bytes < total_bytes ? bytes : total_bytes;
+}
+
+static int64_t free_bytes(struct plim_device *device)
+{
+    return plim_cuda_context_free_bytes(&cuda_of(device)->context);
 }
 
 /* --- copies and time -------------------------------------------------------------------------- */
@@ -50,30 +120,30 @@ static enum plim_status launch(struct plim_device *device, const struct plim_op 
 static enum plim_status read_bytes(struct plim_device *device, uint64_t address, void *to,
                                    size_t bytes)
 {
-    struct plim_cuda *cuda = cuda_of(device);
-    enum plim_status st = PLIM_CUDA_CALL(cuda, cuMemcpyDtoHAsync, to, address, bytes, cuda->stream);
-    return st ? st : PLIM_CUDA_CALL(cuda, cuStreamSynchronize, cuda->stream);
+    struct plim_cuda_context *c = &cuda_of(device)->context;
+    enum plim_status st = PLIM_CUDA_CALL(c, cuMemcpyDtoHAsync, to, address, bytes, c->stream);
+    return st ? st : PLIM_CUDA_CALL(c, cuStreamSynchronize, c->stream);
 }
 
 static enum plim_status write_bytes(struct plim_device *device, uint64_t address, const void *from,
                                     size_t bytes)
 {
-    struct plim_cuda *cuda = cuda_of(device);
-    enum plim_status st =
-        PLIM_CUDA_CALL(cuda, cuMemcpyHtoDAsync, address, from, bytes, cuda->stream);
-    return st ? st : PLIM_CUDA_CALL(cuda, cuStreamSynchronize, cuda->stream);
+    struct plim_cuda_context *c = &cuda_of(device)->context;
+    enum plim_status st = PLIM_CUDA_CALL(c, cuMemcpyHtoDAsync, address, from, bytes, c->stream);
+    return st ? st : PLIM_CUDA_CALL(c, cuStreamSynchronize, c->stream);
 }
 
 /* An elapsed time is a float of milliseconds: only short ones are exact, so they are summed. */
 static enum plim_status now(struct plim_device *device, double *seconds)
 {
     struct plim_cuda *cuda = cuda_of(device);
+    struct plim_cuda_context *c = &cuda->context;
     CUevent before = cuda->marks[cuda->last], mark = cuda->marks[!cuda->last];
     float milliseconds = 0;
     enum plim_status st;
-    PLIM_TRY(PLIM_CUDA_CALL(cuda, cuEventRecord, mark, cuda->stream));
-    PLIM_TRY(PLIM_CUDA_CALL(cuda, cuEventSynchronize, mark));
-    PLIM_TRY(PLIM_CUDA_CALL(cuda, cuEventElapsedTime, &milliseconds, before, mark));
+    PLIM_TRY(PLIM_CUDA_CALL(c, cuEventRecord, mark, c->stream));
+    PLIM_TRY(PLIM_CUDA_CALL(c, cuEventSynchronize, mark));
+    PLIM_TRY(PLIM_CUDA_CALL(c, cuEventElapsedTime, &milliseconds, before, mark));
     cuda->last = !cuda->last;
     cuda->seconds += milliseconds / 1e3;
     *seconds = cuda->seconds;
@@ -84,7 +154,8 @@ out:
 static enum plim_status start_time(struct plim_cuda *cuda)
 {
     cuda->seconds = 0;
-    return PLIM_CUDA_CALL(cuda, cuEventRecord, cuda->marks[cuda->last], cuda->stream);
+    return PLIM_CUDA_CALL(&cuda->context, cuEventRecord, cuda->marks[cuda->last],
+                          cuda->context.stream);
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
@@ -92,57 +163,51 @@ static enum plim_status start_time(struct plim_cuda *cuda)
 static enum plim_status reset(struct plim_device *device)
 {
     struct plim_cuda *cuda = cuda_of(device);
-    enum plim_status st = PLIM_CUDA_CALL(cuda, cuStreamSynchronize, cuda->stream);
-    cuda->refused = false;
-    if (st == PLIM_OK) plim_cuda_memory_clear(cuda);
-    if (cuda->device.lost) return PLIM_LOST;
+    struct plim_cuda_context *c = &cuda->context;
+    enum plim_status st = PLIM_CUDA_CALL(c, cuStreamSynchronize, c->stream);
+    c->refused = false;
+    if (st == PLIM_OK) plim_cuda_memory_clear(&cuda->memory);
+    if (c->lost) return PLIM_LOST;
     return st == PLIM_OK ? start_time(cuda) : st;
 }
 
 static void close_cuda(struct plim_device *device)
 {
     struct plim_cuda *cuda = cuda_of(device);
-    if (cuda->context) {
-        plim_cuda_libraries_close(cuda);
-        plim_cuda_memory_close(cuda);
-        plim_cuda_modules_close(cuda);
-        plim_cuda_context_close(cuda);
-    }
+    plim_cuda_libraries_close(&cuda->libraries);
+    plim_cuda_memory_close(&cuda->memory);
+    plim_cuda_modules_close(&cuda->modules);
+    for (int i = 0; i < 2; i++)
+        if (cuda->marks[i]) cuda->context.driver->cuEventDestroy(cuda->marks[i]);
+    plim_cuda_context_close(&cuda->context);
     free(cuda);
-}
-
-/* Never more than a smaller GPU that this one stands for. */
-static void limit(struct plim_device *device, int64_t bytes)
-{
-    int64_t total_bytes = device->info.total_bytes;
-    cuda_of(device)->memory.capacity_bytes = bytes < total_bytes ? bytes : total_bytes;
 }
 
 static const char *message(const struct plim_device *device)
 {
-    return ((const struct plim_cuda *)device)->message;
+    return ((const struct plim_cuda *)device)->context.message;
 }
 
 static bool is_suspect(const struct plim_device *device)
 {
-    return ((const struct plim_cuda *)device)->suspect;
+    return ((const struct plim_cuda *)device)->context.suspect;
 }
 
 static bool has_refused(const struct plim_device *device)
 {
-    return ((const struct plim_cuda *)device)->refused;
+    return ((const struct plim_cuda *)device)->context.refused;
 }
 
 static const struct plim_device_ops cuda_ops = {
     .close = close_cuda,
-    .segment_get = plim_cuda_segment_get,
-    .segment_return = plim_cuda_segment_return,
-    .range_reserve = plim_cuda_range_reserve,
-    .range_release = plim_cuda_range_release,
-    .range_map = plim_cuda_range_map,
-    .range_unmap = plim_cuda_range_unmap,
+    .segment_get = segment_get,
+    .segment_return = segment_return,
+    .range_reserve = range_reserve,
+    .range_release = range_release,
+    .range_map = range_map,
+    .range_unmap = range_unmap,
     .limit = limit,
-    .free_bytes = plim_cuda_free_bytes,
+    .free_bytes = free_bytes,
     .launch = launch,
     .now = now,
     .read = read_bytes,
@@ -182,8 +247,8 @@ static enum plim_status describe(struct plim_cuda *cuda, const struct options *o
     struct plim_device_info *info = &cuda->device.info;
     size_t free_bytes, total_bytes;
     char memory[16];
-    enum plim_status st = PLIM_CUDA_CALL(cuda, cuMemGetInfo, &free_bytes, &total_bytes);
-    if (st != PLIM_OK) return plim_fail(err, st, "cuda:%d: %s", options->ordinal, cuda->message);
+    enum plim_status st = PLIM_CUDA_CALL(&cuda->context, cuMemGetInfo, &free_bytes, &total_bytes);
+    if (st != PLIM_OK) return plim_fail(err, st, "cuda:%d: %s", options->ordinal, cuda->context.message);
     info->total_bytes = (int64_t)total_bytes;
     snprintf(info->uri, sizeof(info->uri), "cuda:%d", options->ordinal);
     if (!options->memory_bytes) return PLIM_OK;
@@ -197,6 +262,29 @@ static enum plim_status describe(struct plim_cuda *cuda, const struct options *o
     return PLIM_OK;
 }
 
+static enum plim_status make_marks(struct plim_cuda *cuda)
+{
+    enum plim_status st = PLIM_OK;
+    for (int i = 0; i < 2 && st == PLIM_OK; i++)
+        st = PLIM_CUDA_CALL(&cuda->context, cuEventCreate, &cuda->marks[i], CU_EVENT_DEFAULT);
+    return st ? st : start_time(cuda);
+}
+
+/* On an open context, whose errors are `cuda`'s message. */
+static enum plim_status make_parts(struct plim_cuda *cuda, const struct options *options,
+                                   struct plim_error *err)
+{
+    struct plim_device *device = &cuda->device;
+    cuda->modules = (struct plim_cuda_modules){.context = &cuda->context, .info = &device->info};
+    plim_cuda_libraries_init(&cuda->libraries, &cuda->context, &cuda->modules);
+    enum plim_status st = make_marks(cuda);
+    if (st != PLIM_OK && st != PLIM_OOM) st = PLIM_NODEVICE;
+    if (st == PLIM_OK)
+        st = plim_cuda_memory_open(&cuda->memory, &cuda->context, device->info.total_bytes);
+    if (st != PLIM_OK) plim_fail(err, st, "cuda:%d: %s", options->ordinal, cuda->context.message);
+    return st;
+}
+
 enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
                                 struct plim_error *err)
 {
@@ -207,11 +295,9 @@ enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
     struct plim_cuda *cuda = calloc(1, sizeof(*cuda));
     if (!cuda) return plim_fail(err, PLIM_NOMEM, "no memory for a device");
     cuda->device.ops = &cuda_ops;
-    PLIM_TRY(plim_cuda_driver_load(&cuda->driver, err));
-    PLIM_TRY(plim_cuda_context_open(cuda, options.ordinal, err));
+    PLIM_TRY(plim_cuda_context_open(&cuda->context, options.ordinal, &cuda->device.info, err));
     PLIM_TRY(describe(cuda, &options, err));
-    st = plim_cuda_memory_open(cuda, options.memory_bytes);
-    if (st != PLIM_OK) plim_fail(err, st, "cuda:%d: %s", options.ordinal, cuda->message);
+    PLIM_TRY(make_parts(cuda, &options, err));
 out:
     if (st == PLIM_OK)
         *out = &cuda->device;
@@ -226,7 +312,7 @@ enum plim_status plim_cuda_read_figures(struct plim_device *device, struct plim_
 {
     struct plim_cuda *cuda = cuda_of(device);
     size_t free_bytes = 0, total_bytes = 0;
-    enum plim_status st = PLIM_CUDA_CALL(cuda, cuMemGetInfo, &free_bytes, &total_bytes);
+    enum plim_status st = PLIM_CUDA_CALL(&cuda->context, cuMemGetInfo, &free_bytes, &total_bytes);
     *out = (struct plim_cuda_figures){.total_bytes = (int64_t)total_bytes,
                                       .free_bytes_at_open = cuda->memory.free_bytes_at_open,
                                       .free_bytes = (int64_t)free_bytes,

@@ -36,6 +36,12 @@ enum plim_status plim_cuda_read_figures(struct plim_device *device,
  * `others_bytes`: what other processes hold of the GPU, which CUDA does not know (NVML does). */
 int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_t others_bytes);
 
+/* One of the launches that kernels.h plans for an operation, as it is: a test of our kernel where the
+ * device itself would take a library's. */
+struct plim_cuda_launch;
+enum plim_status plim_cuda_launch(struct plim_device *device,
+                                  const struct plim_cuda_launch *launch) PLIM_MUST_CHECK;
+
 /* For --version: the driver and the libraries that are found here, or why there are none, a line
  * each. Neither initialises CUDA nor opens a GPU. Returns `out`, always terminated. */
 char *plim_cuda_versions_text(char *out, size_t size);

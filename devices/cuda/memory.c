@@ -1,4 +1,4 @@
-#include "cuda_internal.h"
+#include "memory.h"
 
 #include <unistd.h>
 
@@ -44,49 +44,36 @@ static size_t place_of(const void *items, size_t count, size_t item_bytes, uint6
 
 /* --- how much --------------------------------------------------------------------------------- */
 
-static struct plim_cuda *cuda_of(struct plim_device *device)
-{
-    return (struct plim_cuda *)device;
-}
-
-int64_t plim_cuda_free_bytes(struct plim_device *device)
-{
-    return plim_cuda_driver_free_bytes(cuda_of(device));
-}
-
 /* Whether `bytes` more may be asked of the driver at all. */
-static enum plim_status admit(struct plim_cuda *cuda, int64_t bytes)
+static enum plim_status admit(const struct plim_cuda_memory *m, int64_t bytes)
 {
-    const struct plim_cuda_memory *m = &cuda->memory;
     int64_t limit = m->capacity_bytes - m->held_bytes;
     if (bytes > limit) return PLIM_OOM;
-    if (!m->spills || bytes <= plim_cuda_driver_free_bytes(cuda)) return PLIM_OK;
-    cuda->refused = true;
+    if (!m->spills || bytes <= plim_cuda_context_free_bytes(m->context)) return PLIM_OK;
+    m->context->refused = true;
     return PLIM_OOM;
 }
 
-/* What the driver answered to a request for memory. */
-static enum plim_status settle(struct plim_cuda *cuda, const char *call, CUresult result,
-                               int64_t bytes)
+/* What a result of a call means that asked the driver for memory. */
+static enum plim_status check(const struct plim_cuda_memory *m, const char *call, CUresult result,
+                              int64_t bytes)
 {
-    enum plim_status st = plim_cuda_settle_allocation(cuda, call, result, bytes);
-    if (st == PLIM_OOM) cuda->refused = true;
+    enum plim_status st = plim_cuda_check_allocation(m->context, call, result, bytes);
+    if (st == PLIM_OOM) m->context->refused = true;
     return st;
 }
 
 /* --- segments --------------------------------------------------------------------------------- */
 
-enum plim_status plim_cuda_segment_get(struct plim_device *device, int64_t bytes, uint64_t *address)
+enum plim_status plim_cuda_segment_get(struct plim_cuda_memory *m, int64_t bytes, uint64_t *address)
 {
-    struct plim_cuda *cuda = cuda_of(device);
-    struct plim_cuda_memory *m = &cuda->memory;
     int64_t whole = plim_round_up(bytes, PLIM_PAGE_BYTES);
     CUdeviceptr pointer;
-    enum plim_status st = admit(cuda, whole);
+    enum plim_status st = admit(m, whole);
     if (st == PLIM_OK) st = PLIM_ARRAY_RESERVE(&m->segments, m->segments.count + 1);
     if (st != PLIM_OK) return st;
-    CUresult result = cuda->driver->cuMemAlloc(&pointer, (size_t)bytes);
-    st = settle(cuda, "cuMemAlloc", result, bytes);
+    CUresult result = m->context->driver->cuMemAlloc(&pointer, (size_t)bytes);
+    st = check(m, "cuMemAlloc", result, bytes);
     if (st != PLIM_OK) return st;
     struct plim_cuda_extent segment = {pointer, whole};
     INSERT(&m->segments, segment);
@@ -95,31 +82,26 @@ enum plim_status plim_cuda_segment_get(struct plim_device *device, int64_t bytes
     return PLIM_OK;
 }
 
-void plim_cuda_segment_return(struct plim_device *device, uint64_t address, int64_t bytes)
+void plim_cuda_segment_return(struct plim_cuda_memory *m, uint64_t address)
 {
-    struct plim_cuda *cuda = cuda_of(device);
-    struct plim_cuda_memory *m = &cuda->memory;
     size_t place = PLACE_OF(&m->segments, address);
-    (void)bytes;
     if (place == m->segments.count || m->segments.items[place].address != address) return;
     m->held_bytes -= m->segments.items[place].bytes;
     REMOVE(&m->segments, place, 1);
-    PLIM_CUDA_CALL_QUIETLY(cuda, cuMemFree, address);
+    PLIM_CUDA_RELEASE(m->context, cuMemFree, address);
 }
 
 /* --- ranges ----------------------------------------------------------------------------------- */
 
-enum plim_status plim_cuda_range_reserve(struct plim_device *device, int64_t bytes,
+enum plim_status plim_cuda_range_reserve(struct plim_cuda_memory *m, int64_t bytes,
                                          uint64_t *address)
 {
-    struct plim_cuda *cuda = cuda_of(device);
-    struct plim_cuda_memory *m = &cuda->memory;
     CUdeviceptr pointer;
     if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
     enum plim_status st = PLIM_ARRAY_RESERVE(&m->ranges, m->ranges.count + 1);
     if (st != PLIM_OK) return st;
     bytes = plim_round_up(bytes, m->granularity_bytes);
-    st = PLIM_CUDA_CALL(cuda, cuMemAddressReserve, &pointer, (size_t)bytes, 0, 0, 0);
+    st = PLIM_CUDA_CALL(m->context, cuMemAddressReserve, &pointer, (size_t)bytes, 0, 0, 0);
     if (st != PLIM_OK) return st;
     struct plim_cuda_extent range = {pointer, bytes};
     INSERT(&m->ranges, range);
@@ -127,42 +109,39 @@ enum plim_status plim_cuda_range_reserve(struct plim_device *device, int64_t byt
     return PLIM_OK;
 }
 
-void plim_cuda_range_release(struct plim_device *device, uint64_t address, int64_t bytes)
+void plim_cuda_range_release(struct plim_cuda_memory *m, uint64_t address)
 {
-    struct plim_cuda *cuda = cuda_of(device);
-    struct plim_cuda_memory *m = &cuda->memory;
     size_t place = PLACE_OF(&m->ranges, address);
     if (place == m->ranges.count || m->ranges.items[place].address != address) return;
-    bytes = m->ranges.items[place].bytes;
+    int64_t bytes = m->ranges.items[place].bytes;
     REMOVE(&m->ranges, place, 1);
-    PLIM_CUDA_CALL_QUIETLY(cuda, cuMemAddressFree, address, (size_t)bytes);
+    PLIM_CUDA_RELEASE(m->context, cuMemAddressFree, address, (size_t)bytes);
 }
 
-static CUmemLocation gpu_of(const struct plim_cuda *cuda)
+static CUmemLocation gpu_of(const struct plim_cuda_memory *m)
 {
     CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
-    location.id = cuda->gpu;
+    location.id = m->context->gpu;
     return location;
 }
 
-static CUmemAllocationProp physical_memory(const struct plim_cuda *cuda)
+static CUmemAllocationProp physical_memory(const struct plim_cuda_memory *m)
 {
-    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = gpu_of(cuda)};
+    return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = gpu_of(m)};
 }
 
-static enum plim_status map_chunk(struct plim_cuda *cuda, uint64_t address, int64_t bytes)
+static enum plim_status map_chunk(struct plim_cuda_memory *m, uint64_t address, int64_t bytes)
 {
-    struct plim_cuda_memory *m = &cuda->memory;
-    CUmemAllocationProp kind = physical_memory(cuda);
+    CUmemAllocationProp kind = physical_memory(m);
     struct plim_cuda_chunk chunk = {.address = address, .bytes = bytes};
     enum plim_status st = PLIM_ARRAY_RESERVE(&m->chunks, m->chunks.count + 1);
     if (st != PLIM_OK) return st;
-    CUresult result = cuda->driver->cuMemCreate(&chunk.handle, (size_t)bytes, &kind, 0);
-    st = settle(cuda, "cuMemCreate", result, bytes);
+    CUresult result = m->context->driver->cuMemCreate(&chunk.handle, (size_t)bytes, &kind, 0);
+    st = check(m, "cuMemCreate", result, bytes);
     if (st != PLIM_OK) return st;
-    st = PLIM_CUDA_CALL(cuda, cuMemMap, address, (size_t)bytes, 0, chunk.handle, 0);
+    st = PLIM_CUDA_CALL(m->context, cuMemMap, address, (size_t)bytes, 0, chunk.handle, 0);
     if (st != PLIM_OK) {
-        PLIM_CUDA_CALL_QUIETLY(cuda, cuMemRelease, chunk.handle);
+        PLIM_CUDA_RELEASE(m->context, cuMemRelease, chunk.handle);
         return st;
     }
     INSERT(&m->chunks, chunk);
@@ -171,94 +150,86 @@ static enum plim_status map_chunk(struct plim_cuda *cuda, uint64_t address, int6
 }
 
 /* Unmaps `count` chunks from `first` on. */
-static void unmap_chunks(struct plim_cuda *cuda, size_t first, size_t count)
+static void unmap_chunks(struct plim_cuda_memory *m, size_t first, size_t count)
 {
-    struct plim_cuda_memory *m = &cuda->memory;
     for (size_t i = first; i < first + count; i++) {
         const struct plim_cuda_chunk *chunk = &m->chunks.items[i];
-        PLIM_CUDA_CALL_QUIETLY(cuda, cuMemUnmap, chunk->address, (size_t)chunk->bytes);
-        PLIM_CUDA_CALL_QUIETLY(cuda, cuMemRelease, chunk->handle);
+        PLIM_CUDA_RELEASE(m->context, cuMemUnmap, chunk->address, (size_t)chunk->bytes);
+        PLIM_CUDA_RELEASE(m->context, cuMemRelease, chunk->handle);
         m->held_bytes -= chunk->bytes;
     }
     if (count) REMOVE(&m->chunks, first, count); /* an empty array has no address */
 }
 
 /* All chunks that lie in the extent. */
-static void unmap_extent(struct plim_cuda *cuda, uint64_t address, int64_t bytes)
+static void unmap_extent(struct plim_cuda_memory *m, uint64_t address, int64_t bytes)
 {
-    struct plim_cuda_memory *m = &cuda->memory;
     size_t first = PLACE_OF(&m->chunks, address), end = first;
     while (end < m->chunks.count &&
            m->chunks.items[end].address + (uint64_t)m->chunks.items[end].bytes <=
                address + (uint64_t)bytes)
         end++;
-    unmap_chunks(cuda, first, end - first);
+    unmap_chunks(m, first, end - first);
 }
 
 /* What is mapped at once can only be unmapped at once: a page is a piece of its own. */
-enum plim_status plim_cuda_range_map(struct plim_device *device, uint64_t address, int64_t bytes,
+enum plim_status plim_cuda_range_map(struct plim_cuda_memory *m, uint64_t address, int64_t bytes,
                                      int64_t page_bytes)
 {
-    struct plim_cuda *cuda = cuda_of(device);
-    struct plim_cuda_memory *m = &cuda->memory;
-    CUmemAccessDesc access = {.location = gpu_of(cuda),
+    CUmemAccessDesc access = {.location = gpu_of(m),
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
     if (page_bytes % m->granularity_bytes) return PLIM_INVALID;
-    enum plim_status st = admit(cuda, bytes);
+    enum plim_status st = admit(m, bytes);
     for (int64_t done = 0; st == PLIM_OK && done < bytes; done += page_bytes)
-        st = map_chunk(cuda, address + (uint64_t)done, page_bytes);
+        st = map_chunk(m, address + (uint64_t)done, page_bytes);
     if (st == PLIM_OK)
-        st = PLIM_CUDA_CALL(cuda, cuMemSetAccess, address, (size_t)bytes, &access, 1);
-    if (st != PLIM_OK) unmap_extent(cuda, address, bytes);
+        st = PLIM_CUDA_CALL(m->context, cuMemSetAccess, address, (size_t)bytes, &access, 1);
+    if (st != PLIM_OK) unmap_extent(m, address, bytes);
     return st;
 }
 
-void plim_cuda_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
+void plim_cuda_range_unmap(struct plim_cuda_memory *m, uint64_t address, int64_t bytes)
 {
-    struct plim_cuda *cuda = cuda_of(device);
-    int64_t held = cuda->memory.held_bytes;
-    PLIM_CUDA_CALL_QUIETLY(cuda, cuStreamSynchronize, cuda->stream); /* unlike cuMemFree, no wait */
-    unmap_extent(cuda, address, bytes);
-    if (held - cuda->memory.held_bytes != bytes) cuda->suspect = true;
+    int64_t held = m->held_bytes;
+    PLIM_CUDA_RELEASE(m->context, cuStreamSynchronize, m->context->stream); /* unlike cuMemFree, no wait */
+    unmap_extent(m, address, bytes);
+    if (held - m->held_bytes != bytes) m->context->suspect = true;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-enum plim_status plim_cuda_memory_open(struct plim_cuda *cuda, int64_t capacity_bytes)
+enum plim_status plim_cuda_memory_open(struct plim_cuda_memory *m,
+                                       struct plim_cuda_context *context, int64_t capacity_bytes)
 {
-    struct plim_cuda_memory *m = &cuda->memory;
-    CUmemAllocationProp kind = physical_memory(cuda);
+    *m = (struct plim_cuda_memory){.context = context, .capacity_bytes = capacity_bytes};
+    CUmemAllocationProp kind = physical_memory(m);
     int can_map;
     size_t granularity = 0;
     enum plim_status st =
-        PLIM_CUDA_CALL(cuda, cuDeviceGetAttribute, &can_map,
-                       CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, cuda->gpu);
+        PLIM_CUDA_CALL(context, cuDeviceGetAttribute, &can_map,
+                       CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, context->gpu);
     if (st == PLIM_OK && can_map)
-        st = PLIM_CUDA_CALL(cuda, cuMemGetAllocationGranularity, &granularity, &kind,
+        st = PLIM_CUDA_CALL(context, cuMemGetAllocationGranularity, &granularity, &kind,
                             CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     m->granularity_bytes = (int64_t)granularity;
-    m->capacity_bytes = capacity_bytes ? capacity_bytes : cuda->device.info.total_bytes;
-    m->free_bytes_at_open = plim_cuda_driver_free_bytes(cuda);
+    m->free_bytes_at_open = plim_cuda_context_free_bytes(context);
     m->spills = access(WINDOWS_GPU, F_OK) == 0;
     return st;
 }
 
-void plim_cuda_memory_clear(struct plim_cuda *cuda)
+void plim_cuda_memory_clear(struct plim_cuda_memory *m)
 {
-    struct plim_cuda_memory *m = &cuda->memory;
-    unmap_chunks(cuda, 0, m->chunks.count);
+    unmap_chunks(m, 0, m->chunks.count);
     while (m->ranges.count)
-        plim_cuda_range_release(&cuda->device, m->ranges.items[m->ranges.count - 1].address, 0);
+        plim_cuda_range_release(m, m->ranges.items[m->ranges.count - 1].address);
     while (m->segments.count)
-        plim_cuda_segment_return(&cuda->device, m->segments.items[m->segments.count - 1].address,
-                                 0);
+        plim_cuda_segment_return(m, m->segments.items[m->segments.count - 1].address);
 }
 
-void plim_cuda_memory_close(struct plim_cuda *cuda)
+void plim_cuda_memory_close(struct plim_cuda_memory *m)
 {
-    struct plim_cuda_memory *m = &cuda->memory;
-    plim_cuda_memory_clear(cuda);
+    plim_cuda_memory_clear(m);
     PLIM_ARRAY_FINISH(&m->segments);
     PLIM_ARRAY_FINISH(&m->ranges);
     PLIM_ARRAY_FINISH(&m->chunks);

@@ -1,6 +1,6 @@
 #include "devices/cuda/cuda.h"
 
-#include "devices/cuda/libcuda.h"
+#include "devices/cuda/driver.h"
 #include "devices/cuda/library.h"
 #include <stdio.h>
 #include <string.h>

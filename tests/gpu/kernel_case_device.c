@@ -1,6 +1,6 @@
 #include "kernel_case_device.h"
 #if PLIM_WITH_CUDA
-#include "devices/cuda/cuda_internal.h"
+#include "devices/cuda/cuda.h"
 #endif
 
 #include <criterion/criterion.h>
@@ -117,8 +117,7 @@ static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
     struct kernel_case *c = user;
     c->launches++;
     c->kernel = launch->kernel;
-    return plim_cuda_launch_kernel((struct plim_cuda *)device, launch->kernel, launch->grid,
-                                   launch->block, launch->shared_bytes, launch->args);
+    return plim_cuda_launch(device, launch);
 }
 
 static enum plim_status launch_plan(struct kernel_case *c)

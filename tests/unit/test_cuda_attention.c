@@ -1,6 +1,6 @@
 /* Attention through cuDNN's interface, on the stand-in of tests/doubles, which runs our operation
  * graphs by their definition, against the reference; and where it finds its working memory. */
-#include "devices/cuda/attention.h"
+#include "devices/cuda/fused_attention.h"
 #include "devices/cuda/placement.h"
 #include "devices/half.h"
 #include "devices/host/reference.h"
@@ -562,7 +562,7 @@ Test(attention, full_gpu_at_the_plan_is_out_of_memory_and_passes)
     plim_fused_close(f);
 }
 
-Test(attention, unclear_failure_is_settled_by_the_driver)
+Test(attention, driver_says_what_an_unclear_failure_is)
 {
     static const enum plim_status says[] = {PLIM_OOM, PLIM_LOST, PLIM_OK};
     static const enum plim_status means[] = {PLIM_OOM, PLIM_LOST, PLIM_INTERNAL};

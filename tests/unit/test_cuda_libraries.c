@@ -1,5 +1,5 @@
 /* The cuda device with its libraries, all of them stand-ins (tests/doubles): products and attention
- * go through cuBLASLt and cuDNN, and their failures are settled by the driver. */
+ * go through cuBLASLt and cuDNN, and the driver says what their failures are. */
 #include "devices/cuda/cuda.h"
 
 #include <criterion/criterion.h>

@@ -387,7 +387,7 @@ Test(matmul, full_gpu_at_open_is_out_of_memory)
 }
 
 /* An internal error means what the driver says that it means. */
-Test(matmul, unclear_failure_is_settled_by_the_driver)
+Test(matmul, driver_says_what_an_unclear_failure_is)
 {
     static const enum plim_status says[] = {PLIM_OOM, PLIM_LOST, PLIM_OK};
     static const enum plim_status means[] = {PLIM_OOM, PLIM_LOST, PLIM_INTERNAL};

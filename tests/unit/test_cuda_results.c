@@ -1,5 +1,5 @@
 /* What the driver's results mean. The list comes from <cuda.h> (list_cuda_results.py). */
-#include "devices/cuda/libcuda.h"
+#include "devices/cuda/driver.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -6,7 +6,7 @@
  * No GPU is used, but a libcuda has to be loaded: the toolkit's stub is enough.
  */
 #include "devices/catalogue/catalogue.h"
-#include "devices/cuda/attention_graph.h"
+#include "devices/cuda/fused_graph.h"
 #include "devices/needs/needs_attention.h"
 
 #include <criterion/criterion.h>

@@ -9,6 +9,56 @@ bool autograd_needed(const struct engine *e, int count, struct tensor *const *op
     return false;
 }
 
+/* --- release: tensors hold nodes and nodes hold tensors --------------------------------------- */
+
+void node_release_unpacked(struct engine *e, struct node *n)
+{
+    for (int i = 0; i < n->saved_count; i++) {
+        if (!n->handle[i]) continue;
+        tensor_drop(e, n->saved[i]);
+        n->saved[i] = NULL;
+    }
+}
+
+void node_release_saved(struct engine *e, struct node *n)
+{
+    node_release_unpacked(e, n);
+    for (int i = 0; i < n->saved_count; i++) {
+        struct tensor *x = n->saved[i];
+        n->saved[i] = NULL;
+        if (!x) continue;
+        storage_saved(e, x->storage, -1);
+        tensor_drop(e, x);
+    }
+    for (int i = 0; i < n->saved_count; i++)
+        if (n->handle[i]) n->hooks->drop(e, n->handle[i]);
+    n->saved_count = 0;
+}
+
+/* A chain of nodes is released link by link, never by recursion. */
+static void release(struct engine *e, struct node *n)
+{
+    struct autograd *a = &e->autograd;
+    n->grad[0] = (struct tensor *)a->released; /* it holds no gradient: the slot links them */
+    a->released = n;
+    if (a->releasing) return;
+    a->releasing = true;
+    while (a->released) {
+        struct node *gone = a->released;
+        a->released = (struct node *)gone->grad[0];
+        node_release_saved(e, gone);
+        if (gone->variable && !gone->variable->is_parameter) {
+            gone->variable->accumulator = NULL;
+            tensor_drop(e, gone->variable);
+        }
+        for (int i = 0; i < gone->edge_count; i++) node_drop(e, gone->edge[i].node);
+        pool_give(&e->nodes, gone);
+    }
+    a->releasing = false;
+}
+
+/* --- a node, and what it saves --------------------------------------------------------------- */
+
 static struct node *node_new(struct engine *e, const struct node_kind *kind)
 {
     struct node *n = pool_take(&e->nodes, sizeof *n);
@@ -18,7 +68,7 @@ static struct node *node_new(struct engine *e, const struct node_kind *kind)
     }
     n->kind = kind;
     n->sequence = e->autograd.sequence++;
-    n->refs = 1;
+    n->head = (struct node_head){.refs = 1, .release = release};
     n->edge_count = n->output_count = n->saved_count = 0;
     n->hooks = NULL;
     n->variable = NULL;
@@ -38,7 +88,7 @@ struct node *node_create(struct engine *e, const struct node_kind *kind, int cou
         struct node *to = x && x->requires_grad ? x->grad_fn ? x->grad_fn : x->accumulator : NULL;
         n->edge[i].node = to;
         n->edge[i].input = to && x->grad_fn ? x->output_number : 0;
-        if (to) to->refs++;
+        if (to) to->head.refs++;
     }
     return n;
 }
@@ -83,7 +133,7 @@ void node_attach(struct node *n, struct tensor *x)
     x->grad_fn = n;
     x->output_number = n->output_count++;
     x->requires_grad = true;
-    if (x->output_number > 0) n->refs++; /* the first output takes the creator's reference */
+    if (x->output_number > 0) n->head.refs++; /* the first output takes the creator's reference */
 }
 
 struct tensor *node_saved(struct engine *e, struct node *n, int slot)
@@ -91,66 +141,6 @@ struct tensor *node_saved(struct engine *e, struct node *n, int slot)
     if (n->hooks && n->handle[slot] && !n->saved[slot])
         n->saved[slot] = n->hooks->unpack(e, n->handle[slot]);
     return n->saved[slot];
-}
-
-/* --- release: tensors hold nodes and nodes hold tensors --------------------------------------- */
-
-void node_release_unpacked(struct engine *e, struct node *n)
-{
-    for (int i = 0; i < n->saved_count; i++) {
-        if (!n->handle[i]) continue;
-        tensor_drop(e, n->saved[i]);
-        n->saved[i] = NULL;
-    }
-}
-
-void node_release_saved(struct engine *e, struct node *n)
-{
-    node_release_unpacked(e, n);
-    for (int i = 0; i < n->saved_count; i++) {
-        struct tensor *x = n->saved[i];
-        n->saved[i] = NULL;
-        if (!x) continue;
-        storage_saved(e, x->storage, -1);
-        tensor_drop(e, x);
-    }
-    for (int i = 0; i < n->saved_count; i++)
-        if (n->handle[i]) n->hooks->drop(e, n->handle[i]);
-    n->saved_count = 0;
-}
-
-void node_drop(struct engine *e, struct node *n)
-{
-    struct autograd *a = &e->autograd;
-    if (!n || --n->refs > 0) return;
-    n->grad[0] = (struct tensor *)a->released; /* it holds no gradient: the slot links them */
-    a->released = n;
-    if (a->releasing) return;
-    a->releasing = true;
-    while (a->released) {
-        struct node *gone = a->released;
-        a->released = (struct node *)gone->grad[0];
-        node_release_saved(e, gone);
-        if (gone->variable && !gone->variable->is_parameter) {
-            gone->variable->accumulator = NULL;
-            tensor_drop(e, gone->variable);
-        }
-        for (int i = 0; i < gone->edge_count; i++) node_drop(e, gone->edge[i].node);
-        pool_give(&e->nodes, gone);
-    }
-    a->releasing = false;
-}
-
-void tensor_free(struct engine *e, struct tensor *x)
-{
-    struct node *grad_fn = x->grad_fn, *accumulator = x->is_parameter ? x->accumulator : NULL;
-    struct tensor *grad = x->grad, *cast = x->cast;
-    storage_put(e, x->storage);
-    pool_give(&e->tensors, x);
-    node_drop(e, grad_fn);
-    node_drop(e, accumulator);
-    tensor_drop(e, grad);
-    tensor_drop(e, cast);
 }
 
 /* --- leaves --------------------------------------------------------------------------------- */
@@ -179,5 +169,5 @@ void tensor_require_input_grad(struct engine *e, struct tensor *x)
     tensor_require_grad(e, x);
     if (!x->accumulator) return;
     tensor_ref(x);
-    x->accumulator->refs = 0; /* only edges hold it; it holds the leaf */
+    x->accumulator->head.refs = 0; /* only edges hold it; it holds the leaf */
 }

@@ -42,9 +42,9 @@ struct saved_tensors_hooks {
 };
 
 struct node {
+    struct node_head head; /* first */
     const struct node_kind *kind;
     uint64_t sequence;
-    int32_t refs;
     uint8_t edge_count, output_count, saved_count;
     struct edge edge[NODE_MAX_EDGES];
     struct node_output output[NODE_MAX_OUTPUTS];
@@ -96,7 +96,6 @@ static inline bool node_wants(const struct node *n, int edge)
 {
     return edge < n->edge_count && n->edge[edge].node;
 }
-void node_drop(struct engine *e, struct node *n);
 
 /* A parameter that wants a gradient. */
 void tensor_require_grad(struct engine *e, struct tensor *x);

@@ -95,6 +95,18 @@ struct tensor *tensor_detach(struct engine *e, const struct tensor *x)
     return tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0);
 }
 
+void tensor_free(struct engine *e, struct tensor *x)
+{
+    struct node *grad_fn = x->grad_fn, *accumulator = x->is_parameter ? x->accumulator : NULL;
+    struct tensor *grad = x->grad, *cast = x->cast;
+    storage_put(e, x->storage);
+    pool_give(&e->tensors, x);
+    node_drop(e, grad_fn);
+    node_drop(e, accumulator);
+    tensor_drop(e, grad);
+    tensor_drop(e, cast);
+}
+
 void tensor_classify(struct engine *e, struct tensor *x, enum plim_memory_class memory_class)
 {
     if (x != e->poison) storage_classify(e, x->storage, memory_class);

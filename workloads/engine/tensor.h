@@ -29,6 +29,17 @@ enum { POISON_REFS = 1 << 29 };
 struct engine;
 struct node;
 
+/* The head of every node: all that a tensor knows of the graph that it is part of. */
+struct node_head {
+    int32_t refs;
+    void (*release)(struct engine *e, struct node *n); /* after the last reference */
+};
+static inline void node_drop(struct engine *e, struct node *n)
+{
+    struct node_head *head = (struct node_head *)n;
+    if (head && --head->refs == 0) head->release(e, n);
+}
+
 struct tensor {
     struct plim_array a; /* first: a tensor can stand where an array is asked for */
     struct storage *storage;
@@ -71,8 +82,7 @@ static inline struct tensor *tensor_ref(struct tensor *x)
     x->refs++;
     return x;
 }
-void tensor_free(struct engine *e,
-                 struct tensor *x); /* called by tensor_drop at the last reference */
+void tensor_free(struct engine *e, struct tensor *x); /* after the last reference: tensor_drop() */
 static inline void tensor_drop(struct engine *e, struct tensor *x)
 {
     if (x && --x->refs == 0) tensor_free(e, x);

@@ -10,8 +10,8 @@
  * The backward without an order costs 4 bytes for each element of Q; the one with an order a whole
  * score matrix in 16 bits, which would change what fits.
  */
-#ifndef PLIM_DEVICES_CUDA_ATTENTION_GRAPH_H
-#define PLIM_DEVICES_CUDA_ATTENTION_GRAPH_H
+#ifndef PLIM_DEVICES_CUDA_FUSED_GRAPH_H
+#define PLIM_DEVICES_CUDA_FUSED_GRAPH_H
 
 #include "dnn_graph.h"
 

@@ -1,5 +1,5 @@
 /* Attention as operation graphs; the contract is in attention_graph.h. */
-#include "attention_graph.h"
+#include "fused_graph.h"
 
 static const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
 

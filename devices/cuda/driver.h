@@ -6,8 +6,8 @@
  *
  * Looked for: libcuda.so.1 as the loader finds it, then /usr/lib/wsl/lib/libcuda.so.1.
  */
-#ifndef PLIM_DEVICES_CUDA_LIBCUDA_H
-#define PLIM_DEVICES_CUDA_LIBCUDA_H
+#ifndef PLIM_DEVICES_CUDA_DRIVER_H
+#define PLIM_DEVICES_CUDA_DRIVER_H
 
 #include "autotune/base/status.h"
 #include <cuda.h>

@@ -1,6 +1,6 @@
 /* Attention by cuDNN; the contract is in attention.h. */
-#include "attention.h"
-#include "attention_graph.h"
+#include "fused_attention.h"
+#include "fused_graph.h"
 #include "placement.h"
 #include <math.h>
 #include <stdlib.h>
@@ -120,7 +120,7 @@ struct call {
 };
 
 /* A stride of a dimension of extent 1 means nothing; engines look at it all the same. */
-static void settle_unit_strides(struct plim_dnn_shape *s)
+static void set_unit_strides(struct plim_dnn_shape *s)
 {
     int64_t span = 1;
     for (int i = 0; i < PLIM_DNN_DIMS; i++)
@@ -145,7 +145,7 @@ static const char *read_tensor(struct call *c, enum plim_fused_tensor which,
         if (a->shape[i] < 1) return "empty operands";
         if (a->shape[i] > 1 && a->stride[i] < 1) return "operands that repeat themselves";
     }
-    settle_unit_strides(s);
+    set_unit_strides(s);
     c->address[which] = a->data;
     return NULL;
 }
@@ -163,7 +163,7 @@ static const char *read_mask(struct call *c, const struct plim_array *a, uint8_t
         s->stride[i] = repeats ? 1 : a->stride[from];
     }
     if (s->extent[3] == 1 || s->stride[3] != 1) return "a mask without rows";
-    settle_unit_strides(s);
+    set_unit_strides(s);
     c->key.problem.has_bias = 1;
     c->address[PLIM_FUSED_BIAS] = a->data;
     return NULL;

@@ -1,6 +1,6 @@
 /* Attention by cuDNN's fused engines, loaded at run time. */
-#ifndef PLIM_DEVICES_CUDA_ATTENTION_H
-#define PLIM_DEVICES_CUDA_ATTENTION_H
+#ifndef PLIM_DEVICES_CUDA_FUSED_ATTENTION_H
+#define PLIM_DEVICES_CUDA_FUSED_ATTENTION_H
 
 #include "lib_host.h"
 

@@ -1,4 +1,4 @@
-#include "libcuda.h"
+#include "driver.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "libcuda.h"
+#include "driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,0 +1,65 @@
+/* A context on one GPU, its stream, and what the driver's results have told of it.
+ *
+ * Every other file that calls the driver on an open device does so through PLIM_CUDA_CALL(), so
+ * that each result is read once and alike: out of memory is an answer, a sticky error means that
+ * the GPU is lost, and the text is kept for people.
+ *
+ *     cuda.c                        the device: its table of functions, opening, time, copies
+ *     libraries.c                   cuBLASLt and cuDNN, opened at their first use
+ *     memory.c, modules.c           segments and ranges; our kernels
+ *     context.c                     this
+ *     driver.c, driver_results.c    libcuda.so.1; what its results mean
+ */
+#ifndef PLIM_DEVICES_CUDA_CONTEXT_H
+#define PLIM_DEVICES_CUDA_CONTEXT_H
+
+#include "devices/device.h"
+#include "driver.h"
+
+struct plim_cuda_context {
+    const struct plim_cuda_driver *driver;
+    CUdevice gpu;
+    CUcontext handle; /* the GPU's primary one, which libraries use as well */
+    CUstream stream;  /* all work goes here */
+    bool lost;        /* seen by a call that returns nothing to its caller */
+    bool suspect;     /* see plim_device_is_suspect() */
+    bool refused;     /* see plim_device_has_refused() */
+    char message[512]; /* the last failure */
+};
+
+/* Opens the GPU with this ordinal into a zeroed context and fills in what `info` says of it, but
+ * for its URI and memory. PLIM_NODEVICE, PLIM_OOM: as plim_cuda_open(). */
+enum plim_status plim_cuda_context_open(struct plim_cuda_context *context, int ordinal,
+                                        struct plim_device_info *info,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+/* A zeroed one, and one that was opened in part, is fine. */
+void plim_cuda_context_close(struct plim_cuda_context *context);
+
+/* What the driver says is free on the GPU, for whoever takes it; 0 where it does not say. */
+int64_t plim_cuda_context_free_bytes(const struct plim_cuda_context *context);
+
+/* What `result` of `call` means for an open device. Remembers the message. An error that should not
+ * be is followed by a test of the context: PLIM_LOST where that fails too. */
+enum plim_status plim_cuda_check(struct plim_cuda_context *context, const char *call,
+                                 CUresult result) PLIM_MUST_CHECK;
+
+/* The same for a call that asked for `asked_bytes`: a strange error is "out of memory" where they
+ * would have left the GPU nearly full. */
+enum plim_status plim_cuda_check_allocation(struct plim_cuda_context *context, const char *call,
+                                            CUresult result, int64_t asked_bytes) PLIM_MUST_CHECK;
+
+/* The same for a call that returns nothing to its caller (giving memory back): where it fails, the
+ * device is lost or suspect. */
+void plim_cuda_check_release(struct plim_cuda_context *context, const char *call, CUresult result);
+
+/* Below this, an error that does not say what it is may be "out of memory" where code was to be
+ * loaded (llama.cpp saw 303 for it). */
+#define PLIM_CUDA_NEARLY_FULL_BYTES (INT64_C(1) << 30)
+
+/* Calls a function of the driver and checks its result. */
+#define PLIM_CUDA_CALL(context, name, ...)                                                         \
+    plim_cuda_check((context), #name, (context)->driver->name(__VA_ARGS__))
+#define PLIM_CUDA_RELEASE(context, name, ...)                                                      \
+    plim_cuda_check_release((context), #name, (context)->driver->name(__VA_ARGS__))
+
+#endif

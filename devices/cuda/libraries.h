@@ -1,0 +1,32 @@
+/* What NVIDIA's libraries compute for the `cuda` device, each opened at its first use. */
+#ifndef PLIM_DEVICES_CUDA_LIBRARIES_H
+#define PLIM_DEVICES_CUDA_LIBRARIES_H
+
+#include "lib_host.h"
+#include "modules.h"
+
+struct plim_blaslt;
+struct plim_fused;
+
+struct plim_cuda_libraries {
+    struct plim_cuda_context *context; /* lent, as the modules */
+    struct plim_cuda_modules *modules;
+    struct plim_lib_host host;
+    struct plim_blaslt *blaslt; /* NULL until it is needed, as the other */
+    struct plim_fused *fused;
+    bool fused_is_missing; /* looked for and not found: our kernels do it */
+};
+
+/* Opens nothing yet. `libraries` stays where it is until the close. */
+void plim_cuda_libraries_init(struct plim_cuda_libraries *libraries,
+                              struct plim_cuda_context *context,
+                              struct plim_cuda_modules *modules);
+void plim_cuda_libraries_close(struct plim_cuda_libraries *libraries);
+
+enum plim_status plim_cuda_matmul(struct plim_cuda_libraries *libraries,
+                                  const struct plim_op *op) PLIM_MUST_CHECK;
+/* ATTENTION and ATTENTION_BACKWARD: by cuDNN where it can, else by our kernels. */
+enum plim_status plim_cuda_attention(struct plim_cuda_libraries *libraries,
+                                     const struct plim_op *op) PLIM_MUST_CHECK;
+
+#endif

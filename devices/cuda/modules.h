@@ -1,0 +1,31 @@
+/* Our kernels on the GPU: the images in this executable, loaded when one of their kernels is
+ * launched first. */
+#ifndef PLIM_DEVICES_CUDA_MODULES_H
+#define PLIM_DEVICES_CUDA_MODULES_H
+
+#include "autotune/base/array.h"
+#include "context.h"
+#include "kernels.h"
+
+struct plim_cuda_function {
+    const char *name;
+    CUfunction function;
+};
+
+/* Ready as soon as the two pointers are set. */
+struct plim_cuda_modules {
+    struct plim_cuda_context *context;   /* lent */
+    const struct plim_device_info *info; /* of its GPU, lent */
+    CUmodule *loaded;                    /* one for each image, NULL while it is not loaded */
+    PLIM_ARRAY(struct plim_cuda_function) functions;
+};
+
+/* PLIM_OOM may be the loading of the image that has the kernel. */
+enum plim_status plim_cuda_modules_launch(struct plim_cuda_modules *modules,
+                                          const struct plim_cuda_launch *launch) PLIM_MUST_CHECK;
+/* All launches that kernels.h plans for an operation. */
+enum plim_status plim_cuda_modules_run(struct plim_cuda_modules *modules,
+                                       const struct plim_op *op) PLIM_MUST_CHECK;
+void plim_cuda_modules_close(struct plim_cuda_modules *modules);
+
+#endif
