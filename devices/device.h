@@ -39,12 +39,12 @@ int64_t plim_round_up(int64_t bytes, int64_t step);
 struct plim_device_info {
     char name[64];          /* "A100-SXM4-80GB" */
     char uri[96];           /* as it can be asked for again: "sim:A100-SXM4-80GB,memory=24GiB" */
-    bool simulated;         /* figures come from a model of the GPU, not from the GPU */
+    bool simulated;         /* numbers come from a model of the GPU, not from the GPU */
     int compute_capability; /* 10 * major + minor: 80, 86, 90; 0 where unknown */
     int multiprocessors;    /* SMs; 0 where unknown */
     int threads_per_multiprocessor; /* resident threads an SM can hold: 2048, 1536, 1024 */
     int64_t total_bytes; /* what CUDA reports as total, before other processes take theirs */
-    const char *figures_of; /* the GPU of the catalogue that a generic one is like, but for its
+    const char *based_on; /* the GPU of the catalogue that a generic one is like, but for its
                                memory; NULL: none */
 };
 

@@ -41,8 +41,8 @@ struct plim_result_spec {
 struct plim_result_device {
     char name[64], uri[128];
     bool simulated;
-    /* The GPU whose figures, but for the memory, a generic simulated one takes; "": none */
-    char figures_of[64];
+    /* The GPU whose numbers, but for the memory, a generic simulated one takes; "": none */
+    char based_on[64];
     int64_t total_bytes;
     int compute_capability, multiprocessors;
 };

@@ -1,5 +1,5 @@
 #include "tables.h"
-#include "figures.h"
+#include "numbers.h"
 #include <inttypes.h>
 
 /* --- values in words -------------------------------------------------------------------------- */
@@ -108,13 +108,13 @@ static void add_result_columns(struct plim_grid *grid, bool has_rates)
 static void add_result_cells(const struct plim_result_choice *choice, struct plim_grid *grid,
                              bool has_rates)
 {
-    char text[PLIM_FIGURE];
-    plim_grid_cell(grid, plim_figure_batch(&choice->setting, text));
+    char text[PLIM_NUMBER];
+    plim_grid_cell(grid, plim_number_batch(&choice->setting, text));
     if (has_rates && choice->tokens_per_second > 0)
-        plim_grid_cell(grid, plim_figure_grouped(choice->tokens_per_second, text));
+        plim_grid_cell(grid, plim_number_grouped(choice->tokens_per_second, text));
     else if (has_rates)
         plim_grid_cell(grid, "-");
-    plim_grid_cell(grid, plim_figure_bytes(choice->peak.device_bytes, text));
+    plim_grid_cell(grid, plim_number_bytes(choice->peak.device_bytes, text));
 }
 
 static bool any_rate(const struct plim_result *result)
@@ -128,13 +128,13 @@ static bool any_rate(const struct plim_result *result)
 
 static void point_note(const struct plim_result_point *point, char *out, size_t size)
 {
-    char figure[PLIM_FIGURE];
+    char number[PLIM_NUMBER];
     out[0] = '\0';
     if (!strcmp(point->verdict, "untried")) {
         snprintf(out, size, "not searched: %s", point->why);
     } else if (point->short_bytes > 0) {
         snprintf(out, size, "does not fit: %s short",
-                 plim_figure_bytes(point->short_bytes, figure));
+                 plim_number_bytes(point->short_bytes, number));
     } else {
         snprintf(out, size, "%s%s%s",
                  !strcmp(point->verdict, "oom") ? "does not fit" : point->verdict,
@@ -175,11 +175,11 @@ void plim_table_points(const struct plim_result *result, struct plim_grid *grid,
 
 static void device_note(const struct plim_result *result, char *out, size_t size)
 {
-    char figure[PLIM_FIGURE];
+    char number[PLIM_NUMBER];
     int used = snprintf(out, size, "%s", plim_table_failure(result));
     if (result->short_bytes > 0)
         snprintf(out + used, size - (size_t)used, ": %s short",
-                 plim_figure_bytes(result->short_bytes, figure));
+                 plim_number_bytes(result->short_bytes, number));
 }
 
 void plim_table_devices(const struct plim_report *report, struct plim_grid *grid,
@@ -204,7 +204,7 @@ void plim_table_devices(const struct plim_report *report, struct plim_grid *grid
         const struct plim_result *result = &report->results.items[i];
         plim_grid_row(grid, false);
         plim_grid_cell(grid, result->device.name);
-        plim_grid_cell(grid, plim_figure_bytes(result->device.total_bytes, text));
+        plim_grid_cell(grid, plim_number_bytes(result->device.total_bytes, text));
         device_note(result, text, sizeof(text));
         if (result->choice.present) {
             add_cells(&axes, axes.settings[i], grid);
@@ -228,7 +228,7 @@ static const struct plim_result_advice *best_advice(const struct plim_result *re
 
 void plim_table_device_advice(const struct plim_report *report, struct plim_grid *grid)
 {
-    char peak[PLIM_FIGURE];
+    char peak[PLIM_NUMBER];
     plim_grid_column(grid, "device", false);
     plim_grid_column(grid, "then", false);
     plim_grid_column(grid, "needs", true);
@@ -240,7 +240,7 @@ void plim_table_device_advice(const struct plim_report *report, struct plim_grid
         plim_grid_row(grid, false);
         plim_grid_cell(grid, result->device.name);
         plim_grid_cell(grid, advice->fits ? "fits" : "too large");
-        plim_grid_cell(grid, plim_figure_bytes(advice->peak.device_bytes, peak));
+        plim_grid_cell(grid, plim_number_bytes(advice->peak.device_bytes, peak));
         plim_grid_note(grid, advice->change);
     }
 }

@@ -46,7 +46,7 @@ static void add_device(struct plim_json *json, json_t *root,
     plim_json_text(json, node, "name", device->name);
     plim_json_text(json, node, "uri", device->uri);
     plim_json_bool(json, node, "simulated", device->simulated);
-    known_text(json, node, "figures_of", device->figures_of);
+    known_text(json, node, "based_on", device->based_on);
     known_int(json, node, "total_bytes", device->total_bytes);
     known_int(json, node, "compute_capability", device->compute_capability);
     known_int(json, node, "multiprocessors", device->multiprocessors);

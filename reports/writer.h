@@ -26,7 +26,7 @@ struct plim_writer {
 extern const struct plim_writer plim_writer_json, plim_writer_yaml, plim_writer_text,
     plim_writer_csv, plim_writer_markdown;
 
-/* The writer for a file name, by its extension (case-blind). PLIM_INVALID, with the known
+/* The writer for a file name, by its extension (ignoring case). PLIM_INVALID, with the known
  * extensions, when there is none. */
 enum plim_status plim_writer_for_path(const char *path, const struct plim_writer **out,
                                       struct plim_error *err) PLIM_MUST_CHECK;

@@ -45,8 +45,8 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
                                                  .multiprocessors = device->multiprocessors};
     snprintf(result->device.name, sizeof(result->device.name), "%s", device->name);
     snprintf(result->device.uri, sizeof(result->device.uri), "%s", device->uri);
-    snprintf(result->device.figures_of, sizeof(result->device.figures_of), "%s",
-             device->figures_of ? device->figures_of : "");
+    snprintf(result->device.based_on, sizeof(result->device.based_on), "%s",
+             device->based_on ? device->based_on : "");
     result->limit =
         (struct plim_result_limit){.usable_bytes = limit->usable_bytes,
                                    .overhead_bytes = limit->overhead_bytes,

@@ -1,6 +1,6 @@
 /* From what the search found to what the report says (reports/result.h), with its reasons.
  *
- * The search knows its trials by seven figures; what else the runner recorded of each (its details)
+ * The search knows its trials by seven numbers; what else the runner recorded of each (its details)
  * is read through a table of functions: replays.h for the engine, executions.h for programs.
  */
 #ifndef PLIM_AUTOTUNE_ANSWER_ANSWER_H

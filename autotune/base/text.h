@@ -37,7 +37,7 @@ bool plim_text_is_plain(const char *text);
  * through this; errors of the stream stay in it. */
 void plim_text_write(FILE *file, const char *text);
 
-/* The index of the name nearest to `word`, case-blind, or -1 when none is near. Near is an edit
+/* The index of the name nearest to `word`, ignoring case, or -1 when none is near. Near is an edit
  * distance of at most a third of the word, rounded up (swapped neighbours count once); failing
  * that, the first name that contains a word of three letters or more. Names over 64 characters are
  * not seen. */

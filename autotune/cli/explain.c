@@ -79,8 +79,8 @@ const struct plim_command plim_command_explain = {
     .id = PLIM_COMMAND_EXPLAIN,
     .run = run_explain,
     .summary = "where the bytes go at one setting; what would make it fit",
-    .about = "Replays training steps at one setting until they repeat, and tells the figures\n"
+    .about = "Replays training steps at one setting until they repeat, and tells the numbers\n"
              "of the first four. A setting that does not fit is replayed without a limit, so\n"
-             "that all figures are there, and the exit code is 1. Of a list the first value\n"
+             "that all numbers are there, and the exit code is 1. Of a list the first value\n"
              "counts. Example:\n\n"
              "  plimsoll explain gpt2-124m --batch 8 --seq 1024 --device sim:RTX-3090\n"};

@@ -2,7 +2,7 @@
 #ifndef PLIM_AUTOTUNE_CLI_REQUEST_H
 #define PLIM_AUTOTUNE_CLI_REQUEST_H
 
-#include "autotune/exec/program.h"
+#include "autotune/exec/user_program.h"
 #include "autotune/run/allowance.h"
 #include "autotune/search/objective.h"
 #include "reports/result.h"

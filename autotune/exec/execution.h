@@ -13,7 +13,7 @@
 #include "autotune/base/stop.h"
 #include "autotune/search/limit.h"
 #include "devices/virtual/machine/machine.h"
-#include "program.h"
+#include "user_program.h"
 #include <stdatomic.h>
 
 /* What all trials of a search have in common. Everything outlives them. */

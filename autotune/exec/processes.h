@@ -20,7 +20,7 @@ struct plim_processes {
     const char *mark; /* "NAME=VALUE" in their environment */
 };
 
-/* Signals them all, and buries those that are dead children of the caller, but not `session`'s
+/* Signals them all, and reaps those that are dead children of the caller, but not `session`'s
  * leader. Returns how many there are that live. */
 int plim_processes_signal(const struct plim_processes *which, int number);
 

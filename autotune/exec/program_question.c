@@ -16,7 +16,7 @@ void plim_program_question_finish(struct plim_program_question *q)
 {
     if (!q) return;
     for (size_t i = 0; i < PLIM_AXES; i++) {
-        plim_value_list_finish(&q->lists[i]);
+        plim_axis_values_finish(&q->lists[i]);
         free(q->values[i]);
     }
     free(q->batches);
@@ -37,10 +37,10 @@ static enum plim_status read_values(struct plim_program_question *q, const char 
     struct plim_axes *axes = &q->question.axes;
     if (axes->count == PLIM_AXES)
         return plim_fail(err, PLIM_INVALID, "%s: there are more than %d axes", option, PLIM_AXES);
-    struct plim_value_list *list = &q->lists[axes->count];
+    struct plim_axis_values *list = &q->lists[axes->count];
     if (is_taken(q, name)) return plim_fail(err, PLIM_INVALID, "%s: that name is taken", option);
-    enum plim_status st = plim_value_list_parse(option, text, list, err);
-    if (!st) st = plim_value_list_spread(list, option, err);
+    enum plim_status st = plim_axis_values_parse(option, text, list, err);
+    if (!st) st = plim_axis_values_spread(list, option, err);
     if (st) return st;
     q->values[axes->count] = calloc(list->values.count, sizeof(int64_t));
     if (!q->values[axes->count]) return plim_fail(err, PLIM_NOMEM, "out of host memory");
@@ -74,7 +74,7 @@ enum plim_status plim_program_question_seq(struct plim_program_question *q, cons
     size_t count;
     enum plim_status st = read_values(q, "--seq", "seq", text, &axis, err);
     if (!st)
-        st = plim_value_list_integers(&q->lists[axes->count], "--seq", q->values[axes->count],
+        st = plim_axis_values_integers(&q->lists[axes->count], "--seq", q->values[axes->count],
                                       axis->count, &count, err);
     if (st) return st;
     axis->unit = "tokens";
@@ -86,27 +86,27 @@ enum plim_status plim_program_question_batch(struct plim_program_question *q, co
                                              struct plim_error *err)
 {
     struct plim_batch_request *batch = &q->question.batch;
-    struct plim_value_list list = {0};
+    struct plim_axis_values list = {0};
     enum plim_status st = PLIM_OK;
     if (!text && q->uses_batch) return PLIM_OK; /* it may be anything */
-    PLIM_TRY(plim_value_list_parse("--batch", text ? text : "1", &list, err));
+    PLIM_TRY(plim_axis_values_parse("--batch", text ? text : "1", &list, err));
     if (list.is_range && list.last > list.first) {
         batch->first = list.first;
         batch->last = list.last;
         goto out;
     }
-    PLIM_TRY(plim_value_list_spread(&list, "--batch", err));
+    PLIM_TRY(plim_axis_values_spread(&list, "--batch", err));
     q->batches = calloc(list.values.count, sizeof(*q->batches));
     if (!q->batches) {
         st = plim_fail(err, PLIM_NOMEM, "out of host memory");
         goto out;
     }
-    PLIM_TRY(plim_value_list_integers(&list, "--batch", q->batches, list.values.count,
+    PLIM_TRY(plim_axis_values_integers(&list, "--batch", q->batches, list.values.count,
                                       &batch->listed_count, err));
     batch->listed = q->batches;
     batch->only_listed = true;
 out:
-    plim_value_list_finish(&list);
+    plim_axis_values_finish(&list);
     return st;
 }
 

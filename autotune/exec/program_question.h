@@ -4,7 +4,7 @@
 #define PLIM_AUTOTUNE_EXEC_PROGRAM_QUESTION_H
 
 #include "autotune/search/question.h"
-#include "value_list.h"
+#include "axis_values.h"
 
 /* With the values that its axes point to: do not copy or move it once an axis is added. Zeroed is
  * empty. The caller fills in question.batch but for the list of micro-batches. */
@@ -12,7 +12,7 @@ struct plim_program_question {
     struct plim_question question;
     bool uses_batch;        /* {batch} is a placeholder; else every trial is the program as it is */
     bool uses_accumulation; /* {accumulation} is one */
-    struct plim_value_list lists[PLIM_AXES];
+    struct plim_axis_values lists[PLIM_AXES];
     int64_t *values[PLIM_AXES];
     int64_t *batches;
 };
@@ -20,7 +20,7 @@ struct plim_program_question {
 void plim_program_question_init(struct plim_program_question *q, enum plim_objective objective);
 void plim_program_question_finish(struct plim_program_question *q); /* NULL and zeroed are fine */
 
-/* An axis {name} whose values are texts, `text` in the syntax of value_list.h. `option` names the
+/* An axis {name} whose values are texts, `text` in the syntax of axis_values.h. `option` names the
  * option in messages. PLIM_INVALID: not understood, the name is taken, or there are too many. */
 enum plim_status plim_program_question_axis(struct plim_program_question *q, const char *option,
                                             const char *name, const char *text, bool is_users,

@@ -1,6 +1,6 @@
 /* How long a training step takes: warm-up, then repeats until the median is known well enough.
  *
- * Times of steps are skewed and a GPU's clock needs a while to settle, hence:
+ * Times of steps are skewed and a GPU's clock needs a while to become steady, hence:
  *
  *   warm-up   at least 3 steps and 1 s, until two windows of 0.5 s in a row differ by less than
  *             1 %; never more than a third of the time given

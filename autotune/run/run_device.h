@@ -2,7 +2,7 @@
  * engine on it as a runner.
  *
  * The framework overhead (context, kernels' modules, libraries) is outside of what a replay sees. It
- * is an estimate by compute capability (allowance.c has the figures and where they come from), on a real
+ * is an estimate by compute capability (allowance.c has the numbers and where they come from), on a real
  * GPU what was measured there if that is more; `--overhead` overrides both.
  *
  * A simulated GPU is replayed on in this process. A real one is run on in a worker process

@@ -88,7 +88,7 @@ static enum plim_status start_worker(struct plim_run_device *d, const char *uri,
     return st ? st : plim_remote_open(d->remote, opened, err);
 }
 
-/* The twin has the GPU's own figures where the worker knows them, and the catalogue's, or those of
+/* The twin has the GPU's own numbers where the worker knows them, and the catalogue's, or those of
  * a plain GPU of the same generation, for the rest. */
 static void make_twin(struct plim_run_device *d, const struct plim_device_info *info)
 {

@@ -134,7 +134,7 @@ static void take_proof(struct plim_sample *sample, const struct plim_trial *proo
                  proof->steps_done);
     }
     sample->verdict = trial->verdict;
-    sample->settled = true;
+    sample->proved = true;
 }
 
 enum plim_status plim_ask_proof(struct plim_asker *asker, const struct plim_setting *setting,
@@ -142,7 +142,7 @@ enum plim_status plim_ask_proof(struct plim_asker *asker, const struct plim_sett
 {
     struct plim_trial proof;
     enum plim_status st = plim_ask(asker, setting, PLIM_WANT_VERDICT, out, err);
-    if (st || (*out)->verdict != PLIM_OK || (*out)->settled || (*out)->trial.repeats_after ||
+    if (st || (*out)->verdict != PLIM_OK || (*out)->proved || (*out)->trial.repeats_after ||
         !asker->runner->proves)
         return st;
     struct plim_sample sample = **out;

@@ -18,7 +18,7 @@ struct plim_sample {
     enum plim_status verdict; /* under the budget */
     bool timed;               /* trial.seconds are those of this GPU */
     bool tried;               /* was run under the budget, or needs less than it */
-    bool settled;             /* PLIM_OK is for ever, as far as can be known: plim_ask_proof() */
+    bool proved;              /* PLIM_OK is for ever, as far as can be known: plim_ask_proof() */
     struct plim_trial trial;
 };
 

@@ -8,7 +8,7 @@ struct plim_inspection {
     struct plim_setting setting;
     bool fits;
     struct plim_sample under_budget; /* how it went under the budget */
-    struct plim_trial trial;         /* complete figures: without limit where it does not fit */
+    struct plim_trial trial;         /* complete numbers: without limit where it does not fit */
     struct plim_advices advices;     /* where it does not fit */
 };
 

@@ -43,7 +43,7 @@ size_t plim_catalogue_count(void);
 enum plim_status plim_catalogue_check(struct plim_error *err) PLIM_MUST_CHECK;
 const struct plim_gpu *plim_catalogue_at(size_t index);
 
-/* By name, case-blind and without regard to spaces, '-' and '_'; also by the driver's name, and by
+/* By name, ignoring case and without regard to spaces, '-' and '_'; also by the driver's name, and by
  * a short form that leaves out the brand, the form factor or the memory size where that still names
  * one GPU ("4090", "H200-NVL"). PLIM_NODEVICE with the candidates in `err` when a short form
  * ("A100") means several, with the nearest names when there is none. */

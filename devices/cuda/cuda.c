@@ -308,19 +308,19 @@ out:
 
 /* --- what is known of it ---------------------------------------------------------------------- */
 
-enum plim_status plim_cuda_read_figures(struct plim_device *device, struct plim_cuda_figures *out)
+enum plim_status plim_cuda_read_memory_info(struct plim_device *device, struct plim_cuda_memory_info *out)
 {
     struct plim_cuda *cuda = cuda_of(device);
     size_t free_bytes = 0, total_bytes = 0;
     enum plim_status st = PLIM_CUDA_CALL(&cuda->context, cuMemGetInfo, &free_bytes, &total_bytes);
-    *out = (struct plim_cuda_figures){.total_bytes = (int64_t)total_bytes,
+    *out = (struct plim_cuda_memory_info){.total_bytes = (int64_t)total_bytes,
                                       .free_bytes_at_open = cuda->memory.free_bytes_at_open,
                                       .free_bytes = (int64_t)free_bytes,
                                       .held_bytes = cuda->memory.held_bytes};
     return st;
 }
 
-int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_t others_bytes)
+int64_t plim_cuda_overhead_bytes(const struct plim_cuda_memory_info *numbers, int64_t others_bytes)
 {
-    return figures->total_bytes - figures->free_bytes - figures->held_bytes - others_bytes;
+    return numbers->total_bytes - numbers->free_bytes - numbers->held_bytes - others_bytes;
 }

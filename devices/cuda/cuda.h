@@ -23,18 +23,18 @@ enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
 /* What is known of the GPU's memory. Free is what the driver says, whoever takes the rest. Where
  * free_bytes + held_bytes is less than free_bytes_at_open, modules or libraries have taken the
  * rest, or another process, or it was not given back. */
-struct plim_cuda_figures {
+struct plim_cuda_memory_info {
     int64_t total_bytes;        /* as the driver says, also where memory= makes it less */
     int64_t free_bytes_at_open; /* after the context was made, before anything else */
     int64_t free_bytes;
     int64_t held_bytes; /* segments (whole 2 MiB) and mapped pages */
 };
-enum plim_status plim_cuda_read_figures(struct plim_device *device,
-                                        struct plim_cuda_figures *out) PLIM_MUST_CHECK;
+enum plim_status plim_cuda_read_memory_info(struct plim_device *device,
+                                        struct plim_cuda_memory_info *out) PLIM_MUST_CHECK;
 
 /* What this process takes beside its segments and pages, in bytes: context, modules, libraries.
  * `others_bytes`: what other processes hold of the GPU, which CUDA does not know (NVML does). */
-int64_t plim_cuda_overhead_bytes(const struct plim_cuda_figures *figures, int64_t others_bytes);
+int64_t plim_cuda_overhead_bytes(const struct plim_cuda_memory_info *numbers, int64_t others_bytes);
 
 /* One of the launches that kernels.h plans for an operation, as it is: a test of our kernel where the
  * device itself would take a library's. */

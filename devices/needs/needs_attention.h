@@ -5,7 +5,7 @@
  * flash_attn/flash_api.cpp, mem_eff_attention/kernel_backward.h, native/cudnn/MHA.cpp).
  *
  * Checked event by event against PyTorch on the virtual GPU (tests/unit/data/attention_needs.txt)
- * for compute capability 7.5, 8.0, 8.6, 8.9 and 9.0, and for 7.0, 10.0 and 12.0 with their figures
+ * for compute capability 7.5, 8.0, 8.6, 8.9 and 9.0, and for 7.0, 10.0 and 12.0 with their numbers
  * (multiprocessors, shared memory) added to the virtual GPU; others take the rules of their
  * neighbours, unchecked. Not covered, because models do not do it: values of another head size than
  * the keys, batches over 65535, deterministic mode, a mask that needs a gradient.

@@ -6,7 +6,7 @@
  * NVML numbers GPUs by PCI bus. CUDA does not (visible.h): a GPU is known by its UUID, never by
  * its index here.
  *
- * A figure that NVML does not give is -1, or "" for a text.
+ * A number that NVML does not give is -1, or "" for a text.
  *
  * Thread safety: NVML's own calls are safe; a `struct plim_nvml` is constant after opening, so
  * samples may be taken from another thread until it is closed.

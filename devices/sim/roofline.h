@@ -65,7 +65,7 @@
 /* --- matmul ----------------------------------------------------------------------------------- */
 
 /* Best matmul against the data sheet, where none was reported for the GPU: the median of the
- * catalogue's GPUs with a figure. */
+ * catalogue's GPUs with a number. */
 #define PLIM_TENSOR_SHARE 0.81
 /* What a training step keeps of the best matmul: real data (zeros run up to 13 % faster), a warm
  * GPU, a cold L2. */

@@ -239,7 +239,7 @@ static enum plim_status open_plain(int64_t bytes, int64_t memory_bytes, struct p
     plain.match[0] = '\0';
     plain.total_bytes = bytes;
     st = plim_sim_open_gpu(&plain, memory_bytes, out, err);
-    if (!st) (*out)->info.figures_of = known->name;
+    if (!st) (*out)->info.based_on = known->name;
     return st;
 }
 

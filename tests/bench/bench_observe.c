@@ -69,7 +69,7 @@ static int be_program(void)
     return 0;
 }
 
-/* This program again, as the one that launches; its figure. */
+/* This program again, as the one that launches; its number. */
 static double run(const char *self, const char *folder, const char *preloaded)
 {
     char line[64] = "";

@@ -602,7 +602,7 @@ Test(report, objective_version_and_what_a_generic_gpu_is_like_are_said)
     json_t *root = program_json(&p);
     expect_text(root, "objective", "least-memory");
     cr_expect(eq(int, strncmp(json_text_at(root, "version"), "0.", 2), 0));
-    expect_text(root, "device.figures_of", "A100-SXM4-40GB");
+    expect_text(root, "device.based_on", "A100-SXM4-40GB");
     cr_expect(strstr(text.out, "generic GPU") != NULL && strstr(text.out, "A100-SXM4-40GB") != NULL);
     cr_expect(strstr(text.out, "\nobjective least-memory, plimsoll 0.") != NULL, "%s", text.out);
     json_decref(root);

@@ -173,7 +173,7 @@ static uint64_t born(int pid)
     return field ? strtoull(field, NULL, 10) : 0;
 }
 
-static void bury_the_dead(void)
+static void drop_dead_processes(void)
 {
     for (int i = 0; i < GPU_MAX_PROCESSES; i++) {
         struct process *p = &state.shared->processes[i];
@@ -240,7 +240,7 @@ static int64_t free_of(int gpu)
 int64_t gpu_free_bytes(int gpu)
 {
     start();
-    bury_the_dead();
+    drop_dead_processes();
     int64_t bytes = free_of(gpu);
     unlock();
     return bytes;
@@ -249,7 +249,7 @@ int64_t gpu_free_bytes(int gpu)
 bool gpu_take(int gpu, int64_t bytes)
 {
     start();
-    bury_the_dead();
+    drop_dead_processes();
     bool fits = bytes <= free_of(gpu);
     if (fits) own_row()->held_bytes[gpu] += bytes;
     unlock();
@@ -276,7 +276,7 @@ size_t gpu_processes(int gpu, struct gpu_process *out, size_t size)
 {
     size_t count = 0;
     start();
-    bury_the_dead();
+    drop_dead_processes();
     for (int i = 0; i < GPU_MAX_PROCESSES; i++) {
         const struct process *p = &state.shared->processes[i];
         if (p->held_bytes[gpu] <= 0) continue;

@@ -1,6 +1,6 @@
 /* The pretended GPUs that all stand-ins and all processes of a test share.
  *
- * What a GPU holds is counted per process in a small file that everybody maps, so that memory held
+ * What a GPU holds is counted per process in a small file that all processes map, so that memory held
  * by others, leaks and several processes on one GPU are real. A process that dies gives its memory
  * back as with the real driver: a little later, here at the second look after its death.
  *
@@ -61,7 +61,7 @@ enum { GPU_STRANGERS = -1 };
 
 int gpu_count(void);
 
-/* `gpu` counts from 0. The figures live as long as the process. */
+/* `gpu` counts from 0. The numbers live as long as the process. */
 const struct plim_gpu *gpu_model(int gpu);
 int64_t gpu_total_bytes(int gpu);
 void gpu_uuid(int gpu, uint8_t uuid[16]);
@@ -87,7 +87,7 @@ bool gpu_fault(enum gpu_fault kind);
 uint32_t gpu_most_events(enum gpu_fault kind);
 const char *gpu_fault_name(enum gpu_fault kind);
 
-/* The GPUs are gone, for everybody (`vanish` without "!"): NVML knows as well. */
+/* The GPUs are gone, for all processes (`vanish` without "!"): NVML knows as well. */
 bool gpu_gone(void);
 
 #endif

@@ -354,7 +354,7 @@ static int asked_until(const char *script, int back_after, double *seconds)
     bench_init(&bench, script);
     bench.config.memory_is_back = memory_is_back;
     bench.config.user = &memory;
-    bench.config.settle_seconds = 0.5;
+    bench.config.memory_back_seconds = 0.5;
     bench_start(&bench);
     double start = plim_clock_seconds();
     cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));

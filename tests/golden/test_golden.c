@@ -1,7 +1,7 @@
 /* Every training run that PyTorch made on the virtual GPU (cases.jsonl, cases-packed.jsonl: the
  * project's golden runs; more.jsonl: small and odd models made with the same script), run by the
  * engine on the simulated device and compared byte for byte. One test a case; its message names the
- * case and the figure. */
+ * case and the number. */
 #include "autotune/base/status.h"
 #include "devices/sim/sim.h"
 #include "support/case_file.h"
@@ -49,10 +49,10 @@ static void replay(struct plim_device *device, const struct plim_spec *spec,
     plim_replayer_destroy(&replayer);
 }
 
-static void expect(const char *id, int step, const char *figure, int64_t ours, const json_t *theirs)
+static void expect(const char *id, int step, const char *number, int64_t ours, const json_t *theirs)
 {
-    int64_t want = case_integer(theirs, figure, -1);
-    cr_expect_eq(ours, want, "%s: step %d, %s: %lld, PyTorch %lld (%+lld)", id, step, figure,
+    int64_t want = case_integer(theirs, number, -1);
+    cr_expect_eq(ours, want, "%s: step %d, %s: %lld, PyTorch %lld (%+lld)", id, step, number,
                  (long long)ours, (long long)want, (long long)(ours - want));
 }
 

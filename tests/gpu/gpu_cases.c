@@ -121,10 +121,10 @@ static bool same_bytes(const struct plim_replay *a, const struct plim_replay *b)
 static void add_overhead(const struct on_gpu *gpu, json_t *line)
 {
 #if PLIM_WITH_CUDA
-    struct plim_cuda_figures figures;
-    if (gpu->scheme != PLIM_SCHEME_CUDA || plim_cuda_read_figures(gpu->device, &figures)) return;
+    struct plim_cuda_memory_info numbers;
+    if (gpu->scheme != PLIM_SCHEME_CUDA || plim_cuda_read_memory_info(gpu->device, &numbers)) return;
     json_object_set_new(line, "taken_bytes",
-                        json_integer((json_int_t)plim_cuda_overhead_bytes(&figures, 0)));
+                        json_integer((json_int_t)plim_cuda_overhead_bytes(&numbers, 0)));
 #else
     (void)gpu;
     (void)line;

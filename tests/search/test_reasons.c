@@ -1,4 +1,4 @@
-/* What the report says of a decision: every figure of the choice, and the sentences. */
+/* What the report says of a decision: every number of the choice, and the sentences. */
 #include "autotune/search/inspect.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>
@@ -244,7 +244,7 @@ Test(reasons, rates_are_of_all_gpus_and_mfu_of_one)
     }
 }
 
-/* The sequence is a figure of its own; what is hidden is not told. */
+/* The sequence is a number of its own; what is hidden is not told. */
 Test(reasons, a_setting_has_the_values_of_its_axes)
 {
     struct reported r;

@@ -86,7 +86,7 @@ static bool same(const void *a, const void *b, size_t size)
     return memcmp(a, b, size) == 0;
 }
 
-/* Member by member: the padding between them is anybody's. */
+/* Member by member: the padding between them is undefined. */
 static bool model_equal(const struct plim_model_config *a, const struct plim_model_config *b)
 {
 #define SAME_MEMBER(suffix, member, ...) &&same(&a->member, &b->member, sizeof(a->member))

@@ -267,17 +267,17 @@ Test(cuda_device, closing_leaves_nothing_on_the_gpu)
     plim_device_close(&d);
 }
 
-Test(cuda_device, figures_tell_what_else_is_taken)
+Test(cuda_device, memory_info_tells_what_else_is_taken)
 {
-    struct plim_cuda_figures figures;
+    struct plim_cuda_memory_info numbers;
     setenv("PLIM_DOUBLE_OTHERS", "1GiB", 1);
     struct plim_device *d = open_gpu(":0,memory=24GiB");
     device_segment(d, 19 * MIB);
-    cr_assert(eq(int, plim_cuda_read_figures(d, &figures), PLIM_OK));
-    cr_expect(gt(i64, figures.total_bytes, 70 * GIB));
-    cr_expect(eq(i64, figures.held_bytes, 20 * MIB));
-    cr_expect(eq(i64, figures.free_bytes, figures.free_bytes_at_open - 20 * MIB));
-    cr_expect(eq(i64, plim_cuda_overhead_bytes(&figures, GIB), CONTEXT));
+    cr_assert(eq(int, plim_cuda_read_memory_info(d, &numbers), PLIM_OK));
+    cr_expect(gt(i64, numbers.total_bytes, 70 * GIB));
+    cr_expect(eq(i64, numbers.held_bytes, 20 * MIB));
+    cr_expect(eq(i64, numbers.free_bytes, numbers.free_bytes_at_open - 20 * MIB));
+    cr_expect(eq(i64, plim_cuda_overhead_bytes(&numbers, GIB), CONTEXT));
     plim_device_close(&d);
 }
 

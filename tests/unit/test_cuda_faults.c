@@ -85,16 +85,16 @@ Test(cuda_faults, the_same_error_with_room_left_is_what_it_says)
     plim_device_close(&d);
 }
 
-Test(cuda_faults, a_leak_shows_in_the_figures)
+Test(cuda_faults, a_leak_shows_in_the_memory_info)
 {
     struct plim_device *d = open_gpu("leak@2");
-    struct plim_cuda_figures figures;
+    struct plim_cuda_memory_info numbers;
     uint64_t a = device_segment(d, 20 * MIB), b = device_segment(d, 40 * MIB);
     plim_device_segment_return(d, a, 20 * MIB);
     plim_device_segment_return(d, b, 40 * MIB);
-    cr_assert(eq(int, plim_cuda_read_figures(d, &figures), PLIM_OK));
-    cr_expect(eq(i64, figures.held_bytes, 0));
-    cr_expect(eq(i64, figures.free_bytes_at_open - figures.free_bytes, 40 * MIB));
+    cr_assert(eq(int, plim_cuda_read_memory_info(d, &numbers), PLIM_OK));
+    cr_expect(eq(i64, numbers.held_bytes, 0));
+    cr_expect(eq(i64, numbers.free_bytes_at_open - numbers.free_bytes, 40 * MIB));
     plim_device_close(&d);
 }
 

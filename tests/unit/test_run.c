@@ -136,7 +136,7 @@ Test(run_device, what_is_the_same_but_for_its_memory_is_of_one_class)
 }
 
 /* Its runs: the same setting needs the same with and without a limit, and fails below what it needs. */
-Test(run_device, a_run_has_the_figures_of_its_replay)
+Test(run_device, a_run_has_the_numbers_of_its_replay)
 {
     static struct opened o;
     struct plim_trial limited, unlimited;

@@ -1,4 +1,4 @@
-/* Whole reports as text, JSON and YAML: made-up results, every figure another one, against the files
+/* Whole reports as text, JSON and YAML: made-up results, every number another one, against the files
  * in data/reports. PLIM_WRITE_GOLDEN=1 writes those anew; what changed in them is then to be read. */
 #include "autotune/base/outfile.h"
 #include "reports/writer.h"
@@ -253,7 +253,7 @@ Test(writers, several_devices)
 }
 
 /* The share of the memory's bar and the digits of a step's time, where they change. */
-Test(writers, figures_are_rounded_as_people_read_them)
+Test(writers, numbers_are_rounded_as_people_read_them)
 {
     static const double seconds[] = {0.01234, 0.09999, 0.1, 0.999, 1, 9.99, 10, 99.9, 100, 1234};
     struct plim_report report = explanation(true);

@@ -1,4 +1,4 @@
-/* The figures that the virtual GPU writes down of CUDA (machine/cuda_abi.h and others) against
+/* The numbers that the virtual GPU writes down of CUDA (machine/cuda_abi.h and others) against
  * a toolkit's headers, and structures that go to and fro: filled here as a program fills them that
  * was compiled with these headers, read by the virtual GPU, and the other way round. What it
  * writes down of the libraries is in test_abi_libraries.c, and launches. */

@@ -1,4 +1,4 @@
-/* Launches, and the figures that the virtual GPU writes down of cuBLAS, cuBLASLt, cuDNN, NCCL and
+/* Launches, and the numbers that the virtual GPU writes down of cuBLAS, cuBLASLt, cuDNN, NCCL and
  * NVML, against the headers of a toolkit (see test_abi.c). cuDNN, NCCL and NVML where it has them:
  * nvml.h is in few. */
 #include <cublasLt.h>

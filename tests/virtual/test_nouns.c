@@ -73,7 +73,7 @@ Test(machine, whatever_a_program_wrote_is_read_in_range)
         for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
             struct plim_machine_process row;
             plim_machine_read_process(machine, i, &row);
-            const int64_t figures[] = {row.steps,
+            const int64_t numbers[] = {row.steps,
                                        row.launches,
                                        row.allocations,
                                        row.peak_all_bytes,
@@ -84,7 +84,7 @@ Test(machine, whatever_a_program_wrote_is_read_in_range)
                                        row.at_peak[3].count,
                                        (int64_t)row.leak_bytes,
                                        (int64_t)row.step_seconds};
-            for (size_t k = 0; k < sizeof(figures) / sizeof(figures[0]); k++) expect_in_range(figures[k]);
+            for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) expect_in_range(numbers[k]);
         }
         char notes[8][PLIM_MACHINE_NOTE_BYTES];
         uint32_t count = plim_machine_read_notes(machine, notes, 8);
@@ -216,11 +216,11 @@ Test(pool, keeps_what_is_freed_up_to_its_threshold)
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 64 * MIB));
     bytes = UINT64_MAX;
     cr_expect(eq(int, plim_pool_set(pool, GPU_POOL_RELEASE_THRESHOLD, &bytes), GPU_OK));
-    plim_pool_settle(0);
+    plim_pool_release_unused(0);
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 64 * MIB));
     bytes = 0;
     cr_expect(eq(int, plim_pool_set(pool, GPU_POOL_RELEASE_THRESHOLD, &bytes), GPU_OK));
-    plim_pool_settle(0);
+    plim_pool_release_unused(0);
     cr_expect(eq(i64, machine->gpus[0].held_bytes, 0));
     cr_expect(eq(int, plim_pool_get(pool, GPU_POOL_USED_HIGH, &bytes), GPU_OK));
     cr_expect(eq(u64, bytes, (uint64_t)(40 * MIB)));

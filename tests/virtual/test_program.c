@@ -1,6 +1,6 @@
 /* Placeholders and axes of a user's program. */
 #include "autotune/exec/program_question.h"
-#include "autotune/exec/program.h"
+#include "autotune/exec/user_program.h"
 #include "autotune/exec/template.h"
 #include "autotune/search/space.h"
 #include <criterion/criterion.h>
@@ -29,19 +29,19 @@ Test(template, only_known_names_are_replaced)
 
 static void expect_axis(const char *text, const char *joined)
 {
-    struct plim_value_list axis = {0};
+    struct plim_axis_values axis = {0};
     char out[256] = "";
-    cr_assert(eq(int, plim_value_list_parse("--axis a", text, &axis, NULL), 0), "%s", text);
-    cr_assert(eq(int, plim_value_list_spread(&axis, "--axis a", NULL), 0));
+    cr_assert(eq(int, plim_axis_values_parse("--axis a", text, &axis, NULL), 0), "%s", text);
+    cr_assert(eq(int, plim_axis_values_spread(&axis, "--axis a", NULL), 0));
     for (size_t i = 0; i < axis.values.count; i++) {
         strcat(out, axis.values.items[i]);
         strcat(out, " ");
     }
     cr_expect(eq(str, out, (char *)joined), "%s", text);
-    plim_value_list_finish(&axis);
+    plim_axis_values_finish(&axis);
 }
 
-Test(value_list, lists_and_ranges)
+Test(axis_values, lists_and_ranges)
 {
     expect_axis("8", "8 ");
     expect_axis("adamw,lion", "adamw lion ");
@@ -53,28 +53,28 @@ Test(value_list, lists_and_ranges)
     expect_axis("9223372036854775807:9223372036854775807:x2", "9223372036854775807 ");
 }
 
-Test(value_list, what_is_wrong_is_refused)
+Test(axis_values, what_is_wrong_is_refused)
 {
     static const char *const wrong[] = {"",    ",",    "1,",    "1,1",    "5:2",  "0:4",
                                         "1:x", "1:2:", "1:9:0", "1:9:x1", "a:4", "1:2:3:4",
                                         "1:99999999999999999999"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct plim_value_list axis = {0};
+        struct plim_axis_values axis = {0};
         struct plim_error err = PLIM_ERROR_INIT;
-        cr_expect(eq(int, plim_value_list_parse("--axis a", wrong[i], &axis, &err), PLIM_INVALID),
+        cr_expect(eq(int, plim_axis_values_parse("--axis a", wrong[i], &axis, &err), PLIM_INVALID),
                   "'%s'", wrong[i]);
         cr_expect(strstr(err.text, "--axis a") != NULL);
-        plim_value_list_finish(&axis);
+        plim_axis_values_finish(&axis);
     }
 }
 
-Test(value_list, a_range_is_not_spread_for_nothing)
+Test(axis_values, a_range_is_not_spread_for_nothing)
 {
-    struct plim_value_list axis = {0};
-    cr_assert(eq(int, plim_value_list_parse("--batch", "1:1000000", &axis, NULL), 0));
+    struct plim_axis_values axis = {0};
+    cr_assert(eq(int, plim_axis_values_parse("--batch", "1:1000000", &axis, NULL), 0));
     cr_expect(axis.is_range && axis.first == 1 && axis.last == 1000000 && !axis.values.count);
-    cr_expect(eq(int, plim_value_list_spread(&axis, "--batch", NULL), PLIM_INVALID), "too many");
-    plim_value_list_finish(&axis);
+    cr_expect(eq(int, plim_axis_values_spread(&axis, "--batch", NULL), PLIM_INVALID), "too many");
+    plim_axis_values_finish(&axis);
 }
 
 Test(program, combinations_vary_the_last_axis_fastest)

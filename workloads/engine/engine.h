@@ -13,7 +13,7 @@
 #include "autocast.h"
 #include "devices/allocator/allocator.h"
 #include "node.h"
-#include "pool.h"
+#include "object_pool.h"
 #include "storage.h"
 #include "tensor.h"
 

@@ -1,7 +1,7 @@
 /* Matrix products: mm, addmm, bmm, baddbmm, and what matmul and linear make of them. */
 #include "devices/needs/needs.h"
 #include "ops.h"
-#include "workspace.h"
+#include "blas_workspace.h"
 #include <string.h>
 
 enum { SELF, MAT2 };          /* mm, bmm */

@@ -69,7 +69,8 @@ static void write_targets(const struct plim_lora *lora, FILE *file)
     fputc(']', file);
 }
 
-void plim_value_write(const struct plim_value *value, const void *in, FILE *file)
+/* The value at `in` as YAML that plim_value_read() reads back exactly. */
+static void write_value(const struct plim_value *value, const void *in, FILE *file)
 {
     int index = 0;
     if (plim_value_is_null(value, in)) {
@@ -134,7 +135,7 @@ static void write_model(const struct plim_model_config *model, FILE *file)
         if (key->field == PLIM_FIELD_ROPE_ORIGINAL_POSITIONS && model->rope_original_positions == 0)
             continue;
         fprintf(file, "  %s: ", key->name);
-        plim_value_write(&value, in, file);
+        write_value(&value, in, file);
         fputc('\n', file);
     }
     if (model->dtype) fprintf(file, "  dtype: %s\n", plim_dtype_names[model->dtype]);
@@ -157,7 +158,7 @@ static void write_key(const struct plim_spec_key *key, const struct plim_spec *s
         at = end;
     }
     fprintf(file, "%*s%s: ", (int)(2 * depth), "", key->path + at);
-    plim_value_write(&key->value, (const char *)spec + key->offset, file);
+    write_value(&key->value, (const char *)spec + key->offset, file);
     fputc('\n', file);
     *before = key->path;
 }

@@ -45,9 +45,6 @@ struct plim_place {
 enum plim_status plim_value_read(const struct plim_value *value, const struct plim_place *place,
                                  const struct plim_yaml_node *node, void *out) PLIM_MUST_CHECK;
 
-/* Writes the value at `in` as YAML that plim_value_read() reads back exactly. */
-void plim_value_write(const struct plim_value *value, const void *in, FILE *file);
-
 /* Is the value at `in` null (an empty list)? */
 bool plim_value_is_null(const struct plim_value *value, const void *in);
 

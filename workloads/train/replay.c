@@ -364,7 +364,7 @@ static void repeat_last_step(struct plim_replayer *replayer)
     r->out.steps_done++;
 }
 
-/* The steps whose figures are kept. Nearly always the third ends as it began, and says what the
+/* The steps whose numbers are kept. Nearly always the third ends as it began, and says what the
  * fourth does. */
 static bool first_steps(struct plim_replayer *replayer)
 {

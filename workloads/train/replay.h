@@ -22,7 +22,7 @@
  * next ones add to them. So when a micro-step ends in the state in which an earlier one ended,
  * those between the two come again and again. Where nothing is computed they are run once for all
  * their repeats, and the clock goes on as if those had run (plim_device_repeat_round()): a step of
- * 512 micro-steps costs as much as one of a few, and has the same figures. The last micro-step is
+ * 512 micro-steps costs as much as one of a few, and has the same numbers. The last micro-step is
  * run in any case. Micro-steps that are not seen to repeat within PLIM_REPLAY_PROOF_MICRO_STEPS are
  * taken to where no retry was needed so far; else the setting does not fit. The fourth step is left
  * out in the same way where the third ends as it began. While a trace is written all are run.
@@ -39,7 +39,7 @@
 #include <stdio.h>
 
 enum {
-    PLIM_REPLAY_STEPS = 4,               /* whose figures are kept */
+    PLIM_REPLAY_STEPS = 4,               /* whose numbers are kept */
     PLIM_REPLAY_PROOF_STEPS = 256,       /* in which the state has to repeat */
     PLIM_REPLAY_PROOF_MICRO_STEPS = 1024 /* the same inside a step */
 };

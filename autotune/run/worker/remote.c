@@ -30,7 +30,7 @@ struct plim_remote {
     bool ready;    /* the device is open */
     bool was_open; /* in this worker or in one before */
     bool told_refusal;
-    bool must_settle; /* a worker went since the device's memory was looked at */
+    bool must_await_memory; /* a worker went since the device's memory was looked at */
     int workers;
     uint32_t last_id;
     struct plim_message_opened opened;
@@ -42,7 +42,7 @@ struct plim_remote {
 
 /* How talking to the worker ended. */
 enum outcome {
-    ANSWERED,
+    REPLIED,
     DIED,   /* the worker is of no more use; `death` says why */
     STOPPED /* the search has to end; `err` says why */
 };
@@ -94,7 +94,7 @@ static void end_worker(struct plim_remote *r)
             (void)PLIM_ARRAY_PUSH(&r->stuck, r->process.pid);
             plim_process_abandon(&r->process);
         }
-        r->must_settle = true;
+        r->must_await_memory = true;
     }
     plim_wire_finish(&r->wire);
     r->ready = false;
@@ -108,7 +108,7 @@ static enum outcome die_of_stream(struct plim_remote *r, struct death *death)
     if (r->wire.broken || !wait_for_end(r, r->config.reap_seconds, &status))
         return die(death, PLIM_CRASHED, "the worker sent what is no answer");
     plim_process_describe(status, how, sizeof(how));
-    r->must_settle = true;
+    r->must_await_memory = true;
     return die(death, PLIM_CRASHED, "the worker %s", how);
 }
 
@@ -158,8 +158,8 @@ static enum outcome listen_for(struct plim_remote *r, struct listening *l, struc
             return die(death, PLIM_CRASHED, "the worker speaks another version of the protocol");
         if (st) return die_of_stream(r, death);
         if (out->id != l->id)
-            return die(death, PLIM_CRASHED, "the worker answered what was not asked");
-        if (out->kind != PLIM_MESSAGE_PHASE) return ANSWERED;
+            return die(death, PLIM_CRASHED, "the worker sent a message that was not asked for");
+        if (out->kind != PLIM_MESSAGE_PHASE) return REPLIED;
         if (!is_later(&out->phase, &l->now))
             return die(death, PLIM_CRASHED, "the worker went back to %s",
                        plim_worker_phase_name(out->phase.phase));
@@ -174,7 +174,7 @@ static enum outcome send_request(struct plim_remote *r, const struct plim_messag
     enum plim_status st = plim_wire_send(&r->wire, request, SEND_SECONDS);
     if (st == PLIM_IO) return die_of_stream(r, death);
     return st ? die(death, PLIM_CRASHED, "a request could not be sent: %s", plim_status_text(st))
-              : ANSWERED;
+              : REPLIED;
 }
 
 /* Sends a request and waits for its answer: one of the kind wanted, or FAILED. */
@@ -183,33 +183,33 @@ static enum outcome ask(struct plim_remote *r, const struct plim_message *reques
                         struct plim_message *out, struct death *death, struct plim_error *err)
 {
     enum outcome outcome = send_request(r, request, death);
-    if (outcome != ANSWERED) return outcome;
+    if (outcome != REPLIED) return outcome;
     outcome = listen_for(r, l, out, death, err);
-    if (outcome != ANSWERED) return outcome;
+    if (outcome != REPLIED) return outcome;
     if (out->kind != wanted && out->kind != PLIM_MESSAGE_FAILED)
-        return die(death, PLIM_CRASHED, "the worker answered what was not asked");
-    return ANSWERED;
+        return die(death, PLIM_CRASHED, "the worker sent a message that was not asked for");
+    return REPLIED;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static void settle_memory(struct plim_remote *r)
+static void await_memory(struct plim_remote *r)
 {
-    double end = plim_clock_seconds() + r->config.settle_seconds;
-    if (!r->must_settle || !r->config.memory_is_back) return;
+    double end = plim_clock_seconds() + r->config.memory_back_seconds;
+    if (!r->must_await_memory || !r->config.memory_is_back) return;
     while (!r->config.memory_is_back(r->config.user)) {
         if (must_stop(r, NULL)) return;
         if (plim_clock_seconds() >= end) {
-            if (r->config.settle_seconds > 0)
+            if (r->config.memory_back_seconds > 0)
                 plim_log(r->config.log, PLIM_LOG_WARNING,
                          "the GPU memory of the last worker process was not freed within %.3g s",
-                         r->config.settle_seconds);
-            r->config.settle_seconds = 0;
+                         r->config.memory_back_seconds);
+            r->config.memory_back_seconds = 0;
             break;
         }
         nanosleep(&(struct timespec){0, (long)(SLICE_SECONDS * 1e9)}, NULL);
     }
-    r->must_settle = false;
+    r->must_await_memory = false;
 }
 
 static enum plim_status start_worker(struct plim_remote *r, struct plim_error *err)
@@ -230,10 +230,10 @@ static enum outcome hear_hello(struct plim_remote *r, struct plim_message *out, 
 {
     struct listening l = {.now = {.phase = PLIM_PHASE_STARTING}};
     enum outcome outcome = listen_for(r, &l, out, death, err);
-    if (outcome != ANSWERED) return outcome;
+    if (outcome != REPLIED) return outcome;
     if (out->kind != PLIM_MESSAGE_HELLO || strcmp(out->hello.build, PLIM_VERSION) != 0)
         return die(death, PLIM_CRASHED, "the worker is another build than this one");
-    return ANSWERED;
+    return REPLIED;
 }
 
 /* The answer is OPENED or FAILED. */
@@ -249,7 +249,7 @@ static enum outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
                                             .load_bytes = r->config.load_bytes}};
     struct listening l = {.now = {.phase = PLIM_PHASE_STARTING}};
     enum outcome outcome = hear_hello(r, out, death, err);
-    if (outcome != ANSWERED) return outcome;
+    if (outcome != REPLIED) return outcome;
     return ask(r, &request, PLIM_MESSAGE_OPENED, &l, out, death, err);
 }
 
@@ -273,20 +273,20 @@ static enum plim_status ensure_open(struct plim_remote *r, struct plim_error *er
     struct death death = {0};
     for (int deaths = 0; !r->ready && deaths < PLIM_REMOTE_DEATHS; deaths++) {
         struct plim_message reply;
-        settle_memory(r);
+        await_memory(r);
         enum plim_status st = must_stop(r, err);
         if (!st) st = start_worker(r, err);
         if (st) return st;
         enum outcome outcome = ask_to_open(r, &reply, &death, err);
-        if (outcome == ANSWERED && reply.kind == PLIM_MESSAGE_OPENED) {
+        if (outcome == REPLIED && reply.kind == PLIM_MESSAGE_OPENED) {
             r->opened = reply.opened;
             r->ready = r->was_open = true;
             return PLIM_OK;
         }
-        if (outcome == ANSWERED) die(&death, reply.failed.status, "%.150s", reply.failed.text);
+        if (outcome == REPLIED) die(&death, reply.failed.status, "%.150s", reply.failed.text);
         end_worker(r);
         if (outcome == STOPPED) return must_stop(r, err);
-        if (outcome == ANSWERED && !may_pass(death.verdict))
+        if (outcome == REPLIED && !may_pass(death.verdict))
             return r->was_open ? give_up_device(r, &death, err)
                                : plim_fail(err, death.verdict, "%s", reply.failed.text);
         plim_log(r->config.log, PLIM_LOG_WARNING, "%s was not opened: %s", r->uri, death.why);
@@ -363,13 +363,13 @@ static enum plim_status obtain(struct plim_remote *r, const struct plim_setting 
         enum plim_status st = ensure_open(r, err);
         if (st) return st;
         enum outcome outcome = ask_to_run(r, setting, mode, &reply, &death, err);
-        if (outcome == ANSWERED && accept(r, &reply, &death)) {
+        if (outcome == REPLIED && accept(r, &reply, &death)) {
             *result = reply.result;
             return PLIM_OK;
         }
         end_worker(r);
         if (outcome == STOPPED) return must_stop(r, err);
-        if (outcome == ANSWERED && is_useless(&reply))
+        if (outcome == REPLIED && is_useless(&reply))
             return plim_fail(err, PLIM_NODEVICE, "%s cannot be used: %s", r->uri,
                              reply.failed.text);
         plim_log(r->config.log, PLIM_LOG_WARNING, "a worker process was lost: %s", death.why);

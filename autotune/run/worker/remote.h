@@ -60,12 +60,12 @@ struct plim_remote_config {
     struct plim_deadline deadlines[PLIM_PHASE_COUNT];
     /* How long memory may take to come back after a worker's end. What once did not is taken to be
      * another process's. */
-    double settle_seconds;
+    double memory_back_seconds;
     double reap_seconds;   /* how long a killed worker may take to go */
     /* Seconds that one step of the setting should take; NULL: not known. */
     double (*predict)(void *user, const struct plim_setting *setting);
     /* Is the device's used memory back to what it was before the first worker? Asked until it is,
-     * or settle_seconds are over; NULL: not known. */
+     * or memory_back_seconds are over; NULL: not known. */
     bool (*memory_is_back)(void *user);
     void *user;
 };
@@ -76,7 +76,7 @@ struct plim_remote_config {
         .deadlines = {[PLIM_PHASE_STARTING] = {30, 0},  [PLIM_PHASE_OPENING] = {60, 0},            \
                       [PLIM_PHASE_BUILDING] = {60, 10}, [PLIM_PHASE_STEP] = {30, 10},              \
                       [PLIM_PHASE_TIMING] = {30, 10},   [PLIM_PHASE_CLEARING] = {30, 0}},          \
-        .settle_seconds = 10, .reap_seconds = 20                                                   \
+        .memory_back_seconds = 10, .reap_seconds = 20                                                   \
     }
 
 struct plim_remote;

@@ -7,7 +7,7 @@
  *                              <-    OPENED   the device          (or FAILED)
  *     RUN      a setting       ->
  *                              <-    PHASE    building, step 1, ..., timing, clearing
- *                              <-    RESULT   verdict and figures (or FAILED)
+ *                              <-    RESULT   verdict and numbers (or FAILED)
  *     BYE                      ->    ends; so does the end of the stream
  *
  * A message is a header of 16 bytes and a payload; all numbers are little-endian:

@@ -244,7 +244,7 @@ static enum plim_status serve(struct worker *w)
     return st;
 }
 
-int plim_worker_main(int fd)
+static int serve_parent(int fd)
 {
     struct worker *w = calloc(1, sizeof(*w)); /* a spec is too large for comfort on a stack */
     if (!w) return 1;
@@ -261,5 +261,5 @@ int plim_worker_command(int argc, char **argv)
     char *end = NULL;
     long parent = argc == 1 ? strtol(argv[0], &end, 10) : 0;
     if (parent <= 0 || *end || !plim_process_become_worker((pid_t)parent)) return 1;
-    return plim_worker_main(PLIM_WORKER_FD);
+    return serve_parent(PLIM_WORKER_FD);
 }

@@ -7,12 +7,9 @@
 #ifndef PLIM_AUTOTUNE_RUN_WORKER_H
 #define PLIM_AUTOTUNE_RUN_WORKER_H
 
-/* Serves the parent at the other end of the socket until it says BYE or is gone. Returns the
- * exit code: 0, or 1 when the parent sent something else than requests or the device was lost. */
-int plim_worker_main(int fd);
-
 /* `plimsoll --worker PARENT_PID`, the socket at PLIM_WORKER_FD (process.h). Not for people: it is
- * in no help. Returns the exit code. */
+ * in no help. Serves the parent at the other end of the socket until it says BYE or is gone. Returns
+ * the exit code: 0, or 1 when the parent sent something else than requests or the device was lost. */
 int plim_worker_command(int argc, char **argv);
 
 #endif

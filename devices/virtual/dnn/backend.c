@@ -36,7 +36,7 @@ static const struct plim_dnn_backend *use_backend(void)
 
 /* --- the GPU as a description ---------------------------------------------------------------- */
 
-/* What is not in the GPU's figures is the same for all GPUs that CUDA 11 and later know (CUDA C++
+/* What is not in the GPU's numbers is the same for all GPUs that CUDA 11 and later know (CUDA C++
  * Programming Guide, technical specifications per compute capability). cudaDeviceId has to be 0. */
 static int describe(const struct plim_machine_gpu *gpu, char *out, size_t size)
 {

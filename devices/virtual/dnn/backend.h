@@ -1,4 +1,4 @@
-/* cuDNN's graph ("backend") interface: the figures that backend.c and own.c share, and the
+/* cuDNN's graph ("backend") interface: the numbers that backend.c and own.c share, and the
  * descriptors of our own that stand in where the program's cuDNN cannot plan without a GPU.
  *
  * From 9.8 on the library takes a GPU as a description and plans for it: graphs, heuristics,

@@ -13,7 +13,8 @@
 static const char *const libraries[] = {"libcudnn.so", "libcudnn_graph.so", "libcudnn_ops.so",
                                         "libcudnn_cnn.so", "libcudnn_adv.so"};
 
-void *plim_dnn_real(const char *name)
+/* NULL: it has none of this name. */
+static void *find_real(const char *name)
 {
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
         void *library = plim_version_library(libraries[i]);
@@ -25,7 +26,7 @@ void *plim_dnn_real(const char *name)
 
 bool plim_dnn_real_into(void *pointer, size_t size, const char *name)
 {
-    void *found = plim_dnn_real(name);
+    void *found = find_real(name);
     memcpy(pointer, &found, size);
     return found;
 }

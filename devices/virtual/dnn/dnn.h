@@ -26,10 +26,8 @@ enum plim_dnn_result {
 /* As the loaded version numbers it. */
 int plim_dnn_status(enum plim_dnn_result result);
 
-/* A function of the program's cuDNN. NULL: it has none of this name. */
-void *plim_dnn_real(const char *name);
-
-/* DNN_REAL(pointer, "cudnnFoo"): sets a function pointer; false: there is no such function. */
+/* DNN_REAL(pointer, "cudnnFoo"): sets a pointer to a function of the program's cuDNN; false: it has
+ * none of this name. */
 #define DNN_REAL(pointer, name) plim_dnn_real_into(&(pointer), sizeof(pointer), name)
 bool plim_dnn_real_into(void *pointer, size_t size, const char *name);
 

@@ -49,7 +49,7 @@ ANSWER int cuDeviceGetCount(int *count)
     return failed ? failed : plim_self_count(count);
 }
 
-/* GPU_OK, and its figures, for a GPU that there is. */
+/* GPU_OK, and its numbers, for a GPU that there is. */
 static int find(int device, const struct plim_machine_gpu **gpu)
 {
     int failed = plim_driver_ready();

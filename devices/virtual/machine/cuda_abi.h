@@ -1,4 +1,4 @@
-/* The figures of NVIDIA's binary interfaces that the virtual GPU speaks: error codes, kinds, flags,
+/* The numbers of NVIDIA's binary interfaces that the virtual GPU speaks: error codes, kinds, flags,
  * and the layouts that programs hand over by pointer.
  *
  * Written down here rather than taken from a toolkit's headers, because one library answers

@@ -143,7 +143,7 @@ static void reap(struct plim_machine *machine, struct plim_machine_process *proc
     process->ended = true;
 }
 
-static void bury_the_dead(struct plim_machine *machine)
+static void drop_dead_processes(struct plim_machine *machine)
 {
     for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
         struct plim_machine_process *process = &machine->processes[i];
@@ -191,7 +191,7 @@ bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process
 {
     struct plim_machine_gpu *c = &machine->gpus[gpu];
     lock(machine);
-    if (bytes > free_of(c)) bury_the_dead(machine);
+    if (bytes > free_of(c)) drop_dead_processes(machine);
     bool fits = bytes <= free_of(c);
     if (fits) {
         process->held_bytes[gpu] += bytes;
@@ -239,7 +239,7 @@ void plim_machine_count(struct plim_machine *machine, struct plim_machine_proces
 int64_t plim_machine_free_bytes(struct plim_machine *machine, int gpu)
 {
     lock(machine);
-    bury_the_dead(machine);
+    drop_dead_processes(machine);
     int64_t bytes = free_of(&machine->gpus[gpu]);
     unlock(machine);
     return bytes;

@@ -58,7 +58,7 @@ struct plim_machine_size {
     int64_t count, bytes;
 };
 
-/* One process of the program. It stays when the process has died: its figures are the answer. */
+/* One process of the program. It stays when the process has died: its numbers are the answer. */
 struct plim_machine_process {
     int32_t pid;    /* 0: a free row */
     bool ended;     /* it holds nothing any more */
@@ -68,7 +68,7 @@ struct plim_machine_process {
     struct plim_machine_refusal refusal;
     int64_t peak_all_bytes; /* of all GPUs together, and what there was at that moment: */
     struct plim_machine_size live[PLIM_MACHINE_SIZES], at_peak[PLIM_MACHINE_SIZES];
-    /* Written by the process alone, read by anybody: */
+    /* Written by the process alone, read by any other: */
     volatile int64_t launches, allocations, frees;
     volatile int64_t steps;      /* training steps, as far as they are recognised (steps.h) */
     volatile int32_t rule;       /* by what: enum plim_steps_rule */
@@ -92,7 +92,7 @@ struct plim_machine {
 
 /* --- plimsoll's side -------------------------------------------------------------------------- */
 
-/* Fills the figures of a GPU of the catalogue, `index` of its kind. */
+/* Fills the numbers of a GPU of the catalogue, `index` of its kind. */
 void plim_machine_gpu_fill(struct plim_machine_gpu *gpu, const struct plim_gpu *model, int index);
 
 /* Makes a machine with these GPUs. `path`, of at least 64 bytes, is for PLIM_MACHINE_VARIABLE and
@@ -102,7 +102,7 @@ struct plim_machine *plim_machine_create(const struct plim_machine_gpu *gpus, in
 void plim_machine_destroy(struct plim_machine *machine, int fd); /* NULL is fine */
 
 /* The program may write anything into the machine, at any time. plimsoll reads it through these: a
- * copy whose figures are in range (0 to 1 PiB, counts and bytes alike; finite), whose texts end. Its
+ * copy whose numbers are in range (0 to 1 PiB, counts and bytes alike; finite), whose texts end. Its
  * size cannot be changed. A free row is all zero. `rule` is as the program left it. */
 void plim_machine_read_process(const struct plim_machine *machine, int row,
                                struct plim_machine_process *out);

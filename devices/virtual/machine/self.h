@@ -27,7 +27,7 @@ void plim_self_uuid_text(const uint8_t *uuid, char out[64]);
 /* GPUs that this process sees, through CUDA_VISIBLE_DEVICES; GPU_NO_DEVICE, GPU_NOT_INITIALIZED. */
 int plim_self_count(int *count);
 
-/* The figures of a GPU that this process sees; NULL: there is no such GPU. */
+/* The numbers of a GPU that this process sees; NULL: there is no such GPU. */
 const struct plim_machine_gpu *plim_self_gpu(int device);
 /* The same GPU by its number in the machine. */
 int plim_self_machine_index(int device);

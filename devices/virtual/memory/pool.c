@@ -117,7 +117,7 @@ int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes)
     return GPU_OK;
 }
 
-void plim_pool_settle(int device)
+void plim_pool_release_unused(int device)
 {
     for (struct plim_memory_pool *pool = pools; pool; pool = pool->next)
         if (pool->device == device && pool->threshold_bytes < (uint64_t)pool->reserved_bytes)

@@ -33,6 +33,6 @@ int plim_pool_trim(struct plim_memory_pool *pool, size_t keep_bytes);
 void plim_pool_drop(int device);
 
 /* A synchronisation: pools of the GPU keep no more than their threshold. */
-void plim_pool_settle(int device);
+void plim_pool_release_unused(int device);
 
 #endif

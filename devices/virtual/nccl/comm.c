@@ -171,7 +171,7 @@ static int list_communicators(struct nccl_comm **out, int most)
 
 /* The host waits for the GPU. cudaErrorLaunchFailure, also as the thread's last error, when what it
  * waits for will never be. */
-static int settle(void)
+static int synchronize(void)
 {
     struct nccl_comm *comms[64];
     int failed = GPU_OK;
@@ -179,9 +179,9 @@ static int settle(void)
     for (int i = 0; i < count; i++) {
         struct nccl_comm *comm = comms[i];
         uint64_t small = comm->small;
-        if (small > comm->settled && plim_nccl_await(comm, plim_nccl_everyone(comm->ranks),
+        if (small > comm->entered && plim_nccl_await(comm, plim_nccl_everyone(comm->ranks),
                                                      EXCHANGE_COLLECTIVE, small - 1))
-            comm->settled = small;
+            comm->entered = small;
         look_after(comm);
         /* What it waited for did not happen. A real program would hang here until NCCL's watchdog
          * ends it; going on as if all were well would be worse. */
@@ -212,7 +212,7 @@ struct nccl_comm *plim_nccl_create(int ranks, int rank, int device)
     comm->older = live;
     live = comm;
     plim_nccl_unlock();
-    plim_transfer_settle = settle;
+    plim_transfer_synchronize = synchronize;
     return comm;
 }
 

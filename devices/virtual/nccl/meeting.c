@@ -22,7 +22,7 @@ int plim_nccl_join(struct nccl_comm *comm, const struct plim_exchange_place *pla
     return NCCL_OK;
 }
 
-/* Is everybody there who is to be asked? */
+/* Are all ranks there that are to be asked? */
 static int ask_parent(struct nccl_comm *comm)
 {
     struct nccl_comm *parent = comm->origin.parent;

@@ -14,7 +14,7 @@
  * One lock guards communicators and their inboxes. It is taken after the process's lock (self.h),
  * never before it: no shadow or heap function is called under it.
  *
- * Figures of NCCL's interface are those of nccl.h 2.18 to 2.28.
+ * Numbers of NCCL's interface are those of nccl.h 2.18 to 2.28.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_NCCL_NCCL_H
 #define PLIM_DEVICES_VIRTUAL_NCCL_NCCL_H
@@ -76,7 +76,7 @@ struct nccl_comm {
     } origin;
     volatile int error; /* stays */
     uint64_t small;     /* the collectives up to the last small one */
-    uint64_t settled;   /* the collectives that all ranks are known to have entered */
+    uint64_t entered;   /* the collectives that all ranks are known to have entered */
     uint64_t received[EXCHANGE_RANKS]; /* messages from each rank so far */
     struct nccl_result *results;       /* that may still be read */
     double looked_seconds;             /* when the other ranks were last looked after */

@@ -190,7 +190,7 @@ ANSWER int cudaDeviceSynchronize(void)
 {
     int failed = plim_self_use_current();
     if (!failed) failed = plim_transfer_wait();
-    if (!failed) plim_pool_settle(plim_self_device());
+    if (!failed) plim_pool_release_unused(plim_self_device());
     return plim_self_error(failed);
 }
 

@@ -69,7 +69,7 @@ ANSWER int cudaStreamSynchronize(void *handle)
     int failed = plim_self_use_current();
     if (!failed) failed = plim_stream_synchronize(stream);
     if (!failed) failed = plim_transfer_wait();
-    if (!failed) plim_pool_settle(stream->device);
+    if (!failed) plim_pool_release_unused(stream->device);
     return plim_self_error(failed);
 }
 PER_THREAD(cudaStreamSynchronize, _ptsz)

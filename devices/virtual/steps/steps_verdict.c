@@ -1,7 +1,7 @@
 #include "steps_verdict.h"
 #include <stddef.h>
 
-int64_t plim_steps_needed(const struct plim_steps_state *state, int wanted, int accumulation)
+static int64_t steps_needed(const struct plim_steps_state *state, int wanted, int accumulation)
 {
     enum {
         UNLIKE = 10, /* times as many where steps differ */
@@ -22,7 +22,7 @@ int64_t plim_steps_needed(const struct plim_steps_state *state, int wanted, int 
 bool plim_steps_is_steady(const struct plim_steps_state *state, int wanted, int accumulation)
 {
     return state->rule != PLIM_STEPS_BY_NOTHING && state->steps >= 2 &&
-           state->steady >= plim_steps_needed(state, wanted, accumulation);
+           state->steady >= steps_needed(state, wanted, accumulation);
 }
 
 const char *plim_steps_rule_name(enum plim_steps_rule rule)

@@ -30,13 +30,10 @@ struct plim_steps_state {
     double leak_bytes; /* if so: per step */
 };
 
-/* How many steady steps it takes until memory is known to have reached what it stays at: `wanted`
- * (at least 1; 5 sees a GAN's generator that is trained every sixth time) where steps are plainly
- * seen and of kinds that came before, more otherwise. `accumulation`: micro-steps in a step where
- * the caller knows that, 0 where not. */
-int64_t plim_steps_needed(const struct plim_steps_state *state, int wanted, int accumulation);
-
-/* The verdict. Never before the second update of the weights, whatever is wanted. */
+/* Has memory reached what it stays at? That takes `wanted` steady steps (at least 1; 5 sees a GAN's
+ * generator that is trained every sixth time) where steps are plainly seen and of kinds that came
+ * before, more otherwise, and never fewer than two updates of the weights. `accumulation`:
+ * micro-steps in a step where the caller knows that, 0 where not. */
 bool plim_steps_is_steady(const struct plim_steps_state *state, int wanted, int accumulation);
 
 #endif

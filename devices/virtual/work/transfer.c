@@ -4,9 +4,9 @@
 #include "devices/virtual/steps/watch.h"
 #include <string.h>
 
-int (*plim_transfer_settle)(void);
+int (*plim_transfer_synchronize)(void);
 
-int plim_transfer_wait(void) { return plim_transfer_settle ? plim_transfer_settle() : GPU_OK; }
+int plim_transfer_wait(void) { return plim_transfer_synchronize ? plim_transfer_synchronize() : GPU_OK; }
 
 static void move(void *to, const void *from, size_t bytes)
 {

@@ -24,6 +24,6 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
 int plim_transfer_wait(void);
 
 /* What does the waiting; NULL: nothing is waited for. */
-extern int (*plim_transfer_settle)(void);
+extern int (*plim_transfer_synchronize)(void);
 
 #endif

@@ -1,11 +1,11 @@
-#include "value_list.h"
+#include "axis_values.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void plim_value_list_finish(struct plim_value_list *list)
+void plim_axis_values_finish(struct plim_axis_values *list)
 {
     if (!list) return;
     for (size_t i = 0; i < list->values.count; i++) free(list->values.items[i]);
@@ -24,7 +24,7 @@ static bool read_integer(const char **text, const char *ends, int64_t *out)
     return true;
 }
 
-static enum plim_status add(struct plim_value_list *list, const char *text, size_t length,
+static enum plim_status add(struct plim_axis_values *list, const char *text, size_t length,
                             const char *option, struct plim_error *err)
 {
     for (size_t i = 0; i < list->values.count; i++)
@@ -38,7 +38,7 @@ static enum plim_status add(struct plim_value_list *list, const char *text, size
     return plim_fail(err, PLIM_NOMEM, "out of host memory");
 }
 
-static enum plim_status add_integers(struct plim_value_list *list, int64_t step, int64_t factor,
+static enum plim_status add_integers(struct plim_axis_values *list, int64_t step, int64_t factor,
                                      const char *option, struct plim_error *err)
 {
     char text[24];
@@ -66,7 +66,7 @@ static bool read_range(const char *text, int64_t *first, int64_t *last, int64_t 
     return read_integer(&text, "", by) && !*text && (!multiplies || *by > 1);
 }
 
-static enum plim_status read_list(struct plim_value_list *list, const char *text,
+static enum plim_status read_list(struct plim_axis_values *list, const char *text,
                                   const char *option, struct plim_error *err)
 {
     for (;;) {
@@ -78,8 +78,8 @@ static enum plim_status read_list(struct plim_value_list *list, const char *text
     }
 }
 
-enum plim_status plim_value_list_parse(const char *option, const char *text,
-                                       struct plim_value_list *list, struct plim_error *err)
+enum plim_status plim_axis_values_parse(const char *option, const char *text,
+                                       struct plim_axis_values *list, struct plim_error *err)
 {
     int64_t step, factor;
     if (!strchr(text, ':')) return read_list(list, text, option, err);
@@ -92,7 +92,7 @@ enum plim_status plim_value_list_parse(const char *option, const char *text,
     return list->is_range ? PLIM_OK : add_integers(list, step, factor, option, err);
 }
 
-enum plim_status plim_value_list_spread(struct plim_value_list *list, const char *option,
+enum plim_status plim_axis_values_spread(struct plim_axis_values *list, const char *option,
                                         struct plim_error *err)
 {
     if (!list->is_range) return PLIM_OK;
@@ -100,7 +100,7 @@ enum plim_status plim_value_list_spread(struct plim_value_list *list, const char
     return add_integers(list, 1, 0, option, err);
 }
 
-enum plim_status plim_value_list_integers(const struct plim_value_list *list, const char *option,
+enum plim_status plim_axis_values_integers(const struct plim_axis_values *list, const char *option,
                                           int64_t *out, size_t size, size_t *count,
                                           struct plim_error *err)
 {

@@ -2,7 +2,7 @@
  * do. As wide as the page. */
 #include "autotune/base/text.h"
 #include "autotune/base/text_stream.h"
-#include "figures.h"
+#include "numbers.h"
 #include "tables.h"
 #include <inttypes.h>
 
@@ -19,15 +19,15 @@ static int bar_width(const struct plim_page *page)
 
 static void title(struct plim_page *page, const struct plim_result *r)
 {
-    char total[PLIM_FIGURE], text[PLIM_RESULT_LINE], name[256], device[256];
+    char total[PLIM_NUMBER], text[PLIM_RESULT_LINE], name[256], device[256];
     fprintf(page->file, "%s%s on %s%s, %s%s\n", page->bold,
             plim_text_show(r->spec.name, name, sizeof(name)),
             plim_text_show(r->device.name, device, sizeof(device)), page->plain,
-            plim_figure_bytes(r->device.total_bytes, total),
+            plim_number_bytes(r->device.total_bytes, total),
             r->device.simulated ? " (simulated)" : "");
-    if (r->device.figures_of[0]) {
+    if (r->device.based_on[0]) {
         snprintf(text, sizeof(text), "a generic GPU: apart from its memory, that of the %s",
-                 r->device.figures_of);
+                 r->device.based_on);
         plim_page_wrapped(page, "", text);
     }
     fputc('\n', page->file);
@@ -62,11 +62,11 @@ static void batch_line(struct plim_page *page, const struct plim_result_choice *
 
 static void rate_line(struct plim_page *page, const struct plim_result_choice *c)
 {
-    char rate[PLIM_FIGURE], step[PLIM_FIGURE];
+    char rate[PLIM_NUMBER], step[PLIM_NUMBER];
     if (c->tokens_per_second <= 0) return;
     fprintf(page->file, "  %s%s tokens/s%s, %s a step", page->bold,
-            plim_figure_grouped(c->tokens_per_second, rate), page->plain,
-            plim_figure_seconds(c->step_seconds, step));
+            plim_number_grouped(c->tokens_per_second, rate), page->plain,
+            plim_number_seconds(c->step_seconds, step));
     if (c->mfu > 0) fprintf(page->file, ", MFU %.1f %%", 100 * c->mfu);
     fputc('\n', page->file);
 }
@@ -77,7 +77,7 @@ static void memory_line(struct plim_page *page, const struct plim_result *r)
     const struct plim_result_peak *peak = &r->choice.peak;
     const struct plim_result_limit *limit = &r->limit;
     int64_t usable = limit->usable_bytes;
-    char used[PLIM_FIGURE], whole[PLIM_FIGURE];
+    char used[PLIM_NUMBER], whole[PLIM_NUMBER];
     int width = bar_width(page), tensors = plim_page_share(peak->allocated_bytes, usable, width);
     int cached = plim_page_share(peak->reserved_bytes, usable, width) - tensors;
     int overhead = plim_page_share(peak->device_bytes, usable, width) - tensors - cached;
@@ -89,8 +89,8 @@ static void memory_line(struct plim_page *page, const struct plim_result *r)
     plim_page_repeat(page, 'o', overhead);
     plim_page_repeat(page, '.', width - tensors - cached - overhead - margin);
     plim_page_repeat(page, '|', margin);
-    fprintf(page->file, "] %s of %s\n", plim_figure_bytes(peak->device_bytes, used),
-            plim_figure_bytes(usable, whole));
+    fprintf(page->file, "] %s of %s\n", plim_number_bytes(peak->device_bytes, used),
+            plim_number_bytes(usable, whole));
     plim_page_wrapped(page, "          ",
                       r->is_program ? "+ the program  o its framework's context  . free  | margin"
                                     : "# tensors  + cached  o overhead  . free  | margin");
@@ -99,7 +99,7 @@ static void memory_line(struct plim_page *page, const struct plim_result *r)
 /* "nothing fits" stands out in capitals. */
 static void verdict_line(struct plim_page *page, const struct plim_result *r)
 {
-    char missing[PLIM_FIGURE];
+    char missing[PLIM_NUMBER];
     bool explains = r->kind == PLIM_RESULT_EXPLANATION;
     if (explains ? r->fits : r->choice.present) return;
     fprintf(page->file, "  %s", page->alarm);
@@ -107,7 +107,7 @@ static void verdict_line(struct plim_page *page, const struct plim_result *r)
         fputc(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c, page->file);
     fputs(page->plain, page->file);
     if (r->short_bytes > 0)
-        fprintf(page->file, ": %s short", plim_figure_bytes(r->short_bytes, missing));
+        fprintf(page->file, ": %s short", plim_number_bytes(r->short_bytes, missing));
     fputc('\n', page->file);
 }
 
@@ -175,12 +175,12 @@ static void byte_table(struct plim_page *page, const struct plim_result *r)
         {"logits", b->logits_bytes},           {"temporaries", b->temporaries_bytes},
         {"workspace", b->workspace_bytes},     {communication, b->communication_bytes},
         {"cached, free", b->cached_bytes},     {"overhead", b->overhead_bytes}};
-    char text[PLIM_FIGURE];
+    char text[PLIM_NUMBER];
     if (!b->present) return;
     plim_page_heading(page, "Where the bytes are, at the peak");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].name == communication && !rows[i].bytes) continue; /* of several GPUs */
-        fprintf(page->file, "  %-14s %10s", rows[i].name, plim_figure_bytes(rows[i].bytes, text));
+        fprintf(page->file, "  %-14s %10s", rows[i].name, plim_number_bytes(rows[i].bytes, text));
         int width =
             plim_page_share(rows[i].bytes, r->choice.peak.device_bytes, bar_width(page));
         if (width) fputs("  ", page->file);
@@ -188,7 +188,7 @@ static void byte_table(struct plim_page *page, const struct plim_result *r)
         fputc('\n', page->file);
     }
     fprintf(page->file, "  %-14s %10s\n", "in all",
-            plim_figure_bytes(r->choice.peak.device_bytes, text));
+            plim_number_bytes(r->choice.peak.device_bytes, text));
 }
 
 static enum plim_status step_table(struct plim_page *page, const struct plim_result *r)
@@ -196,7 +196,7 @@ static enum plim_status step_table(struct plim_page *page, const struct plim_res
     static const char *const titles[] = {"step", "forward", "peak allocated", "peak reserved",
                                          "at the end"};
     struct plim_grid grid = {0};
-    char text[PLIM_FIGURE];
+    char text[PLIM_NUMBER];
     if (!r->step_count) return PLIM_OK;
     plim_page_heading(page, "Steps");
     for (size_t i = 0; i < 5; i++) plim_grid_column(&grid, titles[i], true);
@@ -207,7 +207,7 @@ static enum plim_status step_table(struct plim_page *page, const struct plim_res
         plim_grid_row(&grid, false);
         snprintf(text, sizeof(text), "%zu", i + 1);
         plim_grid_cell(&grid, text);
-        for (size_t n = 0; n < 4; n++) plim_grid_cell(&grid, plim_figure_bytes(bytes[n], text));
+        for (size_t n = 0; n < 4; n++) plim_grid_cell(&grid, plim_number_bytes(bytes[n], text));
     }
     return set_grid(page, &grid, "");
 }
@@ -215,7 +215,7 @@ static enum plim_status step_table(struct plim_page *page, const struct plim_res
 /* What a program holds, by the order of size of its allocations. */
 static void segment_table(struct plim_page *page, const struct plim_result *r)
 {
-    char from[PLIM_FIGURE], bytes[PLIM_FIGURE];
+    char from[PLIM_NUMBER], bytes[PLIM_NUMBER];
     int64_t all = 0;
     if (!r->segment_count) return;
     plim_page_heading(page, "Allocations at the peak, by size");
@@ -223,8 +223,8 @@ static void segment_table(struct plim_page *page, const struct plim_result *r)
     for (size_t i = 0; i < r->segment_count; i++) {
         const struct plim_result_segments *s = &r->segments[i];
         fprintf(page->file, "  from %9s  %6" PRId64 "  %10s  ",
-                plim_figure_bytes(s->from_bytes, from), s->count,
-                plim_figure_bytes(s->bytes, bytes));
+                plim_number_bytes(s->from_bytes, from), s->count,
+                plim_number_bytes(s->bytes, bytes));
         plim_page_repeat(page, '#', plim_page_share(s->bytes, all, bar_width(page)));
         fputc('\n', page->file);
     }
@@ -240,7 +240,7 @@ static void trial_row(struct plim_grid *grid, const struct plim_result_sample *s
                       const struct number_column columns[2])
 {
     const int64_t numbers[] = {s->setting.micro_batch, s->setting.seq};
-    char text[PLIM_FIGURE], values[PLIM_TABLE_LINE];
+    char text[PLIM_NUMBER], values[PLIM_TABLE_LINE];
     plim_grid_row(grid, false);
     for (size_t n = 0; n < 2; n++) {
         snprintf(text, sizeof(text), "%" PRId64, numbers[n]);
@@ -248,7 +248,7 @@ static void trial_row(struct plim_grid *grid, const struct plim_result_sample *s
     }
     plim_grid_cell(grid, s->verdict);
     plim_grid_cell(
-        grid, s->peak.reserved_bytes ? plim_figure_bytes(s->peak.device_bytes, text) : "-");
+        grid, s->peak.reserved_bytes ? plim_number_bytes(s->peak.device_bytes, text) : "-");
     plim_table_values(&s->setting, values, sizeof(values));
     if (values[0]) plim_grid_note(grid, values);
 }
@@ -287,13 +287,13 @@ static void reasons(struct plim_page *page, const struct plim_result *r)
 
 static void advice(struct plim_page *page, const struct plim_result *r)
 {
-    char bytes[PLIM_FIGURE], first[64];
+    char bytes[PLIM_NUMBER], first[64];
     if (!r->advice.count) return;
     plim_page_heading(page, "What would help");
     for (size_t i = 0; i < r->advice.count; i++) {
         const struct plim_result_advice *a = &r->advice.items[i];
         snprintf(first, sizeof(first), "  %-9s %9s  ", a->fits ? "fits" : "too large",
-                 plim_figure_bytes(a->peak.device_bytes, bytes));
+                 plim_number_bytes(a->peak.device_bytes, bytes));
         plim_page_wrapped(page, first, a->change);
     }
 }
@@ -341,9 +341,9 @@ static void generic_devices(struct plim_page *page, const struct plim_report *re
     char text[PLIM_RESULT_LINE];
     for (size_t i = 0; i < report->results.count; i++) {
         const struct plim_result_device *device = &report->results.items[i].device;
-        if (!device->figures_of[0]) continue;
+        if (!device->based_on[0]) continue;
         snprintf(text, sizeof(text), "%s is a generic GPU: apart from its memory, that of the %s",
-                 device->name, device->figures_of);
+                 device->name, device->based_on);
         fputc('\n', page->file);
         plim_page_wrapped(page, "", text);
     }

@@ -6,13 +6,13 @@
  *     256:1024:256  in steps of that
  *     1:512:x2      multiplied by that: 1, 2, 4, ..., 512
  */
-#ifndef PLIM_AUTOTUNE_EXEC_VALUE_LIST_H
-#define PLIM_AUTOTUNE_EXEC_VALUE_LIST_H
+#ifndef PLIM_AUTOTUNE_EXEC_AXIS_VALUES_H
+#define PLIM_AUTOTUNE_EXEC_AXIS_VALUES_H
 
 #include "autotune/base/array.h"
 #include <stdint.h>
 
-struct plim_value_list {
+struct plim_axis_values {
     bool is_range; /* every integer from first to last; `values` is empty */
     int64_t first, last;
     PLIM_ARRAY(char *) values; /* otherwise: in the order given, none twice */
@@ -22,18 +22,18 @@ enum { PLIM_LIST_VALUES = 1024 };
 
 /* `option` names the option in messages. PLIM_INVALID: not understood, or too many values. The list
  * is to be finished in any case. */
-enum plim_status plim_value_list_parse(const char *option, const char *text,
-                                       struct plim_value_list *list,
+enum plim_status plim_axis_values_parse(const char *option, const char *text,
+                                       struct plim_axis_values *list,
                                        struct plim_error *err) PLIM_MUST_CHECK;
-void plim_value_list_finish(struct plim_value_list *list); /* NULL and zeroed are fine */
+void plim_axis_values_finish(struct plim_axis_values *list); /* NULL and zeroed are fine */
 
 /* A range as the list of its values. PLIM_INVALID: there are too many. */
-enum plim_status plim_value_list_spread(struct plim_value_list *list, const char *option,
+enum plim_status plim_axis_values_spread(struct plim_axis_values *list, const char *option,
                                         struct plim_error *err) PLIM_MUST_CHECK;
 
 /* All values as positive integers, in `out` of at least `size`. PLIM_INVALID: one is none, or they
  * are more. */
-enum plim_status plim_value_list_integers(const struct plim_value_list *list, const char *option,
+enum plim_status plim_axis_values_integers(const struct plim_axis_values *list, const char *option,
                                           int64_t *out, size_t size, size_t *count,
                                           struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* What a search costs and what it misses, over random models. It is a heuristic: whether a change of
- * it is one for the better is seen in these figures, so they are pinned. A change that moves one of
+ * it is one for the better is seen in these numbers, so they are pinned. A change that moves one of
  * them says in its commit why. */
 #include "synthetic.h"
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 enum { MODELS = 150 };
 
 /* Over all models. */
-struct figures {
+struct numbers {
     size_t runs, found;
     int64_t samples, largest; /* in all choices; in all edges */
     double missed_percent;    /* of the best rate there is */
@@ -106,10 +106,10 @@ static double best_rate(const struct synthetic *s, const struct plim_decision *d
     return best;
 }
 
-static struct figures figures_of(void (*vary)(struct plim_question *, struct synthetic *),
+static struct numbers numbers_of(void (*vary)(struct plim_question *, struct synthetic *),
                                  enum plim_objective objective)
 {
-    struct figures sum = {0};
+    struct numbers sum = {0};
     uint64_t random = 41;
     for (int i = 0; i < MODELS; i++) {
         struct synthetic s;
@@ -131,7 +131,7 @@ static struct figures figures_of(void (*vary)(struct plim_question *, struct syn
     return sum;
 }
 
-static void expect(const char *name, struct figures are, struct figures were)
+static void expect(const char *name, struct numbers are, struct numbers were)
 {
     cr_expect(are.runs == were.runs && are.found == were.found && are.samples == were.samples &&
                   are.largest == were.largest &&
@@ -141,9 +141,9 @@ static void expect(const char *name, struct figures are, struct figures were)
 }
 
 #define EXPECT(vary, objective, ...)                                                               \
-    expect(#vary, figures_of(vary, PLIM_OBJECTIVE_##objective), (struct figures){__VA_ARGS__})
+    expect(#vary, numbers_of(vary, PLIM_OBJECTIVE_##objective), (struct numbers){__VA_ARGS__})
 
-Test(figures, of_one_point)
+Test(numbers, of_one_point)
 {
     EXPECT(plain, THROUGHPUT, 1695, 149, 9532, 13113, 28.94);
     EXPECT(tiled, THROUGHPUT, 1626, 149, 11842, 13113, 2.21);
@@ -152,7 +152,7 @@ Test(figures, of_one_point)
     EXPECT(early, THROUGHPUT, 2323, 149, 9532, 13113, 28.94);
 }
 
-Test(figures, of_batches_that_are_bound)
+Test(numbers, of_batches_that_are_bound)
 {
     EXPECT(divided, THROUGHPUT, 2359, 147, 453, 6025, 0.00);
     EXPECT(tolerant, THROUGHPUT, 2445, 147, 1076, 6084, 13.87);
@@ -160,13 +160,13 @@ Test(figures, of_batches_that_are_bound)
     EXPECT(only_a_list, THROUGHPUT, 642, 145, 4291, 4296, 0.00);
 }
 
-Test(figures, of_several_points)
+Test(numbers, of_several_points)
 {
     EXPECT(several_points, THROUGHPUT, 8265, 149, 31041, 38107, 58.14);
     EXPECT(several_tiled, THROUGHPUT, 7310, 149, 48730, 53071, 40.81);
 }
 
-Test(figures, of_other_objectives)
+Test(numbers, of_other_objectives)
 {
     EXPECT(several_points, LEAST_MEMORY, 4310, 149, 169, 81618, 13626.24);
     EXPECT(several_points, LARGEST_BATCH, 8746, 149, 105444, 105444, 918.27);

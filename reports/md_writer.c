@@ -1,6 +1,6 @@
 /* The report as Markdown, for an issue or a wiki: the answer, the tables, why, and what to do. */
 #include "autotune/base/text_stream.h"
-#include "figures.h"
+#include "numbers.h"
 #include "tables.h"
 #include <inttypes.h>
 
@@ -27,9 +27,9 @@ static enum plim_status table(FILE *file, struct plim_grid *grid, const char *co
 
 static void head(FILE *file, const struct plim_result *r)
 {
-    char text[PLIM_RESULT_LINE], total[PLIM_FIGURE];
+    char text[PLIM_RESULT_LINE], total[PLIM_NUMBER];
     snprintf(text, sizeof(text), "%s on %s, %s%s", r->spec.name, r->device.name,
-             plim_figure_bytes(r->device.total_bytes, total),
+             plim_number_bytes(r->device.total_bytes, total),
              r->device.simulated ? " (simulated)" : "");
     line(file, "# ", text);
     fputc('\n', file);
@@ -38,13 +38,13 @@ static void head(FILE *file, const struct plim_result *r)
 static void answer(FILE *file, const struct plim_result *r)
 {
     const struct plim_result_choice *c = &r->choice;
-    char text[PLIM_TABLE_LINE], figure[PLIM_FIGURE], whole[PLIM_FIGURE];
+    char text[PLIM_TABLE_LINE], number[PLIM_NUMBER], whole[PLIM_NUMBER];
     bool fits = r->kind == PLIM_RESULT_EXPLANATION ? r->fits : c->present;
     if (!fits)
         line(file, "- ",
              r->kind == PLIM_RESULT_EXPLANATION ? "does not fit" : plim_table_failure(r));
     if (r->short_bytes > 0)
-        fprintf(file, "- %s short\n", plim_figure_bytes(r->short_bytes, figure));
+        fprintf(file, "- %s short\n", plim_number_bytes(r->short_bytes, number));
     if (!c->present) return;
     if (c->setting.micro_batch)
         fprintf(file,
@@ -56,9 +56,9 @@ static void answer(FILE *file, const struct plim_result *r)
     plim_table_values(&c->setting, text, sizeof(text));
     if (text[0]) line(file, "- ", text);
     if (c->tokens_per_second > 0)
-        fprintf(file, "- %s tokens/s\n", plim_figure_grouped(c->tokens_per_second, figure));
-    fprintf(file, "- peak %s of %s\n", plim_figure_bytes(c->peak.device_bytes, figure),
-            plim_figure_bytes(r->limit.usable_bytes, whole));
+        fprintf(file, "- %s tokens/s\n", plim_number_grouped(c->tokens_per_second, number));
+    fprintf(file, "- peak %s of %s\n", plim_number_bytes(c->peak.device_bytes, number),
+            plim_number_bytes(r->limit.usable_bytes, whole));
 }
 
 static void list_reasons(FILE *file, const struct plim_result *r)
@@ -69,12 +69,12 @@ static void list_reasons(FILE *file, const struct plim_result *r)
 
 static void list_advice(FILE *file, const struct plim_result *r)
 {
-    char peak[PLIM_FIGURE];
+    char peak[PLIM_NUMBER];
     if (r->advice.count) fputs("\n## What would help\n\n", file);
     for (size_t i = 0; i < r->advice.count; i++) {
         const struct plim_result_advice *a = &r->advice.items[i];
         fprintf(file, "- %s, %s: ", a->fits ? "fits" : "too large",
-                plim_figure_bytes(a->peak.device_bytes, peak));
+                plim_number_bytes(a->peak.device_bytes, peak));
         line(file, "", a->change);
     }
 }

@@ -1,4 +1,4 @@
-#include "program.h"
+#include "user_program.h"
 #include "autotune/base/text.h"
 #include "autotune/base/text_stream.h"
 #include "autotune/base/textfile.h"

@@ -1,16 +1,16 @@
-#include "figures.h"
+#include "numbers.h"
 #include "autotune/base/text.h"
 #include <inttypes.h>
 #include <stdio.h>
 
-char *plim_figure_bytes(int64_t bytes, char out[PLIM_FIGURE])
+char *plim_number_bytes(int64_t bytes, char out[PLIM_NUMBER])
 {
     return plim_format_bytes(bytes > 0 ? bytes : 0, out);
 }
 
-char *plim_figure_grouped(double value, char out[PLIM_FIGURE])
+char *plim_number_grouped(double value, char out[PLIM_NUMBER])
 {
-    char digits[PLIM_FIGURE];
+    char digits[PLIM_NUMBER];
     int length = snprintf(digits, sizeof(digits), "%.0f", value < 1e15 ? value : 1e15), used = 0;
     for (int i = 0; i < length; i++) {
         if (i && (length - i) % 3 == 0) out[used++] = ',';
@@ -20,19 +20,19 @@ char *plim_figure_grouped(double value, char out[PLIM_FIGURE])
     return out;
 }
 
-char *plim_figure_seconds(double seconds, char out[PLIM_FIGURE])
+char *plim_number_seconds(double seconds, char out[PLIM_NUMBER])
 {
     int digits = seconds >= 100 ? 0 : seconds >= 10 ? 1 : seconds >= 1 ? 2 : seconds >= 0.1 ? 3 : 4;
-    snprintf(out, PLIM_FIGURE, "%.*f s", digits, seconds);
+    snprintf(out, PLIM_NUMBER, "%.*f s", digits, seconds);
     return out;
 }
 
-char *plim_figure_batch(const struct plim_result_setting *setting, char out[PLIM_FIGURE])
+char *plim_number_batch(const struct plim_result_setting *setting, char out[PLIM_NUMBER])
 {
     if (setting->micro_batch)
-        snprintf(out, PLIM_FIGURE, "%" PRId64 " x %" PRId64, setting->micro_batch,
+        snprintf(out, PLIM_NUMBER, "%" PRId64 " x %" PRId64, setting->micro_batch,
                  setting->accumulation);
     else
-        snprintf(out, PLIM_FIGURE, "-");
+        snprintf(out, PLIM_NUMBER, "-");
     return out;
 }

@@ -1,7 +1,7 @@
 /* The memory that the handles of cuBLAS and cuBLASLt take at their first use and keep. PyTorch has
  * one handle of each for the main thread and one for the autograd thread. */
-#ifndef PLIM_ENGINE_WORKSPACE_H
-#define PLIM_ENGINE_WORKSPACE_H
+#ifndef PLIM_ENGINE_BLAS_WORKSPACE_H
+#define PLIM_ENGINE_BLAS_WORKSPACE_H
 
 #include "engine.h"
 

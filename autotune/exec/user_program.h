@@ -7,8 +7,8 @@
  *     {dir}      a folder of this trial's own, removed with it
  *     {trial}    its number, from 1
  */
-#ifndef PLIM_AUTOTUNE_EXEC_PROGRAM_H
-#define PLIM_AUTOTUNE_EXEC_PROGRAM_H
+#ifndef PLIM_AUTOTUNE_EXEC_USER_PROGRAM_H
+#define PLIM_AUTOTUNE_EXEC_USER_PROGRAM_H
 
 #include "autotune/base/array.h"
 #include "autotune/search/setting.h"

@@ -2,8 +2,8 @@
  *
  * A zeroed pool is empty and ready. Objects are not cleared.
  */
-#ifndef PLIM_ENGINE_POOL_H
-#define PLIM_ENGINE_POOL_H
+#ifndef PLIM_ENGINE_OBJECT_POOL_H
+#define PLIM_ENGINE_OBJECT_POOL_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "pool.h"
+#include "object_pool.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "workspace.h"
+#include "blas_workspace.h"
 #include "devices/needs/needs.h"
 
 static struct storage *workspace(struct engine *e, struct storage **slot, int64_t bytes)
