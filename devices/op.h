@@ -121,6 +121,14 @@ struct plim_array {
     X(ATTENTION, attention, 1, 3, 0)                                                                  \
     /* dq, dk, dv <- dout, q, k, v, out, logsumexp, [mask] */                                         \
     X(ATTENTION_BACKWARD, attention_backward, 3, 6, 0)                                                \
+    /* codes (bytes), scales <- a, [book]: in blocks of `block` elements, counted in row-major     \
+       order, by `quantized` */ \
+    X(QUANTIZE, quantize, 2, 1, 0)                                                                    \
+    /* out <- codes, scales, [book] */                                                                \
+    X(DEQUANTIZE, dequantize, 1, 2, 0)                                                                \
+    /* out[.., n] <- a[.., k], codes of (n, k), scales, [bias (n)]: a b^T + bias with b in 4 bits; \
+       nested scales: then scales' codes, their book, the number to add */ \
+    X(MATMUL_4BIT, matmul_4bit, 1, 3, 0)                                                              \
     /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                      \
     X(FOREACH, foreach, 0, 0, 1)                                                                      \
     /* one optimizer kernel over one tensor or lists: `foreach` says which */                         \
@@ -199,16 +207,25 @@ struct plim_adam {
     int64_t step; /* of this update, from 1; FUSED_ADAMW counts on the device */
 };
 
+/* How numbers are kept in few bits: bitsandbytes' code books, each block scaled by its largest
+ * magnitude. The 4-bit types put two elements into a byte, the first in its upper half. */
+enum plim_quantized {
+    PLIM_QUANTIZED_NF4, PLIM_QUANTIZED_FP4,
+    PLIM_QUANTIZED_BOOK, /* 8 bits: the index of the nearest of 256 numbers in increasing order */
+    PLIM_QUANTIZED_COUNT
+};
+
 struct plim_op {
     enum plim_op_kind kind;
     uint8_t n_out, n_in, n_lists, n_scratch;
-    uint8_t unary, binary, sdpa, epilogue, foreach; /* of the enums above */
+    uint8_t unary, binary, sdpa, epilogue, foreach, quantized; /* of the enums above */
     uint8_t dims; /* REDUCE: bit mask of dimensions */
     uint8_t part; /* REDUCE: number of the launch */
     int8_t dim;
     bool tf32;   /* MATMUL of fp32: may use TF32 */
     bool causal; /* ATTENTION: the future is masked, also where a mask is given: then that mask says
                     the same, and either may be used */
+    int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
     double alpha, beta;
     uint64_t seed;
     const struct plim_adam *adam;

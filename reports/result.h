@@ -34,6 +34,7 @@ struct plim_result_spec {
     int64_t parameters, trainable_parameters;
     PLIM_ARRAY(struct plim_result_option) options; /* in the order in which they were set */
     char lora[224];     /* "r=16 on q_proj, v_proj"; "": all parameters are trained */
+    char quantization[128]; /* "nf4 (double quantisation, computes in bf16)"; "": none */
     char defaults
         [224]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
 };
@@ -122,6 +123,7 @@ struct plim_result_breakdown {
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes,
         logits_bytes, temporaries_bytes, workspace_bytes, communication_bytes, cached_bytes,
         overhead_bytes;
+    int64_t managed_bytes; /* of a paged optimizer: the GPU's only while there is room; 0: none */
 };
 
 /* A setting that was tried. The `peak` of one that does not fit is what it would need, where

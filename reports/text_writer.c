@@ -122,7 +122,8 @@ static void lora_line(struct plim_page *page, const struct plim_result *r)
                                  ": %" PRId64 " of %" PRId64 " parameters are trained",
                                  r->spec.trainable_parameters, r->spec.parameters);
     snprintf(text + used, sizeof(text) - used, ", base in %s",
-             plim_result_value(&r->choice.setting, "weights"));
+             r->spec.quantization[0] ? r->spec.quantization
+                                     : plim_result_value(&r->choice.setting, "weights"));
     plim_page_wrapped(page, "  LoRA ", text);
 }
 

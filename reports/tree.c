@@ -29,6 +29,7 @@ static void add_spec(struct plim_json *json, json_t *root, const struct plim_res
     known_int(json, node, "parameters", spec->parameters);
     known_int(json, node, "trainable_parameters", spec->trainable_parameters);
     if (spec->lora[0]) plim_json_text(json, node, "lora", spec->lora);
+    known_text(json, node, "quantization", spec->quantization);
     if (spec->defaults[0]) plim_json_text(json, node, "defaults", spec->defaults);
     if (!spec->options.count) return;
     json_t *list = plim_json_array(json, node, "options");
@@ -180,6 +181,7 @@ static void add_breakdown(struct plim_json *json, json_t *root,
     plim_json_int(json, node, "communication_bytes", b->communication_bytes);
     plim_json_int(json, node, "cached_bytes", b->cached_bytes);
     plim_json_int(json, node, "overhead_bytes", b->overhead_bytes);
+    known_int(json, node, "managed_bytes", b->managed_bytes);
 }
 
 static void add_reasons(struct plim_json *json, json_t *root, const struct plim_result *result)

@@ -37,6 +37,9 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
     snprintf(result->spec.source, sizeof(result->spec.source), "%s", a->source);
     result->spec.hash = a->hash;
     if (a->lora) snprintf(result->spec.lora, sizeof(result->spec.lora), "%s", a->lora);
+    if (a->quantization)
+        snprintf(result->spec.quantization, sizeof(result->spec.quantization), "%s",
+                 a->quantization);
     if (a->defaults)
         snprintf(result->spec.defaults, sizeof(result->spec.defaults), "%s", a->defaults);
     result->device = (struct plim_result_device){.simulated = device->simulated,

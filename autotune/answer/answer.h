@@ -35,7 +35,7 @@ struct plim_details_reader {
 struct plim_answer {
     const char *name, *source; /* of the spec, or the program */
     uint64_t hash;             /* of the spec; 0: none */
-    const char *lora, *defaults; /* what is said of the spec in a line each; NULL: nothing */
+    const char *lora, *quantization, *defaults; /* what is said of the spec in a line each; NULL: nothing */
     const struct plim_question *question;
     const struct plim_asker *asker;
     const struct plim_device_info *device;

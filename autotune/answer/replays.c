@@ -41,6 +41,30 @@ static void describe_sample(const struct plim_trial *trial, struct plim_result_s
     sample->noisy = replay_of(trial)->noisy;
 }
 
+static void tell_managed(const struct plim_replay *replay, struct plim_result *result)
+{
+    char text[16];
+    if (replay->managed_bytes)
+        plim_result_reason(result,
+                           "The optimizer keeps %s of states in managed memory: the host's, where "
+                           "the GPU has no room for them. They are not counted here.",
+                           plim_format_bytes(replay->managed_bytes, text));
+}
+
+/* Where the model takes most before the first step. */
+static void tell_loading(const struct plim_replay *replay, struct plim_result *result)
+{
+    int64_t training = 0;
+    char text[16], later[16];
+    for (int i = 0; i < plim_replay_kept_steps(replay); i++)
+        if (replay->step[i].peak_reserved_bytes > training)
+            training = replay->step[i].peak_reserved_bytes;
+    if (training && replay->loading_reserved_bytes > training)
+        plim_result_reason(result, "Loading the model reserves %s, training it %s.",
+                           plim_format_bytes(replay->loading_reserved_bytes, text),
+                           plim_format_bytes(training, later));
+}
+
 static void describe_memory(const struct plim_trial *trial, struct plim_result *result)
 {
     const struct plim_replay *replay = replay_of(trial);
@@ -56,7 +80,10 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
         .workspace_bytes = bytes[PLIM_MEMORY_WORKSPACE],
         .communication_bytes = bytes[PLIM_MEMORY_COMMUNICATION],
         .cached_bytes = replay->peak_reserved_bytes - replay->peak_allocated_bytes,
-        .overhead_bytes = result->limit.overhead_bytes};
+        .overhead_bytes = result->limit.overhead_bytes,
+        .managed_bytes = replay->managed_bytes};
+    tell_managed(replay, result);
+    tell_loading(replay, result);
 }
 
 static void describe_steps(const struct plim_trial *trial, struct plim_result *result)

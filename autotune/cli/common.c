@@ -34,7 +34,7 @@ enum plim_status plim_common_spec(const struct plim_request *request, const stru
                  request->subject, request->subject);
     for (size_t i = 0; i < request->setting_count; i++)
         PLIM_TRY(plim_common_setting(&request->settings[i], spec, err));
-    if (request->setting_count) PLIM_TRY(plim_spec_resolve(spec, err));
+    PLIM_TRY(plim_spec_resolve(spec, err));
 out:
     return st;
 }

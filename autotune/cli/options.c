@@ -83,6 +83,8 @@ static const struct plim_option options[] = {
       "every dropout of the model, such as 0; default: the model's own"),
     KEY("--lora", "LIST", T | P | E, "train.lora",
       "r=16,targets=q_proj+v_proj,dropout=0; default: all parameters"),
+    KEY("--quantization", "LIST", T | P | E, "train.quantization",
+      "the base below LoRA, by bitsandbytes: nf4,double=true,compute=bf16 or fp4; default: none"),
     OTHER("--set", "KEY=VALUE", T | P | E | I, any_key,
       "any key of the spec, such as train.clip=1.0"),
     OTHER("--margin", "SIZE", T | P | E | X, margin,

@@ -27,7 +27,8 @@ struct row {
 #define TO(member) .to = offsetof(struct plim_train_setting, member)
 #define NAMED(table, count) .names = table, .name_count = count
 
-enum { SEQ, PRECISION, WEIGHTS, OPTIMIZER, CHECKPOINTING, ATTENTION, SHARDING, LORA, ROWS };
+enum { SEQ, PRECISION, WEIGHTS, OPTIMIZER, CHECKPOINTING, ATTENTION, SHARDING, LORA, QUANTIZATION,
+       ROWS };
 
 static const struct row rows[ROWS] = {
     [SEQ] = {.name = "seq", .unit = "tokens", .form = NUMBERS, FROM(seq), TO(seq)},
@@ -67,6 +68,12 @@ static const struct row rows[ROWS] = {
               FROM(lora.r),
               TO(lora.r),
               .is_hidden = true},
+    [QUANTIZATION] = {.name = "quantization",
+                      .form = NAME,
+                      FROM(quantization.type),
+                      TO(quantization.type),
+                      NAMED(plim_quantization_names, PLIM_QUANTIZATION_COUNT),
+                      .is_hidden = true},
 };
 
 static bool is_named(const struct row *row)
@@ -188,6 +195,8 @@ static void add_changes(struct plim_spec_question *out)
     add_change(q, OPTIMIZER, adamw, PLIM_OPTIMIZER_ADAMW_8BIT, true);
     add_change(q, PRECISION, fp32 | mixed, PLIM_PRECISION_BF16, true);
     add_lora(q, out->spec);
+    if (out->spec->lora.r)
+        add_change(q, QUANTIZATION, BIT(PLIM_QUANTIZATION_NONE), PLIM_QUANTIZATION_NF4, true);
 }
 
 void plim_spec_question_make(const struct plim_spec *spec, enum plim_objective objective,
@@ -201,6 +210,7 @@ void plim_spec_question_make(const struct plim_spec *spec, enum plim_objective o
     plim_spec_question_batch(spec, &out->question.batch);
     add_changes(out);
     plim_spec_describe_lora(spec, out->lora, sizeof(out->lora));
+    plim_spec_describe_quantization(spec, out->quantization, sizeof(out->quantization));
     plim_spec_describe_defaults(spec, out->defaults, sizeof(out->defaults));
 }
 
@@ -241,7 +251,8 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .reduction = spec->reduction,
                                        .packing = spec->packing,
                                        .clip = spec->clip,
-                                       .lora = spec->lora};
+                                       .lora = spec->lora,
+                                       .quantization = spec->quantization};
     if (setting->micro_batch < 1 || setting->accumulation < 1)
         return plim_fail(err, PLIM_INVALID, "a micro-batch or an accumulation below 1");
     for (size_t i = 0; i < ROWS && !st; i++)

@@ -77,4 +77,12 @@ int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t
 int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows,
                                      int64_t width);
 
+/* bitsandbytes multiplies a (m, k) by a 4-bit weight of (n, k) in one kernel where rows are few, and
+ * asks for nothing besides the result. Else it makes the weight a matrix in the type of `a` first.
+ * `block`: elements of a scale.
+ * Source: gemm_4bit and _gemm_4bit_use_custom_cuda in bitsandbytes 0.50.2, backends/cuda/ops.py: by
+ * what was measured on each GPU. */
+bool plim_matmul_4bit_is_fused(const struct plim_device_info *info, enum plim_dtype dtype,
+                               int64_t m, int64_t n, int64_t k, int64_t block);
+
 #endif

@@ -179,6 +179,20 @@ static double matmul_seconds(struct plim_roofline *r, const struct plim_op *op)
     return matmul_lookup(r, e, plim_op_bytes(op));
 }
 
+/* All rows at once, by a weight that is made a matrix on the way. */
+static double matmul_4bit_seconds(struct plim_roofline *r, const struct plim_op *op)
+{
+    const struct plim_array *out = op->out[0], *a = op->in[0];
+    int64_t n = out->shape[out->ndim - 1];
+    struct plim_matmul_entry e = {.m = plim_array_elements(out) / n,
+                                  .n = n,
+                                  .k = a->shape[a->ndim - 1],
+                                  .batch = 1,
+                                  .rate = rate_of(op, a->dtype),
+                                  .alignment = row_alignment(a)};
+    return matmul_lookup(r, e, plim_op_bytes(op));
+}
+
 /* --- attention -------------------------------------------------------------------------------- */
 
 /* q, k: (batch, heads, length, head size). Thread blocks of a causal kernel differ in length, and
@@ -210,6 +224,7 @@ double plim_roofline_device_seconds(struct plim_roofline *r, const struct plim_o
 {
     switch (op->kind) {
     case PLIM_OP_MATMUL: return matmul_seconds(r, op);
+    case PLIM_OP_MATMUL_4BIT: return matmul_4bit_seconds(r, op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD: return attention_seconds(r, op);
     case PLIM_OP_COPY:

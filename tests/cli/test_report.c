@@ -172,6 +172,27 @@ Test(report, plan_has_the_schema_and_the_answer)
     program_finish(&p);
 }
 
+/* The base's type stands in the first lines, and what no device holds below the bytes. */
+Test(report, says_what_the_base_below_adapters_is_kept_in)
+{
+    struct program p = program_run(
+        "explain llama-3.2-1b --device sim:RTX-4090 --batch 1 --seq 512 --precision bf16-mixed "
+        "--checkpointing full --lora r=64,targets=all-linear --optimizer paged-adamw-8bit "
+        "--quantization nf4,double=true,compute=bf16 --json");
+    json_t *root = program_json(&p);
+    cr_expect(eq(str, (char *)json_text_at(root, "spec.quantization"),
+                 "nf4 (double quantisation, computes in bf16, the rest in fp32)"));
+    cr_expect(gt(i64, json_int_at(root, "breakdown.managed_bytes"), 50000000));
+    json_decref(root);
+    program_finish(&p);
+    p = program_run("explain llama-3.2-1b --device sim:RTX-4090 --batch 1 --seq 512 --lora r=64 "
+                    "--quantization fp4");
+    cr_expect(strstr(p.out, "base in fp4 (computes in fp32, the rest in fp32)") != NULL, "%s",
+              p.out);
+    cr_expect(strstr(p.out, "fp4 computes in fp32 (BitsAndBytesConfig)") != NULL, "%s", p.out);
+    program_finish(&p);
+}
+
 /* As transformers loads and trains the model; what was not asked for is said. */
 Test(report, says_what_was_taken_by_default_and_what_lora_trains)
 {

@@ -64,6 +64,10 @@ static void compare(const json_t *c, const struct plim_replay *r)
     cr_expect_eq(r->parameters, case_integer(c, "parameters", 0), "%s: parameters", id);
     cr_expect_eq(r->trainable_parameters, case_integer(c, "trainable_parameters", 0),
                  "%s: trainable parameters", id);
+    if (json_object_get(c, "loading_peak_allocated")) {
+        expect(id, 0, "loading_peak_allocated", r->loading_allocated_bytes, c);
+        expect(id, 0, "loading_peak_reserved", r->loading_reserved_bytes, c);
+    }
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++) {
         const json_t *theirs = json_array_get(steps, (size_t)i);
         const struct plim_replay_step *ours = &r->step[i];

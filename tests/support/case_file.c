@@ -52,6 +52,18 @@ static void read_lora(const json_t *lora, struct plim_lora *out)
                  json_string_value(json_array_get(targets, i)));
 }
 
+static void read_quantization(const json_t *q, struct plim_quantization *out)
+{
+    if (!q) return;
+    const json_t *prepare = json_object_get(q, "prepare");
+    out->type = (enum plim_quantization_type)index_of(
+        plim_quantization_names, PLIM_QUANTIZATION_COUNT, case_text(q, "type", ""));
+    out->nested = json_is_true(json_object_get(q, "double"));
+    out->compute = (enum plim_weights)index_of(plim_weights_names, PLIM_WEIGHTS_COUNT,
+                                               case_text(q, "compute", "fp32"));
+    out->prepared = !prepare || json_is_true(prepare);
+}
+
 void case_setting(const json_t *c, struct plim_train_setting *s)
 {
     *s = (struct plim_train_setting){
@@ -77,4 +89,5 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
     };
     read_lora(json_object_get(c, "lora"), &s->lora);
+    read_quantization(json_object_get(c, "quantization"), &s->quantization);
 }

@@ -200,6 +200,35 @@ Test(hf_document, gives_the_weights_their_type)
     }
 }
 
+/* The defaults are those of BitsAndBytesConfig; adapters come from the command line. */
+Test(hf_document, a_base_in_4_bits_is_quantisation)
+{
+    struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    spec_load_text("a.json",
+                   "{\"model_type\": \"llama\", \"quantization_config\": {\"quant_method\": "
+                   "\"bitsandbytes\", \"load_in_4bit\": true, \"bnb_4bit_quant_type\": \"nf4\", "
+                   "\"bnb_4bit_use_double_quant\": true, \"bnb_4bit_compute_dtype\": "
+                   "\"bfloat16\", \"llm_int8_skip_modules\": [\"lm_head\"]}}",
+                   &spec);
+    cr_expect(eq(int, (int)spec.quantization.type, PLIM_QUANTIZATION_NF4));
+    cr_expect(eq(int, (int)spec.quantization.compute, PLIM_WEIGHTS_BF16));
+    cr_expect(spec.quantization.nested && spec.quantization.prepared);
+    cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_SPEC));
+    cr_expect(eq(str, err.text,
+                 "train.quantization is nf4 and all parameters are to be trained, expected "
+                 "train.lora: weights in nf4 cannot be trained"));
+    cr_assert(eq(int, plim_spec_set(&spec, "train.lora", "r=8", &err), PLIM_OK));
+    cr_expect(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK));
+    spec_load_text("b.json",
+                   "{\"model_type\": \"llama\", \"quantization_config\": {\"quant_method\": "
+                   "\"bitsandbytes\", \"load_in_4bit\": true}}",
+                   &spec);
+    cr_expect(eq(int, (int)spec.quantization.type, PLIM_QUANTIZATION_FP4));
+    cr_expect(eq(int, (int)spec.quantization.compute, PLIM_WEIGHTS_FP32));
+    cr_expect(not(spec.quantization.nested));
+}
+
 Test(hf_document, ignores_what_does_not_concern_it)
 {
     struct plim_spec plain, full;

@@ -283,6 +283,28 @@ Test(spec_set, dropout_reaches_what_the_family_has)
     cr_expect(eq(dbl, s.model.layerdrop, 0.0));
 }
 
+Test(spec_set, quantization_is_a_text_whose_first_part_is_the_type)
+{
+    struct plim_spec s;
+    struct plim_error err = PLIM_ERROR_INIT;
+    spec_load_text("s.yaml", "model: {family: phi}\ntrain: {lora: {r: 4}}\n", &s);
+    set(&s, "train.quantization", "nf4,double=true,compute=bf16,prepare=false");
+    resolve(&s);
+    cr_expect(eq(int, (int)s.quantization.type, PLIM_QUANTIZATION_NF4));
+    cr_expect(eq(int, (int)s.quantization.compute, PLIM_WEIGHTS_BF16));
+    cr_expect(s.quantization.nested && !s.quantization.prepared);
+    set(&s, "train.quantization", "type=fp4");
+    cr_expect(eq(int, (int)s.quantization.type, PLIM_QUANTIZATION_FP4));
+    static const char *const wrong[] = {"nf4,bf16", "nf4,double", "nf5", "double=", "nf4,bits=4"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        cr_expect(eq(int, plim_spec_set(&s, "train.quantization", wrong[i], &err), PLIM_SPEC), "%s",
+                  wrong[i]);
+    set(&s, "train.quantization", "null");
+    resolve(&s);
+    cr_expect(eq(int, (int)s.quantization.type, PLIM_QUANTIZATION_NONE));
+    cr_expect(s.quantization.prepared && !s.quantization.nested);
+}
+
 Test(spec_set, lora_without_targets_takes_those_of_peft)
 {
     struct plim_spec s;
@@ -402,6 +424,11 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->clip = (double)between(state, 0, 3) / 3;
     spec->lora.r = between(state, 0, 4);
     spec->lora.dropout = (double)between(state, 0, 10) / 10;
+    spec->quantization = (struct plim_quantization){
+        .type = spec->lora.r ? between(state, 0, PLIM_QUANTIZATION_COUNT - 1) : 0,
+        .nested = between(state, 0, 1),
+        .compute = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1),
+        .prepared = between(state, 0, 1)};
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
     spec->lora.target_count = 1;
     snprintf(spec->lora.targets[0], sizeof(spec->lora.targets[0]), "%s", target);
@@ -568,6 +595,11 @@ Test(spec_hash, every_key_of_training_counts)
         spec_load_text(
             "b.yaml",
             "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n", &b);
+        if (strncmp(key->path, "train.quantization.", 19) == 0) {
+            set(&a, "train.quantization", "fp4");
+            set(&b, "train.quantization", "fp4");
+            resolve(&a);
+        }
         set(&b, key->path, key->example);
         resolve(&b);
         cr_expect(ne(u64, a.hash, b.hash), "%s", key->path);
@@ -620,8 +652,7 @@ Test(spec_docs, examples_are_accepted)
     for (size_t i = 0; i < plim_spec_key_count(); i++) {
         struct plim_spec s;
         spec_load_text("s.yaml", LLAMA, &s);
-        if (strncmp(plim_spec_key_at(i)->path, "train.lora.", 11) == 0)
-            set(&s, "train.lora.r", "2");
+        set(&s, "train.lora.r", "2");
         set(&s, plim_spec_key_at(i)->path, plim_spec_key_at(i)->example);
         resolve(&s);
     }

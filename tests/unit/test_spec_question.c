@@ -41,7 +41,7 @@ Test(spec_question, an_axis_for_everything_that_may_be_chosen)
     set("train.precision", "[bf16, fp32]");
     set("train.checkpointing", "full");
     make();
-    cr_expect(eq(sz, question.question.axes.count, 8));
+    cr_expect(eq(sz, question.question.axes.count, 9));
     cr_expect(eq(int, question.question.axes.seq, plim_axes_find(&question.question.axes, "seq")));
     cr_assert(eq(sz, axis("seq")->count, 2));
     cr_expect(eq(i64, axis("seq")->values[0], 256));

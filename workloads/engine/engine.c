@@ -34,6 +34,7 @@ void engine_reset(struct engine *e)
     plim_allocator_reset(e->allocator);
     e->halted = HALT_NONE;
     e->grad_enabled = true;
+    e->meta = false;
     e->thread = THREAD_MAIN;
     e->autocast.on = false;
     e->autocast.depth = 0;
@@ -80,6 +81,7 @@ void engine_fail(struct engine *e, enum plim_status status)
 
 void engine_launch(struct engine *e, const struct plim_op *op)
 {
+    if (e->meta) return;
     enum plim_status st = plim_device_launch(e->device, op);
     if (st == PLIM_OK) return;
     e->halting_op = plim_op_name(op->kind);

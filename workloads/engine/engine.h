@@ -43,6 +43,7 @@ struct engine {
 
     struct memory_use memory;
     bool grad_enabled;
+    bool meta; /* torch.device("meta"): new tensors have no memory and nothing is launched */
     struct autograd autograd;
     struct checkpoint_frame *frame; /* the checkpointed region that runs, first or again, or NULL */
     enum thread thread;             /* whose cuBLAS handle and workspace */

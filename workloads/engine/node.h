@@ -17,6 +17,8 @@ enum { NODE_MAX_EDGES = 5, NODE_MAX_OUTPUTS = 4, NODE_MAX_SAVED = 8, NODE_INTS =
 typedef void (*backward_fn)(struct engine *e, struct node *n, struct tensor **grads,
                             struct tensor **out);
 
+struct quantized;
+
 struct node_kind {
     const char *name; /* PyTorch's: "MulBackward0" */
     backward_fn backward;
@@ -51,6 +53,7 @@ struct node {
     struct tensor *saved[NODE_MAX_SAVED];
     const struct saved_tensors_hooks *hooks; /* of the handles; NULL: there are none */
     void *handle[NODE_MAX_SAVED];            /* NULL: `saved` is the node's own */
+    const struct quantized *weight;          /* of a quantised linear layer */
     int64_t ints[NODE_INTS];                 /* parameters of the operation */
     double number, scale;
     struct tensor *variable; /* AccumulateGrad: the leaf (lent); NULL in all others */

@@ -149,6 +149,33 @@ struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias);
 
+/* A weight of a linear layer kept in 4 bits, as bitsandbytes keeps it. The tensors live as long as
+ * the layer. */
+struct quantized {
+    enum plim_quantized type;
+    enum plim_dtype dtype;  /* that the weight had */
+    enum plim_dtype compute; /* that the layer computes in */
+    int64_t rows, columns;  /* and its shape (out, in) */
+    struct tensor *codes;   /* two elements a byte */
+    struct tensor *scales;  /* fp32, one for 64 elements; nested: one for 256 scales */
+    struct tensor *book;    /* the numbers that codes stand for */
+    struct tensor *scale_codes, *scale_book, *offset; /* of nested scales, else NULL */
+};
+
+/* create_dynamic_map() of bitsandbytes: 256 numbers in order of value. For each power of ten from
+ * 1e-6 to 1 the middles of 1, 2, 4, .. 64 equal parts of [0.1, 1) (of twice as many where there is
+ * no sign), with both signs where there is one; 0 and 1. */
+struct tensor *op_dynamic_map(struct engine *e, bool is_signed);
+/* Fills in `q`, whose type is set, from a weight (out, in), lent. Nested scales are kept in 8 bits;
+ * their map is made at the first call and is the caller's: *map. */
+void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weight, bool nested,
+                      struct tensor **map);
+/* the weight, in the type that it had */
+struct tensor *op_dequantize_4bit(struct engine *e, const struct quantized *q);
+/* x w^T + bias; only x gets a gradient; bias may be NULL */
+struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct quantized *q,
+                              struct tensor *bias);
+
 /* --- norms, softmax, losses, dropout, embedding ----------------------------------------------- */
 
 /* over the last dimension; weight and bias may be NULL */

@@ -36,7 +36,7 @@ static struct tensor *tensor_with(struct engine *e, enum plim_dtype dtype, int n
     if (e->halted) return e->poison;
     int64_t count = 1;
     for (int i = 0; i < ndim; i++) count *= shape[i];
-    struct storage *s = storage_get(e, count * plim_dtype_size(dtype));
+    struct storage *s = storage_get(e, e->meta ? 0 : count * plim_dtype_size(dtype));
     if (!s) return e->poison;
     struct tensor *x = tensor_on(e, s);
     if (x == e->poison) return x;
@@ -105,6 +105,15 @@ void tensor_free(struct engine *e, struct tensor *x)
     node_drop(e, accumulator);
     tensor_drop(e, grad);
     tensor_drop(e, cast);
+}
+
+void tensor_set_data(struct engine *e, struct tensor *x, struct tensor *data)
+{
+    struct storage *old = x->storage;
+    x->a = data->a;
+    x->storage = data->storage;
+    data->storage = old;
+    tensor_drop(e, data);
 }
 
 void tensor_classify(struct engine *e, struct tensor *x, enum plim_memory_class memory_class)

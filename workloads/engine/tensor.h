@@ -130,6 +130,9 @@ static inline void tensor_consume(struct engine *e, struct tensor *x)
     tensor_drop(e, x);
 }
 
+/* x.data = `data` (taken): another array, the same tensor to autograd. */
+void tensor_set_data(struct engine *e, struct tensor *x, struct tensor *data);
+
 /* Marks what a storage is for, for good (parameters, gradients, optimizer). */
 void tensor_classify(struct engine *e, struct tensor *x, enum plim_memory_class memory_class);
 

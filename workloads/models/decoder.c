@@ -11,13 +11,18 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BLOOM] = &plim_family_bloom,
 };
 
+enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
+{
+    return weights == PLIM_WEIGHTS_BF16   ? PLIM_BF16
+           : weights == PLIM_WEIGHTS_FP16 ? PLIM_F16
+                                          : PLIM_F32;
+}
+
 static enum plim_dtype parameter_dtype(const struct plim_train_setting *setting)
 {
     enum plim_weights weights = plim_precision_weights(setting->precision);
     if (weights == PLIM_WEIGHTS_AUTO) weights = setting->weights;
-    return weights == PLIM_WEIGHTS_BF16   ? PLIM_BF16
-           : weights == PLIM_WEIGHTS_FP16 ? PLIM_F16
-                                          : PLIM_F32;
+    return decoder_weights_dtype(weights);
 }
 
 enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
@@ -28,7 +33,9 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     m->layers = calloc((size_t)config->layers, sizeof *m->layers);
     if (!m->layers) return PLIM_NOMEM;
     m->parameters.dtype = parameter_dtype(setting);
+    e->meta = setting->quantization.type != PLIM_QUANTIZATION_NONE;
     m->family->build(e, m);
+    if (e->meta) decoder_load(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
     return PLIM_OK;
 }

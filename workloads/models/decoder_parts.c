@@ -7,7 +7,9 @@ struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor 
 {
     struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));
     if (m->embedding_scale) tensor_set(e, &x, op_mul(e, x, m->embedding_scale));
-    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
+    const struct plim_quantization *q = &m->setting->quantization;
+    bool asked = m->setting->lora.r && (q->type == PLIM_QUANTIZATION_NONE || q->prepared);
+    if (asked && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
         tensor_require_input_grad(e, x);
     return x;
 }

@@ -11,6 +11,27 @@
 #include "workloads/nn/nn.h"
 #include "workloads/spec/spec.h"
 
+/* A module by its name in transformers: below a block's ("mlp.up_proj") or the model's
+ * ("model.norm"), and where it stands in struct decoder_layer or struct decoder. */
+enum module_kind {
+    MODULE_WEIGHT, /* struct tensor *: an embedding */
+    MODULE_NORM,   /* struct norm; without a weight where the model has none */
+    MODULE_LINEAR, /* struct linear; the same */
+    MODULE_BLOCKS, /* all blocks */
+    MODULE_HEAD    /* struct tensor *: the output embedding, and m->head_bias */
+};
+struct module {
+    const char *path; /* NULL ends a list */
+    size_t offset;
+    enum module_kind kind;
+};
+
+/* The modules of a family beside its blocks, and of a block. Linears are in the order of
+ * named_modules(). NULL: a family that is not quantised and has no adapters. */
+const struct module *decoder_modules(enum plim_family family);
+const struct module *decoder_block_modules(enum plim_family family);
+const char *module_name(const struct module *module); /* the last part of its path */
+
 /* The LoRA adapters of a block, or of the modules beside the blocks, in the order of
  * named_modules(). */
 struct adapters {
@@ -73,6 +94,9 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
 enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
                                 const struct plim_train_setting *setting,
                                 struct decoder *m) PLIM_MUST_CHECK;
+/* Loads the quantised weights of a model that was built without memory (engine.meta). */
+void decoder_load(struct engine *e, struct decoder *m);
+enum plim_dtype decoder_weights_dtype(enum plim_weights weights); /* AUTO is fp32 */
 /* get_peft_model(): freezes the model and adds the adapters of setting->lora, whose targets are
  * modules of the model (plim_spec_resolve() refuses others). */
 void decoder_add_lora(struct engine *e, struct decoder *m);

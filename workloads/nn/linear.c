@@ -15,7 +15,7 @@ static bool parameters_add(struct parameters *p, struct tensor *x)
     return true;
 }
 
-static void initialise(struct engine *e, struct tensor *x, enum parameter_init init, uint64_t seed)
+void nn_initialise(struct engine *e, struct tensor *x, enum parameter_init init, uint64_t seed)
 {
     static const double limit = 0.0346410161513775; /* 0.02 sqrt(3) */
     if (init == INIT_WEIGHT) op_random_(e, x, limit, seed);
@@ -28,7 +28,7 @@ struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum paramet
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     struct tensor *x = tensor_keep(tensor_empty(e, p->dtype, ndim, shape));
     engine_set_class(e, before);
-    initialise(e, x, init, p->made++);
+    nn_initialise(e, x, init, p->made++);
     if (e->halted) return x;
     tensor_classify(e, x, PLIM_MEMORY_PARAMETERS);
     x->is_parameter = true;
@@ -59,11 +59,19 @@ void nn_renew(struct engine *e, struct tensor *parameter)
     e->grad_enabled = grad;
     if (e->halted) return;
     tensor_classify(e, copy, PLIM_MEMORY_PARAMETERS);
-    struct storage *old = parameter->storage;
-    parameter->storage = copy->storage;
-    parameter->a.data = copy->a.data;
-    copy->storage = old;
-    tensor_drop(e, copy);
+    tensor_set_data(e, parameter, copy);
+}
+
+void nn_cast(struct engine *e, struct tensor *parameter, enum plim_dtype dtype)
+{
+    if (e->halted || parameter->a.dtype == dtype) return;
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *copy = tensor_keep(op_to(e, parameter, dtype));
+    e->grad_enabled = grad;
+    if (e->halted) return;
+    tensor_classify(e, copy, PLIM_MEMORY_PARAMETERS);
+    tensor_set_data(e, parameter, copy);
 }
 
 void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,
@@ -71,6 +79,7 @@ void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, 
 {
     *l = (struct linear){.in = in, .out = out};
     l->weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(out, in));
+    p->linear_elements += in * out;
     if (bias) l->bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(out));
 }
 
@@ -79,11 +88,27 @@ void nn_conv1d_create(struct engine *e, struct parameters *p, struct linear *l, 
 {
     *l = (struct linear){.in = in, .out = out, .conv1d = true};
     l->weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(in, out));
+    p->linear_elements += in * out;
     l->bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(out));
+}
+
+/* bitsandbytes' Linear4bit: in its own type, from and to that of x. The bias is cast for good. */
+static struct tensor *linear_4bit(struct engine *e, const struct linear *l, struct tensor *x)
+{
+    bool was = tensor_enter(x);
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype, compute = l->quantized.compute;
+    struct tensor *input = tensor_hold(op_to(e, x, compute));
+    if (l->bias) nn_cast(e, l->bias, compute);
+    struct tensor *y = op_linear_4bit(e, input, &l->quantized, l->bias);
+    if (!e->halted) y = op_to(e, y, dtype);
+    tensor_drop(e, input);
+    tensor_leave(e, x, was);
+    return y;
 }
 
 static struct tensor *base(struct engine *e, const struct linear *l, struct tensor *x)
 {
+    if (l->quantized.codes) return linear_4bit(e, l, x);
     if (!l->conv1d) return op_linear(e, x, l->weight, l->bias);
     int64_t shape[PLIM_MAX_DIMS];
     int ndim = x->a.ndim;
@@ -99,7 +124,8 @@ struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor
     if (e->halted) return op_halted(e, 1, &x);
     if (!l->lora) return base(e, l, x);
     bool was = tensor_enter(x);
-    struct tensor *y = nn_lora(e, l->lora, base(e, l, x), x);
+    struct tensor *y = base(e, l, x);
+    y = l->quantized.codes ? nn_lora_4bit(e, l->lora, y, x) : nn_lora(e, l->lora, y, x);
     tensor_leave(e, x, was);
     return y;
 }

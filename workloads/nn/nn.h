@@ -18,6 +18,7 @@ struct parameters {
     size_t frozen_count;
     uint64_t made; /* so far, without those that were tied to another */
     int64_t elements, trainable_elements;
+    int64_t linear_elements; /* in the weights of linear layers; not the head's */
 };
 
 /* What a parameter holds before the first step. WEIGHT: random, uniform with the standard deviation
@@ -30,8 +31,11 @@ struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum paramet
 /* A tied module: its weight was made and is given up for another's. */
 void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, struct tensor *to);
 
+void nn_initialise(struct engine *e, struct tensor *x, enum parameter_init init, uint64_t seed);
 /* parameter.data = a copy of it: the same parameter on new memory. */
 void nn_renew(struct engine *e, struct tensor *parameter);
+/* parameter.data = parameter.data.to(dtype): nothing where it has that type. */
+void nn_cast(struct engine *e, struct tensor *parameter, enum plim_dtype dtype);
 
 /* --- linear ----------------------------------------------------------------------------------- */
 
@@ -46,6 +50,7 @@ struct linear {
     struct tensor *bias;   /* (out) or NULL */
     int64_t in, out;
     bool conv1d; /* transformers' Conv1D: addmm on the transposed layout */
+    struct quantized quantized; /* its `codes` are there: what the weight is kept as */
     struct lora_adapter *lora;
 };
 
@@ -57,6 +62,9 @@ struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor
 /* The adapter's part of a linear: `y`, the base's result (taken), plus the adapter of `x` (lent). */
 struct tensor *nn_lora(struct engine *e, const struct lora_adapter *a, struct tensor *y,
                        struct tensor *x);
+/* The same beside a Linear4bit. */
+struct tensor *nn_lora_4bit(struct engine *e, const struct lora_adapter *a, struct tensor *y,
+                            struct tensor *x);
 
 /* --- norms ------------------------------------------------------------------------------------ */
 

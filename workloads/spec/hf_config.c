@@ -176,6 +176,71 @@ static enum plim_status read_dtype(const struct plim_place *place,
     return plim_value_read(&type, place, node, &spec->model_as_given.dtype);
 }
 
+/* --- quantization_config ---------------------------------------------------------------------- */
+
+static bool is_true(const struct plim_yaml *yaml, const struct plim_yaml_node *map,
+                    const char *name)
+{
+    const struct plim_yaml_node *node = plim_yaml_get(map, name);
+    bool value = false;
+    return node && plim_yaml_bool(yaml, node, &value, NULL) == PLIM_OK && value;
+}
+
+static bool is_text(const struct plim_yaml_node *node, const char *text)
+{
+    return node && node->kind == PLIM_YAML_SCALAR && strcmp(node->text, text) == 0;
+}
+
+/* Only the head, which no quantizer takes, may be left out. */
+static enum plim_status check_skipped(const struct plim_place *place,
+                                      const struct plim_yaml_node *list)
+{
+    for (size_t i = 0; list && list->kind == PLIM_YAML_SEQUENCE && i < list->count; i++)
+        if (!is_text(list->items[i], "lm_head") && !is_text(list->items[i], "embed_out"))
+            return plim_yaml_fail(place->yaml, list->items[i], place->err,
+                                  "quantization_config.llm_int8_skip_modules: modules that stay as "
+                                  "they are are not in this version, expected lm_head alone");
+    return PLIM_OK;
+}
+
+/* What BitsAndBytesConfig stands for; its defaults where a key is missing. */
+static enum plim_status read_bitsandbytes(const struct plim_place *place,
+                                          const struct plim_yaml_node *map, struct plim_spec *spec)
+{
+    static const struct plim_value types = {.type = PLIM_VALUE_ENUM,
+                                            .names = plim_quantization_names,
+                                            .name_count = PLIM_QUANTIZATION_COUNT};
+    static const struct plim_value dtypes = {
+        .type = PLIM_VALUE_ENUM, .names = plim_dtype_names, .name_count = PLIM_WEIGHTS_COUNT};
+    const struct plim_yaml_node *type = plim_yaml_get(map, "bnb_4bit_quant_type"),
+                                *compute = plim_yaml_get(map, "bnb_4bit_compute_dtype");
+    struct plim_quantization q = {
+        .type = PLIM_QUANTIZATION_FP4,
+        .prepared = spec->quantization.prepared,
+        .compute = PLIM_WEIGHTS_FP32,
+        .nested = is_true(place->yaml, map, "bnb_4bit_use_double_quant")};
+    enum plim_status st = check_skipped(place, plim_yaml_get(map, "llm_int8_skip_modules"));
+    if (st == PLIM_OK && type) st = plim_value_read(&types, place, type, &q.type);
+    if (st == PLIM_OK && compute) st = plim_value_read(&dtypes, place, compute, &q.compute);
+    if (st == PLIM_OK) spec->quantization = q;
+    return st;
+}
+
+static enum plim_status read_quantization(const struct plim_place *place,
+                                          const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    bool empty = node->kind != PLIM_YAML_SCALAR && node->count == 0;
+    if (plim_yaml_is_null(node) || empty) return PLIM_OK;
+    bool bitsandbytes = node->kind == PLIM_YAML_MAPPING &&
+                        is_text(plim_yaml_get(node, "quant_method"), "bitsandbytes");
+    if (bitsandbytes && is_true(place->yaml, node, "load_in_4bit"))
+        return read_bitsandbytes(place, node, spec);
+    return plim_yaml_fail(place->yaml, node, place->err,
+                          "quantization_config: its weights are stored in other types than they "
+                          "are trained in, expected bitsandbytes in 4 bits, or a config.json "
+                          "without it");
+}
+
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* Keys that no row of a family stands for. Later ones win where they set the same field. */
@@ -190,6 +255,7 @@ static const struct special_key {
     {"original_max_position_embeddings", read_original_positions},
     {"torch_dtype", read_dtype},
     {"dtype", read_dtype},
+    {"quantization_config", read_quantization},
 };
 
 enum { SPECIAL_COUNT = sizeof(special_keys) / sizeof(special_keys[0]), NAMES_MAX = 100 };
@@ -198,7 +264,8 @@ static bool has_special(enum plim_family family, size_t special)
 {
     const struct plim_family_info *info = plim_family_info(family);
     if (special_keys[special].read == read_layer_types) return info->layer_types;
-    if (special_keys[special].read == read_dtype) return true;
+    if (special_keys[special].read == read_dtype || special_keys[special].read == read_quantization)
+        return true;
     return info->rotary &&
            (special_keys[special].read == read_rope || family != PLIM_FAMILY_GEMMA3_TEXT);
 }

@@ -45,8 +45,6 @@ static const struct refused_key {
     enum harmless harmless;
     const char *why;
 } refused_keys[] = {
-    {"quantization_config", HARMLESS_EMPTY,
-     "its weights are stored in other types than they are trained in"},
     {"per_layer_config", HARMLESS_EMPTY, "its layers differ"},
     {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not in this version"},
     {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders are not in this version"},

@@ -8,7 +8,7 @@
  * of those. */
 const char *plim_hf_other_kind(const char *model_type);
 
-/* Refuses keys that change the model in ways that are not planned (quantization_config, ...). */
+/* Refuses keys that change the model in ways that are not planned (per_layer_config, ...). */
 enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -178,6 +178,35 @@ static const struct plim_spec_key keys[] = {
      .fallback = "0",
      .example = "0.05",
      .help = "dropout in front of the adapters"},
+    {.path = "train.quantization.type",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_quantization_names, PLIM_QUANTIZATION_COUNT)},
+     AT(quantization.type),
+     .unit = "",
+     .fallback = "none",
+     .example = "nf4",
+     .help = "how bitsandbytes keeps the frozen weights of linear layers below LoRA adapters"},
+    {.path = "train.quantization.double",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(quantization.nested),
+     .unit = "",
+     .fallback = "false",
+     .example = "true",
+     .help = "bnb_4bit_use_double_quant: the scales are quantised too"},
+    {.path = "train.quantization.compute",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_weights_names, PLIM_WEIGHTS_COUNT)},
+     AT(quantization.compute),
+     .unit = "",
+     .fallback = "auto",
+     .example = "bf16",
+     .help = "bnb_4bit_compute_dtype: what 4-bit layers compute in; auto: BitsAndBytesConfig's "
+             "default, fp32"},
+    {.path = "train.quantization.prepare",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(quantization.prepared),
+     .unit = "",
+     .fallback = "true",
+     .example = "false",
+     .help = "peft's prepare_model_for_kbit_training: what stays in 16 bits becomes fp32"},
 };
 
 enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
@@ -242,34 +271,57 @@ static enum plim_status read_dropout(const struct plim_place *place,
     return st;
 }
 
-/* "r=16,targets=q_proj+v_proj,dropout=0", as on the command line. */
-static enum plim_status read_lora_text(const struct plim_place *place,
-                                       const struct plim_yaml_node *node, struct plim_spec *spec)
+/* Sections that may also be a text of their keys, as on the command line. */
+static const struct text_section {
+    const char *path, *prefix, *first; /* first: the key of a part without a name; NULL: none */
+    const char *expected;
+} text_sections[] = {
+    {"train.lora", "train.lora.", NULL,
+     "a mapping, or a text such as r=16,targets=q_proj+v_proj,dropout=0"},
+    {"train.quantization", "train.quantization.", "type",
+     "a mapping, or a text such as nf4,double=true,compute=bf16"},
+};
+
+static const struct text_section *text_section_find(const char *path)
 {
-    static const char expected[] =
-        "a mapping, or a text such as r=16,targets=q_proj+v_proj,dropout=0";
+    size_t i = 0;
+    while (strcmp(text_sections[i].path, path) != 0) i++;
+    return &text_sections[i];
+}
+
+/* One "name=value" of a text; the first may be a value alone. */
+static enum plim_status read_part(const struct plim_place *place, const struct plim_yaml_node *node,
+                                  const struct text_section *section, char *part, bool is_first,
+                                  struct plim_spec *spec)
+{
+    char *equals = strchr(part, '='), path[64];
+    const char *name = is_first && !equals ? section->first : part;
+    if (!name || (equals && !equals[1]) || (!equals && !is_first))
+        return plim_value_refuse(place, node, section->expected);
+    if (equals) *equals = '\0';
+    snprintf(path, sizeof(path), "%s%.40s", section->prefix, name);
+    const struct plim_spec_key *key = plim_spec_key_find(path);
+    if (!key) return plim_value_refuse(place, node, section->expected);
+    struct plim_yaml_node value = *node;
+    value.text = equals ? equals + 1 : part;
+    value.quoted = false;
+    const struct plim_place inner = {
+        .yaml = place->yaml, .prefix = "", .key = path, .err = place->err};
+    return plim_spec_path_read(&inner, &value, spec);
+}
+
+/* "r=16,targets=q_proj+v_proj,dropout=0", "nf4,double=true" */
+static enum plim_status read_text(const struct plim_place *place, const struct plim_yaml_node *node,
+                                  const struct text_section *section, struct plim_spec *spec)
+{
     char part[512];
     for (const char *at = node->text;;) {
         size_t length = strcspn(at, ",");
-        if (length >= sizeof(part)) return plim_value_refuse(place, node, expected);
+        if (length >= sizeof(part)) return plim_value_refuse(place, node, section->expected);
         memcpy(part, at, length);
         part[length] = '\0';
-        char *equals = strchr(part, '=');
-        if (!equals || !equals[1]) return plim_value_refuse(place, node, expected);
-        *equals = '\0';
-        char path[64];
-        snprintf(path, sizeof(path), "train.lora.%.40s", part);
-        const struct plim_spec_key *key = plim_spec_key_find(path);
-        if (!key) return plim_value_refuse(place, node, expected);
-        struct plim_yaml_node value = *node;
-        value.text = equals + 1;
-        value.quoted = false;
-        const struct plim_place inner = {
-            .yaml = place->yaml, .prefix = "", .key = path, .err = place->err};
-        enum plim_status st =
-            plim_value_read(&key->value, &inner, &value, (char *)spec + key->offset);
-        if (st != PLIM_OK) return st;
-        if (!at[length]) return PLIM_OK;
+        enum plim_status st = read_part(place, node, section, part, at == node->text, spec);
+        if (st != PLIM_OK || !at[length]) return st;
         at += length + 1;
     }
 }
@@ -277,15 +329,31 @@ static enum plim_status read_lora_text(const struct plim_place *place,
 static enum plim_status read_lora(const struct plim_place *place, const struct plim_yaml_node *node,
                                   struct plim_spec *spec)
 {
+    const struct text_section *section = text_section_find("train.lora");
     if (plim_yaml_is_null(node)) {
         spec->lora = (struct plim_lora){0};
         return PLIM_OK;
     }
-    if (node->kind == PLIM_YAML_SCALAR) return read_lora_text(place, node, spec);
+    if (node->kind == PLIM_YAML_SCALAR) return read_text(place, node, section, spec);
     if (node->kind == PLIM_YAML_MAPPING && !plim_yaml_get(node, "r"))
         return plim_yaml_fail(place->yaml, node, place->err,
                               "train.lora has no r, expected the adapters' rank");
-    return plim_spec_section_read(place->yaml, node, "train.lora.", spec, place->err);
+    return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
+}
+
+static enum plim_status read_quantization(const struct plim_place *place,
+                                          const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    const struct text_section *section = text_section_find("train.quantization");
+    if (plim_yaml_is_null(node)) {
+        spec->quantization = (struct plim_quantization){.prepared = true};
+        return PLIM_OK;
+    }
+    if (node->kind == PLIM_YAML_SCALAR) return read_text(place, node, section, spec);
+    if (node->kind == PLIM_YAML_MAPPING && !plim_yaml_get(node, "type"))
+        return plim_yaml_fail(place->yaml, node, place->err,
+                              "train.quantization has no type, expected nf4 or fp4");
+    return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
 }
 
 static enum plim_status read_section(const struct plim_place *place,
@@ -305,6 +373,7 @@ static const struct special {
     {"train", read_section},
     {"train.dropout", read_dropout},
     {"train.lora", read_lora},
+    {"train.quantization", read_quantization},
 };
 
 enum { SPECIAL_COUNT = sizeof(specials) / sizeof(specials[0]), PATH_SIZE = 128 };

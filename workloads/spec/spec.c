@@ -17,11 +17,13 @@ const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {"auto", "fp32", "bf1
 const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT] = {"auto", "float32", "bfloat16",
                                                           "float16"};
 const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
-    "adamw", "adamw-fused", "sgd", "adafactor", "adamw-8bit"};
+    "adamw",      "adamw-fused",       "sgd",             "adafactor",
+    "adamw-8bit", "paged-adamw-32bit", "paged-adamw-8bit"};
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
 const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager"};
 const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto", "none", "ddp"};
 const char *const plim_reduction_names[PLIM_REDUCTION_COUNT] = {"last", "each"};
+const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "nf4", "fp4"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
 
 static enum plim_status set_model_key(const struct plim_yaml *yaml, const char *key,
@@ -74,6 +76,17 @@ void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t si
     size_t used = (size_t)snprintf(text, size, "r=%lld on", (long long)lora->r);
     for (size_t i = 0; i < lora->target_count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", lora->targets[i]);
+}
+
+void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, size_t size)
+{
+    const struct plim_quantization *q = &spec->quantization;
+    text[0] = '\0';
+    if (!q->type) return;
+    snprintf(text, size, "%s (%scomputes in %s%s)", plim_quantization_names[q->type],
+             q->nested ? "double quantisation, " : "",
+             plim_weights_names[q->compute ? q->compute : PLIM_WEIGHTS_FP32],
+             q->prepared ? ", the rest in fp32" : "");
 }
 
 void plim_spec_set_dropout(struct plim_spec *spec, double p)

@@ -128,7 +128,9 @@ enum plim_precision { PLIM_PRECISION_FP32, PLIM_PRECISION_TF32, PLIM_PRECISION_B
                       PLIM_PRECISION_FP16_MIXED, PLIM_PRECISION_BF16, PLIM_PRECISION_FP16,
                       PLIM_PRECISION_COUNT };
 enum plim_optimizer { PLIM_OPTIMIZER_ADAMW, PLIM_OPTIMIZER_ADAMW_FUSED, PLIM_OPTIMIZER_SGD,
-                      PLIM_OPTIMIZER_ADAFACTOR, PLIM_OPTIMIZER_ADAMW_8BIT, PLIM_OPTIMIZER_COUNT };
+                      PLIM_OPTIMIZER_ADAFACTOR, PLIM_OPTIMIZER_ADAMW_8BIT,
+                      PLIM_OPTIMIZER_PAGED_ADAMW_32BIT, PLIM_OPTIMIZER_PAGED_ADAMW_8BIT,
+                      PLIM_OPTIMIZER_COUNT };
 enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
                           PLIM_CHECKPOINTING_COUNT };
 enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_COUNT };
@@ -145,6 +147,11 @@ enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_C
  * builds a block mask, and SDPA runs its masked kernels. */
 enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
 
+/* How bitsandbytes keeps the weights of linear layers, the head's not among them (transformers'
+ * BitsAndBytesConfig). */
+enum plim_quantization_type { PLIM_QUANTIZATION_NONE, PLIM_QUANTIZATION_NF4, PLIM_QUANTIZATION_FP4,
+                              PLIM_QUANTIZATION_COUNT };
+
 /* Names as on the command line, in the order of the enums. */
 extern const char *const plim_family_names[PLIM_FAMILY_COUNT];
 extern const char *const plim_rope_names[PLIM_ROPE_COUNT];
@@ -156,6 +163,7 @@ extern const char *const plim_attention_names[PLIM_ATTENTION_COUNT];
 extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
 extern const char *const plim_reduction_names[PLIM_REDUCTION_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
+extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 
 enum { PLIM_LORA_TARGETS = 16 };
 
@@ -165,6 +173,13 @@ struct plim_lora {
     double dropout;
     size_t target_count;
     char targets[PLIM_LORA_TARGETS][32]; /* module names: "q_proj", "c_attn" */
+};
+
+struct plim_quantization {
+    enum plim_quantization_type type;
+    bool nested;               /* 4 bits: the scales are quantised too (bnb_4bit_use_double_quant) */
+    enum plim_weights compute; /* 4 bits: what layers compute in (bnb_4bit_compute_dtype) */
+    bool prepared; /* peft's prepare_model_for_kbit_training(): what stays in 16 bits becomes fp32 */
 };
 
 /* Everything of a training run that is not the model and is one value, not a range: the argument of
@@ -184,6 +199,7 @@ struct plim_train_setting {
     enum plim_packing packing;
     double clip;           /* max norm of clip_grad_norm_; 0: none */
     struct plim_lora lora;
+    struct plim_quantization quantization;
 };
 
 /* --- the spec --------------------------------------------------------------------------------- */
@@ -219,6 +235,7 @@ struct plim_spec {
     struct plim_phase schedule[PLIM_MAX_PHASES];
     double clip;
     struct plim_lora lora;
+    struct plim_quantization quantization;
     char device[96];                    /* the spec's own default device, or "" */
     uint64_t given; /* bit i: the i-th key (key.h) has a value of the user's, not its default */
 };
@@ -257,13 +274,17 @@ enum plim_weights plim_precision_weights(enum plim_precision precision);
 /* The adapters, for reports: "r=16 on q_proj, v_proj"; "": all parameters are trained. */
 void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t size);
 
+/* How the base is kept, for reports: "nf4 (double quantisation, computes in bf16)"; "": as it is. */
+void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, size_t size);
+
 /* What was not given and is taken as transformers' Trainer takes it, for reports: "weights bf16
  * (config.json), precision bf16 (no autocast), optimizer adamw-fused"; "": nothing. */
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size);
 
 /* Computes `model` from `model_as_given` and the types that are not given, checks what only the whole can tell (heads divide,
  * sequence within learned positions, effective batch against accumulation), fills in LoRA's
- * targets and computes the hash. */
+ * targets and computes the hash. What may be put right by a later setting, quantisation without
+ * adapters, is only refused here and not by plim_spec_load(). */
 enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Sets every dropout that the model's family has to `p`, from 0 to 1 (`--dropout 0`). 0 also turns

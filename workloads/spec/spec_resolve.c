@@ -68,6 +68,18 @@ static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *
     return st;
 }
 
+/* Weights in a few bits have no gradients. A document may leave it to the command line to ask for
+ * adapters. */
+static enum plim_status check_quantization(const struct plim_spec *spec, struct plim_error *err)
+{
+    const char *type = plim_quantization_names[spec->quantization.type];
+    if (!spec->quantization.type || spec->lora.r) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.quantization is %s and all parameters are to be trained, expected "
+                     "train.lora: weights in %s cannot be trained",
+                     type, type);
+}
+
 /* --- attention -------------------------------------------------------------------------------- */
 
 /* What transformers takes where the caller names none. */
@@ -241,6 +253,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
     };
     const char *key = "";
     plim_model_derive(spec);
+    if (!spec->quantization.type) spec->quantization = (struct plim_quantization){.prepared = true};
     default_attention(spec);
     enum plim_status st = plim_model_check(spec, &key, err);
     if (st != PLIM_OK) {
@@ -263,5 +276,6 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
 enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *err)
 {
     char culprit[96];
-    return plim_spec_resolve_at(spec, culprit, sizeof(culprit), err);
+    enum plim_status st = plim_spec_resolve_at(spec, culprit, sizeof(culprit), err);
+    return st == PLIM_OK ? check_quantization(spec, err) : st;
 }

@@ -172,6 +172,7 @@ static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
         if (key->not_written || (strchr(key->path, '.') != NULL) != sections) continue;
         if (plim_value_is_null(&key->value, (const char *)spec + key->offset)) continue;
         if (strncmp(key->path, "train.lora.", 11) == 0 && spec->lora.r == 0) continue;
+        if (strncmp(key->path, "train.quantization.", 19) == 0 && !spec->quantization.type) continue;
         write_key(key, spec, &before, file);
     }
 }

@@ -106,4 +106,4 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
 }
 
-const struct optimizer_kind optimizer_adafactor = {"adafactor", step, false};
+const struct optimizer_kind optimizer_adafactor = {.name = "adafactor", .step = step};

@@ -71,5 +71,6 @@ static void fused_step(struct engine *e, struct optimizer *o, struct tensor *fou
     if (!e->halted) engine_launch(e, &op);
 }
 
-const struct optimizer_kind optimizer_adamw = {"adamw", foreach_step, false};
-const struct optimizer_kind optimizer_adamw_fused = {"adamw-fused", fused_step, true};
+const struct optimizer_kind optimizer_adamw = {.name = "adamw", .step = foreach_step};
+const struct optimizer_kind optimizer_adamw_fused = {
+    .name = "adamw-fused", .step = fused_step, .takes_scaler = true};

@@ -1,51 +1,43 @@
-/* bitsandbytes.optim.AdamW8bit: states in 8 bits, quantised in blocks of 256 with an fp32 maximum
- * each; small tensors keep fp32 states. */
+/* bitsandbytes.optim: AdamW8bit keeps states in 8 bits, quantised in blocks of 256 with an fp32
+ * maximum each, and those of small tensors in fp32; PagedAdamW32bit and PagedAdamW8bit take memory
+ * for large states from cudaMallocManaged (Optimizer8bit.get_state_buffer in optim/optimizer.py). */
 #include "optimizer.h"
-#include <math.h>
-#include <stdlib.h>
 
 enum { STATE1, STATE2, ABSMAX1, ABSMAX2 };
-enum { BLOCK_ELEMENTS = 256, MIN_8BIT_ELEMENTS = 4096, MAP_ENTRIES = 256 };
+enum { BLOCK_ELEMENTS = 256, MIN_8BIT_ELEMENTS = 4096, MIN_PAGED_ELEMENTS = 100000 };
 
-static int by_value(const void *a, const void *b)
+/* A state that the allocator knows nothing of. Only a simulated device can do without the memory. */
+static struct tensor *managed_state(struct engine *e, struct optimizer *o, struct tensor *x,
+                                    enum plim_dtype dtype)
 {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-/* create_dynamic_map: for each power of ten from 1e-6 to 1 the middles of 1, 2, 4, .. 64 equal parts
- * of [0.1, 1) (of twice as many where there is no sign), with both signs where there is one; 0 and
- * 1. In order of value. */
-static struct tensor *map_of_codes(struct engine *e, bool is_signed)
-{
-    float book[MAP_ENTRIES] = {0, 1};
-    int count = 2;
-    for (int power = 0; power < 7; power++) {
-        int parts = (is_signed ? 1 : 2) << power;
-        for (int i = 0; i < parts; i++) {
-            double middle = 0.1 + 0.9 * (i + 0.5) / parts;
-            float value = (float)(pow(10, power - 6) * middle);
-            book[count++] = value;
-            if (is_signed) book[count++] = -value;
-        }
+    if (!e->halted && !e->device->info.simulated) {
+        e->halting_op = "a paged optimizer, which needs managed memory,";
+        engine_halt(e, HALT_UNSUPPORTED);
     }
-    qsort(book, MAP_ENTRIES, sizeof *book, by_value);
-    struct tensor *map = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(MAP_ENTRIES)));
-    engine_write(e, map, book, sizeof book);
-    return map;
+    e->meta = true;
+    struct tensor *state = optimizer_state_like(e, x, dtype);
+    e->meta = false;
+    o->managed_bytes += tensor_elements(x) * plim_dtype_size(dtype);
+    return state;
 }
 
+static struct tensor *new_state(struct engine *e, struct optimizer *o, struct tensor *x,
+                                enum plim_dtype dtype)
+{
+    bool paged = o->kind->is_paged && tensor_elements(x) >= MIN_PAGED_ELEMENTS;
+    return paged ? managed_state(e, o, x, dtype) : optimizer_state_like(e, x, dtype);
+}
 
 static void make_state(struct engine *e, struct optimizer *o, size_t i)
 {
     struct tensor *x = o->params[i];
-    bool small = tensor_elements(x) < MIN_8BIT_ELEMENTS;
+    bool small = tensor_elements(x) < MIN_8BIT_ELEMENTS || o->kind->in_fp32;
     if (!small && !o->shared[0]) { /* the two code books, once */
-        o->shared[0] = map_of_codes(e, true);
-        o->shared[1] = map_of_codes(e, false);
+        o->shared[0] = op_dynamic_map(e, true);
+        o->shared[1] = op_dynamic_map(e, false);
     }
-    o->state[STATE1][i] = optimizer_state_like(e, x, small ? PLIM_F32 : PLIM_U8);
-    o->state[STATE2][i] = optimizer_state_like(e, x, small ? PLIM_F32 : PLIM_U8);
+    o->state[STATE1][i] = new_state(e, o, x, small ? PLIM_F32 : PLIM_U8);
+    o->state[STATE2][i] = new_state(e, o, x, small ? PLIM_F32 : PLIM_U8);
     if (small) return;
     int64_t blocks = (tensor_elements(x) + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
     o->state[ABSMAX1][i] = tensor_keep(op_full(e, PLIM_F32, SHAPE(blocks), 0));
@@ -78,4 +70,8 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
     }
 }
 
-const struct optimizer_kind optimizer_adamw_8bit = {"adamw-8bit", step, false};
+const struct optimizer_kind optimizer_adamw_8bit = {.name = "adamw-8bit", .step = step};
+const struct optimizer_kind optimizer_paged_adamw_8bit = {
+    .name = "paged-adamw-8bit", .step = step, .is_paged = true};
+const struct optimizer_kind optimizer_paged_adamw_32bit = {
+    .name = "paged-adamw-32bit", .step = step, .in_fp32 = true, .is_paged = true};

@@ -8,6 +8,8 @@ static const struct optimizer_kind *const kinds[PLIM_OPTIMIZER_COUNT] = {
     [PLIM_OPTIMIZER_SGD] = &optimizer_sgd,
     [PLIM_OPTIMIZER_ADAFACTOR] = &optimizer_adafactor,
     [PLIM_OPTIMIZER_ADAMW_8BIT] = &optimizer_adamw_8bit,
+    [PLIM_OPTIMIZER_PAGED_ADAMW_32BIT] = &optimizer_paged_adamw_32bit,
+    [PLIM_OPTIMIZER_PAGED_ADAMW_8BIT] = &optimizer_paged_adamw_8bit,
 };
 
 enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,

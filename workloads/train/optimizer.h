@@ -24,7 +24,8 @@ struct optimizer {
     struct tensor **scratch;  /* room for one list of temporaries */
     struct tensor *shared[2]; /* one for all parameters (bitsandbytes' quantisation maps) */
     bool started;
-    int64_t steps; /* done and running */
+    int64_t steps;         /* done and running */
+    int64_t managed_bytes; /* of states in managed memory, which is no GPU's own */
 };
 
 struct optimizer_kind {
@@ -34,10 +35,13 @@ struct optimizer_kind {
     void (*step)(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                  struct tensor *grad_scale);
     bool takes_scaler; /* the kernel unscales the gradients itself (fused) */
+    bool in_fp32;      /* of bitsandbytes' kinds: states are not quantised */
+    bool is_paged;     /* the same: large states are in managed memory */
 };
 
 extern const struct optimizer_kind optimizer_adamw, optimizer_adamw_fused, optimizer_sgd,
-    optimizer_adafactor, optimizer_adamw_8bit;
+    optimizer_adafactor, optimizer_adamw_8bit, optimizer_paged_adamw_32bit,
+    optimizer_paged_adamw_8bit;
 
 enum plim_status optimizer_create(struct optimizer *o, enum plim_optimizer kind,
                                   const struct parameters *p) PLIM_MUST_CHECK;

@@ -243,6 +243,9 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
     engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
+    const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);
+    r->out.peak_allocated_bytes = r->out.loading_allocated_bytes = stats->allocated_peak;
+    r->out.peak_reserved_bytes = r->out.loading_reserved_bytes = stats->reserved_peak;
     if (r->setting.sharding == PLIM_SHARDING_DDP)
         PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->ddp));
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));
@@ -321,6 +324,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     *out = r->out;
     out->parameters = r->model.parameters.elements;
     out->trainable_parameters = r->model.parameters.trainable_elements;
+    out->managed_bytes = r->optimizer.managed_bytes;
     if (r->ddp.model && !e->halted) {
         bool each = r->setting.reduction == PLIM_REDUCTION_EACH;
         out->reductions = each ? (int)r->setting.accumulation : 1;

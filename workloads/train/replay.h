@@ -65,7 +65,9 @@ struct plim_replay {
     int repeats_after; /* steps after which the state was that of an earlier step; 0: it was not */
     struct plim_replay_step step[PLIM_REPLAY_STEPS]; /* the first ones */
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
+    int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was made */
     int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];      /* at the moment of peak_allocated_bytes */
+    int64_t managed_bytes; /* of a paged optimizer's states: managed memory beside the GPU's own */
     int64_t retries; /* times cached segments had to be freed to go on */
     /* where it ran out, when verdict is PLIM_OOM */
     int64_t oom_asked_bytes;

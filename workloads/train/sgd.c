@@ -24,4 +24,4 @@ static void step(struct engine *e, struct optimizer *o, struct tensor *found_inf
                       (struct tensor * *const[]){o->params, buffer}, -OPTIMIZER_RATE);
 }
 
-const struct optimizer_kind optimizer_sgd = {"sgd", step, false};
+const struct optimizer_kind optimizer_sgd = {.name = "sgd", .step = step};

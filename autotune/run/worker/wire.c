@@ -198,6 +198,9 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     pass_amount(c, &r->peak_allocated_bytes);
     pass_amount(c, &r->peak_reserved_bytes);
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) pass_amount(c, &r->class_bytes[i]);
+    pass_amount(c, &r->loading_allocated_bytes);
+    pass_amount(c, &r->loading_reserved_bytes);
+    pass_amount(c, &r->managed_bytes);
     pass_amount(c, &r->retries);
     pass_amount(c, &r->oom_asked_bytes);
     PASS_ENUM(c, r->oom_class, PLIM_MEMORY_CLASS_COUNT);

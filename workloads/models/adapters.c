@@ -1,0 +1,92 @@
+/* get_peft_model(model, LoraConfig(...)): the base is frozen, chosen linears get adapters. */
+#include "model.h"
+#include <string.h>
+
+static bool wanted(const struct plim_lora *lora, const char *name)
+{
+    for (size_t i = 0; i < lora->target_count; i++)
+        if (strcmp(lora->targets[i], name) == 0) return true;
+    return false;
+}
+
+/* The base model's parameters need no gradient any more and leave the list of trainable ones. */
+static void freeze(struct engine *e, struct parameters *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        struct tensor *x = p->list[i];
+        struct node *accumulator = x->accumulator;
+        x->requires_grad = false;
+        x->accumulator = NULL;
+        node_drop(e, accumulator);
+    }
+    p->frozen = p->list;
+    p->frozen_count = p->count;
+    p->list = NULL;
+    p->count = p->capacity = 0;
+    p->trainable_elements = 0;
+}
+
+static void add_adapter(struct engine *e, struct decoder *m, struct adapters *adapters,
+                        struct linear *l)
+{
+    const struct plim_lora *lora = &m->setting->lora;
+    m->parameters.dtype = l->quantized.codes ? l->quantized.compute : (enum plim_dtype)l->weight->a.dtype;
+    if (adapters->count == sizeof adapters->list / sizeof *adapters->list) return;
+    struct lora_adapter *a = &adapters->list[adapters->count++];
+    *a = (struct lora_adapter){.dropout = lora->dropout,
+                               .scaling = 2,
+                               .behind = l->bias ? l->bias : l->weight};
+    a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(lora->r, l->in));
+    a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
+    l->lora = a;
+}
+
+/* Adapters for the chosen ones of `modules`, which stand at offsets from `owner`. */
+static void add_adapters(struct engine *e, struct decoder *m, const struct module *modules,
+                         void *owner, struct adapters *adapters)
+{
+    for (const struct module *at = modules; at->path && !e->halted; at++) {
+        struct linear *l = (struct linear *)((char *)owner + at->offset);
+        if (at->kind == MODULE_LINEAR && l->weight && wanted(&m->setting->lora, module_name(at)))
+            add_adapter(e, m, adapters, l);
+    }
+}
+
+/* cast_adapter_dtype: adapters in a half type become fp32, one after the other */
+static void widen(struct engine *e, struct parameters *p, struct tensor **x, size_t index)
+{
+    if (e->halted || (*x)->a.dtype == PLIM_F32) return;
+    struct tensor *wide = tensor_keep(tensor_empty(e, PLIM_F32, (*x)->a.ndim, (*x)->a.shape));
+    if (e->halted) return;
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*x)->a}};
+    engine_launch(e, &op);
+    tensor_drop(e, *x);
+    tensor_classify(e, wide, PLIM_MEMORY_PARAMETERS);
+    wide->is_parameter = true;
+    tensor_require_grad(e, wide);
+    *x = p->list[index] = wide;
+}
+
+static void widen_adapters(struct engine *e, struct decoder *m, struct adapters *adapters,
+                           size_t *index)
+{
+    for (size_t i = 0; i < adapters->count && !e->halted; i++) {
+        widen(e, &m->parameters, &adapters->list[i].a, (*index)++);
+        widen(e, &m->parameters, &adapters->list[i].b, (*index)++);
+    }
+}
+
+void decoder_add_lora(struct engine *e, struct decoder *m)
+{
+    if (e->halted) return;
+    freeze(e, &m->parameters);
+    const struct module *block = decoder_block_modules(m->config->family);
+    add_adapters(e, m, decoder_modules(m->config->family), m, &m->adapters);
+    for (int64_t i = 0; i < m->config->layers; i++)
+        add_adapters(e, m, block, &m->layers[i], &m->layers[i].adapters);
+    size_t index = 0;
+    widen_adapters(e, m, &m->adapters, &index);
+    for (int64_t i = 0; i < m->config->layers; i++)
+        widen_adapters(e, m, &m->layers[i].adapters, &index);
+}

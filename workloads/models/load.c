@@ -1,0 +1,147 @@
+/* from_pretrained() with bitsandbytes, as transformers 5.17 does it: the model is made without
+ * memory, and the checkpoint's weights come one by one, in the order of their names; each is on the
+ * GPU in full before it is quantised. Then what peft's prepare_model_for_kbit_training() does. */
+#include "model.h"
+#include "devices/allocator/allocator.h"
+#include <string.h>
+
+enum { MODULES_MAX = 24 };
+
+struct load {
+    struct engine *e;
+    struct decoder *m;
+    struct tensor *map; /* of nested scales, one for all */
+    uint64_t seed;      /* of the next weight */
+};
+
+/* --- one tensor ------------------------------------------------------------------------------- */
+
+/* Memory for a tensor of the model that has none; named. */
+static struct tensor *memory_of(struct engine *e, const struct tensor *x)
+{
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    struct tensor *y =
+        tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape));
+    engine_set_class(e, before);
+    return y;
+}
+
+static void load_tensor(struct load *load, struct tensor *x, enum parameter_init init)
+{
+    if (!x || load->e->halted) return;
+    struct tensor *y = memory_of(load->e, x);
+    nn_initialise(load->e, y, init, load->seed++);
+    if (!load->e->halted) tensor_set_data(load->e, x, y);
+}
+
+/* The weight of a linear layer, which stays as codes. A Conv1D's is turned round first. */
+static void load_quantized(struct load *load, struct linear *l)
+{
+    struct engine *e = load->e;
+    const struct plim_quantization *how = &load->m->setting->quantization;
+    if (e->halted) return;
+    struct tensor *stored = memory_of(e, l->weight);
+    nn_initialise(e, stored, INIT_WEIGHT, load->seed++);
+    struct tensor *weight =
+        tensor_keep(l->conv1d ? op_transpose(e, stored, 0, 1) : op_alias(e, stored));
+    l->conv1d = false;
+    l->quantized.type =
+        how->type == PLIM_QUANTIZATION_FP4 ? PLIM_QUANTIZED_FP4 : PLIM_QUANTIZED_NF4;
+    l->quantized.compute = decoder_weights_dtype(how->compute);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    op_quantize_4bit(e, &l->quantized, weight, how->nested, &load->map);
+    engine_set_class(e, before);
+    tensor_drop(e, weight);
+    tensor_drop(e, stored);
+    if (!e->halted) tensor_set_data(e, l->weight, tensor_detach(e, l->quantized.codes));
+}
+
+/* --- in the order of names -------------------------------------------------------------------- */
+
+/* The modules of a list, sorted by path; numbers in a name are single digits. */
+static int sorted(const struct module *modules, const struct module *out[MODULES_MAX])
+{
+    int count = 0;
+    for (; modules[count].path && count < MODULES_MAX; count++) {
+        int at = count;
+        for (; at > 0 && strcmp(out[at - 1]->path, modules[count].path) > 0; at--)
+            out[at] = out[at - 1];
+        out[at] = &modules[count];
+    }
+    return count;
+}
+
+static void load_module(struct load *load, const struct module *module, void *owner);
+
+static void load_blocks(struct load *load)
+{
+    struct decoder *m = load->m;
+    const struct module *block[MODULES_MAX];
+    int count = sorted(decoder_block_modules(m->config->family), block);
+    for (int64_t i = 0; i < m->config->layers; i++)
+        for (int k = 0; k < count; k++) load_module(load, block[k], &m->layers[i]);
+}
+
+static void load_module(struct load *load, const struct module *module, void *owner)
+{
+    struct decoder *m = load->m;
+    void *place = (char *)owner + module->offset;
+    struct linear *linear = place;
+    struct norm *norm = place;
+    struct tensor **weight = place;
+    switch (module->kind) {
+    case MODULE_WEIGHT: load_tensor(load, *weight, INIT_WEIGHT); break;
+    case MODULE_NORM:
+        load_tensor(load, norm->bias, INIT_ZEROS);
+        load_tensor(load, norm->weight, norm->kind == NORM_RMS_GEMMA ? INIT_ZEROS : INIT_ONES);
+        break;
+    case MODULE_LINEAR:
+        if (!linear->weight) break;
+        load_tensor(load, linear->bias, INIT_ZEROS);
+        load_quantized(load, linear);
+        break;
+    case MODULE_BLOCKS: load_blocks(load); break;
+    case MODULE_HEAD:
+        load_tensor(load, m->head_bias, INIT_ZEROS);
+        if (*weight != m->embedding) load_tensor(load, *weight, INIT_WEIGHT);
+        break;
+    }
+}
+
+/* --- before and after ------------------------------------------------------------------------- */
+
+/* caching_allocator_warmup(): one block as large as the model will be, but for 1.2 GiB of the GPU,
+ * given back at once. A linear weight counts half a byte an element. */
+static void warm_up(struct engine *e, const struct decoder *m)
+{
+    const struct parameters *p = &m->parameters;
+    int64_t full = p->elements - p->linear_elements,
+            bytes = full * plim_dtype_size(p->dtype) + p->linear_elements / 2,
+            most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
+    if (bytes > most) bytes = most;
+    if (bytes < 2) return;
+    tensor_drop(e, tensor_keep(tensor_empty_bytes(e, bytes / 2 * 2)));
+}
+
+/* Parameters in 16 bits become fp32, one after the other; then torch.cuda.empty_cache(). */
+static void prepare(struct engine *e, struct parameters *p)
+{
+    for (size_t i = 0; i < p->count && !e->halted; i++)
+        if (p->list[i]->a.dtype != PLIM_U8) nn_cast(e, p->list[i], PLIM_F32);
+    if (!e->halted) plim_allocator_empty_cache(e->allocator);
+}
+
+void decoder_load(struct engine *e, struct decoder *m)
+{
+    struct load load = {.e = e, .m = m};
+    const struct module *top[MODULES_MAX];
+    struct tensor *buffers[DECODER_BUFFERS];
+    int count = sorted(decoder_modules(m->config->family), top);
+    e->meta = false;
+    warm_up(e, m);
+    for (int i = 0; i < count; i++) load_module(&load, top[i], m);
+    size_t buffer_count = decoder_buffers(m, buffers);
+    for (size_t i = 0; i < buffer_count && !e->halted; i++)
+        tensor_set_data(e, buffers[i], memory_of(e, buffers[i]));
+    if (m->setting->quantization.prepared && !e->halted) prepare(e, &m->parameters);
+}

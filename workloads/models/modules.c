@@ -1,0 +1,151 @@
+/* What a model is made of, by the names that its modules have in transformers. */
+#include "model.h"
+#include <string.h>
+
+#define BLOCK(path, field, kind) {path, offsetof(struct decoder_layer, field), MODULE_##kind}
+#define MODEL(path, field, kind) {path, offsetof(struct decoder, field), MODULE_##kind}
+#define BLOCKS(path) {path, 0, MODULE_BLOCKS}
+#define GATED_MLP                                                                                  \
+    BLOCK("self_attn.q_proj", q, LINEAR), BLOCK("self_attn.k_proj", k, LINEAR),                    \
+        BLOCK("self_attn.v_proj", v, LINEAR), BLOCK("self_attn.o_proj", o, LINEAR),                \
+        BLOCK("self_attn.q_norm", q_norm, NORM), BLOCK("self_attn.k_norm", k_norm, NORM),          \
+        BLOCK("mlp.gate_proj", gate, LINEAR), BLOCK("mlp.up_proj", up, LINEAR),                    \
+        BLOCK("mlp.down_proj", down, LINEAR)
+
+/* --- of a block ------------------------------------------------------------------------------- */
+
+static const struct module llama_block[] = {GATED_MLP,
+                                            BLOCK("input_layernorm", norm[0], NORM),
+                                            BLOCK("post_attention_layernorm", norm[2], NORM),
+                                            {0}};
+static const struct module gemma_block[] = {GATED_MLP,
+                                            BLOCK("input_layernorm", norm[0], NORM),
+                                            BLOCK("post_attention_layernorm", norm[1], NORM),
+                                            BLOCK("pre_feedforward_layernorm", norm[2], NORM),
+                                            BLOCK("post_feedforward_layernorm", norm[3], NORM),
+                                            {0}};
+static const struct module olmo2_block[] = {GATED_MLP,
+                                            BLOCK("post_attention_layernorm", norm[1], NORM),
+                                            BLOCK("post_feedforward_layernorm", norm[3], NORM),
+                                            {0}};
+static const struct module phi3_block[] = {BLOCK("self_attn.o_proj", o, LINEAR),
+                                           BLOCK("self_attn.qkv_proj", qkv, LINEAR),
+                                           BLOCK("mlp.gate_up_proj", gate_up, LINEAR),
+                                           BLOCK("mlp.down_proj", down, LINEAR),
+                                           BLOCK("input_layernorm", norm[0], NORM),
+                                           BLOCK("post_attention_layernorm", norm[2], NORM),
+                                           {0}};
+static const struct module gpt2_block[] = {BLOCK("ln_1", norm[0], NORM),
+                                           BLOCK("attn.c_attn", qkv, LINEAR),
+                                           BLOCK("attn.c_proj", o, LINEAR),
+                                           BLOCK("ln_2", norm[1], NORM),
+                                           BLOCK("mlp.c_fc", fc1, LINEAR),
+                                           BLOCK("mlp.c_proj", fc2, LINEAR),
+                                           {0}};
+static const struct module phi_block[] = {BLOCK("self_attn.q_proj", q, LINEAR),
+                                          BLOCK("self_attn.k_proj", k, LINEAR),
+                                          BLOCK("self_attn.v_proj", v, LINEAR),
+                                          BLOCK("self_attn.dense", o, LINEAR),
+                                          BLOCK("self_attn.q_layernorm", q_norm, NORM),
+                                          BLOCK("self_attn.k_layernorm", k_norm, NORM),
+                                          BLOCK("mlp.fc1", fc1, LINEAR),
+                                          BLOCK("mlp.fc2", fc2, LINEAR),
+                                          BLOCK("input_layernorm", norm[0], NORM),
+                                          {0}};
+static const struct module opt_block[] = {BLOCK("self_attn.k_proj", k, LINEAR),
+                                          BLOCK("self_attn.v_proj", v, LINEAR),
+                                          BLOCK("self_attn.q_proj", q, LINEAR),
+                                          BLOCK("self_attn.out_proj", o, LINEAR),
+                                          BLOCK("self_attn_layer_norm", norm[0], NORM),
+                                          BLOCK("fc1", fc1, LINEAR),
+                                          BLOCK("fc2", fc2, LINEAR),
+                                          BLOCK("final_layer_norm", norm[1], NORM),
+                                          {0}};
+static const struct module neox_block[] = {BLOCK("input_layernorm", norm[0], NORM),
+                                           BLOCK("post_attention_layernorm", norm[1], NORM),
+                                           BLOCK("attention.query_key_value", qkv, LINEAR),
+                                           BLOCK("attention.dense", o, LINEAR),
+                                           BLOCK("mlp.dense_h_to_4h", fc1, LINEAR),
+                                           BLOCK("mlp.dense_4h_to_h", fc2, LINEAR),
+                                           {0}};
+static const struct module bloom_block[] = {BLOCK("input_layernorm", norm[0], NORM),
+                                            BLOCK("self_attention.query_key_value", qkv, LINEAR),
+                                            BLOCK("self_attention.dense", o, LINEAR),
+                                            BLOCK("post_attention_layernorm", norm[1], NORM),
+                                            BLOCK("mlp.dense_h_to_4h", fc1, LINEAR),
+                                            BLOCK("mlp.dense_4h_to_h", fc2, LINEAR),
+                                            {0}};
+
+/* --- beside the blocks ------------------------------------------------------------------------ */
+
+static const struct module llama_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
+                                            BLOCKS("model.layers"),
+                                            MODEL("model.norm", final_norm, NORM),
+                                            MODEL("lm_head", head, HEAD),
+                                            {0}};
+static const struct module gpt2_model[] = {MODEL("transformer.wte", embedding, WEIGHT),
+                                           MODEL("transformer.wpe", position_embedding, WEIGHT),
+                                           BLOCKS("transformer.h"),
+                                           MODEL("transformer.ln_f", final_norm, NORM),
+                                           MODEL("lm_head", head, HEAD),
+                                           {0}};
+static const struct module phi_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
+                                          BLOCKS("model.layers"),
+                                          MODEL("model.final_layernorm", final_norm, NORM),
+                                          MODEL("lm_head", head, HEAD),
+                                          {0}};
+static const struct module opt_model[] = {
+    MODEL("model.decoder.embed_tokens", embedding, WEIGHT),
+    MODEL("model.decoder.embed_positions", position_embedding, WEIGHT),
+    MODEL("model.decoder.project_out", project_out, LINEAR),
+    MODEL("model.decoder.project_in", project_in, LINEAR),
+    MODEL("model.decoder.final_layer_norm", final_norm, NORM),
+    BLOCKS("model.decoder.layers"),
+    MODEL("lm_head", head, HEAD),
+    {0}};
+static const struct module neox_model[] = {MODEL("gpt_neox.embed_in", embedding, WEIGHT),
+                                           BLOCKS("gpt_neox.layers"),
+                                           MODEL("gpt_neox.final_layer_norm", final_norm, NORM),
+                                           MODEL("embed_out", head, HEAD),
+                                           {0}};
+static const struct module bloom_model[] = {
+    MODEL("transformer.word_embeddings", embedding, WEIGHT),
+    MODEL("transformer.word_embeddings_layernorm", embedding_norm, NORM),
+    BLOCKS("transformer.h"),
+    MODEL("transformer.ln_f", final_norm, NORM),
+    MODEL("lm_head", head, HEAD),
+    {0}};
+
+static const struct {
+    const struct module *model, *block;
+} modules[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_GPT2] = {gpt2_model, gpt2_block},
+    [PLIM_FAMILY_LLAMA] = {llama_model, llama_block},
+    [PLIM_FAMILY_MISTRAL] = {llama_model, llama_block},
+    [PLIM_FAMILY_QWEN2] = {llama_model, llama_block},
+    [PLIM_FAMILY_QWEN3] = {llama_model, llama_block},
+    [PLIM_FAMILY_PHI3] = {llama_model, phi3_block},
+    [PLIM_FAMILY_PHI] = {phi_model, phi_block},
+    [PLIM_FAMILY_GEMMA2] = {llama_model, gemma_block},
+    [PLIM_FAMILY_GEMMA3_TEXT] = {llama_model, gemma_block},
+    [PLIM_FAMILY_GPT_NEOX] = {neox_model, neox_block},
+    [PLIM_FAMILY_OPT] = {opt_model, opt_block},
+    [PLIM_FAMILY_BLOOM] = {bloom_model, bloom_block},
+    [PLIM_FAMILY_OLMO2] = {llama_model, olmo2_block},
+};
+
+const struct module *decoder_modules(enum plim_family family)
+{
+    return modules[family].model;
+}
+
+const struct module *decoder_block_modules(enum plim_family family)
+{
+    return modules[family].block;
+}
+
+const char *module_name(const struct module *module)
+{
+    const char *dot = strrchr(module->path, '.');
+    return dot ? dot + 1 : module->path;
+}
