@@ -148,7 +148,7 @@ enum plim_unary {
     PLIM_UNARY_SILU, PLIM_UNARY_RELU,
     PLIM_UNARY_GELU, PLIM_UNARY_GELU_TANH, /* by erf; by tanh(sqrt(2/pi) (x + 0.044715 x^3)) */
     PLIM_UNARY_POW,                        /* to the power of alpha */
-    PLIM_UNARY_RECIPROCAL, PLIM_UNARY_NOT,
+    PLIM_UNARY_RECIPROCAL, PLIM_UNARY_NOT, PLIM_UNARY_ABS,
     PLIM_UNARY_CLAMP,                      /* between alpha and beta */
     PLIM_UNARY_COUNT
 };

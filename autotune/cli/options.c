@@ -77,6 +77,8 @@ static const struct plim_option options[] = {
       "micro-steps that reduce the gradients over the GPUs; default: last (no_sync before it)"),
     KEY("--packing", "NAME", T | P | E, "data.packing",
       "are there several documents in a row?"),
+    KEY("--padding", "NAME", T | P | E, "data.padding",
+      "have the rows of an encoder's batch different lengths?"),
     KEY("--clip", "NORM", T | P | E, "train.clip",
       "clip_grad_norm_ to this norm, such as 1.0; default: no clipping"),
     KEY("--dropout", "P", T | P | E, "train.dropout",

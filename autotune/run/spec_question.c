@@ -131,7 +131,7 @@ static void own_weights(struct plim_setting *setting)
 static void set_default_seq(struct plim_spec_question *q)
 {
     struct plim_axis *seq = &q->question.axes.axis[SEQ];
-    int64_t positions = q->spec->model.positions;
+    int64_t positions = plim_model_longest(&q->spec->model);
     q->question.seq_most = positions > 0 ? positions : PLIM_SEQ_MAX;
     q->question.seq_by_default = !plim_spec_key_given(q->spec, "data.seq");
     if (seq->count) return;
@@ -250,6 +250,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .world = spec->world,
                                        .reduction = spec->reduction,
                                        .packing = spec->packing,
+                                       .padding = spec->padding,
                                        .clip = spec->clip,
                                        .lora = spec->lora,
                                        .quantization = spec->quantization};

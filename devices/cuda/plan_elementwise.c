@@ -146,7 +146,7 @@ enum plim_status plim_cuda_plan_unary(const struct plim_cuda_plan *plan, const s
     static kernel_forms forms = FORMS("unary");
     static const bool of_integers[PLIM_UNARY_COUNT] = {
         [PLIM_UNARY_NEG] = true, [PLIM_UNARY_RELU] = true,  [PLIM_UNARY_POW] = true,
-        [PLIM_UNARY_NOT] = true, [PLIM_UNARY_CLAMP] = true,
+        [PLIM_UNARY_NOT] = true, [PLIM_UNARY_ABS] = true,   [PLIM_UNARY_CLAMP] = true,
     };
     const struct plim_array *operands[2];
     struct plim_elementwise_args args = args_of(op, op->unary);

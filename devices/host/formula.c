@@ -48,6 +48,7 @@ FORMULA(unary_gelu_tanh, 0.5 * x * (1 + gelu_tanh_inner(x)))
 FORMULA(unary_pow, pow(x, alpha))
 FORMULA(unary_reciprocal, 1 / x)
 FORMULA(unary_not, x == 0)
+FORMULA(unary_abs, fabs(x))
 FORMULA(unary_clamp, (x < alpha ? alpha : x) > beta ? beta : (x < alpha ? alpha : x))
 
 plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
@@ -63,6 +64,7 @@ plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_POW] = unary_pow,
     [PLIM_UNARY_RECIPROCAL] = unary_reciprocal,
     [PLIM_UNARY_NOT] = unary_not,
+    [PLIM_UNARY_ABS] = unary_abs,
     [PLIM_UNARY_CLAMP] = unary_clamp,
 };
 
@@ -96,6 +98,7 @@ DERIVATIVE(gelu_slope,
 DERIVATIVE(gelu_tanh_derivative, gelu_tanh_slope(saved) * dy)
 DERIVATIVE(pow_slope, alpha == 0 ? 0 : dy * alpha * pow(saved, alpha - 1))
 DERIVATIVE(reciprocal_slope, -dy / (saved * saved))
+DERIVATIVE(abs_slope, saved > 0 ? dy : saved < 0 ? -dy : 0)
 DERIVATIVE(clamp_slope, saved >= alpha && saved <= beta ? dy : 0)
 
 plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
@@ -110,6 +113,7 @@ plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_GELU_TANH] = gelu_tanh_derivative,
     [PLIM_UNARY_POW] = pow_slope,
     [PLIM_UNARY_RECIPROCAL] = reciprocal_slope,
+    [PLIM_UNARY_ABS] = abs_slope,
     [PLIM_UNARY_CLAMP] = clamp_slope,
 };
 
@@ -211,6 +215,7 @@ INTEGER(integer_neg, (int64_t)(0 - (uint64_t)x))
 INTEGER(integer_relu, x < 0 ? 0 : x)
 INTEGER(integer_power, integer_pow(x, alpha))
 INTEGER(integer_not, x == 0)
+INTEGER(integer_abs, x < 0 ? integer_neg(x, 0, 0) : x)
 INTEGER(integer_clamp, integer_min(integer_max(x, alpha), beta))
 
 plim_unary_integer *plim_unary_integers(const struct plim_op *op)
@@ -218,7 +223,7 @@ plim_unary_integer *plim_unary_integers(const struct plim_op *op)
     static plim_unary_integer *const integers[PLIM_UNARY_COUNT] = {
         [PLIM_UNARY_NEG] = integer_neg,     [PLIM_UNARY_RELU] = integer_relu,
         [PLIM_UNARY_POW] = integer_power,   [PLIM_UNARY_NOT] = integer_not,
-        [PLIM_UNARY_CLAMP] = integer_clamp,
+        [PLIM_UNARY_ABS] = integer_abs,     [PLIM_UNARY_CLAMP] = integer_clamp,
     };
     bool whole = plim_is_integer(op->alpha) && plim_is_integer(op->beta);
     return whole ? integers[op->unary] : NULL;

@@ -50,6 +50,26 @@ def add_lora(model, lora):
                                             target_modules=lora["target_modules"]))
 
 
+ENCODERS = ("bert", "roberta", "distilbert", "modernbert")
+
+
+def classifies(config):
+    return (config.architectures or [""])[0].endswith("ForSequenceClassification")
+
+
+def class_of(config):
+    if classifies(config):
+        return transformers.AutoModelForSequenceClassification
+    return transformers.AutoModelForMaskedLM if config.model_type in ENCODERS else transformers.AutoModelForCausalLM
+
+
+def labels_of(config, ids):
+    if not classifies(config):
+        return ids
+    labels = words(TOKEN_SEED - 1, len(ids)) * np.uint64(config.num_labels) >> np.uint64(32)
+    return torch.from_numpy(labels.astype(np.int64))
+
+
 def build(case):
     config = dict(case["hf"])
     cfg = transformers.AutoConfig.for_model(config.pop("model_type"), **config)
@@ -59,12 +79,13 @@ def build(case):
     cfg.use_cache = False
     dtype = torch.bfloat16 if case["precision"] == "bf16" else torch.float32
     torch.set_default_dtype(dtype)
-    model = transformers.AutoModelForCausalLM.from_config(cfg, attn_implementation=case["attention"])
+    model = class_of(cfg).from_config(cfg, attn_implementation=case["attention"])
     torch.set_default_dtype(torch.float32)
     if "lora" in case:
         model = add_lora(model, case["lora"])
-    # adapters are made behind the model, and come behind it here
-    parameters = sorted(model.named_parameters(), key=lambda entry: "lora_" in entry[0])
+    # adapters and a masked-lm head's own bias are made behind the rest, and come behind it here
+    last = ("cls.predictions.bias", "lm_head.bias")
+    parameters = sorted(model.named_parameters(), key=lambda entry: "lora_" in entry[0] or entry[0] in last)
     with torch.no_grad():
         for n, (name, p) in enumerate(parameters):
             if p.ndim > 1:
@@ -91,6 +112,7 @@ def losses(case):
     trained = [p for p in model.parameters() if p.requires_grad]
     opt = optimizer(case["optimizer"], trained)
     ids = tokens(model.config.vocab_size, case["batch"], case["seq"])
+    labels = labels_of(model.config, ids)
     mixed = case["precision"].endswith("-mixed")
     low = torch.float16 if case["precision"] == "fp16-mixed" else torch.bfloat16
     scaler = torch.amp.GradScaler("cpu", enabled=case["precision"] == "fp16-mixed")
@@ -98,7 +120,7 @@ def losses(case):
     for _ in range(STEPS):
         for _ in range(case["accumulation"]):
             with torch.autocast("cpu", dtype=low, enabled=mixed):
-                loss = model(input_ids=ids, labels=ids).loss
+                loss = model(input_ids=ids, labels=labels).loss
             scaler.scale(loss).backward()
         if case["clip"]:
             scaler.unscale_(opt)
@@ -145,6 +167,26 @@ FAMILIES = [
 ]
 
 
+BERT = dict(vocab_size=101, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
+            max_position_embeddings=64, pad_token_id=5)  # a token that the data does not have
+LABELS = dict(id2label={str(i): f"LABEL_{i}" for i in range(5)})
+ENCODER_MODELS = [
+    dict(BERT, model_type="bert"),
+    dict(BERT, model_type="bert", architectures=["BertForSequenceClassification"], **LABELS),
+    dict(BERT, model_type="roberta"),
+    dict(BERT, model_type="roberta", architectures=["RobertaForSequenceClassification"], **LABELS),
+    dict(model_type="distilbert", vocab_size=101, dim=32, hidden_dim=56, n_layers=2, n_heads=4,
+         max_position_embeddings=64, pad_token_id=5),
+    dict(model_type="distilbert", vocab_size=101, dim=32, hidden_dim=56, n_layers=2, n_heads=4,
+         max_position_embeddings=64, pad_token_id=5, architectures=["DistilBertForSequenceClassification"], **LABELS),
+    dict(BERT, model_type="modernbert", local_attention=16,
+         rope_parameters=dict(sliding_attention=default_rope(), full_attention=default_rope())),
+    dict(BERT, model_type="modernbert", local_attention=16, classifier_pooling="mean",
+         rope_parameters=dict(sliding_attention=default_rope(), full_attention=default_rope()),
+         architectures=["ModernBertForSequenceClassification"], **LABELS),
+]
+
+
 def cases():
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
                  accumulation=1, clip=False, batch=3, seq=37)
@@ -160,6 +202,8 @@ def cases():
     for hf in FAMILIES:
         attention = "eager" if hf["model_type"] in ("bloom", "gemma2") else "sdpa"
         yield dict({**plain, "attention": attention}, hf=hf)
+    for hf in ENCODER_MODELS:
+        yield dict(plain, hf=hf)
 
 
 def main():
@@ -169,6 +213,7 @@ def main():
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
         for key, text in (("checkpointing", "full"), ("clip", True)):
             name += f"/{key}" if case[key] == text else ""
+        name += "/classification" if "architectures" in case["hf"] else ""
         name += "/lora" if "lora" in case else ""
         name += f"/acc{case['accumulation']}" if case["accumulation"] > 1 else ""
         name += f"/window{case['hf']['sliding_window']}" if case["hf"].get("sliding_window") else ""

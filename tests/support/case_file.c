@@ -86,6 +86,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .reduction = (enum plim_reduction)index_of(plim_reduction_names, PLIM_REDUCTION_COUNT,
                                                    case_text(c, "reduction", "last")),
         .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
+        .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
     };
     read_lora(json_object_get(c, "lora"), &s->lora);

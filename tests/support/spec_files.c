@@ -108,7 +108,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
                 same(&a->checkpointing, &b->checkpointing, sizeof(a->checkpointing)) &&
                 same(&a->attention, &b->attention, sizeof(a->attention));
     bool batch =
-        a->sharding == b->sharding && a->reduction == b->reduction && a->packing == b->packing &&
+        a->sharding == b->sharding && a->reduction == b->reduction && a->packing == b->packing && a->padding == b->padding &&
         a->world == b->world && a->effective_batch == b->effective_batch &&
         same(&a->effective_batch_tolerance, &b->effective_batch_tolerance, sizeof(double)) &&
         a->accumulation == b->accumulation && a->schedule_count == b->schedule_count &&
@@ -159,6 +159,31 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     return attention + mlp + norms + (f == PLIM_FAMILY_OLMO2 ? q + kv : 0);
 }
 
+/* bert, roberta, distilbert: linears and LayerNorms with biases, a head of one linear and one
+ * classifier, or of a linear, a norm and a bias on the tied embedding. */
+static int64_t of_berts(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, f = m->intermediate_size, v = m->vocab_size;
+    int64_t layer = 4 * (h * h + h) + 2 * h * f + f + h + 4 * h;
+    int64_t body = m->layers * layer + (v + m->positions + m->type_vocab_size) * h + 2 * h;
+    if (m->task == PLIM_TASK_CLASSIFICATION)
+        return body + h * h + h + m->labels * (h + 1);
+    bool two_biases = !m->tie_word_embeddings && m->family != PLIM_FAMILY_DISTILBERT;
+    return body + h * h + 3 * h + v + (m->tie_word_embeddings ? 0 : v * h) + (two_biases ? v : 0);
+}
+
+static int64_t of_modernbert(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, f = m->intermediate_size, v = m->vocab_size;
+    int64_t norm = m->norm_bias ? 2 * h : h;
+    int64_t layer = 4 * h * h + 3 * h * f + 2 * norm + (m->attention_bias ? 4 * h : 0) +
+                    (m->mlp_bias ? 2 * f + h : 0);
+    int64_t body = m->layers * layer - norm + v * h + 2 * norm; /* the first layer has one norm */
+    int64_t dense = h * h + (m->classifier_bias ? h : 0) + norm;
+    if (m->task == PLIM_TASK_CLASSIFICATION) return body + dense + m->labels * (h + 1);
+    return body + dense + (m->decoder_bias ? v : 0) + (m->tie_word_embeddings ? 0 : v * h);
+}
+
 int64_t spec_parameters(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
@@ -178,6 +203,12 @@ int64_t spec_parameters(const struct plim_model_config *m)
     }
     case PLIM_FAMILY_PHI: /* the head has a bias */
         return m->layers * layer_of_llamas(m) + v * h + 2 * h + head + v;
+    case PLIM_FAMILY_BERT:
+    case PLIM_FAMILY_ROBERTA:
+    case PLIM_FAMILY_DISTILBERT:
+        return of_berts(m);
+    case PLIM_FAMILY_MODERNBERT:
+        return of_modernbert(m);
     default:
         return m->layers * layer_of_llamas(m) + v * h + h + head;
     }

@@ -267,9 +267,9 @@ Test(kernels_elementwise, unary_cosine_and_sine_of_large_angles)
 Test(kernels_elementwise, unary_functions_of_integers_are_exact)
 {
     static const int functions[] = {PLIM_UNARY_NEG, PLIM_UNARY_RELU, PLIM_UNARY_POW, PLIM_UNARY_NOT,
-                                    PLIM_UNARY_CLAMP};
+                                    PLIM_UNARY_ABS, PLIM_UNARY_CLAMP};
     static const enum plim_dtype types[] = {PLIM_I64, PLIM_I32, PLIM_U8, PLIM_BOOL};
-    for (int f = 0; f < 5; f++)
+    for (int f = 0; f < 6; f++)
         for (int t = 0; t < 4; t++)
             for (int64_t n = 5; n < 300; n = n * 5 + 3) {
                 struct plim_op op = {.kind = PLIM_OP_UNARY,

@@ -217,6 +217,8 @@ Test(reference_unary, known_values)
         {PLIM_UNARY_RECIPROCAL, 0, 0, -4, -0.25},
         {PLIM_UNARY_NOT, 0, 0, 0, 1},
         {PLIM_UNARY_NOT, 0, 0, 0.5, 0},
+        {PLIM_UNARY_ABS, 0, 0, -1.5, 1.5},
+        {PLIM_UNARY_ABS, 0, 0, 2, 2},
         {PLIM_UNARY_CLAMP, -1, 2, 5, 2},
         {PLIM_UNARY_CLAMP, -1, 2, -5, -1},
         {PLIM_UNARY_CLAMP, -1, 2, 0.5, 0.5},
@@ -254,6 +256,10 @@ Test(reference_unary, integers_stay_exact)
     array_put_integer(&x, 1, 3);
     unary(PLIM_UNARY_NEG, 0, 0, &y, &x);
     cr_expect(eq(i64, array_integer_at(&y, 0), -large));
+    array_put_integer(&x, 0, -large);
+    unary(PLIM_UNARY_ABS, 0, 0, &y, &x);
+    cr_expect(eq(i64, array_integer_at(&y, 0), large));
+    array_put_integer(&x, 0, large);
     unary(PLIM_UNARY_CLAMP, 4, 0x1p62, &y, &x);
     cr_expect(eq(i64, array_integer_at(&y, 0), large));
     cr_expect(eq(i64, array_integer_at(&y, 1), 4));

@@ -322,6 +322,55 @@ Test(spec_set, all_linear_is_every_linear_module_of_a_block)
         eq(sz, s.lora.target_count, 6)); /* no project_in: the embedding is as wide as the rest */
 }
 
+/* --- heads ------------------------------------------------------------------------------------ */
+
+Test(spec_heads, architectures_name_the_head)
+{
+    static const struct {
+        const char *text;
+        enum plim_task task;
+    } cases[] = {
+        {"{\"model_type\": \"bert\"}", PLIM_TASK_MASKED_LM},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"]}", PLIM_TASK_MASKED_LM},
+        {"{\"model_type\": \"roberta\", \"architectures\": [\"RobertaForSequenceClassification\"]}",
+         PLIM_TASK_CLASSIFICATION},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"]}",
+         PLIM_TASK_CAUSAL_LM},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec s;
+        spec_load_text("config.json", cases[i].text, &s);
+        cr_expect(eq(int, s.model.task, cases[i].task), "%s", cases[i].text);
+    }
+}
+
+Test(spec_heads, labels_are_counted)
+{
+    static const struct {
+        const char *text;
+        int64_t labels;
+    } cases[] = {
+        {"{\"model_type\": \"bert\"}", 2},
+        {"{\"model_type\": \"bert\", \"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}}", 3},
+        {"{\"model_type\": \"bert\", \"num_labels\": 7, \"id2label\": {\"0\": \"a\", \"1\": \"b\"}}", 7},
+        {"{\"model_type\": \"bert\", \"id2label\": null}", 2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_spec s;
+        spec_load_text("config.json", cases[i].text, &s);
+        cr_expect(eq(i64, s.model.labels, cases[i].labels), "%s", cases[i].text);
+    }
+}
+
+Test(spec_heads, a_classifiers_dropout_is_the_models_where_it_has_none)
+{
+    struct plim_spec s;
+    spec_load_text("s.yaml", "model: {family: bert, hidden_dropout_prob: 0.3}\n", &s);
+    cr_expect(eq(dbl, s.model.dropout_classifier, 0.3));
+    spec_load_text("s.yaml", "model: {family: bert, classifier_dropout: 0}\n", &s);
+    cr_expect(eq(dbl, s.model.dropout_classifier, 0));
+}
+
 /* --- writing ---------------------------------------------------------------------------------- */
 
 /* write -> load gives the same spec, and the same text again. */
@@ -370,12 +419,17 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
         if (field->value.type == PLIM_VALUE_INT && info->keys[i].nullable && between(state, 0, 1))
             *(int64_t *)at = field->value.null_value;
     }
-    if (family == PLIM_FAMILY_GPT_NEOX) m->dropout_embedding = m->dropout_residual; /* one key */
+    bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
+    if (family == PLIM_FAMILY_GPT_NEOX || bert)
+        m->dropout_embedding = m->dropout_residual; /* one key */
+    if (bert) m->positions = 1024;
+    if (m->labels) m->labels = between(state, 2, 2000);
+    if (m->labels) m->task = between(state, 0, 1) ? PLIM_TASK_MASKED_LM : PLIM_TASK_CLASSIFICATION;
     m->heads = between(state, 1, 9);
     m->kv_heads = plim_family_find(family, "num_key_value_heads", false) ? m->heads : 0;
     m->hidden_size = m->heads * 8 * between(state, 1, 40);
     m->layers = between(state, 1, 60);
-    m->vocab_size = between(state, 40000, 300000);
+    m->vocab_size = between(state, 60000, 300000);
     m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 4);
     if (info->rotary) m->rope = (enum plim_rope)between(state, 0, PLIM_ROPE_COUNT - 1);
     if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
@@ -412,6 +466,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .count = (size_t)between(state, 0, 1),
         .values = {eager_only ? PLIM_ATTENTION_EAGER : (int)between(state, 0, 1)}};
     spec->packing = (enum plim_packing)between(state, 0, PLIM_PACKING_COUNT - 1);
+    if (spec->model_as_given.labels)
+        spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
     spec->sharding = (enum plim_sharding)between(state, 0, PLIM_SHARDING_COUNT - 1);
     spec->reduction = (enum plim_reduction)between(state, 0, PLIM_REDUCTION_COUNT - 1);
@@ -424,8 +480,9 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->clip = (double)between(state, 0, 3) / 3;
     spec->lora.r = between(state, 0, 4);
     spec->lora.dropout = (double)between(state, 0, 10) / 10;
+    bool may_quantize = spec->lora.r && !spec->model_as_given.labels; /* no encoder */
     spec->quantization = (struct plim_quantization){
-        .type = spec->lora.r ? between(state, 0, PLIM_QUANTIZATION_COUNT - 1) : 0,
+        .type = may_quantize ? between(state, 0, PLIM_QUANTIZATION_COUNT - 1) : 0,
         .nested = between(state, 0, 1),
         .compute = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1),
         .prepared = between(state, 0, 1)};
@@ -583,18 +640,22 @@ Test(spec_hash, layout_and_origin_do_not_count)
     cr_expect(eq(u64, a.hash, c.hash));
 }
 
+/* A model that has the key. */
+static const char *model_with(const char *path)
+{
+    if (strcmp(path, "data.padding") == 0)
+        return "model: {family: bert}\ntrain: {lora: {r: 3, targets: [key], dropout: 0.3}}\n";
+    return "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n";
+}
+
 Test(spec_hash, every_key_of_training_counts)
 {
     for (size_t i = 0; i < plim_spec_key_count(); i++) {
         const struct plim_spec_key *key = plim_spec_key_at(i);
         struct plim_spec a, b;
         if (!strchr(key->path, '.')) continue;
-        spec_load_text(
-            "a.yaml",
-            "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n", &a);
-        spec_load_text(
-            "b.yaml",
-            "model: {family: llama}\ntrain: {lora: {r: 3, targets: [k_proj], dropout: 0.3}}\n", &b);
+        spec_load_text("a.yaml", model_with(key->path), &a);
+        spec_load_text("b.yaml", model_with(key->path), &b);
         if (strncmp(key->path, "train.quantization.", 19) == 0) {
             set(&a, "train.quantization", "fp4");
             set(&b, "train.quantization", "fp4");
@@ -651,8 +712,7 @@ Test(spec_docs, examples_are_accepted)
 {
     for (size_t i = 0; i < plim_spec_key_count(); i++) {
         struct plim_spec s;
-        spec_load_text("s.yaml", LLAMA, &s);
-        set(&s, "train.lora.r", "2");
+        spec_load_text("s.yaml", model_with(plim_spec_key_at(i)->path), &s);
         set(&s, plim_spec_key_at(i)->path, plim_spec_key_at(i)->example);
         resolve(&s);
     }

@@ -27,7 +27,8 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 #define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
 #define FAMILIES                                                                                   \
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, "   \
-    "olmo2"
+    "olmo2, bert, roberta, distilbert, modernbert"
+#define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
@@ -150,7 +151,8 @@ Test(spec_errors, unknown_keys_get_the_nearest)
         {"model: {family: gpt2}\nprecision: fp32\n",
          "s.yaml:2:1: unknown key precision, expected the nearest known key train.precision"},
         {"model: {family: gpt2}\ndata: {xyzzy: 1}\n",
-         "s.yaml:2:8: unknown key data.xyzzy, expected one of seq, vocab_size, packing"},
+         "s.yaml:2:8: unknown key data.xyzzy, expected one of seq, vocab_size, packing, "
+         "padding"},
         {"model: {family: gpt2, n_layers: 3}\n", "s.yaml:1:23: unknown key model.n_layers for "
                                                  "gpt2, expected the nearest known key n_layer"},
         {"model: {family: gpt2}\ntrain.clip: 1\n",
@@ -166,7 +168,8 @@ Test(spec_errors, values_have_types)
         {"model: {}\n", "s.yaml:1:8: the model has no origin, expected family, hf or zoo"},
         {"model: {family: gpt3}\n", "s.yaml:1:17: model.family is 'gpt3', expected gpt2, llama, "
                                     "mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, "
-                                    "gpt_neox, opt, bloom or olmo2"},
+                                    "gpt_neox, opt, bloom, olmo2, bert, roberta, distilbert or "
+                                    "modernbert"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
@@ -298,6 +301,24 @@ Test(spec_errors, lora_names_modules_of_the_family)
 
 /* --- models that are not for us --------------------------------------------------------------- */
 
+Test(spec_errors, encoders_have_limits_of_their_own)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: bert, task: causal-lm}\n",
+         "s.yaml:1:29: task is causal-lm, expected masked-lm or classification for bert"},
+        {"model: {family: bert, task: classification, num_labels: 1}\n",
+         "s.yaml:1:57: model.num_labels is '1', expected an integer from 2 to 16777216"},
+        {"model: {family: llama, task: causal-lm}\n",
+         "s.yaml:1:24: unknown key model.task for llama, expected a key of its config.json"},
+        {"model: {family: roberta, max_position_embeddings: 514}\ndata: {seq: 513}\n",
+         "s.yaml:2:13: data.seq is 513, expected at most max_position_embeddings - pad_token_id - "
+         "1 = 512: roberta learns its positions"},
+        {"model: {family: llama}\ndata: {padding: yes}\n",
+         "s.yaml:2:17: data.padding is yes, expected no for the decoder llama"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
 Test(spec_errors, bloom_has_no_sdpa)
 {
     static const struct refusal cases[] = {
@@ -310,13 +331,15 @@ Test(spec_errors, bloom_has_no_sdpa)
 Test(spec_errors, other_models_are_named)
 {
     static const struct refusal cases[] = {
-        {"{\"model_type\": \"mixtral\"}",
-         "config.json:1:16: model_type mixtral (a mixture of experts) is not in this version, "
-         "expected one of " FAMILIES},
-        {"{\"model_type\": \"bert\"}", "config.json:1:16: model_type bert (an encoder) is not in "
-                                       "this version, expected one of " FAMILIES},
-        {"{\"model_type\": \"mamba\"}", "config.json:1:16: model_type mamba (a state-space model) "
-                                        "is not in this version, expected one of " FAMILIES},
+        {"{\"model_type\": \"olmoe\"}",
+         "config.json:1:16: model_type olmoe (a mixture of experts) is not in this version, "
+         "expected one of " FAMILIES RUN_IT},
+        {"{\"model_type\": \"xlm-roberta\"}",
+         "config.json:1:16: model_type xlm-roberta (an encoder) is not in this version, expected "
+         "one of " FAMILIES RUN_IT},
+        {"{\"model_type\": \"mamba\"}",
+         "config.json:1:16: model_type mamba (a state-space model) is not in this version, "
+         "expected one of " FAMILIES RUN_IT},
         {"{\"model_type\": \"lama\"}", "config.json:1:16: model_type 'lama' is not known (did you "
                                        "mean llama?), expected one of " FAMILIES},
         {"{\"vocab_size\": 3}",
@@ -346,10 +369,10 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
          "config.json:1:47: add_cross_attention: cross-attention is not in this version, expected "
          "false"},
         {"{\"model_type\": \"gemma2\", \"use_bidirectional_attention\": true}",
-         "config.json:1:57: use_bidirectional_attention: bidirectional attention is not in this "
-         "version, expected false"},
+         "config.json:1:57: use_bidirectional_attention: a decoder's bidirectional attention is "
+         "not in this version, expected false"},
         {"{\"model_type\": \"llama\", \"is_causal\": false}",
-         "config.json:1:38: is_causal: bidirectional attention is not in this version, expected "
+         "config.json:1:38: is_causal: a decoder's bidirectional attention is not in this version, expected "
          "true"},
         {"{\"model_type\": \"bloom\", \"slow_but_exact\": true}",
          "config.json:1:43: slow_but_exact: bloom's sliced projections are not in this version, "
@@ -357,7 +380,21 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
         {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
          "config.json:1:43: architectures names LlamaForSequenceClassification, expected a causal "
          "language model (to plan it as "
-         "one, write a spec with model: {hf: FILE, family: NAME})"},
+         "one, write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any training "
+         "program)"},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForQuestionAnswering\"]}",
+         "config.json:1:42: architectures names BertForQuestionAnswering, expected a masked "
+         "language model or a sequence classification (to plan it as one, write a spec with "
+         "model: {hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
+        {"{\"model_type\": \"bert\", \"is_decoder\": true}",
+         "config.json:1:38: is_decoder: an encoder's causal attention is not in this version, "
+         "expected false"},
+        {"{\"model_type\": \"bert\", \"chunk_size_feed_forward\": 64}",
+         "config.json:1:51: chunk_size_feed_forward: MLPs in parts are not in this version, "
+         "expected 0"},
+        {"{\"model_type\": \"modernbert\", \"sparse_prediction\": true}",
+         "config.json:1:51: sparse_prediction: how many tokens the head sees depends on their "
+         "values, expected false"},
     };
     CHECK_ALL("config.json", cases);
 }
@@ -365,13 +402,13 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
 Test(spec_errors, a_family_does_not_rename_a_known_model)
 {
     spec_file("m.json", "{\"model_type\": \"mistral\"}");
-    spec_file("x.json", "{\"model_type\": \"mixtral\"}");
+    spec_file("x.json", "{\"model_type\": \"olmoe\"}");
     cr_expect(eq(
         str, (char *)spec_refusal("s.yaml", "model: {hf: m.json, family: llama}\n"),
         "m.json:1:16: model_type is mistral, but the spec says family llama, expected the same"));
     cr_expect(eq(str, (char *)spec_refusal("s.yaml", "model: {hf: x.json, family: mistral}\n"),
-                 "x.json:1:16: model_type mixtral (a mixture of experts) is not in this version, "
-                 "expected one of " FAMILIES));
+                 "x.json:1:16: model_type olmoe (a mixture of experts) is not in this version, "
+                 "expected one of " FAMILIES RUN_IT));
 }
 
 /* --- documents -------------------------------------------------------------------------------- */

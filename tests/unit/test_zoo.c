@@ -28,6 +28,11 @@ static const struct published {
     {"phi-3-mini", 3821079552, 4096, PLIM_WEIGHTS_BF16},
     {"pythia-410m", 405334016, 2048, PLIM_WEIGHTS_FP16},
     {"opt-1.3b", 1315758080, 2048, PLIM_WEIGHTS_FP16},
+    {"bert-base", 109514298, 512, PLIM_WEIGHTS_FP32},
+    {"bert-large", 335174458, 512, PLIM_WEIGHTS_FP32},
+    {"roberta-base", 124697433, 512, PLIM_WEIGHTS_FP32},
+    {"distilbert-base", 66985530, 512, PLIM_WEIGHTS_FP32},
+    {"modernbert-base", 149655232, 1024, PLIM_WEIGHTS_FP32},
     {"tiny-gpt2", 136960, 64, PLIM_WEIGHTS_FP32},
 };
 

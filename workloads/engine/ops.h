@@ -82,6 +82,8 @@ struct tensor *op_arange(struct engine *e, enum plim_dtype dtype, int64_t count,
 struct tensor *op_add(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_sub(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_mul(struct engine *e, struct tensor *a, struct tensor *b);
+/* Only `a` may need a gradient. */
+struct tensor *op_div(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_maximum(struct engine *e, struct tensor *a, struct tensor *b); /* no autograd */
 /* comparisons and logic: results are bool, nothing is differentiable */
 struct tensor *op_compare(struct engine *e, enum plim_binary f, struct tensor *a, struct tensor *b);
@@ -127,6 +129,8 @@ struct tensor *op_where(struct engine *e, struct tensor *condition, struct tenso
 
 /* mean over the last dimension, kept */
 struct tensor *op_mean_last(struct engine *e, struct tensor *x);
+/* the sum over one dimension, which goes */
+struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim);
 /* `x` summed down to a shape it was broadcast from; no autograd */
 struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int64_t *shape);
 /* reduction over the dimensions in the bit mask, into elements of type `result`; no autograd */

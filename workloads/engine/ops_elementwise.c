@@ -115,6 +115,18 @@ struct tensor *op_mul(struct engine *e, struct tensor *a, struct tensor *b)
     return binary(e, &mul_kind, PLIM_BINARY_MUL, a, b, true);
 }
 
+static void div_backward(struct engine *e, struct node *n, struct tensor **grads,
+                         struct tensor **out)
+{
+    out[SELF] = tensor_keep(op_div(e, grads[0], node_saved(e, n, OTHER)));
+}
+static const struct node_kind div_kind = {"DivBackward0", div_backward};
+
+struct tensor *op_div(struct engine *e, struct tensor *a, struct tensor *b)
+{
+    return binary(e, &div_kind, PLIM_BINARY_DIV, a, b, true);
+}
+
 struct tensor *op_pow(struct engine *e, struct tensor *a, struct tensor *b)
 {
     return binary(e, NULL, PLIM_BINARY_POW, a, b, false);

@@ -240,6 +240,7 @@ struct tensor *op_cross_entropy(struct engine *e, struct tensor *logits, struct 
     bool was_logits = tensor_enter(logits), was_target = tensor_enter(target);
     struct tensor *x = tensor_keep(softmax(e, logits, &log_softmax_kind, PLIM_OP_LOG_SOFTMAX,
                                            (enum plim_dtype)logits->a.dtype));
+    tensor_set(e, &x, autocast_fp32(e, x)); /* of the two, autocast widens the loss alone */
     struct tensor *operands[1] = {x};
     struct node *n = e->halted ? NULL : op_node(e, &nll_kind, 1, operands);
     if (n) {
@@ -321,9 +322,10 @@ static void release_needs(struct engine *e, const struct plim_need *needs, struc
 static void embedding_backward(struct engine *e, struct node *n, struct tensor **grads,
                                struct tensor **out)
 {
-    struct tensor *indices = node_saved(e, n, 0), *held[PLIM_EMBEDDING_MAX_NEEDS] = {NULL};
+    struct tensor *saved = node_saved(e, n, 0), *held[PLIM_EMBEDDING_MAX_NEEDS] = {NULL};
     struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS];
     int64_t rows = n->ints[0], width = n->ints[1];
+    struct tensor *indices = tensor_hold(op_contiguous(e, saved));
     struct tensor *dy = tensor_hold(op_contiguous(e, grads[0])), *dw = NULL;
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)dy->a.dtype;
@@ -344,6 +346,7 @@ static void embedding_backward(struct engine *e, struct node *n, struct tensor *
     if (!e->halted) engine_launch(e, &op);
     release_needs(e, needs, held, count, count);
     tensor_drop(e, dy);
+    tensor_drop(e, indices);
     out[0] = dw;
 }
 static const struct node_kind embedding_kind = {"EmbeddingBackward0", embedding_backward};
@@ -361,12 +364,15 @@ struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tens
     int ndim = indices->a.ndim;
     memcpy(shape, indices->a.shape, sizeof shape);
     shape[ndim] = weight->a.shape[1];
+    /* weight.index_select(indices.reshape(-1)): expanded ones are copied */
+    struct tensor *flat = tensor_hold(op_contiguous(e, indices));
     struct tensor *y = tensor_empty(e, (enum plim_dtype)weight->a.dtype, ndim + 1, shape);
     struct plim_op op = {.kind = PLIM_OP_EMBEDDING,
                          .n_out = 1,
                          .n_in = 2,
                          .out = {&y->a},
-                         .in = {&weight->a, &indices->a}};
+                         .in = {&weight->a, &flat->a}};
     if (!e->halted) engine_launch(e, &op);
+    tensor_drop(e, flat);
     return op_done(e, n, y, 1, &indices);
 }

@@ -87,6 +87,28 @@ struct tensor *op_expand(struct engine *e, struct tensor *x, int ndim, const int
     return op_done(e, n, y, 1, &x);
 }
 
+static void sum_backward(struct engine *e, struct node *n, struct tensor **grads,
+                         struct tensor **out)
+{
+    struct tensor *kept = op_unsqueeze(e, grads[0], (int)n->number);
+    out[0] = tensor_keep(op_expand(e, kept, (int)n->ints[0], n->ints + 1));
+}
+static const struct node_kind sum_kind = {"SumBackward1", sum_backward};
+
+struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &sum_kind, 1, &x);
+    op_note_shape(n, x);
+    if (n) n->number = dim;
+    bool was = tensor_enter(x);
+    struct tensor *y =
+        op_reduce(e, x, 1u << dim, false, PLIM_BINARY_ADD, 1, (enum plim_dtype)x->a.dtype);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 /* --- mean, cumsum ----------------------------------------------------------------------------- */
 
 /* grad, expanded, divided by the count */

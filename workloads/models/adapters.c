@@ -41,14 +41,15 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     l->lora = a;
 }
 
-/* Adapters for the chosen ones of `modules`, which stand at offsets from `owner`. */
+/* Adapters for the chosen ones of `modules`, up to the blocks, which stand at offsets from `owner`. */
 static void add_adapters(struct engine *e, struct decoder *m, const struct module *modules,
                          void *owner, struct adapters *adapters)
 {
     for (const struct module *at = modules; at->path && !e->halted; at++) {
         struct linear *l = (struct linear *)((char *)owner + at->offset);
-        if (at->kind == MODULE_LINEAR && l->weight && wanted(&m->setting->lora, module_name(at)))
-            add_adapter(e, m, adapters, l);
+        if (at->kind == MODULE_BLOCKS) return;
+        bool is_new = at->kind == MODULE_LINEAR && l->weight && !l->lora;
+        if (is_new && wanted(&m->setting->lora, module_name(at))) add_adapter(e, m, adapters, l);
     }
 }
 
@@ -81,12 +82,16 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
 {
     if (e->halted) return;
     freeze(e, &m->parameters);
-    const struct module *block = decoder_block_modules(m->config->family);
-    add_adapters(e, m, decoder_modules(m->config->family), m, &m->adapters);
+    const struct module *block = decoder_block_modules(m->config->family),
+                        *model = decoder_modules(m->config->family), *behind = model;
+    while (behind->kind != MODULE_BLOCKS) behind++;
+    add_adapters(e, m, model, m, &m->adapters);
     for (int64_t i = 0; i < m->config->layers; i++)
         add_adapters(e, m, block, &m->layers[i], &m->layers[i].adapters);
+    add_adapters(e, m, behind + 1, m, &m->adapters_behind);
     size_t index = 0;
     widen_adapters(e, m, &m->adapters, &index);
     for (int64_t i = 0; i < m->config->layers; i++)
         widen_adapters(e, m, &m->layers[i].adapters, &index);
+    widen_adapters(e, m, &m->adapters_behind, &index);
 }

@@ -8,7 +8,9 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GEMMA2] = &plim_family_llama,      [PLIM_FAMILY_GEMMA3_TEXT] = &plim_family_llama,
     [PLIM_FAMILY_OLMO2] = &plim_family_llama,       [PLIM_FAMILY_PHI] = &plim_family_phi,
     [PLIM_FAMILY_GPT_NEOX] = &plim_family_gpt_neox, [PLIM_FAMILY_OPT] = &plim_family_opt,
-    [PLIM_FAMILY_BLOOM] = &plim_family_bloom,
+    [PLIM_FAMILY_BLOOM] = &plim_family_bloom,       [PLIM_FAMILY_BERT] = &plim_family_bert,
+    [PLIM_FAMILY_ROBERTA] = &plim_family_bert,      [PLIM_FAMILY_DISTILBERT] = &plim_family_bert,
+    [PLIM_FAMILY_MODERNBERT] = &plim_family_modernbert,
 };
 
 enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
@@ -51,7 +53,7 @@ void decoder_finish(struct decoder *m)
 size_t decoder_buffers(const struct decoder *m, struct tensor **out)
 {
     struct tensor *const all[DECODER_BUFFERS] = {
-        m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
+        m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
         m->rotary_local.inv_freq, m->rotary_local.original_inv_freq};
     size_t count = 0;
     for (int i = 0; i < DECODER_BUFFERS; i++)
@@ -82,26 +84,32 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
     for (size_t i = 0; i < p->frozen_count; i++) {
         out[count++] = p->frozen[i];
         count += adapters_behind(&m->adapters, p->frozen[i], out + count);
+        count += adapters_behind(&m->adapters_behind, p->frozen[i], out + count);
         for (int64_t k = 0; k < m->config->layers; k++)
             count += adapters_behind(&m->layers[k].adapters, p->frozen[i], out + count);
     }
     return count + decoder_buffers(m, out + count);
 }
 
-struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *ids)
+struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
-    struct tensor *x = m->family->body(e, m, ids);
-    const struct linear head = {.weight = m->head,
-                                .bias = m->head_bias,
-                                .in = m->config->hidden_size,
-                                .out = m->config->vocab_size};
-    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
-    struct tensor *logits = tensor_keep(nn_linear(e, &head, x));
-    engine_set_class(e, before);
-    if (m->config->final_logit_softcapping > 0)
-        nn_softcap(e, &logits, m->config->final_logit_softcapping);
-    struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, ids));
-    tensor_drop(e, logits);
+    const struct plim_train_setting *s = m->setting;
+    int64_t rows = s->micro_batch;
+    bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
+    struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
+    op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
+    b.labels = classifies ? tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows)) : b.inputs;
+    if (classifies) op_random_(e, b.labels, (double)m->config->labels, seed - 1);
+    if (s->padding == PLIM_PADDING_YES)
+        b.mask = tensor_keep(op_full(e, PLIM_I64, SHAPE(rows, s->seq), 1));
+    return b;
+}
+
+struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch)
+{
+    m->attention_mask = batch->mask;
+    struct tensor *x = m->family->body(e, m, batch->inputs);
+    struct tensor *loss = head_loss(e, m, x, batch->labels);
     tensor_drop(e, x);
     return loss;
 }
@@ -113,6 +121,8 @@ double decoder_flops_per_token(const struct decoder *m)
     double looked_up =
         (double)c->positions * (double)c->hidden_size * (m->position_embedding != NULL);
     if (m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
+    if (m->type_embedding) looked_up += (double)tensor_elements(m->type_embedding);
+    looked_up += (double)head_weights_a_row(m);
     double weights = (double)p->elements - looked_up, frozen = 0;
     if (m->setting->lora.r) frozen = weights - (double)p->trainable_elements;
     double attention =

@@ -79,6 +79,16 @@ struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
     return e->halted ? NULL : nn_causal_mask(e, &r);
 }
 
+struct tensor *decoder_open_mask(struct engine *e, const struct decoder *m,
+                                 struct tensor *embeddings, int64_t window)
+{
+    if (e->halted) return NULL;
+    struct mask_request r = mask_request(m, embeddings);
+    r.window = window;
+    r.attention_mask = m->attention_mask;
+    return nn_bidirectional_mask(e, &r);
+}
+
 struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, int64_t head_dim)
 {
     if (e->halted) return op_halted(e, 1, &x);
@@ -105,12 +115,19 @@ struct attention_call decoder_attention(const struct block_call *b)
                                    .softmax_fp32 = true};
 }
 
+struct tensor *decoder_context(struct engine *e, const struct attention_call *call,
+                               struct tensor *const qkv[3], struct tensor **weights)
+{
+    struct tensor *y = tensor_keep(nn_attention(e, call, qkv[0], qkv[1], qkv[2], weights));
+    tensor_set(e, &y, merge_heads(e, y));
+    return y;
+}
+
 struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
                               const struct attention_call *call, struct tensor *const qkv[3],
                               struct tensor **weights)
 {
-    struct tensor *y = tensor_keep(nn_attention(e, call, qkv[0], qkv[1], qkv[2], weights));
-    tensor_set(e, &y, merge_heads(e, y));
+    struct tensor *y = decoder_context(e, call, qkv, weights);
     tensor_set(e, &y, nn_linear(e, &b->layer->o, y));
     return tensor_yield(y);
 }

@@ -1,8 +1,9 @@
-/* Decoder-only language models, as transformers 5.17 writes them.
+/* Transformers, as transformers 5.17 writes them: decoders, and encoders, which differ in what a
+ * token may see and in the head.
  *
  * A model is its parameters (struct decoder) and a family: how it is built, and what a block does.
- * decoder.c knows the families, and has the head and the loss; decoder_parts.c is what families
- * share (embedding, mask, rotary positions, the loop over the blocks with checkpointing); what is a
+ * decoder.c knows the families; decoder_parts.c is what families share (embedding, mask, rotary
+ * positions, the loop over the blocks with checkpointing); head.c has the heads and losses; what is a
  * family's own stands in a file of its own.
  */
 #ifndef PLIM_MODELS_MODEL_H
@@ -60,13 +61,25 @@ struct decoder {
     struct parameters parameters;
     struct tensor *embedding, *position_embedding, *head; /* head == embedding where tied */
     struct tensor *head_bias;
+    struct linear head_dense; /* encoders: the head's first linear, bert's pooler among them */
+    struct norm head_norm;
+    struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
     struct tensor *embedding_scale;        /* gemma: a buffer, multiplied with the embeddings */
     struct linear project_in, project_out; /* opt: embeddings of another width */
+    struct tensor *attention_mask;         /* the batch's, lent during a forward */
+    struct tensor *pooled;                 /* bert: from the body to the head, else NULL */
     struct adapters adapters;              /* of these two */
+    struct adapters adapters_behind;       /* of head_dense */
     struct norm embedding_norm, final_norm;
     struct rotary rotary,
         rotary_local; /* local: of the sliding layers, where they have their own */
     struct decoder_layer *layers;
+};
+
+/* A micro-batch: tokens (B, S); what the loss compares with: tokens too, or one label a row, (B); and
+ * the attention mask of an encoder whose rows are padded, (B, S), else NULL. */
+struct batch {
+    struct tensor *inputs, *labels, *mask;
 };
 
 /* What a block is given besides its input; lent for the whole forward and backward. */
@@ -88,7 +101,8 @@ struct family {
 };
 
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
-    plim_family_gpt_neox, plim_family_opt, plim_family_bloom;
+    plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
+    plim_family_modernbert;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted). */
 enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
@@ -106,17 +120,34 @@ void decoder_finish(struct decoder *m); /* host memory; tensors go with the engi
  * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
 size_t decoder_states(const struct decoder *m, struct tensor **out);
 /* The buffers alone: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS = 5 };
+enum { DECODER_BUFFERS = 7 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
-/* loss = model(input_ids=ids, labels=ids).loss; a named scalar */
-struct tensor *decoder_loss(struct engine *e, struct decoder *m, struct tensor *ids);
+/* A micro-batch of the setting's size, by `seed`; made before the first step, and named. */
+struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed);
+
+/* loss = model(inputs, labels=labels).loss; a named scalar */
+struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch);
 
 /* Floating-point operations of the model a token, forward and backward, as MFU counts them (PaLM,
  * arXiv:2204.02311, appendix B): 6 a weight that takes part in a matmul and 12 layers * heads *
  * head size * sequence for attention. A frozen weight has no gradient of its own: 4. What
  * checkpointing repeats is not counted. */
 double decoder_flops_per_token(const struct decoder *m);
+
+/* --- the head (head.c) ------------------------------------------------------------------------ */
+
+/* An encoder's head for its task, behind the model; and for bert's classification the pooler, which
+ * belongs to the model and is made at its end. */
+void head_build(struct engine *e, struct decoder *m);
+void head_build_pooler(struct engine *e, struct decoder *m);
+/* Runs the pooler on x (B, S, H), where there is one, as the end of a body: sets m->pooled. */
+void head_pool(struct engine *e, struct decoder *m, struct tensor *x);
+/* The loss of what the body returned, x (B, S, H) lent; named */
+struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+                         struct tensor *labels);
+/* Weights that one token of a row meets, not all of them. */
+int64_t head_weights_a_row(const struct decoder *m);
 
 /* --- for the families (decoder_parts.c) ------------------------------------------------------- */
 
@@ -143,10 +174,17 @@ struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct te
 /* The same of a model that passes an attention mask (B, S) of ones and no positions (opt, bloom) */
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
+/* The mask of a model whose tokens see all of the row, or what lies within the window around them;
+ * named or NULL */
+struct tensor *decoder_open_mask(struct engine *e, const struct decoder *m,
+                                 struct tensor *embeddings, int64_t window);
 /* (B, S, A * D) -> (B, A, S, D), a view */
 struct tensor *decoder_heads(struct engine *e, struct tensor *x, int64_t heads, int64_t head_dim);
 /* The attention call of a block. */
 struct attention_call decoder_attention(const struct block_call *b);
+/* Attention of q, k, v (lent), heads merged; named. *weights as of nn_attention. */
+struct tensor *decoder_context(struct engine *e, const struct attention_call *call,
+                               struct tensor *const qkv[3], struct tensor **weights);
 /* Attention of q, k, v (lent), heads merged, the output projection; floating. *weights as of
  * nn_attention. */
 struct tensor *decoder_attend(struct engine *e, const struct block_call *b,

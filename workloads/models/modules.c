@@ -76,6 +76,32 @@ static const struct module bloom_block[] = {BLOCK("input_layernorm", norm[0], NO
                                             BLOCK("mlp.dense_4h_to_h", fc2, LINEAR),
                                             {0}};
 
+static const struct module bert_block[] = {BLOCK("attention.self.query", q, LINEAR),
+                                           BLOCK("attention.self.key", k, LINEAR),
+                                           BLOCK("attention.self.value", v, LINEAR),
+                                           BLOCK("attention.output.dense", o, LINEAR),
+                                           BLOCK("attention.output.LayerNorm", norm[0], NORM),
+                                           BLOCK("intermediate.dense", fc1, LINEAR),
+                                           BLOCK("output.dense", fc2, LINEAR),
+                                           BLOCK("output.LayerNorm", norm[1], NORM),
+                                           {0}};
+static const struct module distilbert_block[] = {BLOCK("attention.q_lin", q, LINEAR),
+                                                 BLOCK("attention.k_lin", k, LINEAR),
+                                                 BLOCK("attention.v_lin", v, LINEAR),
+                                                 BLOCK("attention.out_lin", o, LINEAR),
+                                                 BLOCK("sa_layer_norm", norm[0], NORM),
+                                                 BLOCK("ffn.lin1", fc1, LINEAR),
+                                                 BLOCK("ffn.lin2", fc2, LINEAR),
+                                                 BLOCK("output_layer_norm", norm[1], NORM),
+                                                 {0}};
+static const struct module modernbert_block[] = {BLOCK("attn_norm", norm[0], NORM),
+                                                 BLOCK("attn.Wqkv", qkv, LINEAR),
+                                                 BLOCK("attn.Wo", o, LINEAR),
+                                                 BLOCK("mlp_norm", norm[1], NORM),
+                                                 BLOCK("mlp.Wi", gate_up, LINEAR),
+                                                 BLOCK("mlp.Wo", down, LINEAR),
+                                                 {0}};
+
 /* --- beside the blocks ------------------------------------------------------------------------ */
 
 static const struct module llama_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
@@ -116,6 +142,37 @@ static const struct module bloom_model[] = {
     MODEL("lm_head", head, HEAD),
     {0}};
 
+/* The encoders' heads have other names for other tasks; adapters see the last part. */
+static const struct module bert_model[] = {
+    MODEL("bert.embeddings.word_embeddings", embedding, WEIGHT),
+    MODEL("bert.embeddings.position_embeddings", position_embedding, WEIGHT),
+    MODEL("bert.embeddings.token_type_embeddings", type_embedding, WEIGHT),
+    MODEL("bert.embeddings.LayerNorm", embedding_norm, NORM),
+    BLOCKS("bert.encoder.layer"),
+    MODEL("head.dense", head_dense, LINEAR),
+    MODEL("head.LayerNorm", head_norm, NORM),
+    MODEL("head.decoder", head, HEAD),
+    {0}};
+static const struct module distilbert_model[] = {
+    MODEL("distilbert.embeddings.word_embeddings", embedding, WEIGHT),
+    MODEL("distilbert.embeddings.position_embeddings", position_embedding, WEIGHT),
+    MODEL("distilbert.embeddings.LayerNorm", embedding_norm, NORM),
+    BLOCKS("distilbert.transformer.layer"),
+    MODEL("pre_classifier", head_dense, LINEAR),
+    MODEL("vocab_transform", head_dense, LINEAR),
+    MODEL("vocab_layer_norm", head_norm, NORM),
+    MODEL("vocab_projector", head, HEAD),
+    {0}};
+static const struct module modernbert_model[] = {
+    MODEL("model.embeddings.tok_embeddings", embedding, WEIGHT),
+    MODEL("model.embeddings.norm", embedding_norm, NORM),
+    BLOCKS("model.layers"),
+    MODEL("model.final_norm", final_norm, NORM),
+    MODEL("head.dense", head_dense, LINEAR),
+    MODEL("head.norm", head_norm, NORM),
+    MODEL("decoder", head, HEAD),
+    {0}};
+
 static const struct {
     const struct module *model, *block;
 } modules[PLIM_FAMILY_COUNT] = {
@@ -132,6 +189,10 @@ static const struct {
     [PLIM_FAMILY_OPT] = {opt_model, opt_block},
     [PLIM_FAMILY_BLOOM] = {bloom_model, bloom_block},
     [PLIM_FAMILY_OLMO2] = {llama_model, olmo2_block},
+    [PLIM_FAMILY_BERT] = {bert_model, bert_block},
+    [PLIM_FAMILY_ROBERTA] = {bert_model, bert_block},
+    [PLIM_FAMILY_DISTILBERT] = {distilbert_model, distilbert_block},
+    [PLIM_FAMILY_MODERNBERT] = {modernbert_model, modernbert_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

@@ -23,7 +23,8 @@ static struct tensor *sdpa(struct engine *e, const struct attention_call *c, str
                                  .dropout = c->dropout,
                                  .scale = c->scaling,
                                  .gqa = gqa,
-                                 .causal = !c->mask && !e->halted && tensor_size(q, 2) > 1};
+                                 .causal = !c->bidirectional && !c->mask && !e->halted &&
+                                           tensor_size(q, 2) > 1};
     struct tensor *out = tensor_keep(op_sdpa(e, q, keys, values, &p));
     tensor_set(e, &out, op_contiguous(e, op_transpose(e, out, 1, 2)));
     tensor_drop(e, keys);
@@ -47,7 +48,7 @@ static struct tensor *eager(struct engine *e, const struct attention_call *c, st
         tensor_set(e, &w, op_to(e, op_softmax(e, w, inside), dtype));
     } else {
         tensor_set(e, &w, op_softmax(e, w, inside));
-        tensor_set(e, &w, op_to(e, w, dtype));
+        if (!c->softmax_stays) tensor_set(e, &w, op_to(e, w, dtype));
     }
     tensor_set(e, &w, op_dropout(e, w, c->dropout));
     struct tensor *out = tensor_keep(op_matmul(e, w, values));

@@ -1,6 +1,7 @@
 /* Parameters, Linear, Conv1D, and LoRA around them. */
 #include "nn.h"
 #include <stdlib.h>
+#include <string.h>
 
 static bool parameters_add(struct parameters *p, struct tensor *x)
 {
@@ -45,10 +46,22 @@ void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, stru
     p->made--;
     p->elements -= tensor_elements(*weight);
     p->trainable_elements -= tensor_elements(*weight);
-    for (size_t i = 0; i < p->count; i++)
-        if (p->list[i] == *weight) p->list[i] = p->list[--p->count];
+    size_t at = 0;
+    while (at < p->count && p->list[at] != *weight) at++;
+    if (at < p->count) {
+        p->count--;
+        memmove(&p->list[at], &p->list[at + 1], (p->count - at) * sizeof(struct tensor *));
+    }
     tensor_drop(e, *weight);
     *weight = to;
+}
+
+void nn_move_last(struct parameters *p, size_t index)
+{
+    if (index >= p->count) return;
+    struct tensor *last = p->list[p->count - 1];
+    memmove(&p->list[index + 1], &p->list[index], (p->count - 1 - index) * sizeof(struct tensor *));
+    p->list[index] = last;
 }
 
 void nn_renew(struct engine *e, struct tensor *parameter)

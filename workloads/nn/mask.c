@@ -80,6 +80,18 @@ static struct tensor *causal(struct engine *e, const struct mask_request *r,
     return tensor_yield(y);
 }
 
+/* what lies no further than the window on either side; floating */
+static struct tensor *around(struct engine *e, const struct mask_request *r,
+                             const struct indices *i)
+{
+    if (!r->window) return op_compare_scalar(e, PLIM_BINARY_GE, i->q, 0);
+    struct tensor *y = everything(e);
+    struct tensor *distance = op_unary(e, op_sub(e, i->q, i->kv), PLIM_UNARY_ABS);
+    and_mask(e, &y, op_compare_scalar(e, PLIM_BINARY_LE, distance, (double)r->window));
+    and_mask(e, &y, op_compare_scalar(e, PLIM_BINARY_GE, i->q, 0));
+    return tensor_yield(y);
+}
+
 /* floating */
 static struct tensor *same_document(struct engine *e, const struct mask_request *r,
                                     const struct indices *i, struct tensor *document)
@@ -99,8 +111,11 @@ static struct tensor *not_padded(struct engine *e, const struct mask_request *r,
     return tensor_yield(gather(e, padding, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, r->seq}));
 }
 
+typedef struct tensor *(*pattern)(struct engine *, const struct mask_request *,
+                                  const struct indices *);
+
 /* sdpa_mask: bool (B, 1, S, S); named */
-static struct tensor *bool_mask(struct engine *e, const struct mask_request *r,
+static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, pattern seen,
                                 struct tensor *document, struct tensor *padding)
 {
     struct tensor *batch = tensor_keep(op_arange(e, PLIM_I64, r->batch, 0, 1)),
@@ -113,11 +128,11 @@ static struct tensor *bool_mask(struct engine *e, const struct mask_request *r,
     struct tensor *mask;
     if (document || padding) {
         mask = everything(e);
-        and_mask(e, &mask, causal(e, r, &i));
+        and_mask(e, &mask, seen(e, r, &i));
         and_mask(e, &mask,
                  document ? same_document(e, r, &i, document) : not_padded(e, r, &i, padding));
     } else {
-        mask = tensor_keep(causal(e, r, &i));
+        mask = tensor_keep(seen(e, r, &i));
     }
     tensor_set(e, &mask, op_expand(e, mask, SHAPE(r->batch, -1, r->seq, r->seq)));
     struct tensor *done[] = {i.batch, i.head, i.q, i.kv, batch, head, q, kv};
@@ -164,12 +179,38 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
     struct tensor *document = padding ? NULL : packed_sequence(e, r), *mask = NULL;
     bool beyond = r->window && r->seq >= r->window; /* else the kernel's own causal mask does */
     if (document || r->eager || beyond || (padding && !nothing_padded(e, r, padding))) {
-        mask = bool_mask(e, r, document, padding);
+        mask = bool_mask(e, r, causal, document, padding);
         if (r->eager) mask = additive(e, mask, r->dtype);
     }
     tensor_drop(e, document);
     tensor_drop(e, padding);
     e->grad_enabled = grad;
     e->autocast.on = autocast;
+    return mask;
+}
+
+/* _ignore_bidirectional_mask_sdpa: the host reads whether nothing is hidden, which is not so. */
+static void ask_whether_all(struct engine *e, struct tensor *padding)
+{
+    struct tensor *all =
+        tensor_keep(op_reduce(e, padding, 3, false, PLIM_BINARY_AND, 1, PLIM_BOOL));
+    engine_item(e, all);
+    tensor_drop(e, all);
+}
+
+struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request *r)
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *padding =
+        r->attention_mask ? tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL)) : NULL;
+    struct tensor *mask = NULL;
+    if (padding) ask_whether_all(e, padding);
+    if (padding || (r->window && r->seq >= r->window)) {
+        mask = bool_mask(e, r, around, NULL, padding);
+        if (r->eager) mask = additive(e, mask, r->dtype);
+    }
+    tensor_drop(e, padding);
+    e->grad_enabled = grad;
     return mask;
 }

@@ -31,6 +31,10 @@ struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum paramet
 /* A tied module: its weight was made and is given up for another's. */
 void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, struct tensor *to);
 
+/* named_parameters() has a module's own parameters in front of its submodules': the last one that
+ * was made goes to the place `index`. */
+void nn_move_last(struct parameters *p, size_t index);
+
 void nn_initialise(struct engine *e, struct tensor *x, enum parameter_init init, uint64_t seed);
 /* parameter.data = a copy of it: the same parameter on new memory. */
 void nn_renew(struct engine *e, struct tensor *parameter);
@@ -77,6 +81,7 @@ enum norm_kind {
 struct norm {
     enum norm_kind kind;
     struct tensor *weight, *bias;
+    double epsilon; /* 0: the usual one of its kind. It changes nothing but values. */
 };
 
 void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
@@ -128,6 +133,9 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
 /* x cos + rotate_half(x) sin; x (B, A, S, dim); cos, sin (1, 1, S, dim) */
 struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
                          struct tensor *sin);
+/* The same of x.float(), which is computed twice, and stays in fp32 (modernbert) */
+struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor *cos,
+                              struct tensor *sin);
 /* The same of q and k (lent) whose first elements turn, as many as cos has, and the rest stay; y
  * named, contiguous */
 void nn_rotate_parts(struct engine *e, struct tensor *const x[2], struct tensor *cos,
@@ -148,16 +156,22 @@ struct mask_request {
     struct tensor *attention_mask; /* or, where a model passes one: (B, S), all ones. Lent */
 };
 struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r);
+/* create_bidirectional_mask, create_bidirectional_sliding_window_mask: the same, where a token also
+ * sees what comes behind it, as far as the window in both directions. `packed` means nothing here,
+ * `attention_mask` hides something. */
+struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request *r);
 
 /* --- attention -------------------------------------------------------------------------------- */
 
 struct attention_call {
     bool eager;
-    struct tensor *mask; /* lent; NULL: none, the kernel masks the future */
+    bool bidirectional;
+    struct tensor *mask; /* lent; NULL: none, the kernel masks the future unless bidirectional */
     int64_t groups;      /* query heads per key head */
     double dropout, scaling;
     double softcap;    /* gemma2, eager only; 0: none */
     bool softmax_fp32; /* eager: softmax(dtype=float32); else in the scores' own type */
+    bool softmax_stays; /* eager: the weights stay in softmax's type (bert: autocast's fp32) */
 };
 /* q (B, A, S, D), k and v (B, A / groups, S, D), lent -> (B, S, A, D) contiguous. The attention
  * weights of the eager path outlive the call as they do in Python: *weights is a variable for the

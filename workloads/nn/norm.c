@@ -1,8 +1,7 @@
 /* Norms and activations, in the steps of their Python code. */
 #include "nn.h"
 
-/* Defaults of torch.nn.LayerNorm and of the families' rms_norm_eps; a model's own changes nothing
- * but values. */
+/* Defaults of torch.nn.LayerNorm and of the families' rms_norm_eps. */
 static const double LAYER_EPSILON = 1e-5, RMS_EPSILON = 1e-6;
 
 void nn_norm_create(struct engine *e, struct parameters *p, struct norm *n, enum norm_kind kind,
@@ -46,7 +45,8 @@ static struct tensor *rms_norm_gemma(struct engine *e, const struct norm *n, str
 struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x)
 {
     if (e->halted) return op_halted(e, 1, &x);
-    if (n->kind == NORM_LAYER) return op_layer_norm(e, x, n->weight, n->bias, LAYER_EPSILON);
+    if (n->kind == NORM_LAYER)
+        return op_layer_norm(e, x, n->weight, n->bias, n->epsilon ? n->epsilon : LAYER_EPSILON);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
     return rms_norm(e, n, x);
 }

@@ -74,6 +74,18 @@ struct tensor *nn_rotate(struct engine *e, struct tensor *x, struct tensor *cos,
     return y;
 }
 
+struct tensor *nn_rotate_wide(struct engine *e, struct tensor *x, struct tensor *cos,
+                              struct tensor *sin)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *straight = op_mul(e, op_to(e, x, PLIM_F32), cos);
+    struct tensor *wide = op_to(e, x, PLIM_F32);
+    bool was = tensor_enter(wide);
+    struct tensor *half = rotate_half(e, wide);
+    tensor_leave(e, wide, was);
+    return op_add(e, straight, op_mul(e, half, sin));
+}
+
 /* x[..., :dim] and x[..., dim:], named */
 static void cut(struct engine *e, struct tensor *x, int64_t dim, struct tensor **turns,
                 struct tensor **stays)

@@ -238,8 +238,94 @@ static const struct plim_family_key olmo2_keys[] = {
     KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
 };
 
+static const struct plim_family_key bert_keys[] = {
+    KEY("task", TASK, "masked-lm"),
+    KEY("num_labels", LABELS, "2"),
+    KEY("vocab_size", VOCAB_SIZE, "30522"),
+    KEY("hidden_size", HIDDEN_SIZE, "768"),
+    KEY("num_hidden_layers", LAYERS, "12"),
+    KEY("num_attention_heads", HEADS, "12"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "3072"),
+    KEY("hidden_act", ACTIVATION, "gelu"),
+    KEY("hidden_dropout_prob", DROPOUT_RESIDUAL, "0.1"),
+    KEY("hidden_dropout_prob", DROPOUT_EMBEDDING, "0.1"), /* one key, two places */
+    KEY("attention_probs_dropout_prob", DROPOUT_ATTENTION, "0.1"),
+    KEY("max_position_embeddings", POSITIONS, "512"),
+    KEY("type_vocab_size", TYPE_VOCAB_SIZE, "2"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    NUL("classifier_dropout", DROPOUT_CLASSIFIER, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+};
+
+static const struct plim_family_key roberta_keys[] = {
+    KEY("task", TASK, "masked-lm"),
+    KEY("num_labels", LABELS, "2"),
+    KEY("vocab_size", VOCAB_SIZE, "50265"),
+    KEY("hidden_size", HIDDEN_SIZE, "768"),
+    KEY("num_hidden_layers", LAYERS, "12"),
+    KEY("num_attention_heads", HEADS, "12"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "3072"),
+    KEY("hidden_act", ACTIVATION, "gelu"),
+    KEY("hidden_dropout_prob", DROPOUT_RESIDUAL, "0.1"),
+    KEY("hidden_dropout_prob", DROPOUT_EMBEDDING, "0.1"), /* one key, two places */
+    KEY("attention_probs_dropout_prob", DROPOUT_ATTENTION, "0.1"),
+    KEY("max_position_embeddings", POSITIONS, "512"),
+    KEY("type_vocab_size", TYPE_VOCAB_SIZE, "2"),
+    KEY("pad_token_id", PAD_TOKEN, "1"),
+    NUL("classifier_dropout", DROPOUT_CLASSIFIER, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+};
+
+static const struct plim_family_key distilbert_keys[] = {
+    KEY("task", TASK, "masked-lm"),
+    KEY("num_labels", LABELS, "2"),
+    KEY("vocab_size", VOCAB_SIZE, "30522"),
+    KEY("max_position_embeddings", POSITIONS, "512"),
+    KEY("sinusoidal_pos_embds", SINUSOIDAL_POSITIONS, "false"),
+    TWO("n_layers", "num_hidden_layers", LAYERS, "6"),
+    TWO("n_heads", "num_attention_heads", HEADS, "12"),
+    TWO("dim", "hidden_size", HIDDEN_SIZE, "768"),
+    KEY("hidden_dim", INTERMEDIATE_SIZE, "3072"),
+    KEY("dropout", DROPOUT_RESIDUAL, "0.1"),
+    KEY("dropout", DROPOUT_EMBEDDING, "0.1"), /* one key, two places */
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.1"),
+    KEY("activation", ACTIVATION, "gelu"),
+    KEY("seq_classif_dropout", DROPOUT_CLASSIFIER, "0.2"),
+    NUL("pad_token_id", PAD_TOKEN, "0"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+};
+
+static const struct plim_family_key modernbert_keys[] = {
+    KEY("task", TASK, "masked-lm"),
+    KEY("num_labels", LABELS, "2"),
+    KEY("vocab_size", VOCAB_SIZE, "50368"),
+    KEY("hidden_size", HIDDEN_SIZE, "768"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "1152"),
+    KEY("num_hidden_layers", LAYERS, "22"),
+    KEY("num_attention_heads", HEADS, "12"),
+    KEY("hidden_activation", ACTIVATION, "gelu"),
+    KEY("max_position_embeddings", POSITIONS, "8192"),
+    KEY("norm_bias", NORM_BIAS, "false"),
+    NUL("pad_token_id", PAD_TOKEN, "50283"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("local_attention", LOCAL_ATTENTION, "128"),
+    KEY("global_attn_every_n_layers", SLIDING_PATTERN, "3"),
+    KEY("embedding_dropout", DROPOUT_EMBEDDING, "0.0"),
+    KEY("mlp_bias", MLP_BIAS, "false"),
+    KEY("mlp_dropout", DROPOUT_MLP, "0.0"),
+    KEY("decoder_bias", DECODER_BIAS, "true"),
+    KEY("classifier_pooling", CLASSIFIER_POOLING, "cls"),
+    KEY("classifier_dropout", DROPOUT_CLASSIFIER, "0.0"),
+    KEY("classifier_bias", CLASSIFIER_BIAS, "false"),
+    KEY("classifier_activation", CLASSIFIER_ACTIVATION, "gelu"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
+};
+
 #define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
 #define LLAMA_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+#define BERT_LINEARS {"query", "key", "value", "dense"}
+#define ENCODER_TASKS (1u << PLIM_TASK_MASKED_LM | 1u << PLIM_TASK_CLASSIFICATION)
 #define NEOX_LINEARS {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}
 
 static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
@@ -277,6 +363,19 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BLOOM] = {KEYS(bloom_keys), .heads_must_divide = true, .eager_only = true,
                            .linears = NEOX_LINEARS, .lora_default = {"query_key_value"}},
     [PLIM_FAMILY_OLMO2] = {KEYS(olmo2_keys), .rotary = true, .linears = LLAMA_LINEARS},
+    [PLIM_FAMILY_BERT] = {KEYS(bert_keys), .learned_positions = true, .heads_must_divide = true,
+                          .tasks = ENCODER_TASKS, .linears = BERT_LINEARS,
+                          .lora_default = {"query", "value"}},
+    [PLIM_FAMILY_ROBERTA] = {KEYS(roberta_keys), .learned_positions = true,
+                             .heads_must_divide = true, .tasks = ENCODER_TASKS,
+                             .linears = BERT_LINEARS, .lora_default = {"query", "value"}},
+    [PLIM_FAMILY_DISTILBERT] = {KEYS(distilbert_keys), .learned_positions = true,
+                                .heads_must_divide = true, .tasks = ENCODER_TASKS,
+                                .linears = {"q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2",
+                                            "vocab_transform", "pre_classifier"}},
+    [PLIM_FAMILY_MODERNBERT] = {KEYS(modernbert_keys), .sliding = PLIM_SLIDING_BETWEEN,
+                                .layer_types = true, .heads_must_divide = true,
+                                .tasks = ENCODER_TASKS, .linears = {"Wqkv", "Wo", "Wi", "dense"}},
 };
 
 /* ACT2FN's names that run the kernels of enum plim_activation. swish is silu by another name. */
@@ -291,18 +390,32 @@ static const char *const activation_names[] = {
     [ACTIVATION_SWISH] = "swish",
 };
 
+/* How a column of PLIM_FIELD_MAP is read: its type, and the names of an enumeration. */
+#define OF_INT .type = PLIM_VALUE_INT
+#define OF_NUMBER .type = PLIM_VALUE_NUMBER
+#define OF_BOOL .type = PLIM_VALUE_BOOL
+#define OF_NAMES(table)                                                                            \
+    .type = PLIM_VALUE_ENUM, .names = table, .name_count = sizeof(table) / sizeof((table)[0])
+#define OF_ACTIVATION OF_NAMES(activation_names)
+#define OF_TASK OF_NAMES(plim_task_names)
+#define OF_POOLING OF_NAMES(plim_pooling_names)
+
+/* What a null is, where 0 is a value. */
+#define NULL_VALUE(field)                                                                          \
+    ((field) == PLIM_FIELD_PAD_TOKEN            ? PLIM_NO_TOKEN                                     \
+     : (field) == PLIM_FIELD_DROPOUT_CLASSIFIER ? -1                                                \
+                                                : 0)
+
 const struct plim_field_info *plim_field_info(enum plim_field field)
 {
 #define FIELD(suffix, member, type_suffix, low, high, usual, unit_text, help_text)                 \
     [PLIM_FIELD_##suffix] = {                                                                      \
         .name = usual,                                                                             \
         .offset = offsetof(struct plim_model_config, member),                                      \
-        .value = {.type = PLIM_VALUE_##type_suffix,                                                \
-                  .null_value = PLIM_FIELD_##suffix == PLIM_FIELD_PAD_TOKEN ? PLIM_NO_TOKEN : 0,   \
+        .value = {OF_##type_suffix,                                                                \
+                  .null_value = NULL_VALUE(PLIM_FIELD_##suffix),                                   \
                   .minimum = low,                                                                  \
-                  .maximum = high,                                                                 \
-                  .names = activation_names,                                                       \
-                  .name_count = sizeof(activation_names) / sizeof(activation_names[0])},           \
+                  .maximum = high},                                                                \
         .unit = unit_text,                                                                         \
         .help = help_text,                                                                         \
     },
@@ -314,6 +427,12 @@ const struct plim_field_info *plim_field_info(enum plim_field field)
 const struct plim_family_info *plim_family_info(enum plim_family family)
 {
     return &families[family];
+}
+
+bool plim_family_has_task(enum plim_family family, enum plim_task task)
+{
+    unsigned tasks = families[family].tasks;
+    return (tasks ? tasks : 1u << PLIM_TASK_CAUSAL_LM) >> task & 1;
 }
 
 const struct plim_family_key *plim_family_find(enum plim_family family, const char *name,
@@ -357,7 +476,9 @@ enum plim_status plim_family_key_read(enum plim_family family, const struct plim
         st = plim_value_read(&value, place, node,
                              (char *)model + plim_field_info(info->keys[i].field)->offset);
     }
-    if ((int)model->activation == ACTIVATION_SWISH) model->activation = PLIM_ACTIVATION_SILU;
+    enum plim_activation *functions[] = {&model->activation, &model->classifier_activation};
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+        if ((int)*functions[i] == ACTIVATION_SWISH) *functions[i] = PLIM_ACTIVATION_SILU;
     return st;
 }
 

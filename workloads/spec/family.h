@@ -15,13 +15,15 @@
  *
  * suffix, member, value type, minimum, maximum, usual name, unit, what it is */
 #define PLIM_FIELD_MAP(X)                                                                          \
+    X(TASK, task, TASK, 0, 0, "task", "", "what is learned, which decides the head")               \
+    X(LABELS, labels, INT, 2, 1 << 24, "num_labels", "labels", "classes of a classification head") \
     X(VOCAB_SIZE, vocab_size, INT, 1, 1 << 26, "vocab_size", "tokens",                             \
       "rows of the embedding and of the head")                                                     \
     X(HIDDEN_SIZE, hidden_size, INT, 1, 1 << 20, "hidden_size", "elements",                        \
       "width of the residual stream")                                                              \
     X(INTERMEDIATE_SIZE, intermediate_size, INT, 1, 1 << 22, "intermediate_size", "elements",      \
       "width of the MLP")                                                                          \
-    X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "decoder blocks")    \
+    X(LAYERS, layers, INT, 1, PLIM_MAX_LAYERS, "num_hidden_layers", "layers", "blocks")    \
     X(HEADS, heads, INT, 1, 1 << 16, "num_attention_heads", "heads", "query heads")                \
     X(KV_HEADS, kv_heads, INT, 1, 1 << 16, "num_key_value_heads", "heads",                         \
       "key and value heads; null: as many as query heads")                                         \
@@ -32,7 +34,9 @@
       "opt)")                                                                                      \
     X(WORD_EMBED_PROJ_DIM, word_embed_proj_dim, INT, 1, 1 << 20, "word_embed_proj_dim",            \
       "elements", "width of the embedding; null: hidden_size")                                     \
-    X(ACTIVATION, activation, ENUM, 0, 0, "hidden_act", "", "activation function of the MLP")      \
+    X(TYPE_VOCAB_SIZE, type_vocab_size, INT, 1, 1 << 20, "type_vocab_size", "types",               \
+      "rows of the token types' embedding")                                                        \
+    X(ACTIVATION, activation, ACTIVATION, 0, 0, "hidden_act", "", "activation function of the MLP") \
     X(TIE_WORD_EMBEDDINGS, tie_word_embeddings, BOOL, 0, 0, "tie_word_embeddings", "",             \
       "the head shares the embedding's weight")                                                    \
     X(ATTENTION_BIAS, attention_bias, BOOL, 0, 0, "attention_bias", "",                            \
@@ -40,6 +44,16 @@
     X(MLP_BIAS, mlp_bias, BOOL, 0, 0, "mlp_bias", "", "biases in the MLP")                         \
     X(ENABLE_BIAS, enable_bias, BOOL, 0, 0, "enable_bias", "",                                     \
       "biases in all linear layers of a block")                                                    \
+    X(NORM_BIAS, norm_bias, BOOL, 0, 0, "norm_bias", "", "biases in the LayerNorms")               \
+    X(DECODER_BIAS, decoder_bias, BOOL, 0, 0, "decoder_bias", "", "bias of the masked-lm head")    \
+    X(CLASSIFIER_BIAS, classifier_bias, BOOL, 0, 0, "classifier_bias", "",                         \
+      "bias of the head's first linear")                                                           \
+    X(CLASSIFIER_ACTIVATION, classifier_activation, ACTIVATION, 0, 0, "classifier_activation", "", \
+      "activation function of the head")                                                           \
+    X(CLASSIFIER_POOLING, classifier_pooling, POOLING, 0, 0, "classifier_pooling", "",             \
+      "what a classification sees of a row: its first token, or the mean")                         \
+    X(SINUSOIDAL_POSITIONS, sinusoidal_positions, BOOL, 0, 0, "sinusoidal_pos_embds", "",          \
+      "the learned positions begin as sines and cosines")                                          \
     X(LAYER_NORM_AFFINE, layer_norm_elementwise_affine, BOOL, 0, 0,                                \
       "layer_norm_elementwise_affine", "", "LayerNorms have weights")                              \
     X(LAYER_NORM_BEFORE, do_layer_norm_before, BOOL, 0, 0, "do_layer_norm_before", "",             \
@@ -67,12 +81,14 @@
       "tanh cap of the logits")                                                                    \
     X(SLIDING_WINDOW, sliding_window, INT, 1, INT32_MAX, "sliding_window", "tokens",               \
       "how far a sliding layer looks back; null: no sliding layers")                               \
+    X(LOCAL_ATTENTION, local_attention, INT, 2, INT32_MAX, "local_attention", "tokens",            \
+      "how far a sliding layer sees, both directions together")                                    \
     X(USE_SLIDING_WINDOW, use_sliding_window, BOOL, 0, 0, "use_sliding_window", "",                \
       "whether sliding_window counts")                                                             \
     X(MAX_WINDOW_LAYERS, max_window_layers, INT, 0, 1 << 20, "max_window_layers", "layers",        \
       "layers from this one on are sliding")                                                       \
     X(SLIDING_PATTERN, sliding_window_pattern, INT, 1, 1 << 20, "sliding_window_pattern",          \
-      "layers", "every n-th layer is not sliding")                                                 \
+      "layers", "every n-th layer is not sliding (modernbert: from the first layer on)")           \
     X(PAD_TOKEN, pad_token_id, INT, -(1 << 26), (1 << 26) - 1, "pad_token_id", "token",            \
       "nn.Embedding's padding_idx")                                                                \
     X(DROPOUT_EMBEDDING, dropout_embedding, NUMBER, 0, 1, "embd_pdrop", "probability",             \
@@ -81,6 +97,10 @@
       "dropout of attention probabilities")                                                        \
     X(DROPOUT_RESIDUAL, dropout_residual, NUMBER, 0, 1, "resid_pdrop", "probability",              \
       "dropout in front of each residual addition")                                                \
+    X(DROPOUT_MLP, dropout_mlp, NUMBER, 0, 1, "mlp_dropout", "probability",                        \
+      "dropout inside the MLP")                                                                    \
+    X(DROPOUT_CLASSIFIER, dropout_classifier, NUMBER, 0, 1, "classifier_dropout", "probability",   \
+      "dropout of a classification head; null: as in front of residual additions")                 \
     X(LAYERDROP, layerdrop, NUMBER, 0, 1, "layerdrop", "probability",                              \
       "probability that a block is skipped")
 
@@ -115,7 +135,8 @@ enum plim_sliding_rule {
     PLIM_SLIDING_ALL,        /* every layer, when sliding_window is given */
     PLIM_SLIDING_ALTERNATE,  /* layers 0, 2, 4, ... */
     PLIM_SLIDING_PATTERN,    /* all but every sliding_window_pattern-th */
-    PLIM_SLIDING_TAIL        /* from max_window_layers on, when use_sliding_window */
+    PLIM_SLIDING_TAIL,       /* from max_window_layers on, when use_sliding_window */
+    PLIM_SLIDING_BETWEEN     /* all but layers 0, n, 2n, ..., n = sliding_window_pattern */
 };
 
 struct plim_family_info {
@@ -127,6 +148,7 @@ struct plim_family_info {
     bool rotary;
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
+    unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model alone */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
     /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */
     const char *linears[PLIM_FAMILY_MAX_LINEARS + 1];
@@ -164,6 +186,13 @@ void plim_model_derive(struct plim_spec *spec);
 /* Refuses a derived model that PyTorch would refuse. `*culprit` names the key in question then. */
 enum plim_status plim_model_check(const struct plim_spec *spec, const char **culprit,
                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Has the family this task? */
+bool plim_family_has_task(enum plim_family family, enum plim_task task);
+
+/* The longest sequence that a model has positions for (roberta counts from behind the padding
+ * token). */
+int64_t plim_model_longest(const struct plim_model_config *model);
 
 /* What layer_is_sliding is without a layer_types list; `is_sliding` has PLIM_MAX_LAYERS. */
 void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_sliding);

@@ -25,7 +25,8 @@ static enum plim_status unknown_type(const struct plim_yaml *yaml,
     const char *kind = plim_hf_other_kind(node->text);
     if (kind)
         return plim_yaml_fail(yaml, node, err,
-                              "model_type %s (%s) is not in this version, expected one of %s",
+                              "model_type %s (%s) is not in this version, expected one of %s "
+                              "(plimsoll exec runs any training program)",
                               node->text, kind, known);
     int near = plim_nearest(node->text, plim_family_names, PLIM_FAMILY_COUNT);
     if (near >= 0)
@@ -166,6 +167,18 @@ static enum plim_status read_original_positions(const struct plim_place *place,
                            &spec->model_as_given.rope_original_positions);
 }
 
+/* As many labels as it names, where num_labels does not say another number. */
+static enum plim_status read_labels(const struct plim_place *place,
+                                    const struct plim_yaml_node *node, struct plim_spec *spec)
+{
+    const struct plim_yaml_node *number = plim_yaml_get(place->yaml->root, "num_labels");
+    if (plim_yaml_is_null(node) || (number && !plim_yaml_is_null(number))) return PLIM_OK;
+    if (node->kind != PLIM_YAML_MAPPING)
+        return plim_value_refuse(place, node, "a mapping from numbers to labels");
+    if (node->count > 1) spec->model_as_given.labels = (int64_t)node->count;
+    return PLIM_OK;
+}
+
 /* The type that from_pretrained gives the weights. */
 static enum plim_status read_dtype(const struct plim_place *place,
                                    const struct plim_yaml_node *node, struct plim_spec *spec)
@@ -250,6 +263,7 @@ static const struct special_key {
                              struct plim_spec *);
 } special_keys[] = {
     {"layer_types", read_layer_types},
+    {"id2label", read_labels},
     {"rope_parameters", read_rope},
     {"rope_scaling", read_rope},
     {"original_max_position_embeddings", read_original_positions},
@@ -266,6 +280,8 @@ static bool has_special(enum plim_family family, size_t special)
     if (special_keys[special].read == read_layer_types) return info->layer_types;
     if (special_keys[special].read == read_dtype || special_keys[special].read == read_quantization)
         return true;
+    if (special_keys[special].read == read_labels)
+        return plim_family_has_task(family, PLIM_TASK_CLASSIFICATION);
     return info->rotary &&
            (special_keys[special].read == read_rope || family != PLIM_FAMILY_GEMMA3_TEXT);
 }
@@ -359,9 +375,10 @@ enum plim_status plim_hf_read(const struct plim_yaml *yaml, const enum plim_fami
         return plim_fail_at(err, PLIM_SPEC, yaml->source, 1, 1,
                             "expected a config.json: a mapping with a model_type");
     PLIM_TRY(read_family(yaml, wanted, &family, err));
-    PLIM_TRY(plim_hf_refuse_keys(yaml, err));
-    if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
+    PLIM_TRY(plim_hf_refuse_keys(yaml, family, err));
     PLIM_TRY(plim_family_defaults(family, &spec->model_as_given, err));
+    if (!wanted) PLIM_TRY(plim_hf_refuse_other_code(yaml, err));
+    PLIM_TRY(plim_hf_read_task(yaml, family, wanted != NULL, &spec->model_as_given.task, err));
     spec->layer_types_given = 0;
     PLIM_TRY(read_known(yaml, yaml->root, "", false, spec, err));
 out:

@@ -1,4 +1,5 @@
 #include "hf_refuse.h"
+#include "family.h"
 
 #include <string.h>
 
@@ -13,8 +14,8 @@ static const struct other_kind {
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
     {"an encoder",
-     {"bert", "roberta", "distilbert", "electra", "deberta", "deberta-v2", "albert", "modernbert",
-      "xlm-roberta", "mpnet", "esm", "longformer"}},
+     {"electra", "deberta", "deberta-v2", "albert", "xlm-roberta", "camembert", "mpnet", "esm",
+      "longformer", "roformer", "layoutlm", "eurobert"}},
     {"an encoder-decoder",
      {"t5", "mt5", "umt5", "bart", "mbart", "pegasus", "marian", "whisper", "longt5",
       "blenderbot"}},
@@ -38,22 +39,33 @@ const char *plim_hf_other_kind(const char *type)
 }
 
 /* A refused key is refused at any value but these. */
-enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY };
+enum harmless { HARMLESS_FALSE, HARMLESS_TRUE, HARMLESS_EMPTY, HARMLESS_ZERO };
+
+/* Of which models a key is refused. */
+enum whose { OF_ALL, OF_DECODERS, OF_ENCODERS };
 
 static const struct refused_key {
     const char *key;
     enum harmless harmless;
     const char *why;
+    enum whose whose;
 } refused_keys[] = {
-    {"per_layer_config", HARMLESS_EMPTY, "its layers differ"},
-    {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not in this version"},
-    {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders are not in this version"},
-    {"is_causal", HARMLESS_TRUE, "bidirectional attention is not in this version"},
+    {"per_layer_config", HARMLESS_EMPTY, "its layers differ", OF_ALL},
+    {"add_cross_attention", HARMLESS_FALSE, "cross-attention is not in this version", OF_ALL},
+    {"is_encoder_decoder", HARMLESS_FALSE, "encoder-decoders are not in this version", OF_ALL},
+    {"is_causal", HARMLESS_TRUE, "a decoder's bidirectional attention is not in this version",
+     OF_DECODERS},
     {"use_bidirectional_attention", HARMLESS_FALSE,
-     "bidirectional attention is not in this version"},
-    {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version"},
-    {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version"},
-    {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version"},
+     "a decoder's bidirectional attention is not in this version", OF_DECODERS},
+    {"is_decoder", HARMLESS_FALSE, "an encoder's causal attention is not in this version",
+     OF_ENCODERS},
+    {"chunk_size_feed_forward", HARMLESS_ZERO, "MLPs in parts are not in this version",
+     OF_ENCODERS},
+    {"sparse_prediction", HARMLESS_FALSE,
+     "how many tokens the head sees depends on their values", OF_ENCODERS},
+    {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF_ALL},
+    {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
+    {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},
 };
 
 static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
@@ -62,17 +74,23 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
     bool flag;
     if (plim_yaml_is_null(node)) return true;
     if (harmless == HARMLESS_EMPTY) return node->kind != PLIM_YAML_SCALAR && node->count == 0;
+    if (harmless == HARMLESS_ZERO) return node->text && strcmp(node->text, "0") == 0;
     return plim_yaml_bool(yaml, node, &flag, NULL) == PLIM_OK &&
            flag == (harmless == HARMLESS_TRUE);
 }
 
-enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, struct plim_error *err)
+enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_family family,
+                                     struct plim_error *err)
 {
     static const char *const removal[] = {[HARMLESS_FALSE] = "false", [HARMLESS_TRUE] = "true",
-                                          [HARMLESS_EMPTY] = "a config.json without it"};
+                                          [HARMLESS_EMPTY] = "a config.json without it",
+                                          [HARMLESS_ZERO] = "0"};
+    enum whose other = plim_family_has_task(family, PLIM_TASK_CAUSAL_LM) ? OF_ENCODERS
+                                                                         : OF_DECODERS;
     for (size_t i = 0; i < sizeof(refused_keys) / sizeof(refused_keys[0]); i++) {
         const struct refused_key *refused = &refused_keys[i];
         const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);
+        if (refused->whose == other) continue;
         if (node && !is_harmless(yaml, node, refused->harmless))
             return plim_yaml_fail(yaml, node, err, "%s: %s, expected %s", refused->key,
                                   refused->why, removal[refused->harmless]);
@@ -80,31 +98,64 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, struct plim_e
     return PLIM_OK;
 }
 
+enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml, struct plim_error *err)
+{
+    const struct plim_yaml_node *map = plim_yaml_get(yaml->root, "auto_map");
+    if (!map || is_harmless(yaml, map, HARMLESS_EMPTY)) return PLIM_OK;
+    return plim_yaml_fail(
+        yaml, map, err,
+        "auto_map: this model brings its own code, expected transformers' own class (to plan "
+        "it as that, write a spec with model: {hf: FILE, family: NAME})");
+}
+
+/* --- heads ------------------------------------------------------------------------------------ */
+
 static bool ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text), tail = strlen(end);
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml, struct plim_error *err)
+/* How the classes are called that have the head of a task. */
+static const char *const head_names[PLIM_TASK_COUNT] = {
+    [PLIM_TASK_CAUSAL_LM] = "ForCausalLM",
+    [PLIM_TASK_MASKED_LM] = "ForMaskedLM",
+    [PLIM_TASK_CLASSIFICATION] = "ForSequenceClassification",
+};
+
+static enum plim_status refuse_head(const struct plim_yaml *yaml, const struct plim_yaml_node *node,
+                                    enum plim_family family, struct plim_error *err)
 {
-    const struct plim_yaml_node *map = plim_yaml_get(yaml->root, "auto_map");
-    const struct plim_yaml_node *list = plim_yaml_get(yaml->root, "architectures");
-    if (map && !is_harmless(yaml, map, HARMLESS_EMPTY))
+    if (plim_family_has_task(family, PLIM_TASK_CAUSAL_LM))
         return plim_yaml_fail(
-            yaml, map, err,
-            "auto_map: this model brings its own code, expected transformers' own class (to plan "
-            "it as that, write a spec with model: {hf: FILE, family: NAME})");
+            yaml, node, err,
+            "architectures names %.64s, expected a causal language model (to plan it as one, write "
+            "a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any training program)",
+            node->text);
+    return plim_yaml_fail(
+        yaml, node, err,
+        "architectures names %.64s, expected a masked language model or a sequence classification "
+        "(to plan it as one, write a spec with model: {hf: FILE, family: NAME, task: TASK}; "
+        "plimsoll exec runs any training program)",
+        node->text);
+}
+
+enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_family family,
+                                   bool user_names_family, enum plim_task *task,
+                                   struct plim_error *err)
+{
+    const struct plim_yaml_node *list = plim_yaml_get(yaml->root, "architectures");
     if (!list || list->kind != PLIM_YAML_SEQUENCE || list->count == 0 ||
         list->items[0]->kind != PLIM_YAML_SCALAR)
         return PLIM_OK;
     const char *name = list->items[0]->text;
     bool plain = ends_with(name, "Model") && !ends_with(name, "DoubleHeadsModel") &&
                  !ends_with(name, "RewardModel");
-    if (plain || ends_with(name, "ForCausalLM")) return PLIM_OK;
-    return plim_yaml_fail(
-        yaml, list->items[0], err,
-        "architectures names %.64s, expected a causal language model (to plan it as one, write a "
-        "spec with model: {hf: FILE, family: NAME})",
-        name);
+    if (plain) return PLIM_OK;
+    for (int i = 0; i < PLIM_TASK_COUNT; i++)
+        if (ends_with(name, head_names[i]) && plim_family_has_task(family, (enum plim_task)i)) {
+            *task = (enum plim_task)i;
+            return PLIM_OK;
+        }
+    return user_names_family ? PLIM_OK : refuse_head(yaml, list->items[0], family, err);
 }

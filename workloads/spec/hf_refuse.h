@@ -3,18 +3,26 @@
 #define PLIM_WORKLOADS_SPEC_HF_REFUSE_H
 
 #include "autotune/base/yaml.h"
+#include "spec.h"
 
 /* "a mixture of experts": what a known model type is that this version does not plan. NULL: not one
  * of those. */
 const char *plim_hf_other_kind(const char *model_type);
 
-/* Refuses keys that change the model in ways that are not planned (per_layer_config, ...). */
-enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml,
+/* Refuses keys that change a model of this family in ways that are not planned
+ * (per_layer_config, ...). */
+enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_family family,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Refuses models that are not a causal language model of transformers itself: `auto_map`, and heads
- * that `architectures` names. */
+/* Refuses models that are not transformers' own: `auto_map`. */
 enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml,
                                            struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The task of the head that `architectures` names; a model without a head, or without that key, keeps
+ * `*task`; so does, where the user names the family, a head that it is not planned with, which is
+ * refused else. */
+enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_family family,
+                                   bool user_names_family, enum plim_task *task,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

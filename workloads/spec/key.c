@@ -46,6 +46,14 @@ static const struct plim_spec_key keys[] = {
      .example = "yes",
      .help = "several documents in one sample, positions starting again at each"},
 
+    {.path = "data.padding",
+     .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_padding_names, PLIM_PADDING_COUNT)},
+     AT(padding),
+     .unit = "",
+     .fallback = "no",
+     .example = "yes",
+     .help = "rows of different lengths: an encoder gets an attention mask that hides something"},
+
     {.path = "train.precision",
      .value = {.type = PLIM_VALUE_ENUM_AXIS,
                .nullable = true,

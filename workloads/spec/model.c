@@ -15,6 +15,7 @@ void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_s
         case PLIM_SLIDING_ALL: sliding = model->sliding_window > 0; break;
         case PLIM_SLIDING_ALTERNATE: sliding = i % 2 == 0; break;
         case PLIM_SLIDING_PATTERN: sliding = (i + 1) % model->sliding_window_pattern != 0; break;
+        case PLIM_SLIDING_BETWEEN: sliding = i % model->sliding_window_pattern != 0; break;
         case PLIM_SLIDING_TAIL:
             sliding = model->sliding_window > 0 && i >= model->max_window_layers;
             break;
@@ -23,12 +24,20 @@ void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_s
     }
 }
 
+int64_t plim_model_longest(const struct plim_model_config *model)
+{
+    int64_t unused = model->family == PLIM_FAMILY_ROBERTA ? model->pad_token_id + 1 : 0;
+    return model->positions - unused;
+}
+
 void plim_model_derive(struct plim_spec *spec)
 {
     struct plim_model_config *model = &spec->model;
     *model = spec->model_as_given;
     if (!model->intermediate_size)
         model->intermediate_size = 4 * model->hidden_size; /* gpt2, bloom */
+    if (model->local_attention) model->sliding_window = model->local_attention / 2;
+    if (model->dropout_classifier < 0) model->dropout_classifier = model->dropout_residual;
     if (!model->kv_heads) model->kv_heads = model->heads;
     if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
     if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)
@@ -134,6 +143,9 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (st == PLIM_OK) st = check_rotary(spec, culprit, err);
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;
+    if (!plim_family_has_task(model->family, model->task))
+        REFUSE(TASK, "task is %s, expected masked-lm or classification for %s",
+               plim_task_names[model->task], plim_family_names[model->family]);
     if (model->has_padding_idx &&
         (model->pad_token_id >= model->vocab_size || model->pad_token_id < -model->vocab_size))
         REFUSE(PAD_TOKEN,

@@ -8,6 +8,7 @@
 
 #define NAME_OF(suffix, text) text,
 const char *const plim_family_names[PLIM_FAMILY_COUNT] = {PLIM_FAMILY_MAP(NAME_OF)};
+const char *const plim_task_names[PLIM_TASK_COUNT] = {PLIM_TASK_MAP(NAME_OF)};
 const char *const plim_rope_names[PLIM_ROPE_COUNT] = {PLIM_ROPE_MAP(NAME_OF)};
 #undef NAME_OF
 
@@ -25,6 +26,8 @@ const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto", "none", "d
 const char *const plim_reduction_names[PLIM_REDUCTION_COUNT] = {"last", "each"};
 const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "nf4", "fp4"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
+const char *const plim_padding_names[PLIM_PADDING_COUNT] = {"no", "yes"};
+const char *const plim_pooling_names[PLIM_POOLING_COUNT] = {"cls", "mean"};
 
 static enum plim_status set_model_key(const struct plim_yaml *yaml, const char *key,
                                       struct plim_spec *spec, struct plim_error *err)
@@ -94,8 +97,10 @@ void plim_spec_set_dropout(struct plim_spec *spec, double p)
     const struct plim_family_info *info = plim_family_info(spec->model_as_given.family);
     for (size_t i = 0; i < info->key_count; i++) {
         enum plim_field field = info->keys[i].field;
-        bool always = field == PLIM_FIELD_DROPOUT_EMBEDDING ||
-                      field == PLIM_FIELD_DROPOUT_ATTENTION || field == PLIM_FIELD_DROPOUT_RESIDUAL;
+        bool always =
+            field == PLIM_FIELD_DROPOUT_EMBEDDING || field == PLIM_FIELD_DROPOUT_ATTENTION ||
+            field == PLIM_FIELD_DROPOUT_RESIDUAL || field == PLIM_FIELD_DROPOUT_MLP ||
+            field == PLIM_FIELD_DROPOUT_CLASSIFIER;
         if (!always && !(field == PLIM_FIELD_LAYERDROP && p == 0)) continue;
         size_t offset = plim_field_info(field)->offset;
         memcpy((char *)spec + offsetof(struct plim_spec, model_as_given) + offset, &p, sizeof(p));

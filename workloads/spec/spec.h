@@ -30,7 +30,11 @@
     X(GPT_NEOX, "gpt_neox")                                                                        \
     X(OPT, "opt")                                                                                  \
     X(BLOOM, "bloom")                                                                              \
-    X(OLMO2, "olmo2")
+    X(OLMO2, "olmo2")                                                                              \
+    X(BERT, "bert")                                                                                \
+    X(ROBERTA, "roberta")                                                                          \
+    X(DISTILBERT, "distilbert")                                                                    \
+    X(MODERNBERT, "modernbert")
 
 enum plim_family {
 #define PLIM_FAMILY_ENUM(name, text) PLIM_FAMILY_##name,
@@ -45,6 +49,23 @@ enum plim_activation {
     PLIM_ACTIVATION_GELU, PLIM_ACTIVATION_GELU_NEW, PLIM_ACTIVATION_GELU_PYTORCH_TANH,
     PLIM_ACTIVATION_SILU, PLIM_ACTIVATION_RELU
 };
+
+/* What is learned, and so which head stands on the model: transformers' ForCausalLM, ForMaskedLM and
+ * ForSequenceClassification. */
+#define PLIM_TASK_MAP(X)                                                                           \
+    X(CAUSAL_LM, "causal-lm")                                                                      \
+    X(MASKED_LM, "masked-lm")                                                                      \
+    X(CLASSIFICATION, "classification")
+
+enum plim_task {
+#define PLIM_TASK_ENUM(name, text) PLIM_TASK_##name,
+    PLIM_TASK_MAP(PLIM_TASK_ENUM)
+#undef PLIM_TASK_ENUM
+    PLIM_TASK_COUNT
+};
+
+/* What a classification head of modernbert looks at. */
+enum plim_pooling { PLIM_POOLING_CLS, PLIM_POOLING_MEAN, PLIM_POOLING_COUNT };
 
 /* Rotary embeddings. Only `dynamic` and `longrope` run other kernels during training: they look at
  * the largest position of every forward (and longrope replaces inv_freq in every forward). */
@@ -73,9 +94,11 @@ enum { PLIM_MAX_LAYERS = 1024 };
 
 #define PLIM_NO_TOKEN INT64_MIN /* pad_token_id: null (-1 is a token to PyTorch: the last one) */
 
-/* A decoder-only language model. Fields that a family does not have are 0 / false. */
+/* A model with its head. Fields that a family does not have are 0 / false. */
 struct plim_model_config {
     enum plim_family family;
+    enum plim_task task;
+    int64_t labels; /* of a classification: num_labels, or as many as id2label names */
     int64_t vocab_size;
     int64_t hidden_size;
     int64_t intermediate_size;
@@ -96,6 +119,11 @@ struct plim_model_config {
     bool parallel_residual;      /* gpt_neox */
     bool qk_layernorm;           /* phi */
     bool apply_residual_connection_post_layernorm; /* bloom */
+    int64_t type_vocab_size;     /* bert, roberta: token types */
+    bool sinusoidal_positions;   /* distilbert: how its learned positions begin */
+    bool norm_bias, decoder_bias, classifier_bias; /* modernbert: of the norms, of the head's linears */
+    enum plim_activation classifier_activation;    /* modernbert */
+    enum plim_pooling classifier_pooling;          /* modernbert */
     bool scale_attn_weights, scale_attn_by_inverse_layer_idx, reorder_and_upcast_attn; /* gpt2 */
     double partial_rotary_factor;   /* phi, phi3, gpt_neox (rotary_pct): the share of head_dim that
                                      * rotates, (int)(head_dim * factor), in phi3 and gpt_neox
@@ -109,13 +137,17 @@ struct plim_model_config {
     int64_t sliding_window;         /* tokens; 0: none */
     bool use_sliding_window;        /* qwen2, qwen3; already applied to sliding_window */
     int64_t max_window_layers;      /* qwen2, qwen3; already applied to layer_is_sliding */
-    int64_t sliding_window_pattern; /* gemma3: every n-th layer is not sliding; already applied */
+    int64_t local_attention;        /* modernbert: the whole window; half of it looks back */
+    int64_t sliding_window_pattern; /* gemma3: every n-th layer is not sliding, modernbert: layers 0,
+                                     * n, 2n, ... are not; already applied */
     bool layer_is_sliding[PLIM_MAX_LAYERS]; /* resolved from layer_types or the family's pattern */
     int64_t pad_token_id;           /* PLIM_NO_TOKEN: null, or the family's embedding takes none */
     bool has_padding_idx;           /* a pad_token_id is given: nn.Embedding(padding_idx=...) */
     double dropout_embedding;  /* gpt2, phi embd_pdrop, gpt_neox hidden_dropout; phi3 has none */
-    double dropout_attention;  /* attn_pdrop, attention_dropout */
-    double dropout_residual;   /* resid_pdrop, hidden_dropout, dropout */
+    double dropout_attention;  /* attn_pdrop, attention_dropout, attention_probs_dropout_prob */
+    double dropout_mlp;        /* modernbert */
+    double dropout_classifier; /* encoders: in the classification head */
+    double dropout_residual;   /* resid_pdrop, hidden_dropout, dropout, hidden_dropout_prob */
     double layerdrop;          /* opt */
     enum plim_weights dtype;   /* dtype (torch_dtype) of the published weights */
 };
@@ -151,9 +183,14 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
  * BitsAndBytesConfig). */
 enum plim_quantization_type { PLIM_QUANTIZATION_NONE, PLIM_QUANTIZATION_NF4, PLIM_QUANTIZATION_FP4,
                               PLIM_QUANTIZATION_COUNT };
+/* Have the rows of a batch different lengths? Then an encoder is given an attention mask that hides
+ * something, and attention runs its masked kernels. */
+enum plim_padding { PLIM_PADDING_NO, PLIM_PADDING_YES, PLIM_PADDING_COUNT };
 
 /* Names as on the command line, in the order of the enums. */
 extern const char *const plim_family_names[PLIM_FAMILY_COUNT];
+extern const char *const plim_task_names[PLIM_TASK_COUNT];
+extern const char *const plim_pooling_names[PLIM_POOLING_COUNT];
 extern const char *const plim_rope_names[PLIM_ROPE_COUNT];
 extern const char *const plim_precision_names[PLIM_PRECISION_COUNT];
 extern const char *const plim_weights_names[PLIM_WEIGHTS_COUNT];
@@ -164,6 +201,7 @@ extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
 extern const char *const plim_reduction_names[PLIM_REDUCTION_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
+extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
 
 enum { PLIM_LORA_TARGETS = 16 };
 
@@ -197,6 +235,7 @@ struct plim_train_setting {
     int64_t world;               /* GPUs, at least 1; of DDP */
     enum plim_reduction reduction;
     enum plim_packing packing;
+    enum plim_padding padding; /* of encoders */
     double clip;           /* max norm of clip_grad_norm_; 0: none */
     struct plim_lora lora;
     struct plim_quantization quantization;
@@ -227,6 +266,7 @@ struct plim_spec {
     enum plim_sharding sharding;
     enum plim_reduction reduction;
     enum plim_packing packing;
+    enum plim_padding padding;
     int64_t world;                      /* data-parallel GPUs; 1 */
     int64_t effective_batch;            /* samples per optimizer step over all GPUs; 0: not given */
     double effective_batch_tolerance;   /* share: 0.02 is 2 %; 0: exact */

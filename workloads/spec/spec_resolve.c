@@ -8,13 +8,15 @@
 
 /* --- LoRA ------------------------------------------------------------------------------------- */
 
-/* Is `name` a linear module of this model? OPT has its projections only where the embedding has a
+/* Is `name` a linear module of this model? distilbert's head has another one for each task, OPT has its projections only where the embedding has a
  * width of its own. */
 static bool has_linear(const struct plim_model_config *model, const char *name)
 {
     bool projected = model->word_embed_proj_dim != model->hidden_size;
     if (model->family == PLIM_FAMILY_OPT && !projected && strncmp(name, "project_", 8) == 0)
         return false;
+    bool classifies = model->task == PLIM_TASK_CLASSIFICATION;
+    if (strcmp(name, classifies ? "vocab_transform" : "pre_classifier") == 0) return false;
     const char *const *linears = plim_family_info(model->family)->linears;
     while (*linears && strcmp(*linears, name) != 0) linears++;
     return *linears != NULL;
@@ -73,6 +75,11 @@ static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *
 static enum plim_status check_quantization(const struct plim_spec *spec, struct plim_error *err)
 {
     const char *type = plim_quantization_names[spec->quantization.type];
+    if (spec->quantization.type && spec->model.task != PLIM_TASK_CAUSAL_LM)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.quantization is %s, expected none for the encoder %s (plimsoll exec "
+                         "runs any training program)",
+                         type, plim_family_names[spec->model.family]);
     if (!spec->quantization.type || spec->lora.r) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.quantization is %s and all parameters are to be trained, expected "
@@ -109,15 +116,24 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
 {
     const struct plim_model_config *model = &spec->model;
     if (!plim_family_info(model->family)->learned_positions) return PLIM_OK;
+    int64_t longest = plim_model_longest(model);
     for (size_t i = 0; i < spec->seq.count; i++)
-        if (spec->seq.values[i] > model->positions)
+        if (spec->seq.values[i] > longest)
             return plim_fail(
                 err, PLIM_SPEC,
-                "data.seq is %lld, expected at most %s = %lld: %s learns its positions",
+                "data.seq is %lld, expected at most %s%s = %lld: %s learns its positions",
                 (long long)spec->seq.values[i],
                 plim_family_key_name(model->family, PLIM_FIELD_POSITIONS),
-                (long long)model->positions, plim_family_names[model->family]);
+                longest < model->positions ? " - pad_token_id - 1" : "", (long long)longest,
+                plim_family_names[model->family]);
     return PLIM_OK;
+}
+
+static enum plim_status check_padding(const struct plim_spec *spec, struct plim_error *err)
+{
+    if (spec->padding == PLIM_PADDING_NO || spec->model.task != PLIM_TASK_CAUSAL_LM) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "data.padding is yes, expected no for the decoder %s",
+                     plim_family_names[spec->model.family]);
 }
 
 static int64_t largest(const struct plim_int_axis *axis)
@@ -248,6 +264,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
     } checks[] = {
         {check_attention, "train.attention"},
         {check_seq, "data.seq"},
+        {check_padding, "data.padding"},
         {check_tensors, "data.seq"},
         {check_batches, "train.effective_batch"},
     };

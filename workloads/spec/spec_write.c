@@ -171,6 +171,8 @@ static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
         const struct plim_spec_key *key = plim_spec_key_at(i);
         if (key->not_written || (strchr(key->path, '.') != NULL) != sections) continue;
         if (plim_value_is_null(&key->value, (const char *)spec + key->offset)) continue;
+        bool padding = key->offset == offsetof(struct plim_spec, padding);
+        if (padding && spec->model.task == PLIM_TASK_CAUSAL_LM) continue;
         if (strncmp(key->path, "train.lora.", 11) == 0 && spec->lora.r == 0) continue;
         if (strncmp(key->path, "train.quantization.", 19) == 0 && !spec->quantization.type) continue;
         write_key(key, spec, &before, file);

@@ -28,7 +28,7 @@ struct run {
     struct decoder model;
     struct ddp ddp;
     struct optimizer optimizer;
-    struct tensor *ids;
+    struct batch batch;
     struct scaler scaler;
     const char *phase;
     struct state_list *states, *micro_states; /* the replayer's */
@@ -131,7 +131,7 @@ static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
     enter(r, "forward");
     ddp_before_forward(e, &r->ddp, last || r->setting.reduction == PLIM_REDUCTION_EACH);
     if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
-    struct tensor *loss = decoder_loss(e, &r->model, r->ids);
+    struct tensor *loss = decoder_loss(e, &r->model, &r->batch);
     if (mixed) autocast_leave(e);
     s->after_forward_bytes = engine_allocated(e);
     enter(r, "backward");
@@ -250,8 +250,7 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
         PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->ddp));
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));
     scaler_create(&r->scaler, r->setting.precision == PLIM_PRECISION_FP16_MIXED);
-    r->ids = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(r->setting.micro_batch, r->setting.seq)));
-    op_random_(e, r->ids, (double)model->vocab_size, TOKEN_SEED);
+    r->batch = decoder_batch(e, &r->model, TOKEN_SEED);
     e->seed = DROPOUT_SEED;
 out:
     return st;
@@ -260,7 +259,7 @@ out:
 static void note_oom(const struct run *r, struct plim_replay *out)
 {
     const struct engine *e = r->e;
-    bool built = r->ids != NULL;
+    bool built = r->batch.inputs != NULL;
     out->oom_asked_bytes = e->oom_asked_bytes;
     out->oom_class = e->oom_class;
     if (built)

@@ -102,6 +102,7 @@ __device__ inline void unary_function(float (&v)[V], int function, float alpha, 
     case PLIM_UNARY_POW: EACH(power(x, alpha))
     case PLIM_UNARY_RECIPROCAL: EACH(1.0f / x)
     case PLIM_UNARY_NOT: EACH(x == 0.0f ? 1.0f : 0.0f)
+    case PLIM_UNARY_ABS: EACH(fabsf(x))
     case PLIM_UNARY_CLAMP: EACH(smaller()(larger()(x, alpha), beta))
     }
 }
@@ -137,6 +138,7 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
     case PLIM_UNARY_GELU_TANH: EACH(x * gelu_tanh_slope(S))
     case PLIM_UNARY_POW: EACH(alpha == 0.0f ? 0.0f : x * alpha * powf(S, alpha - 1.0f))
     case PLIM_UNARY_RECIPROCAL: EACH(-x / (S * S))
+    case PLIM_UNARY_ABS: EACH(S > 0.0f ? x : S < 0.0f ? -x : 0.0f)
     case PLIM_UNARY_CLAMP: EACH(S >= alpha && S <= beta ? x : 0.0f)
     }
 #undef S
@@ -213,6 +215,7 @@ __device__ inline void unary_function(int64_t (&v)[V], int function, int64_t alp
     case PLIM_UNARY_RELU: EACH(x < 0 ? 0 : x)
     case PLIM_UNARY_POW: EACH(power(x, alpha))
     case PLIM_UNARY_NOT: EACH(x == 0)
+    case PLIM_UNARY_ABS: EACH(x < 0 ? (int64_t)(0 - (uint64_t)x) : x)
     case PLIM_UNARY_CLAMP: EACH(smaller()(larger()(x, alpha), beta))
     }
 }

@@ -1,0 +1,233 @@
+/* bert, roberta and distilbert: learned positions, norms behind attention and MLP, a token sees the
+ * whole row. */
+#include "model.h"
+
+/* What sets the three apart. */
+static const struct traits {
+    bool types;            /* token types are embedded too */
+    bool counts_positions; /* among the tokens of a row that are no padding */
+    bool whole_modules;    /* attention ends with its output projection, the MLP with a dropout */
+} all_traits[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_BERT] = {.types = true},
+    [PLIM_FAMILY_ROBERTA] = {.types = true, .counts_positions = true},
+    [PLIM_FAMILY_DISTILBERT] = {.whole_modules = true},
+};
+
+static const struct traits *traits_of(const struct decoder *m)
+{
+    return &all_traits[m->config->family];
+}
+
+/* --- the modules ------------------------------------------------------------------------------ */
+
+static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
+{
+    nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->hidden_size, true);
+    n->epsilon = 1e-12;
+}
+
+static struct tensor *buffer(struct engine *e, struct tensor *x)
+{
+    tensor_classify(e, tensor_keep(x), PLIM_MEMORY_PARAMETERS);
+    return x;
+}
+
+static void build_positions(struct engine *e, struct decoder *m)
+{
+    m->position_embedding = nn_parameter(e, &m->parameters, INIT_WEIGHT,
+                                         SHAPE(m->config->positions, m->config->hidden_size));
+}
+
+static void build_embeddings(struct engine *e, struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    const struct traits *t = traits_of(m);
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size;
+    m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
+    if (!t->counts_positions) build_positions(e, m);
+    if (t->types) m->type_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->type_vocab_size, h));
+    norm_create(e, m, &m->embedding_norm);
+    m->position_ids = buffer(e, op_arange(e, PLIM_I64, c->positions, 0, 1));
+    if (t->types) m->type_ids = buffer(e, op_full(e, PLIM_I64, SHAPE(c->positions, 1), 0));
+    if (t->counts_positions) build_positions(e, m);
+}
+
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size;
+    nn_linear_create(e, p, &l->q, h, h, true);
+    nn_linear_create(e, p, &l->k, h, h, true);
+    nn_linear_create(e, p, &l->v, h, h, true);
+    nn_linear_create(e, p, &l->o, h, h, true);
+    norm_create(e, m, &l->norm[0]);
+    nn_linear_create(e, p, &l->fc1, h, c->intermediate_size, true);
+    nn_linear_create(e, p, &l->fc2, c->intermediate_size, h, true);
+    norm_create(e, m, &l->norm[1]);
+}
+
+/* _init_weights of the embeddings: the positions' sines and cosines come from the host, every second
+ * column at once; the position ids are counted again. */
+static void initialise(struct engine *e, const struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    if (c->sinusoidal_positions) {
+        int64_t sines = (c->hidden_size + 1) / 2, width[2] = {sines, c->hidden_size - sines};
+        struct tensor *table =
+            tensor_keep(op_full(e, m->parameters.dtype, SHAPE(c->positions, c->hidden_size), 0));
+        for (int i = 0; i < 2; i++)
+            tensor_drop(e, tensor_keep(op_full(e, PLIM_F32, SHAPE(c->positions, width[i]), 0)));
+        tensor_drop(e, table);
+    }
+    tensor_drop(e, tensor_keep(op_arange(e, PLIM_I64, c->positions, 0, 1)));
+}
+
+static void build(struct engine *e, struct decoder *m)
+{
+    build_embeddings(e, m);
+    for (int64_t i = 0; i < m->config->layers; i++) build_layer(e, m, &m->layers[i]);
+    head_build_pooler(e, m);
+    initialise(e, m);
+    head_build(e, m);
+}
+
+/* --- the embeddings --------------------------------------------------------------------------- */
+
+/* (cumsum(ids != padding) * (ids != padding)).long() + padding, in steps of int32; named */
+static struct tensor *counted_positions(struct engine *e, const struct decoder *m,
+                                        struct tensor *ids)
+{
+    double padding = m->config->has_padding_idx ? (double)m->config->pad_token_id : 0;
+    struct tensor *mask = tensor_keep(
+        op_to(e, op_compare_scalar(e, PLIM_BINARY_NE, ids, padding), PLIM_I32));
+    struct tensor *count = op_to(e, op_cumsum_last(e, mask), PLIM_I32);
+    struct tensor *places = tensor_keep(op_mul(e, op_add_scalar(e, count, 0), mask));
+    struct tensor *y = tensor_keep(op_add_scalar(e, op_to(e, places, PLIM_I64), padding));
+    tensor_drop(e, mask);
+    tensor_drop(e, places);
+    return y;
+}
+
+/* Where the tokens stand: (1, S), a view of a buffer, or (B, S); named */
+static struct tensor *positions_of(struct engine *e, const struct decoder *m, struct tensor *ids)
+{
+    if (traits_of(m)->counts_positions) return counted_positions(e, m, ids);
+    int64_t seq = tensor_size(ids, 1);
+    return tensor_keep(op_view(e, op_slice(e, m->position_ids, 0, 0, seq), SHAPE(1, seq)));
+}
+
+/* The token types, which the batch does not say: those of a buffer at these positions, expanded to
+ * (B, S); named */
+static struct tensor *types_of(struct engine *e, const struct decoder *m, struct tensor *ids,
+                               struct tensor *positions)
+{
+    struct tensor *types = op_embedding(e, m->type_ids, positions);
+    types = op_view(e, types, positions->a.ndim, positions->a.shape);
+    return tensor_keep(op_expand(e, types, ids->a.ndim, ids->a.shape));
+}
+
+/* (B, S, H); named */
+static struct tensor *embed(struct engine *e, struct decoder *m, struct tensor *ids)
+{
+    bool typed = traits_of(m)->types;
+    struct tensor *positions = positions_of(e, m, ids), *types = NULL, *kinds = NULL;
+    if (typed) types = types_of(e, m, ids, positions);
+    struct tensor *tokens = decoder_embed(e, m, ids), *x = tensor_ref(tokens);
+    if (typed) {
+        kinds = tensor_keep(op_embedding(e, m->type_embedding, types));
+        tensor_set(e, &x, op_add(e, tokens, kinds));
+    }
+    struct tensor *places = tensor_keep(op_embedding(e, m->position_embedding, positions));
+    tensor_set(e, &x, op_add(e, x, places));
+    tensor_set(e, &x, nn_norm(e, &m->embedding_norm, x));
+    tensor_set(e, &x, op_dropout(e, x, m->config->dropout_embedding));
+    struct tensor *done[] = {positions, types, tokens, kinds, places};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    return x;
+}
+
+/* --- the block -------------------------------------------------------------------------------- */
+
+static struct attention_call attention_of(const struct block_call *b)
+{
+    struct attention_call call = decoder_attention(b);
+    call.bidirectional = true;
+    call.softmax_fp32 = false;
+    call.softmax_stays = true;
+    return call;
+}
+
+/* norm(dropout(l(x)) + residual); floating */
+static struct tensor *output(struct engine *e, const struct block_call *b, const struct linear *l,
+                             const struct norm *n, struct tensor *x, struct tensor *residual)
+{
+    struct tensor *h = tensor_keep(nn_linear(e, l, x));
+    tensor_set(e, &h, op_dropout(e, h, b->m->config->dropout_residual));
+    struct tensor *y = nn_norm(e, n, op_add(e, h, residual));
+    tensor_drop(e, h);
+    return y;
+}
+
+/* norm(x + attention(x)); named */
+static struct tensor *attend(struct engine *e, const struct block_call *b, struct tensor *x,
+                             struct tensor **weights)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    const struct linear *projections[3] = {&l->q, &l->k, &l->v};
+    bool projects = traits_of(b->m)->whole_modules;
+    struct tensor *qkv[3];
+    for (int i = 0; i < 3; i++)
+        qkv[i] =
+            tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
+    struct attention_call call = attention_of(b);
+    struct tensor *y = projects ? tensor_keep(decoder_attend(e, b, &call, qkv, weights))
+                                : decoder_context(e, &call, qkv, weights);
+    for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
+    tensor_set(e, &y, projects ? nn_norm(e, &l->norm[0], op_add(e, y, x))
+                               : output(e, b, &l->o, &l->norm[0], y, x));
+    return y;
+}
+
+/* norm(x + mlp(x)), where the MLP's steps stand beside one another in the block, or in one module;
+ * floating */
+static struct tensor *feed(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct decoder_layer *l = b->layer;
+    struct tensor *h, *y;
+    if (traits_of(b->m)->whole_modules) {
+        h = tensor_keep(decoder_mlp(e, b, x));
+        tensor_set(e, &h, op_dropout(e, h, b->m->config->dropout_residual));
+        y = nn_norm(e, &l->norm[1], op_add(e, h, x));
+    } else {
+        h = tensor_keep(nn_linear(e, &l->fc1, x));
+        tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
+        y = output(e, b, &l->fc2, &l->norm[1], h, x);
+    }
+    tensor_drop(e, h);
+    return y;
+}
+
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    struct tensor *weights, *attended = attend(e, b, x, &weights);
+    struct tensor *y = feed(e, b, attended);
+    tensor_drop(e, attended);
+    tensor_drop(e, weights);
+    return y;
+}
+
+static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
+{
+    struct tensor *embeddings = embed(e, m, ids);
+    struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
+    struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);
+    head_pool(e, m, x);
+    tensor_drop(e, call.mask);
+    tensor_drop(e, embeddings);
+    return x;
+}
+
+const struct family plim_family_bert = {.build = build, .block = block, .body = body};

@@ -1,0 +1,213 @@
+/* The heads and losses of transformers' ForCausalLM, ForMaskedLM and ForSequenceClassification. A
+ * decoder's head is its language model's linear, which the family makes. */
+#include "model.h"
+
+/* How the encoders' heads differ. */
+static const struct traits {
+    bool bias_apart;   /* masked-lm: the output's bias is a parameter of the head, shared with the
+                          linear where weights are tied */
+    bool gelu;         /* masked-lm: whatever the model's activation is */
+    bool own_function; /* classifier_activation, and the loss in fp32 */
+    bool pooler;       /* classification: the first linear belongs to the model */
+    bool drops_first;  /* classification: a dropout in front of the first linear too */
+    bool tanh;         /* classification: else relu, or classifier_activation */
+} all_traits[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_BERT] = {.bias_apart = true, .pooler = true, .tanh = true},
+    [PLIM_FAMILY_ROBERTA] = {.bias_apart = true, .gelu = true, .drops_first = true, .tanh = true},
+    [PLIM_FAMILY_MODERNBERT] = {.own_function = true},
+};
+
+static const struct traits *traits_of(const struct decoder *m)
+{
+    return &all_traits[m->config->family];
+}
+
+/* --- the modules ------------------------------------------------------------------------------ */
+
+static void build_dense(struct engine *e, struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    bool own = traits_of(m)->own_function;
+    nn_linear_create(e, &m->parameters, &m->head_dense, c->hidden_size, c->hidden_size,
+                     !own || c->classifier_bias);
+    if (own || c->task == PLIM_TASK_MASKED_LM)
+        nn_norm_create(e, &m->parameters, &m->head_norm, NORM_LAYER, c->hidden_size,
+                       !own || c->norm_bias);
+    if (!own) m->head_norm.epsilon = 1e-12;
+}
+
+static void build_output(struct engine *e, struct decoder *m, int64_t classes, bool bias)
+{
+    struct parameters *p = &m->parameters;
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(classes, m->config->hidden_size));
+    if (bias) m->head_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(classes));
+}
+
+/* _adjust_bias pads the bias of a tied linear by nothing, which copies it; where it is tied itself,
+ * once before and once after. */
+static void tie(struct engine *e, struct decoder *m, struct tensor *bias)
+{
+    nn_tie(e, &m->parameters, &m->head, m->embedding);
+    if (m->head_bias) nn_renew(e, m->head_bias);
+    if (!bias) return;
+    nn_tie(e, &m->parameters, &m->head_bias, bias);
+    nn_renew(e, m->head_bias);
+}
+
+void head_build_pooler(struct engine *e, struct decoder *m)
+{
+    if (traits_of(m)->pooler && m->config->task == PLIM_TASK_CLASSIFICATION) build_dense(e, m);
+}
+
+void head_build(struct engine *e, struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    const struct traits *t = traits_of(m);
+    size_t first = m->parameters.count;
+    if (!m->head_dense.weight) build_dense(e, m);
+    if (c->task == PLIM_TASK_CLASSIFICATION) {
+        build_output(e, m, c->labels, true);
+        return;
+    }
+    build_output(e, m, c->vocab_size, !t->own_function || c->decoder_bias);
+    struct tensor *bias = NULL;
+    if (t->bias_apart) {
+        bias = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(c->vocab_size));
+        nn_move_last(&m->parameters, first);
+    }
+    if (c->tie_word_embeddings) tie(e, m, bias);
+}
+
+int64_t head_weights_a_row(const struct decoder *m)
+{
+    if (m->config->task != PLIM_TASK_CLASSIFICATION) return 0;
+    return tensor_elements(m->head_dense.weight) + tensor_elements(m->head);
+}
+
+/* --- the forward ------------------------------------------------------------------------------ */
+
+static struct tensor *activation(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    const struct plim_model_config *c = m->config;
+    const struct traits *t = traits_of(m);
+    bool classifies = c->task == PLIM_TASK_CLASSIFICATION;
+    if (t->own_function) return decoder_activation(e, c->classifier_activation, x);
+    if (classifies && t->tanh) return op_tanh(e, x);
+    if (classifies) return op_relu(e, x);
+    return decoder_activation(e, t->gelu ? PLIM_ACTIVATION_GELU : c->activation, x);
+}
+
+/* norm(activation(dense(x))); named */
+static struct tensor *transform(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    struct tensor *h = tensor_keep(nn_linear(e, &m->head_dense, x));
+    tensor_set(e, &h, activation(e, m, h));
+    if (m->head_norm.weight) tensor_set(e, &h, nn_norm(e, &m->head_norm, h));
+    return h;
+}
+
+/* The last linear, to (.., classes); named */
+static struct tensor *logits_of(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    const struct linear head = {.weight = m->head,
+                                .bias = m->head_bias,
+                                .in = m->config->hidden_size,
+                                .out = tensor_size(m->head, 0)};
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
+    struct tensor *logits = tensor_keep(nn_linear(e, &head, x));
+    engine_set_class(e, before);
+    return logits;
+}
+
+static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+                                     struct tensor *labels)
+{
+    struct tensor *logits = logits_of(e, m, x);
+    if (m->config->final_logit_softcapping > 0)
+        nn_softcap(e, &logits, m->config->final_logit_softcapping);
+    struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, labels));
+    tensor_drop(e, logits);
+    return loss;
+}
+
+/* Mean cross entropy of logits (.., classes) and as many labels; named */
+static struct tensor *cross_entropy(struct engine *e, struct tensor *logits, struct tensor *labels)
+{
+    if (e->halted) return e->poison;
+    int64_t classes = tensor_size(logits, -1), rows = tensor_elements(logits) / classes;
+    return tensor_keep(op_cross_entropy(e, op_view(e, logits, SHAPE(rows, classes)),
+                                        op_view(e, labels, SHAPE(rows))));
+}
+
+static struct tensor *masked_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+                                     struct tensor *labels)
+{
+    struct tensor *h = transform(e, m, x), *logits = logits_of(e, m, h);
+    tensor_drop(e, h);
+    struct tensor *scores =
+        tensor_hold(traits_of(m)->own_function ? op_to(e, logits, PLIM_F32) : logits);
+    struct tensor *loss = cross_entropy(e, scores, labels);
+    tensor_drop(e, scores);
+    tensor_drop(e, logits);
+    return loss;
+}
+
+/* (x * mask).sum(1) / mask.sum(1), of a mask (B, S) of ones; named */
+static struct tensor *mean_of_row(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    if (e->halted) return e->poison;
+    struct tensor *mask = m->attention_mask
+                              ? tensor_ref(m->attention_mask)
+                              : tensor_keep(op_full(e, PLIM_BOOL, 2, x->a.shape, 1));
+    struct tensor *sum = tensor_keep(op_sum_dim(e, op_mul(e, x, op_unsqueeze(e, mask, -1)), 1));
+    struct tensor *count = op_reduce(e, mask, 2, true, PLIM_BINARY_ADD, 1, PLIM_I64);
+    struct tensor *y = tensor_keep(op_div(e, tensor_yield(sum), count));
+    tensor_drop(e, mask);
+    return y;
+}
+
+/* What the classification sees of a row; named */
+static struct tensor *pooled_input(struct engine *e, const struct decoder *m, struct tensor *x)
+{
+    if (m->config->classifier_pooling == PLIM_POOLING_MEAN) return mean_of_row(e, m, x);
+    return tensor_keep(op_select(e, x, 1, 0));
+}
+
+void head_pool(struct engine *e, struct decoder *m, struct tensor *x)
+{
+    bool pools = traits_of(m)->pooler && m->config->task == PLIM_TASK_CLASSIFICATION;
+    struct tensor *first = pools ? pooled_input(e, m, x) : NULL;
+    m->pooled = pools ? transform(e, m, first) : NULL;
+    tensor_drop(e, first);
+}
+
+static struct tensor *classification_loss(struct engine *e, const struct decoder *m,
+                                          struct tensor *x, struct tensor *labels)
+{
+    double p = m->config->dropout_classifier;
+    struct tensor *input = m->pooled, *h = m->pooled ? tensor_ref(input) : NULL;
+    if (!h) {
+        input = pooled_input(e, m, x);
+        struct tensor *given = tensor_ref(input);
+        if (traits_of(m)->drops_first) tensor_set(e, &given, op_dropout(e, given, p));
+        h = transform(e, m, given);
+        tensor_drop(e, given);
+    }
+    tensor_set(e, &h, op_dropout(e, h, p));
+    struct tensor *logits = logits_of(e, m, h), *loss = cross_entropy(e, logits, labels);
+    struct tensor *done[] = {logits, h, input};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    return loss;
+}
+
+struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tensor *x,
+                         struct tensor *labels)
+{
+    static struct tensor *(*const losses[PLIM_TASK_COUNT])(
+        struct engine *, const struct decoder *, struct tensor *, struct tensor *) = {
+        [PLIM_TASK_CAUSAL_LM] = causal_lm_loss,
+        [PLIM_TASK_MASKED_LM] = masked_lm_loss,
+        [PLIM_TASK_CLASSIFICATION] = classification_loss,
+    };
+    return losses[m->config->task](e, m, x, labels);
+}
