@@ -78,6 +78,15 @@ enum plim_status plim_run_device_trace(struct plim_run_device *d,
                                        const struct plim_setting *setting, const char *path,
                                        struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Runs two steps of `setting` once more, simulated, of a step at most PLIM_RUN_TIMELINE_MICRO_STEPS,
+ * and records what is allocated during the second (the first, where it does not come to it). Without
+ * a limit where it does not fit. */
+enum { PLIM_RUN_TIMELINE_MICRO_STEPS = 2 };
+enum plim_status plim_run_device_timeline(struct plim_run_device *d,
+                                          const struct plim_setting *setting, bool fits,
+                                          struct plim_timeline *timeline,
+                                          struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Do runs on one tell about the other (search/cache.h)? */
 bool plim_run_device_same_class(const struct plim_run_device *a, const struct plim_run_device *b);
 

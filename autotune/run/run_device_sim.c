@@ -127,6 +127,23 @@ enum plim_status plim_run_device_trace(struct plim_run_device *d,
     return st;
 }
 
+enum plim_status plim_run_device_timeline(struct plim_run_device *d,
+                                          const struct plim_setting *setting, bool fits,
+                                          struct plim_timeline *timeline, struct plim_error *err)
+{
+    enum plim_run_mode mode = fits ? PLIM_RUN_LIMITED : PLIM_RUN_UNLIMITED;
+    struct plim_setting shown = *setting;
+    struct plim_replay replay;
+    if (shown.accumulation > PLIM_RUN_TIMELINE_MICRO_STEPS)
+        shown.accumulation = PLIM_RUN_TIMELINE_MICRO_STEPS;
+    enum plim_status st = start_engine(d, mode, err);
+    if (st) return st;
+    plim_replayer_timeline(d->engines[mode].replayer, timeline);
+    st = plim_run_simulate(d, &shown, mode, &replay, err);
+    plim_replayer_timeline(d->engines[mode].replayer, NULL);
+    return st;
+}
+
 struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable_bytes,
                                  int64_t estimate_bytes, int64_t measured_bytes)
 {

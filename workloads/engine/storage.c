@@ -1,5 +1,6 @@
 #include "storage.h"
 #include "engine.h"
+#include "timeline.h"
 #include <string.h>
 
 /* The class that its bytes count for now. */
@@ -29,6 +30,18 @@ static void note_failure(struct engine *e, enum plim_status st, int64_t bytes)
         engine_fail(e, st);
 }
 
+/* The clock of a simulated device does not fail. */
+void storage_note_moment(struct engine *e)
+{
+    if (!e->memory.timeline) return;
+    struct plim_moment now = {.allocated_bytes = engine_allocated(e),
+                              .reserved_bytes =
+                                  plim_allocator_statistics(e->allocator)->reserved};
+    if (plim_device_now(e->device, &now.seconds) != PLIM_OK) return;
+    memcpy(now.class_bytes, e->memory.class_bytes, sizeof now.class_bytes);
+    plim_timeline_note(e->memory.timeline, &now);
+}
+
 struct storage *storage_get(struct engine *e, int64_t bytes)
 {
     if (e->halted) return NULL;
@@ -56,6 +69,7 @@ struct storage *storage_get(struct engine *e, int64_t bytes)
         memcpy(m->class_bytes_at_peak, m->class_bytes, sizeof m->class_bytes);
     }
     if (m->trace && bytes) trace_get(m, s, bytes);
+    if (bytes) storage_note_moment(e);
     return s;
 }
 
@@ -65,6 +79,7 @@ void storage_put(struct engine *e, struct storage *s)
     e->memory.class_bytes[class_now(s)] -= s->bytes;
     if (e->memory.trace && s->block) fprintf(e->memory.trace, "f %lld\n", (long long)s->trace_id);
     plim_allocator_free(e->allocator, s->block);
+    if (s->block) storage_note_moment(e);
     pool_give(&e->storages, s);
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 struct engine;
+struct plim_timeline;
 struct plim_block;
 
 struct storage {
@@ -34,10 +35,13 @@ struct memory_use {
     int64_t peak_bytes;                                   /* allocated */
     FILE *trace; /* every allocation and release, or NULL (plim_replayer_trace()) */
     int64_t trace_next_id;
+    struct plim_timeline *timeline; /* what is allocated after each of them, or NULL */
 };
 
 /* Memory for `bytes`, one reference; NULL (and the engine halted) when there is none. */
 struct storage *storage_get(struct engine *e, int64_t bytes);
+/* Notes what is allocated now, where a timeline is recorded. */
+void storage_note_moment(struct engine *e);
 /* Gives a reference up. */
 void storage_put(struct engine *e, struct storage *s);
 /* One node more (+1) or less (-1) holds it for backward. */

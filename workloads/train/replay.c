@@ -44,6 +44,7 @@ struct plim_replayer {
     struct engine *engine;
     plim_replay_stop *stop;
     const void *stop_user;
+    struct plim_timeline *timeline; /* NULL: none is recorded */
     struct state_list states; /* at the ends of this run's steps, from the second on */
     struct state_list micro_states; /* at the ends of this step's micro-steps */
     struct run run;
@@ -85,6 +86,12 @@ void plim_replayer_trace(struct plim_replayer *r, FILE *file)
     r->engine->memory.trace = file;
 }
 
+void plim_replayer_timeline(struct plim_replayer *r, struct plim_timeline *timeline)
+{
+    r->timeline = timeline;
+    r->engine->memory.timeline = NULL;
+}
+
 void plim_replayer_stop(struct plim_replayer *r, plim_replay_stop *stop, const void *user)
 {
     r->stop = stop;
@@ -96,7 +103,9 @@ void plim_replayer_stop(struct plim_replayer *r, plim_replay_stop *stop, const v
 /* Where an OOM will be said to have happened: the phase stays once memory ran out. */
 static void enter(struct run *r, const char *phase)
 {
-    if (!r->e->halted) r->phase = phase;
+    if (r->e->halted) return;
+    r->phase = phase;
+    if (r->e->memory.timeline) r->e->memory.timeline->phase = phase;
 }
 
 /* Reading it is no operation of the training loop. */
@@ -196,7 +205,8 @@ static int64_t period_of_micro_steps(struct run *r)
 static void micro_steps(struct run *r, struct plim_replay_step *s)
 {
     struct engine *e = r->e;
-    bool may_repeat = plim_device_can_repeat(e->device) && !e->memory.trace;
+    bool may_repeat =
+        plim_device_can_repeat(e->device) && !e->memory.trace && !e->memory.timeline;
     int64_t left = r->setting.accumulation - 1, period = 0;
     r->micro_states->count = 0;
     while (left > 0 && !e->halted) {
@@ -216,14 +226,25 @@ static void micro_steps(struct run *r, struct plim_replay_step *s)
     if (!e->halted) micro_step(r, s, true);
 }
 
+static void begin_timeline(struct run *r, double start)
+{
+    struct plim_timeline *timeline = r->replayer->timeline;
+    if (!timeline || r->out.steps_done > 1) return;
+    plim_timeline_begin(timeline, start);
+    r->e->memory.timeline = timeline;
+}
+
 static void one_step(struct run *r, struct plim_allocator *allocator, struct plim_replay_step *s)
 {
     double start = 0, end = 0;
     plim_allocator_reset_peaks(allocator);
     enum plim_status st = plim_device_now(r->e->device, &start);
     if (st != PLIM_OK) engine_fail(r->e, st);
+    begin_timeline(r, start);
     micro_steps(r, s);
     optimizer_phase(r);
+    storage_note_moment(r->e); /* its end */
+    r->e->memory.timeline = NULL;
     st = plim_device_now(r->e->device, &end);
     if (st != PLIM_OK) engine_fail(r->e, st);
     const struct plim_allocator_stats *stats = plim_allocator_statistics(allocator);

@@ -34,7 +34,7 @@
 
 #include "devices/allocator/allocator.h"
 #include "devices/device.h"
-#include "workloads/engine/memory_class.h"
+#include "workloads/engine/timeline.h"
 #include "workloads/spec/spec.h"
 #include <stdio.h>
 
@@ -135,5 +135,9 @@ void plim_replayer_stop(struct plim_replayer *replayer, plim_replay_stop *stop, 
 /* Writes what the next runs allocate ("a ID BYTES") and free ("f ID") to `file` (NULL: off), in the
  * format of the golden traces. For finding a difference to PyTorch: scripts/compare-traces. */
 void plim_replayer_trace(struct plim_replayer *replayer, FILE *file);
+
+/* Records what is allocated during the second optimizer step of the next runs, or during the first
+ * where it does not come to a second one (NULL: off). Every micro-step of it is run. */
+void plim_replayer_timeline(struct plim_replayer *replayer, struct plim_timeline *timeline);
 
 #endif
