@@ -41,13 +41,29 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                 .asker = asker,
                                 .device = &device->info,
                                 .limit = &device->limit,
+                                .tdp_watts = device->gpu.tdp_watts,
                                 .peak_rate = device->peak_rate,
                                 .details = &plim_details_replay};
 }
 
+enum plim_status plim_fleet_timeline(struct plim_run_device *device,
+                                     const struct plim_setting *setting, bool fits,
+                                     struct plim_result *result, struct plim_error *err)
+{
+    struct plim_timeline *timeline = calloc(1, sizeof(*timeline));
+    int64_t micro_steps = setting->accumulation < PLIM_RUN_TIMELINE_MICRO_STEPS
+                              ? setting->accumulation
+                              : PLIM_RUN_TIMELINE_MICRO_STEPS;
+    enum plim_status st = timeline ? PLIM_OK : PLIM_NOMEM;
+    if (!st) st = plim_run_device_timeline(device, setting, fits, timeline, err);
+    if (!st) st = plim_replays_timeline(timeline, micro_steps, result);
+    free(timeline);
+    return st == PLIM_NOMEM ? plim_fail(err, PLIM_NOMEM, "out of host memory") : st;
+}
+
 enum plim_status plim_fleet_inspect(struct plim_run_device *device,
-                                    const struct plim_setting *setting, struct plim_result *result,
-                                    struct plim_error *err)
+                                    const struct plim_setting *setting, bool with_timeline,
+                                    struct plim_result *result, struct plim_error *err)
 {
     const struct plim_question *question = &device->options->question->question;
     struct plim_cache cache = {0};
@@ -57,9 +73,25 @@ enum plim_status plim_fleet_inspect(struct plim_run_device *device,
     const struct plim_answer answer = answer_for(device, &asker);
     enum plim_status st = plim_inspect(question, &asker, setting, &inspection, err);
     if (!st) st = plim_answer_inspection(&answer, &inspection, result, err);
+    if (!st && with_timeline) st = plim_fleet_timeline(device, setting, inspection.fits, result, err);
     plim_inspection_finish(&inspection);
     plim_asker_finish(&asker);
     plim_cache_finish(&cache);
+    return st;
+}
+
+/* A timeline is a picture beside the answer: what keeps it from being drawn is no failure, but for a
+ * lack of host memory. */
+static enum plim_status draw_decision(struct part *part, const struct plim_decision *decision)
+{
+    struct plim_error none = PLIM_ERROR_INIT;
+    if (!decision->found && !decision->has_smallest) return PLIM_OK;
+    const struct plim_setting *setting =
+        decision->found ? &decision->choice.setting : &decision->smallest;
+    enum plim_status st =
+        plim_fleet_timeline(&part->device, setting, decision->found, &part->result, &none);
+    if (st != PLIM_NOMEM) return PLIM_OK;
+    part->error = none;
     return st;
 }
 
@@ -98,6 +130,7 @@ static enum plim_status decide(struct planner *p, struct part *part, bool give_h
     if (!st)
         st = plim_decide(&p->fleet->question->question, &known, &asker, &decision, &part->error);
     if (!st) st = plim_answer_decision(&answer, &decision, &part->result, &part->error);
+    if (!st && p->fleet->with_timeline) st = draw_decision(part, &decision);
     if (!st && give_hints) {
         p->hints = decision.edges.items;
         p->hint_count = decision.edges.count;

@@ -17,6 +17,7 @@ struct plim_fleet {
     const struct plim_stop *stop;
     const struct plim_log *log; /* NULL: notes are dropped */
     double timing_seconds;      /* on a real GPU: for the repeats of one setting */
+    bool with_timeline;         /* of a step of the choice; where nothing fits, of what needs least */
     /* Told before every run, from any thread, and after every device; may be NULL. */
     void (*on_run)(void *user);
     void (*on_device)(void *user);
@@ -29,10 +30,17 @@ enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *con
                                  size_t count, struct plim_report *report,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Adds a step of `setting` on a device that is open to a result, whose limit is known. */
+enum plim_status plim_fleet_timeline(struct plim_run_device *device,
+                                     const struct plim_setting *setting, bool fits,
+                                     struct plim_result *result,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
 /* One setting on one device that is open: fills the zeroed result. PLIM_SPEC, with the reason, for a
  * setting that cannot run at all. */
 enum plim_status plim_fleet_inspect(struct plim_run_device *device,
-                                    const struct plim_setting *setting, struct plim_result *result,
+                                    const struct plim_setting *setting, bool with_timeline,
+                                    struct plim_result *result,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

@@ -1,4 +1,5 @@
 #include "grid.h"
+#include "chart.h"
 #include "autotune/base/text.h"
 
 /* --- filling ---------------------------------------------------------------------------------- */
@@ -163,4 +164,34 @@ void plim_grid_markdown(const struct plim_grid *grid, FILE *file)
         }
         fputs(" |\n", file);
     }
+}
+
+/* --- as HTML ---------------------------------------------------------------------------------- */
+
+static void html_cell(FILE *file, const char *tag, bool is_number, const char *text)
+{
+    fprintf(file, "<%s%s>", tag, is_number ? " class=\"n\"" : "");
+    plim_xml_text(text, file);
+    fprintf(file, "</%s>", tag);
+}
+
+void plim_grid_html(const struct plim_grid *grid, FILE *file)
+{
+    fputs("<table class=\"sort\">\n<thead><tr>", file);
+    for (size_t c = 0; c < grid->columns; c++)
+        html_cell(file, "th", grid->column[c].is_number, grid->column[c].title);
+    fputs("</tr></thead>\n<tbody>\n", file);
+    for (size_t i = 0; i < grid->rows.count; i++) {
+        const struct plim_grid_row *row = &grid->rows.items[i];
+        fprintf(file, "<tr%s>", row->stands_out ? " class=\"best\"" : "");
+        for (size_t c = 0; c < row->count; c++)
+            html_cell(file, "td", grid->column[c].is_number, cell_text(row->cells[c]));
+        if (row->note && row->count < grid->columns) {
+            fprintf(file, "<td class=\"note\" colspan=\"%zu\">", grid->columns - row->count);
+            plim_xml_text(row->note, file);
+            fputs("</td>", file);
+        }
+        fputs("</tr>\n", file);
+    }
+    fputs("</tbody>\n</table>\n", file);
 }

@@ -42,6 +42,9 @@ void plim_grid_set(const struct plim_grid *grid, struct plim_page *page);
 /* As a Markdown table: a note fills the first cell that is left. */
 void plim_grid_markdown(const struct plim_grid *grid, FILE *file);
 
+/* As an HTML table whose rows a script may sort: a note fills all cells that are left. */
+void plim_grid_html(const struct plim_grid *grid, FILE *file);
+
 /* Text with all that Markdown gives a meaning to escaped, in one line. */
 void plim_markdown_text(const char *text, FILE *file);
 

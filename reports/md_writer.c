@@ -98,13 +98,14 @@ static enum plim_status write_result(FILE *file, const struct plim_result *r)
 
 /* --- several devices -------------------------------------------------------------------------- */
 
-static enum plim_status write_devices(FILE *file, const struct plim_report *report)
+static enum plim_status write_devices(FILE *file, const struct plim_report *report,
+                                      const struct plim_style *style)
 {
     struct plim_grid devices = {0}, advice = {0};
     char common[PLIM_TABLE_LINE] = "";
-    line(file, "# ", report->results.items[0].spec.name);
+    line(file, "# ", plim_table_title(report));
     fputc('\n', file);
-    plim_table_devices(report, &devices, common);
+    plim_table_devices(report, style, &devices, common);
     enum plim_status st = table(file, &devices, common);
     plim_table_device_advice(report, &advice);
     if (advice.rows.count) fputs("\n## What would help\n\n", file);
@@ -119,9 +120,8 @@ static enum plim_status write_markdown(const struct plim_report *report,
     struct plim_text_stream stream;
     FILE *file = plim_text_stream_open(&stream);
     enum plim_status st = file ? PLIM_OK : PLIM_NOMEM;
-    (void)style;
     if (!st && report->results.count)
-        st = report->is_table ? write_devices(file, report)
+        st = report->is_table ? write_devices(file, report, style)
                               : write_result(file, &report->results.items[0]);
     if (!st && report->version) {
         fputs("\nplimsoll ", file);

@@ -1,4 +1,5 @@
 #include "result.h"
+#include <stddef.h>
 #include <stdio.h>
 
 void plim_result_reason(struct plim_result *result, const char *fmt, ...)
@@ -29,6 +30,7 @@ void plim_result_finish(struct plim_result *result)
     PLIM_ARRAY_FINISH(&result->points);
     PLIM_ARRAY_FINISH(&result->samples);
     PLIM_ARRAY_FINISH(&result->advice);
+    PLIM_ARRAY_FINISH(&result->timeline);
 }
 
 void plim_report_finish(struct plim_report *report)
@@ -111,6 +113,23 @@ enum plim_status plim_report_sort(struct plim_report *report, enum plim_result_o
         st = sort_points(&report->results.items[i], of_points);
     if (!st && order != PLIM_ORDER_DEFAULT && report->is_table) st = sort_results(report, order);
     return st;
+}
+
+#define CLASS_NAME(name) #name,
+static const char *const class_names[] = {PLIM_RESULT_CLASS_MAP(CLASS_NAME)};
+#define CLASS_OFFSET(name) offsetof(struct plim_result_breakdown, name##_bytes),
+static const size_t class_offsets[] = {PLIM_RESULT_CLASS_MAP(CLASS_OFFSET)};
+
+const char *plim_result_class_name(int index) { return class_names[index]; }
+
+int64_t *plim_result_class(struct plim_result_breakdown *breakdown, int index)
+{
+    return (int64_t *)(void *)((char *)breakdown + class_offsets[index]);
+}
+
+int64_t plim_result_class_bytes(const struct plim_result_breakdown *breakdown, int index)
+{
+    return *(const int64_t *)(const void *)((const char *)breakdown + class_offsets[index]);
 }
 
 const char *plim_result_value(const struct plim_result_setting *setting, const char *name)

@@ -46,6 +46,7 @@ struct plim_result_device {
     char based_on[64];
     int64_t total_bytes;
     int compute_capability, multiprocessors;
+    int tdp_watts; /* the power that its cooling is made for; 0: not known */
 };
 
 /* usable - overhead - margin = budget; a budget of 0 or less is a real answer. */
@@ -117,13 +118,40 @@ struct plim_result_next {
     char why[PLIM_RESULT_LINE];
 };
 
+/* What tensors are for, in the order in which they are shown: that of their lives. */
+#define PLIM_RESULT_CLASS_MAP(X)                                                                   \
+    X(parameters)                                                                                  \
+    X(gradients)                                                                                   \
+    X(optimizer)                                                                                   \
+    X(activations)                                                                                 \
+    X(logits)                                                                                      \
+    X(temporaries)                                                                                 \
+    X(workspace)                                                                                   \
+    X(communication)
+
 /* At the moment of the largest allocation; `cached` is held by the allocator and in no tensor. */
 struct plim_result_breakdown {
     bool present;
-    int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes,
-        logits_bytes, temporaries_bytes, workspace_bytes, communication_bytes, cached_bytes,
-        overhead_bytes;
+#define PLIM_RESULT_CLASS_FIELD(name) int64_t name##_bytes;
+    PLIM_RESULT_CLASS_MAP(PLIM_RESULT_CLASS_FIELD)
+#undef PLIM_RESULT_CLASS_FIELD
+    int64_t cached_bytes, overhead_bytes;
     int64_t managed_bytes; /* of a paged optimizer: the GPU's only while there is room; 0: none */
+};
+
+/* The same by number: parameters are 0. */
+#define PLIM_RESULT_CLASS_ONE(name) +1
+enum { PLIM_RESULT_CLASSES = 0 PLIM_RESULT_CLASS_MAP(PLIM_RESULT_CLASS_ONE) };
+#undef PLIM_RESULT_CLASS_ONE
+const char *plim_result_class_name(int index);
+int64_t *plim_result_class(struct plim_result_breakdown *breakdown, int index);
+int64_t plim_result_class_bytes(const struct plim_result_breakdown *breakdown, int index);
+
+/* During an optimizer step: what is allocated. In a row they are the upper edge of it. */
+struct plim_result_moment {
+    double seconds; /* since the step began, simulated */
+    char phase[16]; /* "forward", "backward", "optimizer" */
+    struct plim_result_breakdown memory;
 };
 
 /* A setting that was tried. The `peak` of one that does not fit is what it would need, where
@@ -182,6 +210,10 @@ struct plim_result {
     bool interrupted;      /* the search was cut short, or came to nothing: the best answer so far */
     enum plim_status ended; /* why, or PLIM_OK */
     double seconds;        /* of the whole run */
+    /* A step of the choice, or of the setting that is explained, for a chart: recorded where one is
+     * wanted. Of its micro-steps, so many were run; where it does not fit, without a limit. */
+    int64_t timeline_micro_steps;
+    PLIM_ARRAY(struct plim_result_moment) timeline;
     /* EXPLANATION only */
     bool fits;
     size_t step_count;

@@ -1,6 +1,7 @@
 #include "tables.h"
 #include "numbers.h"
 #include <inttypes.h>
+#include <strings.h>
 
 /* --- values in words -------------------------------------------------------------------------- */
 
@@ -171,6 +172,39 @@ void plim_table_points(const struct plim_result *result, struct plim_grid *grid,
     free(axes.settings);
 }
 
+/* --- samples ---------------------------------------------------------------------------------- */
+
+void plim_table_samples(const struct plim_result *result, struct plim_grid *grid,
+                        char common[PLIM_TABLE_LINE])
+{
+    struct axes axes = {.rows = result->samples.count};
+    char text[PLIM_NUMBER];
+    axes.settings = calloc(axes.rows + 1, sizeof(struct plim_result_setting *));
+    if (!axes.settings) {
+        grid->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < axes.rows; i++) axes.settings[i] = &result->samples.items[i].setting;
+    find_columns(&axes, common);
+    add_columns(&axes, grid);
+    plim_grid_column(grid, "batch x acc", true);
+    plim_grid_column(grid, "verdict", false);
+    plim_grid_column(grid, "peak", true);
+    plim_grid_column(grid, "a step", true);
+    for (size_t i = 0; i < axes.rows; i++) {
+        const struct plim_result_sample *sample = &result->samples.items[i];
+        plim_grid_row(grid, false);
+        add_cells(&axes, axes.settings[i], grid);
+        plim_grid_cell(grid, plim_number_batch(&sample->setting, text));
+        plim_grid_cell(grid, sample->verdict);
+        plim_grid_cell(grid, sample->peak.device_bytes
+                                 ? plim_number_bytes(sample->peak.device_bytes, text) : "-");
+        plim_grid_cell(grid, sample->seconds > 0
+                                 ? plim_number_seconds(sample->seconds, text) : "-");
+    }
+    free(axes.settings);
+}
+
 /* --- devices ---------------------------------------------------------------------------------- */
 
 static void device_note(const struct plim_result *result, char *out, size_t size)
@@ -182,8 +216,62 @@ static void device_note(const struct plim_result *result, char *out, size_t size
                  plim_number_bytes(result->short_bytes, number));
 }
 
-void plim_table_devices(const struct plim_report *report, struct plim_grid *grid,
-                        char common[PLIM_TABLE_LINE])
+/* What a page's table has besides: columns that only some reports have something for. */
+struct extras {
+    const struct plim_style *style; /* its prices */
+    bool models, power, prices;
+    double first; /* the rate that others are compared with; 0: they are not */
+};
+
+static const struct plim_price *price_of(const struct plim_result *result,
+                                         const struct plim_style *style)
+{
+    for (size_t i = 0; style && i < style->price_count; i++)
+        if (!strcasecmp(style->prices[i].device, result->device.name)) return &style->prices[i];
+    return NULL;
+}
+
+static bool differs_in_model(const struct plim_report *report, size_t index)
+{
+    const char *name = report->results.items[index].spec.name;
+    return *name && strcmp(name, report->results.items[0].spec.name) != 0;
+}
+
+static struct extras find_extras(const struct plim_report *report, const struct plim_style *style)
+{
+    struct extras extras = {.style = style};
+    for (size_t i = 0; i < report->results.count; i++) {
+        const struct plim_result *result = &report->results.items[i];
+        extras.models |= differs_in_model(report, i);
+        extras.power |= result->device.tdp_watts > 0;
+        extras.prices |= price_of(result, style) != NULL;
+    }
+    bool compares = style && style->compares && report->results.count > 1;
+    extras.power &= style && style->tells_power;
+    extras.first = compares ? report->results.items[0].choice.tokens_per_second : 0;
+    return extras;
+}
+
+static void rate_cell(struct plim_grid *grid, double rate, double by, int digits)
+{
+    char text[PLIM_NUMBER] = "-";
+    if (rate > 0 && by > 0) snprintf(text, sizeof(text), "%.*f", digits, rate / by);
+    plim_grid_cell(grid, text);
+}
+
+/* Rates are of all GPUs, power and price of one. */
+static void add_extra_cells(const struct extras *extras, const struct plim_result *result,
+                            struct plim_grid *grid)
+{
+    const struct plim_price *price = price_of(result, extras->style);
+    double rate = result->choice.tokens_per_second, world = (double)result->choice.world;
+    if (extras->first > 0) rate_cell(grid, 100 * rate, extras->first, 1);
+    if (extras->power) rate_cell(grid, rate, world * result->device.tdp_watts, 1);
+    if (extras->prices) rate_cell(grid, rate * 3600 / 1e6, world * (price ? price->amount : 0), 1);
+}
+
+static void compare_devices(const struct plim_report *report, const struct extras *extras,
+                            struct plim_grid *grid, char common[PLIM_TABLE_LINE])
 {
     struct axes axes = {.rows = report->results.count};
     char text[64];
@@ -196,24 +284,43 @@ void plim_table_devices(const struct plim_report *report, struct plim_grid *grid
         if (report->results.items[i].choice.present)
             axes.settings[i] = &report->results.items[i].choice.setting;
     find_columns(&axes, common);
+    if (extras->models) plim_grid_column(grid, "model", false);
     plim_grid_column(grid, "device", false);
     plim_grid_column(grid, "memory", true);
     add_columns(&axes, grid);
     add_result_columns(grid, true);
+    if (extras->first > 0) plim_grid_column(grid, "% of the first", true);
+    if (extras->power) plim_grid_column(grid, "tokens/s a watt", true);
+    if (extras->prices) plim_grid_column(grid, "million tokens a unit of price", true);
     for (size_t i = 0; i < axes.rows; i++) {
         const struct plim_result *result = &report->results.items[i];
         plim_grid_row(grid, false);
+        if (extras->models) plim_grid_cell(grid, result->spec.name);
         plim_grid_cell(grid, result->device.name);
         plim_grid_cell(grid, plim_number_bytes(result->device.total_bytes, text));
         device_note(result, text, sizeof(text));
         if (result->choice.present) {
             add_cells(&axes, axes.settings[i], grid);
             add_result_cells(&result->choice, grid, true);
+            add_extra_cells(extras, result, grid);
         } else {
             plim_grid_note(grid, text);
         }
     }
     free(axes.settings);
+}
+
+const char *plim_table_title(const struct plim_report *report)
+{
+    const struct extras extras = find_extras(report, NULL);
+    return extras.models ? "several models" : report->results.items[0].spec.name;
+}
+
+void plim_table_devices(const struct plim_report *report, const struct plim_style *style,
+                         struct plim_grid *grid, char common[PLIM_TABLE_LINE])
+{
+    const struct extras extras = find_extras(report, style);
+    compare_devices(report, &extras, grid, common);
 }
 
 /* What fits stands first, and asks least; where nothing does, what comes nearest. */

@@ -13,8 +13,16 @@ enum { PLIM_TABLE_LINE = 512 };
 void plim_table_points(const struct plim_result *result, struct plim_grid *grid,
                        char common[PLIM_TABLE_LINE]);
 
-/* One row a device of a plan. */
-void plim_table_devices(const struct plim_report *report, struct plim_grid *grid,
+/* One row a result: of the devices of a plan, or of several reports. The model is a column where they
+ * differ in it; `style` (NULL: none) says what else the rate is told by. */
+void plim_table_devices(const struct plim_report *report, const struct plim_style *style,
+                         struct plim_grid *grid, char common[PLIM_TABLE_LINE]);
+
+/* What the results of a table are of: the model's name, or "several models". */
+const char *plim_table_title(const struct plim_report *report);
+
+/* One row for every setting that was tried, in that order. */
+void plim_table_samples(const struct plim_result *result, struct plim_grid *grid,
                         char common[PLIM_TABLE_LINE]);
 
 /* For every device on which nothing fits: the change that makes it fit,

@@ -350,13 +350,14 @@ static void generic_devices(struct plim_page *page, const struct plim_report *re
     }
 }
 
-static enum plim_status write_table(struct plim_page *page, const struct plim_report *report)
+static enum plim_status write_table(struct plim_page *page, const struct plim_report *report,
+                                    const struct plim_style *style)
 {
     struct plim_grid grid = {0};
     char common[PLIM_TABLE_LINE] = "";
     if (!report->results.count) return PLIM_OK;
-    fprintf(page->file, "%s%s%s\n\n", page->bold, report->results.items[0].spec.name, page->plain);
-    plim_table_devices(report, &grid, common);
+    fprintf(page->file, "%s%s%s\n\n", page->bold, plim_table_title(report), page->plain);
+    plim_table_devices(report, style, &grid, common);
     enum plim_status st = set_grid(page, &grid, common);
     generic_devices(page, report);
     if (!st) st = device_advice(page, report);
@@ -372,7 +373,7 @@ static enum plim_status write_text(const struct plim_report *report, const struc
     struct plim_text_stream stream;
     struct plim_page page = plim_page_on(plim_text_stream_open(&stream), style);
     enum plim_status st = page.file ? PLIM_OK : PLIM_NOMEM;
-    if (!st && report->is_table) st = write_table(&page, report);
+    if (!st && report->is_table) st = write_table(&page, report, style);
     else if (!st && report->results.count)
         st = write_result(&page, &report->results.items[0], report->version);
     if (plim_text_stream_close(&stream, text) != PLIM_OK) st = PLIM_NOMEM;

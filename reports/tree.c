@@ -51,6 +51,7 @@ static void add_device(struct plim_json *json, json_t *root,
     known_int(json, node, "total_bytes", device->total_bytes);
     known_int(json, node, "compute_capability", device->compute_capability);
     known_int(json, node, "multiprocessors", device->multiprocessors);
+    known_int(json, node, "tdp_watts", device->tdp_watts);
 }
 
 static void add_limit(struct plim_json *json, json_t *root, const struct plim_result_limit *limit)
@@ -169,16 +170,13 @@ static void add_next(struct plim_json *json, json_t *parent, const struct plim_r
 static void add_breakdown(struct plim_json *json, json_t *root,
                           const struct plim_result_breakdown *b)
 {
+    char key[48];
     if (!b->present) return;
     json_t *node = plim_json_object(json, root, "breakdown");
-    plim_json_int(json, node, "parameters_bytes", b->parameters_bytes);
-    plim_json_int(json, node, "gradients_bytes", b->gradients_bytes);
-    plim_json_int(json, node, "optimizer_bytes", b->optimizer_bytes);
-    plim_json_int(json, node, "activations_bytes", b->activations_bytes);
-    plim_json_int(json, node, "logits_bytes", b->logits_bytes);
-    plim_json_int(json, node, "temporaries_bytes", b->temporaries_bytes);
-    plim_json_int(json, node, "workspace_bytes", b->workspace_bytes);
-    plim_json_int(json, node, "communication_bytes", b->communication_bytes);
+    for (int i = 0; i < PLIM_RESULT_CLASSES; i++) {
+        snprintf(key, sizeof(key), "%s_bytes", plim_result_class_name(i));
+        plim_json_int(json, node, key, plim_result_class_bytes(b, i));
+    }
     plim_json_int(json, node, "cached_bytes", b->cached_bytes);
     plim_json_int(json, node, "overhead_bytes", b->overhead_bytes);
     known_int(json, node, "managed_bytes", b->managed_bytes);
@@ -247,6 +245,20 @@ static void add_steps(struct plim_json *json, json_t *root, const struct plim_re
     }
 }
 
+static void add_timeline(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    if (!result->timeline.count) return;
+    plim_json_int(json, root, "timeline_micro_steps", result->timeline_micro_steps);
+    json_t *list = plim_json_array(json, root, "timeline");
+    for (size_t i = 0; i < result->timeline.count; i++) {
+        const struct plim_result_moment *moment = &result->timeline.items[i];
+        json_t *node = plim_json_object(json, list, NULL);
+        plim_json_number(json, node, "seconds", moment->seconds);
+        plim_json_text(json, node, "phase", moment->phase);
+        add_breakdown(json, node, &moment->memory);
+    }
+}
+
 static void add_head(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
     add_spec(json, root, &result->spec);
@@ -280,6 +292,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
     known_int(json, root, "short_bytes", result->short_bytes);
     add_samples(json, root, result);
     add_advice(json, root, result);
+    add_timeline(json, root, result);
     if (result->interrupted) plim_json_bool(json, root, "interrupted", true);
     plim_json_number(json, root, "seconds", result->seconds);
 }
@@ -295,6 +308,7 @@ static void fill_explanation(struct plim_json *json, json_t *root, const struct 
     add_reasons(json, root, result);
     add_advice(json, root, result);
     add_steps(json, root, result);
+    add_timeline(json, root, result);
     if (result->interrupted) plim_json_bool(json, root, "interrupted", true);
 }
 

@@ -4,7 +4,8 @@
 
 static const struct plim_writer *const writers[] = {&plim_writer_json, &plim_writer_yaml,
                                                     &plim_writer_text, &plim_writer_csv,
-                                                    &plim_writer_markdown};
+                                                    &plim_writer_markdown, &plim_writer_html,
+                                                    &plim_writer_svg, &plim_writer_png};
 
 static bool writes_extension(const struct plim_writer *writer, const char *extension)
 {
@@ -27,6 +28,6 @@ enum plim_status plim_writer_for_path(const char *path, const struct plim_writer
     }
     return plim_fail(err, PLIM_INVALID,
                      "%s: no report format goes with this name (known: .json, .yaml, .yml, .txt, "
-                     ".csv, .md)",
+                     ".csv, .md, .html, .svg, .png)",
                      path);
 }

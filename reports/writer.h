@@ -9,22 +9,36 @@
 
 #include "result.h"
 
-/* How text for people looks. Machine formats ignore it. */
+/* What an hour of a GPU costs, in whatever the user counts. */
+struct plim_price {
+    const char *device; /* as plimsoll devices names it; case does not matter */
+    double amount;
+};
+
+/* How a report for people looks. Machine formats ignore it. */
 struct plim_style {
     bool color; /* ANSI escapes; only for a terminal */
     int width;  /* columns; 0: 80 */
+    size_t price_count;
+    const struct plim_price *prices; /* of the table of devices */
+    bool compares;    /* in that table each rate stands beside the first one */
+    bool tells_power; /* and per watt, of GPUs whose power is known */
 };
 
 struct plim_writer {
     const char *name;           /* "json" */
     const char *extensions[4];  /* without the dot; NULL ends the list */
+    bool draws;                 /* charts: a result's timeline is one of them */
     /* The report as text: malloc'd, the caller frees it. PLIM_NOMEM is the only failure. */
     enum plim_status (*write)(const struct plim_report *report, const struct plim_style *style,
                               char **text, struct plim_error *err);
+    /* In its place, of an image: its bytes, malloc'd. PLIM_UNSUPPORTED: what draws it is not here. */
+    enum plim_status (*draw)(const struct plim_report *report, char **bytes, size_t *size,
+                             struct plim_error *err);
 };
 
 extern const struct plim_writer plim_writer_json, plim_writer_yaml, plim_writer_text,
-    plim_writer_csv, plim_writer_markdown;
+    plim_writer_csv, plim_writer_markdown, plim_writer_html, plim_writer_svg, plim_writer_png;
 
 /* The writer for a file name, by its extension (ignoring case). PLIM_INVALID, with the known
  * extensions, when there is none. */

@@ -45,7 +45,8 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
     result->device = (struct plim_result_device){.simulated = device->simulated,
                                                  .total_bytes = device->total_bytes,
                                                  .compute_capability = device->compute_capability,
-                                                 .multiprocessors = device->multiprocessors};
+                                                 .multiprocessors = device->multiprocessors,
+                                                 .tdp_watts = device->based_on ? 0 : a->tdp_watts};
     snprintf(result->device.name, sizeof(result->device.name), "%s", device->name);
     snprintf(result->device.uri, sizeof(result->device.uri), "%s", device->uri);
     snprintf(result->device.based_on, sizeof(result->device.based_on), "%s",

@@ -40,6 +40,7 @@ struct plim_answer {
     const struct plim_asker *asker;
     const struct plim_device_info *device;
     const struct plim_limit *limit;
+    int tdp_watts; /* of the GPU; 0: not known */
     /* FLOP/s of the device by the values of the axis "precision"; NULL: not known. */
     const double *peak_rate;
     const struct plim_details_reader *details;

@@ -1,6 +1,5 @@
 #include "replays.h"
 #include "autotune/base/text.h"
-#include "workloads/train/replay.h"
 #include <stdio.h>
 
 static const struct plim_replay *replay_of(const struct plim_trial *trial)
@@ -65,11 +64,10 @@ static void tell_loading(const struct plim_replay *replay, struct plim_result *r
                            plim_format_bytes(training, later));
 }
 
-static void describe_memory(const struct plim_trial *trial, struct plim_result *result)
+static struct plim_result_breakdown breakdown_of(const int64_t *bytes, int64_t cached_bytes,
+                                                 int64_t overhead_bytes)
 {
-    const struct plim_replay *replay = replay_of(trial);
-    const int64_t *bytes = replay->class_bytes;
-    result->breakdown = (struct plim_result_breakdown){
+    return (struct plim_result_breakdown){
         .present = true,
         .parameters_bytes = bytes[PLIM_MEMORY_PARAMETERS],
         .gradients_bytes = bytes[PLIM_MEMORY_GRADIENTS],
@@ -79,11 +77,37 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
         .temporaries_bytes = bytes[PLIM_MEMORY_TEMPORARIES],
         .workspace_bytes = bytes[PLIM_MEMORY_WORKSPACE],
         .communication_bytes = bytes[PLIM_MEMORY_COMMUNICATION],
-        .cached_bytes = replay->peak_reserved_bytes - replay->peak_allocated_bytes,
-        .overhead_bytes = result->limit.overhead_bytes,
-        .managed_bytes = replay->managed_bytes};
+        .cached_bytes = cached_bytes,
+        .overhead_bytes = overhead_bytes};
+}
+
+static void describe_memory(const struct plim_trial *trial, struct plim_result *result)
+{
+    const struct plim_replay *replay = replay_of(trial);
+    result->breakdown = breakdown_of(replay->class_bytes,
+                                     replay->peak_reserved_bytes - replay->peak_allocated_bytes,
+                                     result->limit.overhead_bytes);
+    result->breakdown.managed_bytes = replay->managed_bytes;
     tell_managed(replay, result);
     tell_loading(replay, result);
+}
+
+enum plim_status plim_replays_timeline(const struct plim_timeline *timeline, int64_t micro_steps,
+                                       struct plim_result *result)
+{
+    enum plim_status st = PLIM_OK;
+    result->timeline_micro_steps = micro_steps;
+    for (size_t i = 0; i < timeline->count && !st; i++) {
+        const struct plim_moment *from = &timeline->moments[i];
+        struct plim_result_moment moment = {
+            .seconds = from->seconds,
+            .memory = breakdown_of(from->class_bytes,
+                                   from->reserved_bytes - from->allocated_bytes,
+                                   result->limit.overhead_bytes)};
+        snprintf(moment.phase, sizeof(moment.phase), "%s", from->phase);
+        st = PLIM_ARRAY_PUSH(&result->timeline, moment);
+    }
+    return st;
 }
 
 static void describe_steps(const struct plim_trial *trial, struct plim_result *result)

@@ -115,18 +115,42 @@ enum plim_status plim_common_check_files(const struct plim_request *request, str
     return st;
 }
 
+bool plim_common_draws(const struct plim_request *request)
+{
+    const struct plim_writer *writer;
+    bool draws = request->timeline;
+    for (size_t i = 0; i < request->files.count && !draws; i++)
+        draws = !plim_writer_for_path(request->files.items[i], &writer, NULL) && writer->draws;
+    return draws;
+}
+
 static enum plim_status emit_file(const char *path, const struct plim_report *report,
+                                  const struct plim_style *style,
                                   struct plim_error *err)
 {
     const struct plim_writer *writer;
+    struct plim_outfile file;
     char *text = NULL;
+    size_t size = 0;
     enum plim_status st = PLIM_OK;
     PLIM_TRY(plim_writer_for_path(path, &writer, err));
-    PLIM_TRY(writer->write(report, NULL, &text, err));
-    PLIM_TRY(plim_outfile_save(path, text, err));
+    if (writer->draw) PLIM_TRY(writer->draw(report, &text, &size, err));
+    else PLIM_TRY(writer->write(report, style, &text, err));
+    if (text && !size) size = strlen(text);
+    PLIM_TRY(plim_outfile_open(path, &file, err));
+    fwrite(text, 1, size, file.stream); /* what fails is told by commit */
+    PLIM_TRY(plim_outfile_commit(&file, err));
 out:
     free(text);
     return st;
+}
+
+/* That of a file. */
+static struct plim_style style_of(const struct plim_request *request)
+{
+    return (struct plim_style){.price_count = request->price_count,
+                               .prices = request->prices,
+                               .compares = request->compare};
 }
 
 /* COLUMNS, which a user may set, counts before what the terminal says; 0: not known. */
@@ -145,9 +169,10 @@ static enum plim_status emit_result(const struct plim_request *request, const st
     const struct plim_writer *writer = request->json ? &plim_writer_json : &plim_writer_text;
     const char *no_color = getenv("NO_COLOR");
     bool terminal = io->out_is_terminal;
-    struct plim_style style = {.color = terminal && !io->is_dumb && !request->no_color &&
-                                        !(no_color && *no_color),
-                               .width = terminal ? terminal_width(io->out) : 0};
+    struct plim_style style = style_of(request);
+    style.color =
+        terminal && !io->is_dumb && !request->no_color && !(no_color && *no_color);
+    style.width = terminal ? terminal_width(io->out) : 0;
     char *text = NULL;
     enum plim_status st = writer->write(report, &style, &text, err);
     bool hung_up = io->signalled && *io->signalled == SIGHUP;
@@ -173,13 +198,14 @@ static enum plim_status add_options(const struct plim_request *request, struct p
 enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
                                   struct plim_report *report, struct plim_error *err)
 {
+    const struct plim_style style = style_of(request);
     enum plim_status st = add_options(request, report, err);
     report->version = io->version;
     if (!st && plim_report_sort(report, request->order) != PLIM_OK)
         st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) st = emit_result(request, io, report, err);
     for (size_t i = 0; i < request->files.count; i++) {
-        enum plim_status saved = emit_file(request->files.items[i], report, err);
+        enum plim_status saved = emit_file(request->files.items[i], report, &style, err);
         if (!st) st = saved;
     }
     return st;

@@ -39,6 +39,9 @@ const char *plim_common_auto_device(const struct plim_spec *spec, const struct p
 enum plim_status plim_common_check_files(const struct plim_request *request,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Is a timeline wanted: for a chart in an --out, or with --timeline? */
+bool plim_common_draws(const struct plim_request *request);
+
 /* Completes the report with what the command line asked for (version, options, order), and writes it
  * to stdout and to every --out. */
 enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,

@@ -197,7 +197,7 @@ static void find_source(const char *path, const char *source, char *out, size_t 
 /* The hash is that of the spec with the options, before the choice. */
 static enum plim_status compare_hash(struct plim_request *request, size_t options,
                                      const char *path, const char *hash, const struct plim_io *io,
-                                     struct plim_error *err)
+                                     bool *is_other, struct plim_error *err)
 {
     struct plim_log log = plim_common_log(request, io);
     size_t all = request->setting_count;
@@ -209,7 +209,8 @@ static enum plim_status compare_hash(struct plim_request *request, size_t option
     request->setting_count = all;
     if (!st) {
         snprintf(now, sizeof(now), "%016llx", (unsigned long long)spec->hash);
-        if (hash && strcmp(hash, now) != 0)
+        *is_other = hash && strcmp(hash, now) != 0;
+        if (*is_other)
             plim_log(&log, PLIM_LOG_WARNING, "%s was made of another state of %s", path,
                      request->subject);
     }
@@ -240,7 +241,7 @@ static enum plim_status take_up(struct plim_request *request, const struct plim_
     find_source(path, source, earlier->source, sizeof(earlier->source));
     request->subject = earlier->source;
     PLIM_TRY(add_options(request, &at, path, spec, err));
-    PLIM_TRY(compare_hash(request, at, path, text_of(spec, "hash"), io, err));
+    PLIM_TRY(compare_hash(request, at, path, text_of(spec, "hash"), io, &earlier->is_other, err));
     drop_contradicted(request, &at);
     PLIM_TRY(add_choice(request, &at, path, choice, err));
     if (!request->devices.count && uri) {

@@ -10,6 +10,7 @@
 struct plim_earlier {
     struct plim_yaml report;
     char source[512]; /* of the spec */
+    bool is_other;    /* the spec is not what it was when the report was made */
 };
 
 /* Where the request's subject is a report (plimsoll.result/1, plimsoll.explain/1 or a plimsoll.plan/1

@@ -262,6 +262,26 @@ enum plim_status plim_option_order(struct plim_request *request, const struct pl
     return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value, expected);
 }
 
+enum plim_status plim_option_price(struct plim_request *request, const struct plim_option *option,
+                                   const char *value, struct plim_error *err)
+{
+    const char *equals = strrchr(value, '=');
+    char *end = NULL;
+    double amount = equals ? strtod(equals + 1, &end) : 0;
+    size_t length = equals ? (size_t)(equals - value) : 0, used = request->texts_used;
+    if (!length || !end || *end || !(amount > 0) || amount > 1e9)
+        return plim_fail(err, PLIM_INVALID, "%s is '%s', expected a GPU and an amount: RTX-4090=0.69",
+                         option->name, value);
+    if (request->price_count == PLIM_REQUEST_LIST || used + length + 1 > sizeof(request->texts))
+        return plim_fail(err, PLIM_INVALID, "%s: more than expected", option->name);
+    memcpy(request->texts + used, value, length);
+    request->texts[used + length] = '\0';
+    request->texts_used += length + 1;
+    request->prices[request->price_count++] =
+        (struct plim_price){.device = request->texts + used, .amount = amount};
+    return PLIM_OK;
+}
+
 /* --- names ------------------------------------------------------------------------------------ */
 
 static const char *device_name(size_t index, char scratch[PLIM_OPTION_VALUE])

@@ -15,9 +15,13 @@ enum {
     D = 1 << PLIM_COMMAND_DEVICES,
     M = 1 << PLIM_COMMAND_MODELS,
     I = 1 << PLIM_COMMAND_IMPORT,
+    R = 1 << PLIM_COMMAND_REPORT,
     C = 1 << PLIM_COMMAND_COMPLETION,
     H = 1 << PLIM_COMMAND_HELP
 };
+
+/* Commands whose arguments are a list. */
+enum { TAKES_SEVERAL = R };
 
 /* A key of the spec; a switch; a value that goes into a field of the request; one that its kind puts
  * where it belongs. */
@@ -103,8 +107,15 @@ static const struct plim_option options[] = {
       "for; of several devices too, which by default stand as given"),
     FIELD("--budget", "TIME", T | P | X, seconds, budget_seconds, 0,
       "end the search after 60s, 500ms, 5m with the best so far"),
-    FIELD("--out", "FILE", T | P | E | I | X, list, files, 0,
-      "write the report there too: .json, .yaml, .csv, .md or .txt; repeatable"),
+    FIELD("--out", "FILE", T | P | E | I | X | R, list, files, 0,
+      "write the report there too (-o): .json, .yaml, .csv, .md, .txt, a page with charts as .html, "
+      "the charts as .svg or .png; repeatable"),
+    SWITCH("--timeline", T | P | E, timeline,
+      "keep in the JSON what is allocated during a step, for plimsoll report"),
+    OTHER("--price", "GPU=AMOUNT", R, price,
+      "what an hour of a GPU costs, such as RTX-4090=0.69: tokens for it; repeatable"),
+    SWITCH("--compare", R, compare,
+      "tell each speed as a share of the first result's"),
     FIELD("--for", "TIME", X, seconds, program.run_seconds, 0,
       "a trial has gone well after 60s, 5m"),
     FIELD("--steps", "N", X, number, program.steps, 1000000,
@@ -126,15 +137,15 @@ static const struct plim_option options[] = {
     FIELD("--trace", "FILE", E, text, trace, 0,
       "write every allocation and free there, to hold beside PyTorch's (scripts/compare- "
       "traces)"),
-    SWITCH("--json", T | P | E | D | X, json,
+    SWITCH("--json", T | P | E | D | X | R, json,
       "the report as JSON"),
-    SWITCH("--quiet", T | P | E | D | M | I | X, quiet,
+    SWITCH("--quiet", T | P | E | D | M | I | X | R, quiet,
       "no progress and no warnings"),
-    SWITCH("--no-color", T | P | E | D | X, no_color,
+    SWITCH("--no-color", T | P | E | D | X | R, no_color,
       "no escapes, as with NO_COLOR"),
     SWITCH("--man", H, man,
       "the manual page instead, as man reads it (roff)"),
-    SWITCH("--help", T | P | E | D | M | I | X | C | H, help,
+    SWITCH("--help", T | P | E | D | M | I | X | R | C | H, help,
       "this text"),
 };
 
@@ -170,6 +181,7 @@ static enum plim_status find_option(const char *text, size_t length, enum plim_c
 {
     const struct plim_option *other = NULL; /* of other commands */
     if (!strcmp(text, "-h")) text = "--help", length = strlen(text);
+    if (!strcmp(text, "-o")) text = "--out", length = strlen(text);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         *out = &options[i];
         if (strlen(options[i].name) != length || strncmp(options[i].name, text, length)) continue;
@@ -190,10 +202,15 @@ static enum plim_status set_subject(struct plim_request *request, const char *te
                          "'%s' is no option of plimsoll; put -- before your program's command: "
                          "plimsoll exec ... -- %s",
                          text, text);
-    if (request->subject)
+    if (!request->subject) {
+        request->subject = text;
+        return PLIM_OK;
+    }
+    bool has_room = request->arguments.count < PLIM_REQUEST_LIST;
+    if (!has_room || !(TAKES_SEVERAL >> command & 1))
         return plim_fail(err, PLIM_INVALID, "'%s' is one argument too many behind '%s'", text,
                          request->subject);
-    request->subject = text;
+    request->arguments.items[request->arguments.count++] = text;
     return PLIM_OK;
 }
 

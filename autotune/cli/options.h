@@ -12,6 +12,7 @@
     X(PLAN, plan)                                                                                  \
     X(EXPLAIN, explain)                                                                            \
     X(EXEC, exec)                                                                                  \
+    X(REPORT, report)                                                                              \
     X(DEVICES, devices)                                                                            \
     X(MODELS, models)                                                                              \
     X(IMPORT, import)                                                                              \

@@ -95,6 +95,7 @@ static enum plim_status decide(const struct plim_request *request, const struct 
                                .stop = &stop,
                                .log = log,
                                .timing_seconds = timing_seconds(request),
+                               .with_timeline = plim_common_draws(request),
                                .on_run = plim_progress_run,
                                .on_device = plim_progress_device,
                                .user = &progress};

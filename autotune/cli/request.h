@@ -5,7 +5,7 @@
 #include "autotune/exec/user_program.h"
 #include "autotune/run/allowance.h"
 #include "autotune/search/objective.h"
-#include "reports/result.h"
+#include "reports/writer.h"
 
 enum { PLIM_REQUEST_LIST = 64, PLIM_REQUEST_SETTINGS = 64, PLIM_REQUEST_TEXTS = 4096 };
 
@@ -38,6 +38,7 @@ struct plim_request_program {
 /* Texts belong to argv, or point into the request itself: do not copy or move it. */
 struct plim_request {
     const char *subject; /* SPEC, FILE, COMMAND; NULL: not given */
+    struct plim_request_list arguments; /* behind it, of commands that take more than one */
     struct plim_request_list devices;
     size_t setting_count;
     struct plim_request_setting settings[PLIM_REQUEST_SETTINGS];
@@ -49,6 +50,10 @@ struct plim_request {
     enum plim_result_order order;
     double budget_seconds; /* 0: none */
     bool json, quiet, no_color, help, man;
+    bool timeline; /* record what is allocated during a step */
+    bool compare;  /* of report: each result beside the first */
+    size_t price_count;
+    struct plim_price prices[PLIM_REQUEST_LIST]; /* of report: an hour of a GPU */
     struct plim_request_program program;
     char texts[PLIM_REQUEST_TEXTS]; /* what lists in one argument were split into */
     size_t texts_used;

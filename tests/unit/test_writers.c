@@ -12,7 +12,7 @@ static const int64_t MIB = INT64_C(1) << 20;
 
 static char *read_golden(const char *path)
 {
-    static char text[32768];
+    static char text[131072];
     FILE *file = fopen(path, "r");
     cr_assert(file != NULL, "%s", path);
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
@@ -216,6 +216,34 @@ Test(writers, an_explanation)
     plim_report_finish(&does_not);
 }
 
+/* A step of four moments, as it is drawn. */
+Test(writers, an_explanation_with_a_timeline)
+{
+    static const char *const phases[] = {"forward", "forward", "backward", "optimizer"};
+    struct plim_report report = explanation(true);
+    struct plim_result *r = &report.results.items[0];
+    r->timeline_micro_steps = 2;
+    r->device.tdp_watts = 450;
+    for (int i = 0; i < 4; i++) {
+        struct plim_result_moment moment = {.seconds = i * 0.25, .memory = r->breakdown};
+        snprintf(moment.phase, sizeof(moment.phase), "%s", phases[i]);
+        moment.memory.activations_bytes = (i + 1) * 100 * MIB;
+        moment.memory.communication_bytes = i * MIB;
+        cr_assert(eq(int, PLIM_ARRAY_PUSH(&r->timeline, moment), PLIM_OK));
+    }
+    expect_golden(&report, &plim_writer_json, false, "timeline.json");
+    expect_golden(&report, &plim_writer_svg, false, "timeline.svg");
+    plim_report_finish(&report);
+}
+
+/* A page with all that one can have. */
+Test(writers, a_page)
+{
+    struct plim_report report = full_decision();
+    expect_golden(&report, &plim_writer_html, false, "decision.html");
+    plim_report_finish(&report);
+}
+
 /* What a program's process shows: no tensors, no sequence, sizes of its own. */
 Test(writers, a_program)
 {
@@ -298,6 +326,9 @@ Test(writers, a_writer_is_chosen_by_the_extension)
                  {"b.c/a.YAML", &plim_writer_yaml},
                  {"a.json.yml", &plim_writer_yaml},
                  {"a.Txt", &plim_writer_text},
+                 {"a.html", &plim_writer_html},
+                 {"a.svg", &plim_writer_svg},
+                 {"a.png", &plim_writer_png},
                  {"json", NULL},
                  {"a.jso", NULL},
                  {"a.json/b", NULL},

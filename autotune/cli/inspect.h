@@ -1,0 +1,26 @@
+/* One setting on one device, opened: what explain replays, and report draws. */
+#ifndef PLIM_AUTOTUNE_CLI_INSPECT_H
+#define PLIM_AUTOTUNE_CLI_INSPECT_H
+
+#include "autotune/fleet.h"
+#include "common.h"
+
+/* Too large for comfort on a stack. */
+struct plim_inspected {
+    struct plim_spec spec;
+    struct plim_spec_question question;
+    struct plim_target target;
+    struct plim_allowance allowance;
+    struct plim_run_options options;
+    struct plim_run_device device;
+    struct plim_setting setting; /* the first value of every axis */
+};
+
+/* The request's spec, at its first setting, on its device. All that is passed in outlives it. It is to be
+ * closed in any case; zeroed is fine. */
+enum plim_status plim_inspect_open(const struct plim_request *request, const struct plim_log *log,
+                                   const struct plim_stop *stop, struct plim_inspected *out,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+void plim_inspect_close(struct plim_inspected *inspected); /* NULL is fine */
+
+#endif
