@@ -7,6 +7,7 @@ Prints TAP, and a summary at the end. Parts:
     programs  nanoGPT, transformers, Lightning, timm, torch.compile, LoRA, accelerate, JAX
     ranks     DDP and FSDP on 2 and 8 ranks
     runtimes  a small program with each of CUDA's runtimes from 11.8 to 13, shared and linked in
+    values    operations and programs that hang on values which the GPU computes
     seeds     five training systems that people have, and their measured cases
 What an installation lacks is skipped, and said. install.sh makes one.
 """
@@ -23,9 +24,10 @@ from suite_golden import fit, golden
 from suite_programs import programs, ranks
 from suite_runtimes import runtimes
 from suite_seeds import seeds
+from suite_values import values
 
 PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'ranks': ranks,
-         'runtimes': runtimes, 'seeds': seeds}
+         'runtimes': runtimes, 'values': values, 'seeds': seeds}
 
 
 class Options:

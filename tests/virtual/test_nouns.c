@@ -2,7 +2,6 @@
 #include "devices/virtual/machine/attribute.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/pool.h"
-#include "devices/virtual/memory/shadow.h"
 #include "devices/virtual/work/fat_binary.h"
 #include "devices/virtual/work/readable.h"
 #include "devices/virtual/work/signature.h"
@@ -228,40 +227,6 @@ Test(pool, keeps_what_is_freed_up_to_its_threshold)
     cr_expect(eq(int, plim_pool_take(pool, 4 * (size_t)MIB, &at), GPU_OUT_OF_MEMORY));
 }
 
-/* --- shadows ---------------------------------------------------------------------------------- */
-
-Test(shadow, what_the_host_wrote_comes_back_and_the_rest_is_zero)
-{
-    const uintptr_t at = 0x300000000000;
-    char out[16];
-    plim_shadow_write(at + 4, "hello", 5);
-    cr_expect(plim_shadow_read(at, out, 16));
-    cr_expect(eq(int, memcmp(out, "\0\0\0\0hello\0\0\0\0\0\0\0", 16), 0));
-    plim_shadow_write(at + 5, "EL", 2);
-    plim_shadow_copy(at + 100, at + 4, 5);
-    plim_shadow_forget(at, 16);
-    cr_expect(not(plim_shadow_read(at, out, 16)));
-    plim_shadow_read(at + 100, out, 5);
-    cr_expect(eq(int, memcmp(out, "hELlo", 5), 0));
-    plim_shadow_set(at + 101, 'x', 1);
-    plim_shadow_read(at + 100, out, 5);
-    cr_expect(eq(int, memcmp(out, "hxLlo", 5), 0));
-}
-
-Test(shadow, a_kernel_that_may_have_written_ends_it)
-{
-    const uintptr_t at = 0x300000000000, inside = at + 2;
-    char out[4];
-    plim_shadow_write(at, "abcd", 4);
-    plim_shadow_launched(NULL, 0);
-    cr_expect(plim_shadow_read(at, out, 4));
-    plim_shadow_launched(&inside, 1);
-    cr_expect(not(plim_shadow_read(at, out, 4)));
-    plim_shadow_write(at, "abcd", 4);
-    for (int i = 0; i < SHADOW_LAUNCHES; i++) plim_shadow_launched(NULL, 0);
-    cr_expect(not(plim_shadow_read(at, out, 4)), "kernels hide pointers in structures");
-}
-
 /* --- kernels ---------------------------------------------------------------------------------- */
 
 /* A fat binary's headers: kind, compute capability; the code itself is not looked at. */
@@ -303,21 +268,25 @@ Test(kernel, its_name_tells_what_it_may_write)
     static const struct {
         const char *name;
         int parameters;
-        uint32_t written;
+        uint32_t written, structures;
     } cases[] = {
-        {"_Z4copyPKfPfi", 3, 2}, /* copy(float const*, float*, int) */
-        {"_Z1fIiEvPT_S1_PKS0_", 3, 3},
+        {"_Z4copyPKfPfi", 3, 2, 0}, /* copy(float const*, float*, int) */
+        {"_Z1fIiEvPT_S1_PKS0_", 3, 3, 0},
         /* at::native::vectorized_elementwise_kernel<4, FillFunctor<float>, std::array<char*, 1>> */
         {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_"
          "11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
-         3, 4},
-        {"triton_poi_fused_add_0", 0, 0}, /* C: not known */
+         3, 4, 2},
+        {"_Z1f5StateIlEPKl", 2, 0, 1}, /* f(State<long>, long const*) */
+        /* f(at::cuda::detail::TensorInfo<long, int>, at::cuda::detail::TensorInfo<long const, int>) */
+        {"_Z1fN2at4cuda6detail10TensorInfoIliEENS2_IKliEE", 2, 0, 1},
+        {"triton_poi_fused_add_0", 0, 0, 0}, /* C: not known */
     };
     make_machine("A100-SXM4-80GB", 1, 100 * MIB);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plim_signature signature = plim_signature_of(cases[i].name);
         cr_expect(eq(int, signature.parameters, cases[i].parameters), "%s", cases[i].name);
         cr_expect(eq(u32, signature.written, cases[i].written), "%s", cases[i].name);
+        cr_expect(eq(u32, signature.structures, cases[i].structures), "%s", cases[i].name);
     }
 }
 

@@ -1,61 +1,74 @@
 #include "shadow.h"
+#include "autotune/base/array.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRIES = 512 };
-
-/* A value, held by the entries that show parts of it. */
+/* Bytes, held by the entries that show parts of them. */
 struct value {
     int references;
-    struct plim_shadow_source source; /* read == NULL: the bytes are here */
-    unsigned char bytes[];
+    size_t bytes;
+    unsigned char *known;             /* the state of each; NULL: all are as the entry says */
+    struct plim_shadow_source source; /* read != NULL: asked when they are wanted */
+    unsigned char data[];
 };
 
+enum kind { SPOILT, FILLED, HELD, LATER };
+
+/* A range in which everything is of a kind. What lies between entries was never written. */
 struct entry {
     uintptr_t at;
-    size_t bytes, offset; /* this much of the value, from there on */
-    struct value *value;  /* NULL: a free entry */
-    uint64_t written;     /* launches so far when it was made */
+    size_t bytes;
+    struct value *value; /* HELD, LATER: its bytes from `offset` on */
+    size_t offset;       /* FILLED: where in the pattern it begins */
+    uint64_t pattern;
+    const char *writer;
+    enum kind kind;
+    unsigned char known;
 };
 
 static struct {
-    struct entry entries[ENTRIES]; /* in order of their age from `next` on */
-    size_t next, live;
-    uint64_t launches;
+    PLIM_ARRAY(struct entry) entries; /* by address; none overlap */
+    size_t held_bytes;
 } shadow;
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+/* Whose bytes follow, and behind them their states. NULL: it is too much. */
+static struct value *make_value(size_t bytes, bool has_states)
+{
+    size_t room = has_states ? 2 * bytes : bytes;
+    if (bytes > SHADOW_BYTES || room > SHADOW_TOTAL_BYTES - shadow.held_bytes) return NULL;
+    struct value *value = malloc(sizeof(*value) + room);
+    if (!value) return NULL;
+    *value = (struct value){.references = 1, .bytes = room};
+    if (has_states) value->known = value->data + bytes;
+    shadow.held_bytes += room;
+    return value;
+}
 
 static void release(struct value *value)
 {
-    if (--value->references) return;
+    if (!value || --value->references) return;
     if (value->source.release) value->source.release(value->source.user);
+    shadow.held_bytes -= value->bytes;
     free(value);
 }
 
-static void drop(struct entry *entry)
-{
-    if (!entry->value) return;
-    release(entry->value);
-    entry->value = NULL;
-    shadow.live--;
-}
+/* --- entries ---------------------------------------------------------------------------------- */
 
-static void put(const struct entry *entry)
+/* The first entry that ends behind `at`. */
+static size_t find(uintptr_t at)
 {
-    struct entry *place = &shadow.entries[shadow.next++ % ENTRIES];
-    drop(place);
-    *place = *entry;
-    place->value->references++;
-    shadow.live++;
-}
-
-static bool is_fresh(const struct entry *entry)
-{
-    return entry->value && shadow.launches - entry->written < SHADOW_LAUNCHES;
-}
-
-static bool overlaps(const struct entry *entry, uintptr_t at, size_t bytes)
-{
-    return entry->at < at + bytes && at < entry->at + entry->bytes;
+    size_t low = 0, high = shadow.entries.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct entry *entry = &shadow.entries.items[middle];
+        if (entry->at + entry->bytes <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* The part of an entry in [from, to). */
@@ -71,24 +84,58 @@ static struct entry part_of(const struct entry *entry, uintptr_t from, uintptr_t
     return part;
 }
 
+/* No memory for another entry: nothing is known any more. */
+static void lose_all(void)
+{
+    for (size_t i = 0; i < shadow.entries.count; i++) release(shadow.entries.items[i].value);
+    shadow.entries.count = 0;
+}
+
+/* Puts `count` entries, which take over their values, in the place of those from `first` to `end`.
+ */
+static void splice(size_t first, size_t end, const struct entry *with, size_t count)
+{
+    size_t rest = shadow.entries.count - end;
+    if (PLIM_ARRAY_RESERVE(&shadow.entries, first + count + rest) != PLIM_OK) {
+        for (size_t i = 0; i < count; i++) release(with[i].value);
+        lose_all();
+        return;
+    }
+    struct entry *items = shadow.entries.items;
+    for (size_t i = first; i < end; i++) release(items[i].value);
+    memmove(&items[first + count], &items[end], rest * sizeof(*items));
+    memcpy(&items[first], with, count * sizeof(*items));
+    shadow.entries.count = first + count + rest;
+}
+
+/* The range holds `entry` from now on, or nothing. What reaches over its ends stays there. */
+static void put_locked(uintptr_t at, size_t bytes, const struct entry *entry)
+{
+    struct entry with[3];
+    size_t count = 0, first = find(at), end = first;
+    const struct entry *items = shadow.entries.items;
+    while (end < shadow.entries.count && items[end].at < at + bytes) end++;
+    if (end > first && items[first].at < at) with[count++] = part_of(&items[first], 0, at);
+    if (entry) with[count++] = *entry;
+    if (end > first && items[end - 1].at + items[end - 1].bytes > at + bytes)
+        with[count++] = part_of(&items[end - 1], at + bytes, UINTPTR_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (with[i].value && (!entry || with[i].at != at)) with[i].value->references++;
+    splice(first, end, with, count);
+}
+
+static void put(const struct entry *entry)
+{
+    plim_self_lock();
+    put_locked(entry->at, entry->bytes, entry);
+    plim_self_unlock();
+}
+
 void plim_shadow_forget_locked(uintptr_t at, size_t bytes)
 {
-    if (!shadow.live || !bytes) return;
-    for (size_t i = 0; i < ENTRIES; i++) {
-        struct entry *place = &shadow.entries[i], entry = *place;
-        if (!entry.value || !overlaps(&entry, at, bytes)) continue;
-        entry.value->references++;
-        drop(place);
-        if (entry.at < at) {
-            struct entry before = part_of(&entry, entry.at, at);
-            put(&before);
-        }
-        if (entry.at + entry.bytes > at + bytes) {
-            struct entry after = part_of(&entry, at + bytes, entry.at + entry.bytes);
-            put(&after);
-        }
-        release(entry.value);
-    }
+    size_t i = bytes ? find(at) : 0;
+    if (bytes && i < shadow.entries.count && shadow.entries.items[i].at < at + bytes)
+        put_locked(at, bytes, NULL);
 }
 
 void plim_shadow_forget(uintptr_t at, size_t bytes)
@@ -100,117 +147,220 @@ void plim_shadow_forget(uintptr_t at, size_t bytes)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static void write_value(uintptr_t at, struct value *value, size_t bytes)
+void plim_shadow_spoil(uintptr_t at, size_t bytes, const char *writer)
 {
-    plim_self_lock();
-    plim_shadow_forget_locked(at, bytes);
-    if (value) {
+    if (bytes)
         put(&(struct entry){
-            .at = at, .bytes = bytes, .value = value, .written = shadow.launches});
-        release(value);
-    }
-    plim_self_unlock();
+            .at = at, .bytes = bytes, .writer = writer, .kind = SPOILT, .known = PLIM_UNKNOWN});
 }
 
-static struct value *make_value(size_t bytes)
+static void hold(uintptr_t at, const void *from, const unsigned char *known, unsigned char all,
+                 size_t bytes, const char *writer)
 {
-    struct value *value = bytes <= SHADOW_BYTES ? malloc(sizeof(*value) + bytes) : NULL;
-    if (value) *value = (struct value){.references = 1};
-    return value;
+    plim_self_lock();
+    struct value *value = make_value(bytes, known != NULL);
+    if (value) memcpy(value->data, from, bytes);
+    if (value && known) memcpy(value->known, known, bytes);
+    put_locked(at, bytes,
+               &(struct entry){.at = at,
+                               .bytes = bytes,
+                               .value = value,
+                               .writer = writer,
+                               .kind = value ? HELD : SPOILT,
+                               .known = value ? all : PLIM_UNKNOWN});
+    plim_self_unlock();
 }
 
 void plim_shadow_write(uintptr_t at, const void *from, size_t bytes)
 {
-    if (!bytes) return;
-    struct value *value = make_value(bytes);
-    if (value) memcpy(value->bytes, from, bytes);
-    write_value(at, value, bytes);
+    if (bytes) hold(at, from, NULL, PLIM_KNOWN, bytes, NULL);
 }
 
-void plim_shadow_set(uintptr_t at, int byte, size_t bytes)
+void plim_shadow_store(uintptr_t at, const void *from, const unsigned char *known, size_t bytes,
+                       const char *writer)
 {
     if (!bytes) return;
-    /* Zero is what is read where nothing is known. */
-    struct value *value = byte ? make_value(bytes) : NULL;
-    if (value) memset(value->bytes, byte, bytes);
-    write_value(at, value, bytes);
+    bool is_even = !memcmp(known, known + 1, bytes - 1);
+    if (is_even && known[0] == PLIM_NEVER)
+        plim_shadow_forget(at, bytes);
+    else if (is_even && known[0] == PLIM_UNKNOWN)
+        plim_shadow_spoil(at, bytes, writer);
+    else
+        hold(at, from, is_even ? NULL : known, known[0], bytes, writer);
+}
+
+void plim_shadow_fill(uintptr_t at, const void *element, size_t element_bytes, unsigned char known,
+                      size_t bytes)
+{
+    uint64_t pattern = 0;
+    if (!bytes) return;
+    for (size_t i = 0; i < sizeof(pattern); i += element_bytes)
+        memcpy((char *)&pattern + i, element, element_bytes);
+    put(&(struct entry){
+        .at = at, .bytes = bytes, .pattern = pattern, .kind = FILLED, .known = known});
 }
 
 void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *source, size_t bytes)
 {
-    struct value *value = make_value(0);
+    plim_self_lock();
+    struct value *value = make_value(0, false);
     if (value) value->source = *source;
-    else source->release(source->user);
-    write_value(at, value, bytes);
+    if (bytes)
+        put_locked(at, bytes,
+                   &(struct entry){.at = at,
+                                   .bytes = bytes,
+                                   .value = value,
+                                   .kind = value ? LATER : SPOILT,
+                                   .known = value ? PLIM_KNOWN : PLIM_UNKNOWN});
+    plim_self_unlock();
+    if (!value) source->release(source->user);
 }
 
 void plim_shadow_copy(uintptr_t to, uintptr_t from, size_t bytes)
 {
-    struct entry found[ENTRIES];
-    size_t count = 0;
-    if (!shadow.live) return;
+    PLIM_ARRAY(struct entry) found = {0};
+    if (!bytes) return;
     plim_self_lock();
-    for (size_t i = 0; i < ENTRIES; i++) {
-        const struct entry *entry = &shadow.entries[(shadow.next + i) % ENTRIES];
-        if (!is_fresh(entry) || !overlaps(entry, from, bytes)) continue;
-        found[count] = part_of(entry, from, from + bytes);
-        found[count++].value->references++;
+    for (size_t i = find(from); i < shadow.entries.count; i++) {
+        struct entry part = shadow.entries.items[i];
+        if (part.at >= from + bytes) break;
+        part = part_of(&part, from, from + bytes);
+        part.at = part.at - from + to;
+        if (PLIM_ARRAY_PUSH(&found, part) != PLIM_OK) break; /* never written: not known either */
+        if (part.value) part.value->references++;
     }
     plim_shadow_forget_locked(to, bytes);
-    for (size_t i = 0; i < count; i++) {
-        struct value *value = found[i].value;
-        found[i].at = found[i].at - from + to;
-        found[i].written = shadow.launches;
-        put(&found[i]);
-        release(value);
-    }
+    for (size_t i = 0; i < found.count; i++)
+        put_locked(found.items[i].at, found.items[i].bytes, &found.items[i]);
     plim_self_unlock();
-}
-
-void plim_shadow_launched(const uintptr_t *written, size_t count)
-{
-    plim_self_lock();
-    shadow.launches++;
-    for (size_t i = 0; shadow.live && i < count; i++)
-        for (size_t k = 0; k < ENTRIES; k++)
-            if (shadow.entries[k].value &&
-                overlaps(&shadow.entries[k], written[i], SHADOW_BLOCK_BYTES))
-                drop(&shadow.entries[k]);
-    plim_self_unlock();
+    PLIM_ARRAY_FINISH(&found);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* The entries that a read sees, oldest first, each with a reference of its own. */
-static size_t collect(uintptr_t at, size_t bytes, struct entry *found)
+static unsigned bits_of(unsigned char known)
 {
-    size_t count = 0;
-    plim_self_lock();
-    for (size_t i = 0; shadow.live && i < ENTRIES; i++) {
-        const struct entry *entry = &shadow.entries[(shadow.next + i) % ENTRIES];
-        if (!is_fresh(entry) || !overlaps(entry, at, bytes)) continue;
-        found[count] = part_of(entry, at, at + bytes);
-        found[count++].value->references++;
-    }
-    plim_self_unlock();
-    return count;
+    return known & PLIM_KNOWN ? known : known | PLIM_SOME_UNKNOWN;
 }
 
-bool plim_shadow_read(uintptr_t at, void *out, size_t bytes)
+static unsigned bits_of_all(const unsigned char *known, size_t count)
 {
-    struct entry found[ENTRIES];
-    size_t count = collect(at, bytes, found);
-    bool known = false;
-    memset(out, 0, bytes);
-    for (size_t i = 0; i < count; i++) {
-        struct value *value = found[i].value;
-        unsigned char *to = (unsigned char *)out + (found[i].at - at);
-        if (!value->source.read) memcpy(to, value->bytes + found[i].offset, found[i].bytes);
-        known |= !value->source.read ||
-                 value->source.read(value->source.user, found[i].offset, to, found[i].bytes);
+    unsigned bits = 0;
+    for (size_t i = 0; i < count; i++) bits |= bits_of(known[i]);
+    return bits;
+}
+
+static void write_pattern(const struct entry *entry, unsigned char *out)
+{
+    const unsigned char *pattern = (const unsigned char *)&entry->pattern;
+    for (size_t i = 0; i < entry->bytes; i++)
+        out[i] = pattern[(entry->offset + i) % sizeof(entry->pattern)];
+}
+
+/* Of a part of an entry, whose value the caller holds. */
+static unsigned read_part(const struct entry *part, unsigned char *out, unsigned char *known)
+{
+    unsigned char all = part->known;
+    const struct value *value = part->value;
+    if (part->kind == FILLED) write_pattern(part, out);
+    if (part->kind == HELD) memcpy(out, value->data + part->offset, part->bytes);
+    if (part->kind == HELD && value->known) {
+        if (known) memcpy(known, value->known + part->offset, part->bytes);
+        for (size_t i = 0; i < part->bytes; i++)
+            if (!(value->known[part->offset + i] & PLIM_KNOWN)) out[i] = 0;
+        return bits_of_all(value->known + part->offset, part->bytes);
     }
+    if (part->kind == LATER &&
+        !value->source.read(value->source.user, part->offset, out, part->bytes)) {
+        memset(out, 0, part->bytes);
+        all = PLIM_UNKNOWN;
+    }
+    if (known) memset(known, all, part->bytes);
+    return bits_of(all);
+}
+
+/* The entry that covers `at`, as far as `bytes`, with its value held; kind SPOILT with the state
+ * NEVER: what lies before the next. */
+static struct entry take_part(uintptr_t at, size_t bytes)
+{
     plim_self_lock();
-    for (size_t i = 0; i < count; i++) release(found[i].value);
+    size_t i = find(at);
+    struct entry gap = {.at = at, .bytes = bytes, .kind = SPOILT, .known = PLIM_NEVER};
+    const struct entry *entry = i < shadow.entries.count ? &shadow.entries.items[i] : NULL;
+    struct entry part = gap;
+    if (entry && entry->at <= at)
+        part = part_of(entry, at, at + bytes);
+    else if (entry && entry->at < at + bytes)
+        part.bytes = entry->at - at;
+    if (part.value) part.value->references++;
     plim_self_unlock();
-    return known;
+    return part;
+}
+
+static void give_part(const struct entry *part)
+{
+    if (!part->value) return;
+    plim_self_lock();
+    release(part->value);
+    plim_self_unlock();
+}
+
+unsigned plim_shadow_load(uintptr_t at, void *out, unsigned char *known, size_t bytes)
+{
+    unsigned bits = 0;
+    unsigned char *to = out;
+    memset(out, 0, bytes);
+    for (size_t done = 0; done < bytes;) {
+        struct entry part = take_part(at + done, bytes - done);
+        bits |= read_part(&part, to + done, known ? known + done : NULL);
+        give_part(&part);
+        done += part.bytes;
+    }
+    return bits;
+}
+
+unsigned plim_shadow_survey(uintptr_t at, size_t bytes)
+{
+    unsigned bits = 0;
+    uintptr_t reached = at;
+    plim_self_lock();
+    for (size_t i = find(at); i < shadow.entries.count && reached < at + bytes; i++) {
+        const struct entry *entry = &shadow.entries.items[i];
+        if (entry->at > reached) bits |= bits_of(PLIM_NEVER);
+        if (entry->at >= at + bytes) break;
+        struct entry part = part_of(entry, at, at + bytes);
+        bool is_mixed = part.kind == HELD && part.value->known;
+        bits |= is_mixed ? bits_of_all(part.value->known + part.offset, part.bytes)
+                         : bits_of(part.known);
+        reached = part.at + part.bytes;
+    }
+    plim_self_unlock();
+    return reached < at + bytes ? bits | bits_of(PLIM_NEVER) : bits;
+}
+
+bool plim_shadow_is_filled(uintptr_t at, size_t bytes, size_t element_bytes, void *element,
+                           unsigned char *known)
+{
+    struct entry part = take_part(at, bytes);
+    bool is_filled = part.kind == FILLED && part.bytes == bytes;
+    if (is_filled) {
+        part.bytes = element_bytes;
+        write_pattern(&part, element);
+        *known = part.known;
+    }
+    give_part(&part);
+    return is_filled;
+}
+
+const char *plim_shadow_writer(uintptr_t at, size_t bytes)
+{
+    const char *writer = NULL;
+    plim_self_lock();
+    for (size_t i = find(at); i < shadow.entries.count && !writer; i++) {
+        const struct entry *entry = &shadow.entries.items[i];
+        if (entry->at >= at + bytes) break;
+        writer = entry->writer;
+    }
+    plim_self_unlock();
+    return writer;
 }

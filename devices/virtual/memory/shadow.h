@@ -1,19 +1,42 @@
-/* What the host itself has put into device memory, as far as it is small and still there.
+/* What is known of the values in device memory.
  *
- * Kernels do nothing, so nearly all that a program reads back is zero. But what it copied to the
- * device and reads back unchanged (shapes, lengths, pickled objects) should survive. A shadow of it
- * is kept until something else is known to have been written there: another copy, a memset, a
- * kernel that was handed a pointer to it to write through (signature.h), or, because kernels hide
- * pointers in structures, until SHADOW_LAUNCHES kernels have been launched.
+ * No kernel runs, but what the host put there is known, and so is what the kernels make of it that
+ * are understood (values/family.h). Every byte is in one of three states:
+ *
+ *     known            its value is the one that a real GPU would have
+ *     unknown          a kernel wrote it whose result is not worked out
+ *     never written    since it was allocated
+ *
+ * A known value may rest on an assumption, whose bit it then carries. A known value is never wrong:
+ * who does not know what was written says so for all of the memory that may have been.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_MEMORY_SHADOW_H
 #define PLIM_DEVICES_VIRTUAL_MEMORY_SHADOW_H
 
 #include "devices/virtual/machine/self.h"
 
-enum { SHADOW_BYTES = 1 << 20, SHADOW_LAUNCHES = 1024 };
+/* Of one write no more than this is kept, and of all together; what is one number over and over
+ * costs nothing. */
+enum { SHADOW_BYTES = 8 << 20, SHADOW_TOTAL_BYTES = 256 << 20 };
 
-/* What a shadow is made of when it is not known yet: a collective's result depends on what other
+/* A byte's state. All but the first two are known; the bits say what the value rests on. */
+enum plim_known {
+    PLIM_NEVER = 0,
+    PLIM_UNKNOWN = 1,
+    PLIM_KNOWN = 2,
+    PLIM_ASSUMED_FINITE = 4, /* learned numbers are finite */
+    PLIM_ASSUMED_SPREAD = 8, /* the largest of learned numbers are spread evenly: routing */
+    PLIM_ASSUMED_SEED = 16,  /* random numbers are those of some seed */
+    PLIM_ASSUMED = PLIM_ASSUMED_FINITE | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_SEED,
+};
+
+/* What a result is known as that rests on both. */
+static inline unsigned char plim_known_both(unsigned char a, unsigned char b)
+{
+    return a & b & PLIM_KNOWN ? a | b : PLIM_UNKNOWN;
+}
+
+/* What a value is made of when it is not known yet: a collective's result depends on what other
  * ranks bring. */
 struct plim_shadow_source {
     /* Writes `bytes` of the value from `offset` on. False: it is unknown. May wait; is called
@@ -23,23 +46,37 @@ struct plim_shadow_source {
     void *user;
 };
 
-/* Host to device. Nothing is kept of more than SHADOW_BYTES. */
+/* Host to device: known, or unknown where it is too much to keep. */
 void plim_shadow_write(uintptr_t at, const void *from, size_t bytes);
 void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *source, size_t bytes);
 
-/* Device to host: what is known, else zeros. Returns whether anything was known. */
-bool plim_shadow_read(uintptr_t at, void *out, size_t bytes);
+/* An element of 1, 2, 4 or 8 bytes, over and over. */
+void plim_shadow_fill(uintptr_t at, const void *element, size_t element_bytes, unsigned char known,
+                      size_t bytes);
+
+/* A kernel's result. `known` has a state for each byte; `writer` is the kernel's name, which stays.
+ */
+void plim_shadow_store(uintptr_t at, const void *from, const unsigned char *known, size_t bytes,
+                       const char *writer);
+/* A kernel wrote there, what is not known. NULL: nor which. */
+void plim_shadow_spoil(uintptr_t at, size_t bytes, const char *writer);
 
 /* Device to device. */
 void plim_shadow_copy(uintptr_t to, uintptr_t from, size_t bytes);
-void plim_shadow_set(uintptr_t at, int value, size_t bytes);
 
-/* A kernel was launched; it may have written through these pointers, how far is not known: taken to
- * be the SHADOW_BLOCK_BYTES that frameworks' allocators hand out at least. */
-enum { SHADOW_BLOCK_BYTES = 512 };
-void plim_shadow_launched(const uintptr_t *written, size_t count);
+/* Fills `out`, with 0 where it is not known, and each byte's state if `known` is not NULL. Returns
+ * the bits of all states that occur, and 0x80 if one is not known. May wait for other ranks. */
+enum { PLIM_SOME_UNKNOWN = 0x80 };
+unsigned plim_shadow_load(uintptr_t at, void *out, unsigned char *known, size_t bytes);
+/* The same bits, without the values; what waits for other ranks counts as known. */
+unsigned plim_shadow_survey(uintptr_t at, size_t bytes);
+/* Is a range one element over and over, all known? Then `element` has it, `known` its state. */
+bool plim_shadow_is_filled(uintptr_t at, size_t bytes, size_t element_bytes, void *element,
+                           unsigned char *known);
+/* The kernel that wrote the first byte which is not known; NULL: none did. */
+const char *plim_shadow_writer(uintptr_t at, size_t bytes);
 
-/* The range was freed, or written by something that cannot be followed. */
+/* The range was freed: never written. */
 void plim_shadow_forget(uintptr_t at, size_t bytes);
 void plim_shadow_forget_locked(uintptr_t at, size_t bytes);
 

@@ -171,15 +171,17 @@ static bool brings(const struct nccl_call *call)
     return is_asked && call->from && call->kind != NCCL_RECEIVE;
 }
 
-/* What the host knows of what this rank brings; NULL: nothing. May wait for other ranks, where it
- * is the result of an earlier call. */
+/* What the host knows of what this rank brings; NULL: not all that was written. (Objects are gathered in
+ * buffers as long as the longest, whose ends were never written.) May wait for other ranks, where it is the
+ * result of an earlier call. */
 static void *known_bytes(const struct nccl_call *call)
 {
     if (!brings(call) || !call->from_bytes) return NULL;
     void *bytes = malloc(call->from_bytes);
     if (bytes && !plim_heap_is_device((uintptr_t)call->from))
         return memcpy(bytes, call->from, call->from_bytes);
-    if (bytes && plim_shadow_read((uintptr_t)call->from, bytes, call->from_bytes)) return bytes;
+    unsigned known = bytes ? plim_shadow_load((uintptr_t)call->from, bytes, NULL, call->from_bytes) : 0;
+    if ((known & PLIM_KNOWN) && !(known & PLIM_UNKNOWN)) return bytes;
     free(bytes);
     return NULL;
 }
@@ -233,7 +235,7 @@ static void take_part(const struct nccl_call *call, const void *known, bool is_s
         plim_shadow_write_later((uintptr_t)call->to,
                                 &(struct plim_shadow_source){read_result, release_result, result},
                                 call->to_bytes);
-    else if (call->to) plim_shadow_forget((uintptr_t)call->to, call->to_bytes);
+    else if (call->to) plim_shadow_spoil((uintptr_t)call->to, call->to_bytes, call->name);
 }
 
 static int run(const struct nccl_call *call)

@@ -6,6 +6,7 @@ struct plim_graph {
     PLIM_ARRAY(struct plim_node *) nodes;
     enum plim_steps_class steps_class; /* of its own launches, without its children's */
     size_t calls;
+    PLIM_ARRAY(uintptr_t) written;
 };
 
 struct plim_graph *plim_graph_create(void) { return calloc(1, sizeof(struct plim_graph)); }
@@ -22,6 +23,7 @@ void plim_graph_destroy(struct plim_graph *graph)
     if (!graph) return;
     for (size_t i = 0; i < graph->nodes.count; i++) destroy_node(graph->nodes.items[i]);
     PLIM_ARRAY_FINISH(&graph->nodes);
+    PLIM_ARRAY_FINISH(&graph->written);
     free(graph);
 }
 
@@ -87,7 +89,10 @@ struct plim_graph *plim_graph_clone(const struct plim_graph *graph)
             plim_graph_destroy(copy);
             copy = NULL;
         } else if (i > 0) node->before = copy->nodes.items[i - 1];
-    if (copy) copy->steps_class = graph->steps_class, copy->calls = graph->calls;
+    if (!copy) return NULL;
+    copy->steps_class = graph->steps_class;
+    copy->calls = graph->calls;
+    plim_graph_note_writes(copy, graph->written.items, graph->written.count);
     return copy;
 }
 
@@ -104,6 +109,21 @@ void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class
 {
     graph->steps_class = plim_steps_join(graph->steps_class, steps_class);
     graph->calls += is_library;
+}
+
+void plim_graph_note_writes(struct plim_graph *graph, const uintptr_t *written, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t had = graph->written.count;
+        bool is_new = !had || graph->written.items[had - 1] != written[i];
+        if (is_new && PLIM_ARRAY_PUSH(&graph->written, written[i]) != PLIM_OK) return;
+    }
+}
+
+const uintptr_t *plim_graph_writes(const struct plim_graph *graph, size_t *count)
+{
+    *count = graph->written.count;
+    return graph->written.items;
 }
 
 static void add_up(const struct plim_graph *graph, struct plim_graph_sum *sum)

@@ -41,6 +41,10 @@ int plim_graph_add_conditional(struct plim_graph *graph, size_t bodies, struct p
 void plim_graph_note(struct plim_graph *graph, enum plim_steps_class steps_class,
                      bool is_library);
 
+/* Addresses that a launch in it may write to, and all of its own launches': its children have theirs. */
+void plim_graph_note_writes(struct plim_graph *graph, const uintptr_t *written, size_t count);
+const uintptr_t *plim_graph_writes(const struct plim_graph *graph, size_t *count);
+
 size_t plim_graph_nodes(const struct plim_graph *graph, struct plim_node ***nodes);
 
 /* What one launch of a graph does, its children's part included; conditional ones are taken to run

@@ -5,7 +5,9 @@
 #define PLIM_DEVICES_VIRTUAL_WORK_KERNEL_H
 
 #include "devices/virtual/steps/steps_class.h"
+#include "devices/virtual/values/family.h"
 #include "signature.h"
+#include <stddef.h>
 
 struct plim_fat_binary;
 
@@ -13,7 +15,9 @@ struct plim_kernel {
     const void *host; /* what stands for it on the host; NULL: the driver's own */
     const char *name; /* mangled; the program's */
     struct plim_fat_binary *module; /* NULL: not known */
-    struct plim_signature signature; /* read when the kernel is first launched */
+    struct plim_signature signature; /* this and the next are read when the kernel is first launched */
+    const struct plim_plan *plan;    /* NULL: it is not understood */
+    bool is_planned;
     bool is_named;  /* what follows; the name is looked at when that is first asked for */
     uint64_t token;
     enum plim_steps_class steps_class;

@@ -1,21 +1,34 @@
 #include "launches.h"
 #include "fat_binary.h"
-#include "devices/virtual/memory/heap.h"
-#include "devices/virtual/memory/shadow.h"
+#include "writes.h"
 #include "devices/virtual/steps/token.h"
 #include "devices/virtual/steps/watch.h"
-#include <string.h>
+#include <stdlib.h>
 
-/* Where a launch is known to write: what its arguments of pointer type hold. */
-static size_t find_writes(const struct plim_kernel *kernel, void **arguments, uintptr_t written[32])
+/* Once a kernel: names are long. */
+static void read_name(struct plim_kernel *kernel)
 {
-    size_t count = 0;
-    for (int i = 0; arguments && kernel && i < kernel->signature.parameters && i < 32; i++) {
-        if (!(kernel->signature.written >> i & 1)) continue;
-        memcpy(&written[count], arguments[i], sizeof(written[count]));
-        count += plim_heap_is_device(written[count]);
-    }
-    return count;
+    char *text = plim_signature_text(kernel->name);
+    kernel->plan = plim_family_plan(kernel->name, text);
+    if (!kernel->signature.is_read) kernel->signature = plim_signature_of(kernel->name);
+    kernel->is_planned = true;
+    free(text);
+}
+
+/* What it makes of the values that are known; else what it may have written is unknown. */
+static void settle(const struct plim_kernel *kernel, const struct plim_launch_config *launch)
+{
+    uintptr_t written[PLIM_WRITES];
+    if (!launch->arguments) return;
+    if (plim_family_run(kernel->plan, kernel->name, &launch->grid, launch->arguments)) return;
+    plim_writes_spoil(written, plim_writes_find(kernel, launch->arguments, written), kernel->name);
+}
+
+static void note_writes(struct plim_stream *stream, const struct plim_kernel *kernel,
+                        const struct plim_launch_config *launch)
+{
+    uintptr_t written[PLIM_WRITES];
+    if (kernel) plim_capture_writes(stream, written, plim_writes_find(kernel, launch->arguments, written));
 }
 
 int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
@@ -24,7 +37,7 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
     struct plim_stream *stream = plim_stream_of(launch->stream);
     int failed = plim_self_use_current();
     if (failed) return failed;
-    if (kernel && !kernel->signature.is_read) kernel->signature = plim_signature_of(kernel->name);
+    if (kernel && !kernel->is_planned) read_name(kernel);
     int capability = plim_self_gpu(plim_self_device())->compute_capability;
     if (kernel && !plim_fat_binary_code(kernel->module, capability)) {
         plim_self_note("%.100s has no code for compute capability %d.%d", kernel->name,
@@ -34,13 +47,12 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
     plim_self_goes_on();
     if (plim_capture_take(stream, PLIM_NODE_KERNEL)) {
         plim_capture_note(stream, plim_kernel_class(kernel), false);
+        note_writes(stream, kernel, launch);
         return GPU_OK;
     }
-    size_t count = find_writes(kernel, launch->arguments, written);
-    bool is_done = kernel && plim_arithmetic_run(kernel->signature.arithmetic, kernel->name,
-                                                 &launch->grid, launch->arguments);
+    size_t count = kernel ? plim_writes_plain(kernel, launch->arguments, written) : 0;
+    if (kernel) settle(kernel, launch);
     plim_self_process()->launches++;
-    plim_shadow_launched(written, is_done ? 0 : count);
     plim_watch_kernel(plim_kernel_token(kernel), plim_kernel_class(kernel), &launch->grid,
                       &launch->block, written, count);
     return GPU_OK;
@@ -54,13 +66,25 @@ int plim_library_launch(const struct plim_work *work)
     plim_self_goes_on();
     if (plim_capture_take(stream, PLIM_NODE_KERNEL)) {
         plim_capture_note(stream, PLIM_STEPS_WORK, true);
+        plim_capture_writes(stream, (const uintptr_t *)work->operands + work->read, work->written);
         return GPU_OK;
     }
     plim_self_process()->launches++;
     const uintptr_t *operands = (const uintptr_t *)work->operands;
-    plim_shadow_launched(operands + work->read, work->written);
+    plim_writes_spoil(operands + work->read, work->written, work->what);
     plim_watch_library(work->what, work->form, work->sizes, operands, work->read, work->written);
     return GPU_OK;
+}
+
+static void spoil_writes(const struct plim_graph *graph)
+{
+    size_t count;
+    struct plim_node **nodes;
+    const uintptr_t *written = plim_graph_writes(graph, &count);
+    plim_writes_spoil(written, count, "a CUDA graph");
+    count = plim_graph_nodes(graph, &nodes);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < nodes[i]->child_count; k++) spoil_writes(nodes[i]->children[k]);
 }
 
 int plim_graph_launch(const struct plim_graph *graph, void *stream)
@@ -71,7 +95,7 @@ int plim_graph_launch(const struct plim_graph *graph, void *stream)
     if (plim_capture_take_graph(plim_stream_of(stream), graph)) return GPU_OK;
     struct plim_graph_sum sum = plim_graph_sum(graph);
     plim_self_process()->launches += (int64_t)sum.kernels;
-    plim_shadow_launched(NULL, 0);
+    spoil_writes(graph);
     uint64_t token = plim_token_more((uint64_t)(uintptr_t)graph, plim_graph_nodes(graph, NULL));
     plim_watch_graph(token, sum.steps_class, sum.calls);
     return GPU_OK;

@@ -6,10 +6,11 @@
 
 /* The C++ library's own, where the program has one. Python loads it where RTLD_DEFAULT does not
  * look. */
-static char *demangle(const char *name)
+char *plim_signature_text(const char *name)
 {
     typedef char *demangler(const char *, char *, size_t *, int *);
     static demangler *function;
+    if (strncmp(name, "_Z", 2) != 0) return NULL;
     if (!function) {
         void *library = plim_version_library("libstdc++.so");
         void *found = dlsym(library ? library : RTLD_DEFAULT, "__cxa_demangle");
@@ -18,8 +19,8 @@ static char *demangle(const char *name)
     return function ? function(name, NULL, NULL, NULL) : NULL;
 }
 
-/* One parameter's type: is it a pointer to something not const? PyTorch's elementwise kernels take an
- * array of pointers, the output first. */
+/* One parameter's type: is it a pointer to something not const? PyTorch's elementwise kernels take
+ * an array of pointers, the output first. */
 static bool is_written(const char *type, size_t length)
 {
     static const char const_pointer[] = " const*", array[] = "rray<char*";
@@ -31,22 +32,101 @@ static bool is_written(const char *type, size_t length)
     return length < ending || strncmp(type + length - ending, const_pointer, ending) != 0;
 }
 
+/* Types, by how they begin, in which there is no pointer to memory that is written: numbers,
+ * functions without data, and the state of random numbers. */
+static const char *const plain[] = {"bool",
+                                    "char",
+                                    "signed",
+                                    "unsigned",
+                                    "short",
+                                    "int",
+                                    "long",
+                                    "float",
+                                    "double",
+                                    "c10::Half",
+                                    "c10::BFloat16",
+                                    "c10::complex",
+                                    "std::plus",
+                                    "std::multiplies",
+                                    "std::greater",
+                                    "std::less",
+                                    "at::native::Reduce",
+                                    "at::PhiloxCudaState",
+                                    "at::native::OffsetCalculator",
+                                    "TrivialOffsetCalculator",
+                                    "OffsetCalculator",
+                                    "__half",
+                                    "__nv_bfloat16",
+                                    "dim3",
+                                    "at::native::Msg",
+                                    "cuda::std::",
+                                    "thrust::"};
+
+/* Where the pointers are in structures that are known; CUB's states of a scan are one array or
+ * three. */
+static const struct {
+    const char *name;
+    uint16_t bytes;
+} known[] = {{"TensorInfo<", 8},
+             {"ScanTileState<long, int, true>", 8},
+             {"ScanTileState<long, true>", 8},
+             {"ScanTileState<int, true>", 8},
+             {"ScanTileState<float, true>", 8},
+             {"ScanTileState<", 24},
+             {"GenericPackedTensorAccessor<", 8},
+             {"PackedTensorAccessor", 8}};
+
+static bool has(const char *type, size_t length, const char *word)
+{
+    size_t size = strlen(word);
+    for (size_t i = 0; i + size <= length; i++)
+        if (!strncmp(type + i, word, size)) return true;
+    return false;
+}
+
+static uint16_t bytes_of(const char *type, size_t length)
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (has(type, length, known[i].name)) return known[i].bytes;
+    return 0;
+}
+
+/* A layout of elements that are const. */
+static bool is_read_only(const char *type, size_t length)
+{
+    return has(type, length, "TensorInfo<") && has(type, length, " const,");
+}
+
+static bool is_structure(const char *type, size_t length)
+{
+    while (length && *type == ' ') type++, length--;
+    if (!length || type[length - 1] == '*' || type[length - 1] == '&') return false;
+    if (is_read_only(type, length)) return false;
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+        if (!strncmp(type, plain[i], strlen(plain[i]))) return false;
+    return true;
+}
+
 /* Splits the parameter list at its outermost commas. */
-static uint32_t read_parameters(const char *list, int *parameters)
+static void read_parameters(const char *list, struct plim_signature *out)
 {
     int depth = 0;
-    uint32_t written = 0;
     const char *begin = list;
-    for (const char *c = list;; c++) {
-        if (strchr("(<[{", *c) && *c) depth++;
+    for (const char *c = list; *c; c++) {
+        if (strchr("(<[{", *c)) depth++;
         bool ends = depth == 0 && (*c == ',' || *c == ')');
-        if (strchr(")>]}", *c) && *c) depth--;
-        if (!*c) return written;
+        if (strchr(")>]}", *c)) depth--;
         if (!ends) continue;
-        if (*parameters < 32 && is_written(begin, (size_t)(c - begin)))
-            written |= 1u << *parameters;
-        *parameters += c > list;
-        if (*c == ')') return written;
+        size_t length = (size_t)(c - begin);
+        uint32_t bit = out->parameters < 32 ? (uint32_t)1 << out->parameters : 0;
+        if (is_written(begin, length))
+            out->written |= bit;
+        else if (is_structure(begin, length)) {
+            out->structures |= bit;
+            if (bit) out->structure_bytes[out->parameters] = bytes_of(begin, length);
+        }
+        out->parameters += c > list;
+        if (*c == ')') return;
         begin = c + 1;
     }
 }
@@ -65,10 +145,10 @@ static const char *find_parameters(const char *text)
 
 struct plim_signature plim_signature_of(const char *mangled)
 {
-    struct plim_signature signature = {.is_read = true, .arithmetic = plim_arithmetic_of(mangled)};
-    char *text = demangle(mangled);
+    struct plim_signature signature = {.is_read = true};
+    char *text = plim_signature_text(mangled);
     const char *list = text ? find_parameters(text) : NULL;
-    if (list) signature.written = read_parameters(list, &signature.parameters);
+    if (list) read_parameters(list, &signature);
     free(text);
     return signature;
 }

@@ -209,3 +209,8 @@ void plim_capture_note(struct plim_stream *stream, enum plim_steps_class steps_c
 {
     if (stream->capture) plim_graph_note(stream->capture->graph, steps_class, is_library);
 }
+
+void plim_capture_writes(struct plim_stream *stream, const uintptr_t *written, size_t count)
+{
+    if (stream->capture) plim_graph_note_writes(stream->capture->graph, written, count);
+}

@@ -56,5 +56,7 @@ bool plim_capture_take_graph(struct plim_stream *stream, const struct plim_graph
  * library's. */
 void plim_capture_note(struct plim_stream *stream, enum plim_steps_class steps_class,
                        bool is_library);
+/* And where it may write. */
+void plim_capture_writes(struct plim_stream *stream, const uintptr_t *written, size_t count);
 
 #endif

@@ -5,8 +5,16 @@
 #include <string.h>
 
 int (*plim_transfer_synchronize)(void);
+void (*plim_transfer_asked)(uintptr_t, void *, size_t, unsigned);
 
 int plim_transfer_wait(void) { return plim_transfer_synchronize ? plim_transfer_synchronize() : GPU_OK; }
+
+/* The host gets what is known, else 0, unless somebody knows better. */
+static void read(uintptr_t from, void *to, size_t bytes)
+{
+    unsigned known = plim_shadow_load(from, to, NULL, bytes);
+    if (plim_transfer_asked) plim_transfer_asked(from, to, bytes, known);
+}
 
 static void move(void *to, const void *from, size_t bytes)
 {
@@ -15,7 +23,7 @@ static void move(void *to, const void *from, size_t bytes)
     if (to_gpu) plim_watch_copy(d);
     if (to_gpu && from_gpu) plim_shadow_copy(d, s, bytes);
     else if (to_gpu) plim_shadow_write(d, from, bytes);
-    else if (from_gpu) plim_shadow_read(s, to, bytes);
+    else if (from_gpu) read(s, to, bytes);
     else memmove(to, from, bytes);
 }
 
@@ -24,7 +32,10 @@ int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
     int failed = plim_self_use_current();
     if (failed || !t->bytes || !t->rows) return failed;
     if (!t->to || !t->from) return GPU_INVALID_VALUE;
-    if (plim_capture_take(stream, PLIM_NODE_MEMCPY)) return GPU_OK;
+    if (plim_capture_take(stream, PLIM_NODE_MEMCPY)) {
+        plim_capture_writes(stream, (const uintptr_t *)&t->to, plim_heap_is_device((uintptr_t)t->to));
+        return GPU_OK;
+    }
     bool reads = plim_heap_is_device((uintptr_t)t->from) && !plim_heap_is_device((uintptr_t)t->to);
     if (reads) failed = plim_transfer_wait();
     for (size_t row = 0; row < t->rows; row++)
@@ -45,14 +56,16 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
     int failed = plim_self_use_current();
     if (failed || !count) return failed;
     if (!to) return GPU_INVALID_VALUE;
-    if (plim_capture_take(stream, PLIM_NODE_MEMSET)) return GPU_OK;
     bool on_gpu = plim_heap_is_device((uintptr_t)to);
+    if (plim_capture_take(stream, PLIM_NODE_MEMSET)) {
+        plim_capture_writes(stream, (const uintptr_t *)&to, on_gpu);
+        return GPU_OK;
+    }
     if (on_gpu) plim_watch_copy((uintptr_t)to);
     unsigned char *bytes = to, pattern[4];
     memcpy(pattern, &value, sizeof(pattern)); /* little-endian */
-    if (on_gpu && element_bytes == 1) plim_shadow_set((uintptr_t)to, pattern[0], count);
-    else if (on_gpu && !value) plim_shadow_set((uintptr_t)to, 0, count * element_bytes);
-    else if (on_gpu) plim_shadow_forget((uintptr_t)to, count * element_bytes);
+    if (on_gpu)
+        plim_shadow_fill((uintptr_t)to, pattern, element_bytes, PLIM_KNOWN, count * element_bytes);
     else
         for (size_t i = 0; i < count; i++)
             memcpy(bytes + i * element_bytes, pattern, element_bytes);

@@ -26,4 +26,8 @@ int plim_transfer_wait(void);
 /* What does the waiting; NULL: nothing is waited for. */
 extern int (*plim_transfer_synchronize)(void);
 
+/* The host has read `bytes` from the GPU, of whose values `known` (plim_shadow_load) tells: what is to be said
+ * of that, and what the host is to find there, which may be changed. NULL: nothing. */
+extern void (*plim_transfer_asked)(uintptr_t from, void *to, size_t bytes, unsigned known);
+
 #endif

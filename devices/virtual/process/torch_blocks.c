@@ -1,0 +1,44 @@
+/* PyTorch's caching allocator tells PyTorch's profiler of every block that it hands out or takes
+ * back (c10/cuda/CUDACachingAllocator.cpp, 1.8 to 2.11), through a function of another library: so
+ * the call comes here first, and is passed on. */
+#include "devices/virtual/machine/cuda_abi.h"
+#include "devices/virtual/machine/version.h"
+#include "devices/virtual/memory/block.h"
+#include "dlsym.h"
+#include <string.h>
+
+/* c10::Device: of two bytes, so that it comes in a register. */
+typedef void report(void *at, int64_t bytes, uint64_t allocated, uint64_t reserved,
+                    uint16_t device);
+
+static void note(void *at, int64_t bytes)
+{
+    if (bytes > 0)
+        plim_block_take((uintptr_t)at, (size_t)bytes);
+    else
+        plim_block_give((uintptr_t)at);
+}
+
+static void pass_on(report **theirs, const char *name, void *at, int64_t bytes, uint64_t allocated,
+                    uint64_t reserved, uint16_t device)
+{
+    if (!*theirs) {
+        void *library = plim_version_library("libc10.so");
+        plim_dlsym_prepare();
+        void *found = library ? plim_dlsym_real(library, name) : NULL;
+        memcpy(theirs, &found, sizeof(found));
+    }
+    if (*theirs) (*theirs)(at, bytes, allocated, reserved, device);
+}
+
+/* c10::reportMemoryUsageToProfiler, whose totals are int64_t up to 2.1 and size_t since. */
+#define REPORT(symbol)                                                                             \
+    ANSWER void symbol(void *at, int64_t bytes, uint64_t allocated, uint64_t reserved,             \
+                       uint16_t device)                                                            \
+    {                                                                                              \
+        static report *theirs;                                                                     \
+        note(at, bytes);                                                                           \
+        pass_on(&theirs, #symbol, at, bytes, allocated, reserved, device);                         \
+    }
+REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)

@@ -1,0 +1,25 @@
+/* Elements of one operand, some at a time, in the type in which a function works with them. */
+#ifndef PLIM_DEVICES_VIRTUAL_VALUES_COLUMN_H
+#define PLIM_DEVICES_VIRTUAL_VALUES_COLUMN_H
+
+#include "view.h"
+
+enum { PLIM_CHUNK = 256 };
+
+struct plim_column {
+    bool is_float; /* which of the two has the values */
+    int64_t i[PLIM_CHUNK];
+    double f[PLIM_CHUNK];
+    unsigned char known[PLIM_CHUNK];
+};
+
+/* `count` elements of type `stored` at these offsets of the view, as `type`. */
+void plim_column_load(struct plim_column *column, const struct plim_view *view,
+                      const size_t *offsets, size_t count, enum plim_type stored,
+                      enum plim_type type);
+void plim_column_store(const struct plim_column *column, struct plim_view *view,
+                       const size_t *offsets, size_t count, enum plim_type stored);
+/* A number over and over, known. */
+void plim_column_repeat(struct plim_column *column, struct plim_number number, size_t count);
+
+#endif

@@ -1,0 +1,178 @@
+#include "family.h"
+#include "devices/virtual/memory/block.h"
+#include "devices/virtual/memory/shadow.h"
+#include "plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct plim_row *const families[] = {
+    plim_rows_elementwise, plim_rows_range, plim_rows_reduce,  plim_rows_scan, plim_rows_cub,
+    plim_rows_cat,         plim_rows_index, plim_rows_scatter, plim_rows_sort, plim_rows_radix,
+    plim_rows_shape,       plim_rows_count, plim_rows_lists,   plim_rows_amp};
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* Takes namespaces out that say nothing. */
+static char *shorten(const char *text)
+{
+    static const char *const words[] = {"(anonymous namespace)::",
+                                        "at::native::",
+                                        "at::cuda::detail::",
+                                        "at::cuda::",
+                                        "at_cuda_detail::cub::",
+                                        "cub::",
+                                        "std::",
+                                        "void "};
+    char *out = malloc(strlen(text) + 1), *to = out;
+    while (out && *text) {
+        size_t skipped = 0;
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && !skipped; i++)
+            if (!strncmp(text, words[i], strlen(words[i]))) skipped = strlen(words[i]);
+        if (!skipped) *to++ = *text++;
+        text += skipped;
+    }
+    if (out) *to = '\0';
+    return out;
+}
+
+/* The name of the kernel itself: what stands before its template arguments. */
+static const char *own_name(const char *text)
+{
+    const char *end = text + strcspn(text, "<("), *begin = end;
+    while (begin > text && begin[-1] != ':' && begin[-1] != ' ') begin--;
+    return begin;
+}
+
+const struct plim_plan *plim_family_plan(const char *mangled, const char *text)
+{
+    struct plim_plan plan = {0}, *kept = NULL;
+    char *name = shorten(text ? text : mangled);
+    const char *own = name ? own_name(name) : "";
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]) && !kept; i++)
+        for (const struct plim_row *row = families[i]; row->name && !kept; row++) {
+            size_t length = strlen(row->name);
+            if (strncmp(own, row->name, length) != 0) continue;
+            plan = (struct plim_plan){.row = row};
+            if (row->read && !row->read(own + length, &plan)) continue;
+            kept = malloc(sizeof(*kept));
+            if (kept) *kept = plan;
+        }
+    free(name);
+    return kept;
+}
+
+bool plim_family_run(const struct plim_plan *plan, const char *kernel, const struct gpu_dim3 *grid,
+                     void *const *arguments)
+{
+    const struct plim_launch launch = {kernel, grid, arguments};
+    return plan && arguments && plan->row->run(plan, &launch);
+}
+
+/* --- arguments -------------------------------------------------------------------------------- */
+
+uintptr_t plim_launch_address(const struct plim_launch *launch, int i)
+{
+    uintptr_t value;
+    memcpy(&value, launch->arguments[i], sizeof(value));
+    return value;
+}
+
+int64_t plim_launch_long(const struct plim_launch *launch, int i)
+{
+    return (int64_t)plim_launch_address(launch, i);
+}
+
+int32_t plim_launch_int(const struct plim_launch *launch, int i)
+{
+    int32_t value;
+    memcpy(&value, launch->arguments[i], sizeof(value));
+    return value;
+}
+
+void plim_launch_spoil(const struct plim_launch *launch, uintptr_t at, size_t bytes)
+{
+    plim_shadow_spoil(at, bytes, launch->kernel);
+}
+
+void plim_launch_spoil_block(const struct plim_launch *launch, uintptr_t at)
+{
+    struct plim_block block = plim_block_find(at);
+    plim_shadow_spoil(block.at, block.bytes, launch->kernel);
+}
+
+size_t plim_offsets_bytes(int operands)
+{
+    return sizeof(struct plim_offsets) + sizeof(uint32_t) * PLIM_DIMENSIONS * (size_t)operands;
+}
+
+bool plim_offsets_check(const struct plim_offsets *offsets, size_t elements)
+{
+    size_t product = 1;
+    if (offsets->dimensions < 0 || offsets->dimensions > PLIM_DIMENSIONS) return false;
+    for (int d = 0; d < offsets->dimensions; d++) product *= offsets->sizes[d][0];
+    return product == elements;
+}
+
+size_t plim_offsets_of(const struct plim_offsets *offsets, size_t index, int operand, int operands)
+{
+    size_t sum = 0;
+    for (int d = 0; d < offsets->dimensions; d++) {
+        sum += index % offsets->sizes[d][0] * offsets->strides[d * operands + operand];
+        index /= offsets->sizes[d][0];
+    }
+    return sum;
+}
+
+size_t plim_offsets_last(const struct plim_offsets *offsets, int operand, int operands)
+{
+    size_t sum = 0;
+    for (int d = 0; d < offsets->dimensions; d++)
+        sum += (size_t)(offsets->sizes[d][0] - 1) * offsets->strides[d * operands + operand];
+    return sum;
+}
+
+static int64_t index_at(const char *at, size_t i, size_t index_bytes)
+{
+    int64_t value = 0;
+    uint32_t word;
+    memcpy(&word, at + i * index_bytes, sizeof(word));
+    memcpy(&value, at + i * index_bytes, index_bytes);
+    return index_bytes == sizeof(word) ? (int64_t)word : value;
+}
+
+bool plim_tensor_read(const void *argument, size_t index_bytes, struct plim_tensor *out)
+{
+    const char *sizes = (const char *)argument + sizeof(uintptr_t),
+               *strides = sizes + PLIM_DIMENSIONS * index_bytes;
+    int32_t dimensions;
+    memcpy(&out->at, argument, sizeof(out->at));
+    memcpy(&dimensions, strides + PLIM_DIMENSIONS * index_bytes, sizeof(dimensions));
+    out->dimensions = dimensions;
+    if (dimensions < 0 || dimensions > PLIM_DIMENSIONS) return false;
+    for (int d = 0; d < dimensions; d++) {
+        out->sizes[d] = index_at(sizes, (size_t)d, index_bytes);
+        out->strides[d] = index_at(strides, (size_t)d, index_bytes);
+        if (out->sizes[d] <= 0 || out->sizes[d] > INT32_MAX || out->strides[d] < 0 ||
+            out->strides[d] > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+size_t plim_tensor_span(const struct plim_tensor *tensor)
+{
+    size_t span = 1;
+    for (int d = 0; d < tensor->dimensions; d++)
+        span += (size_t)(tensor->sizes[d] - 1) * (size_t)tensor->strides[d];
+    return span;
+}
+
+size_t plim_tensor_offset(const struct plim_tensor *tensor, size_t index)
+{
+    size_t offset = 0;
+    for (int d = tensor->dimensions; d-- > 0;) {
+        offset += index % (size_t)tensor->sizes[d] * (size_t)tensor->strides[d];
+        index /= (size_t)tensor->sizes[d];
+    }
+    return offset;
+}

@@ -1,0 +1,27 @@
+/* Families of kernels that are understood: the launch templates of PyTorch and of CUB, by their
+ * names and the layout of their arguments. A kernel of a family is done on what is known
+ * (memory/shadow.h): what it makes of known values is known, element by element, the rest of what
+ * it writes is unknown.
+ *
+ * Layouts are those of PyTorch 2.0 to 2.11, of CUB as in CUDA 11.8 to 13; each family's file names
+ * its source. All in them that is known beforehand is checked, and where something differs the
+ * kernel is one like all others.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_VALUES_FAMILY_H
+#define PLIM_DEVICES_VIRTUAL_VALUES_FAMILY_H
+
+#include "devices/virtual/machine/cuda_abi.h"
+#include <stdbool.h>
+
+struct plim_plan; /* what a kernel's name says of a launch */
+
+/* `mangled` as it is registered, `text` as C++ writes it (NULL: it is no C++ name). NULL: of no
+ * family. To be asked once a kernel; the plan stays. */
+const struct plim_plan *plim_family_plan(const char *mangled, const char *text);
+
+/* Does it. False: nothing was done. May wait for other ranks, where an operand is what they bring.
+ */
+bool plim_family_run(const struct plim_plan *plan, const char *kernel, const struct gpu_dim3 *grid,
+                     void *const *arguments);
+
+#endif

@@ -1,0 +1,88 @@
+/* What all families have in common. */
+#ifndef PLIM_DEVICES_VIRTUAL_VALUES_PLAN_H
+#define PLIM_DEVICES_VIRTUAL_VALUES_PLAN_H
+
+#include "devices/virtual/machine/cuda_abi.h"
+#include "functor.h"
+
+/* What is worked out of one launch: elements. Beyond it results are unknown. */
+enum { PLIM_MOST_ELEMENTS = 1 << 20, PLIM_DIMENSIONS = 25 };
+
+struct plim_launch {
+    const char *kernel; /* its name, for what it writes */
+    const struct gpu_dim3 *grid;
+    void *const *arguments;
+};
+
+struct plim_row;
+
+struct plim_plan {
+    const struct plim_row *row;
+    struct plim_functor functor;
+    enum plim_type types[3]; /* of the operands, as the family orders them */
+    int64_t numbers[6];      /* of the template */
+};
+
+/* A row of a family: a template by the beginning of its name, without its namespace and with "<" or
+ * "(" at the end. */
+struct plim_row {
+    const char *name;
+    /* What the template's arguments say; `list` is what follows the name. False: it is not
+     * understood. NULL: nothing. */
+    bool (*read)(const char *list, struct plim_plan *plan);
+    bool (*run)(const struct plim_plan *plan, const struct plim_launch *launch);
+};
+
+/* The rows of a family, in the family's file; they end with a row without a name. */
+extern const struct plim_row plim_rows_elementwise[], plim_rows_range[], plim_rows_reduce[],
+    plim_rows_scan[], plim_rows_cub[], plim_rows_cat[], plim_rows_index[], plim_rows_scatter[],
+    plim_rows_sort[], plim_rows_radix[], plim_rows_shape[], plim_rows_count[], plim_rows_lists[],
+    plim_rows_amp[];
+
+/* --- arguments -------------------------------------------------------------------------------- */
+
+/* The 8 or 4 bytes of argument i. */
+uintptr_t plim_launch_address(const struct plim_launch *launch, int i);
+int64_t plim_launch_long(const struct plim_launch *launch, int i);
+int32_t plim_launch_int(const struct plim_launch *launch, int i);
+
+/* at::OffsetCalculator (aten/src/ATen/cuda/detail/OffsetCalculator.cuh): dimensions, the innermost
+ * first; for each size a divider of three words; strides in bytes or elements, for each dimension
+ * those of all operands. */
+struct plim_offsets {
+    int32_t dimensions;
+    uint32_t sizes[PLIM_DIMENSIONS][3];
+    uint32_t strides[];
+};
+
+/* False: it is none, or has not that many elements. */
+bool plim_offsets_check(const struct plim_offsets *offsets, size_t elements);
+size_t plim_offsets_bytes(int operands); /* of the structure */
+/* Where element `index` of an operand lies; the last element's offset, where that is the largest.
+ */
+size_t plim_offsets_of(const struct plim_offsets *offsets, size_t index, int operand, int operands);
+size_t plim_offsets_last(const struct plim_offsets *offsets, int operand, int operands);
+
+/* at::cuda::detail::TensorInfo<T, I> (TensorInfo.cuh), of indices of 4 or 8 bytes. In elements. */
+struct plim_tensor {
+    uintptr_t at;
+    int dimensions;
+    int64_t sizes[PLIM_DIMENSIONS], strides[PLIM_DIMENSIONS];
+};
+
+bool plim_tensor_read(const void *argument, size_t index_bytes, struct plim_tensor *out);
+/* Elements from the first to the last. */
+size_t plim_tensor_span(const struct plim_tensor *tensor);
+/* The element of a linear index, dimensions in their order, the last the fastest. */
+size_t plim_tensor_offset(const struct plim_tensor *tensor, size_t index);
+
+/* Argument i begins with the address of the flag that a check for infinities raises: learned
+ * gradients are finite, so it stays as it is. */
+void plim_launch_check(const struct plim_launch *launch, int i);
+
+/* What a launch wrote whose result is not worked out: so many bytes, or the whole block of an
+ * address. */
+void plim_launch_spoil(const struct plim_launch *launch, uintptr_t at, size_t bytes);
+void plim_launch_spoil_block(const struct plim_launch *launch, uintptr_t at);
+
+#endif

@@ -1,0 +1,139 @@
+/* CUB's radix sort, with which PyTorch sorts long rows, unique and randperm (CUDA 11.8 to 13).
+ *
+ *     DeviceRadixSortSingleTileKernel<policy, descending, K, V, ...>(const K *in, K *out, const V
+ * *values in, V *values out, count, first bit, last bit) DeviceRadixSortOnesweepKernel<policy,
+ * descending, K, V, ...>(look-back, counters, bins out, bins in, K *out, const K *in, V *values
+ * out, const V *values in, int count, int bit, int bits)        one pass
+ *     DeviceRadixSortHistogramKernel, DeviceRadixSortExclusiveSumKernel           prepare these */
+#include "devices/virtual/memory/heap.h"
+#include "plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { DESCENDING, VALUE_BYTES };
+
+static bool read(const char *list, struct plim_plan *plan)
+{
+    struct plim_name order = plim_name_argument(list, 1), value = plim_name_argument(list, 3);
+    const char *opaque = plim_name_behind(value, "OpaqueType<");
+    bool is_falling = plim_name_behind(order, ")1") || plim_name_begins(order, "true");
+    bool is_rising = plim_name_behind(order, ")0") || plim_name_begins(order, "false");
+    plan->types[0] = plim_name_type(plim_name_argument(list, 2));
+    plan->numbers[DESCENDING] = is_falling;
+    plan->numbers[VALUE_BYTES] =
+        opaque ? strtol(opaque, NULL, 10) : (int64_t)plim_type_bytes(plim_name_type(value));
+    bool has_no_values = plim_name_behind(value, "NullType");
+    return (is_falling || is_rising) && plan->types[0] != PLIM_NO_TYPE &&
+           (has_no_values || plan->numbers[VALUE_BYTES] > 0);
+}
+
+/* Bits that sort as the number does. */
+static uint64_t bits_of(const unsigned char *key, enum plim_type type)
+{
+    size_t width = plim_type_bytes(type);
+    uint64_t bits = 0, sign = (uint64_t)1 << (8 * width - 1), all = sign | (sign - 1);
+    memcpy(&bits, key, width);
+    if (type == PLIM_UINT8 || type == PLIM_BOOL) return bits;
+    if (!plim_type_is_float(type)) return bits ^ sign;
+    if (bits == sign) bits = 0; /* -0 is 0 */
+    return bits & sign ? ~bits & all : bits | sign;
+}
+
+struct item {
+    uint64_t bits;
+    size_t place;
+};
+
+static int rising(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->bits != y->bits) return x->bits < y->bits ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+struct pass {
+    uintptr_t from, to, values_from, values_to;
+    size_t count;
+    int first_bit, bits;
+};
+
+static unsigned char known_of(const struct plim_view *view)
+{
+    unsigned char known = PLIM_KNOWN;
+    for (size_t i = 0; i < view->bytes; i++) known = plim_known_both(known, view->known[i]);
+    return known;
+}
+
+/* Moves the elements to their places; keys and values alike. */
+static void move(const struct plim_launch *launch, const struct item *items, size_t count,
+                 const struct plim_view *from, struct plim_view *to, size_t width,
+                 unsigned char known)
+{
+    for (size_t i = 0; i < count; i++)
+        plim_view_move(to, i * width, from, items[i].place * width, width);
+    for (size_t i = 0; i < to->bytes; i++) to->known[i] = plim_known_both(to->known[i], known);
+    plim_view_store(to, launch->kernel);
+}
+
+static bool sort(const struct plim_plan *plan, const struct plim_launch *launch,
+                 const struct pass *p)
+{
+    size_t width = plim_type_bytes(plan->types[0]),
+           value_width = (size_t)plan->numbers[VALUE_BYTES];
+    uint64_t mask = p->bits >= 64 ? UINT64_MAX : ((uint64_t)1 << p->bits) - 1;
+    struct plim_view in = {0}, out = {0}, values_in = {0}, values_out = {0};
+    if (!p->count || p->first_bit < 0 || p->first_bit > 63 || p->bits <= 0 ||
+        !plim_heap_is_device(p->to))
+        return false;
+    bool moves_values = value_width && plim_heap_is_device(p->values_to);
+    struct item *items = p->count <= PLIM_MOST_ELEMENTS ? malloc(p->count * sizeof(*items)) : NULL;
+    bool works =
+        items && plim_view_open(&in, p->from, p->count * width) &&
+        plim_view_blank(&out, p->to, p->count * width) &&
+        (!moves_values || (plim_view_open(&values_in, p->values_from, p->count * value_width) &&
+                           plim_view_blank(&values_out, p->values_to, p->count * value_width)));
+    unsigned char known = works ? known_of(&in) : PLIM_UNKNOWN;
+    works = works && known & PLIM_KNOWN;
+    for (size_t i = 0; works && i < p->count; i++) {
+        uint64_t bits = bits_of(in.data + i * width, plan->types[0]) >> p->first_bit;
+        items[i] = (struct item){(plan->numbers[DESCENDING] ? ~bits : bits) & mask, i};
+    }
+    if (works) qsort(items, p->count, sizeof(*items), rising);
+    if (works)
+        move(launch, items, p->count, &in, &out, width, known);
+    else
+        plim_launch_spoil(launch, p->to, p->count * width);
+    if (works && moves_values)
+        move(launch, items, p->count, &values_in, &values_out, value_width, known);
+    else if (moves_values)
+        plim_launch_spoil(launch, p->values_to, p->count * value_width);
+    free(items);
+    plim_view_close(&in);
+    plim_view_close(&out);
+    plim_view_close(&values_in);
+    plim_view_close(&values_out);
+    return true;
+}
+
+static bool run_tile(const struct plim_plan *plan, const struct plim_launch *l)
+{
+    int first = plim_launch_int(l, 5);
+    return sort(plan, l,
+                &(struct pass){plim_launch_address(l, 0), plim_launch_address(l, 1),
+                               plim_launch_address(l, 2), plim_launch_address(l, 3),
+                               (uint32_t)plim_launch_int(l, 4), first,
+                               plim_launch_int(l, 6) - first});
+}
+
+static bool run_sweep(const struct plim_plan *plan, const struct plim_launch *l)
+{
+    return sort(plan, l,
+                &(struct pass){plim_launch_address(l, 5), plim_launch_address(l, 4),
+                               plim_launch_address(l, 7), plim_launch_address(l, 6),
+                               (uint32_t)plim_launch_int(l, 8), plim_launch_int(l, 9),
+                               plim_launch_int(l, 10)});
+}
+
+const struct plim_row plim_rows_radix[] = {{"DeviceRadixSortSingleTileKernel<", read, run_tile},
+                                           {"DeviceRadixSortOnesweepKernel<", read, run_sweep},
+                                           {0}};

@@ -1,0 +1,334 @@
+/* at::native::reduce_kernel (aten/src/ATen/native/cuda/Reduce.cuh, PyTorch 2.0 to 2.11), and its
+ * twin that is compiled when it is used, of which only that of prod says what it is. One argument:
+ *
+ *     {operation, identity, ReduceConfig of 16 words, OffsetCalculator<1> of the inputs,
+ * OffsetCalculator<2> of the outputs, source, outputs[2], two buffers, semaphores, base index,
+ * accumulate, final}
+ *
+ * How long the first two are is found out by trying: the configuration begins with the bytes of an
+ * element and the numbers of inputs and outputs, which the calculators have to agree with. */
+#include "devices/virtual/memory/heap.h"
+#include "plan.h"
+#include <math.h>
+#include <string.h>
+
+enum kind {
+    SUM,
+    PRODUCT,
+    MEAN,
+    ALL,
+    ANY,
+    LARGEST,
+    SMALLEST,
+    LARGEST_AT,
+    SMALLEST_AT,
+    LARGEST_AND_AT,
+    SMALLEST_AND_AT,
+    SMALLEST_AND_LARGEST,
+    ABSOLUTE_SUM,
+    ABSOLUTE_LARGEST,
+    NOT_ZERO,
+    UNKNOWN_KIND
+};
+enum { KIND, INPUT = 0, OUTPUT };
+
+static const struct {
+    const char *name;
+    enum kind kind;
+} kinds[] = {{"sum_functor<", SUM},
+             {"MeanOps<", MEAN},
+             {"and_kernel_cuda", ALL},
+             {"or_kernel_cuda", ANY},
+             {"MaxNanFunctor<", LARGEST},
+             {"MinNanFunctor<", SMALLEST},
+             {"ArgMaxOps<", LARGEST_AT},
+             {"ArgMinOps<", SMALLEST_AT},
+             {"MaxOps<", LARGEST_AND_AT},
+             {"MinOps<", SMALLEST_AND_AT},
+             {"MinMaxOps<", SMALLEST_AND_LARGEST},
+             {"NormOneOps<", ABSOLUTE_SUM},
+             {"AbsMaxOps<", ABSOLUTE_LARGEST},
+             {"NormZeroOps<", NOT_ZERO},
+             {"prod_functor<", PRODUCT}};
+
+static enum kind kind_of(struct plim_name name)
+{
+    const char *inner = plim_name_behind(name, "func_wrapper_t<");
+    struct plim_name function = inner ? plim_name_argument(inner, 1) : name;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (plim_name_begins(function, kinds[i].name)) return kinds[i].kind;
+    return UNKNOWN_KIND;
+}
+
+/* reduce_kernel<threads, vector, ReduceOp<input, operation, index, output, ...> > */
+static bool read(const char *list, struct plim_plan *plan)
+{
+    struct plim_name operation = plim_name_argument(list, 2);
+    const char *inner = plim_name_behind(operation, "ReduceOp<");
+    if (!plim_name_begins(operation, "ReduceOp<")) return false;
+    plan->types[INPUT] = plim_name_type(plim_name_argument(inner, 0));
+    plan->types[OUTPUT] = plim_name_type(plim_name_argument(inner, 3));
+    plan->numbers[KIND] = kind_of(plim_name_argument(inner, 1));
+    bool is_32_bit = plim_name_begins(plim_name_argument(inner, 2), "unsigned int");
+    return is_32_bit && plan->types[INPUT] != PLIM_NO_TYPE && plan->types[OUTPUT] != PLIM_NO_TYPE;
+}
+
+static bool read_compiled(const char *list, struct plim_plan *plan)
+{
+    (void)list;
+    plan->numbers[KIND] = PRODUCT;
+    return true;
+}
+
+/* --- the argument ----------------------------------------------------------------------------- */
+
+struct configuration {
+    int32_t element_bytes, inputs, outputs, more[13];
+    struct {
+        int32_t dimensions;
+        uint32_t sizes[PLIM_DIMENSIONS][3], strides[PLIM_DIMENSIONS][1];
+    } in;
+    struct {
+        int32_t dimensions;
+        uint32_t sizes[PLIM_DIMENSIONS][3], strides[PLIM_DIMENSIONS][2];
+    } out;
+};
+
+struct reduction {
+    const struct plim_offsets *in, *out;
+    size_t inputs, outputs;
+    uintptr_t from, to[2];
+    bool is_partial; /* one of several launches that make one result */
+    int64_t base;
+    size_t header; /* the bytes before the configuration */
+};
+
+static bool try_header(const char *argument, size_t header, struct reduction *r)
+{
+    struct configuration c;
+    struct {
+        uintptr_t from, to[2], buffers[3];
+        int64_t base;
+        bool accumulates, is_final;
+    } rest;
+    memcpy(&c, argument + header, sizeof(c));
+    if (c.inputs <= 0 || c.outputs <= 0 || c.element_bytes <= 0 || c.element_bytes > 32)
+        return false;
+    r->in = (const void *)(argument + header + offsetof(struct configuration, in));
+    r->out = (const void *)(argument + header + offsetof(struct configuration, out));
+    r->inputs = (size_t)c.inputs;
+    r->outputs = (size_t)c.outputs;
+    if (!plim_offsets_check(r->in, r->inputs) || !plim_offsets_check(r->out, r->outputs))
+        return false;
+    memcpy(&rest, argument + plim_align(header + sizeof(c), 8), sizeof(rest));
+    r->from = rest.from;
+    memcpy(r->to, rest.to, sizeof(r->to));
+    r->base = rest.base;
+    memcpy(&r->is_partial, &rest.accumulates, 1);
+    r->is_partial = r->is_partial || !rest.is_final;
+    r->header = header;
+    return plim_heap_is_device(r->from) && plim_heap_is_device(r->to[0]);
+}
+
+static bool find(const void *argument, struct reduction *r)
+{
+    static const size_t headers[] = {4, 8, 12, 16, 20, 24, 32, 40};
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+        if (try_header(argument, headers[i], r)) return true;
+    return false;
+}
+
+/* What is compiled says only how many bytes a sum has; the identity, a 1, tells the types apart.
+ * Where that is a float, the elements may be halves. */
+static enum plim_type type_of_one(const char *argument, const struct reduction *r)
+{
+    int32_t element_bytes;
+    uint32_t words[2];
+    memcpy(&element_bytes, argument + r->header, sizeof(element_bytes));
+    memcpy(words, argument, sizeof(words));
+    if (element_bytes == 8 && r->header == 8 && words[0] == 1 && !words[1]) return PLIM_INT64;
+    if (element_bytes == 8 && r->header == 8 && !words[0] && words[1] == 0x3ff00000)
+        return PLIM_DOUBLE;
+    return PLIM_NO_TYPE;
+}
+
+/* --- one result ------------------------------------------------------------------------------- */
+
+struct total {
+    struct plim_number value, least;
+    int64_t index;
+    unsigned char known;
+    bool is_settled; /* by one element, whatever the others are */
+};
+
+static double size_of(struct plim_number x)
+{
+    return x.is_float ? fabs(x.f) : fabs((double)x.i);
+}
+
+static void add(struct total *total, struct plim_number x)
+{
+    total->value.i = (int64_t)((uint64_t)total->value.i + (uint64_t)x.i);
+    total->value.f += x.f;
+}
+
+static void take(enum kind kind, struct total *t, struct plim_number x, int64_t index,
+                 unsigned char known)
+{
+    bool is_first = !index, is_true = plim_number_is_true(x),
+         was_true = plim_number_is_true(t->value);
+    bool settles = known & PLIM_KNOWN && ((kind == ALL && !is_true) || (kind == ANY && is_true));
+    int order = is_first ? 0 : plim_number_compare(x, t->value);
+    if (settles)
+        t->known = known;
+    else if (!t->is_settled)
+        t->known = is_first ? known : plim_known_both(t->known, known);
+    if (t->is_settled) return;
+    t->is_settled = settles;
+    if (is_first) *t = (struct total){x, x, 0, t->known, settles};
+    switch (kind) {
+    case SUM:
+    case MEAN:
+        if (!is_first) add(t, x);
+        break;
+    case PRODUCT:
+        if (!is_first)
+            t->value.i = (int64_t)((uint64_t)t->value.i * (uint64_t)x.i), t->value.f *= x.f;
+        break;
+    case ALL:
+        t->value = (struct plim_number){.i = (is_first || was_true) && is_true};
+        break;
+    case ANY:
+        t->value = (struct plim_number){.i = (!is_first && was_true) || is_true};
+        break;
+    case ABSOLUTE_SUM:
+        t->value =
+            (struct plim_number){.f = (is_first ? 0 : t->value.f) + size_of(x), .is_float = true};
+        break;
+    case NOT_ZERO:
+        t->value =
+            (struct plim_number){.f = (is_first ? 0 : t->value.f) + is_true, .is_float = true};
+        break;
+    case ABSOLUTE_LARGEST:
+        if (is_first || isnan(x.f) || size_of(x) > t->value.f)
+            t->value = (struct plim_number){.f = size_of(x), .is_float = true};
+        break;
+    case SMALLEST:
+    case SMALLEST_AT:
+    case SMALLEST_AND_AT: {
+        bool has_nan = x.is_float && (isnan(x.f) || isnan(t->value.f));
+        if (has_nan ? order > 0 : order < 0) t->value = x, t->index = index;
+        break;
+    }
+    case SMALLEST_AND_LARGEST:
+        if (plim_number_compare(x, t->least) < 0) t->least = x;
+        if (order > 0) t->value = x;
+        break;
+    default:
+        if (order > 0) t->value = x, t->index = index;
+    }
+}
+
+static void finish(const struct plim_plan *plan, struct total *t, size_t inputs)
+{
+    if (plan->numbers[KIND] == MEAN) {
+        float factor = (float)(1 / (double)inputs); /* a factor, as PyTorch has it */
+        t->value.f = plim_number_round((double)((float)t->value.f * factor), PLIM_FLOAT);
+    }
+    if (!(t->known & PLIM_KNOWN)) t->known = PLIM_UNKNOWN;
+}
+
+static void put(const struct plim_plan *plan, const struct total *t, size_t at,
+                struct plim_view *out)
+{
+    enum plim_type type = plan->types[OUTPUT];
+    struct plim_number index = {.i = t->index};
+    switch (plan->numbers[KIND]) {
+    case LARGEST_AT:
+    case SMALLEST_AT:
+        plim_view_put(&out[0], at, PLIM_INT64, index, t->known);
+        break;
+    case LARGEST_AND_AT:
+    case SMALLEST_AND_AT:
+        plim_view_put(&out[0], at, type, t->value, t->known);
+        plim_view_put(&out[1], at / plim_type_bytes(type) * 8, PLIM_INT64, index, t->known);
+        break;
+    case SMALLEST_AND_LARGEST:
+        plim_view_put(&out[0], at, type, t->least, t->known);
+        plim_view_put(&out[1], at, type, t->value, t->known);
+        break;
+    default:
+        plim_view_put(&out[0], at, type, t->value, t->known);
+    }
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+static bool has_two(int64_t kind)
+{
+    return kind == LARGEST_AND_AT || kind == SMALLEST_AND_AT || kind == SMALLEST_AND_LARGEST;
+}
+
+static void work(const struct plim_plan *plan, const struct reduction *r,
+                 const struct plim_view *in, struct plim_view *out)
+{
+    for (size_t o = 0; o < r->outputs; o++) {
+        size_t base = plim_offsets_of(r->out, o, 1, 2);
+        struct total total = {.known = PLIM_KNOWN};
+        for (size_t i = 0; i < r->inputs; i++) {
+            struct plim_number x;
+            unsigned char known =
+                plim_view_get(in, base + plim_offsets_of(r->in, i, 0, 1), plan->types[INPUT], &x);
+            take((enum kind)plan->numbers[KIND], &total, x, (int64_t)i, known);
+        }
+        finish(plan, &total, r->inputs);
+        put(plan, &total, plim_offsets_of(r->out, o, 0, 2), out);
+    }
+}
+
+/* The second output is of indices, or like the first; both are laid out alike. */
+static size_t second_bytes(const struct plim_plan *plan, size_t bytes)
+{
+    return plan->numbers[KIND] == SMALLEST_AND_LARGEST
+               ? bytes
+               : bytes / plim_type_bytes(plan->types[OUTPUT]) * 8;
+}
+
+static bool run(const struct plim_plan *given, const struct plim_launch *launch)
+{
+    struct reduction r;
+    struct plim_plan plan = *given;
+    struct plim_view in = {0}, out[2] = {{0}};
+    if (!find(launch->arguments[0], &r)) return false;
+    if (given->row->read == read_compiled)
+        plan.types[INPUT] = plan.types[OUTPUT] = type_of_one(launch->arguments[0], &r);
+    int64_t kind = plan.numbers[KIND];
+    bool is_index = kind == LARGEST_AT || kind == SMALLEST_AT;
+    size_t width = plim_type_bytes(plan.types[INPUT]),
+           out_width = is_index ? 8 : plim_type_bytes(plan.types[OUTPUT]);
+    if (!width || !out_width || (has_two(kind) && !plim_heap_is_device(r.to[1]))) return false;
+    size_t bytes = plim_offsets_last(r.out, 0, 2) + out_width,
+           more = has_two(kind) ? second_bytes(&plan, bytes) : 0;
+    size_t span = plim_offsets_last(r.in, 0, 1) + plim_offsets_last(r.out, 1, 2) + width;
+    bool works = kind != UNKNOWN_KIND && !r.is_partial && !r.base &&
+                 r.inputs * r.outputs <= PLIM_MOST_ELEMENTS &&
+                 plim_shadow_survey(r.from, span) & PLIM_KNOWN &&
+                 plim_view_open(&in, r.from, span) && plim_view_open(&out[0], r.to[0], bytes) &&
+                 (!more || plim_view_open(&out[1], r.to[1], more));
+    if (works) {
+        work(&plan, &r, &in, out);
+        plim_view_store(&out[0], launch->kernel);
+        if (more) plim_view_store(&out[1], launch->kernel);
+    } else {
+        plim_launch_spoil(launch, r.to[0], bytes);
+        if (more) plim_launch_spoil(launch, r.to[1], more);
+        if (kind == UNKNOWN_KIND && plim_heap_is_device(r.to[1]))
+            return false; /* how large the second is, is not known */
+    }
+    plim_view_close(&in);
+    for (int i = 0; i < 2; i++) plim_view_close(&out[i]);
+    return true;
+}
+
+const struct plim_row plim_rows_reduce[] = {
+    {"reduce_kernel<", read, run}, {"reduction_prod_kernel", read_compiled, run}, {0}};

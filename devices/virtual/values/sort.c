@@ -1,0 +1,267 @@
+/* Sorting along a dimension, and the largest k (aten/src/ATen/native/cuda/Sort.cu, SortUtils.cuh,
+ * TensorTopK.cu, PyTorch 2.0 to 2.11). In place, each row a slice of `size` elements that lie
+ * `stride` apart:
+ *
+ *     bitonicSortKVInPlace<..., K, V, index, comparator, ...>(TensorInfo<K> keys, slices, size,
+ * stride, TensorInfo<V> values, stride, comparator) warpMergeSortKVInPlace<...>   the same;
+ * radixSortKVInPlace<...>(..., bool descending) sbtopk::gatherTopK<T, index, dimensions,
+ * _>(TensorInfo<const T> input, size, k, largest, slices, stride, TensorInfo<T> values, stride,
+ * TensorInfo<long> indices, stride, T *thresholds)
+ *
+ * Which of the largest of unknown numbers these are is assumed where the numbers are few, as those
+ * of experts are: they are spread evenly over all places. */
+#include "plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEYS, VALUES };
+enum { DESCENDING, INDEX_BYTES };
+enum { MOST_SPREAD = 1024 }; /* numbers a row: experts; not a vocabulary's */
+
+struct item {
+    struct plim_number key;
+    unsigned char known;
+    size_t place; /* where it was */
+};
+
+static int rank(const void *a, const void *b, bool descending)
+{
+    const struct item *x = a, *y = b;
+    int order = plim_number_compare(x->key, y->key);
+    if (order) return descending ? -order : order;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static int rising(const void *a, const void *b)
+{
+    return rank(a, b, false);
+}
+static int falling(const void *a, const void *b)
+{
+    return rank(a, b, true);
+}
+
+/* A row of keys; false: one is not known. */
+static bool load(const struct plim_view *view, size_t first, size_t stride, size_t size,
+                 enum plim_type type, struct item *items, unsigned char *known)
+{
+    size_t width = plim_type_bytes(type);
+    *known = PLIM_KNOWN;
+    for (size_t i = 0; i < size; i++) {
+        items[i].known = plim_view_get(view, (first + i * stride) * width, type, &items[i].key);
+        items[i].place = i;
+        *known = plim_known_both(*known, items[i].known);
+    }
+    return *known & PLIM_KNOWN;
+}
+
+/* --- in place --------------------------------------------------------------------------------- */
+
+static bool read(const char *list, struct plim_plan *plan)
+{
+    const char *end = strstr(list, ">(");
+    const char *parameters = end ? end + 2 : NULL;
+    const char *keys = parameters ? strstr(parameters, "TensorInfo<") : NULL;
+    const char *values = keys ? strstr(keys + 1, "TensorInfo<") : NULL;
+    if (!values) return false;
+    plan->types[KEYS] = plim_name_type(plim_name_argument(keys + strlen("TensorInfo<"), 0));
+    plan->types[VALUES] = plim_name_type(plim_name_argument(values + strlen("TensorInfo<"), 0));
+    plan->numbers[DESCENDING] = strstr(parameters, "GTOp<") != NULL;
+    plan->numbers[INDEX_BYTES] =
+        plim_name_begins(plim_name_argument(keys + strlen("TensorInfo<"), 1), "unsigned int") ? 4
+                                                                                              : 0;
+    return plan->types[KEYS] != PLIM_NO_TYPE && plan->types[VALUES] != PLIM_NO_TYPE &&
+           plan->numbers[INDEX_BYTES];
+}
+
+struct sorted {
+    struct plim_tensor keys, values;
+    size_t slices, size, keys_stride, values_stride;
+};
+
+/* The sorted dimension of each has the size 1 in its TensorInfo: what it spans is known here. */
+static size_t span_of(const struct plim_tensor *tensor, size_t size, size_t stride)
+{
+    return plim_tensor_span(tensor) + (size - 1) * stride;
+}
+
+static void sort_rows(const struct plim_plan *plan, const struct sorted *s, struct plim_view *keys,
+                      struct plim_view *values, bool descending, struct item *items)
+{
+    size_t width = plim_type_bytes(plan->types[KEYS]),
+           value_width = plim_type_bytes(plan->types[VALUES]);
+    struct plim_number *moved = malloc(s->size * sizeof(*moved));
+    for (size_t r = 0; moved && r < s->slices; r++) {
+        size_t first = plim_tensor_offset(&s->keys, r),
+               first_value = plim_tensor_offset(&s->values, r);
+        unsigned char known, all = PLIM_KNOWN;
+        bool is_known =
+            load(keys, first, s->keys_stride, s->size, plan->types[KEYS], items, &known);
+        for (size_t i = 0; i < s->size; i++)
+            all = plim_known_both(
+                all, plim_view_get(values, (first_value + i * s->values_stride) * value_width,
+                                   plan->types[VALUES], &moved[i]));
+        if (is_known) qsort(items, s->size, sizeof(*items), descending ? falling : rising);
+        all = is_known ? plim_known_both(all, known) : PLIM_UNKNOWN;
+        for (size_t i = 0; i < s->size; i++) {
+            plim_view_put(keys, (first + i * s->keys_stride) * width, plan->types[KEYS],
+                          items[i].key, is_known ? known : PLIM_UNKNOWN);
+            plim_view_put(values, (first_value + i * s->values_stride) * value_width,
+                          plan->types[VALUES], moved[items[i].place], all);
+        }
+    }
+    free(moved);
+}
+
+static bool run(const struct plim_plan *plan, const struct plim_launch *launch, bool descending)
+{
+    struct sorted s = {.slices = (uint32_t)plim_launch_int(launch, 1),
+                       .size = (uint32_t)plim_launch_int(launch, 2),
+                       .keys_stride = (uint32_t)plim_launch_int(launch, 3),
+                       .values_stride = (uint32_t)plim_launch_int(launch, 5)};
+    size_t index_bytes = (size_t)plan->numbers[INDEX_BYTES];
+    if (!plim_tensor_read(launch->arguments[0], index_bytes, &s.keys) || !s.slices || !s.size ||
+        !plim_tensor_read(launch->arguments[4], index_bytes, &s.values))
+        return false;
+    size_t bytes = span_of(&s.keys, s.size, s.keys_stride) * plim_type_bytes(plan->types[KEYS]);
+    size_t value_bytes =
+        span_of(&s.values, s.size, s.values_stride) * plim_type_bytes(plan->types[VALUES]);
+    struct plim_view keys = {0}, values = {0};
+    struct item *items = calloc(s.size, sizeof(*items));
+    bool works = items && s.slices * s.size <= PLIM_MOST_ELEMENTS &&
+                 plim_shadow_survey(s.keys.at, bytes) & PLIM_KNOWN &&
+                 plim_view_open(&keys, s.keys.at, bytes) &&
+                 plim_view_open(&values, s.values.at, value_bytes);
+    if (works) {
+        sort_rows(plan, &s, &keys, &values, descending, items);
+        plim_view_store(&keys, launch->kernel);
+        plim_view_store(&values, launch->kernel);
+    } else {
+        plim_launch_spoil(launch, s.keys.at, bytes);
+        plim_launch_spoil(launch, s.values.at, value_bytes);
+    }
+    free(items);
+    plim_view_close(&keys);
+    plim_view_close(&values);
+    return true;
+}
+
+static bool run_compared(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    return run(plan, launch, plan->numbers[DESCENDING]);
+}
+
+static bool run_radix(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    return run(plan, launch, *(const unsigned char *)launch->arguments[6] != 0);
+}
+
+/* --- the largest ------------------------------------------------------------------------------ */
+
+static bool read_largest(const char *list, struct plim_plan *plan)
+{
+    plan->types[KEYS] = plim_name_type(plim_name_argument(list, 0));
+    struct plim_name index = plim_name_argument(list, 1);
+    plan->numbers[INDEX_BYTES] = plim_name_begins(index, "unsigned int")    ? 4
+                                 : plim_name_begins(index, "unsigned long") ? 8
+                                                                            : 0;
+    return plan->types[KEYS] != PLIM_NO_TYPE && plan->numbers[INDEX_BYTES];
+}
+
+struct largest {
+    struct plim_tensor in, values, indices;
+    size_t slices, size, count, in_stride, values_stride, indices_stride;
+    bool is_largest;
+};
+
+static int64_t number_at(const struct plim_plan *plan, const struct plim_launch *launch, int i)
+{
+    return plan->numbers[INDEX_BYTES] == 8 ? plim_launch_long(launch, i)
+                                           : (uint32_t)plim_launch_int(launch, i);
+}
+
+static bool find(const struct plim_plan *plan, const struct plim_launch *launch, struct largest *l)
+{
+    size_t index_bytes = (size_t)plan->numbers[INDEX_BYTES];
+    *l = (struct largest){.size = (size_t)number_at(plan, launch, 1),
+                          .count = (size_t)number_at(plan, launch, 2),
+                          .is_largest = *(const unsigned char *)launch->arguments[3] != 0,
+                          .slices = (size_t)number_at(plan, launch, 4),
+                          .in_stride = (size_t)number_at(plan, launch, 5),
+                          .values_stride = (size_t)number_at(plan, launch, 7),
+                          .indices_stride = (size_t)number_at(plan, launch, 9)};
+    return plim_tensor_read(launch->arguments[0], index_bytes, &l->in) && l->count &&
+           l->count <= l->size && l->slices &&
+           plim_tensor_read(launch->arguments[6], index_bytes, &l->values) &&
+           plim_tensor_read(launch->arguments[8], index_bytes, &l->indices);
+}
+
+/* The k taken in the order of their places, as the kernel does; those at the threshold are the
+ * first. */
+static int by_place(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static void take_rows(const struct plim_plan *plan, const struct largest *l,
+                      const struct plim_view *in, struct plim_view *values,
+                      struct plim_view *indices, struct item *items)
+{
+    enum plim_type type = plan->types[KEYS];
+    size_t width = plim_type_bytes(type);
+    for (size_t r = 0; r < l->slices; r++) {
+        unsigned char known;
+        bool is_known =
+            load(in, plim_tensor_offset(&l->in, r), l->in_stride, l->size, type, items, &known);
+        bool spreads = !is_known && l->size <= MOST_SPREAD;
+        if (is_known) qsort(items, l->size, sizeof(*items), l->is_largest ? falling : rising);
+        if (is_known) qsort(items, l->count, sizeof(*items), by_place);
+        for (size_t i = 0; i < l->count; i++) {
+            struct plim_number place = {
+                .i = (int64_t)(is_known ? items[i].place : (r * l->count + i) % l->size)};
+            plim_view_put(values,
+                          (plim_tensor_offset(&l->values, r) + i * l->values_stride) * width, type,
+                          items[i].key, is_known ? known : PLIM_UNKNOWN);
+            plim_view_put(indices, (plim_tensor_offset(&l->indices, r) + i * l->indices_stride) * 8,
+                          PLIM_INT64, place,
+                          is_known  ? known
+                          : spreads ? PLIM_KNOWN | PLIM_ASSUMED_SPREAD
+                                    : PLIM_UNKNOWN);
+        }
+    }
+}
+
+static bool run_largest(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    struct largest l;
+    struct plim_view in = {0}, values = {0}, indices = {0};
+    size_t width = plim_type_bytes(plan->types[KEYS]);
+    if (!find(plan, launch, &l)) return false;
+    size_t bytes = span_of(&l.values, l.count, l.values_stride) * width;
+    size_t index_bytes = span_of(&l.indices, l.count, l.indices_stride) * 8;
+    struct item *items = calloc(l.size, sizeof(*items));
+    bool works = items && l.slices * l.size <= PLIM_MOST_ELEMENTS &&
+                 plim_view_open(&in, l.in.at, span_of(&l.in, l.size, l.in_stride) * width) &&
+                 plim_view_open(&values, l.values.at, bytes) &&
+                 plim_view_open(&indices, l.indices.at, index_bytes);
+    if (works) {
+        take_rows(plan, &l, &in, &values, &indices, items);
+        plim_view_store(&values, launch->kernel);
+        plim_view_store(&indices, launch->kernel);
+    } else {
+        plim_launch_spoil(launch, l.values.at, bytes);
+        plim_launch_spoil(launch, l.indices.at, index_bytes);
+    }
+    free(items);
+    plim_view_close(&in);
+    plim_view_close(&values);
+    plim_view_close(&indices);
+    return true;
+}
+
+const struct plim_row plim_rows_sort[] = {{"bitonicSortKVInPlace<", read, run_compared},
+                                          {"warpMergeSortKVInPlace<", read, run_compared},
+                                          {"radixSortKVInPlace<", read, run_radix},
+                                          {"gatherTopK<", read_largest, run_largest},
+                                          {0}};

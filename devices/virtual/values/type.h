@@ -1,0 +1,62 @@
+/* Types of elements, and numbers of them. */
+#ifndef PLIM_DEVICES_VIRTUAL_VALUES_TYPE_H
+#define PLIM_DEVICES_VIRTUAL_VALUES_TYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* c10::ScalarType (c10/core/ScalarType.h; the same from 1.0 to 2.11), as far as it is worked with.
+ */
+enum plim_type {
+    PLIM_UINT8 = 0,
+    PLIM_INT8 = 1,
+    PLIM_INT16 = 2,
+    PLIM_INT32 = 3,
+    PLIM_INT64 = 4,
+    PLIM_HALF = 5,
+    PLIM_FLOAT = 6,
+    PLIM_DOUBLE = 7,
+    PLIM_BOOL = 11,
+    PLIM_BFLOAT16 = 15,
+    PLIM_NO_TYPE = -1,
+};
+
+/* Bytes of an element; 0 for what is no type above. */
+size_t plim_type_bytes(enum plim_type type);
+bool plim_type_is_float(enum plim_type type);
+
+/* The type in which PyTorch computes with it (at::opmath_type). */
+enum plim_type plim_type_math(enum plim_type type);
+
+/* Rounds up to a multiple of `to`. */
+static inline size_t plim_align(size_t at, size_t to)
+{
+    return to ? (at + to - 1) / to * to : at;
+}
+
+/* The type whose C++ name begins at *text, which goes behind it and a comma. A number or
+ * PLIM_NO_TYPE. */
+enum plim_type plim_type_read(const char **text);
+
+/* In its type exactly: integers in `i`, the others in `f`. */
+struct plim_number {
+    int64_t i;
+    double f;
+    bool is_float;
+};
+
+struct plim_number plim_number_load(const void *at, enum plim_type type);
+/* Converts as C does, and wraps integers around. */
+void plim_number_store(void *at, enum plim_type type, struct plim_number number);
+struct plim_number plim_number_convert(struct plim_number number, enum plim_type type);
+
+/* A float of that type next to a number: to half and bfloat16 by way of float, as PyTorch rounds.
+ */
+double plim_number_round(double number, enum plim_type type);
+
+/* -1, 0, 1 as a is less than, equal to or greater than b; a NaN is the greatest. */
+int plim_number_compare(struct plim_number a, struct plim_number b);
+bool plim_number_is_true(struct plim_number number);
+
+#endif

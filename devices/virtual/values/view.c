@@ -1,0 +1,84 @@
+#include "view.h"
+#include "devices/virtual/memory/heap.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool make(struct plim_view *view, uintptr_t at, size_t bytes)
+{
+    *view = (struct plim_view){.at = at, .bytes = bytes};
+    if (!plim_heap_is_device(at) || !bytes || bytes > SHADOW_BYTES) return false;
+    view->data = malloc(2 * bytes);
+    view->known = view->data + bytes;
+    return view->data;
+}
+
+bool plim_view_open(struct plim_view *view, uintptr_t at, size_t bytes)
+{
+    if (!make(view, at, bytes)) return false;
+    plim_shadow_load(at, view->data, view->known, bytes);
+    return true;
+}
+
+bool plim_view_blank(struct plim_view *view, uintptr_t at, size_t bytes)
+{
+    if (!make(view, at, bytes)) return false;
+    memset(view->data, 0, bytes);
+    memset(view->known, PLIM_UNKNOWN, bytes);
+    return true;
+}
+
+void plim_view_store(const struct plim_view *view, const char *writer)
+{
+    plim_shadow_store(view->at, view->data, view->known, view->bytes, writer);
+}
+
+void plim_view_close(struct plim_view *view)
+{
+    free(view->data);
+    view->data = NULL;
+}
+
+static bool has(const struct plim_view *view, size_t offset, size_t bytes)
+{
+    return view->data && offset <= view->bytes && bytes <= view->bytes - offset;
+}
+
+unsigned char plim_view_known(const struct plim_view *view, size_t offset, size_t bytes)
+{
+    if (!has(view, offset, bytes)) return PLIM_UNKNOWN;
+    unsigned char known = view->known[offset];
+    for (size_t i = 1; i < bytes; i++)
+        if (view->known[offset + i] != known)
+            known = plim_known_both(known, view->known[offset + i]);
+    return known;
+}
+
+unsigned char plim_view_get(const struct plim_view *view, size_t offset, enum plim_type type,
+                            struct plim_number *out)
+{
+    *out = (struct plim_number){0};
+    unsigned char known = plim_view_known(view, offset, plim_type_bytes(type));
+    if (has(view, offset, plim_type_bytes(type)))
+        *out = plim_number_load(view->data + offset, type);
+    return known;
+}
+
+void plim_view_put(struct plim_view *view, size_t offset, enum plim_type type,
+                   struct plim_number number, unsigned char known)
+{
+    size_t bytes = plim_type_bytes(type);
+    if (!has(view, offset, bytes)) return;
+    plim_number_store(view->data + offset, type, number);
+    memset(view->known + offset, known, bytes);
+}
+
+void plim_view_move(struct plim_view *to, size_t to_offset, const struct plim_view *from,
+                    size_t from_offset, size_t bytes)
+{
+    if (!has(to, to_offset, bytes)) return;
+    if (has(from, from_offset, bytes)) {
+        memcpy(to->data + to_offset, from->data + from_offset, bytes);
+        memcpy(to->known + to_offset, from->known + from_offset, bytes);
+    } else
+        memset(to->known + to_offset, PLIM_UNKNOWN, bytes);
+}

@@ -1,0 +1,22 @@
+/* What a launch may have written that is not understood: every block whose address stands in its
+ * parameters. Pointers to const are read; what a structure has in it is looked through for
+ * addresses. */
+#ifndef PLIM_DEVICES_VIRTUAL_WORK_WRITES_H
+#define PLIM_DEVICES_VIRTUAL_WORK_WRITES_H
+
+#include "kernel.h"
+
+enum { PLIM_WRITES = 640 }; /* as many addresses as 4 KiB of parameters and a list of them hold */
+
+/* Fills `out` with addresses in the GPU's memory, at most PLIM_WRITES; returns how many there are.
+ * `arguments` NULL: not seen, and none. */
+size_t plim_writes_find(const struct plim_kernel *kernel, void *const *arguments, uintptr_t *out);
+
+/* Those that pointers among the parameters themselves hold: at most 32. */
+size_t plim_writes_plain(const struct plim_kernel *kernel, void *const *arguments,
+                         uintptr_t out[32]);
+
+/* Makes all blocks unknown that these lie in. */
+void plim_writes_spoil(const uintptr_t *written, size_t count, const char *writer);
+
+#endif
