@@ -1,43 +1,15 @@
-/* help: every command, or one with its options; and what finds a command by its name. */
-#include "autotune/base/text.h"
+/* help: every command, or one with its options. */
 #include "command.h"
 #include "exit_code.h"
 #include <string.h>
-
-static const struct plim_command *const commands[PLIM_COMMAND_COUNT] = {
-#define ENTRY(id, name) &plim_command_##name,
-    PLIM_COMMAND_MAP(ENTRY)
-#undef ENTRY
-};
-
-const struct plim_command *plim_command_at(size_t index) { return commands[index]; }
-
-enum plim_status plim_command_find(const char *name, const struct plim_command **out,
-                                   struct plim_error *err)
-{
-    const char *names[PLIM_COMMAND_COUNT];
-    for (size_t i = 0; i < PLIM_COMMAND_COUNT; i++) {
-        *out = commands[i];
-        names[i] = commands[i]->name;
-        if (!strcmp(names[i], name)) return PLIM_OK;
-    }
-    int near = plim_nearest(name, names, PLIM_COMMAND_COUNT);
-    if (near < 0)
-        return plim_fail(err, PLIM_INVALID, "%s: unknown command (plimsoll help lists them)", name);
-    return plim_fail(err, PLIM_INVALID, "%s: unknown command, did you mean %s?", name, names[near]);
-}
-
-const char plim_help_about[] =
-    "SPEC is a plimsoll YAML file, a Hugging Face config.json, a directory with one,\n"
-    "or a name such as gpt2-124m (plimsoll models). 'plimsoll help COMMAND' lists\n"
-    "the options of a command.\n";
 
 /* Of the longest command, and of the longest argument beside it. */
 static int widest(bool of_arguments)
 {
     size_t most = 0;
     for (size_t i = 0; i < PLIM_COMMAND_COUNT; i++) {
-        const char *text = of_arguments ? commands[i]->argument : commands[i]->name;
+        const struct plim_command *command = plim_command_at(i);
+        const char *text = of_arguments ? command->argument : command->name;
         if (text && strlen(text) > most) most = strlen(text);
     }
     return (int)most;
@@ -48,9 +20,11 @@ void plim_help_print(FILE *out)
     int names = widest(false), arguments = widest(true);
     fprintf(out, "plimsoll finds the fastest training settings that fit a GPU.\n\n"
                  "usage: plimsoll COMMAND ...\n\n");
-    for (size_t i = 0; i < PLIM_COMMAND_COUNT; i++)
-        fprintf(out, "  %-*s %-*s %s\n", names, commands[i]->name, arguments,
-                commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
+    for (size_t i = 0; i < PLIM_COMMAND_COUNT; i++) {
+        const struct plim_command *command = plim_command_at(i);
+        fprintf(out, "  %-*s %-*s %s\n", names, command->name, arguments,
+                command->argument ? command->argument : "", command->summary);
+    }
     fprintf(out, "\n%s\nexit codes:\n", plim_help_about);
     for (int code = 0; code < PLIM_EXIT_COUNT; code++)
         fprintf(out, "  %d  %s\n", code, plim_exit_text((enum plim_exit)code));

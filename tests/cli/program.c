@@ -134,6 +134,32 @@ const char *json_text_at(json_t *root, const char *path)
     return json_string_value(node);
 }
 
+bool json_true_at(json_t *root, const char *path)
+{
+    return json_is_true(json_at(root, path));
+}
+
+bool json_false_at(json_t *root, const char *path)
+{
+    return json_is_false(json_at(root, path));
+}
+
+bool json_null_at(json_t *root, const char *path)
+{
+    return json_is_null(json_at(root, path));
+}
+
+void json_expect_text(json_t *root, const char *path, const char *text)
+{
+    cr_expect_str_eq(json_text_at(root, path), text, "%s", path);
+}
+
+void json_expect_keys(json_t *object, const char *const *keys)
+{
+    cr_assert(json_object_size(object) != 0);
+    for (; *keys; keys++) cr_expect(json_object_get(object, *keys) != NULL, "%s is missing", *keys);
+}
+
 char *program_file(const char *name, const char *text)
 {
     char folder[] = "/tmp/plimsoll-test-XXXXXX";

@@ -3,6 +3,7 @@
 #define PLIM_TESTS_CLI_PROGRAM_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct program {
@@ -30,6 +31,13 @@ json_t *program_json(const struct program *program);
 json_t *json_at(json_t *root, const char *path);
 json_int_t json_int_at(json_t *root, const char *path); /* the test fails unless it is an integer */
 const char *json_text_at(json_t *root, const char *path); /* the test fails unless it is a string */
+
+bool json_true_at(json_t *root, const char *path); /* false, too, where there is no such node */
+bool json_false_at(json_t *root, const char *path);
+bool json_null_at(json_t *root, const char *path);
+/* The test goes on, and has failed, where the text is another one or a key is missing. */
+void json_expect_text(json_t *root, const char *path, const char *text);
+void json_expect_keys(json_t *object, const char *const *keys); /* ended by NULL */
 
 /* A file in a new directory below /tmp, with this text. */
 char *program_file(const char *name, const char *text);

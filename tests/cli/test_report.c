@@ -1,90 +1,12 @@
 /* What the reports say: the schemas, the same tree in every format, and the answers behind them. */
 #include "program.h"
-#include "autotune/base/clock.h"
 #include "autotune/base/yaml.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define A100 "--device sim:A100-SXM4-80GB,memory=24GiB --margin 0 --overhead 0 "
-
-static void expect_keys(json_t *object, const char *const *keys)
-{
-    cr_assert(ne(sz, json_object_size(object), 0));
-    for (; *keys; keys++) cr_expect(json_object_get(object, *keys) != NULL, "%s is missing", *keys);
-}
-
-static bool is_true(json_t *root, const char *path)
-{
-    return json_is_true(json_at(root, path));
-}
-
-static bool is_false(json_t *root, const char *path)
-{
-    return json_is_false(json_at(root, path));
-}
-
-static bool is_null(json_t *root, const char *path)
-{
-    return json_is_null(json_at(root, path));
-}
-
-static void expect_text(json_t *root, const char *path, const char *text)
-{
-    cr_expect(eq(str, (char *)json_text_at(root, path), (char *)text), "%s", path);
-}
-
-Test(report, explain_has_the_schema)
-{
-    static const char *const keys[] = {"spec",      "device", "limit",  "setting", "peak",
-                                       "breakdown", "fits",   "advice", "steps",   NULL};
-    static const char *const step[] = {"after_forward_bytes", "peak_allocated_bytes",
-                                       "peak_reserved_bytes", "end_allocated_bytes", NULL};
-    static const char *const setting[] = {
-        "micro_batch", "seq",          "accumulation",      "world",     "effective_batch",
-        "precision",   "optimizer",    "checkpointing",     "attention", "sharding",
-        "sizes",       "step_seconds", "tokens_per_second", "mfu",       NULL};
-    struct program p = program_run("explain gpt2-124m --device sim:A100-SXM4-80GB,memory=64TiB "
-                                   "--margin 0 --overhead 0 --batch 8 --seq 1024 "
-                                   "--precision bf16-mixed --optimizer adamw --checkpointing none "
-                                   "--attention sdpa --accumulation 2 --json");
-    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-    json_t *root = program_json(&p);
-    expect_text(root, "schema", "plimsoll.explain/1");
-    expect_keys(root, keys);
-    expect_keys(json_at(root, "setting"), setting);
-    cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
-    for (size_t i = 0; i < 4; i++) expect_keys(json_array_get(json_at(root, "steps"), i), step);
-    cr_expect(is_true(root, "fits"));
-    cr_expect(eq(i64, json_int_at(root, "limit.budget_bytes"), INT64_C(64) << 40));
-    cr_expect(eq(i64, json_int_at(root, "setting.effective_batch"), 16));
-    json_decref(root);
-    program_finish(&p);
-}
-
-Test(report, the_breakdown_adds_up_to_the_peak)
-{
-    static const char *const classes[] = {"parameters_bytes",  "gradients_bytes",
-                                          "optimizer_bytes",   "activations_bytes",
-                                          "logits_bytes",      "temporaries_bytes",
-                                          "workspace_bytes",   "communication_bytes"};
-    struct program p =
-        program_run("explain gpt2-124m --device sim:RTX-4090 --batch 4 --seq 256 --json");
-    json_t *root = program_json(&p), *breakdown = json_at(root, "breakdown");
-    json_int_t sum = 0;
-    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
-        sum += json_int_at(breakdown, classes[i]);
-    cr_expect(eq(i64, sum, json_int_at(root, "peak.allocated_bytes")));
-    cr_expect(gt(i64, json_int_at(breakdown, "logits_bytes"), 0));
-    sum += json_int_at(breakdown, "cached_bytes");
-    cr_expect(eq(i64, sum, json_int_at(root, "peak.reserved_bytes")));
-    sum += json_int_at(breakdown, "overhead_bytes");
-    cr_expect(eq(i64, sum, json_int_at(root, "peak.device_bytes")));
-    json_decref(root);
-    program_finish(&p);
-}
 
 static bool says(json_t *root, const char *part)
 {
@@ -127,25 +49,6 @@ Test(report, several_gpus_are_data_parallel_unless_told_otherwise)
     }
 }
 
-Test(report, a_setting_that_does_not_fit_is_explained_in_full)
-{
-    struct program p =
-        program_run("explain gpt2-124m " A100 "--batch 64 --seq 1024 --checkpointing none --json");
-    cr_expect(eq(int, p.exit_code, 1));
-    json_t *root = program_json(&p);
-    cr_expect(not(is_true(root, "fits")));
-    cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
-    cr_expect(gt(i64, json_int_at(root, "steps.3.peak_reserved_bytes"),
-                 json_int_at(root, "limit.budget_bytes")));
-    cr_expect(
-        eq(i64, json_int_at(root, "short_bytes"),
-           json_int_at(root, "peak.reserved_bytes") - json_int_at(root, "limit.budget_bytes")));
-    cr_expect(is_true(root, "advice.0.fits"));
-    cr_expect(gt(i64, json_int_at(root, "advice.0.peak.reserved_bytes"), 0));
-    json_decref(root);
-    program_finish(&p);
-}
-
 /* 30 is what PyTorch itself reached in this memory (golden case
  * gpt2/bf16-mixed/adamw/ckpt/fit24g). */
 Test(report, plan_has_the_schema_and_the_answer)
@@ -158,14 +61,14 @@ Test(report, plan_has_the_schema_and_the_answer)
                     "--checkpointing full --json");
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
     json_t *root = program_json(&p);
-    expect_text(root, "schema", "plimsoll.result/1");
-    expect_keys(root, keys);
+    json_expect_text(root, "schema", "plimsoll.result/1");
+    json_expect_keys(root, keys);
     cr_expect(eq(i64, json_int_at(root, "limit.budget_bytes"), INT64_C(25769803776)));
     cr_expect(eq(i64, json_int_at(root, "largest_fit.micro_batch"), 30));
     cr_expect(eq(i64, json_int_at(root, "largest_fit.next.micro_batch"), 31));
-    expect_text(root, "largest_fit.next.verdict", "oom");
-    cr_expect(is_true(root, "choice.verified"));
-    cr_expect(is_true(root, "device.simulated"));
+    json_expect_text(root, "largest_fit.next.verdict", "oom");
+    cr_expect(json_true_at(root, "choice.verified"));
+    cr_expect(json_true_at(root, "device.simulated"));
     cr_expect(json_at(root, "choice.effective_batch_target") == NULL,
               "what was not asked for is absent");
     json_decref(root);
@@ -295,33 +198,12 @@ Test(report, nothing_fits_is_an_answer)
     struct program p = program_run("plan llama-3-8b --device sim:RTX-3070 --seq 512 --json");
     cr_expect(eq(int, p.exit_code, 1));
     json_t *root = program_json(&p);
-    cr_expect(is_null(root, "choice"));
-    cr_expect(is_null(root, "largest_fit"));
+    cr_expect(json_null_at(root, "choice"));
+    cr_expect(json_null_at(root, "largest_fit"));
     cr_expect(json_at(root, "breakdown") == NULL);
     cr_expect(gt(i64, json_int_at(root, "short_bytes"), 0));
     cr_expect(gt(sz, json_array_size(json_at(root, "advice")), 2));
     json_decref(root);
-    program_finish(&p);
-}
-
-Test(report, several_devices_give_a_table_in_their_order)
-{
-    const char *arguments = "plan gpt2-124m --device sim:T4 --device "
-                            "sim:A100-SXM4-40GB,memory=2GiB --device sim:L4 --seq 256";
-    char with_json[256];
-    snprintf(with_json, sizeof(with_json), "%s --json", arguments);
-    struct program p = program_run(with_json);
-    cr_expect(eq(int, p.exit_code, 0));
-    json_t *root = program_json(&p);
-    expect_text(root, "schema", "plimsoll.plan/1");
-    expect_text(root, "results.0.device.name", "T4");
-    cr_expect(is_null(root, "results.1.choice"));
-    expect_text(root, "results.2.device.name", "L4");
-    expect_text(root, "results.2.schema", "plimsoll.result/1");
-    json_decref(root);
-    program_finish(&p);
-    p = program_run(arguments);
-    cr_expect(strstr(p.out, "nothing fits") != NULL, "%s", p.out);
     program_finish(&p);
 }
 
@@ -393,7 +275,7 @@ Test(report, the_allocator_options_of_the_environment_are_used_and_shown)
     struct program with = program_run(arguments);
     json_t *a = program_json(&without), *b = program_json(&with);
     cr_expect(json_at(a, "limit.alloc_conf") == NULL);
-    expect_text(b, "limit.alloc_conf", "expandable_segments:True");
+    json_expect_text(b, "limit.alloc_conf", "expandable_segments:True");
     cr_expect(
         ne(i64, json_int_at(a, "peak.reserved_bytes"), json_int_at(b, "peak.reserved_bytes")));
     cr_expect(strstr(with.err, "PYTORCH_CUDA_ALLOC_CONF") != NULL);
@@ -416,7 +298,7 @@ Test(report, stdout_gets_the_report_even_if_a_file_cannot_be_written)
         cr_expect(eq(int, p.exit_code, 2));
         cr_expect(strstr(p.err, "/nonexistent/") != NULL, "%s", p.err);
         json_t *root = program_json(&p), *second = json_load_file(path, 0, NULL);
-        expect_text(root, "schema", "plimsoll.explain/1");
+        json_expect_text(root, "schema", "plimsoll.explain/1");
         cr_expect(json_equal(root, second), "the other file is there all the same");
         json_decref(root);
         json_decref(second);
@@ -438,46 +320,6 @@ Test(report, a_path_that_is_no_text_is_escaped)
     json_decref(root);
     program_finish(&p);
     program_file_remove(path);
-}
-
-/* On a GPU on which the fourteenth step is the first to find no memory. */
-Test(report, explain_replays_as_many_steps_as_are_asked_for)
-{
-    static const struct {
-        const char *steps;
-        size_t kept;
-        int exit_code;
-    } cases[] = {{"--steps 2", 2, 0}, {"--steps 13", 4, 0}, {"--steps 14", 4, 1}, {"", 4, 1}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char arguments[640];
-        snprintf(
-            arguments, sizeof(arguments),
-            "explain tinyllama-1.1b --set model.num_hidden_layers=3 "
-            "--set model.num_attention_heads=4 --set model.num_key_value_heads=2 "
-            "--set model.hidden_size=256 --set model.vocab_size=20966 --batch 24 --seq 320 "
-            "--accumulation 4 --precision fp16 --packing yes --optimizer adamw-fused "
-            "--checkpointing none "
-            "--device sim:RTX-3090,memory=3488706416B --overhead 0 --margin 0 "
-            "--alloc-conf expandable_segments:True,max_split_size_mb:100 --json %s",
-            cases[i].steps);
-        struct program p = program_run(arguments);
-        cr_assert(eq(int, p.exit_code, cases[i].exit_code), "%s %s", cases[i].steps, p.err);
-        json_t *root = program_json(&p);
-        cr_expect(eq(sz, json_array_size(json_at(root, "steps")), cases[i].kept));
-        json_decref(root);
-        program_finish(&p);
-    }
-}
-
-Test(report, explain_says_after_how_many_steps_everything_repeats)
-{
-    struct program p =
-        program_run("explain tiny-gpt2 --device sim:24GiB --batch 8 --seq 64 --json");
-    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-    json_t *root = program_json(&p);
-    cr_expect(eq(i64, json_int_at(root, "setting.repeats_after_steps"), 3));
-    json_decref(root);
-    program_finish(&p);
 }
 
 /* A tensor that no address range of the GPU could hold. */
@@ -521,97 +363,9 @@ Test(report, overhead_and_margin_are_taken_off)
     cr_expect(eq(i64, json_int_at(root, "limit.budget_bytes"), usable - overhead - margin));
     cr_expect(eq(i64, json_int_at(root, "peak.device_bytes"),
                  json_int_at(root, "peak.reserved_bytes") + overhead));
-    expect_text(root, "limit.overhead_source", "given");
+    json_expect_text(root, "limit.overhead_source", "given");
     json_decref(root);
     program_finish(&p);
-}
-
-static double rate_of(json_t *point)
-{
-    return json_number_value(json_object_get(point, "tokens_per_second"));
-}
-
-Test(report, every_combination_of_a_list_has_its_best_and_the_fastest_is_the_choice)
-{
-    struct program p = program_run("plan gpt2-124m " A100 "--seq 256,512 --precision "
-                                   "fp32,bf16-mixed --effective-batch 64 --json");
-    json_t *root = program_json(&p), *points = json_at(root, "points"), *point;
-    size_t i, chosen = 0, chosen_unproven = 0;
-    cr_assert(eq(sz, json_array_size(points), 8)); /* with and without checkpointing */
-    json_array_foreach(points, i, point) {
-        cr_expect(is_true(point, "fits"), "point %zu", i);
-        chosen_unproven += is_true(point, "chosen") && !is_true(point, "verified");
-        cr_expect(eq(i64, json_int_at(point, "effective_batch"), 64));
-        cr_expect(i == 0 || rate_of(point) <= rate_of(json_array_get(points, i - 1)));
-        chosen += is_true(point, "chosen");
-    }
-    cr_expect(eq(sz, chosen, 1));
-    cr_expect(eq(sz, chosen_unproven, 0));
-    cr_expect(ge(dbl, rate_of(json_at(root, "choice")), 0.99 * rate_of(json_at(points, "0"))));
-    json_decref(root);
-    program_finish(&p);
-}
-
-Test(report, a_combination_that_does_not_fit_says_what_is_missing)
-{
-    struct program p = program_run("plan gpt2-124m --device sim:24GiB,memory=6GiB --seq 1024 "
-                                   "--batch 4 --checkpointing none,full --json");
-    json_t *root = program_json(&p), *last = json_at(root, "points.1");
-    expect_text(root, "points.0.checkpointing", "full");
-    cr_expect(is_true(root, "points.0.fits"));
-    expect_text(last, "checkpointing", "none");
-    expect_text(last, "verdict", "oom");
-    cr_expect(is_false(last, "fits"));
-    cr_expect(gt(i64, json_int_at(last, "short_bytes"), 0));
-    cr_expect(strstr(json_text_at(last, "why"), "out of memory") != NULL);
-    json_decref(root);
-    program_finish(&p);
-}
-
-Test(report, the_rows_stand_in_the_order_that_was_asked_for)
-{
-    static const struct { const char *sort, *key; int sign; } orders[] = {
-        {"batch", "micro_batch", -1}, {"memory", "peak.device_bytes", 1},
-        {"given", "seq", 0}, {"speed", "step_seconds", 0}};
-    char arguments[256];
-    for (size_t i = 0; i < 4; i++) {
-        snprintf(arguments, sizeof(arguments),
-                 "plan gpt2-124m " A100 "--seq 256,128,512 --checkpointing none --sort %s --json",
-                 orders[i].sort);
-        struct program p = program_run(arguments);
-        json_t *root = program_json(&p), *points = json_at(root, "points"), *point;
-        size_t k;
-        json_array_foreach(points, k, point) {
-            json_t *before = k ? json_array_get(points, k - 1) : NULL;
-            if (before && orders[i].sign)
-                cr_expect(ge(i64, orders[i].sign * json_int_at(point, orders[i].key),
-                             orders[i].sign * json_int_at(before, orders[i].key)), "%s",
-                          orders[i].sort);
-            if (before && !strcmp(orders[i].sort, "speed"))
-                cr_expect(le(dbl, rate_of(point), rate_of(before)));
-        }
-        if (!strcmp(orders[i].sort, "given")) {
-            cr_expect(eq(i64, json_int_at(root, "points.0.seq"), 256));
-            cr_expect(eq(i64, json_int_at(root, "points.1.seq"), 128));
-        }
-        json_decref(root);
-        program_finish(&p);
-    }
-}
-
-Test(report, devices_are_sorted_only_when_asked)
-{
-    static const char *const first[] = {"", "T4", "--sort speed", "L4"};
-    char arguments[256];
-    for (size_t i = 0; i < 4; i += 2) {
-        snprintf(arguments, sizeof(arguments),
-                 "plan gpt2-124m --device sim:T4 --device sim:L4 --seq 256 --json %s", first[i]);
-        struct program p = program_run(arguments);
-        json_t *root = program_json(&p);
-        expect_text(root, "results.0.device.name", first[i + 1]);
-        json_decref(root);
-        program_finish(&p);
-    }
 }
 
 Test(report, objective_version_and_what_a_generic_gpu_is_like_are_said)
@@ -621,9 +375,9 @@ Test(report, objective_version_and_what_a_generic_gpu_is_like_are_said)
     snprintf(with_json, sizeof(with_json), "%s--json", arguments);
     struct program p = program_run(with_json), text = program_run(arguments);
     json_t *root = program_json(&p);
-    expect_text(root, "objective", "least-memory");
+    json_expect_text(root, "objective", "least-memory");
     cr_expect(eq(int, strncmp(json_text_at(root, "version"), "0.", 2), 0));
-    expect_text(root, "device.based_on", "A100-SXM4-40GB");
+    json_expect_text(root, "device.based_on", "A100-SXM4-40GB");
     cr_expect(strstr(text.out, "generic GPU") != NULL && strstr(text.out, "A100-SXM4-40GB") != NULL);
     cr_expect(strstr(text.out, "\nobjective least-memory, plimsoll 0.") != NULL, "%s", text.out);
     json_decref(root);
@@ -659,42 +413,4 @@ Test(report, every_format_is_written)
         program_finish(&p);
         program_file_remove(path);
     }
-}
-
-/* Long enough to be cut short on any machine. */
-#define LONG                                                                                       \
-    "plan llama-3-8b --device all --seq 256:4096:256 --precision bf16,fp16,bf16-mixed --json"
-
-Test(report, when_the_time_is_up_a_partial_report_is_written)
-{
-    struct program p = program_run(LONG " --budget 300ms");
-    cr_expect(eq(int, p.exit_code, 5));
-    json_t *root = program_json(&p), *results = json_at(root, "results");
-    cr_expect(is_true(json_array_get(results, json_array_size(results) - 1), "interrupted"));
-    json_decref(root);
-    program_finish(&p);
-}
-
-Test(report, a_signal_ends_the_search_with_a_partial_report)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (int i = 0; i < 3; i++) {
-        signal(signals[i], SIG_DFL);
-        struct program p = program_run_and_signal(LONG, signals[i], 300);
-        cr_expect(eq(int, p.exit_code, 5), "signal %d", signals[i]);
-        json_t *root = program_json(&p);
-        expect_text(root, "schema", "plimsoll.plan/1");
-        json_decref(root);
-        program_finish(&p);
-    }
-}
-
-Test(report, a_signal_that_is_ignored_stays_ignored)
-{
-    double start = plim_clock_seconds();
-    signal(SIGHUP, SIG_IGN); /* as nohup does */
-    struct program p = program_run_and_signal(LONG " --budget 800ms", SIGHUP, 100);
-    cr_expect(gt(dbl, plim_clock_seconds() - start, 0.8));
-    cr_expect(eq(int, p.exit_code, 5)); /* by the budget */
-    program_finish(&p);
 }

@@ -1,0 +1,116 @@
+/* What `explain` says of one setting: where the bytes are, whether it fits, its steps. */
+#include "program.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+#define A100 "--device sim:A100-SXM4-80GB,memory=24GiB --margin 0 --overhead 0 "
+
+Test(explain, explain_has_the_schema)
+{
+    static const char *const keys[] = {"spec",      "device", "limit",  "setting", "peak",
+                                       "breakdown", "fits",   "advice", "steps",   NULL};
+    static const char *const step[] = {"after_forward_bytes", "peak_allocated_bytes",
+                                       "peak_reserved_bytes", "end_allocated_bytes", NULL};
+    static const char *const setting[] = {
+        "micro_batch", "seq",          "accumulation",      "world",     "effective_batch",
+        "precision",   "optimizer",    "checkpointing",     "attention", "sharding",
+        "sizes",       "step_seconds", "tokens_per_second", "mfu",       NULL};
+    struct program p = program_run("explain gpt2-124m --device sim:A100-SXM4-80GB,memory=64TiB "
+                                   "--margin 0 --overhead 0 --batch 8 --seq 1024 "
+                                   "--precision bf16-mixed --optimizer adamw --checkpointing none "
+                                   "--attention sdpa --accumulation 2 --json");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p);
+    json_expect_text(root, "schema", "plimsoll.explain/1");
+    json_expect_keys(root, keys);
+    json_expect_keys(json_at(root, "setting"), setting);
+    cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
+    for (size_t i = 0; i < 4; i++) json_expect_keys(json_array_get(json_at(root, "steps"), i), step);
+    cr_expect(json_true_at(root, "fits"));
+    cr_expect(eq(i64, json_int_at(root, "limit.budget_bytes"), INT64_C(64) << 40));
+    cr_expect(eq(i64, json_int_at(root, "setting.effective_batch"), 16));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(explain, the_breakdown_adds_up_to_the_peak)
+{
+    static const char *const classes[] = {"parameters_bytes",  "gradients_bytes",
+                                          "optimizer_bytes",   "activations_bytes",
+                                          "logits_bytes",      "temporaries_bytes",
+                                          "workspace_bytes",   "communication_bytes"};
+    struct program p =
+        program_run("explain gpt2-124m --device sim:RTX-4090 --batch 4 --seq 256 --json");
+    json_t *root = program_json(&p), *breakdown = json_at(root, "breakdown");
+    json_int_t sum = 0;
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+        sum += json_int_at(breakdown, classes[i]);
+    cr_expect(eq(i64, sum, json_int_at(root, "peak.allocated_bytes")));
+    cr_expect(gt(i64, json_int_at(breakdown, "logits_bytes"), 0));
+    sum += json_int_at(breakdown, "cached_bytes");
+    cr_expect(eq(i64, sum, json_int_at(root, "peak.reserved_bytes")));
+    sum += json_int_at(breakdown, "overhead_bytes");
+    cr_expect(eq(i64, sum, json_int_at(root, "peak.device_bytes")));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(explain, a_setting_that_does_not_fit_is_explained_in_full)
+{
+    struct program p =
+        program_run("explain gpt2-124m " A100 "--batch 64 --seq 1024 --checkpointing none --json");
+    cr_expect(eq(int, p.exit_code, 1));
+    json_t *root = program_json(&p);
+    cr_expect(not(json_true_at(root, "fits")));
+    cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
+    cr_expect(gt(i64, json_int_at(root, "steps.3.peak_reserved_bytes"),
+                 json_int_at(root, "limit.budget_bytes")));
+    cr_expect(
+        eq(i64, json_int_at(root, "short_bytes"),
+           json_int_at(root, "peak.reserved_bytes") - json_int_at(root, "limit.budget_bytes")));
+    cr_expect(json_true_at(root, "advice.0.fits"));
+    cr_expect(gt(i64, json_int_at(root, "advice.0.peak.reserved_bytes"), 0));
+    json_decref(root);
+    program_finish(&p);
+}
+
+/* On a GPU on which the fourteenth step is the first to find no memory. */
+Test(explain, explain_replays_as_many_steps_as_are_asked_for)
+{
+    static const struct {
+        const char *steps;
+        size_t kept;
+        int exit_code;
+    } cases[] = {{"--steps 2", 2, 0}, {"--steps 13", 4, 0}, {"--steps 14", 4, 1}, {"", 4, 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char arguments[640];
+        snprintf(
+            arguments, sizeof(arguments),
+            "explain tinyllama-1.1b --set model.num_hidden_layers=3 "
+            "--set model.num_attention_heads=4 --set model.num_key_value_heads=2 "
+            "--set model.hidden_size=256 --set model.vocab_size=20966 --batch 24 --seq 320 "
+            "--accumulation 4 --precision fp16 --packing yes --optimizer adamw-fused "
+            "--checkpointing none "
+            "--device sim:RTX-3090,memory=3488706416B --overhead 0 --margin 0 "
+            "--alloc-conf expandable_segments:True,max_split_size_mb:100 --json %s",
+            cases[i].steps);
+        struct program p = program_run(arguments);
+        cr_assert(eq(int, p.exit_code, cases[i].exit_code), "%s %s", cases[i].steps, p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(sz, json_array_size(json_at(root, "steps")), cases[i].kept));
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+Test(explain, explain_says_after_how_many_steps_everything_repeats)
+{
+    struct program p =
+        program_run("explain tiny-gpt2 --device sim:24GiB --batch 8 --seq 64 --json");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "setting.repeats_after_steps"), 3));
+    json_decref(root);
+    program_finish(&p);
+}

@@ -1,0 +1,192 @@
+/* Specs as text: what is written is read back as the same, for random ones too. */
+#include "support/spec_files.h"
+#include "workloads/spec/family.h"
+#include "workloads/spec/key.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GPT2 "model: {family: gpt2}\n"
+
+TestSuite(spec_write, .fini = spec_files_remove);
+
+/* write -> load gives the same spec, and the same text again. */
+static void expect_round_trip(const struct plim_spec *spec, const char *what)
+{
+    struct plim_spec again;
+    char *text = NULL, *text_again = NULL;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, plim_spec_write(spec, &text, &err), PLIM_OK), "%s", err.text);
+    spec_load_text("again.yaml", text, &again);
+    cr_expect(spec_equal(spec, &again), "%s:\n%s", what, text);
+    cr_expect(eq(str, (char *)spec->name, again.name), "%s", what);
+    cr_assert(eq(int, plim_spec_write(&again, &text_again, &err), PLIM_OK));
+    cr_expect(eq(str, text, text_again), "%s", what);
+    free(text);
+    free(text_again);
+}
+
+static uint64_t next_random(uint64_t *state) /* splitmix64 */
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static int64_t between(uint64_t *state, int64_t low, int64_t high)
+{
+    return low + (int64_t)(next_random(state) % (uint64_t)(high - low + 1));
+}
+
+/* Every key of the family that is a number or a switch gets a random value; heads are kept
+ * dividing. */
+static void randomize_model(struct plim_spec *spec, enum plim_family family, uint64_t *state)
+{
+    const struct plim_family_info *info = plim_family_info(family);
+    struct plim_model_config *m = &spec->model_as_given;
+    cr_assert(eq(int, plim_family_defaults(family, m, NULL), PLIM_OK));
+    for (size_t i = 0; i < info->key_count; i++) {
+        const struct plim_field_info *field = plim_field_info(info->keys[i].field);
+        void *at = (char *)m + field->offset;
+        if (field->value.type == PLIM_VALUE_BOOL) *(bool *)at = between(state, 0, 1);
+        if (field->value.type == PLIM_VALUE_NUMBER &&
+            info->keys[i].field != PLIM_FIELD_PARTIAL_ROTARY)
+            *(double *)at = (double)between(state, 1, 1 << 30) / (double)(1 << 30);
+        if (field->value.type == PLIM_VALUE_INT && info->keys[i].nullable && between(state, 0, 1))
+            *(int64_t *)at = field->value.null_value;
+    }
+    bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
+    if (family == PLIM_FAMILY_GPT_NEOX || bert)
+        m->dropout_embedding = m->dropout_residual; /* one key */
+    if (bert) m->positions = 1024;
+    if (m->labels) m->labels = between(state, 2, 2000);
+    if (m->labels) m->task = between(state, 0, 1) ? PLIM_TASK_MASKED_LM : PLIM_TASK_CLASSIFICATION;
+    m->heads = between(state, 1, 9);
+    m->kv_heads = plim_family_find(family, "num_key_value_heads", false) ? m->heads : 0;
+    m->hidden_size = m->heads * 8 * between(state, 1, 40);
+    m->layers = between(state, 1, 60);
+    m->vocab_size = between(state, 60000, 300000);
+    m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 4);
+    if (info->rotary) m->rope = (enum plim_rope)between(state, 0, PLIM_ROPE_COUNT - 1);
+    if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
+    if (info->layer_types && between(state, 0, 1)) {
+        spec->layer_types_given = (size_t)m->layers;
+        m->use_sliding_window = info->sliding == PLIM_SLIDING_TAIL;
+        m->sliding_window = 100;
+        for (int64_t i = 0; i < m->layers; i++) m->layer_is_sliding[i] = between(state, 0, 1);
+    }
+}
+
+static void randomize_training(struct plim_spec *spec, uint64_t *state)
+{
+    spec->seq.count = (size_t)between(state, 0, 3);
+    for (size_t i = 0; i < spec->seq.count; i++)
+        spec->seq.values[i] = between(state, 1, 300) * 3 + (int64_t)i;
+    spec->micro_batch.count = (size_t)between(state, 0, 2);
+    for (size_t i = 0; i < spec->micro_batch.count; i++)
+        spec->micro_batch.values[i] = 10 * (int64_t)i + between(state, 1, 9);
+    spec->precision = (struct plim_enum_axis){
+        .count = 2, .values = {(int)between(state, 0, 2), (int)between(state, 3, 5)}};
+    bool mixed = spec->precision.values[0] == PLIM_PRECISION_BF16_MIXED &&
+                 spec->precision.values[1] != PLIM_PRECISION_FP16_MIXED;
+    spec->weights = (struct plim_enum_axis){
+        .count = 1,
+        .values = {mixed ? (int)between(state, PLIM_WEIGHTS_FP32, PLIM_WEIGHTS_BF16)
+                         : PLIM_WEIGHTS_FP32}};
+    spec->model_as_given.dtype = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1);
+    spec->given = ~UINT64_C(0);
+    spec->optimizer = (struct plim_enum_axis){
+        .count = 1, .values = {(int)between(state, 0, PLIM_OPTIMIZER_COUNT - 1)}};
+    bool eager_only = plim_family_info(spec->model_as_given.family)->eager_only;
+    spec->attention = (struct plim_enum_axis){
+        .count = (size_t)between(state, 0, 1),
+        .values = {eager_only ? PLIM_ATTENTION_EAGER : (int)between(state, 0, 1)}};
+    spec->packing = (enum plim_packing)between(state, 0, PLIM_PACKING_COUNT - 1);
+    if (spec->model_as_given.labels)
+        spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
+    spec->world = between(state, 1, 64);
+    spec->sharding = (enum plim_sharding)between(state, 0, PLIM_SHARDING_COUNT - 1);
+    spec->reduction = (enum plim_reduction)between(state, 0, PLIM_REDUCTION_COUNT - 1);
+    spec->accumulation = between(state, 0, 5);
+    spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
+    for (size_t i = 0; i < spec->schedule_count; i++)
+        spec->schedule[i] =
+            (struct plim_phase){.epoch = 3 * (int64_t)i, .accumulation = between(state, 1, 99)};
+    spec->effective_batch_tolerance = (double)between(state, 0, 900) / 1000;
+    spec->clip = (double)between(state, 0, 3) / 3;
+    spec->lora.r = between(state, 0, 4);
+    spec->lora.dropout = (double)between(state, 0, 10) / 10;
+    bool may_quantize = spec->lora.r && !spec->model_as_given.labels; /* no encoder */
+    spec->quantization = (struct plim_quantization){
+        .type = may_quantize ? between(state, 0, PLIM_QUANTIZATION_COUNT - 1) : 0,
+        .nested = between(state, 0, 1),
+        .compute = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1),
+        .prepared = between(state, 0, 1)};
+    const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
+    spec->lora.target_count = 1;
+    snprintf(spec->lora.targets[0], sizeof(spec->lora.targets[0]), "%s", target);
+    snprintf(spec->name, sizeof(spec->name),
+             "n \"%lld\" \\ #:", (long long)between(state, 0, 1000));
+    snprintf(spec->device, sizeof(spec->device), "%s", between(state, 0, 1) ? "sim:RTX-4090" : "");
+}
+
+Test(spec_write, random_specs_come_back)
+{
+    uint64_t state = 3;
+    for (int n = 0; n < 40 * PLIM_FAMILY_COUNT; n++) {
+        struct plim_spec spec;
+        spec_load_text("base.yaml", GPT2, &spec);
+        randomize_model(&spec, (enum plim_family)(n % PLIM_FAMILY_COUNT), &state);
+        randomize_training(&spec, &state);
+        struct plim_error err = PLIM_ERROR_INIT;
+        cr_assert(eq(int, plim_spec_resolve(&spec, &err), PLIM_OK), "%d: %s", n, err.text);
+        expect_round_trip(&spec, plim_family_names[n % PLIM_FAMILY_COUNT]);
+    }
+}
+
+Test(spec_write, every_family_comes_back_with_its_defaults)
+{
+    for (int f = 0; f < PLIM_FAMILY_COUNT; f++) {
+        struct plim_spec spec;
+        char text[64];
+        snprintf(text, sizeof(text), "model: {family: %s}\n", plim_family_names[f]);
+        spec_load_text("s.yaml", text, &spec);
+        expect_round_trip(&spec, plim_family_names[f]);
+    }
+}
+
+Test(spec_write, is_what_a_person_would_write)
+{
+    struct plim_spec spec;
+    char *text = NULL;
+    spec_load_text("tiny.json", "{\"model_type\": \"bloom\", \"hidden_size\": 64}", &spec);
+    cr_assert(eq(int, plim_spec_write(&spec, &text, NULL), PLIM_OK));
+    cr_expect(eq(str, text,
+                 "name: \"tiny\"\n"
+                 "model:\n"
+                 "  family: bloom\n"
+                 "  vocab_size: 250880\n"
+                 "  hidden_size: 64\n"
+                 "  n_layer: 2\n"
+                 "  n_head: 8\n"
+                 "  apply_residual_connection_post_layernorm: false\n"
+                 "  hidden_dropout: 0\n"
+                 "  attention_dropout: 0\n"
+                 "  tie_word_embeddings: true\n"
+                 "data:\n"
+                 "  packing: no\n"
+                 "train:\n"
+                 "  precision: fp32\n"
+                 "  weights: fp32\n"
+                 "  optimizer: adamw-fused\n"
+                 "  checkpointing: [none, full]\n"
+                 "  attention: eager\n"
+                 "  effective_batch_tolerance: 0\n"
+                 "  world: 1\n"
+                 "  sharding: auto\n"
+                 "  reduction: last\n"));
+    free(text);
+}
