@@ -17,7 +17,8 @@ struct plim_details_reader {
     bool is_program; /* trials are runs of a user's program */
     /* In tensors at the peak; 0: not known. */
     int64_t (*allocated_bytes)(const struct plim_trial *trial);
-    /* What was asked for when memory ran out, in one line; "": not known. */
+    /* What was asked for when memory ran out, in one line; `out` comes as "", which is: not known.
+     * NULL: it never is. */
     void (*describe_oom)(const struct plim_trial *trial, char *out, size_t size);
     /* What is the same of all trials: how large the model is. May be NULL, as those below. */
     void (*describe_model)(const struct plim_trial *trial, struct plim_result *result);

@@ -20,14 +20,6 @@ static int64_t allocated_bytes(const struct plim_trial *trial)
     return 0;
 }
 
-/* The trial's own line says it. */
-static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
-{
-    (void)trial;
-    (void)size;
-    out[0] = '\0';
-}
-
 static void describe_memory(const struct plim_trial *trial, struct plim_result *result)
 {
     const struct plim_machine_size *sizes = execution_of(trial)->sizes;
@@ -42,7 +34,6 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
 
 const struct plim_details_reader plim_details_execution = {.is_program = true,
                                                            .allocated_bytes = allocated_bytes,
-                                                           .describe_oom = describe_oom,
                                                            .describe_memory = describe_memory};
 
 /* --- reasons ---------------------------------------------------------------------------------- */

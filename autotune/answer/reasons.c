@@ -21,7 +21,8 @@ void plim_describe_failure(const struct plim_answer *answer, enum plim_status ve
                            const struct plim_trial *trial, char *out, size_t size)
 {
     out[0] = '\0';
-    if (verdict == PLIM_OOM && trial->details) answer->details->describe_oom(trial, out, size);
+    if (verdict == PLIM_OOM && trial->details && answer->details->describe_oom)
+        answer->details->describe_oom(trial, out, size);
     if (out[0]) return;
     const char *unsaid = verdict == PLIM_OOM ? "out of memory" : plim_status_text(verdict);
     snprintf(out, size, "%s", trial->why[0] ? trial->why : unsaid);

@@ -16,7 +16,6 @@ static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
 {
     const struct plim_replay *replay = replay_of(trial);
     char asked[16];
-    out[0] = '\0';
     if (replay->oom_asked_bytes <= 0) return;
     snprintf(out, size, "out of memory when %s more were requested for %s (%s)",
              plim_format_bytes(replay->oom_asked_bytes, asked),

@@ -81,14 +81,13 @@ static bool is_named(const struct row *row)
     return row->form == NAMES || row->form == NAME;
 }
 
-/* The values of a spec along one axis. One without any has the default: the first name. */
+/* The values of a spec along one axis, into zeroed ones: one without any has the first name. */
 static size_t read_values(const struct row *row, const struct plim_spec *spec, int64_t *values)
 {
     const void *place = (const char *)spec + row->from;
     const struct plim_int_axis *numbers = place;
     const struct plim_enum_axis *names = place;
     size_t count = 1;
-    values[0] = 0;
     switch (row->form) {
     case NUMBERS:
         count = numbers->count;

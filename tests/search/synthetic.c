@@ -196,13 +196,6 @@ static int64_t allocated_bytes(const struct plim_trial *trial)
     return ((const struct synthetic_details *)trial->details)->allocated_bytes;
 }
 
-static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
-{
-    (void)trial;
-    (void)size;
-    out[0] = '\0';
-}
-
 static double flops_per_token(const struct plim_trial *trial)
 {
     return ((const struct synthetic_details *)trial->details)->flops_per_token;
@@ -214,7 +207,6 @@ static void describe_sample(const struct plim_trial *trial, struct plim_result_s
 }
 
 static const struct plim_details_reader reader = {.allocated_bytes = allocated_bytes,
-                                                  .describe_oom = describe_oom,
                                                   .flops_per_token = flops_per_token,
                                                   .describe_sample = describe_sample};
 static const struct plim_device_info device = {.name = "synthetic", .simulated = true};

@@ -381,6 +381,11 @@ Test(reasons, nothing_fits_and_what_is_missing)
                        "It runs out of memory.", NULL});
     cr_expect(eq(i64, r.result.short_bytes, 24 * MIB));
     cr_expect(not(r.result.choice.present));
+    cr_assert(eq(sz, r.result.points.count, 1));
+    cr_expect(eq(i64, r.result.points.items[0].short_bytes, 24 * MIB), "of the smallest one");
+    cr_expect(eq(str, (char *)r.result.points.items[0].verdict, (char *)"oom"));
+    for (size_t i = 0; i < r.result.samples.count; i++) /* what it would need, not how far it came */
+        cr_expect(eq(i64, r.result.samples.items[i].peak.reserved_bytes, 1124 * MIB));
     cr_assert(gt(sz, r.result.advice.count, 0));
     cr_expect(r.result.advice.items[0].fits);
     cr_expect(eq(str, r.result.advice.items[0].change, (char *)"checkpointing full"));

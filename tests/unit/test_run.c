@@ -1,5 +1,5 @@
 /* A device for runs: what of it may be used, and what is known of how fast it is. */
-#include "autotune/run/run_device.h"
+#include "autotune/run/run_device_internal.h"
 #include "autotune/search/space.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -174,6 +174,22 @@ Test(run_device, a_run_has_the_numbers_of_its_replay)
                  PLIM_OK));
     cr_expect(eq(int, unlimited.verdict, PLIM_OK));
     plim_run_device_close(&o.device);
+}
+
+/* Of several GPUs a step takes what one takes, and what the gradients take between them. */
+Test(run_device, communication_comes_on_top_of_a_step)
+{
+    const struct plim_gpu *gpu;
+    struct plim_trial alone, together;
+    struct plim_replay replay = {.steps_done = 2, .step = {{.seconds = 5}, {.seconds = 3}}};
+    cr_assert(eq(int, plim_catalogue_find("A100-SXM4-80GB", &gpu, NULL), PLIM_OK));
+    plim_run_trial(&replay, gpu, &alone);
+    cr_expect(eq(dbl, alone.seconds, 3));
+    replay.reductions = 2;
+    replay.reduction_bytes = replay.last_bucket_bytes = (double)GIB;
+    plim_run_trial(&replay, gpu, &together);
+    cr_expect(gt(dbl, together.communication_seconds, 0));
+    cr_expect(eq(dbl, together.seconds, 3 + together.communication_seconds));
 }
 
 static long size_of(const char *path)

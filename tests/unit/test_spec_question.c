@@ -157,6 +157,14 @@ Test(spec_question, what_is_advised_and_from_where)
     }
 }
 
+Test(spec_question, lora_is_advised_on_the_one_default_target_of_a_family)
+{
+    load("gpt2-124m");
+    make();
+    const struct plim_change *last = &question.question.changes[question.question.change_count - 1];
+    cr_expect(eq(str, (char *)last->text, (char *)"LoRA r=16 on c_attn"));
+}
+
 Test(spec_question, a_setting_becomes_the_engines)
 {
     struct plim_train_setting training;

@@ -92,6 +92,7 @@ Test(exec, finds_the_largest_batch)
     struct program p = run_ok(GPU "--batch 1:512 --json" TRAINER "{batch}", 0);
     json_t *root = program_json(&p);
     cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 30));
+    cr_expect(json_true_at(root, "program"));
     cr_expect(eq(i64, json_int_at(root, "choice.peak.reserved_bytes"), INT64_C(1024) << 20));
     cr_expect(eq(i64, json_int_at(root, "largest_fit.next.micro_batch"), 31));
     cr_expect(eq(str, (char *)json_text_at(root, "largest_fit.next.verdict"), "oom"));
