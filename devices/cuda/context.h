@@ -19,11 +19,11 @@
 struct plim_cuda_context {
     const struct plim_cuda_driver *driver;
     CUdevice gpu;
-    CUcontext handle; /* the GPU's primary one, which libraries use as well */
-    CUstream stream;  /* all work goes here */
-    bool lost;        /* seen by a call that returns nothing to its caller */
-    bool suspect;     /* see plim_device_is_suspect() */
-    bool refused;     /* see plim_device_has_refused() */
+    CUcontext handle;  /* the GPU's primary one, which libraries use as well */
+    CUstream stream;   /* all work goes here */
+    bool lost;         /* seen by a call that returns nothing to its caller */
+    bool suspect;      /* see plim_device_is_suspect() */
+    bool refused;      /* see plim_device_has_refused() */
     char message[512]; /* the last failure */
 };
 

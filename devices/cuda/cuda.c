@@ -38,11 +38,15 @@ static enum plim_status read_back(struct plim_cuda *cuda, const struct plim_op *
 static enum plim_status launch_op(struct plim_cuda *cuda, const struct plim_op *op)
 {
     switch (op->kind) {
-    case PLIM_OP_MATMUL: return plim_cuda_matmul(&cuda->libraries, op);
+    case PLIM_OP_MATMUL:
+        return plim_cuda_matmul(&cuda->libraries, op);
     case PLIM_OP_ATTENTION:
-    case PLIM_OP_ATTENTION_BACKWARD: return plim_cuda_attention(&cuda->libraries, op);
-    case PLIM_OP_READ_BACK: return read_back(cuda, op);
-    default: return plim_cuda_modules_run(&cuda->modules, op);
+    case PLIM_OP_ATTENTION_BACKWARD:
+        return plim_cuda_attention(&cuda->libraries, op);
+    case PLIM_OP_READ_BACK:
+        return read_back(cuda, op);
+    default:
+        return plim_cuda_modules_run(&cuda->modules, op);
     }
 }
 
@@ -248,7 +252,8 @@ static enum plim_status describe(struct plim_cuda *cuda, const struct options *o
     size_t free_bytes, total_bytes;
     char memory[16];
     enum plim_status st = PLIM_CUDA_CALL(&cuda->context, cuMemGetInfo, &free_bytes, &total_bytes);
-    if (st != PLIM_OK) return plim_fail(err, st, "cuda:%d: %s", options->ordinal, cuda->context.message);
+    if (st != PLIM_OK)
+        return plim_fail(err, st, "cuda:%d: %s", options->ordinal, cuda->context.message);
     info->total_bytes = (int64_t)total_bytes;
     snprintf(info->uri, sizeof(info->uri), "cuda:%d", options->ordinal);
     if (!options->memory_bytes) return PLIM_OK;
@@ -308,15 +313,16 @@ out:
 
 /* --- what is known of it ---------------------------------------------------------------------- */
 
-enum plim_status plim_cuda_read_memory_info(struct plim_device *device, struct plim_cuda_memory_info *out)
+enum plim_status plim_cuda_read_memory_info(struct plim_device *device,
+                                            struct plim_cuda_memory_info *out)
 {
     struct plim_cuda *cuda = cuda_of(device);
     size_t free_bytes = 0, total_bytes = 0;
     enum plim_status st = PLIM_CUDA_CALL(&cuda->context, cuMemGetInfo, &free_bytes, &total_bytes);
     *out = (struct plim_cuda_memory_info){.total_bytes = (int64_t)total_bytes,
-                                      .free_bytes_at_open = cuda->memory.free_bytes_at_open,
-                                      .free_bytes = (int64_t)free_bytes,
-                                      .held_bytes = cuda->memory.held_bytes};
+                                          .free_bytes_at_open = cuda->memory.free_bytes_at_open,
+                                          .free_bytes = (int64_t)free_bytes,
+                                          .held_bytes = cuda->memory.held_bytes};
     return st;
 }
 

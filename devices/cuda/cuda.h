@@ -30,7 +30,7 @@ struct plim_cuda_memory_info {
     int64_t held_bytes; /* segments (whole 2 MiB) and mapped pages */
 };
 enum plim_status plim_cuda_read_memory_info(struct plim_device *device,
-                                        struct plim_cuda_memory_info *out) PLIM_MUST_CHECK;
+                                            struct plim_cuda_memory_info *out) PLIM_MUST_CHECK;
 
 /* What this process takes beside its segments and pages, in bytes: context, modules, libraries.
  * `others_bytes`: what other processes hold of the GPU, which CUDA does not know (NVML does). */

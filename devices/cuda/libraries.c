@@ -24,10 +24,8 @@ void plim_cuda_libraries_init(struct plim_cuda_libraries *l, struct plim_cuda_co
                               struct plim_cuda_modules *modules)
 {
     *l = (struct plim_cuda_libraries){.context = context, .modules = modules};
-    l->host = (struct plim_lib_host){.stream = context->stream,
-                                     .launch = launch_ours,
-                                     .driver_view = driver_view,
-                                     .user = l};
+    l->host = (struct plim_lib_host){
+        .stream = context->stream, .launch = launch_ours, .driver_view = driver_view, .user = l};
 }
 
 /* The message of a library's failure is the device's last failure. */

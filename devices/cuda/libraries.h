@@ -19,8 +19,7 @@ struct plim_cuda_libraries {
 
 /* Opens nothing yet. `libraries` stays where it is until the close. */
 void plim_cuda_libraries_init(struct plim_cuda_libraries *libraries,
-                              struct plim_cuda_context *context,
-                              struct plim_cuda_modules *modules);
+                              struct plim_cuda_context *context, struct plim_cuda_modules *modules);
 void plim_cuda_libraries_close(struct plim_cuda_libraries *libraries);
 
 enum plim_status plim_cuda_matmul(struct plim_cuda_libraries *libraries,

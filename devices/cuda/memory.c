@@ -176,8 +176,7 @@ static void unmap_extent(struct plim_cuda_memory *m, uint64_t address, int64_t b
 enum plim_status plim_cuda_range_map(struct plim_cuda_memory *m, uint64_t address, int64_t bytes,
                                      int64_t page_bytes)
 {
-    CUmemAccessDesc access = {.location = gpu_of(m),
-                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccessDesc access = {.location = gpu_of(m), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     if (!m->granularity_bytes) return PLIM_UNSUPPORTED;
     if (page_bytes % m->granularity_bytes) return PLIM_INVALID;
     enum plim_status st = admit(m, bytes);
@@ -192,7 +191,8 @@ enum plim_status plim_cuda_range_map(struct plim_cuda_memory *m, uint64_t addres
 void plim_cuda_range_unmap(struct plim_cuda_memory *m, uint64_t address, int64_t bytes)
 {
     int64_t held = m->held_bytes;
-    PLIM_CUDA_RELEASE(m->context, cuStreamSynchronize, m->context->stream); /* unlike cuMemFree, no wait */
+    PLIM_CUDA_RELEASE(m->context, cuStreamSynchronize,
+                      m->context->stream); /* unlike cuMemFree, no wait */
     unmap_extent(m, address, bytes);
     if (held - m->held_bytes != bytes) m->context->suspect = true;
 }

@@ -24,8 +24,8 @@ struct plim_cuda_chunk {
 
 struct plim_cuda_memory {
     struct plim_cuda_context *context; /* lent */
-    int64_t capacity_bytes; /* no more than this is held, whatever the GPU has left */
-    int64_t held_bytes;     /* segments, rounded as the driver does, and chunks */
+    int64_t capacity_bytes;            /* no more than this is held, whatever the GPU has left */
+    int64_t held_bytes;                /* segments, rounded as the driver does, and chunks */
     int64_t free_bytes_at_open;
     int64_t granularity_bytes; /* of physical memory; 0: this GPU cannot map pages */
     bool spills; /* Windows' driver moves a full GPU's memory to the host instead of failing */

@@ -11,8 +11,8 @@ static enum plim_status load(struct plim_cuda_modules *m, size_t image, CUmodule
     if (!m->loaded) return PLIM_NOMEM;
     enum plim_status st = PLIM_OK;
     if (!m->loaded[image])
-        st =
-            PLIM_CUDA_CALL(m->context, cuModuleLoadData, &m->loaded[image], plim_cuda_images[image].data);
+        st = PLIM_CUDA_CALL(m->context, cuModuleLoadData, &m->loaded[image],
+                            plim_cuda_images[image].data);
     *out = m->loaded[image];
     return st;
 }
@@ -36,7 +36,8 @@ static enum plim_status find(struct plim_cuda_modules *m, const char *name, CUfu
         }
     size_t image = image_of(name);
     if (image == plim_cuda_image_count) {
-        snprintf(m->context->message, sizeof(m->context->message), "no image has the kernel %s", name);
+        snprintf(m->context->message, sizeof(m->context->message), "no image has the kernel %s",
+                 name);
         return PLIM_INTERNAL;
     }
     CUmodule module;

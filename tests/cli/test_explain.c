@@ -26,7 +26,8 @@ Test(explain, explain_has_the_schema)
     json_expect_keys(root, keys);
     json_expect_keys(json_at(root, "setting"), setting);
     cr_expect(eq(sz, json_array_size(json_at(root, "steps")), 4));
-    for (size_t i = 0; i < 4; i++) json_expect_keys(json_array_get(json_at(root, "steps"), i), step);
+    for (size_t i = 0; i < 4; i++)
+        json_expect_keys(json_array_get(json_at(root, "steps"), i), step);
     cr_expect(json_true_at(root, "fits"));
     cr_expect(eq(i64, json_int_at(root, "limit.budget_bytes"), INT64_C(64) << 40));
     cr_expect(eq(i64, json_int_at(root, "setting.effective_batch"), 16));
@@ -36,10 +37,9 @@ Test(explain, explain_has_the_schema)
 
 Test(explain, the_breakdown_adds_up_to_the_peak)
 {
-    static const char *const classes[] = {"parameters_bytes",  "gradients_bytes",
-                                          "optimizer_bytes",   "activations_bytes",
-                                          "logits_bytes",      "temporaries_bytes",
-                                          "workspace_bytes",   "communication_bytes"};
+    static const char *const classes[] = {
+        "parameters_bytes", "gradients_bytes",   "optimizer_bytes", "activations_bytes",
+        "logits_bytes",     "temporaries_bytes", "workspace_bytes", "communication_bytes"};
     struct program p =
         program_run("explain gpt2-124m --device sim:RTX-4090 --batch 4 --seq 256 --json");
     json_t *root = program_json(&p), *breakdown = json_at(root, "breakdown");
@@ -85,16 +85,15 @@ Test(explain, explain_replays_as_many_steps_as_are_asked_for)
     } cases[] = {{"--steps 2", 2, 0}, {"--steps 13", 4, 0}, {"--steps 14", 4, 1}, {"", 4, 1}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char arguments[640];
-        snprintf(
-            arguments, sizeof(arguments),
-            "explain tinyllama-1.1b --set model.num_hidden_layers=3 "
-            "--set model.num_attention_heads=4 --set model.num_key_value_heads=2 "
-            "--set model.hidden_size=256 --set model.vocab_size=20966 --batch 24 --seq 320 "
-            "--accumulation 4 --precision fp16 --packing yes --optimizer adamw-fused "
-            "--checkpointing none "
-            "--device sim:RTX-3090,memory=3488706416B --overhead 0 --margin 0 "
-            "--alloc-conf expandable_segments:True,max_split_size_mb:100 --json %s",
-            cases[i].steps);
+        snprintf(arguments, sizeof(arguments),
+                 "explain tinyllama-1.1b --set model.num_hidden_layers=3 "
+                 "--set model.num_attention_heads=4 --set model.num_key_value_heads=2 "
+                 "--set model.hidden_size=256 --set model.vocab_size=20966 --batch 24 --seq 320 "
+                 "--accumulation 4 --precision fp16 --packing yes --optimizer adamw-fused "
+                 "--checkpointing none "
+                 "--device sim:RTX-3090,memory=3488706416B --overhead 0 --margin 0 "
+                 "--alloc-conf expandable_segments:True,max_split_size_mb:100 --json %s",
+                 cases[i].steps);
         struct program p = program_run(arguments);
         cr_assert(eq(int, p.exit_code, cases[i].exit_code), "%s %s", cases[i].steps, p.err);
         json_t *root = program_json(&p);

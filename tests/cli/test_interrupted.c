@@ -1,6 +1,6 @@
 /* A search that is ended early: by its budget, by a signal. */
-#include "program.h"
 #include "autotune/base/clock.h"
+#include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* What the reports say: the schemas, the same tree in every format, and the answers behind them. */
-#include "program.h"
 #include "autotune/base/yaml.h"
+#include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@ static bool says(json_t *root, const char *part)
 {
     size_t i;
     json_t *reason;
-    json_array_foreach(json_at(root, "why"), i, reason)
-        if (strstr(json_string_value(reason), part)) return true;
+    json_array_foreach(json_at(root, "why"), i,
+                       reason) if (strstr(json_string_value(reason), part)) return true;
     return false;
 }
 
@@ -38,11 +38,12 @@ Test(report, several_gpus_are_data_parallel_unless_told_otherwise)
         json_t *root = program_json(&p);
         int64_t held = json_int_at(root, "breakdown.communication_bytes");
         cr_expect(eq(int, held > 0, cases[i].buckets), "%s", cases[i].options);
-        cr_expect(eq(i64, json_int_at(root, "breakdown.overhead_bytes"),
-                     cases[i].overhead_mib << 20), "%s", cases[i].options);
+        cr_expect(
+            eq(i64, json_int_at(root, "breakdown.overhead_bytes"), cases[i].overhead_mib << 20),
+            "%s", cases[i].options);
         cr_expect(eq(int, says(root, "communicator"), cases[i].overhead_mib > 610));
-        cr_expect(eq(int, says(root, "an estimate from the GPU's links"),
-                     cases[i].overhead_mib > 610));
+        cr_expect(
+            eq(int, says(root, "an estimate from the GPU's links"), cases[i].overhead_mib > 610));
         if (cases[i].said) cr_expect(says(root, cases[i].said), "%s", cases[i].options);
         json_decref(root);
         program_finish(&p);
@@ -378,7 +379,8 @@ Test(report, objective_version_and_what_a_generic_gpu_is_like_are_said)
     json_expect_text(root, "objective", "least-memory");
     cr_expect(eq(int, strncmp(json_text_at(root, "version"), "0.", 2), 0));
     json_expect_text(root, "device.based_on", "A100-SXM4-40GB");
-    cr_expect(strstr(text.out, "generic GPU") != NULL && strstr(text.out, "A100-SXM4-40GB") != NULL);
+    cr_expect(strstr(text.out, "generic GPU") != NULL &&
+              strstr(text.out, "A100-SXM4-40GB") != NULL);
     cr_expect(strstr(text.out, "\nobjective least-memory, plimsoll 0.") != NULL, "%s", text.out);
     json_decref(root);
     program_finish(&p);
@@ -389,7 +391,8 @@ Test(report, a_program_that_uses_no_gpu_is_no_matter_of_memory)
 {
     struct program p = program_run("exec --device sim:T4 -- true");
     cr_expect(eq(int, p.exit_code, 2));
-    cr_expect(strstr(p.out, "NO GPU WAS USED") != NULL && strstr(p.out, "FITS") == NULL, "%s", p.out);
+    cr_expect(strstr(p.out, "NO GPU WAS USED") != NULL && strstr(p.out, "FITS") == NULL, "%s",
+              p.out);
     cr_expect(strstr(p.err, "did not use a GPU") != NULL, "%s", p.err);
     program_finish(&p);
 }
@@ -397,9 +400,12 @@ Test(report, a_program_that_uses_no_gpu_is_no_matter_of_memory)
 /* What the formats are is for test_report_writers.c. */
 Test(report, every_format_is_written)
 {
-    static const struct { const char *name, *begins; } files[] = {
-        {"report.csv", "spec,device,"}, {"report.md", "# gpt2-124m on T4"},
-        {"report.yml", "schema: 'plimsoll.result/1'"}, {"REPORT.JSON", "{"}};
+    static const struct {
+        const char *name, *begins;
+    } files[] = {{"report.csv", "spec,device,"},
+                 {"report.md", "# gpt2-124m on T4"},
+                 {"report.yml", "schema: 'plimsoll.result/1'"},
+                 {"REPORT.JSON", "{"}};
     char arguments[512], text[64];
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char *path = program_file(files[i].name, "");

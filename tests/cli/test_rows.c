@@ -39,7 +39,8 @@ Test(rows, every_combination_of_a_list_has_its_best_and_the_fastest_is_the_choic
     json_t *root = program_json(&p), *points = json_at(root, "points"), *point;
     size_t i, chosen = 0, chosen_unproven = 0;
     cr_assert(eq(sz, json_array_size(points), 8)); /* with and without checkpointing */
-    json_array_foreach(points, i, point) {
+    json_array_foreach(points, i, point)
+    {
         cr_expect(json_true_at(point, "fits"), "point %zu", i);
         chosen_unproven += json_true_at(point, "chosen") && !json_true_at(point, "verified");
         cr_expect(eq(i64, json_int_at(point, "effective_batch"), 64));
@@ -71,9 +72,13 @@ Test(rows, a_combination_that_does_not_fit_says_what_is_missing)
 
 Test(rows, the_rows_stand_in_the_order_that_was_asked_for)
 {
-    static const struct { const char *sort, *key; int sign; } orders[] = {
-        {"batch", "micro_batch", -1}, {"memory", "peak.device_bytes", 1},
-        {"given", "seq", 0}, {"speed", "step_seconds", 0}};
+    static const struct {
+        const char *sort, *key;
+        int sign;
+    } orders[] = {{"batch", "micro_batch", -1},
+                  {"memory", "peak.device_bytes", 1},
+                  {"given", "seq", 0},
+                  {"speed", "step_seconds", 0}};
     char arguments[256];
     for (size_t i = 0; i < 4; i++) {
         snprintf(arguments, sizeof(arguments),
@@ -82,12 +87,13 @@ Test(rows, the_rows_stand_in_the_order_that_was_asked_for)
         struct program p = program_run(arguments);
         json_t *root = program_json(&p), *points = json_at(root, "points"), *point;
         size_t k;
-        json_array_foreach(points, k, point) {
+        json_array_foreach(points, k, point)
+        {
             json_t *before = k ? json_array_get(points, k - 1) : NULL;
             if (before && orders[i].sign)
                 cr_expect(ge(i64, orders[i].sign * json_int_at(point, orders[i].key),
-                             orders[i].sign * json_int_at(before, orders[i].key)), "%s",
-                          orders[i].sort);
+                             orders[i].sign * json_int_at(before, orders[i].key)),
+                          "%s", orders[i].sort);
             if (before && !strcmp(orders[i].sort, "speed"))
                 cr_expect(le(dbl, rate_of(point), rate_of(before)));
         }

@@ -2,6 +2,7 @@
  * moment. */
 #include "autotune/base/clock.h"
 #include "autotune/run/spec_question.h"
+#include "autotune/run/worker/process.h"
 #include "autotune/search/space.h"
 #include "bench.h"
 #include "devices/sim/sim.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +123,15 @@ Test(worker, says_what_device_it_opened)
     cr_expect(eq(int, opened->info.compute_capability, 86));
     cr_expect(eq(i64, opened->free_bytes, opened->info.total_bytes));
     bench_finish(&bench);
+}
+
+Test(worker, how_a_process_ended_is_said)
+{
+    char how[96];
+    plim_process_describe(SIGSEGV, how, sizeof(how)); /* as waitpid() has it on Linux */
+    cr_expect(eq(str, how, (char *)"ended by signal 11 (Segmentation fault)"));
+    plim_process_describe(3 << 8, how, sizeof(how));
+    cr_expect(eq(str, how, (char *)"ended with exit code 3"));
 }
 
 Test(worker, does_not_open_what_is_not_there)

@@ -1,15 +1,11 @@
 #include "remote.h"
 #include "autotune/base/array.h"
 #include "autotune/base/clock.h"
-#include "process.h"
 #include <stdio.h>
 #include <time.h>
 
-static const double SLICE_SECONDS = 0.05;       /* between two looks at the stop */
-static const double STOPPED_REAP_SECONDS = 0.5; /* for a killed worker when the search is over */
-static const double GOODBYE_SECONDS = 2;        /* for a worker to end by itself */
-static const double SEND_SECONDS = 10;          /* requests are small: they never wait */
-static const double TIMING_SHARE = 0.25;        /* of the time that is left, for one setting */
+static const double SLICE_SECONDS = 0.05; /* between two looks at the stop */
+static const double TIMING_SHARE = 0.25;  /* of the time that is left, for one setting */
 
 /* What is known of a setting from the runs before. */
 struct past_run {
@@ -25,170 +21,27 @@ struct plim_remote {
     uint64_t spec_hash;
     int64_t budget_bytes;
 
-    struct plim_process process;
-    struct plim_wire wire;
+    struct plim_dialogue dialogue;
     bool ready;    /* the device is open */
     bool was_open; /* in this worker or in one before */
     bool told_refusal;
-    bool must_await_memory; /* a worker went since the device's memory was looked at */
     int workers;
     uint32_t last_id;
     struct plim_message_opened opened;
 
     struct plim_timing timing; /* of the last run */
     PLIM_ARRAY(struct past_run) past_runs;
-    PLIM_ARRAY(pid_t) stuck; /* killed, and not gone in time */
 };
-
-/* How talking to the worker ended. */
-enum outcome {
-    REPLIED,
-    DIED,   /* the worker is of no more use; `death` says why */
-    STOPPED /* the search has to end; `err` says why */
-};
-
-struct death {
-    enum plim_status verdict;
-    char why[160];
-};
-
-static enum outcome PLIM_PRINTF(3, 4)
-    die(struct death *death, enum plim_status verdict, const char *fmt, ...)
-{
-    va_list args;
-    death->verdict = verdict;
-    va_start(args, fmt);
-    vsnprintf(death->why, sizeof(death->why), fmt, args);
-    va_end(args);
-    return DIED;
-}
 
 static enum plim_status must_stop(const struct plim_remote *r, struct plim_error *err)
 {
     return plim_stop_check(r->config.stop, err);
 }
 
-/* --- the end of a worker ---------------------------------------------------------------------- */
-
-/* Waits in slices, because the search may have to end meanwhile. */
-static bool wait_for_end(struct plim_remote *r, double seconds, int *status)
-{
-    double start = plim_clock_seconds();
-    while (!plim_process_wait(&r->process, SLICE_SECONDS, status)) {
-        double most = must_stop(r, NULL) ? STOPPED_REAP_SECONDS : seconds;
-        if (plim_clock_seconds() - start >= most) return false;
-    }
-    return true;
-}
-
 static void end_worker(struct plim_remote *r)
 {
-    int status;
-    long pid = (long)r->process.pid;
-    if (pid > 0) {
-        plim_process_kill(&r->process);
-        if (!wait_for_end(r, r->config.reap_seconds, &status)) {
-            plim_log(r->config.log, PLIM_LOG_WARNING,
-                     "worker %ld does not end: the GPU or its driver hangs (dmesg | grep Xid)",
-                     pid);
-            (void)PLIM_ARRAY_PUSH(&r->stuck, r->process.pid);
-            plim_process_abandon(&r->process);
-        }
-        r->must_await_memory = true;
-    }
-    plim_wire_finish(&r->wire);
+    plim_dialogue_end(&r->dialogue);
     r->ready = false;
-}
-
-/* The stream ended or is broken: says why, by how the process ended. */
-static enum outcome die_of_stream(struct plim_remote *r, struct death *death)
-{
-    int status;
-    char how[96];
-    if (r->wire.broken || !wait_for_end(r, r->config.reap_seconds, &status))
-        return die(death, PLIM_CRASHED, "the worker sent what is no answer");
-    plim_process_describe(status, how, sizeof(how));
-    r->must_await_memory = true;
-    return die(death, PLIM_CRASHED, "the worker %s", how);
-}
-
-/* --- listening -------------------------------------------------------------------------------- */
-
-struct listening {
-    uint32_t id;
-    struct plim_message_phase now;
-    double prediction, timing_seconds;
-};
-
-static double deadline_seconds(const struct plim_remote *r, const struct listening *l)
-{
-    const struct plim_deadline *deadline = &r->config.deadlines[l->now.phase];
-    double more = l->now.phase == PLIM_PHASE_TIMING ? l->timing_seconds : 0;
-    return deadline->seconds + deadline->factor * l->prediction + more;
-}
-
-/* Each phase once and in order, so that a worker cannot put off its deadline for ever. */
-static bool is_later(const struct plim_message_phase *a, const struct plim_message_phase *b)
-{
-    return a->phase > b->phase || (a->phase == b->phase && a->step > b->step);
-}
-
-static enum outcome die_of_time(const struct plim_remote *r, const struct listening *l,
-                                struct death *death)
-{
-    char step[16] = "";
-    if (l->now.step) snprintf(step, sizeof(step), " %d", l->now.step);
-    return die(death, PLIM_TIMEOUT, "the worker hung: %s%s took longer than %.3g s",
-               plim_worker_phase_name(l->now.phase), step, deadline_seconds(r, l));
-}
-
-/* Waits for the answer to a request, keeping each phase to its deadline. */
-static enum outcome listen_for(struct plim_remote *r, struct listening *l, struct plim_message *out,
-                               struct death *death, struct plim_error *err)
-{
-    double end = plim_clock_seconds() + deadline_seconds(r, l);
-    for (;;) {
-        if (must_stop(r, err)) return STOPPED;
-        double left = end - plim_clock_seconds();
-        if (left <= 0) return die_of_time(r, l, death);
-        enum plim_status st =
-            plim_wire_receive(&r->wire, out, left < SLICE_SECONDS ? left : SLICE_SECONDS);
-        if (st == PLIM_TIMEOUT) continue;
-        if (st == PLIM_UNSUPPORTED)
-            return die(death, PLIM_CRASHED, "the worker speaks another version of the protocol");
-        if (st) return die_of_stream(r, death);
-        if (out->id != l->id)
-            return die(death, PLIM_CRASHED, "the worker sent a message that was not asked for");
-        if (out->kind != PLIM_MESSAGE_PHASE) return REPLIED;
-        if (!is_later(&out->phase, &l->now))
-            return die(death, PLIM_CRASHED, "the worker went back to %s",
-                       plim_worker_phase_name(out->phase.phase));
-        l->now = out->phase;
-        end = plim_clock_seconds() + deadline_seconds(r, l);
-    }
-}
-
-static enum outcome send_request(struct plim_remote *r, const struct plim_message *request,
-                                 struct death *death)
-{
-    enum plim_status st = plim_wire_send(&r->wire, request, SEND_SECONDS);
-    if (st == PLIM_IO) return die_of_stream(r, death);
-    return st ? die(death, PLIM_CRASHED, "a request could not be sent: %s", plim_status_text(st))
-              : REPLIED;
-}
-
-/* Sends a request and waits for its answer: one of the kind wanted, or FAILED. */
-static enum outcome ask(struct plim_remote *r, const struct plim_message *request,
-                        enum plim_message_kind wanted, struct listening *l,
-                        struct plim_message *out, struct death *death, struct plim_error *err)
-{
-    enum outcome outcome = send_request(r, request, death);
-    if (outcome != REPLIED) return outcome;
-    outcome = listen_for(r, l, out, death, err);
-    if (outcome != REPLIED) return outcome;
-    if (out->kind != wanted && out->kind != PLIM_MESSAGE_FAILED)
-        return die(death, PLIM_CRASHED, "the worker sent a message that was not asked for");
-    return REPLIED;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -196,7 +49,7 @@ static enum outcome ask(struct plim_remote *r, const struct plim_message *reques
 static void await_memory(struct plim_remote *r)
 {
     double end = plim_clock_seconds() + r->config.memory_back_seconds;
-    if (!r->must_await_memory || !r->config.memory_is_back) return;
+    if (!r->dialogue.a_worker_went || !r->config.memory_is_back) return;
     while (!r->config.memory_is_back(r->config.user)) {
         if (must_stop(r, NULL)) return;
         if (plim_clock_seconds() >= end) {
@@ -209,7 +62,7 @@ static void await_memory(struct plim_remote *r)
         }
         nanosleep(&(struct timespec){0, (long)(SLICE_SECONDS * 1e9)}, NULL);
     }
-    r->must_await_memory = false;
+    r->dialogue.a_worker_went = false;
 }
 
 static enum plim_status start_worker(struct plim_remote *r, struct plim_error *err)
@@ -218,27 +71,16 @@ static enum plim_status start_worker(struct plim_remote *r, struct plim_error *e
         {"CUDA_VISIBLE_DEVICES", r->visible_gpu},
         {"CUDA_DEVICE_ORDER", r->visible_gpu ? "PCI_BUS_ID" : NULL},
         {"CUDA_MODULE_LOADING", "LAZY"}};
-    enum plim_status st = plim_process_start(
-        r->program, variables, sizeof(variables) / sizeof(variables[0]), &r->process, err);
-    r->wire = (struct plim_wire){.fd = r->process.fd};
+    enum plim_status st = plim_dialogue_start(&r->dialogue, r->program, variables,
+                                              sizeof(variables) / sizeof(variables[0]), err);
     if (!st) r->workers++;
     return st;
 }
 
-static enum outcome hear_hello(struct plim_remote *r, struct plim_message *out, struct death *death,
-                               struct plim_error *err)
-{
-    struct listening l = {.now = {.phase = PLIM_PHASE_STARTING}};
-    enum outcome outcome = listen_for(r, &l, out, death, err);
-    if (outcome != REPLIED) return outcome;
-    if (out->kind != PLIM_MESSAGE_HELLO || strcmp(out->hello.build, PLIM_VERSION) != 0)
-        return die(death, PLIM_CRASHED, "the worker is another build than this one");
-    return REPLIED;
-}
-
 /* The answer is OPENED or FAILED. */
-static enum outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
-                                struct death *death, struct plim_error *err)
+static enum plim_dialogue_outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
+                                              struct plim_worker_death *death,
+                                              struct plim_error *err)
 {
     struct plim_message request = {.kind = PLIM_MESSAGE_OPEN,
                                    .open = {.uri = r->uri,
@@ -247,10 +89,11 @@ static enum outcome ask_to_open(struct plim_remote *r, struct plim_message *out,
                                             .spec_hash = r->spec_hash,
                                             .leak_bytes = r->config.leak_bytes,
                                             .load_bytes = r->config.load_bytes}};
-    struct listening l = {.now = {.phase = PLIM_PHASE_STARTING}};
-    enum outcome outcome = hear_hello(r, out, death, err);
-    if (outcome != REPLIED) return outcome;
-    return ask(r, &request, PLIM_MESSAGE_OPENED, &l, out, death, err);
+    const struct plim_expectation expectation = {.phase = PLIM_PHASE_STARTING};
+    enum plim_dialogue_outcome outcome = plim_dialogue_hello(&r->dialogue, death, err);
+    if (outcome != PLIM_DIALOGUE_REPLIED) return outcome;
+    return plim_dialogue_ask(&r->dialogue, &request, PLIM_MESSAGE_OPENED, &expectation, out, death,
+                             err);
 }
 
 /* A device that just lost a worker may need another try; what is not there will not come. */
@@ -259,7 +102,8 @@ static bool may_pass(enum plim_status st)
     return st == PLIM_OOM || st == PLIM_LOST;
 }
 
-static enum plim_status give_up_device(const struct plim_remote *r, const struct death *death,
+static enum plim_status give_up_device(const struct plim_remote *r,
+                                       const struct plim_worker_death *death,
                                        struct plim_error *err)
 {
     bool absent = death->verdict == PLIM_NODEVICE || death->verdict == PLIM_OOM;
@@ -270,23 +114,24 @@ static enum plim_status give_up_device(const struct plim_remote *r, const struct
 
 static enum plim_status ensure_open(struct plim_remote *r, struct plim_error *err)
 {
-    struct death death = {0};
+    struct plim_worker_death death = {0};
     for (int deaths = 0; !r->ready && deaths < PLIM_REMOTE_DEATHS; deaths++) {
         struct plim_message reply;
         await_memory(r);
         enum plim_status st = must_stop(r, err);
         if (!st) st = start_worker(r, err);
         if (st) return st;
-        enum outcome outcome = ask_to_open(r, &reply, &death, err);
-        if (outcome == REPLIED && reply.kind == PLIM_MESSAGE_OPENED) {
+        enum plim_dialogue_outcome outcome = ask_to_open(r, &reply, &death, err);
+        if (outcome == PLIM_DIALOGUE_REPLIED && reply.kind == PLIM_MESSAGE_OPENED) {
             r->opened = reply.opened;
             r->ready = r->was_open = true;
             return PLIM_OK;
         }
-        if (outcome == REPLIED) die(&death, reply.failed.status, "%.150s", reply.failed.text);
+        if (outcome == PLIM_DIALOGUE_REPLIED)
+            plim_worker_die(&death, reply.failed.status, "%.150s", reply.failed.text);
         end_worker(r);
-        if (outcome == STOPPED) return must_stop(r, err);
-        if (outcome == REPLIED && !may_pass(death.verdict))
+        if (outcome == PLIM_DIALOGUE_STOPPED) return must_stop(r, err);
+        if (outcome == PLIM_DIALOGUE_REPLIED && !may_pass(death.verdict))
             return r->was_open ? give_up_device(r, &death, err)
                                : plim_fail(err, death.verdict, "%s", reply.failed.text);
         plim_log(r->config.log, PLIM_LOG_WARNING, "%s was not opened: %s", r->uri, death.why);
@@ -306,9 +151,9 @@ static double timing_seconds(const struct plim_remote *r)
 }
 
 /* The answer is RESULT or FAILED. */
-static enum outcome ask_to_run(struct plim_remote *r, const struct plim_setting *setting,
-                               enum plim_run_mode mode, struct plim_message *out,
-                               struct death *death, struct plim_error *err)
+static enum plim_dialogue_outcome
+ask_to_run(struct plim_remote *r, const struct plim_setting *setting, enum plim_run_mode mode,
+           struct plim_message *out, struct plim_worker_death *death, struct plim_error *err)
 {
     struct plim_message request = {
         .kind = PLIM_MESSAGE_RUN,
@@ -316,25 +161,26 @@ static enum outcome ask_to_run(struct plim_remote *r, const struct plim_setting 
         .run = {.setting = *setting,
                 .capacity_bytes = mode == PLIM_RUN_LIMITED ? r->budget_bytes : 0,
                 .timing_seconds = timing_seconds(r)}};
-    struct listening l = {.id = request.id,
-                          .now = {.phase = PLIM_PHASE_OPENING},
-                          .prediction =
-                              r->config.predict ? r->config.predict(r->config.user, setting) : 0,
-                          .timing_seconds = request.run.timing_seconds};
-    return ask(r, &request, PLIM_MESSAGE_RESULT, &l, out, death, err);
+    const struct plim_expectation expectation = {
+        .phase = PLIM_PHASE_OPENING,
+        .prediction = r->config.predict ? r->config.predict(r->config.user, setting) : 0,
+        .timing_seconds = request.run.timing_seconds};
+    return plim_dialogue_ask(&r->dialogue, &request, PLIM_MESSAGE_RESULT, &expectation, out, death,
+                             err);
 }
 
 /* Is it an answer to keep, and the worker one to go on with? */
-static bool accept(struct plim_remote *r, const struct plim_message *reply, struct death *death)
+static bool accept(struct plim_remote *r, const struct plim_message *reply,
+                   struct plim_worker_death *death)
 {
     const struct plim_message_result *result = &reply->result;
     if (reply->kind == PLIM_MESSAGE_FAILED) {
-        die(death, PLIM_CRASHED, "the worker failed: %.130s", reply->failed.text);
+        plim_worker_die(death, PLIM_CRASHED, "the worker failed: %.130s", reply->failed.text);
         return false;
     }
     if (result->replay.verdict == PLIM_LOST) {
-        die(death, PLIM_LOST, "%.150s",
-            result->replay.why[0] ? result->replay.why : "the device was lost");
+        plim_worker_die(death, PLIM_LOST, "%.150s",
+                        result->replay.why[0] ? result->replay.why : "the device was lost");
         return false;
     }
     if (result->suspect) {
@@ -357,19 +203,19 @@ static enum plim_status obtain(struct plim_remote *r, const struct plim_setting 
                                enum plim_run_mode mode, struct plim_message_result *result,
                                struct plim_error *err)
 {
-    struct death death = {0};
+    struct plim_worker_death death = {0};
     for (int deaths = 0; deaths < PLIM_REMOTE_DEATHS; deaths++) {
         struct plim_message reply;
         enum plim_status st = ensure_open(r, err);
         if (st) return st;
-        enum outcome outcome = ask_to_run(r, setting, mode, &reply, &death, err);
-        if (outcome == REPLIED && accept(r, &reply, &death)) {
+        enum plim_dialogue_outcome outcome = ask_to_run(r, setting, mode, &reply, &death, err);
+        if (outcome == PLIM_DIALOGUE_REPLIED && accept(r, &reply, &death)) {
             *result = reply.result;
             return PLIM_OK;
         }
         end_worker(r);
-        if (outcome == STOPPED) return must_stop(r, err);
-        if (outcome == REPLIED && is_useless(&reply))
+        if (outcome == PLIM_DIALOGUE_STOPPED) return must_stop(r, err);
+        if (outcome == PLIM_DIALOGUE_REPLIED && is_useless(&reply))
             return plim_fail(err, PLIM_NODEVICE, "%s cannot be used: %s", r->uri,
                              reply.failed.text);
         plim_log(r->config.log, PLIM_LOG_WARNING, "a worker process was lost: %s", death.why);
@@ -383,7 +229,7 @@ static enum plim_status obtain(struct plim_remote *r, const struct plim_setting 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
 static struct past_run *find_past(struct plim_remote *r, const struct plim_setting *setting,
-                              enum plim_run_mode mode)
+                                  enum plim_run_mode mode)
 {
     for (size_t i = r->past_runs.count; i-- > 0;)
         if (r->past_runs.items[i].mode == mode &&
@@ -454,9 +300,9 @@ static enum plim_status remember(struct plim_remote *r, const struct plim_settin
 {
     struct past_run *old = find_past(r, setting, mode);
     struct past_run past = {.setting = *setting,
-                        .mode = mode,
-                        .fails_again = will_fail_again(replay->verdict),
-                        .replay = *replay};
+                            .mode = mode,
+                            .fails_again = will_fail_again(replay->verdict),
+                            .replay = *replay};
     if (old)
         *old = past;
     else if (PLIM_ARRAY_PUSH(&r->past_runs, past) != PLIM_OK)
@@ -501,8 +347,11 @@ enum plim_status plim_remote_create(const struct plim_remote_config *config,
     if (!r) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     r->config = *config;
     r->config.spec = NULL;
-    r->process = (struct plim_process)PLIM_PROCESS_INIT;
-    r->wire.fd = -1;
+    r->dialogue = (struct plim_dialogue)PLIM_DIALOGUE_INIT;
+    r->dialogue.stop = config->stop;
+    r->dialogue.log = config->log;
+    r->dialogue.deadlines = r->config.deadlines;
+    r->dialogue.reap_seconds = config->reap_seconds;
     r->spec_hash = config->spec->hash;
     r->uri = strdup(config->uri);
     r->alloc_conf = strdup(config->alloc_conf ? config->alloc_conf : "");
@@ -522,19 +371,9 @@ enum plim_status plim_remote_create(const struct plim_remote_config *config,
 void plim_remote_destroy(struct plim_remote **remote)
 {
     struct plim_remote *r = *remote;
-    int status;
     if (!r) return;
-    if (r->ready && !must_stop(r, NULL)) {
-        const struct plim_message bye = {.kind = PLIM_MESSAGE_BYE};
-        if (!plim_wire_send(&r->wire, &bye, SLICE_SECONDS))
-            (void)wait_for_end(r, GOODBYE_SECONDS, &status);
-    }
-    end_worker(r);
-    for (size_t i = 0; i < r->stuck.count; i++) {
-        struct plim_process process = {.pid = r->stuck.items[i], .fd = -1};
-        (void)plim_process_wait(&process, 0, &status);
-    }
-    PLIM_ARRAY_FINISH(&r->stuck);
+    if (r->ready && !must_stop(r, NULL)) plim_dialogue_say_bye(&r->dialogue);
+    plim_dialogue_finish(&r->dialogue);
     free(r->uri);
     free(r->alloc_conf);
     free(r->visible_gpu);

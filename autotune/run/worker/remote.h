@@ -34,18 +34,10 @@
 #ifndef PLIM_AUTOTUNE_RUN_REMOTE_H
 #define PLIM_AUTOTUNE_RUN_REMOTE_H
 
-#include "autotune/base/log.h"
-#include "autotune/base/stop.h"
 #include "autotune/search/runner.h"
-#include "wire.h"
+#include "dialogue.h"
 
 enum { PLIM_REMOTE_DEATHS = 3 };
-
-/* How long a phase may take: seconds + factor x what one step is expected to take (prediction).
- * Timing may also take what it was given. */
-struct plim_deadline {
-    double seconds, factor;
-};
 
 struct plim_remote_config {
     const char *uri;                /* of the device, as the worker is to open it */
@@ -61,7 +53,7 @@ struct plim_remote_config {
     /* How long memory may take to come back after a worker's end. What once did not is taken to be
      * another process's. */
     double memory_back_seconds;
-    double reap_seconds;   /* how long a killed worker may take to go */
+    double reap_seconds; /* how long a killed worker may take to go */
     /* Seconds that one step of the setting should take; NULL: not known. */
     double (*predict)(void *user, const struct plim_setting *setting);
     /* Is the device's used memory back to what it was before the first worker? Asked until it is,
@@ -76,7 +68,7 @@ struct plim_remote_config {
         .deadlines = {[PLIM_PHASE_STARTING] = {30, 0},  [PLIM_PHASE_OPENING] = {60, 0},            \
                       [PLIM_PHASE_BUILDING] = {60, 10}, [PLIM_PHASE_STEP] = {30, 10},              \
                       [PLIM_PHASE_TIMING] = {30, 10},   [PLIM_PHASE_CLEARING] = {30, 0}},          \
-        .memory_back_seconds = 10, .reap_seconds = 20                                                   \
+        .memory_back_seconds = 10, .reap_seconds = 20                                              \
     }
 
 struct plim_remote;
