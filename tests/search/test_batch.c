@@ -28,6 +28,23 @@ Test(batch, a_target_is_met_exactly)
     cr_expect(eq(i64, plim_batch_limit(&rule), 64));
 }
 
+Test(batch, of_a_list_that_is_all_there_is_nothing_larger_is_tried)
+{
+    const int64_t listed[] = {8, 2};
+    struct plim_question q = synthetic_question();
+    q.batch.listed = listed;
+    q.batch.listed_count = 2;
+    q.batch.last = 1000;
+    struct plim_batch_rule rule = rule_of(&q);
+    cr_expect(eq(i64, plim_batch_limit(&rule), 1000), "to find the edge");
+    q.batch.only_listed = true;
+    rule = rule_of(&q);
+    cr_expect(eq(i64, plim_batch_limit(&rule), 8));
+    q.batch.last = 7;
+    rule = rule_of(&q);
+    cr_expect(eq(i64, plim_batch_limit(&rule), 2));
+}
+
 Test(batch, a_tolerance_lets_others_in)
 {
     struct plim_question q = synthetic_question();
