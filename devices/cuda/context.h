@@ -6,7 +6,7 @@
  *
  *     cuda.c                        the device: its table of functions, opening, time, copies
  *     libraries.c                   cuBLASLt and cuDNN, opened at their first use
- *     memory.c, modules.c           segments and ranges; our kernels
+ *     memory.c, kernel_modules.c    segments and ranges; our kernels
  *     context.c                     this
  *     driver.c, driver_results.c    libcuda.so.1; what its results mean
  */

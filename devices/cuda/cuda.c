@@ -4,7 +4,7 @@
 #include "devices/uri.h"
 #include "libraries.h"
 #include "memory.h"
-#include "modules.h"
+#include "kernel_modules.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define PLIM_DEVICES_CUDA_LIBRARIES_H
 
 #include "lib_host.h"
-#include "modules.h"
+#include "kernel_modules.h"
 
 struct plim_blaslt;
 struct plim_fused;

@@ -1,7 +1,7 @@
 /* Our kernels on the GPU: the images in this executable, loaded when one of their kernels is
  * launched first. */
-#ifndef PLIM_DEVICES_CUDA_MODULES_H
-#define PLIM_DEVICES_CUDA_MODULES_H
+#ifndef PLIM_DEVICES_CUDA_KERNEL_MODULES_H
+#define PLIM_DEVICES_CUDA_KERNEL_MODULES_H
 
 #include "autotune/base/array.h"
 #include "context.h"

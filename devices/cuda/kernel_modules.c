@@ -1,4 +1,4 @@
-#include "modules.h"
+#include "kernel_modules.h"
 #include "images.h"
 
 #include <stdio.h>
