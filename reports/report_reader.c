@@ -416,3 +416,14 @@ enum plim_status plim_report_read(const struct plim_yaml *yaml, struct plim_repo
         append_result(&r, list->items[i], report);
     return r.status == PLIM_NOMEM ? plim_fail(err, PLIM_NOMEM, "out of host memory") : r.status;
 }
+
+enum plim_status plim_report_read_result(const struct plim_yaml *yaml,
+                                         const struct plim_yaml_node *node,
+                                         struct plim_result *result, struct plim_error *err)
+{
+    struct reader r = {.yaml = yaml, .err = err};
+    if (!plim_report_is(node))
+        return plim_yaml_fail(yaml, node, err, "expected a report of plimsoll's");
+    read_result(&r, node, result);
+    return r.status == PLIM_NOMEM ? plim_fail(err, PLIM_NOMEM, "out of host memory") : r.status;
+}

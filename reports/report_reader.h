@@ -14,4 +14,11 @@ bool plim_report_is(const struct plim_yaml_node *root);
 enum plim_status plim_report_read(const struct plim_yaml *yaml, struct plim_report *report,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
+/* The same for one result of schema plimsoll.result/1 or plimsoll.explain/1 within a document, into a
+ * zeroed one, which is to be finished in any case. */
+enum plim_status plim_report_read_result(const struct plim_yaml *yaml,
+                                         const struct plim_yaml_node *node,
+                                         struct plim_result *result,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
+
 #endif

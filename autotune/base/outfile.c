@@ -76,12 +76,18 @@ static int open_folder(const char *path)
     return fd;
 }
 
+/* Host and process say of one that was left behind whether its writer is gone. */
 static int create_temporary(struct plim_outfile *file, mode_t mode)
 {
+    char host[32] = "";
+    if (gethostname(host, sizeof(host) - 1)) host[0] = '\0';
+    for (char *c = host; *c; c++)
+        if (*c == '/') *c = '-';
     for (int i = 0; i < TRIES; i++) {
         unsigned long long number;
         if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return -1;
-        snprintf(file->temporary, sizeof(file->temporary), ".plimsoll-%016llx", number);
+        snprintf(file->temporary, sizeof(file->temporary), PLIM_OUTFILE_PREFIX "%s-%ld-%016llx",
+                 host, (long)getpid(), number);
         int fd = openat(file->folder, file->temporary, NEW, mode);
         if (fd >= 0 || errno != EEXIST) return fd;
     }

@@ -1,8 +1,9 @@
 /* The one way to write a file that a user named.
  *
- * It is written under a random name in the same folder and takes its place when it is whole, so that
- * no other program reads half of it. No link in that folder is followed and no file of another name
- * is touched, also where others may write to the folder: a link or a file at the name is replaced.
+ * It is written under a random name in the same folder and takes its place when it is whole and on
+ * the disk, so that no other program reads half of it. No link in that folder is followed and no file
+ * of another name is touched, also where others may write to the folder: a link or a file at the name
+ * is replaced.
  * The permissions of a file of the caller's that is replaced are kept.
  *
  * Standard streams and open descriptors (/dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N),
@@ -15,11 +16,14 @@
 #include "status.h"
 #include <stdio.h>
 
+/* Of the name that a file has until it is whole: PREFIX HOST "-" PROCESS "-" RANDOM. */
+#define PLIM_OUTFILE_PREFIX ".plimsoll-"
+
 struct plim_outfile {
     FILE *stream; /* write here */
     const char *path;
     int folder;         /* -1: it is written in place */
-    char temporary[32]; /* its name in the folder until it is whole */
+    char temporary[96]; /* its name in the folder until it is whole */
 };
 
 /* PLIM_IO: it cannot be written there. `path` outlives the file. */

@@ -4,6 +4,7 @@
 #include "command.h"
 #include "devices/cuda/cuda.h"
 #include "earlier.h"
+#include "env.h"
 #include "exit_code.h"
 #include <errno.h>
 #include <string.h>
@@ -25,6 +26,15 @@ static bool takes_report(enum plim_command_id id)
     return id == PLIM_COMMAND_TUNE || id == PLIM_COMMAND_PLAN || id == PLIM_COMMAND_EXPLAIN;
 }
 
+/* What decides how env fails. */
+static void find_switches(int argc, char **argv, struct plim_request *request)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        request->store.strict |= !strcmp(argv[i], "--strict");
+        request->store.task_prolog |= !strcmp(argv[i], "--task-prolog");
+    }
+}
+
 static enum plim_status run(int argc, char **argv, const struct plim_io *io, struct plim_error *err)
 {
     const struct plim_command *command;
@@ -44,7 +54,13 @@ static enum plim_status run(int argc, char **argv, const struct plim_io *io, str
         return PLIM_OK;
     }
     PLIM_TRY(plim_command_find(argv[1], &command, err));
-    PLIM_TRY(plim_options_parse(argc - 2, argv + 2, command->id, &request, err));
+    st = plim_options_parse(argc - 2, argv + 2, command->id, &request, err);
+    if (st && command->id == PLIM_COMMAND_ENV) {
+        find_switches(argc - 2, argv + 2, &request); /* also behind the mistake */
+        st = plim_env_fail_open(&request, io, st, err);
+        if (!st) return PLIM_OK;
+    }
+    PLIM_TRY(st);
     if (request.help) {
         plim_help_print_command(command, io->out);
         return PLIM_OK;

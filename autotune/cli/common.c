@@ -182,16 +182,12 @@ static enum plim_status emit_result(const struct plim_request *request, const st
     return st;
 }
 
-/* What the command line adds to what was found: with it the report can be asked again. */
-static enum plim_status add_options(const struct plim_request *request, struct plim_report *report,
-                                    struct plim_error *err)
+enum plim_status plim_common_add_options(const struct plim_request *request,
+                                         struct plim_result *result, struct plim_error *err)
 {
-    for (size_t i = 0; i < report->results.count; i++) {
-        struct plim_result *result = &report->results.items[i];
-        for (size_t k = 0; k < request->setting_count && !result->is_program; k++)
-            if (plim_result_option(result, request->settings[k].key, request->settings[k].value))
-                return plim_fail(err, PLIM_NOMEM, "out of host memory");
-    }
+    for (size_t i = 0; i < request->setting_count; i++)
+        if (plim_result_option(result, request->settings[i].key, request->settings[i].value))
+            return plim_fail(err, PLIM_NOMEM, "out of host memory");
     return PLIM_OK;
 }
 
@@ -199,9 +195,9 @@ enum plim_status plim_common_emit(const struct plim_request *request, const stru
                                   struct plim_report *report, struct plim_error *err)
 {
     const struct plim_style style = style_of(request);
-    enum plim_status st = add_options(request, report, err);
+    enum plim_status st = PLIM_OK;
     report->version = io->version;
-    if (!st && plim_report_sort(report, request->order) != PLIM_OK)
+    if (plim_report_sort(report, request->order) != PLIM_OK)
         st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) st = emit_result(request, io, report, err);
     for (size_t i = 0; i < request->files.count; i++) {

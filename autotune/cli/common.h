@@ -42,8 +42,13 @@ enum plim_status plim_common_check_files(const struct plim_request *request,
 /* Is a timeline wanted: for a chart in an --out, or with --timeline? */
 bool plim_common_draws(const struct plim_request *request);
 
-/* Completes the report with what the command line asked for (version, options, order), and writes it
- * to stdout and to every --out. */
+/* Adds the settings of the command line to a result, with which it can be asked again. */
+enum plim_status plim_common_add_options(const struct plim_request *request,
+                                         struct plim_result *result,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Orders the report as the command line asked for, says its version, and writes it to stdout and to
+ * every --out. */
 enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
                                   struct plim_report *report,
                                   struct plim_error *err) PLIM_MUST_CHECK;

@@ -5,6 +5,8 @@
 #include "autotune/search/space.h"
 #include "common.h"
 #include "devices/open.h"
+#include "exec.h"
+#include "kept.h"
 #include "progress.h"
 #include <limits.h>
 #include <stdio.h>
@@ -17,6 +19,9 @@ enum { REPETITIONS = 5, POINTS_AT_MOST = 4096 };
 /* Everything of one run of exec. */
 struct exec {
     const struct plim_request *request;
+    const struct plim_io *io;
+    const char *uri; /* of the device; NULL: the request's */
+    bool is_silent;  /* no progress */
     struct plim_program program;
     struct plim_program_question question;
     bool uses_seq, uses_precision;
@@ -29,6 +34,7 @@ struct exec {
     struct plim_target target; /* what "auto" finds */
     struct plim_workspace workspace;
     struct plim_black_box box;
+    char(*names)[PATH_MAX]; /* of templates */
 };
 
 /* --- the program ------------------------------------------------------------------------------ */
@@ -44,8 +50,7 @@ static enum plim_status add_file(struct plim_program *program, const char *text,
     return PLIM_OK;
 }
 
-static enum plim_status read_program(struct exec *x, char (*names)[PATH_MAX],
-                                     struct plim_error *err)
+static enum plim_status read_program(struct exec *x, struct plim_error *err)
 {
     const struct plim_request_program *asked = &x->request->program;
     struct plim_program *program = &x->program;
@@ -59,7 +64,7 @@ static enum plim_status read_program(struct exec *x, char (*names)[PATH_MAX],
     program->variable_count = asked->variables.count;
     memcpy(program->variables, asked->variables.items, sizeof(program->variables));
     for (size_t i = 0; i < asked->files.count && !st; i++)
-        st = add_file(program, asked->files.items[i], names[i], PATH_MAX, err);
+        st = add_file(program, asked->files.items[i], x->names[i], PATH_MAX, err);
     program->axes = &x->question.question.axes;
     return st;
 }
@@ -176,20 +181,26 @@ static enum plim_status open_real(struct exec *x, struct plim_error *err)
     return st;
 }
 
+static enum plim_status find_device(struct exec *x, struct plim_error *err)
+{
+    enum plim_status st = x->uri ? PLIM_OK
+                                 : plim_common_device(x->request, &x->options, &x->log, &x->target,
+                                                      &x->uri, err);
+    if (st) return st;
+    enum plim_device_scheme scheme = plim_uri_scheme(x->uri);
+    if (scheme == PLIM_SCHEME_CUDA || scheme == PLIM_SCHEME_SIM) return PLIM_OK;
+    return plim_fail(err, PLIM_UNSUPPORTED,
+                     "--device %s: exec runs programs on sim:NAME and cuda:N", x->uri);
+}
+
 static enum plim_status open_device(struct exec *x, struct plim_error *err)
 {
-    const char *uri, *logs = x->request->program.logs;
-    enum plim_status st =
-        plim_common_device(x->request, &x->options, &x->log, &x->target, &uri, err);
-    if (st) return st;
     x->run_options = (struct plim_run_options){
-        .uri = uri, .allowance = &x->allowance, .stop = &x->stop, .log = &x->log};
-    bool real = plim_uri_scheme(uri) == PLIM_SCHEME_CUDA;
-    if (!real && plim_uri_scheme(uri) != PLIM_SCHEME_SIM)
-        return plim_fail(err, PLIM_UNSUPPORTED,
-                         "--device %s: exec runs programs on sim:NAME and cuda:N", uri);
-    st = plim_workspace_make(&x->workspace, real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,
-                             logs, err);
+        .uri = x->uri, .allowance = &x->allowance, .stop = &x->stop, .log = &x->log};
+    bool real = plim_uri_scheme(x->uri) == PLIM_SCHEME_CUDA;
+    enum plim_status st = plim_workspace_make(
+        &x->workspace, real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,
+        x->request->program.logs, err);
     if (st) return st;
     return real ? open_real(x, err) : plim_run_device_open(&x->device, &x->run_options, err);
 }
@@ -256,65 +267,219 @@ static enum plim_status dry_run(struct exec *x, const struct plim_io *io, struct
     return st;
 }
 
-static enum plim_status tune_program(struct exec *x, const struct plim_io *io,
-                                     struct plim_error *err)
+/* Runs the trials. */
+static enum plim_status search(void *user, struct plim_report *report, struct plim_error *err)
 {
-    struct plim_report report = {0};
+    struct exec *x = user;
     struct plim_result result = {0};
     struct plim_progress progress;
-    plim_progress_init(&progress, x->request, io, 1);
+    x->stop = plim_common_stop(x->request, x->io); /* time that was waited does not count */
+    enum plim_status st = open_device(x, err);
+    if (st) return st;
+    plim_launch_prepare();
+    fill_box(x);
+    plim_progress_init(&progress, x->request, x->io, 1);
+    if (x->is_silent) progress.file = NULL;
     x->box.on_run = plim_progress_run;
     x->box.user = &progress;
-    enum plim_status st = plim_black_box_tune(&x->box, &result, err);
+    st = plim_black_box_tune(&x->box, &result, err);
     plim_progress_finish(&progress);
-    if (!st && PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK)
+    report->version = x->io->version;
+    if (!st && PLIM_ARRAY_PUSH(&report->results, result) != PLIM_OK)
         st = plim_fail(err, PLIM_NOMEM, "out of host memory");
-    if (!st) st = plim_common_emit(x->request, io, &report, err);
-    if (!st && result.ended == PLIM_LOST)
-        st = plim_fail(err, PLIM_INVALID, "the program does not run: see the report");
-    else if (!st && result.unused)
-        st = plim_fail(err, PLIM_INVALID, "the program did not use a GPU: see the report");
-    else if (!st && result.interrupted)
-        st = result.ended;
-    else if (!st && !result.choice.present)
-        st = PLIM_NOFIT;
-    if (report.results.count)
-        plim_report_finish(&report);
-    else
-        plim_result_finish(&result);
+    if (!report->results.count) plim_result_finish(&result);
     return st;
+}
+
+/* --- with the store --------------------------------------------------------------------------- */
+
+/* What the GPU is, without anything being started on it; false: the store cannot know it. */
+static bool find_gpu(struct exec *x, bool counts_others, struct plim_store_gpu *gpu,
+                     char place[PLIM_STORE_PLACE])
+{
+    struct plim_target target;
+    struct plim_target_place here = plim_target_here();
+    here.has_cuda = true; /* the program has its own kernels */
+    if (plim_uri_scheme(x->uri) == PLIM_SCHEME_SIM) {
+        place[0] = '\0';
+        return plim_kept_gpu_of_uri(x->uri, &x->allowance, gpu);
+    }
+    if (plim_target_resolve_at(&here, x->uri, &target, NULL) != PLIM_OK) return false;
+    snprintf(place, PLIM_STORE_PLACE, "%s", target.uuid);
+    return plim_store_gpu_of_target(&target, counts_others, gpu);
+}
+
+/* The options that decide what comes of trials; as they were typed. */
+static size_t list_options(const struct exec *x, char (*texts)[512], const char **list)
+{
+    const struct plim_request *request = x->request;
+    const struct plim_request_program *asked = &request->program;
+    size_t count = 0;
+#define ADD(...) snprintf(texts[count], sizeof(texts[0]), __VA_ARGS__), list[count] = texts[count], count++
+    for (size_t i = 0; i < request->setting_count; i++)
+        ADD("%s=%s", request->settings[i].key, request->settings[i].value);
+    for (size_t i = 0; i < asked->axes.count; i++) ADD("axis %s", asked->axes.items[i]);
+    if (asked->batch) ADD("batch=%s", asked->batch);
+    if (asked->seq) ADD("seq=%s", asked->seq);
+    if (asked->gpus > 1) ADD("gpus=%lld", (long long)asked->gpus);
+    if (asked->steps) ADD("steps=%lld", (long long)asked->steps);
+    if (asked->repetitions) ADD("repetitions=%lld", (long long)asked->repetitions);
+    if (asked->run_seconds > 0) ADD("for=%g", asked->run_seconds);
+#undef ADD
+    return count;
+}
+
+static enum plim_status put_question(const struct exec *x, const struct plim_store_gpu *gpu,
+                                     const struct plim_kept *kept,
+                                     struct plim_store_question *question, struct plim_error *err)
+{
+    enum { MOST = PLIM_REQUEST_SETTINGS + PLIM_REQUEST_LIST + 8 };
+    char(*texts)[512] = calloc(MOST, sizeof(*texts));
+    const char *list[MOST];
+    if (!texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    const struct plim_store_asked asked = plim_kept_asked(kept, "exec", &x->allowance);
+    plim_store_question_program(&x->program, &asked, list, list_options(x, texts, list), question);
+    plim_store_question_gpu(gpu, question);
+    free(texts);
+    return PLIM_OK;
+}
+
+/* With the store; resolved anew each time: what others hold of the GPU changes. */
+struct asking {
+    struct exec *exec;
+    struct plim_kept kept;
+};
+
+static enum plim_status put(void *user, bool counts_others, struct plim_store_question *question,
+                            struct plim_error *err)
+{
+    const struct asking *a = user;
+    struct plim_store_gpu gpu;
+    char place[PLIM_STORE_PLACE];
+    if (!find_gpu(a->exec, counts_others, &gpu, place))
+        return plim_fail(err, PLIM_NODEVICE, "%s: it is gone", a->exec->uri);
+    return put_question(a->exec, &gpu, &a->kept, question, err);
+}
+
+static enum plim_status make(void *user, struct plim_report *report, struct plim_error *err)
+{
+    return search(((struct asking *)user)->exec, report, err);
+}
+
+static enum plim_status answer(struct exec *x, struct plim_report *report, struct plim_error *err)
+{
+    struct asking asking = {.exec = x};
+    struct plim_store_question question = {0};
+    struct plim_store_gpu gpu;
+    char place[PLIM_STORE_PLACE], name[PLIM_STORE_NAME];
+    plim_kept_init(&asking.kept, x->request, x->io->version, &x->log);
+    bool asks_once = x->request->program.observe || x->request->program.logs;
+    if (asking.kept.off || asks_once || !find_gpu(x, false, &gpu, place))
+        return search(x, report, err);
+    enum plim_status st = put_question(x, &gpu, &asking.kept, &question, err);
+    plim_store_name(&question.key, name);
+    /* Trials on simulated GPUs are in each other's way only where they ask the same. */
+    const struct plim_kept_ask ask = {.place = place[0] ? place : strtok(name, "."),
+                                      .put = put,
+                                      .make = make,
+                                      .user = &asking,
+                                      .stop = &x->stop};
+    if (!st) st = plim_kept_answer(&asking.kept, &ask, report, err);
+    plim_store_question_finish(&question);
+    return st;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static enum plim_status prepare(struct exec *x, const struct plim_request *request,
+                                const struct plim_io *io, const struct plim_log *log,
+                                struct plim_error *err)
+{
+    x->request = request;
+    x->io = io;
+    x->workspace.keeper = -1; /* none yet */
+    x->log = *log;
+    x->allowance = request->allowance; /* PyTorch reads its allocator options itself */
+    x->stop = plim_common_stop(request, io);
+    x->names = calloc(PLIM_PROGRAM_FILES, sizeof(*x->names));
+    if (!x->names) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = read_program(x, err);
+    return st ? st : make_question(x, err);
+}
+
+static void finish(struct exec *x)
+{
+    if (!x) return;
+    plim_run_device_close(&x->device);
+    plim_program_question_finish(&x->question);
+    plim_workspace_finish(&x->workspace);
+    free(x->names);
+    free(x);
+}
+
+enum plim_status plim_exec_report(const struct plim_request *request, const struct plim_io *io,
+                                  const struct plim_log *log, const char *uri,
+                                  struct plim_report *report, struct plim_error *err)
+{
+    struct exec *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
+    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) return st;
+    x->uri = uri;
+    x->is_silent = true;
+    st = prepare(x, request, io, log, err);
+    if (!st) st = find_device(x, err);
+    if (!st) st = answer(x, report, err);
+    finish(x);
+    return st;
+}
+
+enum plim_status plim_exec_store_question(const struct plim_request *request,
+                                          const struct plim_io *io, const struct plim_log *log,
+                                          const struct plim_kept *kept,
+                                          const struct plim_store_gpu *gpu,
+                                          struct plim_store_question *question,
+                                          struct plim_error *err)
+{
+    struct exec *x = calloc(1, sizeof(*x));
+    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) return st;
+    st = prepare(x, request, io, log, err);
+    if (!st) st = put_question(x, gpu, kept, question, err);
+    finish(x);
+    return st;
+}
+
+static enum plim_status verdict(const struct plim_result *result, struct plim_error *err)
+{
+    if (result->ended == PLIM_LOST)
+        return plim_fail(err, PLIM_INVALID, "the program does not run: see the report");
+    if (result->unused)
+        return plim_fail(err, PLIM_INVALID, "the program did not use a GPU: see the report");
+    if (result->interrupted) return result->ended;
+    return result->choice.present ? PLIM_OK : PLIM_NOFIT;
 }
 
 static enum plim_status run_exec(const struct plim_request *request, const struct plim_io *io,
                                  struct plim_error *err)
 {
-    struct exec *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
-    char(*names)[PATH_MAX] = calloc(PLIM_PROGRAM_FILES, sizeof(*names));
-    enum plim_status st = x && names ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    struct exec *x = calloc(1, sizeof(*x));
+    struct plim_log log = plim_common_log(request, io);
+    struct plim_report report = {0};
+    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (st) goto out;
-    x->request = request;
-    x->log = plim_common_log(request, io);
-    x->allowance = request->allowance; /* PyTorch reads its allocator options itself */
-    x->stop = plim_common_stop(request, io);
     PLIM_TRY(plim_common_check_files(request, err));
-    PLIM_TRY(read_program(x, names, err));
-    PLIM_TRY(make_question(x, err));
+    PLIM_TRY(prepare(x, request, io, &log, err));
     if (request->program.dry_run) {
         st = dry_run(x, io, err);
         goto out;
     }
-    PLIM_TRY(open_device(x, err));
-    plim_launch_prepare();
-    fill_box(x);
-    PLIM_TRY(tune_program(x, io, err));
+    PLIM_TRY(find_device(x, err));
+    PLIM_TRY(answer(x, &report, err));
+    PLIM_TRY(plim_common_emit(request, io, &report, err));
+    st = verdict(&report.results.items[0], err);
 out:
-    if (x) {
-        plim_run_device_close(&x->device);
-        plim_program_question_finish(&x->question);
-        plim_workspace_finish(&x->workspace);
-    }
-    free(x);
-    free(names);
+    plim_report_finish(&report);
+    finish(x);
     return st;
 }
 

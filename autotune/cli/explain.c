@@ -14,6 +14,7 @@ static enum plim_status run_explain(const struct plim_request *request, const st
     PLIM_TRY(plim_common_check_files(request, err));
     PLIM_TRY(plim_inspect_open(request, &log, &stop, x, err));
     PLIM_TRY(plim_fleet_inspect(&x->device, &x->setting, plim_common_draws(request), &result, err));
+    PLIM_TRY(plim_common_add_options(request, &result, err));
     if (PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK) {
         st = plim_fail(err, PLIM_NOMEM, "out of host memory");
         goto out;

@@ -17,11 +17,13 @@ enum {
     I = 1 << PLIM_COMMAND_IMPORT,
     R = 1 << PLIM_COMMAND_REPORT,
     C = 1 << PLIM_COMMAND_COMPLETION,
+    V = 1 << PLIM_COMMAND_ENV,
+    S = 1 << PLIM_COMMAND_STORE,
     H = 1 << PLIM_COMMAND_HELP
 };
 
 /* Commands whose arguments are a list. */
-enum { TAKES_SEVERAL = R };
+enum { TAKES_SEVERAL = R | S };
 
 /* A key of the spec; a switch; a value that goes into a field of the request; one that its kind puts
  * where it belongs. */
@@ -137,15 +139,44 @@ static const struct plim_option options[] = {
     FIELD("--trace", "FILE", E, text, trace, 0,
       "write every allocation and free there, to hold beside PyTorch's (scripts/compare- "
       "traces)"),
-    SWITCH("--json", T | P | E | D | X | R, json,
+    FIELD("--format", "NAME", V, text, store.format, 0,
+      "sh (default), fish, json, dotenv or args"),
+    FIELD("--name", "VALUE=NAME", V, list, store.names, 0,
+      "another name for a value, beside the usual one: micro_batch=MICRO_BATCH_SIZE; repeatable"),
+    FIELD("--on-miss", "WHAT", V, text, store.on_miss, 0,
+      "where no answer is kept: plan (default), tune or nothing"),
+    SWITCH("--per-rank", V, store.per_rank,
+      "each rank for its own GPU (LOCAL_RANK, SLURM_LOCALID); default: one answer that fits on all "
+      "GPUs here"),
+    SWITCH("--explain-miss", V, store.explain_miss,
+      "say in what the nearest answers differ"),
+    SWITCH("--strict", V, store.strict,
+      "fail where there is no answer"),
+    SWITCH("--task-prolog", V, store.task_prolog,
+      "speak the protocol of Slurm's TaskProlog: nothing outside a step, nothing on stderr, and one "
+      "second unless --budget or --on-miss tune is given"),
+    SWITCH("--root-owned", V, store.root_owned,
+      "for hooks that run as root: only look up, and only in a site's store that nobody but root may "
+      "write"),
+    SWITCH("--no-store", T | P | X, store.off,
+      "neither take a kept answer nor keep one"),
+    SWITCH("--fresh", T | X, store.fresh,
+      "ask again where an answer is kept"),
+    FIELD("--wait", "TIME", T | X, seconds, store.wait_seconds, 0,
+      "for another plimsoll that measures on the same GPU; default: 10m"),
+    FIELD("--site-store", "DIR", T | P | X | V | S, text, store.site, 0,
+      "a store that is only read; default: /etc/plimsoll/store"),
+    FIELD("--older-than", "TIME", S, seconds, store.oldest_seconds, 0,
+      "gc removes answers that were made before that, such as 2160h"),
+    SWITCH("--json", T | P | E | D | X | R | S, json,
       "the report as JSON"),
-    SWITCH("--quiet", T | P | E | D | M | I | X | R, quiet,
+    SWITCH("--quiet", T | P | E | D | M | I | X | R | V | S, quiet,
       "no progress and no warnings"),
-    SWITCH("--no-color", T | P | E | D | X | R, no_color,
+    SWITCH("--no-color", T | P | E | D | X | R | S, no_color,
       "no escapes, as with NO_COLOR"),
     SWITCH("--man", H, man,
       "the manual page instead, as man reads it (roff)"),
-    SWITCH("--help", T | P | E | D | M | I | X | R | C | H, help,
+    SWITCH("--help", T | P | E | D | M | I | X | R | V | S | C | H, help,
       "this text"),
 };
 
@@ -153,15 +184,17 @@ static const struct plim_option options[] = {
 
 enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]) };
 
-static bool belongs_to(const struct plim_option *option, enum plim_command_id command)
+/* Bits of the commands whose options are taken. */
+static unsigned taken_by(enum plim_command_id command, bool is_program)
 {
-    return option->commands >> command & 1;
+    if (command == PLIM_COMMAND_ENV) return is_program ? V | X : V | T | P;
+    return 1u << command;
 }
 
 /* --- parsing ---------------------------------------------------------------------------------- */
 
-static enum plim_status unknown_option(const char *text, size_t length,
-                                       enum plim_command_id command, struct plim_error *err)
+static enum plim_status unknown_option(const char *text, size_t length, unsigned commands,
+                                       struct plim_error *err)
 {
     const char *names[OPTION_COUNT];
     char word[64];
@@ -169,14 +202,14 @@ static enum plim_status unknown_option(const char *text, size_t length,
     snprintf(word, sizeof(word), "%.*s", (int)(length < sizeof(word) ? length : sizeof(word) - 1),
              text);
     for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (belongs_to(&options[i], command)) names[count++] = options[i].name;
+        if (options[i].commands & commands) names[count++] = options[i].name;
     int near = plim_nearest(word, names, count);
     if (near < 0)
         return plim_fail(err, PLIM_INVALID, "%s: unknown option (--help lists them)", word);
     return plim_fail(err, PLIM_INVALID, "%s: unknown option, did you mean %s?", word, names[near]);
 }
 
-static enum plim_status find_option(const char *text, size_t length, enum plim_command_id command,
+static enum plim_status find_option(const char *text, size_t length, unsigned commands,
                                     const struct plim_option **out, struct plim_error *err)
 {
     const struct plim_option *other = NULL; /* of other commands */
@@ -185,19 +218,20 @@ static enum plim_status find_option(const char *text, size_t length, enum plim_c
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         *out = &options[i];
         if (strlen(options[i].name) != length || strncmp(options[i].name, text, length)) continue;
-        if (belongs_to(&options[i], command)) return PLIM_OK;
+        if (options[i].commands & commands) return PLIM_OK;
         other = &options[i];
     }
     if (other)
         return plim_fail(err, PLIM_INVALID,
                          "%s does not go with this command (--help lists what does)", other->name);
-    return unknown_option(text, length, command, err);
+    return unknown_option(text, length, commands, err);
 }
 
 static enum plim_status set_subject(struct plim_request *request, const char *text,
-                                    enum plim_command_id command, struct plim_error *err)
+                                    enum plim_command_id command, bool is_program,
+                                    struct plim_error *err)
 {
-    if (command == PLIM_COMMAND_EXEC)
+    if (is_program)
         return plim_fail(err, PLIM_INVALID,
                          "'%s' is no option of plimsoll; put -- before your program's command: "
                          "plimsoll exec ... -- %s",
@@ -215,14 +249,14 @@ static enum plim_status set_subject(struct plim_request *request, const char *te
 }
 
 /* The option at argv[*i], and its value, which may be the next argument. */
-static enum plim_status read_option(int argc, char **argv, int *i, enum plim_command_id command,
+static enum plim_status read_option(int argc, char **argv, int *i, unsigned commands,
                                     struct plim_request *request, struct plim_error *err)
 {
     const struct plim_option *option;
     const char *text = argv[*i];
     size_t length = strcspn(text, "=");
     bool joined = text[length] == '=';
-    enum plim_status st = find_option(text, length, command, &option, err);
+    enum plim_status st = find_option(text, length, commands, &option, err);
     if (st) return st;
     if (joined && !option->argument)
         return plim_fail(err, PLIM_INVALID, "%s takes no value", option->name);
@@ -235,16 +269,19 @@ static enum plim_status read_option(int argc, char **argv, int *i, enum plim_com
 enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id command,
                                     struct plim_request *request, struct plim_error *err)
 {
-    bool options_end = false;
+    bool options_end = false, is_program = command == PLIM_COMMAND_EXEC;
+    for (int i = 0; i < argc && command == PLIM_COMMAND_ENV; i++)
+        is_program |= !strcmp(argv[i], "--");
+    const unsigned commands = taken_by(command, is_program);
     enum plim_status st = PLIM_OK;
     *request = (struct plim_request){.allowance = PLIM_ALLOWANCE_DEFAULT};
     for (int i = 0; i < argc && !st; i++) {
         bool is_option = !options_end && argv[i][0] == '-' && argv[i][1];
         if (!is_option) {
-            st = set_subject(request, argv[i], command, err);
+            st = set_subject(request, argv[i], command, is_program, err);
         } else if (strcmp(argv[i], "--")) {
-            st = read_option(argc, argv, &i, command, request, err);
-        } else if (command == PLIM_COMMAND_EXEC) {
+            st = read_option(argc, argv, &i, commands, request, err);
+        } else if (is_program) {
             request->program.command = argv + i + 1;
             break;
         } else {
@@ -276,7 +313,7 @@ const struct plim_option *plim_options_next(enum plim_command_id command,
                                             const struct plim_option *before)
 {
     for (size_t i = before ? (size_t)(before - options) + 1 : 0; i < OPTION_COUNT; i++)
-        if (belongs_to(&options[i], command)) return &options[i];
+        if (options[i].commands >> command & 1) return &options[i];
     return NULL;
 }
 

@@ -1,22 +1,10 @@
 /* plan and tune: the decision. On simulated devices both come to the same; tune proves it on a real
  * one where there is one. */
-#include "autotune/fleet.h"
-#include "common.h"
+#include "spec_decision.h"
 #include "devices/catalogue/catalogue.h"
 #include "devices/open.h"
-#include "progress.h"
 
 enum { URI_SIZE = 64 };
-
-/* For the repeats of one setting on a real GPU: enough for a median within 1 % of steps of a tenth
- * of a second, behind a second of warm-up. */
-static const double TIMING_SECONDS = 3, TIMING_SHARE = 0.05; /* of the budget, at most */
-
-static double timing_seconds(const struct plim_request *request)
-{
-    double share = TIMING_SHARE * request->budget_seconds;
-    return share > 0 && share < TIMING_SECONDS ? share : TIMING_SECONDS;
-}
 
 struct targets {
     size_t count;
@@ -81,56 +69,27 @@ static enum plim_status verdict(const struct plim_report *report)
     return st;
 }
 
-static enum plim_status decide(const struct plim_request *request, const struct plim_io *io,
-                               const struct plim_spec_question *question,
-                               const struct plim_log *log, const struct targets *targets,
-                               struct plim_error *err)
-{
-    struct plim_allowance allowance = plim_common_allowance(request, log);
-    struct plim_stop stop = plim_common_stop(request, io);
-    struct plim_report report = {.is_table = targets->is_table};
-    struct plim_progress progress;
-    struct plim_fleet fleet = {.question = question,
-                               .allowance = &allowance,
-                               .stop = &stop,
-                               .log = log,
-                               .timing_seconds = timing_seconds(request),
-                               .with_timeline = plim_common_draws(request),
-                               .on_run = plim_progress_run,
-                               .on_device = plim_progress_device,
-                               .user = &progress};
-    plim_progress_init(&progress, request, io, targets->count);
-    enum plim_status st = plim_fleet_tune(&fleet, targets->uris, targets->count, &report, err);
-    plim_progress_finish(&progress);
-    if (!st) st = plim_common_emit(request, io, &report, err);
-    if (!st) st = verdict(&report);
-    plim_report_finish(&report);
-    return st;
-}
-
-/* Too large for comfort on a stack. */
-struct asked {
-    struct plim_spec spec;
-    struct plim_spec_question question;
-};
-
 /* `target`: room for the GPU that "auto" finds; NULL: only simulated devices. */
 static enum plim_status run(const struct plim_request *request, const struct plim_io *io,
                             struct plim_target *target, struct plim_error *err)
 {
-    struct asked *asked = calloc(1, sizeof(*asked));
+    struct plim_decide *d = calloc(1, sizeof(*d)); /* too large for comfort on a stack */
     struct plim_log log = plim_common_log(request, io);
+    struct plim_report report = {0};
     struct targets targets = {0};
-    enum plim_status st = asked ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = d ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (st) goto out;
     PLIM_TRY(plim_common_check_files(request, err));
-    PLIM_TRY(plim_common_spec(request, &log, &asked->spec, err));
-    plim_spec_question_make(&asked->spec, request->objective, &asked->question);
-    PLIM_TRY(resolve_targets(request, &asked->spec, &log, target, &targets, err));
-    PLIM_TRY(decide(request, io, &asked->question, &log, &targets, err));
+    PLIM_TRY(plim_decide_init(d, request, io, &log, err));
+    PLIM_TRY(resolve_targets(request, &d->spec, &log, target, &targets, err));
+    PLIM_TRY(plim_decide_report(d, targets.uris, targets.count, &report, err));
+    report.is_table = targets.is_table;
+    PLIM_TRY(plim_common_emit(request, io, &report, err));
+    st = verdict(&report);
 out:
+    plim_report_finish(&report);
     targets_finish(&targets);
-    free(asked);
+    free(d);
     return st;
 }
 

@@ -35,6 +35,16 @@ struct plim_request_program {
     bool dry_run, observe;
 };
 
+/* What becomes of answers, and how env hands one over. */
+struct plim_request_store {
+    const char *site;                    /* NULL: the usual one */
+    double wait_seconds, oldest_seconds; /* 0: not given */
+    bool off, fresh;
+    const char *format, *on_miss; /* as typed; NULL: not given */
+    struct plim_request_list names; /* VALUE=NAME */
+    bool strict, per_rank, explain_miss, task_prolog, root_owned;
+};
+
 /* Texts belong to argv, or point into the request itself: do not copy or move it. */
 struct plim_request {
     const char *subject; /* SPEC, FILE, COMMAND; NULL: not given */
@@ -55,6 +65,7 @@ struct plim_request {
     size_t price_count;
     struct plim_price prices[PLIM_REQUEST_LIST]; /* of report: an hour of a GPU */
     struct plim_request_program program;
+    struct plim_request_store store;
     char texts[PLIM_REQUEST_TEXTS]; /* what lists in one argument were split into */
     size_t texts_used;
 };

@@ -138,6 +138,12 @@ static void describe(const struct plim_nvml *nvml, const struct plim_visible_wor
                            : out->gpu ? out->gpu->multiprocessors
                                       : 0;
     if (out->multiprocessors < 0) out->multiprocessors = 0;
+    if (out->mig)
+        snprintf(out->mig_profile, sizeof(out->mig_profile), "%s",
+                 gpu->instances[device->instance].profile);
+    out->cores = gpu->cores;
+    out->max_sm_mhz = gpu->max_sm_mhz;
+    out->power_limit_watts = gpu->power_limit_watts;
     out->compute_capability = gpu->compute_capability;
     out->cuda_version = plim_nvml_cuda_version(nvml);
     snprintf(out->uuid, sizeof(out->uuid), "%s", plim_visible_uuid(world, device));
@@ -308,6 +314,30 @@ enum plim_status plim_target_resolve_at(const struct plim_target_place *place, c
     out->memory_cap_bytes = question.memory_cap_bytes;
     snprintf(out->note, sizeof(out->note), "%s", inner.text);
     return PLIM_OK;
+}
+
+enum plim_status plim_target_list(const struct plim_target_place *place, struct plim_target *out,
+                                  size_t room, size_t *count, struct plim_error *err)
+{
+    struct plim_nvml *nvml;
+    struct plim_visible list;
+    struct plim_visible_device none;
+    struct plim_visible_world world = {.visible_devices = place->visible_devices,
+                                       .device_order = place->device_order};
+    *count = 0;
+    enum plim_status st = plim_target_open(place, &nvml, err);
+    if (st) return st;
+    world.gpus = plim_nvml_gpus(nvml, &world.count);
+    plim_visible_list(&world, &list);
+    if (!list.count) st = plim_visible_choose(&world, "", &none, err); /* says why */
+    for (size_t i = 0; i < list.count && i < room && !st; i++) {
+        out[i] = (struct plim_target){0};
+        describe(nvml, &world, &list.devices[i], &out[i]);
+        st = set_cap("auto", 0, &out[i], err);
+        *count = i + 1;
+    }
+    plim_nvml_close(&nvml);
+    return st;
 }
 
 struct plim_target_place plim_target_here(void)

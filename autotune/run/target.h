@@ -30,6 +30,10 @@ struct plim_target {
     char name[PLIM_NVML_TEXT];  /* the driver's: "NVIDIA A100-SXM4-80GB" */
     const struct plim_gpu *gpu; /* of the catalogue; NULL: not in it. Of the whole GPU, if `mig` */
     bool mig;
+    char mig_profile[32]; /* "1g.10gb"; "": the whole GPU, or not told */
+    int cores;                /* of the whole GPU; -1: not told, as the next two */
+    int max_sm_mhz;
+    double power_limit_watts;
     int multiprocessors; /* of the instance or, by the catalogue, of the GPU; 0: not known */
     /* What CUDA will report as total, as far as that is known before asking it: NVML's total less
      * what the driver reserves; the catalogue's where NVML does not tell; 0: not known. */
@@ -44,7 +48,8 @@ struct plim_target {
 
 /* PLIM_NODEVICE: there is none, or it cannot be used (driver too old, GPU busy, lost, hidden, in
  * MIG mode without an instance); PLIM_UNSUPPORTED: this build cannot use it; PLIM_INVALID: `uri` is
- * not understood. "auto" does not fail for want of a GPU, and takes none that NVML does not show. */
+ * not understood. "auto" does not fail for want of a GPU, and takes none that NVML does not
+ * show. */
 enum plim_status plim_target_resolve(const char *uri, struct plim_target *out,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
@@ -61,6 +66,12 @@ struct plim_target_place plim_target_here(void);
 enum plim_status plim_target_resolve_at(const struct plim_target_place *place, const char *uri,
                                         struct plim_target *out,
                                         struct plim_error *err) PLIM_MUST_CHECK;
+
+/* All GPUs that CUDA shows, in its order, whether they can be used or not; at most `room`. Asks
+ * NVML alone. PLIM_NODEVICE: there is none, and why. */
+enum plim_status plim_target_list(const struct plim_target_place *place, struct plim_target *out,
+                                  size_t room, size_t *count,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
 
 /* plim_nvml_open(), and on failure the line that the whole system gives rise to. */
 enum plim_status plim_target_open(const struct plim_target_place *place, struct plim_nvml **out,

@@ -60,8 +60,8 @@ static void *load(const char *file)
     return dlopen(file, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Can only the superuser change what is at this path, which has no link in it? Names in a folder with
- * the sticky bit are their owners'. Cuts `path`. */
+/* Can only the superuser change what is at this path, which has no link in it? Names in a folder
+ * with the sticky bit are their owners'. Cuts `path`. */
 static bool is_only_roots(char *path)
 {
     struct stat info;
@@ -192,5 +192,59 @@ char *plim_cuda_library_text(const struct plim_cuda_library_spec *spec, char *ou
     } else {
         snprintf(out, size, "%s: none: %s", spec->name, err.text);
     }
+    return out;
+}
+
+/* --- without loading -------------------------------------------------------------------------- */
+
+static bool name_at(const char *path, char *out, size_t size)
+{
+    char *real = realpath(path, NULL);
+    const char *slash = real ? strrchr(real, '/') : NULL;
+    if (slash) snprintf(out, size, "%s", slash + 1);
+    free(real);
+    return slash != NULL;
+}
+
+static bool name_in_place(const struct place *place, const char *soname, char *out, size_t size)
+{
+    const char *root = place->variable ? secure_getenv(place->variable) : "";
+    char pattern[512];
+    glob_t found = {0};
+    if (!root || (place->variable && *root != '/')) return false;
+    int length = snprintf(pattern, sizeof(pattern), "%s%s/%s", root, place->below, soname);
+    if (length < 0 || (size_t)length >= sizeof(pattern)) return false;
+    bool named = !glob(pattern, 0, NULL, &found) &&
+                 name_at(found.gl_pathv[found.gl_pathc - 1], out, size);
+    globfree(&found);
+    return named;
+}
+
+static bool name_of_loaders(const char *soname, char *out, size_t size)
+{
+    static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                                          "/usr/lib64", "/usr/lib"};
+    char path[512];
+    const char *list = secure_getenv("LD_LIBRARY_PATH");
+    while (list && *list) {
+        size_t length = strcspn(list, ":");
+        snprintf(path, sizeof(path), "%.*s/%s", (int)length, list, soname);
+        if (length && length < 400 && name_at(path, out, size)) return true;
+        list += length + (list[length] == ':');
+    }
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folders[i], soname);
+        if (name_at(path, out, size)) return true;
+    }
+    return false;
+}
+
+char *plim_cuda_library_file(const struct plim_cuda_library_spec *spec, char *out, size_t size)
+{
+    bool named = false;
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !named; i++)
+        named = places[i].below ? name_in_place(&places[i], spec->soname, out, size)
+                                : name_of_loaders(spec->soname, out, size);
+    if (!named) out[0] = '\0';
     return out;
 }

@@ -1,17 +1,15 @@
 /* NVIDIA's libraries, found at run time: nothing of CUDA is linked, so that the one program starts
  * on a machine without any of it.
  *
- * Places, in order; the first that has the file is taken:
- *   $PLIMSOLL_CUDA_PATH             the folder itself, its lib64, its lib
- *   $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH    lib64, lib
- *   /usr/local/cuda, /usr/local/cuda-13*   lib64, the newest first
- *   the loader's own path           by soname
- *   $VIRTUAL_ENV, $CONDA_PREFIX     lib/python3*'s site-packages/nvidia: cudnn/lib, cu13/lib
- *   $CONDA_PREFIX                   lib
+ * Places, in order; the first that has the file is taken:   $PLIMSOLL_CUDA_PATH             the
+ * folder itself, its lib64, its lib   $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH    lib64, lib
+ * /usr/local/cuda, /usr/local/cuda-13*   lib64, the newest first   the loader's own path
+ * by soname   $VIRTUAL_ENV, $CONDA_PREFIX     lib/python3*'s site-packages/nvidia: cudnn/lib,
+ * cu13/lib   $CONDA_PREFIX                   lib
  *
  * A variable with a relative path counts as not set, as do all of them where the program has more
- * rights than its caller. The superuser loads no file of these places that others can change: it and
- * all folders above it have to be root's.
+ * rights than its caller. The superuser loads no file of these places that others can change: it
+ * and all folders above it have to be root's.
  *
  * Loading cuBLASLt takes 60 to 200 ms, so open these where they are needed, not at start.
  */
@@ -57,9 +55,14 @@ enum plim_status plim_cuda_library_resolve(const struct plim_cuda_library *libra
                                            size_t count, void *functions,
                                            struct plim_error *err) PLIM_MUST_CHECK;
 
-/* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads it, and leaves it
- * loaded: what has C++ inside loses memory when it is unloaded.
- * Returns `out`, always terminated. */
+/* "libcudnn.so.9.19.0": the name, links followed, of the file that would be loaded, found without
+ * loading it: the loader's own path is taken to be LD_LIBRARY_PATH and the usual folders of a
+ * system. "": there is none in any place. Returns `out`. */
+char *plim_cuda_library_file(const struct plim_cuda_library_spec *spec, char *out, size_t size);
+
+/* "cuDNN 9.19.0 (/usr/local/cuda/lib64/libcudnn.so.9)", or why there is none. Loads it, and leaves
+ * it loaded: what has C++ inside loses memory when it is unloaded. Returns `out`, always
+ * terminated. */
 char *plim_cuda_library_text(const struct plim_cuda_library_spec *spec, char *out, size_t size);
 
 #endif

@@ -81,6 +81,15 @@ int plim_nvml_read_memory(const struct plim_nvml *nvml, struct nvml_device *devi
     return NVML_SUCCESS;
 }
 
+/* As NVIDIA names it: slices of compute, and memory in whole GB, what is reserved counted in. */
+static void name_profile(const struct nvml_attributes *attributes, char out[32])
+{
+    unsigned gigabytes = (unsigned)((attributes->memory_mib + 1023) / 1024);
+    unsigned slices = attributes->gpu_slices, part = attributes->compute_slices;
+    if (part && part < slices) snprintf(out, 32, "%uc.%ug.%ugb", part, slices, gigabytes);
+    else snprintf(out, 32, "%ug.%ugb", slices, gigabytes);
+}
+
 static void read_instances(const struct plim_nvml *nvml, struct nvml_handles *handles,
                            struct plim_nvml_gpu *gpu)
 {
@@ -96,6 +105,7 @@ static void read_instances(const struct plim_nvml *nvml, struct nvml_handles *ha
         if (NVML(nvml, uuid, handle, instance->uuid, sizeof(instance->uuid))) continue;
         int code = NVML(nvml, attributes, handle, &attributes);
         instance->multiprocessors = code ? -1 : (int)attributes.multiprocessors;
+        if (!code) name_profile(&attributes, instance->profile);
         plim_nvml_read_memory(nvml, handle, &instance->memory);
         if (instance->memory.total_bytes < 0 && !code)
             instance->memory.total_bytes = (int64_t)(attributes.memory_mib << 20);
@@ -107,11 +117,13 @@ static void read_modes(const struct plim_nvml *nvml, struct nvml_device *device,
                        struct plim_nvml_gpu *gpu)
 {
     int mode = 0, active = 0, persistence = 0;
-    unsigned mhz, cores;
+    unsigned mhz, cores, milliwatts;
     if (!NVML(nvml, compute_mode, device, &mode)) gpu->compute_mode = (enum plim_compute_mode)mode;
     gpu->display_active = !NVML(nvml, display_active, device, &active) && active;
     gpu->persistence = !NVML(nvml, persistence, device, &persistence) && persistence;
     gpu->max_sm_mhz = NVML(nvml, max_clock, device, NVML_CLOCK_SM, &mhz) ? -1 : (int)mhz;
+    gpu->power_limit_watts =
+        NVML(nvml, power_limit, device, &milliwatts) ? -1 : milliwatts * 1e-3;
     gpu->cores = NVML(nvml, cores, device, &cores) ? -1 : (int)cores;
 }
 

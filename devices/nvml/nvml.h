@@ -33,6 +33,7 @@ struct plim_nvml_memory {
 /* A slice of a GPU in MIG mode. It has a UUID of its own ("MIG-..."). */
 struct plim_nvml_instance {
     char uuid[PLIM_NVML_TEXT];
+    char profile[32]; /* "1g.10gb", of a part of an instance's engines "1c.3g.40gb" */
     struct plim_nvml_memory memory;
     int multiprocessors;
 };
@@ -53,6 +54,7 @@ struct plim_nvml_gpu {
     char bus_id[32];        /* as CUDA and Linux write it: "0000:01:00.0" */
     int compute_capability; /* 10 * major + minor */
     int cores, max_sm_mhz;
+    double power_limit_watts; /* the one in force */
     struct plim_nvml_memory memory;
     bool mig; /* in MIG mode: only its instances compute */
     size_t instance_count;

@@ -11,6 +11,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 COMMANDS = {  # name: (runs, arguments, wanted seconds)
@@ -20,7 +21,11 @@ COMMANDS = {  # name: (runs, arguments, wanted seconds)
     "plan on every GPU": (
         5, "plan gpt2-124m --device all --seq 256,512,1024 --checkpointing none,full --precision fp32,bf16-mixed,bf16 "
            "--json", 2.0),
+    "env of an answer that is kept": (
+        51, "env llama-3-8b --device sim:H100-SXM5-80GB --effective-batch 256 --precision bf16 --on-miss nothing --strict",
+        0.005),
 }
+KEPT = "plan llama-3-8b --device sim:H100-SXM5-80GB --effective-batch 256 --precision bf16 --quiet"  # what env finds
 ENGINE = {"model": "tinyllama-1.1b", "checkpointing": "none"}  # which row of bench_replay PyTorch runs too
 STEPS = 4                                                      # of a replay, and of PyTorch
 PYTORCH_STEPS = """
@@ -72,8 +77,11 @@ def bench_pytorch(bench_replay):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    for name in COMMANDS:
-        bench_command(sys.argv[1], name)
+    with tempfile.TemporaryDirectory() as store:
+        os.environ["PLIMSOLL_STORE"] = store
+        measure([sys.argv[1], *KEPT.split()])
+        for name in COMMANDS:
+            bench_command(sys.argv[1], name)
     bench_pytorch(sys.argv[2])
 
 

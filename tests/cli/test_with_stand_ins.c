@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* mkdtemp */
 /* scripts/with-stand-ins: what its command finds, and what is found after it. */
 #include "program.h"
 #include <criterion/criterion.h>
@@ -6,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+
+#define ASKED "tiny-gpt2 --device cuda:0 --margin 0 --overhead 990MiB --batch 1 --seq 32"
+#define TUNE "\"" PLIM_BINARY "\" tune " ASKED
 
 /* Runs the script with these arguments; its stdout and stderr go to files, because who is left behind
  * would keep a pipe open. */
@@ -68,6 +72,25 @@ Test(with_stand_ins, who_is_left_on_a_gpu_is_named)
 {
     expect("-- '" PLIM_LEAVE_ON_GPU "'", 70, " 1048576\n");
     expect("-- sh -c '\"" PLIM_LEAVE_ON_GPU "\"; exit 5'", 5, "still on a GPU");
+}
+
+/* Which of them measures is not known; the GPU is asked once. */
+Test(with_stand_ins, of_many_tuners_one_measures)
+{
+    char output[4096], store[] = "/tmp/plimsoll-tuners-XXXXXX", command[128];
+    cr_assert(ne(ptr, mkdtemp(store), NULL));
+    setenv("PLIMSOLL_STORE", store, 1);
+    expect("--memory 1GiB -- sh -c 'cd $PLIMSOLL_STORE; for i in 1 2 3 4; do " TUNE
+           " --json > $i.json 2> $i.err & done; wait; cat *.err; cmp 1.json 2.json && cmp 1.json 3.json "
+           "&& cmp 1.json 4.json && ls measured | wc -l'", 0, "\n1\n");
+    cr_expect(eq(int, run("--memory 1GiB -- sh -c 'cat $PLIMSOLL_STORE/*.err'", output,
+                          sizeof(output)), 0));
+    int taken = 0;
+    for (const char *at = output; (at = strstr(at, "from the store")); at++) taken++;
+    cr_expect(eq(int, taken, 3), "%s", output);
+    expect("--memory 1GiB -- '" PLIM_BINARY "' env " ASKED, 0, "PLIMSOLL_SOURCE=measured\n");
+    snprintf(command, sizeof(command), "rm -rf %s", store);
+    cr_expect(eq(int, system(command), 0));
 }
 
 Test(with_stand_ins, mistakes_are_told)

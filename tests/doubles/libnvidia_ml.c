@@ -256,6 +256,8 @@ EXPORTED int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_
     if (device->instance < 0) return NVML_NOT_SUPPORTED;
     *out = (struct nvml_attributes){
         .multiprocessors = (unsigned)gpu_model(device->gpu)->multiprocessors / INSTANCES,
+        .gpu_slices = 3,
+        .compute_slices = 3,
         .memory_mib = memory_of(device).total >> 20};
     return state_of(device);
 }

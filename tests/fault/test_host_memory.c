@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* mkdtemp */
 /* The binary with one allocation, or all from one on, failing (fail_allocation.c): either the
  * answer is the undisturbed one, or there is none and the program says why in one line and fails.
  */
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SAMPLES = 31, EXIT_INTERNAL = 6 };
@@ -105,6 +107,99 @@ Test(host_memory, explain_answers_wholly_or_not_at_all)
 Test(host_memory, import_answers_wholly_or_not_at_all)
 {
     sweep_both("import gpt2-124m");
+}
+
+/* --- the store -------------------------------------------------------------------------------- */
+
+static char store[] = "/tmp/plimsoll-memory-store-XXXXXX";
+
+static void open_store(void)
+{
+    cr_assert(mkdtemp(store) != NULL);
+    setenv("PLIMSOLL_STORE", store, 1);
+    struct program p = program_run("plan gpt2-124m --device sim:RTX-3090 --effective-batch 64 --quiet");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+}
+
+static void remove_store(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf %s", store);
+    cr_expect(eq(int, system(command), 0));
+}
+
+/* env fails open: without an answer nothing is set, and the reason is one line. */
+static void expect_answer_or_nothing(const char *command, long fail_at, const struct program *whole)
+{
+    struct program p = run_with(command, fail_at);
+    const char *end = strchr(p.err, '\n');
+    bool same = p.exit_code == whole->exit_code && !strcmp(p.out, whole->out);
+    bool nothing = p.exit_code == 0 && !*p.out && end && !end[1];
+    cr_expect(same || nothing, "%s, allocation %ld: exit %d\n%s\n%s", command, fail_at, p.exit_code,
+              p.out, p.err);
+    program_finish(&p);
+}
+
+Test(host_memory, env_sets_all_or_nothing)
+{
+    static const char *const commands[] = {
+        "env gpt2-124m --device sim:RTX-3090 --effective-batch 64 --on-miss nothing",
+        "env gpt2-124m --device sim:T4 --device sim:RTX-3090 --effective-batch 64 --no-store",
+        "env gpt2-124m --device sim:RTX-3090 --effective-batch 64 --on-miss nothing --format json"};
+    open_store();
+    for (int on = 0; on < 2; on++) {
+        if (on) setenv("PLIM_FAIL_ON", "1", 1);
+        for (size_t c = 0; c < sizeof(commands) / sizeof(commands[0]); c++) {
+            struct program whole = run_with(commands[c], 0);
+            cr_assert(gt(sz, strlen(whole.out), 50), "%s", whole.err);
+            long count = allocations();
+            for (long i = 0; i < SAMPLES; i++) {
+                expect_answer_or_nothing(commands[c], 1 + i * count / SAMPLES, &whole);
+                expect_answer_or_nothing(commands[c], count - 7 * i, &whole);
+            }
+            program_finish(&whole);
+        }
+    }
+    unsetenv("PLIM_FAIL_ON");
+    remove_store();
+}
+
+Test(host_memory, the_store_is_listed_wholly_or_not_at_all)
+{
+    char show[64];
+    open_store();
+    struct program list = program_run("store list --json");
+    json_t *root = program_json(&list);
+    snprintf(show, sizeof(show), "store show %.12s --json", json_text_at(root, "answers.0.key"));
+    json_decref(root);
+    program_finish(&list);
+    sweep_both("store list --json");
+    sweep_both(show);
+    remove_store();
+}
+
+/* An answer is kept whole or not at all, and given in any case. */
+Test(host_memory, what_is_kept_is_whole)
+{
+    static const char plan[] = "plan gpt2-124m --device sim:T4 --effective-batch 64 --quiet",
+                      env[] = "env gpt2-124m --device sim:T4 --effective-batch 64 --on-miss nothing";
+    open_store();
+    struct program whole = run_with(plan, 0), kept = program_run(env);
+    long count = allocations();
+    cr_assert(gt(sz, strlen(kept.out), 50), "%s", kept.err);
+    for (long i = 0; i < 2 * SAMPLES; i++) {
+        remove_store();
+        cr_assert(ge(int, mkdir(store, 0700), 0));
+        expect_whole_or_none(plan, count - 11 * i, &whole);
+        struct program p = program_run(env);
+        bool same = !strcmp(p.out, kept.out), none = !*p.out && strstr(p.err, "no simulated answer");
+        cr_expect(same || none, "allocation %ld: %s%s", count - 11 * i, p.out, p.err);
+        program_finish(&p);
+    }
+    program_finish(&whole);
+    program_finish(&kept);
+    remove_store();
 }
 
 /* Of the machine's own GPUs it may say that they cannot be looked for; the catalogue is whole. */

@@ -336,6 +336,11 @@ void plim_spec_set_dropout(struct plim_spec *spec, double p);
 enum plim_status plim_spec_write(const struct plim_spec *spec, char **text,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
+/* The keys that make the spec's hash, all but its name and device, as YAML: the same for specs that ask
+ * for the same. The text is malloc'd; the caller frees it. */
+enum plim_status plim_spec_content(const struct plim_spec *spec, char **text,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Names of the zoo's specs. */
 size_t plim_zoo_count(void);
 const char *plim_zoo_name(size_t index);

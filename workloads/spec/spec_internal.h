@@ -18,7 +18,4 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
 enum plim_status plim_spec_resolve_types(struct plim_spec *spec,
                                          struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The keys of a resolved spec that make its hash: all but name and device. */
-void plim_spec_write_content(const struct plim_spec *spec, FILE *file);
-
 #endif

@@ -242,11 +242,8 @@ static enum plim_status check_batches(const struct plim_spec *spec, struct plim_
 static enum plim_status hash_spec(struct plim_spec *spec, struct plim_error *err)
 {
     char *text;
-    struct plim_text_stream stream;
-    FILE *file = plim_text_stream_open(&stream);
-    if (file) plim_spec_write_content(spec, file);
-    if (plim_text_stream_close(&stream, &text) != PLIM_OK)
-        return plim_fail(err, PLIM_NOMEM, "no memory to hash the spec");
+    enum plim_status st = plim_spec_content(spec, &text, err);
+    if (st) return st;
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *c = text; *c; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);

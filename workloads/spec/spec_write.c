@@ -179,10 +179,21 @@ static void write_keys(const struct plim_spec *spec, bool sections, FILE *file)
     }
 }
 
-void plim_spec_write_content(const struct plim_spec *spec, FILE *file)
+static void write_content(const struct plim_spec *spec, FILE *file)
 {
     write_model(&spec->model, file);
     write_keys(spec, true, file);
+}
+
+enum plim_status plim_spec_content(const struct plim_spec *spec, char **text,
+                                   struct plim_error *err)
+{
+    struct plim_text_stream stream;
+    FILE *file = plim_text_stream_open(&stream);
+    if (file) write_content(spec, file);
+    if (plim_text_stream_close(&stream, text) != PLIM_OK)
+        return plim_fail(err, PLIM_NOMEM, "no memory to write the spec");
+    return PLIM_OK;
 }
 
 enum plim_status plim_spec_write(const struct plim_spec *spec, char **text, struct plim_error *err)
@@ -191,7 +202,7 @@ enum plim_status plim_spec_write(const struct plim_spec *spec, char **text, stru
     FILE *file = plim_text_stream_open(&stream);
     if (file) {
         write_keys(spec, false, file);
-        plim_spec_write_content(spec, file);
+        write_content(spec, file);
     }
     if (plim_text_stream_close(&stream, text) != PLIM_OK)
         return plim_fail(err, PLIM_NOMEM, "no memory to write the spec");

@@ -1,0 +1,22 @@
+/* A program's decision as a report, for env: exec without its output. */
+#ifndef PLIM_AUTOTUNE_CLI_EXEC_H
+#define PLIM_AUTOTUNE_CLI_EXEC_H
+
+#include "cli.h"
+#include "kept.h"
+
+/* Tries the request's program on the device of this URI, or takes what is kept. */
+enum plim_status plim_exec_report(const struct plim_request *request, const struct plim_io *io,
+                                  const struct plim_log *log, const char *uri,
+                                  struct plim_report *report,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The question of the store about the request's program on this GPU, into a zeroed one. */
+enum plim_status plim_exec_store_question(const struct plim_request *request,
+                                          const struct plim_io *io, const struct plim_log *log,
+                                          const struct plim_kept *kept,
+                                          const struct plim_store_gpu *gpu,
+                                          struct plim_store_question *question,
+                                          struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

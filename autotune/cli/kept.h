@@ -1,0 +1,59 @@
+/* The store between a command and its answer: an answer that is kept is taken, and one that was
+ * made is kept; of several processes with the same question one makes it, and the others wait. */
+#ifndef PLIM_AUTOTUNE_CLI_KEPT_H
+#define PLIM_AUTOTUNE_CLI_KEPT_H
+
+#include "autotune/base/log.h"
+#include "autotune/base/stop.h"
+#include "autotune/store/store_question.h"
+#include "request.h"
+
+struct plim_kept {
+    struct plim_store store;
+    bool off, fresh; /* neither read nor written; not read */
+    double wait_seconds;
+    const char *version;
+    const struct plim_log *log;
+};
+
+/* `log` outlives it. */
+void plim_kept_init(struct plim_kept *kept, const struct plim_request *request, const char *version,
+                    const struct plim_log *log);
+
+/* How the request's answer depends on more than its subject. */
+struct plim_store_asked plim_kept_asked(const struct plim_kept *kept, const char *objective,
+                                        const struct plim_allowance *allowance);
+
+enum { PLIM_STORE_PLACE = 96 };
+
+/* A question that one process asks. */
+struct plim_kept_ask {
+    const char *place; /* what is worked on, such as a GPU's UUID */
+    /* The question of the store, into a zeroed one: about the GPU itself, or with what others hold
+     * of it now. */
+    enum plim_status (*put)(void *user, bool counts_others, struct plim_store_question *question,
+                            struct plim_error *err);
+    /* Makes a report of one result. */
+    enum plim_status (*make)(void *user, struct plim_report *report, struct plim_error *err);
+    void *user;
+    const struct plim_stop *stop;
+};
+
+/* What is kept for the question, or what is made, which is then kept: in both cases a report of one
+ * result. PLIM_TIMEOUT: another process works there for too long. */
+enum plim_status plim_kept_answer(const struct plim_kept *kept, const struct plim_kept_ask *ask,
+                                  struct plim_report *report,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Keeps a result, if it is an answer that was proven; that it cannot be kept is a warning. Of a
+ * result that nothing was kept of before, `question` has the subject alone, and the GPU is the
+ * result's. */
+void plim_kept_keep(const struct plim_kept *kept, const struct plim_store_question *question,
+                    const struct plim_report *report);
+
+/* The GPU of a simulated result, and the one that "sim:..." names; false where it names none. */
+struct plim_store_gpu plim_kept_gpu_of_result(const struct plim_result *result);
+bool plim_kept_gpu_of_uri(const char *uri, const struct plim_allowance *allowance,
+                          struct plim_store_gpu *gpu);
+
+#endif

@@ -1,0 +1,133 @@
+#include "spec_decision.h"
+#include "autotune/fleet.h"
+#include "devices/open.h"
+#include "progress.h"
+
+/* For the repeats of one setting on a real GPU: enough for a median within 1 % of steps of a tenth
+ * of a second, behind a second of warm-up. */
+static const double TIMING_SECONDS = 3, TIMING_SHARE = 0.05; /* of the budget, at most */
+
+static double timing_seconds(const struct plim_request *request)
+{
+    double share = TIMING_SHARE * request->budget_seconds;
+    return share > 0 && share < TIMING_SECONDS ? share : TIMING_SECONDS;
+}
+
+enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_request *request,
+                                  const struct plim_io *io, const struct plim_log *log,
+                                  struct plim_error *err)
+{
+    *d = (struct plim_decide){.request = request, .io = io, .log = log};
+    enum plim_status st = plim_common_spec(request, log, &d->spec, err);
+    if (st) return st;
+    plim_spec_question_make(&d->spec, request->objective, &d->question);
+    d->allowance = plim_common_allowance(request, log);
+    d->stop = plim_common_stop(request, io);
+    plim_kept_init(&d->kept, request, io->version, log);
+    d->kept.fresh |= plim_common_draws(request); /* what is kept has nothing to draw */
+    return PLIM_OK;
+}
+
+void plim_decide_store_question(const struct plim_decide *d, const struct plim_store_gpu *gpu,
+                                struct plim_store_question *question)
+{
+    const char *objective = plim_objectives[d->request->objective].name;
+    const struct plim_store_asked asked = plim_kept_asked(&d->kept, objective, &d->allowance);
+    plim_store_question_spec(&d->spec, &asked, question);
+    plim_store_question_gpu(gpu, question);
+}
+
+/* --- searching -------------------------------------------------------------------------------- */
+
+/* The devices of one search. */
+struct search {
+    struct plim_decide *decide;
+    const char *const *uris;
+    size_t count;
+};
+
+static enum plim_status search(void *user, struct plim_report *report, struct plim_error *err)
+{
+    struct search *s = user;
+    struct plim_decide *d = s->decide;
+    struct plim_progress progress;
+    struct plim_fleet fleet = {.question = &d->question,
+                               .allowance = &d->allowance,
+                               .stop = &d->stop,
+                               .log = d->log,
+                               .with_timeline = plim_common_draws(d->request),
+                               .timing_seconds = timing_seconds(d->request),
+                               .on_run = plim_progress_run,
+                               .on_device = plim_progress_device,
+                               .user = &progress};
+    d->stop = plim_common_stop(d->request, d->io); /* time that was waited does not count */
+    plim_progress_init(&progress, d->request, d->io, s->count);
+    if (d->is_silent) progress.file = NULL;
+    enum plim_status st = plim_fleet_tune(&fleet, s->uris, s->count, report, err);
+    plim_progress_finish(&progress);
+    report->version = d->io->version;
+    for (size_t i = 0; i < report->results.count && !st; i++)
+        st = plim_common_add_options(d->request, &report->results.items[i], err);
+    return st;
+}
+
+/* --- with the store --------------------------------------------------------------------------- */
+
+/* A report of one result, which stays the other report's. */
+static void keep_simulated(const struct plim_decide *d, const struct plim_report *report,
+                           const struct plim_result *result)
+{
+    struct plim_store_question question = {0};
+    struct plim_report one = {.version = report->version};
+    struct plim_store_gpu gpu = plim_kept_gpu_of_result(result);
+    if (d->kept.off || !result->choice.present) return;
+    plim_decide_store_question(d, &gpu, &question);
+    if (PLIM_ARRAY_PUSH(&one.results, *result) == PLIM_OK)
+        plim_kept_keep(&d->kept, &question, &one);
+    PLIM_ARRAY_FINISH(&one.results);
+    plim_store_question_finish(&question);
+}
+
+/* Resolved anew each time: what others hold of it changes. */
+static enum plim_status put_question(void *user, bool counts_others,
+                                     struct plim_store_question *question, struct plim_error *err)
+{
+    const struct search *s = user;
+    struct plim_target target;
+    struct plim_store_gpu gpu;
+    enum plim_status st = plim_target_resolve(s->uris[0], &target, err);
+    if (st) return st;
+    plim_store_gpu_of_target(&target, counts_others, &gpu);
+    plim_decide_store_question(s->decide, &gpu, question);
+    return PLIM_OK;
+}
+
+/* Is it one real GPU, that the store can know? */
+static bool is_known(const struct search *s, struct plim_target *target)
+{
+    struct plim_store_gpu gpu;
+    return !s->decide->kept.off && s->count == 1 &&
+           plim_uri_scheme(s->uris[0]) == PLIM_SCHEME_CUDA &&
+           plim_target_resolve(s->uris[0], target, NULL) == PLIM_OK &&
+           plim_store_gpu_of_target(target, false, &gpu);
+}
+
+enum plim_status plim_decide_report(struct plim_decide *d, const char *const *uris, size_t count,
+                                    struct plim_report *report, struct plim_error *err)
+{
+    struct search s = {.decide = d, .uris = uris, .count = count};
+    struct plim_target target;
+    if (is_known(&s, &target)) {
+        const struct plim_kept_ask ask = {.place = target.uuid,
+                                          .put = put_question,
+                                          .make = search,
+                                          .user = &s,
+                                          .stop = &d->stop};
+        return plim_kept_answer(&d->kept, &ask, report, err);
+    }
+    enum plim_status st = search(&s, report, err);
+    for (size_t i = 0; i < report->results.count && !st; i++)
+        if (report->results.items[i].device.simulated)
+            keep_simulated(d, report, &report->results.items[i]);
+    return st;
+}

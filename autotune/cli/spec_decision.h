@@ -1,0 +1,37 @@
+/* A spec's decision on one device or many, as a report; what plan, tune and env share. */
+#ifndef PLIM_AUTOTUNE_CLI_SPEC_DECISION_H
+#define PLIM_AUTOTUNE_CLI_SPEC_DECISION_H
+
+#include "autotune/run/spec_question.h"
+#include "common.h"
+#include "kept.h"
+
+/* Too large for comfort on a stack. */
+struct plim_decide {
+    const struct plim_request *request;
+    const struct plim_io *io;
+    const struct plim_log *log;
+    struct plim_spec spec;
+    struct plim_spec_question question;
+    struct plim_allowance allowance;
+    struct plim_stop stop;
+    struct plim_kept kept;
+    bool is_silent; /* no progress */
+};
+
+/* Loads the request's spec and puts the question. Everything outlives it. */
+enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_request *request,
+                                  const struct plim_io *io, const struct plim_log *log,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The question of the store about this spec on this GPU, into a zeroed one. */
+void plim_decide_store_question(const struct plim_decide *d, const struct plim_store_gpu *gpu,
+                                struct plim_store_question *question);
+
+/* Plans, and on a real GPU proves: a result for each URI, in order. Proven answers are kept; of one
+ * real GPU a kept one is taken. */
+enum plim_status plim_decide_report(struct plim_decide *d, const char *const *uris, size_t count,
+                                    struct plim_report *report,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

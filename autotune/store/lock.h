@@ -1,0 +1,33 @@
+/* One at a time on this node: who measures on a GPU, and who waits for the answer.
+ *
+ * A flock on a file of the node's own disk, named by what is measured (a GPU's UUID), in
+ * $XDG_RUNTIME_DIR/plimsoll, or /run/plimsoll for root, or /tmp/plimsoll-UID: a folder that is the
+ * caller's alone. It ends with its holder, and with the programs that the holder started on the
+ * GPU, whatever ends them. A shared file system is never locked.
+ */
+#ifndef PLIM_AUTOTUNE_STORE_LOCK_H
+#define PLIM_AUTOTUNE_STORE_LOCK_H
+
+#include "autotune/base/log.h"
+#include "autotune/base/stop.h"
+#include <stdbool.h>
+
+struct plim_store_lock {
+    int fd; /* -1: not held */
+};
+
+#define PLIM_STORE_LOCK_INIT                                                                       \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
+
+/* Waits for it, at most `seconds`. `waited` tells whether another process had it meanwhile: then
+ * what it found may be there now. PLIM_TIMEOUT: it is still held; PLIM_CANCELLED: told to stop;
+ * PLIM_IO: there is no folder that can be trusted. */
+enum plim_status plim_store_lock_take(struct plim_store_lock *lock, const char *what,
+                                      double seconds, const struct plim_stop *stop,
+                                      const struct plim_log *log, bool *waited,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+void plim_store_lock_release(struct plim_store_lock *lock); /* not held is fine */
+
+#endif

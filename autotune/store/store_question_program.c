@@ -1,0 +1,233 @@
+#define _DEFAULT_SOURCE /* realpath */
+/* A program's part of a question: what it is made of, as far as files can tell. */
+#include "autotune/base/text_stream.h"
+#include "store_question.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SCRIPT_BYTES = 4 << 20 };
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+/* The hash of a regular file; false where it is none, or larger than scripts are. */
+static bool hash_file(const char *path, char out[PLIM_SHA256_TEXT])
+{
+    char block[1 << 14];
+    struct plim_sha256 hash;
+    struct stat info;
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    plim_sha256_init(&hash);
+    if (fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_size <= SCRIPT_BYTES)
+        while ((got = read(fd, block, sizeof(block))) > 0)
+            plim_sha256_add(&hash, block, (size_t)got);
+    if (fd >= 0) close(fd);
+    if (!got) plim_sha256_finish(&hash, out);
+    return !got;
+}
+
+/* A file that is too large to be read at every launch: its size and time. */
+static bool describe_file(const char *path, char *out, size_t size)
+{
+    struct stat info;
+    if (stat(path, &info) || !S_ISREG(info.st_mode)) return false;
+    snprintf(out, size, "%jd bytes of %jd.%09ld", (intmax_t)info.st_size,
+             (intmax_t)info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+    return true;
+}
+
+static bool has_ending(const char *name, const char *const *endings)
+{
+    const char *dot = strrchr(name, '.');
+    for (; dot && *endings; endings++)
+        if (!strcmp(dot, *endings)) return true;
+    return false;
+}
+
+/* Does a word name a file that says what is run? Data and logs do not. */
+static bool is_script(const char *word)
+{
+    static const char *const endings[] = {".py",   ".sh",   ".bash", ".yaml",  ".yml",
+                                          ".json", ".toml", ".cfg",  ".ini",   ".conf",
+                                          ".gin",  ".lua",  ".plim", ".ipynb", NULL};
+    return has_ending(word, endings);
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+/* A word, with the content of the script that it names, also behind "--config=". */
+static void write_word(FILE *file, const char *word, bool is_first)
+{
+    char hash[PLIM_SHA256_TEXT], size[64];
+    const char *equals = strchr(word, '='), *path = equals ? equals + 1 : word;
+    bool reads = is_first ? strchr(word, '/') != NULL : is_script(path);
+    if (reads && hash_file(is_first ? word : path, hash))
+        fprintf(file, "%s sha256 %s\n", word, hash);
+    else if (reads && describe_file(is_first ? word : path, size, sizeof(size)))
+        fprintf(file, "%s of %s\n", word, size);
+    else
+        fprintf(file, "%s\n", word);
+}
+
+static void write_command(FILE *file, const struct plim_program *program)
+{
+    char hash[PLIM_SHA256_TEXT];
+    for (size_t i = 0; program->command[i]; i++) write_word(file, program->command[i], !i);
+    for (size_t i = 0; i < program->variable_count; i++)
+        fprintf(file, "--env %s\n", program->variables[i]);
+    for (size_t i = 0; i < program->file_count; i++)
+        fprintf(file, "--file %s sha256 %s\n", program->files[i].path,
+                hash_file(program->files[i].template_path, hash) ? hash : "none");
+}
+
+/* --- what it stands on ------------------------------------------------------------------------ */
+
+/* Where the shell would find a command. */
+static bool find_command(const char *name, char out[PATH_MAX])
+{
+    const char *list = getenv("PATH");
+    if (strchr(name, '/')) return snprintf(out, PATH_MAX, "%s", name) < PATH_MAX;
+    while (list && *list) {
+        size_t length = strcspn(list, ":");
+        int used = snprintf(out, PATH_MAX, "%.*s/%s", (int)length, list, name);
+        if (length && used < PATH_MAX && !access(out, X_OK)) return true;
+        list += length + (list[length] == ':');
+    }
+    return false;
+}
+
+/* Names in a folder that have one of the endings, in order; adds them to the hash, with size and
+ * time where `with_times`. */
+static size_t hash_names(const char *folder, const char *const *endings, bool with_times,
+                         struct plim_sha256 *hash)
+{
+    struct dirent **files;
+    size_t counted = 0;
+    int count = scandir(folder, &files, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        char path[PATH_MAX], size[64] = "";
+        if (has_ending(files[i]->d_name, endings)) {
+            int used = snprintf(path, sizeof(path), "%s/%s", folder, files[i]->d_name);
+            if (with_times && used < PATH_MAX) describe_file(path, size, sizeof(size));
+            plim_sha256_add(hash, files[i]->d_name, strlen(files[i]->d_name) + 1);
+            plim_sha256_add(hash, size, strlen(size) + 1);
+            counted++;
+        }
+        free(files[i]);
+    }
+    if (count >= 0) free(files);
+    return counted;
+}
+
+/* Python's packages beside the command: PREFIX/bin/python and PREFIX/lib/python3*. A new version of
+ * a package has another name there. */
+static void write_packages(FILE *file, const char *command)
+{
+    static const char *const endings[] = {".dist-info", ".egg-info", NULL};
+    static const char *const places[] = {"site-packages", "dist-packages"};
+    char pattern[PATH_MAX + 64], prefix[PATH_MAX], text[PLIM_SHA256_TEXT];
+    struct plim_sha256 hash;
+    size_t count = 0;
+    snprintf(prefix, sizeof(prefix), "%s", command);
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(prefix, '/');
+        if (!slash) return;
+        *slash = '\0';
+    }
+    plim_sha256_init(&hash);
+    for (size_t p = 0; p < 2; p++) {
+        glob_t found = {0};
+        snprintf(pattern, sizeof(pattern), "%s/lib/python3*/%s", prefix, places[p]);
+        if (!glob(pattern, 0, NULL, &found))
+            for (size_t i = 0; i < found.gl_pathc; i++)
+                count += hash_names(found.gl_pathv[i], endings, false, &hash);
+        globfree(&found);
+    }
+    if (count) fprintf(file, ", %zu packages %.16s", count, plim_sha256_finish(&hash, text));
+}
+
+/* Modules beside a script are a part of it. */
+static void write_modules(FILE *file, const char *script)
+{
+    static const char *const endings[] = {".py", NULL};
+    char folder[PATH_MAX], text[PLIM_SHA256_TEXT];
+    struct plim_sha256 hash;
+    const char *slash = strrchr(script, '/');
+    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - script) : 1,
+             slash ? script : ".");
+    plim_sha256_init(&hash);
+    size_t count = hash_names(folder[0] ? folder : "/", endings, true, &hash);
+    fprintf(file, ", %zu modules %.16s", count, plim_sha256_finish(&hash, text));
+}
+
+static void write_libraries(FILE *file, const struct plim_program *program)
+{
+    static const char *const endings[] = {".py", NULL};
+    char path[PATH_MAX], size[64];
+    if (!find_command(program->command[0], path)) return;
+    char *real = realpath(path, NULL);
+    if (real && describe_file(real, size, sizeof(size))) {
+        fprintf(file, "%s of %s", real, size);
+        write_packages(file, path);
+        for (size_t i = 1; program->command[i]; i++) {
+            if (!has_ending(program->command[i], endings)) continue;
+            write_modules(file, program->command[i]);
+            break;
+        }
+    }
+    free(real);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static void add_written(struct plim_facts *facts, const char *name,
+                        void (*write)(FILE *, const struct plim_program *),
+                        const struct plim_program *program)
+{
+    struct plim_text_stream stream;
+    char *text;
+    FILE *file = plim_text_stream_open(&stream);
+    if (file) write(file, program);
+    if (plim_text_stream_close(&stream, &text) != PLIM_OK) facts->failed = true;
+    plim_facts_add(facts, name, text);
+    free(text);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In the order of their texts, so that it does not count in which order they were typed. */
+static void add_options(struct plim_facts *key, const char *const *options, size_t count)
+{
+    const char **sorted = calloc(count + 1, sizeof(*sorted));
+    if (!sorted) key->failed = true;
+    for (size_t i = 0; sorted && i < count; i++) sorted[i] = options[i];
+    if (sorted) qsort(sorted, count, sizeof(*sorted), compare_texts);
+    for (size_t i = 0; sorted && i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "option %zu", i + 1);
+        plim_facts_add(key, name, sorted[i]);
+    }
+    free(sorted);
+}
+
+void plim_store_question_program(const struct plim_program *program,
+                                 const struct plim_store_asked *asked, const char *const *options,
+                                 size_t option_count, struct plim_store_question *question)
+{
+    add_written(&question->key, "program", write_command, program);
+    add_options(&question->key, options, option_count);
+    plim_store_question_asked(asked, &question->key);
+    plim_facts_add(&question->fits, "plimsoll", asked->version);
+    add_written(&question->fits, "libraries", write_libraries, program);
+}

@@ -1,0 +1,205 @@
+/* All files of a store, and which of them come near a question. */
+#include "autotune/base/trust.h"
+#include "answer_store.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- walking ---------------------------------------------------------------------------------- */
+
+/* 32 digits and ".yaml": what is named otherwise is not the store's. */
+static int is_entry(const struct dirent *file)
+{
+    return strlen(file->d_name) == PLIM_STORE_NAME - 3 &&
+           strspn(file->d_name, "0123456789abcdef") == PLIM_STORE_ID &&
+           !strcmp(file->d_name + PLIM_STORE_ID, ".yaml");
+}
+
+static enum plim_status visit_file(const char *folder, bool simulated, const char *name,
+                                   bool roots_alone, plim_store_visit *visit, void *user)
+{
+    struct plim_store_entry entry = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    char path[PATH_MAX];
+    bool found = true;
+    enum plim_status st = plim_store_path(folder, simulated, name, path, &err);
+    if (!st && roots_alone && !plim_trust_only_root(path))
+        st = plim_fail(&err, PLIM_IO, "%s: others than root may write there", path);
+    if (!st) st = plim_store_entry_read(path, roots_alone, &found, &entry, &err);
+    if (st != PLIM_NOMEM)
+        st = found ? visit(user, path, simulated, st ? NULL : &entry, &err) : PLIM_OK;
+    plim_store_entry_finish(&entry);
+    return st;
+}
+
+static enum plim_status walk_kind(const char *folder, bool simulated, bool roots_alone,
+                                  plim_store_visit *visit, void *user)
+{
+    struct dirent **files;
+    char path[PATH_MAX];
+    enum plim_status st = plim_store_path(folder, simulated, "", path, NULL);
+    if (st) return PLIM_OK;
+    int count = scandir(path, &files, is_entry, alphasort);
+    if (count < 0) return errno == ENOMEM ? PLIM_NOMEM : PLIM_OK;
+    for (int i = 0; i < count; i++) {
+        if (!st) st = visit_file(folder, simulated, files[i]->d_name, roots_alone, visit, user);
+        free(files[i]);
+    }
+    free(files);
+    return st;
+}
+
+enum plim_status plim_store_walk(const char *folder, bool roots_alone, plim_store_visit *visit,
+                                 void *user)
+{
+    enum plim_status st = walk_kind(folder, false, roots_alone, visit, user);
+    return st ? st : walk_kind(folder, true, roots_alone, visit, user);
+}
+
+/* --- why nothing was found -------------------------------------------------------------------- */
+
+enum { NEAREST = 3 };
+
+/* A key that is kept, and in how many facts it differs. */
+struct near {
+    size_t differences;
+    char path[PATH_MAX];
+};
+
+struct nearness {
+    const struct plim_store_question *question;
+    const struct plim_log *log;
+    bool exact_seen;
+    size_t count;
+    struct near nearest[NEAREST]; /* the nearest first */
+    const char *tell;             /* of this file the differences are told; NULL: none yet */
+};
+
+/* The first line in which two texts differ; a line of its own each. */
+static void first_lines(const char *a, const char *b, char *a_line, char *b_line, size_t size)
+{
+    while (*a && *b && strcspn(a, "\n") == strcspn(b, "\n") && !strncmp(a, b, strcspn(a, "\n"))) {
+        a += strcspn(a, "\n");
+        b += strcspn(b, "\n");
+        a += *a == '\n';
+        b += *b == '\n';
+    }
+    snprintf(a_line, size, "%.*s", (int)strcspn(a, "\n"), a);
+    snprintf(b_line, size, "%.*s", (int)strcspn(b, "\n"), b);
+}
+
+static void tell(const struct plim_log *log, const char *kind, const char *name, const char *kept,
+                 const char *now)
+{
+    char was[160], is[160];
+    first_lines(kept, now, was, is, sizeof(was));
+    plim_log(log, PLIM_LOG_INFO, "  %s (%s): kept for %s, here %s", name, kind,
+             *was ? was : "not known", *is ? is : "not known");
+}
+
+static void tell_facts(const struct plim_log *log, const char *kind, const struct plim_facts *kept,
+                       const struct plim_facts *now)
+{
+    for (size_t i = 0; i < now->list.count; i++) {
+        const struct plim_fact *fact = &now->list.items[i];
+        const char *was = plim_facts_get(kept, fact->name);
+        if (!*was || !*fact->value || strcmp(was, fact->value) != 0)
+            tell(log, kind, fact->name, was, fact->value);
+    }
+}
+
+static size_t count_differences(const struct plim_facts *kept, const struct plim_facts *now)
+{
+    size_t differences = 0;
+    for (size_t i = 0; i < now->list.count; i++)
+        differences +=
+            strcmp(plim_facts_get(kept, now->list.items[i].name), now->list.items[i].value) != 0;
+    return differences;
+}
+
+static void tell_answers(const struct nearness *n, const char *path,
+                         const struct plim_store_entry *entry)
+{
+    for (size_t i = 0; i < entry->answers.count; i++) {
+        const struct plim_store_answer *answer = &entry->answers.items[i];
+        plim_log(n->log, PLIM_LOG_INFO, "%s: the answer of %s on %s differs in", path, answer->made,
+                 answer->host);
+        tell_facts(n->log, "what fits", &answer->fits, &n->question->fits);
+        tell_facts(n->log, "what is fast", &answer->fast, &n->question->fast);
+    }
+}
+
+static void note(struct nearness *n, const char *path, size_t differences)
+{
+    size_t at = n->count < NEAREST ? n->count++ : NEAREST;
+    while (at > 0 && n->nearest[at - 1].differences > differences) {
+        if (at < NEAREST) n->nearest[at] = n->nearest[at - 1];
+        at--;
+    }
+    if (at == NEAREST) return;
+    n->nearest[at].differences = differences;
+    snprintf(n->nearest[at].path, PATH_MAX, "%s", path);
+}
+
+static enum plim_status find_near(void *user, const char *path, bool simulated,
+                                  struct plim_store_entry *entry, const struct plim_error *err)
+{
+    struct nearness *n = user;
+    if (simulated != n->question->simulated) return PLIM_OK;
+    if (!entry) {
+        char text[1024];
+        plim_error_format(err, text, sizeof(text));
+        plim_log(n->log, PLIM_LOG_INFO, "%s", text);
+        return PLIM_OK;
+    }
+    size_t differences = count_differences(&entry->key, &n->question->key);
+    if (!differences) {
+        n->exact_seen = true;
+        tell_answers(n, path, entry);
+    } else {
+        note(n, path, differences);
+    }
+    return PLIM_OK;
+}
+
+static enum plim_status tell_near(const struct nearness *n, bool roots_alone,
+                                  struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < n->count && !st; i++) {
+        struct plim_store_entry entry = {0};
+        bool found;
+        if (n->nearest[i].differences > n->nearest[0].differences) break;
+        st = plim_store_entry_read(n->nearest[i].path, roots_alone, &found, &entry, err);
+        if (!st && found) {
+            plim_log(n->log, PLIM_LOG_INFO, "%s: kept for another question, which differs in",
+                     n->nearest[i].path);
+            tell_facts(n->log, "the key", &entry.key, &n->question->key);
+        }
+        plim_store_entry_finish(&entry);
+    }
+    return st;
+}
+
+enum plim_status plim_store_explain_miss(const struct plim_store *store,
+                                         const struct plim_store_question *question,
+                                         const struct plim_log *log, struct plim_error *err)
+{
+    struct nearness *n = calloc(1, sizeof(*n)); /* paths are large */
+    if (!n) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    *n = (struct nearness){.question = question, .log = log};
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < store->count && !st; i++)
+        st = plim_store_walk(store->places[i].path, store->roots_alone, find_near, n);
+    if (st)
+        st = plim_fail(err, st, "out of host memory");
+    else if (!n->exact_seen && !n->count)
+        plim_log(log, PLIM_LOG_INFO, "no %s answer is kept in any store here",
+                 question->simulated ? "simulated" : "measured");
+    else if (!n->exact_seen)
+        st = tell_near(n, store->roots_alone, err);
+    free(n);
+    return st;
+}
