@@ -179,6 +179,17 @@ static void tell_hole(const struct plim_answer *a, const struct plim_setting *po
                                : " So the two sizes beyond each that fails were tried.");
 }
 
+/* What each sharding means, and which rank's memory is told. */
+static const struct {
+    const char *name, *text;
+} shardings[] = {
+    {"none", "are counted each as if it trained alone."},
+    {"ddp", "train as DistributedDataParallel (sharding ddp, the default for several): its buckets "
+            "are counted. All hold the same."},
+    {"fsdp", "share parameters, gradients and optimizer states (sharding fsdp: fully_shard on every "
+             "block and on the model). Told is rank 0, whose shards are the largest."},
+};
+
 /* How several GPUs train, and what their rates count. */
 static void tell_world(const struct plim_answer *a, const struct plim_setting *setting,
                        const struct plim_trial *trial, struct plim_result *result)
@@ -188,14 +199,10 @@ static void tell_world(const struct plim_answer *a, const struct plim_setting *s
     char room[PLIM_AXIS_TEXT];
     int axis = plim_axes_find(axes, "sharding");
     if (world <= 1) return;
-    if (axis >= 0 && !strcmp(plim_axes_text(axes, setting, (size_t)axis, room), "ddp"))
-        plim_result_reason(result,
-                           "%" PRId64 " GPUs train as DistributedDataParallel (sharding ddp, the "
-                           "default for several): its buckets are counted.",
-                           world);
-    else if (axis >= 0)
-        plim_result_reason(result, "Each of %" PRId64 " GPUs is counted as if it trained alone.",
-                           world);
+    const char *sharding = axis >= 0 ? plim_axes_text(axes, setting, (size_t)axis, room) : "";
+    for (size_t i = 0; i < sizeof(shardings) / sizeof(*shardings); i++)
+        if (!strcmp(sharding, shardings[i].name))
+            plim_result_reason(result, "%" PRId64 " GPUs %s", world, shardings[i].text);
     if (trial->communication_seconds > 0)
         plim_result_reason(result,
                            "Rates are %" PRId64 " times those of one GPU; a step waits %.3g s for "

@@ -67,6 +67,8 @@ static const struct plim_option options[] = {
       "micro-steps an optimizer step; default: follows, or 1"),
     KEY("--world", "N", T | P | E | X, "train.world",
       "data-parallel GPUs; default: 1"),
+    KEY("--gpus-per-node", "N", T | P | E, "train.gpus_per_node",
+      "GPUs of one machine; default: 8 (train.node_gb_per_second is what machines send)"),
     KEY("--precision", "NAME", T | P | E | X, "train.precision",
       "a list is searched; mixed is autocast"),
     KEY("--weights", "NAME", T | P | E, "train.weights",
@@ -78,7 +80,8 @@ static const struct plim_option options[] = {
     KEY("--attention", "NAME", T | P | E, "train.attention",
       "a list is searched; default: sdpa (bloom: eager)"),
     KEY("--sharding", "NAME", T | P | E, "train.sharding",
-      "default: ddp (DistributedDataParallel) where --world is above 1"),
+      "how the GPUs share the work; a list is searched; default: ddp (DistributedDataParallel) where "
+      "--world is above 1"),
     KEY("--reduction", "NAME", T | P | E, "train.reduction",
       "micro-steps that reduce the gradients over the GPUs; default: last (no_sync before it)"),
     KEY("--packing", "NAME", T | P | E, "data.packing",

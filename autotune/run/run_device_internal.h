@@ -8,10 +8,8 @@
 /* Takes what is known of the device; `d->gpu` comes first. */
 void plim_run_describe(struct plim_run_device *d, const struct plim_device_info *info);
 
-/* What came of a replay on `gpu`, as the search sees it; `replay` becomes its details. What is sent
- * to other GPUs goes over this GPU's links. */
-void plim_run_trial(const struct plim_replay *replay, const struct plim_gpu *gpu,
-                    struct plim_trial *out);
+/* What came of a replay, as the search sees it; `replay` becomes its details. */
+void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out);
 
 /* What may be used of `usable_bytes`: as plim_allowance_limit(), and among several GPUs less what
  * NCCL takes. */

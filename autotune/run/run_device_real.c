@@ -45,7 +45,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     enum plim_status st = mode == PLIM_RUN_LIMITED
                               ? run_measured(d, setting, &d->last, err)
                               : plim_run_simulate(d, setting, mode, &d->last, err);
-    if (!st) plim_run_trial(&d->last, &d->gpu, out);
+    if (!st) plim_run_trial(&d->last, out);
     return st;
 }
 

@@ -28,8 +28,11 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     if (unlimited) config.memory_fraction = 0;
     plim_device_limit(engine->device, unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes);
     st = plim_replayer_create(engine->device, &config, &engine->replayer, err);
-    if (!st) plim_replayer_stop(engine->replayer, is_stopped, d->options->stop);
-    return st;
+    if (st) return st;
+    plim_replayer_stop(engine->replayer, is_stopped, d->options->stop);
+    const struct plim_links links = plim_run_links(d->options->question->spec, &d->gpu);
+    plim_replayer_links(engine->replayer, &links);
+    return PLIM_OK;
 }
 
 static enum plim_status replay_steps(struct plim_replayer *replayer,
@@ -73,11 +76,10 @@ static int64_t requested_bytes(const struct plim_replay *replay)
     return peak;
 }
 
-void plim_run_trial(const struct plim_replay *replay, const struct plim_gpu *gpu,
-                    struct plim_trial *out)
+void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
 {
     int kept = plim_replay_kept_steps(replay);
-    double communication = plim_replay_communication_seconds(replay, plim_gpu_link_bandwidth(gpu));
+    double communication = replay->communication_seconds;
     *out =
         (struct plim_trial){.verdict = replay->verdict,
                             .reserved_bytes = replay->peak_reserved_bytes,
@@ -96,7 +98,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
 {
     struct plim_run_device *d = user;
     enum plim_status st = plim_run_simulate(d, setting, mode, &d->last, err);
-    if (!st) plim_run_trial(&d->last, &d->gpu, out);
+    if (!st) plim_run_trial(&d->last, out);
     return st;
 }
 
@@ -144,6 +146,15 @@ enum plim_status plim_run_device_timeline(struct plim_run_device *d,
     return st;
 }
 
+/* Is there a way of training asked for in which the GPUs talk? */
+static bool any_communicates(const struct plim_spec *spec)
+{
+    const struct plim_enum_axis *sharding = &spec->sharding;
+    for (size_t i = 0; i < sharding->count; i++)
+        if (plim_spec_sharding(spec, sharding->values[i]) != PLIM_SHARDING_NONE) return true;
+    return false;
+}
+
 struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable_bytes,
                                  int64_t estimate_bytes, int64_t measured_bytes)
 {
@@ -151,8 +162,7 @@ struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable
     const struct plim_spec_question *question = d->options->question;
     struct plim_limit limit =
         plim_allowance_limit(allowance, usable_bytes, estimate_bytes, measured_bytes);
-    if (question && question->spec->world > 1 &&
-        plim_spec_sharding(question->spec) != PLIM_SHARDING_NONE)
+    if (question && question->spec->world > 1 && any_communicates(question->spec))
         plim_allowance_add_communicator(allowance, &limit);
     return limit;
 }

@@ -58,7 +58,7 @@ static const struct row rows[ROWS] = {
                    TO(attention),
                    NAMED(plim_attention_names, PLIM_ATTENTION_COUNT)},
     [SHARDING] = {.name = "sharding",
-                  .form = NAME,
+                  .form = NAMES,
                   FROM(sharding),
                   TO(sharding),
                   NAMED(plim_sharding_names, PLIM_SHARDING_COUNT)},
@@ -101,9 +101,11 @@ static size_t read_values(const struct row *row, const struct plim_spec *spec, i
         values[0] = *(const int64_t *)place;
         break;
     case NAME:
-        values[0] = row == &rows[SHARDING] ? (int)plim_spec_sharding(spec) : *(const int *)place;
+        values[0] = *(const int *)place;
         break;
     }
+    for (size_t i = 0; i < count && row == &rows[SHARDING]; i++)
+        values[i] = plim_spec_sharding(spec, (int)values[i]);
     return count;
 }
 
@@ -248,6 +250,8 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .accumulation = setting->accumulation,
                                        .world = spec->world,
                                        .reduction = spec->reduction,
+                                       .resharding = spec->resharding,
+                                       .reduce_type = spec->reduce_type,
                                        .packing = spec->packing,
                                        .padding = spec->padding,
                                        .clip = spec->clip,
@@ -259,4 +263,11 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
         st = write_value(&rows[i], setting->value[i], out, err);
     if (!st && out->lora.r && !spec->lora.r) default_targets(spec->model.family, &out->lora);
     return st;
+}
+
+struct plim_links plim_run_links(const struct plim_spec *spec, const struct plim_gpu *gpu)
+{
+    return (struct plim_links){.gpu_bandwidth = plim_gpu_link_bandwidth(gpu),
+                               .node_bandwidth = spec->node_bandwidth * 1e9,
+                               .gpus_per_node = spec->gpus_per_node};
 }

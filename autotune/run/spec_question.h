@@ -7,7 +7,9 @@
 #define PLIM_AUTOTUNE_RUN_SPEC_QUESTION_H
 
 #include "autotune/search/question.h"
+#include "devices/catalogue/catalogue.h"
 #include "workloads/spec/spec.h"
+#include "workloads/train/replay.h"
 
 /* Sequence length where none was given: the model's positions, but no more than this. And the
  * longest that is searched where the model sets no limit. */
@@ -34,5 +36,8 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                             const struct plim_setting *setting,
                                             struct plim_train_setting *out,
                                             struct plim_error *err) PLIM_MUST_CHECK;
+
+/* How the spec's GPUs are connected, where they are of this kind. */
+struct plim_links plim_run_links(const struct plim_spec *spec, const struct plim_gpu *gpu);
 
 #endif

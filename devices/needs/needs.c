@@ -1,5 +1,6 @@
 /* The memory that libraries and composed kernels ask for. */
 #include "needs.h"
+#include <math.h>
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -138,4 +139,38 @@ int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_
     enum { MANY_ROWS = 64 << 10, BLOCK_ROWS = 32, BLOCK_COLUMNS = 32, MAX_BLOCKS = 32 << 10 };
     if (rows <= MANY_ROWS || width / BLOCK_COLUMNS >= info->multiprocessors / 2) return 0;
     return smaller(ceil_div(rows, BLOCK_ROWS), MAX_BLOCKS / ceil_div(width, BLOCK_COLUMNS));
+}
+
+/* --- packing and unpacking of many tensors ------------------------------------------------------ */
+
+enum { PACK_BLOCK_THREADS = 128, PACK_TILE_BYTES = 16 * PACK_BLOCK_THREADS };
+
+static int64_t tiles(size_t count, const int64_t *chunks, int64_t tile_bytes)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++) sum += (chunks[i] + tile_bytes - 1) / tile_bytes;
+    return sum;
+}
+
+int64_t plim_split_copy_table_bytes(const struct plim_device_info *info, size_t count,
+                                    const int64_t *chunks, int64_t ranks)
+{
+    int64_t most = (int64_t)info->multiprocessors * info->threads_per_multiprocessor /
+                   PACK_BLOCK_THREADS * 2;
+    int64_t blocks = tiles(count, chunks, PACK_TILE_BYTES) * ranks;
+    int64_t factor = most > 0 ? (blocks + most - 1) / most : 1;
+    int64_t chunks_a_block = (int64_t)ceil(sqrt((double)factor));
+    if (chunks_a_block > ranks) chunks_a_block = ranks;
+    if (chunks_a_block < 1) chunks_a_block = 1;
+    int64_t rounds = (factor + chunks_a_block - 1) / chunks_a_block;
+    if (rounds < 1) rounds = 1;
+    int64_t entries = tiles(count, chunks, PACK_TILE_BYTES * rounds);
+    /* targets, sources, sizes; the tensor of each block; sums of blocks, from 0 on */
+    return 8 * (4 * (int64_t)count + 1 + entries);
+}
+
+int64_t plim_chunk_cat_table_bytes(size_t count, const int64_t *chunks)
+{
+    /* sources, sizes, padded sizes, blocks; sums of bytes and of blocks; the tensor of each block */
+    return 8 * (6 * (int64_t)count + 2 + tiles(count, chunks, PACK_TILE_BYTES));
 }

@@ -85,4 +85,13 @@ int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_
 bool plim_matmul_4bit_is_fused(const struct plim_device_info *info, enum plim_dtype dtype,
                                int64_t m, int64_t n, int64_t k, int64_t block);
 
+/* The tables of addresses and sizes, released after the kernel, of the two that FSDP packs and
+ * unpacks its buffers with: `count` tensors, of each of which every one of `ranks` has `chunks` bytes
+ * (padded; as in the result of chunk_cat).
+ * Source: split_with_sizes_copy_out_cuda_contiguous_no_cast and get_chunk_cat_metadata in
+ * aten/src/ATen/native/cuda/TensorShape.cu. */
+int64_t plim_split_copy_table_bytes(const struct plim_device_info *info, size_t count,
+                                    const int64_t *chunks, int64_t ranks);
+int64_t plim_chunk_cat_table_bytes(size_t count, const int64_t *chunks);
+
 #endif

@@ -26,7 +26,9 @@ Test(report, several_gpus_are_data_parallel_unless_told_otherwise)
         const char *said;
     } cases[] = {{"", 610, false, NULL},
                  {"--world 4", 610 + 512, true, "4 GPUs train as DistributedDataParallel"},
-                 {"--world 4 --sharding none", 610, false, "Each of 4 GPUs"},
+                 {"--world 4 --sharding none", 610, false, "4 GPUs are counted each as if"},
+                 {"--world 4 --sharding fsdp --weights fp32 --precision bf16-mixed", 610 + 512, true,
+                  "Told is rank 0"},
                  {"--sharding ddp", 610, true, NULL}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char command[256];

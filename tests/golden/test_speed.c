@@ -78,18 +78,20 @@ static double tokens_per_second(char *const fields[COLUMNS], const char *folder)
                                    .checkpointing =
                                        (enum plim_checkpointing)spec.checkpointing.values[0],
                                    .attention = (enum plim_attention)spec.attention.values[0],
-                                   .sharding = plim_spec_sharding(&spec),
+                                   .sharding = plim_spec_sharding(&spec, spec.sharding.values[0]),
                                    .world = spec.world,
                                    .lora = spec.lora};
     snprintf(uri, sizeof uri, "%s,memory=64TiB", fields[DEVICE]);
     cr_assert_eq(plim_sim_open(uri, &device, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    const struct plim_links links = {plim_gpu_link_bandwidth(plim_sim_gpu(device)),
+                                     spec.node_bandwidth * 1e9, spec.gpus_per_node};
+    plim_replayer_links(replayer, &links);
     cr_assert_eq(plim_replay_run(replayer, &spec.model, &setting, &replay, &err), PLIM_OK, "%s",
                  err.text);
     cr_assert_eq(replay.verdict, PLIM_OK);
-    double seconds = replay.step[PLIM_REPLAY_STEPS - 1].seconds +
-                     plim_replay_communication_seconds(
-                         &replay, plim_gpu_link_bandwidth(plim_sim_gpu(device)));
+    double seconds =
+        replay.step[PLIM_REPLAY_STEPS - 1].seconds + replay.communication_seconds;
     plim_replayer_destroy(&replayer);
     plim_device_close(&device);
     double tokens = (double)(setting.micro_batch * setting.seq * setting.accumulation);

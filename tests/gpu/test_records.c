@@ -159,7 +159,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
         answer(sample, &t->replay);
         known = true;
     }
-    plim_run_trial(&t->replay, &(struct plim_gpu){0}, out); /* no links */
+    plim_run_trial(&t->replay, out);
     if (known) return PLIM_OK;
     describe(t, setting, unknown);
     t->unknown = unknown;

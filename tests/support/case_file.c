@@ -85,6 +85,10 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .world = case_integer(c, "world", 1),
         .reduction = (enum plim_reduction)index_of(plim_reduction_names, PLIM_REDUCTION_COUNT,
                                                    case_text(c, "reduction", "last")),
+        .resharding = (enum plim_resharding)index_of(plim_resharding_names, PLIM_RESHARDING_COUNT,
+                                                     case_text(c, "reshard", "yes")),
+        .reduce_type = (enum plim_reduce_type)index_of(
+            plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT, case_text(c, "reduce", "fp32")),
         .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,

@@ -106,9 +106,13 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
                 same(&a->weights, &b->weights, sizeof(a->weights)) &&
                 same(&a->optimizer, &b->optimizer, sizeof(a->optimizer)) &&
                 same(&a->checkpointing, &b->checkpointing, sizeof(a->checkpointing)) &&
-                same(&a->attention, &b->attention, sizeof(a->attention));
+                same(&a->attention, &b->attention, sizeof(a->attention)) &&
+                same(&a->sharding, &b->sharding, sizeof(a->sharding));
     bool batch =
-        a->sharding == b->sharding && a->reduction == b->reduction && a->packing == b->packing && a->padding == b->padding &&
+        a->gpus_per_node == b->gpus_per_node &&
+        same(&a->node_bandwidth, &b->node_bandwidth, sizeof(double)) &&
+        a->reduction == b->reduction && a->resharding == b->resharding &&
+        a->reduce_type == b->reduce_type && a->packing == b->packing && a->padding == b->padding &&
         a->world == b->world && a->effective_batch == b->effective_batch &&
         same(&a->effective_batch_tolerance, &b->effective_batch_tolerance, sizeof(double)) &&
         a->accumulation == b->accumulation && a->schedule_count == b->schedule_count &&

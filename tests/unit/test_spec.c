@@ -50,8 +50,12 @@ Test(spec_read, takes_every_key)
                    "  effective_batch: 256\n"
                    "  effective_batch_tolerance: 2%\n"
                    "  world: 8\n"
+                   "  gpus_per_node: 4\n"
+                   "  node_gb_per_second: 12.5\n"
                    "  sharding: ddp\n"
                    "  reduction: each\n"
+                   "  reshard_after_forward: no\n"
+                   "  reduce_dtype: low\n"
                    "  clip: 1.0\n"
                    "  dropout: 0.25\n"
                    "  lora: {r: 16, targets: [q_proj, up_proj], dropout: 0.05}\n",
@@ -73,8 +77,12 @@ Test(spec_read, takes_every_key)
     cr_expect(eq(i64, s.effective_batch, 256));
     cr_expect(eq(dbl, s.effective_batch_tolerance, 0.02));
     cr_expect(eq(i64, s.world, 8));
-    cr_expect(eq(int, s.sharding, PLIM_SHARDING_DDP));
+    cr_expect(eq(int, s.sharding.values[0], PLIM_SHARDING_DDP));
     cr_expect(eq(int, s.reduction, PLIM_REDUCTION_EACH));
+    cr_expect(eq(i64, s.gpus_per_node, 4));
+    cr_expect(eq(dbl, s.node_bandwidth, 12.5));
+    cr_expect(eq(int, s.resharding, PLIM_RESHARDING_NO));
+    cr_expect(eq(int, s.reduce_type, PLIM_REDUCE_TYPE_LOW));
     cr_expect(eq(dbl, s.clip, 1.0));
     cr_expect(eq(dbl, s.model.dropout_attention, 0.25));
     cr_expect(eq(i64, s.lora.r, 16));

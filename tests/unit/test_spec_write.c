@@ -108,7 +108,12 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     if (spec->model_as_given.labels)
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
-    spec->sharding = (enum plim_sharding)between(state, 0, PLIM_SHARDING_COUNT - 1);
+    spec->sharding = (struct plim_enum_axis){
+        .count = 1, .values = {(int)between(state, 0, PLIM_SHARDING_COUNT - 1)}};
+    spec->gpus_per_node = between(state, 1, 16);
+    spec->node_bandwidth = (double)between(state, 1, 400);
+    spec->resharding = (enum plim_resharding)between(state, 0, PLIM_RESHARDING_COUNT - 1);
+    spec->reduce_type = (enum plim_reduce_type)between(state, 0, PLIM_REDUCE_TYPE_COUNT - 1);
     spec->reduction = (enum plim_reduction)between(state, 0, PLIM_REDUCTION_COUNT - 1);
     spec->accumulation = between(state, 0, 5);
     spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
@@ -186,7 +191,11 @@ Test(spec_write, is_what_a_person_would_write)
                  "  attention: eager\n"
                  "  effective_batch_tolerance: 0\n"
                  "  world: 1\n"
+                 "  gpus_per_node: 8\n"
+                 "  node_gb_per_second: 100\n"
                  "  sharding: auto\n"
-                 "  reduction: last\n"));
+                 "  reduction: last\n"
+                 "  reshard_after_forward: yes\n"
+                 "  reduce_dtype: fp32\n"));
     free(text);
 }

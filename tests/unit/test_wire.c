@@ -23,10 +23,7 @@ static struct plim_message_result sample_result(void)
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) r.replay.class_bytes[i] = 100 + i;
     r.replay.oom_class = PLIM_MEMORY_WORKSPACE;
     strcpy(r.replay.oom_where, "forward, step 1");
-    r.replay.reductions = 3;
-    r.replay.reduction_bytes = 5e8;
-    r.replay.last_bucket_bytes = 2e7;
-    r.replay.backward_seconds = 0.125;
+    r.replay.communication_seconds = 0.125;
     r.replay.model_flops_per_token = 6e9;
     r.timing = (struct plim_timing){12, 0.5, 0.001, -0.01, true};
     return r;

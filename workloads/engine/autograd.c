@@ -144,6 +144,7 @@ static void evaluate(struct engine *e, struct node *n)
             e->autograd.accumulated(e, e->autograd.accumulated_context, n->variable);
         return;
     }
+    if (n->hook && !e->halted) n->hook->run(e, n->hook->context);
     if (!e->halted) n->kind->backward(e, n, grads, out);
     if (n->hooks) node_release_unpacked(e, n);
     for (int i = 0; i < n->edge_count; i++)
@@ -159,6 +160,26 @@ static void evaluate(struct engine *e, struct node *n)
     }
 }
 
+static void mark_backward(struct engine *e, struct node *n, struct tensor **grads,
+                          struct tensor **out)
+{
+    (void)e;
+    (void)n;
+    out[0] = tensor_ref(grads[0]);
+}
+static const struct node_kind mark_kind = {"MarkBackward", mark_backward};
+
+struct tensor *autograd_mark(struct engine *e, struct tensor *x, const struct node_hook *hook)
+{
+    if (e->halted || !autograd_needed(e, 1, &x)) return x;
+    struct node *n = node_create(e, &mark_kind, 1, &x);
+    struct tensor *y = tensor_detach(e, x);
+    if (e->halted) return e->poison;
+    n->hook = hook;
+    node_attach(n, y);
+    return y;
+}
+
 void autograd_backward(struct engine *e, struct tensor *loss)
 {
     if (e->halted) return;
@@ -172,6 +193,7 @@ void autograd_backward(struct engine *e, struct tensor *loss)
     root->grad[0] = tensor_ref(one); /* Python's caller holds it too, to the end */
     heap_push(e, root);
     while (e->autograd.ready_count) evaluate(e, heap_pop(&e->autograd));
+    if (e->autograd.ended.run) e->autograd.ended.run(e, e->autograd.ended.context);
     tensor_drop(e, one);
     e->grad_enabled = grad_enabled;
     e->thread = thread;

@@ -11,6 +11,11 @@
 
 #include "engine.h"
 
+/* `x` (lent) as an autograd.Function returns it that does nothing: the same memory behind a node of
+ * its own, whose hook runs when all gradients of what was made of the result are there. Floating;
+ * `x` itself where it needs no gradient. */
+struct tensor *autograd_mark(struct engine *e, struct tensor *x, const struct node_hook *hook);
+
 /* loss.backward(). `loss` is a scalar; grads arrive in the .grad of the leaves. */
 void autograd_backward(struct engine *e, struct tensor *loss);
 

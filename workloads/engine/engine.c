@@ -36,6 +36,7 @@ void engine_reset(struct engine *e)
     e->grad_enabled = true;
     e->meta = false;
     e->thread = THREAD_MAIN;
+    e->stream = 0;
     e->autocast.on = false;
     e->autocast.depth = 0;
     e->autocast.cache_count = 0;
@@ -46,6 +47,7 @@ void engine_reset(struct engine *e)
     e->autograd.sequence = 0;
     e->autograd.hooks = NULL;
     e->autograd.accumulated = NULL;
+    e->autograd.ended.run = NULL;
     e->autograd.released = NULL;
     e->autograd.ready_count = 0;
     e->frame = NULL;
@@ -118,7 +120,7 @@ double engine_item(struct engine *e, const struct tensor *x)
 
 void engine_write(struct engine *e, struct tensor *x, const void *from, size_t bytes)
 {
-    if (e->halted) return;
+    if (e->halted || e->meta) return;
     enum plim_status st = plim_device_write(e->device, x->a.data, from, bytes);
     if (st != PLIM_OK) engine_fail(e, st);
 }

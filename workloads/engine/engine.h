@@ -42,6 +42,7 @@ struct engine {
     enum plim_memory_class oom_class;
 
     struct memory_use memory;
+    int stream; /* of new storages: 0 the default one (plim_allocator_malloc()) */
     bool grad_enabled;
     bool meta; /* torch.device("meta"): new tensors have no memory and nothing is launched */
     struct autograd autograd;

@@ -70,6 +70,7 @@ static struct node *node_new(struct engine *e, const struct node_kind *kind)
     n->sequence = e->autograd.sequence++;
     n->head = (struct node_head){.refs = 1, .release = release};
     n->edge_count = n->output_count = n->saved_count = 0;
+    n->hook = NULL;
     n->hooks = NULL;
     n->variable = NULL;
     n->pass = 0;

@@ -43,9 +43,16 @@ struct saved_tensors_hooks {
     void (*drop)(struct engine *e, void *handle);
 };
 
+/* Runs before a node does, with all gradients of its outputs there (Tensor.register_hook()). */
+struct node_hook {
+    void (*run)(struct engine *e, void *context);
+    void *context;
+};
+
 struct node {
     struct node_head head; /* first */
     const struct node_kind *kind;
+    const struct node_hook *hook; /* lent; NULL: none */
     uint64_t sequence;
     uint8_t edge_count, output_count, saved_count;
     struct edge edge[NODE_MAX_EDGES];
@@ -72,6 +79,7 @@ struct autograd {
     /* Called when a leaf's .grad has its gradient, or NULL (the post hooks of AccumulateGrad). */
     void (*accumulated)(struct engine *e, void *context, struct tensor *variable);
     void *accumulated_context;
+    struct node_hook ended; /* called when a backward pass has run its nodes; run NULL: nothing */
     uint32_t pass;       /* number of the backward pass */
     struct node **ready; /* a heap: nodes that have all their gradients */
     size_t ready_count, ready_capacity;

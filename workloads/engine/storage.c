@@ -42,45 +42,67 @@ void storage_note_moment(struct engine *e)
     plim_timeline_note(e->memory.timeline, &now);
 }
 
-struct storage *storage_get(struct engine *e, int64_t bytes)
+/* A block for `s`, which has none; false, and the engine halted, where there is none to be had. */
+static bool take_block(struct engine *e, struct storage *s, int64_t bytes)
 {
-    if (e->halted) return NULL;
     struct memory_use *m = &e->memory;
-    struct storage *s = pool_take(&e->storages, sizeof *s);
-    if (!s) {
-        engine_fail(e, PLIM_NOMEM);
-        return NULL;
-    }
-    enum plim_status st = plim_allocator_malloc(e->allocator, bytes, 0, &s->block);
+    enum plim_status st = plim_allocator_malloc(e->allocator, bytes, e->stream, &s->block);
     if (st != PLIM_OK) {
-        pool_give(&e->storages, s);
         note_failure(e, st, bytes);
-        return NULL;
+        return false;
     }
     s->address = s->block ? plim_block_address(s->block) : 0;
     s->bytes = s->block ? plim_block_bytes(s->block) : 0;
-    s->refs = 1;
-    s->saved = 0;
-    s->memory_class = (uint8_t)m->new_class;
-    s->pinned_class = m->new_class != PLIM_MEMORY_TEMPORARIES;
-    m->class_bytes[s->memory_class] += s->bytes;
+    m->class_bytes[class_now(s)] += s->bytes;
     if (engine_allocated(e) > m->peak_bytes) {
         m->peak_bytes = engine_allocated(e);
         memcpy(m->class_bytes_at_peak, m->class_bytes, sizeof m->class_bytes);
     }
     if (m->trace && bytes) trace_get(m, s, bytes);
     if (bytes) storage_note_moment(e);
-    return s;
+    return true;
+}
+
+static void give_block(struct engine *e, struct storage *s)
+{
+    e->memory.class_bytes[class_now(s)] -= s->bytes;
+    if (e->memory.trace && s->block) fprintf(e->memory.trace, "f %lld\n", (long long)s->trace_id);
+    plim_allocator_free(e->allocator, s->block);
+    if (s->block) storage_note_moment(e);
+    s->block = NULL;
+    s->address = 0;
+    s->bytes = 0;
+}
+
+struct storage *storage_get(struct engine *e, int64_t bytes)
+{
+    if (e->halted) return NULL;
+    struct storage *s = pool_take(&e->storages, sizeof *s);
+    if (!s) {
+        engine_fail(e, PLIM_NOMEM);
+        return NULL;
+    }
+    enum plim_memory_class new_class = e->memory.new_class;
+    *s = (struct storage){.refs = 1,
+                          .memory_class = (uint8_t)new_class,
+                          .pinned_class = new_class != PLIM_MEMORY_TEMPORARIES};
+    if (take_block(e, s, bytes)) return s;
+    pool_give(&e->storages, s);
+    return NULL;
 }
 
 void storage_put(struct engine *e, struct storage *s)
 {
     if (--s->refs > 0) return;
-    e->memory.class_bytes[class_now(s)] -= s->bytes;
-    if (e->memory.trace && s->block) fprintf(e->memory.trace, "f %lld\n", (long long)s->trace_id);
-    plim_allocator_free(e->allocator, s->block);
-    if (s->block) storage_note_moment(e);
+    give_block(e, s);
     pool_give(&e->storages, s);
+}
+
+void storage_resize(struct engine *e, struct storage *s, int64_t bytes)
+{
+    if (e->halted) return;
+    give_block(e, s);
+    if (bytes) take_block(e, s, bytes);
 }
 
 void storage_saved(struct engine *e, struct storage *s, int change)

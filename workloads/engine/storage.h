@@ -42,6 +42,11 @@ struct memory_use {
 struct storage *storage_get(struct engine *e, int64_t bytes);
 /* Notes what is allocated now, where a timeline is recorded. */
 void storage_note_moment(struct engine *e);
+/* Another block in the place of the one that it has, for all tensors on it; contents are lost.
+ * 0 bytes: none (PyTorch's untyped_storage().resize_(), as FSDP calls it). Where there is no memory
+ * the engine is halted. Addresses that tensors have of it are stale: for devices that compute
+ * nothing. */
+void storage_resize(struct engine *e, struct storage *s, int64_t bytes);
 /* Gives a reference up. */
 void storage_put(struct engine *e, struct storage *s);
 /* One node more (+1) or less (-1) holds it for backward. */

@@ -53,6 +53,11 @@ static void add_adapters(struct engine *e, struct decoder *m, const struct modul
     }
 }
 
+static void adapt_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    add_adapters(e, m, decoder_block_modules(m->config->family), l, &l->adapters);
+}
+
 /* cast_adapter_dtype: adapters in a half type become fp32, one after the other */
 static void widen(struct engine *e, struct parameters *p, struct tensor **x, size_t index)
 {
@@ -62,6 +67,7 @@ static void widen(struct engine *e, struct parameters *p, struct tensor **x, siz
     struct plim_op op = {
         .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*x)->a}};
     engine_launch(e, &op);
+    wide->layer = (*x)->layer;
     tensor_drop(e, *x);
     tensor_classify(e, wide, PLIM_MEMORY_PARAMETERS);
     wide->is_parameter = true;
@@ -82,12 +88,10 @@ void decoder_add_lora(struct engine *e, struct decoder *m)
 {
     if (e->halted) return;
     freeze(e, &m->parameters);
-    const struct module *block = decoder_block_modules(m->config->family),
-                        *model = decoder_modules(m->config->family), *behind = model;
+    const struct module *model = decoder_modules(m->config->family), *behind = model;
     while (behind->kind != MODULE_BLOCKS) behind++;
     add_adapters(e, m, model, m, &m->adapters);
-    for (int64_t i = 0; i < m->config->layers; i++)
-        add_adapters(e, m, block, &m->layers[i], &m->layers[i].adapters);
+    decoder_build_layers(e, m, adapt_layer);
     add_adapters(e, m, behind + 1, m, &m->adapters_behind);
     size_t index = 0;
     widen_adapters(e, m, &m->adapters, &index);

@@ -87,7 +87,7 @@ static void initialise(struct engine *e, const struct decoder *m)
 static void build(struct engine *e, struct decoder *m)
 {
     build_embeddings(e, m);
-    for (int64_t i = 0; i < m->config->layers; i++) build_layer(e, m, &m->layers[i]);
+    decoder_build_layers(e, m, build_layer);
     head_build_pooler(e, m);
     initialise(e, m);
     head_build(e, m);

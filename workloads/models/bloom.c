@@ -22,7 +22,7 @@ static void build(struct engine *e, struct decoder *m)
     struct parameters *p = &m->parameters;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     nn_norm_create(e, p, &m->embedding_norm, NORM_LAYER, c->hidden_size, true);
-    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
     m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);

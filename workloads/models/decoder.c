@@ -35,10 +35,12 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     m->layers = calloc((size_t)config->layers, sizeof *m->layers);
     if (!m->layers) return PLIM_NOMEM;
     m->parameters.dtype = parameter_dtype(setting);
-    e->meta = setting->quantization.type != PLIM_QUANTIZATION_NONE;
+    bool quantized = setting->quantization.type != PLIM_QUANTIZATION_NONE;
+    e->meta = quantized || setting->sharding == PLIM_SHARDING_FSDP;
     m->family->build(e, m);
-    if (e->meta) decoder_load(e, m);
+    if (quantized) decoder_load(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
+    e->meta = false;
     return PLIM_OK;
 }
 

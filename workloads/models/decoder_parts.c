@@ -6,7 +6,10 @@
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));
-    if (m->embedding_scale) tensor_set(e, &x, op_mul(e, x, m->embedding_scale));
+    if (m->embedding_scale) {
+        enum plim_dtype dtype = (enum plim_dtype)m->embedding->a.dtype;
+        tensor_set(e, &x, op_mul(e, x, op_to(e, m->embedding_scale, dtype)));
+    }
     const struct plim_quantization *q = &m->setting->quantization;
     bool asked = m->setting->lora.r && (q->type == PLIM_QUANTIZATION_NONE || q->prepared);
     if (asked && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
@@ -140,12 +143,29 @@ struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct 
     return tensor_yield(h);
 }
 
-/* --- the loop over the blocks ----------------------------------------------------------------- */
+/* --- the loops over the blocks ---------------------------------------------------------------- */
+
+void decoder_build_layers(struct engine *e, struct decoder *m,
+                          void (*build)(struct engine *e, struct decoder *m,
+                                        struct decoder_layer *l))
+{
+    for (int64_t i = 0; i < m->config->layers; i++) {
+        m->parameters.layer = (int32_t)(i + 1);
+        build(e, m, &m->layers[i]);
+    }
+    m->parameters.layer = 0;
+}
 
 static struct tensor *run_block(struct engine *e, const void *context, struct tensor *x)
 {
-    const struct block_call *c = context;
-    return c->m->family->block(e, c, x);
+    struct block_call c = *(const struct block_call *)context;
+    const struct decoder_hooks *hooks = c.m->hooks;
+    if (!hooks) return c.m->family->block(e, &c, x);
+    struct tensor *input = tensor_hold(hooks->before_block(e, hooks->context, &c, x));
+    struct tensor *y = c.m->family->block(e, &c, input);
+    hooks->after_block(e, hooks->context, &c, y);
+    tensor_drop(e, input);
+    return y;
 }
 
 struct tensor *decoder_blocks(struct engine *e, struct decoder *m, struct tensor *x,

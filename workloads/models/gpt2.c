@@ -1,6 +1,19 @@
 /* gpt2: learned positions, fused qkv in Conv1D layout, pre-norm blocks, dropout. */
 #include "model.h"
 
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size;
+    nn_norm_create(e, p, &l->norm[0], NORM_LAYER, h, true);
+    nn_conv1d_create(e, p, &l->qkv, h, 3 * h);
+    nn_conv1d_create(e, p, &l->o, h, h);
+    nn_norm_create(e, p, &l->norm[1], NORM_LAYER, h, true);
+    nn_conv1d_create(e, p, &l->fc1, h, c->intermediate_size);
+    nn_conv1d_create(e, p, &l->fc2, c->intermediate_size, h);
+}
+
 static void build(struct engine *e, struct decoder *m)
 {
     const struct plim_model_config *c = m->config;
@@ -8,15 +21,7 @@ static void build(struct engine *e, struct decoder *m)
     int64_t h = c->hidden_size;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
     m->position_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->positions, h));
-    for (int64_t i = 0; i < c->layers; i++) {
-        struct decoder_layer *l = &m->layers[i];
-        nn_norm_create(e, p, &l->norm[0], NORM_LAYER, h, true);
-        nn_conv1d_create(e, p, &l->qkv, h, 3 * h);
-        nn_conv1d_create(e, p, &l->o, h, h);
-        nn_norm_create(e, p, &l->norm[1], NORM_LAYER, h, true);
-        nn_conv1d_create(e, p, &l->fc1, h, c->intermediate_size);
-        nn_conv1d_create(e, p, &l->fc2, c->intermediate_size, h);
-    }
+    decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, h, true);
     m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, h));
     if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);

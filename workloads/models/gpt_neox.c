@@ -20,7 +20,7 @@ static void build(struct engine *e, struct decoder *m)
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
-    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
     decoder_create_rotary(e, c, c->rope, &m->rotary);
     nn_rotary_initialise(e, &m->rotary);

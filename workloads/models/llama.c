@@ -118,7 +118,7 @@ static void build(struct engine *e, struct decoder *m)
             tensor_keep(op_full(e, m->parameters.dtype, 0, NULL, sqrt((double)c->hidden_size)));
         tensor_classify(e, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
     }
-    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, &m->parameters, &m->final_norm, traits_of(m)->norm, c->hidden_size, false);
     build_rotaries(e, m);
     m->head = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));

@@ -53,6 +53,18 @@ struct decoder_layer {
 };
 
 struct family;
+struct block_call;
+
+/* What is done around each block (torch's forward hooks of a module): inside a checkpointed region,
+ * and so again when it is recomputed. */
+struct decoder_hooks {
+    /* Returns what the block is to run on: `x` (lent), or a floating tensor; may change `c`. */
+    struct tensor *(*before_block)(struct engine *e, void *context, struct block_call *c,
+                                   struct tensor *x);
+    /* `y`: the block's result (lent, floating). */
+    void (*after_block)(struct engine *e, void *context, struct block_call *c, struct tensor *y);
+    void *context;
+};
 
 struct decoder {
     const struct plim_model_config *config;
@@ -74,6 +86,7 @@ struct decoder {
     struct rotary rotary,
         rotary_local; /* local: of the sliding layers, where they have their own */
     struct decoder_layer *layers;
+    const struct decoder_hooks *hooks; /* lent; NULL: none */
 };
 
 /* A micro-batch: tokens (B, S); what the loss compares with: tokens too, or one label a row, (B); and
@@ -104,7 +117,8 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
     plim_family_modernbert;
 
-/* Builds the model on the engine's device (which may run out of memory: engine.halted). */
+/* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
+ * be sharded by FSDP has no memory yet. */
 enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
                                 const struct plim_train_setting *setting,
                                 struct decoder *m) PLIM_MUST_CHECK;
@@ -151,6 +165,10 @@ int64_t head_weights_a_row(const struct decoder *m);
 
 /* --- for the families (decoder_parts.c) ------------------------------------------------------- */
 
+/* Calls `build` for each layer in turn; what it makes by nn_parameter() is of that layer. */
+void decoder_build_layers(struct engine *e, struct decoder *m,
+                          void (*build)(struct engine *e, struct decoder *m,
+                                        struct decoder_layer *l));
 /* A body: embeddings, masks, rotary positions, blocks, the final norm (LlamaModel.forward). */
 struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct tensor *ids);
 /* Runs every block on `x` (taken), under checkpointing where the setting says so; a named tensor. */

@@ -33,7 +33,7 @@ static void build(struct engine *e, struct decoder *m)
     struct parameters *p = &m->parameters;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     nn_norm_create(e, p, &m->embedding_norm, NORM_LAYER, c->hidden_size, c->norm_bias);
-    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, c->norm_bias);
     build_rotaries(e, m);
     head_build(e, m);

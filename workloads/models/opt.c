@@ -52,7 +52,7 @@ static void build(struct engine *e, struct decoder *m)
         nn_linear_create(e, p, &m->project_in, width, h, false);
     }
     if (has_final_norm(c)) norm_create(e, m, &m->final_norm);
-    for (int64_t i = 0; i < c->layers; i++) build_layer(e, m, &m->layers[i]);
+    decoder_build_layers(e, m, build_layer);
     m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, width));
     if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);
 }

@@ -33,6 +33,7 @@ struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum paramet
     if (e->halted) return x;
     tensor_classify(e, x, PLIM_MEMORY_PARAMETERS);
     x->is_parameter = true;
+    x->layer = p->layer;
     tensor_require_grad(e, x);
     if (!parameters_add(p, x)) engine_fail(e, PLIM_NOMEM);
     p->elements += tensor_elements(x);

@@ -16,6 +16,7 @@ struct parameters {
     size_t count, capacity;
     struct tensor **frozen; /* under LoRA: those of the base model, in that order */
     size_t frozen_count;
+    int32_t layer; /* that new parameters are of (struct tensor) */
     uint64_t made; /* so far, without those that were tied to another */
     int64_t elements, trainable_elements;
     int64_t linear_elements; /* in the weights of linear layers; not the head's */

@@ -168,12 +168,18 @@ enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
 enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_COUNT };
 /* How the GPUs share the work and the model's state. AUTO, of a spec alone (plim_spec_sharding()):
  * DDP where there are several GPUs, else NONE. NONE: what one process holds that knows of no other.
- * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. */
-enum plim_sharding { PLIM_SHARDING_AUTO, PLIM_SHARDING_NONE, PLIM_SHARDING_DDP,
+ * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. FSDP: fully_shard()
+ * (FSDP2) on each block and on the model. */
+enum plim_sharding { PLIM_SHARDING_AUTO, PLIM_SHARDING_NONE, PLIM_SHARDING_DDP, PLIM_SHARDING_FSDP,
                      PLIM_SHARDING_COUNT };
 /* Which micro-steps of an accumulation reduce the gradients over the GPUs. LAST: the others run under
  * no_sync(), as accelerate and transformers' Trainer do. */
 enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_COUNT };
+
+/* FSDP: are the parameters of a block given up between its forward and its backward? */
+enum plim_resharding { PLIM_RESHARDING_YES, PLIM_RESHARDING_NO, PLIM_RESHARDING_COUNT };
+/* FSDP: the type in which mixed precision's gradients are reduced: fp32, or that of the computation. */
+enum plim_reduce_type { PLIM_REDUCE_TYPE_FP32, PLIM_REDUCE_TYPE_LOW, PLIM_REDUCE_TYPE_COUNT };
 
 /* Are several documents packed into a row, position ids starting again at each? Then transformers
  * builds a block mask, and SDPA runs its masked kernels. */
@@ -199,6 +205,8 @@ extern const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT];
 extern const char *const plim_attention_names[PLIM_ATTENTION_COUNT];
 extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
 extern const char *const plim_reduction_names[PLIM_REDUCTION_COUNT];
+extern const char *const plim_resharding_names[PLIM_RESHARDING_COUNT];
+extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
@@ -232,8 +240,10 @@ struct plim_train_setting {
     enum plim_checkpointing checkpointing;
     enum plim_attention attention;
     enum plim_sharding sharding; /* AUTO is as NONE */
-    int64_t world;               /* GPUs, at least 1; of DDP */
+    int64_t world;               /* GPUs, at least 1; of a sharding other than NONE */
     enum plim_reduction reduction;
+    enum plim_resharding resharding;
+    enum plim_reduce_type reduce_type;
     enum plim_packing packing;
     enum plim_padding padding; /* of encoders */
     double clip;           /* max norm of clip_grad_norm_; 0: none */
@@ -262,12 +272,15 @@ struct plim_spec {
 
     struct plim_int_axis micro_batch;   /* empty: search all */
     struct plim_int_axis seq;
-    struct plim_enum_axis precision, weights, optimizer, checkpointing, attention;
-    enum plim_sharding sharding;
+    struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, sharding;
     enum plim_reduction reduction;
+    enum plim_resharding resharding;
+    enum plim_reduce_type reduce_type;
     enum plim_packing packing;
     enum plim_padding padding;
     int64_t world;                      /* data-parallel GPUs; 1 */
+    int64_t gpus_per_node;              /* of one machine; 8 */
+    double node_bandwidth;              /* GB/s that a machine sends to others */
     int64_t effective_batch;            /* samples per optimizer step over all GPUs; 0: not given */
     double effective_batch_tolerance;   /* share: 0.02 is 2 %; 0: exact */
     int64_t accumulation;               /* fixed by the user; 0: follows from the effective batch */
@@ -280,10 +293,10 @@ struct plim_spec {
     uint64_t given; /* bit i: the i-th key (key.h) has a value of the user's, not its default */
 };
 
-/* What train.sharding comes to. */
-static inline enum plim_sharding plim_spec_sharding(const struct plim_spec *spec)
+/* What a value of train.sharding comes to. */
+static inline enum plim_sharding plim_spec_sharding(const struct plim_spec *spec, int value)
 {
-    if (spec->sharding != PLIM_SHARDING_AUTO) return spec->sharding;
+    if (value != PLIM_SHARDING_AUTO) return (enum plim_sharding)value;
     return spec->world > 1 ? PLIM_SHARDING_DDP : PLIM_SHARDING_NONE;
 }
 

@@ -5,17 +5,18 @@
 #include "key.h"
 #include "spec_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* The shortest digits that read back as the same number; YAML 1.1 wants a point before an
- * exponent. */
+/* The shortest digits that read back as the same number, whole ones below a million without an
+ * exponent; YAML 1.1 wants a point before one. */
 static void write_number(double number, FILE *file)
 {
     char text[40];
-    int digits = 1;
+    int digits = number == floor(number) && fabs(number) < 1e6 ? 6 : 1;
     do snprintf(text, sizeof(text), "%.*g", digits, number);
     while (strtod(text, NULL) != number && digits++ < 17);
     char *exponent = strchr(text, 'e');

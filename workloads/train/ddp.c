@@ -150,16 +150,23 @@ static void accumulated(struct engine *e, void *context, struct tensor *variable
     if (!d->rebuilt && d->ready_count < d->model->parameters.count)
         d->ready[d->ready_count++] = variable;
     copy_gradient(e, d, variable, true);
+    struct ddp_bucket *b = &d->buckets[d->bucket_of[place_of(variable)]];
+    if (++b->ready < b->parameters) return;
+    if (!d->sent++) d->began = link_now(d->link);
+    /* Asking a device that computes for the time makes it wait: only at the two ends. */
+    bool asks = e->device->info.simulated || d->sent == d->bucket_count;
+    int64_t bytes = b->elements * plim_dtype_size(b->dtype);
+    link_send(d->link, asks ? link_now(d->link) : d->began, (double)bytes, 2);
 }
 
 /* --- the model, wrapped ----------------------------------------------------------------------- */
 
 enum plim_status ddp_create(struct engine *e, const struct decoder *model, int64_t world,
-                            struct ddp *d)
+                            struct link *link, struct ddp *d)
 {
     const struct parameters *p = &model->parameters;
     size_t n = p->count ? p->count : 1, states = decoder_states(model, NULL);
-    *d = (struct ddp){.model = model, .world = world, .broadcasts = true};
+    *d = (struct ddp){.model = model, .world = world, .link = link, .broadcasts = true};
     d->bucket_of = calloc(n, sizeof *d->bucket_of);
     d->offset = calloc(n, sizeof *d->offset);
     d->ready = calloc(n, sizeof(struct tensor *));
@@ -201,17 +208,8 @@ void ddp_after_backward(struct engine *e, struct ddp *d)
 {
     if (!d->model || !d->reduces) return;
     const struct parameters *p = &d->model->parameters;
+    link_wait(d->link, d->link->free_at);
+    d->sent = 0;
+    for (size_t i = 0; i < d->bucket_count; i++) d->buckets[i].ready = 0;
     for (size_t i = 0; i < p->count; i++) copy_gradient(e, d, p->list[i], false);
-}
-
-double ddp_reduction_bytes(const struct ddp *d, double *last)
-{
-    double all = 0, ring = 2 * (double)(d->world - 1) / (double)d->world;
-    *last = 0;
-    for (size_t i = 0; i < d->bucket_count; i++) {
-        const struct ddp_bucket *b = &d->buckets[i];
-        *last = ring * (double)(b->elements * plim_dtype_size(b->dtype));
-        all += *last;
-    }
-    return all;
 }

@@ -21,12 +21,14 @@
 #ifndef PLIM_TRAIN_DDP_H
 #define PLIM_TRAIN_DDP_H
 
+#include "link.h"
 #include "workloads/models/model.h"
 
 struct ddp_bucket {
     struct tensor *gradients; /* of its parameters, one behind the other */
     int64_t elements;
     size_t parameters; /* how many it holds */
+    size_t ready;      /* of these, in this backward */
     enum plim_dtype dtype;
 };
 
@@ -42,20 +44,19 @@ struct ddp {
     size_t ready_count;
     bool rebuilt, reduces, broadcasts;
     struct tensor **states; /* room for all parameters and buffers */
+    struct link *link;      /* lent */
+    size_t sent;            /* buckets, in this backward */
+    double began;           /* when the first of them was */
 };
 
-/* DistributedDataParallel(model); `model` outlives it. All that trains is of one type. */
+/* DistributedDataParallel(model); `model` and `link` outlive it. All that trains is of one type. */
 enum plim_status ddp_create(struct engine *e, const struct decoder *model, int64_t world,
-                            struct ddp *d) PLIM_MUST_CHECK;
+                            struct link *link, struct ddp *d) PLIM_MUST_CHECK;
 void ddp_finish(struct ddp *d); /* host memory; tensors go with the engine */
 
 /* Before a forward; `reduces`: its backward is to reduce the gradients (it is not under no_sync). */
 void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces);
 /* When the backward has run. */
 void ddp_after_backward(struct engine *e, struct ddp *d);
-
-/* What a GPU sends to reduce all buckets, in a ring: each byte 2 (N - 1) / N times. `last`: for the
- * last bucket alone. */
-double ddp_reduction_bytes(const struct ddp *d, double *last);
 
 #endif

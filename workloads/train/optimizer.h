@@ -23,6 +23,7 @@ struct optimizer {
     size_t count;
     struct tensor **scratch;  /* room for one list of temporaries */
     struct tensor *shared[2]; /* one for all parameters (bitsandbytes' quantisation maps) */
+    bool sharded; /* the parameters are DTensors, of which this rank has a part each */
     bool started;
     int64_t steps;         /* done and running */
     int64_t managed_bytes; /* of states in managed memory, which is no GPU's own */

@@ -2,6 +2,7 @@
 #include "replay.h"
 #include "autotune/base/array.h"
 #include "ddp.h"
+#include "fsdp.h"
 #include "scaler.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
@@ -26,11 +27,14 @@ struct run {
     const struct plim_replayer *replayer;
     struct plim_train_setting setting;
     struct decoder model;
+    struct link link;
     struct ddp ddp;
+    struct fsdp fsdp;
     struct optimizer optimizer;
     struct batch batch;
     struct scaler scaler;
     const char *phase;
+    const char *refusal; /* why it cannot be trained so; NULL: it can */
     struct state_list *states, *micro_states; /* the replayer's */
     int64_t retries_left_out;                 /* of micro-steps that were not run */
     bool restless; /* a step's micro-steps need retries and do not come to repeat */
@@ -45,6 +49,7 @@ struct plim_replayer {
     plim_replay_stop *stop;
     const void *stop_user;
     struct plim_timeline *timeline; /* NULL: none is recorded */
+    struct plim_links links;
     struct state_list states; /* at the ends of this run's steps, from the second on */
     struct state_list micro_states; /* at the ends of this step's micro-steps */
     struct run run;
@@ -92,6 +97,18 @@ void plim_replayer_timeline(struct plim_replayer *r, struct plim_timeline *timel
     r->engine->memory.timeline = NULL;
 }
 
+void plim_replayer_links(struct plim_replayer *r, const struct plim_links *links)
+{
+    r->links = *links;
+}
+
+/* Of a ring through all GPUs: where it leaves a machine, all that passes a GPU passes there. */
+static double ring_bandwidth(const struct plim_links *links, int64_t world)
+{
+    if (world <= links->gpus_per_node) return links->gpu_bandwidth;
+    return fmin(links->gpu_bandwidth, links->node_bandwidth);
+}
+
 void plim_replayer_stop(struct plim_replayer *r, plim_replay_stop *stop, const void *user)
 {
     r->stop = stop;
@@ -119,16 +136,6 @@ static double loss_of(struct engine *e, const struct tensor *loss)
     return NAN;
 }
 
-/* Device time, where it is needed to say what backward took; else 0. */
-static double seconds_now(struct run *r)
-{
-    double seconds = 0;
-    if (!r->ddp.model || r->e->halted) return 0;
-    enum plim_status st = plim_device_now(r->e->device, &seconds);
-    if (st != PLIM_OK) engine_fail(r->e, st);
-    return seconds;
-}
-
 static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
 {
     struct engine *e = r->e;
@@ -136,19 +143,21 @@ static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
     if (replayer->stop && replayer->stop(replayer->stop_user)) engine_fail(e, PLIM_CANCELLED);
     if (e->halted) return;
     enum plim_precision p = r->setting.precision;
-    bool mixed = p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED;
+    bool mixed = (p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED) &&
+                 !r->fsdp.model;
     enter(r, "forward");
-    ddp_before_forward(e, &r->ddp, last || r->setting.reduction == PLIM_REDUCTION_EACH);
+    bool reduces = last || r->setting.reduction == PLIM_REDUCTION_EACH;
+    ddp_before_forward(e, &r->ddp, reduces);
+    fsdp_before_forward(e, &r->fsdp, reduces);
     if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
     struct tensor *loss = decoder_loss(e, &r->model, &r->batch);
     if (mixed) autocast_leave(e);
+    fsdp_after_forward(e, &r->fsdp, loss);
     s->after_forward_bytes = engine_allocated(e);
     enter(r, "backward");
-    double start = seconds_now(r);
     struct tensor *scaled = tensor_hold(scaler_scale(e, &r->scaler, loss));
     if (!e->halted) autograd_backward(e, scaled);
     ddp_after_backward(e, &r->ddp);
-    r->out.backward_seconds = seconds_now(r) - start;
     tensor_drop(e, scaled);
     if (last) s->loss = loss_of(e, loss);
     tensor_drop(e, loss);
@@ -211,6 +220,7 @@ static void micro_steps(struct run *r, struct plim_replay_step *s)
     r->micro_states->count = 0;
     while (left > 0 && !e->halted) {
         int64_t retries = retries_of(r), run_now = may_repeat && period ? period : 1;
+        double waited = r->link.waited;
         plim_device_begin_round(e->device);
         for (int64_t i = 0; i < run_now; i++) micro_step(r, s, false);
         if (e->halted) return;
@@ -220,6 +230,7 @@ static void micro_steps(struct run *r, struct plim_replay_step *s)
         int64_t times = is_round ? left / period : 0;
         plim_device_repeat_round(e->device, times);
         r->retries_left_out += (retries_of(r) - retries) * times;
+        r->link.waited += (r->link.waited - waited) * (double)times;
         left -= times * period;
         if (is_round || period > left) may_repeat = false;
     }
@@ -236,7 +247,7 @@ static void begin_timeline(struct run *r, double start)
 
 static void one_step(struct run *r, struct plim_allocator *allocator, struct plim_replay_step *s)
 {
-    double start = 0, end = 0;
+    double start = 0, end = 0, waited = r->link.waited;
     plim_allocator_reset_peaks(allocator);
     enum plim_status st = plim_device_now(r->e->device, &start);
     if (st != PLIM_OK) engine_fail(r->e, st);
@@ -254,6 +265,7 @@ static void one_step(struct run *r, struct plim_allocator *allocator, struct pli
     s->end_allocated_bytes = stats->allocated;
     s->end_reserved_bytes = stats->reserved;
     s->seconds = end - start;
+    r->out.communication_seconds = r->link.waited - waited;
 }
 
 static enum plim_status build(struct run *r, const struct plim_model_config *model)
@@ -263,13 +275,25 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     enter(r, "building the model");
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
     engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
+    const struct parameters *trained = &r->model.parameters;
+    if (r->setting.sharding == PLIM_SHARDING_FSDP)
+        r->refusal = fsdp_refuses(&e->device->info, model, &r->setting);
+    if (r->refusal) {
+        engine_halt(e, HALT_UNSUPPORTED);
+        return PLIM_OK;
+    }
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
+    if (r->setting.sharding == PLIM_SHARDING_DDP)
+        PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
+    if (r->setting.sharding == PLIM_SHARDING_FSDP) {
+        PLIM_TRY(fsdp_create(e, &r->model, &r->link, &r->fsdp));
+        trained = &r->fsdp.sharded;
+    }
     const struct plim_allocator_stats *stats = plim_allocator_statistics(e->allocator);
     r->out.peak_allocated_bytes = r->out.loading_allocated_bytes = stats->allocated_peak;
     r->out.peak_reserved_bytes = r->out.loading_reserved_bytes = stats->reserved_peak;
-    if (r->setting.sharding == PLIM_SHARDING_DDP)
-        PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->ddp));
-    PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, &r->model.parameters));
+    PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, trained));
+    r->optimizer.sharded = r->fsdp.model != NULL;
     scaler_create(&r->scaler, r->setting.precision == PLIM_PRECISION_FP16_MIXED);
     r->batch = decoder_batch(e, &r->model, TOKEN_SEED);
     e->seed = DROPOUT_SEED;
@@ -308,6 +332,10 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
     *r = (struct run){.e = replayer->engine,
                       .replayer = replayer,
                       .setting = *setting,
+                      .link = {.e = replayer->engine,
+                               .bytes_per_second =
+                                   ring_bandwidth(&replayer->links, setting->world),
+                               .world = setting->world},
                       .states = &replayer->states,
                       .micro_states = &replayer->micro_states};
     replayer->states.count = 0;
@@ -345,11 +373,6 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     out->parameters = r->model.parameters.elements;
     out->trainable_parameters = r->model.parameters.trainable_elements;
     out->managed_bytes = r->optimizer.managed_bytes;
-    if (r->ddp.model && !e->halted) {
-        bool each = r->setting.reduction == PLIM_REDUCTION_EACH;
-        out->reductions = each ? (int)r->setting.accumulation : 1;
-        out->reduction_bytes = ddp_reduction_bytes(&r->ddp, &out->last_bucket_bytes);
-    }
     if (r->model.family && !e->halted)
         out->model_flops_per_token = decoder_flops_per_token(&r->model);
     memcpy(out->class_bytes, e->memory.class_bytes_at_peak, sizeof out->class_bytes);
@@ -359,11 +382,13 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
         note_oom(r, out);
     } else if (e->halted == HALT_UNSUPPORTED) {
         out->verdict = PLIM_UNSUPPORTED;
-        snprintf(out->why, sizeof out->why, "%s cannot run on this device", e->halting_op);
+        if (r->refusal) snprintf(out->why, sizeof out->why, "%s", r->refusal);
+        else snprintf(out->why, sizeof out->why, "%s cannot run on this device", e->halting_op);
     } else if (e->halted) {
         r->st = e->failure;
     }
     ddp_finish(&r->ddp);
+    fsdp_finish(&r->fsdp);
     decoder_finish(&r->model);
     optimizer_finish(&r->optimizer);
     if (r->st == PLIM_CANCELLED) return r->st;
@@ -432,12 +457,4 @@ enum plim_status plim_replay_prove(struct plim_replayer *replayer,
     while (goes_on && !so_far->repeats_after && so_far->steps_done < PLIM_REPLAY_PROOF_STEPS)
         goes_on = plim_replay_next(replayer, &step);
     return plim_replay_end(replayer, out, err);
-}
-
-double plim_replay_communication_seconds(const struct plim_replay *r, double bandwidth)
-{
-    if (!(bandwidth > 0)) return 0;
-    double last = r->last_bucket_bytes / bandwidth,
-           others = (r->reduction_bytes - r->last_bucket_bytes) / bandwidth;
-    return r->reductions * (last + fmax(0, others - r->backward_seconds));
 }

@@ -73,11 +73,9 @@ struct plim_replay {
     int64_t oom_asked_bytes;
     enum plim_memory_class oom_class;
     char oom_where[64];           /* operation, phase: "log_softmax, forward, step 1" */
-    /* Of an optimizer step among several GPUs; 0 where there is one: */
-    int reductions;            /* times that gradients are reduced */
-    double reduction_bytes; /* what a GPU sends for one, in a ring: 2 (N - 1) / N of the buckets */
-    double last_bucket_bytes;  /* of that, for the bucket that is ready last */
-    double backward_seconds;   /* which the other buckets are sent in */
+    /* By what communication among several GPUs makes the last step longer than its seconds, which
+     * leave it out: an estimate (link.h); 0 where nothing is known of the links. */
+    double communication_seconds;
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
     /* of the last step's seconds, where a real device was timed by repeating it: */
     int repeats; /* 0: it was not */
@@ -99,6 +97,15 @@ enum plim_status plim_replayer_create(struct plim_device *device,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 void plim_replayer_destroy(struct plim_replayer **replayer);
 
+/* How the GPUs are connected; bytes a second in one direction. */
+struct plim_links {
+    double gpu_bandwidth;  /* a GPU to another of its machine; 0: not known */
+    double node_bandwidth; /* a machine to the others, all its network adapters together */
+    int64_t gpus_per_node;
+};
+/* For the runs that follow; at first nothing is known, and communication takes no time. */
+void plim_replayer_links(struct plim_replayer *replayer, const struct plim_links *links);
+
 /* Runs four steps of `setting` of `model` from an empty device. An OOM is a verdict in `out`,
  * not a failure of the call; that fails only for what cannot be run at all (host memory, a lost
  * device). */
@@ -113,11 +120,6 @@ enum plim_status plim_replay_prove(struct plim_replayer *replayer,
                                    const struct plim_model_config *model,
                                    const struct plim_train_setting *setting,
                                    struct plim_replay *out, struct plim_error *err) PLIM_MUST_CHECK;
-/* Seconds by which reductions make an optimizer step longer than `step[].seconds`, which leave them
- * out: an estimate. A GPU sends `bandwidth` bytes a second (0: nothing is known, and it is 0). The
- * buckets are sent while backward runs, but for the last. */
-double plim_replay_communication_seconds(const struct plim_replay *replay, double bandwidth);
-
 /* The same step by step, for as many as the caller likes: begin, then next until it says false (the
  * setting does not run any further, and the end says why), then end. plim_replay.step keeps the
  * first four. */

@@ -42,6 +42,7 @@ static void unscale(struct engine *e, struct scaler *s, struct optimizer *o, str
                          .lists = {(const struct plim_array *const *)o->grads},
                          .list_length = n};
     if (!e->halted && n) engine_launch(e, &op);
+    if (o->sharded) tensor_drop(e, tensor_keep(op_copy_like(e, zero, zero))); /* all-reduced */
     tensor_drop(e, factor);
 }
 
@@ -169,6 +170,17 @@ static void scale_all(struct engine *e, struct optimizer *o, struct tensor *fact
     if (!e->halted) engine_launch(e, &op);
 }
 
+/* The norms of DTensors from those of this rank's shards: their squares are summed over the ranks. */
+static struct tensor *norms_of_all_ranks(struct engine *e, struct tensor *norms)
+{
+    struct tensor *squares = tensor_keep(op_mul(e, norms, norms));
+    struct tensor *sums = tensor_keep(op_copy_like(e, squares, squares)); /* all-reduced */
+    struct tensor *roots = tensor_keep(op_pow_scalar(e, sums, 0.5));
+    tensor_drop(e, squares);
+    tensor_drop(e, sums);
+    return roots;
+}
+
 void clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm)
 {
     bool grad = e->grad_enabled;
@@ -180,8 +192,10 @@ void clip_grad_norm(struct engine *e, struct optimizer *o, double max_norm)
         enum plim_dtype dtype = e->halted ? PLIM_F32 : (enum plim_dtype)norms[0]->a.dtype;
         struct tensor *stacked = tensor_keep(tensor_empty(e, dtype, SHAPE((int64_t)n)));
         stack(e, n, norms, stacked);
+        struct tensor *all = o->sharded ? norms_of_all_ranks(e, stacked) : tensor_ref(stacked);
         struct tensor *total =
-            tensor_keep(op_reduce(e, stacked, 1, false, PLIM_BINARY_HYPOT, 1, dtype));
+            tensor_keep(op_reduce(e, all, 1, false, PLIM_BINARY_HYPOT, 1, dtype));
+        tensor_drop(e, all);
         tensor_drop(e, stacked);
         for (size_t i = n; i-- > 0;) tensor_drop(e, norms[i]);
         /* max_norm / (total + 1e-6), at most 1 */

@@ -205,10 +205,7 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     pass_amount(c, &r->oom_asked_bytes);
     PASS_ENUM(c, r->oom_class, PLIM_MEMORY_CLASS_COUNT);
     pass_array(c, r->oom_where, sizeof(r->oom_where));
-    pass_int(c, &r->reductions, 0, INT32_MAX);
-    pass_seconds(c, &r->reduction_bytes);
-    pass_seconds(c, &r->last_bucket_bytes);
-    pass_seconds(c, &r->backward_seconds);
+    pass_seconds(c, &r->communication_seconds);
     pass_seconds(c, &r->model_flops_per_token);
     check(c, r->verdict != PLIM_OK || r->steps_done == PLIM_REPLAY_STEPS);
 }

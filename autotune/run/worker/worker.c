@@ -185,6 +185,16 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
     return PLIM_OK;
 }
 
+/* What a GPU of the catalogue is known to be connected by. */
+static void connect(struct worker *w)
+{
+    struct plim_error unknown = PLIM_ERROR_INIT;
+    const struct plim_gpu *gpu;
+    if (plim_catalogue_find(w->device->info.name, &gpu, &unknown) != PLIM_OK) return;
+    const struct plim_links links = plim_run_links(&w->spec, gpu);
+    plim_replayer_links(w->replayer, &links);
+}
+
 static enum plim_status run_setting(struct worker *w, struct plim_message_result *result,
                                     struct plim_error *err)
 {
@@ -196,6 +206,7 @@ static enum plim_status run_setting(struct worker *w, struct plim_message_result
     plim_device_limit(w->device, capacity ? capacity : PLIM_UNLIMITED_BYTES);
     result->free_before_bytes = plim_device_free_bytes(w->device);
     PLIM_TRY(plim_replayer_create(w->device, &allocator, &w->replayer, err));
+    connect(w);
     PLIM_TRY(replay(w, result, err));
     if (result->replay.verdict == PLIM_OOM) result->refused = plim_device_has_refused(w->device);
     PLIM_TRY(clear(w, result));

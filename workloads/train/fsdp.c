@@ -1,0 +1,327 @@
+#include "fsdp_internal.h"
+#include "devices/needs/needs.h"
+
+/* Streams besides the default one: what is gathered, what was reduced. */
+enum { COPY_IN = 1, REDUCE_SCATTER };
+
+static int64_t gathered_bytes(const struct fsdp *f, const struct fsdp_parameter *p)
+{
+    return shard_elements(f, p) * f->world * plim_dtype_size(dtype_of(p->whole));
+}
+
+/* --- kernels ---------------------------------------------------------------------------------- */
+
+/* A copy of `elements`: what the kernels that pack and unpack buffers take. */
+static void copy(struct engine *e, int64_t elements, const struct tensor *to, enum plim_dtype from)
+{
+    struct plim_array in = to->a, out = to->a;
+    in.ndim = out.ndim = 1;
+    in.shape[0] = out.shape[0] = elements;
+    in.stride[0] = out.stride[0] = 1;
+    in.dtype = (uint8_t)from;
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&out}, .in = {&in}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+/* The table of addresses and sizes that such a kernel reads. */
+static void kernel_table(struct engine *e, int64_t bytes)
+{
+    tensor_drop(e, tensor_keep(tensor_empty_bytes(e, bytes)));
+}
+
+/* --- whole parameters ------------------------------------------------------------------------- */
+
+/* The shards of a unit in the type in which they are gathered; NULL where all have it already. */
+static struct tensor *cast_shards(struct engine *e, const struct fsdp_unit *u)
+{
+    int64_t elements = 0;
+    enum plim_dtype from = PLIM_F32;
+    for (size_t i = 0; i < u->count; i++) {
+        const struct fsdp_parameter *p = &u->parameters[i];
+        if (dtype_of(p->shard) == dtype_of(p->whole)) continue;
+        elements += shard_elements(u->fsdp, p);
+        from = dtype_of(p->shard);
+    }
+    if (!elements) return NULL;
+    struct tensor *flat = tensor_keep(tensor_empty(e, u->fsdp->param_dtype, SHAPE(elements)));
+    copy(e, elements, flat, from);
+    return flat;
+}
+
+/* unshard(): starts the all-gather, whose streams wait for nothing that is later than `ready` */
+static void gather(struct engine *e, struct fsdp_unit *u, double ready)
+{
+    if (u->gathered || u->is_whole || e->halted || !u->count) return;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < u->count; i++) bytes += gathered_bytes(u->fsdp, &u->parameters[i]);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    double start = link_now(u->fsdp->link);
+    e->stream = COPY_IN;
+    struct tensor *flat = cast_shards(e, u);
+    u->gathered = tensor_keep(tensor_empty_bytes(e, bytes));
+    copy(e, bytes / u->fsdp->world, u->gathered, PLIM_U8);
+    tensor_drop(e, flat);
+    e->stream = 0;
+    engine_set_class(e, before);
+    ready += link_now(u->fsdp->link) - start;
+    u->arrival = link_send(u->fsdp->link, ready, (double)bytes, 1);
+}
+
+/* wait_for_unshard(): each parameter out of the gathered buffer. In forward that is kept until the
+ * next one has been copied out too. */
+static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
+{
+    struct fsdp *f = u->fsdp;
+    if (!u->gathered || e->halted) return;
+    struct tensor *earlier = in_forward ? f->copied_out : NULL;
+    link_wait(f->link, u->arrival);
+    f->may_gather = f->copied_out_at;
+    for (size_t i = 0; i < u->count; i++) {
+        struct fsdp_parameter *p = &u->parameters[i];
+        int64_t bytes = gathered_bytes(f, p);
+        storage_resize(e, p->whole->storage, bytes);
+        p->whole->a.data = p->whole->storage->address;
+        f->chunks[i] = bytes / f->world;
+    }
+    kernel_table(e, plim_split_copy_table_bytes(&e->device->info, u->count, f->chunks, f->world));
+    copy(e, u->gathered->a.shape[0], u->gathered, PLIM_U8);
+    u->is_whole = true;
+    f->copied_out_at = link_now(f->link);
+    if (in_forward)
+        f->copied_out = u->gathered;
+    else
+        tensor_drop(e, u->gathered);
+    u->gathered = NULL;
+    tensor_drop(e, earlier);
+}
+
+static void reshard(struct engine *e, struct fsdp_unit *u)
+{
+    if (!u->is_whole) return;
+    for (size_t i = 0; i < u->count; i++) storage_resize(e, u->parameters[i].whole->storage, 0);
+    u->is_whole = false;
+}
+
+/* --- gradients -------------------------------------------------------------------------------- */
+
+/* accumulate_unsharded_grad_if_needed() */
+static void add_to_kept(struct engine *e, struct fsdp_parameter *p)
+{
+    if (!p->kept || !p->whole->grad) return;
+    op_add_(e, p->kept, p->whole->grad);
+    tensor_drop(e, p->whole->grad);
+    p->whole->grad = NULL;
+}
+
+/* to_accumulated_grad_if_needed() */
+static void keep(struct engine *e, struct fsdp_parameter *p, enum plim_dtype dtype)
+{
+    struct tensor *grad = p->whole->grad;
+    if (!grad || dtype_of(grad) == dtype || e->halted) return;
+    p->whole->grad = NULL;
+    p->kept = tensor_keep(op_to(e, grad, dtype));
+    tensor_classify(e, p->kept, PLIM_MEMORY_GRADIENTS);
+    tensor_drop(e, grad);
+}
+
+/* The gradient of the shard, which `reduced` has from element `offset` on: a view of it, or added to
+ * that of an earlier micro-step. */
+static void give_to_shard(struct engine *e, struct tensor *reduced, struct tensor *shard,
+                          int64_t offset)
+{
+    struct tensor *view = tensor_keep(
+        tensor_alias(e, reduced, shard->a.ndim, shard->a.shape, shard->a.stride, offset));
+    if (!shard->grad) {
+        shard->grad = view;
+        return;
+    }
+    op_add_(e, shard->grad, view);
+    tensor_drop(e, view);
+}
+
+/* Takes the unit's gradients over. */
+static void collect(struct fsdp_unit *u, struct fsdp_reduction *r)
+{
+    r->count = 0;
+    r->elements = 0;
+    for (size_t i = 0; i < u->count; i++) {
+        struct fsdp_parameter *p = &u->parameters[i];
+        struct tensor **grad = p->kept ? &p->kept : &p->whole->grad;
+        if (!*grad) continue;
+        r->of[r->count] = p;
+        r->grads[r->count++] = *grad;
+        r->elements += shard_elements(u->fsdp, p);
+        *grad = NULL;
+    }
+}
+
+/* _pad_chunk(): there is no kernel that packs from fp16 into fp32; those that the world does not divide
+ * are padded one by one, and all go together */
+static void pad(struct engine *e, const struct fsdp *f, struct fsdp_reduction *r)
+{
+    struct tensor **padded = f->scratch;
+    for (size_t i = 0; i < r->count; i++) {
+        const struct fsdp_parameter *p = r->of[i];
+        int64_t elements = shard_elements(f, p) * f->world;
+        bool even = p->rows % f->world == 0;
+        padded[i] = even ? NULL : tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(elements)));
+        if (!even) copy(e, elements, padded[i], PLIM_F16);
+    }
+    for (size_t i = 0; i < r->count; i++) tensor_drop(e, padded[i]);
+}
+
+/* foreach_reduce_scatter_copy_in(): consumes all gradients but the last, which a variable of Python's
+ * holds to the end of the function */
+static struct tensor *copy_in(struct engine *e, struct fsdp *f, struct fsdp_reduction *r,
+                              enum plim_dtype dtype)
+{
+    for (size_t i = 0; i < r->count; i++)
+        f->chunks[i] = shard_elements(f, r->of[i]) * plim_dtype_size(dtype);
+    struct tensor *input = tensor_keep(tensor_empty(e, dtype, SHAPE(r->elements * f->world)));
+    enum plim_dtype from = e->halted ? dtype : dtype_of(r->grads[0]);
+    if (from == PLIM_F16 && dtype != from)
+        pad(e, f, r);
+    else
+        kernel_table(e, plim_chunk_cat_table_bytes(r->count, f->chunks));
+    copy(e, r->elements * f->world, input, from);
+    for (size_t i = r->count - 1; i-- > 0;) tensor_drop(e, r->grads[i]);
+    return input;
+}
+
+/* foreach_reduce() */
+static void reduce(struct engine *e, struct fsdp *f, struct fsdp_reduction *r)
+{
+    enum plim_dtype own = dtype_of(r->of[0]->shard),
+                    dtype = f->is_mixed ? f->reduce_dtype : dtype_of(r->grads[0]);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    tensor_drop(e, f->reduce_input);
+    link_wait(f->link, f->reduced);
+    f->reduce_input = copy_in(e, f, r, dtype);
+    f->reduced = link_send(f->link, link_now(f->link),
+                           (double)(r->elements * f->world * plim_dtype_size(dtype)), 1);
+    engine_set_class(e, PLIM_MEMORY_GRADIENTS);
+    e->stream = REDUCE_SCATTER;
+    struct tensor *reduced = tensor_keep(tensor_empty(e, dtype, SHAPE(r->elements)));
+    tensor_set(e, &reduced, op_to(e, reduced, own));
+    e->stream = 0;
+    engine_set_class(e, before);
+    int64_t offset = 0;
+    for (size_t i = 0; i < r->count && !e->halted; i++) {
+        give_to_shard(e, reduced, r->of[i]->shard, offset);
+        offset += shard_elements(f, r->of[i]);
+    }
+    tensor_drop(e, reduced);
+    tensor_drop(e, r->grads[r->count - 1]);
+}
+
+/* post_backward() */
+void fsdp_unit_after_backward(struct engine *e, void *context)
+{
+    struct fsdp_unit *u = context;
+    struct fsdp *f = u->fsdp;
+    u->is_reduced = true;
+    for (size_t i = 0; i < u->count; i++) add_to_kept(e, &u->parameters[i]);
+    if (f->reduces) collect(u, &f->reduction);
+    reshard(e, u);
+    if (f->reduces && f->reduction.count) reduce(e, f, &f->reduction);
+    for (size_t i = 0; i < u->count && !f->reduces && f->is_mixed; i++)
+        keep(e, &u->parameters[i], f->reduce_dtype);
+}
+
+/* --- the hooks of modules --------------------------------------------------------------------- */
+
+/* pre_backward(): the unit becomes whole, the one that ran before it is gathered */
+void fsdp_unit_before_backward(struct engine *e, void *context)
+{
+    struct fsdp_unit *u = context;
+    if (u->in_backward) return;
+    u->in_backward = true;
+    gather(e, u, link_now(u->fsdp->link));
+    copy_out(e, u, false);
+    if (u->place > 0)
+        gather(e, u->fsdp->order[u->place - 1], u->fsdp->copied_out_at);
+}
+
+/* post_forward(): `y` is what came out */
+static void after_forward(struct engine *e, struct fsdp_unit *u, struct tensor *y)
+{
+    struct fsdp *f = u->fsdp;
+    if (f->reshards && !u->is_root) reshard(e, u);
+    u->place = f->order_count;
+    f->order[f->order_count++] = u;
+    if (!e->halted && y->grad_fn) y->grad_fn->hook = &u->before_backward;
+}
+
+static struct fsdp_unit *unit_of(struct fsdp *f, const struct block_call *c)
+{
+    return &f->units[1 + (c->layer - c->m->layers)];
+}
+
+/* cast_forward_inputs */
+static void cast_input(struct engine *e, const struct fsdp *f, struct tensor **x)
+{
+    if (f->is_mixed && *x && !e->halted && dtype_of(*x) == PLIM_F32)
+        *x = tensor_keep(op_to(e, *x, f->param_dtype));
+    else if (*x)
+        tensor_ref(*x);
+}
+
+struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_call *c,
+                                 struct tensor *x)
+{
+    struct fsdp_unit *u = unit_of(context, c);
+    if (u->in_backward) { /* recomputed: fsdp_unit_before_backward() has seen to it */
+        gather(e, u, link_now(u->fsdp->link));
+        copy_out(e, u, false);
+        return x;
+    }
+    cast_input(e, context, &c->cos);
+    cast_input(e, context, &c->sin);
+    gather(e, u, u->fsdp->may_gather);
+    copy_out(e, u, true);
+    return autograd_mark(e, x, &u->after_backward);
+}
+
+void fsdp_after_block(struct engine *e, void *context, struct block_call *c, struct tensor *y)
+{
+    struct fsdp_unit *u = unit_of(context, c);
+    if (u->in_backward) return;
+    tensor_drop(e, c->cos);
+    tensor_drop(e, c->sin);
+    after_forward(e, u, y);
+}
+
+void fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces)
+{
+    if (!f->model) return;
+    f->reduces = reduces;
+    f->may_gather = f->copied_out_at = link_now(f->link);
+    gather(e, &f->units[0], f->may_gather);
+    copy_out(e, &f->units[0], true);
+}
+
+void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *loss)
+{
+    if (!f->model) return;
+    after_forward(e, &f->units[0], loss);
+    tensor_drop(e, f->copied_out);
+    f->copied_out = NULL;
+}
+
+/* _root_post_backward_final_callback() */
+void fsdp_end_backward(struct engine *e, void *context)
+{
+    struct fsdp *f = context;
+    for (size_t i = 0; i < f->unit_count; i++) {
+        struct fsdp_unit *u = &f->units[i];
+        if (!u->is_reduced) fsdp_unit_after_backward(e, u);
+        u->is_reduced = u->in_backward = false;
+        tensor_drop(e, u->gathered);
+        u->gathered = NULL;
+    }
+    f->order_count = 0;
+    link_wait(f->link, f->reduced);
+    tensor_drop(e, f->reduce_input);
+    f->reduce_input = NULL;
+}

@@ -1,0 +1,96 @@
+/* torch.distributed.fsdp.fully_shard() (FSDP2) on each block of a decoder and on the decoder itself,
+ * on rank 0 of several: the memory of shards, of whole parameters while they are needed, and of the
+ * buffers of all-gathers and reduce-scatters. The other ranks are taken to bring what this one
+ * brings; nothing is exchanged, so only a device that computes nothing can run it. Rank 0 holds the
+ * largest shard of every parameter.
+ *
+ * What is held, and from when to when (torch 2.11: torch/distributed/fsdp/_fully_shard/, files
+ * _fsdp_param_group.py, _fsdp_collectives.py, _fsdp_param.py, _fsdp_state.py):
+ *
+ * - A unit is a block with its parameters, or the decoder with all others. The model is made on the
+ *   meta device, sharded and materialised (to_empty()): of a parameter of n rows this rank has the
+ *   first ceil(n / world), in the type of the weights. Optimizer states are like the shards.
+ * - Before a unit's forward its shards are cast to param_dtype (a temporary for all of them) and
+ *   gathered into one buffer, both on a stream of their own; each whole parameter then has its memory
+ *   again, and is copied out of it. The buffer lives until the next unit is copied out. After the
+ *   forward the whole parameters are given up, but for the decoder's own.
+ * - Before a unit's backward the same, if it is not whole; and the unit that ran before it is gathered
+ *   already (prefetch), to be copied out when its turn comes.
+ * - When the gradient of a unit's input is there, its whole parameters are given up, and the gradients
+ *   of its parameters are copied into one buffer of reduce_dtype, padded to a multiple of the world, and
+ *   freed; the reduced part of this rank is another buffer, on a third stream, of which the gradients of
+ *   the shards are views, or of which they are added to those of an earlier micro-step. The first
+ *   buffer lives until the next unit is reduced. A unit whose input needs no gradient, and the decoder's
+ *   own, are reduced when backward has ended.
+ * - A micro-step that does not reduce keeps its gradients whole, in reduce_dtype.
+ *
+ * Mixed precision is a policy (param_dtype, reduce_dtype, inputs of blocks cast), not autocast. */
+#ifndef PLIM_TRAIN_FSDP_H
+#define PLIM_TRAIN_FSDP_H
+
+#include "link.h"
+#include "workloads/engine/autograd.h"
+#include "workloads/models/model.h"
+
+struct fsdp_parameter {
+    struct tensor *whole; /* the model's; has memory while its unit is whole */
+    struct tensor *shard; /* this rank's rows, for the optimizer */
+    struct tensor *kept;  /* the whole gradient, in reduce_dtype, of micro-steps not reduced, or NULL */
+    int64_t row_elements, rows; /* of the whole; ceil(rows / world) of them are this rank's */
+};
+
+/* One reduce-scatter. */
+struct fsdp_reduction {
+    struct fsdp_parameter **of;
+    struct tensor **grads; /* whole */
+    size_t count;
+    int64_t elements; /* of this rank's part, padded */
+};
+
+struct fsdp_unit {
+    struct fsdp *fsdp;
+    struct fsdp_parameter *parameters;
+    size_t count;
+    struct tensor *gathered; /* under way: not copied out yet */
+    bool is_whole, is_root, in_backward, is_reduced;
+    size_t place; /* in the order of forwards */
+    double arrival; /* of what is gathered */
+    struct node_hook before_backward, after_backward;
+};
+
+struct fsdp {
+    struct decoder *model; /* NULL: nothing is sharded */
+    int64_t world;
+    bool is_mixed, reshards, reduces;
+    enum plim_dtype param_dtype, reduce_dtype; /* where is_mixed */
+    struct decoder_hooks hooks;
+    struct parameters sharded; /* for the optimizer: the shards that train */
+    struct fsdp_parameter *parameters;
+    struct fsdp_unit *units; /* the decoder's own first, then the blocks */
+    size_t unit_count;
+    struct fsdp_unit **order; /* of forwards */
+    size_t order_count;
+    struct fsdp_reduction reduction; /* the running one */
+    int64_t *chunks;                 /* bytes a rank has of each parameter of the running collective */
+    struct tensor **scratch;         /* room for a tensor of each parameter */
+    struct tensor *copied_out;   /* the gathered buffer that is kept until the next one */
+    struct tensor *reduce_input; /* the same of the last reduce-scatter */
+    struct link *link;           /* lent */
+    double may_gather;           /* when the buffers of the last but one copy-out were free */
+    double copied_out_at;        /* of the last copy-out */
+    double reduced;              /* arrival of the last reduce-scatter */
+};
+
+/* Why this cannot be trained so, in one line; NULL: it can. */
+const char *fsdp_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
+                         const struct plim_train_setting *setting);
+/* Shards `model`, which was made on the meta device (engine.meta). It and `link` outlive it. */
+enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct link *link,
+                             struct fsdp *f) PLIM_MUST_CHECK;
+void fsdp_finish(struct fsdp *f); /* host memory; tensors go with the engine */
+
+/* Around model(...): `reduces`: its backward is to reduce the gradients. `loss` is what came out. */
+void fsdp_before_forward(struct engine *e, struct fsdp *f, bool reduces);
+void fsdp_after_forward(struct engine *e, struct fsdp *f, struct tensor *loss);
+
+#endif

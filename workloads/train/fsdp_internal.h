@@ -1,0 +1,30 @@
+/* What fsdp.c (running) and fsdp_create.c (making) share. */
+#ifndef PLIM_TRAIN_FSDP_INTERNAL_H
+#define PLIM_TRAIN_FSDP_INTERNAL_H
+
+#include "fsdp.h"
+
+static inline int64_t shard_rows(const struct fsdp *f, const struct fsdp_parameter *p)
+{
+    return (p->rows + f->world - 1) / f->world;
+}
+
+static inline int64_t shard_elements(const struct fsdp *f, const struct fsdp_parameter *p)
+{
+    return shard_rows(f, p) * p->row_elements;
+}
+
+static inline enum plim_dtype dtype_of(const struct tensor *x)
+{
+    return (enum plim_dtype)x->a.dtype;
+}
+
+/* Hooks: around a block, around the backward of a unit (the context), at the end of all (struct fsdp). */
+struct tensor *fsdp_before_block(struct engine *e, void *context, struct block_call *c,
+                                 struct tensor *x);
+void fsdp_after_block(struct engine *e, void *context, struct block_call *c, struct tensor *y);
+void fsdp_unit_before_backward(struct engine *e, void *context);
+void fsdp_unit_after_backward(struct engine *e, void *context);
+void fsdp_end_backward(struct engine *e, void *context);
+
+#endif

@@ -1,0 +1,24 @@
+#include "link.h"
+#include <math.h>
+
+double link_now(const struct link *l)
+{
+    double seconds = 0;
+    if (!(l->bytes_per_second > 0) || l->e->halted) return 0;
+    enum plim_status st = plim_device_now(l->e->device, &seconds);
+    if (st != PLIM_OK) engine_fail(l->e, st);
+    return seconds + l->waited;
+}
+
+double link_send(struct link *l, double ready, double bytes, int passes)
+{
+    if (!(l->bytes_per_second > 0)) return 0;
+    double share = (double)(l->world - 1) / (double)l->world;
+    l->free_at = fmax(l->free_at, ready) + passes * share * bytes / l->bytes_per_second;
+    return l->free_at;
+}
+
+void link_wait(struct link *l, double arrival)
+{
+    l->waited += fmax(0, arrival - link_now(l));
+}
