@@ -2,11 +2,13 @@
 #include "outfile.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { TRIES = 16, NEW = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
@@ -155,6 +157,82 @@ enum plim_status plim_outfile_open(const char *path, struct plim_outfile *out,
     return fail(err, path, problem);
 }
 
+/* --- a file that stays what it is ------------------------------------------------------------- */
+
+/* Access lists and labels; a file system without any is no failure. */
+static int copy_attributes(int from, int to)
+{
+    char names[4096], value[4096];
+    ssize_t length = flistxattr(from, names, sizeof(names));
+    if (length < 0) return errno == ENOTSUP ? 0 : errno;
+    for (char *name = names; name < names + length; name += strlen(name) + 1) {
+        ssize_t size = fgetxattr(from, name, value, sizeof(value));
+        bool kept = size >= 0 && !fsetxattr(to, name, value, (size_t)size, 0);
+        if (!kept && strncmp(name, "security.", 9) != 0) return errno;
+    }
+    return 0;
+}
+
+/* 0, or why the new file cannot be as the old one is. */
+static int copy_identity(int from, int to)
+{
+    struct stat old, new;
+    if (fstat(from, &old) || fstat(to, &new)) return errno;
+    bool same_owner = old.st_uid == new.st_uid &&old.st_gid == new.st_gid;
+    if (!same_owner && fchown(to, old.st_uid, old.st_gid)) return errno;
+    if (fchmod(to, old.st_mode & 07777)) return errno;
+    return copy_attributes(from, to);
+}
+
+static const char *not_rewritten(const struct stat *info)
+{
+    if (!S_ISREG(info->st_mode)) return "this is no regular file";
+    return info->st_nlink > 1 ? "it has other names (hard links), which would keep the old text"
+                              : NULL;
+}
+
+enum plim_status plim_outfile_rewrite(const char *path, struct plim_outfile *out,
+                                      struct plim_error *err)
+{
+    struct stat info;
+    char real[PATH_MAX];
+    int old = -1, fd = -1, problem;
+    *out = (struct plim_outfile){.path = path, .folder = -1};
+    if (!realpath(path, real) || stat(real, &info)) return fail(err, path, errno);
+    if (not_rewritten(&info))
+        return plim_fail(err, PLIM_IO, "%s: cannot be written: %s", path, not_rewritten(&info));
+    old = open(real, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    out->owned = strdup(real);
+    out->path = out->owned;
+    if (old >= 0 && out->owned && access(real, W_OK) == 0 && (out->folder = open_folder(real)) >= 0)
+        fd = create_temporary(out, 0600);
+    problem = fd < 0 ? errno : copy_identity(old, fd);
+    if (!problem && !(out->stream = fdopen(fd, "w"))) problem = errno;
+    if (old >= 0) close(old);
+    if (!problem) return PLIM_OK;
+    if (fd >= 0) close(fd);
+    if (fd >= 0) unlinkat(out->folder, out->temporary, 0);
+    if (out->folder >= 0) close(out->folder);
+    free(out->owned);
+    *out = (struct plim_outfile){0};
+    return fail(err, path, problem);
+}
+
+enum plim_status plim_outfile_sync(struct plim_outfile *file, struct plim_error *err)
+{
+    bool written = !fflush(file->stream) && !ferror(file->stream);
+    if (written && (!fsync(fileno(file->stream)) || errno == EINVAL)) return PLIM_OK;
+    return fail(err, file->path, errno);
+}
+
+/* The new name, too, is on the disk. */
+static void sync_folder(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) (void)fsync(fd);
+    if (fd >= 0) close(fd);
+}
+
 enum plim_status plim_outfile_commit(struct plim_outfile *file, struct plim_error *err)
 {
     bool placed = file->folder >= 0;
@@ -168,8 +246,12 @@ enum plim_status plim_outfile_commit(struct plim_outfile *file, struct plim_erro
         renameat(file->folder, file->temporary, file->folder, name_of(file->path)))
         problem = errno;
     if (problem && placed) unlinkat(file->folder, file->temporary, 0);
+    if (!problem && file->owned) sync_folder(file->folder);
     if (placed) close(file->folder);
-    return problem ? fail(err, file->path, problem) : PLIM_OK;
+    enum plim_status st = problem ? fail(err, file->path, problem) : PLIM_OK;
+    free(file->owned);
+    file->owned = NULL;
+    return st;
 }
 
 void plim_outfile_discard(struct plim_outfile *file)
@@ -180,6 +262,7 @@ void plim_outfile_discard(struct plim_outfile *file)
         unlinkat(file->folder, file->temporary, 0);
         close(file->folder);
     }
+    free(file->owned);
     *file = (struct plim_outfile){0};
 }
 

@@ -22,6 +22,7 @@
 struct plim_outfile {
     FILE *stream; /* write here */
     const char *path;
+    char *owned;        /* the path where it is the file's own; NULL: it is the caller's */
     int folder;         /* -1: it is written in place */
     char temporary[96]; /* its name in the folder until it is whole */
 };
@@ -30,8 +31,18 @@ struct plim_outfile {
 enum plim_status plim_outfile_open(const char *path, struct plim_outfile *out,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Closes the file and puts it in its place. PLIM_IO: it is not all there (a full disk), and what was
- * there before is as it was. */
+/* The same for a new text of a file that is there and stays what it is: behind symbolic links,
+ * with its mode, owner and extended attributes. PLIM_IO: it is no regular file, has other names
+ * (hard links), which would keep the old text, or cannot be kept as it is. */
+enum plim_status plim_outfile_rewrite(const char *path, struct plim_outfile *out,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Is all that was written until now on the disk? A commit after it fails for no lack of room. */
+enum plim_status plim_outfile_sync(struct plim_outfile *file,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Closes the file and puts it in its place. PLIM_IO: it is not all there (a full disk), and what
+ * was there before is as it was. */
 enum plim_status plim_outfile_commit(struct plim_outfile *file,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
@@ -42,8 +53,9 @@ void plim_outfile_discard(struct plim_outfile *file);
 enum plim_status plim_outfile_save(const char *path, const char *text,
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
-/* A descriptor for appending to a new file `name` in `folder`, in place from the start; what had the
- * name is removed first, and no link is followed. Mode 0600, closed by exec. -1: `err` says why. */
+/* A descriptor for appending to a new file `name` in `folder`, in place from the start; what had
+ * the name is removed first, and no link is followed. Mode 0600, closed by exec. -1: `err` says
+ * why. */
 int plim_outfile_log(const char *folder, const char *name, struct plim_error *err);
 
 #endif

@@ -26,6 +26,7 @@
     X(CRASHED, "the process crashed")                                                              \
     X(UNSTABLE, "not the same twice")                                                              \
     X(IO, "input/output error")                                                                    \
+    X(DIFFERS, "a file would change")                                                              \
     X(CANCELLED, "interrupted")                                                                    \
     X(INTERNAL, "internal error")
 

@@ -11,7 +11,8 @@
     X(NODEVICE, "no such device, or it cannot be used")                                            \
     X(NOT_BUILT, "built without what was asked for")                                               \
     X(EARLY, "interrupted or out of time: partial report written")                                 \
-    X(INTERNAL, "device lost, or an internal error")
+    X(INTERNAL, "device lost, or an internal error")                                               \
+    X(WOULD_CHANGE, "apply --check: a file would change")
 
 enum plim_exit {
 #define PLIM_EXIT_ENUM(name, text) PLIM_EXIT_##name,

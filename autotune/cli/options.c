@@ -19,11 +19,13 @@ enum {
     C = 1 << PLIM_COMMAND_COMPLETION,
     V = 1 << PLIM_COMMAND_ENV,
     S = 1 << PLIM_COMMAND_STORE,
+    A = 1 << PLIM_COMMAND_APPLY,
+    U = 1 << PLIM_COMMAND_REVERT,
     H = 1 << PLIM_COMMAND_HELP
 };
 
 /* Commands whose arguments are a list. */
-enum { TAKES_SEVERAL = R | S };
+enum { TAKES_SEVERAL = R | S | A | U };
 
 /* A key of the spec; a switch; a value that goes into a field of the request; one that its kind puts
  * where it belongs. */
@@ -137,6 +139,29 @@ static const struct plim_option options[] = {
       "print the command of a trial, and run nothing"),
     SWITCH("--observe", X, program.observe,
       "run the command once, as it is, and tell what memory it takes"),
+    FIELD("--micro-batch", "N", A, number, apply.micro_batch, 1000000000,
+      "samples of one GPU at once, in the place of a RESULT"),
+    FIELD("--accumulation", "N", A, number, apply.accumulation, 1000000000,
+      "micro-steps an optimizer step; default: 1"),
+    FIELD("--seq", "N", A, number, apply.seq, 1000000000,
+      "sequence length, where the framework keeps one there; default: as it is"),
+    FIELD("--dp", "N", A, number, apply.dp, 1000000,
+      "data-parallel GPUs: all / (tensor x pipeline x context x sequence parallel)"),
+    FIELD("--tokens", "N", A, number, apply.tokens, 1000000000000,
+      "the micro-batch in tokens or frames, for a file that counts these"),
+    FIELD("--framework", "NAME", A, text, apply.framework, 0,
+      "whose file it is; default: told by its keys"),
+    FIELD("--select", "SECTION", A, text, apply.select, 0,
+      "which section, line or (Hydra) group=name, where several could be meant"),
+    FIELD("--set", "PATH=NAME", A, pairs, apply.sets, 16,
+      "the key of any other program: training.bs=micro_batch, x.y=accumulation, =global_batch, "
+      "=seq; repeatable"),
+    FIELD("--format", "NAME", A, text, apply.format, 0,
+      "yaml, json, jsonc, toml, ini, shell, python or gin; default: by the file's name"),
+    SWITCH("--check", A, apply.check,
+      "write nothing: print what would change; exit code 7 when something would"),
+    SWITCH("--force", U, apply.force,
+      "restore also a file that was changed since"),
     FIELD("--steps", "N", E, number, steps, 1000000,
       "replay N training steps; default: until they repeat, so that it fits for ever"),
     FIELD("--trace", "FILE", E, text, trace, 0,
@@ -173,13 +198,13 @@ static const struct plim_option options[] = {
       "gc removes answers that were made before that, such as 2160h"),
     SWITCH("--json", T | P | E | D | X | R | S, json,
       "the report as JSON"),
-    SWITCH("--quiet", T | P | E | D | M | I | X | R | V | S, quiet,
+    SWITCH("--quiet", T | P | E | D | M | I | X | R | V | S | A | U, quiet,
       "no progress and no warnings"),
     SWITCH("--no-color", T | P | E | D | X | R | S, no_color,
       "no escapes, as with NO_COLOR"),
     SWITCH("--man", H, man,
       "the manual page instead, as man reads it (roff)"),
-    SWITCH("--help", T | P | E | D | M | I | X | R | V | S | C | H, help,
+    SWITCH("--help", T | P | E | D | M | I | X | R | V | S | A | U | C | H, help,
       "this text"),
 };
 

@@ -15,6 +15,8 @@
     X(ENV, env)                                                                                    \
     X(STORE, store)                                                                                \
     X(REPORT, report)                                                                              \
+    X(APPLY, apply)                                                                                \
+    X(REVERT, revert)                                                                              \
     X(DEVICES, devices)                                                                            \
     X(MODELS, models)                                                                              \
     X(IMPORT, import)                                                                              \

@@ -45,6 +45,14 @@ struct plim_request_store {
     bool strict, per_rank, explain_miss, task_prolog, root_owned;
 };
 
+/* What only apply and revert ask for. */
+struct plim_request_apply {
+    struct plim_request_list sets;  /* PATH=NAME */
+    int64_t micro_batch, accumulation, seq, dp, tokens; /* 0: not given */
+    const char *framework, *select, *format;            /* NULL: not given */
+    bool check, force;
+};
+
 /* Texts belong to argv, or point into the request itself: do not copy or move it. */
 struct plim_request {
     const char *subject; /* SPEC, FILE, COMMAND; NULL: not given */
@@ -66,6 +74,7 @@ struct plim_request {
     struct plim_price prices[PLIM_REQUEST_LIST]; /* of report: an hour of a GPU */
     struct plim_request_program program;
     struct plim_request_store store;
+    struct plim_request_apply apply;
     char texts[PLIM_REQUEST_TEXTS]; /* what lists in one argument were split into */
     size_t texts_used;
 };

@@ -25,7 +25,7 @@ static void expect_contains(const char *text, const char *part)
 Test(usage, help_names_every_command_and_exit_code)
 {
     static const char *const parts[] = {"tune", "plan",   "explain", "devices", "exec",
-                                        "import", "models", "help", "  0  ", "  5  ",   "  6  "};
+                                        "import", "models", "help", "  0  ", "  5  ",   "  6  ", "  7  "};
     struct program p = program_run("--help");
     cr_expect(eq(int, p.exit_code, 0));
     cr_expect(eq(str, p.err, (char *)""));
@@ -67,6 +67,8 @@ Test(usage, every_command_has_its_own_help)
                  {"explain --help", "--checkpointing", "--objective"},
                  {"devices --help", "--json", "--batch"},
                  {"exec --help", "{batch}", "--optimizer"},
+                 {"apply --help", "--accumulation", "--batch"},
+                 {"revert --help", "--force", "--check"},
                  {"import --help", "--out", "--batch"},
                  {"models --help", "--quiet", "--batch"},
                  {"help explain", "--checkpointing", "--objective"},

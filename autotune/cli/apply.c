@@ -1,0 +1,265 @@
+/* apply: the batch sizes of a result, or of the command line, in the user's own configs; revert
+ * takes it back. */
+#include "autotune/base/text.h"
+#include "autotune/base/yaml.h"
+#include "command.h"
+#include "reports/configs/change_journal.h"
+#include "reports/configs/unified_diff.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every argument that is no option. */
+struct paths {
+    size_t count;
+    const char *items[PLIM_REQUEST_LIST + 1];
+};
+
+static struct paths read_paths(const struct plim_request *request)
+{
+    struct paths paths = {.count = request->subject != NULL, .items = {request->subject}};
+    for (size_t i = 0; i < request->arguments.count; i++)
+        paths.items[paths.count++] = request->arguments.items[i];
+    return paths;
+}
+
+static enum plim_status usage(struct plim_error *err)
+{
+    return plim_fail(err, PLIM_INVALID,
+                     "expected apply RESULT FILE..., or apply --micro-batch N FILE...");
+}
+
+/* --- from a result ---------------------------------------------------------------------------- */
+
+static enum plim_status read_size(const struct plim_yaml *yaml, const struct plim_yaml_node *choice,
+                                  const char *key, int64_t *out, struct plim_error *err)
+{
+    const struct plim_yaml_node *node = plim_yaml_get(choice, key);
+    return node ? plim_yaml_int(yaml, node, out, err) : PLIM_OK;
+}
+
+static const char *text_of(const struct plim_yaml_node *mapping, const char *key)
+{
+    const struct plim_yaml_node *node = plim_yaml_get(mapping, key);
+    return node && node->kind == PLIM_YAML_SCALAR ? node->text : "";
+}
+
+/* What the numbers hold for and apply does not write. */
+static void note_settings(const struct plim_yaml_node *choice, const struct plim_io *io)
+{
+    static const char *const keys[] = {"precision", "checkpointing", "optimizer", "sharding"};
+    fputs("the result holds for", io->err);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (text_of(choice, keys[i])[0]) {
+            fprintf(io->err, "%s %s ", i ? "," : "", keys[i]);
+            plim_text_write(io->err, text_of(choice, keys[i]));
+        }
+    fputc('\n', io->err);
+}
+
+static enum plim_status read_result(const struct plim_request *request, const struct plim_io *io,
+                                    struct plim_config_ask *ask, struct plim_error *err)
+{
+    struct plim_yaml yaml = {0};
+    int64_t seq = 0, world = 0;
+    const char *path = request->subject;
+    enum plim_status st;
+    PLIM_TRY(plim_yaml_read_file(path, &yaml, err));
+    const struct plim_yaml_node *root = yaml.root, *choice = plim_yaml_get(root, "choice");
+    if (strcmp(text_of(root, "schema"), "plimsoll.result/1") != 0) {
+        st = plim_fail(err, PLIM_INVALID,
+                       "%s is no result of plimsoll tune or plan: give one, or --micro-batch N",
+                       path);
+        goto out;
+    }
+    if (!choice || choice->kind != PLIM_YAML_MAPPING) {
+        st = plim_fail(err, PLIM_SPEC,
+                       "%s: nothing fits in this result, so there is nothing to write", path);
+        goto out;
+    }
+    PLIM_TRY(read_size(&yaml, choice, "micro_batch", &ask->sizes.micro, err));
+    PLIM_TRY(read_size(&yaml, choice, "accumulation", &ask->sizes.accumulation, err));
+    PLIM_TRY(read_size(&yaml, choice, "world", &world, err));
+    PLIM_TRY(read_size(&yaml, choice, "seq", &seq, err));
+    if (!ask->sizes.dp) ask->sizes.dp = world;
+    if (!ask->sizes.seq) ask->sizes.seq = seq;
+    if (!request->quiet) note_settings(choice, io);
+out:
+    plim_yaml_finish(&yaml);
+    return st;
+}
+
+/* --- from the command line -------------------------------------------------------------------- */
+
+static enum plim_status read_sets(const struct plim_request *request, char texts[][256],
+                                  struct plim_config_ask *ask, struct plim_error *err)
+{
+    static const struct {
+        const char *name;
+        enum plim_config_role role;
+    } names[] = {{"micro_batch", PLIM_CONFIG_MICRO},
+                 {"accumulation", PLIM_CONFIG_ACCUMULATION},
+                 {"global_batch", PLIM_CONFIG_GLOBAL},
+                 {"step_batch", PLIM_CONFIG_STEP},
+                 {"total_batch", PLIM_CONFIG_TOTAL},
+                 {"rounds", PLIM_CONFIG_ROUNDS},
+                 {"seq", PLIM_CONFIG_SEQ}};
+    const struct plim_request_list *sets = &request->apply.sets;
+    for (size_t i = 0; i < sets->count; i++) {
+        const char *mark = strrchr(sets->items[i], '=');
+        size_t n = 0;
+        while (n < sizeof(names) / sizeof(names[0]) && strcmp(names[n].name, mark + 1) != 0) n++;
+        if (n == sizeof(names) / sizeof(names[0]) || (size_t)(mark - sets->items[i]) >= 256)
+            return plim_fail(
+                err, PLIM_INVALID,
+                "--set is '%s', expected PATH=micro_batch, accumulation, global_batch, "
+                "step_batch, total_batch or seq",
+                sets->items[i]);
+        snprintf(texts[i], 256, "%.*s", (int)(mark - sets->items[i]), sets->items[i]);
+        ask->sets[i].path = texts[i];
+        ask->sets[i].role = names[n].role;
+    }
+    ask->set_count = sets->count;
+    return PLIM_OK;
+}
+
+static enum plim_status read_ask(const struct plim_request *request, const struct plim_io *io,
+                                 struct plim_config_ask *ask, size_t *first, struct plim_error *err)
+{
+    const struct plim_request_apply *apply = &request->apply;
+    bool given = apply->micro_batch || apply->tokens;
+    ask->sizes =
+        (struct plim_config_sizes){apply->micro_batch, apply->accumulation, apply->dp, apply->seq};
+    ask->tokens = apply->tokens;
+    ask->framework = apply->framework;
+    ask->format = apply->format;
+    ask->select = apply->select;
+    *first = !given;
+    if (read_paths(request).count < 1 + (size_t)!given) return usage(err);
+    if (!given) {
+        if (apply->accumulation)
+            return plim_fail(err, PLIM_INVALID, "--accumulation needs --micro-batch N beside it");
+        enum plim_status st = read_result(request, io, ask, err);
+        if (st) return st;
+    }
+    if (!ask->sizes.accumulation) ask->sizes.accumulation = 1;
+    if (!ask->sizes.micro) ask->sizes.micro = ask->tokens;
+    return PLIM_OK;
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static void show_changes(const struct plim_config_plan *plan, const struct plim_io *io)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct plim_config_file *file = &plan->files[i];
+        if (file->sized && !file->edits.count) {
+            plim_text_write(io->out, file->path);
+            fputs(": already right\n", io->out);
+        }
+        for (size_t k = 0; k < file->edits.count; k++) {
+            const struct plim_config_edit *edit = &file->edits.items[k];
+            if (edit->filler) continue;
+            plim_text_write(io->out, file->path);
+            fprintf(io->out, ":%d: ", edit->line);
+            plim_text_write(io->out, edit->path);
+            if (edit->node) {
+                fputs(": ", io->out);
+                plim_text_write(io->out, edit->old[0] ? edit->old : "(empty)");
+                fprintf(io->out, " -> %s\n", edit->new);
+            } else {
+                fprintf(io->out, "%s%s: %s (added)\n", edit->path[0] ? "." : "", edit->key,
+                        edit->new);
+            }
+        }
+    }
+}
+
+static void show_notes(const char *notes, const struct plim_io *io)
+{
+    for (const char *at = notes; at && *at;) {
+        char line[1024];
+        size_t length = strcspn(at, "\n");
+        snprintf(line, sizeof(line), "%.*s", (int)length, at);
+        fputs("plimsoll: ", io->err);
+        plim_text_write(io->err, line);
+        fputc('\n', io->err);
+        at += length + (at[length] == '\n');
+    }
+}
+
+static enum plim_status finish(const struct plim_request *request, const struct plim_io *io,
+                               const struct plim_config_ask *ask, struct plim_config_plan *plan,
+                               bool from_result, struct plim_error *err)
+{
+    const char *source = from_result ? request->subject : "the command line";
+    if (plan->overrides) fputs(plan->overrides, io->out);
+    if (!request->apply.check) {
+        enum plim_status st = plan->changes
+                                  ? plim_config_commit(plan, &ask->sizes, source, io->version, err)
+                                  : PLIM_OK;
+        if (!st) show_changes(plan, io);
+        return st;
+    }
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct plim_config_file *file = &plan->files[i];
+        if (file->after)
+            plim_config_diff(file->path, file->document.text, file->document.length, file->after,
+                             file->after_length, io->out);
+    }
+    return plan->changes ? PLIM_DIFFERS : PLIM_OK;
+}
+
+static enum plim_status run_apply(const struct plim_request *request, const struct plim_io *io,
+                                  struct plim_error *err)
+{
+    struct plim_config_plan *plan = calloc(1, sizeof(*plan));
+    struct plim_config_ask ask = {0};
+    char texts[PLIM_CONFIG_SETS][256];
+    size_t first;
+    const struct paths files = read_paths(request);
+    enum plim_status st = plan ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) return st;
+    PLIM_TRY(read_ask(request, io, &ask, &first, err));
+    PLIM_TRY(read_sets(request, texts, &ask, err));
+    st = plim_config_plan_make(&ask, files.items + first, files.count - first, plan, err);
+    if (!request->quiet) show_notes(plan->notes, io);
+    if (!st) st = finish(request, io, &ask, plan, first > 0, err);
+out:
+    plim_config_plan_finish(plan);
+    free(plan);
+    return st;
+}
+
+const struct plim_command plim_command_apply = {
+    .name = "apply",
+    .argument = "FILE...",
+    .id = PLIM_COMMAND_APPLY,
+    .run = run_apply,
+    .summary = "batch sizes written into your own training configs",
+    .about = "Writes micro-batch and accumulation into training configs: YAML, JSON, TOML,\n"
+             "INI, shell and sbatch scripts, Python, Hydra trees, gin. The first FILE is a\n"
+             "result of tune or plan, unless --micro-batch says the number. Only the bytes of\n"
+             "the numbers change. Whose file it is is told by its keys; what cannot be\n"
+             "changed for certain is refused, and nothing is touched. 'plimsoll revert FILE'\n"
+             "takes it back.\n\n"
+             "  plimsoll apply result.json train.yaml\n"
+             "  plimsoll apply --micro-batch 4 --accumulation 8 --dp 8 ds_config.json\n"};
+
+static enum plim_status run_revert(const struct plim_request *request, const struct plim_io *io,
+                                   struct plim_error *err)
+{
+    const struct paths files = read_paths(request);
+    if (!files.count) return plim_fail(err, PLIM_INVALID, "expected revert FILE...");
+    return plim_config_revert(files.items, files.count, request->apply.force,
+                              request->quiet ? NULL : io->out, err);
+}
+
+const struct plim_command plim_command_revert = {
+    .name = "revert",
+    .argument = "FILE...",
+    .id = PLIM_COMMAND_REVERT,
+    .run = run_revert,
+    .summary = "undoes apply, byte for byte",
+    .about = "Restores files as they were before 'plimsoll apply'. Of a change of several\n"
+             "files that was cut short (a crash), any of them brings all back.\n"};

@@ -1,0 +1,119 @@
+/* A training config as a text and the places of its values, for editing it by splicing bytes.
+ *
+ * Every format is read into the same tree. Nothing is ever printed from the tree: it says where
+ * the bytes of a value are, and how they are written there. What is not a literal (a template, an
+ * expression, a reference) is kept as text and never evaluated.
+ *
+ * Offsets count bytes from the start of the file, a byte order mark included; lines and columns
+ * are 1-based, columns count characters.
+ *
+ * Ownership: nodes and their texts belong to the document's arena. `text` is the document's own
+ * copy.
+ */
+#ifndef PLIM_REPORTS_CONFIGS_CONFIG_DOCUMENT_H
+#define PLIM_REPORTS_CONFIGS_CONFIG_DOCUMENT_H
+
+#include "autotune/base/arena.h"
+#include "autotune/base/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+enum plim_config_kind { PLIM_CONFIG_SCALAR, PLIM_CONFIG_MAPPING, PLIM_CONFIG_SEQUENCE };
+
+/* How a scalar is written. */
+enum plim_config_style {
+    PLIM_CONFIG_PLAIN,
+    PLIM_CONFIG_QUOTED, /* one quote on either side */
+    PLIM_CONFIG_BLOCK,  /* several lines: YAML's | and >, triple quotes */
+    PLIM_CONFIG_EMPTY,  /* no byte at all: the key stands alone */
+    PLIM_CONFIG_CODE,   /* an expression of the language */
+};
+
+/* How a mapping holds its members: what an inserted one has to look like. */
+enum plim_config_layout {
+    PLIM_CONFIG_LINES, /* one line each, under the indentation of its siblings */
+    PLIM_CONFIG_FLOW,  /* between brackets, commas between them */
+    PLIM_CONFIG_WORDS, /* arguments of a command */
+};
+
+struct plim_config_node {
+    enum plim_config_kind kind;
+    enum plim_config_style style;
+    enum plim_config_layout layout;
+    struct plim_config_node *parent, *first, *last, *next; /* members in the order of the text */
+    const char *key;           /* in a mapping; NULL in a sequence */
+    size_t index;              /* among the members */
+    const char *text;          /* scalar: decoded; of code as it stands */
+    size_t begin, end;         /* the value, with quotes and brackets, without anchor and tag */
+    size_t key_begin, key_end; /* the key with its quotes; the same where there is none */
+    int line, key_line;
+    const char *anchor, *tag;        /* YAML; NULL: none */
+    struct plim_config_node *target; /* an alias: what it stands for */
+    bool again;                      /* the key stood in this mapping before */
+    bool conditional;                /* it stands in a branch or a function: not always in force */
+};
+
+struct plim_config_format;
+
+struct plim_config_document {
+    const char *source; /* for messages: the path as given */
+    const struct plim_config_format *format;
+    char *text;
+    size_t length;
+    size_t bom;                    /* bytes of a byte order mark in front: 0 or 3 */
+    const char *newline;           /* "\n" or "\r\n": what most lines end with */
+    struct plim_config_node *root; /* a mapping; of several YAML documents a sequence */
+    struct plim_arena arena;
+    size_t nodes, line_count;
+    size_t *lines; /* where each begins */
+    bool strict_broken; /* JSON: it has comments or trailing commas */
+    const char *package; /* Hydra's "# @package" line; NULL: none */
+};
+
+/* Reads `length` bytes, of which a copy is made. `format` NULL: by the name and the content.
+ * PLIM_SPEC with line and column: it is no text of that format. */
+enum plim_status plim_config_read(const char *source, const char *text, size_t length,
+                                  const struct plim_config_format *format,
+                                  struct plim_config_document *out,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
+void plim_config_finish(struct plim_config_document *document); /* NULL and zeroed are fine */
+
+/* The line of an offset, by bisection. */
+int plim_config_line(const struct plim_config_document *document, size_t offset);
+
+/* "model.layers[2].size" of a node, in the arena; NULL: out of memory. */
+const char *plim_config_path(struct plim_config_document *document,
+                             const struct plim_config_node *node);
+
+/* The member of a mapping with this key: the last of several, which is the one in force. */
+struct plim_config_node *plim_config_get(const struct plim_config_node *mapping, const char *key);
+
+/* Where the line of an offset begins, and where it ends, before its line end. */
+size_t plim_config_line_begin(const struct plim_config_document *document, size_t offset);
+size_t plim_config_line_end(const struct plim_config_document *document, size_t offset);
+
+/* --- for readers ------------------------------------------------------------------------------ */
+
+/* A new node at the end of `parent` (NULL: a root). PLIM_SPEC when there are too many. */
+enum plim_status plim_config_node_add(struct plim_config_document *document,
+                                      struct plim_config_node *parent, enum plim_config_kind kind,
+                                      size_t begin, struct plim_config_node **out,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Names a member by the bytes of its key; a key that the parent has already is marked `again`. */
+enum plim_status plim_config_node_name(struct plim_config_document *document,
+                                       struct plim_config_node *node, const char *key,
+                                       size_t length, size_t key_begin, size_t key_end,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Gives a scalar its end and its text. */
+enum plim_status plim_config_node_text(struct plim_config_document *document,
+                                       struct plim_config_node *node, enum plim_config_style style,
+                                       size_t end, const char *text, size_t length,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
+
+/* PLIM_SPEC at an offset: "not valid JSON: ..." is the caller's text. */
+enum plim_status plim_config_fail(const struct plim_config_document *document, size_t offset,
+                                  struct plim_error *err, const char *fmt, ...) PLIM_PRINTF(4, 5);
+
+#endif

@@ -1,0 +1,51 @@
+/* The formats of training configs: how each is told, read and referred to. A new one is a reader
+ * and a row of the table in config_format.c. */
+#ifndef PLIM_REPORTS_CONFIGS_CONFIG_FORMAT_H
+#define PLIM_REPORTS_CONFIGS_CONFIG_FORMAT_H
+
+#include "config_document.h"
+
+/* The families of references and templates in scalars (config_value.h). */
+enum plim_config_language {
+    PLIM_CONFIG_DATA,   /* ${a.b}, {{ x }}, $NAME, <NAME>: YAML, JSON, TOML */
+    PLIM_CONFIG_INI,    /* the same, and %(name)s, ${section:key} */
+    PLIM_CONFIG_SHELL,  /* $NAME, ${NAME:-4}, $((...)), $(...) */
+    PLIM_CONFIG_PYTHON, /* names, expressions */
+    PLIM_CONFIG_GIN,    /* %NAME, @function() */
+};
+
+struct plim_config_format {
+    const char *name;           /* "yaml" */
+    const char *title;          /* "YAML" */
+    const char *extensions[8];  /* without the dot; NULL ends the list */
+    enum plim_config_language language;
+    const char *separator;      /* between key and value of an inserted member: ": ", " = " */
+    enum plim_status (*read)(struct plim_config_document *document, struct plim_error *err);
+};
+
+/* By name; PLIM_INVALID with the names when there is none. */
+enum plim_status plim_config_format_find(const char *name, const struct plim_config_format **out,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
+
+/* By a file's extension, else by how it begins. */
+const struct plim_config_format *plim_config_format_of(const char *path, const char *text,
+                                                       size_t length);
+
+enum plim_status plim_config_read_yaml(struct plim_config_document *document,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_json(struct plim_config_document *document,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_jsonc(struct plim_config_document *document,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_toml(struct plim_config_document *document,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_ini(struct plim_config_document *document,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_shell(struct plim_config_document *document,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_python(struct plim_config_document *document,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_config_read_gin(struct plim_config_document *document,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

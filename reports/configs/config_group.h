@@ -1,0 +1,76 @@
+/* Files that are one config together (mostly one), while it is found out what becomes of them. */
+#ifndef PLIM_REPORTS_CONFIGS_CONFIG_GROUP_H
+#define PLIM_REPORTS_CONFIGS_CONFIG_GROUP_H
+
+#include "patch_plan.h"
+#include "config_roles.h"
+
+/* What came of a group: its sizes are right or edited (or it was refused for what stands there);
+ * it has none; or they come from elsewhere. */
+enum plim_config_outcome {
+    PLIM_CONFIG_SIZED,
+    PLIM_CONFIG_NOTHING,
+    PLIM_CONFIG_OVERRIDDEN,
+    PLIM_CONFIG_OPEN, /* it leaves its sizes to others ("auto") */
+};
+
+struct plim_config_group {
+    struct plim_config_plan *plan; /* its places are those of the group */
+    const struct plim_config_ask *ask;
+    const struct plim_config_framework *framework;
+    struct plim_config_found found[PLIM_CONFIG_ROLE_COUNT];
+    struct plim_config_sizes sizes;
+    unsigned needs; /* the set of roles that is written */
+    struct plim_error *err;
+};
+
+/* Plans the edits of the files whose places are in the plan now. */
+enum plim_status plim_config_group_plan(struct plim_config_plan *plan,
+                                        const struct plim_config_ask *ask,
+                                        enum plim_config_outcome *outcome,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+
+/* --- what its parts share --------------------------------------------------------------------- */
+
+struct plim_config_file *plim_config_group_file(const struct plim_config_group *g,
+                                                const struct plim_config_document *document);
+const char *plim_config_role_text(enum plim_config_role role); /* "the micro-batch" */
+bool plim_config_is_settable(const struct plim_config_found *found);
+bool plim_config_is_size(const struct plim_config_found *found); /* a number that may be replaced */
+bool plim_config_uses_dp(enum plim_config_role role);
+
+/* Without the key one micro-step is made, and every batch of all GPUs follows. */
+bool plim_config_is_default(const struct plim_config_group *g, enum plim_config_role role);
+
+/* The size that the others are measured by; NULL: none was found. */
+const struct plim_config_found *plim_config_primary(const struct plim_config_group *g);
+
+/* The number at the first of the patterns, 0 where there is none. */
+int64_t plim_config_number_at(const struct plim_config_group *g, const char *const *patterns);
+
+/* PLIM_SPEC at the key of a place; `fmt` has two texts. */
+enum plim_status plim_config_refuse(const struct plim_config_group *g,
+                                    const struct plim_config_place *place, const char *fmt,
+                                    const char *a, const char *b);
+enum plim_status plim_config_need_dp(const struct plim_config_group *g,
+                                     const struct plim_config_place *place,
+                                     enum plim_config_role role);
+
+/* Units, schedules, callbacks: PLIM_SPEC where what is written would not hold. */
+enum plim_status plim_config_check(struct plim_config_group *g) PLIM_MUST_CHECK;
+enum plim_status plim_config_check_units(struct plim_config_group *g) PLIM_MUST_CHECK;
+enum plim_status plim_config_use_tokens(struct plim_config_group *g) PLIM_MUST_CHECK;
+
+/* Replaces and adds: the edits of the group's files. */
+enum plim_status plim_config_write_sizes(struct plim_config_group *g) PLIM_MUST_CHECK;
+
+/* The first role that something else fills in or computes; -1: none. What follows from the roles
+ * that are written is none. */
+int plim_config_foreign(const struct plim_config_group *g);
+
+/* The sizes as the environment or the command line gives them, into the plan; PLIM_SPEC where
+ * nothing can. */
+enum plim_status plim_config_override(struct plim_config_group *g,
+                                      enum plim_config_role foreign) PLIM_MUST_CHECK;
+
+#endif

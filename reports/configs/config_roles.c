@@ -1,0 +1,383 @@
+#include "config_roles.h"
+#include "autotune/base/text.h"
+#include "config_format.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CANDIDATES = 256, MAX_HOPS = 16, LISTED = 8 };
+
+struct search {
+    const struct plim_config_plan *plan;
+    const char *select, *what;
+    struct plim_error *err;
+    size_t count;
+    struct plim_config_found items[MAX_CANDIDATES];
+};
+
+struct plim_config_node *plim_config_node_of(const struct plim_config_place *place)
+{
+    return place->node->target ? place->node->target : place->node;
+}
+
+int64_t plim_config_whole(const char *text)
+{
+    char digits[40];
+    size_t used = 0;
+    if (!text || !plim_config_is_number(text)) return 0;
+    for (; *text && used + 1 < sizeof(digits); text++)
+        if (*text != '_') digits[used++] = *text;
+    digits[used] = '\0';
+    double number = strtod(digits, NULL);
+    int64_t whole = number >= 1 && number < 1e15 ? (int64_t)number : 0;
+    return (double)whole == number ? whole : 0;
+}
+
+static enum plim_status refuse(const struct plim_config_place *place, struct plim_error *err,
+                               const char *fmt, const char *argument)
+{
+    size_t at = place->node->key ? place->node->key_begin : place->node->begin;
+    return plim_config_fail(place->document, at, err, fmt, argument);
+}
+
+/* --- following references --------------------------------------------------------------------- */
+
+/* ${.x} is beside the value, ${..x} one level up. */
+static void absolute_name(const struct plim_config_place *from, const char *reference, char *out,
+                          size_t size)
+{
+    char path[512], name[128];
+    size_t dots = strspn(reference, "."), used = 0;
+    for (const char *at = reference + dots; *at && used + 1 < sizeof(name); at++) {
+        if (*at == '[')
+            name[used++] = '.';
+        else if (*at != ']' && *at != '/')
+            name[used++] = *at;
+    }
+    name[used] = '\0';
+    snprintf(path, sizeof(path), "%s", dots ? from->name : "");
+    for (size_t i = 0; i < dots; i++) {
+        char *dot = strrchr(path, '.');
+        if (dot)
+            *dot = '\0';
+        else
+            path[0] = '\0';
+    }
+    snprintf(out, size, "%s%s%s", path, path[0] ? "." : "", name);
+}
+
+/* In a program names are told by case, and an option is no variable. */
+static bool is_variable(const struct plim_config_place *place, const char *name)
+{
+    const struct plim_config_node *mapping = place->node->parent;
+    return mapping && mapping->layout == PLIM_CONFIG_LINES && !strcmp(place->path, name);
+}
+
+/* The last of its name: the one in force. `again`: one before it, when it is set twice. */
+static const struct plim_config_place *look_up(const struct plim_config_plan *plan,
+                                               const struct plim_config_place *from,
+                                               const char *reference,
+                                               const struct plim_config_place **again)
+{
+    char name[768], normal[768];
+    const struct plim_config_place *found = NULL;
+    enum plim_config_language language = from->document->format->language;
+    absolute_name(from, reference, name, sizeof(name));
+    plim_config_normalize(name, normal);
+    *again = NULL;
+    for (size_t i = 0; i < plan->places.list.count; i++) {
+        const struct plim_config_place *place = &plan->places.list.items[i];
+        bool same = place->node != from->node && !place->hidden &&
+                    (language == PLIM_CONFIG_DATA || language == PLIM_CONFIG_INI
+                         ? !strcmp(place->name, normal)
+                         : is_variable(place, reference));
+        if (!same || place->node->kind != PLIM_CONFIG_SCALAR) continue;
+        if (found && found->document == place->document) *again = found;
+        found = place;
+    }
+    return found;
+}
+
+/* In an INI file a bare name is one of the same section, or of DEFAULT. */
+static const struct plim_config_place *look_up_beside(const struct plim_config_plan *plan,
+                                                      const struct plim_config_place *from,
+                                                      const char *name)
+{
+    const struct plim_config_node *section = from->node->parent;
+    for (size_t i = 0; i < plan->places.list.count; i++) {
+        const struct plim_config_place *place = &plan->places.list.items[i];
+        const struct plim_config_node *parent = place->node->parent;
+        bool near =
+            parent && (parent == section || (parent->key && !strcmp(parent->key, "DEFAULT")));
+        if (near && place->node->key && !strcmp(place->node->key, name) && place != from)
+            return place;
+    }
+    return NULL;
+}
+
+/* What a name means that the files do not set. */
+static enum plim_config_meaning unresolved(const struct plim_config_place *place,
+                                           const struct plim_config_value *value)
+{
+    enum plim_config_language language = place->document->format->language;
+    bool variable = language == PLIM_CONFIG_SHELL ||
+                    (language == PLIM_CONFIG_DATA && !strpbrk(value->name, ".[-"));
+    return variable ? PLIM_CONFIG_ENVIRONMENT : PLIM_CONFIG_COMPUTED;
+}
+
+static enum plim_status follow(struct search *s, struct plim_config_found *found)
+{
+    for (int hop = 0; hop < MAX_HOPS; hop++) {
+        const struct plim_config_place *again = NULL, *next;
+        struct plim_config_node *node = plim_config_node_of(found->end);
+        found->value = plim_config_value_of(found->end->document, node);
+        if (found->value.meaning != PLIM_CONFIG_REFERENCE) return PLIM_OK;
+        next = look_up(s->plan, found->end, found->value.name, &again);
+        if (!next && found->end->document->format->language == PLIM_CONFIG_INI)
+            next = look_up_beside(s->plan, found->end, found->value.name);
+        if (!next) {
+            found->value.meaning = unresolved(found->end, &found->value);
+            return PLIM_OK;
+        }
+        if (again) {
+            char text[400];
+            snprintf(text, sizeof(text), "'%.100s' (%s) is set twice, in line %d and in line %d",
+                     found->value.name, s->what, again->node->key_line, next->node->key_line);
+            return refuse(next, s->err, "%s; expected it once", text);
+        }
+        found->end = next;
+    }
+    return refuse(found->place, s->err, "the reference of '%s' leads in a circle",
+                  found->place->path);
+}
+
+/* --- candidates ------------------------------------------------------------------------------- */
+
+/* A name or path of sections around the place, or its line. */
+static bool is_selected(const struct plim_config_place *place, const char *select)
+{
+    char normal[512], inside[600], pattern[600];
+    if (!select || strchr(select, '=') || strlen(select) >= sizeof(normal)) return true;
+    char *end;
+    long line = strtol(select, &end, 10);
+    if (!*end && end != select) return place->node->line == line || place->node->key_line == line;
+    if (strchr(select, '[')) return !strncmp(place->path, select, strlen(select));
+    plim_config_normalize(select, normal);
+    snprintf(pattern, sizeof(pattern), "**.%s.**", normal);
+    snprintf(inside, sizeof(inside), "%s", place->name);
+    return plim_config_match(pattern, inside);
+}
+
+/* A list of one number is that number; the places of its items come by themselves. */
+static bool is_list_of_one(const struct plim_config_node *node)
+{
+    return node->kind == PLIM_CONFIG_SEQUENCE && node->first && node->first == node->last &&
+           node->first->kind == PLIM_CONFIG_SCALAR;
+}
+
+static bool is_item_of_many(const struct plim_config_node *node)
+{
+    const struct plim_config_node *parent = node->parent;
+    return parent && parent->kind == PLIM_CONFIG_SEQUENCE && !node->key &&
+           parent->first != parent->last;
+}
+
+/* Merge keys, and what a call is given without a name. */
+static bool is_unnamed(const struct plim_config_node *node)
+{
+    if (node->key) return !strcmp(node->key, "<<");
+    return node->parent && node->parent->kind == PLIM_CONFIG_MAPPING;
+}
+
+static enum plim_status collect(struct search *s, const char *pattern, bool *wild)
+{
+    *wild = false;
+    for (size_t i = 0; i < s->plan->places.list.count; i++) {
+        const struct plim_config_place *place = &s->plan->places.list.items[i];
+        bool wild_here;
+        if (place->hidden || !plim_config_place_matches(place, pattern, &wild_here)) continue;
+        if (!is_selected(place, s->select)) continue;
+        *wild |= wild_here;
+        if (wild_here && plim_config_is_elsewhere(place->name, pattern)) continue;
+        if (is_list_of_one(plim_config_node_of(place)) || is_item_of_many(place->node)) continue;
+        if (is_unnamed(place->node)) continue;
+        if (s->count == MAX_CANDIDATES) break;
+        struct plim_config_found found = {.place = place, .end = place};
+        enum plim_status st = follow(s, &found);
+        if (st) return st;
+        s->items[s->count++] = found;
+    }
+    return PLIM_OK;
+}
+
+static void keep_if(struct search *s, bool (*wanted)(const struct plim_config_found *))
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->count; i++) kept += wanted(&s->items[i]);
+    if (!kept || kept == s->count) return;
+    for (size_t i = kept = 0; i < s->count; i++)
+        if (wanted(&s->items[i])) s->items[kept++] = s->items[i];
+    s->count = kept;
+}
+
+static bool is_no_template(const struct plim_config_found *found)
+{
+    return !found->place->template;
+}
+
+static bool is_set(const struct plim_config_found *found)
+{
+    return found->value.meaning != PLIM_CONFIG_UNSET;
+}
+
+static bool is_no_word(const struct plim_config_found *found)
+{
+    return found->value.meaning != PLIM_CONFIG_WORD;
+}
+
+static bool is_in_training(const struct plim_config_found *found)
+{
+    return plim_config_is_training(found->place->name);
+}
+
+/* In a script, what the program is given counts, not a variable that nothing hands on. */
+static bool is_argument(const struct plim_config_found *found)
+{
+    return found->place->mapping && found->place->mapping->layout == PLIM_CONFIG_WORDS;
+}
+
+/* Several ways to one number are one. */
+static void unite(struct search *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < kept && !known; k++)
+            known = plim_config_node_of(s->items[k].end) == plim_config_node_of(s->items[i].end) &&
+                    s->items[k].place->merged == s->items[i].place->merged &&
+                    (!s->items[k].place->merged ||
+                     s->items[k].place->mapping == s->items[i].place->mapping);
+        if (!known) s->items[kept++] = s->items[i];
+    }
+    s->count = kept;
+}
+
+/* The same key twice in one mapping. */
+static enum plim_status check_twice(struct search *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        for (size_t k = i + 1; k < s->count; k++) {
+            const struct plim_config_place *a = s->items[i].place, *b = s->items[k].place;
+            char text[400];
+            if (!a->mapping || a->mapping != b->mapping || strcmp(a->name, b->name) != 0) continue;
+            snprintf(text, sizeof(text), "'%.200s' stands twice, in line %d and in line %d",
+                     a->path, a->node->key_line, b->node->key_line);
+            return refuse(b, s->err, "%s; expected it once", text);
+        }
+    return PLIM_OK;
+}
+
+static enum plim_status ambiguous(struct search *s)
+{
+    char list[380] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < s->count && i < LISTED && used + 1 < sizeof(list); i++)
+        used +=
+            (size_t)snprintf(list + used, sizeof(list) - used, "%s%.60s (line %d)", i ? ", " : "",
+                             s->items[i].place->path, s->items[i].place->node->key_line);
+    char text[460];
+    snprintf(text, sizeof(text), "%s could be %.380s%s", s->what, list,
+             s->count > LISTED ? ", ..." : "");
+    return refuse(s->items[0].place, s->err, "%s: say which with --select", text);
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static enum plim_status no_number(struct search *s, const struct plim_config_found *found)
+{
+    const struct plim_config_node *node = plim_config_node_of(found->end);
+    char text[300];
+    if (node->kind != PLIM_CONFIG_SCALAR)
+        snprintf(text, sizeof(text), "'%.100s' is a schedule (several values), expected one number",
+                 found->end->path);
+    else if (node->style == PLIM_CONFIG_BLOCK)
+        snprintf(text, sizeof(text), "'%.100s' is a text of several lines, expected one number",
+                 found->end->path);
+    else
+        snprintf(text, sizeof(text), "'%.100s' is '%.60s', expected a number", found->end->path,
+                 node->text ? node->text : "");
+    return refuse(found->end, s->err, "%s", text);
+}
+
+static enum plim_status answer(struct search *s, struct plim_config_found *out)
+{
+    *out = s->items[0];
+    out->number = plim_config_whole(plim_config_node_of(out->end)->text);
+    switch (out->value.meaning) {
+    case PLIM_CONFIG_NUMBER:
+    case PLIM_CONFIG_UNSET:
+        out->state = out->place->merged && out->place == out->end ? PLIM_CONFIG_MERGED
+                                                                  : PLIM_CONFIG_SETTABLE;
+        return PLIM_OK;
+    case PLIM_CONFIG_REFERENCE:
+    case PLIM_CONFIG_WORD:
+        return no_number(s, out);
+    default:
+        out->state = PLIM_CONFIG_FOREIGN;
+        return PLIM_OK;
+    }
+}
+
+enum plim_status plim_config_find(const struct plim_config_plan *plan, const char *const *patterns,
+                                  const char *select, const char *what,
+                                  struct plim_config_found *out, struct plim_error *err)
+{
+    struct search *s = calloc(1, sizeof(*s));
+    enum plim_status st = s ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    *out = (struct plim_config_found){0};
+    if (st) return st;
+    *s = (struct search){.plan = plan, .select = select, .what = what, .err = err};
+    for (; *patterns && !s->count; patterns++) {
+        bool wild;
+        PLIM_TRY(collect(s, *patterns, &wild));
+        keep_if(s, is_no_template);
+        if (wild) keep_if(s, is_no_word);
+        if (wild) keep_if(s, is_set);
+        if (wild) keep_if(s, is_argument);
+        PLIM_TRY(check_twice(s));
+        unite(s);
+        if (wild && s->count > 1) keep_if(s, is_in_training);
+    }
+    if (s->count > 1)
+        st = ambiguous(s);
+    else if (s->count)
+        st = answer(s, out);
+out:
+    free(s);
+    return st;
+}
+
+const struct plim_config_place *plim_config_first(const struct plim_config_places *places,
+                                                  const char *const *patterns)
+{
+    for (; *patterns; patterns++)
+        for (size_t i = 0; i < places->list.count; i++) {
+            const struct plim_config_place *place = &places->list.items[i];
+            bool wild;
+            if (!place->hidden && plim_config_place_matches(place, *patterns, &wild) &&
+                !plim_config_is_elsewhere(place->name, *patterns))
+                return place;
+        }
+    return NULL;
+}
+
+bool plim_config_has(const struct plim_config_places *places, const char *mark)
+{
+    char pattern[160];
+    for (; *mark; mark += strcspn(mark, "|"), mark += *mark == '|') {
+        snprintf(pattern, sizeof(pattern), "%.*s", (int)strcspn(mark, "|"), mark);
+        bool wild;
+        for (size_t i = 0; i < places->list.count; i++)
+            if (plim_config_place_matches(&places->list.items[i], pattern, &wild)) return true;
+    }
+    return false;
+}

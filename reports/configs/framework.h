@@ -1,0 +1,81 @@
+/* The training frameworks that are known: rows of frameworks.yaml, which says what every field
+ * means.
+ *
+ * Sizes: micro M (samples of one GPU at once), accumulation A (micro-steps of an optimizer step),
+ * dp D (data-parallel GPUs). A framework counts one or several of
+ *   micro M, accumulation A, global M*A*D, step M*A, total M*D, rounds A*D.
+ */
+#ifndef PLIM_REPORTS_CONFIGS_FRAMEWORK_H
+#define PLIM_REPORTS_CONFIGS_FRAMEWORK_H
+
+#include "autotune/base/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLIM_CONFIG_ROLE_MAP(X)                                                                    \
+    X(MICRO, micro)                                                                                \
+    X(ACCUMULATION, accumulation)                                                                  \
+    X(GLOBAL, global)                                                                              \
+    X(STEP, step)                                                                                  \
+    X(TOTAL, total)                                                                                \
+    X(ROUNDS, rounds)                                                                              \
+    X(SEQ, seq)
+
+enum plim_config_role {
+#define PLIM_CONFIG_ROLE_ENUM(id, name) PLIM_CONFIG_##id,
+    PLIM_CONFIG_ROLE_MAP(PLIM_CONFIG_ROLE_ENUM)
+#undef PLIM_CONFIG_ROLE_ENUM
+        PLIM_CONFIG_ROLE_COUNT
+};
+
+/* What is written. */
+struct plim_config_sizes {
+    int64_t micro, accumulation;
+    int64_t dp, seq; /* 0: not known, not asked */
+};
+
+enum { PLIM_CONFIG_LIST = 32, PLIM_CONFIG_NEEDS = 6 };
+
+/* NULL ends a list. */
+struct plim_config_framework {
+    const char *name, *title;
+    const char *aka[PLIM_CONFIG_LIST];
+    const char *marks[PLIM_CONFIG_LIST];   /* all have to be there: patterns, | between alternatives */
+    const char *formats[PLIM_CONFIG_LIST]; /* of which format the file has to be; none: any */
+    const char *roles[PLIM_CONFIG_ROLE_COUNT][PLIM_CONFIG_LIST]; /* patterns, the best first */
+    unsigned needs[PLIM_CONFIG_NEEDS];     /* sets of roles (bits) that say it all; 0 ends */
+    const char *tokens[PLIM_CONFIG_LIST];  /* sizes in tokens or frames in the place of samples */
+    const char *schedules[PLIM_CONFIG_LIST]; /* what overrides the sizes while training */
+    const char *dp[PLIM_CONFIG_LIST], *devices[PLIM_CONFIG_LIST], *nodes[PLIM_CONFIG_LIST],
+        *parallel[PLIM_CONFIG_LIST];
+    const char *multiple_of[PLIM_CONFIG_LIST]; /* what has to divide M*A*D */
+    const char *rates[PLIM_CONFIG_LIST];       /* learning rates */
+    const char *outputs[PLIM_CONFIG_LIST];     /* folders that checkpoints go to */
+    const char *outside; /* where the sizes belong instead: "the script's arguments"; NULL: here */
+    const char *arguments; /* how an override is written: "{path}={value}"; NULL: none is known */
+    const char *no_accumulation; /* why it cannot accumulate; NULL: it can */
+    const char *warning;   /* what a user of it should know; NULL: nothing */
+    bool numbers;          /* its reader wants numbers: never "4" in quotes */
+    bool lists;            /* its accumulation is a list with one number for each phase */
+    bool guess;            /* nothing is known but names: no key is added */
+};
+
+/* All rows, read once; the last ones match anything. PLIM_INTERNAL: the table is damaged. */
+enum plim_status plim_config_frameworks(const struct plim_config_framework **rows, size_t *count,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The words of every framework: what is a schedule, an output folder, a learning rate. */
+const struct plim_config_framework *plim_config_common(void);
+
+/* By a name as people write it ("LLaMA Factory"); PLIM_INVALID with the nearest names. */
+enum plim_status plim_config_framework_find(const char *name,
+                                            const struct plim_config_framework **out,
+                                            struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The number that a role has for these sizes; 0: it needs `dp`, which is not known. */
+int64_t plim_config_role_value(enum plim_config_role role, const struct plim_config_sizes *sizes);
+
+const char *plim_config_role_name(enum plim_config_role role);
+
+#endif

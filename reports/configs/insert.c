@@ -1,0 +1,267 @@
+#include "config_format.h"
+#include "splice.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- what it looks like ----------------------------------------------------------------------- */
+
+struct added {
+    struct plim_config_file *file;
+    struct plim_config_document *document;
+    struct plim_config_node *mapping, *sibling; /* sibling NULL: the mapping is empty */
+    const char *under, *key;
+    int64_t number;
+    struct plim_error *err;
+};
+
+static bool is_blank_between(const char *text, size_t from, size_t to)
+{
+    return strspn(text + from, " \t") >= to - from;
+}
+
+/* Does the sibling begin its line? */
+static bool has_own_line(const struct added *a)
+{
+    size_t begin = plim_config_line_begin(a->document, a->sibling->key_begin);
+    return is_blank_between(a->document->text, begin, a->sibling->key_begin);
+}
+
+/* What stands in front of the sibling's key on its line. The dash of a YAML list is not repeated. */
+static void write_lead(const struct added *a, FILE *out)
+{
+    const char *text = a->document->text;
+    bool data = a->document->format->language == PLIM_CONFIG_DATA &&
+                strcmp(a->document->format->name, "toml") != 0;
+    for (size_t at = plim_config_line_begin(a->document, a->sibling->key_begin);
+         at < a->sibling->key_begin; at++)
+        fputc(data && text[at] != '\t' ? ' ' : text[at], out);
+}
+
+/* Dashes in front and inside as the sibling's name has them, and its quotes. */
+static void write_key(const struct added *a, const char *key, FILE *out)
+{
+    const char *like = a->sibling && a->sibling->key ? a->sibling->key : "";
+    char quote = a->sibling ? a->document->text[a->sibling->key_begin] : '\0';
+    size_t dashes = strspn(like, "-");
+    bool dashed = strchr(like + dashes, '-') && !strchr(like, '_');
+    if (!a->sibling && !strncmp(a->document->format->name, "json", 4)) quote = '"';
+    bool quoted = quote == '"' || quote == '\'';
+    if (quoted) fputc(quote, out);
+    if (dashes && key[0] != '-') fprintf(out, "%.*s", (int)dashes, like);
+    for (; *key; key++) fputc(dashed && *key == '_' ? '-' : *key, out);
+    if (quoted) fputc(quote, out);
+}
+
+/* What stands between the sibling's key and value, where that is one of the usual ways. */
+static void write_separator(const struct added *a, FILE *out)
+{
+    static const char *const usual[] = {": ", ":", " : ", " = ", "=", " =", "= ", " "};
+    const struct plim_config_node *sibling = a->sibling;
+    const char *separator = a->document->format->separator;
+    for (size_t i = 0; sibling && i < sizeof(usual) / sizeof(usual[0]); i++) {
+        size_t length = strlen(usual[i]), quoted = 0;
+        bool same = sibling->begin >= sibling->key_end &&
+                    sibling->begin - sibling->key_end == length + quoted &&
+                    !strncmp(a->document->text + sibling->key_end, usual[i], length);
+        if (same && sibling->kind == PLIM_CONFIG_SCALAR) separator = usual[i];
+    }
+    fputs(separator, out);
+}
+
+/* fairseq's update_freq: [8]. */
+static bool is_listed(const struct added *a)
+{
+    const struct plim_config_framework *framework = a->file->framework;
+    if (!framework || !framework->lists || a->document->format->language != PLIM_CONFIG_DATA)
+        return false;
+    for (const char *const *pattern = framework->roles[PLIM_CONFIG_ACCUMULATION]; *pattern;
+         pattern++) {
+        const char *dot = strrchr(*pattern, '.');
+        if (!strcmp(dot ? dot + 1 : *pattern, a->key)) return true;
+    }
+    return false;
+}
+
+static void write_number(const struct added *a, FILE *out)
+{
+    fprintf(out, is_listed(a) ? "[%" PRId64 "]" : "%" PRId64, a->number);
+}
+
+static void write_member(const struct added *a, FILE *out)
+{
+    const char *format = a->document->format->name;
+    if (!a->under) {
+        write_key(a, a->key, out);
+        write_separator(a, out);
+        write_number(a, out);
+    } else if (!strcmp(format, "python")) {
+        fprintf(out, "%s = dict(%s=%" PRId64 ")", a->under, a->key, a->number);
+    } else if (a->mapping->layout == PLIM_CONFIG_FLOW) {
+        write_key(a, a->under, out);
+        fputs(": {", out);
+        write_key(a, a->key, out);
+        fprintf(out, ": %" PRId64 "}", a->number);
+    } else {
+        write_key(a, a->under, out);
+        fprintf(out, ":%s", a->document->newline);
+        if (a->sibling) write_lead(a, out);
+        fprintf(out, "  %s: %" PRId64, a->key, a->number);
+    }
+}
+
+/* --- where it goes ---------------------------------------------------------------------------- */
+
+static enum plim_status push(struct added *a, size_t at, char *text, bool filler)
+{
+    struct plim_config_edit edit = {
+        .begin = at,
+        .end = at,
+        .text = text ? plim_arena_text(&a->document->arena, text, strlen(text)) : NULL,
+        .parent = a->mapping,
+        .key = a->under ? a->under : a->key,
+        .line = plim_config_line(a->document, at),
+        .filler = filler,
+    };
+    char number[32];
+    snprintf(number, sizeof(number), "%" PRId64, a->number);
+    edit.new = plim_arena_text(&a->document->arena, number, strlen(number));
+    edit.path = filler ? "" : plim_config_path(a->document, a->mapping);
+    if (!edit.text || !edit.new || !edit.path || PLIM_ARRAY_PUSH(&a->file->edits, edit) != PLIM_OK)
+        return plim_fail(a->err, PLIM_NOMEM, "out of host memory");
+    return PLIM_OK;
+}
+
+/* `before`, the lead on a line of its own, the member, `after`. */
+static enum plim_status push_member(struct added *a, size_t at, const char *before, bool own_line,
+                                    const char *after)
+{
+    struct plim_text_stream stream;
+    char *text = NULL;
+    FILE *out = plim_text_stream_open(&stream);
+    if (out) {
+        fputs(before, out);
+        if (own_line) fputs(a->document->newline, out), write_lead(a, out);
+        write_member(a, out);
+        fputs(after, out);
+    }
+    enum plim_status st = plim_text_stream_close(&stream, &text);
+    st = st ? plim_fail(a->err, st, "out of host memory") : push(a, at, text, false);
+    free(text);
+    return st;
+}
+
+/* Above the first member, which then goes on its line below. */
+static enum plim_status insert_first(struct added *a, struct plim_config_node *first)
+{
+    struct plim_text_stream stream;
+    char *text = NULL;
+    a->sibling = first;
+    FILE *out = plim_text_stream_open(&stream);
+    if (out) {
+        write_member(a, out);
+        fputs(a->document->newline, out);
+        write_lead(a, out);
+    }
+    enum plim_status st = plim_text_stream_close(&stream, &text);
+    st = st ? plim_fail(a->err, st, "out of host memory") : push(a, first->key_begin, text, false);
+    free(text);
+    return st;
+}
+
+static enum plim_status insert_line(struct added *a)
+{
+    const struct plim_config_document *document = a->document;
+    if (a->sibling)
+        return push_member(a, plim_config_line_end(document, a->sibling->end), "", true, "");
+    if (a->mapping->first && !strcmp(document->format->name, "yaml"))
+        return insert_first(a, a->mapping->first);
+    if (a->mapping->end > a->mapping->begin && a->mapping->parent) /* below the header of a table */
+        return push_member(a, plim_config_line_end(document, a->mapping->end), document->newline,
+                           false, "");
+    return plim_config_fail(document, a->mapping->begin, a->err,
+                            "'%s' cannot be added here: there is nothing beside it", a->key);
+}
+
+/* Past blanks and comments. */
+static size_t skip_comments(const struct plim_config_document *document, size_t at, bool lines)
+{
+    const char *text = document->text;
+    const char *blanks = lines ? " \t\r\n" : " \t";
+    bool slashes = !strncmp(document->format->name, "json", 4);
+    for (;;) {
+        at += strspn(text + at, blanks);
+        bool line = text[at] == '#' || (slashes && text[at] == '/' && text[at + 1] == '/');
+        const char *close =
+            slashes && text[at] == '/' && text[at + 1] == '*' ? strstr(text + at + 2, "*/") : NULL;
+        if (line)
+            at = plim_config_line_end(document, at);
+        else if (close)
+            at = (size_t)(close + 2 - text);
+        else
+            return at;
+        if (line && !lines) return at;
+    }
+}
+
+static enum plim_status insert_flow(struct added *a)
+{
+    const struct plim_config_document *document = a->document;
+    if (!a->sibling) {
+        const char *open = strpbrk(document->text + a->mapping->begin, "{(");
+        size_t at = open ? (size_t)(open + 1 - document->text) : a->mapping->begin;
+        return push_member(a, at, "", false, a->mapping->first ? ", " : "");
+    }
+    size_t end = a->sibling->end, comma = skip_comments(document, end, true);
+    bool followed = document->text[comma] == ',', own_line = has_own_line(a);
+    size_t behind = followed ? comma + 1 : end;
+    size_t line_end = plim_config_line_end(document, behind);
+    own_line = own_line && skip_comments(document, behind, false) >= line_end;
+    if (followed)
+        return push_member(a, own_line ? line_end : behind, own_line ? "" : " ", own_line, ",");
+    if (!own_line) return push_member(a, end, ", ", false, "");
+    if (line_end == end) return push_member(a, end, ",", true, "");
+    enum plim_status st = push(a, end, (char[]){","}, true);
+    return st ? st : push_member(a, line_end, "", true, "");
+}
+
+static bool goes_on(const struct plim_config_document *document, size_t at)
+{
+    size_t end = plim_config_line_end(document, at);
+    while (end > at && strchr(" \t", document->text[end - 1])) end--;
+    return end > 0 && document->text[end - 1] == '\\';
+}
+
+static enum plim_status insert_word(struct added *a)
+{
+    const struct plim_config_document *document = a->document;
+    size_t end = a->sibling ? a->sibling->end : 0;
+    if (!a->sibling)
+        return plim_config_fail(document, a->mapping->begin, a->err,
+                                "'%s' cannot be added here: there is nothing beside it", a->key);
+    size_t begin = plim_config_line_begin(document, a->sibling->key_begin);
+    bool continued = goes_on(document, end) || (begin > 1 && goes_on(document, begin - 2));
+    if (!has_own_line(a)) return push_member(a, end, " ", false, "");
+    if (continued) return push_member(a, end, " \\", true, "");
+    return push_member(a, plim_config_line_end(document, end), "", true, "");
+}
+
+static bool can_be_beside(const struct plim_config_node *node)
+{
+    return node->kind == PLIM_CONFIG_SCALAR && node->style != PLIM_CONFIG_BLOCK && node->key &&
+           strcmp(node->key, "<<") != 0;
+}
+
+enum plim_status plim_config_insert(struct plim_config_file *file, struct plim_config_node *mapping,
+                                    struct plim_config_node *sibling, const char *under,
+                                    const char *key, int64_t number, struct plim_error *err)
+{
+    struct added a = {file, &file->document, mapping, NULL, under, key, number, err};
+    if (sibling && sibling->parent == mapping && can_be_beside(sibling)) a.sibling = sibling;
+    for (struct plim_config_node *node = mapping->first; node && !a.sibling; node = node->next)
+        if (can_be_beside(node) && node->key[0] != '_') a.sibling = node;
+    for (struct plim_config_node *node = mapping->first; node && !a.sibling; node = node->next)
+        if (can_be_beside(node)) a.sibling = node;
+    if (mapping->layout == PLIM_CONFIG_FLOW) return insert_flow(&a);
+    return mapping->layout == PLIM_CONFIG_WORDS ? insert_word(&a) : insert_line(&a);
+}

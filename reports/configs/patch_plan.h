@@ -1,0 +1,76 @@
+/* What `apply` would do to a set of files: found out first, for all of them; nothing here writes.
+ *
+ * A file is recognised (framework.h), its sizes are found (config_roles.h) and become edits of its
+ * bytes. What is refused is refused for all files. Where every size of the job is filled in or
+ * computed by something else there is no edit, and `overrides` says how the sizes are given
+ * instead.
+ */
+#ifndef PLIM_REPORTS_CONFIGS_PATCH_PLAN_H
+#define PLIM_REPORTS_CONFIGS_PATCH_PLAN_H
+
+#include "autotune/base/text_stream.h"
+#include "framework.h"
+#include "config_places.h"
+
+enum { PLIM_CONFIG_FILES = 64, PLIM_CONFIG_SETS = 16 };
+
+/* What the user asked for. Texts are the caller's. */
+struct plim_config_ask {
+    struct plim_config_sizes sizes;
+    int64_t tokens;        /* a micro-batch in tokens, for keys of that unit; 0: not given */
+    const char *framework; /* a name; NULL: by the keys */
+    const char *format;    /* a name; NULL: by the file */
+    const char *select;    /* a section, a line, or Hydra's group=name; NULL: none */
+    size_t set_count;
+    struct {
+        const char *path;
+        enum plim_config_role role;
+    } sets[PLIM_CONFIG_SETS]; /* --set: where a size is, whatever the framework */
+};
+
+/* Bytes that are replaced; an insertion has begin == end. In the order of the file. */
+struct plim_config_edit {
+    size_t begin, end;
+    const char *text;                /* in the document's arena */
+    const char *path;                /* of the value */
+    const char *old, *new;           /* of the value; old NULL: the key is added */
+    struct plim_config_node *node;   /* the value; NULL: added */
+    struct plim_config_node *parent; /* added: to what */
+    const char *key;                 /* added: under which name */
+    int line;                        /* 1-based, before the edit */
+    bool filler; /* a comma or a line end that only makes room for an added key */
+};
+
+struct plim_config_file {
+    const char *path; /* as given */
+    struct plim_config_document document;
+    const struct plim_config_framework *framework; /* NULL: none of its keys was found */
+    PLIM_ARRAY(struct plim_config_edit) edits;
+    bool sized;      /* a size was found here: right already, or to be edited */
+    char *after;     /* the text with the edits; NULL: as it is */
+    size_t after_length;
+};
+
+struct plim_config_plan {
+    size_t count;
+    struct plim_config_file files[PLIM_CONFIG_FILES];
+    struct plim_text_stream notes_stream;
+    FILE *notes_file;  /* while planning */
+    char *notes;       /* lines: what follows, what to look at; malloc'd */
+    char *overrides;   /* lines for stdout; NULL: none is needed */
+    bool changes;      /* an edit is there */
+    bool leave_open;   /* while planning: a file that says "auto" everywhere is left to the others */
+    struct plim_config_places places; /* while planning */
+};
+
+/* PLIM_SPEC: refused, with place and reason. PLIM_IO, PLIM_NOMEM. Finish it in any case. */
+enum plim_status plim_config_plan_make(const struct plim_config_ask *ask,
+                                       const char *const *paths, size_t count,
+                                       struct plim_config_plan *plan,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
+void plim_config_plan_finish(struct plim_config_plan *plan);
+
+/* A line of `notes`. */
+void plim_config_note(struct plim_config_plan *plan, const char *fmt, ...) PLIM_PRINTF(2, 3);
+
+#endif

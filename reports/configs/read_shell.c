@@ -1,0 +1,465 @@
+/* Shell scripts: assignments, and the arguments of commands, of arrays and of texts that hold
+ * arguments. Nothing is expanded; what stands in a here-document or in $(...) is not looked into. */
+#define _GNU_SOURCE /* memmem */
+#include "config_format.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_HEREDOCS = 16, MAX_BLOCKS = 128 };
+
+struct word {
+    size_t begin, end;
+};
+
+struct reader {
+    struct plim_config_document *document;
+    struct plim_error *err;
+    const char *text;
+    size_t at;
+    struct plim_config_node *command; /* what words belong to; NULL: between commands */
+    bool starts;                      /* the next word begins a command */
+    struct word option;               /* one that waits for its value; empty: none */
+    size_t heredoc_count;
+    struct {
+        char mark[64];
+        bool tabs;
+    } heredocs[MAX_HEREDOCS];
+    size_t block_count;
+    struct {
+        const char *close;
+        size_t begin;
+    } blocks[MAX_BLOCKS];
+};
+
+static enum plim_status fail(struct reader *r, size_t at, const char *what)
+{
+    return plim_config_fail(r->document, at, r->err, "not valid shell: %s", what);
+}
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+static bool skip_word_part(struct reader *r, size_t *at);
+
+/* To the close of $(...), $((...)) or ${...}, quotes inside counted. */
+static bool skip_nested(struct reader *r, size_t *at, char open, char close)
+{
+    for (int depth = 0; r->text[*at]; ++*at) {
+        char c = r->text[*at];
+        if (c == '\\' && r->text[*at + 1])
+            ++*at;
+        else if (c == '\'' || c == '"') {
+            if (!skip_word_part(r, at)) return false;
+            --*at;
+        } else if (c == open)
+            depth++;
+        else if (c == close && !--depth) {
+            ++*at;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool skip_double_quotes(struct reader *r, size_t *at)
+{
+    for (++*at; r->text[*at] != '"'; ++*at) {
+        char c = r->text[*at], next = c ? r->text[*at + 1] : '\0';
+        if (!c) return false;
+        if (c == '\\' && next) ++*at;
+        if (c == '$' && (next == '(' || next == '{')) {
+            ++*at;
+            if (!skip_nested(r, at, next, next == '(' ? ')' : '}')) return false;
+            --*at;
+        }
+    }
+    ++*at;
+    return true;
+}
+
+/* One quoted or expanded part, or one character. False: it has no end. */
+static bool skip_word_part(struct reader *r, size_t *at)
+{
+    char c = r->text[*at], next = r->text[*at + 1];
+    if (c == '"') return skip_double_quotes(r, at);
+    if (c == '\'' || c == '`') {
+        const char *end = strchr(r->text + *at + 1, c);
+        if (!end) return false;
+        *at = (size_t)(end + 1 - r->text);
+        return true;
+    }
+    if (c == '$' && (next == '(' || next == '{')) {
+        ++*at;
+        return skip_nested(r, at, next, next == '(' ? ')' : '}');
+    }
+    *at += c == '\\' && next ? 2 : 1;
+    return true;
+}
+
+static bool ends_word(char c)
+{
+    return !c || strchr(" \t\r\n;&|()<>", c);
+}
+
+static enum plim_status read_word(struct reader *r, struct word *out)
+{
+    out->begin = r->at;
+    while (!ends_word(r->text[r->at])) {
+        size_t start = r->at;
+        if (!skip_word_part(r, &r->at))
+            return fail(r, start, "the quote or bracket that opens here is not closed");
+    }
+    out->end = r->at;
+    return PLIM_OK;
+}
+
+/* --- nodes ------------------------------------------------------------------------------------ */
+
+static size_t name_length(const char *text)
+{
+    size_t length = 0;
+    if (isdigit((unsigned char)*text)) return 0;
+    while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+    return length;
+}
+
+static enum plim_status add_value(struct reader *r, struct plim_config_node *parent,
+                                  struct word key, struct word value)
+{
+    struct plim_config_node *node;
+    const char *text = r->text + value.begin;
+    size_t length = value.end - value.begin;
+    bool quoted = length >= 2 && (*text == '"' || *text == '\'') && text[length - 1] == *text &&
+                  !memchr(text + 1, *text, length - 2);
+    enum plim_status st =
+        plim_config_node_add(r->document, parent, PLIM_CONFIG_SCALAR, value.begin, &node, r->err);
+    if (!st)
+        st = plim_config_node_text(r->document, node,
+                                   quoted   ? PLIM_CONFIG_QUOTED
+                                   : length ? PLIM_CONFIG_PLAIN
+                                            : PLIM_CONFIG_EMPTY,
+                                   value.end, text + quoted, length - 2 * quoted, r->err);
+    if (!st)
+        st = plim_config_node_name(r->document, node, r->text + key.begin, key.end - key.begin,
+                                   key.begin, key.end, r->err);
+    return st;
+}
+
+static enum plim_status open_command(struct reader *r, struct word key,
+                                     struct plim_config_node **out)
+{
+    enum plim_status st = plim_config_node_add(r->document, r->document->root, PLIM_CONFIG_MAPPING,
+                                               key.begin, out, r->err);
+    if (st) return st;
+    (*out)->layout = PLIM_CONFIG_WORDS;
+    if (key.end == key.begin) return PLIM_OK;
+    return plim_config_node_name(r->document, *out, r->text + key.begin, key.end - key.begin,
+                                 key.begin, key.end, r->err);
+}
+
+/* --- arguments -------------------------------------------------------------------------------- */
+
+static bool is_option(const char *text, size_t length)
+{
+    return length > 1 && text[0] == '-' &&
+           (text[1] == '-' ? length > 2 : isalpha((unsigned char)text[1]));
+}
+
+/* "--name=4", "data.batch_size=4", "+trainer.x=8": where the = is; 0: none. */
+static size_t assignment_mark(const char *text, size_t length)
+{
+    size_t mark = 0;
+    while (mark < length && (isalnum((unsigned char)text[mark]) || strchr("_.-+/@~", text[mark])))
+        mark++;
+    return mark < length && mark && text[mark] == '=' ? mark : 0;
+}
+
+/* A word of a command: an option, an option with its value, or the value of the one before. */
+static enum plim_status add_argument(struct reader *r, struct plim_config_node *command,
+                                     struct word word)
+{
+    const char *text = r->text + word.begin;
+    size_t length = word.end - word.begin, mark = assignment_mark(text, length);
+    struct word option = r->option;
+    bool waits = option.end > option.begin;
+    r->option = (struct word){0, 0};
+    if (mark) {
+        size_t plus = strspn(text, "+");
+        return add_value(r, command, (struct word){word.begin + plus, word.begin + mark},
+                         (struct word){word.begin + mark + 1, word.end});
+    }
+    if (is_option(text, length)) {
+        r->option = word;
+        return PLIM_OK;
+    }
+    return waits ? add_value(r, command, option, word) : PLIM_OK;
+}
+
+/* Arguments in quotes: ARGS="--a 4 \ ...", bash -c "python ...". */
+static bool holds_arguments(const char *text, size_t length)
+{
+    return length > 4 && (*text == '"' || *text == '\'') && text[length - 1] == *text &&
+           strcspn(text, " \t\n") < length &&
+           (memmem(text, length, "--", 2) || memchr(text, '=', length));
+}
+
+/* The words of a text whose quotes are `quote` ('\0': none). */
+static enum plim_status read_words(struct reader *r, struct word inside, struct word key,
+                                   char quote)
+{
+    struct plim_config_node *command;
+    struct word outer = r->option;
+    enum plim_status st = open_command(r, key, &command);
+    r->option = (struct word){0, 0};
+    for (size_t at = inside.begin; at < inside.end && !st;) {
+        struct word part = {at, at};
+        while (part.end < inside.end && !strchr(" \t\r\n", r->text[part.end])) {
+            bool nested = r->text[part.end] == '$' || (r->text[part.end] == '\'' && quote == '"');
+            if (!nested || !skip_word_part(r, &part.end)) part.end++;
+        }
+        if (part.end > inside.end) part.end = inside.end;
+        bool comment = r->text[part.begin] == '#';
+        bool continued = part.end == part.begin + 1 && r->text[part.begin] == '\\';
+        if (comment)
+            part.end = plim_config_line_end(r->document, part.begin);
+        else if (part.end > part.begin && !continued)
+            st = add_argument(r, command, part);
+        at = part.end + 1;
+    }
+    r->option = outer;
+    return st;
+}
+
+static enum plim_status read_quoted(struct reader *r, struct word word, struct word key)
+{
+    return read_words(r, (struct word){word.begin + 1, word.end - 1}, key, r->text[word.begin]);
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+static bool is_word(const struct reader *r, struct word word, const char *text)
+{
+    return word.end - word.begin == strlen(text) &&
+           !strncmp(r->text + word.begin, text, word.end - word.begin);
+}
+
+static enum plim_status check_block(struct reader *r, struct word word)
+{
+    static const char *const opens[] = {"if", "do", "case", "{"};
+    static const char *const closes[] = {"fi", "done", "esac", "}"};
+    for (size_t i = 0; i < 4; i++) {
+        if (is_word(r, word, opens[i]) && r->block_count < MAX_BLOCKS) {
+            r->blocks[r->block_count].close = closes[i];
+            r->blocks[r->block_count++].begin = word.begin;
+        }
+        if (!is_word(r, word, closes[i])) continue;
+        if (!r->block_count || strcmp(r->blocks[r->block_count - 1].close, closes[i]) != 0)
+            return fail(r, word.begin, "this ends nothing that was begun");
+        r->block_count--;
+    }
+    return PLIM_OK;
+}
+
+static enum plim_status read_array(struct reader *r, struct word key)
+{
+    struct plim_config_node *command;
+    size_t start = r->at++;
+    enum plim_status st = open_command(r, key, &command);
+    r->option = (struct word){0, 0};
+    while (!st) {
+        struct word word;
+        r->at += strspn(r->text + r->at, " \t\r\n");
+        if (r->text[r->at] == ')') break;
+        if (r->text[r->at] == '#') {
+            r->at += strcspn(r->text + r->at, "\n");
+            continue;
+        }
+        if (!r->text[r->at]) return fail(r, start, "the bracket that opens here is not closed");
+        if (r->text[r->at] == '\\' && strchr("\r\n", r->text[r->at + 1])) {
+            r->at++;
+            continue;
+        }
+        st = read_word(r, &word);
+        if (st) return st;
+        if (word.end == word.begin)
+            r->at++;
+        else if (holds_arguments(r->text + word.begin, word.end - word.begin))
+            st = read_quoted(r, word, (struct word){word.begin, word.begin});
+        else
+            st = add_argument(r, command, word);
+    }
+    r->at += !st;
+    r->option = (struct word){0, 0};
+    return st;
+}
+
+/* NAME=value in front of a command or behind export. */
+static enum plim_status read_assignment(struct reader *r, size_t length, bool adds)
+{
+    struct word key = {r->at, r->at + length}, word;
+    r->at += length + 1 + adds;
+    if (r->text[r->at] == '(') return read_array(r, key);
+    enum plim_status st = read_word(r, &word);
+    if (st) return st;
+    if (holds_arguments(r->text + word.begin, word.end - word.begin))
+        return read_quoted(r, word, key);
+    return adds ? PLIM_OK : add_value(r, r->document->root, key, word);
+}
+
+static bool is_declaration(const struct reader *r, struct word word)
+{
+    static const char *const words[] = {"export", "local", "declare", "readonly", "typeset", "env",
+                                        "set",    "then",  "else",    "do",       "if",      "elif",
+                                        "while",  "until", "!",       "{",        "time"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (is_word(r, word, words[i])) return true;
+    return false;
+}
+
+/* The script of a command says what it is about: "eval.py". */
+static enum plim_status name_command(struct reader *r, struct word word)
+{
+    size_t length = word.end - word.begin, stem;
+    char name[64];
+    const char *text = r->text + word.begin;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '/') text += i + 1, length -= i + 1, i = (size_t)-1;
+    stem = length > 3 &&
+                   (!strncmp(text + length - 3, ".py", 3) || !strncmp(text + length - 3, ".sh", 3))
+               ? length - 3
+               : 0;
+    if (!stem || stem >= sizeof(name) || r->command->key) return PLIM_OK;
+    snprintf(name, sizeof(name), "%.*s", (int)stem, text);
+    static const char *const words[] = {"eval", "test", "infer", "predict", "generate", "sample"};
+    bool other = false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        other |= strstr(name, words[i]) != NULL;
+    if (!other || strstr(name, "train")) return PLIM_OK;
+    return plim_config_node_name(r->document, r->command, "eval", 4, r->command->begin,
+                                 r->command->begin, r->err);
+}
+
+static enum plim_status read_command_word(struct reader *r)
+{
+    size_t length = name_length(r->text + r->at), mark = r->at + length;
+    bool adds = length && r->text[mark] == '+' && r->text[mark + 1] == '=';
+    if (r->starts && length && (adds || r->text[mark] == '='))
+        return read_assignment(r, length, adds);
+    struct word word;
+    enum plim_status st = read_word(r, &word);
+    if (st) return st;
+    if (r->starts && (st = check_block(r, word))) return st;
+    if (r->starts && is_declaration(r, word)) return PLIM_OK;
+    if (!r->command) st = open_command(r, (struct word){word.begin, word.begin}, &r->command);
+    r->starts = false;
+    if (st) return st;
+    if (holds_arguments(r->text + word.begin, word.end - word.begin)) {
+        r->option = (struct word){0, 0};
+        return read_quoted(r, word, (struct word){word.begin, word.begin});
+    }
+    if ((st = name_command(r, word))) return st;
+    return add_argument(r, r->command, word);
+}
+
+static void end_command(struct reader *r)
+{
+    r->command = NULL;
+    r->starts = true;
+    r->option = (struct word){0, 0};
+}
+
+/* --- here-documents --------------------------------------------------------------------------- */
+
+/* "<<EOF", "<<-'EOF'": the body begins on the next line. "<<<" is none. */
+static enum plim_status note_heredoc(struct reader *r)
+{
+    r->at += 2;
+    if (r->text[r->at] == '<') {
+        r->at++;
+        return PLIM_OK;
+    }
+    bool tabs = r->text[r->at] == '-';
+    r->at += tabs;
+    r->at += strspn(r->text + r->at, " \t");
+    struct word word;
+    enum plim_status st = read_word(r, &word);
+    if (st || r->heredoc_count == MAX_HEREDOCS) return st;
+    char *mark = r->heredocs[r->heredoc_count].mark;
+    size_t used = 0;
+    for (size_t i = word.begin; i < word.end && used + 1 < sizeof(r->heredocs[0].mark); i++)
+        if (!strchr("\"'\\", r->text[i])) mark[used++] = r->text[i];
+    mark[used] = '\0';
+    r->heredocs[r->heredoc_count++].tabs = tabs;
+    return PLIM_OK;
+}
+
+static enum plim_status read_heredocs(struct reader *r)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < r->heredoc_count; i++) {
+        size_t begin = r->at;
+        while (r->text[r->at]) {
+            size_t end = plim_config_line_end(r->document, r->at), from = r->at;
+            if (r->heredocs[i].tabs) from += strspn(r->text + from, "\t");
+            bool last = end - from == strlen(r->heredocs[i].mark) &&
+                        !strncmp(r->text + from, r->heredocs[i].mark, end - from);
+            r->at = end + strcspn(r->text + end, "\n");
+            r->at += r->text[r->at] == '\n';
+            if (last) break;
+        }
+        /* Its options are those of a command: "read -d '' cmd <<EOF", "sbatch <<EOF". */
+        if (!st && begin < r->at && memmem(r->text + begin, r->at - begin, "--", 2))
+            st = read_words(r, (struct word){begin, r->at}, (struct word){begin, begin}, '\0');
+    }
+    r->heredoc_count = 0;
+    return st;
+}
+
+/* One piece of the script. */
+static enum plim_status step(struct reader *r)
+{
+    const char *at = r->text + r->at;
+    if (*at == '\\' && (at[1] == '\n' || (at[1] == '\r' && at[2] == '\n'))) {
+        r->at += at[1] == '\n' ? 2 : 3;
+    } else if (*at == ' ' || *at == '\t' || *at == '\r') {
+        r->at++;
+    } else if (*at == '#') {
+        r->at += strcspn(at, "\n");
+    } else if (*at == '\n') {
+        r->at++;
+        end_command(r);
+        return read_heredocs(r);
+    } else if (at[0] == '<' && at[1] == '<') {
+        return note_heredoc(r);
+    } else if (*at == '<' || *at == '>') {
+        r->at++;
+        r->at += r->text[r->at] == '&';
+    } else if (at[0] == '(' && at[1] == '(') {
+        if (!skip_nested(r, &r->at, '(', ')'))
+            return fail(r, (size_t)(at - r->text), "the bracket that opens here is not closed");
+    } else if (strchr(";&|()", *at)) {
+        r->at++;
+        end_command(r);
+    } else {
+        return read_command_word(r);
+    }
+    return PLIM_OK;
+}
+
+enum plim_status plim_config_read_shell(struct plim_config_document *document,
+                                        struct plim_error *err)
+{
+    struct reader r = {.document = document,
+                       .err = err,
+                       .text = document->text,
+                       .at = document->bom,
+                       .starts = true};
+    enum plim_status st = plim_config_node_add(document, NULL, PLIM_CONFIG_MAPPING, document->bom,
+                                               &document->root, err);
+    while (!st && r.at < document->length) st = step(&r);
+    if (!st && r.block_count)
+        st = plim_config_fail(document, r.blocks[r.block_count - 1].begin, err,
+                              "not valid shell: what begins here has no '%s'",
+                              r.blocks[r.block_count - 1].close);
+    return st;
+}

@@ -1,0 +1,193 @@
+#include "splice.h"
+#include "config_format.h"
+#include "number_style.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum plim_status no_memory(struct plim_error *err)
+{
+    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+}
+
+/* --- one value -------------------------------------------------------------------------------- */
+
+enum plim_status plim_config_replace(struct plim_config_file *file, const char *path,
+                                     struct plim_config_node *node,
+                                     const struct plim_config_value *value, int64_t number,
+                                     bool plain, struct plim_error *err)
+{
+    struct plim_config_document *document = &file->document;
+    char old[64], text[64], spaced[72];
+    bool quoted = node->style == PLIM_CONFIG_QUOTED, empty = node->style == PLIM_CONFIG_EMPTY;
+    bool word = value->meaning == PLIM_CONFIG_UNSET; /* "auto" in quotes gives a number without */
+    size_t begin = value->begin, end = value->end;
+    snprintf(old, sizeof(old), "%.*s", (int)(end - begin), document->text + begin);
+    plim_config_number_text(old, number, text, sizeof(text));
+    if (!strcmp(old, text) && !(quoted && plain)) return PLIM_OK;
+    if (quoted && (plain || word) && document->format->language != PLIM_CONFIG_SHELL)
+        begin = node->begin, end = node->end;
+    snprintf(spaced, sizeof(spaced), "%s%s",
+             empty && begin && !strchr(" \t", document->text[begin - 1]) ? " " : "", text);
+    struct plim_config_edit edit = {
+        .begin = begin,
+        .end = end,
+        .text = plim_arena_text(&document->arena, spaced, strlen(spaced)),
+        .path = path,
+        .old = plim_arena_text(&document->arena, old, strlen(old)),
+        .new = plim_arena_text(&document->arena, text, strlen(text)),
+        .node = node,
+        .line = node->line,
+    };
+    for (size_t i = 0; i < file->edits.count; i++)
+        if (file->edits.items[i].node == node) {
+            if (!strcmp(file->edits.items[i].new, text)) return PLIM_OK;
+            return plim_config_fail(document, node->begin, err,
+                                    "'%s' is the number of two settings, which are to be %s and %s",
+                                    path, file->edits.items[i].new, text);
+        }
+    if (!edit.text || !edit.old || !edit.new || PLIM_ARRAY_PUSH(&file->edits, edit) != PLIM_OK)
+        return no_memory(err);
+    return PLIM_OK;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+/* By place; of two at one place the one that came first. */
+static void sort_edits(struct plim_config_file *file)
+{
+    for (size_t i = 1; i < file->edits.count; i++)
+        for (size_t k = i; k && file->edits.items[k].begin < file->edits.items[k - 1].begin; k--) {
+            struct plim_config_edit swap = file->edits.items[k];
+            file->edits.items[k] = file->edits.items[k - 1];
+            file->edits.items[k - 1] = swap;
+        }
+}
+
+static enum plim_status build(struct plim_config_file *file, struct plim_error *err)
+{
+    struct plim_text_stream stream;
+    const struct plim_config_document *document = &file->document;
+    FILE *out = plim_text_stream_open(&stream);
+    size_t at = 0, length = document->length;
+    sort_edits(file);
+    for (size_t i = 0; i < file->edits.count; i++) {
+        const struct plim_config_edit *edit = &file->edits.items[i];
+        if (out) {
+            fwrite(document->text + at, 1, edit->begin - at, out);
+            fputs(edit->text, out);
+        }
+        length += strlen(edit->text) - (edit->end - edit->begin);
+        at = edit->end;
+    }
+    if (out) fwrite(document->text + at, 1, document->length - at, out);
+    file->after_length = length;
+    return plim_text_stream_close(&stream, &file->after) == PLIM_OK ? PLIM_OK : no_memory(err);
+}
+
+/* --- the proof -------------------------------------------------------------------------------- */
+
+struct proof {
+    const struct plim_config_file *file;
+    const struct plim_config_document *after;
+    size_t seen; /* edits that were met */
+};
+
+static const struct plim_config_edit *edit_of(const struct proof *p,
+                                              const struct plim_config_node *node)
+{
+    for (size_t i = 0; i < p->file->edits.count; i++)
+        if (p->file->edits.items[i].node == node) return &p->file->edits.items[i];
+    return NULL;
+}
+
+static const struct plim_config_edit *added_as(const struct proof *p,
+                                               const struct plim_config_node *parent,
+                                               const struct plim_config_node *node)
+{
+    const char *key = node->key ? node->key : "";
+    key += strspn(key, "-");
+    for (size_t i = 0; i < p->file->edits.count; i++) {
+        const struct plim_config_edit *edit = &p->file->edits.items[i];
+        if (edit->node || edit->filler || edit->parent != parent) continue;
+        const char *wanted = edit->key + strspn(edit->key, "-");
+        size_t n = 0;
+        while (wanted[n] && (wanted[n] == key[n] || (wanted[n] == '_' && key[n] == '-'))) n++;
+        if (!wanted[n] && !key[n]) return edit;
+    }
+    return NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+/* The bytes of a scalar: what the reader made of them may be a copy without quotes. */
+static bool same_bytes(const struct proof *p, const struct plim_config_node *a,
+                       const struct plim_config_node *b)
+{
+    return a->end - a->begin == b->end - b->begin &&
+           !memcmp(p->file->document.text + a->begin, p->after->text + b->begin, a->end - a->begin);
+}
+
+/* The old bytes with the edit in them; where there were none, its text alone. */
+static bool is_wanted(const struct proof *p, const struct plim_config_edit *edit,
+                      const struct plim_config_node *before, const struct plim_config_node *after)
+{
+    const char *old = p->file->document.text, *new = p->after->text + after->begin;
+    size_t front = edit->begin - before->begin, back = before->end - edit->end;
+    size_t added = strlen(edit->text);
+    if (before->begin == before->end) return after->text && !strcmp(after->text, edit->new);
+    return after->end - after->begin == front + added + back &&
+           !memcmp(new, old + before->begin, front) && !memcmp(new + front, edit->text, added) &&
+           !memcmp(new + front + added, old + edit->end, back);
+}
+
+static bool same(struct proof *p, const struct plim_config_node *a,
+                 const struct plim_config_node *b)
+{
+    const struct plim_config_edit *edit = edit_of(p, a);
+    const struct plim_config_node *x = a->first, *y = b->first;
+    if (a->kind != b->kind && !(edit && !edit->old)) return false;
+    if (!same_text(a->key, b->key) || !same_text(a->anchor, b->anchor)) return false;
+    if (!same_text(a->tag, b->tag) || !a->target != !b->target) return false;
+    if (a->kind == PLIM_CONFIG_SCALAR) {
+        p->seen += edit != NULL;
+        return edit ? is_wanted(p, edit, a, b) : same_bytes(p, a, b);
+    }
+    while (x || y) {
+        const struct plim_config_edit *added = y ? added_as(p, a, y) : NULL;
+        if (added && !(x && same_text(x->key, y->key))) {
+            p->seen++;
+            y = y->next;
+        } else if (!x || !y || !same(p, x, y)) {
+            return false;
+        } else {
+            x = x->next;
+            y = y->next;
+        }
+    }
+    return true;
+}
+
+enum plim_status plim_config_splice(struct plim_config_file *file, struct plim_error *err)
+{
+    struct plim_config_document after = {0};
+    struct plim_error why = PLIM_ERROR_INIT;
+    size_t real = 0;
+    if (!file->edits.count) return PLIM_OK;
+    enum plim_status st = build(file, err);
+    if (st) return st;
+    st = plim_config_read(file->path, file->after, file->after_length, file->document.format,
+                          &after, &why);
+    if (st == PLIM_NOMEM) return no_memory(err);
+    struct proof proof = {file, &after, 0};
+    for (size_t i = 0; i < file->edits.count; i++) real += !file->edits.items[i].filler;
+    bool right = !st && same(&proof, file->document.root, after.root) && proof.seen == real;
+    plim_config_finish(&after);
+    if (right) return PLIM_OK;
+    return plim_fail_at(err, PLIM_INTERNAL, file->path, file->edits.items[0].line, 0,
+                        "the change would not read back as it is meant%s%s; nothing was written",
+                        why.text[0] ? ": " : "", why.text);
+}

@@ -1,0 +1,127 @@
+#include "config_format.h"
+#include "config_group.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A key that is computed from the ones that are written needs no change. */
+static bool is_derived(const struct plim_config_group *g, enum plim_config_role role)
+{
+    const struct plim_config_node *node = plim_config_node_of(g->found[role].end);
+    if (g->needs >> role & 1 || !node->text) return false;
+    for (int other = 0; other < PLIM_CONFIG_SEQ; other++)
+        if (g->needs >> other & 1 && g->found[other].end &&
+            plim_config_mentions(node->text, g->found[other].end->name))
+            return true;
+    return false;
+}
+
+int plim_config_foreign(const struct plim_config_group *g)
+{
+    for (int role = 0; role < PLIM_CONFIG_SEQ; role++)
+        if (g->found[role].state == PLIM_CONFIG_FOREIGN &&
+            !is_derived(g, (enum plim_config_role)role))
+            return role;
+    return -1;
+}
+
+/* A script hands arguments on only where it says so. */
+static bool takes_arguments(const struct plim_config_group *g,
+                            const struct plim_config_document *document)
+{
+    bool script = document->format->language == PLIM_CONFIG_SHELL;
+    return g->framework->arguments &&
+           (!script || strstr(document->text, "$@") || strstr(document->text, "${@") ||
+            strstr(document->text, "$*"));
+}
+
+static void write_argument(const struct plim_config_group *g, const char *path, const char *name,
+                           int64_t value, FILE *out)
+{
+    for (const char *at = g->framework->arguments; *at; at++) {
+        static const char *const marks[] = {"{path}", "{name}", "{value}", "{micro}",
+                                            "{accumulation}"};
+        size_t mark = 0;
+        while (mark < 5 && strncmp(at, marks[mark], strlen(marks[mark])) != 0) mark++;
+        if (mark == 5) {
+            fputc(*at, out);
+            continue;
+        }
+        if (mark == 0)
+            fputs(path, out);
+        else if (mark == 1)
+            fputs(name + strspn(name, "-"), out);
+        else
+            fprintf(out, "%" PRId64,
+                    mark == 2   ? value
+                    : mark == 3 ? g->sizes.micro
+                                : g->sizes.accumulation);
+        at += strlen(marks[mark]) - 1;
+    }
+}
+
+static bool write_override(const struct plim_config_group *g, enum plim_config_role role,
+                           const struct plim_config_document *document, FILE *out)
+{
+    const struct plim_config_found *found = &g->found[role];
+    int64_t value = plim_config_role_value(role, &g->sizes);
+    bool variable = found->state == PLIM_CONFIG_FOREIGN &&
+                    (found->value.meaning == PLIM_CONFIG_ENVIRONMENT ||
+                     found->value.meaning == PLIM_CONFIG_TEMPLATE) &&
+                    found->value.name[0];
+    const char *pattern = g->framework->roles[role][0], *path = pattern;
+    if (found->place) path = found->place->path;
+    if (!variable && (!path || !takes_arguments(g, document))) return false;
+    const char *dot = strrchr(path, '.');
+    if (variable)
+        fprintf(out, "%s=%" PRId64, found->value.name, value);
+    else {
+        bool absent = found->state == PLIM_CONFIG_ABSENT && g->framework->arguments[0] == '{';
+        if (absent) fputc('+', out);
+        write_argument(g, strncmp(path, "**.", 3) ? path : path + 3, dot ? dot + 1 : path, value,
+                       out);
+    }
+    fputc('\n', out);
+    return true;
+}
+
+/* The sizes as the environment or the command line gives them; nothing in the files changes. */
+enum plim_status plim_config_override(struct plim_config_group *g, enum plim_config_role foreign)
+{
+    struct plim_text_stream stream;
+    char *text = NULL;
+    const struct plim_config_found *found = &g->found[foreign];
+    bool complete = true;
+    FILE *out = plim_text_stream_open(&stream);
+    for (int role = 0; role < PLIM_CONFIG_SEQ && out; role++) {
+        if (!(g->needs >> role & 1)) continue;
+        if (plim_config_uses_dp((enum plim_config_role)role) && !g->sizes.dp) {
+            (void)!plim_text_stream_close(&stream, &text);
+            free(text);
+            return plim_config_need_dp(g, found->place, (enum plim_config_role)role);
+        }
+        if (g->found[role].state == PLIM_CONFIG_ABSENT &&
+            plim_config_is_default(g, (enum plim_config_role)role))
+            continue;
+        complete &= write_override(g, (enum plim_config_role)role, found->place->document, out);
+    }
+    if (plim_text_stream_close(&stream, &text))
+        return plim_fail(g->err, PLIM_NOMEM, "out of host memory");
+    const struct plim_config_node *node = plim_config_node_of(found->end);
+    if (!complete) {
+        free(text);
+        return plim_config_refuse(g, found->end,
+                                  "'%s' is no number but '%.80s', which is computed when it "
+                                  "is used",
+                                  found->end->path, node->text ? node->text : "");
+    }
+    plim_config_note(g->plan,
+                     "%s:%d: %s is no number but %.80s: nothing is written, and this is "
+                     "what would do it",
+                     found->end->document->source, found->end->node->line, found->end->path,
+                     node->text ? node->text : "");
+    free(g->plan->overrides);
+    g->plan->overrides = text;
+    return PLIM_OK;
+}
