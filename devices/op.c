@@ -74,7 +74,8 @@ double plim_op_flops(const struct plim_op *op)
 {
     switch (op->kind) {
     case PLIM_OP_MATMUL:
-    case PLIM_OP_MATMUL_4BIT: return matmul_flops(op);
+    case PLIM_OP_MATMUL_4BIT:
+    case PLIM_OP_MATMUL_INT8: return matmul_flops(op);
     case PLIM_OP_ATTENTION: return attention_flops(op, op->in[0], op->in[1]);
     case PLIM_OP_ATTENTION_BACKWARD: return 2.5 * attention_flops(op, op->in[1], op->in[2]);
     default: return elementwise_flops(op);

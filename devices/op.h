@@ -129,6 +129,10 @@ struct plim_array {
     /* out[.., n] <- a[.., k], codes of (n, k), scales, [bias (n)]: a b^T + bias with b in 4 bits; \
        nested scales: then scales' codes, their book, the number to add */ \
     X(MATMUL_4BIT, matmul_4bit, 1, 3, 0)                                                              \
+    /* out (int32) (m, n) <- a (m, k), b (n, k), bytes with a sign: a b^T */                           \
+    X(MATMUL_INT8, matmul_int8, 1, 2, 0)                                                              \
+    /* out <- a (m, n), s (m), t (n), [bias (n)]: a s t / 127^2 + bias */                               \
+    X(SCALE_INT32, scale_int32, 1, 3, 0)                                                              \
     /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                      \
     X(FOREACH, foreach, 0, 0, 1)                                                                      \
     /* one optimizer kernel over one tensor or lists: `foreach` says which */                         \
@@ -212,6 +216,7 @@ struct plim_adam {
 enum plim_quantized {
     PLIM_QUANTIZED_NF4, PLIM_QUANTIZED_FP4,
     PLIM_QUANTIZED_BOOK, /* 8 bits: the index of the nearest of 256 numbers in increasing order */
+    PLIM_QUANTIZED_ROWS, /* 8 bits with a sign: 127 is the largest magnitude; out is code * scale */
     PLIM_QUANTIZED_COUNT
 };
 

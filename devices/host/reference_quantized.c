@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BOOK = 256, NIBBLES = 16 };
+enum { BOOK = 256, NIBBLES = 16, BYTE_MOST = 127 };
 
 /* Quantiles of the normal distribution (QLoRA, arXiv:2305.14314, appendix E); and a sign, two bits
  * of exponent and one of mantissa, the largest of which is 1 (get_4bit_type in bitsandbytes'
@@ -20,7 +20,7 @@ static const double nibble_books[][NIBBLES] = {
 };
 
 struct book {
-    double number[BOOK];
+    double number[BOOK]; /* that a code stands for, before it is scaled */
     int count;
     bool nibbles;
 };
@@ -31,9 +31,12 @@ static enum plim_status read_book(const struct plim_op *op, const struct plim_ar
 {
     book->nibbles = op->quantized < PLIM_QUANTIZED_BOOK;
     book->count = book->nibbles ? NIBBLES : BOOK;
+    for (int i = 0; i < BOOK; i++) book->number[i] = i > BYTE_MOST ? i - BOOK : i;
     if (op->quantized >= PLIM_QUANTIZED_COUNT || op->block < 1) return PLIM_INVALID;
     if (book->nibbles)
         for (int i = 0; i < NIBBLES; i++) book->number[i] = nibble_books[op->quantized][i];
+    else if (op->quantized == PLIM_QUANTIZED_ROWS)
+        return PLIM_OK;
     else if (!operand || plim_array_elements(operand) != BOOK)
         return PLIM_INVALID;
     else
@@ -41,8 +44,9 @@ static enum plim_status read_book(const struct plim_op *op, const struct plim_ar
     return PLIM_OK;
 }
 
-static int nearest(const struct book *book, double x)
+static int nearest(const struct plim_op *op, const struct book *book, double x)
 {
+    if (op->quantized == PLIM_QUANTIZED_ROWS) return (int)lrint(BYTE_MOST * x) & (BOOK - 1);
     int best = 0;
     for (int i = 1; i < book->count; i++)
         if (fabs(book->number[i] - x) < fabs(book->number[best] - x)) best = i;
@@ -85,7 +89,7 @@ enum plim_status plim_reference_quantize(const struct plim_op *op)
         for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(x[i]));
         plim_elements_write(scales, first / op->block, 1, &most);
         for (int64_t i = 0; i < count; i++)
-            put_code(&book, codes, first + i, nearest(&book, most > 0 ? x[i] / most : 0));
+            put_code(&book, codes, first + i, nearest(op, &book, most > 0 ? x[i] / most : 0));
     }
     free(x);
     return PLIM_OK;
@@ -178,4 +182,44 @@ enum plim_status plim_reference_matmul_4bit(const struct plim_op *op)
     free(w);
     free(x);
     return st;
+}
+
+/* --- LLM.int8() ------------------------------------------------------------------------------- */
+
+enum plim_status plim_reference_matmul_int8(const struct plim_op *op)
+{
+    const struct plim_array *y = op->out[0], *a = op->in[0], *b = op->in[1];
+    if (y->ndim != 2 || a->ndim != 2 || b->ndim != 2) return PLIM_INVALID;
+    int64_t m = y->shape[0], n = y->shape[1], k = a->shape[1];
+    if (a->shape[0] != m || b->shape[0] != n || b->shape[1] != k) return PLIM_INVALID;
+    int64_t *rows = malloc(sizeof(*rows) * 2 * (size_t)(k > 0 ? k : 1));
+    if (!rows) return PLIM_NOMEM;
+    for (int64_t i = 0; i < m * n; i++) {
+        int64_t sum = 0;
+        plim_elements_read_integers(a, i / n * k, k, rows);
+        plim_elements_read_integers(b, i % n * k, k, rows + k);
+        for (int64_t l = 0; l < k; l++) sum += (int8_t)rows[l] * (int8_t)rows[k + l];
+        plim_elements_write_integers(y, i, 1, &sum);
+    }
+    free(rows);
+    return PLIM_OK;
+}
+
+enum plim_status plim_reference_scale_int32(const struct plim_op *op)
+{
+    const struct plim_array *y = op->out[0], *a = op->in[0], *bias = plim_reference_input(op, 3);
+    if (y->ndim != 2 || !plim_elements_same_shape(y, a)) return PLIM_INVALID;
+    int64_t m = y->shape[0], n = y->shape[1];
+    if (plim_array_elements(op->in[1]) != m || plim_array_elements(op->in[2]) != n)
+        return PLIM_INVALID;
+    for (int64_t i = 0; i < m * n; i++) {
+        double x, s, t, b = 0;
+        plim_elements_read(a, i, 1, &x);
+        plim_elements_read(op->in[1], i / n, 1, &s);
+        plim_elements_read(op->in[2], i % n, 1, &t);
+        if (bias) plim_elements_read(bias, i % n, 1, &b);
+        x = x * s * t / (BYTE_MOST * BYTE_MOST) + b;
+        plim_elements_write(y, i, 1, &x);
+    }
+    return PLIM_OK;
 }

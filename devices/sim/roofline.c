@@ -179,8 +179,8 @@ static double matmul_seconds(struct plim_roofline *r, const struct plim_op *op)
     return matmul_lookup(r, e, plim_op_bytes(op));
 }
 
-/* All rows at once, by a weight that is made a matrix on the way. */
-static double matmul_4bit_seconds(struct plim_roofline *r, const struct plim_op *op)
+/* All rows at once, by a weight that is made a matrix on the way; bytes at the rate of 16 bits. */
+static double matmul_quantized_seconds(struct plim_roofline *r, const struct plim_op *op)
 {
     const struct plim_array *out = op->out[0], *a = op->in[0];
     int64_t n = out->shape[out->ndim - 1];
@@ -188,7 +188,8 @@ static double matmul_4bit_seconds(struct plim_roofline *r, const struct plim_op 
                                   .n = n,
                                   .k = a->shape[a->ndim - 1],
                                   .batch = 1,
-                                  .rate = rate_of(op, a->dtype),
+                                  .rate = a->dtype == PLIM_U8 ? PLIM_RATE_FP16
+                                                              : rate_of(op, a->dtype),
                                   .alignment = row_alignment(a)};
     return matmul_lookup(r, e, plim_op_bytes(op));
 }
@@ -224,7 +225,8 @@ double plim_roofline_device_seconds(struct plim_roofline *r, const struct plim_o
 {
     switch (op->kind) {
     case PLIM_OP_MATMUL: return matmul_seconds(r, op);
-    case PLIM_OP_MATMUL_4BIT: return matmul_4bit_seconds(r, op);
+    case PLIM_OP_MATMUL_4BIT:
+    case PLIM_OP_MATMUL_INT8: return matmul_quantized_seconds(r, op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD: return attention_seconds(r, op);
     case PLIM_OP_COPY:

@@ -46,6 +46,7 @@ static void read_lora(const json_t *lora, struct plim_lora *out)
     const json_t *targets = json_object_get(lora, "target_modules");
     out->r = case_integer(lora, "r", 0);
     out->dropout = json_number_value(json_object_get(lora, "dropout"));
+    out->dora = json_is_true(json_object_get(lora, "dora"));
     out->target_count = json_array_size(targets);
     for (size_t i = 0; i < out->target_count; i++)
         snprintf(out->targets[i], sizeof out->targets[i], "%s",

@@ -353,7 +353,7 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
     static const struct refusal cases[] = {
         {"{\"model_type\": \"llama\", \"quantization_config\": {\"bits\": 4}}",
          "config.json:1:48: quantization_config: its weights are stored in other types than they "
-         "are trained in, expected bitsandbytes in 4 bits, or a config.json without it"},
+         "are trained in, expected bitsandbytes in 4 or 8 bits, or a config.json without it"},
         {"{\"model_type\": \"llama\", \"quantization_config\": {\"quant_method\": \"bitsandbytes\", "
          "\"load_in_4bit\": true, \"llm_int8_skip_modules\": [\"lm_head\", \"down_proj\"]}}",
          "config.json:1:140: quantization_config.llm_int8_skip_modules: modules that stay as they "

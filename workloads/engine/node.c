@@ -47,6 +47,8 @@ static void release(struct engine *e, struct node *n)
         struct node *gone = a->released;
         a->released = (struct node *)gone->grad[0];
         node_release_saved(e, gone);
+        if (gone->held) storage_saved(e, gone->held->storage, -1);
+        tensor_drop(e, gone->held);
         if (gone->variable && !gone->variable->is_parameter) {
             gone->variable->accumulator = NULL;
             tensor_drop(e, gone->variable);
@@ -72,6 +74,7 @@ static struct node *node_new(struct engine *e, const struct node_kind *kind)
     n->edge_count = n->output_count = n->saved_count = 0;
     n->hook = NULL;
     n->hooks = NULL;
+    n->held = NULL;
     n->variable = NULL;
     n->pass = 0;
     memset(n->grad, 0, sizeof n->grad);
@@ -123,6 +126,12 @@ void node_save_output(struct engine *e, struct node *n, int slot, struct tensor 
 {
     if (e->halted) return;
     save(e, n, slot, tensor_keep(tensor_detach(e, x)));
+}
+
+void node_hold(struct engine *e, struct node *n, struct tensor *x)
+{
+    n->held = tensor_ref(x);
+    storage_saved(e, x->storage, +1);
 }
 
 void node_attach(struct node *n, struct tensor *x)

@@ -61,6 +61,7 @@ struct node {
     const struct saved_tensors_hooks *hooks; /* of the handles; NULL: there are none */
     void *handle[NODE_MAX_SAVED];            /* NULL: `saved` is the node's own */
     const struct quantized *weight;          /* of a quantised linear layer */
+    struct tensor *held;                     /* node_hold() */
     int64_t ints[NODE_INTS];                 /* parameters of the operation */
     double number, scale;
     struct tensor *variable; /* AccumulateGrad: the leaf (lent); NULL in all others */
@@ -95,6 +96,9 @@ struct node *node_create(struct engine *e, const struct node_kind *kind, int cou
 void node_save(struct engine *e, struct node *n, int slot, struct tensor *x);
 /* The same for an output of the operation itself: without its grad_fn. */
 void node_save_output(struct engine *e, struct node *n, int slot, struct tensor *x);
+/* Holds `x` until the node goes, as an attribute of a Python function's ctx is held: no hook sees it,
+ * and it outlives the backward pass. */
+void node_hold(struct engine *e, struct node *n, struct tensor *x);
 /* Makes `x` the next output of the node. */
 void node_attach(struct node *n, struct tensor *x);
 /* A saved tensor, in backward; recomputes a checkpointed region if it must. Lent. */

@@ -73,6 +73,8 @@ struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct ten
 struct tensor *op_full(struct engine *e, enum plim_dtype dtype, int ndim, const int64_t *shape,
                        double value);
 struct tensor *op_full_like(struct engine *e, const struct tensor *x, double value);
+/* ones on the diagonal of (n, n), zeros beside it */
+struct tensor *op_eye(struct engine *e, enum plim_dtype dtype, int64_t n);
 /* start, start + step, ... */
 struct tensor *op_arange(struct engine *e, enum plim_dtype dtype, int64_t count, double start,
                          double step);
@@ -153,16 +155,16 @@ struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
 struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias);
 
-/* A weight of a linear layer kept in 4 bits, as bitsandbytes keeps it. The tensors live as long as
- * the layer. */
+/* A weight of a linear layer kept in 4 or 8 bits, as bitsandbytes keeps it. The tensors live as long
+ * as the layer. */
 struct quantized {
     enum plim_quantized type;
     enum plim_dtype dtype;  /* that the weight had */
     enum plim_dtype compute; /* that the layer computes in */
     int64_t rows, columns;  /* and its shape (out, in) */
-    struct tensor *codes;   /* two elements a byte */
-    struct tensor *scales;  /* fp32, one for 64 elements; nested: one for 256 scales */
-    struct tensor *book;    /* the numbers that codes stand for */
+    struct tensor *codes;   /* two elements a byte, or one */
+    struct tensor *scales;  /* fp32, one for 64 elements; nested: one for 256 scales; int8: a row */
+    struct tensor *book;    /* 4 bits: the numbers that codes stand for */
     struct tensor *scale_codes, *scale_book, *offset; /* of nested scales, else NULL */
 };
 
@@ -176,7 +178,13 @@ void op_quantize_4bit(struct engine *e, struct quantized *q, struct tensor *weig
                       struct tensor **map);
 /* the weight, in the type that it had */
 struct tensor *op_dequantize_4bit(struct engine *e, const struct quantized *q);
-/* x w^T + bias; only x gets a gradient; bias may be NULL */
+/* The same in 8 bits: the largest magnitude of a row is 127. */
+void op_quantize_int8(struct engine *e, struct quantized *q, struct tensor *weight);
+struct tensor *op_dequantize_int8(struct engine *e, const struct quantized *q); /* in fp32 */
+/* x w^T + bias; only x gets a gradient; bias may be NULL. int8: x is quantised too, and what it was is
+ * held until the node goes */
+struct tensor *op_linear_int8(struct engine *e, struct tensor *x, const struct quantized *q,
+                              struct tensor *bias);
 struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct quantized *q,
                               struct tensor *bias);
 

@@ -15,6 +15,16 @@ struct tensor *op_full(struct engine *e, enum plim_dtype dtype, int ndim, const 
     return y;
 }
 
+struct tensor *op_eye(struct engine *e, enum plim_dtype dtype, int64_t n)
+{
+    struct tensor *y = op_full(e, dtype, 2, (const int64_t[]){n, n}, 0);
+    if (e->halted) return y;
+    struct tensor *diagonal = tensor_keep(tensor_alias(e, y, 1, &n, (const int64_t[]){n + 1}, 0));
+    op_fill_(e, diagonal, 1);
+    tensor_drop(e, diagonal);
+    return y;
+}
+
 struct tensor *op_full_like(struct engine *e, const struct tensor *x, double value)
 {
     struct tensor *y = tensor_empty_like(e, x, (enum plim_dtype)x->a.dtype);

@@ -26,11 +26,18 @@ static void freeze(struct engine *e, struct parameters *p)
     p->trainable_elements = 0;
 }
 
+/* _move_adapter_to_device_of_base_layer: the base's type, if it is one of numbers with a point. */
+static enum plim_dtype adapter_dtype(const struct linear *l)
+{
+    if (!l->quantized.codes) return (enum plim_dtype)l->weight->a.dtype;
+    return nn_is_int8(l) ? PLIM_F32 : l->quantized.compute;
+}
+
 static void add_adapter(struct engine *e, struct decoder *m, struct adapters *adapters,
                         struct linear *l)
 {
     const struct plim_lora *lora = &m->setting->lora;
-    m->parameters.dtype = l->quantized.codes ? l->quantized.compute : (enum plim_dtype)l->weight->a.dtype;
+    m->parameters.dtype = adapter_dtype(l);
     if (adapters->count == sizeof adapters->list / sizeof *adapters->list) return;
     struct lora_adapter *a = &adapters->list[adapters->count++];
     *a = (struct lora_adapter){.dropout = lora->dropout,
@@ -39,6 +46,7 @@ static void add_adapter(struct engine *e, struct decoder *m, struct adapters *ad
     a->a = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(lora->r, l->in));
     a->b = nn_parameter(e, &m->parameters, INIT_ZEROS, SHAPE(l->out, lora->r));
     l->lora = a;
+    if (lora->dora) nn_dora_create(e, &m->parameters, l);
 }
 
 /* Adapters for the chosen ones of `modules`, up to the blocks, which stand at offsets from `owner`. */
@@ -81,6 +89,8 @@ static void widen_adapters(struct engine *e, struct decoder *m, struct adapters 
     for (size_t i = 0; i < adapters->count && !e->halted; i++) {
         widen(e, &m->parameters, &adapters->list[i].a, (*index)++);
         widen(e, &m->parameters, &adapters->list[i].b, (*index)++);
+        if (adapters->list[i].magnitude)
+            widen(e, &m->parameters, &adapters->list[i].magnitude, (*index)++);
     }
 }
 

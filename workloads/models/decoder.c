@@ -72,6 +72,7 @@ static size_t adapters_behind(const struct adapters *list, const struct tensor *
         if (list->list[i].behind != x) continue;
         out[count++] = list->list[i].a;
         out[count++] = list->list[i].b;
+        if (list->list[i].magnitude) out[count++] = list->list[i].magnitude;
     }
     return count;
 }

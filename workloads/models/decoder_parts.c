@@ -10,9 +10,7 @@ struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor 
         enum plim_dtype dtype = (enum plim_dtype)m->embedding->a.dtype;
         tensor_set(e, &x, op_mul(e, x, op_to(e, m->embedding_scale, dtype)));
     }
-    const struct plim_quantization *q = &m->setting->quantization;
-    bool asked = m->setting->lora.r && (q->type == PLIM_QUANTIZATION_NONE || q->prepared);
-    if (asked && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
+    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
         tensor_require_input_grad(e, x);
     return x;
 }

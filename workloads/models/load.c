@@ -11,8 +11,12 @@ struct load {
     struct engine *e;
     struct decoder *m;
     struct tensor *map; /* of nested scales, one for all */
-    uint64_t seed;      /* of the next weight */
 };
+
+static const enum plim_quantized quantized_as[PLIM_QUANTIZATION_COUNT] = {
+    [PLIM_QUANTIZATION_NF4] = PLIM_QUANTIZED_NF4,
+    [PLIM_QUANTIZATION_FP4] = PLIM_QUANTIZED_FP4,
+    [PLIM_QUANTIZATION_INT8] = PLIM_QUANTIZED_ROWS};
 
 /* --- one tensor ------------------------------------------------------------------------------- */
 
@@ -30,7 +34,7 @@ static void load_tensor(struct load *load, struct tensor *x, enum parameter_init
 {
     if (!x || load->e->halted) return;
     struct tensor *y = memory_of(load->e, x);
-    nn_initialise(load->e, y, init, load->seed++);
+    nn_initialise(load->e, y, init, x->a.data);
     if (!load->e->halted) tensor_set_data(load->e, x, y);
 }
 
@@ -41,15 +45,15 @@ static void load_quantized(struct load *load, struct linear *l)
     const struct plim_quantization *how = &load->m->setting->quantization;
     if (e->halted) return;
     struct tensor *stored = memory_of(e, l->weight);
-    nn_initialise(e, stored, INIT_WEIGHT, load->seed++);
+    nn_initialise(e, stored, INIT_WEIGHT, l->weight->a.data);
     struct tensor *weight =
         tensor_keep(l->conv1d ? op_transpose(e, stored, 0, 1) : op_alias(e, stored));
     l->conv1d = false;
-    l->quantized.type =
-        how->type == PLIM_QUANTIZATION_FP4 ? PLIM_QUANTIZED_FP4 : PLIM_QUANTIZED_NF4;
+    l->quantized.type = quantized_as[how->type];
     l->quantized.compute = decoder_weights_dtype(how->compute);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
-    op_quantize_4bit(e, &l->quantized, weight, how->nested, &load->map);
+    if (how->type == PLIM_QUANTIZATION_INT8) op_quantize_int8(e, &l->quantized, weight);
+    else op_quantize_4bit(e, &l->quantized, weight, how->nested, &load->map);
     engine_set_class(e, before);
     tensor_drop(e, weight);
     tensor_drop(e, stored);
@@ -111,12 +115,13 @@ static void load_module(struct load *load, const struct module *module, void *ow
 /* --- before and after ------------------------------------------------------------------------- */
 
 /* caching_allocator_warmup(): one block as large as the model will be, but for 1.2 GiB of the GPU,
- * given back at once. A linear weight counts half a byte an element. */
+ * given back at once. A linear weight counts half a byte an element, or one. */
 static void warm_up(struct engine *e, const struct decoder *m)
 {
     const struct parameters *p = &m->parameters;
+    bool int8 = m->setting->quantization.type == PLIM_QUANTIZATION_INT8;
     int64_t full = p->elements - p->linear_elements,
-            bytes = full * plim_dtype_size(p->dtype) + p->linear_elements / 2,
+            bytes = full * plim_dtype_size(p->dtype) + p->linear_elements / (int8 ? 1 : 2),
             most = (int64_t)((double)e->device->info.total_bytes - 1.2 * 0x1p30);
     if (bytes > most) bytes = most;
     if (bytes < 2) return;

@@ -29,8 +29,15 @@ struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum paramet
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     struct tensor *x = tensor_keep(tensor_empty(e, p->dtype, ndim, shape));
     engine_set_class(e, before);
+    if (e->meta && !e->halted) x->a.data = p->made; /* it has no address yet */
     nn_initialise(e, x, init, p->made++);
-    if (e->halted) return x;
+    nn_adopt(e, p, x);
+    return x;
+}
+
+void nn_adopt(struct engine *e, struct parameters *p, struct tensor *x)
+{
+    if (e->halted) return;
     tensor_classify(e, x, PLIM_MEMORY_PARAMETERS);
     x->is_parameter = true;
     x->layer = p->layer;
@@ -38,7 +45,14 @@ struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum paramet
     if (!parameters_add(p, x)) engine_fail(e, PLIM_NOMEM);
     p->elements += tensor_elements(x);
     p->trainable_elements += tensor_elements(x);
-    return x;
+}
+
+struct tensor *nn_deep_copy(struct engine *e, struct tensor *x)
+{
+    struct tensor *copy = tensor_keep(op_clone(e, x));
+    if (!e->halted)
+        tensor_drop(e, tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, 0, NULL)));
+    return copy;
 }
 
 void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, struct tensor *to)
@@ -120,9 +134,17 @@ static struct tensor *linear_4bit(struct engine *e, const struct linear *l, stru
     return y;
 }
 
+/* Linear8bitLt, in the type of x */
+static struct tensor *linear_int8(struct engine *e, const struct linear *l, struct tensor *x)
+{
+    if (l->bias) nn_cast(e, l->bias, (enum plim_dtype)x->a.dtype);
+    return op_linear_int8(e, x, &l->quantized, l->bias);
+}
+
 static struct tensor *base(struct engine *e, const struct linear *l, struct tensor *x)
 {
-    if (l->quantized.codes) return linear_4bit(e, l, x);
+    if (l->quantized.codes)
+        return nn_is_int8(l) ? linear_int8(e, l, x) : linear_4bit(e, l, x);
     if (!l->conv1d) return op_linear(e, x, l->weight, l->bias);
     int64_t shape[PLIM_MAX_DIMS];
     int ndim = x->a.ndim;
@@ -139,7 +161,7 @@ struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor
     if (!l->lora) return base(e, l, x);
     bool was = tensor_enter(x);
     struct tensor *y = base(e, l, x);
-    y = l->quantized.codes ? nn_lora_4bit(e, l->lora, y, x) : nn_lora(e, l->lora, y, x);
+    y = l->quantized.codes ? nn_lora_quantized(e, l, y, x) : nn_lora(e, l, y, x);
     tensor_leave(e, x, was);
     return y;
 }

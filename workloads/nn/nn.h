@@ -26,9 +26,15 @@ struct parameters {
  * 0.02 that the families share (initializer_range); what it is like changes nothing but the loss. */
 enum parameter_init { INIT_WEIGHT, INIT_ONES, INIT_ZEROS };
 
-/* A parameter on new memory; it requires a gradient. The n-th of a model has the seed n. */
+/* A parameter on new memory; it requires a gradient. The n-th of a model has the seed n; where it has
+ * no memory (engine.meta), its address says the seed. */
 struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum parameter_init init,
                             int ndim, const int64_t *shape);
+/* Makes a named tensor a parameter: the next one of the list. */
+void nn_adopt(struct engine *e, struct parameters *p, struct tensor *x);
+/* copy.deepcopy() of a tensor that is no parameter: its storage is cloned, and a tensor of one element
+ * made and given up on the way. Named */
+struct tensor *nn_deep_copy(struct engine *e, struct tensor *x);
 /* A tied module: its weight was made and is given up for another's. */
 void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, struct tensor *to);
 
@@ -46,6 +52,7 @@ void nn_cast(struct engine *e, struct tensor *parameter, enum plim_dtype dtype);
 
 struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */
     struct tensor *a, *b; /* (r, in), (out, r), fp32 */
+    struct tensor *magnitude; /* DoRA: (out), fp32; NULL: plain LoRA */
     const struct tensor *behind; /* the last parameter of the linear that it stands beside */
     double dropout, scaling;
 };
@@ -59,17 +66,27 @@ struct linear {
     struct lora_adapter *lora;
 };
 
+static inline bool nn_is_int8(const struct linear *l)
+{
+    return l->quantized.codes && l->quantized.type == PLIM_QUANTIZED_ROWS;
+}
+
 void nn_linear_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,
                       int64_t out, bool bias);
 void nn_conv1d_create(struct engine *e, struct parameters *p, struct linear *l, int64_t in,
                       int64_t out);
 struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor *x);
 /* The adapter's part of a linear: `y`, the base's result (taken), plus the adapter of `x` (lent). */
-struct tensor *nn_lora(struct engine *e, const struct lora_adapter *a, struct tensor *y,
+struct tensor *nn_lora(struct engine *e, const struct linear *l, struct tensor *y,
                        struct tensor *x);
-/* The same beside a Linear4bit. */
-struct tensor *nn_lora_4bit(struct engine *e, const struct lora_adapter *a, struct tensor *y,
-                            struct tensor *x);
+/* The same beside a quantised one. */
+struct tensor *nn_lora_quantized(struct engine *e, const struct linear *l, struct tensor *y,
+                                 struct tensor *x);
+/* The magnitude of an adapter, which has its matrices: the lengths of the weight's rows. */
+void nn_dora_create(struct engine *e, struct parameters *p, struct linear *l);
+/* `result` of the base plus the adapter of x, with the magnitude; both are lent. */
+struct tensor *nn_dora(struct engine *e, const struct linear *l, struct tensor *result,
+                       struct tensor *x);
 
 /* --- norms ------------------------------------------------------------------------------------ */
 

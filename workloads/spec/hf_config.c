@@ -232,6 +232,11 @@ static enum plim_status read_bitsandbytes(const struct plim_place *place,
         .prepared = spec->quantization.prepared,
         .compute = PLIM_WEIGHTS_FP32,
         .nested = is_true(place->yaml, map, "bnb_4bit_use_double_quant")};
+    if (is_true(place->yaml, map, "load_in_8bit")) {
+        spec->quantization = (struct plim_quantization){.type = PLIM_QUANTIZATION_INT8,
+                                                        .prepared = spec->quantization.prepared};
+        return check_skipped(place, plim_yaml_get(map, "llm_int8_skip_modules"));
+    }
     enum plim_status st = check_skipped(place, plim_yaml_get(map, "llm_int8_skip_modules"));
     if (st == PLIM_OK && type) st = plim_value_read(&types, place, type, &q.type);
     if (st == PLIM_OK && compute) st = plim_value_read(&dtypes, place, compute, &q.compute);
@@ -246,11 +251,13 @@ static enum plim_status read_quantization(const struct plim_place *place,
     if (plim_yaml_is_null(node) || empty) return PLIM_OK;
     bool bitsandbytes = node->kind == PLIM_YAML_MAPPING &&
                         is_text(plim_yaml_get(node, "quant_method"), "bitsandbytes");
-    if (bitsandbytes && is_true(place->yaml, node, "load_in_4bit"))
+    bool loads = bitsandbytes && (is_true(place->yaml, node, "load_in_4bit") ||
+                                  is_true(place->yaml, node, "load_in_8bit"));
+    if (loads)
         return read_bitsandbytes(place, node, spec);
     return plim_yaml_fail(place->yaml, node, place->err,
                           "quantization_config: its weights are stored in other types than they "
-                          "are trained in, expected bitsandbytes in 4 bits, or a config.json "
+                          "are trained in, expected bitsandbytes in 4 or 8 bits, or a config.json "
                           "without it");
 }
 

@@ -216,6 +216,13 @@ static const struct plim_spec_key keys[] = {
      .fallback = "0",
      .example = "0.05",
      .help = "dropout in front of the adapters"},
+    {.path = "train.lora.dora",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(lora.dora),
+     .unit = "",
+     .fallback = "false",
+     .example = "true",
+     .help = "use_dora: the magnitudes of the weights' rows are trained as well"},
     {.path = "train.quantization.type",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_quantization_names, PLIM_QUANTIZATION_COUNT)},
      AT(quantization.type),
@@ -390,7 +397,7 @@ static enum plim_status read_quantization(const struct plim_place *place,
     if (node->kind == PLIM_YAML_SCALAR) return read_text(place, node, section, spec);
     if (node->kind == PLIM_YAML_MAPPING && !plim_yaml_get(node, "type"))
         return plim_yaml_fail(place->yaml, node, place->err,
-                              "train.quantization has no type, expected nf4 or fp4");
+                              "train.quantization has no type, expected nf4, fp4 or int8");
     return plim_spec_section_read(place->yaml, node, section->prefix, spec, place->err);
 }
 

@@ -26,7 +26,8 @@ const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto", "none", "d
 const char *const plim_resharding_names[PLIM_RESHARDING_COUNT] = {"yes", "no"};
 const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT] = {"fp32", "low"};
 const char *const plim_reduction_names[PLIM_REDUCTION_COUNT] = {"last", "each"};
-const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "nf4", "fp4"};
+const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "nf4", "fp4",
+                                                                    "int8"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
 const char *const plim_padding_names[PLIM_PADDING_COUNT] = {"no", "yes"};
 const char *const plim_pooling_names[PLIM_POOLING_COUNT] = {"cls", "mean"};
@@ -81,6 +82,7 @@ void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t si
     size_t used = (size_t)snprintf(text, size, "r=%lld on", (long long)lora->r);
     for (size_t i = 0; i < lora->target_count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", lora->targets[i]);
+    if (lora->dora && used < size) snprintf(text + used, size - used, ", DoRA");
 }
 
 void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, size_t size)
@@ -88,10 +90,13 @@ void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, s
     const struct plim_quantization *q = &spec->quantization;
     text[0] = '\0';
     if (!q->type) return;
-    snprintf(text, size, "%s (%scomputes in %s%s)", plim_quantization_names[q->type],
-             q->nested ? "double quantisation, " : "",
-             plim_weights_names[q->compute ? q->compute : PLIM_WEIGHTS_FP32],
-             q->prepared ? ", the rest in fp32" : "");
+    const char *rest = q->prepared ? ", the rest in fp32" : "";
+    if (q->type == PLIM_QUANTIZATION_INT8)
+        snprintf(text, size, "int8 (activations without outliers%s)", rest);
+    else
+        snprintf(text, size, "%s (%scomputes in %s%s)", plim_quantization_names[q->type],
+                 q->nested ? "double quantisation, " : "",
+                 plim_weights_names[q->compute ? q->compute : PLIM_WEIGHTS_FP32], rest);
 }
 
 void plim_spec_set_dropout(struct plim_spec *spec, double p)

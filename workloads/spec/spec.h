@@ -188,7 +188,7 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
 /* How bitsandbytes keeps the weights of linear layers, the head's not among them (transformers'
  * BitsAndBytesConfig). */
 enum plim_quantization_type { PLIM_QUANTIZATION_NONE, PLIM_QUANTIZATION_NF4, PLIM_QUANTIZATION_FP4,
-                              PLIM_QUANTIZATION_COUNT };
+                              PLIM_QUANTIZATION_INT8, PLIM_QUANTIZATION_COUNT };
 /* Have the rows of a batch different lengths? Then an encoder is given an attention mask that hides
  * something, and attention runs its masked kernels. */
 enum plim_padding { PLIM_PADDING_NO, PLIM_PADDING_YES, PLIM_PADDING_COUNT };
@@ -217,6 +217,7 @@ enum { PLIM_LORA_TARGETS = 16 };
 struct plim_lora {
     int64_t r;
     double dropout;
+    bool dora; /* use_dora: magnitudes beside the matrices */
     size_t target_count;
     char targets[PLIM_LORA_TARGETS][32]; /* module names: "q_proj", "c_attn" */
 };

@@ -137,7 +137,8 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
                "no autocast");
     if (!plim_spec_key_given(spec, "train.optimizer"))
         append(text, size, "optimizer %s%s", plim_optimizer_names[spec->optimizer.values[0]], "");
-    if (spec->quantization.type && !spec->quantization.compute)
+    if (spec->quantization.type && spec->quantization.type != PLIM_QUANTIZATION_INT8 &&
+        !spec->quantization.compute)
         append(text, size, "%s computes in fp32 (BitsAndBytesConfig)%s",
                plim_quantization_names[spec->quantization.type], "");
     if (!plim_spec_key_given(spec, "data.packing"))

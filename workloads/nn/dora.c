@@ -1,0 +1,138 @@
+/* peft's DoRA (tuners/lora/dora.py): the direction of the adapted weight, row by row, times a magnitude
+ * that is trained. The length of a row is a constant to autograd, and is computed anew each time. */
+#include "nn.h"
+
+/* The weight (out, in) that the base has, of its own type; named */
+static struct tensor *base_weight(struct engine *e, const struct linear *l)
+{
+    if (nn_is_int8(l)) return tensor_keep(op_dequantize_int8(e, &l->quantized));
+    if (l->quantized.codes) return tensor_keep(op_dequantize_4bit(e, &l->quantized));
+    return tensor_ref(l->weight);
+}
+
+/* transpose(weight, fan_in_fan_out); named */
+static struct tensor *rows_first(struct engine *e, const struct linear *l, struct tensor *weight)
+{
+    return l->conv1d ? tensor_keep(op_transpose(e, weight, 0, 1)) : tensor_ref(weight);
+}
+
+/* The 2-norms of the rows of weight + scaling * delta; both are lent. Named; *sum, what autograd would
+ * keep, is the caller's. */
+static struct tensor *row_norms(struct engine *e, const struct linear *l, struct tensor *weight,
+                                struct tensor *delta, struct tensor **sum)
+{
+    struct tensor *plain = rows_first(e, l, weight);
+    *sum = tensor_keep(op_add(e, plain, op_mul_scalar(e, delta, l->lora->scaling)));
+    tensor_drop(e, plain);
+    if (e->halted) return e->poison;
+    enum plim_dtype dtype = (enum plim_dtype)(*sum)->a.dtype;
+    struct tensor *wide = autocast_fp32(e, *sum);
+    struct tensor *norms = op_reduce(e, wide, 1u << 1, false, PLIM_BINARY_HYPOT, 1,
+                                     (enum plim_dtype)wide->a.dtype);
+    return tensor_keep(e->halted ? norms : op_to(e, norms, dtype));
+}
+
+/* copy.deepcopy() of a Linear4bit copies its state twice: the weight has it too. */
+static int copy_base(struct engine *e, const struct linear *l, struct tensor *copies[16])
+{
+    const struct quantized *q = &l->quantized;
+    struct tensor *const state[] = {q->scale_codes ? q->scale_codes : q->scales,
+                                    q->book,
+                                    q->offset,
+                                    q->scale_codes ? q->scales : NULL,
+                                    q->scale_book};
+    int count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < sizeof state / sizeof *state; i++)
+            if (state[i]) copies[count++] = nn_deep_copy(e, state[i]);
+        if (pass == 0) copies[count++] = nn_deep_copy(e, q->codes);
+        if (pass == 0 && l->bias) copies[count++] = tensor_keep(op_clone(e, l->bias));
+    }
+    return count;
+}
+
+void nn_dora_create(struct engine *e, struct parameters *p, struct linear *l)
+{
+    struct lora_adapter *a = l->lora;
+    struct tensor *copies[16], *sum;
+    if (e->halted) return;
+    struct tensor *low = tensor_ref(a->a), *high = tensor_ref(a->b);
+    bool half = low->a.dtype == PLIM_F16;
+    if (half) {
+        tensor_set(e, &low, op_to(e, low, PLIM_F32));
+        tensor_set(e, &high, op_to(e, high, PLIM_F32));
+    }
+    int count = l->quantized.codes && !nn_is_int8(l) ? copy_base(e, l, copies) : 0;
+    struct tensor *weight = base_weight(e, l);
+    struct tensor *delta = tensor_keep(op_matmul(e, high, low));
+    if (half && !e->halted) tensor_set(e, &delta, op_to(e, delta, PLIM_F16));
+    a->magnitude = row_norms(e, l, weight, delta, &sum);
+    nn_adopt(e, p, a->magnitude);
+    for (int i = 0; i < count; i++) tensor_drop(e, copies[i]);
+    struct tensor *done[] = {low, high, weight, delta, sum};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+}
+
+/* lora_B(lora_A(eye)).T, as FSDP needs it; named */
+static struct tensor *adapter_weight(struct engine *e, const struct linear *l)
+{
+    const struct lora_adapter *a = l->lora;
+    struct tensor *eye = tensor_keep(op_eye(e, (enum plim_dtype)a->a->a.dtype, l->in));
+    struct tensor *wide = op_linear(e, op_linear(e, eye, a->a, NULL), a->b, NULL);
+    tensor_drop(e, eye);
+    return tensor_keep(op_transpose(e, wide, 0, 1));
+}
+
+/* peft transposes a frozen parameter into a new torch.nn.Parameter, which wants a gradient by default,
+ * and gets one. */
+static void make_leaf(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return;
+    x->is_view = false;
+    tensor_require_input_grad(e, x);
+}
+
+/* What the base gave, less its bias; or, where dropout changed x, its product anew. Named */
+static struct tensor *base_result(struct engine *e, const struct linear *l, struct tensor *result,
+                                  struct tensor *x, struct tensor *weight)
+{
+    if (l->lora->dropout > 0) {
+        struct tensor *w = rows_first(e, l, weight);
+        if (l->conv1d && weight == l->weight) make_leaf(e, w);
+        struct tensor *y = tensor_keep(op_linear(e, x, w, NULL));
+        tensor_drop(e, w);
+        return y;
+    }
+    return l->bias ? tensor_keep(op_sub(e, result, l->bias)) : tensor_ref(result);
+}
+
+struct tensor *nn_dora(struct engine *e, const struct linear *l, struct tensor *result,
+                       struct tensor *x)
+{
+    const struct lora_adapter *a = l->lora;
+    if (e->halted) return e->poison;
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    struct tensor *input = tensor_hold(op_dropout(e, x, a->dropout)), *sum;
+    struct tensor *delta = adapter_weight(e, l);
+    tensor_set(e, &delta, e->halted ? delta : op_to(e, delta, dtype));
+    struct tensor *weight = base_weight(e, l);
+    tensor_set(e, &weight, e->halted ? weight : op_to(e, weight, dtype));
+    struct tensor *constant = tensor_keep(e->halted ? e->poison : tensor_detach(e, delta));
+    struct tensor *norms = row_norms(e, l, weight, constant, &sum);
+    tensor_drop(e, sum);
+    tensor_drop(e, constant);
+    struct tensor *scale =
+        tensor_keep(op_view(e, op_div(e, a->magnitude, norms), SHAPE(1, l->out)));
+    struct tensor *low = tensor_keep(
+        op_linear(e, op_linear(e, input, a->a, NULL), a->b, NULL));
+    struct tensor *base = base_result(e, l, result, input, weight);
+    struct tensor *left = op_mul(e, op_add_scalar(e, scale, -1), base);
+    struct tensor *right = op_mul_scalar(e, op_mul(e, scale, low), a->scaling);
+    struct tensor *extra = tensor_keep(op_add(e, left, right));
+    struct tensor *done[] = {delta, weight, norms, scale, low, base};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    struct tensor *y = tensor_keep(op_add(e, result, extra));
+    tensor_drop(e, extra);
+    tensor_drop(e, input);
+    return tensor_yield(y);
+}
