@@ -190,6 +190,23 @@ Test(env, it_fails_open)
     }
 }
 
+/* What reads the file afterwards must not take an older answer for this one. */
+Test(env, a_file_of_an_older_answer_does_not_stay)
+{
+    char arguments[256], text[64];
+    snprintf(arguments, sizeof(arguments), ASK "--device sim:T4 --out %s", below("answer.env"));
+    expect_env(arguments, "MICRO_BATCH=", "");
+    FILE *file = fopen(below("answer.env"), "r");
+    cr_assert(ne(ptr, fgets(text, sizeof(text), file), NULL));
+    fclose(file);
+    cr_expect(eq(int, strncmp(text, "export PLIMSOLL_MICRO_BATCH=", 28), 0), "%s", text);
+    snprintf(arguments, sizeof(arguments), ASK "--device sim:none --out %s", below("answer.env"));
+    expect_env(arguments, "", "nothing is set: ");
+    file = fopen(below("answer.env"), "r");
+    cr_expect(eq(ptr, fgets(text, sizeof(text), file), NULL));
+    fclose(file);
+}
+
 Test(env, without_a_gpu_nothing_is_set)
 {
     set("PLIM_DOUBLE_NVML", "no-gpus");
