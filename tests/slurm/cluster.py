@@ -1,5 +1,6 @@
 """A whole Slurm in one folder: munged (for root), slurmctld, and a slurmd for each node, without systemd. GPUs are
 character devices of our own. Nothing outside of the folder is written, but for the cgroups of a constrained node."""
+import ctypes
 import glob
 import os
 import shutil
@@ -15,6 +16,13 @@ NODES = {"a0": (["h100", "t4"], ["H100-SXM5-80GB", "T4"]),
 PROGRAMS = ["slurmctld", "slurmd", "srun", "sbatch", "sinfo", "scontrol"]
 NVIDIA = 195  # major number of NVIDIA's devices
 START_SECONDS = 40
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None)
+
+
+def end_with_parent():
+    """In a fresh child: no daemon outlives a suite that is killed."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def missing():
@@ -96,7 +104,7 @@ class Cluster:
     def spawn(self, name, *arguments):
         with open(self.path(f"log/{name}.out"), "w") as log:
             self.processes.append(subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                                   env=self.environment))
+                                                   env=self.environment, preexec_fn=end_with_parent))
 
     def start(self):
         if self.is_root:

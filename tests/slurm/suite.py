@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import shutil
-import stat
+import signal
 import subprocess
 import sys
 import tempfile
@@ -372,6 +372,7 @@ def main():
         return
     for name in [n for n in os.environ if n.startswith(("SLURM", "PLIMSOLL", "PLIM_", "CUDA", "PYTORCH"))] + ["LD_LIBRARY_PATH"]:
         os.environ.pop(name, None)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of `finally`
     os.umask(0o022)
     print(f"1..{len(cases)}")
     with tempfile.TemporaryDirectory(prefix="plimsoll-slurm-") as folder:
