@@ -14,6 +14,7 @@ void plim_kept_init(struct plim_kept *kept, const struct plim_request *request, 
     const char *variable = getenv("PLIMSOLL_STORE");
     *kept = (struct plim_kept){.off = asked->off || (variable && !strcmp(variable, "off")),
                                .fresh = asked->fresh,
+        .explains = asked->explain_miss,
                                .wait_seconds =
                                    asked->wait_seconds > 0 ? asked->wait_seconds : WAIT_SECONDS,
                                .version = version,
@@ -57,14 +58,15 @@ bool plim_kept_gpu_of_uri(const char *uri, const struct plim_allowance *allowanc
     return true;
 }
 
-void plim_kept_keep(const struct plim_kept *kept, const struct plim_store_question *question,
+void plim_kept_keep(struct plim_kept *kept, const struct plim_store_question *question,
                     const struct plim_report *report)
 {
     struct plim_error err = PLIM_ERROR_INIT;
     const struct plim_result *result = &report->results.items[0];
     if (kept->off || !result->choice.present || !result->choice.verified) return;
-    if (plim_store_keep(&kept->store, question, report, &err) != PLIM_OK)
-        plim_log(kept->log, PLIM_LOG_WARNING, "the answer is not kept: %s", err.text);
+    if (plim_store_keep(&kept->store, question, report, &err) == PLIM_OK) return;
+    plim_log(kept->log, PLIM_LOG_WARNING, "the answer is not kept: %s", err.text);
+    kept->off = true;
 }
 
 /* A hit becomes the report; `hit` tells whether there is one. */
@@ -103,7 +105,7 @@ static enum plim_status take_lock(const struct plim_kept *kept, const struct pli
     return PLIM_OK;
 }
 
-enum plim_status plim_kept_answer(const struct plim_kept *kept, const struct plim_kept_ask *ask,
+enum plim_status plim_kept_answer(struct plim_kept *kept, const struct plim_kept_ask *ask,
                                   struct plim_report *report, struct plim_error *err)
 {
     struct plim_store_lock lock = PLIM_STORE_LOCK_INIT;
@@ -120,6 +122,8 @@ enum plim_status plim_kept_answer(const struct plim_kept *kept, const struct pli
     PLIM_TRY(ask->put(ask->user, true, &now, err));
     if (!plim_facts_equal(&alone.key, &now.key)) PLIM_TRY(take_kept(kept, &now, &hit, report, err));
     if (hit) goto out;
+    if (kept->explains && !kept->fresh)
+        PLIM_TRY(plim_store_explain_miss(&kept->store, &now, kept->log, err));
     PLIM_TRY(ask->make(ask->user, report, err));
     plim_kept_keep(kept, &now, report);
 out:

@@ -11,6 +11,7 @@
 struct plim_kept {
     struct plim_store store;
     bool off, fresh; /* neither read nor written; not read */
+    bool explains;   /* in what the nearest answers differ, where there is none */
     double wait_seconds;
     const char *version;
     const struct plim_log *log;
@@ -41,14 +42,13 @@ struct plim_kept_ask {
 
 /* What is kept for the question, or what is made, which is then kept: in both cases a report of one
  * result. PLIM_TIMEOUT: another process works there for too long. */
-enum plim_status plim_kept_answer(const struct plim_kept *kept, const struct plim_kept_ask *ask,
+enum plim_status plim_kept_answer(struct plim_kept *kept, const struct plim_kept_ask *ask,
                                   struct plim_report *report,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Keeps a result, if it is an answer that was proven; that it cannot be kept is a warning. Of a
- * result that nothing was kept of before, `question` has the subject alone, and the GPU is the
- * result's. */
-void plim_kept_keep(const struct plim_kept *kept, const struct plim_store_question *question,
+/* Keeps a report of one result, if it is an answer that was proven. That it cannot be kept is a
+ * warning, and nothing more is kept then. */
+void plim_kept_keep(struct plim_kept *kept, const struct plim_store_question *question,
                     const struct plim_report *report);
 
 /* The GPU of a simulated result, and the one that "sim:..." names; false where it names none. */

@@ -176,7 +176,7 @@ static const struct plim_option options[] = {
     SWITCH("--per-rank", V, store.per_rank,
       "each rank for its own GPU (LOCAL_RANK, SLURM_LOCALID); default: one answer that fits on all "
       "GPUs here"),
-    SWITCH("--explain-miss", V, store.explain_miss,
+    SWITCH("--explain-miss", T | X | V, store.explain_miss,
       "say in what the nearest answers differ"),
     SWITCH("--strict", V, store.strict,
       "fail where there is no answer"),

@@ -74,7 +74,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
 /* --- with the store --------------------------------------------------------------------------- */
 
 /* A report of one result, which stays the other report's. */
-static void keep_simulated(const struct plim_decide *d, const struct plim_report *report,
+static void keep_simulated(struct plim_decide *d, const struct plim_report *report,
                            const struct plim_result *result)
 {
     struct plim_store_question question = {0};

@@ -394,6 +394,43 @@ Test(kept, every_answer_is_kept_and_one_file_a_key)
     expect_count("store list --json", 2);
 }
 
+Test(kept, a_program_that_was_not_asked_before_says_what_differs)
+{
+    struct program p = run("exec " EXEC "--quiet " TRAINER, 0);
+    program_finish(&p);
+    p = run("exec " EXEC "--explain-miss " TRAINER " more=1", 0);
+    cr_expect(has(p.err, "program (the key): kept for more=1, here") ||
+                  has(p.err, "program (the key): kept for not known, here more=1"),
+              "%s", p.err);
+    program_finish(&p);
+}
+
+/* One warning, however many answers there are. */
+Test(kept, a_store_that_cannot_be_written_is_told_once)
+{
+    set("PLIMSOLL_STORE", "/dev/null/store");
+    struct program p = run("plan gpt2-124m --device sim:T4,sim:A10,sim:L4", 0);
+    const char *first = strstr(p.err, "the answer is not kept");
+    cr_assert(first != NULL, "%s", p.err);
+    cr_expect(strstr(first + 1, "the answer is not kept") == NULL, "%s", p.err);
+    program_finish(&p);
+}
+
+#ifdef PLIM_STALE_FILES
+/* A file server that has just replaced the file says ESTALE once; one that has lost it, again and
+ * again. */
+Test(kept, a_stale_handle_is_opened_again)
+{
+    keep("gpt2-124m 64 8");
+    set("LD_PRELOAD", PLIM_STALE_FILES);
+    set("PLIM_STALE", "1");
+    expect_env(ASK, "SOURCE=measured", "");
+    set("PLIM_STALE", "100");
+    expect_env(ASK, "SOURCE=simulated", "cannot be read: Stale file handle");
+    unsetenv("LD_PRELOAD");
+}
+#endif
+
 Test(kept, an_answer_is_shown_forgotten_and_handed_on)
 {
     char arguments[256], key[40];

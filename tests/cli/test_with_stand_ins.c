@@ -89,6 +89,9 @@ Test(with_stand_ins, of_many_tuners_one_measures)
     for (const char *at = output; (at = strstr(at, "from the store")); at++) taken++;
     cr_expect(eq(int, taken, 3), "%s", output);
     expect("--memory 1GiB -- '" PLIM_BINARY "' env " ASKED, 0, "PLIMSOLL_SOURCE=measured\n");
+    expect("--memory 1GiB -- '" PLIM_BINARY "' env " ASKED "2", 0, "PLIMSOLL_SOURCE=simulated\n");
+    expect("--memory 1GiB -- '" PLIM_BINARY "' env " ASKED "2 --on-miss tune", 0,
+           "PLIMSOLL_SOURCE=measured\n");
     snprintf(command, sizeof(command), "rm -rf %s", store);
     cr_expect(eq(int, system(command), 0));
 }
