@@ -235,7 +235,7 @@ static enum plim_status visit_export(void *user, const char *path, bool simulate
         return PLIM_OK;
     }
     r->matched++;
-    return plim_store_merge(r->target, simulated, entry, r->err);
+    return plim_store_merge(r->target, simulated, entry, false, r->err);
 }
 
 /* --- gc --------------------------------------------------------------------------------------- */

@@ -195,7 +195,8 @@ static enum plim_status make_folders(const char *path, struct plim_error *err)
 }
 
 enum plim_status plim_store_merge(const char *folder, bool simulated,
-                                  struct plim_store_entry *entry, struct plim_error *err)
+                                  struct plim_store_entry *entry, bool just_made,
+                                  struct plim_error *err)
 {
     struct plim_store_entry old = {0};
     struct plim_error inner = PLIM_ERROR_INIT;
@@ -215,7 +216,7 @@ enum plim_status plim_store_merge(const char *folder, bool simulated,
     struct plim_store_entry *target = believed ? &old : entry;
     st = PLIM_OK;
     for (size_t i = 0; believed && i < entry->answers.count && !st; i++)
-        st = plim_store_entry_merge(&old, &entry->answers.items[i]);
+        st = plim_store_entry_merge(&old, &entry->answers.items[i], just_made);
     if (st)
         st = plim_fail(err, st, "out of host memory");
     else
@@ -260,11 +261,11 @@ enum plim_status plim_store_keep(const struct plim_store *store,
         return plim_fail(err, PLIM_IO, "there is no home to keep it in, expected PLIMSOLL_STORE");
     enum plim_status st = make_answer(question, report, &answer);
     if (!st) st = copy_facts(&question->key, &entry.key);
-    if (!st) st = plim_store_entry_merge(&entry, &answer);
+    if (!st) st = plim_store_entry_merge(&entry, &answer, true);
     if (st)
         st = plim_fail(err, st, "out of host memory");
     else
-        st = plim_store_merge(store->places[0].path, question->simulated, &entry, err);
+        st = plim_store_merge(store->places[0].path, question->simulated, &entry, true, err);
     plim_store_answer_finish(&answer);
     plim_store_entry_finish(&entry);
     return st;

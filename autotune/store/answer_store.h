@@ -88,10 +88,11 @@ typedef enum plim_status plim_store_visit(void *user, const char *path, bool sim
 enum plim_status plim_store_walk(const char *folder, bool roots_alone, plim_store_visit *visit,
                                  void *user) PLIM_MUST_CHECK;
 
-/* Merges an entry into the store at `folder`, which is made where it is not there. PLIM_IO: it
+/* Merges an entry into the store at `folder`, which is made where it is not there, by
+ * plim_store_entry_merge(). PLIM_IO: it
  * cannot be written. PLIM_UNSUPPORTED: a newer plimsoll's file stands there, which stays. */
 enum plim_status plim_store_merge(const char *folder, bool simulated,
-                                  struct plim_store_entry *entry,
+                                  struct plim_store_entry *entry, bool just_made,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 /* "measured/0123...ef.yaml" below a folder. PLIM_INVALID: the path is too long. */

@@ -206,10 +206,11 @@ static bool holds_for_the_same(const struct plim_store_answer *a, const struct p
            plim_facts_compare(&a->fast, &b->fast, &culprit) != PLIM_FACTS_MISMATCH;
 }
 
-static bool is_better(const struct plim_store_answer *a, const struct plim_store_answer *b)
+static bool is_better(const struct plim_store_answer *a, const struct plim_store_answer *b,
+                      bool just_made)
 {
     if (a->interrupted != b->interrupted) return !a->interrupted;
-    return strcmp(a->made, b->made) >= 0;
+    return just_made || strcmp(a->made, b->made) >= 0;
 }
 
 static void take_out(struct plim_store_entry *entry, size_t index)
@@ -220,11 +221,11 @@ static void take_out(struct plim_store_entry *entry, size_t index)
 }
 
 enum plim_status plim_store_entry_merge(struct plim_store_entry *entry,
-                                        struct plim_store_answer *answer)
+                                        struct plim_store_answer *answer, bool just_made)
 {
     for (size_t i = entry->answers.count; i-- > 0;) {
         if (!holds_for_the_same(&entry->answers.items[i], answer)) continue;
-        if (!is_better(answer, &entry->answers.items[i])) {
+        if (!is_better(answer, &entry->answers.items[i], just_made)) {
             plim_store_answer_finish(answer);
             return PLIM_OK;
         }

@@ -54,11 +54,13 @@ enum plim_status plim_store_answer_result(const struct plim_store_answer *answer
                                           struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Puts an answer into the entry, and takes over what it owns. It takes the place of one that holds
- * for the same, or of which that is not known; one that holds for something else stays beside it.
- * An interrupted answer does not take the place of a whole one, nor an older one that of a newer.
- * Of more than PLIM_STORE_ANSWERS the oldest goes. PLIM_NOMEM is the only failure. */
+ * for the same, or of which that is not known; one that holds for something else stays beside it. An
+ * interrupted answer does not take the place of a whole one, nor, unless it was made just now (clocks
+ * of nodes differ), an older one that of a newer. Of more than PLIM_STORE_ANSWERS the oldest goes.
+ * PLIM_NOMEM is the only failure. */
 enum plim_status plim_store_entry_merge(struct plim_store_entry *entry,
-                                        struct plim_store_answer *answer) PLIM_MUST_CHECK;
+                                        struct plim_store_answer *answer,
+                                        bool just_made) PLIM_MUST_CHECK;
 
 /* Writes the file whole or not at all. PLIM_IO: it cannot be written there. */
 enum plim_status plim_store_entry_write(const struct plim_store_entry *entry, const char *path,

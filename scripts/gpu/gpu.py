@@ -54,7 +54,7 @@ class Programs:
         self.on_gpu = os.path.join(self.build, 'tests', 'gpu', 'on_gpu')
         if not os.path.exists(self.plimsoll):
             sys.exit(f'gpu-suite: {self.plimsoll}: not there, build it or name another --build')
-        self.env = dict(os.environ)
+        self.env = dict(os.environ, PLIMSOLL_STORE='off')  # every tune measures
         self.env.setdefault('VIRTUAL_ENV', sys.prefix)  # where PyTorch keeps NVIDIA's libraries
         libraries = os.path.join(self.build, 'lib')  # of a packed build
         if os.path.isdir(libraries):

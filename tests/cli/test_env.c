@@ -431,6 +431,15 @@ Test(kept, a_stale_handle_is_opened_again)
 }
 #endif
 
+Test(kept, what_was_not_proven_is_not_kept)
+{
+    struct program p = program_run("exec --device sim:T4 --batch 1:4 --quiet -- " PLIM_TRAINER
+                                   " {batch} cpu=1");
+    cr_expect(gt(int, p.exit_code, 0));
+    program_finish(&p);
+    expect_count("store list --json", 0);
+}
+
 Test(kept, an_answer_is_shown_forgotten_and_handed_on)
 {
     char arguments[256], key[40];

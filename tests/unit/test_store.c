@@ -1,8 +1,8 @@
 /* Answers that are kept: what is found again, what is not, and what stays of a file that is not
  * right. */
 #define _DEFAULT_SOURCE /* usleep, mkdtemp */
-#include "autotune/store/lock.h"
 #include "autotune/store/answer_store.h"
+#include "autotune/store/lock.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <fcntl.h>
@@ -183,6 +183,20 @@ Test(store, an_interrupted_answer_is_stale_and_gives_way)
     keep(8, "a", "l", "d");
     keep_as(4, "a", "l", "d", true);
     cr_expect(eq(i64, found("a", "l", "d", PLIM_STORE_HIT, ""), 8));
+}
+
+/* A node whose clock is behind has the last word about its own answer; an import has not. */
+Test(store, an_answer_that_was_made_just_now_counts_whatever_the_clocks_say)
+{
+    struct plim_store_entry entry = {0};
+    struct plim_store_answer answers[3] = {{.made = "2030-01-01T00:00:00Z", .host = "fast"},
+                                           {.made = "2020-01-01T00:00:00Z", .host = "import"},
+                                           {.made = "2020-01-01T00:00:00Z", .host = "slow"}};
+    for (int i = 0; i < 3; i++)
+        cr_assert(eq(int, plim_store_entry_merge(&entry, &answers[i], i != 1), PLIM_OK));
+    cr_assert(eq(sz, entry.answers.count, 1));
+    cr_expect(eq(str, entry.answers.items[0].host, (char *)"slow"));
+    plim_store_entry_finish(&entry);
 }
 
 Test(store, simulated_answers_are_kept_apart)
