@@ -11,8 +11,9 @@ struct side {
 
 static size_t line_length(const struct side *side)
 {
-    const char *found = memchr(side->at, '\n', (size_t)(side->end - side->at));
-    return (size_t)((found ? found + 1 : side->end) - side->at);
+    const char *at = side->at;
+    while (at < side->end && *at++ != '\n') {}
+    return (size_t)(at - side->at);
 }
 
 static bool next(struct side *side)
