@@ -1,6 +1,7 @@
 /* The wrappers of device.h: what is checked, counted and remembered for every device alike. */
 #include "device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 int64_t plim_round_up(int64_t bytes, int64_t step)
@@ -156,8 +157,26 @@ enum plim_status plim_device_reset(struct plim_device *device)
         device->segment_bytes = 0;
         device->segment_bytes_peak = 0;
         device->launches = 0;
+        device->sdpa_engines = 0;
     }
     return st;
+}
+
+char *plim_sdpa_engines_text(unsigned engines, char out[PLIM_SDPA_ENGINES_TEXT])
+{
+    static const struct {
+        enum plim_sdpa_engine engine;
+        const char *text;
+    } names[] = {{PLIM_SDPA_BY_CUDNN, "cuDNN"},
+                 {PLIM_SDPA_BY_FP32, "fp32 units"},
+                 {PLIM_SDPA_BY_FALLBACK, "fp32 units (fall-back)"}};
+    size_t length = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (engines & names[i].engine)
+            length += (size_t)snprintf(out + length, PLIM_SDPA_ENGINES_TEXT - length, "%s%s",
+                                       length ? ", " : "", names[i].text);
+    return out;
 }
 
 const char *plim_device_message(const struct plim_device *device)

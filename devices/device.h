@@ -48,6 +48,18 @@ struct plim_device_info {
                                memory; NULL: none */
 };
 
+/* What computes attention on a real GPU, a bit each. Every one computes the same. */
+enum plim_sdpa_engine {
+    PLIM_SDPA_BY_CUDNN = 1,
+    PLIM_SDPA_BY_FP32 = 2,    /* our kernels on fp32 units, where PyTorch's run on them too */
+    PLIM_SDPA_BY_FALLBACK = 4 /* the same where PyTorch's run on tensor cores: their time is not
+                                 PyTorch's */
+};
+
+/* "cuDNN", "cuDNN, fp32 units (fall-back)"; "": none. Returns `out`. */
+enum { PLIM_SDPA_ENGINES_TEXT = 64 };
+char *plim_sdpa_engines_text(unsigned engines, char out[PLIM_SDPA_ENGINES_TEXT]);
+
 struct plim_device;
 
 struct plim_device_ops {
@@ -101,6 +113,7 @@ struct plim_device {
     int64_t segment_bytes; /* held now, segments and mapped pages */
     int64_t segment_bytes_peak;
     int64_t launches;
+    unsigned sdpa_engines; /* that computed attention: bits of enum plim_sdpa_engine */
 };
 
 void plim_device_close(struct plim_device **device); /* NULL is fine; clears the pointer */

@@ -153,7 +153,8 @@ static bool is_axis(const char *key)
         "micro_batch", "seq", "accumulation", "world", "effective_batch", "effective_batch_target",
         "step_seconds", "tokens_per_second", "samples_per_second", "mfu", "verified",
         "repeats_after_steps", "verdict", "fits", "chosen", "short_bytes",
-        "tokens_per_second_at_most", "why", "seconds", "simulated", "repeats", "noisy", "change"};
+        "tokens_per_second_at_most", "why", "seconds", "simulated", "repeats", "noisy",
+        "attention_engine", "change"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (!strcmp(others[i], key)) return false;
     return true;
@@ -274,6 +275,7 @@ static void read_sample(struct reader *r, const struct plim_yaml_node *node,
                                         .simulated = read_bool(r, node, "simulated"),
                                         .repeats = (int)read_int(r, node, "repeats"),
                                         .noisy = read_bool(r, node, "noisy")};
+    READ_TEXT(r, node, "attention_engine", sample.attention_engine);
     read_setting(r, node, &sample.setting);
     read_peak(r, node, &sample.peak);
     if (!sample.verdict) sample.verdict = "unstable";

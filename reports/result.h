@@ -164,6 +164,7 @@ struct plim_result_sample {
     bool simulated;
     int repeats;    /* of the timed step; 0: not timed by repeating */
     bool noisy;     /* not known to 1 %, or the GPU was slowed down */
+    char attention_engine[64]; /* what computed attention, on a real GPU (devices/device.h) */
 };
 
 /* Allocations of one order of size at the peak of a user's program: of `from_bytes` and more. */

@@ -205,6 +205,8 @@ static void add_samples(struct plim_json *json, json_t *root, const struct plim_
         plim_json_bool(json, node, "simulated", sample->simulated);
         known_int(json, node, "repeats", sample->repeats);
         if (sample->noisy) plim_json_bool(json, node, "noisy", true);
+        if (sample->attention_engine[0])
+            plim_json_text(json, node, "attention_engine", sample->attention_engine);
     }
 }
 

@@ -313,6 +313,7 @@ static void tell_prediction(const struct plim_decision *d, struct plim_result *r
 {
     char planned[16], measured[16];
     if (!d->was_planned || d->planned_seconds <= 0 || d->choice.step_seconds <= 0) return;
+    if (d->choice.trial.seconds_are_modelled) return; /* by the plan's own model */
     double off = 100 * (d->choice.step_seconds / d->planned_seconds - 1);
     int64_t bytes = d->choice.trial.reserved_bytes;
     plim_format_bytes(d->planned_reserved_bytes, planned);

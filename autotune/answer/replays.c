@@ -37,6 +37,7 @@ static void describe_sample(const struct plim_trial *trial, struct plim_result_s
 {
     sample->repeats = replay_of(trial)->repeats;
     sample->noisy = replay_of(trial)->noisy;
+    plim_sdpa_engines_text(replay_of(trial)->sdpa_engines, sample->attention_engine);
 }
 
 static void tell_managed(const struct plim_replay *replay, struct plim_result *result)
@@ -47,6 +48,14 @@ static void tell_managed(const struct plim_replay *replay, struct plim_result *r
                            "The optimizer keeps %s of states in managed memory: the host's, where "
                            "the GPU has no room for them. They are not counted here.",
                            plim_format_bytes(replay->managed_bytes, text));
+}
+
+static void tell_attention(const struct plim_replay *replay, struct plim_result *result)
+{
+    if (replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK)
+        plim_result_reason(result,
+                           "Attention ran on this GPU's fp32 units, where PyTorch's runs on tensor "
+                           "cores: that it fits was shown, but the seconds are simulated.");
 }
 
 /* Where the model takes most before the first step. */
@@ -89,6 +98,7 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
     result->breakdown.managed_bytes = replay->managed_bytes;
     tell_managed(replay, result);
     tell_loading(replay, result);
+    tell_attention(replay, result);
 }
 
 enum plim_status plim_replays_timeline(const struct plim_timeline *timeline, int64_t micro_steps,

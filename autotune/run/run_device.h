@@ -57,6 +57,7 @@ struct plim_run_device {
     struct plim_nvml *nvml; /* NULL: there is none to ask */
     char uuid[96];          /* to NVML */
     int64_t held_bytes;     /* by others, when the device was opened */
+    bool told_fallback;
 };
 
 /* Opens the device that a URI names. `options` outlives it. PLIM_NODEVICE: there is none, or it

@@ -18,6 +18,28 @@ static uint64_t spoiled_by(const struct plim_run_device *d)
     return plim_clock_reasons_spoiling(sample.clock_reasons);
 }
 
+/* What the twin says that a step takes: the worker's deadlines follow from it. */
+static double predict(void *user, const struct plim_setting *setting)
+{
+    struct plim_replay replay;
+    if (plim_run_simulate(user, setting, PLIM_RUN_UNLIMITED, &replay, NULL) != PLIM_OK) return 0;
+    return replay.verdict == PLIM_OK ? replay.step[PLIM_REPLAY_STEPS - 1].seconds : 0;
+}
+
+/* Where attention ran on fp32 units and PyTorch's would not, what was measured is not PyTorch's step:
+ * the twin's seconds take its place. */
+static void replace_seconds(struct plim_run_device *d, const struct plim_setting *setting,
+                            struct plim_replay *out)
+{
+    out->repeats = 0;
+    out->noisy = false;
+    out->step[PLIM_REPLAY_STEPS - 1].seconds = predict(d, setting);
+    if (d->told_fallback) return;
+    plim_log(d->options->log, PLIM_LOG_WARNING,
+             "attention falls back to fp32 units here: times are simulated, not measured");
+    d->told_fallback = true;
+}
+
 /* A time that was taken while the GPU was slowed down is taken once more, and flagged if that did
  * not help. */
 static enum plim_status run_measured(struct plim_run_device *d, const struct plim_setting *setting,
@@ -27,6 +49,10 @@ static enum plim_status run_measured(struct plim_run_device *d, const struct pli
         char reasons[192];
         enum plim_status st = plim_remote_run(d->remote, setting, PLIM_RUN_LIMITED, out, err);
         if (st || out->verdict != PLIM_OK) return st;
+        if (out->sdpa_engines & PLIM_SDPA_BY_FALLBACK) {
+            replace_seconds(d, setting, out);
+            return PLIM_OK;
+        }
         out->repeats = plim_remote_timing(d->remote)->repeats;
         out->noisy = plim_remote_timing(d->remote)->noisy;
         uint64_t spoiled = spoiled_by(d);
@@ -47,14 +73,6 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
                               : plim_run_simulate(d, setting, mode, &d->last, err);
     if (!st) plim_run_trial(&d->last, out);
     return st;
-}
-
-/* What the twin says that a step takes: the worker's deadlines follow from it. */
-static double predict(void *user, const struct plim_setting *setting)
-{
-    struct plim_replay replay;
-    if (plim_run_simulate(user, setting, PLIM_RUN_UNLIMITED, &replay, NULL) != PLIM_OK) return 0;
-    return replay.verdict == PLIM_OK ? replay.step[PLIM_REPLAY_STEPS - 1].seconds : 0;
 }
 
 /* No more of the GPU may be held than when it was opened, but for what small programs take. */

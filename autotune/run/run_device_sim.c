@@ -86,6 +86,8 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
                             .requested_bytes = requested_bytes(replay),
                             .retries = replay->retries,
                             .seconds = (kept ? replay->step[kept - 1].seconds : 0) + communication,
+                            .seconds_are_modelled =
+                                replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK,
                             .communication_seconds = communication,
                             .steps_done = replay->steps_done,
                             .repeats_after = replay->repeats_after,

@@ -4,6 +4,7 @@
 #define PLIM_AUTOTUNE_SEARCH_TRIAL_H
 
 #include "autotune/base/status.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct plim_trial {
@@ -14,6 +15,7 @@ struct plim_trial {
     int64_t requested_bytes; /* asked for at the peak, before any rounding; 0: not known */
     int64_t retries;         /* times that cached memory had to be given back to go on */
     double seconds;          /* of one optimizer step; 0: not known */
+    bool seconds_are_modelled; /* not measured, though the setting ran on a GPU */
     double communication_seconds; /* of these, for reductions among GPUs: an estimate */
     int steps_done;          /* optimizer steps that were run to their end; 0: not known */
     int repeats_after;       /* so many of them, then everything repeats; 0: that was not seen */

@@ -42,7 +42,7 @@ static enum plim_status launch_op(struct plim_cuda *cuda, const struct plim_op *
         return plim_cuda_matmul(&cuda->libraries, op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD:
-        return plim_cuda_attention(&cuda->libraries, op);
+        return plim_cuda_attention(&cuda->libraries, op, &cuda->device.sdpa_engines);
     case PLIM_OP_READ_BACK:
         return read_back(cuda, op);
     default:

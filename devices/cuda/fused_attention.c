@@ -1,4 +1,4 @@
-/* Attention by cuDNN; the contract is in attention.h. */
+/* Attention by cuDNN; the contract is in fused_attention.h. */
 #include "fused_attention.h"
 #include "fused_graph.h"
 #include "placement.h"
@@ -242,20 +242,26 @@ static bool find_room(const struct call *c, int64_t workspace_bytes,
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-/* The best engine that finds room and compiles. */
+static bool is_refusal(cudnnStatus_t status)
+{
+    return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+/* The best engine that finds room and compiles. Whatever one fails with, the next may compile; if
+ * none does, the first failure that is no refusal says why. */
 static cudnnStatus_t choose_engine(const struct call *c, struct entry *e,
                                    const struct plim_dnn_configs *configs)
 {
     struct plim_piece pieces[PIECES];
-    cudnnStatus_t st = CUDNN_STATUS_SUCCESS;
+    cudnnStatus_t failure = CUDNN_STATUS_SUCCESS;
     e->refusal = configs->count ? "too little scratch memory for its engines" : "no engine for it";
-    for (int i = 0; i < configs->count && !e->plan; i++) {
+    for (int i = 0; i < configs->count; i++) {
         if (!find_room(c, configs->workspace_bytes[i], pieces)) continue;
-        st = plim_dnn_plan_open(configs, i, &e->plan, &e->workspace_bytes);
-        if (st && CUDNN_STATUS_CATEGORY(st) != CUDNN_STATUS_NOT_SUPPORTED) return st;
-        st = CUDNN_STATUS_SUCCESS;
+        cudnnStatus_t st = plim_dnn_plan_open(configs, i, &e->plan, &e->workspace_bytes);
+        if (!st) return CUDNN_STATUS_SUCCESS;
+        if (!failure && !is_refusal(st)) failure = st;
     }
-    return st;
+    return failure;
 }
 
 static cudnnStatus_t make_plan(const struct plim_fused *f, const struct call *c, struct entry *e)
@@ -267,7 +273,7 @@ static cudnnStatus_t make_plan(const struct plim_fused *f, const struct call *c,
     if (!st) st = choose_engine(c, e, &configs);
     plim_dnn_configs_close(&configs);
     plim_dnn_graph_close(&graph);
-    if (CUDNN_STATUS_CATEGORY(st) != CUDNN_STATUS_NOT_SUPPORTED) return st;
+    if (!is_refusal(st)) return st;
     e->refusal = "no engine for it";
     return CUDNN_STATUS_SUCCESS;
 }

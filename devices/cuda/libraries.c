@@ -60,11 +60,26 @@ static enum plim_status fused_attention(struct plim_cuda_libraries *l, const str
     return keep_message(l->context, st, &err);
 }
 
-/* Ours take the same operands and the same scratch, so what fits does not change. */
-enum plim_status plim_cuda_attention(struct plim_cuda_libraries *l, const struct plim_op *op)
+/* PyTorch's kernels take tensor cores for 16-bit types wherever there are any, and for fp32 from 8.0
+ * on (as TF32, three products for one). */
+static bool pytorch_has_tensor_cores(const struct plim_device_info *info, const struct plim_op *op)
 {
+    return info->compute_capability >= (op->in[0]->dtype == PLIM_F32 ? 80 : 70);
+}
+
+/* Ours take the same operands and the same scratch, so what fits does not change. */
+enum plim_status plim_cuda_attention(struct plim_cuda_libraries *l, const struct plim_op *op,
+                                     unsigned *engines)
+{
+    enum plim_sdpa_engine engine = PLIM_SDPA_BY_CUDNN;
     enum plim_status st = fused_attention(l, op);
-    return st == PLIM_UNSUPPORTED ? plim_cuda_modules_run(l->modules, op) : st;
+    if (st == PLIM_UNSUPPORTED) {
+        engine = pytorch_has_tensor_cores(l->modules->info, op) ? PLIM_SDPA_BY_FALLBACK
+                                                                : PLIM_SDPA_BY_FP32;
+        st = plim_cuda_modules_run(l->modules, op);
+    }
+    if (!st) *engines |= engine;
+    return st;
 }
 
 void plim_cuda_libraries_close(struct plim_cuda_libraries *l)

@@ -412,6 +412,40 @@ Test(gpus, without_cudnn_the_answer_is_the_same)
     finish(&s);
 }
 
+static bool has_reason(const json_t *report, const char *part)
+{
+    size_t i;
+    json_t *reason;
+    json_array_foreach(json_object_get(report, "why"), i, reason)
+    {
+        if (strstr(json_string_value(reason), part)) return true;
+    }
+    return false;
+}
+
+/* PyTorch's attention on a T4 is on tensor cores, and ours is not. */
+Test(gpus, attention_that_falls_back_is_named_and_its_seconds_are_simulated)
+{
+    struct fault_case c = plain_case();
+    snprintf(c.gpu, sizeof(c.gpu), "--gpu T4 --memory 300MiB");
+    snprintf(c.options, sizeof(c.options), "--overhead 278MiB --precision fp16-mixed");
+    struct search s = search(&c, "");
+    cr_assert(eq(int, s.exit_code, ANSWER), "%s", s.errors);
+    size_t i, named = 0;
+    json_t *sample;
+    json_array_foreach(json_object_get(s.report, "samples"), i, sample)
+    {
+        if (strcmp(text_at(sample, "verdict"), "ok")) continue;
+        cr_expect(strstr(text_at(sample, "attention_engine"), "fall-back") != NULL);
+        cr_expect(json_object_get(sample, "repeats") == NULL, "seconds that were measured");
+        named++;
+    }
+    cr_expect(gt(sz, named, 0));
+    cr_expect(has_reason(s.report, "the seconds are simulated"));
+    cr_expect(strstr(s.errors, "falls back") != NULL, "%s", s.errors);
+    finish(&s);
+}
+
 Test(gpus, without_cublaslt_the_gpu_cannot_be_used)
 {
     struct fault_case c = plain_case();

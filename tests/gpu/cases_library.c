@@ -160,6 +160,17 @@ static const struct plim_array *make_mask(const struct call *t)
     return mask;
 }
 
+/* Where PyTorch takes cuDNN, so must we. */
+static void check_engine(enum plim_sdpa kernel)
+{
+    char seen[PLIM_SDPA_ENGINES_TEXT];
+    int cc = kernel_case_gpu()->compute_capability;
+    unsigned engines = kernel_case_sdpa_engines();
+    if (kernel == PLIM_SDPA_CUDNN && cc >= 90 && cc < 110)
+        cr_assert(engines == PLIM_SDPA_BY_CUDNN, "not cuDNN, but %s",
+                  plim_sdpa_engines_text(engines, seen));
+}
+
 /* Forward by the kernel that PyTorch takes on this GPU, and backward after the reference's. */
 static void check_attention(const struct call *t, enum plim_sdpa kernel)
 {
@@ -179,6 +190,7 @@ static void check_attention(const struct call *t, enum plim_sdpa kernel)
                          .in = {q, k, v, mask}};
     add_scratch(&op, t, kernel);
     kernel_case_check(&c, &op, 2, 2);
+    check_engine(kernel);
     cr_assert(plim_reference_run(&op) == PLIM_OK);
     op.kind = PLIM_OP_ATTENTION_BACKWARD;
     op.n_in = mask ? 7 : 6;
@@ -190,6 +202,7 @@ static void check_attention(const struct call *t, enum plim_sdpa kernel)
     op.out[2] = operand(t, t->kv_heads, t->k_length);
     add_scratch(&op, t, kernel);
     kernel_case_check(&c, &op, 4, 8);
+    check_engine(kernel);
     kernel_case_finish(&c);
 }
 

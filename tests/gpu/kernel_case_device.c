@@ -29,6 +29,11 @@ long kernel_case_count(void)
     return launched;
 }
 
+unsigned kernel_case_sdpa_engines(void)
+{
+    return device->sdpa_engines;
+}
+
 void kernel_case_leave(void)
 {
     if (memory) plim_device_segment_return(device, memory, memory_bytes);
@@ -139,6 +144,7 @@ enum kernel_case_way kernel_case_launch(struct kernel_case *c, const struct plim
     if (way >= WAYS) return KERNEL_CASE_NO_WAY;
     if (way == PLANNED) place_arrays(c), move_operation(c, op);
     copy_arrays(c, true);
+    device->sdpa_engines = 0;
     enum plim_status st = way == LAUNCHED ? plim_device_launch(device, &moved.op) : launch_plan(c);
     bool none_of_ours = st == PLIM_UNSUPPORTED && way != LAUNCHED;
     cr_assert(st == PLIM_OK || none_of_ours, "%s, way %d: %s", plim_op_name(op->kind), way,

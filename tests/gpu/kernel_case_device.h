@@ -19,4 +19,7 @@ void kernel_case_leave(void);
 /* Operations that were compared so far. */
 long kernel_case_count(void);
 
+/* What computed the attention of the last check: bits of enum plim_sdpa_engine. */
+unsigned kernel_case_sdpa_engines(void);
+
 #endif

@@ -376,9 +376,10 @@ Test(attention, inference_without_logsumexp)
 
 /* --- what is left to other kernels ------------------------------------------------------------ */
 
-/* A forward call of `p`, of which nothing is read. */
-static enum plim_status try_forward(const char *gpu, const struct problem *p, double dropout,
-                                    struct plim_error *err)
+/* A forward call of `p` in what `kernel` asks for, of which nothing is read. */
+static enum plim_status try_forward_in(const char *gpu, int cc, enum plim_sdpa kernel,
+                                       const struct problem *p, double dropout,
+                                       struct plim_error *err)
 {
     struct plim_fused *f = open_stand_in(gpu);
     struct plim_array q = make(p, p->heads, p->q, 1), out = make(p, p->heads, p->q, 0);
@@ -390,10 +391,16 @@ static enum plim_status try_forward(const char *gpu, const struct problem *p, do
                          .beta = 1,
                          .out = {&out},
                          .in = {&q, &k, &k}};
-    enum plim_status st = run(f, &op, p, 80, PLIM_SDPA_FLASH, err);
+    enum plim_status st = run(f, &op, p, cc, kernel, err);
     drop(&q), drop(&out), drop(&k);
     plim_fused_close(f);
     return st;
+}
+
+static enum plim_status try_forward(const char *gpu, const struct problem *p, double dropout,
+                                    struct plim_error *err)
+{
+    return try_forward_in(gpu, 80, PLIM_SDPA_FLASH, p, dropout, err);
 }
 
 Test(attention, dropout_is_not_ours_there)
@@ -543,10 +550,20 @@ Test(placement, each_takes_the_block_that_it_fills_best)
 
 /* --- failures --------------------------------------------------------------------------------- */
 
-/* Calls that can fail: 1 create, 2 the plan, 3 the execution. */
-Test(attention, full_gpu_at_the_plan_is_out_of_memory_and_passes)
+/* Calls that can fail: 1 create, 2 and 3 the plans of Hopper's two engines, then executions. */
+Test(attention, engine_that_fails_leaves_it_to_the_next)
 {
-    setenv("PLIM_DOUBLE_FAULT", "oom-lib@2,oom-lib@4", 1);
+    static const char *const faults[] = {"oom-lib@2", "disguised-lib@2"};
+    for (int i = 0; i < 2; i++) {
+        setenv("PLIM_DOUBLE_FAULT", faults[i], 1);
+        enum plim_status st = try_forward_in(hopper.name, 90, PLIM_SDPA_CUDNN, &plain, 0, NULL);
+        cr_expect(eq(int, st, PLIM_OK), "%s", faults[i]);
+    }
+}
+
+Test(attention, full_gpu_at_the_plans_is_out_of_memory_and_passes)
+{
+    setenv("PLIM_DOUBLE_FAULT", "oom-lib@2,oom-lib@3,oom-lib@5", 1);
     struct plim_fused *f = open_stand_in(hopper.name);
     struct plim_array q = make(&plain, 3, 21, 1), out = make(&plain, 3, 21, 0);
     struct plim_op op = {.kind = PLIM_OP_ATTENTION,

@@ -115,6 +115,44 @@ Test(cuda_libraries, failure_after_a_broken_context_is_a_lost_device)
     plim_device_close(&d);
 }
 
+/* Attention of zeros; returns what computed it. */
+static unsigned engines_of(const char *gpu, enum plim_dtype dtype)
+{
+    enum { SIZE = 8 };
+    struct plim_device *d = open_gpu(gpu, NULL, NULL);
+    uint64_t base;
+    cr_assert(eq(int, plim_device_segment_get(d, 2 << 20, &base), PLIM_OK));
+    struct plim_array a = {.data = base,
+                           .shape = {1, 1, 2, SIZE},
+                           .stride = {2 * SIZE, 2 * SIZE, SIZE, 1},
+                           .ndim = 4,
+                           .dtype = (uint8_t)dtype};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .sdpa = PLIM_SDPA_EFFICIENT,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .beta = 1,
+                         .out = {&a},
+                         .in = {&a, &a, &a}};
+    cr_assert(eq(int, plim_device_launch(d, &op), PLIM_OK), "%s", plim_device_message(d));
+    unsigned engines = d->sdpa_engines;
+    cr_expect(eq(int, plim_device_reset(d), PLIM_OK));
+    cr_expect(eq(uint, d->sdpa_engines, 0));
+    plim_device_close(&d);
+    return engines;
+}
+
+Test(cuda_libraries, attention_says_what_computed_it)
+{
+    cr_expect(eq(uint, engines_of("H100-SXM5-80GB", PLIM_BF16), PLIM_SDPA_BY_CUDNN));
+}
+
+Test(cuda_libraries, attention_without_tensor_cores_is_a_fall_back_where_pytorch_has_them)
+{
+    cr_expect(eq(uint, engines_of("T4", PLIM_F16), PLIM_SDPA_BY_FALLBACK));
+    cr_expect(eq(uint, engines_of("T4", PLIM_F32), PLIM_SDPA_BY_FP32), "as PyTorch's there");
+}
+
 /* One query, two keys of which the second has the larger product: bf16, head size 8. */
 Test(cuda_libraries, attention)
 {

@@ -25,6 +25,7 @@ static struct plim_message_result sample_result(void)
     strcpy(r.replay.oom_where, "forward, step 1");
     r.replay.communication_seconds = 0.125;
     r.replay.model_flops_per_token = 6e9;
+    r.replay.sdpa_engines = PLIM_SDPA_BY_CUDNN | PLIM_SDPA_BY_FALLBACK;
     r.timing = (struct plim_timing){12, 0.5, 0.001, -0.01, true};
     return r;
 }

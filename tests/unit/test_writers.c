@@ -153,7 +153,8 @@ static struct plim_report full_decision(void)
                                        .peak = {1 * MIB, 2 * MIB, 3 * MIB},
                                        .seconds = 0.5,
                                        .simulated = true,
-                                       .repeats = 6},
+                                       .repeats = 6,
+                                       .attention_engine = "cuDNN"},
                               noisy = {.setting = setting_of(8), .verdict = "oom", .noisy = true};
     add_value(&noisy.setting, "images", "64", true);
     push_sample(&r, quiet);

@@ -77,6 +77,7 @@ struct plim_replay {
      * leave it out: an estimate (link.h); 0 where nothing is known of the links. */
     double communication_seconds;
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
+    unsigned sdpa_engines; /* what computed attention on a real GPU: bits of enum plim_sdpa_engine */
     /* of the last step's seconds, where a real device was timed by repeating it: */
     int repeats; /* 0: it was not */
     bool noisy;  /* not known to 1 %, or the device was slowed down */

@@ -207,6 +207,7 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     pass_array(c, r->oom_where, sizeof(r->oom_where));
     pass_seconds(c, &r->communication_seconds);
     pass_seconds(c, &r->model_flops_per_token);
+    pass_u32(c, &r->sdpa_engines);
     check(c, r->verdict != PLIM_OK || r->steps_done == PLIM_REPLAY_STEPS);
 }
 
