@@ -115,7 +115,7 @@ enum plim_status plim_device_launch(struct plim_device *device, const struct pli
 
 bool plim_device_can_repeat(const struct plim_device *device)
 {
-    return device->ops->repeat_round != NULL;
+    return device->ops->repeat != NULL;
 }
 
 void plim_device_begin_round(struct plim_device *device)
@@ -123,9 +123,16 @@ void plim_device_begin_round(struct plim_device *device)
     if (plim_device_can_repeat(device)) device->ops->begin_round(device);
 }
 
-void plim_device_repeat_round(struct plim_device *device, int64_t times)
+void plim_device_end_round(struct plim_device *device, struct plim_device_round *round)
 {
-    if (plim_device_can_repeat(device)) device->ops->repeat_round(device, times);
+    *round = (struct plim_device_round){0};
+    if (plim_device_can_repeat(device)) device->ops->end_round(device, round);
+}
+
+void plim_device_repeat(struct plim_device *device, const struct plim_device_round *round,
+                        int64_t times)
+{
+    if (plim_device_can_repeat(device)) device->ops->repeat(device, round, times);
 }
 
 enum plim_status plim_device_now(struct plim_device *device, double *seconds)

@@ -62,6 +62,11 @@ char *plim_sdpa_engines_text(unsigned engines, char out[PLIM_SDPA_ENGINES_TEXT])
 
 struct plim_device;
 
+/* What a round of launches did to the device's clock, for the device alone to read. */
+struct plim_device_round {
+    double seconds[4];
+};
+
 struct plim_device_ops {
     void (*close)(struct plim_device *device);
 
@@ -85,9 +90,11 @@ struct plim_device_ops {
     int64_t (*free_bytes)(struct plim_device *device);
     enum plim_status (*launch)(struct plim_device *device, const struct plim_op *op);
 
-    /* Of a device that models time and computes nothing, both; NULL elsewhere: see the wrappers. */
+    /* Of a device that models time and computes nothing, all; NULL elsewhere: see the wrappers. */
     void (*begin_round)(struct plim_device *device);
-    void (*repeat_round)(struct plim_device *device, int64_t times);
+    void (*end_round)(struct plim_device *device, struct plim_device_round *round);
+    void (*repeat)(struct plim_device *device, const struct plim_device_round *round,
+                   int64_t times);
 
     /* Seconds of device time since open, after all that was launched. */
     enum plim_status (*now)(struct plim_device *device, double *seconds);
@@ -132,13 +139,16 @@ int64_t plim_device_free_bytes(struct plim_device *device);
 enum plim_status plim_device_launch(struct plim_device *device,
                                     const struct plim_op *op) PLIM_MUST_CHECK;
 /* Work that repeats need not be launched again where nothing is computed: a round begins, its
- * operations are launched, and when it ends the clock goes on as if they had been launched `times`
- * times more (0: it just ends). A round may hold others, PLIM_DEVICE_ROUNDS deep. `can_repeat`: is
- * this such a device? On others the two do nothing. */
+ * operations are launched, it ends, and `repeat` lets the clock go on as if they were launched
+ * `times` times more, now or at any time until the device is closed. A round may hold others and
+ * what is repeated, PLIM_DEVICE_ROUNDS deep. `can_repeat`: is this such a device? On others the
+ * three do nothing. */
 enum { PLIM_DEVICE_ROUNDS = 2 };
 bool plim_device_can_repeat(const struct plim_device *device);
 void plim_device_begin_round(struct plim_device *device);
-void plim_device_repeat_round(struct plim_device *device, int64_t times);
+void plim_device_end_round(struct plim_device *device, struct plim_device_round *round);
+void plim_device_repeat(struct plim_device *device, const struct plim_device_round *round,
+                        int64_t times);
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;
 /* Between host and device memory, after all that was launched; the host waits. `sim` reads zeros. */
 enum plim_status plim_device_read(struct plim_device *device, uint64_t address, void *to,

@@ -121,13 +121,22 @@ static void begin_round(struct plim_device *device)
     sim->rounds[sim->depth++] = PLIM_ROUND_EMPTY;
 }
 
-static void repeat_round(struct plim_device *device, int64_t times)
+static void end_round(struct plim_device *device, struct plim_device_round *out)
 {
     struct sim *sim = sim_of(device);
     assert(sim->depth > 0);
     const struct plim_round *round = &sim->rounds[--sim->depth];
-    plim_timeline_repeat(&sim->timeline, round, times);
-    for (int i = 0; i < sim->depth; i++) plim_round_repeat(&sim->rounds[i], round, times);
+    *out = (struct plim_device_round){{round->from_host.host, round->from_host.device,
+                                       round->from_device.host, round->from_device.device}};
+}
+
+static void repeat(struct plim_device *device, const struct plim_device_round *from, int64_t times)
+{
+    struct sim *sim = sim_of(device);
+    const struct plim_round round = {{from->seconds[0], from->seconds[1]},
+                                     {from->seconds[2], from->seconds[3]}};
+    plim_timeline_repeat(&sim->timeline, &round, times);
+    for (int i = 0; i < sim->depth; i++) plim_round_repeat(&sim->rounds[i], &round, times);
 }
 
 static enum plim_status now(struct plim_device *device, double *seconds)
@@ -178,7 +187,8 @@ static const struct plim_device_ops sim_ops = {
     .free_bytes = free_bytes,
     .launch = launch,
     .begin_round = begin_round,
-    .repeat_round = repeat_round,
+    .end_round = end_round,
+    .repeat = repeat,
     .now = now,
     .read = read_zeros,
     .write = write_nothing,

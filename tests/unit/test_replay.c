@@ -222,6 +222,18 @@ static bool same_step(const struct plim_replay_step *a, const struct plim_replay
            fabs(a->seconds / b->seconds - 1) < 1e-9;
 }
 
+static void expect_same_end(void)
+{
+    cr_expect_eq(first.verdict, again.verdict);
+    cr_expect_eq(first.steps_done, again.steps_done);
+    cr_expect_eq(first.repeats_after, again.repeats_after);
+    cr_expect_eq(first.retries, again.retries);
+    cr_expect_eq(first.oom_asked_bytes, again.oom_asked_bytes);
+    cr_expect_eq(first.oom_class, again.oom_class);
+    cr_expect_str_eq(first.why, again.why);
+    cr_expect_arr_eq(first.class_bytes, again.class_bytes, sizeof first.class_bytes);
+}
+
 /* Runs a setting as it is, and with every micro-step (a trace is written). Returns how many
  * launches the first needed of those of the second. */
 static double compare_with_all(const struct plim_train_setting *setting)
@@ -234,11 +246,7 @@ static double compare_with_all(const struct plim_train_setting *setting)
     run(&bench, setting, &again);
     plim_replayer_trace(bench.replayer, NULL);
     fclose(nowhere);
-    cr_expect_eq(first.verdict, again.verdict);
-    cr_expect_eq(first.steps_done, again.steps_done);
-    cr_expect_eq(first.repeats_after, again.repeats_after);
-    cr_expect_eq(first.retries, again.retries);
-    cr_expect_arr_eq(first.class_bytes, again.class_bytes, sizeof first.class_bytes);
+    expect_same_end();
     for (int i = 0; i < first.steps_done; i++)
         cr_expect(same_step(&first.step[i], &again.step[i]), "step %d of %d micro-steps", i + 1,
                   (int)setting->accumulation);
@@ -351,6 +359,44 @@ Test(replay, four_steps_prove_little)
     cr_expect_eq(again.repeats_after, 0);
     cr_expect_str_eq(strrchr(again.oom_where, ' ') + 1, "14");
     cr_expect(same_step(&again.step[3], &first.step[3]));
+    close_bench(&bench);
+}
+
+/* The thirteenth and the fourteenth step are played from the tape. */
+Test(replay, a_step_that_is_played_fails_where_one_that_runs_does)
+{
+    FILE *nowhere = fopen("/dev/null", "w");
+    cr_assert_not_null(nowhere);
+    open_late(&bench, "RTX-3090,memory=3488706416B");
+    prove(&bench, &first);
+    plim_replayer_trace(bench.replayer, nowhere);
+    prove(&bench, &again);
+    expect_same_end();
+    fclose(nowhere);
+    close_bench(&bench);
+}
+
+/* Whatever trains: else every step of a proof is run. */
+Test(replay, nothing_is_run_from_the_third_step_on)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_train_setting setting = plain;
+    struct plim_replay_step step;
+    open_bench(&bench, "tiny-gpt2");
+    setting.accumulation = 3;
+    setting.clip = 1;
+    for (int i = 0; i < PLIM_OPTIMIZER_COUNT * PLIM_CHECKPOINTING_COUNT; i++) {
+        setting.optimizer = (enum plim_optimizer)(i % PLIM_OPTIMIZER_COUNT);
+        setting.checkpointing = (enum plim_checkpointing)(i / PLIM_OPTIMIZER_COUNT);
+        setting.precision = i % 2 ? PLIM_PRECISION_FP16_MIXED : PLIM_PRECISION_FP32;
+        plim_replay_begin(bench.replayer, &bench.spec.model, &setting);
+        for (int n = 0; n < 2; n++) cr_assert(plim_replay_next(bench.replayer, &step));
+        int64_t launches = bench.device->launches;
+        for (int n = 0; n < 2; n++) cr_assert(plim_replay_next(bench.replayer, &step));
+        cr_expect_eq(bench.device->launches, launches, "%s",
+                     plim_optimizer_names[setting.optimizer]);
+        cr_assert_eq(plim_replay_end(bench.replayer, &first, &err), PLIM_OK, "%s", err.text);
+    }
     close_bench(&bench);
 }
 

@@ -252,6 +252,13 @@ static void launch_all(struct plim_device *d, const int64_t *sizes, size_t count
 
 /* Whatever the queue looks like when a round begins, whoever is slower in it, and whether the host
  * waits in it. */
+static void end_and_repeat(struct plim_device *device, int64_t times)
+{
+    struct plim_device_round round;
+    plim_device_end_round(device, &round);
+    plim_device_repeat(device, &round, times);
+}
+
 Test(sim_device, a_repeated_round_takes_as_long_as_one_that_is_launched_again)
 {
     static const int64_t queues[] = {1, 3000000, 300000000, 9000000000};
@@ -271,7 +278,7 @@ Test(sim_device, a_repeated_round_takes_as_long_as_one_that_is_launched_again)
                 plim_device_begin_round(one);
                 for (int n = 0; n <= times; n++) launch_all(n ? all : one, rounds[i], 4);
                 launch_all(all, rounds[i], 4);
-                plim_device_repeat_round(one, times);
+                end_and_repeat(one, times);
                 cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12), "%d of %zu", times, i);
                 launch_all(one, rounds[0], 4); /* the host is where it would be, too */
                 launch_all(all, rounds[0], 4);
@@ -289,13 +296,36 @@ Test(sim_device, a_round_may_hold_rounds)
     launch_all(one, outer, 4);
     plim_device_begin_round(one);
     launch_all(one, inner, 3);
-    plim_device_repeat_round(one, 6);
+    end_and_repeat(one, 6);
     launch_all(one, outer, 1);
-    plim_device_repeat_round(one, 4);
+    end_and_repeat(one, 4);
     for (int i = 0; i < 5; i++) {
         launch_all(all, outer, 4);
         for (int k = 0; k < 7; k++) launch_all(all, inner, 3);
         launch_all(all, outer, 1);
+    }
+    cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12));
+    plim_device_close(&one);
+    plim_device_close(&all);
+}
+
+Test(sim_device, a_round_is_repeated_after_others_as_well)
+{
+    static const int64_t slow[] = {1, 30000000, 1}, quick[] = {1, 1, 1, 0};
+    struct plim_device *one = open_sim("A100-SXM4-80GB"), *all = open_sim("A100-SXM4-80GB");
+    struct plim_device_round first, outer;
+    plim_device_begin_round(one);
+    launch_all(one, slow, 3);
+    plim_device_end_round(one, &first);
+    plim_device_begin_round(one);
+    launch_all(one, quick, 4);
+    plim_device_repeat(one, &first, 2);
+    plim_device_end_round(one, &outer);
+    plim_device_repeat(one, &outer, 1);
+    launch_all(all, slow, 3);
+    for (int i = 0; i < 2; i++) {
+        launch_all(all, quick, 4);
+        for (int k = 0; k < 2; k++) launch_all(all, slow, 3);
     }
     cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12));
     plim_device_close(&one);
@@ -310,7 +340,7 @@ Test(sim_device, only_a_device_that_computes_nothing_repeats)
     cr_expect(plim_device_can_repeat(sim));
     cr_expect(not(plim_device_can_repeat(host)));
     plim_device_begin_round(host);
-    plim_device_repeat_round(host, 3);
+    end_and_repeat(host, 3);
     plim_device_close(&host);
     plim_device_close(&sim);
 }

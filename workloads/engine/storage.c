@@ -1,5 +1,6 @@
 #include "storage.h"
 #include "engine.h"
+#include "tape.h"
 #include "timeline.h"
 #include <string.h>
 
@@ -16,14 +17,20 @@ static void trace_get(struct memory_use *m, struct storage *s, int64_t bytes)
     fprintf(m->trace, "a %lld %lld\n", (long long)s->trace_id, (long long)bytes);
 }
 
-static void note_failure(struct engine *e, enum plim_status st, int64_t bytes)
+/* What forward asks for with gradients on is, nearly always, kept for backward. */
+static enum plim_memory_class class_of_request(const struct engine *e)
 {
     enum plim_memory_class new_class = e->memory.new_class;
-    /* what forward asks for with gradients on is, nearly always, kept for backward */
     bool forward =
         e->grad_enabled && e->thread == THREAD_MAIN && new_class == PLIM_MEMORY_TEMPORARIES;
+    return forward ? PLIM_MEMORY_ACTIVATIONS : new_class;
+}
+
+void storage_lacks(struct engine *e, enum plim_status st, int64_t bytes,
+                   enum plim_memory_class memory_class)
+{
     e->oom_asked_bytes = bytes;
-    e->oom_class = forward ? PLIM_MEMORY_ACTIVATIONS : new_class;
+    e->oom_class = memory_class;
     if (st == PLIM_OOM)
         engine_halt(e, HALT_OOM);
     else
@@ -42,22 +49,29 @@ void storage_note_moment(struct engine *e)
     plim_timeline_note(e->memory.timeline, &now);
 }
 
+void storage_count(struct engine *e, enum plim_memory_class memory_class, int64_t bytes)
+{
+    struct memory_use *m = &e->memory;
+    m->class_bytes[memory_class] += bytes;
+    if (engine_allocated(e) <= m->peak_bytes) return;
+    m->peak_bytes = engine_allocated(e);
+    memcpy(m->class_bytes_at_peak, m->class_bytes, sizeof m->class_bytes);
+}
+
 /* A block for `s`, which has none; false, and the engine halted, where there is none to be had. */
 static bool take_block(struct engine *e, struct storage *s, int64_t bytes)
 {
     struct memory_use *m = &e->memory;
     enum plim_status st = plim_allocator_malloc(e->allocator, bytes, e->stream, &s->block);
     if (st != PLIM_OK) {
-        note_failure(e, st, bytes);
+        storage_lacks(e, st, bytes, class_of_request(e));
         return false;
     }
     s->address = s->block ? plim_block_address(s->block) : 0;
     s->bytes = s->block ? plim_block_bytes(s->block) : 0;
-    m->class_bytes[class_now(s)] += s->bytes;
-    if (engine_allocated(e) > m->peak_bytes) {
-        m->peak_bytes = engine_allocated(e);
-        memcpy(m->class_bytes_at_peak, m->class_bytes, sizeof m->class_bytes);
-    }
+    storage_count(e, class_now(s), s->bytes);
+    if (m->tape && s->block)
+        s->slot = tape_note_take(m->tape, bytes, e->stream, class_now(s), class_of_request(e));
     if (m->trace && bytes) trace_get(m, s, bytes);
     if (bytes) storage_note_moment(e);
     return true;
@@ -67,6 +81,7 @@ static void give_block(struct engine *e, struct storage *s)
 {
     e->memory.class_bytes[class_now(s)] -= s->bytes;
     if (e->memory.trace && s->block) fprintf(e->memory.trace, "f %lld\n", (long long)s->trace_id);
+    if (e->memory.tape && s->block) tape_note_give_back(e->memory.tape, s->slot);
     plim_allocator_free(e->allocator, s->block);
     if (s->block) storage_note_moment(e);
     s->block = NULL;
@@ -105,18 +120,27 @@ void storage_resize(struct engine *e, struct storage *s, int64_t bytes)
     if (bytes) take_block(e, s, bytes);
 }
 
+/* Its bytes count for another class now, or for the same. */
+static void move_bytes(struct engine *e, struct storage *s, enum plim_memory_class before)
+{
+    enum plim_memory_class now = class_now(s);
+    e->memory.class_bytes[before] -= s->bytes;
+    e->memory.class_bytes[now] += s->bytes;
+    if (e->memory.tape && s->block && now != before)
+        tape_note_classify(e->memory.tape, s->slot, s->bytes, before, now);
+}
+
 void storage_saved(struct engine *e, struct storage *s, int change)
 {
     enum plim_memory_class before = class_now(s);
     s->saved += change;
-    e->memory.class_bytes[before] -= s->bytes;
-    e->memory.class_bytes[class_now(s)] += s->bytes;
+    move_bytes(e, s, before);
 }
 
 void storage_classify(struct engine *e, struct storage *s, enum plim_memory_class memory_class)
 {
-    e->memory.class_bytes[class_now(s)] -= s->bytes;
-    e->memory.class_bytes[memory_class] += s->bytes;
+    enum plim_memory_class before = class_now(s);
     s->memory_class = (uint8_t)memory_class;
     s->pinned_class = true;
+    move_bytes(e, s, before);
 }

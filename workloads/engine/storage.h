@@ -7,6 +7,7 @@
 #ifndef PLIM_ENGINE_STORAGE_H
 #define PLIM_ENGINE_STORAGE_H
 
+#include "autotune/base/status.h"
 #include "memory_class.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,12 +16,14 @@
 struct engine;
 struct plim_timeline;
 struct plim_block;
+struct tape;
 
 struct storage {
     struct plim_block *block; /* NULL for zero bytes */
     uint64_t address;
     int64_t bytes; /* of the block */
     int64_t trace_id;
+    int32_t slot;         /* on the tape; 0: it is on none */
     int32_t refs;
     int32_t saved;        /* how many nodes hold it for backward */
     uint8_t memory_class; /* enum plim_memory_class */
@@ -36,6 +39,7 @@ struct memory_use {
     FILE *trace; /* every allocation and release, or NULL (plim_replayer_trace()) */
     int64_t trace_next_id;
     struct plim_timeline *timeline; /* what is allocated after each of them, or NULL */
+    struct tape *tape;              /* on which they are written down, or NULL */
 };
 
 /* Memory for `bytes`, one reference; NULL (and the engine halted) when there is none. */
@@ -51,6 +55,11 @@ void storage_resize(struct engine *e, struct storage *s, int64_t bytes);
 void storage_put(struct engine *e, struct storage *s);
 /* One node more (+1) or less (-1) holds it for backward. */
 void storage_saved(struct engine *e, struct storage *s, int change);
+/* So many bytes of the class were taken: counts them, and notes a peak. */
+void storage_count(struct engine *e, enum plim_memory_class memory_class, int64_t bytes);
+/* There was no memory for so many: halts the engine, and notes what it was for. */
+void storage_lacks(struct engine *e, enum plim_status st, int64_t bytes,
+                   enum plim_memory_class memory_class);
 /* Says what it is for, for good. */
 void storage_classify(struct engine *e, struct storage *s, enum plim_memory_class memory_class);
 

@@ -4,6 +4,7 @@
 #include "ddp.h"
 #include "fsdp.h"
 #include "scaler.h"
+#include "stretch.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
 #include <math.h>
@@ -15,9 +16,12 @@ enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
 
 struct plim_replayer;
 
-/* Fingerprints of the allocator, one after the other. */
+/* States of the allocator, one after the other. */
 struct state_list {
-    uint64_t *items;
+    struct state {
+        uint64_t fingerprint;
+        int64_t retries; /* so far */
+    } *items;
     size_t count, capacity;
 };
 
@@ -36,6 +40,11 @@ struct run {
     const char *phase;
     const char *refusal; /* why it cannot be trained so; NULL: it can */
     struct state_list *states, *micro_states; /* the replayer's */
+    struct tape *tape; /* the replayer's */
+    /* What is on it: a micro-step that makes the gradients, one that adds to them, and what the
+     * optimizer does from the second step on. */
+    struct stretch first, further, update;
+    bool records; /* may any of them be played, once it is known? */
     int64_t retries_left_out;                 /* of micro-steps that were not run */
     bool restless; /* a step's micro-steps need retries and do not come to repeat */
     enum plim_status st;      /* of building */
@@ -52,6 +61,7 @@ struct plim_replayer {
     struct plim_links links;
     struct state_list states; /* at the ends of this run's steps, from the second on */
     struct state_list micro_states; /* at the ends of this step's micro-steps */
+    struct tape tape;
     struct run run;
 };
 
@@ -82,6 +92,7 @@ void plim_replayer_destroy(struct plim_replayer **rp)
     plim_allocator_destroy(&r->allocator);
     PLIM_ARRAY_FINISH(&r->states);
     PLIM_ARRAY_FINISH(&r->micro_states);
+    tape_finish(&r->tape);
     free(r);
     *rp = NULL;
 }
@@ -117,6 +128,11 @@ void plim_replayer_stop(struct plim_replayer *r, plim_replay_stop *stop, const v
 
 /* --- one training run ------------------------------------------------------------------------- */
 
+static bool is_sharded(const struct run *r)
+{
+    return r->setting.sharding == PLIM_SHARDING_DDP || r->setting.sharding == PLIM_SHARDING_FSDP;
+}
+
 /* Where an OOM will be said to have happened: the phase stays once memory ran out. */
 static void enter(struct run *r, const char *phase)
 {
@@ -136,11 +152,18 @@ static double loss_of(struct engine *e, const struct tensor *loss)
     return NAN;
 }
 
-static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
+static void look_for_stop(struct run *r)
+{
+    const struct plim_replayer *replayer = r->replayer;
+    if (replayer->stop && replayer->stop(replayer->stop_user)) engine_fail(r->e, PLIM_CANCELLED);
+}
+
+/* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
+static void run_micro_step(struct run *r, struct plim_replay_step *s, bool last,
+                           struct stretch *recorded)
 {
     struct engine *e = r->e;
-    const struct plim_replayer *replayer = r->replayer;
-    if (replayer->stop && replayer->stop(replayer->stop_user)) engine_fail(e, PLIM_CANCELLED);
+    look_for_stop(r);
     if (e->halted) return;
     enum plim_precision p = r->setting.precision;
     bool mixed = (p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED) &&
@@ -154,6 +177,7 @@ static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
     if (mixed) autocast_leave(e);
     fsdp_after_forward(e, &r->fsdp, loss);
     s->after_forward_bytes = engine_allocated(e);
+    if (recorded) stretch_middle(e, recorded);
     enter(r, "backward");
     struct tensor *scaled = tensor_hold(scaler_scale(e, &r->scaler, loss));
     if (!e->halted) autograd_backward(e, scaled);
@@ -163,7 +187,38 @@ static void micro_step(struct run *r, struct plim_replay_step *s, bool last)
     tensor_drop(e, loss);
 }
 
-static void optimizer_phase(struct run *r)
+static void play_micro_step(struct run *r, struct plim_replay_step *s,
+                            const struct stretch *recorded)
+{
+    struct engine *e = r->e;
+    look_for_stop(r);
+    enter(r, "forward");
+    stretch_play_first_half(e, r->tape, recorded);
+    s->after_forward_bytes = engine_allocated(e);
+    enter(r, "backward");
+    stretch_play_second_half(e, r->tape, recorded);
+}
+
+/* Where GPUs reduce gradients, one that is not the last. What is born in the first of all (workspaces)
+ * stays out of the recording. */
+static void micro_step(struct run *r, struct plim_replay_step *s, bool is_first, bool is_last)
+{
+    struct stretch *stretch = is_first ? &r->first : &r->further;
+    bool settled = !is_first || r->out.steps_done > 0;
+    if (stretch->known) {
+        play_micro_step(r, s, stretch);
+    } else if (r->records && settled && !r->tape->broken) {
+        stretch_begin(r->e, r->tape, stretch);
+        run_micro_step(r, s, is_last, stretch);
+        stretch_end(r->e, stretch);
+        /* A first one is played only when it is known that all it leaves is given back. */
+        stretch->known = !is_first && !r->tape->broken && !r->tape->kept;
+    } else {
+        run_micro_step(r, s, is_last, NULL);
+    }
+}
+
+static void run_update(struct run *r)
 {
     struct engine *e = r->e;
     enter(r, "optimizer");
@@ -176,20 +231,40 @@ static void optimizer_phase(struct run *r)
     optimizer_zero_grad(e, &r->optimizer);
 }
 
-/* How many steps ago the allocator was in the state in which it is now; 0: it never was. */
-static size_t steps_since_this_state(struct run *r, struct state_list *states)
+/* The optimizer's part of a step. */
+static void update(struct run *r)
 {
-    size_t since = 0;
-    uint64_t state = plim_allocator_fingerprint(r->e->allocator);
-    for (size_t i = states->count; i-- > 0 && !since && state;)
-        if (states->items[i] == state) since = states->count - i;
-    if (PLIM_ARRAY_PUSH(states, state) != PLIM_OK) engine_fail(r->e, PLIM_NOMEM);
-    return since;
+    struct engine *e = r->e;
+    bool first_is_recorded = r->first.end > r->first.begin;
+    if (r->update.known) {
+        enter(r, "optimizer");
+        stretch_play_first_half(e, r->tape, &r->update);
+        stretch_play_second_half(e, r->tape, &r->update);
+    } else if (first_is_recorded && !r->tape->broken) {
+        stretch_begin(e, r->tape, &r->update);
+        run_update(r);
+        stretch_end(e, &r->update);
+        r->first.known = r->update.known = !r->tape->broken && !r->tape->kept;
+        r->tape->broken = !r->first.known; /* nothing more comes on it */
+    } else {
+        run_update(r);
+    }
 }
 
 static int64_t retries_of(const struct run *r)
 {
     return plim_allocator_statistics(r->e->allocator)->retries + r->retries_left_out;
+}
+
+/* How many entries ago the allocator was in the state in which it is now; 0: it never was. */
+static size_t since_this_state(struct run *r, struct state_list *states)
+{
+    size_t since = 0;
+    struct state now = {plim_allocator_fingerprint(r->e->allocator), retries_of(r)};
+    for (size_t i = states->count; i-- > 0 && !since && now.fingerprint;)
+        if (states->items[i].fingerprint == now.fingerprint) since = states->count - i;
+    if (PLIM_ARRAY_PUSH(states, now) != PLIM_OK) engine_fail(r->e, PLIM_NOMEM);
+    return since;
 }
 
 /* Memory did not run out, but nothing says that it never does. */
@@ -202,39 +277,60 @@ static void halt_restless(struct engine *e)
 /* How many micro-steps from now on come again and again; 0: that is not known. */
 static int64_t period_of_micro_steps(struct run *r)
 {
-    int64_t period = (int64_t)steps_since_this_state(r, r->micro_states);
+    int64_t period = (int64_t)since_this_state(r, r->micro_states);
     if (period || r->micro_states->count < PLIM_REPLAY_PROOF_MICRO_STEPS) return period;
     r->restless = retries_of(r) > 0;
     if (r->restless) halt_restless(r->e);
     return 1;
 }
 
-/* Runs micro-steps until it is known what all but the last do; a round of those that come again
- * stands for all. The last one is always run: it may differ in what follows it. */
+/* The micro-steps since the state was as it is now come `times` times more. */
+static void repeat_recorded(struct run *r, int64_t period, int64_t times)
+{
+    const struct state *now = &r->micro_states->items[r->micro_states->count - 1];
+    int64_t before = r->micro_states->count > (size_t)period ? now[-period].retries : now->retries;
+    plim_device_repeat(r->e->device, &r->further.round, period * times);
+    r->retries_left_out += (now->retries - before) * times;
+}
+
+/* Runs a round of them that comes `times` times in all. */
+static void run_round(struct run *r, struct plim_replay_step *s, int64_t period, int64_t times)
+{
+    struct engine *e = r->e;
+    struct plim_device_round round;
+    int64_t retries = retries_of(r);
+    double waited = r->link.waited;
+    plim_device_begin_round(e->device);
+    for (int64_t i = 0; i < period; i++) micro_step(r, s, false, false);
+    plim_device_end_round(e->device, &round);
+    if (e->halted) return;
+    plim_device_repeat(e->device, &round, times - 1);
+    r->retries_left_out += (retries_of(r) - retries) * (times - 1);
+    r->link.waited += (r->link.waited - waited) * (double)(times - 1);
+}
+
+/* Runs micro-steps until it is known what the rest does, which then is not run. Where GPUs reduce
+ * gradients the last one is none of these. */
 static void micro_steps(struct run *r, struct plim_replay_step *s)
 {
     struct engine *e = r->e;
     bool may_repeat =
         plim_device_can_repeat(e->device) && !e->memory.trace && !e->memory.timeline;
-    int64_t left = r->setting.accumulation - 1, period = 0;
+    bool last_differs = is_sharded(r);
+    int64_t left = r->setting.accumulation - last_differs;
     r->micro_states->count = 0;
-    while (left > 0 && !e->halted) {
-        int64_t retries = retries_of(r), run_now = may_repeat && period ? period : 1;
-        double waited = r->link.waited;
-        plim_device_begin_round(e->device);
-        for (int64_t i = 0; i < run_now; i++) micro_step(r, s, false);
-        if (e->halted) return;
-        left -= run_now;
-        if (may_repeat && !period && left > 1) period = period_of_micro_steps(r);
-        bool is_round = may_repeat && period == run_now;
-        int64_t times = is_round ? left / period : 0;
-        plim_device_repeat_round(e->device, times);
-        r->retries_left_out += (retries_of(r) - retries) * times;
-        r->link.waited += (r->link.waited - waited) * (double)times;
+    for (bool is_first = true; left > 0 && !e->halted; is_first = false) {
+        micro_step(r, s, is_first, left == 1 && !last_differs);
+        left--;
+        if (!may_repeat || left < 2 || e->halted) continue;
+        int64_t period = period_of_micro_steps(r), times = period ? left / period : 0;
+        if (!times) continue;
+        may_repeat = false;
         left -= times * period;
-        if (is_round || period > left) may_repeat = false;
+        if (r->further.known) repeat_recorded(r, period, times);
+        else run_round(r, s, period, times);
     }
-    if (!e->halted) micro_step(r, s, true);
+    if (last_differs && !e->halted) run_micro_step(r, s, true, NULL);
 }
 
 static void begin_timeline(struct run *r, double start)
@@ -253,7 +349,7 @@ static void one_step(struct run *r, struct plim_allocator *allocator, struct pli
     if (st != PLIM_OK) engine_fail(r->e, st);
     begin_timeline(r, start);
     micro_steps(r, s);
-    optimizer_phase(r);
+    update(r);
     storage_note_moment(r->e); /* its end */
     r->e->memory.timeline = NULL;
     st = plim_device_now(r->e->device, &end);
@@ -337,9 +433,13 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
                                    ring_bandwidth(&replayer->links, setting->world),
                                .world = setting->world},
                       .states = &replayer->states,
-                      .micro_states = &replayer->micro_states};
+                      .micro_states = &replayer->micro_states,
+                      .tape = &replayer->tape};
     replayer->states.count = 0;
+    tape_rewind(&replayer->tape);
     engine_reset(r->e);
+    r->records = plim_device_can_repeat(replayer->device) && !is_sharded(r) &&
+                 !r->e->memory.trace && !replayer->timeline;
     r->st = plim_device_reset(replayer->device);
     if (r->st == PLIM_OK) r->st = build(r, model);
 }
@@ -359,7 +459,7 @@ bool plim_replay_next(struct plim_replayer *replayer, struct plim_replay_step *s
     if (r->e->halted) return false;
     out->steps_done++;
     bool compares = plim_device_can_repeat(replayer->device) && out->steps_done > 1;
-    if (compares && !out->repeats_after && steps_since_this_state(r, r->states))
+    if (compares && !out->repeats_after && since_this_state(r, r->states))
         out->repeats_after = out->steps_done;
     return !r->e->halted;
 }
@@ -400,13 +500,13 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
 }
 
 /* The step after one that ended as it began: the same, but for the queue before the device. */
-static void repeat_last_step(struct plim_replayer *replayer)
+static void repeat_last_step(struct plim_replayer *replayer, const struct plim_device_round *round)
 {
     struct run *r = &replayer->run;
     struct plim_replay_step *step = &r->out.step[r->out.steps_done];
     double start = 0, end = 0;
     enum plim_status st = plim_device_now(replayer->device, &start);
-    plim_device_repeat_round(replayer->device, 1);
+    plim_device_repeat(replayer->device, round, 1);
     if (st == PLIM_OK) st = plim_device_now(replayer->device, &end);
     if (st != PLIM_OK) engine_fail(r->e, st);
     *step = step[-1];
@@ -420,20 +520,19 @@ static bool first_steps(struct plim_replayer *replayer)
 {
     struct run *r = &replayer->run;
     struct plim_replay_step step;
+    struct plim_device_round round;
     for (int i = 1; i < PLIM_REPLAY_STEPS - 1; i++)
         if (!plim_replay_next(replayer, &step)) return false;
     if (!plim_device_can_repeat(replayer->device) || r->e->memory.trace)
         return plim_replay_next(replayer, &step) && plim_replay_next(replayer, &step);
     int64_t retries = retries_of(r);
     plim_device_begin_round(replayer->device);
-    if (!plim_replay_next(replayer, &step)) return false;
-    if (r->out.repeats_after) {
-        r->retries_left_out += retries_of(r) - retries;
-        repeat_last_step(replayer);
-        return !r->e->halted;
-    }
-    plim_device_repeat_round(replayer->device, 0);
-    return plim_replay_next(replayer, &step);
+    bool goes_on = plim_replay_next(replayer, &step);
+    plim_device_end_round(replayer->device, &round);
+    if (!goes_on || !r->out.repeats_after) return goes_on && plim_replay_next(replayer, &step);
+    r->retries_left_out += retries_of(r) - retries;
+    repeat_last_step(replayer, &round);
+    return !r->e->halted;
 }
 
 enum plim_status plim_replay_run(struct plim_replayer *replayer,

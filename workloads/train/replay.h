@@ -20,12 +20,16 @@
  *
  * The same inside a step: gradients that the first micro-step made stay where they are, and the
  * next ones add to them. So when a micro-step ends in the state in which an earlier one ended,
- * those between the two come again and again. Where nothing is computed they are run once for all
- * their repeats, and the clock goes on as if those had run (plim_device_repeat_round()): a step of
- * 512 micro-steps costs as much as one of a few, and has the same numbers. The last micro-step is
- * run in any case. Micro-steps that are not seen to repeat within PLIM_REPLAY_PROOF_MICRO_STEPS are
+ * those between the two come again and again. Where nothing is computed these are left out, and the
+ * clock goes on as if they had run (plim_device_repeat()): a step of 512 micro-steps costs as much
+ * as one of a few, and has the same numbers. Micro-steps that are not seen to repeat within PLIM_REPLAY_PROOF_MICRO_STEPS are
  * taken to where no retry was needed so far; else the setting does not fit. The fourth step is left
- * out in the same way where the third ends as it began. While a trace is written all are run.
+ * out in the same way where the third ends as it began.
+ *
+ * What does have to be gone through again, because the allocator's state is another, need not be run
+ * again: micro-steps from the third on, steps from the third on are played from a tape of what they
+ * ask of memory (workloads/engine/tape.h). Among several GPUs, whose transfers have a clock of their
+ * own, they are run. While a trace or a timeline is written everything is run.
  *
  * A replayer keeps its pools between runs; a search makes one per device and thread.
  */
