@@ -252,6 +252,8 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .reduction = spec->reduction,
                                        .resharding = spec->resharding,
                                        .reduce_type = spec->reduce_type,
+                                       .zero = spec->zero,
+                                       .rank = spec->rank,
                                        .packing = spec->packing,
                                        .padding = spec->padding,
                                        .clip = spec->clip,

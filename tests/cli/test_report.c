@@ -29,6 +29,8 @@ Test(report, several_gpus_are_data_parallel_unless_told_otherwise)
                  {"--world 4 --sharding none", 610, false, "4 GPUs are counted each as if"},
                  {"--world 4 --sharding fsdp --weights fp32 --precision bf16-mixed", 610 + 512, true,
                   "Told is rank 0"},
+                 {"--world 4 --sharding zero2 --weights fp32 --precision bf16-mixed", 610 + 512, true,
+                  "share gradients and optimizer states (DeepSpeed's ZeRO 2)"},
                  {"--sharding ddp", 610, true, NULL}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char command[256];

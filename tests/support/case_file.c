@@ -65,6 +65,15 @@ static void read_quantization(const json_t *q, struct plim_quantization *out)
     out->prepared = !prepare || json_is_true(prepare);
 }
 
+static void read_zero(const json_t *zero, struct plim_zero *out)
+{
+    const json_t *overlap = json_object_get(zero, "overlap_comm"),
+                 *contiguous = json_object_get(zero, "contiguous_gradients");
+    out->bucket_elements = case_integer(zero, "reduce_bucket_size", 500000000);
+    if (overlap) out->overlap = json_is_true(overlap) ? PLIM_OVERLAP_YES : PLIM_OVERLAP_NO;
+    out->contiguous = !contiguous || json_is_true(contiguous);
+}
+
 void case_setting(const json_t *c, struct plim_train_setting *s)
 {
     *s = (struct plim_train_setting){
@@ -94,6 +103,8 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
     };
+    s->rank = case_integer(c, "rank", 0);
+    read_zero(json_object_get(c, "zero"), &s->zero);
     read_lora(json_object_get(c, "lora"), &s->lora);
     read_quantization(json_object_get(c, "quantization"), &s->quantization);
 }

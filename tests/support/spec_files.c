@@ -113,6 +113,8 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
         same(&a->node_bandwidth, &b->node_bandwidth, sizeof(double)) &&
         a->reduction == b->reduction && a->resharding == b->resharding &&
         a->reduce_type == b->reduce_type && a->packing == b->packing && a->padding == b->padding &&
+        a->rank == b->rank && a->zero.bucket_elements == b->zero.bucket_elements &&
+        a->zero.overlap == b->zero.overlap && a->zero.contiguous == b->zero.contiguous &&
         a->world == b->world && a->effective_batch == b->effective_batch &&
         same(&a->effective_batch_tolerance, &b->effective_batch_tolerance, sizeof(double)) &&
         a->accumulation == b->accumulation && a->schedule_count == b->schedule_count &&

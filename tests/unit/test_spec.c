@@ -52,8 +52,10 @@ Test(spec_read, takes_every_key)
                    "  world: 8\n"
                    "  gpus_per_node: 4\n"
                    "  node_gb_per_second: 12.5\n"
-                   "  sharding: ddp\n"
+                   "  sharding: [ddp, zero2]\n"
                    "  reduction: each\n"
+                   "  zero: {rank: 3, reduce_bucket_size: 1000, overlap_comm: yes,\n"
+                   "         contiguous_gradients: false}\n"
                    "  reshard_after_forward: no\n"
                    "  reduce_dtype: low\n"
                    "  clip: 1.0\n"
@@ -78,6 +80,11 @@ Test(spec_read, takes_every_key)
     cr_expect(eq(dbl, s.effective_batch_tolerance, 0.02));
     cr_expect(eq(i64, s.world, 8));
     cr_expect(eq(int, s.sharding.values[0], PLIM_SHARDING_DDP));
+    cr_expect(eq(int, s.sharding.values[1], PLIM_SHARDING_ZERO2));
+    cr_expect(eq(i64, s.rank, 3));
+    cr_expect(eq(i64, s.zero.bucket_elements, 1000));
+    cr_expect(eq(int, s.zero.overlap, PLIM_OVERLAP_YES));
+    cr_expect(eq(int, s.zero.contiguous, false));
     cr_expect(eq(int, s.reduction, PLIM_REDUCTION_EACH));
     cr_expect(eq(i64, s.gpus_per_node, 4));
     cr_expect(eq(dbl, s.node_bandwidth, 12.5));
@@ -485,6 +492,11 @@ Test(spec_hash, every_key_of_training_counts)
         if (strncmp(key->path, "train.quantization.", 19) == 0) {
             set(&a, "train.quantization", "fp4");
             set(&b, "train.quantization", "fp4");
+            resolve(&a);
+        }
+        if (strncmp(key->path, "train.zero.", 11) == 0) {
+            set(&a, "train.sharding", "zero2");
+            set(&b, "train.sharding", "zero2");
             resolve(&a);
         }
         set(&b, key->path, key->example);

@@ -115,6 +115,12 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->resharding = (enum plim_resharding)between(state, 0, PLIM_RESHARDING_COUNT - 1);
     spec->reduce_type = (enum plim_reduce_type)between(state, 0, PLIM_REDUCE_TYPE_COUNT - 1);
     spec->reduction = (enum plim_reduction)between(state, 0, PLIM_REDUCTION_COUNT - 1);
+    bool is_zero = plim_sharding_is_zero((enum plim_sharding)spec->sharding.values[0]);
+    spec->rank = is_zero ? between(state, -1, 7) : -1;
+    spec->zero = (struct plim_zero){
+        .bucket_elements = is_zero ? between(state, 1, 1 << 30) : 500000000,
+        .overlap = is_zero ? (enum plim_overlap)between(state, 0, PLIM_OVERLAP_COUNT - 1) : 0,
+        .contiguous = !is_zero || between(state, 0, 1)};
     spec->accumulation = between(state, 0, 5);
     spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
     for (size_t i = 0; i < spec->schedule_count; i++)

@@ -169,15 +169,35 @@ static void mark_backward(struct engine *e, struct node *n, struct tensor **grad
 }
 static const struct node_kind mark_kind = {"MarkBackward", mark_backward};
 
-struct tensor *autograd_mark(struct engine *e, struct tensor *x, const struct node_hook *hook)
+static void divided_backward(struct engine *e, struct node *n, struct tensor **grads,
+                             struct tensor **out)
+{
+    out[0] = tensor_keep(op_div_scalar(e, grads[0], n->number));
+}
+static const struct node_kind divided_kind = {"DividedBackward", divided_backward};
+
+/* The same memory behind a node of its own; floating, or `x` itself where it needs no gradient. */
+static struct tensor *behind_node(struct engine *e, struct tensor *x, const struct node_kind *kind,
+                                  const struct node_hook *hook, double number)
 {
     if (e->halted || !autograd_needed(e, 1, &x)) return x;
-    struct node *n = node_create(e, &mark_kind, 1, &x);
+    struct node *n = node_create(e, kind, 1, &x);
     struct tensor *y = tensor_detach(e, x);
     if (e->halted) return e->poison;
     n->hook = hook;
+    n->number = number;
     node_attach(n, y);
     return y;
+}
+
+struct tensor *autograd_mark(struct engine *e, struct tensor *x, const struct node_hook *hook)
+{
+    return behind_node(e, x, &mark_kind, hook, 0);
+}
+
+struct tensor *autograd_divided(struct engine *e, struct tensor *x, double divisor)
+{
+    return behind_node(e, x, &divided_kind, NULL, divisor);
 }
 
 void autograd_backward(struct engine *e, struct tensor *loss)

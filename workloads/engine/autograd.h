@@ -16,6 +16,9 @@
  * `x` itself where it needs no gradient. */
 struct tensor *autograd_mark(struct engine *e, struct tensor *x, const struct node_hook *hook);
 
+/* The same with a hook that divides the gradient by `divisor`, which copies it. */
+struct tensor *autograd_divided(struct engine *e, struct tensor *x, double divisor);
+
 /* loss.backward(). `loss` is a scalar; grads arrive in the .grad of the leaves. */
 void autograd_backward(struct engine *e, struct tensor *loss);
 

@@ -36,7 +36,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     if (!m->layers) return PLIM_NOMEM;
     m->parameters.dtype = parameter_dtype(setting);
     bool quantized = setting->quantization.type != PLIM_QUANTIZATION_NONE;
-    e->meta = quantized || setting->sharding == PLIM_SHARDING_FSDP;
+    e->meta = quantized || setting->sharding >= PLIM_SHARDING_ZERO1;
     m->family->build(e, m);
     if (quantized) decoder_load(e, m);
     if (setting->lora.r) decoder_add_lora(e, m);
@@ -92,6 +92,27 @@ size_t decoder_states(const struct decoder *m, struct tensor **out)
             count += adapters_behind(&m->layers[k].adapters, p->frozen[i], out + count);
     }
     return count + decoder_buffers(m, out + count);
+}
+
+size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
+{
+    struct tensor *buffers[DECODER_BUFFERS];
+    size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
+    bool norm_first = m->config->family != PLIM_FAMILY_PHI;
+    const struct tensor *rotary_beside =
+        norm_first && m->final_norm.bias ? m->final_norm.bias : m->final_norm.weight;
+    /* from the back, so that nothing is written over that is still to be moved */
+    size_t to = count;
+    for (size_t from = count - n; from-- > 0;) {
+        bool rotary = out[from] == rotary_beside, embedding = out[from] == m->embedding;
+        struct tensor *x = out[from];
+        for (size_t k = n; k-- > 0 && rotary && norm_first;)
+            if (buffers[k] != m->embedding_scale) out[--to] = buffers[k];
+        if (embedding && m->embedding_scale) out[--to] = m->embedding_scale;
+        out[--to] = x;
+        for (size_t k = n; k-- > 0 && rotary && !norm_first;) out[--to] = buffers[k];
+    }
+    return count;
 }
 
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)

@@ -158,7 +158,7 @@ static struct tensor *run_block(struct engine *e, const void *context, struct te
 {
     struct block_call c = *(const struct block_call *)context;
     const struct decoder_hooks *hooks = c.m->hooks;
-    if (!hooks) return c.m->family->block(e, &c, x);
+    if (!hooks || !hooks->before_block) return c.m->family->block(e, &c, x);
     struct tensor *input = tensor_hold(hooks->before_block(e, hooks->context, &c, x));
     struct tensor *y = c.m->family->block(e, &c, input);
     hooks->after_block(e, hooks->context, &c, y);

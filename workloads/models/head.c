@@ -125,6 +125,8 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
     struct tensor *logits = logits_of(e, m, x);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, &logits, m->config->final_logit_softcapping);
+    if (m->hooks && m->hooks->logits)
+        tensor_set(e, &logits, m->hooks->logits(e, m->hooks->context, logits));
     struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, labels));
     tensor_drop(e, logits);
     return loss;

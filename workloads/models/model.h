@@ -63,6 +63,8 @@ struct decoder_hooks {
                                    struct tensor *x);
     /* `y`: the block's result (lent, floating). */
     void (*after_block)(struct engine *e, void *context, struct block_call *c, struct tensor *y);
+    /* Returns what is to stand for the model's logits: `logits` (lent), or a floating tensor. */
+    struct tensor *(*logits)(struct engine *e, void *context, struct tensor *logits);
     void *context;
 };
 
@@ -118,7 +120,7 @@ extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_modernbert;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
- * be sharded by FSDP has no memory yet. */
+ * be sharded by FSDP or ZeRO has no memory yet. */
 enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
                                 const struct plim_train_setting *setting,
                                 struct decoder *m) PLIM_MUST_CHECK;
@@ -133,6 +135,9 @@ void decoder_finish(struct decoder *m); /* host memory; tensors go with the engi
 /* What the model is made of, in the order of named_parameters() and then named_buffers(); lent.
  * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
 size_t decoder_states(const struct decoder *m, struct tensor **out);
+/* The same in the order in which Module._apply() comes to them (to(), to_empty()): a module's buffers
+ * behind its parameters. */
+size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 /* The buffers alone: DECODER_BUFFERS at most. */
 enum { DECODER_BUFFERS = 7 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);

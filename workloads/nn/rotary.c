@@ -31,7 +31,8 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     e->grad_enabled = e->autocast.on = false;
     nn_rope_update(e, r, positions);
     int64_t seq = tensor_size(positions, -1), half = (r->dim + 1) / 2;
-    struct tensor *frequencies = tensor_keep(op_view(e, r->inv_freq, SHAPE(1, half, 1)));
+    struct tensor *frequencies =
+        tensor_hold(op_to(e, op_view(e, r->inv_freq, SHAPE(1, half, 1)), PLIM_F32));
     struct tensor *where = tensor_keep(op_to(e, op_view(e, positions, SHAPE(1, 1, seq)), PLIM_F32));
     struct tensor *freqs = tensor_keep(op_transpose(e, op_matmul(e, frequencies, where), 1, 2));
     struct tensor *pair[2] = {freqs, freqs};

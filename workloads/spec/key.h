@@ -16,6 +16,9 @@ struct plim_spec_key {
     const char *unit, *fallback, *example, *help; /* fallback: the default as YAML, or NULL */
 };
 
+enum { PLIM_SPEC_KEYS = 36 };
+extern const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS];
+
 size_t plim_spec_key_count(void);
 const struct plim_spec_key *plim_spec_key_at(size_t index);
 const struct plim_spec_key *plim_spec_key_find(const char *path); /* NULL: no such key */

@@ -22,10 +22,12 @@ const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
     "adamw-8bit", "paged-adamw-32bit", "paged-adamw-8bit"};
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
 const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager"};
-const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto", "none", "ddp", "fsdp"};
+const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto",  "none",  "ddp",
+                                                                "zero1", "zero2", "fsdp"};
 const char *const plim_resharding_names[PLIM_RESHARDING_COUNT] = {"yes", "no"};
 const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT] = {"fp32", "low"};
 const char *const plim_reduction_names[PLIM_REDUCTION_COUNT] = {"last", "each"};
+const char *const plim_overlap_names[PLIM_OVERLAP_COUNT] = {"auto", "no", "yes"};
 const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "nf4", "fp4",
                                                                     "int8"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};

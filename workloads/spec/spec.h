@@ -168,10 +168,11 @@ enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
 enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_COUNT };
 /* How the GPUs share the work and the model's state. AUTO, of a spec alone (plim_spec_sharding()):
  * DDP where there are several GPUs, else NONE. NONE: what one process holds that knows of no other.
- * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. FSDP: fully_shard()
- * (FSDP2) on each block and on the model. */
-enum plim_sharding { PLIM_SHARDING_AUTO, PLIM_SHARDING_NONE, PLIM_SHARDING_DDP, PLIM_SHARDING_FSDP,
-                     PLIM_SHARDING_COUNT };
+ * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. ZERO1, ZERO2: DeepSpeed's
+ * stages, whose ranks share the optimizer's states, and its gradients. FSDP: fully_shard() (FSDP2) on
+ * each block and on the model. From ZERO1 on a model is sharded as it is made. */
+enum plim_sharding { PLIM_SHARDING_AUTO, PLIM_SHARDING_NONE, PLIM_SHARDING_DDP, PLIM_SHARDING_ZERO1,
+                     PLIM_SHARDING_ZERO2, PLIM_SHARDING_FSDP, PLIM_SHARDING_COUNT };
 /* Which micro-steps of an accumulation reduce the gradients over the GPUs. LAST: the others run under
  * no_sync(), as accelerate and transformers' Trainer do. */
 enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_COUNT };
@@ -180,6 +181,9 @@ enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_C
 enum plim_resharding { PLIM_RESHARDING_YES, PLIM_RESHARDING_NO, PLIM_RESHARDING_COUNT };
 /* FSDP: the type in which mixed precision's gradients are reduced: fp32, or that of the computation. */
 enum plim_reduce_type { PLIM_REDUCE_TYPE_FP32, PLIM_REDUCE_TYPE_LOW, PLIM_REDUCE_TYPE_COUNT };
+
+/* overlap_comm of DeepSpeed; AUTO: its default, which is no. */
+enum plim_overlap { PLIM_OVERLAP_AUTO, PLIM_OVERLAP_NO, PLIM_OVERLAP_YES, PLIM_OVERLAP_COUNT };
 
 /* Are several documents packed into a row, position ids starting again at each? Then transformers
  * builds a block mask, and SDPA runs its masked kernels. */
@@ -207,6 +211,7 @@ extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
 extern const char *const plim_reduction_names[PLIM_REDUCTION_COUNT];
 extern const char *const plim_resharding_names[PLIM_RESHARDING_COUNT];
 extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
+extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
@@ -229,6 +234,13 @@ struct plim_quantization {
     bool prepared; /* peft's prepare_model_for_kbit_training(): what stays in 16 bits becomes fp32 */
 };
 
+/* DeepSpeed's section zero_optimization, as far as memory depends on it. */
+struct plim_zero {
+    int64_t bucket_elements;   /* reduce_bucket_size */
+    enum plim_overlap overlap; /* overlap_comm */
+    bool contiguous;           /* contiguous_gradients */
+};
+
 /* Everything of a training run that is not the model and is one value, not a range: the argument of
  * one replay. */
 struct plim_train_setting {
@@ -245,6 +257,8 @@ struct plim_train_setting {
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     enum plim_reduce_type reduce_type;
+    struct plim_zero zero;
+    int64_t rank; /* whose memory is told, of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
     enum plim_padding padding; /* of encoders */
     double clip;           /* max norm of clip_grad_norm_; 0: none */
@@ -277,6 +291,8 @@ struct plim_spec {
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     enum plim_reduce_type reduce_type;
+    struct plim_zero zero;
+    int64_t rank;                       /* of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
     enum plim_padding padding;
     int64_t world;                      /* data-parallel GPUs; 1 */
@@ -293,6 +309,11 @@ struct plim_spec {
     char device[96];                    /* the spec's own default device, or "" */
     uint64_t given; /* bit i: the i-th key (key.h) has a value of the user's, not its default */
 };
+
+static inline bool plim_sharding_is_zero(enum plim_sharding sharding)
+{
+    return sharding >= PLIM_SHARDING_ZERO1 && sharding < PLIM_SHARDING_FSDP;
+}
 
 /* What a value of train.sharding comes to. */
 static inline enum plim_sharding plim_spec_sharding(const struct plim_spec *spec, int value)

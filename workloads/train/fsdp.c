@@ -1,3 +1,4 @@
+#include "buffer.h"
 #include "fsdp_internal.h"
 #include "devices/needs/needs.h"
 
@@ -7,21 +8,6 @@ enum { COPY_IN = 1, REDUCE_SCATTER };
 static int64_t gathered_bytes(const struct fsdp *f, const struct fsdp_parameter *p)
 {
     return shard_elements(f, p) * f->world * plim_dtype_size(dtype_of(p->whole));
-}
-
-/* --- kernels ---------------------------------------------------------------------------------- */
-
-/* A copy of `elements`: what the kernels that pack and unpack buffers take. */
-static void copy(struct engine *e, int64_t elements, const struct tensor *to, enum plim_dtype from)
-{
-    struct plim_array in = to->a, out = to->a;
-    in.ndim = out.ndim = 1;
-    in.shape[0] = out.shape[0] = elements;
-    in.stride[0] = out.stride[0] = 1;
-    in.dtype = (uint8_t)from;
-    struct plim_op op = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&out}, .in = {&in}};
-    if (!e->halted) engine_launch(e, &op);
 }
 
 /* The table of addresses and sizes that such a kernel reads. */
@@ -45,7 +31,7 @@ static struct tensor *cast_shards(struct engine *e, const struct fsdp_unit *u)
     }
     if (!elements) return NULL;
     struct tensor *flat = tensor_keep(tensor_empty(e, u->fsdp->param_dtype, SHAPE(elements)));
-    copy(e, elements, flat, from);
+    buffer_copy(e, elements, flat, from);
     return flat;
 }
 
@@ -60,7 +46,7 @@ static void gather(struct engine *e, struct fsdp_unit *u, double ready)
     e->stream = COPY_IN;
     struct tensor *flat = cast_shards(e, u);
     u->gathered = tensor_keep(tensor_empty_bytes(e, bytes));
-    copy(e, bytes / u->fsdp->world, u->gathered, PLIM_U8);
+    buffer_copy(e, bytes / u->fsdp->world, u->gathered, PLIM_U8);
     tensor_drop(e, flat);
     e->stream = 0;
     engine_set_class(e, before);
@@ -85,7 +71,7 @@ static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
         f->chunks[i] = bytes / f->world;
     }
     kernel_table(e, plim_split_copy_table_bytes(&e->device->info, u->count, f->chunks, f->world));
-    copy(e, u->gathered->a.shape[0], u->gathered, PLIM_U8);
+    buffer_copy(e, u->gathered->a.shape[0], u->gathered, PLIM_U8);
     u->is_whole = true;
     f->copied_out_at = link_now(f->link);
     if (in_forward)
@@ -166,7 +152,7 @@ static void pad(struct engine *e, const struct fsdp *f, struct fsdp_reduction *r
         int64_t elements = shard_elements(f, p) * f->world;
         bool even = p->rows % f->world == 0;
         padded[i] = even ? NULL : tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(elements)));
-        if (!even) copy(e, elements, padded[i], PLIM_F16);
+        if (!even) buffer_copy(e, elements, padded[i], PLIM_F16);
     }
     for (size_t i = 0; i < r->count; i++) tensor_drop(e, padded[i]);
 }
@@ -184,7 +170,7 @@ static struct tensor *copy_in(struct engine *e, struct fsdp *f, struct fsdp_redu
         pad(e, f, r);
     else
         kernel_table(e, plim_chunk_cat_table_bytes(r->count, f->chunks));
-    copy(e, r->elements * f->world, input, from);
+    buffer_copy(e, r->elements * f->world, input, from);
     for (size_t i = r->count - 1; i-- > 0;) tensor_drop(e, r->grads[i]);
     return input;
 }

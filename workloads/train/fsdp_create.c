@@ -28,37 +28,30 @@ static void materialise(struct engine *e, struct tensor *buffer)
 }
 
 /* to_empty(), in the order of modules. A tied head is the same parameter met again: its memory is
- * taken anew, and that of the first time goes. */
-static void make_shards(struct engine *e, struct fsdp *f, size_t count, struct tensor *const *states)
+ * taken anew, and that of the first time goes. Returns how many parameters there are. */
+static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **states)
 {
     struct decoder *m = f->model;
-    size_t parameters = count - decoder_buffers(m, (struct tensor *[DECODER_BUFFERS]){0});
-    bool norm_first = m->config->family != PLIM_FAMILY_PHI;
-    const struct tensor *rotary_behind =
-        norm_first && m->final_norm.bias ? m->final_norm.bias : m->final_norm.weight;
+    size_t parameters = 0, count = decoder_states_by_module(m, states);
     struct fsdp_parameter *embedding = NULL;
-    for (size_t i = 0; i < parameters; i++) {
-        struct fsdp_parameter *p = &f->parameters[i];
-        bool rotary = states[i] == rotary_behind;
-        for (size_t k = parameters; k < count && rotary && !norm_first; k++)
-            materialise(e, states[k]);
-        shard(e, f, p, states[i]);
-        if (states[i] == m->embedding) {
-            embedding = p;
-            if (m->embedding_scale) materialise(e, m->embedding_scale);
+    for (size_t i = 0; i < count; i++) {
+        if (!states[i]->is_parameter) {
+            materialise(e, states[i]);
+            continue;
         }
-        for (size_t k = parameters; k < count && rotary && norm_first; k++)
-            if (states[k] != m->embedding_scale) materialise(e, states[k]);
+        if (states[i] == m->embedding) embedding = &f->parameters[parameters];
+        shard(e, f, &f->parameters[parameters++], states[i]);
     }
-    if (m->head != m->embedding || !embedding || e->halted) return;
+    if (m->head != m->embedding || !embedding || e->halted) return parameters;
     struct tensor *again = tensor_keep(tensor_empty_like(e, embedding->shard, dtype_of(embedding->shard)));
-    if (e->halted) return;
+    if (e->halted) return parameters;
     tensor_classify(e, again, PLIM_MEMORY_PARAMETERS);
     struct storage *first = embedding->shard->storage;
     embedding->shard->storage = again->storage;
     embedding->shard->a.data = again->a.data;
     again->storage = first;
     tensor_drop(e, again);
+    return parameters;
 }
 
 /* Which parameters each unit has: those of a block follow one another, the decoder's own come to
@@ -126,23 +119,22 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
                              struct fsdp *f)
 {
     const struct plim_train_setting *setting = model->setting;
-    struct tensor **states = calloc(decoder_states(model, NULL) + DECODER_BUFFERS, sizeof(struct tensor *));
+    struct tensor **states = calloc(decoder_states(model, NULL), sizeof(struct tensor *));
     *f = (struct fsdp){.model = model,
                        .link = link,
                        .world = setting->world,
                        .reshards = setting->resharding == PLIM_RESHARDING_YES,
                        .unit_count = 1 + (size_t)model->config->layers,
-                       .hooks = {fsdp_before_block, fsdp_after_block, f}};
+                       .hooks = {.before_block = fsdp_before_block,
+                                 .after_block = fsdp_after_block,
+                                 .context = f}};
     enum plim_status st = states ? PLIM_OK : PLIM_NOMEM;
     f->is_mixed = is_mixed(setting);
     f->param_dtype = setting->precision == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16;
     f->reduce_dtype = setting->reduce_type == PLIM_REDUCE_TYPE_FP32 ? PLIM_F32 : f->param_dtype;
-    size_t count = st == PLIM_OK ? decoder_states(model, states) : 0;
-    size_t parameters = count ? count - decoder_buffers(model, states + count) : 0;
-    if (st == PLIM_OK) st = allocate(f, parameters);
+    if (st == PLIM_OK) st = allocate(f, decoder_states(model, NULL));
     if (st == PLIM_OK && !e->halted) {
-        make_shards(e, f, count, states);
-        make_units(f, parameters);
+        make_units(f, make_shards(e, f, states));
         model->hooks = &f->hooks;
         e->autograd.ended = (struct node_hook){fsdp_end_backward, f};
     }

@@ -5,6 +5,7 @@
 #include "fsdp.h"
 #include "scaler.h"
 #include "stretch.h"
+#include "zero.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
 #include <math.h>
@@ -34,6 +35,7 @@ struct run {
     struct link link;
     struct ddp ddp;
     struct fsdp fsdp;
+    struct zero zero;
     struct optimizer optimizer;
     struct batch batch;
     struct scaler scaler;
@@ -130,7 +132,7 @@ void plim_replayer_stop(struct plim_replayer *r, plim_replay_stop *stop, const v
 
 static bool is_sharded(const struct run *r)
 {
-    return r->setting.sharding == PLIM_SHARDING_DDP || r->setting.sharding == PLIM_SHARDING_FSDP;
+    return r->setting.sharding >= PLIM_SHARDING_DDP;
 }
 
 /* Where an OOM will be said to have happened: the phase stays once memory ran out. */
@@ -179,9 +181,11 @@ static void run_micro_step(struct run *r, struct plim_replay_step *s, bool last,
     s->after_forward_bytes = engine_allocated(e);
     if (recorded) stretch_middle(e, recorded);
     enter(r, "backward");
-    struct tensor *scaled = tensor_hold(scaler_scale(e, &r->scaler, loss));
+    struct tensor *scaled = r->zero.model ? zero_scale(e, &r->zero, loss, last)
+                                          : tensor_hold(scaler_scale(e, &r->scaler, loss));
     if (!e->halted) autograd_backward(e, scaled);
     ddp_after_backward(e, &r->ddp);
+    zero_after_backward(e, &r->zero);
     tensor_drop(e, scaled);
     if (last) s->loss = loss_of(e, loss);
     tensor_drop(e, loss);
@@ -222,6 +226,10 @@ static void run_update(struct run *r)
 {
     struct engine *e = r->e;
     enter(r, "optimizer");
+    if (r->zero.model) {
+        zero_step(e, &r->zero, &r->optimizer);
+        return;
+    }
     if (r->setting.clip > 0) {
         scaler_unscale(e, &r->scaler, &r->optimizer);
         clip_grad_norm(e, &r->optimizer, r->setting.clip);
@@ -372,8 +380,11 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
     engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
     const struct parameters *trained = &r->model.parameters;
-    if (r->setting.sharding == PLIM_SHARDING_FSDP)
-        r->refusal = fsdp_refuses(&e->device->info, model, &r->setting);
+    bool is_fsdp = r->setting.sharding == PLIM_SHARDING_FSDP;
+    bool is_zero = plim_sharding_is_zero(r->setting.sharding);
+    if (is_fsdp) r->refusal = fsdp_refuses(&e->device->info, model, &r->setting);
+    if (is_zero) r->refusal = zero_refuses(&e->device->info, model, &r->setting);
+    if (is_zero) r->setting.precision = zero_precision(r->setting.precision);
     if (r->refusal) {
         engine_halt(e, HALT_UNSUPPORTED);
         return PLIM_OK;
@@ -381,7 +392,11 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
     if (r->setting.sharding == PLIM_SHARDING_DDP)
         PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
-    if (r->setting.sharding == PLIM_SHARDING_FSDP) {
+    if (is_zero) {
+        PLIM_TRY(zero_create(e, &r->model, &r->link, &r->zero));
+        trained = &r->zero.sharded;
+    }
+    if (is_fsdp) {
         PLIM_TRY(fsdp_create(e, &r->model, &r->link, &r->fsdp));
         trained = &r->fsdp.sharded;
     }
@@ -390,7 +405,7 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     r->out.peak_reserved_bytes = r->out.loading_reserved_bytes = stats->reserved_peak;
     PLIM_TRY(optimizer_create(&r->optimizer, r->setting.optimizer, trained));
     r->optimizer.sharded = r->fsdp.model != NULL;
-    scaler_create(&r->scaler, r->setting.precision == PLIM_PRECISION_FP16_MIXED);
+    scaler_create(&r->scaler, !is_zero && r->setting.precision == PLIM_PRECISION_FP16_MIXED);
     r->batch = decoder_batch(e, &r->model, TOKEN_SEED);
     e->seed = DROPOUT_SEED;
 out:
@@ -490,6 +505,7 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
     }
     ddp_finish(&r->ddp);
     fsdp_finish(&r->fsdp);
+    zero_finish(&r->zero);
     decoder_finish(&r->model);
     optimizer_finish(&r->optimizer);
     if (r->st == PLIM_CANCELLED) return r->st;

@@ -1,0 +1,196 @@
+/* ZeRO's own allocations; what they come to in whole runs is in tests/golden/zero.jsonl. */
+#include "devices/host/host.h"
+#include "devices/sim/sim.h"
+#include "workloads/spec/spec.h"
+#include "workloads/train/replay.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct plim_train_setting rank_of_two = {
+    .micro_batch = 1,
+    .seq = 128,
+    .accumulation = 1,
+    .precision = PLIM_PRECISION_BF16_MIXED,
+    .optimizer = PLIM_OPTIMIZER_ADAMW_FUSED,
+    .sharding = PLIM_SHARDING_ZERO2,
+    .world = 2,
+    .zero = {.bucket_elements = 500000000, .contiguous = true}};
+
+/* tests/golden/configs/x-llama-odd.json: 13,218,240 weights, of which 10,240,960 are
+ * the embedding */
+static const char model[] = "model:\n"
+                            "  family: llama\n"
+                            "  vocab_size: 32003\n"
+                            "  hidden_size: 320\n"
+                            "  intermediate_size: 777\n"
+                            "  num_hidden_layers: 3\n"
+                            "  num_attention_heads: 5\n"
+                            "  num_key_value_heads: 1\n"
+                            "  max_position_embeddings: 2048\n"
+                            "  tie_word_embeddings: true\n";
+enum { WEIGHTS = 13218240, EMBEDDING = 10240960 };
+
+static struct plim_replay out;
+
+static struct plim_device *open_gpu(const char *name)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    cr_assert_eq(plim_sim_open(name, &device, &err), PLIM_OK, "%s", err.text);
+    return device;
+}
+
+/* Runs `setting` and closes the device; how many of its allocations are of `bytes`. */
+static int replay(struct plim_device *device, const struct plim_train_setting *setting,
+                  const struct plim_links *links, int64_t bytes)
+{
+    static struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_replayer *replayer;
+    FILE *trace = tmpfile();
+    char line[64];
+    long long id, size;
+    int count = 0;
+    cr_assert_not_null(trace);
+    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    plim_replayer_trace(replayer, trace);
+    if (links) plim_replayer_links(replayer, links);
+    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, &out, &err), PLIM_OK, "%s",
+                 err.text);
+    rewind(trace);
+    while (fgets(line, sizeof line, trace))
+        count += sscanf(line, "a %lld %lld", &id, &size) == 2 && size == bytes;
+    fclose(trace);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+    return count;
+}
+
+static int allocations(const struct plim_train_setting *setting, int64_t bytes)
+{
+    return replay(open_gpu("A100-SXM4-80GB"), setting, NULL, bytes);
+}
+
+/* The first gradient of each backward takes it; overlap_comm takes two. Without contiguous gradients
+ * there is none. */
+Test(zero, a_bucket_is_taken_whatever_the_models_size)
+{
+    struct plim_train_setting setting = rank_of_two;
+    cr_expect_eq(allocations(&setting, 1000000000), 4);
+    setting.zero.overlap = PLIM_OVERLAP_YES;
+    cr_expect_eq(allocations(&setting, 1000000000), 8);
+    setting.accumulation = 3;
+    cr_expect_eq(allocations(&setting, 1000000000), 24);
+    setting.zero.contiguous = false;
+    cr_expect_eq(allocations(&setting, 1000000000), 0);
+    setting = rank_of_two;
+    setting.precision = PLIM_PRECISION_FP32;
+    cr_expect_eq(allocations(&setting, 2000000000), 4);
+}
+
+/* Stage 1 has it from the first micro-step to the end of the last. */
+Test(zero, stage_1_takes_its_bucket_once_a_step)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.sharding = PLIM_SHARDING_ZERO1;
+    setting.accumulation = 3;
+    cr_expect_eq(allocations(&setting, 1000000000), 4);
+}
+
+/* Of two ranks the first owns a part of the embedding, and the second the rest and all that follows. */
+Test(zero, the_rank_that_owns_the_most_weights_holds_the_most)
+{
+    struct plim_train_setting setting = rank_of_two;
+    int64_t peak[2];
+    for (int rank = 0; rank < 2; rank++) {
+        setting.rank = rank;
+        allocations(&setting, 0);
+        peak[rank] = out.step[1].peak_allocated_bytes;
+    }
+    cr_expect_lt(peak[0], peak[1]);
+    setting.rank = -1;
+    allocations(&setting, 0);
+    cr_expect_eq(out.step[1].peak_allocated_bytes, peak[1]);
+}
+
+/* And no other of them holds more. */
+Test(zero, no_rank_of_eight_holds_more_than_the_one_that_is_told)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.world = 8;
+    setting.zero.bucket_elements = 2 * EMBEDDING;
+    setting.rank = -1;
+    allocations(&setting, 0);
+    int64_t told = out.step[1].peak_allocated_bytes, most = 0;
+    for (setting.rank = 0; setting.rank < 8; setting.rank++) {
+        allocations(&setting, 0);
+        if (out.step[1].peak_allocated_bytes > most) most = out.step[1].peak_allocated_bytes;
+    }
+    cr_expect_eq(most, told, "%lld, told %lld", (long long)most, (long long)told);
+}
+
+static double waits(const struct plim_train_setting *setting, double bandwidth)
+{
+    const struct plim_links both = {bandwidth, bandwidth, 8};
+    replay(open_gpu("A100-SXM4-80GB"), setting, &both, 0);
+    return out.communication_seconds;
+}
+
+/* Half of all gradients twice, and half of the weights, in bf16; beside backward if they may be. */
+Test(zero, transfers_are_waited_for_unless_they_overlap)
+{
+    struct plim_train_setting setting = rank_of_two;
+    const double expected = 3 * WEIGHTS * 2 / 2;
+    cr_expect_lt(fabs(waits(&setting, 1e4) * 1e4 / expected - 1), 1e-3);
+    double whole = waits(&setting, 1e11);
+    setting.zero.overlap = PLIM_OVERLAP_YES;
+    setting.zero.bucket_elements = 500000;
+    cr_expect_lt(waits(&setting, 1e11), whole);
+}
+
+static void expect_refusal(struct plim_device *device, const struct plim_train_setting *setting,
+                           const char *why)
+{
+    replay(device, setting, NULL, 0);
+    cr_expect_eq(out.verdict, PLIM_UNSUPPORTED);
+    cr_expect(strstr(out.why, why) != NULL, "%s", out.why);
+}
+
+Test(zero, says_what_it_cannot_train)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    struct plim_train_setting setting = rank_of_two;
+    cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
+    expect_refusal(device, &setting, "simulated");
+    setting.optimizer = PLIM_OPTIMIZER_ADAFACTOR;
+    expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "Adafactor");
+    setting.optimizer = PLIM_OPTIMIZER_ADAMW_8BIT;
+    expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "bitsandbytes");
+    setting.optimizer = PLIM_OPTIMIZER_SGD;
+    setting.world = 1;
+    expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
+}
+
+/* Whatever the memory, the end is a verdict. */
+Test(zero, is_an_answer_whatever_the_memory)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.zero.bucket_elements = 1000000;
+    setting.precision = PLIM_PRECISION_FP16_MIXED;
+    setting.clip = 1;
+    for (int mib = 40; mib < 400; mib += 7) {
+        char uri[64];
+        setting.accumulation = 1 + mib % 2;
+        setting.sharding = mib % 3 ? PLIM_SHARDING_ZERO2 : PLIM_SHARDING_ZERO1;
+        setting.zero.contiguous = mib % 5 > 0;
+        setting.zero.overlap = mib % 4 ? PLIM_OVERLAP_NO : PLIM_OVERLAP_YES;
+        snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
+        replay(open_gpu(uri), &setting, NULL, 0);
+        cr_expect(out.verdict == PLIM_OK || out.verdict == PLIM_OOM, "%d MiB: %s", mib, out.why);
+    }
+    cr_expect_eq(out.verdict, PLIM_OK);
+}

@@ -1,0 +1,236 @@
+/* ZeRO's backward: gradients into buckets, buckets to their owners. */
+#include "buffer.h"
+#include "workloads/engine/autograd.h"
+#include "workloads/engine/ops.h"
+#include "zero_internal.h"
+
+enum { REDUCTION = 1 }; /* the stream of collectives under overlap_comm */
+
+/* --- the model's outputs ---------------------------------------------------------------------- */
+
+struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *logits)
+{
+    const struct zero *z = context;
+    return autograd_divided(e, logits, (double)z->model->setting->accumulation);
+}
+
+struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss, bool last)
+{
+    double accumulation = (double)z->model->setting->accumulation;
+    struct tensor *divided = tensor_hold(autograd_divided(e, loss, accumulation));
+    z->reduces = last;
+    z->returned = tensor_keep(op_div_scalar(e, divided, accumulation));
+    struct tensor *scaled = tensor_keep(op_mul_scalar(e, divided, 1));
+    tensor_drop(e, divided);
+    return scaled;
+}
+
+/* --- a full bucket ---------------------------------------------------------------------------- */
+
+static void drop_grad(struct engine *e, struct tensor *parameter)
+{
+    struct tensor *grad = parameter->grad;
+    parameter->grad = NULL;
+    tensor_drop(e, grad);
+}
+
+/* grad.data = its place in `buffer`, where it is copied to */
+static void move_grad(struct engine *e, struct tensor *grad, struct tensor *buffer, int64_t offset)
+{
+    if (e->halted) return;
+    struct plim_array a = grad->a;
+    struct tensor *view = tensor_keep(tensor_alias(e, buffer, a.ndim, a.shape, a.stride, offset));
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&view->a}, .in = {&grad->a}};
+    if (!e->halted) engine_launch(e, &op);
+    if (!e->halted) tensor_set_data(e, grad, view);
+}
+
+/* allreduce_and_copy_with_multiple_ranks(): pieces of several ranks are flattened, a single one is
+ * sent as it is. */
+static void send_pieces(struct engine *e, struct zero *z, int pieces, int64_t elements)
+{
+    if (!pieces) return;
+    struct tensor *flat = NULL;
+    if (pieces > 1) {
+        flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(elements)));
+        buffer_copy(e, elements, flat, zero_dtype(z));
+    }
+    double bytes = (double)elements * plim_dtype_size(zero_dtype(z));
+    double arrival = link_send(z->link, link_now(z->link), bytes, 2);
+    if (!z->overlaps) link_wait(z->link, arrival);
+    if (flat) buffer_copy(e, elements / z->world, flat, zero_dtype(z));
+    tensor_drop(e, flat);
+}
+
+/* average_tensor(): the bucket in pieces, each the neighbouring gradients of one rank */
+static void average(struct engine *e, struct zero *z)
+{
+    int pieces = 0;
+    int64_t elements = 0, previous = -1;
+    struct zero_bucket *b = &z->bucket;
+    for (size_t i = 0; i < b->count; i++) {
+        const struct zero_weight *w = &z->weights[b->weights[i]];
+        int64_t n = tensor_elements(w->parameter), rank = w->offset / z->part;
+        for (int64_t at = 0; at < n; rank++) {
+            int64_t end = (rank + 1) * z->part - w->offset, size = (end < n ? end : n) - at;
+            if (rank != previous && elements > z->options->bucket_elements) {
+                send_pieces(e, z, pieces, elements);
+                pieces = 0;
+                elements = 0;
+            }
+            pieces += rank != previous;
+            elements += size;
+            previous = rank;
+            at += size;
+        }
+    }
+    send_pieces(e, z, pieces, elements);
+}
+
+/* buffered_reduce_fallback(): without contiguous gradients */
+static void average_copies(struct engine *e, struct zero *z)
+{
+    const struct zero_bucket *b = &z->bucket;
+    if (!b->count) return;
+    send_pieces(e, z, b->count > 1 ? 2 : 1, b->elements);
+    for (size_t i = 0; i < z->count && z->overlaps; i++)
+        if (z->weights[i].is_reduced && !z->weights[i].is_owned)
+            drop_grad(e, z->weights[i].parameter);
+}
+
+/* copy_grads_in_partition() */
+static void keep_owned(struct engine *e, struct zero *z, struct tensor *parameter)
+{
+    if (e->halted) return;
+    if (!z->owned) {
+        enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_GRADIENTS);
+        z->owned = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->owned_elements)));
+        z->owned_used = 0;
+        engine_set_class(e, before);
+    }
+    move_grad(e, parameter->grad, z->owned, z->owned_used);
+    z->owned_used += tensor_elements(parameter);
+}
+
+/* reduce_ipg_grads() */
+static void reduce_bucket(struct engine *e, struct zero *z)
+{
+    struct zero_bucket *b = &z->bucket;
+    bool contiguous = z->options->contiguous;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    e->stream = z->overlaps ? REDUCTION : 0;
+    if (contiguous) average(e, z);
+    else average_copies(e, z);
+    for (size_t i = 0; i < b->count && !e->halted; i++) {
+        struct zero_weight *w = &z->weights[b->weights[i]];
+        if (w->is_owned && contiguous) keep_owned(e, z, w->parameter);
+        else if (!w->is_owned && z->stage == 2 && !(z->overlaps && !contiguous))
+            drop_grad(e, w->parameter);
+        w->is_reduced = true;
+    }
+    e->stream = 0;
+    engine_set_class(e, before);
+    b->count = 0;
+    b->elements = 0;
+}
+
+/* --- gradients, one by one -------------------------------------------------------------------- */
+
+/* setup_buckets() */
+static void take_buckets(struct engine *e, struct zero *z)
+{
+    struct zero_bucket *b = &z->bucket;
+    if (b->buffer[0] || !z->options->contiguous) return;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    for (int i = 0; i < 1 + z->overlaps; i++)
+        b->buffer[i] =
+            tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->options->bucket_elements)));
+    b->current = 0;
+    engine_set_class(e, before);
+}
+
+/* reduce_independent_p_g_buckets_and_remove_grads() */
+static void add_to_bucket(struct engine *e, struct zero *z, size_t place)
+{
+    struct zero_bucket *b = &z->bucket;
+    struct tensor *parameter = z->weights[place].parameter;
+    int64_t n = tensor_elements(parameter), room = z->options->bucket_elements;
+    if (b->elements + n > room) {
+        reduce_bucket(e, z);
+        if (z->options->contiguous && z->overlaps) b->current = !b->current;
+    }
+    if (e->halted) return;
+    if (z->options->contiguous && n <= room)
+        move_grad(e, parameter->grad, b->buffer[b->current], b->elements);
+    b->elements += n;
+    b->weights[b->count++] = place;
+}
+
+void zero_accumulated(struct engine *e, void *context, struct tensor *variable)
+{
+    struct zero *z = context;
+    if (!variable->is_parameter || e->halted) return;
+    take_buckets(e, z);
+    if (z->stage == 2 || (z->overlaps && z->reduces))
+        add_to_bucket(e, z, (size_t)variable->accumulator->ints[0]);
+}
+
+/* --- the end of backward ---------------------------------------------------------------------- */
+
+/* The owned gradients are those of this micro-step, or added to those of the earlier ones. */
+static void add_up(struct engine *e, struct zero *z)
+{
+    for (size_t i = 0; i < z->count; i++) {
+        struct zero_weight *w = &z->weights[i];
+        if (!w->is_owned || e->halted) continue;
+        struct tensor *grad = w->parameter->grad;
+        if (!grad) grad = tensor_keep(op_full_like(e, w->parameter, 0));
+        else tensor_ref(grad);
+        if (!w->grad) {
+            w->grad = grad;
+            continue;
+        }
+        op_add_(e, w->grad, grad);
+        tensor_drop(e, grad);
+    }
+}
+
+/* get_flat_partition(): where the last rank's part is longer than its weights */
+static void pad(struct engine *e, struct zero *z)
+{
+    int64_t have = 0, from;
+    for (size_t i = 0; i < z->count; i++)
+        if (z->weights[i].is_owned) have += zero_owned(z, &z->weights[i], &from);
+    if (have < z->part)
+        z->padding = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->part - have), 0));
+}
+
+static void drop(struct engine *e, struct tensor **x)
+{
+    tensor_drop(e, *x);
+    *x = NULL;
+}
+
+void zero_after_backward(struct engine *e, struct zero *z)
+{
+    if (!z->model) return;
+    if (z->stage == 2 || z->reduces) {
+        for (size_t i = 0; i < z->count && z->stage == 1 && !z->overlaps; i++)
+            if (z->weights[i].parameter->grad) add_to_bucket(e, z, i);
+        reduce_bucket(e, z);
+        if (z->overlaps) link_wait(z->link, z->link->free_at);
+        for (size_t i = 0; i < z->count; i++) {
+            struct zero_weight *w = &z->weights[i];
+            if (z->overlaps && !z->options->contiguous && !w->is_owned) drop_grad(e, w->parameter);
+            w->is_reduced = false;
+        }
+        add_up(e, z);
+        if (z->reduces) pad(e, z);
+        drop(e, &z->bucket.buffer[0]);
+        drop(e, &z->bucket.buffer[1]);
+        drop(e, &z->owned);
+        for (size_t i = 0; i < z->count; i++) drop_grad(e, z->weights[i].parameter);
+    }
+    drop(e, &z->returned);
+}

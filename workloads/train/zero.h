@@ -1,0 +1,90 @@
+/* DeepSpeed's ZeRO, stages 1 and 2, on one rank of several, driven as accelerate drives it: the memory
+ * of the flat weights, of this rank's part of them in fp32, and of the buckets of gradients. The other
+ * ranks are taken to bring what this one brings; nothing is exchanged, so only a device that computes
+ * nothing can run it.
+ *
+ * What is held, and from when to when (deepspeed 0.18: runtime/zero/stage_1_and_2.py,
+ * runtime/engine.py):
+ *
+ * - The model comes from the host in the type of the computation, buffers too. All weights that train
+ *   are copied into one flat tensor, padded to a multiple of 2 * world, of which they are views from
+ *   then on. Rank r owns the r-th of `world` equal parts of it, which it also has in fp32, and the
+ *   optimizer's states are like that part.
+ * - With a backward's first gradient a bucket of reduce_bucket_size elements is taken (overlap_comm: a
+ *   second one), whatever the size of the model. A gradient is copied into it and given up. A full
+ *   bucket is all-reduced by way of a copy, if it has parts of several ranks; of parameters that this
+ *   rank owns, even in part, the whole gradients are copied into a tensor that has room for all of
+ *   these (contiguous_gradients). So ranks differ: the one whose part cuts the largest weights holds
+ *   the most.
+ * - Stage 2 does so in every micro-step and adds to the tensor of the first; stage 1 accumulates whole
+ *   gradients and reduces after the last (overlap_comm: in it), but keeps the bucket from the first on.
+ * - The step takes the norm of each owned gradient in fp64, makes one fp32 gradient of them, and runs
+ *   the optimizer on this rank's part.
+ * - Gradients of the loss and of the logits are divided by the accumulation, which copies them.
+ *
+ * Mixed precision is that of DeepSpeed ("bf16" or "fp16" enabled): no autocast. */
+#ifndef PLIM_TRAIN_ZERO_H
+#define PLIM_TRAIN_ZERO_H
+
+#include "link.h"
+#include "optimizer.h"
+#include "workloads/models/model.h"
+
+/* What training calls for a weight; those of a model follow one another in the flat tensor. */
+struct zero_weight {
+    struct tensor *parameter;
+    int64_t offset; /* in elements */
+    bool is_owned;  /* this rank's part has some of it */
+    bool is_reduced; /* in this backward */
+    struct tensor *grad; /* owned: what this step's micro-steps add up to, or NULL */
+};
+
+struct zero_bucket {
+    struct tensor *buffer[2]; /* one, or two that take turns; NULL: not taken yet */
+    int current;
+    size_t *weights; /* those whose gradients wait, in their order */
+    size_t count;
+    int64_t elements;
+};
+
+struct zero {
+    struct decoder *model; /* NULL: there is no ZeRO of stage 1 or 2 */
+    const struct plim_zero *options;
+    int stage;
+    int64_t world, rank;
+    bool overlaps, reduces;
+    struct tensor *flat, *master; /* the weights; this rank's part of them in fp32 */
+    struct parameters sharded;    /* for the optimizer: `master` */
+    int64_t part;                 /* elements of a rank */
+    struct zero_weight *weights;
+    struct tensor **norms; /* room for one of each */
+    size_t count;
+    struct zero_bucket bucket;
+    struct tensor *owned; /* gradients of the owned, of this micro-step; NULL: not taken yet */
+    int64_t owned_elements, owned_used;
+    struct tensor *padding;   /* of the last rank's gradients */
+    struct tensor *norm;      /* of the last step */
+    struct tensor *returned;  /* what engine.backward() returns */
+    struct decoder_hooks hooks;
+    struct link *link; /* lent */
+};
+
+/* Why this cannot be trained so, in one line; NULL: it can. */
+const char *zero_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
+                         const struct plim_train_setting *setting);
+/* The precision of the model itself under DeepSpeed's mixed precision: no autocast. */
+enum plim_precision zero_precision(enum plim_precision precision);
+/* deepspeed.initialize(model), which was made on the meta device (engine.meta). It and `link` outlive
+ * it. */
+enum plim_status zero_create(struct engine *e, struct decoder *model, struct link *link,
+                             struct zero *z) PLIM_MUST_CHECK;
+void zero_finish(struct zero *z); /* host memory; tensors go with the engine */
+
+/* What backward starts from; `last`: of this step's micro-steps. Named. */
+struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss, bool last);
+/* When the backward has run. */
+void zero_after_backward(struct engine *e, struct zero *z);
+/* engine.step(): norm, clipping, the optimizer's step, and all gradients are gone. */
+void zero_step(struct engine *e, struct zero *z, struct optimizer *o);
+
+#endif

@@ -1,0 +1,163 @@
+/* deepspeed.initialize(): the flat weights and this rank's part of them. */
+#include "buffer.h"
+#include "zero_internal.h"
+#include <stdlib.h>
+
+const char *zero_refuses(const struct plim_device_info *info, const struct plim_model_config *config,
+                         const struct plim_train_setting *setting)
+{
+    if (!info->simulated)
+        return "ZeRO is simulated only: one GPU has not what the others own";
+    if (config->family >= PLIM_FAMILY_BERT)
+        return "ZeRO of encoders is not known here; a program runs under exec";
+    if (setting->world < 2) return "ZeRO shares among 2 GPUs or more (world)";
+    if (setting->optimizer == PLIM_OPTIMIZER_ADAFACTOR)
+        return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
+    if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT)
+        return "bitsandbytes' optimizers under ZeRO are not known here; a program runs under exec";
+    if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
+        return "quantised weights under ZeRO are not known here; a program runs under exec";
+    return NULL;
+}
+
+enum plim_precision zero_precision(enum plim_precision precision)
+{
+    if (precision == PLIM_PRECISION_BF16_MIXED) return PLIM_PRECISION_BF16;
+    if (precision == PLIM_PRECISION_FP16_MIXED) return PLIM_PRECISION_FP16;
+    return precision;
+}
+
+/* module.bfloat16(), which has run on the host, and module.to(device). */
+static void materialise(struct engine *e, struct decoder *m, struct tensor **states)
+{
+    enum plim_dtype dtype = m->parameters.dtype;
+    size_t count = decoder_states_by_module(m, states);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    for (size_t i = 0; i < count && !e->halted; i++) {
+        struct tensor *x = states[i];
+        if (x->a.dtype <= PLIM_F16) x->a.dtype = (uint8_t)dtype;
+        if (x->accumulator) x->accumulator->output[0].dtype = x->a.dtype;
+        storage_resize(e, x->storage, tensor_elements(x) * plim_dtype_size(x->a.dtype));
+        x->a.data = x->storage->address;
+    }
+    engine_set_class(e, before);
+}
+
+/* The weights one behind the other, and views of them in their place. */
+static void flatten(struct engine *e, struct zero *z, int64_t elements)
+{
+    int64_t multiple = 2 * z->world, rest = elements % multiple;
+    enum plim_dtype dtype = z->model->parameters.dtype;
+    struct tensor *padding = NULL;
+    if (rest) padding = tensor_keep(op_full(e, dtype, SHAPE(multiple - rest), 0));
+    int64_t padded = elements + (rest ? multiple - rest : 0);
+    z->part = padded / z->world;
+    bool single = z->count == 1 && !rest;
+    z->flat = single ? tensor_keep(tensor_detach(e, z->weights[0].parameter))
+                     : tensor_keep(tensor_empty(e, dtype, SHAPE(padded)));
+    if (!single) buffer_copy(e, padded, z->flat, dtype);
+    tensor_drop(e, padding);
+    for (size_t i = 0; i < z->count && !e->halted; i++) {
+        struct zero_weight *w = &z->weights[i];
+        struct plim_array a = w->parameter->a;
+        struct tensor *view =
+            tensor_keep(tensor_alias(e, z->flat, a.ndim, a.shape, a.stride, w->offset));
+        if (!e->halted) tensor_set_data(e, w->parameter, view);
+    }
+}
+
+/* This rank's part in fp32, and zeros like its gradient, which nothing uses. */
+static void make_master(struct engine *e, struct zero *z)
+{
+    if (e->halted) return;
+    struct tensor *clone = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->part)));
+    buffer_copy(e, z->part, clone, zero_dtype(z));
+    z->master = tensor_hold(op_to(e, clone, PLIM_F32));
+    tensor_drop(e, clone);
+    tensor_drop(e, tensor_keep(op_full(e, PLIM_F32, SHAPE(z->part), 0)));
+    if (e->halted) return;
+    z->master->is_parameter = z->master->requires_grad = true;
+    z->sharded.list[z->sharded.count++] = z->master;
+}
+
+/* The rank that has most weights in its part, in whole or cut. */
+static int64_t largest_rank(const struct zero *z)
+{
+    int64_t most = 0, rank = 0, owned = 0;
+    size_t first = 0;
+    for (int64_t r = 0; r < z->world; r++) {
+        while (first < z->count && z->weights[first].offset +
+                                           tensor_elements(z->weights[first].parameter) <=
+                                       r * z->part)
+            first++;
+        owned = 0;
+        for (size_t i = first; i < z->count && z->weights[i].offset < (r + 1) * z->part; i++)
+            owned += tensor_elements(z->weights[i].parameter);
+        if (owned > most) rank = r;
+        if (owned > most) most = owned;
+    }
+    return rank;
+}
+
+static void note_owned(struct zero *z)
+{
+    for (size_t i = 0; i < z->count; i++) {
+        int64_t from;
+        struct zero_weight *w = &z->weights[i];
+        w->is_owned = zero_owned(z, w, &from) > 0;
+        if (w->is_owned) z->owned_elements += tensor_elements(w->parameter);
+    }
+}
+
+enum plim_status zero_create(struct engine *e, struct decoder *model, struct link *link,
+                             struct zero *z)
+{
+    const struct plim_train_setting *setting = model->setting;
+    const struct parameters *p = &model->parameters;
+    size_t n = p->count ? p->count : 1;
+    *z = (struct zero){.model = model,
+                       .options = &setting->zero,
+                       .stage = setting->sharding == PLIM_SHARDING_ZERO1 ? 1 : 2,
+                       .world = setting->world,
+                       .overlaps = setting->zero.overlap == PLIM_OVERLAP_YES,
+                       .hooks = {.logits = zero_hook_logits, .context = z},
+                       .link = link};
+    struct tensor **states = calloc(decoder_states(model, NULL) + 1, sizeof(struct tensor *));
+    z->weights = calloc(n, sizeof *z->weights);
+    z->bucket.weights = calloc(n, sizeof *z->bucket.weights);
+    z->norms = calloc(n, sizeof(struct tensor *));
+    z->sharded.list = calloc(1, sizeof(struct tensor *));
+    if (!states || !z->weights || !z->bucket.weights || !z->norms || !z->sharded.list) {
+        free(states);
+        return PLIM_NOMEM;
+    }
+    if (!e->halted) materialise(e, model, states);
+    free(states);
+    int64_t elements = 0;
+    for (size_t i = 0; i < p->count && !e->halted; i++) {
+        if (!p->list[i]->requires_grad) continue;
+        p->list[i]->accumulator->ints[0] = (int64_t)z->count;
+        z->weights[z->count++] = (struct zero_weight){.parameter = p->list[i], .offset = elements};
+        elements += tensor_elements(p->list[i]);
+    }
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    if (!e->halted) flatten(e, z, elements);
+    engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
+    make_master(e, z);
+    engine_set_class(e, before);
+    z->rank = setting->rank >= 0 && setting->rank < z->world ? setting->rank : largest_rank(z);
+    note_owned(z);
+    model->hooks = &z->hooks;
+    e->autograd.accumulated = zero_accumulated;
+    e->autograd.accumulated_context = z;
+    return PLIM_OK;
+}
+
+void zero_finish(struct zero *z)
+{
+    free(z->weights);
+    free(z->bucket.weights);
+    free(z->norms);
+    free(z->sharded.list);
+    *z = (struct zero){0};
+}

@@ -1,0 +1,191 @@
+/* ZeRO's optimizer step, temporary by temporary. */
+#include "buffer.h"
+#include "workloads/engine/ops.h"
+#include "zero_internal.h"
+#include <math.h>
+
+/* _has_inf_or_nan() of one gradient, counted */
+static void count_overflow(struct engine *e, struct tensor *grad, struct tensor *found)
+{
+    struct tensor *wide = tensor_hold(op_to(e, grad, PLIM_F32));
+    struct tensor *nan = tensor_keep(op_compare(e, PLIM_BINARY_NE, wide, wide));
+    struct tensor *inf = tensor_keep(
+        op_compare_scalar(e, PLIM_BINARY_EQ, op_unary(e, wide, PLIM_UNARY_ABS), INFINITY));
+    struct tensor *either = tensor_keep(op_compare(e, PLIM_BINARY_OR, nan, inf));
+    struct tensor *number = op_to(e, either, PLIM_F32);
+    struct tensor *most = tensor_keep(
+        op_reduce(e, number, ~(~0u << grad->a.ndim), false, PLIM_BINARY_MAX, 1, PLIM_F32));
+    tensor_drop(e, either);
+    tensor_drop(e, inf);
+    tensor_drop(e, nan);
+    tensor_drop(e, wide);
+    op_add_(e, found, most);
+    tensor_drop(e, most);
+}
+
+/* This rank's share of an owned gradient: all of it, or a view. Named */
+static struct tensor *share_of(struct engine *e, const struct zero *z, const struct zero_weight *w)
+{
+    int64_t from, n = zero_owned(z, w, &from);
+    if (n == tensor_elements(w->parameter)) return tensor_ref(w->grad);
+    return tensor_keep(tensor_alias(e, w->grad, 1, &n, (int64_t[]){1}, from));
+}
+
+/* has_overflow(), of fp16 */
+static void look_for_overflow(struct engine *e, struct zero *z)
+{
+    struct tensor *found = tensor_keep(op_full(e, PLIM_F32, SHAPE(1), 0));
+    for (size_t i = 0; i < z->count && !e->halted; i++) {
+        if (!z->weights[i].is_owned) continue;
+        struct tensor *share = share_of(e, z, &z->weights[i]);
+        count_overflow(e, share, found);
+        tensor_drop(e, share);
+    }
+    if (z->padding) count_overflow(e, z->padding, found);
+    struct tensor *any = tensor_keep(op_to(e, found, PLIM_BOOL));
+    tensor_drop(e, found);
+    struct tensor *byte = tensor_keep(op_to(e, any, PLIM_U8));
+    if (!e->halted) engine_item(e, byte);
+    tensor_drop(e, byte);
+    tensor_drop(e, any);
+}
+
+/* vector_norm(grad.double()); named */
+static struct tensor *norm_of(struct engine *e, struct tensor *grad)
+{
+    struct tensor *wide = tensor_hold(op_to(e, grad, zero_double));
+    struct tensor *norm = tensor_keep(op_reduce(e, wide, ~(~0u << grad->a.ndim), false,
+                                                PLIM_BINARY_HYPOT, 1, zero_double));
+    tensor_drop(e, wide);
+    return norm;
+}
+
+/* mask_nan_or_inf_with_val_inplace() */
+static void mask_infinite(struct engine *e, struct tensor *norm)
+{
+    struct tensor *inf = tensor_keep(
+        op_compare_scalar(e, PLIM_BINARY_EQ, op_unary(e, norm, PLIM_UNARY_ABS), INFINITY));
+    struct tensor *nan = tensor_keep(op_compare(e, PLIM_BINARY_NE, norm, norm));
+    struct tensor *either = tensor_keep(op_compare(e, PLIM_BINARY_OR, nan, inf));
+    struct tensor *value = tensor_keep(op_full(e, PLIM_F32, 0, NULL, -1));
+    struct plim_op fill = {.kind = PLIM_OP_WHERE,
+                           .n_out = 1,
+                           .n_in = 3,
+                           .out = {&norm->a},
+                           .in = {&either->a, &value->a, &norm->a}};
+    if (!e->halted) engine_launch(e, &fill);
+    tensor_drop(e, value);
+    tensor_drop(e, either);
+    tensor_drop(e, nan);
+    tensor_drop(e, inf);
+}
+
+/* get_grad_norm_direct(); named */
+static struct tensor *norm_of_owned(struct engine *e, struct zero *z, struct tensor **norms)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < z->count && !e->halted; i++) {
+        if (!z->weights[i].is_owned) continue;
+        struct tensor *share = share_of(e, z, &z->weights[i]);
+        norms[n++] = norm_of(e, share);
+        tensor_drop(e, share);
+    }
+    struct tensor *total;
+    if (n) {
+        struct tensor *x = tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)n)));
+        tensor_set(e, &x, op_mul(e, x, x));
+        tensor_set(e, &x, op_reduce(e, x, 1, false, PLIM_BINARY_ADD, 1, zero_double));
+        tensor_set(e, &x, op_to(e, x, PLIM_F32));
+        total = x;
+    } else {
+        total = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
+    }
+    tensor_set(e, &total, op_pow_scalar(e, total, 0.5));
+    mask_infinite(e, total);
+    while (n-- > 0) tensor_drop(e, norms[n]);
+    return total;
+}
+
+/* scaled_global_norm(); named */
+static struct tensor *global_norm(struct engine *e, struct zero *z, struct tensor **norms)
+{
+    struct tensor *total = norm_of_owned(e, z, norms);
+    struct tensor *stacked = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(1)));
+    struct tensor *norm =
+        tensor_keep(op_reduce(e, stacked, 1, false, PLIM_BINARY_HYPOT, 1, PLIM_F32));
+    tensor_drop(e, stacked);
+    tensor_drop(e, total);
+    return norm;
+}
+
+/* The gradient of this rank's part in fp32; those that it is made of go. */
+static struct tensor *flat_gradient(struct engine *e, struct zero *z)
+{
+    size_t pieces = z->padding != NULL, only = 0;
+    for (size_t i = 0; i < z->count; i++) {
+        if (!z->weights[i].is_owned) continue;
+        pieces++;
+        only = i;
+    }
+    struct tensor *flat;
+    if (pieces == 1 && !z->padding) {
+        struct tensor *share = share_of(e, z, &z->weights[only]);
+        flat = tensor_keep(tensor_alias(e, share, 1, &z->part, (int64_t[]){1}, 0));
+        tensor_drop(e, share);
+    } else if (pieces == 1) {
+        flat = tensor_ref(z->padding);
+    } else {
+        flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->part)));
+        buffer_copy(e, z->part, flat, zero_dtype(z));
+    }
+    tensor_set(e, &flat, op_to(e, flat, PLIM_F32));
+    for (size_t i = 0; i < z->count; i++) {
+        tensor_drop(e, z->weights[i].grad);
+        z->weights[i].grad = NULL;
+    }
+    tensor_drop(e, z->padding);
+    z->padding = NULL;
+    return flat;
+}
+
+/* unscale_and_clip_grads() */
+static void clip(struct engine *e, struct tensor *grad, struct tensor *norm, double most)
+{
+    if (!(most > 0)) {
+        op_binary_scalar_(e, PLIM_BINARY_MUL, grad, 1);
+        return;
+    }
+    struct tensor *x = tensor_keep(op_div_scalar(e, norm, 1));
+    tensor_set(e, &x, op_add_scalar(e, x, 1e-6));
+    tensor_set(e, &x, op_div_scalar(e, x, most));
+    tensor_set(e, &x, op_clamp(e, x, 1, INFINITY));
+    struct tensor *scale = tensor_keep(op_mul_scalar(e, x, 1));
+    struct tensor *factor =
+        tensor_keep(op_mul_scalar(e, op_unary(e, scale, PLIM_UNARY_RECIPROCAL), 1));
+    op_binary_(e, PLIM_BINARY_MUL, grad, factor);
+    tensor_drop(e, factor);
+    tensor_drop(e, scale);
+    tensor_drop(e, x);
+}
+
+void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
+{
+    bool grad_enabled = e->grad_enabled;
+    if (e->halted) return;
+    e->grad_enabled = false;
+    if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
+    struct tensor *norm = global_norm(e, z, z->norms);
+    struct tensor *told = tensor_keep(op_div_scalar(e, norm, 1)); /* as engine.get_global_grad_norm() */
+    struct tensor *grad = flat_gradient(e, z);
+    clip(e, grad, norm, z->model->setting->clip);
+    z->master->grad = grad;
+    optimizer_step(e, o, NULL, NULL);
+    optimizer_zero_grad(e, o);
+    if (zero_dtype(z) != PLIM_F32) buffer_copy(e, z->part, z->flat, PLIM_F32);
+    tensor_drop(e, norm);
+    tensor_drop(e, z->norm);
+    z->norm = told;
+    double bytes = (double)(z->part * z->world) * plim_dtype_size(zero_dtype(z));
+    link_wait(z->link, link_send(z->link, link_now(z->link), bytes, 1));
+    e->grad_enabled = grad_enabled;
+}
