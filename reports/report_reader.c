@@ -75,6 +75,7 @@ static const char *read_name(struct reader *r, const struct plim_yaml_node *mapp
     static const char *const names[] = {
         "ok", "oom", "unsupported", "lost", "timeout", "crashed", "unstable", "untried",
         "estimate", "given", "measured",
+        "shown", "kept", "checked", "given", "decides",
         "throughput", "longest-sequence", "least-memory", "largest-batch"};
     char text[24];
     READ_TEXT(r, mapping, key, text);
@@ -301,6 +302,19 @@ static void read_segment(struct reader *r, const struct plim_yaml_node *node,
                                       .bytes = read_int(r, node, "bytes")};
 }
 
+static void read_question(struct reader *r, const struct plim_yaml_node *node,
+                          struct plim_result *result)
+{
+    if (result->question_count == PLIM_RESULT_QUESTIONS) return;
+    struct plim_result_question *question = &result->questions[result->question_count++];
+    READ_TEXT(r, node, "place", question->place);
+    READ_TEXT(r, node, "kernel", question->kernel);
+    question->use = read_name(r, node, "use");
+    if (!question->use) question->use = "decides";
+    question->count = read_int(r, node, "count");
+    question->bytes = read_int(r, node, "bytes");
+}
+
 static void read_step(struct reader *r, const struct plim_yaml_node *node,
                       struct plim_result *result)
 {
@@ -371,6 +385,9 @@ static void read_result(struct reader *r, const struct plim_yaml_node *root,
     read_prediction(r, root, &result->prediction);
     read_breakdown(r, root, &result->breakdown);
     read_list(r, root, "segments", result, read_segment);
+    read_list(r, root, "unknown_reads", result, read_question);
+    read_list(r, root, "shown_reads", result, read_question);
+    READ_TEXT(r, root, "assumptions", result->assumptions);
     read_reasons(r, root, result);
     result->short_bytes = read_int(r, root, "short_bytes");
     read_list(r, root, "samples", result, read_sample);

@@ -21,6 +21,13 @@ enum plim_status plim_result_option(struct plim_result *result, const char *key,
     return st;
 }
 
+bool plim_result_is_uncertain(const struct plim_result *result)
+{
+    for (size_t i = 0; i < result->question_count; i++)
+        if (!strcmp(result->questions[i].use, "decides")) return true;
+    return false;
+}
+
 void plim_result_finish(struct plim_result *result)
 {
     if (!result) return;

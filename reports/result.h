@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum { PLIM_RESULT_STEPS = 4, PLIM_RESULT_PHASES = 64, PLIM_RESULT_REASONS = 24,
-       PLIM_RESULT_LINE = 256, PLIM_RESULT_VALUES = 16, PLIM_RESULT_SEGMENTS = 24 };
+       PLIM_RESULT_LINE = 256, PLIM_RESULT_VALUES = 16, PLIM_RESULT_SEGMENTS = 24, PLIM_RESULT_QUESTIONS = 32 };
 
 enum plim_result_kind {
     PLIM_RESULT_DECISION,    /* tune, plan: schema plimsoll.result/1 */
@@ -172,6 +172,13 @@ struct plim_result_segments {
     int64_t from_bytes, count, bytes;
 };
 
+/* A value that a user's program read and that only a real GPU knows. */
+struct plim_result_question {
+    char place[120], kernel[120]; /* "FILE:LINE" that read it, what wrote it; "": not known */
+    const char *use; /* "shown", "kept", "checked", "given", "decides" (machine/question.h) */
+    int64_t count, bytes; /* how often; bytes of one */
+};
+
 /* Something the user may change, replayed: what it would need. */
 struct plim_result_advice {
     char change[128];
@@ -201,6 +208,9 @@ struct plim_result {
     PLIM_ARRAY(struct plim_result_advice) advice;
     size_t segment_count;
     struct plim_result_segments segments[PLIM_RESULT_SEGMENTS]; /* programs only */
+    size_t question_count; /* programs only, of the trial of the choice */
+    struct plim_result_question questions[PLIM_RESULT_QUESTIONS];
+    char assumptions[224]; /* what values rest on: "learned numbers are finite; ..."; "": nothing */
     /* DECISION on a real GPU: what the simulated twin had said of the choice; 0: not known */
     struct plim_result_prediction {
         double step_seconds;
@@ -244,6 +254,9 @@ enum plim_status plim_report_sort(struct plim_report *report,
 /* Appends a copy of a setting to the spec's options. PLIM_NOMEM is the only failure. */
 enum plim_status plim_result_option(struct plim_result *result, const char *key,
                                     const char *value) PLIM_MUST_CHECK;
+
+/* Does the program decide by a value that was not known? Then its memory may be another. */
+bool plim_result_is_uncertain(const struct plim_result *result);
 
 /* Appends a sentence to `reasons`, dropping it when there is no more room. */
 void plim_result_reason(struct plim_result *result, const char *fmt, ...) PLIM_PRINTF(2, 3);

@@ -234,6 +234,38 @@ static void add_segments(struct plim_json *json, json_t *root, const struct plim
     }
 }
 
+/* What is only shown or kept steers nothing, as far as it is seen. */
+static bool is_shown(const struct plim_result_question *question)
+{
+    return !strcmp(question->use, "shown") || !strcmp(question->use, "kept");
+}
+
+static void add_questions(struct plim_json *json, json_t *root, const char *key, bool shown,
+                          const struct plim_result *result)
+{
+    json_t *list = plim_json_array(json, root, key);
+    for (size_t i = 0; i < result->question_count; i++) {
+        const struct plim_result_question *question = &result->questions[i];
+        if (is_shown(question) != shown) continue;
+        json_t *node = plim_json_object(json, list, NULL);
+        known_text(json, node, "place", question->place);
+        known_text(json, node, "kernel", question->kernel);
+        plim_json_text(json, node, "use", question->use);
+        plim_json_int(json, node, "count", question->count);
+        plim_json_int(json, node, "bytes", question->bytes);
+    }
+}
+
+/* On a real GPU a program's values are those that they are. */
+static void add_values_read(struct plim_json *json, json_t *root, const struct plim_result *result)
+{
+    if (!result->is_program || !result->device.simulated) return;
+    add_questions(json, root, "unknown_reads", false, result);
+    add_questions(json, root, "shown_reads", true, result);
+    known_text(json, root, "assumptions", result->assumptions);
+    plim_json_bool(json, root, "uncertain", plim_result_is_uncertain(result));
+}
+
 static void add_steps(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
     json_t *list = plim_json_array(json, root, "steps");
@@ -290,6 +322,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
     add_prediction(json, root, &result->prediction);
     add_breakdown(json, root, &result->breakdown);
     add_segments(json, root, result);
+    add_values_read(json, root, result);
     add_reasons(json, root, result);
     known_int(json, root, "short_bytes", result->short_bytes);
     add_samples(json, root, result);

@@ -89,6 +89,109 @@ static void tell_notes(const struct plim_asker *asker, struct plim_result *resul
     }
 }
 
+/* --- values ----------------------------------------------------------------------------------- */
+
+static const char *const uses[] = {[PLIM_QUESTION_SHOWN] = "shown",
+                                   [PLIM_QUESTION_KEPT] = "kept",
+                                   [PLIM_QUESTION_CHECKED] = "checked",
+                                   [PLIM_QUESTION_GIVEN] = "given",
+                                   [PLIM_QUESTION_DECIDES] = "decides"};
+
+static void write_assumptions(uint32_t assumed, char *out, size_t size)
+{
+    static const struct {
+        uint32_t bit;
+        const char *says;
+    } assumptions[] = {
+        {PLIM_ASSUMPTION_FINITE, "learned numbers are finite"},
+        {PLIM_ASSUMPTION_SPREAD, "routing is spread evenly"},
+        {PLIM_ASSUMPTION_SEED, "random numbers are those of some seed"},
+        {PLIM_ASSUMPTION_CHECKS, "what is checked, or an exception ends the program, holds"},
+    };
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof(assumptions) / sizeof(assumptions[0]) && used < size; i++)
+        if (assumed & assumptions[i].bit)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "; " : "",
+                                     assumptions[i].says);
+}
+
+static void fill_questions(const struct plim_machine_questions *asked, struct plim_result *result)
+{
+    for (uint32_t i = 0; i < asked->count && i < PLIM_RESULT_QUESTIONS; i++) {
+        const struct plim_machine_question *from = &asked->rows[i];
+        struct plim_result_question *to = &result->questions[result->question_count++];
+        snprintf(to->place, sizeof(to->place), "%s", from->place);
+        snprintf(to->kernel, sizeof(to->kernel), "%s", from->kernel);
+        to->use = uses[from->use];
+        to->count = from->count;
+        to->bytes = from->bytes;
+    }
+    write_assumptions(asked->assumed, result->assumptions, sizeof(result->assumptions));
+}
+
+/* How often values were read for a use, in words behind `text`. */
+static void add_count(const struct plim_result *result, enum plim_question_use use,
+                      const char *says, char *text, size_t size)
+{
+    int64_t count = 0;
+    size_t used = strlen(text);
+    for (size_t i = 0; i < result->question_count; i++)
+        if (result->questions[i].use == uses[use]) count += result->questions[i].count;
+    if (count)
+        snprintf(text + used, size - used, "%s%" PRId64 " %s", used ? ", " : "", count, says);
+}
+
+static void tell_questions(const struct plim_machine_questions *asked, struct plim_result *result)
+{
+    int64_t count = asked->unlisted;
+    char parts[160] = "";
+    for (uint32_t i = 0; i < asked->count; i++) count += asked->rows[i].count;
+    add_count(result, PLIM_QUESTION_DECIDES, "it decides by", parts, sizeof(parts));
+    add_count(result, PLIM_QUESTION_GIVEN, "given by --assume", parts, sizeof(parts));
+    add_count(result, PLIM_QUESTION_CHECKED, "only checked", parts, sizeof(parts));
+    add_count(result, PLIM_QUESTION_KEPT, "kept", parts, sizeof(parts));
+    add_count(result, PLIM_QUESTION_SHOWN, "only shown", parts, sizeof(parts));
+    if (count)
+        plim_result_reason(result,
+                           "The program read %" PRId64 " %s answered as 0 (%s).", count,
+                           count == 1 ? "value that only a real GPU knows; it was"
+                                      : "values that only a real GPU knows; they were",
+                           parts[0] ? parts : "not listed");
+    if (result->assumptions[0]) plim_result_reason(result, "Assumed: %s.", result->assumptions);
+}
+
+enum { PLACES = 4 }; /* as many are told; all are in JSON */
+
+static void tell_decisions(struct plim_result *result)
+{
+    int told = 0;
+    for (size_t i = 0; i < result->question_count && told < PLACES; i++) {
+        const struct plim_result_question *question = &result->questions[i];
+        if (question->use != uses[PLIM_QUESTION_DECIDES]) continue;
+        told++;
+        plim_result_reason(result,
+                           "The answer is uncertain: %s decides by a value that is not known (of "
+                           "%.60s), taken as 0; --assume %s=VALUE says what it is.",
+                           question->place[0] ? question->place : "the program",
+                           question->kernel[0] ? question->kernel : "memory never written",
+                           question->place[0] ? question->place : "FILE:LINE");
+    }
+}
+
+/* Of the choice; without one, of the first trial. */
+static void tell_values(const struct plim_answer *answer, const struct plim_decision *decision,
+                        struct plim_result *result)
+{
+    const struct plim_execution *execution =
+        decision->found ? execution_of(&decision->choice.trial) : NULL;
+    for (size_t i = 0; i < answer->asker->samples.count && !execution; i++)
+        execution = execution_of(&answer->asker->samples.items[i].trial);
+    if (!execution) return;
+    fill_questions(&execution->questions, result);
+    tell_decisions(result);
+    tell_questions(&execution->questions, result);
+}
+
 void plim_reasons_program(const struct plim_answer *answer, const struct plim_decision *decision,
                           bool uses_batch, struct plim_result *result)
 {
@@ -98,8 +201,9 @@ void plim_reasons_program(const struct plim_answer *answer, const struct plim_de
     tell_refusals(answer->asker, uses_batch, result);
     if (simulated)
         plim_result_reason(
-            result, "A virtual GPU computes nothing and keeps no time: speed, and what depends "
-                    "on computed values (routing, sampling), is not known.");
+            result, "A virtual GPU keeps no time and knows only values that the host put there, and "
+                    "what small kernels make of them: speed is not known.");
+    if (simulated) tell_values(answer, decision, result);
     tell_notes(answer->asker, result);
     if (!simulated && decision->found && decision->choice.step_seconds <= 0)
         plim_result_reason(result, "No step was timed, so the largest batch was chosen.");

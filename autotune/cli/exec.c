@@ -69,6 +69,18 @@ static enum plim_status read_program(struct exec *x, struct plim_error *err)
     return st;
 }
 
+static enum plim_status read_assumptions(struct exec *x, struct plim_error *err)
+{
+    const struct plim_request_list *asked = &x->request->program.assumes;
+    struct plim_execution_options *options = &x->box.options;
+    for (size_t i = 0; i < asked->count; i++)
+        if (!plim_machine_given_parse(asked->items[i], &options->given[options->given_count++]))
+            return plim_fail(err, PLIM_INVALID,
+                             "--assume %s: expected FILE:LINE=VALUE, VALUE a number, true or false",
+                             asked->items[i]);
+    return PLIM_OK;
+}
+
 /* --- what is varied --------------------------------------------------------------------------- */
 
 /* A placeholder and the option that says what it may be go together. */
@@ -324,6 +336,7 @@ static size_t list_options(const struct exec *x, char (*texts)[512], const char 
     if (asked->gpus > 1) ADD("gpus=%lld", (long long)asked->gpus);
     if (asked->steps) ADD("steps=%lld", (long long)asked->steps);
     if (asked->repetitions) ADD("repetitions=%lld", (long long)asked->repetitions);
+    for (size_t i = 0; i < asked->assumes.count; i++) ADD("assume %s", asked->assumes.items[i]);
     if (asked->run_seconds > 0) ADD("for=%g", asked->run_seconds);
 #undef ADD
     return count;
@@ -333,7 +346,7 @@ static enum plim_status put_question(const struct exec *x, const struct plim_sto
                                      const struct plim_kept *kept,
                                      struct plim_store_question *question, struct plim_error *err)
 {
-    enum { MOST = PLIM_REQUEST_SETTINGS + PLIM_REQUEST_LIST + 8 };
+    enum { MOST = PLIM_REQUEST_SETTINGS + 2 * PLIM_REQUEST_LIST + 8 };
     char(*texts)[512] = calloc(MOST, sizeof(*texts));
     const char *list[MOST];
     if (!texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
@@ -404,6 +417,7 @@ static enum plim_status prepare(struct exec *x, const struct plim_request *reque
     x->names = calloc(PLIM_PROGRAM_FILES, sizeof(*x->names));
     if (!x->names) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     enum plim_status st = read_program(x, err);
+    if (!st) st = read_assumptions(x, err);
     return st ? st : make_question(x, err);
 }
 

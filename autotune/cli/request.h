@@ -29,6 +29,7 @@ struct plim_request_program {
     struct plim_request_list axes;          /* NAME=LIST */
     struct plim_request_list variables;     /* NAME=VALUE */
     struct plim_request_list files;         /* TEMPLATE=PATH */
+    struct plim_request_list assumes;       /* FILE:LINE=VALUE */
     int64_t gpus, jobs, steps, repetitions; /* 0: not given */
     double run_seconds, limit_seconds;      /* 0: not given */
     const char *logs; /* a folder that stays; NULL: none */

@@ -80,6 +80,8 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
     if (!t->machine) return plim_fail(err, PLIM_NOMEM, "no memory for the virtual machine");
     t->machine->repetitions = t->options->repetitions;
     t->machine->accumulation = t->options->tells_accumulation ? (int32_t)setting->accumulation : 0;
+    t->machine->given_count = (int32_t)t->options->given_count;
+    memcpy(t->machine->given, t->options->given, sizeof(t->machine->given));
     PLIM_TRY(fill(t, setting, number, err));
     t->log = plim_outfile_log(t->options->logs, t->out->log, err);
     if (t->log < 0) return PLIM_IO;
@@ -242,6 +244,7 @@ static void finish(struct trial *t)
     read_memory(t);
     out->note_count =
         plim_machine_read_notes(t->machine, out->notes, sizeof(out->notes) / sizeof(out->notes[0]));
+    plim_machine_read_questions(t->machine, &out->questions);
     out->verdict = judge(t);
 }
 
@@ -279,6 +282,7 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
     return st;
 }
 
+_Static_assert((int)PLIM_PROGRAM_ASSUMES == (int)PLIM_MACHINE_GIVEN, "what a user says of values");
 _Static_assert((int)PLIM_PROGRAM_GPUS == (int)PLIM_MACHINE_GPUS, "GPUs of a virtual machine");
 
 void plim_execution_gpus(const struct plim_gpu *gpu, const struct plim_limit *limit, int64_t count,

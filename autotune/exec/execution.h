@@ -21,6 +21,8 @@ struct plim_execution_options {
     const struct plim_program *program;
     /* To be preloaded: the virtual GPU, whose folder has its other names, or the observer. */
     const char *library;
+    size_t given_count; /* what the user says of values that virtual GPUs do not know */
+    struct plim_machine_given given[PLIM_MACHINE_GIVEN];
     const char *visible; /* the real GPU's UUID, for CUDA_VISIBLE_DEVICES; NULL: virtual GPUs */
     const struct plim_machine_gpu *gpus;
     int gpu_count;
@@ -68,6 +70,7 @@ struct plim_execution {
     char log[40];        /* its name in `logs` */
     uint32_t note_count;
     char notes[8][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's: functions that are not implemented */
+    struct plim_machine_questions questions; /* values that it asked the virtual GPU for in vain */
 };
 
 /* Blocks until it is over. PLIM_INVALID, PLIM_IO: the program cannot be started, a template cannot

@@ -13,7 +13,7 @@
 #include "autotune/base/array.h"
 #include "autotune/search/setting.h"
 
-enum { PLIM_PROGRAM_FILES = 16, PLIM_PROGRAM_VARIABLES = 64, PLIM_PROGRAM_GPUS = 16 };
+enum { PLIM_PROGRAM_FILES = 16, PLIM_PROGRAM_VARIABLES = 64, PLIM_PROGRAM_GPUS = 16, PLIM_PROGRAM_ASSUMES = 16 };
 
 /* Texts belong to the caller. */
 struct plim_program_file {

@@ -46,8 +46,8 @@ static void expect(const char *a, const char *b, const char *c)
 }
 
 #define NO_TIME                                                                                    \
-    "A virtual GPU computes nothing and keeps no time: speed, and what depends on computed "       \
-    "values (routing, sampling), is not known."
+    "A virtual GPU keeps no time and knows only values that the host put there, and what small "   \
+    "kernels make of them: speed is not known."
 
 Test(executions, how_the_trial_ended)
 {
@@ -116,6 +116,47 @@ Test(executions, a_refusal_that_was_survived_is_told_once)
                           : "The program goes on with less memory when a request fails.",
                NO_TIME, NULL);
     }
+}
+
+static void ask(int use, const char *place, int64_t count)
+{
+    struct plim_machine_questions *asked = &executions[0].questions;
+    struct plim_machine_question *row = &asked->rows[asked->count++];
+    *row = (struct plim_machine_question){.kernel = "reduce_kernel", .use = use, .count = count, .bytes = 1};
+    snprintf(row->place, sizeof(row->place), "%s", place);
+}
+
+Test(executions, a_value_that_decides_makes_the_answer_uncertain)
+{
+    begin();
+    decision.found = false;
+    ask(PLIM_QUESTION_SHOWN, "train.py:7", 4);
+    ask(PLIM_QUESTION_DECIDES, "train.py:9", 1);
+    executions[0].questions.assumed = PLIM_ASSUMPTION_FINITE | PLIM_ASSUMPTION_CHECKS;
+    tell(true, true);
+    cr_expect(plim_result_is_uncertain(&result));
+    cr_expect(eq(sz, result.question_count, 2));
+    cr_expect(eq(str, result.reasons[1],
+                 "The answer is uncertain: train.py:9 decides by a value that is not known (of "
+                 "reduce_kernel), taken as 0; --assume train.py:9=VALUE says what it is."));
+    cr_expect(eq(str, result.reasons[2],
+                 "The program read 5 values that only a real GPU knows; they were answered as 0 (1 "
+                 "it decides by, 4 only shown)."));
+    cr_expect(eq(str, result.reasons[3],
+                 "Assumed: learned numbers are finite; what is checked, or an exception ends the "
+                 "program, holds."));
+}
+
+Test(executions, what_is_only_shown_leaves_the_answer_certain)
+{
+    begin();
+    decision.found = false;
+    ask(PLIM_QUESTION_KEPT, "train.py:7", 1);
+    tell(true, true);
+    cr_expect(not(plim_result_is_uncertain(&result)));
+    expect(NO_TIME,
+           "The program read 1 value that only a real GPU knows; it was answered as 0 (1 kept).",
+           NULL);
 }
 
 /* Eight at most. */

@@ -52,6 +52,64 @@ Test(machine, a_note_is_kept_once)
     plim_machine_destroy(machine, machine_fd);
 }
 
+/* --- values that only a real GPU knows -------------------------------------------------------- */
+
+static void ask(const char *place, int use)
+{
+    struct plim_machine_question question = {.kernel = "k", .use = use, .bytes = 4};
+    snprintf(question.place, sizeof(question.place), "%s", place);
+    plim_machine_ask(machine, &question);
+}
+
+Test(machine, questions_from_one_place_are_counted)
+{
+    struct plim_machine_questions asked;
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    ask("a.py:1", PLIM_QUESTION_SHOWN);
+    ask("a.py:2", PLIM_QUESTION_DECIDES);
+    ask("a.py:1", PLIM_QUESTION_KEPT);
+    plim_machine_assume(machine, PLIM_ASSUMPTION_FINITE);
+    plim_machine_read_questions(machine, &asked);
+    cr_assert(eq(u32, asked.count, 2));
+    cr_expect(eq(i64, asked.rows[0].count, 2));
+    cr_expect(eq(int, asked.rows[0].use, PLIM_QUESTION_KEPT));
+    cr_expect(eq(str, asked.rows[1].place, "a.py:2"));
+    cr_expect(eq(u32, asked.assumed, PLIM_ASSUMPTION_FINITE));
+    for (int i = 0; i < 40; i++) {
+        char place[16];
+        snprintf(place, sizeof(place), "b.py:%d", i);
+        ask(place, PLIM_QUESTION_SHOWN);
+    }
+    plim_machine_read_questions(machine, &asked);
+    cr_expect(eq(u32, asked.count, PLIM_MACHINE_QUESTIONS));
+    cr_expect(eq(i64, asked.unlisted, 42 - PLIM_MACHINE_QUESTIONS));
+    plim_machine_destroy(machine, machine_fd);
+}
+
+Test(machine, what_the_user_says_of_a_place_is_found)
+{
+    static const char *const bad[] = {"a.py=3", "a.py:=3", "a.py:x=3", ":3=3", "a.py:3=", "a.py:3",
+                                      "a.py:3=no", "a.py:3=nan"};
+    struct plim_machine_given given;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        cr_expect(not(plim_machine_given_parse(bad[i], &given)), "%s", bad[i]);
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    machine->given_count = 2;
+    cr_assert(plim_machine_given_parse("model/loss.py:30=true", &machine->given[0]));
+    cr_assert(plim_machine_given_parse("train.py:7=0.5", &machine->given[1]));
+    const struct plim_machine_given *found = plim_machine_find_given(machine, "/home/model/loss.py:30");
+    cr_assert(found == &machine->given[0]);
+    cr_expect(found->is_whole);
+    cr_expect(eq(dbl, found->number, 1));
+    found = plim_machine_find_given(machine, "train.py:7");
+    cr_assert(found == &machine->given[1]);
+    cr_expect(not(found->is_whole));
+    cr_expect(eq(dbl, found->number, 0.5));
+    cr_expect(plim_machine_find_given(machine, "/home/pretrain.py:7") == NULL);
+    cr_expect(plim_machine_find_given(machine, "train.py:70") == NULL);
+    plim_machine_destroy(machine, machine_fd);
+}
+
 static void expect_in_range(int64_t value)
 {
     cr_assert(ge(i64, value, 0));
@@ -91,6 +149,18 @@ Test(machine, whatever_a_program_wrote_is_read_in_range)
         for (uint32_t i = 0; i < count; i++)
             cr_assert(lt(sz, strnlen(notes[i], PLIM_MACHINE_NOTE_BYTES), PLIM_MACHINE_NOTE_BYTES));
         expect_in_range(plim_machine_read_peak(machine, 1));
+        struct plim_machine_questions asked;
+        plim_machine_read_questions(machine, &asked);
+        cr_assert(le(u32, asked.count, PLIM_MACHINE_QUESTIONS));
+        expect_in_range(asked.unlisted);
+        for (uint32_t i = 0; i < asked.count; i++) {
+            const struct plim_machine_question *row = &asked.rows[i];
+            cr_assert(lt(sz, strnlen(row->place, PLIM_QUESTION_TEXT), PLIM_QUESTION_TEXT));
+            cr_assert(lt(sz, strnlen(row->kernel, PLIM_QUESTION_TEXT), PLIM_QUESTION_TEXT));
+            cr_assert(row->use >= PLIM_QUESTION_SHOWN && row->use <= PLIM_QUESTION_DECIDES);
+            expect_in_range(row->count);
+            expect_in_range(row->bytes);
+        }
     }
     plim_machine_destroy(machine, machine_fd);
 }

@@ -93,12 +93,12 @@ void plim_machine_destroy(struct plim_machine *machine, int fd)
 
 /* Every change under the lock is whole after each of its stores, so that the state that a dead
  * holder leaves is one to go on from. */
-static void lock(struct plim_machine *machine)
+void plim_machine_lock(struct plim_machine *machine)
 {
     if (pthread_mutex_lock(&machine->lock) == EOWNERDEAD) pthread_mutex_consistent(&machine->lock);
 }
 
-static void unlock(struct plim_machine *machine) { pthread_mutex_unlock(&machine->lock); }
+void plim_machine_unlock(struct plim_machine *machine) { pthread_mutex_unlock(&machine->lock); }
 
 /* --- processes -------------------------------------------------------------------------------- */
 
@@ -157,7 +157,7 @@ struct plim_machine_process *plim_machine_enter(struct plim_machine *machine)
     struct plim_machine_process *row = NULL;
     int pid = getpid();
     uint64_t since = born(pid);
-    lock(machine);
+    plim_machine_lock(machine);
     for (int i = 0; i < PLIM_MACHINE_PROCESSES && (!row || !row->pid); i++) {
         struct plim_machine_process *process = &machine->processes[i];
         bool is_ours = process->pid == pid && process->born == since && !process->ended;
@@ -167,15 +167,15 @@ struct plim_machine_process *plim_machine_enter(struct plim_machine *machine)
         row->born = since;
         row->pid = pid;
     }
-    unlock(machine);
+    plim_machine_unlock(machine);
     return row;
 }
 
 void plim_machine_leave(struct plim_machine *machine, struct plim_machine_process *process)
 {
-    lock(machine);
+    plim_machine_lock(machine);
     if (!process->ended) reap(machine, process);
-    unlock(machine);
+    plim_machine_unlock(machine);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process
                        int64_t bytes)
 {
     struct plim_machine_gpu *c = &machine->gpus[gpu];
-    lock(machine);
+    plim_machine_lock(machine);
     if (bytes > free_of(c)) drop_dead_processes(machine);
     bool fits = bytes <= free_of(c);
     if (fits) {
@@ -200,17 +200,17 @@ bool plim_machine_take(struct plim_machine *machine, struct plim_machine_process
             process->peak_bytes[gpu] = process->held_bytes[gpu];
         if (c->held_bytes > c->peak_bytes) c->peak_bytes = c->held_bytes;
     }
-    unlock(machine);
+    plim_machine_unlock(machine);
     return fits;
 }
 
 void plim_machine_give(struct plim_machine *machine, struct plim_machine_process *process, int gpu,
                        int64_t bytes)
 {
-    lock(machine);
+    plim_machine_lock(machine);
     process->held_bytes[gpu] -= bytes;
     machine->gpus[gpu].held_bytes -= bytes;
-    unlock(machine);
+    plim_machine_unlock(machine);
 }
 
 static int order_of(int64_t bytes)
@@ -225,7 +225,7 @@ void plim_machine_count(struct plim_machine *machine, struct plim_machine_proces
 {
     int64_t held = 0;
     struct plim_machine_size *row = &process->live[order_of(bytes)];
-    lock(machine);
+    plim_machine_lock(machine);
     row->count += count;
     row->bytes += count * bytes;
     for (int i = 0; i < machine->gpu_count; i++) held += process->held_bytes[i];
@@ -233,22 +233,22 @@ void plim_machine_count(struct plim_machine *machine, struct plim_machine_proces
         process->peak_all_bytes = held;
         memcpy(process->at_peak, process->live, sizeof(process->live));
     }
-    unlock(machine);
+    plim_machine_unlock(machine);
 }
 
 int64_t plim_machine_free_bytes(struct plim_machine *machine, int gpu)
 {
-    lock(machine);
+    plim_machine_lock(machine);
     drop_dead_processes(machine);
     int64_t bytes = free_of(&machine->gpus[gpu]);
-    unlock(machine);
+    plim_machine_unlock(machine);
     return bytes;
 }
 
 bool plim_machine_note(struct plim_machine *machine, const char *text)
 {
     uint32_t i = 0;
-    lock(machine);
+    plim_machine_lock(machine);
     while (i < machine->note_count &&
            strncmp(machine->notes[i], text, sizeof(machine->notes[i]) - 1))
         i++;
@@ -257,6 +257,6 @@ bool plim_machine_note(struct plim_machine *machine, const char *text)
         snprintf(machine->notes[i], sizeof(machine->notes[i]), "%s", text);
         machine->note_count++;
     }
-    unlock(machine);
+    plim_machine_unlock(machine);
     return is_new;
 }

@@ -12,6 +12,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_MACHINE_MACHINE_H
 #define PLIM_DEVICES_VIRTUAL_MACHINE_MACHINE_H
 
+#include "question.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 1 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 2 };
 
 /* What a program can ask of a GPU. Bytes; clocks in kHz. */
 struct plim_machine_gpu {
@@ -88,6 +89,9 @@ struct plim_machine {
     /* What a person has to know: functions that are not implemented, and so on. Each once. */
     uint32_t note_count;
     char notes[PLIM_MACHINE_NOTES][PLIM_MACHINE_NOTE_BYTES];
+    struct plim_machine_questions questions;
+    int32_t given_count;
+    struct plim_machine_given given[PLIM_MACHINE_GIVEN];
 };
 
 /* --- plimsoll's side -------------------------------------------------------------------------- */
@@ -112,6 +116,10 @@ uint32_t plim_machine_read_notes(const struct plim_machine *machine,
                                  char (*out)[PLIM_MACHINE_NOTE_BYTES], uint32_t most);
 
 /* --- the program's side ----------------------------------------------------------------------- */
+
+/* The machine's lock, for its own parts. */
+void plim_machine_lock(struct plim_machine *machine);
+void plim_machine_unlock(struct plim_machine *machine);
 
 /* NULL: there is none at this path. */
 struct plim_machine *plim_machine_attach(const char *path);

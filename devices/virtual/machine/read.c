@@ -92,3 +92,19 @@ uint32_t plim_machine_read_notes(const struct plim_machine *machine,
     }
     return count;
 }
+
+void plim_machine_read_questions(const struct plim_machine *machine,
+                                 struct plim_machine_questions *out)
+{
+    copy(out, &machine->questions, sizeof(*out));
+    if (out->count > PLIM_MACHINE_QUESTIONS) out->count = PLIM_MACHINE_QUESTIONS;
+    out->unlisted = within(out->unlisted);
+    for (uint32_t i = 0; i < out->count; i++) {
+        struct plim_machine_question *row = &out->rows[i];
+        row->kernel[PLIM_QUESTION_TEXT - 1] = row->place[PLIM_QUESTION_TEXT - 1] = '\0';
+        row->count = within(row->count);
+        row->bytes = within(row->bytes);
+        if (row->use < PLIM_QUESTION_SHOWN || row->use > PLIM_QUESTION_DECIDES)
+            row->use = PLIM_QUESTION_DECIDES;
+    }
+}

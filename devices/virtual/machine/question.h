@@ -1,0 +1,64 @@
+/* Values that the program asked of its GPU and that only a real one knows: what it was told, where it
+ * asked, and what it did with the answer. A part of the virtual machine (machine.h), so that
+ * plimsoll can say so.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_MACHINE_QUESTION_H
+#define PLIM_DEVICES_VIRTUAL_MACHINE_QUESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* In this order: of two uses the greater one counts. */
+enum plim_question_use {
+    PLIM_QUESTION_SHOWN,   /* printed, or dropped */
+    PLIM_QUESTION_KEPT,    /* put away: what becomes of it is not seen (a loss that is added up) */
+    PLIM_QUESTION_CHECKED, /* an exception ends the program if it is not as it should be */
+    PLIM_QUESTION_GIVEN,   /* it decides, and the user has said what it is (--assume) */
+    PLIM_QUESTION_DECIDES, /* the program goes on as if it were 0 */
+};
+
+enum { PLIM_QUESTION_TEXT = 120, PLIM_MACHINE_QUESTIONS = 32, PLIM_MACHINE_GIVEN = 16 };
+
+struct plim_machine_question {
+    char kernel[PLIM_QUESTION_TEXT]; /* that wrote it; "": none did */
+    char place[PLIM_QUESTION_TEXT];  /* "FILE:LINE" of the code that asked; "": not known */
+    int32_t use;                     /* enum plim_question_use */
+    int64_t count, bytes;            /* so often; bytes of one */
+};
+
+/* What the user says of the value that is read at a place. */
+struct plim_machine_given {
+    char place[PLIM_QUESTION_TEXT]; /* the end of a path is enough */
+    bool is_whole;
+    double number;
+};
+
+/* What an answer rests on besides: names of bits of enum plim_known (memory/shadow.h), and of the one
+ * that checks hold. */
+enum { PLIM_ASSUMPTION_FINITE = 4, PLIM_ASSUMPTION_SPREAD = 8, PLIM_ASSUMPTION_SEED = 16,
+       PLIM_ASSUMPTION_CHECKS = 32 };
+
+struct plim_machine_questions {
+    uint32_t count; /* of rows */
+    uint32_t assumed;
+    int64_t unlisted; /* questions for which there was no row */
+    struct plim_machine_question rows[PLIM_MACHINE_QUESTIONS];
+};
+
+struct plim_machine;
+
+/* "FILE:LINE=VALUE", VALUE a number or true or false; false: it is none. */
+bool plim_machine_given_parse(const char *text, struct plim_machine_given *out);
+
+/* The program's side: adds one, with its count of 1; assumptions that an answer rests on. */
+void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_question *question);
+void plim_machine_assume(struct plim_machine *machine, uint32_t assumptions);
+/* NULL: nothing was said of that place. */
+const struct plim_machine_given *plim_machine_find_given(const struct plim_machine *machine,
+                                                         const char *place);
+
+/* plimsoll's: a copy whose texts end and whose numbers are in range (machine.h). */
+void plim_machine_read_questions(const struct plim_machine *machine,
+                                 struct plim_machine_questions *out);
+
+#endif

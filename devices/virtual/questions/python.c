@@ -1,0 +1,105 @@
+/* Who asks, where the program is one of Python: its interpreter is asked, through functions that it
+ * exports itself, what the calling thread waits in (use_of_value.py). Only threads that Python knows are
+ * looked at; the GIL, which PyTorch lets go of while it waits for the GPU, is taken for that. */
+#include "autotune/base/embed.h"
+#include "devices/virtual/process/dlsym.h"
+#include "devices/virtual/work/transfer.h"
+#include "question.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const struct plim_embedded_file plim_questions_python[];
+
+/* Py_file_input of Python's compile.h: a module's text. */
+enum { FILE_INPUT = 257 };
+
+/* What is used of Python's interface, of 3.8 to 3.14. PyObject is void here. */
+static struct {
+    int (*Py_IsInitialized)(void);
+    void *(*PyGILState_GetThisThreadState)(void);
+    int (*PyGILState_Ensure)(void);
+    void (*PyGILState_Release)(int);
+    void *(*PyEval_GetFrame)(void);
+    void *(*PyDict_New)(void);
+    void *(*PyDict_GetItemString)(void *, const char *);
+    void *(*PyRun_String)(const char *, int, void *, void *);
+    void *(*PyObject_CallFunction)(void *, const char *, ...);
+    int (*PyArg_ParseTuple)(void *, const char *, ...);
+    void (*PyErr_Fetch)(void **, void **, void **);
+    void (*PyErr_Restore)(void *, void *, void *);
+    void (*Py_DecRef)(void *);
+} python;
+
+static void *names; /* the module's; made once, under the GIL, and kept */
+
+static bool find_all(void)
+{
+    static const char *const symbols[] = {
+        "Py_IsInitialized", "PyGILState_GetThisThreadState", "PyGILState_Ensure",
+        "PyGILState_Release", "PyEval_GetFrame", "PyDict_New", "PyDict_GetItemString",
+        "PyRun_String", "PyObject_CallFunction", "PyArg_ParseTuple", "PyErr_Fetch",
+        "PyErr_Restore", "Py_DecRef"};
+    _Static_assert(sizeof(python) == sizeof(symbols), "a function for each name");
+    void *found[sizeof(symbols) / sizeof(symbols[0])];
+    plim_dlsym_prepare();
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        found[i] = plim_dlsym_real(RTLD_DEFAULT, symbols[i]);
+        if (!found[i]) return false;
+    }
+    memcpy(&python, found, sizeof(python));
+    return true;
+}
+
+static void *prepare(void)
+{
+    if (!names && (names = python.PyDict_New())) {
+        void *made = python.PyRun_String(plim_questions_python[0].text, FILE_INPUT, names, names);
+        if (made) python.Py_DecRef(made);
+    }
+    return names ? python.PyDict_GetItemString(names, "use_of") : NULL;
+}
+
+static void ask(void *frame, size_t bytes, struct plim_question_asker *asker)
+{
+    static const struct {
+        enum plim_question_use use;
+        bool is_finite_check;
+    } uses[] = {{PLIM_QUESTION_SHOWN, false}, {PLIM_QUESTION_KEPT, false},
+                {PLIM_QUESTION_CHECKED, true}, {PLIM_QUESTION_CHECKED, false},
+                {PLIM_QUESTION_DECIDES, false}};
+    const char *file;
+    int line, use, answer;
+    void *function = prepare();
+    void *told = function ? python.PyObject_CallFunction(function, "On", frame, (ptrdiff_t)bytes) : NULL;
+    if (told && python.PyArg_ParseTuple(told, "siii", &file, &line, &use, &answer) && use >= 0 &&
+        use < (int)(sizeof(uses) / sizeof(uses[0]))) {
+        snprintf(asker->place, sizeof(asker->place), "%.*s:%d", PLIM_QUESTION_TEXT - 16, file, line);
+        asker->use = uses[use].use;
+        asker->is_finite_check = uses[use].is_finite_check;
+        asker->answer = answer;
+    }
+    if (told) python.Py_DecRef(told);
+}
+
+static void find_asker(size_t bytes, struct plim_question_asker *asker)
+{
+    static _Thread_local bool is_asking;
+    void *type, *value, *trace;
+    if (is_asking || (!python.Py_DecRef && !find_all())) return;
+    if (!python.Py_IsInitialized() || !python.PyGILState_GetThisThreadState()) return;
+    is_asking = true;
+    int state = python.PyGILState_Ensure();
+    python.PyErr_Fetch(&type, &value, &trace);
+    void *frame = python.PyEval_GetFrame();
+    if (frame) ask(frame, bytes, asker);
+    python.PyErr_Restore(type, value, trace); /* and forgets what went wrong here */
+    python.PyGILState_Release(state);
+    is_asking = false;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    plim_question_find_asker = find_asker;
+    plim_transfer_asked = plim_question_asked;
+}

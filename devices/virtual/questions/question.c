@@ -1,0 +1,69 @@
+#include "question.h"
+#include "devices/virtual/machine/self.h"
+#include "devices/virtual/memory/shadow.h"
+#include "devices/virtual/work/signature.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void (*plim_question_find_asker)(size_t, struct plim_question_asker *);
+
+_Static_assert((int)PLIM_ASSUMPTION_FINITE == (int)PLIM_ASSUMED_FINITE &&
+                   (int)PLIM_ASSUMPTION_SPREAD == (int)PLIM_ASSUMED_SPREAD &&
+                   (int)PLIM_ASSUMPTION_SEED == (int)PLIM_ASSUMED_SEED,
+               "assumptions have one number");
+
+/* Without the return type, and what stands in brackets behind the name. */
+static void name_kernel(const char *mangled, char out[PLIM_QUESTION_TEXT])
+{
+    char *text = mangled ? plim_signature_text(mangled) : NULL;
+    const char *name = text ? text : mangled ? mangled : "";
+    if (!strncmp(name, "void ", 5)) name += 5;
+    const char *hidden = "(anonymous namespace)", *end = name + strcspn(name, "<(");
+    if (!strncmp(end, hidden, strlen(hidden))) end += strlen(hidden), end += strcspn(end, "<(");
+    snprintf(out, PLIM_QUESTION_TEXT, "%.*s", (int)(end - name), name);
+    free(text);
+}
+
+/* A number of so many bytes; false: it cannot be told what that would look like. */
+static bool give(void *to, size_t bytes, const struct plim_machine_given *given)
+{
+    int64_t whole = (int64_t)given->number;
+    float single = (float)given->number;
+    if (given->is_whole && bytes <= sizeof(whole)) memcpy(to, &whole, bytes);
+    else if (bytes == sizeof(single)) memcpy(to, &single, bytes);
+    else if (bytes == sizeof(given->number)) memcpy(to, &given->number, bytes);
+    else return false;
+    return true;
+}
+
+static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes,
+                       struct plim_question_asker *asker)
+{
+    const struct plim_machine_given *given = plim_machine_find_given(machine, asker->place);
+    if (given && give(to, bytes, given)) {
+        asker->use = PLIM_QUESTION_GIVEN;
+        return 0;
+    }
+    if (asker->use == PLIM_QUESTION_CHECKED && asker->answer >= 0 && bytes)
+        *(unsigned char *)to = (unsigned char)asker->answer;
+    if (asker->use != PLIM_QUESTION_CHECKED) return 0;
+    return asker->is_finite_check ? PLIM_ASSUMPTION_FINITE : PLIM_ASSUMPTION_CHECKS;
+}
+
+void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
+{
+    struct plim_machine *machine = plim_self_machine();
+    struct plim_machine_question question = {.bytes = (int64_t)bytes};
+    struct plim_question_asker asker = {.use = PLIM_QUESTION_KEPT, .answer = -1};
+    if (!machine) return;
+    if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
+    if (!(known & PLIM_SOME_UNKNOWN)) return;
+    if (plim_question_find_asker) plim_question_find_asker(bytes, &asker);
+    uint32_t assumed = answer(machine, to, bytes, &asker);
+    if (assumed) plim_machine_assume(machine, assumed);
+    name_kernel(plim_shadow_writer(from, bytes), question.kernel);
+    memcpy(question.place, asker.place, sizeof(question.place));
+    question.use = asker.use;
+    plim_machine_ask(machine, &question);
+}

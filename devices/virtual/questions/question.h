@@ -1,0 +1,25 @@
+/* What the host asks of the GPU's values and only a real GPU knows: such a question is answered as
+ * 0, or as the user says (--assume), or so that a check holds, and it is written down with its place
+ * in the program (machine/question.h). */
+#ifndef PLIM_DEVICES_VIRTUAL_QUESTIONS_QUESTION_H
+#define PLIM_DEVICES_VIRTUAL_QUESTIONS_QUESTION_H
+
+#include "devices/virtual/machine/question.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* For plim_transfer_asked (work/transfer.h): the host has read `bytes` bytes, of which `known` tells. */
+void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known);
+
+/* Who asks, and what for, as far as the program's language tells. */
+struct plim_question_asker {
+    char place[PLIM_QUESTION_TEXT]; /* "FILE:LINE"; "": not known */
+    enum plim_question_use use;
+    int answer; /* the truth value with which the program goes on where the other one ends it; or -1 */
+    bool is_finite_check;
+};
+
+/* Fills it in; NULL: it is not known. Called without the lock. */
+extern void (*plim_question_find_asker)(size_t bytes, struct plim_question_asker *asker);
+
+#endif

@@ -1,0 +1,256 @@
+"""What a Python program does with a value that it has just read from the GPU.
+
+Runs inside the program (python.c), at the moment of the read: of the instruction that waits, and of
+those that follow, it tells whether the program decides by the value, only shows it, or keeps it for
+something that is not seen here (a loss that is added up). It runs nothing and changes nothing.
+
+    use_of(frame, size) -> (file, line, use, answer)
+
+`frame` is the innermost one, `size` the bytes of what was read. `file` and `line` are those of the
+innermost code that is not PyTorch's. `use` is one of those below: of two, the greater one counts.
+`answer` is the truth value with which the program goes on where the other one raises an exception
+(the use is CHECKED then), else -1.
+"""
+import dis
+import gc
+
+SHOWN, KEPT, FINITE, CHECKED, DECIDES = range(5)
+
+# Functions that give back what they were given.
+PASSES = {'item', 'tolist', 'float', 'int', 'bool', 'cpu', 'numpy', 'to', 'detach', 'clone', 'round',
+          'abs', 'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'log', 'pow', 'array', 'asarray', 'type'}
+# Those of them that read by themselves: any other is an operator that needs the value.
+READS = PASSES - {'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'pow', 'clone', 'detach'} | {
+    'format', 'str', 'repr', 'print', 'isfinite', 'isnan', 'isinf', '_nested_gather', 'get'}
+SHOWS = {'print', 'format', 'str', 'repr', 'info', 'debug', 'warning', 'write', 'set_postfix',
+         'set_postfix_str', 'set_description', 'add_scalar', 'log_metrics', 'dumps'}
+SIZES = {'range', 'zeros', 'ones', 'empty', 'full', 'arange', 'view', 'reshape', 'expand', 'split',
+         'repeat', 'narrow', 'pad', 'linspace'}
+CHECKS = {'isfinite', 'isnan', 'isinf'}
+# Of so many bytes are counts, flags and indices; of others a loss, or many numbers.
+COUNT_BYTES = (1, 8)
+
+
+def instructions_of(code):
+    return [i for i in dis.get_instructions(code) if i.opname not in ('CACHE', 'NOP', 'EXTENDED_ARG',
+                                                                      'NOT_TAKEN', 'RESUME')]
+
+
+def effect_of(instruction):
+    has_argument = instruction.opcode >= dis.HAVE_ARGUMENT
+    return dis.stack_effect(instruction.opcode, instruction.arg if has_argument else None, jump=False)
+
+
+def is_call(instruction):
+    return instruction.opname.startswith('CALL') and not instruction.opname.startswith('CALL_INTRINSIC')
+
+
+def is_test(instruction):
+    name = instruction.opname
+    return 'JUMP' in name and '_IF_' in name and 'NONE' not in name or name in (
+        'TO_BOOL', 'UNARY_NOT')
+
+
+def callee(listing, at):
+    """The name of what a call calls; '' if that is not seen."""
+    wanted, name = listing[at].arg or 0, listing[at].opname
+    if name == 'CALL_FUNCTION_EX':
+        return ''
+    wanted += name in ('CALL_FUNCTION_KW', 'CALL_KW')
+    at -= 1
+    while at > 0 and listing[at].opname in ('PRECALL', 'KW_NAMES'):
+        at -= 1
+    while at > 0 and wanted > 0:
+        wanted -= effect_of(listing[at])
+        at -= 1
+    while at > 0 and listing[at].opname == 'PUSH_NULL':
+        at -= 1
+    return str(listing[at].argval) if listing[at].opname.startswith('LOAD_') else ''
+
+
+def pops(instruction):
+    """How many values an instruction takes that leaves one."""
+    name, count = instruction.opname, instruction.arg or 0
+    if name in ('CALL', 'CALL_METHOD', 'CALL_FUNCTION_KW'):
+        return count + 2
+    if name in ('CALL_KW',):
+        return count + 3
+    return 1 - effect_of(instruction)
+
+
+class Flow:
+    """One value on its way through a function."""
+
+    def __init__(self, code, size):
+        self.code, self.size = code, size
+        self.listing = instructions_of(code)
+        self.followed = set()
+        self.unclear = DECIDES if size in COUNT_BYTES else KEPT
+        self.returned = False
+
+    def index_of(self, offset):
+        """Of the instruction there; what follows it may be its cache."""
+        return max(sum(found.offset <= offset for found in self.listing) - 1, 0)
+
+    def target_of(self, jump):
+        offset = jump.argval
+        return next((i for i, found in enumerate(self.listing) if found.offset >= offset), 0)
+
+    def test(self, at):
+        """The use at a test of the value's truth."""
+        answer = self.answer(at)
+        return CHECKED if answer >= 0 else DECIDES, answer
+
+    def answer(self, at):
+        """The truth value at a test whose other side raises, or -1."""
+        if self.listing[at].opname == 'TO_BOOL':
+            at += 1
+        negated = self.listing[at].opname == 'UNARY_NOT'
+        at += negated
+        if at >= len(self.listing) or not is_test(self.listing[at]):
+            return -1
+        jump = self.listing[at]
+        if_true = 'IF_TRUE' in jump.opname
+        target = self.target_of(jump)
+        raises = self.raises(at + 1), self.raises(target)
+        if raises[0] == raises[1]:
+            return -1
+        jumps = raises[0]  # to go on is to jump
+        return int((jumps == if_true) != negated)
+
+    def raises(self, at):
+        """Does code end in an exception, without any other way?"""
+        for instruction in self.listing[at:at + 400]:
+            name = instruction.opname
+            if name == 'RAISE_VARARGS':
+                return True
+            if name.startswith('RETURN') or 'JUMP' in name or name in ('FOR_ITER', 'RERAISE'):
+                return False
+        return False
+
+    def of_name(self, name):
+        """All uses of a variable."""
+        if name in self.followed:
+            return SHOWN, -1
+        self.followed.add(name)
+        found = [(SHOWN, -1)]
+        for at, instruction in enumerate(self.listing):
+            if instruction.opname.startswith('LOAD_') and 'ATTR' not in instruction.opname:
+                names = instruction.argval
+                if names == name or isinstance(names, tuple) and name in names:
+                    above = len(names) - 1 - names.index(name) if isinstance(names, tuple) else 0
+                    found.append(self.after(at + 1, above))
+        return max(found)
+
+    def consumed(self, at, above):
+        """By an instruction that leaves one value: the use, or None if that one goes on."""
+        instruction = self.listing[at]
+        name = instruction.opname
+        if name in ('COMPARE_OP', 'CONTAINS_OP') or 'SLICE' in name:
+            return DECIDES, -1
+        if name == 'IS_OP' or name == 'BUILD_STRING' or name.startswith(('FORMAT_', 'CONVERT_')):
+            return SHOWN, -1
+        if name == 'BINARY_SUBSCR' and above == 0:
+            return DECIDES, -1
+        if not is_call(instruction):
+            return None
+        called = callee(self.listing, at)
+        if called in SHOWS:
+            return SHOWN, -1
+        if called in CHECKS:
+            return FINITE, -1
+        if called in SIZES:
+            return DECIDES, -1
+        return None if called in PASSES else (self.unclear, -1)
+
+    def after(self, at, above=0):
+        """The value lies below `above` others on the stack before instruction `at`."""
+        while at < len(self.listing):
+            instruction = self.listing[at]
+            name = instruction.opname
+            if above == 0 and is_test(instruction):
+                return self.test(at)
+            if above == 0 and 'NONE' in name:
+                return SHOWN, -1
+            if above == 0 and name.startswith('RETURN'):
+                self.returned = True
+                return SHOWN, -1
+            if above == 0 and name == 'POP_TOP':
+                return SHOWN, -1
+            if above == 0 and name.startswith('STORE_') and name not in ('STORE_ATTR', 'STORE_SUBSCR',
+                                                                         'STORE_SLICE'):
+                names = instruction.argval
+                return self.of_name(names[0] if isinstance(names, tuple) else names)
+            if name.startswith('STORE_') and above <= 2 and name in ('STORE_ATTR', 'STORE_SUBSCR'):
+                return (KEPT, -1)
+            if name == 'JUMP_FORWARD':
+                at = self.target_of(instruction)
+                continue
+            if name == 'ROT_TWO':
+                above = 1 - above if above < 2 else above
+                at += 1
+                continue
+            if name.startswith(('SWAP', 'ROT', 'JUMP', 'UNPACK', 'YIELD', 'GET_ITER', 'FOR_ITER')):
+                return self.unclear, -1
+            if name in ('PRECALL', 'KW_NAMES'):
+                at += 1
+                continue
+            leaves_more = effect_of(instruction) > 0 or name.startswith(('LOAD_', 'PUSH'))
+            taken = 0 if leaves_more else pops(instruction)
+            if not leaves_more and taken > above:
+                use = self.consumed(at, above)
+                if use is not None:
+                    return use
+                above = 0
+            else:
+                above += effect_of(instruction) if leaves_more else 1 - taken
+            at += 1
+        return self.unclear, -1
+
+    def waiting(self, offset):
+        """The use at the instruction that waits for the value."""
+        at = self.index_of(offset)
+        instruction = self.listing[at]
+        name = instruction.opname
+        if is_test(instruction):
+            return self.test(at)
+        if name.startswith(('FORMAT_', 'CONVERT_')):
+            return SHOWN, -1
+        if name == 'BINARY_OP' and instruction.argrepr.startswith('%') or name == 'BINARY_MODULO':
+            return SHOWN, -1
+        if is_call(instruction):
+            called = callee(self.listing, at)
+            if called in SHOWS:
+                return SHOWN, -1
+            if called == 'tolist':
+                self.unclear = DECIDES  # lengths, or what belongs to which
+            if called in READS or not called:
+                return self.after(at + 1)
+        return DECIDES if self.size <= max(COUNT_BYTES) else KEPT, -1
+
+
+def is_torch(frame):
+    name = frame.f_code.co_filename
+    return '/torch/' in name and '-packages/' in name or name.startswith('<')
+
+
+def use_of(frame, size):
+    gc_was_on = gc.isenabled()
+    gc.disable()  # what the program holds must not change
+    try:
+        inner = place = frame
+        while place.f_back and is_torch(place):
+            place = place.f_back
+        flow = Flow(inner.f_code, size)
+        use, answer = flow.waiting(inner.f_lasti)
+        while flow.returned and use == SHOWN and inner.f_back:
+            inner = inner.f_back
+            flow = Flow(inner.f_code, size)
+            at = flow.index_of(inner.f_lasti)
+            use, answer = flow.after(at + 1)
+        name = place.f_code.co_filename
+        name = name.split('-packages/')[-1]
+        return name, place.f_lineno or 0, use, answer
+    finally:
+        if gc_was_on:
+            gc.enable()

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""What a program does with a value is seen from its code: test_use_of_value.py use_of_value.py
+
+Each case reads a value that tells, as PyTorch would while it waits for the GPU, what is found out.
+"""
+import importlib.util
+import math
+import sys
+
+WORDS = ('shown', 'kept', 'finite', 'checked', 'decides')
+found = []
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location('use_of_value', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Value:
+    """As a tensor of one number."""
+
+    def __init__(self, size, truth):
+        self.size, self.truth = size, truth
+
+    def read(self, answer):
+        found.append(finder.use_of(sys._getframe(2), self.size))
+        return answer
+
+    def __bool__(self):
+        return self.read(self.truth)
+
+    def __float__(self):
+        return self.read(1.5)
+
+    def __index__(self):
+        return self.read(1)
+
+    def __format__(self, how):
+        return self.read('')
+
+    def item(self):
+        return self.read(1)
+
+    def tolist(self):
+        return self.read([1, 2])
+
+    def cpu(self):
+        return self.read(self)
+
+    def nonzero(self):
+        return self.read(self)
+
+    def all(self):
+        return self
+
+
+class Table:
+    def __getitem__(self, index):
+        index.read(None)
+
+
+def give(value):
+    return value.item()
+
+
+def branches(v):
+    if v:
+        pass
+
+
+def loops(v):
+    while not v.item():
+        pass
+
+
+def raises_if_not(v):
+    if not v.all():
+        raise ValueError(f'not {v.size}')
+
+
+def raises_if(v):
+    if v.all():
+        raise ValueError
+
+
+def asserts(v):
+    assert v, 'no'
+
+
+def is_finite(v):
+    loss = v.item()
+    if not math.isfinite(loss):
+        sys.exit(1)
+
+
+def compares(v):
+    if v.item() > 2:
+        pass
+
+
+def compares_what_was_given(v):
+    if give(v) > 2:
+        pass
+
+
+def prints(v):
+    print('loss', round(v.item() / 3, 4), end='\r', file=sys.stderr)
+
+
+def formats(v):
+    f'{v:.3f}'
+
+
+def percent(v):
+    '%f' % v
+
+
+def names_and_prints(v):
+    step, loss = 1, v.item()
+    print(f'{step} {loss:.2f}', end='\r', file=sys.stderr)
+
+
+def drops(v):
+    v.item()
+
+
+def appends(v):
+    losses = []
+    losses.append(v.item())
+
+
+def keeps(v):
+    logs = {}
+    logs['loss'] = v.item()
+
+
+def sizes(v):
+    range(v.item())
+
+
+def indexes(v):
+    Table()[v]
+
+
+def selects(v):
+    v.nonzero()
+
+
+def lengths(v):
+    for _ in v.tolist():
+        pass
+
+
+def whole_tensor(v):
+    saved = {}
+    saved['weight'] = v.cpu()
+
+
+# What is read, of how many bytes, what it is; how it is used, and what it has to be.
+CASES = (
+    (branches, 1, True, 'decides', -1), (loops, 8, True, 'decides', -1),
+    (raises_if_not, 1, True, 'checked', 1), (raises_if, 1, False, 'checked', 0),
+    (asserts, 1, True, 'checked', 1), (is_finite, 4, True, 'finite', -1),
+    (compares, 4, True, 'decides', -1), (compares_what_was_given, 4, True, 'decides', -1),
+    (prints, 4, True, 'shown', -1), (formats, 4, True, 'shown', -1), (percent, 4, True, 'shown', -1),
+    (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),
+    (appends, 4, True, 'kept', -1), (appends, 8, True, 'decides', -1), (keeps, 4, True, 'kept', -1),
+    (sizes, 8, True, 'decides', -1), (sizes, 4, True, 'decides', -1), (indexes, 8, True, 'decides', -1),
+    (selects, 8, True, 'decides', -1), (lengths, 64, True, 'decides', -1),
+    (whole_tensor, 4096, True, 'kept', -1),
+)
+
+
+def check(function, size, truth, use, answer):
+    found.clear()
+    function(Value(size, truth))
+    file, line, number, told = found[0]
+    first = function.__code__.co_firstlineno
+    if (WORDS[number], told) != (use, answer):
+        return f'{WORDS[number]} {told}, expected {use} {answer}'
+    if not file.endswith('test_use_of_value.py'):
+        return f'in {file}'
+    is_here = first < line <= first + 4 or function is compares_what_was_given
+    return '' if is_here else f'in line {line}, the function begins in {first}'
+
+
+def main():
+    failed = 0
+    for case in CASES:
+        problem = check(*case)
+        failed += bool(problem)
+        if problem:
+            print(f'{case[0].__name__}, {case[1]} bytes: {problem}')
+    print(f'{len(CASES)} cases, {failed} failed')
+    return 1 if failed else 0
+
+
+finder = load(sys.argv[1])
+sys.exit(main())
