@@ -116,6 +116,7 @@ struct plim_device {
     const struct plim_device_ops *ops;
     struct plim_device_info info;
     bool lost;
+    bool in_autograd; /* what is launched comes from autograd's own thread: the engine says so */
     /* accounting by the wrappers */
     int64_t segment_bytes; /* held now, segments and mapped pages */
     int64_t segment_bytes_peak;

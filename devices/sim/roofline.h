@@ -6,14 +6,15 @@
  * constants below, one set for all, each with its source (a source that was not looked up again is
  * marked: as remembered).
  *
- *   kernel     = KERNEL_SECONDS + max(arithmetic, bytes / (bandwidth * MEMORY_SHARE))
+ *   kernel     = KERNEL_SECONDS + max(arithmetic, bytes / (bandwidth * its architecture's share))
  *                bytes: every operand once. A kernel that touches less than the L2 cache holds
  *                finds what the kernel before it wrote there, L2_SPEEDUP as fast. An element-wise
  *                kernel on differing layouts takes 1 / STRIDED_SHARE as long.
  *
  *   matmul     = min over tiles tm x tn and splits of k:
  *                waves * (TILE_SECONDS
- *                         + 2 tm tn k / split / (rate / multiprocessors * share of the tile))
+ *                         + 2 tm tn k / split / (rate / multiprocessors * share of the tile)
+ *                           / (1 - FIRST_WAVE_LOSS / waves without splits))
  *                waves = ceil(ceil(m/tm) ceil(n/tn) batch split / multiprocessors)
  *                rate  = SUSTAINED_SHARE * (the best matmul seen on the GPU, or the data sheet's
  *                        rate * TENSOR_SHARE); * ALIGNED_n_SHARE where the rows of an operand are
@@ -26,6 +27,9 @@
  *
  *   step       the host launches one operation after the other and runs ahead; the device starts
  *              one when it is free and has been told. Reading a value back makes the host wait.
+ *              What autograd's thread launches is sooner launched: no Python runs there.
+ *
+ * All of this was tried on published speeds: tests/golden/speed_ratios.py tells how far off it is.
  *
  * Types. tf32 only where the operation allows it and the GPU has it. bf16 on a GPU whose tensor
  * cores lack it (Volta, Turing) runs as PyTorch runs it there: emulated, slower than fp32; fp16 has
@@ -40,11 +44,13 @@
 
 /* --- the host --------------------------------------------------------------------------------- */
 
-/* Launching one operation: Python, dispatcher, autograd, allocator and driver. A training step of
- * PyTorch 2.11 with transformers 5.17 takes 11 to 15 us an operation on an EPYC of 2025 (measured
- * on the oracle's virtual GPU, which leaves out the driver's 2 to 3 us). Qwen-7B with LoRA on 256
- * tokens, which is bound by the host, was published at 150 ms for about 9000 operations. */
-#define PLIM_HOST_SECONDS 16e-6
+/* Launching one operation: Python, dispatcher, autograd, allocator and driver; without Python where
+ * autograd runs backward. In published steps that the host bounds, hosts needed 20 to 37 us in
+ * forward, the better of them 12 us in backward. A training step of PyTorch 2.11 with transformers
+ * 5.17 takes 11 to 15 us an operation, forward and backward, on an EPYC of 2025 (measured on the
+ * oracle's virtual GPU, which leaves out the driver's 2 to 3 us). */
+#define PLIM_HOST_SECONDS 20e-6
+#define PLIM_HOST_BACKWARD_SECONDS 12e-6
 /* A kernel over a list of tensors gathers their addresses (same measurement: AdamW, per tensor). */
 #define PLIM_HOST_SECONDS_PER_TENSOR 1e-6
 
@@ -52,8 +58,9 @@
 
 /* Start and drain of a kernel that follows another: 2 to 3 us on these GPUs (as remembered). */
 #define PLIM_KERNEL_SECONDS 2.5e-6
-/* Share of the data sheet's bandwidth that PyTorch's streaming kernels reach: 0.75 to 0.85
- * (as remembered; BabelStream as the ceiling: 0.85 to 0.93). */
+/* Share of the data sheet's bandwidth that PyTorch's streaming kernels reach, where it was not
+ * measured for the architecture (roofline.c): 0.75 to 0.85 (as remembered; BabelStream as the
+ * ceiling: 0.85 to 0.93). */
 #define PLIM_MEMORY_SHARE 0.80
 /* Element-wise kernels whose operands differ in layout (a broadcast weight, a transposed view) read
  * element by element through an offset calculation (elementwise_kernel against
@@ -70,6 +77,11 @@
 /* What a training step keeps of the best matmul: real data (zeros run up to 13 % faster), a warm
  * GPU, a cold L2. */
 #define PLIM_SUSTAINED_SHARE 0.95
+/* What a single wave of tiles loses of the rate, of which n waves lose the n-th part: nothing runs
+ * beside the first tiles' loads and the last ones' stores. From 563 published rows over many GPUs and
+ * models; without it eager rows of tests/golden/speed-ratios.csv are off by 6.1 % in the median, with
+ * it and the shares of roofline.c by 3.6 %. */
+#define PLIM_FIRST_WAVE_LOSS 0.25
 /* Filling the pipeline and writing the result of a tile: two to three trips to memory. */
 #define PLIM_TILE_SECONDS 1.5e-6
 /* Tensor-core matmul of rows that are only a multiple of 2, 4, 8 bytes: loads get narrower (16 is
@@ -124,7 +136,7 @@ void plim_roofline_init(struct plim_roofline *roofline, const struct plim_gpu *g
 /* Seconds that the GPU is busy with `op`. */
 double plim_roofline_device_seconds(struct plim_roofline *roofline, const struct plim_op *op);
 
-/* Seconds that the host is busy with launching `op`. */
-double plim_roofline_host_seconds(const struct plim_roofline *roofline, const struct plim_op *op);
+/* Seconds that the host is busy with launching `op`; `in_autograd`: from autograd's thread. */
+double plim_roofline_host_seconds(const struct plim_op *op, bool in_autograd);
 
 #endif

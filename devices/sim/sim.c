@@ -105,7 +105,7 @@ static int64_t free_bytes(struct plim_device *device)
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
     struct sim *sim = sim_of(device);
-    double host_seconds = plim_roofline_host_seconds(&sim->roofline, op);
+    double host_seconds = plim_roofline_host_seconds(op, device->in_autograd);
     double device_seconds = plim_roofline_device_seconds(&sim->roofline, op);
     bool waits = op->kind == PLIM_OP_READ_BACK;
     plim_timeline_launch(&sim->timeline, host_seconds, device_seconds, waits);

@@ -255,11 +255,26 @@ Test(roofline, attention_kernels_are_ordered)
 
 Test(roofline, a_list_costs_the_host_by_its_length)
 {
-    struct plim_roofline *r = clock_of("T4");
     struct plim_op one = {.kind = PLIM_OP_FOREACH, .list_length = 1},
                    many = {.kind = PLIM_OP_FOREACH, .list_length = 200};
-    double more = plim_roofline_host_seconds(r, &many) - plim_roofline_host_seconds(r, &one);
+    double more = plim_roofline_host_seconds(&many, false) - plim_roofline_host_seconds(&one, false);
     cr_expect(epsilon_eq(dbl, more, 199 * PLIM_HOST_SECONDS_PER_TENSOR, 1e-9));
+}
+
+Test(roofline, autograd_launches_sooner_than_python)
+{
+    struct plim_op op = {.kind = PLIM_OP_UNARY};
+    cr_expect(lt(dbl, plim_roofline_host_seconds(&op, true), plim_roofline_host_seconds(&op, false)));
+}
+
+/* The second wave runs beside the end of the first. */
+Test(roofline, a_single_wave_of_tiles_loses_most)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    int64_t tiles = 108 * 128; /* rows of one full wave of 128 x 256 */
+    double one = matmul(r, tiles, 256, 4096, PLIM_BF16, false),
+           eight = matmul(r, 8 * tiles, 256, 4096, PLIM_BF16, false);
+    cr_expect(lt(dbl, eight, 8 * 0.85 * one));
 }
 
 Test(roofline, a_gpu_of_which_nothing_is_known_has_finite_times)

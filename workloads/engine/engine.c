@@ -84,6 +84,8 @@ void engine_fail(struct engine *e, enum plim_status status)
 void engine_launch(struct engine *e, const struct plim_op *op)
 {
     if (e->meta) return;
+    /* A region that is computed again is Python's, whoever calls it. */
+    e->device->in_autograd = e->thread == THREAD_AUTOGRAD && !e->grad_enabled;
     enum plim_status st = plim_device_launch(e->device, op);
     if (st == PLIM_OK) return;
     e->halting_op = plim_op_name(op->kind);
