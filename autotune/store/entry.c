@@ -166,12 +166,21 @@ static enum plim_status check_name(const char *path, const struct plim_store_ent
                      name);
 }
 
+enum plim_status plim_store_entry_parse(const char *path, const char *text, size_t length,
+                                        struct plim_store_entry *entry, struct plim_error *err)
+{
+    enum plim_status st = check_schema(path, text, err);
+    if (!st) st = check_sum(path, text, length, err);
+    if (!st) st = plim_yaml_read_string(path, text, length, &entry->document, err);
+    if (!st) st = read_tree(entry, err);
+    return st ? st : check_name(path, entry, err);
+}
+
 enum plim_status plim_store_entry_read(const char *path, bool roots_alone, bool *found,
                                        struct plim_store_entry *entry, struct plim_error *err)
 {
     char *text = NULL;
     size_t length;
-    enum plim_status st = PLIM_OK;
     *found = read_bytes(path, roots_alone, &text, &length);
     if (!*found && (errno == ENOENT || errno == ENOTDIR)) return PLIM_OK;
     if (!*found)
@@ -180,12 +189,7 @@ enum plim_status plim_store_entry_read(const char *path, bool roots_alone, bool 
                                            errno == EPERM   ? "others than root may write it"
                                            : errno == ELOOP ? "it is a link"
                                                             : strerror(errno));
-    PLIM_TRY(check_schema(path, text, err));
-    PLIM_TRY(check_sum(path, text, length, err));
-    PLIM_TRY(plim_yaml_read_string(path, text, length, &entry->document, err));
-    PLIM_TRY(read_tree(entry, err));
-    PLIM_TRY(check_name(path, entry, err));
-out:
+    enum plim_status st = plim_store_entry_parse(path, text, length, entry, err);
     free(text);
     return st;
 }

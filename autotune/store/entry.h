@@ -47,6 +47,11 @@ enum plim_status plim_store_entry_read(const char *path, bool roots_alone, bool 
                                        struct plim_store_entry *entry,
                                        struct plim_error *err) PLIM_MUST_CHECK;
 
+/* The same of bytes that were read, terminated behind `length`. */
+enum plim_status plim_store_entry_parse(const char *path, const char *text, size_t length,
+                                        struct plim_store_entry *entry,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+
 /* The report of an answer that was read, into the zeroed result, which is to be finished in any
  * case. PLIM_SPEC where it is none. */
 enum plim_status plim_store_answer_result(const struct plim_store_answer *answer,

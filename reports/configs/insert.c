@@ -64,7 +64,8 @@ static void write_separator(const struct added *a, FILE *out)
         bool same = sibling->begin >= sibling->key_end &&
                     sibling->begin - sibling->key_end == length + quoted &&
                     !strncmp(a->document->text + sibling->key_end, usual[i], length);
-        if (same && sibling->kind == PLIM_CONFIG_SCALAR) separator = usual[i];
+        bool shows = sibling->kind == PLIM_CONFIG_SCALAR && sibling->style != PLIM_CONFIG_EMPTY;
+        if (same && shows) separator = usual[i];
     }
     fputs(separator, out);
 }

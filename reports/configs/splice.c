@@ -10,6 +10,17 @@ static enum plim_status no_memory(struct plim_error *err)
     return plim_fail(err, PLIM_NOMEM, "out of host memory");
 }
 
+/* A key alone, as in {key, other: 1}: nothing says where its value would begin. */
+static bool is_key_alone(const struct plim_config_document *document,
+                         const struct plim_config_node *node)
+{
+    return node->style == PLIM_CONFIG_EMPTY && node->key &&
+           !strcmp(document->format->name, "yaml") &&
+           (!node->begin || document->text[node->begin - 1] != ':') &&
+           (node->begin <= node->key_end ||
+            !memchr(document->text + node->key_end, ':', node->begin - node->key_end));
+}
+
 /* --- one value -------------------------------------------------------------------------------- */
 
 enum plim_status plim_config_replace(struct plim_config_file *file, const char *path,
@@ -22,6 +33,10 @@ enum plim_status plim_config_replace(struct plim_config_file *file, const char *
     bool quoted = node->style == PLIM_CONFIG_QUOTED, empty = node->style == PLIM_CONFIG_EMPTY;
     bool word = value->meaning == PLIM_CONFIG_UNSET; /* "auto" in quotes gives a number without */
     size_t begin = value->begin, end = value->end;
+    if (is_key_alone(document, node))
+        return plim_config_fail(document, node->key_begin, err,
+                                "'%s' stands without a value; write '%s: 1' there, and apply again",
+                                path, node->key);
     snprintf(old, sizeof(old), "%.*s", (int)(end - begin), document->text + begin);
     plim_config_number_text(old, number, text, sizeof(text));
     if (!strcmp(old, text) && !(quoted && plain)) return PLIM_OK;

@@ -510,9 +510,10 @@ Test(lists, only_what_is_written_is_spoilt)
 /* An address in a structure, and one through which is only read. */
 Test(writes, of_a_kernel_that_nobody_knows)
 {
-    struct {
+    static struct {
         int64_t size;
         uintptr_t at;
+        char rest[4096]; /* how large it is cannot be seen: no parameter is larger */
     } state;
     uintptr_t written[PLIM_WRITES], in;
     begin();

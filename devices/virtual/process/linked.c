@@ -8,9 +8,9 @@
  */
 #define _GNU_SOURCE /* dl_iterate_phdr, memmem */
 #include "lookup.h"
+#include "symbol_table.h"
 #include "devices/virtual/machine/self.h"
 #include "devices/virtual/machine/version.h"
-#include <elf.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
@@ -31,57 +31,13 @@ enum { JUMP_BYTES = sizeof(JUMP) + sizeof(void *), FUNCTION_ALIGNMENT = 16 };
 
 /* --- its symbols ------------------------------------------------------------------------------ */
 
-/* A file that is mapped as a program or a library, and its table of symbols. */
+/* A file that is mapped as a program or a library. */
 struct image {
     uintptr_t base; /* what its addresses count from */
-    const unsigned char *file;
-    size_t bytes;
-    const ElfW(Sym) *symbols;
-    size_t symbol_count;
-    const char *names;
-    size_t names_bytes; /* ends with a 0 byte */
+    struct plim_symbol_table table;
     const ElfW(Phdr) *segments;
     size_t segment_count;
 };
-
-static bool has_range(const struct image *image, uint64_t at, uint64_t bytes)
-{
-    return at <= image->bytes && bytes <= image->bytes - at;
-}
-
-/* False: there is no whole table of symbols. */
-static bool find_symbols(struct image *image)
-{
-    const ElfW(Ehdr) *header = (const void *)image->file;
-    if (image->bytes < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-        return false;
-    const ElfW(Shdr) *sections = (const void *)(image->file + header->e_shoff);
-    if (header->e_shentsize != sizeof(*sections) ||
-        header->e_shoff % _Alignof(ElfW(Shdr)) != 0 ||
-        !has_range(image, header->e_shoff, (uint64_t)header->e_shnum * sizeof(*sections)))
-        return false;
-    size_t i = 0;
-    while (i < header->e_shnum && sections[i].sh_type != SHT_SYMTAB) i++;
-    if (i == header->e_shnum || sections[i].sh_link >= header->e_shnum) return false;
-    const ElfW(Shdr) *symbols = &sections[i], *names = &sections[symbols->sh_link];
-    if (!has_range(image, symbols->sh_offset, symbols->sh_size) ||
-        !has_range(image, names->sh_offset, names->sh_size) || !names->sh_size ||
-        symbols->sh_offset % _Alignof(ElfW(Sym)) != 0)
-        return false;
-    image->symbols = (const void *)(image->file + symbols->sh_offset);
-    image->symbol_count = symbols->sh_size / sizeof(*image->symbols);
-    image->names = (const char *)image->file + names->sh_offset;
-    image->names_bytes = names->sh_size;
-    return !image->names[names->sh_size - 1];
-}
-
-/* The name of a function that the image itself has; NULL: the symbol is something else. */
-static const char *function_name(const struct image *image, const ElfW(Sym) *symbol)
-{
-    bool is_function = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF;
-    return is_function && symbol->st_name < image->names_bytes ? image->names + symbol->st_name
-                                                               : NULL;
-}
 
 /* Where it is loaded; NULL: the table says a place outside of the code. */
 static void *function_at(const struct image *image, const ElfW(Sym) *symbol)
@@ -100,9 +56,9 @@ static void *function_at(const struct image *image, const ElfW(Sym) *symbol)
 /* NULL: it has none of this name. */
 static void *find_function(const struct image *image, const char *wanted)
 {
-    for (size_t i = 0; i < image->symbol_count; i++) {
-        const char *name = function_name(image, &image->symbols[i]);
-        if (name && !strcmp(name, wanted)) return function_at(image, &image->symbols[i]);
+    for (size_t i = 0; i < image->table.count; i++) {
+        const char *name = plim_symbol_table_function(&image->table, i);
+        if (name && !strcmp(name, wanted)) return function_at(image, &image->table.symbols[i]);
     }
     return NULL;
 }
@@ -127,9 +83,9 @@ static bool write_jump(void *at, const void *target)
 
 static void replace_functions(const struct image *image)
 {
-    for (size_t i = 0; i < image->symbol_count; i++) {
-        const ElfW(Sym) *symbol = &image->symbols[i];
-        const char *name = function_name(image, symbol);
+    for (size_t i = 0; i < image->table.count; i++) {
+        const ElfW(Sym) *symbol = &image->table.symbols[i];
+        const char *name = plim_symbol_table_function(&image->table, i);
         const void *ours = name ? plim_lookup_own(name) : NULL;
         size_t room = (symbol->st_size + FUNCTION_ALIGNMENT - 1) & ~(size_t)(FUNCTION_ALIGNMENT - 1);
         void *at = ours ? function_at(image, symbol) : NULL;
@@ -154,10 +110,11 @@ static void ask_version(const struct image *image)
     if (function(&plim_version_linked)) plim_version_linked = PLIM_VERSION_DRIVER;
 }
 
-static void look_into(struct image *image)
+static void look_into(struct image *image, const void *file, size_t bytes)
 {
-    bool may_have = find_symbols(image) &&
-                    memmem(image->names, image->names_bytes, REGISTERS, sizeof(REGISTERS));
+    struct plim_symbol_table *table = &image->table;
+    bool may_have = plim_symbol_table_read(file, bytes, table) &&
+                    memmem(table->names, table->names_bytes, REGISTERS, sizeof(REGISTERS));
     if (!may_have || !find_function(image, REGISTERS)) return;
     ask_version(image);
     replace_functions(image);
@@ -175,12 +132,11 @@ static int visit(struct dl_phdr_info *info, size_t size, void *user)
     int fd = open(info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0; /* the kernel's own has no file */
     if (!fstat(fd, &status) && status.st_size > 0) {
-        image.bytes = (size_t)status.st_size;
-        void *file = mmap(NULL, image.bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        image.file = file;
+        size_t bytes = (size_t)status.st_size;
+        void *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (file != MAP_FAILED) {
-            look_into(&image);
-            munmap(file, image.bytes);
+            look_into(&image, file, bytes);
+            munmap(file, bytes);
         }
     }
     close(fd);
