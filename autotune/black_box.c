@@ -41,8 +41,8 @@ static const char *last_state(char *line)
     return again ? again + 1 : line;
 }
 
-/* The last lines of a file, each for itself. */
-static void log_tail(const struct plim_log *log, const char *folder, const char *name)
+/* Each line for itself. */
+void plim_black_box_show_log(const struct plim_log *log, const char *folder, const char *name)
 {
     char text[LOG_BYTES + 1];
     size_t length = read_tail(folder, name, text, sizeof(text));
@@ -63,7 +63,7 @@ static void show_failure(const struct plim_black_box *box, const struct plim_ask
             execution->verdict == PLIM_CANCELLED)
             continue;
         plim_log(box->log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
-        log_tail(box->log, box->options.logs, execution->log);
+        plim_black_box_show_log(box->log, box->options.logs, execution->log);
         return;
     }
 }

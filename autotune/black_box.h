@@ -31,4 +31,7 @@ struct plim_black_box {
 enum plim_status plim_black_box_tune(const struct plim_black_box *box, struct plim_result *result,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
+/* The last lines of a trial's output, as warnings. The file may be anything. */
+void plim_black_box_show_log(const struct plim_log *log, const char *folder, const char *name);
+
 #endif

@@ -42,8 +42,9 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                 .device = &device->info,
                                 .limit = &device->limit,
                                 .tdp_watts = device->gpu.tdp_watts,
-                                .peak_rate = device->peak_rate,
-                                .details = &plim_details_replay};
+                                .peak_rate = question->recording ? NULL : device->peak_rate,
+                                .details = question->recording ? &plim_details_recording
+                                                               : &plim_details_replay};
 }
 
 enum plim_status plim_fleet_timeline(struct plim_run_device *device,

@@ -187,7 +187,8 @@ struct plim_result_advice {
 };
 
 struct plim_result_step {
-    int64_t after_forward_bytes, peak_allocated_bytes, peak_reserved_bytes, end_allocated_bytes;
+    int64_t after_forward_bytes; /* 0: not known */
+    int64_t peak_allocated_bytes, peak_reserved_bytes, end_allocated_bytes;
 };
 
 struct plim_result {

@@ -208,7 +208,8 @@ static enum plim_status step_table(struct plim_page *page, const struct plim_res
         plim_grid_row(&grid, false);
         snprintf(text, sizeof(text), "%zu", i + 1);
         plim_grid_cell(&grid, text);
-        for (size_t n = 0; n < 4; n++) plim_grid_cell(&grid, plim_number_bytes(bytes[n], text));
+        for (size_t n = 0; n < 4; n++)
+            plim_grid_cell(&grid, bytes[n] ? plim_number_bytes(bytes[n], text) : "-");
     }
     return set_grid(page, &grid, "");
 }

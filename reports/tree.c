@@ -272,7 +272,8 @@ static void add_steps(struct plim_json *json, json_t *root, const struct plim_re
     for (size_t i = 0; i < result->step_count; i++) {
         const struct plim_result_step *step = &result->steps[i];
         json_t *node = plim_json_object(json, list, NULL);
-        plim_json_int(json, node, "after_forward_bytes", step->after_forward_bytes);
+        if (step->after_forward_bytes) /* not known of a recording */
+            plim_json_int(json, node, "after_forward_bytes", step->after_forward_bytes);
         plim_json_int(json, node, "peak_allocated_bytes", step->peak_allocated_bytes);
         plim_json_int(json, node, "peak_reserved_bytes", step->peak_reserved_bytes);
         plim_json_int(json, node, "end_allocated_bytes", step->end_allocated_bytes);

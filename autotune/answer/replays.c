@@ -22,6 +22,15 @@ static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
              plim_memory_class_name(replay->oom_class), replay->oom_where);
 }
 
+static void describe_recorded_oom(const struct plim_trial *trial, char *out, size_t size)
+{
+    const struct plim_replay *replay = replay_of(trial);
+    char asked[16];
+    if (replay->oom_asked_bytes <= 0) return;
+    snprintf(out, size, "out of memory when %s more were requested (%s)",
+             plim_format_bytes(replay->oom_asked_bytes, asked), replay->oom_where);
+}
+
 static void describe_model(const struct plim_trial *trial, struct plim_result *result)
 {
     result->spec.parameters = replay_of(trial)->parameters;
@@ -140,3 +149,7 @@ const struct plim_details_reader plim_details_replay = {.allocated_bytes = alloc
                                                         .describe_sample = describe_sample,
                                                         .describe_memory = describe_memory,
                                                         .describe_steps = describe_steps};
+
+const struct plim_details_reader plim_details_recording = {.allocated_bytes = allocated_bytes,
+                                                           .describe_oom = describe_recorded_oom,
+                                                           .describe_steps = describe_steps};

@@ -274,7 +274,7 @@ static enum plim_status prepare(struct env *env, struct plim_error *err)
     } else {
         st = plim_decide_init(&env->decide, request, env->io, &env->log, err);
         env->decide.is_silent = true;
-        device = env->decide.spec.device;
+        device = env->decide.asked.spec.device;
         allowance = &env->decide.allowance;
     }
     return st ? st : plim_env_gpus(request, device, allowance, env->gpus, &env->count, err);
@@ -372,6 +372,7 @@ static enum plim_status run_env(const struct plim_request *request, const struct
         st = run(env, err);
         for (size_t i = 0; i < env->count; i++) plim_result_finish(&env->results[i]);
     }
+    if (env) plim_decide_finish(&env->decide);
     free(env);
     /* Whoever reads the file would take an older answer for this one. */
     for (size_t i = 0; st && i < request->files.count; i++)

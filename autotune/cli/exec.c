@@ -1,3 +1,4 @@
+#include "asked_program.h"
 #include "autotune/black_box.h"
 #include "autotune/exec/launch.h"
 #include "autotune/exec/template.h"
@@ -8,13 +9,12 @@
 #include "exec.h"
 #include "kept.h"
 #include "progress.h"
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double LIMIT_SECONDS = 600;
-enum { REPETITIONS = 5, POINTS_AT_MOST = 4096 };
+enum { REPETITIONS = 5 };
 
 /* Everything of one run of exec. */
 struct exec {
@@ -22,10 +22,7 @@ struct exec {
     const struct plim_io *io;
     const char *uri; /* of the device; NULL: the request's */
     bool is_silent;  /* no progress */
-    struct plim_program program;
-    struct plim_program_question question;
-    bool uses_seq, uses_precision;
-    struct plim_spec options; /* only to read those of its keys that exec has as options */
+    struct plim_asked_program asked;
     struct plim_allowance allowance;
     struct plim_log log;
     struct plim_stop stop;
@@ -34,40 +31,9 @@ struct exec {
     struct plim_target target; /* what "auto" finds */
     struct plim_workspace workspace;
     struct plim_black_box box;
-    char(*names)[PATH_MAX]; /* of templates */
 };
 
-/* --- the program ------------------------------------------------------------------------------ */
-
-static enum plim_status add_file(struct plim_program *program, const char *text, char *copy,
-                                 size_t size, struct plim_error *err)
-{
-    size_t length = strcspn(text, "=");
-    if (length >= size) return plim_fail(err, PLIM_INVALID, "--file: the name is too long");
-    snprintf(copy, size, "%.*s", (int)length, text);
-    program->files[program->file_count++] =
-        (struct plim_program_file){.template_path = copy, .path = text + length + 1};
-    return PLIM_OK;
-}
-
-static enum plim_status read_program(struct exec *x, struct plim_error *err)
-{
-    const struct plim_request_program *asked = &x->request->program;
-    struct plim_program *program = &x->program;
-    enum plim_status st = PLIM_OK;
-    if (!asked->command || !asked->command[0])
-        return plim_fail(
-            err, PLIM_INVALID,
-            "no command was given, expected it after --: plimsoll exec --batch 1:512 -- "
-            "python train.py --batch-size {batch}");
-    program->command = asked->command;
-    program->variable_count = asked->variables.count;
-    memcpy(program->variables, asked->variables.items, sizeof(program->variables));
-    for (size_t i = 0; i < asked->files.count && !st; i++)
-        st = add_file(program, asked->files.items[i], x->names[i], PATH_MAX, err);
-    program->axes = &x->question.question.axes;
-    return st;
-}
+/* --- what is asked ---------------------------------------------------------------------------- */
 
 static enum plim_status read_assumptions(struct exec *x, struct plim_error *err)
 {
@@ -79,106 +45,6 @@ static enum plim_status read_assumptions(struct exec *x, struct plim_error *err)
                              "--assume %s: expected FILE:LINE=VALUE, VALUE a number, true or false",
                              asked->items[i]);
     return PLIM_OK;
-}
-
-/* --- what is varied --------------------------------------------------------------------------- */
-
-/* A placeholder and the option that says what it may be go together. */
-static enum plim_status check_pair(const char *name, bool uses, bool given, bool needed,
-                                   struct plim_error *err)
-{
-    if (given && !uses)
-        return plim_fail(err, PLIM_INVALID, "--%s is given, but there is no {%s} in the command",
-                         name, name);
-    if (uses && !given && needed)
-        return plim_fail(err, PLIM_INVALID,
-                         "the command has {%s}: expected --%s, which says what it may be", name,
-                         name);
-    return PLIM_OK;
-}
-
-static enum plim_status find_placeholders(struct exec *x, struct plim_error *err)
-{
-    const struct plim_program *program = &x->program;
-    enum plim_status st = plim_program_uses(program, "batch", &x->question.uses_batch, err);
-    if (!st) st = plim_program_uses(program, "seq", &x->uses_seq, err);
-    if (!st) st = plim_program_uses(program, "precision", &x->uses_precision, err);
-    if (!st) st = plim_program_uses(program, "accumulation", &x->question.uses_accumulation, err);
-    if (st) return st;
-    bool any = x->question.uses_batch || x->uses_seq || x->uses_precision;
-    if (x->request->program.observe && (any || x->request->program.axes.count))
-        return plim_fail(
-            err, PLIM_INVALID,
-            "--observe runs the command once as it is, expected no placeholders in it");
-    return PLIM_OK;
-}
-
-/* The options that exec shares with specs are read as the spec's keys. */
-static enum plim_status read_options(struct exec *x, struct plim_error *err)
-{
-    const struct plim_request *request = x->request;
-    bool precision = false;
-    enum plim_status st = PLIM_OK;
-    for (size_t i = 0; i < request->setting_count; i++) {
-        precision |= !strcmp(request->settings[i].key, "train.precision");
-        PLIM_TRY(plim_common_setting(&request->settings[i], &x->options, err));
-    }
-    PLIM_TRY(check_pair("batch", x->question.uses_batch, request->program.batch, false, err));
-    PLIM_TRY(check_pair("seq", x->uses_seq, request->program.seq, true, err));
-    PLIM_TRY(check_pair("precision", x->uses_precision, precision, true, err));
-    x->options.world = request->program.gpus ? request->program.gpus : 1;
-    plim_spec_question_batch(&x->options, &x->question.question.batch);
-    x->question.question.batch.is_unknown = !x->question.uses_batch;
-    x->program.world = x->options.world;
-out:
-    return st;
-}
-
-static enum plim_status add_precision(struct exec *x, struct plim_error *err)
-{
-    const struct plim_enum_axis *precision = &x->options.precision;
-    char list[256];
-    size_t used = 0;
-    if (!x->uses_precision) return PLIM_OK;
-    for (size_t i = 0; i < precision->count && used < sizeof(list); i++)
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? "," : "",
-                                 plim_precision_names[precision->values[i]]);
-    return plim_program_question_axis(&x->question, "--precision", "precision", list, false, err);
-}
-
-static enum plim_status add_users_axis(struct exec *x, const char *text, struct plim_error *err)
-{
-    size_t length = strcspn(text, "=");
-    char name[32], option[64];
-    bool uses = false;
-    if (!plim_template_is_name(text, length) || length >= sizeof(name))
-        return plim_fail(err, PLIM_INVALID, "--axis is '%s', expected NAME=LIST", text);
-    snprintf(name, sizeof(name), "%.*s", (int)length, text);
-    snprintf(option, sizeof(option), "--axis %s", name);
-    enum plim_status st =
-        plim_program_question_axis(&x->question, option, name, text + length + 1, true, err);
-    if (!st) st = plim_program_uses(&x->program, name, &uses, err);
-    if (!st && !uses)
-        st = plim_fail(err, PLIM_INVALID, "--axis %s: there is no {%s} in the command", name, name);
-    return st;
-}
-
-static enum plim_status make_question(struct exec *x, struct plim_error *err)
-{
-    const struct plim_request_program *asked = &x->request->program;
-    enum plim_status st = PLIM_OK;
-    plim_program_question_init(&x->question, PLIM_OBJECTIVE_LARGEST_BATCH);
-    PLIM_TRY(find_placeholders(x, err));
-    PLIM_TRY(read_options(x, err));
-    PLIM_TRY(plim_program_question_batch(&x->question, asked->batch, err));
-    if (asked->seq) PLIM_TRY(plim_program_question_seq(&x->question, asked->seq, err));
-    PLIM_TRY(add_precision(x, err));
-    for (size_t i = 0; i < asked->axes.count; i++) PLIM_TRY(add_users_axis(x, asked->axes.items[i], err));
-    if (plim_program_question_points(&x->question) > POINTS_AT_MOST)
-        st =
-            plim_fail(err, PLIM_INVALID, "the axes have more than %d combinations", POINTS_AT_MOST);
-out:
-    return st;
 }
 
 /* --- where it runs ---------------------------------------------------------------------------- */
@@ -196,7 +62,7 @@ static enum plim_status open_real(struct exec *x, struct plim_error *err)
 static enum plim_status find_device(struct exec *x, struct plim_error *err)
 {
     enum plim_status st = x->uri ? PLIM_OK
-                                 : plim_common_device(x->request, &x->options, &x->log, &x->target,
+                                 : plim_common_device(x->request, &x->asked.options, &x->log, &x->target,
                                                       &x->uri, err);
     if (st) return st;
     enum plim_device_scheme scheme = plim_uri_scheme(x->uri);
@@ -222,8 +88,8 @@ static void fill_box(struct exec *x)
     const struct plim_request_program *asked = &x->request->program;
     struct plim_black_box *box = &x->box;
     struct plim_execution_options *options = &box->options;
-    box->program = &x->program;
-    box->question = &x->question;
+    box->program = &x->asked.program;
+    box->question = &x->asked.question;
     box->device = &x->device;
     box->stop = &x->stop;
     box->log = &x->log;
@@ -241,8 +107,8 @@ static void fill_box(struct exec *x)
     if (asked->observe && asked->limit_seconds <= 0) options->limit_seconds = 0;
     if (options->visible) box->jobs = 1; /* there is one GPU */
     /* A file that is written to one place keeps trials from running beside each other. */
-    for (size_t i = 0; i < x->program.file_count && box->jobs > 1; i++) {
-        const char *path = x->program.files[i].path;
+    for (size_t i = 0; i < x->asked.program.file_count && box->jobs > 1; i++) {
+        const char *path = x->asked.program.files[i].path;
         if (plim_template_has(path, "dir") || plim_template_has(path, "trial")) continue;
         plim_log(&x->log, PLIM_LOG_INFO, "one trial at a time: --file %s has no {dir}", path);
         box->jobs = 1;
@@ -254,14 +120,14 @@ static void fill_box(struct exec *x)
 /* The command of every combination, at the smallest batch. */
 static enum plim_status dry_run(struct exec *x, const struct plim_io *io, struct plim_error *err)
 {
-    struct plim_program program = x->program;
+    struct plim_program program = x->asked.program;
     struct plim_space space = {0};
     struct plim_batch_rule rule;
     struct plim_batch batch = {.micro_batch = 1, .accumulation = 1};
-    enum plim_status st = plim_batch_rule_init(&rule, &x->question.question.batch, err);
+    enum plim_status st = plim_batch_rule_init(&rule, &x->asked.question.question.batch, err);
     int64_t smallest = st ? 0 : plim_batch_next(&rule, 0);
     if (smallest) plim_batch_allowed(&rule, smallest, &batch);
-    if (!st) st = plim_space_build(&space, &x->question.question.axes, NULL, 0, err);
+    if (!st) st = plim_space_build(&space, &x->asked.question.question.axes, NULL, 0, err);
     program.file_count = 0; /* nothing is written */
     for (size_t i = 0; i < space.points.count && !st; i++) {
         struct plim_setting setting = space.points.items[i];
@@ -351,7 +217,7 @@ static enum plim_status put_question(const struct exec *x, const struct plim_sto
     const char *list[MOST];
     if (!texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     const struct plim_store_asked asked = plim_kept_asked(kept, "exec", &x->allowance);
-    plim_store_question_program(&x->program, &asked, list, list_options(x, texts, list), question);
+    plim_store_question_program(&x->asked.program, &asked, list, list_options(x, texts, list), question);
     plim_store_question_gpu(gpu, question);
     free(texts);
     return PLIM_OK;
@@ -414,20 +280,16 @@ static enum plim_status prepare(struct exec *x, const struct plim_request *reque
     x->log = *log;
     x->allowance = request->allowance; /* PyTorch reads its allocator options itself */
     x->stop = plim_common_stop(request, io);
-    x->names = calloc(PLIM_PROGRAM_FILES, sizeof(*x->names));
-    if (!x->names) return plim_fail(err, PLIM_NOMEM, "out of host memory");
-    enum plim_status st = read_program(x, err);
-    if (!st) st = read_assumptions(x, err);
-    return st ? st : make_question(x, err);
+    enum plim_status st = read_assumptions(x, err);
+    return st ? st : plim_asked_program_read(request, &x->asked, err);
 }
 
 static void finish(struct exec *x)
 {
     if (!x) return;
     plim_run_device_close(&x->device);
-    plim_program_question_finish(&x->question);
+    plim_asked_program_finish(&x->asked);
     plim_workspace_finish(&x->workspace);
-    free(x->names);
     free(x);
 }
 

@@ -23,14 +23,13 @@ enum plim_status plim_inspect_open(const struct plim_request *request, const str
 {
     const char *uri;
     enum plim_status st = PLIM_OK;
-    PLIM_TRY(plim_common_spec(request, log, &out->spec, err));
-    plim_spec_question_make(&out->spec, request->objective, &out->question);
-    PLIM_TRY(first_setting(&out->question.question, &out->setting, err));
-    PLIM_TRY(plim_common_device(request, &out->spec, log, &out->target, &uri, err));
+    PLIM_TRY(plim_asked_question_read(request, log, &out->asked, err));
+    PLIM_TRY(first_setting(&out->asked.question.question, &out->setting, err));
+    PLIM_TRY(plim_common_device(request, &out->asked.spec, log, out->asked.question.recording ? NULL : &out->target, &uri, err));
     out->allowance = plim_common_allowance(request, log);
     out->options = (struct plim_run_options){.uri = uri,
                                              .allowance = &out->allowance,
-                                             .question = &out->question,
+                                             .question = &out->asked.question,
                                              .stop = stop,
                                              .log = log,
                                              .steps = request->steps};
@@ -41,5 +40,7 @@ out:
 
 void plim_inspect_close(struct plim_inspected *inspected)
 {
-    if (inspected) plim_run_device_close(&inspected->device);
+    if (!inspected) return;
+    plim_run_device_close(&inspected->device);
+    plim_asked_question_finish(&inspected->asked);
 }

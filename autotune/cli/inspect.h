@@ -3,12 +3,12 @@
 #define PLIM_AUTOTUNE_CLI_INSPECT_H
 
 #include "autotune/fleet.h"
+#include "asked_question.h"
 #include "common.h"
 
 /* Too large for comfort on a stack. */
 struct plim_inspected {
-    struct plim_spec spec;
-    struct plim_spec_question question;
+    struct plim_asked_question asked;
     struct plim_target target;
     struct plim_allowance allowance;
     struct plim_run_options options;

@@ -12,6 +12,7 @@ enum {
     P = 1 << PLIM_COMMAND_PLAN,
     E = 1 << PLIM_COMMAND_EXPLAIN,
     X = 1 << PLIM_COMMAND_EXEC,
+    W = 1 << PLIM_COMMAND_RECORD, /* writes a recording */
     D = 1 << PLIM_COMMAND_DEVICES,
     M = 1 << PLIM_COMMAND_MODELS,
     I = 1 << PLIM_COMMAND_IMPORT,
@@ -41,7 +42,7 @@ enum { TAKES_SEVERAL = R | S | A | U };
 
 /* clang-format off */
 static const struct plim_option options[] = {
-    FIELD("--device", "URI", T | P | E | X, devices, devices, 0,
+    FIELD("--device", "URI", T | P | E | X | W, devices, devices, 0,
       "auto (default), cuda:N, host, sim:NAME or sim:24GiB; \",memory=24GiB\" may follow. "
       "plan takes a list, or all"),
     KEY("--batch", "N", T | P | E, "train.micro_batch",
@@ -51,13 +52,17 @@ static const struct plim_option options[] = {
     FIELD("--batch", "LIST", X, text, program.batch, 0,
       "what {batch} may be: 1:512 (the largest that fits is searched), a list 8,16,32, or "
       "1:512:x2; default: any"),
-    FIELD("--seq", "LIST", X, text, program.seq, 0,
+    FIELD("--seq", "LIST", X | W, text, program.seq, 0,
       "what {seq} may be: 512,1024 or 256:1024:256; the best batch is found for each"),
-    FIELD("--axis", "NAME=LIST", X, pairs, program.axes, 8,
+    FIELD("--batch", "LIST", W, text, program.batch, 0,
+      "batches to record, of which three have to do alike; default: 1,2,3,4 (1 often does not)"),
+    FIELD("--axis", "NAME=LIST", X | W, pairs, program.axes, 8,
       "what {NAME} may be: words, numbers or a range; repeatable"),
-    FIELD("--env", "NAME=VALUE", X, pairs, program.variables, PLIM_PROGRAM_VARIABLES,
+    FIELD("--axis", "NAME=LIST", T | P | E, pairs, program.axes, 8,
+      "of a recording: which values of one of its own axes; default: all; repeatable"),
+    FIELD("--env", "NAME=VALUE", X | W, pairs, program.variables, PLIM_PROGRAM_VARIABLES,
       "a variable of the program's environment, with placeholders; repeatable"),
-    FIELD("--file", "TEMPLATE=PATH", X, pairs, program.files, PLIM_PROGRAM_FILES,
+    FIELD("--file", "TEMPLATE=PATH", X | W, pairs, program.files, PLIM_PROGRAM_FILES,
       "write TEMPLATE, its placeholders filled in, to PATH for each trial ({dir}/train.yaml)"),
     FIELD("--assume", "FILE:LINE=VALUE", X, pairs, program.assumes, PLIM_PROGRAM_ASSUMES,
       "what the program reads there and only a real GPU knows: a number, true or false; repeatable"),
@@ -73,7 +78,7 @@ static const struct plim_option options[] = {
       "data-parallel GPUs; default: 1"),
     KEY("--gpus-per-node", "N", T | P | E, "train.gpus_per_node",
       "GPUs of one machine; default: 8 (train.node_gb_per_second is what machines send)"),
-    KEY("--precision", "NAME", T | P | E | X, "train.precision",
+    KEY("--precision", "NAME", T | P | E | X | W, "train.precision",
       "a list is searched; mixed is autocast"),
     KEY("--weights", "NAME", T | P | E, "train.weights",
       "type of the stored weights; a list is searched"),
@@ -114,28 +119,30 @@ static const struct plim_option options[] = {
     OTHER("--sort", "NAME", T | P | X, order,
       "rows of the table of settings: speed (default), memory, batch, or given, as they were asked "
       "for; of several devices too, which by default stand as given"),
-    FIELD("--budget", "TIME", T | P | X, seconds, budget_seconds, 0,
+    FIELD("--budget", "TIME", T | P | X | W, seconds, budget_seconds, 0,
       "end the search after 60s, 500ms, 5m with the best so far"),
     FIELD("--out", "FILE", T | P | E | I | X | R, list, files, 0,
       "write the report there too (-o): .json, .yaml, .csv, .md, .txt, a page with charts as .html, "
       "the charts as .svg or .png; repeatable"),
+    FIELD("--out", "FILE.plim", W, list, files, 0,
+      "the recording (-o)"),
     SWITCH("--timeline", T | P | E, timeline,
       "keep in the JSON what is allocated during a step, for plimsoll report"),
     OTHER("--price", "GPU=AMOUNT", R, price,
       "what an hour of a GPU costs, such as RTX-4090=0.69: tokens for it; repeatable"),
     SWITCH("--compare", R, compare,
       "tell each speed as a share of the first result's"),
-    FIELD("--for", "TIME", X, seconds, program.run_seconds, 0,
+    FIELD("--for", "TIME", X | W, seconds, program.run_seconds, 0,
       "a trial has gone well after 60s, 5m"),
-    FIELD("--steps", "N", X, number, program.steps, 1000000,
+    FIELD("--steps", "N", X | W, number, program.steps, 1000000,
       "a trial has gone well after N training steps"),
-    FIELD("--repetitions", "N", X, number, program.repetitions, 1000000,
+    FIELD("--repetitions", "N", X | W, number, program.repetitions, 1000000,
       "a trial has gone well when its peak has not grown for N steps; default: 5"),
-    FIELD("--timeout", "TIME", X, seconds, program.limit_seconds, 0,
+    FIELD("--timeout", "TIME", X | W, seconds, program.limit_seconds, 0,
       "a trial that takes longer has failed; default: 10m"),
     FIELD("--jobs", "N", X, number, program.jobs, 64,
       "trials at once; default: 1; on a real GPU always 1"),
-    FIELD("--logs", "DIR", X, text, program.logs, 0,
+    FIELD("--logs", "DIR", X | W, text, program.logs, 0,
       "keep the output of every trial there; default: nothing is kept"),
     SWITCH("--dry-run", X, program.dry_run,
       "print the command of a trial, and run nothing"),
@@ -200,13 +207,13 @@ static const struct plim_option options[] = {
       "gc removes answers that were made before that, such as 2160h"),
     SWITCH("--json", T | P | E | D | X | R | S, json,
       "the report as JSON"),
-    SWITCH("--quiet", T | P | E | D | M | I | X | R | V | S | A | U, quiet,
+    SWITCH("--quiet", T | P | E | D | M | I | X | W | R | V | S | A | U, quiet,
       "no progress and no warnings"),
     SWITCH("--no-color", T | P | E | D | X | R | S, no_color,
       "no escapes, as with NO_COLOR"),
     SWITCH("--man", H, man,
       "the manual page instead, as man reads it (roff)"),
-    SWITCH("--help", T | P | E | D | M | I | X | R | V | S | A | U | C | H, help,
+    SWITCH("--help", T | P | E | D | M | I | X | W | R | V | S | A | U | C | H, help,
       "this text"),
 };
 
@@ -299,7 +306,7 @@ static enum plim_status read_option(int argc, char **argv, int *i, unsigned comm
 enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id command,
                                     struct plim_request *request, struct plim_error *err)
 {
-    bool options_end = false, is_program = command == PLIM_COMMAND_EXEC;
+    bool options_end = false, is_program = command == PLIM_COMMAND_EXEC || command == PLIM_COMMAND_RECORD;
     for (int i = 0; i < argc && command == PLIM_COMMAND_ENV; i++)
         is_program |= !strcmp(argv[i], "--");
     const unsigned commands = taken_by(command, is_program);

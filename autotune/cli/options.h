@@ -12,6 +12,7 @@
     X(PLAN, plan)                                                                                  \
     X(EXPLAIN, explain)                                                                            \
     X(EXEC, exec)                                                                                  \
+    X(RECORD, record)                                                                              \
     X(ENV, env)                                                                                    \
     X(STORE, store)                                                                                \
     X(REPORT, report)                                                                              \
@@ -33,7 +34,7 @@ enum plim_command_id {
 /* Reads argv[0..argc) of a command, without the program and the command, into `request`, whose
  * `subject` is what is no option. PLIM_INVALID, with what was expected, for what cannot be
  * understood. Both `--option value` and `--option=value` are taken; "--" ends the options, and for
- * exec the rest is the user's command. env takes the options of plan too, or, where there is a
+ * exec and record the rest is the user's command. env takes the options of plan too, or, where there is a
  * "--", those of exec with its command. */
 enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id command,
                                     struct plim_request *request,

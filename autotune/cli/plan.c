@@ -81,7 +81,8 @@ static enum plim_status run(const struct plim_request *request, const struct pli
     if (st) goto out;
     PLIM_TRY(plim_common_check_files(request, err));
     PLIM_TRY(plim_decide_init(d, request, io, &log, err));
-    PLIM_TRY(resolve_targets(request, &d->spec, &log, target, &targets, err));
+    PLIM_TRY(resolve_targets(request, &d->asked.spec, &log,
+                             d->asked.question.recording ? NULL : target, &targets, err));
     PLIM_TRY(plim_decide_report(d, targets.uris, targets.count, &report, err));
     report.is_table = targets.is_table;
     PLIM_TRY(plim_common_emit(request, io, &report, err));
@@ -89,6 +90,7 @@ static enum plim_status run(const struct plim_request *request, const struct pli
 out:
     plim_report_finish(&report);
     targets_finish(&targets);
+    plim_decide_finish(d);
     free(d);
     return st;
 }

@@ -18,14 +18,19 @@ enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_reque
                                   struct plim_error *err)
 {
     *d = (struct plim_decide){.request = request, .io = io, .log = log};
-    enum plim_status st = plim_common_spec(request, log, &d->spec, err);
+    enum plim_status st = plim_asked_question_read(request, log, &d->asked, err);
     if (st) return st;
-    plim_spec_question_make(&d->spec, request->objective, &d->question);
     d->allowance = plim_common_allowance(request, log);
     d->stop = plim_common_stop(request, io);
     plim_kept_init(&d->kept, request, io->version, log);
     d->kept.fresh |= plim_common_draws(request); /* what is kept has nothing to draw */
+    d->kept.off |= d->asked.question.recording != NULL; /* it is planned in milliseconds */
     return PLIM_OK;
+}
+
+void plim_decide_finish(struct plim_decide *d)
+{
+    if (d) plim_asked_question_finish(&d->asked);
 }
 
 void plim_decide_store_question(const struct plim_decide *d, const struct plim_store_gpu *gpu,
@@ -33,7 +38,7 @@ void plim_decide_store_question(const struct plim_decide *d, const struct plim_s
 {
     const char *objective = plim_objectives[d->request->objective].name;
     const struct plim_store_asked asked = plim_kept_asked(&d->kept, objective, &d->allowance);
-    plim_store_question_spec(&d->spec, &asked, question);
+    plim_store_question_spec(&d->asked.spec, &asked, question);
     plim_store_question_gpu(gpu, question);
 }
 
@@ -51,7 +56,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     struct search *s = user;
     struct plim_decide *d = s->decide;
     struct plim_progress progress;
-    struct plim_fleet fleet = {.question = &d->question,
+    struct plim_fleet fleet = {.question = &d->asked.question,
                                .allowance = &d->allowance,
                                .stop = &d->stop,
                                .log = d->log,

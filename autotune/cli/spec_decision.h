@@ -2,7 +2,7 @@
 #ifndef PLIM_AUTOTUNE_CLI_SPEC_DECISION_H
 #define PLIM_AUTOTUNE_CLI_SPEC_DECISION_H
 
-#include "autotune/run/spec_question.h"
+#include "asked_question.h"
 #include "common.h"
 #include "kept.h"
 
@@ -11,18 +11,20 @@ struct plim_decide {
     const struct plim_request *request;
     const struct plim_io *io;
     const struct plim_log *log;
-    struct plim_spec spec;
-    struct plim_spec_question question;
+    struct plim_asked_question asked;
     struct plim_allowance allowance;
     struct plim_stop stop;
     struct plim_kept kept;
     bool is_silent; /* no progress */
 };
 
-/* Loads the request's spec and puts the question. Everything outlives it. */
+/* Loads the request's spec and puts the question. Everything outlives it. It is to be finished in any
+ * case. */
 enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_request *request,
                                   const struct plim_io *io, const struct plim_log *log,
                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+void plim_decide_finish(struct plim_decide *d); /* NULL and zeroed are fine */
 
 /* The question of the store about this spec on this GPU, into a zeroed one. */
 void plim_decide_store_question(const struct plim_decide *d, const struct plim_store_gpu *gpu,

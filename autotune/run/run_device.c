@@ -1,6 +1,7 @@
 #include "devices/nvml/nvml.h"
 #include "devices/open.h"
 #include "run_device_internal.h"
+#include "workloads/recording/play.h"
 #include "worker/remote.h"
 
 static enum plim_status no_such_device(const char *uri, struct plim_error *err)
@@ -22,6 +23,12 @@ enum plim_status plim_run_device_open(struct plim_run_device *d,
     enum plim_status st =
         plim_allocator_config_parse(options->allowance->alloc_conf, &d->allocator, err);
     if (st) return st;
+    if (options->question && options->question->recording &&
+        plim_uri_scheme(options->uri) != PLIM_SCHEME_SIM)
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "--device %s: a recording is played on simulated GPUs, expected sim:NAME "
+                         "(exec runs the program itself on a GPU)",
+                         options->uri);
     switch (plim_uri_scheme(options->uri)) {
     case PLIM_SCHEME_SIM: return plim_run_open_simulated(d, err);
     case PLIM_SCHEME_CUDA: return plim_run_open_cuda(d, err);
@@ -38,6 +45,7 @@ void plim_run_device_close(struct plim_run_device *d)
     plim_nvml_close(&d->nvml);
     for (int i = 0; i < 2; i++) {
         plim_replayer_destroy(&d->engines[i].replayer);
+        plim_player_destroy(&d->engines[i].player);
         plim_device_close(&d->engines[i].device);
     }
 }

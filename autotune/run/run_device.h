@@ -36,6 +36,7 @@ struct plim_run_options {
 
 struct plim_remote;
 struct plim_nvml;
+struct plim_player;
 
 /* Devices are opened and engines made when they are first needed. */
 struct plim_run_device {
@@ -49,7 +50,8 @@ struct plim_run_device {
     struct plim_gpu gpu; /* what is simulated: this GPU, or the twin */
     struct plim_run_engine {
         struct plim_device *device;
-        struct plim_replayer *replayer;
+        struct plim_replayer *replayer; /* of a spec */
+        struct plim_player *player;     /* of a recording */
     } engines[2];
     struct plim_replay last; /* of the last run: its trial's details */
     /* a real GPU's: */
@@ -61,7 +63,8 @@ struct plim_run_device {
 };
 
 /* Opens the device that a URI names. `options` outlives it. PLIM_NODEVICE: there is none, or it
- * cannot be used; PLIM_UNSUPPORTED: this build has no such device. */
+ * cannot be used; PLIM_UNSUPPORTED: this build has no such device, or it is a real one and the question
+ * a recording. */
 enum plim_status plim_run_device_open(struct plim_run_device *d,
                                       const struct plim_run_options *options,
                                       struct plim_error *err) PLIM_MUST_CHECK;

@@ -2,11 +2,13 @@
 #include "autotune/base/outfile.h"
 #include "devices/open.h"
 #include "devices/sim/sim.h"
+#include "recording_question.h"
 #include "run_device_internal.h"
+#include "workloads/recording/play.h"
 #include <stdio.h>
 #include <string.h>
 
-/* --- the engine ------------------------------------------------------------------------------- */
+/* --- the engine, or a recording --------------------------------------------------------------- */
 
 static bool is_stopped(const void *stop)
 {
@@ -22,11 +24,16 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     /* Of unlimited runs too: an expandable segment has room for 9/8 of it. */
     int64_t total_bytes = unlimited ? PLIM_UNLIMITED_BYTES : d->info.total_bytes;
     enum plim_status st = PLIM_OK;
-    if (engine->replayer) return PLIM_OK;
+    if (engine->replayer || engine->player) return PLIM_OK;
     if (!engine->device) st = plim_sim_open_gpu(&d->gpu, total_bytes, &engine->device, err);
     if (st) return st;
     if (unlimited) config.memory_fraction = 0;
     plim_device_limit(engine->device, unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes);
+    if (d->options->question->recording) {
+        st = plim_player_create(engine->device, &config, &engine->player, err);
+        if (!st) plim_player_stop(engine->player, is_stopped, d->options->stop);
+        return st;
+    }
     st = plim_replayer_create(engine->device, &config, &engine->replayer, err);
     if (st) return st;
     plim_replayer_stop(engine->replayer, is_stopped, d->options->stop);
@@ -47,9 +54,24 @@ static enum plim_status replay_steps(struct plim_replayer *replayer,
     return plim_replay_end(replayer, out, err);
 }
 
-enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_setting *setting,
-                                   enum plim_run_mode mode, struct plim_replay *out,
-                                   struct plim_error *err)
+/* A recording is always played until it repeats. */
+static enum plim_status play(struct plim_run_device *d, const struct plim_setting *setting,
+                             enum plim_run_mode mode, struct plim_replay *out,
+                             struct plim_error *err)
+{
+    const struct plim_recording *recording = d->options->question->recording;
+    const struct plim_recorded_stream *stream;
+    struct plim_recorded_point point;
+    enum plim_status st = start_engine(d, mode, err);
+    if (st) return st;
+    plim_recording_question_setting(d->options->question, setting, &stream, &point);
+    return plim_player_run(d->engines[mode == PLIM_RUN_UNLIMITED].player, recording->allocator,
+                           stream, point, out, err);
+}
+
+static enum plim_status replay(struct plim_run_device *d, const struct plim_setting *setting,
+                               enum plim_run_mode mode, struct plim_replay *out,
+                               struct plim_error *err)
 {
     const struct plim_spec_question *question = d->options->question;
     struct plim_train_setting training;
@@ -59,9 +81,17 @@ enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_
     const struct plim_model_config *model = &question->spec->model;
     struct plim_replayer *replayer = d->engines[mode == PLIM_RUN_UNLIMITED].replayer;
     int64_t steps = d->options->steps;
-    if (steps) st = replay_steps(replayer, model, &training, steps, out, err);
-    else if (mode == PLIM_RUN_PROOF) st = plim_replay_prove(replayer, model, &training, out, err);
-    else st = plim_replay_run(replayer, model, &training, out, err);
+    if (steps) return replay_steps(replayer, model, &training, steps, out, err);
+    if (mode == PLIM_RUN_PROOF) return plim_replay_prove(replayer, model, &training, out, err);
+    return plim_replay_run(replayer, model, &training, out, err);
+}
+
+enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_setting *setting,
+                                   enum plim_run_mode mode, struct plim_replay *out,
+                                   struct plim_error *err)
+{
+    enum plim_status st = d->options->question->recording ? play(d, setting, mode, out, err)
+                                                          : replay(d, setting, mode, out, err);
     if (st != PLIM_CANCELLED) return st;
     enum plim_status why = plim_stop_check(d->options->stop, err);
     return why ? why : st;
@@ -118,13 +148,16 @@ enum plim_status plim_run_device_trace(struct plim_run_device *d,
                                        const struct plim_setting *setting, const char *path,
                                        struct plim_error *err)
 {
-    struct plim_replay replay;
+    struct plim_replay last;
     struct plim_outfile file;
+    if (d->options->question->recording)
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "--trace does not go with a recording, which is one itself");
     enum plim_status st = start_engine(d, PLIM_RUN_LIMITED, err);
     if (!st) st = plim_outfile_open(path, &file, err);
     if (st) return st;
     plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, file.stream);
-    st = plim_run_simulate(d, setting, PLIM_RUN_LIMITED, &replay, err);
+    st = plim_run_simulate(d, setting, PLIM_RUN_LIMITED, &last, err);
     plim_replayer_trace(d->engines[PLIM_RUN_LIMITED].replayer, NULL);
     if (!st) return plim_outfile_commit(&file, err);
     plim_outfile_discard(&file);
@@ -137,13 +170,14 @@ enum plim_status plim_run_device_timeline(struct plim_run_device *d,
 {
     enum plim_run_mode mode = fits ? PLIM_RUN_LIMITED : PLIM_RUN_UNLIMITED;
     struct plim_setting shown = *setting;
-    struct plim_replay replay;
+    struct plim_replay last;
+    if (d->options->question->recording) return PLIM_OK; /* nothing but its end is known of a step */
     if (shown.accumulation > PLIM_RUN_TIMELINE_MICRO_STEPS)
         shown.accumulation = PLIM_RUN_TIMELINE_MICRO_STEPS;
     enum plim_status st = start_engine(d, mode, err);
     if (st) return st;
     plim_replayer_timeline(d->engines[mode].replayer, timeline);
-    st = plim_run_simulate(d, &shown, mode, &replay, err);
+    st = plim_run_simulate(d, &shown, mode, &last, err);
     plim_replayer_timeline(d->engines[mode].replayer, NULL);
     return st;
 }

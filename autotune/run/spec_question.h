@@ -11,6 +11,8 @@
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
 
+struct plim_recording; /* workloads/recording/recording.h; recording_question.h makes a question of it */
+
 /* Sequence length where none was given: the model's positions, but no more than this. And the
  * longest that is searched where the model sets no limit. */
 enum { PLIM_DEFAULT_SEQ_MAX = 4096, PLIM_SEQ_MAX = 1 << 20 };
@@ -18,6 +20,7 @@ enum { PLIM_DEFAULT_SEQ_MAX = 4096, PLIM_SEQ_MAX = 1 << 20 };
 /* With the values that its axes point to: do not copy or move it once it is made. */
 struct plim_spec_question {
     const struct plim_spec *spec;
+    const struct plim_recording *recording; /* what is played in the engine's place; NULL: nothing */
     struct plim_question question;
     int64_t values[PLIM_AXES][PLIM_MAX_CHOICES];
     char lora[224], quantization[128], defaults[224]; /* what reports say of the spec; "": nothing */

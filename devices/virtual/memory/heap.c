@@ -169,7 +169,7 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
     int failed = block.at ? insert(&block) : GPU_OUT_OF_MEMORY;
     if (failed && paid && shares) change_small(device, -small);
     if (failed && paid && !shares) plim_self_give(device, block.cost_bytes);
-    if (!failed) plim_watch_allocation((int64_t)bytes, 1);
+    if (!failed) plim_watch_allocation(block.at, (int64_t)bytes, 1);
     plim_self_unlock();
     *at = block.at;
     return failed;
@@ -188,7 +188,7 @@ int plim_heap_free(uintptr_t at)
     if (!plim_heap_remove(at, HEAP_DEVICE, &block)) return GPU_INVALID_VALUE;
     plim_self_lock();
     pay_back(&block);
-    plim_watch_allocation((int64_t)block.bytes, -1);
+    plim_watch_allocation(at, (int64_t)block.bytes, -1);
     plim_self_unlock();
     return GPU_OK;
 }

@@ -89,8 +89,9 @@ int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
                                .device = pool->device,
                                .cost_bytes = cost,
                                .owner = pool};
-    plim_watch_allocation((int64_t)bytes, 1);
-    return plim_heap_add(&block, at);
+    failed = plim_heap_add(&block, at);
+    if (!failed) plim_watch_allocation(*at, (int64_t)bytes, 1);
+    return failed;
 }
 
 int plim_pool_free(uintptr_t at)
@@ -102,7 +103,7 @@ int plim_pool_free(uintptr_t at)
     plim_self_lock();
     pool->used_bytes -= block.cost_bytes;
     plim_self_unlock();
-    plim_watch_allocation((int64_t)block.bytes, -1);
+    plim_watch_allocation(at, (int64_t)block.bytes, -1);
     return GPU_OK;
 }
 

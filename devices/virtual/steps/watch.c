@@ -2,6 +2,7 @@
 #include "steps.h"
 #include "token.h"
 #include "devices/virtual/machine/self.h"
+#include "devices/virtual/record/stream.h"
 #include "autotune/base/clock.h"
 #include <stdlib.h>
 
@@ -18,6 +19,7 @@ static void publish(void)
     const struct plim_machine *machine = plim_self_machine();
     if (!process) return;
     plim_steps_look(watch.steps, &state);
+    if (state.steps > process->steps) plim_stream_write(PLIM_STREAM_STEP, 0, 0);
     process->steps = state.steps;
     process->step_seconds = state.seconds;
     process->leak_bytes = state.leaks ? state.leak_bytes : 0;
@@ -60,10 +62,12 @@ static void end_launch(void)
 void plim_watch_kernel(uint64_t token, enum plim_steps_class class, const struct gpu_dim3 *grid,
                        const struct gpu_dim3 *block, const uintptr_t *written, size_t count)
 {
+    uint64_t kernel = token;
     token = plim_token_more(token, (uint64_t)grid->x << 32 | grid->y);
     token = plim_token_more(token, (uint64_t)grid->z << 32 | block->x);
     token = plim_token_more(token, (uint64_t)block->y << 32 | block->z);
     plim_steps_launch(begin(), token, class, written, count);
+    plim_stream_write(PLIM_STREAM_KERNEL, kernel, 0);
     end_launch();
 }
 
@@ -76,27 +80,31 @@ void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const u
     if (read + written)
         plim_steps_library(steps, token, operation, operands, read, operands + read, written);
     else plim_steps_launch(steps, token, PLIM_STEPS_WORK, NULL, 0);
+    plim_stream_write(PLIM_STREAM_LIBRARY, operation, 0);
     end_launch();
 }
 
 void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t library_calls)
 {
     plim_steps_graph(begin(), token, class, (int64_t)library_calls);
+    plim_stream_write(PLIM_STREAM_GRAPH, 0, 0);
     end_launch();
 }
 
 void plim_watch_copy(uintptr_t to)
 {
     plim_steps_copy(begin(), to);
+    plim_stream_write(PLIM_STREAM_COPY, 0, 0);
     end();
 }
 
-void plim_watch_allocation(int64_t bytes, int count)
+void plim_watch_allocation(uint64_t at, int64_t bytes, int count)
 {
     int64_t held = 0;
     const struct plim_machine_process *process = plim_self_process();
     plim_self_count_allocation(bytes, count);
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++) held += process->held_bytes[i];
     plim_steps_held(begin(), held);
+    plim_stream_write(count > 0 ? PLIM_STREAM_ALLOCATION : PLIM_STREAM_FREE, at, bytes);
     end();
 }

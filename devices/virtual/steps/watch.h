@@ -1,5 +1,5 @@
 /* What the program does, told to the recogniser of its steps (steps.h) and from there to plimsoll, in
- * the machine's row of this process.
+ * the machine's row of this process; and to its recording, where one is made (record/stream.h).
  */
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
@@ -22,7 +22,8 @@ void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t librar
 
 void plim_watch_copy(uintptr_t to);
 
-/* Memory of a GPU was taken, or given back (count -1), by an allocation of so many bytes. */
-void plim_watch_allocation(int64_t bytes, int count);
+/* Memory of a GPU was taken, or given back (count -1), by an allocation of so many bytes. `at`: its
+ * address, or what else it is known by. */
+void plim_watch_allocation(uint64_t at, int64_t bytes, int count);
 
 #endif

@@ -1,0 +1,103 @@
+#include "asked_question.h"
+#include "autotune/run/recording_question.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What can be asked of any recording; other keys have to be axes of it. */
+static const char *const keys[] = {"train.micro_batch", "data.seq"};
+
+static bool is_key(const char *key)
+{
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (!strcmp(keys[i], key)) return true;
+    return false;
+}
+
+static enum plim_status check(const struct plim_request *request,
+                              const struct plim_recording *recording, struct plim_error *err)
+{
+    if (recording->allocator == PLIM_RECORDED_UNKNOWN)
+        return plim_fail(err, PLIM_SPEC,
+                         "%s: the program's allocator is not PyTorch's, so what it takes is not "
+                         "known from the recording: plimsoll exec runs the program itself (%s)",
+                         request->subject, recording->proof);
+    return PLIM_OK;
+}
+
+static enum plim_status choose_axes(const struct plim_request *request,
+                                    struct plim_spec_question *question, struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < request->setting_count && !st; i++) {
+        const struct plim_request_setting *setting = &request->settings[i];
+        const char *dot = strrchr(setting->key, '.');
+        if (is_key(setting->key)) continue;
+        st = plim_recording_question_choose(question, setting->option,
+                                            dot ? dot + 1 : setting->key, setting->value, err);
+    }
+    for (size_t i = 0; i < request->program.axes.count && !st; i++) {
+        const char *text = request->program.axes.items[i];
+        char name[32];
+        size_t length = strcspn(text, "=");
+        snprintf(name, sizeof(name), "%.*s", (int)length, text);
+        st = plim_recording_question_choose(question, "--axis", name, text + length + 1, err);
+    }
+    return st;
+}
+
+static void note(const struct plim_recording *r, struct plim_spec_question *question)
+{
+    size_t tables = 0, events = 0;
+    for (size_t i = 0; i < r->streams.count; i++) {
+        tables += plim_recorded_stream_tables(&r->streams.items[i]);
+        events += r->streams.items[i].events.count;
+    }
+    int used = snprintf(question->defaults, sizeof(question->defaults),
+                        "a recording of compute capability %d.%d: other GPUs may get other kernels",
+                        r->compute_capability / 10, r->compute_capability % 10);
+    if (tables && used > 0 && (size_t)used < sizeof(question->defaults))
+        snprintf(question->defaults + used, sizeof(question->defaults) - (size_t)used,
+                 "; %zu of %zu events have sizes that are known at recorded batches alone", tables,
+                 events);
+}
+
+static enum plim_status read_recording(const struct plim_request *request,
+                                       struct plim_asked_question *out, struct plim_error *err)
+{
+    struct plim_recording *recording = &out->recording;
+    enum plim_status st = plim_recording_read(request->subject, recording, err);
+    if (!st) st = check(request, recording, err);
+    if (st) return st;
+    snprintf(out->spec.name, sizeof(out->spec.name), "%s", recording->name);
+    snprintf(out->spec.source, sizeof(out->spec.source), "%s", request->subject);
+    out->spec.hash = recording->hash;
+    out->spec.world = 1;
+    for (size_t i = 0; i < request->setting_count && !st; i++)
+        if (is_key(request->settings[i].key))
+            st = plim_common_setting(&request->settings[i], &out->spec, err);
+    if (!st && out->spec.seq.count && !recording->seqs.count)
+        st = plim_fail(err, PLIM_INVALID, "--seq: %s was recorded without a sequence length",
+                       request->subject);
+    if (st) return st;
+    plim_recording_question_make(recording, &out->spec, request->objective, &out->question);
+    note(recording, &out->question);
+    return choose_axes(request, &out->question, err);
+}
+
+enum plim_status plim_asked_question_read(const struct plim_request *request,
+                                          const struct plim_log *log,
+                                          struct plim_asked_question *out, struct plim_error *err)
+{
+    if (request->subject && plim_recording_is_name(request->subject))
+        return read_recording(request, out, err);
+    if (request->program.axes.count)
+        return plim_fail(err, PLIM_INVALID, "--axis is for recordings and programs");
+    enum plim_status st = plim_common_spec(request, log, &out->spec, err);
+    if (!st) plim_spec_question_make(&out->spec, request->objective, &out->question);
+    return st;
+}
+
+void plim_asked_question_finish(struct plim_asked_question *asked)
+{
+    plim_recording_finish(&asked->recording);
+}

@@ -1,0 +1,207 @@
+/* record: a program at a few sizes, as a spec for tune, plan and explain. */
+#include "asked_program.h"
+#include "autotune/black_box.h"
+#include "autotune/base/outfile.h"
+#include "autotune/exec/launch.h"
+#include "autotune/exec/workspace.h"
+#include "autotune/record/record.h"
+#include "autotune/run/run_device.h"
+#include "common.h"
+#include "devices/open.h"
+#include "progress.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static const double LIMIT_SECONDS = 600;
+enum { REPETITIONS = 5 };
+
+/* Everything of one run of record. */
+struct recording_run {
+    struct plim_asked_program asked;
+    struct plim_allowance allowance;
+    struct plim_log log;
+    struct plim_stop stop;
+    struct plim_run_device device;
+    struct plim_run_options run_options;
+    struct plim_workspace workspace;
+    struct plim_machine_gpu gpus[1];
+    struct plim_record record;
+    struct plim_recording recording;
+    struct plim_progress progress;
+    char failed_log[40];
+};
+
+static enum plim_status check_request(const struct plim_request *request, struct plim_error *err)
+{
+    if (request->files.count != 1 || !plim_recording_is_name(request->files.items[0]))
+        return plim_fail(err, PLIM_INVALID, "expected one --out FILE.plim for the recording");
+    if (request->devices.count > 1)
+        return plim_fail(err, PLIM_INVALID, "expected one --device: a recording is made on one");
+    return PLIM_OK;
+}
+
+static enum plim_status open_device(struct recording_run *x, const struct plim_request *request,
+                                    struct plim_error *err)
+{
+    const char *uri = request->devices.count ? request->devices.items[0] : "sim:A100-SXM4-80GB";
+    if (plim_uri_scheme(uri) != PLIM_SCHEME_SIM)
+        return plim_fail(err, PLIM_INVALID,
+                         "--device %s: recordings are made on simulated GPUs, expected sim:NAME",
+                         uri);
+    x->run_options = (struct plim_run_options){
+        .uri = uri, .allowance = &x->allowance, .stop = &x->stop, .log = &x->log};
+    enum plim_status st = plim_workspace_make(&x->workspace, PLIM_PRELOAD_VIRTUAL_GPU,
+                                              request->program.logs, err);
+    if (!st) st = plim_run_device_open(&x->device, &x->run_options, err);
+    if (!st) plim_execution_gpus(&x->device.gpu, &x->device.limit, 1, x->gpus);
+    return st;
+}
+
+/* What is recorded where --batch does not say it. */
+static enum plim_status check_batches(struct recording_run *x, struct plim_error *err)
+{
+    static const int64_t usual[] = {1, 2, 3, 4};
+    struct plim_program_question *q = &x->asked.question;
+    struct plim_batch_request *batch = &q->question.batch;
+    if (!q->uses_batch)
+        return plim_fail(err, PLIM_INVALID,
+                         "there is no {batch} in the command, expected it where the batch stands");
+    if (x->asked.question.uses_accumulation)
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "{accumulation} is not recorded yet, expected a command that makes one "
+                         "micro-step a step");
+    if (!x->asked.request->program.batch) {
+        batch->listed = usual;
+        batch->listed_count = sizeof(usual) / sizeof(usual[0]);
+    } else if (!batch->listed_count) {
+        return plim_fail(err, PLIM_INVALID, "--batch: expected a list such as 1,2,4");
+    }
+    return PLIM_OK;
+}
+
+/* The script of a Python command, else the command itself; without its folder. */
+static const char *name_of(char *const *command)
+{
+    const char *name = command[0];
+    for (size_t i = 0; command[i]; i++) {
+        size_t length = strlen(command[i]);
+        if (length < 4 || strcmp(command[i] + length - 3, ".py")) continue;
+        name = command[i];
+        break;
+    }
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static void fill(struct recording_run *x, const struct plim_io *io)
+{
+    const struct plim_request_program *asked = &x->asked.request->program;
+    x->record = (struct plim_record){
+        .options = {.program = &x->asked.program,
+                    .library = x->workspace.library,
+                    .gpus = x->gpus,
+                    .gpu_count = 1,
+                    .folder = x->workspace.folder,
+                    .logs = x->workspace.logs,
+                    .hold = x->workspace.keeper,
+                    .run_seconds = asked->run_seconds,
+                    .limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS,
+                    .steps = (int)asked->steps,
+                    .repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS,
+                    .stop = &x->stop},
+        .question = &x->asked.question,
+        .device = x->run_options.uri,
+        .compute_capability = x->device.info.compute_capability,
+        .name = name_of(x->asked.program.command),
+        .version = io->version,
+        .log = &x->log,
+        .on_run = plim_progress_run,
+        .user = &x->progress,
+        .failed_log = x->failed_log};
+}
+
+static void tell(const struct recording_run *x, size_t bytes, const struct plim_io *io)
+{
+    const struct plim_recording *r = &x->recording;
+    char size[16];
+    if (x->asked.request->quiet) return;
+    fprintf(io->out, "%s: %s, %zu stream%s\n", x->asked.request->files.items[0],
+            plim_format_bytes((int64_t)bytes, size), r->streams.count,
+            r->streams.count == 1 ? "" : "s");
+    for (size_t i = 0; i < r->streams.count; i++) {
+        const struct plim_recorded_stream *s = &r->streams.items[i];
+        fprintf(io->out,
+                "  from batch %" PRId64 ", length %" PRId64 " on: %zu allocations and frees before "
+                "the step, %zu in it; %zu sizes; %zu by table\n",
+                s->from.batch, s->from.seq, s->before, s->events.count - s->before, s->sizes.count,
+                plim_recorded_stream_tables(s));
+    }
+    fprintf(io->out, "allocator: %s (%s)\n", plim_recorded_allocator_names[r->allocator], r->proof);
+}
+
+static enum plim_status save(const struct recording_run *x, const struct plim_io *io,
+                             struct plim_error *err)
+{
+    char *text = NULL;
+    enum plim_status st = plim_recording_write(&x->recording, &text, err);
+    if (!st) st = plim_outfile_save(x->asked.request->files.items[0], text, err);
+    if (!st) tell(x, strlen(text), io);
+    free(text);
+    return st;
+}
+
+/* That a program does not run, or cannot be recorded, is a matter of what was asked for. */
+static enum plim_status blame(const struct recording_run *x, enum plim_status st)
+{
+    static const enum plim_status matters[] = {PLIM_CRASHED, PLIM_TIMEOUT, PLIM_OOM, PLIM_UNSTABLE,
+                                               PLIM_UNSUPPORTED};
+    if (x->failed_log[0]) plim_black_box_show_log(&x->log, x->workspace.logs, x->failed_log);
+    for (size_t i = 0; i < sizeof(matters) / sizeof(matters[0]); i++)
+        if (st == matters[i]) return PLIM_INVALID;
+    return st;
+}
+
+static enum plim_status run_record(const struct plim_request *request, const struct plim_io *io,
+                                   struct plim_error *err)
+{
+    struct recording_run *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
+    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) return st;
+    x->workspace.keeper = -1; /* none yet */
+    x->log = plim_common_log(request, io);
+    x->allowance = request->allowance;
+    x->stop = plim_common_stop(request, io);
+    PLIM_TRY(check_request(request, err));
+    PLIM_TRY(plim_asked_program_read(request, &x->asked, err));
+    PLIM_TRY(check_batches(x, err));
+    PLIM_TRY(open_device(x, request, err));
+    plim_launch_prepare();
+    fill(x, io);
+    plim_progress_init(&x->progress, request, io, 1);
+    st = plim_record_run(&x->record, &x->recording, err);
+    plim_progress_finish(&x->progress);
+    st = blame(x, st);
+    if (!st) st = save(x, io, err);
+out:
+    plim_recording_finish(&x->recording);
+    plim_run_device_close(&x->device);
+    plim_asked_program_finish(&x->asked);
+    plim_workspace_finish(&x->workspace);
+    free(x);
+    return st;
+}
+
+const struct plim_command plim_command_record = {
+    .name = "record",
+    .argument = "-o FILE.plim -- CMD",
+    .id = PLIM_COMMAND_RECORD,
+    .run = run_record,
+    .summary = "a program of yours as a spec: a few runs, then planned in milliseconds",
+    .about = "Runs a training program of yours on a virtual GPU at a few sizes, and writes\n"
+             "what it allocates and frees in a step, as a function of batch and sequence\n"
+             "length. The file is a SPEC for tune, plan and explain. It proves itself: one\n"
+             "more run with the program's own allocator has to ask for the same segments.\n"
+             "Example:\n\n"
+             "  plimsoll record -o train.plim -- \\\n"
+             "    python train.py --batch-size {batch}\n"
+             "  plimsoll plan train.plim --device all\n"};

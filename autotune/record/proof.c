@@ -1,0 +1,122 @@
+#include "proof.h"
+#include "devices/open.h"
+#include "workloads/recording/play.h"
+#include <stdio.h>
+
+/* What is asked of the GPU and given back, one after the other: bytes, negative where given back. */
+struct segments {
+    PLIM_ARRAY(int64_t) bytes;
+    bool failed;
+};
+
+static void push(struct segments *list, int64_t bytes)
+{
+    list->failed |= PLIM_ARRAY_PUSH(&list->bytes, bytes) != PLIM_OK;
+}
+
+/* The allocator's observer. */
+static void note(void *user, char what, int64_t bytes)
+{
+    push(user, what == 'S' || what == 'M' ? bytes : -bytes);
+}
+
+/* Of a run with the program's own allocator: what it allocated are segments. */
+static void read_own(const struct plim_trace *own, struct segments *out)
+{
+    struct segments allocated = {0};
+    for (size_t i = 0; i < own->events.count; i++) {
+        const struct plim_traced *event = &own->events.items[i];
+        if (event->kind == PLIM_TRACED_LAUNCH) continue;
+        if (event->kind == PLIM_TRACED_ALLOCATION) push(&allocated, event->value);
+        size_t back = (size_t)event->value;
+        push(out, event->kind == PLIM_TRACED_ALLOCATION
+                      ? event->value
+                      : -allocated.bytes.items[allocated.bytes.count - back]);
+    }
+    out->failed |= allocated.failed;
+    PLIM_ARRAY_FINISH(&allocated.bytes);
+}
+
+/* How many are equal from the first on. */
+static size_t equal_until(const struct segments *a, const struct segments *b)
+{
+    size_t i = 0;
+    while (i < a->bytes.count && i < b->bytes.count && a->bytes.items[i] == b->bytes.items[i]) i++;
+    return i;
+}
+
+static enum plim_status play(const struct plim_recorded_stream *stream,
+                             struct plim_recorded_point point, const char *uri,
+                             struct segments *out, struct plim_error *err)
+{
+    struct plim_device *device = NULL;
+    struct plim_player *player = NULL;
+    struct plim_replay replay;
+    enum plim_status st = plim_device_open(uri, &device, err);
+    if (!st) st = plim_player_create(device, NULL, &player, err);
+    if (!st) {
+        plim_player_observe(player, note, out);
+        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, &replay, err);
+        plim_player_observe(player, NULL, NULL);
+    }
+    plim_player_destroy(&player);
+    if (device) plim_device_close(&device);
+    return st;
+}
+
+/* Are they the same allocations, as far as both go? */
+static bool is_direct(const struct plim_trace *recorded, const struct plim_trace *own)
+{
+    size_t a = 0, b = 0;
+    for (;; a++, b++) {
+        while (a < recorded->events.count && recorded->events.items[a].kind == PLIM_TRACED_LAUNCH)
+            a++;
+        while (b < own->events.count && own->events.items[b].kind == PLIM_TRACED_LAUNCH) b++;
+        if (a == recorded->events.count || b == own->events.count) return true;
+        const struct plim_traced *x = &recorded->events.items[a], *y = &own->events.items[b];
+        if (x->kind != y->kind || x->value != y->value) return false;
+    }
+}
+
+static void tell(struct plim_recording *recording, struct plim_recorded_point point,
+                 const struct segments *ours, const struct segments *theirs)
+{
+    size_t equal = equal_until(ours, theirs), size = sizeof(recording->proof);
+    bool is_equal = equal == ours->bytes.count && equal == theirs->bytes.count;
+    recording->allocator = is_equal ? PLIM_RECORDED_PYTORCH : PLIM_RECORDED_UNKNOWN;
+    int used = snprintf(recording->proof, size, "at batch %lld, length %lld: ",
+                        (long long)point.batch, (long long)point.seq);
+    if (is_equal)
+        snprintf(recording->proof + used, size - (size_t)used,
+                 "the %zu segments that the program asked for are those that PyTorch's allocator "
+                 "asks for when it is played the recording",
+                 equal);
+    else
+        snprintf(recording->proof + used, size - (size_t)used,
+                 "the program asked for %zu segments, PyTorch's allocator for %zu when it is "
+                 "played the recording; the first %zu are equal",
+                 theirs->bytes.count, ours->bytes.count, equal);
+}
+
+enum plim_status plim_record_prove(const struct plim_trace *recorded, const struct plim_trace *own,
+                                   const struct plim_recorded_stream *stream, const char *device,
+                                   struct plim_recording *recording, struct plim_error *err)
+{
+    struct segments ours = {0}, theirs = {0};
+    enum plim_status st = PLIM_OK;
+    if (is_direct(recorded, own)) {
+        recording->allocator = PLIM_RECORDED_DIRECT;
+        snprintf(recording->proof, sizeof(recording->proof),
+                 "at batch %lld, length %lld: with its own allocator the program makes the very "
+                 "allocations that are recorded",
+                 (long long)recorded->point.batch, (long long)recorded->point.seq);
+        return PLIM_OK;
+    }
+    read_own(own, &theirs);
+    st = play(stream, recorded->point, device, &ours, err);
+    if (!st && (ours.failed || theirs.failed)) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!st) tell(recording, recorded->point, &ours, &theirs);
+    PLIM_ARRAY_FINISH(&ours.bytes);
+    PLIM_ARRAY_FINISH(&theirs.bytes);
+    return st;
+}

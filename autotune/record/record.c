@@ -1,0 +1,253 @@
+#include "record.h"
+#include "autotune/search/space.h"
+#include "proof.h"
+#include "trace.h"
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* What makes allocators hand every tensor to cudaMalloc: PyTorch, XLA. What is set here for PyTorch's
+ * allocator is none of the recording's. */
+static const char *const uncached[] = {"PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+                                       "XLA_PYTHON_CLIENT_ALLOCATOR=platform"};
+static const char *const as_it_is[] = {"PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_ALLOC_CONF="};
+enum { MORE_VARIABLES = 5, VARIABLE_BYTES = 512 };
+
+struct recorder {
+    const struct plim_record *record;
+    struct plim_recording *out;
+    PLIM_ARRAY(struct plim_recorded_point) points; /* by batch, then length */
+    PLIM_ARRAY(struct plim_trace) traces;          /* of one combination, one a point */
+    int64_t runs;
+};
+
+static enum plim_status no_memory(struct plim_error *err)
+{
+    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+}
+
+/* --- one run ---------------------------------------------------------------------------------- */
+
+static enum plim_status check_verdict(const struct plim_record *record,
+                                      const struct plim_execution *run,
+                                      struct plim_recorded_point point, struct plim_error *err)
+{
+    for (uint32_t i = 0; i < run->note_count; i++)
+        plim_log(record->log, PLIM_LOG_WARNING, "%s", run->notes[i]);
+    if (run->verdict == PLIM_OK) return PLIM_OK;
+    return plim_fail(err, run->verdict, "recording at batch %lld, length %lld: %s",
+                     (long long)point.batch, (long long)point.seq, run->why);
+}
+
+static void add_variables(struct plim_program *program, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count && program->variable_count < PLIM_PROGRAM_VARIABLES; i++)
+        program->variables[program->variable_count++] = list[i];
+}
+
+/* Runs the program at one size, into the zeroed trace. */
+static enum plim_status run(struct recorder *r, const struct plim_setting *setting, bool caches,
+                            struct plim_trace *trace, struct plim_error *err)
+{
+    const struct plim_record *record = r->record;
+    struct plim_program program = *record->options.program;
+    struct plim_execution_options options = record->options;
+    struct plim_execution *execution = calloc(1, sizeof(*execution));
+    char folder[256], variable[VARIABLE_BYTES];
+    const char *const more[] = {variable};
+    if (!execution) return no_memory(err);
+    if (program.variable_count + MORE_VARIABLES > PLIM_PROGRAM_VARIABLES) {
+        free(execution);
+        return plim_fail(err, PLIM_INVALID, "--env: expected at most %d",
+                         PLIM_PROGRAM_VARIABLES - MORE_VARIABLES);
+    }
+    snprintf(folder, sizeof(folder), "%s/recorded-%lld", options.folder, (long long)++r->runs);
+    snprintf(variable, sizeof(variable), "PLIMSOLL_RECORDING=%s", folder);
+    add_variables(&program, more, 1);
+    add_variables(&program, caches ? as_it_is : uncached, 2);
+    options.program = &program;
+    if (record->on_run) record->on_run(record->user);
+    enum plim_status st = PLIM_OK;
+    if (mkdir(folder, 0700))
+        st = plim_fail(err, PLIM_IO, "%s: %s", folder, strerror(errno));
+    if (!st) st = plim_execution_run(&options, setting, r->runs, execution, err);
+    if (!st) st = check_verdict(record, execution, trace->point, err);
+    if (st == PLIM_CRASHED || st == PLIM_TIMEOUT || st == PLIM_UNSUPPORTED)
+        memcpy(record->failed_log, execution->log, sizeof(execution->log));
+    if (!st) st = plim_trace_read(folder, trace, err);
+    plim_execution_remove_folder(folder);
+    free(execution);
+    return st;
+}
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+static int compare_points(const void *a, const void *b)
+{
+    const struct plim_recorded_point *x = a, *y = b;
+    if (x->batch != y->batch) return x->batch < y->batch ? -1 : 1;
+    return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static const struct plim_axis *seq_axis(const struct plim_program_question *q)
+{
+    return q->question.axes.seq < 0 ? NULL : &q->question.axes.axis[q->question.axes.seq];
+}
+
+static enum plim_status take_numbers(struct plim_recording *out,
+                                     const struct plim_program_question *q, struct plim_error *err)
+{
+    const struct plim_batch_request *batch = &q->question.batch;
+    const struct plim_axis *seq = seq_axis(q);
+    for (size_t i = 0; i < batch->listed_count; i++)
+        if (PLIM_ARRAY_PUSH(&out->batches, batch->listed[i]) != PLIM_OK) return no_memory(err);
+    for (size_t i = 0; seq && i < seq->count; i++)
+        if (PLIM_ARRAY_PUSH(&out->seqs, seq->values[i]) != PLIM_OK) return no_memory(err);
+    if (out->batches.count < PLIM_RECORD_SIZES || (seq && seq->count < PLIM_RECORD_SIZES))
+        return plim_fail(err, PLIM_INVALID,
+                         "--%s: expected a list of at least %d values to record: a line goes "
+                         "through any two, the third is the proof",
+                         out->batches.count < PLIM_RECORD_SIZES ? "batch" : "seq",
+                         PLIM_RECORD_SIZES);
+    qsort(out->batches.items, out->batches.count, sizeof(int64_t), compare_numbers);
+    if (out->seqs.count) qsort(out->seqs.items, out->seqs.count, sizeof(int64_t), compare_numbers);
+    return PLIM_OK;
+}
+
+static enum plim_status choose_points(struct recorder *r, struct plim_error *err)
+{
+    const struct plim_recording *out = r->out;
+    size_t seqs = out->seqs.count ? out->seqs.count : 1, batches = out->batches.count;
+    for (size_t s = 0; s < seqs; s++)
+        for (size_t b = 0; b < batches; b++) {
+            if (b > 0 && b + 1 < batches && s + 1 < seqs) continue;
+            const struct plim_recorded_point point = {out->batches.items[b],
+                                                      out->seqs.count ? out->seqs.items[s] : 1};
+            if (PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK) return no_memory(err);
+        }
+    if (r->points.count > PLIM_RECORDED_POINTS)
+        return plim_fail(err, PLIM_INVALID, "--batch and --seq: %zu sizes, expected at most %d",
+                         r->points.count, PLIM_RECORDED_POINTS);
+    qsort(r->points.items, r->points.count, sizeof(r->points.items[0]), compare_points);
+    return PLIM_OK;
+}
+
+/* --- combinations ----------------------------------------------------------------------------- */
+
+static enum plim_status take_axes(struct plim_recording *out,
+                                  const struct plim_program_question *q, struct plim_error *err)
+{
+    const struct plim_axes *axes = &q->question.axes;
+    for (size_t i = 0; i < axes->count; i++) {
+        if ((int)i == axes->seq) continue;
+        if (out->axis_count == PLIM_RECORDED_AXES)
+            return plim_fail(err, PLIM_INVALID, "expected at most %d axes to record",
+                             PLIM_RECORDED_AXES);
+        struct plim_recorded_axis *axis = &out->axes[out->axis_count++];
+        snprintf(axis->name, sizeof(axis->name), "%s", axes->axis[i].name);
+        for (size_t k = 0; k < axes->axis[i].count; k++)
+            if (plim_recorded_texts_add(&axis->values, axes->axis[i].names[k]))
+                return no_memory(err);
+    }
+    if (!plim_recording_combinations(out))
+        return plim_fail(err, PLIM_INVALID, "the axes have more than %d combinations",
+                         PLIM_RECORDED_STREAMS);
+    return PLIM_OK;
+}
+
+static struct plim_setting setting_at(const struct recorder *r, const struct plim_setting *point,
+                                      struct plim_recorded_point size)
+{
+    struct plim_setting setting = *point;
+    int seq = r->record->question->question.axes.seq;
+    setting.micro_batch = size.batch;
+    setting.accumulation = 1;
+    if (seq >= 0) setting.value[seq] = size.seq;
+    return setting;
+}
+
+static void forget_traces(struct recorder *r)
+{
+    for (size_t i = 0; i < r->traces.count; i++) plim_trace_finish(&r->traces.items[i]);
+    r->traces.count = 0;
+}
+
+static enum plim_status prove(struct recorder *r, const struct plim_setting *point,
+                              struct plim_error *err)
+{
+    const struct plim_trace *recorded = &r->traces.items[r->traces.count / 2];
+    struct plim_trace own = {.point = recorded->point};
+    const struct plim_recorded_stream *stream = &r->out->streams.items[0];
+    if (recorded->point.batch < stream->from.batch || recorded->point.seq < stream->from.seq)
+        recorded = &r->traces.items[r->traces.count - 1];
+    own.point = recorded->point;
+    const struct plim_setting setting = setting_at(r, point, own.point);
+    enum plim_status st = run(r, &setting, true, &own, err);
+    if (!st) st = plim_record_prove(recorded, &own, stream, r->record->device, r->out, err);
+    plim_trace_finish(&own);
+    return st;
+}
+
+/* All sizes of one combination. */
+static enum plim_status record_stream(struct recorder *r, const struct plim_setting *point,
+                                      struct plim_error *err)
+{
+    struct plim_recorded_stream stream = {0};
+    enum plim_status st = PLIM_OK;
+    forget_traces(r);
+    for (size_t i = 0; i < r->points.count; i++) {
+        struct plim_trace trace = {.point = r->points.items[i]};
+        const struct plim_setting setting = setting_at(r, point, trace.point);
+        st = run(r, &setting, false, &trace, err);
+        if (!st && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) st = no_memory(err);
+        if (!st) continue;
+        plim_trace_finish(&trace);
+        return st;
+    }
+    st = plim_trace_join(r->traces.items, r->traces.count, &stream, err);
+    if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = no_memory(err);
+    if (st) plim_recorded_stream_finish(&stream);
+    if (!st && r->out->streams.count == 1) st = prove(r, point, err);
+    return st;
+}
+
+static enum plim_status take_head(const struct plim_record *record, struct plim_recording *out,
+                                  struct plim_error *err)
+{
+    snprintf(out->name, sizeof(out->name), "%s", record->name);
+    snprintf(out->made_by, sizeof(out->made_by), "plimsoll %s", record->version);
+    out->compute_capability = record->compute_capability;
+    for (char *const *word = record->options.program->command; *word; word++)
+        if (plim_recorded_texts_add(&out->command, *word)) return no_memory(err);
+    return PLIM_OK;
+}
+
+enum plim_status plim_record_run(const struct plim_record *record, struct plim_recording *out,
+                                 struct plim_error *err)
+{
+    struct recorder r = {.record = record, .out = out};
+    struct plim_space space = {0};
+    enum plim_status st = PLIM_OK;
+    struct plim_axes axes = record->question->question.axes;
+    const int64_t no_seq = 1;
+    PLIM_TRY(take_head(record, out, err));
+    PLIM_TRY(take_numbers(out, record->question, err));
+    PLIM_TRY(take_axes(out, record->question, err));
+    PLIM_TRY(choose_points(&r, err));
+    PLIM_TRY(plim_space_build(&space, &axes, axes.seq < 0 ? NULL : &no_seq, axes.seq < 0 ? 0 : 1,
+                              err));
+    for (size_t i = 0; i < space.points.count; i++)
+        PLIM_TRY(record_stream(&r, &space.points.items[i], err));
+out:
+    forget_traces(&r);
+    PLIM_ARRAY_FINISH(&r.traces);
+    PLIM_ARRAY_FINISH(&r.points);
+    plim_space_finish(&space);
+    return st;
+}

@@ -1,0 +1,170 @@
+#include "trace.h"
+#include "devices/virtual/record/stream.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK_EVENTS = 4096, FEWEST_STEPS = 2 };
+
+/* Where each block is: a table of hashes that only grows, as addresses are hardly given twice. */
+struct place {
+    uint64_t address, number; /* the number of its allocation, from 1; 0: it is free */
+    bool is_used;
+};
+
+struct places {
+    struct place *rows;
+    size_t capacity, count;
+};
+
+struct reading {
+    struct plim_trace *trace;
+    struct places places;
+    uint64_t allocated;
+    size_t last_step; /* events until the last step that was recognised */
+};
+
+static struct place *find_place(const struct places *places, uint64_t address)
+{
+    size_t at = (address * 0x9e3779b97f4a7c15u >> 20) & (places->capacity - 1);
+    while (places->rows[at].is_used && places->rows[at].address != address)
+        at = (at + 1) & (places->capacity - 1);
+    return &places->rows[at];
+}
+
+static bool grow(struct places *places)
+{
+    struct places larger = {.capacity = places->capacity ? 2 * places->capacity : 1024};
+    larger.rows = calloc(larger.capacity, sizeof(*larger.rows));
+    if (!larger.rows) return false;
+    for (size_t i = 0; i < places->capacity; i++) {
+        const struct place *row = &places->rows[i];
+        if (!row->is_used || !row->number) continue;
+        *find_place(&larger, row->address) = *row;
+        larger.count++;
+    }
+    free(places->rows);
+    *places = larger;
+    return true;
+}
+
+static enum plim_status push(struct reading *r, enum plim_traced_kind kind, int64_t value)
+{
+    const struct plim_traced event = {kind, value};
+    return PLIM_ARRAY_PUSH(&r->trace->events, event);
+}
+
+static enum plim_status add_allocation(struct reading *r, const struct plim_stream_event *event)
+{
+    if (event->bytes <= 0 || event->bytes > PLIM_MOST_BYTES) return PLIM_OK;
+    if (2 * r->places.count >= r->places.capacity && !grow(&r->places)) return PLIM_NOMEM;
+    struct place *place = find_place(&r->places, event->what);
+    r->places.count += !place->is_used;
+    *place = (struct place){event->what, ++r->allocated, true};
+    return push(r, PLIM_TRACED_ALLOCATION, event->bytes);
+}
+
+/* What was allocated before the trace began is none of it. */
+static enum plim_status add_free(struct reading *r, const struct plim_stream_event *event)
+{
+    struct place *place = r->places.capacity ? find_place(&r->places, event->what) : NULL;
+    if (!place || !place->is_used || !place->number) return PLIM_OK;
+    uint64_t back = r->allocated - place->number + 1;
+    place->number = 0;
+    return push(r, PLIM_TRACED_FREE, (int64_t)back);
+}
+
+static enum plim_status add(struct reading *r, const struct plim_stream_event *event)
+{
+    switch (event->kind) {
+    case PLIM_STREAM_ALLOCATION: return add_allocation(r, event);
+    case PLIM_STREAM_FREE: return add_free(r, event);
+    case PLIM_STREAM_KERNEL:
+    case PLIM_STREAM_LIBRARY:
+    case PLIM_STREAM_GRAPH: return push(r, PLIM_TRACED_LAUNCH, (int64_t)event->what);
+    case PLIM_STREAM_STEP:
+        r->trace->steps++;
+        r->last_step = r->trace->events.count;
+        return PLIM_OK;
+    default: return PLIM_OK;
+    }
+}
+
+/* Files that are no streams, and streams without allocations, are left alone. */
+static enum plim_status read_stream(int fd, struct reading *r, uint64_t *lost)
+{
+    static struct plim_stream_event events[CHUNK_EVENTS];
+    struct plim_stream_head head;
+    enum plim_status st = PLIM_OK;
+    *lost = 0;
+    if (pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+        memcmp(head.magic, "plimstrm", sizeof(head.magic)) ||
+        head.version != PLIM_STREAM_VERSION || head.event_bytes != sizeof(events[0]))
+        return PLIM_OK;
+    uint64_t count = head.count < PLIM_STREAM_MOST ? head.count : PLIM_STREAM_MOST;
+    *lost = head.lost;
+    for (uint64_t i = 0; i < count && !st;) {
+        ssize_t bytes = pread(fd, events, sizeof(events),
+                              PLIM_STREAM_HEAD_BYTES + (off_t)(i * sizeof(events[0])));
+        size_t got = bytes > 0 ? (size_t)bytes / sizeof(events[0]) : 0;
+        if (!got) break;
+        for (size_t k = 0; k < got && i < count && !st; k++, i++) st = add(r, &events[k]);
+    }
+    return st;
+}
+
+static enum plim_status read_file(int folder, const char *name, struct plim_trace *trace,
+                                  uint64_t *lost)
+{
+    struct stat info;
+    struct reading r = {.trace = trace};
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode)) {
+        if (fd >= 0) close(fd);
+        return PLIM_OK;
+    }
+    enum plim_status st = read_stream(fd, &r, lost);
+    if (trace->steps >= FEWEST_STEPS) trace->events.count = r.last_step;
+    if (!r.allocated) trace->events.count = 0;
+    plim_trace_sort_frees(trace->events.items, trace->events.count);
+    free(r.places.rows);
+    close(fd);
+    return st;
+}
+
+static enum plim_status too_long(struct plim_error *err)
+{
+    return plim_fail(err, PLIM_UNSUPPORTED,
+                     "the program did more than %d things before its steps were seen to repeat, or "
+                     "the disk is full: too much to record",
+                     PLIM_STREAM_MOST);
+}
+
+enum plim_status plim_trace_read(const char *folder, struct plim_trace *trace,
+                                 struct plim_error *err)
+{
+    DIR *directory = opendir(folder);
+    if (!directory) return plim_fail(err, PLIM_IO, "%s: %s", folder, strerror(errno));
+    enum plim_status st = PLIM_OK;
+    for (struct dirent *entry; !st && (entry = readdir(directory));) {
+        struct plim_trace one = {.point = trace->point};
+        uint64_t lost = 0;
+        if (entry->d_name[0] == '.') continue;
+        st = read_file(dirfd(directory), entry->d_name, &one, &lost);
+        if (!st && lost) st = too_long(err);
+        if (!st && one.events.count && trace->events.count)
+            st = plim_fail(err, PLIM_UNSUPPORTED,
+                           "several processes of the program use GPUs: one is recorded so far, "
+                           "expected a program of one");
+        if (!st && one.events.count) *trace = one;
+        else plim_trace_finish(&one);
+    }
+    closedir(directory);
+    if (st == PLIM_NOMEM) return plim_fail(err, st, "out of host memory");
+    if (!st && !trace->events.count)
+        st = plim_fail(err, PLIM_UNSUPPORTED, "the program did not use a GPU");
+    return st;
+}

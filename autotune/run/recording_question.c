@@ -1,0 +1,100 @@
+#include "recording_question.h"
+#include <stdio.h>
+
+/* The smallest batch at which every stream holds. */
+static int64_t first_batch(const struct plim_recording *recording)
+{
+    int64_t first = 1;
+    for (size_t i = 0; i < recording->streams.count; i++)
+        if (recording->streams.items[i].from.batch > first)
+            first = recording->streams.items[i].from.batch;
+    return first;
+}
+
+static struct plim_axis *add_axis(struct plim_spec_question *q, const char *name)
+{
+    struct plim_axes *axes = &q->question.axes;
+    struct plim_axis *axis = &axes->axis[axes->count];
+    snprintf(axis->name, sizeof(axis->name), "%s", name);
+    axis->unit = "";
+    axis->values = q->values[axes->count++];
+    return axis;
+}
+
+static void add_seq(struct plim_spec_question *q)
+{
+    const struct plim_recording *recording = q->recording;
+    const struct plim_int_axis *given = &q->spec->seq;
+    struct plim_axes *axes = &q->question.axes;
+    struct plim_axis *axis = add_axis(q, "seq");
+    bool is_given = given->count > 0;
+    axis->unit = "tokens";
+    axis->count = is_given ? given->count : recording->seqs.count;
+    memcpy(q->values[axes->count - 1], is_given ? given->values : recording->seqs.items,
+           axis->count * sizeof(int64_t));
+    axes->seq = (int)axes->count - 1;
+    q->question.seq_most = PLIM_SEQ_MAX;
+}
+
+void plim_recording_question_make(const struct plim_recording *recording,
+                                  const struct plim_spec *spec, enum plim_objective objective,
+                                  struct plim_spec_question *out)
+{
+    *out = (struct plim_spec_question){.spec = spec, .recording = recording};
+    struct plim_question *q = &out->question;
+    /* There is no time in it yet. */
+    q->objective = objective == PLIM_OBJECTIVE_THROUGHPUT ? PLIM_OBJECTIVE_LARGEST_BATCH : objective;
+    q->axes.seq = -1;
+    if (recording->seqs.count) add_seq(out);
+    for (size_t i = 0; i < recording->axis_count; i++) {
+        const struct plim_recorded_axis *recorded = &recording->axes[i];
+        struct plim_axis *axis = add_axis(out, recorded->name);
+        axis->names = (const char *const *)recorded->values.items;
+        axis->count = recorded->values.count;
+        axis->is_users = true;
+        for (size_t k = 0; k < axis->count; k++) out->values[q->axes.count - 1][k] = (int64_t)k;
+    }
+    plim_spec_question_batch(spec, &q->batch);
+    q->batch.first = first_batch(recording);
+    q->batch.accumulation = 1; /* as it was recorded */
+}
+
+enum plim_status plim_recording_question_choose(struct plim_spec_question *question,
+                                                const char *option, const char *name,
+                                                const char *list, struct plim_error *err)
+{
+    int index = plim_axes_find(&question->question.axes, name);
+    if (index < 0 || index == question->question.axes.seq)
+        return plim_fail(err, PLIM_INVALID,
+                         "%s: the recording has no such axis: it is as it was recorded", option);
+    struct plim_axis *axis = &question->question.axes.axis[index];
+    size_t all = question->recording->axes[index - (question->question.axes.seq >= 0)].values.count;
+    axis->count = 0;
+    for (const char *at = list; *at || at == list;) {
+        size_t length = strcspn(at, ","), k = 0;
+        while (k < all && (strncmp(axis->names[k], at, length) || axis->names[k][length])) k++;
+        if (k == all || axis->count == all)
+            return plim_fail(err, PLIM_INVALID, "%s: the recording has no %s %.*s%s", option, name,
+                             (int)length, at, k < all ? " twice" : "");
+        question->values[index][axis->count++] = (int64_t)k;
+        at += length;
+        if (*at == ',') at++;
+        else break;
+    }
+    return PLIM_OK;
+}
+
+void plim_recording_question_setting(const struct plim_spec_question *question,
+                                     const struct plim_setting *setting,
+                                     const struct plim_recorded_stream **stream,
+                                     struct plim_recorded_point *point)
+{
+    const struct plim_recording *recording = question->recording;
+    const struct plim_axes *axes = &question->question.axes;
+    size_t index = 0, first = axes->seq >= 0;
+    for (size_t i = 0; i < recording->axis_count; i++)
+        index = index * recording->axes[i].values.count + (size_t)setting->value[first + i];
+    *stream = &recording->streams.items[index];
+    *point = (struct plim_recorded_point){setting->micro_batch,
+                                          first ? setting->value[axes->seq] : 1};
+}

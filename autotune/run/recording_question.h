@@ -1,0 +1,27 @@
+/* A recording as a question to the search: its batch, its sequence length and its own axes. */
+#ifndef PLIM_AUTOTUNE_RUN_RECORDING_QUESTION_H
+#define PLIM_AUTOTUNE_RUN_RECORDING_QUESTION_H
+
+#include "spec_question.h"
+#include "workloads/recording/recording.h"
+
+/* `spec` says what is asked of the recording: micro-batches and sequence lengths (all recorded ones
+ * where it has none). Both outlive `out`. */
+void plim_recording_question_make(const struct plim_recording *recording,
+                                  const struct plim_spec *spec, enum plim_objective objective,
+                                  struct plim_spec_question *out);
+
+/* Leaves of an axis the values of a list such as "bf16,fp32", in its order. PLIM_INVALID, with what
+ * there is: the recording has no such axis, or no such value. `option` is for the message. */
+enum plim_status plim_recording_question_choose(struct plim_spec_question *question,
+                                                const char *option, const char *name,
+                                                const char *list,
+                                                struct plim_error *err) PLIM_MUST_CHECK;
+
+/* What is to be played for a setting. */
+void plim_recording_question_setting(const struct plim_spec_question *question,
+                                     const struct plim_setting *setting,
+                                     const struct plim_recorded_stream **stream,
+                                     struct plim_recorded_point *point);
+
+#endif

@@ -1,0 +1,85 @@
+#define _GNU_SOURCE /* posix_fallocate */
+#include "stream.h"
+#include "autotune/base/clock.h"
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The part of the file that is written now: a whole number of events and of pages. */
+enum { WINDOW_EVENTS = 32768 };
+#define WINDOW_BYTES ((off_t)WINDOW_EVENTS * (off_t)sizeof(struct plim_stream_event))
+
+static struct {
+    pid_t owner; /* 0: not looked at yet. A fork has none of it */
+    int fd;      /* -1: nothing is written */
+    struct plim_stream_head *head;
+    struct plim_stream_event *window;
+    double last_seconds;
+} stream = {.fd = -1};
+
+static void *map(off_t at, size_t bytes)
+{
+    if (posix_fallocate(stream.fd, at, (off_t)bytes)) return NULL;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, stream.fd, at);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void begin(void)
+{
+    char path[4096];
+    const char *folder = getenv(PLIM_STREAM_VARIABLE);
+    stream.owner = getpid();
+    stream.fd = -1;
+    stream.window = NULL;
+    if (!folder || !*folder) return;
+    int length = snprintf(path, sizeof(path), "%s/%ld", folder, (long)stream.owner);
+    if (length < 0 || (size_t)length >= sizeof(path)) return;
+    stream.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (stream.fd < 0) return;
+    stream.head = map(0, PLIM_STREAM_HEAD_BYTES);
+    if (!stream.head) {
+        close(stream.fd);
+        stream.fd = -1;
+        return;
+    }
+    stream.last_seconds = plim_clock_seconds();
+    stream.head->version = PLIM_STREAM_VERSION;
+    stream.head->event_bytes = sizeof(struct plim_stream_event);
+    memcpy(stream.head->magic, "plimstrm", sizeof(stream.head->magic));
+}
+
+/* Where the next event goes; NULL: there is no room for it, nor for any later one. */
+static struct plim_stream_event *next_place(void)
+{
+    uint64_t count = stream.head->count;
+    if (stream.head->lost || count >= PLIM_STREAM_MOST) return NULL;
+    if (count % WINDOW_EVENTS == 0) {
+        if (stream.window) munmap(stream.window, (size_t)WINDOW_BYTES);
+        stream.window = map(PLIM_STREAM_HEAD_BYTES + (off_t)(count / WINDOW_EVENTS) * WINDOW_BYTES,
+                            (size_t)WINDOW_BYTES);
+    }
+    return stream.window ? &stream.window[count % WINDOW_EVENTS] : NULL;
+}
+
+void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes)
+{
+    if (stream.owner != getpid()) begin();
+    if (stream.fd < 0) return;
+    struct plim_stream_event *event = next_place();
+    if (!event) {
+        stream.head->lost++;
+        return;
+    }
+    double now = plim_clock_seconds(), passed = (now - stream.last_seconds) * 1e6;
+    stream.last_seconds = now;
+    *event = (struct plim_stream_event){.kind = (uint32_t)kind,
+                                        .microseconds = passed < UINT32_MAX ? (uint32_t)passed
+                                                                            : UINT32_MAX,
+                                        .what = what,
+                                        .bytes = bytes};
+    stream.head->count++;
+}

@@ -1,0 +1,53 @@
+/* What a program did on the virtual GPU, event by event: the raw material of a recording
+ * (workloads/recording).
+ *
+ * A process whose environment names a folder (PLIM_STREAM_VARIABLE) writes one file there, named by
+ * its process id: a head, then one struct plim_stream_event for each thing that it did, in its order.
+ * Run under PYTORCH_NO_CUDA_MEMORY_CACHING=1, each tensor's storage is one allocation of exactly its
+ * bytes; run without, allocations are the segments of PyTorch's caching allocator.
+ *
+ * The file is mapped, so that all that happened is there when the process is killed. It is grown with
+ * room on the disk behind it; where the disk is full, or PLIM_STREAM_MOST events are written, the rest
+ * is counted in `lost` and left out.
+ *
+ * Units: bytes; microseconds of the host's clock. The file is read on the machine that wrote it: its
+ * numbers are in the order of its processor.
+ */
+#ifndef PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
+#define PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
+
+#include <stdint.h>
+
+/* The environment variable with the folder. */
+#define PLIM_STREAM_VARIABLE "PLIMSOLL_RECORDING"
+
+enum { PLIM_STREAM_VERSION = 1, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
+
+enum plim_stream_kind {
+    PLIM_STREAM_ALLOCATION, /* what: its address; bytes: as asked for */
+    PLIM_STREAM_FREE,       /* what: the same address */
+    PLIM_STREAM_KERNEL,     /* what: the same for the same kernel; bytes: 0 */
+    PLIM_STREAM_LIBRARY,    /* what: the same for the same function and form; bytes: 0 */
+    PLIM_STREAM_GRAPH,      /* a launch of a CUDA graph; bytes: 0 */
+    PLIM_STREAM_COPY,       /* to device memory; what: 0 */
+    PLIM_STREAM_STEP,       /* a training step was recognised: it ended somewhat before */
+    PLIM_STREAM_KINDS
+};
+
+struct plim_stream_event {
+    uint32_t kind;
+    uint32_t microseconds; /* of host time since the event before */
+    uint64_t what;
+    int64_t bytes;
+};
+
+struct plim_stream_head {
+    char magic[8]; /* "plimstrm" */
+    uint32_t version, event_bytes;
+    volatile uint64_t count, lost; /* of events: those in the file, those that are not */
+};
+
+/* Writes one event down; nothing where there is no folder. The caller has a lock. */
+void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes);
+
+#endif

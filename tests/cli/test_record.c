@@ -1,0 +1,178 @@
+/* record, and recordings as specs, with the trainer of the tests of exec. */
+#include "program.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MIB = 1 << 20 };
+
+#define SMALL " --device sim:A100-SXM4-80GB,memory=1GiB --margin 0 --overhead 0 --json"
+
+static struct program record(const char *path, const char *options, const char *command)
+{
+    char line[2048];
+    snprintf(line, sizeof(line), "record %s -o %s -- %s %s", options, path, PLIM_TRAINER, command);
+    return program_run(line);
+}
+
+static struct program ask(const char *verb, const char *path, const char *options)
+{
+    char line[1024];
+    snprintf(line, sizeof(line), "%s %s%s", verb, path, options);
+    return program_run(line);
+}
+
+static char *new_path(void)
+{
+    char *path = program_file("job.plim", "");
+    unlink(path);
+    return path;
+}
+
+static json_int_t peak_in_trial(const char *command)
+{
+    char line[1024];
+    snprintf(line, sizeof(line), "exec --observe --no-store" SMALL " -- %s %s", PLIM_TRAINER, command);
+    struct program p = program_run(line);
+    json_t *root = program_json(&p);
+    json_int_t peak = json_int_at(root, "choice.peak.reserved_bytes");
+    json_decref(root);
+    program_finish(&p);
+    return peak;
+}
+
+Test(record, a_size_that_was_not_recorded_takes_what_a_trial_takes)
+{
+    char *path = new_path();
+    struct program p = record(path, "", "{batch} cache=0 states=100 steps=30");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.out, "allocator: direct") != NULL, "%s", p.out);
+    program_finish(&p);
+    p = ask("explain", path, " --batch 7" SMALL);
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    json_t *root = program_json(&p);
+    json_int_t peak = json_int_at(root, "peak.reserved_bytes");
+    cr_expect(eq(i64, peak, (64 + 100 + 7 * 32) * MIB));
+    cr_expect(eq(i64, peak, peak_in_trial("7 cache=0 states=100 steps=30")));
+    json_decref(root);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
+Test(record, plan_finds_the_batch_that_exec_finds)
+{
+    char *path = new_path();
+    struct program p = record(path, "", "{batch} cache=0 steps=30");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    p = ask("plan", path, SMALL);
+    json_t *planned = program_json(&p);
+    program_finish(&p);
+    p = program_run("exec --no-store" SMALL " -- " PLIM_TRAINER " {batch} cache=0 steps=30");
+    json_t *tried = program_json(&p);
+    program_finish(&p);
+    cr_expect(eq(i64, json_int_at(planned, "choice.micro_batch"), 30));
+    cr_expect(eq(i64, json_int_at(tried, "choice.micro_batch"), 30));
+    json_decref(planned);
+    json_decref(tried);
+    program_file_remove(path);
+}
+
+Test(record, each_value_of_an_axis_has_a_stream)
+{
+    char *path = new_path();
+    struct program p =
+        record(path, "--axis kind=32,48 --batch 1,2,3", "{batch} cache=0 steps=30 sample={kind}");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    p = ask("explain", path, " --batch 5 --axis kind=48" SMALL);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), (64 + 5 * 48) * MIB));
+    json_expect_text(root, "setting.sizes.kind", "48");
+    json_decref(root);
+    program_finish(&p);
+    p = ask("explain", path, " --batch 5 --axis kind=64" SMALL);
+    cr_expect(eq(int, p.exit_code, 2));
+    cr_expect(strstr(p.err, "no kind 64") != NULL, "%s", p.err);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
+/* What goes wrong, the exit code, and what is said of it. */
+Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
+{
+    static const struct {
+        const char *options, *command, *says;
+        int exit_code;
+    } cases[] = {
+        {"", "{batch} fails=3", "exit code 3", 2},
+        {"", "{batch} signal=11", "signal 11", 2},
+        {"", "{batch} cpu=1", "did not use a GPU", 2},
+        {"", "{batch} grows=1 steps=9 cache=0", "never repeats", 2},
+        {"", "{batch} leak=2 steps=20 cache=0", "goes on growing", 2},
+        {"--batch 1,2", "{batch}", "at least 3", 2},
+        {"--batch 1:9", "{batch}", "a list", 2},
+        {"", "8", "{batch}", 2},
+        {"--device cuda:0", "{batch}", "simulated", 2},
+        {"--batch 1,2,400000", "{batch} cache=0 steps=30", "out of memory", 2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *path = new_path();
+        struct program p = record(path, cases[i].options, cases[i].command);
+        cr_expect(eq(int, p.exit_code, cases[i].exit_code), "%zu: %s", i, p.err);
+        cr_expect(strstr(p.err, cases[i].says) != NULL, "%zu: %s", i, p.err);
+        cr_expect(access(path, F_OK) != 0, "%zu", i);
+        program_finish(&p);
+        program_file_remove(path);
+    }
+}
+
+Test(record, an_interrupt_leaves_no_file)
+{
+    char line[1024], *path = new_path();
+    snprintf(line, sizeof(line), "record -o %s -- %s {batch} sleep=200 forever=1 grows=1", path,
+             PLIM_TRAINER);
+    signal(SIGINT, SIG_DFL);
+    struct program p = program_run_and_signal(line, SIGINT, 500);
+    cr_expect(eq(int, p.exit_code, 5), "%s", p.err);
+    cr_expect(access(path, F_OK) != 0);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
+Test(record, what_a_recording_does_not_know_is_refused_by_name)
+{
+    static const char *const cases[][2] = {{" --batch 4 --precision bf16", "--precision"},
+                                           {" --batch 4 --seq 128", "--seq"},
+                                           {" --batch 4 --world 2", "--world"},
+                                           {" --batch 4 --device host", "simulated"},
+                                           {" --batch 4 --accumulation 2", "--accumulation"}};
+    char *path = new_path();
+    struct program p = record(path, "", "{batch} cache=0 steps=30");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        p = ask("explain", path, cases[i][0]);
+        cr_expect(ne(int, p.exit_code, 0), "%zu", i);
+        cr_expect(strstr(p.err, cases[i][1]) != NULL, "%zu: %s", i, p.err);
+        program_finish(&p);
+    }
+    program_file_remove(path);
+}
+
+Test(record, a_file_that_is_no_recording_is_refused_in_one_line)
+{
+    static const char *const texts[] = {"", "hello", "plimsoll_recording: 9\n", "{", "\x7f" "ELF"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char *path = program_file("bad.plim", texts[i]);
+        struct program p = ask("plan", path, "");
+        cr_expect(eq(int, p.exit_code, 2), "%zu", i);
+        cr_expect(strchr(p.err, '\n') && !strchr(p.err, '\n')[1], "%zu: %s", i, p.err);
+        program_finish(&p);
+        program_file_remove(path);
+    }
+}

@@ -1,0 +1,388 @@
+/* Recordings: sizes as functions, traces joined, files that may be anything, playing. */
+#include "autotune/base/sha256.h"
+#include "devices/open.h"
+#include "workloads/recording/join.h"
+#include "workloads/recording/play.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MIB = 1 << 20 };
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+static const struct plim_recorded_point grid[] = {{2, 64}, {2, 128}, {2, 192}, {2, 256}, {3, 256},
+                                                  {4, 64}, {4, 128}, {4, 192}, {4, 256}};
+enum { POINTS = sizeof(grid) / sizeof(grid[0]) };
+
+static struct plim_recorded_size fit(int64_t (*bytes_of)(int64_t b, int64_t s))
+{
+    struct plim_recorded_size size;
+    int64_t bytes[POINTS];
+    for (size_t i = 0; i < POINTS; i++) bytes[i] = bytes_of(grid[i].batch, grid[i].seq);
+    cr_assert(eq(int, plim_recorded_size_fit(grid, bytes, POINTS, &size), PLIM_OK));
+    return size;
+}
+
+static int64_t at(const struct plim_recorded_size *size, int64_t batch, int64_t seq)
+{
+    return plim_recorded_size_at(size, (struct plim_recorded_point){batch, seq});
+}
+
+static int64_t attention(int64_t b, int64_t s) { return 16 * b * s * s + 24 * b * s + 8 * b + 512; }
+static int64_t constant(int64_t b, int64_t s) { (void)b, (void)s; return 4096; }
+static int64_t positions(int64_t b, int64_t s) { (void)b; return 8 * s + 8; }
+static int64_t cubic(int64_t b, int64_t s) { return b * s * s * s; }
+static int64_t steps_of_batch(int64_t b, int64_t s) { return (b + 1) / 2 * 1024 + s; }
+
+Test(recording_size, products_of_dimensions_are_exact_where_nothing_was_recorded)
+{
+    int64_t (*const all[])(int64_t, int64_t) = {attention, constant, positions};
+    for (size_t i = 0; i < 3; i++) {
+        const struct plim_recorded_size size = fit(all[i]);
+        cr_expect(not(size.is_table), "%zu", i);
+        cr_expect(eq(i64, at(&size, 37, 1000), all[i](37, 1000)), "%zu", i);
+    }
+}
+
+Test(recording_size, what_is_no_polynomial_is_a_table)
+{
+    int64_t (*const all[])(int64_t, int64_t) = {cubic, steps_of_batch};
+    for (size_t i = 0; i < 2; i++) {
+        struct plim_recorded_size size = fit(all[i]);
+        cr_expect(size.is_table, "%zu", i);
+        for (size_t k = 0; k < POINTS; k++)
+            cr_expect(eq(i64, at(&size, grid[k].batch, grid[k].seq),
+                         all[i](grid[k].batch, grid[k].seq)));
+        cr_expect(eq(i64, at(&size, 3, 200), all[i](3, 256))); /* the next that was recorded */
+        cr_expect(eq(i64, at(&size, 9, 999), all[i](4, 256))); /* the last */
+        free(size.entries);
+    }
+}
+
+Test(recording_size, a_line_through_two_points_alone_proves_nothing)
+{
+    static const struct plim_recorded_point points[] = {{1, 1}, {2, 1}};
+    static const int64_t bytes[] = {100, 230};
+    struct plim_recorded_size size;
+    cr_assert(eq(int, plim_recorded_size_fit(points, bytes, 2, &size), PLIM_OK));
+    cr_expect(size.is_table);
+    free(size.entries);
+}
+
+Test(recording_size, beyond_any_memory_and_below_one_byte_is_none)
+{
+    struct plim_recorded_size size = {.terms = {0, 0, 0, 0, 0, INT64_C(1) << 60}};
+    cr_expect(eq(i64, at(&size, 1, 1), INT64_C(1) << 60));
+    cr_expect(eq(i64, at(&size, 2, 1), -1));
+    cr_expect(eq(i64, at(&size, INT64_C(1) << 40, INT64_C(1) << 40), -1));
+    size.terms[5] = -1;
+    cr_expect(eq(i64, at(&size, 1, 1), -1));
+}
+
+/* --- traces ----------------------------------------------------------------------------------- */
+
+/* "A100" allocates, "F2" frees, "K7" launches. */
+static struct plim_trace trace_of(int64_t batch, const char *text, int times, const char *step)
+{
+    struct plim_trace trace = {.point = {batch, 1}};
+    for (int part = 0; part <= times; part++)
+        for (const char *c = part ? step : text; *c; c += *c == ' ') {
+            char *end;
+            enum plim_traced_kind kind = *c == 'A'   ? PLIM_TRACED_ALLOCATION
+                                         : *c == 'F' ? PLIM_TRACED_FREE : PLIM_TRACED_LAUNCH;
+            bool scales = c[1] == 'b';
+            int64_t value = strtoll(c + 1 + scales, &end, 10) * (scales ? batch : 1);
+            const struct plim_traced event = {kind, value};
+            cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.events, event), PLIM_OK));
+            c = end;
+        }
+    return trace;
+}
+
+static enum plim_status join(const char *const *texts, size_t count, const char *step, int times,
+                             struct plim_recorded_stream *out, struct plim_error *err)
+{
+    struct plim_trace traces[8];
+    for (size_t i = 0; i < count; i++)
+        traces[i] = trace_of((int64_t)i + 1, texts[i], times, step);
+    *out = (struct plim_recorded_stream){0};
+    enum plim_status st = plim_trace_join(traces, count, out, err);
+    for (size_t i = 0; i < count; i++) plim_trace_finish(&traces[i]);
+    return st;
+}
+
+Test(recording_join, a_step_begins_where_least_is_held)
+{
+    static const char *const before[] = {"A1000", "A1000", "A1000"};
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, join(before, 3, "K1 Ab512 K2 A64 K3 F2 F1", 4, &stream, &err), PLIM_OK), "%s",
+              err.text);
+    cr_expect(eq(sz, stream.before, 1));
+    cr_expect(eq(sz, stream.events.count, 5));
+    cr_expect(eq(i64, at(&stream.sizes.items[stream.events.items[1].value], 10, 1), 5120));
+    plim_recorded_stream_finish(&stream);
+}
+
+Test(recording_join, smaller_sizes_that_do_otherwise_are_left_out)
+{
+    static const char *const before[] = {"A1000 A8 A8 F1 F1", "A1000", "A1000", "A1000"};
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, join(before, 4, "Ab512 F1", 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(i64, stream.from.batch, 2));
+    plim_recorded_stream_finish(&stream);
+}
+
+Test(recording_join, the_order_of_frees_in_a_row_does_not_count)
+{
+    struct plim_trace a = trace_of(1, "", 4, "A8 A16 A24 F2 F3 F1"),
+                      b = trace_of(1, "", 4, "A8 A16 A24 F1 F3 F2");
+    plim_trace_sort_frees(a.events.items, a.events.count);
+    plim_trace_sort_frees(b.events.items, b.events.count);
+    for (size_t i = 0; i < a.events.count; i++)
+        cr_expect(eq(i64, a.events.items[i].value, b.events.items[i].value));
+    plim_trace_finish(&a);
+    plim_trace_finish(&b);
+}
+
+Test(recording_join, what_cannot_be_recorded_is_refused_by_name)
+{
+    static const char *const same[] = {"A8", "A8", "A8"}, *const others[] = {"A8", "A8 A8", "A8 F1"};
+    static const char *const irregular[] = {"A8 A9 K1 A10 A11", "A8", "A8"};
+    static const struct {
+        const char *const *before;
+        const char *step, *says;
+        int times;
+    } cases[] = {{same, "Ab8", "goes on growing", 5},
+                 {same, "Ab8 F1", "never repeats", 2},
+                 {irregular, "", "never repeats", 1},
+                 {others, "Ab8 F1", "in the order of the largest", 4}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_recorded_stream stream;
+        struct plim_error err = PLIM_ERROR_INIT;
+        cr_expect(eq(int, join(cases[i].before, 3, cases[i].step, cases[i].times, &stream, &err),
+                     PLIM_UNSTABLE), "%zu", i);
+        cr_expect(strstr(err.text, cases[i].says) != NULL, "%zu: %s", i, err.text);
+        plim_recorded_stream_finish(&stream);
+    }
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static const char head[] = "plimsoll_recording: 1\nname: \"t\"\ncommand: [\"t\", \"{batch}\"]\n"
+                           "made_by: \"plimsoll\"\ncompute_capability: 80\nallocator: pytorch\n"
+                           "proof: \"\"\nbatch: [1, 2, 4]\nseq: []\n";
+static const char streams[] = "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n"
+                              "  - \"1048576*b\"\n  - \"table 1,1=512 2,1=512 4,1=1024\"\n"
+                              "  before:\n  - \"a0\"\n  - \"3(a1)\"\n  step:\n  - \"a0 a1 f1 f2\"\n";
+
+/* From a file. */
+static enum plim_status read_text(const char *text, size_t length, struct plim_recording *out,
+                                  struct plim_error *err)
+{
+    char path[] = "/tmp/test_recording_XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && write(fd, text, length) == (ssize_t)length);
+    close(fd);
+    *out = (struct plim_recording){0};
+    enum plim_status st = plim_recording_read(path, out, err);
+    unlink(path);
+    return st;
+}
+
+/* Both, and behind them the checksum that is right. */
+static char *with_sum(const char *a, const char *b)
+{
+    size_t size = strlen(a) + strlen(b) + 128;
+    char *text = malloc(size), sum[PLIM_SHA256_TEXT];
+    snprintf(text, size, "%s%s", a, b);
+    plim_sha256_text(text, strlen(text), sum);
+    size_t length = strlen(text);
+    snprintf(text + length, size - length, "checksum: %s\n", sum);
+    return text;
+}
+
+Test(recording_file, is_read_and_written_byte_for_byte)
+{
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char *text = with_sum(head, streams), *again = NULL;
+    cr_assert(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, recording.streams.items[0].events.count, 8));
+    cr_assert(eq(int, plim_recording_write(&recording, &again, &err), PLIM_OK), "%s", err.text);
+    struct plim_recording other;
+    cr_assert(eq(int, read_text(again, strlen(again), &other, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, other.streams.items[0].events.count, 8));
+    cr_expect(eq(i64, at(&other.streams.items[0].sizes.items[0], 3, 1), 3 * MIB));
+    plim_recording_finish(&recording);
+    plim_recording_finish(&other);
+    free(text);
+    free(again);
+}
+
+Test(recording_file, one_that_was_cut_or_changed_anywhere_is_refused)
+{
+    struct plim_recording recording;
+    char *text = with_sum(head, streams);
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i += 7) {
+        struct plim_error err = PLIM_ERROR_INIT;
+        cr_expect(eq(int, read_text(text, i, &recording, &err), PLIM_SPEC), "%zu", i);
+        cr_expect(err.text[0] && !strchr(err.text, '\n'));
+        plim_recording_finish(&recording);
+        char byte = text[i];
+        text[i] = byte == '7' ? '8' : '7';
+        struct plim_error changed = PLIM_ERROR_INIT;
+        cr_expect(eq(int, read_text(text, length, &recording, &changed), PLIM_SPEC), "%zu", i);
+        plim_recording_finish(&recording);
+        text[i] = byte;
+    }
+    free(text);
+}
+
+#define STREAM(sizes, before, step)                                                                \
+    "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes: [" sizes "]\n  before: [" before \
+    "]\n  step: [" step "]\n"
+
+Test(recording_file, what_is_hostile_is_refused_in_one_line)
+{
+    static const char *const cases[] = {
+        STREAM("\"9223372036854775808\"", "a0", "a0 f1"),          /* 2^63 */
+        STREAM("\"1152921504606846976*b\"", "a0", "a0 f1"),        /* too large at batch 2 */
+        STREAM("\"-8*b\"", "a0", "a0 f1"),
+        STREAM("\"8*b*b\"", "a0", "a0 f1"),
+        STREAM("\"table\"", "a0", "a0 f1"),
+        STREAM("\"8\"", "1000000000(a0)", "a0 f1"),                /* 10^9 events */
+        STREAM("\"8\"", "4000000(a0), 4000000(f1)", "a0 f1"),
+        STREAM("\"8\"", "\"3(3(a0))\"", "a0 f1"),                  /* nested */
+        STREAM("\"8\"", "a1", "a0 f1"),                            /* no such size */
+        STREAM("\"8\"", "a0", "f3 a0"),                            /* before the first */
+        STREAM("\"8\"", "a0", "a0 f1 f1 a0"),                      /* twice */
+        STREAM("\"8\"", "a0", "f1 a0 a0 f2 f1 a0 f4"),
+        STREAM("\"8\"", "a0", "a0"),                               /* grows for ever */
+        STREAM("\"8\"", "a0", "f0"),
+        STREAM("\"8\"", "a-1", "a0 f1"),
+        STREAM("\"8\"", "a99999999999999999999", "a0 f1"),
+        "axes: {x: [a, b]}\nstreams: []\n",                        /* streams are missing */
+        "axes: &a {x: *a}\nstreams: []\n",                         /* a cycle */
+        STREAM("\"8\"", "a0", "a0 f1") "more: 1\n",
+        "axes: {}\n",
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_recording recording;
+        struct plim_error err = PLIM_ERROR_INIT;
+        char *text = with_sum(head, cases[i]);
+        cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC), "%zu", i);
+        cr_expect(err.text[0] && !strchr(err.text, '\n') && !strstr(err.text, "checksum"), "%zu: %s",
+                  i, err.text);
+        plim_recording_finish(&recording);
+        free(text);
+    }
+}
+
+Test(recording_file, a_newer_one_is_told_from_a_damaged_one)
+{
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char *text = with_sum("plimsoll_recording: 2\nunheard: of\n", "");
+    cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC));
+    cr_expect(strstr(err.text, "version 2") != NULL, "%s", err.text);
+    plim_recording_finish(&recording);
+    free(text);
+}
+
+/* --- playing ---------------------------------------------------------------------------------- */
+
+struct bench {
+    struct plim_device *device;
+    struct plim_player *player;
+    struct plim_recording recording;
+    struct plim_replay replay;
+    struct plim_error err;
+};
+
+static enum plim_status play(struct bench *b, const char *text, const char *uri,
+                             enum plim_recorded_allocator allocator, int64_t batch)
+{
+    char *file = with_sum(head, text);
+    *b = (struct bench){.err = PLIM_ERROR_INIT};
+    cr_assert(eq(int, read_text(file, strlen(file), &b->recording, &b->err), PLIM_OK), "%s",
+              b->err.text);
+    cr_assert(eq(int, plim_device_open(uri, &b->device, &b->err), PLIM_OK));
+    cr_assert(eq(int, plim_player_create(b->device, NULL, &b->player, &b->err), PLIM_OK));
+    free(file);
+    const struct plim_recorded_point point = {batch, 1};
+    return plim_player_run(b->player, allocator, &b->recording.streams.items[0], point, &b->replay,
+                           &b->err);
+}
+
+static void bench_finish(struct bench *b)
+{
+    plim_player_destroy(&b->player);
+    plim_device_close(&b->device);
+    plim_recording_finish(&b->recording);
+}
+
+/* 30 MiB that stay, and 12 * b MiB in each step. */
+static const char simple[] = STREAM("\"31457280\", \"12582912*b\"", "a0", "a1 f1");
+
+Test(recording_play, is_cut_into_segments_as_pytorch_does)
+{
+    struct bench b;
+    cr_assert(eq(int, play(&b, simple, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 3), PLIM_OK));
+    cr_expect(eq(int, (int)b.replay.verdict, PLIM_OK));
+    cr_expect(eq(i64, b.replay.peak_allocated_bytes, 66 * MIB));
+    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 66 * MIB));
+    cr_expect(b.replay.repeats_after > 0);
+    cr_expect(eq(i64, b.replay.step[3].end_allocated_bytes, 30 * MIB));
+    bench_finish(&b);
+}
+
+Test(recording_play, ends_where_the_memory_does)
+{
+    struct bench b;
+    for (int64_t batch = 1; batch < 12; batch++) {
+        cr_assert(eq(int, play(&b, simple, "sim:A100-SXM4-80GB,memory=100MiB",
+                               PLIM_RECORDED_PYTORCH, batch), PLIM_OK));
+        bool fits = 30 + 12 * batch <= 100;
+        cr_expect(eq(int, (int)b.replay.verdict, fits ? PLIM_OK : PLIM_OOM), "%d", (int)batch);
+        if (!fits) cr_expect(eq(i64, b.replay.oom_asked_bytes, 12 * batch * MIB));
+        bench_finish(&b);
+    }
+}
+
+Test(recording_play, direct_allocations_share_pages_when_they_are_small)
+{
+    static const char small[] = STREAM("\"1000\", \"3145728*b\"", "\"5000(a0)\"", "a1 f1");
+    struct bench b;
+    cr_assert(eq(int, play(&b, small, "sim:A100-SXM4-80GB", PLIM_RECORDED_DIRECT, 1), PLIM_OK));
+    /* 5000 of 1024 bytes lie in 3 pages of 2 MiB; 3 MiB take 2 of them. */
+    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 10 * MIB));
+    cr_expect(eq(i64, b.replay.step[0].end_reserved_bytes, 6 * MIB));
+    bench_finish(&b);
+}
+
+Test(recording_play, a_block_is_freed_in_a_later_step_than_it_was_made)
+{
+    static const char carried[] = STREAM("\"2097152\", \"4194304*b\"", "a0 a1", "a0 a1 f3 f4");
+    struct bench b;
+    cr_assert(eq(int, play(&b, carried, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 2), PLIM_OK));
+    cr_expect(eq(i64, b.replay.step[3].end_allocated_bytes, 10 * MIB));
+    cr_expect(eq(i64, b.replay.step[3].peak_allocated_bytes, 20 * MIB));
+    bench_finish(&b);
+}
+
+Test(recording_play, holds_from_where_it_was_seen_to)
+{
+    static const char from[] = "axes: {}\nstreams:\n- from_batch: 2\n  from_seq: 1\n  sizes: [8*b]\n"
+                               "  before: []\n  step: [a0 f1]\n";
+    struct bench b;
+    cr_expect(eq(int, play(&b, from, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 1),
+                 PLIM_INVALID));
+    cr_expect(strstr(b.err.text, "from batch 2") != NULL, "%s", b.err.text);
+    bench_finish(&b);
+}

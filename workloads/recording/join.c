@@ -1,0 +1,238 @@
+#include "join.h"
+
+/* The allocations and frees of a trace, and where they begin to repeat. */
+struct memory {
+    const struct plim_trace *trace;
+    PLIM_ARRAY(struct plim_traced) events;
+    size_t start, period;
+    bool agrees; /* with the largest size */
+};
+
+static enum plim_status no_memory(struct plim_error *err)
+{
+    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+}
+
+static enum plim_status take_memory(const struct plim_trace *trace, struct memory *out,
+                                    struct plim_error *err)
+{
+    size_t start, period;
+    out->trace = trace;
+    enum plim_status st = plim_trace_steady(trace, &start, &period, err);
+    for (size_t i = 0; i < trace->events.count && !st; i++) {
+        const struct plim_traced *event = &trace->events.items[i];
+        if (i == start) out->start = out->events.count;
+        if (i == start + period) out->period = out->events.count - out->start;
+        if (event->kind == PLIM_TRACED_LAUNCH) continue;
+        if (PLIM_ARRAY_PUSH(&out->events, *event) != PLIM_OK) st = no_memory(err);
+    }
+    if (st) return st;
+    plim_trace_sort_frees(out->events.items, out->events.count);
+    /* The step begins with an allocation: frees before it may have been sorted among earlier ones. */
+    while (out->period && out->start < out->events.count &&
+           out->events.items[out->start].kind == PLIM_TRACED_FREE)
+        out->start++;
+    return PLIM_OK;
+}
+
+/* The same but for bytes, to the end of the first step that both repeat? */
+static bool agree(const struct memory *a, const struct memory *b)
+{
+    size_t start = a->start > b->start ? a->start : b->start, end = start + a->period;
+    if (a->period != b->period || end > a->events.count || end > b->events.count) return false;
+    for (size_t i = 0; i < end; i++) {
+        const struct plim_traced *x = &a->events.items[i], *y = &b->events.items[i];
+        if (x->kind != y->kind) return false;
+        if (x->kind == PLIM_TRACED_FREE && x->value != y->value) return false;
+    }
+    return true;
+}
+
+static bool is_within(const struct memory *m, struct plim_recorded_point from)
+{
+    return m->trace->point.batch >= from.batch && m->trace->point.seq >= from.seq;
+}
+
+/* Do all runs from this point on agree, and are there enough of them to fit and to check? */
+static bool holds_from(const struct memory *all, size_t count, struct plim_recorded_point from)
+{
+    size_t runs = 0;
+    int64_t least_batch = INT64_MAX, most_batch = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_within(&all[i], from)) continue;
+        if (!all[i].agrees) return false;
+        int64_t batch = all[i].trace->point.batch;
+        if (batch < least_batch) least_batch = batch;
+        if (batch > most_batch) most_batch = batch;
+        runs++;
+    }
+    return runs >= 3 && most_batch > least_batch;
+}
+
+/* The least recorded point from which on all agree. */
+static enum plim_status find_from(const struct memory *all, size_t count,
+                                  struct plim_recorded_point *from, struct plim_error *err)
+{
+    for (size_t b = 0; b < count; b++)
+        for (size_t s = 0; s < count; s++) {
+            *from = (struct plim_recorded_point){all[b].trace->point.batch,
+                                                 all[s].trace->point.seq};
+            if (holds_from(all, count, *from)) return PLIM_OK;
+        }
+    size_t alike = 0;
+    for (size_t i = 0; i < count; i++) alike += all[i].agrees;
+    const struct plim_recorded_point *last = &all[count - 1].trace->point;
+    return plim_fail(err, PLIM_UNSTABLE,
+                     "%zu of %zu sizes allocate and free in the order of the largest (batch %lld, "
+                     "length %lld), and three in a row have to: record larger ones, such as --batch "
+                     "4,5,6,8",
+                     alike, count, (long long)last->batch, (long long)last->seq);
+}
+
+/* The event of the steady step at which the fewest blocks are held: there the step begins. */
+static size_t find_cut(const struct memory *m, size_t start)
+{
+    size_t cut = start;
+    int64_t held = 0, least = INT64_MAX;
+    for (size_t i = 0; i < start + m->period; i++) {
+        if (i >= start && held < least) {
+            least = held;
+            cut = i;
+        }
+        held += m->events.items[i].kind == PLIM_TRACED_ALLOCATION ? 1 : -1;
+    }
+    return cut;
+}
+
+static enum plim_status check_balance(const struct memory *m, struct plim_error *err)
+{
+    int64_t balance = 0, bytes = 0;
+    for (size_t i = m->start; i < m->start + m->period; i++) {
+        const struct plim_traced *event = &m->events.items[i];
+        bool takes = event->kind == PLIM_TRACED_ALLOCATION;
+        balance += takes ? 1 : -1;
+        bytes += takes ? event->value : 0;
+    }
+    if (!balance) return PLIM_OK;
+    return plim_fail(err, PLIM_UNSTABLE,
+                     "memory goes on growing: each step takes %lld blocks more than it gives back",
+                     (long long)balance);
+}
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+/* An allocation that stands for all that have the same bytes in every run; a table of hashes. */
+struct key {
+    size_t event; /* its index and 1; 0: a free row */
+    uint32_t size;
+};
+
+struct joiner {
+    struct plim_recorded_point points[PLIM_RECORDED_POINTS];
+    const struct memory *runs[PLIM_RECORDED_POINTS];
+    size_t count;
+    struct key *keys;
+    size_t capacity; /* a power of two, more than twice as many as there are events */
+    struct plim_recorded_stream *out;
+};
+
+static int64_t bytes_of(const struct joiner *j, size_t run, size_t event)
+{
+    return j->runs[run]->events.items[event].value;
+}
+
+static bool same_bytes(const struct joiner *j, size_t a, size_t b)
+{
+    size_t i = 0;
+    while (i < j->count && bytes_of(j, i, a) == bytes_of(j, i, b)) i++;
+    return i == j->count;
+}
+
+/* The row of events like this one; a free one, if it is the first. */
+static struct key *find_key(struct joiner *j, size_t event)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < j->count; i++) {
+        hash = (hash ^ (uint64_t)bytes_of(j, i, event)) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    size_t at = hash & (j->capacity - 1);
+    while (j->keys[at].event && !same_bytes(j, j->keys[at].event - 1, event))
+        at = (at + 1) & (j->capacity - 1);
+    return &j->keys[at];
+}
+
+static enum plim_status add_size(struct joiner *j, size_t event, struct plim_error *err)
+{
+    int64_t bytes[PLIM_RECORDED_POINTS];
+    struct plim_recorded_size size;
+    if (j->out->sizes.count >= PLIM_RECORDED_SIZES)
+        return plim_fail(err, PLIM_UNSUPPORTED, "more than %d sizes of blocks",
+                         PLIM_RECORDED_SIZES);
+    for (size_t i = 0; i < j->count; i++) bytes[i] = bytes_of(j, i, event);
+    if (plim_recorded_size_fit(j->points, bytes, j->count, &size)) return no_memory(err);
+    if (PLIM_ARRAY_PUSH(&j->out->sizes, size) == PLIM_OK) return PLIM_OK;
+    free(size.entries);
+    return no_memory(err);
+}
+
+static enum plim_status add_event(struct joiner *j, size_t at, struct plim_error *err)
+{
+    const struct plim_traced *event = &j->runs[0]->events.items[at];
+    struct plim_recorded_event out = {.frees = event->kind == PLIM_TRACED_FREE,
+                                      .value = (uint32_t)event->value};
+    enum plim_status st = PLIM_OK;
+    if (out.frees && out.value > j->out->longest) j->out->longest = out.value;
+    if (!out.frees) {
+        struct key *key = find_key(j, at);
+        if (!key->event) {
+            st = add_size(j, at, err);
+            if (st) return st;
+            *key = (struct key){at + 1, (uint32_t)(j->out->sizes.count - 1)};
+        }
+        out.value = key->size;
+    }
+    return PLIM_ARRAY_PUSH(&j->out->events, out) == PLIM_OK ? PLIM_OK : no_memory(err);
+}
+
+static enum plim_status join(const struct memory *all, size_t count,
+                             struct plim_recorded_stream *out, struct plim_error *err)
+{
+    struct joiner j = {.out = out, .capacity = 64};
+    size_t start = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_within(&all[i], out->from)) continue;
+        j.points[j.count] = all[i].trace->point;
+        j.runs[j.count++] = &all[i];
+        if (all[i].start > start) start = all[i].start;
+    }
+    size_t period = j.runs[0]->period, cut = find_cut(j.runs[0], start), end = cut + period;
+    for (size_t i = 0; i < j.count; i++)
+        if (end > j.runs[i]->events.count)
+            return plim_fail(err, PLIM_UNSTABLE, "a run of the program was too short");
+    if (end > PLIM_RECORDED_EVENTS)
+        return plim_fail(err, PLIM_UNSUPPORTED, "more than %d allocations and frees",
+                         PLIM_RECORDED_EVENTS);
+    while (j.capacity < 2 * end) j.capacity *= 2;
+    j.keys = calloc(j.capacity, sizeof(*j.keys));
+    enum plim_status st = j.keys ? PLIM_OK : no_memory(err);
+    for (size_t i = 0; i < end && !st; i++) st = add_event(&j, i, err);
+    out->before = cut;
+    free(j.keys);
+    return st;
+}
+
+enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,
+                                 struct plim_recorded_stream *out, struct plim_error *err)
+{
+    struct memory *all = calloc(count, sizeof(*all));
+    enum plim_status st = all && count ? PLIM_OK : no_memory(err);
+    for (size_t i = 0; i < count && !st; i++) st = take_memory(&traces[i], &all[i], err);
+    for (size_t i = 0; i < count && !st; i++) all[i].agrees = agree(&all[i], &all[count - 1]);
+    if (!st) st = check_balance(&all[count - 1], err);
+    if (!st) st = find_from(all, count, &out->from, err);
+    if (!st) st = join(all, count, out, err);
+    for (size_t i = 0; all && i < count; i++) PLIM_ARRAY_FINISH(&all[i].events);
+    free(all);
+    return st;
+}

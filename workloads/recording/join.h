@@ -1,0 +1,47 @@
+/* From runs of a program at several sizes to one stream (recording.h).
+ *
+ * Of each run the trace is what happened, in its order. Its steady step is found where the end of the
+ * trace repeats; the step is cut where the fewest blocks are held.
+ */
+#ifndef PLIM_WORKLOADS_RECORDING_JOIN_H
+#define PLIM_WORKLOADS_RECORDING_JOIN_H
+
+#include "recording.h"
+
+enum plim_traced_kind { PLIM_TRACED_ALLOCATION, PLIM_TRACED_FREE, PLIM_TRACED_LAUNCH };
+
+struct plim_traced {
+    enum plim_traced_kind kind;
+    /* Bytes; freeing: of the last allocations the N-th, from 1; of a launch what tells it from
+     * others. */
+    int64_t value;
+};
+
+struct plim_trace {
+    struct plim_recorded_point point;
+    PLIM_ARRAY(struct plim_traced) events;
+    size_t steps; /* training steps that were recognised */
+};
+
+void plim_trace_finish(struct plim_trace *trace); /* NULL and zeroed are fine */
+
+enum { PLIM_TRACE_REPEATS = 3 }; /* how often a step has to have come at least */
+
+/* Puts frees in a row, which nothing happens between, into one order: that in which a program's tables
+ * of hashes give blocks back changes from run to run, and changes nothing for an allocator. */
+void plim_trace_sort_frees(struct plim_traced *events, size_t count);
+
+/* The steady step of a trace, whose frees are sorted: from the event `start` on it repeats every `period` events, to the end.
+ * PLIM_UNSTABLE: it does not. */
+enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,
+                                   struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Joins traces of one program, in the order of their points (batch, then seq). Sizes that are smaller
+ * and have another sequence of events are left out (`out->from`). PLIM_UNSTABLE, with the reason and the
+ * sizes: they have no sequence in common, or memory goes on growing. The zeroed `out` is to be finished
+ * in any case. */
+enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,
+                                 struct plim_recorded_stream *out,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

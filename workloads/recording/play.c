@@ -1,0 +1,329 @@
+#include "play.h"
+#include <math.h>
+#include <stdio.h>
+
+/* cudaMalloc gives pages of 2 MiB; smaller requests share them. */
+enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512 };
+
+/* A block that the program holds. */
+struct held {
+    struct plim_block *block; /* of PyTorch's allocator */
+    int64_t bytes;            /* of a direct allocation */
+    uint64_t address;
+    bool is_live;
+};
+
+struct player_run {
+    const struct plim_recorded_stream *stream;
+    bool is_direct;
+    uint64_t allocated; /* so many allocations were made */
+    int64_t asked_bytes;
+    int64_t live_bytes, live_peak_bytes; /* of direct allocations */
+    int64_t small_bytes;
+};
+
+struct plim_player {
+    struct plim_device *device;
+    struct plim_allocator *allocator;
+    plim_replay_stop *stop;
+    const void *stop_user;
+    struct player_run run;
+    PLIM_ARRAY(int64_t) bytes;     /* of the stream's sizes, at the point */
+    PLIM_ARRAY(struct held) ring;  /* the last allocations; as many as frees reach back */
+    PLIM_ARRAY(uint64_t) pages;    /* that small direct allocations share */
+    PLIM_ARRAY(uint32_t) carried;  /* which blocks a step's frees find at its beginning: the N-th last */
+    PLIM_ARRAY(uint64_t) states;   /* at the ends of steps */
+};
+
+enum plim_status plim_player_create(struct plim_device *device,
+                                    const struct plim_allocator_config *config,
+                                    struct plim_player **out, struct plim_error *err)
+{
+    struct plim_player *player = calloc(1, sizeof(*player));
+    *out = player;
+    if (!player) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    player->device = device;
+    enum plim_status st = plim_allocator_create(device, config, &player->allocator, err);
+    if (st) plim_player_destroy(out);
+    return st;
+}
+
+void plim_player_destroy(struct plim_player **player)
+{
+    struct plim_player *p = *player;
+    if (!p) return;
+    plim_allocator_destroy(&p->allocator);
+    PLIM_ARRAY_FINISH(&p->bytes);
+    PLIM_ARRAY_FINISH(&p->ring);
+    PLIM_ARRAY_FINISH(&p->pages);
+    PLIM_ARRAY_FINISH(&p->carried);
+    PLIM_ARRAY_FINISH(&p->states);
+    free(p);
+    *player = NULL;
+}
+
+void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const void *user)
+{
+    player->stop = stop;
+    player->stop_user = user;
+}
+
+void plim_player_observe(struct plim_player *player, plim_allocator_observer observer, void *user)
+{
+    plim_allocator_observe(player->allocator, observer, user);
+}
+
+/* --- direct allocations ----------------------------------------------------------------------- */
+
+/* Brings the shared pages to what small allocations of so many bytes more need. */
+static enum plim_status change_small(struct plim_player *p, int64_t bytes)
+{
+    int64_t wanted = plim_round_up(p->run.small_bytes + bytes, PLIM_PAGE_BYTES) / PLIM_PAGE_BYTES;
+    while ((int64_t)p->pages.count < wanted) {
+        uint64_t address;
+        enum plim_status st = plim_device_segment_get(p->device, PLIM_PAGE_BYTES, &address);
+        if (st) return st;
+        if (PLIM_ARRAY_PUSH(&p->pages, address) != PLIM_OK) return PLIM_NOMEM;
+    }
+    while ((int64_t)p->pages.count > wanted)
+        plim_device_segment_return(p->device, p->pages.items[--p->pages.count], PLIM_PAGE_BYTES);
+    p->run.small_bytes += bytes;
+    return PLIM_OK;
+}
+
+static enum plim_status take_direct(struct plim_player *p, int64_t bytes, struct held *out)
+{
+    bool shares = bytes < SMALL_BYTES;
+    out->bytes = plim_round_up(bytes, shares ? SMALL_ALIGNMENT : PLIM_PAGE_BYTES);
+    enum plim_status st = shares ? change_small(p, out->bytes)
+                                 : plim_device_segment_get(p->device, out->bytes, &out->address);
+    if (st) return st;
+    p->run.live_bytes += out->bytes;
+    if (p->run.live_bytes > p->run.live_peak_bytes) p->run.live_peak_bytes = p->run.live_bytes;
+    return PLIM_OK;
+}
+
+static enum plim_status give_direct(struct plim_player *p, const struct held *held)
+{
+    p->run.live_bytes -= held->bytes;
+    if (held->bytes < SMALL_BYTES) return change_small(p, -held->bytes);
+    plim_device_segment_return(p->device, held->address, held->bytes);
+    return PLIM_OK;
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+static struct held *held_at(struct plim_player *p, uint64_t number)
+{
+    return &p->ring.items[number & (p->ring.count - 1)];
+}
+
+static enum plim_status take(struct plim_player *p, int64_t bytes)
+{
+    struct held held = {.is_live = true};
+    enum plim_status st = PLIM_OK;
+    p->run.asked_bytes = bytes;
+    if (p->run.is_direct) st = take_direct(p, bytes, &held);
+    else st = plim_allocator_malloc(p->allocator, bytes, 0, &held.block);
+    if (!st && held.block) held.address = plim_block_address(held.block);
+    if (!st) *held_at(p, p->run.allocated++) = held;
+    return st;
+}
+
+static enum plim_status give(struct plim_player *p, uint32_t back)
+{
+    struct held *held = held_at(p, p->run.allocated - back);
+    if (back > p->run.allocated || !held->is_live) return PLIM_INVALID;
+    held->is_live = false;
+    if (p->run.is_direct) return give_direct(p, held);
+    plim_allocator_free(p->allocator, held->block);
+    return PLIM_OK;
+}
+
+static enum plim_status play(struct plim_player *p, size_t from, size_t to)
+{
+    const struct plim_recorded_event *events = p->run.stream->events.items;
+    enum plim_status st = PLIM_OK;
+    for (size_t i = from; i < to && !st; i++)
+        st = events[i].frees ? give(p, events[i].value) : take(p, p->bytes.items[events[i].value]);
+    return st;
+}
+
+/* --- a run ------------------------------------------------------------------------------------ */
+
+static enum plim_status prepare_sizes(struct plim_player *p, struct plim_recorded_point point,
+                                      struct plim_error *err)
+{
+    const struct plim_recorded_stream *stream = p->run.stream;
+    if (point.batch < stream->from.batch || point.seq < stream->from.seq)
+        return plim_fail(err, PLIM_INVALID,
+                         "the recording holds from batch %lld and length %lld on, not at batch "
+                         "%lld, length %lld: exec runs the program there",
+                         (long long)stream->from.batch, (long long)stream->from.seq,
+                         (long long)point.batch, (long long)point.seq);
+    if (PLIM_ARRAY_RESERVE(&p->bytes, stream->sizes.count) != PLIM_OK)
+        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    for (size_t i = 0; i < stream->sizes.count; i++) {
+        p->bytes.items[i] = plim_recorded_size_at(&stream->sizes.items[i], point);
+        if (p->bytes.items[i] < 0)
+            return plim_fail(err, PLIM_INVALID,
+                             "the recording has no size for a block at batch %lld, length %lld",
+                             (long long)point.batch, (long long)point.seq);
+    }
+    return PLIM_OK;
+}
+
+/* What a step's frees find that was allocated before it began. */
+static enum plim_status prepare_carried(struct plim_player *p)
+{
+    const struct plim_recorded_stream *stream = p->run.stream;
+    uint32_t allocated = 0;
+    p->carried.count = 0;
+    for (size_t i = stream->before; i < stream->events.count; i++) {
+        const struct plim_recorded_event *event = &stream->events.items[i];
+        if (!event->frees) allocated++;
+        else if (event->value > allocated &&
+                 PLIM_ARRAY_PUSH(&p->carried, event->value - allocated) != PLIM_OK)
+            return PLIM_NOMEM;
+    }
+    return PLIM_OK;
+}
+
+static enum plim_status prepare(struct plim_player *p, struct plim_recorded_point point,
+                                struct plim_error *err)
+{
+    size_t ring = 16;
+    while (ring <= p->run.stream->longest) ring *= 2;
+    p->states.count = p->pages.count = 0;
+    enum plim_status st = prepare_sizes(p, point, err);
+    if (!st) st = prepare_carried(p);
+    if (!st && PLIM_ARRAY_RESERVE(&p->ring, ring) != PLIM_OK) st = PLIM_NOMEM;
+    if (st == PLIM_NOMEM) return plim_fail(err, st, "out of host memory");
+    if (st) return st;
+    p->ring.count = ring;
+    memset(p->ring.items, 0, ring * sizeof(*p->ring.items));
+    plim_allocator_reset(p->allocator);
+    return plim_device_reset(p->device);
+}
+
+/* One number for all that decides what later steps do; 0: no host memory. */
+static uint64_t state_of(struct plim_player *p)
+{
+    uint64_t state = plim_allocator_fingerprint(p->allocator);
+    if (!state || p->run.is_direct) return state;
+    for (size_t i = 0; i < p->carried.count; i++) {
+        uint64_t address = held_at(p, p->run.allocated - p->carried.items[i])->address;
+        state = (state ^ address) * 0x9e3779b97f4a7c15u;
+        state ^= state >> 32;
+    }
+    return state ? state : 1;
+}
+
+static enum plim_status compare(struct plim_player *p, struct plim_replay *out)
+{
+    uint64_t state = state_of(p);
+    if (!state) return PLIM_NOMEM;
+    for (size_t i = 0; i < p->states.count && !out->repeats_after; i++)
+        if (p->states.items[i] == state) out->repeats_after = out->steps_done;
+    return PLIM_ARRAY_PUSH(&p->states, state);
+}
+
+static void note_peaks(const struct plim_player *p, struct plim_replay_step *step)
+{
+    const struct plim_allocator_stats *stats = plim_allocator_statistics(p->allocator);
+    const struct player_run *run = &p->run;
+    *step = (struct plim_replay_step){.after_forward_bytes = 0,
+                                      .peak_allocated_bytes = stats->allocated_peak,
+                                      .peak_reserved_bytes = stats->reserved_peak,
+                                      .peak_requested_bytes = stats->requested_peak,
+                                      .end_allocated_bytes = stats->allocated,
+                                      .end_reserved_bytes = stats->reserved,
+                                      .loss = NAN};
+    if (!run->is_direct) return;
+    step->peak_allocated_bytes = step->peak_requested_bytes = run->live_peak_bytes;
+    step->peak_reserved_bytes = p->device->segment_bytes_peak;
+    step->end_allocated_bytes = run->live_bytes;
+    step->end_reserved_bytes = p->device->segment_bytes;
+}
+
+/* Plays events, and adds their peaks to those of the whole. */
+static enum plim_status play_part(struct plim_player *p, size_t from, size_t to,
+                                  struct plim_replay_step *step, struct plim_replay *out)
+{
+    plim_allocator_reset_peaks(p->allocator);
+    p->device->segment_bytes_peak = p->device->segment_bytes;
+    p->run.live_peak_bytes = p->run.live_bytes;
+    enum plim_status st = play(p, from, to);
+    note_peaks(p, step);
+    if (step->peak_allocated_bytes > out->peak_allocated_bytes)
+        out->peak_allocated_bytes = step->peak_allocated_bytes;
+    if (step->peak_reserved_bytes > out->peak_reserved_bytes)
+        out->peak_reserved_bytes = step->peak_reserved_bytes;
+    return st;
+}
+
+static enum plim_status play_steps(struct plim_player *p, struct plim_replay *out)
+{
+    const struct plim_recorded_stream *stream = p->run.stream;
+    struct plim_replay_step step;
+    enum plim_status st = play_part(p, 0, stream->before, &step, out);
+    if (!st) st = compare(p, out);
+    while (!st && out->steps_done < PLIM_REPLAY_PROOF_STEPS && !out->repeats_after) {
+        if (p->stop && p->stop(p->stop_user)) return PLIM_CANCELLED;
+        st = play_part(p, stream->before, stream->events.count, &step, out);
+        if (st) break;
+        if (out->steps_done < PLIM_REPLAY_STEPS) out->step[out->steps_done] = step;
+        out->steps_done++;
+        st = compare(p, out);
+    }
+    return st;
+}
+
+/* The steps after one that repeats are as it. */
+static void fill_steps(struct plim_replay *out)
+{
+    while (out->repeats_after && out->steps_done < PLIM_REPLAY_STEPS) {
+        out->step[out->steps_done] = out->step[out->steps_done - 1];
+        out->steps_done++;
+    }
+}
+
+static void judge(const struct plim_player *p, enum plim_status st, struct plim_replay *out)
+{
+    out->retries = plim_allocator_statistics(p->allocator)->retries;
+    if (st == PLIM_OOM) {
+        out->oom_asked_bytes = p->run.asked_bytes;
+        snprintf(out->oom_where, sizeof(out->oom_where), "step %d", out->steps_done + 1);
+        snprintf(out->why, sizeof(out->why), "out of memory: %lld bytes asked for in %s",
+                 (long long)out->oom_asked_bytes, out->oom_where);
+    }
+    bool restless = !st && !out->repeats_after && out->retries;
+    if (restless)
+        snprintf(out->why, sizeof(out->why),
+                 "out of memory sooner or later: it needs cached memory back, and %d steps did "
+                 "not come to repeat",
+                 PLIM_REPLAY_PROOF_STEPS);
+    if (st == PLIM_OOM || restless) out->verdict = PLIM_OOM;
+}
+
+enum plim_status plim_player_run(struct plim_player *player,
+                                 enum plim_recorded_allocator allocator,
+                                 const struct plim_recorded_stream *stream,
+                                 struct plim_recorded_point point, struct plim_replay *out,
+                                 struct plim_error *err)
+{
+    *out = (struct plim_replay){.verdict = PLIM_OK};
+    player->run = (struct player_run){.stream = stream,
+                                      .is_direct = allocator == PLIM_RECORDED_DIRECT};
+    enum plim_status st = prepare(player, point, err);
+    if (st) return st;
+    st = play_steps(player, out);
+    judge(player, st, out);
+    if (st == PLIM_OK || st == PLIM_OOM) {
+        fill_steps(out);
+        return PLIM_OK;
+    }
+    if (st == PLIM_CANCELLED) return st;
+    return plim_fail(err, st, st == PLIM_INVALID ? "the recording frees a block twice" : "%s",
+                     plim_status_text(st));
+}

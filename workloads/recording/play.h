@@ -1,0 +1,43 @@
+/* A recording on a device: the second producer of what the engine produces (train/replay.h).
+ *
+ * What comes before the steady step is played once, then the step again and again. Under PyTorch's
+ * allocator two steps that end alike are followed by the same: where the allocator's whole state
+ * (plim_allocator_fingerprint()) and the places of all blocks that outlive the step's end are those
+ * of an earlier end, everything from there on repeats. Allocations of the program's own (direct)
+ * leave no pieces: a second step that fits is as good as any later one.
+ *
+ * A player keeps its pools between runs. Nothing is launched: a recording has no time yet, and the
+ * steps' seconds are 0, which is: not known.
+ */
+#ifndef PLIM_WORKLOADS_RECORDING_PLAY_H
+#define PLIM_WORKLOADS_RECORDING_PLAY_H
+
+#include "recording.h"
+#include "workloads/train/replay.h"
+
+struct plim_player;
+
+/* The device outlives the player. `config` NULL: the allocator's defaults. */
+enum plim_status plim_player_create(struct plim_device *device,
+                                    const struct plim_allocator_config *config,
+                                    struct plim_player **out,
+                                    struct plim_error *err) PLIM_MUST_CHECK;
+void plim_player_destroy(struct plim_player **player);
+
+/* Asked before each step, as plim_replayer_stop(). */
+void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const void *user);
+
+/* Told of every segment, as plim_allocator_observe(); NULL: nobody is. Under PyTorch's allocator. */
+void plim_player_observe(struct plim_player *player, plim_allocator_observer observer, void *user);
+
+/* Plays a stream from an empty device: four steps or, where they do not repeat by then, as many as
+ * it takes, at most PLIM_REPLAY_PROOF_STEPS. `out` is filled as plim_replay_run() does, but that what comes before the
+ * step counts as loading. PLIM_INVALID: the stream does not hold at this point (a smaller one, or a
+ * size beyond any memory), and why; PLIM_CANCELLED. */
+enum plim_status plim_player_run(struct plim_player *player,
+                                 enum plim_recorded_allocator allocator,
+                                 const struct plim_recorded_stream *stream,
+                                 struct plim_recorded_point point, struct plim_replay *out,
+                                 struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

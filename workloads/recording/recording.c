@@ -1,0 +1,67 @@
+#include "recording.h"
+
+const char *const plim_recorded_allocator_names[PLIM_RECORDED_ALLOCATORS] = {
+    [PLIM_RECORDED_PYTORCH] = "pytorch",
+    [PLIM_RECORDED_DIRECT] = "direct",
+    [PLIM_RECORDED_UNKNOWN] = "unknown",
+};
+
+void plim_recorded_stream_finish(struct plim_recorded_stream *stream)
+{
+    if (!stream) return;
+    for (size_t i = 0; i < stream->sizes.count; i++) free(stream->sizes.items[i].entries);
+    PLIM_ARRAY_FINISH(&stream->sizes);
+    PLIM_ARRAY_FINISH(&stream->events);
+}
+
+enum plim_status plim_recorded_texts_add(struct plim_recorded_texts *texts, const char *text)
+{
+    char *copy = strdup(text);
+    if (copy && PLIM_ARRAY_PUSH(texts, copy) == PLIM_OK) return PLIM_OK;
+    free(copy);
+    return PLIM_NOMEM;
+}
+
+static void finish_texts(struct plim_recorded_texts *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) free(texts->items[i]);
+    PLIM_ARRAY_FINISH(texts);
+}
+
+void plim_recording_finish(struct plim_recording *recording)
+{
+    if (!recording) return;
+    finish_texts(&recording->command);
+    PLIM_ARRAY_FINISH(&recording->batches);
+    PLIM_ARRAY_FINISH(&recording->seqs);
+    for (size_t i = 0; i < recording->axis_count; i++) finish_texts(&recording->axes[i].values);
+    for (size_t i = 0; i < recording->streams.count; i++)
+        plim_recorded_stream_finish(&recording->streams.items[i]);
+    PLIM_ARRAY_FINISH(&recording->streams);
+}
+
+size_t plim_recording_combinations(const struct plim_recording *recording)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < recording->axis_count; i++) {
+        count *= recording->axes[i].values.count;
+        if (!count || count > PLIM_RECORDED_STREAMS) return 0;
+    }
+    return count;
+}
+
+size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < stream->events.count; i++) {
+        const struct plim_recorded_event *event = &stream->events.items[i];
+        count += !event->frees && stream->sizes.items[event->value].is_table;
+    }
+    return count;
+}
+
+bool plim_recording_is_name(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 5 && !strcmp(path + length - 5, ".plim");
+}

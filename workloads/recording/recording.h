@@ -1,0 +1,164 @@
+/* A recording: what a training program allocates and frees, as a function of its sizes.
+ *
+ * Under PYTORCH_NO_CUDA_MEMORY_CACHING=1 each tensor's storage is one cudaMalloc of exactly its bytes.
+ * So a program that ran on the virtual GPU at a few sizes (autotune/record) is a stream of
+ * allocations and frees, which the caching allocator turns into memory as it does those of the
+ * engine: play.h. One recording says for every batch and sequence length what the program would take.
+ *
+ * A stream is what comes before the steady step, and one steady step; everything after repeats it.
+ * The sequence of events is the same at all sizes; how many bytes each asks for is a function of
+ * batch b and sequence length s:
+ *
+ *     a polynomial  of degree 1 in b and 2 in s, with integer coefficients: sizes of tensors are
+ *                   products of their dimensions. It is exact at every recorded size, and at least
+ *                   one of those was not needed to find it.
+ *     a table       of the recorded sizes, where there is no such polynomial (a library's workspace,
+ *                   rows of a data set). Between them the next larger recorded size counts, beyond
+ *                   them the last: an estimate, and answers that hang on one say so.
+ *
+ * What changes the sequence of events (precision, checkpointing, the optimizer) is an axis with
+ * values that are texts, and each combination of them has a stream of its own.
+ *
+ * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program:
+ *
+ *     plimsoll_recording: 1               the version of the format
+ *     name: train.py                      for reports
+ *     command: [python, train.py, "{batch}"]
+ *     made_by: plimsoll 0.1.0
+ *     compute_capability: 80              of the GPU it was recorded on: others may get other kernels
+ *     allocator: pytorch                  who cuts segments into blocks: pytorch, direct (nobody: each
+ *                                         allocation is a cudaMalloc) or unknown
+ *     proof: "..."                        how that was found out, in a line
+ *     batch: [1, 2, 4]                    recorded sizes, ascending
+ *     seq: [128, 256, 512]                the same; [] where there is no sequence length
+ *     axes: {precision: [bf16, fp32]}     at most 8, of at most 64 values in all combinations
+ *     streams:                            one a combination, the last axis running fastest
+ *     - from_batch: 1                     the least sizes at which this sequence of events holds
+ *       from_seq: 1
+ *       sizes:
+ *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s
+ *       - "table 1,128=8192 2,128=8448"   batch,seq=bytes
+ *       before: ["a0 a1 f1", "3(a0 f1)"]  events: aN allocates sizes[N] bytes; fN frees the block of
+ *       step: ["a1 a0 f2 f1"]             the N-th last allocation; N(...) is N times what is in it
+ *     checksum: 0123...                   SHA-256 of all bytes before this line
+ *
+ * Bytes are at most 1 EiB everywhere. A reader refuses what it does not know.
+ */
+#ifndef PLIM_WORKLOADS_RECORDING_H
+#define PLIM_WORKLOADS_RECORDING_H
+
+#include "autotune/base/array.h"
+#include "autotune/base/text.h"
+#include <stddef.h>
+
+enum {
+    PLIM_RECORDING_VERSION = 1,
+    PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
+    PLIM_RECORDED_SIZES = 1 << 16,   /* functions of a stream */
+    PLIM_RECORDED_POINTS = 64,       /* sizes that were recorded: batches times lengths */
+    PLIM_RECORDED_AXES = 8,
+    PLIM_RECORDED_STREAMS = 64,
+    PLIM_RECORDED_TERMS = 6,
+};
+
+/* How a size is counted where the caching allocator has a hand in it. */
+enum plim_recorded_allocator {
+    PLIM_RECORDED_PYTORCH,
+    PLIM_RECORDED_DIRECT, /* every allocation is a cudaMalloc of the program's own */
+    PLIM_RECORDED_UNKNOWN, /* the program's allocator is another one: only trials tell */
+    PLIM_RECORDED_ALLOCATORS
+};
+extern const char *const plim_recorded_allocator_names[PLIM_RECORDED_ALLOCATORS];
+
+/* Batch and sequence length at which a program ran. seq is 1 where there is none. */
+struct plim_recorded_point {
+    int64_t batch, seq;
+};
+
+/* Bytes as a function of batch and sequence length. */
+struct plim_recorded_size {
+    bool is_table;
+    int64_t terms[PLIM_RECORDED_TERMS]; /* of 1, b, s, b*s, s*s, b*s*s */
+    size_t count;                       /* of a table, in the order of the points */
+    struct plim_recorded_entry {
+        struct plim_recorded_point point;
+        int64_t bytes;
+    } *entries;
+};
+
+/* Up to 1 EiB; -1: it is more than that, or not positive at this point. */
+int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
+                              struct plim_recorded_point point);
+
+/* The function through these values: a polynomial of lowest degree that at least one point more than
+ * it takes lies on, else a table. Exact in any case. PLIM_NOMEM is the only failure. */
+enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points,
+                                        const int64_t *bytes, size_t count,
+                                        struct plim_recorded_size *out) PLIM_MUST_CHECK;
+
+struct plim_recorded_event {
+    bool frees;
+    uint32_t value; /* index of the size; freeing: of the last allocations the N-th, from 1 */
+};
+
+struct plim_recorded_stream {
+    struct plim_recorded_point from; /* the least at which it holds */
+    PLIM_ARRAY(struct plim_recorded_size) sizes;
+    PLIM_ARRAY(struct plim_recorded_event) events; /* those before the step, then those of it */
+    size_t before;                                 /* how many come before the step */
+    size_t longest;                                /* of a free: the largest N */
+};
+
+/* A growable array (array.h). The texts are its own. */
+struct plim_recorded_texts {
+    char **items;
+    size_t count, capacity;
+};
+
+struct plim_recorded_axis {
+    char name[32];
+    struct plim_recorded_texts values;
+};
+
+struct plim_recording {
+    char name[64];
+    struct plim_recorded_texts command;
+    char made_by[64];
+    char proof[256];
+    int compute_capability;
+    enum plim_recorded_allocator allocator;
+    PLIM_ARRAY(int64_t) batches; /* ascending */
+    PLIM_ARRAY(int64_t) seqs;    /* ascending; empty: there is no sequence length */
+    size_t axis_count;
+    struct plim_recorded_axis axes[PLIM_RECORDED_AXES];
+    PLIM_ARRAY(struct plim_recorded_stream) streams; /* the last axis runs fastest */
+    uint64_t hash;                                   /* of the file; 0: it was not read from one */
+};
+
+/* Appends a copy. PLIM_NOMEM is the only failure. */
+enum plim_status plim_recorded_texts_add(struct plim_recorded_texts *texts,
+                                         const char *text) PLIM_MUST_CHECK;
+
+void plim_recording_finish(struct plim_recording *recording); /* NULL and zeroed are fine */
+void plim_recorded_stream_finish(struct plim_recorded_stream *stream);
+
+/* How many streams the axes ask for; 0: more than PLIM_RECORDED_STREAMS. */
+size_t plim_recording_combinations(const struct plim_recording *recording);
+
+/* Of the events that a stream allocates, how many have their bytes from a table. */
+size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream);
+
+/* Reads and checks a whole file: what it says can be played at any point. Memory is bounded whatever
+ * the file is. PLIM_SPEC with file and place, in one line; PLIM_IO: it cannot be read. The zeroed
+ * `out` is to be finished in any case. */
+enum plim_status plim_recording_read(const char *path, struct plim_recording *out,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
+
+/* The file's text, malloc'd, which the caller frees. PLIM_UNSUPPORTED: it would have more than 4 MiB. */
+enum plim_status plim_recording_write(const struct plim_recording *recording, char **text,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Is it the name of a recording ("job.plim")? */
+bool plim_recording_is_name(const char *path);
+
+#endif

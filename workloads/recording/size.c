@@ -1,0 +1,171 @@
+/* Bytes as a function of batch and sequence length. */
+#include "recording.h"
+
+typedef __int128 wide; /* products of sizes up to 2^60 with coefficients: checked by hand */
+
+/* 2^100: a term beyond it is out of range whatever the others are, and sums of six do not overflow. */
+static const wide WIDEST = (wide)1 << 100;
+
+static const struct { int b, s; } powers[PLIM_RECORDED_TERMS] = {{0, 0}, {1, 0}, {0, 1},
+                                                                 {1, 1}, {0, 2}, {1, 2}};
+
+/* --- evaluation ------------------------------------------------------------------------------- */
+
+static bool multiply(wide *value, int64_t factor)
+{
+    if (*value > WIDEST / (factor ? factor : 1) || *value < -WIDEST / (factor ? factor : 1))
+        return false;
+    *value *= factor;
+    return true;
+}
+
+/* False: it is beyond any memory. The point is positive. */
+static bool polynomial_at(const int64_t *terms, struct plim_recorded_point p, int64_t *out)
+{
+    wide sum = 0;
+    for (int i = 0; i < PLIM_RECORDED_TERMS; i++) {
+        wide term = terms[i];
+        for (int k = 0; k < powers[i].b; k++)
+            if (!multiply(&term, p.batch)) return false;
+        for (int k = 0; k < powers[i].s; k++)
+            if (!multiply(&term, p.seq)) return false;
+        sum += term;
+    }
+    if (sum > PLIM_MOST_BYTES || sum < -(wide)PLIM_MOST_BYTES) return false;
+    *out = (int64_t)sum;
+    return true;
+}
+
+/* The entry of the least point that is as large both ways; of none such, the last. */
+static int64_t table_at(const struct plim_recorded_size *size, struct plim_recorded_point p)
+{
+    const struct plim_recorded_entry *best = NULL;
+    for (size_t i = 0; i < size->count; i++) {
+        const struct plim_recorded_entry *e = &size->entries[i];
+        if (e->point.batch < p.batch || e->point.seq < p.seq) continue;
+        if (!best || e->point.batch < best->point.batch ||
+            (e->point.batch == best->point.batch && e->point.seq < best->point.seq))
+            best = e;
+    }
+    return best ? best->bytes : size->entries[size->count - 1].bytes;
+}
+
+int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
+                              struct plim_recorded_point point)
+{
+    int64_t bytes = -1;
+    if (size->is_table) return size->count ? table_at(size, point) : -1;
+    return polynomial_at(size->terms, point, &bytes) && bytes > 0 ? bytes : -1;
+}
+
+/* --- fitting ---------------------------------------------------------------------------------- */
+
+/* Values at one sequence length each: of the slope over b, or of what is left at b = 0. */
+struct samples {
+    size_t count;
+    int64_t at[PLIM_RECORDED_POINTS], value[PLIM_RECORDED_POINTS];
+};
+
+/* Integer coefficients of degree 2 or less through all samples, of which at least one is not needed
+ * for them (a constant of one sample alone is taken as it is). Newton's divided differences at
+ * integers are integers if the coefficients are. */
+static bool fit_line(const struct samples *s, int64_t out[3])
+{
+    wide difference[3] = {0};
+    size_t most = s->count > 3 ? 3 : s->count > 1 ? s->count - 1 : 1;
+    wide column[3] = {s->value[0], most > 1 ? s->value[1] : 0, most > 2 ? s->value[2] : 0};
+    for (size_t order = 0; order < most; order++) {
+        difference[order] = column[0];
+        for (size_t i = 0; i + order + 1 < most; i++) {
+            wide rise = column[i + 1] - column[i], run = s->at[i + order + 1] - s->at[i];
+            if (rise % run) return false;
+            column[i] = rise / run;
+        }
+    }
+    wide x0 = s->at[0], x1 = most > 1 ? s->at[1] : 0;
+    const wide c[3] = {difference[0] - difference[1] * x0 + difference[2] * x0 * x1,
+                       difference[1] - difference[2] * (x0 + x1), difference[2]};
+    for (int i = 0; i < 3; i++) {
+        if (c[i] > PLIM_MOST_BYTES || c[i] < -(wide)PLIM_MOST_BYTES) return false;
+        out[i] = (int64_t)c[i];
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        wide x = s->at[i];
+        if (c[0] + x * (c[1] + x * c[2]) != s->value[i]) return false;
+    }
+    return true;
+}
+
+/* The line over b of the points with one sequence length: by the two of smallest and largest batch.
+ * `has_slope`: there were two. */
+static bool line_over_batch(const struct plim_recorded_point *points, const int64_t *bytes,
+                            size_t count, int64_t seq, int64_t *slope, int64_t *rest,
+                            bool *has_slope)
+{
+    size_t low = count, high = count;
+    for (size_t i = 0; i < count; i++) {
+        if (points[i].seq != seq) continue;
+        if (low == count || points[i].batch < points[low].batch) low = i;
+        if (high == count || points[i].batch > points[high].batch) high = i;
+    }
+    int64_t run = points[high].batch - points[low].batch, rise = bytes[high] - bytes[low];
+    *has_slope = run > 0;
+    *slope = run ? rise / run : 0;
+    if (run && rise % run) return false;
+    *rest = bytes[low] - *slope * points[low].batch;
+    return true;
+}
+
+static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, size_t count,
+                int64_t terms[PLIM_RECORDED_TERMS])
+{
+    struct samples slopes = {0}, rests = {0};
+    int64_t slope_terms[3], rest_terms[3];
+    for (size_t i = 0; i < count; i++) {
+        bool is_new = true, has_slope;
+        int64_t slope, rest;
+        for (size_t k = 0; k < i; k++) is_new &= points[k].seq != points[i].seq;
+        if (!is_new) continue;
+        if (!line_over_batch(points, bytes, count, points[i].seq, &slope, &rest, &has_slope))
+            return false;
+        if (!has_slope) continue; /* it checks */
+        size_t n = slopes.count++;
+        rests.count = slopes.count;
+        slopes.at[n] = rests.at[n] = points[i].seq;
+        slopes.value[n] = slope;
+        rests.value[n] = rest;
+    }
+    if (!slopes.count || !fit_line(&slopes, slope_terms) || !fit_line(&rests, rest_terms))
+        return false;
+    for (int i = 0; i < PLIM_RECORDED_TERMS; i++)
+        terms[i] = powers[i].b ? slope_terms[powers[i].s] : rest_terms[powers[i].s];
+    size_t used = 0;
+    for (int i = 0; i < PLIM_RECORDED_TERMS; i++) used += terms[i] != 0;
+    if (used >= count) return false;
+    for (size_t i = 0; i < count; i++) {
+        int64_t value;
+        if (!polynomial_at(terms, points[i], &value) || value != bytes[i]) return false;
+    }
+    return true;
+}
+
+enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points,
+                                        const int64_t *bytes, size_t count,
+                                        struct plim_recorded_size *out)
+{
+    *out = (struct plim_recorded_size){0};
+    bool is_constant = true;
+    for (size_t i = 1; i < count; i++) is_constant &= bytes[i] == bytes[0];
+    out->terms[0] = bytes[0];
+    if (is_constant) return PLIM_OK;
+    memset(out->terms, 0, sizeof(out->terms));
+    if (fit(points, bytes, count, out->terms)) return PLIM_OK;
+    memset(out->terms, 0, sizeof(out->terms));
+    out->entries = calloc(count, sizeof(*out->entries));
+    if (!out->entries) return PLIM_NOMEM;
+    out->is_table = true;
+    out->count = count;
+    for (size_t i = 0; i < count; i++)
+        out->entries[i] = (struct plim_recorded_entry){points[i], bytes[i]};
+    return PLIM_OK;
+}

@@ -1,0 +1,70 @@
+/* Where the end of a trace begins to repeat. */
+#include "join.h"
+
+void plim_trace_finish(struct plim_trace *trace)
+{
+    if (trace) PLIM_ARRAY_FINISH(&trace->events);
+}
+
+static int compare_frees(const void *a, const void *b)
+{
+    const struct plim_traced *x = a, *y = b;
+    return x->value < y->value ? 1 : x->value > y->value ? -1 : 0;
+}
+
+void plim_trace_sort_frees(struct plim_traced *events, size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        size_t run = 0;
+        while (i + run < count && events[i + run].kind == PLIM_TRACED_FREE) run++;
+        if (run > 1) qsort(events + i, run, sizeof(*events), compare_frees);
+        i += run + 1;
+    }
+}
+
+static bool same(const struct plim_traced *a, const struct plim_traced *b)
+{
+    return a->kind == b->kind && a->value == b->value;
+}
+
+/* The Z-function of the trace read backwards: reach[p] events before the end are equal to those p
+ * later, so that the last reach[p] + p events have the period p. Linear. */
+static void find_reach(const struct plim_traced *events, size_t count, size_t *reach)
+{
+    const struct plim_traced *last = events + count - 1;
+    size_t left = 0, right = 0;
+    for (size_t p = 1; p < count; p++) {
+        size_t known = p < right ? reach[p - left] : 0;
+        if (known > right - p && p < right) known = right - p;
+        while (p + known < count && same(last - known, last - p - known)) known++;
+        reach[p] = known;
+        if (p + known > right) {
+            left = p;
+            right = p + known;
+        }
+    }
+}
+
+/* The period whose repeats go back furthest; of equal ones the shortest. */
+enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start, size_t *period,
+                                   struct plim_error *err)
+{
+    size_t count = trace->events.count, longest = 0;
+    size_t *reach = calloc(count + 1, sizeof(*reach));
+    if (!reach) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    *period = 0;
+    if (count) find_reach(trace->events.items, count, reach);
+    for (size_t p = 1; p < count; p++) {
+        if (reach[p] < (PLIM_TRACE_REPEATS - 1) * p || reach[p] + p <= longest) continue;
+        longest = reach[p] + p;
+        *period = p;
+    }
+    free(reach);
+    *start = count - longest;
+    if (*period) return PLIM_OK;
+    return plim_fail(err, PLIM_UNSTABLE,
+                     "at batch %lld, length %lld the program never repeats: no %d steps in a row "
+                     "did the same (%zu steps were recognised)",
+                     (long long)trace->point.batch, (long long)trace->point.seq,
+                     PLIM_TRACE_REPEATS, trace->steps);
+}

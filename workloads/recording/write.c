@@ -1,0 +1,183 @@
+/* A recording as the text of its file. */
+#include "autotune/base/sha256.h"
+#include "autotune/base/text_stream.h"
+#include "recording.h"
+#include <inttypes.h>
+
+enum { FILE_BYTES = 4 << 20, LINE_EVENTS = 24, PERIODS = 1024 };
+
+/* Double-quoted: as JSON has it. */
+static void write_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f) fprintf(file, "\\x%02x", c);
+        else fputc(c, file);
+    }
+    fputc('"', file);
+}
+
+static void write_texts(FILE *file, char *const *texts, size_t count)
+{
+    fputc('[', file);
+    for (size_t i = 0; i < count; i++) {
+        if (i) fputs(", ", file);
+        write_text(file, texts[i]);
+    }
+    fputc(']', file);
+}
+
+static void write_numbers(FILE *file, const char *key, const int64_t *numbers, size_t count)
+{
+    fprintf(file, "%s: [", key);
+    for (size_t i = 0; i < count; i++) fprintf(file, "%s%" PRId64, i ? ", " : "", numbers[i]);
+    fputs("]\n", file);
+}
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+static void write_polynomial(FILE *file, const int64_t *terms)
+{
+    static const char *const names[PLIM_RECORDED_TERMS] = {"", "*b", "*s", "*b*s", "*s*s",
+                                                           "*b*s*s"};
+    static const int order[PLIM_RECORDED_TERMS] = {5, 4, 3, 2, 1, 0};
+    bool any = false;
+    for (int i = 0; i < PLIM_RECORDED_TERMS; i++) {
+        int64_t term = terms[order[i]];
+        if (!term) continue;
+        fprintf(file, "%s%" PRId64 "%s", any && term > 0 ? "+" : "", term, names[order[i]]);
+        any = true;
+    }
+}
+
+static void write_size(FILE *file, const struct plim_recorded_size *size)
+{
+    fputs("  - \"", file);
+    if (!size->is_table) write_polynomial(file, size->terms);
+    else fputs("table", file);
+    for (size_t i = 0; i < size->count; i++) {
+        const struct plim_recorded_entry *e = &size->entries[i];
+        fprintf(file, " %" PRId64 ",%" PRId64 "=%" PRId64, e->point.batch, e->point.seq, e->bytes);
+    }
+    fputs("\"\n", file);
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+static bool same(const struct plim_recorded_event *a, const struct plim_recorded_event *b)
+{
+    return a->frees == b->frees && a->value == b->value;
+}
+
+/* Of what begins here: how many events come again at once, and how often; the period that leaves out
+ * most. */
+static size_t repeats_here(const struct plim_recorded_event *events, size_t count, size_t *times)
+{
+    size_t best = 0, saved = 4; /* what writing a group costs */
+    for (size_t period = 1; period <= PERIODS && 2 * period <= count; period++) {
+        size_t same_events = 0;
+        while (same_events + period < count &&
+               same(&events[same_events], &events[same_events + period]))
+            same_events++;
+        size_t more = same_events / period;
+        if (more * period <= saved) continue;
+        saved = more * period;
+        best = period;
+        *times = more + 1;
+    }
+    return best;
+}
+
+static void write_run(FILE *file, const struct plim_recorded_event *events, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        fprintf(file, "%s%c%" PRIu32, i ? " " : "", events[i].frees ? 'f' : 'a', events[i].value);
+}
+
+static void write_events(FILE *file, const char *key, const struct plim_recorded_event *events,
+                         size_t count)
+{
+    fprintf(file, "  %s:%s\n", key, count ? "" : " []");
+    for (size_t at = 0; at < count;) {
+        size_t times = 1, period = repeats_here(events + at, count - at, &times), run = 0;
+        if (period) {
+            fprintf(file, "  - \"%zu(", times);
+            write_run(file, events + at, period);
+            fputs(")\"\n", file);
+            at += period * times;
+            continue;
+        }
+        do run++;
+        while (at + run < count && run < LINE_EVENTS &&
+               !repeats_here(events + at + run, count - at - run, &times));
+        fputs("  - \"", file);
+        write_run(file, events + at, run);
+        fputs("\"\n", file);
+        at += run;
+    }
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static void write_stream(FILE *file, const struct plim_recorded_stream *stream)
+{
+    fprintf(file, "- from_batch: %" PRId64 "\n  from_seq: %" PRId64 "\n  sizes:%s\n",
+            stream->from.batch, stream->from.seq, stream->sizes.count ? "" : " []");
+    for (size_t i = 0; i < stream->sizes.count; i++) write_size(file, &stream->sizes.items[i]);
+    write_events(file, "before", stream->events.items, stream->before);
+    write_events(file, "step", stream->events.items + stream->before,
+                 stream->events.count - stream->before);
+}
+
+static void write_all(FILE *file, const struct plim_recording *r)
+{
+    fprintf(file, "plimsoll_recording: %d\nname: ", PLIM_RECORDING_VERSION);
+    write_text(file, r->name);
+    fputs("\ncommand: ", file);
+    write_texts(file, r->command.items, r->command.count);
+    fputs("\nmade_by: ", file);
+    write_text(file, r->made_by);
+    fprintf(file, "\ncompute_capability: %d\nallocator: %s\nproof: ", r->compute_capability,
+            plim_recorded_allocator_names[r->allocator]);
+    write_text(file, r->proof);
+    fputc('\n', file);
+    write_numbers(file, "batch", r->batches.items, r->batches.count);
+    write_numbers(file, "seq", r->seqs.items, r->seqs.count);
+    fprintf(file, "axes:%s\n", r->axis_count ? "" : " {}");
+    for (size_t i = 0; i < r->axis_count; i++) {
+        fprintf(file, "  ");
+        write_text(file, r->axes[i].name);
+        fputs(": ", file);
+        write_texts(file, r->axes[i].values.items, r->axes[i].values.count);
+        fputc('\n', file);
+    }
+    fputs("streams:\n", file);
+    for (size_t i = 0; i < r->streams.count; i++) write_stream(file, &r->streams.items[i]);
+}
+
+enum plim_status plim_recording_write(const struct plim_recording *recording, char **text,
+                                      struct plim_error *err)
+{
+    struct plim_text_stream stream;
+    char hash[PLIM_SHA256_TEXT], *body = NULL;
+    FILE *file = plim_text_stream_open(&stream);
+    *text = NULL;
+    if (file) write_all(file, recording);
+    enum plim_status st = plim_text_stream_close(&stream, &body);
+    if (st) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    size_t length = strlen(body), size = length + PLIM_SHA256_TEXT + 16;
+    if (size > FILE_BYTES) {
+        free(body);
+        return plim_fail(err, PLIM_UNSUPPORTED,
+                         "the recording would have %zu bytes, expected at most %d: record fewer "
+                         "values of its axes at once",
+                         size, FILE_BYTES);
+    }
+    plim_sha256_text(body, length, hash);
+    *text = malloc(size);
+    if (*text) snprintf(*text, size, "%schecksum: %s\n", body, hash);
+    free(body);
+    return *text ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+}
