@@ -1,4 +1,5 @@
 #include "spec_question.h"
+#include "allowance.h"
 #include "workloads/spec/family.h"
 #include "workloads/spec/key.h"
 #include <stdio.h>
@@ -28,7 +29,7 @@ struct row {
 #define NAMED(table, count) .names = table, .name_count = count
 
 enum { SEQ, PRECISION, WEIGHTS, OPTIMIZER, CHECKPOINTING, ATTENTION, SHARDING, LORA, QUANTIZATION,
-       ROWS };
+       WORLD, ROWS };
 
 static const struct row rows[ROWS] = {
     [SEQ] = {.name = "seq", .unit = "tokens", .form = NUMBERS, FROM(seq), TO(seq)},
@@ -74,6 +75,12 @@ static const struct row rows[ROWS] = {
                       TO(quantization.type),
                       NAMED(plim_quantization_names, PLIM_QUANTIZATION_COUNT),
                       .is_hidden = true},
+    [WORLD] = {.name = "world",
+               .unit = "GPUs",
+               .form = NUMBER,
+               FROM(world),
+               TO(world),
+               .is_hidden = true},
 };
 
 static bool is_named(const struct row *row)
@@ -196,6 +203,12 @@ static void add_changes(struct plim_spec_question *out)
     add_change(q, OPTIMIZER, adamw, PLIM_OPTIMIZER_ADAMW_8BIT, true);
     add_change(q, PRECISION, fp32 | mixed, PLIM_PRECISION_BF16, true);
     add_lora(q, out->spec);
+    q->spread = (struct plim_spread){
+        .sharding = SHARDING,
+        .world = WORLD,
+        .count = 2,
+        .shardings = {PLIM_SHARDING_FSDP, PLIM_SHARDING_ZERO2},
+        .reserve_bytes = out->spec->world > 1 ? 0 : PLIM_COMMUNICATOR_BYTES};
     if (out->spec->lora.r)
         add_change(q, QUANTIZATION, BIT(PLIM_QUANTIZATION_NONE), PLIM_QUANTIZATION_NF4, true);
 }
@@ -248,10 +261,10 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
     enum plim_status st = PLIM_OK;
     *out = (struct plim_train_setting){.micro_batch = setting->micro_batch,
                                        .accumulation = setting->accumulation,
-                                       .world = spec->world,
                                        .reduction = spec->reduction,
                                        .resharding = spec->resharding,
                                        .reduce_type = spec->reduce_type,
+                                       .ddp = spec->ddp,
                                        .zero = spec->zero,
                                        .rank = spec->rank,
                                        .packing = spec->packing,

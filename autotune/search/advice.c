@@ -100,6 +100,58 @@ static enum plim_status shorter_sequence(struct adviser *a, const struct plim_se
     return known ? keep(a, &advice) : PLIM_OK;
 }
 
+/* `setting` with one of the shardings over 2^`power` GPUs. The effective batch stays what it is, or
+ * as near to it as that many come. */
+static void spread_over(const struct adviser *a, const struct plim_setting *setting,
+                        int64_t sharding, int power, struct plim_advice *advice)
+{
+    const struct plim_spread *spread = &a->question->spread;
+    int64_t world = INT64_C(1) << power, before = setting->value[spread->world];
+    int64_t samples = setting->micro_batch * setting->accumulation * before;
+    *advice = (struct plim_advice){.setting = *setting};
+    advice->setting.value[spread->sharding] = sharding;
+    advice->setting.value[spread->world] = world;
+    int64_t shared = samples / (world * setting->micro_batch);
+    advice->setting.accumulation = shared > 0 ? shared : 1;
+    int64_t effective = setting->micro_batch * advice->setting.accumulation * world;
+    int used = snprintf(advice->change, sizeof(advice->change), "sharding %s over %" PRId64 " GPUs",
+                        a->question->axes.axis[spread->sharding].names[sharding], world);
+    if (effective != samples)
+        snprintf(advice->change + used, sizeof(advice->change) - (size_t)used,
+                 ", effective batch %" PRId64, effective);
+}
+
+/* Over the fewest GPUs, a power of two of them, with which it fits; over the most if it does not. */
+static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *setting)
+{
+    enum { MOST = 6 }; /* 64 GPUs */
+    const struct plim_spread *spread = &a->question->spread;
+    for (size_t i = 0; i < spread->count; i++) {
+        struct plim_advice found = {0}, next;
+        bool known = false;
+        int least = 1, most = MOST + 1;
+        while (INT64_C(1) << least < setting->value[spread->world]) least++;
+        if (setting->value[spread->sharding] == spread->shardings[i]) least++;
+        for (int power = MOST; least < most && power >= least; power = (least + most) / 2) {
+            bool runs;
+            spread_over(a, setting, spread->shardings[i], power, &next);
+            enum plim_status st = ask(a, &next, &runs);
+            if (st) return st;
+            if (!runs) break;
+            /* conservative: with less memory it might keep less in its cache */
+            if (next.trial.reserved_bytes + spread->reserve_bytes > a->asker->runner->budget_bytes)
+                next.fits = false;
+            if (!known || next.fits) found = next;
+            known = true;
+            if (!next.fits && power == MOST) break;
+            if (next.fits) most = power;
+            else least = power + 1;
+        }
+        if (known) return keep(a, &found);
+    }
+    return PLIM_OK;
+}
+
 static void append_text(char *text, size_t size, const char *more)
 {
     size_t used = strlen(text);
@@ -165,6 +217,7 @@ enum plim_status plim_advise(const struct plim_question *question, struct plim_a
     enum plim_status st = smaller_batch(&a, setting);
     if (!st) st = single_changes(&a, setting);
     if (!st) st = shorter_sequence(&a, setting);
+    if (!st) st = more_gpus(&a, setting);
     if (!st && !any_fits(advices)) st = combination(&a, setting);
     put_fitting_first(advices);
     return st;

@@ -18,7 +18,15 @@ struct plim_change {
     char text[112]; /* "checkpointing full" */
 };
 
-enum { PLIM_CHANGES = 16 };
+enum { PLIM_CHANGES = 16, PLIM_SPREADS = 4 };
+
+/* Sharing the work among more GPUs: the axis of shardings and that of their number change together. */
+struct plim_spread {
+    size_t sharding, world;          /* axes */
+    size_t count;                    /* 0: nothing is advised */
+    int64_t shardings[PLIM_SPREADS]; /* the first that can run is advised */
+    int64_t reserve_bytes;           /* what a GPU that trains alone has to give up for the others */
+};
 
 struct plim_question {
     struct plim_axes axes; /* the first varies slowest among equals: the order of preference */
@@ -31,6 +39,7 @@ struct plim_question {
     bool can_advise;     /* is it worth saying what would make it fit? */
     size_t change_count; /* in the order of how little they ask of the user */
     struct plim_change changes[PLIM_CHANGES];
+    struct plim_spread spread;
 };
 
 #endif

@@ -75,6 +75,43 @@ Test(explain, a_setting_that_does_not_fit_is_explained_in_full)
     program_finish(&p);
 }
 
+/* What needs so many GPUs, as advised, fits on so many and not on half as many. */
+Test(explain, the_fewest_gpus_that_would_share_it_are_named)
+{
+    static const struct {
+        const char *device, *change;
+        int accumulation, gpus;
+    } cases[] = {{"A100-SXM4-80GB", "sharding fsdp over 2 GPUs, effective batch 2", 1, 2},
+                 {"RTX-4090", "sharding fsdp over 16 GPUs, effective batch 16", 6, 16},
+                 {"RTX-3090", "sharding fsdp over 16 GPUs", 16, 16}};
+    const char *common = "explain llama-3-8b --batch 1 --seq 2048 --precision bf16-mixed "
+                         "--weights fp32 --checkpointing full --json";
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[320], found[128] = "";
+        size_t k;
+        json_t *advice;
+        snprintf(text, sizeof(text), "%s --device sim:%s --accumulation %d", common,
+                 cases[i].device, cases[i].accumulation);
+        struct program p = program_run(text);
+        json_t *root = program_json(&p);
+        json_array_foreach(json_at(root, "advice"), k, advice)
+        {
+            const char *change = json_text_at(advice, "change");
+            if (strstr(change, "sharding")) snprintf(found, sizeof(found), "%s", change);
+        }
+        cr_expect(eq(str, found, (char *)cases[i].change));
+        json_decref(root);
+        program_finish(&p);
+        for (int gpus = cases[i].gpus / 2; gpus <= cases[i].gpus; gpus *= 2) {
+            snprintf(text, sizeof(text), "%s --device sim:%s --world %d --sharding %s", common,
+                     cases[i].device, gpus, gpus > 1 ? "fsdp" : "none");
+            p = program_run(text);
+            cr_expect(eq(int, p.exit_code, gpus == cases[i].gpus ? 0 : 1), "%s", text);
+            program_finish(&p);
+        }
+    }
+}
+
 /* On a GPU on which the fourteenth step is the first to find no memory. */
 Test(explain, explain_replays_as_many_steps_as_are_asked_for)
 {

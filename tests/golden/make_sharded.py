@@ -11,6 +11,7 @@ The fields, the figures and the loop are golden.py's, with these fields more:
                fsdp: FSDP2, fully_shard() on each decoder layer and on the model. The model is made on the meta device,
                sharded, and then materialised (to_empty), as torchtitan does, so that no GPU ever holds all of it.
                Mixed precision is MixedPrecisionPolicy(param_dtype, reduce_dtype) and no autocast
+    ddp        further arguments of DistributedDataParallel()
     reshard    no: reshard_after_forward=False on the layers (fsdp)
     reduce     the reduce_dtype of mixed precision: fp32 (default), or low: that of the parameters (fsdp)
     reduction  last: all micro-steps but the last run under no_sync() or set_requires_gradient_sync(False), as accelerate
@@ -99,7 +100,8 @@ class Ddp:
     """DistributedDataParallel."""
 
     def __init__(self, case, model, cfg):
-        self.module = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])
+        self.module = torch.nn.parallel.DistributedDataParallel(
+            model, device_ids=[0], **case.get("ddp", {}))
         self.waited = False
 
     def context(self, reduces):

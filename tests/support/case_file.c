@@ -65,6 +65,12 @@ static void read_quantization(const json_t *q, struct plim_quantization *out)
     out->prepared = !prepare || json_is_true(prepare);
 }
 
+static void read_ddp(const json_t *ddp, struct plim_ddp *out)
+{
+    out->bucket_mib = case_integer(ddp, "bucket_cap_mb", 0);
+    out->as_view = json_is_true(json_object_get(ddp, "gradient_as_bucket_view"));
+}
+
 static void read_zero(const json_t *zero, struct plim_zero *out)
 {
     const json_t *overlap = json_object_get(zero, "overlap_comm"),
@@ -104,6 +110,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
     };
     s->rank = case_integer(c, "rank", 0);
+    read_ddp(json_object_get(c, "ddp"), &s->ddp);
     read_zero(json_object_get(c, "zero"), &s->zero);
     read_lora(json_object_get(c, "lora"), &s->lora);
     read_quantization(json_object_get(c, "quantization"), &s->quantization);

@@ -41,7 +41,7 @@ Test(spec_question, an_axis_for_everything_that_may_be_chosen)
     set("train.precision", "[bf16, fp32]");
     set("train.checkpointing", "full");
     make();
-    cr_expect(eq(sz, question.question.axes.count, 9));
+    cr_expect(eq(sz, question.question.axes.count, 10));
     cr_expect(eq(int, question.question.axes.seq, plim_axes_find(&question.question.axes, "seq")));
     cr_assert(eq(sz, axis("seq")->count, 2));
     cr_expect(eq(i64, axis("seq")->values[0], 256));
@@ -155,6 +155,10 @@ Test(spec_question, what_is_advised_and_from_where)
         cr_expect(eq(i64, c->to, changes[i].to), "%s", c->text);
         cr_expect(eq(int, c->combines, changes[i].combines), "%s", c->text);
     }
+    cr_expect(eq(int, (int)q->spread.sharding, plim_axes_find(&q->axes, "sharding")));
+    cr_expect(eq(int, (int)q->spread.world, plim_axes_find(&q->axes, "world")));
+    cr_expect(eq(i64, q->spread.shardings[0], PLIM_SHARDING_FSDP));
+    cr_expect(eq(i64, q->spread.reserve_bytes, INT64_C(512) << 20));
 }
 
 Test(spec_question, lora_is_advised_on_the_one_default_target_of_a_family)

@@ -170,6 +170,7 @@ static const struct special {
     {"train.dropout", read_dropout},
     {"train.lora", read_lora},
     {"train.quantization", read_quantization},
+    {"train.ddp", read_section},
     {"train.zero", read_section},
 };
 

@@ -186,6 +186,22 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "low",
      .help = "fsdp: the type in which gradients of mixed precision are reduced: fp32, or that of "
              "the computation (low)"},
+    {.path = "train.ddp.bucket_cap_mb",
+     .value = {.type = PLIM_VALUE_INT, .nullable = true, .minimum = 1, .maximum = 1 << 20},
+     AT(ddp.bucket_mib),
+     .unit = "MiB",
+     .fallback = "null",
+     .example = "100",
+     .help = "DistributedDataParallel's bucket_cap_mb: what a bucket holds of gradients; "
+             "null: 25, and 1 in the first"},
+    {.path = "train.ddp.gradient_as_bucket_view",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(ddp.as_view),
+     .unit = "",
+     .fallback = "false",
+     .example = "true",
+     .help = "DistributedDataParallel's gradient_as_bucket_view: gradients are their places in the "
+             "buckets, not copied there"},
     {.path = "train.zero.rank",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,

@@ -241,6 +241,12 @@ struct plim_zero {
     bool contiguous;           /* contiguous_gradients */
 };
 
+/* Arguments of DistributedDataParallel(). */
+struct plim_ddp {
+    int64_t bucket_mib; /* bucket_cap_mb; 0: None */
+    bool as_view;       /* gradient_as_bucket_view */
+};
+
 /* Everything of a training run that is not the model and is one value, not a range: the argument of
  * one replay. */
 struct plim_train_setting {
@@ -257,6 +263,7 @@ struct plim_train_setting {
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     enum plim_reduce_type reduce_type;
+    struct plim_ddp ddp;
     struct plim_zero zero;
     int64_t rank; /* whose memory is told, of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
@@ -291,6 +298,7 @@ struct plim_spec {
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     enum plim_reduce_type reduce_type;
+    struct plim_ddp ddp;
     struct plim_zero zero;
     int64_t rank;                       /* of ZeRO; -1: the one that holds most */
     enum plim_packing packing;

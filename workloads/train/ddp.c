@@ -97,7 +97,36 @@ static struct tensor *numbers(struct engine *e, size_t count)
     return tensor_keep(tensor_empty(e, PLIM_I32, SHAPE((int64_t)count)));
 }
 
-/* Replaces the buckets by those for `parameters`, in their order; `told`: rank 0 tells the others
+/* The place of a parameter's gradient in its bucket; named */
+static struct tensor *place_in_bucket(struct engine *e, const struct ddp *d,
+                                      const struct tensor *parameter)
+{
+    size_t i = place_of(parameter);
+    return tensor_keep(tensor_alias(e, d->buckets[d->bucket_of[i]].gradients, parameter->a.ndim,
+                                    parameter->a.shape, parameter->a.stride, d->offset[i]));
+}
+
+static void copy(struct engine *e, struct tensor *to, struct tensor *from)
+{
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+/* mark_variable_ready_dense(): a gradient that is its place in the bucket already stays there. */
+static void give_to_bucket(struct engine *e, const struct ddp *d, const struct tensor *parameter)
+{
+    if (e->halted || !parameter->grad) return;
+    struct tensor *place = place_in_bucket(e, d, parameter);
+    if (!e->halted && parameter->grad->storage != place->storage) {
+        copy(e, place, parameter->grad);
+        if (d->options->as_view) tensor_set_data(e, parameter->grad, tensor_ref(place));
+    }
+    tensor_drop(e, place);
+}
+
+/* Replaces the buckets by those for `parameters`, in their order; gradients that are views of the old
+ * ones become views of them. `told`: rank 0 tells the others
  * which parameter goes where. */
 static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *parameters,
                          int64_t first, int64_t later, bool told)
@@ -119,27 +148,21 @@ static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *
     d->buckets = buckets;
     d->bucket_count = n;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         buckets[i].gradients =
             tensor_keep(tensor_empty(e, buckets[i].dtype, SHAPE(buckets[i].elements)));
+        for (size_t k = 0; k < count && d->options->as_view; k++)
+            if (d->bucket_of[place_of(parameters[k])] == i) give_to_bucket(e, d, parameters[k]);
+    }
     engine_set_class(e, before);
 }
 
-/* A copy between a parameter's gradient and its place in the bucket. */
-static void copy_gradient(struct engine *e, const struct ddp *d, const struct tensor *parameter,
-                          bool into_bucket)
+static void take_from_bucket(struct engine *e, const struct ddp *d, const struct tensor *parameter)
 {
-    if (e->halted || !parameter->grad) return;
-    size_t i = place_of(parameter);
-    struct tensor *grad = parameter->grad;
-    struct tensor *view =
-        tensor_keep(tensor_alias(e, d->buckets[d->bucket_of[i]].gradients, parameter->a.ndim,
-                                 parameter->a.shape, parameter->a.stride, d->offset[i]));
-    struct tensor *to = into_bucket ? view : grad, *from = into_bucket ? grad : view;
-    struct plim_op op = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
-    if (!e->halted) engine_launch(e, &op);
-    tensor_drop(e, view);
+    if (e->halted || !parameter->grad || d->options->as_view) return;
+    struct tensor *place = place_in_bucket(e, d, parameter);
+    copy(e, parameter->grad, place);
+    tensor_drop(e, place);
 }
 
 /* autograd_hook(): a gradient has been accumulated */
@@ -149,7 +172,7 @@ static void accumulated(struct engine *e, void *context, struct tensor *variable
     if (!d->reduces || !variable->is_parameter) return;
     if (!d->rebuilt && d->ready_count < d->model->parameters.count)
         d->ready[d->ready_count++] = variable;
-    copy_gradient(e, d, variable, true);
+    give_to_bucket(e, d, variable);
     struct ddp_bucket *b = &d->buckets[d->bucket_of[place_of(variable)]];
     if (++b->ready < b->parameters) return;
     if (!d->sent++) d->began = link_now(d->link);
@@ -166,7 +189,11 @@ enum plim_status ddp_create(struct engine *e, const struct decoder *model, int64
 {
     const struct parameters *p = &model->parameters;
     size_t n = p->count ? p->count : 1, states = decoder_states(model, NULL);
-    *d = (struct ddp){.model = model, .world = world, .link = link, .broadcasts = true};
+    *d = (struct ddp){.model = model,
+                      .options = &model->setting->ddp,
+                      .world = world,
+                      .link = link,
+                      .broadcasts = true};
     d->bucket_of = calloc(n, sizeof *d->bucket_of);
     d->offset = calloc(n, sizeof *d->offset);
     d->ready = calloc(n, sizeof(struct tensor *));
@@ -197,7 +224,8 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
     if (!d->model || e->halted) return;
     d->reduces = reduces;
     if (!d->rebuilt && d->ready_count == d->model->parameters.count) {
-        make_buckets(e, d, d->ready, first_bucket_bytes, bucket_bytes, true);
+        int64_t cap = d->options->bucket_mib << 20;
+        make_buckets(e, d, d->ready, cap ? cap : first_bucket_bytes, cap ? cap : bucket_bytes, true);
         d->rebuilt = true;
     }
     if (d->broadcasts) broadcast(e, decoder_buffers(d->model, d->states), d->states);
@@ -211,5 +239,5 @@ void ddp_after_backward(struct engine *e, struct ddp *d)
     link_wait(d->link, d->link->free_at);
     d->sent = 0;
     for (size_t i = 0; i < d->bucket_count; i++) d->buckets[i].ready = 0;
-    for (size_t i = 0; i < p->count; i++) copy_gradient(e, d, p->list[i], false);
+    for (size_t i = 0; i < p->count; i++) take_from_bucket(e, d, p->list[i]);
 }

@@ -1,4 +1,4 @@
-/* torch.nn.parallel.DistributedDataParallel on rank 0 of several, with its defaults: the memory of
+/* torch.nn.parallel.DistributedDataParallel on rank 0 of several: the memory of
  * its buckets and what it copies. The other ranks are taken to bring what this one brings, so that
  * an all-reduce changes no value and is not computed.
  *
@@ -9,9 +9,11 @@
  *   broadcasts parameters and buffers, flattened into pieces of 250 MiB of which two are under way.
  * - Then one bucket holds the gradients of all parameters that train. It is replaced before the
  *   forward that follows the first reduction by buckets in the order in which the gradients came:
- *   the first closes at 1 MiB, the others at 25 MiB, each with the parameter that reaches the limit.
+ *   the first closes at 1 MiB, the others at 25 MiB (with bucket_cap_mb all at that), each with the
+ *   parameter that reaches the limit.
  *   An element follows the other without padding. They stay for good, beside the gradients.
  * - A gradient is copied into its bucket once it is accumulated, and back when backward has ended.
+ *   With gradient_as_bucket_view it is that place from then on, and its own memory goes.
  * - Buffers are broadcast, flattened, before each forward that follows one that was to be reduced.
  *
  * Under no_sync() nothing of this happens but the accumulation. PyTorch frees the first bucket up to
@@ -34,6 +36,7 @@ struct ddp_bucket {
 
 struct ddp {
     const struct decoder *model; /* NULL: there is no data parallelism */
+    const struct plim_ddp *options;
     int64_t world;
     /* by place in the model's list of parameters that train */
     size_t *bucket_of;
