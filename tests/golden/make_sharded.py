@@ -11,7 +11,8 @@ The fields, the figures and the loop are golden.py's, with these fields more:
                fsdp: FSDP2, fully_shard() on each decoder layer and on the model. The model is made on the meta device,
                sharded, and then materialised (to_empty), as torchtitan does, so that no GPU ever holds all of it.
                Mixed precision is MixedPrecisionPolicy(param_dtype, reduce_dtype) and no autocast
-    ddp        further arguments of DistributedDataParallel()
+    ddp        further arguments of DistributedDataParallel(). With find_unused_parameters the reducer asks whether host
+               memory is pinned; where the virtual GPU does not know, cudaPointerGetAttributes() has to say so
     reshard    no: reshard_after_forward=False on the layers (fsdp)
     reduce     the reduce_dtype of mixed precision: fp32 (default), or low: that of the parameters (fsdp)
     reduction  last: all micro-steps but the last run under no_sync() or set_requires_gradient_sync(False), as accelerate

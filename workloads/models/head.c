@@ -128,6 +128,8 @@ static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, 
     if (m->hooks && m->hooks->logits)
         tensor_set(e, &logits, m->hooks->logits(e, m->hooks->context, logits));
     struct tensor *loss = tensor_keep(nn_causal_lm_loss(e, logits, labels));
+    if (m->hooks && m->hooks->outputs && !e->halted)
+        m->hooks->outputs(e, m->hooks->context, &loss, &logits);
     tensor_drop(e, logits);
     return loss;
 }

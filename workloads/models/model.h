@@ -65,6 +65,8 @@ struct decoder_hooks {
     void (*after_block)(struct engine *e, void *context, struct block_call *c, struct tensor *y);
     /* Returns what is to stand for the model's logits: `logits` (lent), or a floating tensor. */
     struct tensor *(*logits)(struct engine *e, void *context, struct tensor *logits);
+    /* What model() returns, before its caller keeps the loss alone: both variables may be bound anew. */
+    void (*outputs)(struct engine *e, void *context, struct tensor **loss, struct tensor **logits);
     void *context;
 };
 

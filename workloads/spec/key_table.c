@@ -202,6 +202,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "true",
      .help = "DistributedDataParallel's gradient_as_bucket_view: gradients are their places in the "
              "buckets, not copied there"},
+    {.path = "train.ddp.find_unused_parameters",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(ddp.finds_unused),
+     .unit = "",
+     .fallback = "false",
+     .example = "true",
+     .help = "DistributedDataParallel's find_unused_parameters, which copies the model's outputs; "
+             "transformers' Trainer sets it where nothing is checkpointed"},
     {.path = "train.zero.rank",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,

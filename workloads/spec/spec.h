@@ -245,6 +245,7 @@ struct plim_zero {
 struct plim_ddp {
     int64_t bucket_mib; /* bucket_cap_mb; 0: None */
     bool as_view;       /* gradient_as_bucket_view */
+    bool finds_unused;  /* find_unused_parameters */
 };
 
 /* Everything of a training run that is not the model and is one value, not a range: the argument of

@@ -1,4 +1,5 @@
 #include "ddp.h"
+#include "workloads/engine/autograd.h"
 #include <stdlib.h>
 
 static const int64_t broadcast_bytes = INT64_C(250) << 20;
@@ -148,11 +149,12 @@ static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *
     d->buckets = buckets;
     d->bucket_count = n;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t k = 0; k < n; k++) {
+        size_t i = told ? k : n - 1 - k; /* the constructor's are reversed */
         buckets[i].gradients =
             tensor_keep(tensor_empty(e, buckets[i].dtype, SHAPE(buckets[i].elements)));
-        for (size_t k = 0; k < count && d->options->as_view; k++)
-            if (d->bucket_of[place_of(parameters[k])] == i) give_to_bucket(e, d, parameters[k]);
+        for (size_t j = 0; j < count && d->options->as_view; j++)
+            if (d->bucket_of[place_of(parameters[j])] == i) give_to_bucket(e, d, parameters[j]);
     }
     engine_set_class(e, before);
 }
@@ -163,6 +165,13 @@ static void take_from_bucket(struct engine *e, const struct ddp *d, const struct
     struct tensor *place = place_in_bucket(e, d, parameter);
     copy(e, parameter->grad, place);
     tensor_drop(e, place);
+}
+
+static void make_limited_buckets(struct engine *e, struct ddp *d, struct tensor *const *parameters,
+                                 bool told)
+{
+    int64_t cap = d->options->bucket_mib << 20;
+    make_buckets(e, d, parameters, cap ? cap : first_bucket_bytes, cap ? cap : bucket_bytes, told);
 }
 
 /* autograd_hook(): a gradient has been accumulated */
@@ -182,9 +191,38 @@ static void accumulated(struct engine *e, void *context, struct tensor *variable
     link_send(d->link, asks ? link_now(d->link) : d->began, (double)bytes, 2);
 }
 
+/* --- find_unused_parameters ------------------------------------------------------------------- */
+
+/* _DDPSink: each output is copied */
+static void copy_outputs(struct engine *e, void *context, struct tensor **loss,
+                         struct tensor **logits)
+{
+    (void)context;
+    bool grad_enabled = e->grad_enabled;
+    struct tensor *copy = autograd_mark(e, *loss, NULL);
+    tensor_keep(copy);
+    e->grad_enabled = false;
+    struct tensor *memory = tensor_keep(op_clone(e, *loss));
+    struct tensor *wide = tensor_keep(op_clone(e, *logits));
+    e->grad_enabled = grad_enabled;
+    if (!e->halted) tensor_set_data(e, copy, memory);
+    tensor_drop(e, *loss);
+    tensor_drop(e, *logits);
+    *loss = copy;
+    *logits = wide;
+}
+
+static void find_unused(struct engine *e, struct ddp *d, struct decoder *model)
+{
+    make_limited_buckets(e, d, model->parameters.list, false);
+    d->used = numbers(e, model->parameters.count);
+    d->hooks = (struct decoder_hooks){.outputs = copy_outputs, .context = d};
+    model->hooks = &d->hooks;
+}
+
 /* --- the model, wrapped ----------------------------------------------------------------------- */
 
-enum plim_status ddp_create(struct engine *e, const struct decoder *model, int64_t world,
+enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t world,
                             struct link *link, struct ddp *d)
 {
     const struct parameters *p = &model->parameters;
@@ -203,7 +241,8 @@ enum plim_status ddp_create(struct engine *e, const struct decoder *model, int64
     for (size_t i = 0; i < p->count; i++) p->list[i]->accumulator->ints[0] = (int64_t)i;
     verify(e, d);
     broadcast(e, decoder_states(model, d->states), d->states);
-    make_buckets(e, d, p->list, no_limit, no_limit, false);
+    if (d->options->finds_unused) find_unused(e, d, model);
+    else make_buckets(e, d, p->list, no_limit, no_limit, false);
     e->autograd.accumulated = accumulated;
     e->autograd.accumulated_context = d;
     return PLIM_OK;
@@ -223,9 +262,9 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
 {
     if (!d->model || e->halted) return;
     d->reduces = reduces;
-    if (!d->rebuilt && d->ready_count == d->model->parameters.count) {
-        int64_t cap = d->options->bucket_mib << 20;
-        make_buckets(e, d, d->ready, cap ? cap : first_bucket_bytes, cap ? cap : bucket_bytes, true);
+    bool rebuilds = !d->rebuilt && !d->options->finds_unused;
+    if (rebuilds && d->ready_count == d->model->parameters.count) {
+        make_limited_buckets(e, d, d->ready, true);
         d->rebuilt = true;
     }
     if (d->broadcasts) broadcast(e, decoder_buffers(d->model, d->states), d->states);

@@ -14,6 +14,9 @@
  *   An element follows the other without padding. They stay for good, beside the gradients.
  * - A gradient is copied into its bucket once it is accumulated, and back when backward has ended.
  *   With gradient_as_bucket_view it is that place from then on, and its own memory goes.
+ * - With find_unused_parameters the buckets are those of the constructor for good, at their limits in
+ *   the order of the parameters, the last ones first; and the model's outputs are copied behind each
+ *   forward, the logits among them.
  * - Buffers are broadcast, flattened, before each forward that follows one that was to be reduced.
  *
  * Under no_sync() nothing of this happens but the accumulation. PyTorch frees the first bucket up to
@@ -47,13 +50,15 @@ struct ddp {
     size_t ready_count;
     bool rebuilt, reduces, broadcasts;
     struct tensor **states; /* room for all parameters and buffers */
+    struct decoder_hooks hooks;
+    struct tensor *used;    /* find_unused_parameters: one number a parameter, else NULL */
     struct link *link;      /* lent */
     size_t sent;            /* buckets, in this backward */
     double began;           /* when the first of them was */
 };
 
 /* DistributedDataParallel(model); `model` and `link` outlive it. All that trains is of one type. */
-enum plim_status ddp_create(struct engine *e, const struct decoder *model, int64_t world,
+enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t world,
                             struct link *link, struct ddp *d) PLIM_MUST_CHECK;
 void ddp_finish(struct ddp *d); /* host memory; tensors go with the engine */
 
