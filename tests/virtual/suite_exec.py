@@ -12,7 +12,7 @@ UNLIMITED = 1 << 46  # bytes: so much that PyTorch never gives a block back
 TO_ITS_END = 1000000  # repetitions: no trial ends before its program does
 
 PACKAGES = ('torch', 'torchvision', 'transformers', 'peft', 'accelerate', 'bitsandbytes', 'timm',
-            'lightning', 'deepspeed', 'mamba_ssm', 'causal_conv1d', 'jax', 'yaml')
+            'lightning', 'deepspeed', 'scipy', 'mamba_ssm', 'causal_conv1d', 'jax', 'yaml')
 
 ASK = '''
 import importlib.metadata, importlib.util, json

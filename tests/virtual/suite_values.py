@@ -1,7 +1,37 @@
-"""What the virtual GPU knows of values: PyTorch's own operators on the CPU are the judge."""
+"""What the virtual GPU knows of values: PyTorch's own operators on the CPU are the judge of operations,
+and programs look themselves whether they went the way that they go on a real GPU."""
+import functools
+import json
+import os
+
+from suite_exec import PROGRAMS, first_difference
 
 # Of some 600, those whose last bits are the GPU's (exp, softmax ...) and a few rare ones are not known.
 MOST_UNKNOWN = 40
+
+HF = ('torch', 'transformers')
+TRAINER = HF + ('accelerate',)
+CHECKED = {'uncertain': False, 'uses': {'checked'}}
+KNOWN = {'uncertain': False, 'uses': set()}
+UNKNOWN = {'uncertain': True, 'uses': {'decides'}}
+
+# Of steered.py: the program, options of exec, needed packages, what has to be in the report, and
+# whether it is in the quick selection. Boxes with a score are as many as --assume says.
+STEERED = (
+    ('distributions', '', ('torch',), CHECKED, True),
+    ('unique', '', ('torch',), KNOWN, False),
+    ('finite', '', ('torch',), CHECKED, False),
+    ('masked_head', '', HF, KNOWN, False),
+    ('experts', '', HF, {**KNOWN, 'assumed': 'routing is spread evenly'}, True),
+    ('detection', '', ('torch',), UNKNOWN, False),
+    ('detection', '--assume steered.py:{any}=1 --assume steered.py:{some}=30 --assume steered.py:{has}=30', ('torch',),
+     {'uncertain': False, 'uses': {'given'}}, True),
+    ('detr', '', HF + ('scipy',), CHECKED, False),
+    ('llava', '', HF, KNOWN, False),
+    ('qwen2_vl', '', HF, KNOWN, False),
+    ('early_stopping', '', TRAINER, KNOWN, False),
+    ('generate', '', HF, UNKNOWN, False),
+)
 
 
 def check_operations(exec_):
@@ -18,6 +48,53 @@ def check_operations(exec_):
     return [(name, '\n'.join(problems), '')]
 
 
+def places():
+    """Lines of steered.py, by the mark that they end with."""
+    with open(os.path.join(PROGRAMS, 'steered.py')) as file:
+        lines = file.read().splitlines()
+    return {mark: 1 + next(i for i, line in enumerate(lines) if line.endswith(f'# {mark}'))
+            for mark in ('any', 'some', 'has')}
+
+
+def check_steered(exec_, key, program, options, needed, expected):
+    lacks = exec_.installation.lacks(*needed)
+    if lacks:
+        return [(key, '', lacks)]
+    run = exec_.run(['steered.py', program], more=options.split())
+    if run.status:
+        return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
+    found = {'uncertain': run.report.get('uncertain'),
+             'uses': {read['use'] for read in run.report.get('unknown_reads', [])},
+             'assumed': run.report.get('assumptions', '')}
+    return [(key, first_difference(found, expected), '')]
+
+
+def check_trainer(exec_, key, kind, mask):
+    """Peaks are those of the same program when the host answers what is asked of the masks."""
+    lacks = exec_.installation.lacks(*TRAINER)
+    if lacks:
+        return [(key, '', lacks)]
+    program = ['masks_trainer.py', '--kind', kind, '--mask', mask]
+    asked, answered = exec_.run(program), exec_.run(program + ['--answered'])
+    for run in (asked, answered):
+        if run.status or not run.lines:
+            return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
+    if asked.report['unknown_reads']:
+        return [(key, json.dumps(asked.report['unknown_reads']), '')]
+    return [(key, first_difference(asked.lines[-1], answered.lines[-1]), '')]
+
+
 def values(exec_, options):
     if options.wants('values operations.py', True):
         yield lambda: check_operations(exec_)
+    marks = places()
+    for program, more, needed, expected, is_quick in STEERED:
+        key = f'steered.py {program} {more}'.strip()
+        if options.wants(key, is_quick):
+            yield functools.partial(check_steered, exec_, key, program, more.format(**marks), needed,
+                                    expected)
+    for kind in ('causal', 'bidirectional'):
+        for mask in ('none', 'ones', 'padded'):
+            key = f'masks_trainer.py --kind {kind} --mask {mask}'
+            if options.wants(key, (kind, mask) == ('bidirectional', 'ones')):
+                yield functools.partial(check_trainer, exec_, key, kind, mask)

@@ -37,10 +37,25 @@ static bool give(void *to, size_t bytes, const struct plim_machine_given *given)
     return true;
 }
 
-static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes,
+/* Backward asks again what forward did, in a thread of which Python knows nothing: it is told the same
+ * as whoever read last what that kernel writes. */
+static const struct plim_machine_given *find_given(const struct plim_machine *machine,
+                                                   const char *place, const char *kernel)
+{
+    static const struct plim_machine_given *last;
+    static const char *last_kernel;
+    const struct plim_machine_given *given = plim_machine_find_given(machine, place);
+    plim_self_lock();
+    if (place[0]) last = given, last_kernel = kernel;
+    else if (kernel && kernel == last_kernel) given = last;
+    plim_self_unlock();
+    return given;
+}
+
+static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, const char *kernel,
                        struct plim_question_asker *asker)
 {
-    const struct plim_machine_given *given = plim_machine_find_given(machine, asker->place);
+    const struct plim_machine_given *given = find_given(machine, asker->place, kernel);
     if (given && give(to, bytes, given)) {
         asker->use = PLIM_QUESTION_GIVEN;
         return 0;
@@ -60,9 +75,10 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & PLIM_SOME_UNKNOWN)) return;
     if (plim_question_find_asker) plim_question_find_asker(bytes, &asker);
-    uint32_t assumed = answer(machine, to, bytes, &asker);
+    const char *kernel = plim_shadow_writer(from, bytes);
+    uint32_t assumed = answer(machine, to, bytes, kernel, &asker);
     if (assumed) plim_machine_assume(machine, assumed);
-    name_kernel(plim_shadow_writer(from, bytes), question.kernel);
+    name_kernel(kernel, question.kernel);
     memcpy(question.place, asker.place, sizeof(question.place));
     question.use = asker.use;
     plim_machine_ask(machine, &question);

@@ -17,11 +17,14 @@ import gc
 SHOWN, KEPT, FINITE, CHECKED, DECIDES = range(5)
 
 # Functions that give back what they were given.
-PASSES = {'item', 'tolist', 'float', 'int', 'bool', 'cpu', 'numpy', 'to', 'detach', 'clone', 'round',
+PASSES = {'item', 'tolist', 'float', 'int', 'bool', 'cpu', 'numpy', 'to', 'detach', 'clone', 'copy_', 'round',
           'abs', 'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'log', 'pow', 'array', 'asarray', 'type'}
 # Those of them that read by themselves: any other is an operator that needs the value.
 READS = PASSES - {'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'pow', 'clone', 'detach'} | {
     'format', 'str', 'repr', 'print', 'isfinite', 'isnan', 'isinf', '_nested_gather', 'get'}
+# Attributes and methods that are not about the value.
+ASIDE = {'dtype', 'device', 'shape', 'ndim', 'is_cuda', 'requires_grad', 'layout', 'nbytes', 'data_ptr',
+         'size', 'numel', 'nelement', 'element_size', 'dim', 'stride', 'is_contiguous'}
 SHOWS = {'print', 'format', 'str', 'repr', 'info', 'debug', 'warning', 'write', 'set_postfix',
          'set_postfix_str', 'set_description', 'add_scalar', 'log_metrics', 'dumps'}
 SIZES = {'range', 'zeros', 'ones', 'empty', 'full', 'arange', 'view', 'reshape', 'expand', 'split',
@@ -159,6 +162,8 @@ class Flow:
             return SHOWN, -1
         if called in CHECKS:
             return FINITE, -1
+        if above >= (instruction.arg or 0):
+            return (SHOWN, -1) if called in ASIDE else None  # a method of it
         if called in SIZES:
             return DECIDES, -1
         return None if called in PASSES else (self.unclear, -1)
@@ -175,7 +180,7 @@ class Flow:
             if above == 0 and name.startswith('RETURN'):
                 self.returned = True
                 return SHOWN, -1
-            if above == 0 and name == 'POP_TOP':
+            if above == 0 and (name == 'POP_TOP' or name == 'LOAD_ATTR' and instruction.argval in ASIDE):
                 return SHOWN, -1
             if above == 0 and name.startswith('STORE_') and name not in ('STORE_ATTR', 'STORE_SUBSCR',
                                                                          'STORE_SLICE'):

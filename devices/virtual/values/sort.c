@@ -102,7 +102,10 @@ static void sort_rows(const struct plim_plan *plan, const struct sorted *s, stru
                 all, plim_view_get(values, (first_value + i * s->values_stride) * value_width,
                                    plan->types[VALUES], &moved[i]));
         if (is_known) qsort(items, s->size, sizeof(*items), descending ? falling : rising);
-        all = is_known ? plim_known_both(all, known) : PLIM_UNKNOWN;
+        /* What was spread is as evenly spread in any other order. */
+        all = is_known                   ? plim_known_both(all, known)
+              : all & PLIM_ASSUMED_SPREAD ? all
+                                          : PLIM_UNKNOWN;
         for (size_t i = 0; i < s->size; i++) {
             plim_view_put(keys, (first + i * s->keys_stride) * width, plan->types[KEYS],
                           items[i].key, is_known ? known : PLIM_UNKNOWN);
@@ -129,7 +132,8 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch, 
     struct plim_view keys = {0}, values = {0};
     struct item *items = calloc(s.size, sizeof(*items));
     bool works = items && s.slices * s.size <= PLIM_MOST_ELEMENTS &&
-                 plim_shadow_survey(s.keys.at, bytes) & PLIM_KNOWN &&
+                 (plim_shadow_survey(s.keys.at, bytes) & PLIM_KNOWN ||
+                  plim_shadow_survey(s.values.at, value_bytes) & PLIM_ASSUMED_SPREAD) &&
                  plim_view_open(&keys, s.keys.at, bytes) &&
                  plim_view_open(&values, s.values.at, value_bytes);
     if (works) {

@@ -226,6 +226,9 @@ OTHERS = [
     'm.roll((1, 1), (0, 1))',
     'torch.empty(3, 8, dtype=torch.long, device=d)[:, ::2].copy_(m).contiguous()',
     'torch.empty(3, 4, device=d).copy_(m.t().contiguous().t())',
+    'F.interpolate(m[None, None].float(), size=(2, 3))',
+    "F.interpolate(m[None, None].float(), scale_factor=1.7, mode='nearest-exact')",
+    'f[None].expand(3, -1).topk(2).indices.sort(-1).values',
 ]
 
 TYPES = {'long': 'm', 'int': 'i32', 'float': 'f', 'half': 'h', 'bfloat16': 'bf', 'double': 'd64',

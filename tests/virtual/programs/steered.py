@@ -1,0 +1,228 @@
+"""Small programs that hang on values of the GPU:  steered.py NAME
+
+Each looks itself whether it went the way it would go on a real GPU.
+"""
+import math
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import peaks
+
+
+def learn(model, loss):
+    loss.backward()
+    torch.optim.AdamW(model.parameters(), fused=True).step()
+
+
+def distributions():
+    """A step of PPO, as stable-baselines3 and cleanrl make it: distributions check what they get."""
+    policy = nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 4)).cuda()
+    seen = torch.randn(128, 8, device='cuda')
+    chance = torch.distributions.Categorical(logits=policy(seen))
+    action = chance.sample()
+    spread = torch.distributions.Normal(policy(seen), torch.ones(4, device='cuda'))
+    moved = spread.sample()
+    gain = chance.log_prob(action) + spread.log_prob(moved).sum(-1)
+    ratio = (gain - gain.detach()).exp()
+    loss = -(ratio.clamp(0.8, 1.2)).mean() - chance.entropy().mean()
+    learn(policy, loss)
+    print('clipped', ((ratio - 1).abs() > 0.2).float().mean().item())
+
+
+def unique():
+    """Rows of an embedding that a batch uses."""
+    tokens = torch.arange(512).remainder(37).view(4, 128).cuda()
+    rows, back = tokens.unique(return_inverse=True)
+    assert rows.numel() == 37 and back.shape == tokens.shape
+    table = nn.Embedding(1000, 64).cuda()
+    learn(table, table(rows)[back].square().mean())
+
+
+def finite():
+    """Training ends where the loss is no number."""
+    model, done = nn.Linear(64, 64).cuda(), 0
+    while done < 4:
+        loss = model(torch.randn(8, 64, device='cuda')).square().mean()
+        if not torch.isfinite(loss):
+            sys.exit('the loss is no number')
+        if not math.isfinite(loss.item()):
+            sys.exit('the loss is no number')
+        learn(model, loss)
+        done += 1
+
+
+class Assigner(nn.Module):
+    """Boxes to anchors, as ultralytics' TaskAlignedAssigner: the best ten of each box that lie in it."""
+
+    def forward(self, boxes, anchors, wanted, is_box, topk=10):
+        inside = self.inside(anchors, wanted) * is_box
+        mask = inside.bool()
+        n, boxes_most, count = boxes.shape[0], wanted.shape[1], anchors.shape[0]
+        overlaps = torch.zeros(n, boxes_most, count, device='cuda')
+        a = wanted.unsqueeze(2).expand(-1, -1, count, -1)[mask]
+        b = boxes.unsqueeze(1).expand(-1, boxes_most, -1, -1)[mask]
+        overlaps[mask] = (torch.minimum(a, b).sum(-1) / torch.maximum(a, b).sum(-1)).clamp(0)
+        best = overlaps.topk(topk, dim=-1).indices
+        best.masked_fill_(~is_box.expand(-1, -1, topk).bool(), 0)
+        counts = torch.zeros(n, boxes_most, count, dtype=torch.int8, device='cuda')
+        for k in range(topk):
+            counts.scatter_add_(-1, best[:, :, k:k + 1], torch.ones_like(best[:, :, :1], dtype=torch.int8))
+        counts.masked_fill_(counts > 1, 0)
+        taken = counts.float() * inside
+        owners = taken.sum(-2)
+        if owners.max() > 1:  # any
+            first = F.one_hot(overlaps.argmax(1), boxes_most).permute(0, 2, 1).float()
+            taken = torch.where((owners.unsqueeze(1) > 1).expand(-1, boxes_most, -1), first, taken)
+            owners = taken.sum(-2)
+        return owners > 0, taken.argmax(-2)
+
+    @staticmethod
+    def inside(anchors, wanted):
+        low, high = wanted[:, :, None, :2], wanted[:, :, None, 2:]
+        return torch.cat((anchors - low, high - anchors), -1).amin(-1).gt(1e-9).float()
+
+
+def detection():
+    """A step of a YOLO: boxes are assigned to anchors, and only those that have one count."""
+    torch.manual_seed(0)
+    side, classes = 40, 8
+    grid = (torch.arange(side) + 0.5).cuda()
+    anchors = torch.stack(torch.meshgrid(grid, grid, indexing='ij'), -1).view(-1, 2)
+    body = nn.Conv2d(3, 4 + classes, 3, padding=1).cuda()
+    out = body(torch.randn(2, 3, side, side, device='cuda')).flatten(2).mT
+    boxes, scores = out[..., :4].sigmoid() * side, out[..., 4:].sigmoid()
+    wanted = torch.tensor([[[1., 1, 6, 6], [8, 8, 15, 12]], [[3., 3, 9, 9], [0, 0, 0, 0]]]).cuda()
+    is_box = wanted.sum(2, keepdim=True).gt_(0)
+    has, owner = Assigner()(boxes.detach(), anchors, wanted, is_box)
+    loss = F.binary_cross_entropy(scores, torch.zeros_like(scores))
+    if has.sum():  # some
+        target = wanted.gather(1, owner[..., None].expand(-1, -1, 4))
+        near, aim = boxes[has], target[has]  # has
+        loss = loss + F.l1_loss(near, aim)
+    learn(body, loss)
+
+
+def detr():
+    from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
+    config = DetrConfig(
+        use_timm_backbone=False, use_pretrained_backbone=False, backbone=None,
+        backbone_config=ResNetConfig(embedding_size=16, hidden_sizes=[16, 32, 32, 64],
+                                     depths=[1, 1, 1, 1], out_features=['stage4']),
+        d_model=64, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64, num_queries=20)
+    model = DetrForObjectDetection(config).cuda()
+    labels = [{'class_labels': torch.tensor([1, 2]).cuda(),
+               'boxes': torch.tensor([[.5, .5, .2, .2], [.3, .3, .1, .1]]).cuda()},
+              {'class_labels': torch.tensor([3]).cuda(),
+               'boxes': torch.tensor([[.4, .6, .2, .3]]).cuda()}]
+    out = model(pixel_values=torch.randn(2, 3, 128, 128).cuda(),
+                pixel_mask=torch.ones(2, 128, 128, dtype=torch.long).cuda(), labels=labels)
+    learn(model, out.loss)
+
+
+def text_config(**more):
+    return dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
+                num_key_value_heads=2, vocab_size=1000, **more)
+
+
+def llava():
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration
+    config = LlavaConfig(
+        vision_config=CLIPVisionConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+                                       num_attention_heads=2, image_size=56, patch_size=14),
+        text_config=LlamaConfig(**text_config()), image_token_index=999)
+    model = LlavaForConditionalGeneration(config).cuda()
+    tokens = torch.tensor([[1] + [999] * 16 + [5, 6, 7]] * 2)
+    out = model(input_ids=tokens.cuda(), pixel_values=torch.randn(2, 3, 56, 56).cuda(),
+                attention_mask=torch.ones_like(tokens).cuda(), labels=tokens.cuda())
+    learn(model, out.loss)
+
+
+def qwen2_vl():
+    from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
+    config = Qwen2VLConfig(
+        text_config=text_config(rope_scaling={'type': 'mrope', 'mrope_section': [4, 6, 6]}),
+        vision_config=dict(depth=2, embed_dim=64, hidden_size=64, num_heads=2, patch_size=14),
+        image_token_id=999, vision_start_token_id=998, vision_end_token_id=997, video_token_id=996)
+    model = Qwen2VLForConditionalGeneration(config).cuda()
+    tokens = torch.tensor([[1, 998] + [999] * 4 + [997, 5, 6]] * 2)
+    out = model(input_ids=tokens.cuda(), attention_mask=torch.ones_like(tokens).cuda(),
+                pixel_values=torch.randn(32, 1176).cuda(), labels=tokens.cuda(),
+                image_grid_thw=torch.tensor([[1, 4, 4]] * 2).cuda(), mm_token_type_ids=(tokens == 999).int().cuda())
+    learn(model, out.loss)
+
+
+def early_stopping():
+    """The Trainer of transformers, which stops when the loss does not get less."""
+    import tempfile
+    from transformers import (EarlyStoppingCallback, GPT2Config, GPT2LMHeadModel, Trainer,
+                              TrainingArguments)
+    rows = [{'input_ids': torch.arange(32), 'labels': torch.arange(32)}] * 32
+    model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=64, vocab_size=1000, use_cache=False))
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder, num_train_epochs=6, per_device_train_batch_size=8, eval_strategy='epoch',
+            save_strategy='epoch', load_best_model_at_end=True, metric_for_best_model='loss',
+            report_to='none', disable_tqdm=True, save_total_limit=1)
+        trainer = Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=rows[:8],
+                          callbacks=[EarlyStoppingCallback(2)])
+        trainer.train()
+    assert trainer.state.global_step == 12, trainer.state.global_step  # three of six epochs
+
+
+def generate():
+    """Evaluation generates text, until the end token or the most that is allowed."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+    model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=64, vocab_size=1000)).cuda()
+    prompt = torch.arange(10)[None].expand(2, -1).cuda()
+    for sampled in (False, True):
+        out = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20,
+                             do_sample=sampled, pad_token_id=0)
+        assert out.shape == (2, 30), out.shape
+
+
+def masked_head():
+    """BERT whose head sees only the tokens that are masked, as in NVIDIA's and MosaicML's examples."""
+    from transformers import BertConfig, BertModel
+    config = BertConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=2,
+                        intermediate_size=128, vocab_size=1000)
+    body, head = BertModel(config, add_pooling_layer=False).cuda(), nn.Linear(64, 1000).cuda()
+    tokens = torch.arange(512).remainder(1000).view(4, 128)
+    labels = torch.where(tokens % 7 == 0, tokens, -100)
+    hidden = body(tokens.cuda(), attention_mask=torch.ones_like(tokens).cuda()).last_hidden_state
+    wanted = labels.cuda()
+    chosen = wanted != -100
+    scores = head(hidden[chosen])
+    assert len(scores) == int((labels != -100).sum()), scores.shape
+    learn(head, F.cross_entropy(scores, wanted[chosen]))
+
+
+def experts():
+    """Mixtral as transformers runs its experts one after the other: each has as many tokens as any."""
+    from transformers import MixtralConfig, MixtralForCausalLM
+    config = MixtralConfig(**text_config(), num_local_experts=4, num_experts_per_tok=2,
+                           output_router_logits=True)
+    config._experts_implementation = 'eager'
+    model, seen, plain = MixtralForCausalLM(config).cuda(), [], F.linear
+
+    def linear(values, weight, bias=None):
+        if values.dim() == 2 and values.shape[1] == 128:  # the second half of an expert
+            seen.append(len(values))
+        return plain(values, weight, bias)
+    tokens = torch.arange(512).view(4, 128).cuda()
+    F.linear = linear
+    loss = model(input_ids=tokens, labels=tokens).loss
+    F.linear = plain
+    assert seen == [256] * 8, seen  # 512 tokens, 2 of 4 experts each, 2 layers
+    learn(model, loss)
+
+
+def main():
+    globals()[sys.argv[1]]()
+    peaks.report()
+
+
+main()
