@@ -135,6 +135,12 @@ void plim_device_repeat(struct plim_device *device, const struct plim_device_rou
     if (plim_device_can_repeat(device)) device->ops->repeat(device, round, times);
 }
 
+void plim_device_load(const struct plim_device *device, struct plim_device_load *load)
+{
+    *load = (struct plim_device_load){0};
+    if (device->ops->load) device->ops->load(device, load);
+}
+
 enum plim_status plim_device_now(struct plim_device *device, double *seconds)
 {
     *seconds = 0;

@@ -64,7 +64,13 @@ struct plim_device;
 
 /* What a round of launches did to the device's clock, for the device alone to read. */
 struct plim_device_round {
-    double seconds[4];
+    double seconds[6];
+};
+
+/* How busy host and device were since the last reset. */
+struct plim_device_load {
+    double launching_seconds; /* of the host, were it the slowest that was seen */
+    double running_seconds;   /* of the device */
 };
 
 struct plim_device_ops {
@@ -95,6 +101,8 @@ struct plim_device_ops {
     void (*end_round)(struct plim_device *device, struct plim_device_round *round);
     void (*repeat)(struct plim_device *device, const struct plim_device_round *round,
                    int64_t times);
+
+    void (*load)(const struct plim_device *device, struct plim_device_load *load);
 
     /* Seconds of device time since open, after all that was launched. */
     enum plim_status (*now)(struct plim_device *device, double *seconds);
@@ -150,6 +158,8 @@ void plim_device_begin_round(struct plim_device *device);
 void plim_device_end_round(struct plim_device *device, struct plim_device_round *round);
 void plim_device_repeat(struct plim_device *device, const struct plim_device_round *round,
                         int64_t times);
+/* Zeros on a device that is no such. */
+void plim_device_load(const struct plim_device *device, struct plim_device_load *load);
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;
 /* Between host and device memory, after all that was launched; the host waits. `sim` reads zeros. */
 enum plim_status plim_device_read(struct plim_device *device, uint64_t address, void *to,

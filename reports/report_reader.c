@@ -152,7 +152,7 @@ static bool is_axis(const char *key)
 {
     static const char *const others[] = {
         "micro_batch", "seq", "accumulation", "world", "effective_batch", "effective_batch_target",
-        "step_seconds", "tokens_per_second", "samples_per_second", "mfu", "verified",
+        "step_seconds", "tokens_per_second", "samples_per_second", "host_bound", "mfu", "verified",
         "repeats_after_steps", "verdict", "fits", "chosen", "short_bytes",
         "tokens_per_second_at_most", "why", "seconds", "simulated", "repeats", "noisy",
         "attention_engine", "change"};
@@ -213,6 +213,7 @@ static void read_choice(struct reader *r, const struct plim_yaml_node *node,
     choice->step_seconds = read_number(r, node, "step_seconds");
     choice->tokens_per_second = read_number(r, node, "tokens_per_second");
     choice->samples_per_second = read_number(r, node, "samples_per_second");
+    choice->host_bound = read_bool(r, node, "host_bound");
     choice->mfu = read_number(r, node, "mfu");
     choice->verified = read_bool(r, node, "verified");
     choice->repeats_after_steps = read_int(r, node, "repeats_after_steps");

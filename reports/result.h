@@ -94,6 +94,9 @@ struct plim_result_choice {
     struct plim_result_phase phases[PLIM_RESULT_PHASES];
     struct plim_result_peak peak;
     double step_seconds, tokens_per_second, samples_per_second;
+    /* These are an estimate that hangs on how fast the host is: a slow one takes longer to launch the
+     * step than the GPU to run it. */
+    bool host_bound;
     double mfu; /* share of the GPU's peak rate for this precision */
     /* This very setting was run with all its micro-steps, and, where it can be replayed, for as many
      * steps as it takes to know that it fits for ever. */

@@ -68,6 +68,7 @@ static void rate_line(struct plim_page *page, const struct plim_result_choice *c
             plim_number_grouped(c->tokens_per_second, rate), page->plain,
             plim_number_seconds(c->step_seconds, step));
     if (c->mfu > 0) fprintf(page->file, ", MFU %.1f %%", 100 * c->mfu);
+    if (c->host_bound) fputs(", host-bound", page->file);
     fputc('\n', page->file);
 }
 

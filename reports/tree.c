@@ -115,6 +115,7 @@ static void fill_choice(struct plim_json *json, json_t *node,
     known_number(json, node, "step_seconds", choice->step_seconds);
     known_number(json, node, "tokens_per_second", choice->tokens_per_second);
     known_number(json, node, "samples_per_second", choice->samples_per_second);
+    if (choice->host_bound) plim_json_bool(json, node, "host_bound", true);
     known_number(json, node, "mfu", choice->mfu);
     plim_json_bool(json, node, "verified", choice->verified);
     known_int(json, node, "repeats_after_steps", choice->repeats_after_steps);

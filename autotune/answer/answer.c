@@ -75,6 +75,7 @@ static void fill_rates(const struct plim_answer *a, const struct plim_setting *s
     double peak = peak_rate(a, setting);
     if (step_seconds <= 0) return;
     out->step_seconds = step_seconds;
+    out->host_bound = trial->host_bound;
     out->samples_per_second = (double)out->effective_batch / step_seconds;
     out->tokens_per_second =
         out->samples_per_second * (double)plim_axes_seq(&a->question->axes, setting);

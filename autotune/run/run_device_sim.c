@@ -119,6 +119,7 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
                             .seconds_are_modelled =
                                 replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK,
                             .communication_seconds = communication,
+                            .host_bound = replay->host_bound,
                             .steps_done = replay->steps_done,
                             .repeats_after = replay->repeats_after,
                             .details = replay};

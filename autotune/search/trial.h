@@ -5,6 +5,7 @@
 
 #include "autotune/base/status.h"
 #include <stdbool.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct plim_trial {
@@ -17,6 +18,7 @@ struct plim_trial {
     double seconds;          /* of one optimizer step; 0: not known */
     bool seconds_are_modelled; /* not measured, though the setting ran on a GPU */
     double communication_seconds; /* of these, for reductions among GPUs: an estimate */
+    bool host_bound; /* its seconds are an estimate that hangs on how fast the host is */
     int steps_done;          /* optimizer steps that were run to their end; 0: not known */
     int repeats_after;       /* so many of them, then everything repeats; 0: that was not seen */
     const void *details;     /* the runner's own record (runner.h); NULL: none */

@@ -51,6 +51,8 @@
  * oracle's virtual GPU, which leaves out the driver's 2 to 3 us). */
 #define PLIM_HOST_SECONDS 20e-6
 #define PLIM_HOST_BACKWARD_SECONDS 12e-6
+/* The slowest host of those rows against this one. */
+#define PLIM_HOST_SLOWEST (37.0 / 20)
 /* A kernel over a list of tensors gathers their addresses (same measurement: AdamW, per tensor). */
 #define PLIM_HOST_SECONDS_PER_TENSOR 1e-6
 

@@ -20,7 +20,9 @@ struct sim {
     int64_t capacity_bytes, held_bytes;
     uint64_t next_address;
     struct plim_timeline timeline;
+    struct plim_device_load load;
     struct plim_round rounds[PLIM_DEVICE_ROUNDS]; /* that have begun, one in the other */
+    struct plim_device_load load_before[PLIM_DEVICE_ROUNDS];
     int depth;
     struct plim_roofline roofline;
 };
@@ -109,6 +111,8 @@ static enum plim_status launch(struct plim_device *device, const struct plim_op 
     double device_seconds = plim_roofline_device_seconds(&sim->roofline, op);
     bool waits = op->kind == PLIM_OP_READ_BACK;
     plim_timeline_launch(&sim->timeline, host_seconds, device_seconds, waits);
+    sim->load.launching_seconds += PLIM_HOST_SLOWEST * host_seconds;
+    sim->load.running_seconds += device_seconds;
     for (int i = 0; i < sim->depth; i++)
         plim_round_launch(&sim->rounds[i], host_seconds, device_seconds, waits);
     return PLIM_OK;
@@ -118,6 +122,7 @@ static void begin_round(struct plim_device *device)
 {
     struct sim *sim = sim_of(device);
     assert(sim->depth < PLIM_DEVICE_ROUNDS);
+    sim->load_before[sim->depth] = sim->load;
     sim->rounds[sim->depth++] = PLIM_ROUND_EMPTY;
 }
 
@@ -126,8 +131,11 @@ static void end_round(struct plim_device *device, struct plim_device_round *out)
     struct sim *sim = sim_of(device);
     assert(sim->depth > 0);
     const struct plim_round *round = &sim->rounds[--sim->depth];
+    const struct plim_device_load *before = &sim->load_before[sim->depth], *now = &sim->load;
     *out = (struct plim_device_round){{round->from_host.host, round->from_host.device,
-                                       round->from_device.host, round->from_device.device}};
+                                       round->from_device.host, round->from_device.device,
+                                       now->launching_seconds - before->launching_seconds,
+                                       now->running_seconds - before->running_seconds}};
 }
 
 static void repeat(struct plim_device *device, const struct plim_device_round *from, int64_t times)
@@ -136,7 +144,14 @@ static void repeat(struct plim_device *device, const struct plim_device_round *f
     const struct plim_round round = {{from->seconds[0], from->seconds[1]},
                                      {from->seconds[2], from->seconds[3]}};
     plim_timeline_repeat(&sim->timeline, &round, times);
+    sim->load.launching_seconds += from->seconds[4] * (double)times;
+    sim->load.running_seconds += from->seconds[5] * (double)times;
     for (int i = 0; i < sim->depth; i++) plim_round_repeat(&sim->rounds[i], &round, times);
+}
+
+static void load(const struct plim_device *device, struct plim_device_load *out)
+{
+    *out = ((const struct sim *)device)->load;
 }
 
 static enum plim_status now(struct plim_device *device, double *seconds)
@@ -166,6 +181,7 @@ static enum plim_status reset(struct plim_device *device)
     sim->held_bytes = 0;
     sim->next_address = FIRST_ADDRESS;
     sim->timeline = (struct plim_timeline){0};
+    sim->load = (struct plim_device_load){0};
     sim->depth = 0;
     return PLIM_OK;
 }
@@ -189,6 +205,7 @@ static const struct plim_device_ops sim_ops = {
     .begin_round = begin_round,
     .end_round = end_round,
     .repeat = repeat,
+    .load = load,
     .now = now,
     .read = read_zeros,
     .write = write_nothing,

@@ -160,6 +160,20 @@ Test(replay, an_operation_that_the_device_refuses_is_named)
     close_bench(&bench);
 }
 
+/* A layer more is as much work for the host, a sample more is not. */
+Test(replay, a_step_of_little_work_hangs_on_the_host)
+{
+    struct plim_train_setting setting = plain;
+    open_bench(&bench, "gpt2-124m");
+    setting.micro_batch = 1;
+    run(&bench, &setting, &first);
+    cr_expect(first.host_bound);
+    setting.micro_batch = 64;
+    run(&bench, &setting, &first);
+    cr_expect_not(first.host_bound);
+    close_bench(&bench);
+}
+
 Test(replay, a_larger_batch_takes_more_memory_and_time)
 {
     struct plim_train_setting setting = plain;

@@ -327,6 +327,11 @@ Test(sim_device, a_round_is_repeated_after_others_as_well)
         launch_all(all, quick, 4);
         for (int k = 0; k < 2; k++) launch_all(all, slow, 3);
     }
+    struct plim_device_load of_one, of_all;
+    plim_device_load(one, &of_one);
+    plim_device_load(all, &of_all);
+    cr_expect(epsilon_eq(dbl, of_one.launching_seconds / of_all.launching_seconds, 1, 1e-12));
+    cr_expect(epsilon_eq(dbl, of_one.running_seconds / of_all.running_seconds, 1, 1e-12));
     cr_expect(epsilon_eq(dbl, now(one) / now(all), 1, 1e-12));
     plim_device_close(&one);
     plim_device_close(&all);

@@ -140,6 +140,7 @@ static struct plim_report full_decision(void)
     r.choice.phases[1] = (struct plim_result_phase){4, 1, 10};
     r.largest_fit = choice_of(7);
     r.largest_fit.verified = false;
+    r.largest_fit.host_bound = true;
     r.next = (struct plim_result_next){8, "oom", "out of memory: 3 MiB more"};
     r.prediction = (struct plim_result_prediction){0.03125, 640 * MIB, 9};
     r.segment_count = 2;

@@ -352,7 +352,9 @@ static void begin_timeline(struct run *r, double start)
 static void one_step(struct run *r, struct plim_allocator *allocator, struct plim_replay_step *s)
 {
     double start = 0, end = 0, waited = r->link.waited;
+    struct plim_device_load before, after;
     plim_allocator_reset_peaks(allocator);
+    plim_device_load(r->e->device, &before);
     enum plim_status st = plim_device_now(r->e->device, &start);
     if (st != PLIM_OK) engine_fail(r->e, st);
     begin_timeline(r, start);
@@ -369,6 +371,9 @@ static void one_step(struct run *r, struct plim_allocator *allocator, struct pli
     s->end_allocated_bytes = stats->allocated;
     s->end_reserved_bytes = stats->reserved;
     s->seconds = end - start;
+    plim_device_load(r->e->device, &after);
+    r->out.host_bound = after.launching_seconds - before.launching_seconds >
+                        after.running_seconds - before.running_seconds;
     r->out.communication_seconds = r->link.waited - waited;
 }
 

@@ -80,6 +80,9 @@ struct plim_replay {
     /* By what communication among several GPUs makes the last step longer than its seconds, which
      * leave it out: an estimate (link.h); 0 where nothing is known of the links. */
     double communication_seconds;
+    /* Simulated: on the slowest host that was seen, launching the last step takes longer than running
+     * it: its seconds hang on the host. */
+    bool host_bound;
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
     unsigned sdpa_engines; /* what computed attention on a real GPU: bits of enum plim_sdpa_engine */
     /* of the last step's seconds, where a real device was timed by repeating it: */
