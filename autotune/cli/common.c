@@ -1,6 +1,7 @@
 #include "common.h"
 #include "autotune/base/clock.h"
 #include "autotune/base/outfile.h"
+#include "emit.h"
 #include "devices/open.h"
 #include "reports/writer.h"
 #include <errno.h>
@@ -108,8 +109,8 @@ enum plim_status plim_common_device(const struct plim_request *request,
 
 enum plim_status plim_common_check_files(const struct plim_request *request, struct plim_error *err)
 {
-    enum plim_status st = PLIM_OK;
     const struct plim_writer *writer;
+    enum plim_status st = plim_emit_check(request, err);
     for (size_t i = 0; i < request->files.count && !st; i++)
         st = plim_writer_for_path(request->files.items[i], &writer, err);
     return st;
@@ -163,9 +164,14 @@ static int terminal_width(FILE *out)
     return ioctl(fileno(out), TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
+/* The report, or in its place the one answer in a framework's words; where nothing fits the report
+ * says why, but not where a script would take it for the words. */
 static enum plim_status emit_result(const struct plim_request *request, const struct plim_io *io,
                                     const struct plim_report *report, struct plim_error *err)
 {
+    FILE *out = request->emit.name ? io->err : io->out;
+    if (request->emit.name && report->results.items[0].choice.present)
+        return plim_emit_result(request, io, &report->results.items[0], err);
     const struct plim_writer *writer = request->json ? &plim_writer_json : &plim_writer_text;
     const char *no_color = getenv("NO_COLOR");
     bool terminal = io->out_is_terminal;
@@ -176,7 +182,7 @@ static enum plim_status emit_result(const struct plim_request *request, const st
     char *text = NULL;
     enum plim_status st = writer->write(report, &style, &text, err);
     bool hung_up = io->signalled && *io->signalled == SIGHUP;
-    if (!st && (fputs(text, io->out) < 0 || fflush(io->out)) && !hung_up)
+    if (!st && (fputs(text, out) < 0 || fflush(out)) && !hung_up)
         st = plim_fail(err, PLIM_INTERNAL, "the report cannot be written: %s", strerror(errno));
     free(text);
     return st;

@@ -5,6 +5,7 @@
 #include "autotune/base/text.h"
 #include "autotune/base/trust.h"
 #include "autotune/store/handover.h"
+#include "emit.h"
 #include "autotune/store/least.h"
 #include "spec_decision.h"
 #include "env_gpus.h"
@@ -35,6 +36,7 @@ struct env {
     size_t count;
     struct plim_env_gpu gpus[PLIM_ENV_GPUS];
     struct plim_result results[PLIM_ENV_GPUS];
+    size_t from; /* of which result the choice is */
     bool measured, stale;
 };
 
@@ -135,6 +137,9 @@ static enum plim_status read_options(struct env *env, struct plim_error *err)
                                     PLIM_HANDOVER_FORMATS, &format, err);
     if (!st) st = read_name("--on-miss", asked->on_miss, misses, 3, &on_miss, err);
     if (st) return st;
+    if (asked->task_prolog && env->request->emit.name)
+        return plim_fail(err, PLIM_INVALID, "--task-prolog and --emit, expected one of them");
+    if ((st = plim_emit_check(env->request, err))) return st;
     if (asked->task_prolog) format = PLIM_HANDOVER_TASK_PROLOG;
     env->on_miss = asked->root_owned ? ON_MISS_NOTHING : (enum on_miss)on_miss;
     env->handover = (struct plim_handover){.format = (enum plim_handover_format)format,
@@ -284,12 +289,11 @@ static enum plim_status choose(struct env *env, struct plim_result_choice *choic
                                struct plim_error *err)
 {
     const struct plim_result *results[PLIM_ENV_GPUS];
-    size_t from;
     for (size_t i = 0; i < env->count; i++) results[i] = &env->results[i];
-    enum plim_status st = plim_store_least(results, env->count, choice, &from, err);
+    enum plim_status st = plim_store_least(results, env->count, choice, &env->from, err);
     if (!st && env->count > 1)
         plim_log(&env->log, PLIM_LOG_WARNING, "for %zu kinds of GPUs, as %s can", env->count,
-                 env->gpus[from].gpu.name);
+                 env->gpus[env->from].gpu.name);
     return st;
 }
 
@@ -301,7 +305,10 @@ static enum plim_status hand_over(struct env *env, const struct plim_result_choi
     env->handover.choice = choice;
     env->handover.measured = env->measured;
     env->handover.stale = env->stale;
-    PLIM_TRY(plim_handover_write(&env->handover, &text, err));
+    if (env->request->emit.name)
+        PLIM_TRY(plim_emit_text(env->request, env->io, &env->results[env->from], choice, &text, err));
+    else
+        PLIM_TRY(plim_handover_write(&env->handover, &text, err));
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL); /* from here on it is written whole */
     for (size_t i = 0; i < env->request->files.count; i++)
         PLIM_TRY(plim_outfile_save(env->request->files.items[i], text, err));
@@ -317,7 +324,7 @@ static enum plim_status read_report(struct env *env, bool *is_report,
                                     struct plim_result_choice *choice, struct plim_error *err)
 {
     struct plim_yaml yaml = {0};
-    struct plim_result result = {0};
+    struct plim_result *result = &env->results[0];
     const struct plim_yaml_node *schema = NULL;
     *is_report = false;
     enum plim_status st = check_subject(env->request, err);
@@ -327,14 +334,13 @@ static enum plim_status read_report(struct env *env, bool *is_report,
         schema = plim_yaml_get(yaml.root, "schema");
     if (schema && schema->kind == PLIM_YAML_SCALAR && !strcmp(schema->text, "plimsoll.result/1")) {
         *is_report = true;
-        st = plim_report_read_result(&yaml, yaml.root, &result, err);
-        if (!st && !result.choice.present)
+        st = plim_report_read_result(&yaml, yaml.root, result, err);
+        if (!st && !result->choice.present)
             st = plim_fail(err, PLIM_NOFIT, "%s: nothing fitted", env->request->subject);
-        *choice = result.choice;
-        env->measured = !result.device.simulated;
-        env->stale = result.interrupted;
+        *choice = result->choice;
+        env->measured = !result->device.simulated;
+        env->stale = result->interrupted;
     }
-    plim_result_finish(&result);
     plim_yaml_finish(&yaml);
     return st;
 }
@@ -348,7 +354,7 @@ static enum plim_status run(struct env *env, struct plim_error *err)
     set_timer(env);
     st = read_report(env, &is_report, &choice, err);
     if (!st && !is_report) st = prepare(env, err);
-    for (size_t i = 0; i < env->count && !st; i++) st = answer(env, i, err);
+    for (size_t i = 0; i < env->count && !st && !is_report; i++) st = answer(env, i, err);
     if (!st && !is_report) st = choose(env, &choice, err);
     if (!st) st = hand_over(env, &choice, err);
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
@@ -370,7 +376,7 @@ static enum plim_status run_env(const struct plim_request *request, const struct
         env->told = make_log(request, io, PLIM_LOG_INFO);
         env->measured = true;
         st = run(env, err);
-        for (size_t i = 0; i < env->count; i++) plim_result_finish(&env->results[i]);
+        for (size_t i = 0; i < PLIM_ENV_GPUS; i++) plim_result_finish(&env->results[i]);
     }
     if (env) plim_decide_finish(&env->decide);
     free(env);

@@ -22,11 +22,12 @@ enum {
     S = 1 << PLIM_COMMAND_STORE,
     A = 1 << PLIM_COMMAND_APPLY,
     U = 1 << PLIM_COMMAND_REVERT,
+    F = 1 << PLIM_COMMAND_EMIT,
     H = 1 << PLIM_COMMAND_HELP
 };
 
 /* Commands whose arguments are a list. */
-enum { TAKES_SEVERAL = R | S | A | U };
+enum { TAKES_SEVERAL = R | S | A | U | F };
 
 /* A key of the spec; a switch; a value that goes into a field of the request; one that its kind puts
  * where it belongs. */
@@ -148,13 +149,13 @@ static const struct plim_option options[] = {
       "print the command of a trial, and run nothing"),
     SWITCH("--observe", X, program.observe,
       "run the command once, as it is, and tell what memory it takes"),
-    FIELD("--micro-batch", "N", A, number, apply.micro_batch, 1000000000,
+    FIELD("--micro-batch", "N", A | F, number, apply.micro_batch, 1000000000,
       "samples of one GPU at once, in the place of a RESULT"),
-    FIELD("--accumulation", "N", A, number, apply.accumulation, 1000000000,
+    FIELD("--accumulation", "N", A | F, number, apply.accumulation, 1000000000,
       "micro-steps an optimizer step; default: 1"),
-    FIELD("--seq", "N", A, number, apply.seq, 1000000000,
+    FIELD("--seq", "N", A | F, number, apply.seq, 1000000000,
       "sequence length, where the framework keeps one there; default: as it is"),
-    FIELD("--dp", "N", A, number, apply.dp, 1000000,
+    FIELD("--dp", "N", A | F, number, apply.dp, 1000000,
       "data-parallel GPUs: all / (tensor x pipeline x context x sequence parallel)"),
     FIELD("--tokens", "N", A, number, apply.tokens, 1000000000000,
       "the micro-batch in tokens or frames, for a file that counts these"),
@@ -167,6 +168,15 @@ static const struct plim_option options[] = {
       "=seq; repeatable"),
     FIELD("--format", "NAME", A, text, apply.format, 0,
       "yaml, json, jsonc, toml, ini, shell, python or gin; default: by the file's name"),
+    FIELD("--gpus-per-node", "N", F, number, emit.gpus_per_node, 1024,
+      "GPUs of one machine, for launchers; default: those of the result, or 8"),
+    FIELD("--out", "FILE", F, list, files, 0,
+      "write it there (-o), and not to stdout; repeatable"),
+    SWITCH("--list", F, emit.list,
+      "the frameworks and launchers, with their forms"),
+    FIELD("--emit", "NAME", T | P | X, text, emit.name, 0,
+      "print the answer as a framework's arguments or config, such as hf.cli or deepspeed "
+      "(plimsoll emit --list), and not the report"),
     SWITCH("--check", A, apply.check,
       "write nothing: print what would change; exit code 7 when something would"),
     SWITCH("--force", U, apply.force,
@@ -207,13 +217,13 @@ static const struct plim_option options[] = {
       "gc removes answers that were made before that, such as 2160h"),
     SWITCH("--json", T | P | E | D | X | R | S, json,
       "the report as JSON"),
-    SWITCH("--quiet", T | P | E | D | M | I | X | W | R | V | S | A | U, quiet,
+    SWITCH("--quiet", T | P | E | D | M | I | X | W | R | V | S | A | U | F, quiet,
       "no progress and no warnings"),
     SWITCH("--no-color", T | P | E | D | X | R | S, no_color,
       "no escapes, as with NO_COLOR"),
     SWITCH("--man", H, man,
       "the manual page instead, as man reads it (roff)"),
-    SWITCH("--help", T | P | E | D | M | I | X | W | R | V | S | A | U | C | H, help,
+    SWITCH("--help", T | P | E | D | M | I | X | W | R | V | S | A | U | F | C | H, help,
       "this text"),
 };
 

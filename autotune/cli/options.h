@@ -18,6 +18,7 @@
     X(REPORT, report)                                                                              \
     X(APPLY, apply)                                                                                \
     X(REVERT, revert)                                                                              \
+    X(EMIT, emit)                                                                                  \
     X(DEVICES, devices)                                                                            \
     X(MODELS, models)                                                                              \
     X(IMPORT, import)                                                                              \

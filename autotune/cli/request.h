@@ -54,6 +54,13 @@ struct plim_request_apply {
     bool check, force;
 };
 
+/* What becomes of the answer in a framework's words. */
+struct plim_request_emit {
+    const char *name; /* --emit; NULL: not given */
+    int64_t gpus_per_node; /* 0: not given */
+    bool list;
+};
+
 /* Texts belong to argv, or point into the request itself: do not copy or move it. */
 struct plim_request {
     const char *subject; /* SPEC, FILE, COMMAND; NULL: not given */
@@ -76,6 +83,7 @@ struct plim_request {
     struct plim_request_program program;
     struct plim_request_store store;
     struct plim_request_apply apply;
+    struct plim_request_emit emit;
     char texts[PLIM_REQUEST_TEXTS]; /* what lists in one argument were split into */
     size_t texts_used;
 };

@@ -75,7 +75,7 @@ static bool has_format(const struct plim_config_framework *row, const struct pli
 
 static bool has_marks(const struct plim_config_framework *row, const struct plim_config_group *g)
 {
-    if (!has_format(row, g)) return false;
+    if (!row->marks[0] || !has_format(row, g)) return false;
     for (size_t i = 0; row->marks[i]; i++)
         if (!plim_config_has(&g->plan->places, row->marks[i])) return false;
     return true;

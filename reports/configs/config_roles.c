@@ -308,10 +308,21 @@ static enum plim_status no_number(struct search *s, const struct plim_config_fou
     return refuse(found->end, s->err, "%s", text);
 }
 
+/* What stands in the bytes that would be replaced: of ${NAME:-8} the 8. */
+static int64_t number_in(const struct plim_config_found *found)
+{
+    char text[64];
+    const struct plim_config_value *value = &found->value;
+    if (value->meaning != PLIM_CONFIG_NUMBER || value->end - value->begin >= sizeof(text)) return 0;
+    snprintf(text, sizeof(text), "%.*s", (int)(value->end - value->begin),
+             found->end->document->text + value->begin);
+    return plim_config_whole(text);
+}
+
 static enum plim_status answer(struct search *s, struct plim_config_found *out)
 {
     *out = s->items[0];
-    out->number = plim_config_whole(plim_config_node_of(out->end)->text);
+    out->number = number_in(out);
     switch (out->value.meaning) {
     case PLIM_CONFIG_NUMBER:
     case PLIM_CONFIG_UNSET:

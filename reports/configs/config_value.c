@@ -151,11 +151,25 @@ static enum plim_config_meaning meaning_of_ini(const struct plim_config_node *no
     return meaning_of_data(node, value);
 }
 
+/* "[8]", a list with one number on a command line. */
+static bool is_list_of_one(const char *text, struct plim_config_value *value)
+{
+    char number[32];
+    size_t length = strlen(text);
+    if (length < 3 || length > sizeof(number) || text[0] != '[' || text[length - 1] != ']')
+        return false;
+    snprintf(number, sizeof(number), "%.*s", (int)length - 2, text + 1);
+    if (!plim_config_is_number(number)) return false;
+    value->begin++;
+    value->end--;
+    return true;
+}
+
 static enum plim_config_meaning meaning_of_shell(const struct plim_config_node *node,
                                                  struct plim_config_value *value)
 {
     const char *text = node->text;
-    if (plim_config_is_number(text)) return PLIM_CONFIG_NUMBER;
+    if (plim_config_is_number(text) || is_list_of_one(text, value)) return PLIM_CONFIG_NUMBER;
     if (is_default(text, value->begin, value)) return PLIM_CONFIG_NUMBER;
     if (!*text) return PLIM_CONFIG_UNSET;
     if (is_between(text, "${", "}", "", value) || is_between(text, "$", "", "", value))

@@ -48,7 +48,7 @@ int64_t plim_config_role_value(enum plim_config_role role, const struct plim_con
 
 static const struct field {
     const char *key;
-    enum { TEXT, LIST, FLAG, NEEDS } kind;
+    enum { TEXT, LIST, FLAG, NEEDS, NODE } kind;
     size_t offset;
 } fields[] = {
 #define AT(member) offsetof(struct plim_config_framework, member)
@@ -77,6 +77,8 @@ static const struct field {
     {"numbers", FLAG, AT(numbers)},
     {"lists", FLAG, AT(lists)},
     {"guess", FLAG, AT(guess)},
+    {"terms", NODE, AT(terms)},
+    {"emits", NODE, AT(emits)},
 #undef AT
 };
 
@@ -141,6 +143,9 @@ static enum plim_status read_row(const struct plim_yaml_node *node,
         case NEEDS:
             st = read_needs(value, at, err);
             break;
+        case NODE:
+            *(const struct plim_yaml_node **)at = value;
+            break;
         }
         if (st) return st;
     }
@@ -165,6 +170,13 @@ static void read_table(void)
     for (size_t i = 0; i < rows->count; i++)
         if (read_row(rows->items[i], &table.rows[i], err)) return;
     table.count = rows->count;
+}
+
+enum plim_status plim_config_framework_damaged(const struct plim_yaml_node *node,
+                                               struct plim_error *err, const char *what)
+{
+    return plim_fail_at(err, PLIM_INTERNAL, plim_frameworks_data[0].name, node->line, node->column,
+                        "%s", what);
 }
 
 /* --- asking it -------------------------------------------------------------------------------- */
@@ -223,10 +235,10 @@ enum plim_status plim_config_framework_find(const char *name,
     }
     int near = plim_nearest(name, names, count);
     if (near >= 0)
-        return plim_fail(err, PLIM_INVALID, "--framework is '%s', did you mean %s?", name,
+        return plim_fail(err, PLIM_INVALID, "no framework '%s' is known, did you mean %s?", name,
                          names[near]);
     return plim_fail(err, PLIM_INVALID,
-                     "--framework is '%s', which is not known (reports/configs/frameworks.yaml has "
-                     "the names); --set PATH=micro_batch names the keys of any other",
+                     "no framework '%s' is known (plimsoll emit --list has the names); for apply "
+                     "--set PATH=micro_batch names the keys of any other",
                      name);
 }

@@ -37,6 +37,8 @@ struct plim_config_sizes {
 
 enum { PLIM_CONFIG_LIST = 32, PLIM_CONFIG_NEEDS = 6 };
 
+struct plim_yaml_node;
+
 /* NULL ends a list. */
 struct plim_config_framework {
     const char *name, *title;
@@ -59,6 +61,7 @@ struct plim_config_framework {
     bool numbers;          /* its reader wants numbers: never "4" in quotes */
     bool lists;            /* its accumulation is a list with one number for each phase */
     bool guess;            /* nothing is known but names: no key is added */
+    const struct plim_yaml_node *terms, *emits; /* for emission.h; NULL: none */
 };
 
 /* All rows, read once; the last ones match anything. PLIM_INTERNAL: the table is damaged. */
@@ -77,5 +80,9 @@ enum plim_status plim_config_framework_find(const char *name,
 int64_t plim_config_role_value(enum plim_config_role role, const struct plim_config_sizes *sizes);
 
 const char *plim_config_role_name(enum plim_config_role role);
+
+/* A damaged field of the table: PLIM_INTERNAL with its line. */
+enum plim_status plim_config_framework_damaged(const struct plim_yaml_node *node,
+                                               struct plim_error *err, const char *what);
 
 #endif

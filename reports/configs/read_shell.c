@@ -174,6 +174,20 @@ static size_t assignment_mark(const char *text, size_t length)
     return mark < length && mark && text[mark] == '=' ? mark : 0;
 }
 
+/* "SOLVER.IMS_PER_BATCH", a key of YACS, whose value is the next word. */
+static bool is_yacs_key(const char *text, size_t length)
+{
+    bool dotted = false;
+    for (size_t i = 0; i < length; i++) {
+        bool inner = text[i] == '.' && i && i + 1 < length;
+        if (!isupper((unsigned char)text[i]) && !isdigit((unsigned char)text[i]) &&
+            text[i] != '_' && !inner)
+            return false;
+        dotted |= inner;
+    }
+    return dotted && isupper((unsigned char)*text);
+}
+
 /* A word of a command: an option, an option with its value, or the value of the one before. */
 static enum plim_status add_argument(struct reader *r, struct plim_config_node *command,
                                      struct word word)
@@ -188,7 +202,7 @@ static enum plim_status add_argument(struct reader *r, struct plim_config_node *
         return add_value(r, command, (struct word){word.begin + plus, word.begin + mark},
                          (struct word){word.begin + mark + 1, word.end});
     }
-    if (is_option(text, length)) {
+    if (is_option(text, length) || (!waits && is_yacs_key(text, length))) {
         r->option = word;
         return PLIM_OK;
     }

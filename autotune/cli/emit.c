@@ -1,0 +1,213 @@
+/* emit: an answer as the arguments, the environment or the config of a training framework. */
+#include "emit.h"
+#include "autotune/base/outfile.h"
+#include "autotune/base/text.h"
+#include "command.h"
+#include "reports/configs/emission.h"
+#include "reports/report_reader.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As plan takes it where nothing is said. */
+static const int64_t GPUS_PER_NODE = 8;
+
+/* --- from a result ---------------------------------------------------------------------------- */
+
+static void tell_about(const struct plim_result *result, const char *version,
+                       struct plim_config_answer *answer)
+{
+    char name[160];
+    snprintf(name, sizeof(name), "%s on %s%s", result->spec.name[0] ? result->spec.name : "a program",
+             result->device.name, result->device.simulated ? ", simulated" : "");
+    char about[256];
+    snprintf(about, sizeof(about), "%s%s%s", name, version ? ", plimsoll " : "",
+             version ? version : "");
+    plim_text_show(about, answer->about, sizeof(answer->about));
+}
+
+static int64_t gpus_per_node(const struct plim_request *request, const struct plim_result *result)
+{
+    int64_t number = request->emit.gpus_per_node;
+    for (size_t i = 0; !number && result && i < result->spec.options.count; i++)
+        if (!strcmp(result->spec.options.items[i].key, "train.gpus_per_node"))
+            number = strtoll(result->spec.options.items[i].value, NULL, 10);
+    return number > 0 ? number : GPUS_PER_NODE;
+}
+
+/* What the command line says counts before the answer. */
+static void fill_answer(const struct plim_request *request, const struct plim_result *result,
+                        const struct plim_result_choice *choice, const char *version,
+                        struct plim_config_answer *answer)
+{
+    const struct plim_request_apply *asked = &request->apply;
+    *answer = (struct plim_config_answer){
+        .sizes = {asked->micro_batch, asked->accumulation, asked->dp, asked->seq}};
+    struct plim_config_sizes *sizes = &answer->sizes;
+    if (choice) {
+        const struct plim_result_setting *setting = &choice->setting;
+        *sizes = (struct plim_config_sizes){
+            setting->micro_batch, setting->accumulation,
+            asked->dp ? asked->dp : choice->world, asked->seq ? asked->seq : setting->seq};
+        answer->setting = setting;
+        answer->world = choice->world;
+        tell_about(result, version, answer);
+    }
+    if (!sizes->accumulation) sizes->accumulation = 1;
+    if (!answer->world) answer->world = sizes->dp;
+    answer->gpus_per_node = gpus_per_node(request, result);
+}
+
+/* --- what is written -------------------------------------------------------------------------- */
+
+static void note(const struct plim_request *request, const struct plim_io *io, const char *what,
+                 const char *text)
+{
+    if (request->quiet || !text || !*text) return;
+    fprintf(io->err, "plimsoll: %s", what);
+    plim_text_write(io->err, text);
+    fputc('\n', io->err);
+}
+
+static enum plim_status make_text(const struct plim_request *request, const struct plim_io *io,
+                                  const char *name, const struct plim_config_answer *answer,
+                                  char **text, struct plim_error *err)
+{
+    struct plim_config_form form;
+    char *unsaid = NULL, what[96];
+    *text = NULL;
+    enum plim_status st = plim_config_form_find(name, &form, err);
+    if (!st) st = plim_config_emit(&form, answer, text, &unsaid, err);
+    if (st) return st;
+    snprintf(what, sizeof(what), "%s.%s does not say: ", form.framework->name, form.name);
+    note(request, io, what, unsaid);
+    note(request, io, "", form.framework->warning);
+    free(unsaid);
+    return PLIM_OK;
+}
+
+enum plim_status plim_emit_check(const struct plim_request *request, struct plim_error *err)
+{
+    struct plim_config_form form;
+    if (!request->emit.name) return PLIM_OK;
+    if (request->json)
+        return plim_fail(err, PLIM_INVALID, "--json and --emit are both for stdout, expected one");
+    if (request->devices.count > 1 ||
+        (request->devices.count && !strcmp(request->devices.items[0], "all")))
+        return plim_fail(err, PLIM_INVALID, "--emit is one device's answer, expected one --device");
+    return plim_config_form_find(request->emit.name, &form, err);
+}
+
+/* A choice of a result in the words of `name`. `version`: of the plimsoll that made it. */
+static enum plim_status choice_text(const struct plim_request *request, const struct plim_io *io,
+                                    const char *name, const char *version,
+                                    const struct plim_result *result,
+                                    const struct plim_result_choice *choice, char **text,
+                                    struct plim_error *err)
+{
+    struct plim_config_answer answer;
+    fill_answer(request, result, choice, version, &answer);
+    if (choice->phase_count > 1)
+        note(request, io, "the accumulation follows a schedule, and only its ", "first phase is said");
+    return make_text(request, io, name, &answer, text, err);
+}
+
+enum plim_status plim_emit_text(const struct plim_request *request, const struct plim_io *io,
+                                const struct plim_result *result,
+                                const struct plim_result_choice *choice, char **text,
+                                struct plim_error *err)
+{
+    return choice_text(request, io, request->emit.name, io->version, result, choice, text, err);
+}
+
+static enum plim_status print(const struct plim_io *io, const char *text, struct plim_error *err)
+{
+    bool hung_up = io->signalled && *io->signalled == SIGHUP;
+    if ((fputs(text, io->out) < 0 || fflush(io->out)) && !hung_up)
+        return plim_fail(err, PLIM_INTERNAL, "the answer cannot be written: %s", strerror(errno));
+    return PLIM_OK;
+}
+
+enum plim_status plim_emit_result(const struct plim_request *request, const struct plim_io *io,
+                                  const struct plim_result *result, struct plim_error *err)
+{
+    char *text = NULL;
+    enum plim_status st = plim_emit_text(request, io, result, &result->choice, &text, err);
+    if (!st) st = print(io, text, err);
+    free(text);
+    return st;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+/* A result of several devices has several answers. */
+static enum plim_status find_choice(const char *path, const struct plim_report *report,
+                                    const struct plim_result **out, struct plim_error *err)
+{
+    *out = report->results.count ? &report->results.items[0] : NULL;
+    if (report->results.count > 1)
+        return plim_fail(err, PLIM_INVALID,
+                         "%s has the answers of %zu devices, expected a result of one", path,
+                         report->results.count);
+    if (!*out || !(*out)->choice.present || (*out)->kind == PLIM_RESULT_EXPLANATION)
+        return plim_fail(err, PLIM_NOFIT, "%s: nothing fits in this result", path);
+    return PLIM_OK;
+}
+
+static enum plim_status emit_file(const struct plim_request *request, const struct plim_io *io,
+                                  const char *name, char **text, struct plim_error *err)
+{
+    struct plim_yaml yaml = {0};
+    struct plim_report report = {0};
+    const struct plim_result *result;
+    enum plim_status st = plim_yaml_read_file(request->subject, &yaml, err);
+    if (!st) st = plim_report_read(&yaml, &report, err);
+    if (!st) st = find_choice(request->subject, &report, &result, err);
+    if (!st)
+        st = choice_text(request, io, name, report.version, result, &result->choice, text, err);
+    plim_report_finish(&report);
+    plim_yaml_finish(&yaml);
+    return st;
+}
+
+static enum plim_status run_emit(const struct plim_request *request, const struct plim_io *io,
+                                 struct plim_error *err)
+{
+    const bool given = request->apply.micro_batch != 0;
+    const char *name = given ? request->subject
+                             : (request->arguments.count ? request->arguments.items[0] : NULL);
+    char *text = NULL;
+    struct plim_config_answer answer;
+    enum plim_status st = PLIM_OK;
+    if (request->emit.list) return plim_config_forms_list(io->out, err);
+    if (!name || request->arguments.count != (size_t)!given)
+        return plim_fail(err, PLIM_INVALID,
+                         "expected emit RESULT NAME, emit --micro-batch N NAME, or emit --list");
+    if (given) {
+        fill_answer(request, NULL, NULL, NULL, &answer);
+        PLIM_TRY(make_text(request, io, name, &answer, &text, err));
+    } else {
+        PLIM_TRY(emit_file(request, io, name, &text, err));
+    }
+    for (size_t i = 0; i < request->files.count; i++)
+        PLIM_TRY(plim_outfile_save(request->files.items[i], text, err));
+    if (!request->files.count) PLIM_TRY(print(io, text, err));
+out:
+    free(text);
+    return st;
+}
+
+const struct plim_command plim_command_emit = {
+    .name = "emit",
+    .argument = "RESULT NAME",
+    .id = PLIM_COMMAND_EMIT,
+    .run = run_emit,
+    .summary = "the answer as a framework's arguments or config",
+    .about = "Writes the answer of a result of tune, plan or exec as a training framework or a\n"
+             "launcher reads it: a config, arguments, variables or code. NAME is one of --list,\n"
+             "with a form behind a dot. What the text has no word for is said on stderr.\n\n"
+             "  plimsoll emit result.json hf.python\n"
+             "  torchrun $(plimsoll emit result.json torchrun) train.py \\\n"
+             "    $(plimsoll emit result.json hf.cli)\n"
+             "  plimsoll emit --micro-batch 4 --accumulation 8 --dp 8 deepspeed\n"};

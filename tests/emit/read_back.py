@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""What emit writes, read by apply: read_back.py PLIMSOLL
+
+Every form of every framework is emitted with sizes that are prime, and `apply --check` finds in it that they are right already;
+of other sizes it says that the file would change. Also: the tables' forms without a key of a batch, --emit of a plan, and env.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RESULT = os.path.join(HERE, 'result.json')
+SIZES = ['--accumulation', '5', '--dp', '2', '--seq', '704']
+ONCE = ['--accumulation', '1', '--dp', '2', '--seq', '704']  # where nothing is accumulated
+
+# Forms that hold no batch (launchers), or count tokens: what has to be in them instead.
+OTHERS = {
+    'accelerate.env': ['ACCELERATE_GRADIENT_ACCUMULATION_STEPS=5'],
+    'accelerate.cli': ['--num_processes 2', '--gradient_accumulation_steps 5'],
+    'accelerate.yaml': ['num_processes: 2'],
+    'accelerate.python': ['batch_size = 3 ', 'gradient_accumulation_steps=5,'],
+    'nanochat.cli': ['--device-batch-size=3', f'--total-batch-size={3 * 5 * 2 * 704}'],
+    'oumi.yaml': ['per_device_train_batch_size: 3', 'gradient_accumulation_steps: 5', 'model_max_length: 704'],
+    'sbatch.header': ['#SBATCH --ntasks-per-node=2', 'export PLIMSOLL_MICRO_BATCH=3', 'export PLIMSOLL_GLOBAL_BATCH=30'],
+    'sbatch.torchrun': ['#SBATCH --ntasks-per-node=1', '#SBATCH --gpus-per-node=2', 'export PLIMSOLL_ACCUMULATION=5'],
+    'torchrun.cli': ['--nnodes 1 --nproc-per-node 2'],
+    'torchtitan.tokens': [f'dp_rank {3 * 704}', f'train_step {3 * 5 * 2 * 704}'],
+}
+SUFFIXES = {'yaml': '.yaml', 'json': '.json', 'toml': '.toml', 'ini': '.cfg', 'gin': '.gin', 'python': '.py', 'cli': '.sh'}
+
+
+def run(program, *arguments):
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+
+
+def forms(program):
+    for line in run(program, 'emit', '--list').stdout.splitlines():
+        name, rest = line[:16].strip(), line[42:].split()
+        yield from (f'{name}.{form}' for form in rest)
+
+
+def read_back(program, form, folder):
+    """None, or what is wrong."""
+    name, kind = form.rsplit('.', 1)
+    sizes = SIZES
+    said = run(program, 'emit', '--micro-batch', '3', *sizes, form)
+    if said.returncode and 'makes an optimizer step of every batch' in said.stderr:
+        sizes = ONCE
+        said = run(program, 'emit', '--micro-batch', '3', *sizes, form)
+    if said.returncode or not said.stdout.endswith('\n'):
+        return f'exit {said.returncode}: {said.stdout}{said.stderr}'
+    if form in OTHERS:
+        missing = [text for text in OTHERS[form] if text not in said.stdout]
+        return f'{missing} not in {said.stdout}' if missing else None
+    path = os.path.join(folder, form.replace('.', '-') + SUFFIXES[kind])
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(('python train.py ' if kind == 'cli' else '') + said.stdout)
+    right = run(program, 'apply', '--check', '--framework', name, '--micro-batch', '3', *sizes, path)
+    other = run(program, 'apply', '--check', '--framework', name, '--micro-batch', '7', *sizes, path)
+    if right.returncode or other.returncode != 7:
+        return f'apply: {right.returncode} and {other.returncode}: {said.stdout}{right.stdout}{right.stderr}{other.stderr}'
+    return None
+
+
+def same_from_everywhere(program, folder):
+    """A plan, its result, and env with the result print the same."""
+    result = os.path.join(folder, 'result.json')
+    question = ['gpt2-124m', '--device', 'sim:RTX-4090', '--effective-batch', '32', '--batch', '4']
+    plan = run(program, 'plan', *question, '--emit', 'hf.cli', '-o', result)
+    texts = [plan.stdout, run(program, 'emit', result, 'hf.cli').stdout, run(program, 'env', result, '--emit', 'hf.cli').stdout]
+    if plan.returncode or len(set(texts)) > 1 or '--per_device_train_batch_size 4 --gradient_accumulation_steps 8 ' not in texts[0]:
+        return f'{texts}: {plan.stderr}'
+    nothing = run(program, 'plan', 'llama-3-8b', '--device', 'sim:4GiB', '--emit', 'hf')
+    if nothing.returncode != 1 or nothing.stdout or 'fits' not in nothing.stderr:
+        return f'nothing fits: {nothing.returncode} {nothing.stdout} {nothing.stderr}'
+    return None
+
+
+def refusals(program):
+    wanted = {
+        ('emit', RESULT, 'hg'): 'did you mean hf?',
+        ('emit', RESULT, 'hf.toml'): 'hf.python, hf.yaml, hf.json, hf.cli',
+        ('emit', RESULT, 'mmdetection.yaml'): 'mmengine.python, mmengine.cli',
+        ('emit', '--micro-batch', '4', 'megatron-lm'): '--dp N',
+        ('emit', '--micro-batch', '4', '--accumulation', '2', 'detectron2'): 'every batch',
+        ('emit', '--micro-batch', '4', '--dp', '12', 'torchrun'): '--gpus-per-node N',
+        ('emit', RESULT): 'emit RESULT NAME',
+        ('emit', HERE, 'hf'): HERE,
+        ('plan', 'gpt2-124m', '--emit', 'huf'): 'did you mean hf?',
+        ('plan', 'gpt2-124m', '--emit', 'hf', '--device', 'sim:L4,sim:T4'): 'one --device',
+        ('plan', 'gpt2-124m', '--emit', 'hf', '--json'): 'expected one',
+    }
+    for arguments, text in wanted.items():
+        said = run(program, *arguments)
+        if said.returncode != 2 or text not in said.stderr or said.stdout:
+            return f'{arguments}: {said.returncode} {said.stdout} {said.stderr}'
+    return None
+
+
+def notes(program):
+    """What the text has no word for is said, and nothing of an answer is written that could be a command."""
+    said = run(program, 'emit', RESULT, 'hf')
+    if 'hf.python does not say: sequence 704, weights fp32, attention sdpa, sharding ddp' not in said.stderr:
+        return said.stderr
+    with open(RESULT, encoding='utf-8') as file:
+        text = file.read().replace('"gpt2-124m"', '"x\\n; rm -rf $(HOME)"').replace('"adamw-fused"', '"$(touch x)"')
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'hostile.json')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(text)
+        said = run(program, 'emit', path, 'hf.yaml')
+    lines = said.stdout.splitlines()
+    hostile = [line for line in lines[1:] if '$' in line or ';' in line]
+    wrong = hostile or len(lines) < 4 or not lines[0].startswith('# x\\x0a; rm')
+    return f'{said.stdout}{said.stderr}' if wrong else None
+
+
+def main(program):
+    program = os.path.abspath(program)
+    os.environ['PLIMSOLL_STORE'] = 'off'
+    folder = tempfile.mkdtemp(prefix='plimsoll-emit-')
+    names = list(forms(program))
+    problems = {form: read_back(program, form, folder) for form in names}
+    problems['plan, env'] = same_from_everywhere(program, folder)
+    problems['refusals'] = refusals(program)
+    problems['notes'] = notes(program)
+    shutil.rmtree(folder)
+    failed = {name: problem for name, problem in problems.items() if problem}
+    for name, problem in failed.items():
+        print(f'{name}: {problem}')
+    print(f'{len(problems) - len(failed)} of {len(problems)}')
+    sys.exit(bool(failed) or len(names) < 60 or set(OTHERS) - set(names) != set())
+
+
+if __name__ == '__main__':
+    main(sys.argv[1])
