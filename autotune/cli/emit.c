@@ -200,13 +200,14 @@ out:
 
 const struct plim_command plim_command_emit = {
     .name = "emit",
-    .argument = "RESULT NAME",
+    .argument = "NAME",
     .id = PLIM_COMMAND_EMIT,
     .run = run_emit,
-    .summary = "the answer as a framework's arguments or config",
-    .about = "Writes the answer of a result of tune, plan or exec as a training framework or a\n"
-             "launcher reads it: a config, arguments, variables or code. NAME is one of --list,\n"
-             "with a form behind a dot. What the text has no word for is said on stderr.\n\n"
+    .summary = "the answer as the arguments or config of a framework",
+    .about = "plimsoll emit RESULT NAME writes the answer of tune, plan or exec as a training\n"
+             "framework or a launcher reads it: a config, arguments, variables or code. NAME\n"
+             "is one of --list, with a form behind a dot. What the text has no word for is\n"
+             "said on stderr. Without a RESULT --micro-batch says the number.\n\n"
              "  plimsoll emit result.json hf.python\n"
              "  torchrun $(plimsoll emit result.json torchrun) train.py \\\n"
              "    $(plimsoll emit result.json hf.cli)\n"

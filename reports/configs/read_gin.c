@@ -1,5 +1,5 @@
-/* gin: NAME = value (a macro), scope/module.function.parameter = value. Values go on inside of
- * brackets. */
+/* gin: NAME = value (a macro), scope/module.function.parameter = value, or "scope/module.function:"
+ * with its parameters indented below it. Values go on inside of brackets and behind a backslash. */
 #include "config_format.h"
 #include <string.h>
 
@@ -8,6 +8,7 @@ struct reader {
     struct plim_error *err;
     const char *text;
     size_t at;
+    size_t block, block_end; /* the function whose block this is; the same: none */
 };
 
 static enum plim_status fail(struct reader *r, size_t at, const char *what)
@@ -22,6 +23,11 @@ static enum plim_status skip_value(struct reader *r, size_t *end)
     *end = r->at;
     for (char c; (c = r->text[r->at]); r->at++) {
         if (c == '\n' && !depth) break;
+        if (c == '\\') r->at += strspn(r->text + r->at + 1, "\r");
+        if (c == '\\' && r->text[r->at + 1] == '\n') {
+            r->at++;
+            continue;
+        }
         if (c == '#') {
             r->at += strcspn(r->text + r->at, "\n") - 1;
             continue;
@@ -66,15 +72,18 @@ static enum plim_status find_group(struct reader *r, size_t begin, size_t end,
 static enum plim_status read_binding(struct reader *r, size_t begin, size_t key_end)
 {
     struct plim_config_node *group, *node;
-    size_t name = key_end, end;
+    bool inside = r->block_end > r->block;
+    size_t name = inside ? begin : key_end, end;
     enum plim_status st;
     while (name > begin && r->text[name - 1] != '.') name--;
+    size_t owner = inside ? r->block : begin;
+    size_t owner_end = inside ? r->block_end : name > begin ? name - 1 : begin;
     r->at++;
     r->at += strspn(r->text + r->at, " \t");
     size_t value = r->at;
     PLIM_TRY(skip_value(r, &end));
     bool quoted = end > value + 1 && (r->text[value] == '"' || r->text[value] == '\'');
-    PLIM_TRY(find_group(r, begin, name > begin ? name - 1 : begin, &group));
+    PLIM_TRY(find_group(r, owner, owner_end, &group));
     PLIM_TRY(plim_config_node_add(r->document, group, PLIM_CONFIG_SCALAR, value, &node, r->err));
     PLIM_TRY(plim_config_node_text(r->document, node,
                                    quoted        ? PLIM_CONFIG_QUOTED
@@ -88,21 +97,36 @@ out:
     return st;
 }
 
-/* One statement. include and import are none of ours; a block ("function:") has its parameters
- * indented. */
+/* "scope/module.function:", the head of a block; parameters follow, indented. */
+static bool is_block(const struct reader *r, size_t begin, size_t length)
+{
+    while (length && strchr(" \t\r", r->text[begin + length - 1])) length--;
+    return length > 1 && r->text[begin + length - 1] == ':' &&
+           strcspn(r->text + begin, " \t(") >= length;
+}
+
+/* One statement. include and import are none of ours. */
 static enum plim_status read_line(struct reader *r)
 {
+    size_t indent = strspn(r->text + r->at, " \t");
     r->at += strspn(r->text + r->at, " \t\r");
     size_t begin = r->at, length = strcspn(r->text + begin, "=#\n");
     size_t end = begin + length;
+    bool is_blank = strchr("#\n", r->text[begin]) != NULL; /* the end of the file too */
+    if (!indent && !is_blank) r->block = r->block_end = 0;
+    if (is_block(r, begin, length)) {
+        r->block = begin;
+        r->block_end = begin + strcspn(r->text + begin, ":");
+        r->at = end + strcspn(r->text + end, "\n");
+        return PLIM_OK;
+    }
     if (r->text[end] == '=' && length) {
         r->at = end;
         while (end > begin && strchr(" \t", r->text[end - 1])) end--;
         return read_binding(r, begin, end);
     }
     bool known = !length || r->text[begin] == '\r' || !strncmp(r->text + begin, "include", 7) ||
-                 !strncmp(r->text + begin, "import", 6) || !strncmp(r->text + begin, "from ", 5) ||
-                 memchr(r->text + begin, ':', length);
+                 !strncmp(r->text + begin, "import", 6) || !strncmp(r->text + begin, "from ", 5);
     if (!known) return fail(r, begin, "expected NAME = value");
     r->at += strcspn(r->text + r->at, "\n");
     return PLIM_OK;
@@ -110,7 +134,7 @@ static enum plim_status read_line(struct reader *r)
 
 enum plim_status plim_config_read_gin(struct plim_config_document *document, struct plim_error *err)
 {
-    struct reader r = {document, err, document->text, document->bom};
+    struct reader r = {document, err, document->text, document->bom, 0, 0};
     enum plim_status st = plim_config_node_add(document, NULL, PLIM_CONFIG_MAPPING, document->bom,
                                                &document->root, err);
     while (!st && r.at < document->length) {

@@ -193,7 +193,13 @@ static enum plim_status add_argument(struct reader *r, struct plim_config_node *
                                      struct word word)
 {
     const char *text = r->text + word.begin;
-    size_t length = word.end - word.begin, mark = assignment_mark(text, length);
+    size_t length = word.end - word.begin;
+    bool quoted = length > 2 && (*text == '"' || *text == '\'') && text[length - 1] == *text;
+    if (quoted && assignment_mark(text + 1, length - 2)) { /* 'a.b=[4]' */
+        word = (struct word){word.begin + 1, word.end - 1};
+        text++, length -= 2;
+    }
+    size_t mark = assignment_mark(text, length);
     struct word option = r->option;
     bool waits = option.end > option.begin;
     r->option = (struct word){0, 0};

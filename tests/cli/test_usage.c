@@ -69,6 +69,7 @@ Test(usage, every_command_has_its_own_help)
                  {"exec --help", "{batch}", "--optimizer"},
                  {"apply --help", "--accumulation", "--batch"},
                  {"revert --help", "--force", "--check"},
+                 {"emit --help", "--gpus-per-node", "--framework"},
                  {"import --help", "--out", "--batch"},
                  {"models --help", "--quiet", "--batch"},
                  {"help explain", "--checkpointing", "--objective"},
