@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* strcasestr */
 #include "config_group.h"
 #include "config_format.h"
 #include "patch_notes.h"
@@ -223,20 +224,46 @@ static enum plim_status check_multiples(struct plim_config_group *g)
         int64_t number = plim_config_number_at(g, one);
         const struct plim_config_place *place = plim_config_first(&g->plan->places, one);
         if (number < 2 || all % number == 0 || !place) continue;
+        if (g->sizes.dp) {
+            char text[64];
+            snprintf(text, sizeof(text), "%" PRId64 " samples of an optimizer step", all);
+            return plim_config_refuse(g, place, "'%s' does not divide the %s, so it would not start",
+                                      place->path, text);
+        }
         plim_config_note(g->plan,
                          "%s:%d: %s is %" PRId64 ", which does not divide %" PRId64
-                         " samples of an optimizer step%s",
-                         place->document->source, place->node->key_line, place->path, number, all,
-                         g->sizes.dp ? "" : " and GPU");
+                         " samples of an optimizer step and GPU",
+                         place->document->source, place->node->key_line, place->path, number, all);
     }
     return PLIM_OK;
 }
 
 /* --- one group -------------------------------------------------------------------------------- */
 
+/* A text of several words, as a command is, that names a batch size. */
+static const struct plim_config_place *find_in_text(const struct plim_config_group *g)
+{
+    static const char *const names[] = {"batch-size", "batch_size", "batchsize"};
+    for (size_t i = 0; i < g->plan->places.list.count; i++) {
+        const struct plim_config_place *place = &g->plan->places.list.items[i];
+        const char *text = place->node->kind == PLIM_CONFIG_SCALAR ? place->node->text : NULL;
+        for (size_t k = 0; text && k < sizeof(names) / sizeof(names[0]); k++)
+            if (strcasestr(text, names[k]) && strpbrk(text, " =") &&
+                place->node->style != PLIM_CONFIG_CODE)
+                return place;
+    }
+    return NULL;
+}
+
 static enum plim_status nothing_here(struct plim_config_group *g)
 {
-    const struct plim_config_place *place = first_place(g);
+    const struct plim_config_place *place = find_in_text(g);
+    if (place && !(g->framework && g->framework->outside))
+        return plim_config_refuse(g, place,
+                                  "a batch size stands inside of the text '%.200s', which is a "
+                                  "command or a template and is not changed%s",
+                                  place->path, "");
+    place = first_place(g);
     const char *source = place ? place->document->source : "";
     if (g->framework && g->framework->outside)
         return plim_fail_at(

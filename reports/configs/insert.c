@@ -115,12 +115,13 @@ static void write_member(const struct added *a, FILE *out)
 
 static enum plim_status push(struct added *a, size_t at, char *text, bool filler)
 {
+    const char *key = a->under ? a->under : a->key; /* the caller's: the edit outlives it */
     struct plim_config_edit edit = {
         .begin = at,
         .end = at,
         .text = text ? plim_arena_text(&a->document->arena, text, strlen(text)) : NULL,
         .parent = a->mapping,
-        .key = a->under ? a->under : a->key,
+        .key = plim_arena_text(&a->document->arena, key, strlen(key)),
         .line = plim_config_line(a->document, at),
         .filler = filler,
     };
@@ -128,7 +129,7 @@ static enum plim_status push(struct added *a, size_t at, char *text, bool filler
     snprintf(number, sizeof(number), "%" PRId64, a->number);
     edit.new = plim_arena_text(&a->document->arena, number, strlen(number));
     edit.path = filler ? "" : plim_config_path(a->document, a->mapping);
-    if (!edit.text || !edit.new || !edit.path || PLIM_ARRAY_PUSH(&a->file->edits, edit) != PLIM_OK)
+    if (!edit.key || !edit.text || !edit.new || !edit.path || PLIM_ARRAY_PUSH(&a->file->edits, edit) != PLIM_OK)
         return plim_fail(a->err, PLIM_NOMEM, "out of host memory");
     return PLIM_OK;
 }
@@ -170,9 +171,25 @@ static enum plim_status insert_first(struct added *a, struct plim_config_node *f
     return st;
 }
 
+/* The last statement of a Python file that always runs: a new one may stand below it. */
+static const struct plim_config_node *last_statement(const struct added *a)
+{
+    const struct plim_config_node *last = NULL;
+    if (strcmp(a->document->format->name, "python") || a->mapping->parent) return NULL;
+    for (const struct plim_config_node *node = a->mapping->first; node; node = node->next)
+        if (node->key && !node->conditional &&
+            plim_config_line_begin(a->document, node->key_begin) == node->key_begin)
+            last = node;
+    return last;
+}
+
 static enum plim_status insert_line(struct added *a)
 {
     const struct plim_config_document *document = a->document;
+    const struct plim_config_node *last = a->sibling ? NULL : last_statement(a);
+    if (last)
+        return push_member(a, plim_config_line_end(document, last->end), document->newline, false,
+                           "");
     if (a->sibling)
         return push_member(a, plim_config_line_end(document, a->sibling->end), "", true, "");
     if (a->mapping->first && !strcmp(document->format->name, "yaml"))
@@ -247,9 +264,10 @@ static enum plim_status insert_word(struct added *a)
     return push_member(a, plim_config_line_end(document, end), "", true, "");
 }
 
+/* Beside a statement of a branch the new one would be in the branch. */
 static bool can_be_beside(const struct plim_config_node *node)
 {
-    return node->kind == PLIM_CONFIG_SCALAR && node->style != PLIM_CONFIG_BLOCK && node->key &&
+    return (!node->conditional || node->parent->parent) && node->kind == PLIM_CONFIG_SCALAR && node->style != PLIM_CONFIG_BLOCK && node->key &&
            strcmp(node->key, "<<") != 0;
 }
 

@@ -475,8 +475,10 @@ enum plim_status plim_config_read_python(struct plim_config_document *document,
         st = end_of_statement(&r, begin, &end);
         if (st) break;
         (void)find_outside(r.text, begin, end, "", &last);
+        struct plim_config_node *root = document->root, *before = root->last;
         if (last > begin && r.text[begin] != '#' && r.text[begin] != '\n')
             st = read_statement(&r, (struct span){begin, last}, begin - at);
+        if (root->last != before) root->last->conditional = begin > at;
         at = end + (end < document->length);
     }
     return st;
