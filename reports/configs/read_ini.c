@@ -57,6 +57,9 @@ static enum plim_status read_pair(struct reader *r, size_t begin, size_t end)
         to > from + 1 && (text[from] == '"' || text[from] == '\'') && text[to - 1] == text[from];
     if (key_end == begin)
         return plim_config_fail(r->document, begin, r->err, "not valid INI: expected a key");
+    if (mark == end && r->section == r->document->root)
+        return plim_config_fail(r->document, begin, r->err,
+                                "not valid INI: expected [SECTION] or NAME = value");
     enum plim_status st = plim_config_node_add(r->document, r->section, PLIM_CONFIG_SCALAR,
                                                to > from    ? from
                                                : mark < end ? mark + 1
