@@ -68,11 +68,17 @@ enum plim_status plim_config_replace(struct plim_config_file *file, const char *
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* By place; of two at one place the one that came first. */
+/* By place; of two at one place a value comes before what is added behind it, else as they came. */
+static bool stands_before(const struct plim_config_edit *a, const struct plim_config_edit *b)
+{
+    return a->begin < b->begin || (a->begin == b->begin && a->node && !b->node);
+}
+
 static void sort_edits(struct plim_config_file *file)
 {
     for (size_t i = 1; i < file->edits.count; i++)
-        for (size_t k = i; k && file->edits.items[k].begin < file->edits.items[k - 1].begin; k--) {
+        for (size_t k = i; k && stands_before(&file->edits.items[k], &file->edits.items[k - 1]);
+             k--) {
             struct plim_config_edit swap = file->edits.items[k];
             file->edits.items[k] = file->edits.items[k - 1];
             file->edits.items[k - 1] = swap;
