@@ -60,6 +60,13 @@ static double matmul_flops(const struct plim_op *op)
     return 2.0 * (double)plim_array_elements(op->out[0]) * (double)a->shape[a->ndim - 1];
 }
 
+/* Every row of a group meets the group's matrix alone. */
+static double matmul_grouped_flops(const struct plim_op *op)
+{
+    const struct plim_array *a = op->in[0], *out = op->out[0];
+    return 2.0 * (double)plim_array_elements(a) * (double)out->shape[out->ndim - 1];
+}
+
 static double elementwise_flops(const struct plim_op *op)
 {
     static const double flops_per_element = 4.0;
@@ -76,6 +83,7 @@ double plim_op_flops(const struct plim_op *op)
     case PLIM_OP_MATMUL:
     case PLIM_OP_MATMUL_4BIT:
     case PLIM_OP_MATMUL_INT8: return matmul_flops(op);
+    case PLIM_OP_MATMUL_GROUPED: return matmul_grouped_flops(op);
     case PLIM_OP_ATTENTION: return attention_flops(op, op->in[0], op->in[1]);
     case PLIM_OP_ATTENTION_BACKWARD: return 2.5 * attention_flops(op, op->in[1], op->in[2]);
     default: return elementwise_flops(op);

@@ -67,8 +67,8 @@ struct plim_array {
     X(COPY, copy, 1, 1, 0)                                                                            \
     /* out <- a: `unary`, element by element */                                                       \
     X(UNARY, unary, 1, 1, 0)                                                                          \
-    /* da <- dout, saved: derivative of `unary`; saved is what PyTorch saves: the result for tanh  \
-       and relu, else the input */  \
+    /* da <- dout, saved: derivative of `unary`; saved is what PyTorch saves: the result for tanh, \
+       relu and sigmoid, else the input */  \
     X(UNARY_BACKWARD, unary_backward, 1, 2, 0)                                                        \
     /* out <- a, b, broadcast: f(a, alpha b) by `binary`; with one input f(a, alpha) */               \
     X(BINARY, binary, 1, 1, 0)                                                                        \
@@ -133,6 +133,22 @@ struct plim_array {
     X(MATMUL_INT8, matmul_int8, 1, 2, 0)                                                              \
     /* out <- a (m, n), s (m), t (n), [bias (n)]: a s t / 127^2 + bias */                               \
     X(SCALE_INT32, scale_int32, 1, 3, 0)                                                              \
+    /* values, indices <- a: the largest along the last dimension, as many as `values` has, the      \
+       largest first; of equal ones the first */ \
+    X(TOP_K, top_k, 2, 1, 0)                                                                          \
+    /* values, order <- a (n): increasing; `order` says where each stood, equal ones in order */      \
+    X(SORT, sort, 2, 1, 0)                                                                            \
+    /* out (bins) <- a: how many of a are 0, 1, 2 .. */                                               \
+    X(HISTOGRAM, histogram, 1, 1, 0)                                                                  \
+    /* out[.., indices[.., i]] <- a[.., i], indices: along the last dimension; the rest of out stays */ \
+    X(SCATTER, scatter, 1, 2, 0)                                                                      \
+    /* out <- a, mask, broadcast: a, or where the mask is 1 `alpha` */                                \
+    X(MASKED_FILL, masked_fill, 1, 2, 0)                                                              \
+    /* A product for each group of rows; `ends` (int32) has the row behind each group's last. Rows   \
+       of the left: out (s, n) <- a (s, k), b (groups, k, n), ends. Summed over the rows: out         \
+       (groups, m, n) <- a (m, s), b (s, n), ends. scratch: what one kernel for all groups takes;     \
+       without it there is a launch for each */ \
+    X(MATMUL_GROUPED, matmul_grouped, 1, 3, 0)                                                        \
     /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                      \
     X(FOREACH, foreach, 0, 0, 1)                                                                      \
     /* one optimizer kernel over one tensor or lists: `foreach` says which */                         \
@@ -149,7 +165,7 @@ enum plim_op_kind {
 
 enum plim_unary {
     PLIM_UNARY_NEG, PLIM_UNARY_COS, PLIM_UNARY_SIN, PLIM_UNARY_RSQRT, PLIM_UNARY_TANH,
-    PLIM_UNARY_SILU, PLIM_UNARY_RELU,
+    PLIM_UNARY_SILU, PLIM_UNARY_RELU, PLIM_UNARY_SIGMOID,
     PLIM_UNARY_GELU, PLIM_UNARY_GELU_TANH, /* by erf; by tanh(sqrt(2/pi) (x + 0.044715 x^3)) */
     PLIM_UNARY_POW,                        /* to the power of alpha */
     PLIM_UNARY_RECIPROCAL, PLIM_UNARY_NOT, PLIM_UNARY_ABS,

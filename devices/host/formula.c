@@ -43,6 +43,7 @@ FORMULA(unary_rsqrt, 1 / sqrt(x))
 FORMULA(unary_tanh, tanh(x))
 FORMULA(unary_silu, x / (1 + exp(-x)))
 FORMULA(unary_relu, x <= 0 ? 0 : x)
+FORMULA(unary_sigmoid, sigmoid(x))
 FORMULA(unary_gelu, normal_cdf(x) * x)
 FORMULA(unary_gelu_tanh, 0.5 * x * (1 + gelu_tanh_inner(x)))
 FORMULA(unary_pow, pow(x, alpha))
@@ -59,6 +60,7 @@ plim_unary_formula *const plim_unary_formulas[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_TANH] = unary_tanh,
     [PLIM_UNARY_SILU] = unary_silu,
     [PLIM_UNARY_RELU] = unary_relu,
+    [PLIM_UNARY_SIGMOID] = unary_sigmoid,
     [PLIM_UNARY_GELU] = unary_gelu,
     [PLIM_UNARY_GELU_TANH] = unary_gelu_tanh,
     [PLIM_UNARY_POW] = unary_pow,
@@ -93,6 +95,7 @@ DERIVATIVE(rsqrt_slope, -0.5 * dy / (saved * sqrt(saved)))
 DERIVATIVE(tanh_slope, (1 - saved * saved) * dy)
 DERIVATIVE(silu_slope, sigmoid(saved) * (1 + saved * (1 - sigmoid(saved))) * dy)
 DERIVATIVE(relu_slope, saved <= 0 ? 0 : dy)
+DERIVATIVE(sigmoid_slope, dy * (1 - saved) * saved)
 DERIVATIVE(gelu_slope,
            (normal_cdf(saved) + saved * SQRT_1_OVER_2_PI * exp(-0.5 * saved * saved)) * dy)
 DERIVATIVE(gelu_tanh_derivative, gelu_tanh_slope(saved) * dy)
@@ -109,6 +112,7 @@ plim_unary_derivative *const plim_unary_derivatives[PLIM_UNARY_COUNT] = {
     [PLIM_UNARY_TANH] = tanh_slope,
     [PLIM_UNARY_SILU] = silu_slope,
     [PLIM_UNARY_RELU] = relu_slope,
+    [PLIM_UNARY_SIGMOID] = sigmoid_slope,
     [PLIM_UNARY_GELU] = gelu_slope,
     [PLIM_UNARY_GELU_TANH] = gelu_tanh_derivative,
     [PLIM_UNARY_POW] = pow_slope,

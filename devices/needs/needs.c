@@ -31,10 +31,11 @@ int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info)
 enum {
     INDEX_BYTES = 8,        /* the indices are int64, and so are CUB's offsets */
     CUB_ALIGNMENT = 256,
-    RADIX_DIGITS = 256, RADIX_PASSES = 8,       /* 64-bit keys, 8 bits a pass */
+    RADIX_BITS = 8, RADIX_DIGITS = 1 << RADIX_BITS, /* of a pass */
+    KEY_BITS = 64,
     LOOKBACK_BYTES = 4, COUNTER_BYTES = 4,
     TILE_STATE_PADDING = 32,
-    SCAN_TILE = 128 * 7, SCAN_TILE_FP32 = 128 * 15
+    SCAN_TILE = 128 * 7, SCAN_TILE_4_BYTES = 128 * 15
 };
 
 /* Items a block takes, by the GPU for which the kernels were compiled: the newest not after it. */
@@ -60,16 +61,17 @@ static int64_t cub_aligned(int64_t bytes)
     return ceil_div(bytes, CUB_ALIGNMENT) * CUB_ALIGNMENT;
 }
 
-/* Pairs of 8 + 8 bytes, sorted by all the bits of the key, into other arrays. */
-static int64_t sort_bytes(const struct plim_device_info *info, int64_t items)
+/* Pairs of 8 + 8 bytes, sorted by the lowest `bits` of the key, into other arrays. */
+static int64_t sort_bytes(const struct plim_device_info *info, int64_t items, int bits)
 {
-    int64_t tile = cub_tiles_of(info)->sort;
+    int64_t passes = ceil_div(bits, RADIX_BITS), tile = cub_tiles_of(info)->sort;
     int64_t portion = ((1 << 28) - 1) / tile * tile, portions = ceil_div(items, portion);
-    int64_t bins = portions * RADIX_PASSES * RADIX_DIGITS * INDEX_BYTES;
+    int64_t bins = portions * passes * RADIX_DIGITS * INDEX_BYTES;
     int64_t lookback = ceil_div(smaller(items, portion), tile) * RADIX_DIGITS * LOOKBACK_BYTES;
-    int64_t counters = portions * RADIX_PASSES * COUNTER_BYTES;
-    return cub_aligned(bins) + cub_aligned(lookback) + 2 * cub_aligned(items * INDEX_BYTES) +
-           cub_aligned(counters) + CUB_ALIGNMENT - 1;
+    int64_t counters = portions * passes * COUNTER_BYTES;
+    int64_t between = passes > 1 ? 2 * cub_aligned(items * INDEX_BYTES) : 0; /* keys and values */
+    return cub_aligned(bins) + cub_aligned(lookback) + between + cub_aligned(counters) +
+           CUB_ALIGNMENT - 1;
 }
 
 /* A scan in one pass over the data: for each tile a state, as wide as two items, and one block that
@@ -83,7 +85,7 @@ static int64_t scan_bytes(int64_t items, int64_t tile, enum plim_dtype dtype)
 int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t length)
 {
     if (rows != 1) return 0;
-    return scan_bytes(length, dtype == PLIM_F32 ? SCAN_TILE_FP32 : SCAN_TILE, dtype);
+    return scan_bytes(length, plim_dtype_size(dtype) == 4 ? SCAN_TILE_4_BYTES : SCAN_TILE, dtype);
 }
 
 /* --- embedding -------------------------------------------------------------------------------- */
@@ -103,7 +105,7 @@ static int sorted_embedding_needs(const struct plim_device_info *info, int64_t r
         {index_bytes, false, END},                                         /* sorted */
         {index_bytes, false, END},                                         /* where they were */
         {index_bytes, false, RANGE_END},                                   /* 0 1 2 ... */
-        {sort_bytes(info, tokens), false, RANGE_END},
+        {sort_bytes(info, tokens, KEY_BITS), false, RANGE_END},
         {result_bytes, true, END},
         {index_bytes, false, END},                                         /* starts of segments */
         {INDEX_BYTES, false, END},                                         /* how many */
@@ -129,6 +131,43 @@ int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim
         return sorted_embedding_needs(info, result_bytes, tokens, rows, width, needs);
     needs[0] = (struct plim_need){result_bytes, true, 1};
     return 1;
+}
+
+/* --- rows by index ---------------------------------------------------------------------------- */
+
+int plim_sort_needs(const struct plim_device_info *info, int64_t items,
+                    struct plim_need needs[PLIM_SORT_MAX_NEEDS])
+{
+    enum { IN_ONE_BLOCK = 4096 };
+    int count = items > IN_ONE_BLOCK ? 2 : 1;
+    needs[0] = (struct plim_need){items * INDEX_BYTES, false, count};
+    needs[1] = (struct plim_need){sort_bytes(info, items, KEY_BITS), false, count};
+    return count;
+}
+
+void plim_index_add_needs(const struct plim_device_info *info, int64_t items, int64_t rows,
+                          struct plim_need needs[PLIM_INDEX_ADD_NEEDS])
+{
+    enum { IN_ONE_TILE = 256 * 9, END = PLIM_INDEX_ADD_NEEDS };
+    int bits = 1;
+    while (bits < KEY_BITS - 1 && INT64_C(1) << bits < rows) bits++;
+    for (int i = 0; i < END; i++) needs[i] = (struct plim_need){items * INDEX_BYTES, false, END};
+    needs[0].before = 2; /* as they were given */
+    needs[END - 1].bytes = items > IN_ONE_TILE ? sort_bytes(info, items, bits) : 1;
+}
+
+int plim_grouped_matmul_needs(const struct plim_device_info *info, enum plim_dtype dtype,
+                              int64_t groups, struct plim_need needs[PLIM_GROUPED_MATMUL_NEEDS])
+{
+    enum { ALIGNMENT = 16, SIZES_BYTES = 3 * 4, STRIDES_BYTES = 3 * 8, WORKSPACE_BYTES = 512 };
+    int generation = info->compute_capability / 10;
+    if (dtype != PLIM_BF16 || (generation != 9 && generation != 10)) return 0;
+    int64_t addresses = ceil_div(groups * 8, ALIGNMENT) * ALIGNMENT;
+    needs[0] = (struct plim_need){
+        3 * addresses + groups * (SIZES_BYTES + STRIDES_BYTES), false, PLIM_GROUPED_MATMUL_NEEDS};
+    needs[1] = (struct plim_need){(int64_t)info->multiprocessors * WORKSPACE_BYTES, false,
+                                  PLIM_GROUPED_MATMUL_NEEDS};
+    return PLIM_GROUPED_MATMUL_NEEDS;
 }
 
 /* --- layer norm ------------------------------------------------------------------------------- */

@@ -59,11 +59,33 @@ int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim
                                   int64_t tokens, int64_t rows, int64_t width,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS]);
 
-/* The temporary of a cumulative sum of int64 or fp32 along the last dimension, allocated after the
- * result: a single row is scanned by CUB; with more rows there is none (0). Other integers and bool
- * are cast to int64 first, and the cast array is released after it.
+/* The temporary of a cumulative sum of int64, int32 or fp32 along the last dimension, allocated after the
+ * result: a single row is scanned by CUB; with more rows there is none (0). What is to be
+ * summed in another type is cast first, and the cast array is released after it.
  * Source: scan_dim in aten/src/ATen/native/cuda/ScanUtils.cuh. */
 int64_t plim_cumsum_temporary_bytes(enum plim_dtype dtype, int64_t rows, int64_t length);
+
+/* What sorting `items` int64 asks for besides values and places, in order.
+ * Source: sort_stable_kernel in aten/src/ATen/native/cuda/Sort.cpp. */
+enum { PLIM_SORT_MAX_NEEDS = 2 };
+int plim_sort_needs(const struct plim_device_info *info, int64_t items,
+                    struct plim_need needs[PLIM_SORT_MAX_NEEDS]);
+
+/* What adding rows to an array of `rows` by `items` indices asks for (index_put_ with accumulate=True,
+ * the backward of x[indices]), in order: the indices, made linear and sorted.
+ * Source: index_put_with_sort_kernel in aten/src/ATen/native/cuda/Indexing.cu. */
+enum { PLIM_INDEX_ADD_NEEDS = 6 };
+void plim_index_add_needs(const struct plim_device_info *info, int64_t items, int64_t rows,
+                          struct plim_need needs[PLIM_INDEX_ADD_NEEDS]);
+
+/* A product for each group of rows (torch.nn.functional.grouped_mm): one kernel for all groups, which
+ * asks for tables of sizes and addresses and a workspace, where Hopper or Blackwell multiply bf16.
+ * Elsewhere PyTorch reads on the host where groups end, multiplies them one after the other, and asks
+ * for nothing: returns 0. Checked against PyTorch on the virtual GPU for compute capability 9.0.
+ * Source: aten/src/ATen/native/cuda/GroupedBlas.cpp, GroupMM.cu. */
+enum { PLIM_GROUPED_MATMUL_NEEDS = 2 };
+int plim_grouped_matmul_needs(const struct plim_device_info *info, enum plim_dtype dtype,
+                              int64_t groups, struct plim_need needs[PLIM_GROUPED_MATMUL_NEEDS]);
 
 /* Layer norm's backward sums the gradients of weight and bias in one pass, or, where rows are many
  * and columns few, in two. Returns the rows of the first pass's partial sums, 0 for one pass. The

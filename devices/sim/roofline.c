@@ -210,6 +210,32 @@ static double matmul_quantized_seconds(struct plim_roofline *r, const struct pli
     return matmul_lookup(r, e, plim_op_bytes(op));
 }
 
+static int64_t groups_of(const struct plim_op *op)
+{
+    return plim_array_elements(op->in[2]);
+}
+
+/* Rows are taken as spread evenly over the groups. Without a kernel for all of them the products are
+ * made one after the other. */
+static double matmul_grouped_seconds(struct plim_roofline *r, const struct plim_op *op)
+{
+    const struct plim_array *out = op->out[0], *a = op->in[0];
+    bool summed = out->ndim == 3, at_once = op->n_scratch > 0;
+    int64_t groups = groups_of(op), rows = (a->shape[summed] + groups - 1) / groups;
+    int a_alignment = row_alignment(a), b_alignment = row_alignment(op->in[1]);
+    struct plim_matmul_entry e = {
+        .m = summed ? out->shape[1] : rows,
+        .n = out->shape[out->ndim - 1],
+        .k = summed ? rows : a->shape[1],
+        .batch = at_once ? groups : 1,
+        .rate = rate_of(op, a->dtype),
+        .alignment = a_alignment < b_alignment ? a_alignment : b_alignment,
+    };
+    double bytes = plim_op_bytes(op);
+    return at_once ? matmul_lookup(r, e, bytes)
+                   : (double)groups * matmul_lookup(r, e, bytes / (double)groups);
+}
+
 /* --- attention -------------------------------------------------------------------------------- */
 
 /* q, k: (batch, heads, length, head size). Thread blocks of a causal kernel differ in length, and
@@ -241,6 +267,7 @@ double plim_roofline_device_seconds(struct plim_roofline *r, const struct plim_o
 {
     switch (op->kind) {
     case PLIM_OP_MATMUL: return matmul_seconds(r, op);
+    case PLIM_OP_MATMUL_GROUPED: return matmul_grouped_seconds(r, op);
     case PLIM_OP_MATMUL_4BIT:
     case PLIM_OP_MATMUL_INT8: return matmul_quantized_seconds(r, op);
     case PLIM_OP_ATTENTION:
@@ -250,6 +277,7 @@ double plim_roofline_device_seconds(struct plim_roofline *r, const struct plim_o
     case PLIM_OP_TRIL:
     case PLIM_OP_UNARY_BACKWARD:
     case PLIM_OP_BINARY:
+    case PLIM_OP_MASKED_FILL:
     case PLIM_OP_WHERE: return PLIM_KERNEL_SECONDS + elementwise_seconds(r, op);
     default: return PLIM_KERNEL_SECONDS + memory_seconds(r, plim_op_bytes(op));
     }
@@ -258,5 +286,7 @@ double plim_roofline_device_seconds(struct plim_roofline *r, const struct plim_o
 double plim_roofline_host_seconds(const struct plim_op *op, bool in_autograd)
 {
     double call = in_autograd ? PLIM_HOST_BACKWARD_SECONDS : PLIM_HOST_SECONDS;
+    if (op->kind == PLIM_OP_MATMUL_GROUPED && op->n_scratch == 0)
+        return call * (double)groups_of(op);
     return call + PLIM_HOST_SECONDS_PER_TENSOR * (double)op->list_length;
 }

@@ -2,6 +2,7 @@
 """Records PyTorch's own losses on the CPU: small models, 20 optimizer steps, one JSON line a case.
 
     make_losses.py > losses.jsonl        (needs torch and transformers; no GPU)
+    make_losses.py experts > experts.jsonl
 
 Weights, tokens and data are those of the engine: Philox4x32-10 streams (devices/random.h), the n-th
 parameter by seed n, the tokens by seed 2^30. test_losses.c trains the same models and compares.
@@ -167,6 +168,16 @@ FAMILIES = [
 ]
 
 
+EXPERTS = [
+    dict(ROTARY, model_type="mixtral", num_key_value_heads=2, num_local_experts=5, num_experts_per_tok=2,
+         rms_norm_eps=1e-6, rope_parameters=default_rope()),
+    dict(ROTARY, model_type="qwen2_moe", num_key_value_heads=2, num_experts=6, num_experts_per_tok=3,
+         moe_intermediate_size=16, shared_expert_intermediate_size=40, decoder_sparse_step=2),
+    dict(ROTARY, model_type="qwen3_moe", num_key_value_heads=2, head_dim=8, num_experts=8, num_experts_per_tok=3,
+         moe_intermediate_size=24, norm_topk_prob=True),
+]
+
+
 BERT = dict(vocab_size=101, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
             max_position_embeddings=64, pad_token_id=5)  # a token that the data does not have
 LABELS = dict(id2label={str(i): f"LABEL_{i}" for i in range(5)})
@@ -187,10 +198,12 @@ ENCODER_MODELS = [
 ]
 
 
-def cases():
+def cases(experts):
     plain = dict(precision="fp32", optimizer="adamw", checkpointing="none", attention="sdpa",
                  accumulation=1, clip=False, batch=3, seq=37)
-    for hf in (GPT2, LLAMA):
+    for hf in EXPERTS if experts else ():
+        yield dict(plain, hf=hf)
+    for hf in () if experts else (GPT2, LLAMA):
         yield dict(plain, hf=hf)
         for change in (dict(precision="bf16-mixed"), dict(attention="eager"),
                        dict(checkpointing="full"), dict(accumulation=3), dict(clip=True),
@@ -199,16 +212,16 @@ def cases():
                        dict(precision="fp16-mixed"), dict(precision="fp16-mixed", clip=True),
                        dict(precision="bf16"), dict(lora=LORA[hf["model_type"]])):
             yield dict({**plain, **change}, hf=hf)
-    for hf in FAMILIES:
+    for hf in () if experts else FAMILIES:
         attention = "eager" if hf["model_type"] in ("bloom", "gemma2") else "sdpa"
         yield dict({**plain, "attention": attention}, hf=hf)
-    for hf in ENCODER_MODELS:
+    for hf in () if experts else ENCODER_MODELS:
         yield dict(plain, hf=hf)
 
 
 def main():
     torch.set_num_threads(1)
-    for case in cases():
+    for case in cases("experts" in sys.argv[1:]):
         changed = [case["hf"]["model_type"], case["precision"], case["optimizer"], case["attention"]]
         name = "/".join(changed + [f"b{case['batch']}", f"s{case['seq']}"])
         for key, text in (("checkpointing", "full"), ("clip", True)):

@@ -155,14 +155,18 @@ static int64_t layer_of_llamas(const struct plim_model_config *m)
     int64_t h = m->hidden_size, i = m->intermediate_size, q = m->heads * m->head_dim,
             kv = m->kv_heads * m->head_dim;
     bool phi = f == PLIM_FAMILY_PHI, in_bias = phi || f == PLIM_FAMILY_QWEN2 || m->attention_bias;
+    bool out_bias = phi || (m->attention_bias && f != PLIM_FAMILY_QWEN2_MOE);
     int64_t attention =
-        linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, phi || m->attention_bias);
+        linear(h, q, in_bias) + 2 * linear(h, kv, in_bias) + linear(q, h, out_bias);
     if (phi)
         return attention + linear(h, i, true) + linear(i, h, true) + 2 * h +
                (m->qk_layernorm ? 4 * m->head_dim : 0);
     int64_t mlp = 2 * linear(h, i, m->mlp_bias) + linear(i, h, m->mlp_bias);
     bool four_norms = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT;
-    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_GEMMA3_TEXT;
+    if (m->experts)
+        mlp = m->experts * (3 * h * m->expert_size + h) +
+              (m->shared_expert_size ? 3 * h * m->shared_expert_size + h : 0);
+    bool head_norms = f == PLIM_FAMILY_QWEN3 || f == PLIM_FAMILY_QWEN3_MOE || f == PLIM_FAMILY_GEMMA3_TEXT;
     int64_t norms = (four_norms ? 4 : 2) * h + (head_norms ? 2 * m->head_dim : 0);
     return attention + mlp + norms + (f == PLIM_FAMILY_OLMO2 ? q + kv : 0);
 }

@@ -210,6 +210,7 @@ Test(reference_unary, known_values)
         {PLIM_UNARY_SILU, 0, 0, -2, -0.23840584404423512},
         {PLIM_UNARY_RELU, 0, 0, 3, 3},
         {PLIM_UNARY_RELU, 0, 0, -3, 0},
+        {PLIM_UNARY_SIGMOID, 0, 0, 0.5, 0.62245933120185459},
         {PLIM_UNARY_GELU, 0, 0, 1, 0.84134474606854295}, /* x Phi(x) */
         {PLIM_UNARY_GELU, 0, 0, -6, -5.9195258702e-9},
         {PLIM_UNARY_GELU_TANH, 0, 0, 1, 0.84119199060827561},
@@ -289,7 +290,7 @@ Test(reference_unary_backward, is_the_derivative)
                                   .out = {&y},
                                   .in = {&x}};
         run_op(&forward);
-        bool by_result = f == PLIM_UNARY_TANH || f == PLIM_UNARY_RELU;
+        bool by_result = f == PLIM_UNARY_TANH || f == PLIM_UNARY_RELU || f == PLIM_UNARY_SIGMOID;
         struct plim_op backward = {.kind = PLIM_OP_UNARY_BACKWARD,
                                    .unary = (uint8_t)f,
                                    .alpha = 1.25,

@@ -457,6 +457,16 @@ Test(spec_types, what_was_taken_by_default_is_said)
     }
 }
 
+Test(spec_types, balanced_routing_is_an_assumption_that_is_said)
+{
+    struct plim_spec s;
+    char said[256];
+    spec_load_text("s.yaml", "model: {family: mixtral}\ndata: {packing: yes}\n"
+                             "train: {precision: fp32, optimizer: sgd}\n", &s);
+    plim_spec_describe_defaults(&s, said, sizeof(said));
+    cr_expect(eq(str, said, "each expert sees as many rows as any other"));
+}
+
 /* --- hash ------------------------------------------------------------------------------------- */
 
 Test(spec_hash, layout_and_origin_do_not_count)

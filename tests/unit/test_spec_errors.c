@@ -27,7 +27,7 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 #define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
 #define FAMILIES                                                                                   \
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, "   \
-    "olmo2, bert, roberta, distilbert, modernbert"
+    "olmo2, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -168,8 +168,8 @@ Test(spec_errors, values_have_types)
         {"model: {}\n", "s.yaml:1:8: the model has no origin, expected family, hf or zoo"},
         {"model: {family: gpt3}\n", "s.yaml:1:17: model.family is 'gpt3', expected gpt2, llama, "
                                     "mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, "
-                                    "gpt_neox, opt, bloom, olmo2, bert, roberta, distilbert or "
-                                    "modernbert"},
+                                    "gpt_neox, opt, bloom, olmo2, bert, roberta, distilbert, "
+                                    "modernbert, mixtral, qwen2_moe or qwen3_moe"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
@@ -313,6 +313,8 @@ Test(spec_errors, encoders_have_limits_of_their_own)
         {"model: {family: roberta, max_position_embeddings: 514}\ndata: {seq: 513}\n",
          "s.yaml:2:13: data.seq is 513, expected at most max_position_embeddings - pad_token_id - "
          "1 = 512: roberta learns its positions"},
+        {"model: {family: bert}\ntrain: {quantization: fp4, lora: {r: 8}}\n",
+         "s.yaml:2:23: train.quantization is fp4, expected none for the encoder bert" RUN_IT},
         {"model: {family: llama}\ndata: {padding: yes}\n",
          "s.yaml:2:17: data.padding is yes, expected no for the decoder llama"},
     };
@@ -395,8 +397,29 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
         {"{\"model_type\": \"modernbert\", \"sparse_prediction\": true}",
          "config.json:1:51: sparse_prediction: how many tokens the head sees depends on their "
          "values, expected false"},
+        {"{\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": [0]}",
+         "config.json:1:48: mlp_only_layers: layers without experts but by decoder_sparse_step are "
+         "not in this version, expected a config.json without it"},
+        {"{\"model_type\": \"mixtral\", \"output_router_logits\": true}",
+         "config.json:1:51: output_router_logits: the loss that balances experts is not in this "
+         "version, expected false"},
+        {"{\"model_type\": \"mixtral\", \"router_jitter_noise\": 0.1}",
+         "config.json:1:50: router_jitter_noise: noise in front of the router is not in this "
+         "version, expected 0"},
     };
     CHECK_ALL("config.json", cases);
+}
+
+Test(spec_errors, experts_have_limits_of_their_own)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: mixtral, num_experts_per_tok: 9}\n",
+         "s.yaml:1:47: num_experts_per_tok is 9, expected at most num_local_experts = 8"},
+        {"model: {family: qwen3_moe}\ntrain: {quantization: nf4, lora: {r: 8, targets: [q_proj]}}\n",
+         "s.yaml:2:23: train.quantization is nf4, expected none for the mixture of experts "
+         "qwen3_moe" RUN_IT},
+    };
+    CHECK_ALL("s.yaml", cases);
 }
 
 Test(spec_errors, a_family_does_not_rename_a_known_model)

@@ -74,7 +74,7 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
     if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
     if (info->layer_types && between(state, 0, 1)) {
         spec->layer_types_given = (size_t)m->layers;
-        m->use_sliding_window = info->sliding == PLIM_SLIDING_TAIL;
+        m->use_sliding_window = plim_family_find(family, "use_sliding_window", false) != NULL;
         m->sliding_window = 100;
         for (int64_t i = 0; i < m->layers; i++) m->layer_is_sliding[i] = between(state, 0, 1);
     }
@@ -132,7 +132,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->clip = (double)between(state, 0, 3) / 3;
     spec->lora.r = between(state, 0, 4);
     spec->lora.dropout = (double)between(state, 0, 10) / 10;
-    bool may_quantize = spec->lora.r && !spec->model_as_given.labels; /* no encoder */
+    bool may_quantize = spec->lora.r && !spec->model_as_given.labels && /* no encoder */
+                        !spec->model_as_given.experts;
     spec->quantization = (struct plim_quantization){
         .type = may_quantize ? between(state, 0, PLIM_QUANTIZATION_COUNT - 1) : 0,
         .nested = between(state, 0, 1),

@@ -1,4 +1,5 @@
 /* How an operation begins and ends, and how its result lies in memory. */
+#include "devices/needs/needs.h"
 #include "ops.h"
 #include <string.h>
 
@@ -33,6 +34,24 @@ void op_note_shape(struct node *n, const struct tensor *x)
     if (!n) return;
     n->ints[0] = x->a.ndim;
     memcpy(n->ints + 1, x->a.shape, sizeof(int64_t) * (size_t)x->a.ndim);
+}
+
+void op_take_needs(struct engine *e, int count, const struct plim_need *needs, struct tensor **held)
+{
+    for (int i = 0; i < count; i++) {
+        op_release_needs(e, needs, held, i, i);
+        held[i] = tensor_keep(tensor_empty_bytes(e, needs[i].bytes));
+    }
+}
+
+void op_release_needs(struct engine *e, const struct plim_need *needs, struct tensor **held,
+                      int taken, int before)
+{
+    for (int i = taken - 1; i >= 0; i--)
+        if (held[i] && needs[i].before == before) {
+            tensor_drop(e, held[i]);
+            held[i] = NULL;
+        }
 }
 
 /* --- layout of results ------------------------------------------------------------------------ */

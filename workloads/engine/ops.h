@@ -23,6 +23,13 @@ struct node *op_node(struct engine *e, const struct node_kind *kind, int count,
                      struct tensor *const *operands);
 /* Notes an operand's shape for backward: its ndim in ints[0], then the sizes. `n` may be NULL. */
 void op_note_shape(struct node *n, const struct tensor *x);
+struct plim_need;
+/* Allocates temporaries in order, releasing those whose time is over on the way. */
+void op_take_needs(struct engine *e, int count, const struct plim_need *needs,
+                   struct tensor **held);
+/* Gives up, the last one first, those of the first `taken` that are released before need `before`. */
+void op_release_needs(struct engine *e, const struct plim_need *needs, struct tensor **held,
+                      int taken, int before);
 /* The layout TensorIterator gives a fresh result of these operands, broadcast to `shape`. */
 void op_result_strides(int count, struct tensor *const *operands, int ndim, const int64_t *shape,
                        int64_t *stride);
@@ -106,6 +113,7 @@ void op_binary_(struct engine *e, enum plim_binary f, struct tensor *a, struct t
 void op_fill_(struct engine *e, struct tensor *a, double value);
 /* random numbers by a seed of the caller's: as PLIM_OP_RANDOM */
 void op_random_(struct engine *e, struct tensor *a, double limit, uint64_t seed);
+void op_clamp_(struct engine *e, struct tensor *a, double low, double high);
 void op_unary_(struct engine *e, enum plim_unary f, struct tensor *a);
 /* a + weight (b - a) */
 void op_lerp_(struct engine *e, struct tensor *a, struct tensor *b, double weight);
@@ -117,6 +125,7 @@ struct tensor *op_rsqrt(struct engine *e, struct tensor *x);
 struct tensor *op_tanh(struct engine *e, struct tensor *x);
 struct tensor *op_silu(struct engine *e, struct tensor *x);
 struct tensor *op_relu(struct engine *e, struct tensor *x);
+struct tensor *op_sigmoid(struct engine *e, struct tensor *x);
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula);
 /* not differentiable */
 struct tensor *op_unary(struct engine *e, struct tensor *x, enum plim_unary f);
@@ -131,6 +140,8 @@ struct tensor *op_where(struct engine *e, struct tensor *condition, struct tenso
 
 /* mean over the last dimension, kept */
 struct tensor *op_mean_last(struct engine *e, struct tensor *x);
+/* sum over the last dimension, kept */
+struct tensor *op_sum_last(struct engine *e, struct tensor *x);
 /* the sum over one dimension, which goes */
 struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim);
 /* `x` summed down to a shape it was broadcast from; no autograd */
@@ -138,7 +149,8 @@ struct tensor *op_sum_to(struct engine *e, struct tensor *x, int ndim, const int
 /* reduction over the dimensions in the bit mask, into elements of type `result`; no autograd */
 struct tensor *op_reduce(struct engine *e, struct tensor *x, unsigned dims, bool keep,
                          enum plim_binary fold, double factor, enum plim_dtype result);
-struct tensor *op_cumsum_last(struct engine *e, struct tensor *x);
+/* running sums along the last dimension, in `dtype`; no autograd */
+struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtype dtype);
 
 /* --- matrices --------------------------------------------------------------------------------- */
 
@@ -187,6 +199,29 @@ struct tensor *op_linear_int8(struct engine *e, struct tensor *x, const struct q
                               struct tensor *bias);
 struct tensor *op_linear_4bit(struct engine *e, struct tensor *x, const struct quantized *q,
                               struct tensor *bias);
+
+/* --- rows by index, and what chooses them ------------------------------------------------------- */
+
+/* The `count` largest along the last dimension and where they stood (int64); both float. */
+void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *out[2]);
+/* The elements (n) in order and where they stood; both float; no autograd. */
+void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2]);
+/* x[indices]: elements of x (n), or rows of x (n, width) */
+struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices);
+/* x[indices] = from, of x (n); no autograd */
+void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from);
+/* int32: how many of x are 0, 1, .. bins - 1; no autograd */
+struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins);
+/* `x` where the mask (broadcast) is 0, and 0 where it is 1 */
+struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask);
+/* The same in the memory of x: what Python calls x from then on. Floating */
+struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask);
+/* x /= other, likewise */
+struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other);
+/* torch.nn.functional.grouped_mm: rows of x (s, k), group after group, times b (groups, k, n); `ends`
+ * (groups), int32, has where each group ends. No autocast */
+struct tensor *op_grouped_mm(struct engine *e, struct tensor *x, struct tensor *b,
+                             struct tensor *ends);
 
 /* --- norms, softmax, losses, dropout, embedding ----------------------------------------------- */
 

@@ -234,6 +234,11 @@ void op_unary_(struct engine *e, enum plim_unary f, struct tensor *a)
     launch_unary(e, a, a, f, 0, 0);
 }
 
+void op_clamp_(struct engine *e, struct tensor *a, double low, double high)
+{
+    launch_unary(e, a, a, PLIM_UNARY_CLAMP, low, high);
+}
+
 void op_lerp_(struct engine *e, struct tensor *a, struct tensor *b, double weight)
 {
     launch_binary(e, a, a, b, PLIM_BINARY_LERP, weight);
@@ -350,6 +355,7 @@ static void kernel_backward(struct engine *e, struct node *n, struct tensor **gr
 KERNEL_DERIVATIVE(tanh, "TanhBackward0", PLIM_UNARY_TANH)
 KERNEL_DERIVATIVE(silu, "SiluBackward0", PLIM_UNARY_SILU)
 KERNEL_DERIVATIVE(relu, "ReluBackward0", PLIM_UNARY_RELU)
+KERNEL_DERIVATIVE(sigmoid, "SigmoidBackward0", PLIM_UNARY_SIGMOID)
 KERNEL_DERIVATIVE(gelu, "GeluBackward0", PLIM_UNARY_GELU)
 KERNEL_DERIVATIVE(gelu_tanh, "GeluBackward0", PLIM_UNARY_GELU_TANH)
 
@@ -366,6 +372,11 @@ struct tensor *op_silu(struct engine *e, struct tensor *x)
 struct tensor *op_relu(struct engine *e, struct tensor *x)
 {
     return unary(e, &relu_kind, PLIM_UNARY_RELU, x, SAVES_RESULT);
+}
+
+struct tensor *op_sigmoid(struct engine *e, struct tensor *x)
+{
+    return unary(e, &sigmoid_kind, PLIM_UNARY_SIGMOID, x, SAVES_RESULT);
 }
 
 struct tensor *op_gelu(struct engine *e, struct tensor *x, bool tanh_formula)

@@ -309,16 +309,6 @@ struct tensor *op_dropout(struct engine *e, struct tensor *x, double p)
 
 /* --- embedding -------------------------------------------------------------------------------- */
 
-static void release_needs(struct engine *e, const struct plim_need *needs, struct tensor **held,
-                          int taken, int before)
-{
-    for (int i = taken - 1; i >= 0; i--)
-        if (held[i] && needs[i].before == before) {
-            tensor_drop(e, held[i]);
-            held[i] = NULL;
-        }
-}
-
 static void embedding_backward(struct engine *e, struct node *n, struct tensor **grads,
                                struct tensor **out)
 {
@@ -332,7 +322,7 @@ static void embedding_backward(struct engine *e, struct node *n, struct tensor *
     int count = plim_embedding_backward_needs(&e->device->info, dtype, tensor_elements(indices),
                                               rows, width, needs);
     for (int i = 0; i < count; i++) {
-        release_needs(e, needs, held, i, i);
+        op_release_needs(e, needs, held, i, i);
         if (needs[i].is_result)
             dw = tensor_keep(op_full(e, dtype, SHAPE(rows, width), 0));
         else
@@ -344,7 +334,7 @@ static void embedding_backward(struct engine *e, struct node *n, struct tensor *
                          .out = {&dw->a},
                          .in = {&dy->a, &indices->a}};
     if (!e->halted) engine_launch(e, &op);
-    release_needs(e, needs, held, count, count);
+    op_release_needs(e, needs, held, count, count);
     tensor_drop(e, dy);
     tensor_drop(e, indices);
     out[0] = dw;

@@ -102,8 +102,29 @@ struct tensor *op_sum_dim(struct engine *e, struct tensor *x, int dim)
     op_note_shape(n, x);
     if (n) n->number = dim;
     bool was = tensor_enter(x);
-    struct tensor *y =
-        op_reduce(e, x, 1u << dim, false, PLIM_BINARY_ADD, 1, (enum plim_dtype)x->a.dtype);
+    bool widens = e->autocast.on && (x->a.dtype == PLIM_BF16 || x->a.dtype == PLIM_F16);
+    enum plim_dtype dtype = widens ? PLIM_F32 : (enum plim_dtype)x->a.dtype;
+    struct tensor *y = op_reduce(e, x, 1u << dim, false, PLIM_BINARY_ADD, 1, dtype);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}
+
+static void sum_kept_backward(struct engine *e, struct node *n, struct tensor **grads,
+                              struct tensor **out)
+{
+    out[0] = tensor_keep(op_expand(e, grads[0], (int)n->ints[0], n->ints + 1));
+}
+static const struct node_kind sum_kept_kind = {"SumBackward1", sum_kept_backward};
+
+struct tensor *op_sum_last(struct engine *e, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct node *n = op_node(e, &sum_kept_kind, 1, &x);
+    op_note_shape(n, x);
+    bool was = tensor_enter(x);
+    struct tensor *y = op_reduce(e, x, 1u << (x->a.ndim - 1), true, PLIM_BINARY_ADD, 1,
+                                 (enum plim_dtype)x->a.dtype);
     y = op_done(e, n, y, 0, NULL);
     tensor_leave(e, x, was);
     return y;
@@ -133,11 +154,10 @@ struct tensor *op_mean_last(struct engine *e, struct tensor *x)
     return y;
 }
 
-struct tensor *op_cumsum_last(struct engine *e, struct tensor *x)
+struct tensor *op_cumsum_last(struct engine *e, struct tensor *x, enum plim_dtype dtype)
 {
     if (e->halted) return op_halted(e, 1, &x);
     bool was = tensor_enter(x);
-    enum plim_dtype dtype = x->a.dtype > PLIM_F16 ? PLIM_I64 : (enum plim_dtype)x->a.dtype;
     struct tensor *y = tensor_empty(e, dtype, x->a.ndim, x->a.shape);
     struct tensor *wide = tensor_hold(op_to(e, x, dtype));
     int64_t scratch_bytes =

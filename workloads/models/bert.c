@@ -102,7 +102,7 @@ static struct tensor *counted_positions(struct engine *e, const struct decoder *
     double padding = m->config->has_padding_idx ? (double)m->config->pad_token_id : 0;
     struct tensor *mask = tensor_keep(
         op_to(e, op_compare_scalar(e, PLIM_BINARY_NE, ids, padding), PLIM_I32));
-    struct tensor *count = op_to(e, op_cumsum_last(e, mask), PLIM_I32);
+    struct tensor *count = op_to(e, op_cumsum_last(e, mask, PLIM_I64), PLIM_I32);
     struct tensor *places = tensor_keep(op_mul(e, op_add_scalar(e, count, 0), mask));
     struct tensor *y = tensor_keep(op_add_scalar(e, op_to(e, places, PLIM_I64), padding));
     tensor_drop(e, mask);

@@ -10,7 +10,8 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_GPT_NEOX] = &plim_family_gpt_neox, [PLIM_FAMILY_OPT] = &plim_family_opt,
     [PLIM_FAMILY_BLOOM] = &plim_family_bloom,       [PLIM_FAMILY_BERT] = &plim_family_bert,
     [PLIM_FAMILY_ROBERTA] = &plim_family_bert,      [PLIM_FAMILY_DISTILBERT] = &plim_family_bert,
-    [PLIM_FAMILY_MODERNBERT] = &plim_family_modernbert,
+    [PLIM_FAMILY_MODERNBERT] = &plim_family_modernbert, [PLIM_FAMILY_MIXTRAL] = &plim_family_llama,
+    [PLIM_FAMILY_QWEN2_MOE] = &plim_family_llama,   [PLIM_FAMILY_QWEN3_MOE] = &plim_family_llama,
 };
 
 enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
@@ -147,7 +148,8 @@ double decoder_flops_per_token(const struct decoder *m)
     if (m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
     if (m->type_embedding) looked_up += (double)tensor_elements(m->type_embedding);
     looked_up += (double)head_weights_a_row(m);
-    double weights = (double)p->elements - looked_up, frozen = 0;
+    double idle = (double)experts_idle_weights(m);
+    double weights = (double)p->elements - looked_up - idle, frozen = 0;
     if (m->setting->lora.r) frozen = weights - (double)p->trainable_elements;
     double attention =
         12.0 * (double)c->layers * (double)(c->heads * c->head_dim) * (double)m->setting->seq;

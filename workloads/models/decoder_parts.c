@@ -141,6 +141,13 @@ struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct 
     return tensor_yield(h);
 }
 
+struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
+                                 const struct decoder_layer *l, struct tensor *x)
+{
+    struct tensor *gate = decoder_activation(e, f, nn_linear(e, &l->gate, x));
+    return nn_linear(e, &l->down, op_mul(e, gate, nn_linear(e, &l->up, x)));
+}
+
 /* --- the loops over the blocks ---------------------------------------------------------------- */
 
 void decoder_build_layers(struct engine *e, struct decoder *m,
@@ -192,19 +199,22 @@ bool decoder_has_layers(const struct decoder *m, bool sliding)
 
 enum { FULL, SLIDING }; /* kinds of layers */
 
-/* Which masks a model's forward makes: mistral and phi3 one for all layers, gemma both whatever
- * its layers are, the others the sliding one where a layer asks for it. */
+/* Which masks a model's forward makes: mistral, phi3 and their kind one for all layers, gemma and
+ * qwen2_moe both whatever the layers are (qwen2_moe for a window of 0 where none is used), the others
+ * the sliding one where a layer asks for it. */
 static void make_masks(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                        struct block_call calls[2])
 {
     enum plim_family f = m->config->family;
-    bool one = f == PLIM_FAMILY_MISTRAL || f == PLIM_FAMILY_PHI3;
-    bool both = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT;
+    bool one = f == PLIM_FAMILY_MISTRAL || f == PLIM_FAMILY_PHI3 || f == PLIM_FAMILY_MIXTRAL ||
+               f == PLIM_FAMILY_QWEN3_MOE;
+    bool both = f == PLIM_FAMILY_GEMMA2 || f == PLIM_FAMILY_GEMMA3_TEXT || f == PLIM_FAMILY_QWEN2_MOE;
     bool sliding = both || decoder_has_layers(m, true), full = !one || !sliding;
     struct tensor *positions = calls[FULL].positions;
+    int64_t window = m->config->sliding_window; /* of 0 a mask is made like any other */
     if (full) calls[FULL].mask = decoder_mask(e, m, embeddings, positions, 0);
     if (sliding)
-        calls[SLIDING].mask = decoder_mask(e, m, embeddings, positions, m->config->sliding_window);
+        calls[SLIDING].mask = decoder_mask(e, m, embeddings, positions, window > 0 ? window : 1);
 }
 
 /* cos and sin: one pair for all layers, or one for each kind of layer that there is (gemma3) */

@@ -19,6 +19,7 @@ static const struct traits {
     uint8_t places; /* which norms a block has */
     enum head_norm head_norm;
     bool qkv_bias; /* always; the others have attention_bias, on o too */
+    bool o_plain;  /* no bias on o, whatever attention_bias says */
     bool fused;    /* one projection for q, k, v, one for gate and up; a part of the head rotates */
     bool rotates_in_fp32; /* cos and sin are fp32; what they turn is cast back */
     bool scales_embeddings;
@@ -43,6 +44,9 @@ static const struct traits {
                            .places = POST,
                            .head_norm = HEAD_NORM_WHOLE,
                            .rotates_in_fp32 = true},
+    [PLIM_FAMILY_MIXTRAL] = {.norm = NORM_RMS, .places = PRE},
+    [PLIM_FAMILY_QWEN2_MOE] = {.norm = NORM_RMS, .places = PRE, .o_plain = true},
+    [PLIM_FAMILY_QWEN3_MOE] = {.norm = NORM_RMS, .places = PRE, .head_norm = HEAD_NORM_SPLIT},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -67,19 +71,18 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     nn_linear_create(e, p, &l->q, h, queries, bias);
     nn_linear_create(e, p, &l->k, h, keys, bias);
     nn_linear_create(e, p, &l->v, h, keys, bias);
-    nn_linear_create(e, p, &l->o, queries, h, !t->qkv_bias && c->attention_bias);
+    nn_linear_create(e, p, &l->o, queries, h, !t->qkv_bias && !t->o_plain && c->attention_bias);
     if (t->head_norm == HEAD_NORM_NONE) return;
     bool whole = t->head_norm == HEAD_NORM_WHOLE;
     nn_norm_create(e, p, &l->q_norm, t->norm, whole ? queries : c->head_dim, false);
     nn_norm_create(e, p, &l->k_norm, t->norm, whole ? keys : c->head_dim, false);
 }
 
-static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
+static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
     struct parameters *p = &m->parameters;
     int64_t h = c->hidden_size, f = c->intermediate_size;
-    build_attention(e, m, l);
     if (traits_of(m)->fused) {
         nn_linear_create(e, p, &l->gate_up, h, 2 * f, false);
     } else {
@@ -87,6 +90,18 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
         nn_linear_create(e, p, &l->up, h, f, c->mlp_bias);
     }
     nn_linear_create(e, p, &l->down, f, h, c->mlp_bias);
+}
+
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size;
+    build_attention(e, m, l);
+    if (c->experts && (l - m->layers + 1) % c->sparse_step == 0)
+        experts_build(e, m, l);
+    else
+        build_mlp(e, m, l);
     for (int i = 0; i < NORM_PLACES; i++)
         if (traits_of(m)->places >> i & 1)
             nn_norm_create(e, p, &l->norm[i], traits_of(m)->norm, h, false);
@@ -234,10 +249,8 @@ static struct tensor *mlp(struct engine *e, const struct block_call *b, struct t
 {
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
-    if (!traits_of(b->m)->fused) {
-        struct tensor *gate = decoder_activation(e, f, nn_linear(e, &l->gate, x));
-        return nn_linear(e, &l->down, op_mul(e, gate, nn_linear(e, &l->up, x)));
-    }
+    if (l->router) return experts_block(e, b, x);
+    if (!traits_of(b->m)->fused) return decoder_gated_mlp(e, f, l, x);
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;
     op_split(e, nn_linear(e, &l->gate_up, x), 2, 2, (int64_t[]){width, width}, part);

@@ -47,6 +47,9 @@ struct decoder_layer {
     struct linear gate, up, down; /* gated MLP */
     struct linear gate_up;        /* gate and up fused */
     struct linear fc1, fc2;       /* plain MLP */
+    struct tensor *router;        /* (experts, H); NULL: the layer has an MLP */
+    struct tensor *experts_gate_up, *experts_down; /* (experts, 2 F, H), (experts, H, F) */
+    struct linear shared_gate; /* qwen2_moe: how much of the shared expert, which is gate, up, down */
     struct norm norm[4];          /* in the order of use; without a weight: none in this place */
     struct norm q_norm, k_norm;
     struct adapters adapters;
@@ -217,5 +220,18 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
                               struct tensor **weights);
 /* The plain MLP: fc2(activation(fc1(x))), each result in the place of the one before; floating. */
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x);
+
+/* The gated MLP: down(activation(gate(x)) * up(x)); floating. */
+struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
+                                 const struct decoder_layer *l, struct tensor *x);
+
+/* --- experts (experts.c) ---------------------------------------------------------------------- */
+
+/* The parameters of a layer's experts and router. */
+void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l);
+/* What stands in the MLP's place: x (B, S, H) -> (B, S, H); floating. */
+struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x);
+/* Weights of experts that a token does not meet. */
+int64_t experts_idle_weights(const struct decoder *m);
 
 #endif

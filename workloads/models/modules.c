@@ -5,11 +5,15 @@
 #define BLOCK(path, field, kind) {path, offsetof(struct decoder_layer, field), MODULE_##kind}
 #define MODEL(path, field, kind) {path, offsetof(struct decoder, field), MODULE_##kind}
 #define BLOCKS(path) {path, 0, MODULE_BLOCKS}
-#define GATED_MLP                                                                                  \
+#define EXPERTS                                                                                    \
+    BLOCK("mlp.experts.gate_up_proj", experts_gate_up, WEIGHT),                                    \
+        BLOCK("mlp.experts.down_proj", experts_down, WEIGHT)
+#define ATTENTION                                                                                  \
     BLOCK("self_attn.q_proj", q, LINEAR), BLOCK("self_attn.k_proj", k, LINEAR),                    \
         BLOCK("self_attn.v_proj", v, LINEAR), BLOCK("self_attn.o_proj", o, LINEAR),                \
-        BLOCK("self_attn.q_norm", q_norm, NORM), BLOCK("self_attn.k_norm", k_norm, NORM),          \
-        BLOCK("mlp.gate_proj", gate, LINEAR), BLOCK("mlp.up_proj", up, LINEAR),                    \
+        BLOCK("self_attn.q_norm", q_norm, NORM), BLOCK("self_attn.k_norm", k_norm, NORM)
+#define GATED_MLP                                                                                  \
+    ATTENTION, BLOCK("mlp.gate_proj", gate, LINEAR), BLOCK("mlp.up_proj", up, LINEAR),             \
         BLOCK("mlp.down_proj", down, LINEAR)
 
 /* --- of a block ------------------------------------------------------------------------------- */
@@ -28,6 +32,30 @@ static const struct module olmo2_block[] = {GATED_MLP,
                                             BLOCK("post_attention_layernorm", norm[1], NORM),
                                             BLOCK("post_feedforward_layernorm", norm[3], NORM),
                                             {0}};
+static const struct module mixtral_block[] = {ATTENTION,
+                                              BLOCK("mlp.gate", router, WEIGHT),
+                                              EXPERTS,
+                                              BLOCK("input_layernorm", norm[0], NORM),
+                                              BLOCK("post_attention_layernorm", norm[2], NORM),
+                                              {0}};
+/* In a layer without experts its MLP has the names of the shared expert's linears. */
+static const struct module qwen2_moe_block[] = {
+    ATTENTION,
+    BLOCK("mlp.gate", router, WEIGHT),
+    EXPERTS,
+    BLOCK("mlp.shared_expert.gate_proj", gate, LINEAR),
+    BLOCK("mlp.shared_expert.up_proj", up, LINEAR),
+    BLOCK("mlp.shared_expert.down_proj", down, LINEAR),
+    BLOCK("mlp.shared_expert_gate", shared_gate, LINEAR),
+    BLOCK("input_layernorm", norm[0], NORM),
+    BLOCK("post_attention_layernorm", norm[2], NORM),
+    {0}};
+static const struct module qwen3_moe_block[] = {GATED_MLP,
+                                                EXPERTS,
+                                                BLOCK("mlp.gate", router, WEIGHT),
+                                                BLOCK("input_layernorm", norm[0], NORM),
+                                                BLOCK("post_attention_layernorm", norm[2], NORM),
+                                                {0}};
 static const struct module phi3_block[] = {BLOCK("self_attn.o_proj", o, LINEAR),
                                            BLOCK("self_attn.qkv_proj", qkv, LINEAR),
                                            BLOCK("mlp.gate_up_proj", gate_up, LINEAR),
@@ -193,6 +221,9 @@ static const struct {
     [PLIM_FAMILY_ROBERTA] = {bert_model, bert_block},
     [PLIM_FAMILY_DISTILBERT] = {distilbert_model, distilbert_block},
     [PLIM_FAMILY_MODERNBERT] = {modernbert_model, modernbert_block},
+    [PLIM_FAMILY_MIXTRAL] = {llama_model, mixtral_block},
+    [PLIM_FAMILY_QWEN2_MOE] = {llama_model, qwen2_moe_block},
+    [PLIM_FAMILY_QWEN3_MOE] = {llama_model, qwen3_moe_block},
 };
 
 const struct module *decoder_modules(enum plim_family family)

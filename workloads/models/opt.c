@@ -115,7 +115,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
 /* (cumsum(mask) * mask - 1).long(): where in its row a token stands; named */
 static struct tensor *positions_of(struct engine *e, struct tensor *mask)
 {
-    struct tensor *count = tensor_keep(op_cumsum_last(e, mask));
+    struct tensor *count = tensor_keep(op_cumsum_last(e, mask, PLIM_F32));
     struct tensor *place = op_add_scalar(e, op_mul(e, count, mask), -1);
     tensor_set(e, &count, op_to(e, place, PLIM_I64));
     return count;

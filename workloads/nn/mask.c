@@ -13,7 +13,7 @@ static struct tensor *packed_sequence(struct engine *e, const struct mask_reques
     tensor_drop(e, later);
     tensor_drop(e, ahead);
     struct tensor *document =
-        tensor_keep(op_cumsum_last(e, op_compare_scalar(e, PLIM_BINARY_NE, diff, 1)));
+        tensor_keep(op_cumsum_last(e, op_compare_scalar(e, PLIM_BINARY_NE, diff, 1), PLIM_I64));
     struct tensor *last =
         op_compare_scalar(e, PLIM_BINARY_EQ, op_select(e, document, 1, r->seq - 1), 0);
     struct tensor *all = tensor_keep(op_reduce(e, last, 1, false, PLIM_BINARY_MIN, 1, PLIM_BOOL));

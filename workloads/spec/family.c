@@ -322,8 +322,75 @@ static const struct plim_family_key modernbert_keys[] = {
     KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "true"),
 };
 
+static const struct plim_family_key mixtral_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "32000"),
+    KEY("hidden_size", HIDDEN_SIZE, "4096"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "14336"),
+    KEY("num_hidden_layers", LAYERS, "32"),
+    KEY("num_attention_heads", HEADS, "32"),
+    NUL("num_key_value_heads", KV_HEADS, "8"),
+    NUL("head_dim", HEAD_DIM, "null"),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "131072"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    NUL("sliding_window", SLIDING_WINDOW, "null"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "2"),
+    TWO("num_local_experts", "num_experts", EXPERTS, "8"),
+};
+
+static const struct plim_family_key qwen2_moe_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "151936"),
+    KEY("hidden_size", HIDDEN_SIZE, "2048"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "5632"),
+    KEY("num_hidden_layers", LAYERS, "24"),
+    KEY("num_attention_heads", HEADS, "16"),
+    NUL("num_key_value_heads", KV_HEADS, "16"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "32768"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("use_sliding_window", USE_SLIDING_WINDOW, "false"),
+    NUL("sliding_window", SLIDING_WINDOW, "4096"),
+    KEY("max_window_layers", MAX_WINDOW_LAYERS, "28"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("decoder_sparse_step", SPARSE_STEP, "1"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "1408"),
+    KEY("shared_expert_intermediate_size", SHARED_EXPERT_SIZE, "5632"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "4"),
+    KEY("num_experts", EXPERTS, "60"),
+    KEY("norm_topk_prob", NORMALIZED_ROUTING, "false"),
+    KEY("qkv_bias", ATTENTION_BIAS, "true"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+};
+
+static const struct plim_family_key qwen3_moe_keys[] = {
+    KEY("vocab_size", VOCAB_SIZE, "151936"),
+    KEY("hidden_size", HIDDEN_SIZE, "2048"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "6144"),
+    KEY("num_hidden_layers", LAYERS, "24"),
+    KEY("num_attention_heads", HEADS, "32"),
+    KEY("num_key_value_heads", KV_HEADS, "4"),
+    KEY("head_dim", HEAD_DIM, NULL),
+    KEY("hidden_act", ACTIVATION, "silu"),
+    KEY("max_position_embeddings", POSITIONS, "32768"),
+    KEY("tie_word_embeddings", TIE_WORD_EMBEDDINGS, "false"),
+    KEY("attention_bias", ATTENTION_BIAS, "false"),
+    KEY("use_sliding_window", USE_SLIDING_WINDOW, "false"),
+    NUL("sliding_window", SLIDING_WINDOW, "4096"),
+    KEY("attention_dropout", DROPOUT_ATTENTION, "0.0"),
+    KEY("decoder_sparse_step", SPARSE_STEP, "1"),
+    KEY("moe_intermediate_size", EXPERT_SIZE, "768"),
+    KEY("num_experts_per_tok", EXPERTS_PER_TOKEN, "8"),
+    TWO("num_experts", "num_local_experts", EXPERTS, "128"),
+    KEY("norm_topk_prob", NORMALIZED_ROUTING, "false"),
+    NUL("pad_token_id", PAD_TOKEN, "null"),
+};
+
 #define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
 #define LLAMA_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+#define ATTENTION_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj"}
 #define BERT_LINEARS {"query", "key", "value", "dense"}
 #define ENCODER_TASKS (1u << PLIM_TASK_MASKED_LM | 1u << PLIM_TASK_CLASSIFICATION)
 #define NEOX_LINEARS {"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}
@@ -376,6 +443,14 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MODERNBERT] = {KEYS(modernbert_keys), .sliding = PLIM_SLIDING_BETWEEN,
                                 .layer_types = true, .heads_must_divide = true,
                                 .tasks = ENCODER_TASKS, .linears = {"Wqkv", "Wo", "Wi", "dense"}},
+    [PLIM_FAMILY_MIXTRAL] = {KEYS(mixtral_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
+                             .linears = ATTENTION_LINEARS, .lora_default = {"q_proj", "v_proj"}},
+    [PLIM_FAMILY_QWEN2_MOE] = {KEYS(qwen2_moe_keys), .sliding = PLIM_SLIDING_HEAD,
+                               .layer_types = true, .rotary = true,
+                               .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj",
+                                           "up_proj", "down_proj", "shared_expert_gate"}},
+    [PLIM_FAMILY_QWEN3_MOE] = {KEYS(qwen3_moe_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
+                               .linears = LLAMA_LINEARS},
 };
 
 /* ACT2FN's names that run the kernels of enum plim_activation. swish is silu by another name. */

@@ -79,6 +79,17 @@
       "tanh cap of attention scores (eager attention only)")                                       \
     X(FINAL_SOFTCAP, final_logit_softcapping, NUMBER, 1e-6, 1e9, "final_logit_softcapping", "",    \
       "tanh cap of the logits")                                                                    \
+    X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")             \
+    X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",        \
+      "experts that a token is routed to")                                                         \
+    X(EXPERT_SIZE, expert_size, INT, 1, 1 << 22, "moe_intermediate_size", "elements",              \
+      "width of an expert's MLP")                                                                  \
+    X(SHARED_EXPERT_SIZE, shared_expert_size, INT, 1, 1 << 22, "shared_expert_intermediate_size",  \
+      "elements", "width of the MLP that sees every token")                                        \
+    X(SPARSE_STEP, sparse_step, INT, 1, 1 << 20, "decoder_sparse_step", "layers",                  \
+      "every n-th layer has experts, the others an MLP")                                           \
+    X(NORMALIZED_ROUTING, normalized_routing, BOOL, 0, 0, "norm_topk_prob", "",                    \
+      "a token's weights of its experts add up to 1")                                              \
     X(SLIDING_WINDOW, sliding_window, INT, 1, INT32_MAX, "sliding_window", "tokens",               \
       "how far a sliding layer looks back; null: no sliding layers")                               \
     X(LOCAL_ATTENTION, local_attention, INT, 2, INT32_MAX, "local_attention", "tokens",            \
@@ -136,6 +147,7 @@ enum plim_sliding_rule {
     PLIM_SLIDING_ALTERNATE,  /* layers 0, 2, 4, ... */
     PLIM_SLIDING_PATTERN,    /* all but every sliding_window_pattern-th */
     PLIM_SLIDING_TAIL,       /* from max_window_layers on, when use_sliding_window */
+    PLIM_SLIDING_HEAD,       /* 0, 2, 4, ... below max_window_layers, when use_sliding_window */
     PLIM_SLIDING_BETWEEN     /* all but layers 0, n, 2n, ..., n = sliding_window_pattern */
 };
 

@@ -9,7 +9,7 @@ static const struct other_kind {
     const char *types[20];
 } other_kinds[] = {
     {"a mixture of experts",
-     {"mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "gpt_oss", "olmoe", "dbrx",
+     {"deepseek_v2", "deepseek_v3", "gpt_oss", "olmoe", "dbrx",
       "phimoe", "granitemoe", "jamba", "llama4", "glm4_moe"}},
     {"a state-space model",
      {"mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma", "zamba2"}},
@@ -63,6 +63,12 @@ static const struct refused_key {
      OF_ENCODERS},
     {"sparse_prediction", HARMLESS_FALSE,
      "how many tokens the head sees depends on their values", OF_ENCODERS},
+    {"mlp_only_layers", HARMLESS_EMPTY, "layers without experts but by decoder_sparse_step are not "
+     "in this version", OF_DECODERS},
+    {"output_router_logits", HARMLESS_FALSE, "the loss that balances experts is not in this version",
+     OF_DECODERS},
+    {"router_jitter_noise", HARMLESS_ZERO, "noise in front of the router is not in this version",
+     OF_DECODERS},
     {"slow_but_exact", HARMLESS_FALSE, "bloom's sliced projections are not in this version", OF_ALL},
     {"output_hidden_states", HARMLESS_FALSE, "kept hidden states are not in this version", OF_ALL},
     {"output_attentions", HARMLESS_FALSE, "kept attention scores are not in this version", OF_ALL},
@@ -74,7 +80,9 @@ static bool is_harmless(const struct plim_yaml *yaml, const struct plim_yaml_nod
     bool flag;
     if (plim_yaml_is_null(node)) return true;
     if (harmless == HARMLESS_EMPTY) return node->kind != PLIM_YAML_SCALAR && node->count == 0;
-    if (harmless == HARMLESS_ZERO) return node->text && strcmp(node->text, "0") == 0;
+    double number;
+    if (harmless == HARMLESS_ZERO)
+        return plim_yaml_number(yaml, node, &number, NULL) == PLIM_OK && number == 0;
     return plim_yaml_bool(yaml, node, &flag, NULL) == PLIM_OK &&
            flag == (harmless == HARMLESS_TRUE);
 }

@@ -16,6 +16,9 @@ void plim_model_sliding_layers(const struct plim_model_config *model, bool *is_s
         case PLIM_SLIDING_ALTERNATE: sliding = i % 2 == 0; break;
         case PLIM_SLIDING_PATTERN: sliding = (i + 1) % model->sliding_window_pattern != 0; break;
         case PLIM_SLIDING_BETWEEN: sliding = i % model->sliding_window_pattern != 0; break;
+        case PLIM_SLIDING_HEAD:
+            sliding = model->sliding_window > 0 && i < model->max_window_layers && i % 2 == 0;
+            break;
         case PLIM_SLIDING_TAIL:
             sliding = model->sliding_window > 0 && i >= model->max_window_layers;
             break;
@@ -42,7 +45,10 @@ void plim_model_derive(struct plim_spec *spec)
     if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
     if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)
         model->word_embed_proj_dim = model->hidden_size;
-    if (plim_family_info(model->family)->sliding == PLIM_SLIDING_TAIL && !model->use_sliding_window)
+    if (model->experts && !model->expert_size) model->expert_size = model->intermediate_size;
+    if (model->experts && !model->sparse_step) model->sparse_step = 1; /* mixtral */
+    bool may_slide = plim_family_find(model->family, "use_sliding_window", false);
+    if (may_slide && !model->use_sliding_window)
         model->sliding_window = 0;
 
     bool scaled = model->rope == PLIM_ROPE_LONGROPE || model->rope == PLIM_ROPE_YARN ||
@@ -128,7 +134,9 @@ static double parameters_bound(const struct plim_model_config *model)
 {
     double h = (double)model->hidden_size,
            attention = (double)model->heads * (double)model->head_dim;
-    double layer = h * (4 * attention + 3 * (double)model->intermediate_size + 16) + 8 * attention;
+    double mlp = 3 * (double)(model->intermediate_size + model->shared_expert_size) +
+                 (double)model->experts * (3 * (double)model->expert_size + 1);
+    double layer = h * (4 * attention + mlp + 16) + 8 * attention;
     double embed = h + (double)model->word_embed_proj_dim;
     return (double)model->layers * layer +
            embed * (2 * (double)model->vocab_size + (double)model->positions + h);
@@ -151,6 +159,10 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
         REFUSE(PAD_TOKEN,
                "pad_token_id is %lld, expected a token of the vocabulary of %lld, or null",
                (long long)model->pad_token_id, (long long)model->vocab_size);
+    if (model->experts_per_token > model->experts)
+        REFUSE(EXPERTS_PER_TOKEN, "num_experts_per_tok is %lld, expected at most %s = %lld",
+               (long long)model->experts_per_token,
+               plim_family_key_name(model->family, PLIM_FIELD_EXPERTS), (long long)model->experts);
     if (parameters_bound(model) > most)
         REFUSE(HIDDEN_SIZE, "the model has about %.1e parameters, expected at most %.0e",
                parameters_bound(model), most);

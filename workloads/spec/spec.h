@@ -34,7 +34,10 @@
     X(BERT, "bert")                                                                                \
     X(ROBERTA, "roberta")                                                                          \
     X(DISTILBERT, "distilbert")                                                                    \
-    X(MODERNBERT, "modernbert")
+    X(MODERNBERT, "modernbert")                                                                    \
+    X(MIXTRAL, "mixtral")                                                                          \
+    X(QWEN2_MOE, "qwen2_moe")                                                                      \
+    X(QWEN3_MOE, "qwen3_moe")
 
 enum plim_family {
 #define PLIM_FAMILY_ENUM(name, text) PLIM_FAMILY_##name,
@@ -110,7 +113,8 @@ struct plim_model_config {
     int64_t word_embed_proj_dim; /* opt */
     enum plim_activation activation; /* of the MLP; bloom has its own and ignores this */
     bool tie_word_embeddings;
-    bool attention_bias;         /* llama, gemma, qwen3, gpt_neox, olmo2: bias on q, k, v (and o) */
+    bool attention_bias;         /* llama, gemma, qwen3, gpt_neox, olmo2: bias on q, k, v and o;
+                                  * qwen2_moe (qkv_bias): not on o */
     bool mlp_bias;               /* llama */
     bool enable_bias;            /* opt */
     bool layer_norm_elementwise_affine; /* opt */
@@ -134,9 +138,15 @@ struct plim_model_config {
     double attn_logit_softcapping;  /* gemma2; eager attention only; 0: none. gemma3 has the key,
                                      * but transformers 5.17 never uses it */
     double final_logit_softcapping; /* gemma2, gemma3; 0: none */
+    int64_t experts;           /* of a layer; 0: no mixture of experts */
+    int64_t experts_per_token; /* that a token is routed to */
+    int64_t expert_size;       /* width of an expert's MLP */
+    int64_t shared_expert_size;    /* qwen2_moe: of the one that sees every token */
+    int64_t sparse_step;           /* every n-th layer has experts, the others an MLP */
+    bool normalized_routing;       /* a token's weights of its experts add up to 1 */
     int64_t sliding_window;         /* tokens; 0: none */
-    bool use_sliding_window;        /* qwen2, qwen3; already applied to sliding_window */
-    int64_t max_window_layers;      /* qwen2, qwen3; already applied to layer_is_sliding */
+    bool use_sliding_window;        /* of the qwens; already applied to sliding_window */
+    int64_t max_window_layers;      /* qwen2, qwen2_moe, qwen3; already applied to layer_is_sliding */
     int64_t local_attention;        /* modernbert: the whole window; half of it looks back */
     int64_t sliding_window_pattern; /* gemma3: every n-th layer is not sliding, modernbert: layers 0,
                                      * n, 2n, ... are not; already applied */
@@ -361,7 +371,8 @@ void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t si
 /* How the base is kept, for reports: "nf4 (double quantisation, computes in bf16)"; "": as it is. */
 void plim_spec_describe_quantization(const struct plim_spec *spec, char *text, size_t size);
 
-/* What was not given and is taken as transformers' Trainer takes it, for reports: "weights bf16
+/* What was not given and is taken as transformers' Trainer takes it, and that routing to experts is
+ * taken as balanced, for reports: "weights bf16
  * (config.json), precision bf16 (no autocast), optimizer adamw-fused"; "": nothing. */
 void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_t size);
 

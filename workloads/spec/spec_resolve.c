@@ -70,16 +70,23 @@ static enum plim_status resolve_lora(struct plim_spec *spec, struct plim_error *
     return st;
 }
 
+static enum plim_status check_quantized(const struct plim_spec *spec, struct plim_error *err)
+{
+    bool encoder = spec->model.task != PLIM_TASK_CAUSAL_LM;
+    if (!spec->quantization.type || (!encoder && !spec->model.experts)) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC,
+                     "train.quantization is %s, expected none for the %s %s (plimsoll exec runs any "
+                     "training program)",
+                     plim_quantization_names[spec->quantization.type],
+                     encoder ? "encoder" : "mixture of experts",
+                     plim_family_names[spec->model.family]);
+}
+
 /* Weights in a few bits have no gradients. A document may leave it to the command line to ask for
  * adapters. */
-static enum plim_status check_quantization(const struct plim_spec *spec, struct plim_error *err)
+static enum plim_status check_adapters(const struct plim_spec *spec, struct plim_error *err)
 {
     const char *type = plim_quantization_names[spec->quantization.type];
-    if (spec->quantization.type && spec->model.task != PLIM_TASK_CAUSAL_LM)
-        return plim_fail(err, PLIM_SPEC,
-                         "train.quantization is %s, expected none for the encoder %s (plimsoll exec "
-                         "runs any training program)",
-                         type, plim_family_names[spec->model.family]);
     if (!spec->quantization.type || spec->lora.r) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.quantization is %s and all parameters are to be trained, expected "
@@ -260,6 +267,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         const char *culprit;
     } checks[] = {
         {check_attention, "train.attention"},
+        {check_quantized, "train.quantization"},
         {check_seq, "data.seq"},
         {check_padding, "data.padding"},
         {check_tensors, "data.seq"},
@@ -291,5 +299,5 @@ enum plim_status plim_spec_resolve(struct plim_spec *spec, struct plim_error *er
 {
     char culprit[96];
     enum plim_status st = plim_spec_resolve_at(spec, culprit, sizeof(culprit), err);
-    return st == PLIM_OK ? check_quantization(spec, err) : st;
+    return st == PLIM_OK ? check_adapters(spec, err) : st;
 }

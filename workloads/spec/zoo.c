@@ -15,8 +15,9 @@ extern const size_t plim_zoo_data_count;
 static const char *const names[] = {
     "gpt2-124m",  "gpt2-medium", "gpt2-large",   "tinyllama-1.1b", "llama-3.2-1b",
     "llama-3-8b", "mistral-7b",  "qwen2.5-0.5b", "qwen3-0.6b",     "gemma-2-2b",
-    "phi-3-mini", "pythia-410m", "opt-1.3b",     "bert-base",    "bert-large",
-    "roberta-base", "distilbert-base", "modernbert-base", "tiny-gpt2",
+    "phi-3-mini", "pythia-410m", "opt-1.3b",     "mixtral-8x7b",   "qwen1.5-moe-a2.7b",
+    "qwen3-30b-a3b", "bert-base", "bert-large",  "roberta-base",   "distilbert-base",
+    "modernbert-base", "tiny-gpt2",
 };
 
 enum { NAME_COUNT = sizeof(names) / sizeof(names[0]) };

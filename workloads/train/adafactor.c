@@ -1,15 +1,20 @@
 /* torch.optim.Adafactor, the loop over single tensors that it takes by default. */
 #include "optimizer.h"
 #include <math.h>
+#include <string.h>
 
 enum { ROW_VAR, COL_VAR, VARIANCE };
 
 /* Defaults of torch.optim.Adafactor: eps (the first is None: the type's epsilon), beta2_decay, d. */
 static const double EPSILON1 = 0x1p-23, EPSILON2 = 1e-3, BETA2_DECAY = -0.8, CLIP = 1;
 
-static struct tensor *state(struct engine *e, enum plim_dtype dtype, int64_t rows, int64_t columns)
+/* Zeros in the shape of `like`, but for one dimension of 1; -1 is the last dimension. */
+static struct tensor *state(struct engine *e, const struct tensor *like, int flat)
 {
-    return tensor_keep(op_full(e, dtype, SHAPE(rows, columns), 0));
+    int64_t shape[PLIM_MAX_DIMS];
+    memcpy(shape, like->a.shape, sizeof shape);
+    shape[tensor_dim(like, flat)] = 1;
+    return tensor_keep(op_full(e, (enum plim_dtype)like->a.dtype, like->a.ndim, shape, 0));
 }
 
 static void make_states(struct engine *e, struct optimizer *o)
@@ -17,10 +22,9 @@ static void make_states(struct engine *e, struct optimizer *o)
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
     for (size_t i = 0; i < o->count; i++) {
         const struct tensor *grad = o->grads[i];
-        enum plim_dtype dtype = (enum plim_dtype)grad->a.dtype;
         if (grad->a.ndim > 1) {
-            o->state[ROW_VAR][i] = state(e, dtype, grad->a.shape[0], 1);
-            o->state[COL_VAR][i] = state(e, dtype, 1, grad->a.shape[1]);
+            o->state[ROW_VAR][i] = state(e, grad, -1);
+            o->state[COL_VAR][i] = state(e, grad, -2);
         } else {
             o->state[VARIANCE][i] = tensor_keep(op_full_like(e, grad, 0));
         }
@@ -47,26 +51,26 @@ struct locals {
 static void mean_of_squares(struct engine *e, struct tensor **variable, struct tensor *grad,
                             int dim)
 {
-    tensor_set(
-        e, variable,
-        op_reduce(e, grad, 1u << dim, true, PLIM_BINARY_HYPOT, 1, (enum plim_dtype)grad->a.dtype));
+    tensor_set(e, variable,
+               op_reduce(e, grad, 1u << tensor_dim(grad, dim), true, PLIM_BINARY_HYPOT, 1,
+                         (enum plim_dtype)grad->a.dtype));
     op_binary_(e, PLIM_BINARY_MUL, *variable, *variable);
-    if (!e->halted) op_binary_scalar_(e, PLIM_BINARY_DIV, *variable, (double)grad->a.shape[dim]);
+    if (!e->halted) op_binary_scalar_(e, PLIM_BINARY_DIV, *variable, (double)tensor_size(grad, dim));
 }
 
 static void factored(struct engine *e, struct optimizer *o, size_t i, double weight,
                      struct locals *l)
 {
     struct tensor *row = o->state[ROW_VAR][i], *col = o->state[COL_VAR][i], *grad = o->grads[i];
-    mean_of_squares(e, &l->row_mean, grad, 1);
+    mean_of_squares(e, &l->row_mean, grad, -1);
     op_lerp_(e, row, l->row_mean, weight);
-    mean_of_squares(e, &l->col_mean, grad, 0);
+    mean_of_squares(e, &l->col_mean, grad, -2);
     op_lerp_(e, col, l->col_mean, weight);
     tensor_set(e, &l->estimate, op_matmul(e, row, col));
     if (e->halted) return;
-    struct tensor *mean =
-        tensor_keep(op_reduce(e, row, 1, true, PLIM_BINARY_ADD, 1 / (double)row->a.shape[0],
-                              (enum plim_dtype)row->a.dtype));
+    struct tensor *mean = tensor_keep(op_reduce(e, row, 1u << tensor_dim(row, -2), true,
+                                                PLIM_BINARY_ADD, 1 / (double)tensor_size(row, -2),
+                                                (enum plim_dtype)row->a.dtype));
     op_binary_scalar_(e, PLIM_BINARY_MAX, mean, EPSILON1);
     op_binary_(e, PLIM_BINARY_DIV, l->estimate, mean);
     tensor_drop(e, mean);

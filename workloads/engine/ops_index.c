@@ -1,0 +1,232 @@
+/* Rows by index, and what chooses them; filling and dividing in place. */
+#include "devices/needs/needs.h"
+#include "ops.h"
+#include <string.h>
+
+/* --- the largest, and order ------------------------------------------------------------------- */
+
+static void scatter(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from)
+{
+    struct plim_op op = {.kind = PLIM_OP_SCATTER,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .out = {&x->a},
+                         .in = {&from->a, &indices->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+/* value_selecting_reduction_backward: zeros, with the gradient where the values stood */
+static void top_k_backward(struct engine *e, struct node *n, struct tensor **grads,
+                           struct tensor **out)
+{
+    struct tensor *indices = node_saved(e, n, 0);
+    struct tensor *dx = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0],
+                                            n->ints + 1, 0));
+    scatter(e, dx, indices, grads[0]);
+    out[0] = dx;
+}
+static const struct node_kind top_k_kind = {"TopkBackward0", top_k_backward};
+
+static void launch_ranking(struct engine *e, enum plim_op_kind kind, struct tensor *x,
+                           struct tensor *values, struct tensor *places)
+{
+    struct plim_op op = {
+        .kind = kind, .n_out = 2, .n_in = 1, .out = {&values->a, &places->a}, .in = {&x->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+void op_top_k(struct engine *e, struct tensor *x, int64_t count, struct tensor *out[2])
+{
+    out[0] = out[1] = e->poison;
+    if (e->halted) {
+        op_halted(e, 1, &x);
+        return;
+    }
+    struct node *n = op_node(e, &top_k_kind, 1, &x);
+    op_note_shape(n, x);
+    int64_t shape[PLIM_MAX_DIMS];
+    memcpy(shape, x->a.shape, sizeof shape);
+    shape[x->a.ndim - 1] = count;
+    struct tensor *values = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
+    struct tensor *indices = tensor_empty(e, PLIM_I64, x->a.ndim, shape);
+    launch_ranking(e, PLIM_OP_TOP_K, x, values, indices);
+    if (n) node_save(e, n, 0, indices);
+    out[0] = op_done(e, n, values, 1, &x);
+    out[1] = indices;
+}
+
+void op_sort(struct engine *e, struct tensor *x, struct tensor *out[2])
+{
+    struct tensor *held[PLIM_SORT_MAX_NEEDS] = {NULL};
+    struct plim_need needs[PLIM_SORT_MAX_NEEDS];
+    out[0] = out[1] = e->poison;
+    if (e->halted) {
+        op_halted(e, 1, &x);
+        return;
+    }
+    int count = plim_sort_needs(&e->device->info, tensor_elements(x), needs);
+    out[0] = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
+    out[1] = tensor_empty(e, PLIM_I64, x->a.ndim, x->a.shape);
+    op_take_needs(e, count, needs, held);
+    launch_ranking(e, PLIM_OP_SORT, x, out[0], out[1]);
+    op_release_needs(e, needs, held, count, count);
+    tensor_consume(e, x);
+}
+
+struct tensor *op_histogram(struct engine *e, struct tensor *x, int64_t bins)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *y = tensor_empty(e, PLIM_I32, 1, &bins);
+    struct plim_op op = {
+        .kind = PLIM_OP_HISTOGRAM, .n_out = 1, .n_in = 1, .out = {&y->a}, .in = {&x->a}};
+    if (!e->halted) engine_launch(e, &op);
+    return op_done(e, NULL, y, 1, &x);
+}
+
+/* --- rows by index ---------------------------------------------------------------------------- */
+
+/* An array (n) as a table of rows of one element. */
+static struct plim_array as_table(const struct tensor *x)
+{
+    struct plim_array a = x->a;
+    if (a.ndim == 1) {
+        a.shape[a.ndim] = 1;
+        a.stride[a.ndim++] = 1;
+    }
+    return a;
+}
+
+/* index_backward: zeros, to which the rows are added in the order of their indices */
+static void rows_backward(struct engine *e, struct node *n, struct tensor **grads,
+                          struct tensor **out)
+{
+    struct tensor *indices = node_saved(e, n, 0), *held[PLIM_INDEX_ADD_NEEDS] = {NULL};
+    struct plim_need needs[PLIM_INDEX_ADD_NEEDS];
+    if (e->halted) return;
+    struct tensor *dx = tensor_keep(op_full(e, (enum plim_dtype)grads[0]->a.dtype, (int)n->ints[0],
+                                            n->ints + 1, 0));
+    plim_index_add_needs(&e->device->info, tensor_elements(indices), n->ints[1], needs);
+    op_take_needs(e, PLIM_INDEX_ADD_NEEDS, needs, held);
+    struct plim_array table = as_table(dx), rows = as_table(grads[0]);
+    struct plim_op op = {.kind = PLIM_OP_EMBEDDING_BACKWARD,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .out = {&table},
+                         .in = {&rows, &indices->a}};
+    if (!e->halted) engine_launch(e, &op);
+    op_release_needs(e, needs, held, PLIM_INDEX_ADD_NEEDS, PLIM_INDEX_ADD_NEEDS);
+    out[0] = dx;
+}
+static const struct node_kind rows_kind = {"IndexBackward0", rows_backward};
+
+struct tensor *op_rows(struct engine *e, struct tensor *x, struct tensor *indices)
+{
+    struct tensor *operands[2] = {x, indices};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &rows_kind, 1, &x);
+    op_note_shape(n, x);
+    if (n) node_save(e, n, 0, indices);
+    int64_t shape[2] = {tensor_elements(indices), tensor_size(x, -1)};
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, shape);
+    struct plim_array table = as_table(x), rows = as_table(y);
+    struct plim_op op = {.kind = PLIM_OP_EMBEDDING,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .out = {&rows},
+                         .in = {&table, &indices->a}};
+    if (!e->halted) engine_launch(e, &op);
+    return op_done(e, n, y, 2, operands);
+}
+
+void op_scatter_(struct engine *e, struct tensor *x, struct tensor *indices, struct tensor *from)
+{
+    struct tensor *operands[2] = {indices, from};
+    if (!e->halted) scatter(e, x, indices, from);
+    op_halted(e, 2, operands);
+}
+
+/* --- in place --------------------------------------------------------------------------------- */
+
+static void launch_fill(struct engine *e, struct tensor *y, struct tensor *x, struct tensor *mask)
+{
+    struct plim_op op = {.kind = PLIM_OP_MASKED_FILL,
+                         .n_out = 1,
+                         .n_in = 2,
+                         .out = {&y->a},
+                         .in = {&x->a, &mask->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+static void masked_fill_backward(struct engine *e, struct node *n, struct tensor **grads,
+                                 struct tensor **out)
+{
+    out[0] = tensor_keep(op_masked_fill(e, grads[0], node_saved(e, n, 0)));
+}
+static const struct node_kind masked_fill_kind = {"MaskedFillBackward0", masked_fill_backward};
+
+struct tensor *op_masked_fill(struct engine *e, struct tensor *x, struct tensor *mask)
+{
+    struct tensor *operands[2] = {x, mask};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &masked_fill_kind, 1, &x);
+    if (n) node_save(e, n, 0, mask);
+    struct tensor *y = op_result(e, 1, &x, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape, NULL);
+    launch_fill(e, y, x, mask);
+    return op_done(e, n, y, 2, operands);
+}
+
+/* The tensor that x is from now on: the same memory behind another node. */
+static struct tensor *in_place(struct engine *e, const struct tensor *x)
+{
+    return tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0);
+}
+
+struct tensor *op_masked_fill_(struct engine *e, struct tensor *x, struct tensor *mask)
+{
+    struct tensor *operands[2] = {x, mask};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &masked_fill_kind, 1, &x);
+    if (n) node_save(e, n, 0, mask);
+    struct tensor *y = in_place(e, x);
+    launch_fill(e, y, x, mask);
+    return op_done(e, n, y, 2, operands);
+}
+
+enum { SELF, OTHER };
+
+/* -grad * ((self / other) / other) and grad / other, both of what self was before */
+static void div_in_place_backward(struct engine *e, struct node *n, struct tensor **grads,
+                                  struct tensor **out)
+{
+    struct tensor *other = node_saved(e, n, OTHER);
+    struct tensor *self = node_wants(n, OTHER) ? node_saved(e, n, SELF) : NULL;
+    if (self) {
+        struct tensor *once = tensor_keep(op_div(e, self, other));
+        struct tensor *twice = tensor_keep(op_div(e, once, other));
+        struct tensor *negative = tensor_keep(op_neg(e, grads[0]));
+        out[OTHER] = tensor_keep(op_mul(e, negative, twice));
+        tensor_drop(e, negative);
+        tensor_drop(e, twice);
+        tensor_drop(e, once);
+    }
+    if (node_wants(n, SELF)) out[SELF] = tensor_keep(op_div(e, grads[0], other));
+}
+static const struct node_kind div_in_place_kind = {"DivBackward0", div_in_place_backward};
+
+struct tensor *op_div_(struct engine *e, struct tensor *x, struct tensor *other)
+{
+    struct tensor *operands[2] = {x, other};
+    if (e->halted) return op_halted(e, 2, operands);
+    struct node *n = op_node(e, &div_in_place_kind, 2, operands);
+    if (n) {
+        bool grad = e->grad_enabled;
+        e->grad_enabled = false;
+        struct tensor *before = other->requires_grad ? tensor_keep(op_clone(e, x)) : NULL;
+        e->grad_enabled = grad;
+        if (x->requires_grad) node_save(e, n, OTHER, other);
+        if (before && !e->halted) node_save(e, n, SELF, before);
+        tensor_drop(e, before);
+    }
+    op_binary_(e, PLIM_BINARY_DIV, x, other);
+    return op_done(e, n, in_place(e, x), 2, operands);
+}

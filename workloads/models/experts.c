@@ -1,0 +1,204 @@
+/* A mixture of experts in the place of an MLP (mixtral, qwen2_moe, qwen3_moe), with the experts'
+ * implementation that from_pretrained takes: grouped_mm (transformers' integrations/moe.py). Rows are
+ * sorted by their expert, and each expert multiplies its own. Every row goes to as many experts as any
+ * other, so that no size depends on the routing; how rows spread over the experts only decides the
+ * time, and the clock takes them as balanced. */
+#include "model.h"
+
+/* --- the modules ------------------------------------------------------------------------------ */
+
+static const struct traits {
+    bool experts_first;     /* in the order of modules, before the router */
+    bool normalized;        /* whatever the configuration says */
+    bool widens_logits;     /* in front of the softmax, which others do inside */
+    bool weights_are_low;   /* the weights of experts are cast to the type of the logits */
+} all_traits[PLIM_FAMILY_COUNT] = {
+    [PLIM_FAMILY_MIXTRAL] = {.normalized = true, .widens_logits = true},
+    [PLIM_FAMILY_QWEN2_MOE] = {.weights_are_low = true},
+    [PLIM_FAMILY_QWEN3_MOE] = {.weights_are_low = true, .experts_first = true},
+};
+
+static const struct traits *traits_of(const struct decoder *m)
+{
+    return &all_traits[m->config->family];
+}
+
+static void build_router(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    l->router = nn_parameter(e, &m->parameters, INIT_WEIGHT,
+                             SHAPE(m->config->experts, m->config->hidden_size));
+}
+
+void experts_build(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size, f = c->expert_size, shared = c->shared_expert_size;
+    if (!traits_of(m)->experts_first) build_router(e, m, l);
+    l->experts_gate_up = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->experts, 2 * f, h));
+    l->experts_down = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->experts, h, f));
+    if (traits_of(m)->experts_first) build_router(e, m, l);
+    if (!shared) return;
+    nn_linear_create(e, p, &l->gate, h, shared, false);
+    nn_linear_create(e, p, &l->up, h, shared, false);
+    nn_linear_create(e, p, &l->down, shared, h, false);
+    nn_linear_create(e, p, &l->shared_gate, h, 1, false);
+}
+
+int64_t experts_idle_weights(const struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    int64_t sparse = 0;
+    for (int64_t i = 0; i < c->layers; i++) sparse += m->layers[i].router != NULL;
+    return sparse * (c->experts - c->experts_per_token) * 3 * c->hidden_size * c->expert_size;
+}
+
+/* --- routing ---------------------------------------------------------------------------------- */
+
+/* What the router says of N rows, in the order in which Python holds it. All named. */
+struct routing {
+    struct tensor *logits;            /* (N, experts) */
+    struct tensor *weights, *experts; /* (N, k): of a row's experts, and which they are */
+};
+
+/* x (N, H) lent */
+static struct routing route(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct traits *t = traits_of(b->m);
+    struct routing r;
+    struct tensor *top[2];
+    r.logits = tensor_keep(op_linear(e, x, b->layer->router, NULL));
+    struct tensor *given = t->widens_logits ? op_to(e, r.logits, PLIM_F32) : r.logits;
+    struct tensor *probabilities = tensor_keep(op_softmax(e, given, PLIM_F32));
+    op_top_k(e, probabilities, c->experts_per_token, top);
+    r.weights = tensor_keep(top[0]);
+    r.experts = tensor_keep(top[1]);
+    if (t->normalized || c->normalized_routing)
+        tensor_set(e, &r.weights, op_div_(e, r.weights, op_sum_last(e, r.weights)));
+    if (t->weights_are_low && !e->halted)
+        tensor_set(e, &r.weights, op_to(e, r.weights, (enum plim_dtype)r.logits->a.dtype));
+    tensor_drop(e, probabilities);
+    return r;
+}
+
+/* --- the experts ------------------------------------------------------------------------------ */
+
+/* The S = N k pairs of a row and an expert, sorted by expert; as Python's variables are called. Named */
+struct pairs {
+    struct tensor *weights;        /* (S) */
+    struct tensor *experts;        /* (S), sorted; `order` says where each stood */
+    struct tensor *order, *rows;   /* (S); (S, H) */
+    struct tensor *counted;        /* (S), int32 */
+    struct tensor *counts, *ends;  /* (experts), int32: how many rows an expert has; where they end */
+    struct tensor *nobodys;        /* (S, 1): pairs without an expert on this GPU, which are none */
+};
+
+static struct pairs sort_pairs(struct engine *e, const struct plim_model_config *c,
+                               const struct routing *r, struct tensor *x)
+{
+    struct pairs p;
+    struct tensor *sorted[2];
+    int64_t pairs = tensor_elements(r->experts), bins = c->experts;
+    struct tensor *weights = tensor_keep(op_reshape(e, r->weights, SHAPE(pairs)));
+    op_sort(e, op_reshape(e, r->experts, SHAPE(pairs)), sorted);
+    p.experts = tensor_keep(sorted[0]);
+    p.order = tensor_keep(sorted[1]);
+    p.rows = tensor_keep(op_rows(e, x, op_div_scalar(e, p.order, (double)c->experts_per_token)));
+    p.weights = tensor_keep(op_rows(e, weights, p.order));
+    p.counted = tensor_keep(op_to(e, p.experts, PLIM_I32));
+    p.counts = tensor_keep(op_histogram(e, p.counted, bins));
+    p.ends = tensor_keep(op_cumsum_last(e, p.counts, PLIM_I32));
+    struct tensor *beyond = op_compare_scalar(e, PLIM_BINARY_GE, p.experts, (double)bins);
+    p.nobodys = tensor_keep(op_unsqueeze(e, beyond, -1));
+    if (!e->halted) op_clamp_(e, p.experts, 0, (double)(bins - 1));
+    tensor_drop(e, weights);
+    return p;
+}
+
+static void drop_pairs(struct engine *e, struct pairs *p)
+{
+    struct tensor *done[] = {p->experts, p->order,  p->rows, p->weights,
+                             p->counted, p->counts, p->ends, p->nobodys};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+}
+
+/* A linear layer of every expert, whose weights are (experts, out, in); floating */
+static struct tensor *grouped_linear(struct engine *e, struct tensor *x, struct tensor *weight,
+                                     const struct pairs *p)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    struct tensor *turned = op_transpose(e, weight, -2, -1);
+    struct tensor *input = op_to(e, x, (enum plim_dtype)weight->a.dtype);
+    return op_grouped_mm(e, input, turned, p->ends);
+}
+
+/* down(activation(gate) * up) of the sorted rows; named */
+static struct tensor *expert_mlp(struct engine *e, const struct block_call *b,
+                                 const struct pairs *p)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct decoder_layer *l = b->layer;
+    struct tensor *part[2], *y = tensor_keep(grouped_linear(e, p->rows, l->experts_gate_up, p));
+    tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
+    op_split(e, y, -1, 2, (int64_t[]){c->expert_size, c->expert_size}, part);
+    struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
+    tensor_set(e, &y, op_mul(e, decoder_activation(e, c->activation, gate), up));
+    tensor_drop(e, gate);
+    tensor_drop(e, up);
+    tensor_set(e, &y, grouped_linear(e, y, l->experts_down, p));
+    tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
+    return y;
+}
+
+/* The rows of y (S, H), lent, in the order in which they were given; floating. *inverse is named. */
+static struct tensor *unsorted(struct engine *e, const struct pairs *p, struct tensor *y,
+                               struct tensor **inverse)
+{
+    int64_t pairs = tensor_elements(p->order);
+    *inverse = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(pairs)));
+    op_scatter_(e, *inverse, p->order, op_arange(e, PLIM_I64, pairs, 0, 1));
+    return op_rows(e, y, *inverse);
+}
+
+/* grouped_mm_experts_forward: x (N, H) lent -> (N, H) floating */
+static struct tensor *experts_forward(struct engine *e, const struct block_call *b,
+                                      struct tensor *x, const struct routing *r)
+{
+    const struct plim_model_config *c = b->m->config;
+    if (e->halted) return e->poison;
+    struct pairs p = sort_pairs(e, c, r, x);
+    tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.nobodys));
+    struct tensor *out = expert_mlp(e, b, &p), *inverse;
+    struct tensor *weighted = tensor_keep(op_mul(e, out, op_unsqueeze(e, p.weights, -1)));
+    tensor_set(e, &weighted, unsorted(e, &p, weighted, &inverse));
+    struct tensor *each = op_view(e, weighted, SHAPE(x->a.shape[0], c->experts_per_token, c->hidden_size));
+    struct tensor *sum = tensor_keep(op_sum_dim(e, each, 1));
+    struct tensor *y = tensor_hold(op_to(e, sum, (enum plim_dtype)x->a.dtype));
+    drop_pairs(e, &p);
+    struct tensor *done[] = {out, weighted, inverse, sum};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    return tensor_yield(y);
+}
+
+struct tensor *experts_block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct decoder_layer *l = b->layer;
+    enum plim_activation f = b->m->config->activation;
+    bool shares = l->shared_gate.weight;
+    if (e->halted) return op_halted(e, 1, &x);
+    int64_t width = tensor_size(x, -1);
+    struct tensor *rows = tensor_keep(op_view(e, x, SHAPE(tensor_elements(x) / width, width)));
+    struct tensor *shared = shares ? tensor_keep(decoder_gated_mlp(e, f, l, rows)) : NULL;
+    struct routing r = route(e, b, rows);
+    struct tensor *y = tensor_hold(experts_forward(e, b, rows, &r));
+    if (shares) {
+        struct tensor *share = op_sigmoid(e, nn_linear(e, &l->shared_gate, rows));
+        tensor_set(e, &shared, op_mul(e, share, shared));
+        tensor_set(e, &y, op_add(e, y, shared));
+    }
+    if (!e->halted) tensor_set(e, &y, op_view(e, y, x->a.ndim, x->a.shape));
+    struct tensor *done[] = {rows, shared, r.logits, r.weights, r.experts};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    return tensor_yield(y);
+}
