@@ -67,6 +67,12 @@ static double matmul_grouped_flops(const struct plim_op *op)
     return 2.0 * (double)plim_array_elements(a) * (double)out->shape[out->ndim - 1];
 }
 
+/* Every element of an image meets each kernel once. */
+static double patches_flops(const struct plim_array *images, const struct plim_array *weight)
+{
+    return 2.0 * (double)plim_array_elements(images) * (double)weight->shape[0];
+}
+
 static double elementwise_flops(const struct plim_op *op)
 {
     static const double flops_per_element = 4.0;
@@ -84,6 +90,8 @@ double plim_op_flops(const struct plim_op *op)
     case PLIM_OP_MATMUL_4BIT:
     case PLIM_OP_MATMUL_INT8: return matmul_flops(op);
     case PLIM_OP_MATMUL_GROUPED: return matmul_grouped_flops(op);
+    case PLIM_OP_PATCHES: return patches_flops(op->in[0], op->in[1]);
+    case PLIM_OP_PATCHES_BACKWARD: return patches_flops(op->in[1], op->out[0]);
     case PLIM_OP_ATTENTION: return attention_flops(op, op->in[0], op->in[1]);
     case PLIM_OP_ATTENTION_BACKWARD: return 2.5 * attention_flops(op, op->in[1], op->in[2]);
     default: return elementwise_flops(op);

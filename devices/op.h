@@ -149,6 +149,11 @@ struct plim_array {
        (groups, m, n) <- a (m, s), b (s, n), ends. scratch: what one kernel for all groups takes;     \
        without it there is a launch for each */ \
     X(MATMUL_GROUPED, matmul_grouped, 1, 3, 0)                                                        \
+    /* out (b, k, h / size, w / size) <- images (b, c, h, w), weight (k, c, size, size), [bias (k)]: a    \
+       convolution whose stride is its size */ \
+    X(PATCHES, patches, 1, 2, 0)                                                                      \
+    /* dweight <- dout, images */                                                                     \
+    X(PATCHES_BACKWARD, patches_backward, 1, 2, 0)                                                    \
     /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                      \
     X(FOREACH, foreach, 0, 0, 1)                                                                      \
     /* one optimizer kernel over one tensor or lists: `foreach` says which */                         \

@@ -170,6 +170,24 @@ int plim_grouped_matmul_needs(const struct plim_device_info *info, enum plim_dty
     return PLIM_GROUPED_MATMUL_NEEDS;
 }
 
+/* --- patches of images ------------------------------------------------------------------------ */
+
+int64_t plim_patches_workspace_bytes(const struct plim_device_info *info,
+                                     const struct plim_array *images,
+                                     const struct plim_array *weight,
+                                     const struct plim_array *result)
+{
+    enum { CHANNEL_BYTES = 16, OTHERWISE = 1280 };
+    int cc = info->compute_capability;
+    bool converts = cc == 80 || (images->dtype == PLIM_BF16 && cc >= 80) ||
+                    (images->dtype == PLIM_F16 && cc >= 90);
+    int64_t size = plim_dtype_size((enum plim_dtype)images->dtype),
+            padded = ceil_div(images->shape[1] * size, CHANNEL_BYTES) * CHANNEL_BYTES;
+    if (!converts) return images->dtype == PLIM_F32 ? 0 : OTHERWISE;
+    int64_t pixels = (plim_array_elements(images) + plim_array_elements(weight)) / images->shape[1];
+    return pixels * padded + plim_array_elements(result) * size + CHANNEL_BYTES;
+}
+
 /* --- layer norm ------------------------------------------------------------------------------- */
 
 int64_t plim_layer_norm_partial_rows(const struct plim_device_info *info, int64_t rows,

@@ -87,6 +87,17 @@ enum { PLIM_GROUPED_MATMUL_NEEDS = 2 };
 int plim_grouped_matmul_needs(const struct plim_device_info *info, enum plim_dtype dtype,
                               int64_t groups, struct plim_need needs[PLIM_GROUPED_MATMUL_NEEDS]);
 
+/* cuDNN's workspace for a convolution of images whose stride is its kernel's size, forward and
+ * backward: where it takes tensor cores it turns images, kernels and result into another layout, with
+ * channels padded to 16 bytes. An estimate where cuDNN's heuristic takes another engine (small images
+ * and batches; half types on Turing and 8.6; the backward, which may also split its sum); all of it is
+ * given back at once.
+ * Source: what cuDNN 9.19 said for the virtual GPU's compute capabilities 7.5, 8.0, 8.6 and 9.0. */
+int64_t plim_patches_workspace_bytes(const struct plim_device_info *info,
+                                     const struct plim_array *images,
+                                     const struct plim_array *weight,
+                                     const struct plim_array *result);
+
 /* Layer norm's backward sums the gradients of weight and bias in one pass, or, where rows are many
  * and columns few, in two. Returns the rows of the first pass's partial sums, 0 for one pass. The
  * same for the weight of torch.nn.functional.rms_norm.

@@ -236,6 +236,22 @@ static double matmul_grouped_seconds(struct plim_roofline *r, const struct plim_
                    : (double)groups * matmul_lookup(r, e, bytes / (double)groups);
 }
 
+/* As the product of patches and kernels. */
+static double patches_seconds(struct plim_roofline *r, const struct plim_op *op)
+{
+    bool backward = op->kind == PLIM_OP_PATCHES_BACKWARD;
+    const struct plim_array *y = backward ? op->in[0] : op->out[0];
+    const struct plim_array *w = backward ? op->out[0] : op->in[1];
+    int64_t patches = plim_array_elements(y) / y->shape[1], k = plim_array_elements(w) / y->shape[1];
+    struct plim_matmul_entry e = {.m = backward ? y->shape[1] : patches,
+                                  .n = backward ? k : y->shape[1],
+                                  .k = backward ? patches : k,
+                                  .batch = 1,
+                                  .rate = rate_of(op, y->dtype),
+                                  .alignment = 4};
+    return matmul_lookup(r, e, plim_op_bytes(op));
+}
+
 /* --- attention -------------------------------------------------------------------------------- */
 
 /* q, k: (batch, heads, length, head size). Thread blocks of a causal kernel differ in length, and
@@ -267,6 +283,8 @@ double plim_roofline_device_seconds(struct plim_roofline *r, const struct plim_o
 {
     switch (op->kind) {
     case PLIM_OP_MATMUL: return matmul_seconds(r, op);
+    case PLIM_OP_PATCHES:
+    case PLIM_OP_PATCHES_BACKWARD: return patches_seconds(r, op);
     case PLIM_OP_MATMUL_GROUPED: return matmul_grouped_seconds(r, op);
     case PLIM_OP_MATMUL_4BIT:
     case PLIM_OP_MATMUL_INT8: return matmul_quantized_seconds(r, op);

@@ -196,6 +196,16 @@ static int64_t of_modernbert(const struct plim_model_config *m)
     return body + dense + (m->decoder_bias ? v : 0) + (m->tie_word_embeddings ? 0 : v * h);
 }
 
+/* A class token, patches with a bias, positions; pre-norm blocks; one classifier. */
+static int64_t of_vit(const struct plim_model_config *m)
+{
+    int64_t h = m->hidden_size, f = m->intermediate_size, size = m->patch_size;
+    int64_t layer = 3 * linear(h, h, m->attention_bias) + linear(h, h, true) + linear(h, f, true) +
+                    linear(f, h, true) + 4 * h;
+    return h + h * m->channels * size * size + h + m->positions * h + m->layers * layer + 2 * h +
+           linear(h, m->labels, true);
+}
+
 int64_t spec_parameters(const struct plim_model_config *m)
 {
     int64_t h = m->hidden_size, v = m->vocab_size, head = m->tie_word_embeddings ? 0 : h * v;
@@ -221,6 +231,8 @@ int64_t spec_parameters(const struct plim_model_config *m)
         return of_berts(m);
     case PLIM_FAMILY_MODERNBERT:
         return of_modernbert(m);
+    case PLIM_FAMILY_VIT:
+        return of_vit(m);
     default:
         return m->layers * layer_of_llamas(m) + v * h + h + head;
     }

@@ -27,7 +27,8 @@ static void check_all(const char *name, const struct refusal *cases, size_t coun
 #define CHECK_ALL(name, cases) check_all(name, cases, sizeof(cases) / sizeof((cases)[0]))
 #define FAMILIES                                                                                   \
     "gpt2, llama, mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, gpt_neox, opt, bloom, "   \
-    "olmo2, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe"
+    "olmo2, bert, roberta, distilbert, modernbert, mixtral, qwen2_moe, qwen3_moe, "                \
+    "vit"
 #define RUN_IT " (plimsoll exec runs any training program)"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -169,7 +170,7 @@ Test(spec_errors, values_have_types)
         {"model: {family: gpt3}\n", "s.yaml:1:17: model.family is 'gpt3', expected gpt2, llama, "
                                     "mistral, qwen2, qwen3, phi3, phi, gemma2, gemma3_text, "
                                     "gpt_neox, opt, bloom, olmo2, bert, roberta, distilbert, "
-                                    "modernbert, mixtral, qwen2_moe or qwen3_moe"},
+                                    "modernbert, mixtral, qwen2_moe, qwen3_moe or vit"},
         {"model: {family: gpt2, zoo: gpt2-124m}\n",
          "s.yaml:1:28: model.zoo stands beside model.family, expected one of them"},
         {"model: {family: gpt2, activation_function: mish}\n",
@@ -343,7 +344,7 @@ Test(spec_errors, other_models_are_named)
          "config.json:1:16: model_type mamba (a state-space model) is not in this version, "
          "expected one of " FAMILIES RUN_IT},
         {"{\"model_type\": \"lama\"}", "config.json:1:16: model_type 'lama' is not known (did you "
-                                       "mean llama?), expected one of " FAMILIES},
+                                       "mean llama?), expected one of " FAMILIES RUN_IT},
         {"{\"vocab_size\": 3}",
          "config.json:1:1: this config.json has no model_type, expected one of " FAMILIES},
     };
@@ -355,30 +356,31 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
     static const struct refusal cases[] = {
         {"{\"model_type\": \"llama\", \"quantization_config\": {\"bits\": 4}}",
          "config.json:1:48: quantization_config: its weights are stored in other types than they "
-         "are trained in, expected bitsandbytes in 4 or 8 bits, or a config.json without it"},
+         "are trained in, expected bitsandbytes in 4 or 8 bits, or a config.json without it" RUN_IT},
         {"{\"model_type\": \"llama\", \"quantization_config\": {\"quant_method\": \"bitsandbytes\", "
          "\"load_in_4bit\": true, \"llm_int8_skip_modules\": [\"lm_head\", \"down_proj\"]}}",
          "config.json:1:140: quantization_config.llm_int8_skip_modules: modules that stay as they "
-         "are are not in this version, expected lm_head alone"},
+         "are are not in this version, expected lm_head alone" RUN_IT},
         {"{\"model_type\": \"llama\", \"per_layer_config\": {\"3\": {\"hidden_size\": 4}}}",
          "config.json:1:45: per_layer_config: its layers differ, expected a config.json without "
-         "it"},
+         "it" RUN_IT},
         {"{\"model_type\": \"phi3\", \"auto_map\": {\"AutoConfig\": \"x.Y\"}}",
          "config.json:1:36: auto_map: this model brings its own code, expected transformers' own "
          "class (to plan it as that, "
-         "write a spec with model: {hf: FILE, family: NAME})"},
+         "write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any training "
+         "program)"},
         {"{\"model_type\": \"gpt2\", \"add_cross_attention\": true}",
          "config.json:1:47: add_cross_attention: cross-attention is not in this version, expected "
-         "false"},
+         "false" RUN_IT},
         {"{\"model_type\": \"gemma2\", \"use_bidirectional_attention\": true}",
          "config.json:1:57: use_bidirectional_attention: a decoder's bidirectional attention is "
-         "not in this version, expected false"},
+         "not in this version, expected false" RUN_IT},
         {"{\"model_type\": \"llama\", \"is_causal\": false}",
          "config.json:1:38: is_causal: a decoder's bidirectional attention is not in this version, expected "
-         "true"},
+         "true" RUN_IT},
         {"{\"model_type\": \"bloom\", \"slow_but_exact\": true}",
          "config.json:1:43: slow_but_exact: bloom's sliced projections are not in this version, "
-         "expected false"},
+         "expected false" RUN_IT},
         {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
          "config.json:1:43: architectures names LlamaForSequenceClassification, expected a causal "
          "language model (to plan it as "
@@ -390,22 +392,22 @@ Test(spec_errors, what_would_make_the_answer_wrong_is_refused)
          "model: {hf: FILE, family: NAME, task: TASK}; plimsoll exec runs any training program)"},
         {"{\"model_type\": \"bert\", \"is_decoder\": true}",
          "config.json:1:38: is_decoder: an encoder's causal attention is not in this version, "
-         "expected false"},
+         "expected false" RUN_IT},
         {"{\"model_type\": \"bert\", \"chunk_size_feed_forward\": 64}",
          "config.json:1:51: chunk_size_feed_forward: MLPs in parts are not in this version, "
-         "expected 0"},
+         "expected 0" RUN_IT},
         {"{\"model_type\": \"modernbert\", \"sparse_prediction\": true}",
          "config.json:1:51: sparse_prediction: how many tokens the head sees depends on their "
-         "values, expected false"},
+         "values, expected false" RUN_IT},
         {"{\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": [0]}",
          "config.json:1:48: mlp_only_layers: layers without experts but by decoder_sparse_step are "
-         "not in this version, expected a config.json without it"},
+         "not in this version, expected a config.json without it" RUN_IT},
         {"{\"model_type\": \"mixtral\", \"output_router_logits\": true}",
          "config.json:1:51: output_router_logits: the loss that balances experts is not in this "
-         "version, expected false"},
+         "version, expected false" RUN_IT},
         {"{\"model_type\": \"mixtral\", \"router_jitter_noise\": 0.1}",
          "config.json:1:50: router_jitter_noise: noise in front of the router is not in this "
-         "version, expected 0"},
+         "version, expected 0" RUN_IT},
     };
     CHECK_ALL("config.json", cases);
 }

@@ -59,16 +59,17 @@ static void randomize_model(struct plim_spec *spec, enum plim_family family, uin
             *(int64_t *)at = field->value.null_value;
     }
     bool bert = plim_family_has_task(family, PLIM_TASK_MASKED_LM) && info->learned_positions;
-    if (family == PLIM_FAMILY_GPT_NEOX || bert)
+    if (family == PLIM_FAMILY_GPT_NEOX || family == PLIM_FAMILY_VIT || bert)
         m->dropout_embedding = m->dropout_residual; /* one key */
     if (bert) m->positions = 1024;
     if (m->labels) m->labels = between(state, 2, 2000);
-    if (m->labels) m->task = between(state, 0, 1) ? PLIM_TASK_MASKED_LM : PLIM_TASK_CLASSIFICATION;
+    if (m->labels && !m->patch_size)
+        m->task = between(state, 0, 1) ? PLIM_TASK_MASKED_LM : PLIM_TASK_CLASSIFICATION;
     m->heads = between(state, 1, 9);
     m->kv_heads = plim_family_find(family, "num_key_value_heads", false) ? m->heads : 0;
     m->hidden_size = m->heads * 8 * between(state, 1, 40);
     m->layers = between(state, 1, 60);
-    m->vocab_size = between(state, 60000, 300000);
+    m->vocab_size = info->images ? 0 : between(state, 60000, 300000);
     m->activation = family == PLIM_FAMILY_BLOOM ? 0 : (enum plim_activation)between(state, 0, 4);
     if (info->rotary) m->rope = (enum plim_rope)between(state, 0, PLIM_ROPE_COUNT - 1);
     if (family == PLIM_FAMILY_PHI3 && m->rope != PLIM_ROPE_DEFAULT) m->rope = PLIM_ROPE_LONGROPE;
@@ -85,6 +86,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->seq.count = (size_t)between(state, 0, 3);
     for (size_t i = 0; i < spec->seq.count; i++)
         spec->seq.values[i] = between(state, 1, 300) * 3 + (int64_t)i;
+    if (spec->model_as_given.patch_size) spec->seq = (struct plim_int_axis){0}; /* the model's own */
     spec->micro_batch.count = (size_t)between(state, 0, 2);
     for (size_t i = 0; i < spec->micro_batch.count; i++)
         spec->micro_batch.values[i] = 10 * (int64_t)i + between(state, 1, 9);
@@ -105,7 +107,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .count = (size_t)between(state, 0, 1),
         .values = {eager_only ? PLIM_ATTENTION_EAGER : (int)between(state, 0, 1)}};
     spec->packing = (enum plim_packing)between(state, 0, PLIM_PACKING_COUNT - 1);
-    if (spec->model_as_given.labels)
+    if (spec->model_as_given.labels && !spec->model_as_given.patch_size)
         spec->padding = (enum plim_padding)between(state, 0, PLIM_PADDING_COUNT - 1);
     spec->world = between(state, 1, 64);
     spec->sharding = (struct plim_enum_axis){

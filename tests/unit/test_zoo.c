@@ -36,6 +36,8 @@ static const struct published {
     {"roberta-base", 124697433, 512, PLIM_WEIGHTS_FP32},
     {"distilbert-base", 66985530, 512, PLIM_WEIGHTS_FP32},
     {"modernbert-base", 149655232, 1024, PLIM_WEIGHTS_FP32},
+    {"vit-base", 86567656, 197, PLIM_WEIGHTS_FP32},
+    {"vit-large", 304326632, 197, PLIM_WEIGHTS_FP32},
     {"tiny-gpt2", 136960, 64, PLIM_WEIGHTS_FP32},
 };
 

@@ -238,6 +238,11 @@ struct tensor *op_dropout(struct engine *e, struct tensor *x, double p);
 /* rows of `weight`; a padding_idx changes nothing but values */
 struct tensor *op_embedding(struct engine *e, struct tensor *weight, struct tensor *indices);
 
+/* Conv2d whose stride is its kernel's size: images (b, c, h, w), weight (k, c, size, size), bias (k) ->
+ * (b, k, h / size, w / size); images have no gradient. Autocast applies */
+struct tensor *op_patches(struct engine *e, struct tensor *x, struct tensor *weight,
+                          struct tensor *bias);
+
 /* --- attention -------------------------------------------------------------------------------- */
 
 struct attention_params {

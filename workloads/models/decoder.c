@@ -12,6 +12,7 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_ROBERTA] = &plim_family_bert,      [PLIM_FAMILY_DISTILBERT] = &plim_family_bert,
     [PLIM_FAMILY_MODERNBERT] = &plim_family_modernbert, [PLIM_FAMILY_MIXTRAL] = &plim_family_llama,
     [PLIM_FAMILY_QWEN2_MOE] = &plim_family_llama,   [PLIM_FAMILY_QWEN3_MOE] = &plim_family_llama,
+    [PLIM_FAMILY_VIT] = &plim_family_vit,
 };
 
 enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
@@ -116,11 +117,26 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
     return count;
 }
 
+/* Images in the type of the weights, and a label of each */
+static struct batch images(struct engine *e, const struct decoder *m, uint64_t seed)
+{
+    const struct plim_model_config *c = m->config;
+    int64_t rows = m->setting->micro_batch;
+    struct batch b = {
+        .inputs = tensor_keep(tensor_empty(e, parameter_dtype(m->setting),
+                                           SHAPE(rows, c->channels, c->image_size, c->image_size))),
+        .labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows))};
+    op_random_(e, b.inputs, 1, seed);
+    op_random_(e, b.labels, (double)c->labels, seed - 1);
+    return b;
+}
+
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed)
 {
     const struct plim_train_setting *s = m->setting;
     int64_t rows = s->micro_batch;
     bool classifies = m->config->task == PLIM_TASK_CLASSIFICATION;
+    if (m->config->patch_size) return images(e, m, seed);
     struct batch b = {.inputs = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(rows, s->seq)))};
     op_random_(e, b.inputs, (double)m->config->vocab_size, seed);
     b.labels = classifies ? tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows)) : b.inputs;
@@ -145,7 +161,7 @@ double decoder_flops_per_token(const struct decoder *m)
     const struct parameters *p = &m->parameters;
     double looked_up =
         (double)c->positions * (double)c->hidden_size * (m->position_embedding != NULL);
-    if (m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
+    if (m->embedding && m->head != m->embedding) looked_up += (double)tensor_elements(m->embedding);
     if (m->type_embedding) looked_up += (double)tensor_elements(m->type_embedding);
     looked_up += (double)head_weights_a_row(m);
     double idle = (double)experts_idle_weights(m);

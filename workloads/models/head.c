@@ -9,12 +9,14 @@ static const struct traits {
     bool gelu;         /* masked-lm: whatever the model's activation is */
     bool own_function; /* classifier_activation, and the loss in fp32 */
     bool pooler;       /* classification: the first linear belongs to the model */
+    bool bare;           /* classification: one linear, which the family makes (vit) */
     bool drops_first;  /* classification: a dropout in front of the first linear too */
     bool tanh;         /* classification: else relu, or classifier_activation */
 } all_traits[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_BERT] = {.bias_apart = true, .pooler = true, .tanh = true},
     [PLIM_FAMILY_ROBERTA] = {.bias_apart = true, .gelu = true, .drops_first = true, .tanh = true},
     [PLIM_FAMILY_MODERNBERT] = {.own_function = true},
+    [PLIM_FAMILY_VIT] = {.bare = true},
 };
 
 static const struct traits *traits_of(const struct decoder *m)
@@ -81,6 +83,7 @@ void head_build(struct engine *e, struct decoder *m)
 int64_t head_weights_a_row(const struct decoder *m)
 {
     if (m->config->task != PLIM_TASK_CLASSIFICATION) return 0;
+    if (traits_of(m)->bare) return tensor_elements(m->head);
     return tensor_elements(m->head_dense.weight) + tensor_elements(m->head);
 }
 
@@ -194,10 +197,10 @@ static struct tensor *classification_loss(struct engine *e, const struct decoder
         input = pooled_input(e, m, x);
         struct tensor *given = tensor_ref(input);
         if (traits_of(m)->drops_first) tensor_set(e, &given, op_dropout(e, given, p));
-        h = transform(e, m, given);
+        h = traits_of(m)->bare ? tensor_ref(given) : transform(e, m, given);
         tensor_drop(e, given);
     }
-    tensor_set(e, &h, op_dropout(e, h, p));
+    if (!traits_of(m)->bare) tensor_set(e, &h, op_dropout(e, h, p));
     struct tensor *logits = logits_of(e, m, h), *loss = cross_entropy(e, logits, labels);
     struct tensor *done[] = {logits, h, input};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);

@@ -80,6 +80,7 @@ struct decoder {
     struct parameters parameters;
     struct tensor *embedding, *position_embedding, *head; /* head == embedding where tied */
     struct tensor *head_bias;
+    struct tensor *class_token, *patch_weight, *patch_bias; /* vit */
     struct linear head_dense; /* encoders: the head's first linear, bert's pooler among them */
     struct norm head_norm;
     struct tensor *type_embedding, *position_ids, *type_ids; /* encoders; the latter two buffers */
@@ -96,7 +97,7 @@ struct decoder {
     const struct decoder_hooks *hooks; /* lent; NULL: none */
 };
 
-/* A micro-batch: tokens (B, S); what the loss compares with: tokens too, or one label a row, (B); and
+/* A micro-batch: tokens (B, S), or images (B, channels, height, width); what the loss compares with: tokens too, or one label a row, (B); and
  * the attention mask of an encoder whose rows are padded, (B, S), else NULL. */
 struct batch {
     struct tensor *inputs, *labels, *mask;
@@ -122,7 +123,7 @@ struct family {
 
 extern const struct family plim_family_llama, plim_family_gpt2, plim_family_phi,
     plim_family_gpt_neox, plim_family_opt, plim_family_bloom, plim_family_bert,
-    plim_family_modernbert;
+    plim_family_modernbert, plim_family_vit;
 
 /* Builds the model on the engine's device (which may run out of memory: engine.halted); one that is to
  * be sharded by FSDP or ZeRO has no memory yet. */

@@ -130,6 +130,16 @@ static const struct module modernbert_block[] = {BLOCK("attn_norm", norm[0], NOR
                                                  BLOCK("mlp.Wo", down, LINEAR),
                                                  {0}};
 
+static const struct module vit_block[] = {BLOCK("attention.q_proj", q, LINEAR),
+                                          BLOCK("attention.k_proj", k, LINEAR),
+                                          BLOCK("attention.v_proj", v, LINEAR),
+                                          BLOCK("attention.o_proj", o, LINEAR),
+                                          BLOCK("layernorm_before", norm[0], NORM),
+                                          BLOCK("layernorm_after", norm[1], NORM),
+                                          BLOCK("mlp.fc1", fc1, LINEAR),
+                                          BLOCK("mlp.fc2", fc2, LINEAR),
+                                          {0}};
+
 /* --- beside the blocks ------------------------------------------------------------------------ */
 
 static const struct module llama_model[] = {MODEL("model.embed_tokens", embedding, WEIGHT),
@@ -201,6 +211,12 @@ static const struct module modernbert_model[] = {
     MODEL("decoder", head, HEAD),
     {0}};
 
+static const struct module vit_model[] = {MODEL("vit.embeddings.cls_token", class_token, WEIGHT),
+                                          BLOCKS("vit.layers"),
+                                          MODEL("vit.layernorm", final_norm, NORM),
+                                          MODEL("classifier", head, HEAD),
+                                          {0}};
+
 static const struct {
     const struct module *model, *block;
 } modules[PLIM_FAMILY_COUNT] = {
@@ -221,6 +237,7 @@ static const struct {
     [PLIM_FAMILY_ROBERTA] = {bert_model, bert_block},
     [PLIM_FAMILY_DISTILBERT] = {distilbert_model, distilbert_block},
     [PLIM_FAMILY_MODERNBERT] = {modernbert_model, modernbert_block},
+    [PLIM_FAMILY_VIT] = {vit_model, vit_block},
     [PLIM_FAMILY_MIXTRAL] = {llama_model, mixtral_block},
     [PLIM_FAMILY_QWEN2_MOE] = {llama_model, qwen2_moe_block},
     [PLIM_FAMILY_QWEN3_MOE] = {llama_model, qwen3_moe_block},

@@ -388,6 +388,23 @@ static const struct plim_family_key qwen3_moe_keys[] = {
     NUL("pad_token_id", PAD_TOKEN, "null"),
 };
 
+static const struct plim_family_key vit_keys[] = {
+    KEY("task", TASK, "classification"),
+    KEY("num_labels", LABELS, "2"),
+    KEY("hidden_size", HIDDEN_SIZE, "768"),
+    KEY("num_hidden_layers", LAYERS, "12"),
+    KEY("num_attention_heads", HEADS, "12"),
+    KEY("intermediate_size", INTERMEDIATE_SIZE, "3072"),
+    KEY("hidden_act", ACTIVATION, "gelu"),
+    KEY("hidden_dropout_prob", DROPOUT_RESIDUAL, "0.0"),
+    KEY("hidden_dropout_prob", DROPOUT_EMBEDDING, "0.0"), /* one key, two places */
+    KEY("attention_probs_dropout_prob", DROPOUT_ATTENTION, "0.0"),
+    KEY("image_size", IMAGE_SIZE, "224"),
+    KEY("patch_size", PATCH_SIZE, "16"),
+    KEY("num_channels", CHANNELS, "3"),
+    KEY("qkv_bias", ATTENTION_BIAS, "true"),
+};
+
 #define KEYS(table) .keys = table, .key_count = sizeof(table) / sizeof((table)[0])
 #define LLAMA_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 #define ATTENTION_LINEARS {"q_proj", "k_proj", "v_proj", "o_proj"}
@@ -443,6 +460,9 @@ static const struct plim_family_info families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_MODERNBERT] = {KEYS(modernbert_keys), .sliding = PLIM_SLIDING_BETWEEN,
                                 .layer_types = true, .heads_must_divide = true,
                                 .tasks = ENCODER_TASKS, .linears = {"Wqkv", "Wo", "Wi", "dense"}},
+    [PLIM_FAMILY_VIT] = {KEYS(vit_keys), .images = true, .heads_must_divide = true,
+                         .tasks = 1u << PLIM_TASK_CLASSIFICATION,
+                         .linears = {"q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"}},
     [PLIM_FAMILY_MIXTRAL] = {KEYS(mixtral_keys), .sliding = PLIM_SLIDING_ALL, .rotary = true,
                              .linears = ATTENTION_LINEARS, .lora_default = {"q_proj", "v_proj"}},
     [PLIM_FAMILY_QWEN2_MOE] = {KEYS(qwen2_moe_keys), .sliding = PLIM_SLIDING_HEAD,

@@ -79,6 +79,9 @@
       "tanh cap of attention scores (eager attention only)")                                       \
     X(FINAL_SOFTCAP, final_logit_softcapping, NUMBER, 1e-6, 1e9, "final_logit_softcapping", "",    \
       "tanh cap of the logits")                                                                    \
+    X(IMAGE_SIZE, image_size, INT, 1, 1 << 14, "image_size", "pixels", "width and height of images") \
+    X(PATCH_SIZE, patch_size, INT, 1, 1 << 14, "patch_size", "pixels", "width and height of patches") \
+    X(CHANNELS, channels, INT, 1, 1 << 10, "num_channels", "channels", "numbers of a pixel")       \
     X(EXPERTS, experts, INT, 1, 1023, "num_experts", "experts", "experts of a layer")             \
     X(EXPERTS_PER_TOKEN, experts_per_token, INT, 1, 1023, "num_experts_per_tok", "experts",        \
       "experts that a token is routed to")                                                         \
@@ -157,6 +160,7 @@ struct plim_family_info {
     enum plim_sliding_rule sliding;
     bool layer_types;        /* config.json may list the layers' types */
     bool learned_positions;  /* a sequence cannot be longer than the table of positions */
+    bool images;             /* rows are images; their sequence is the model's */
     bool rotary;
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */

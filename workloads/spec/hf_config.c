@@ -31,7 +31,8 @@ static enum plim_status unknown_type(const struct plim_yaml *yaml,
     int near = plim_nearest(node->text, plim_family_names, PLIM_FAMILY_COUNT);
     if (near >= 0)
         snprintf(near_text, sizeof(near_text), " (did you mean %s?)", plim_family_names[near]);
-    return plim_yaml_fail(yaml, node, err, "model_type '%.40s' is not known%s, expected one of %s",
+    return plim_yaml_fail(yaml, node, err, "model_type '%.40s' is not known%s, expected one of %s (plimsoll exec runs any "
+                          "training program)",
                           node->text, near_text, known);
 }
 
@@ -212,7 +213,8 @@ static enum plim_status check_skipped(const struct plim_place *place,
         if (!is_text(list->items[i], "lm_head") && !is_text(list->items[i], "embed_out"))
             return plim_yaml_fail(place->yaml, list->items[i], place->err,
                                   "quantization_config.llm_int8_skip_modules: modules that stay as "
-                                  "they are are not in this version, expected lm_head alone");
+                                  "they are are not in this version, expected lm_head alone "
+                                  "(plimsoll exec runs any training program)");
     return PLIM_OK;
 }
 
@@ -258,7 +260,7 @@ static enum plim_status read_quantization(const struct plim_place *place,
     return plim_yaml_fail(place->yaml, node, place->err,
                           "quantization_config: its weights are stored in other types than they "
                           "are trained in, expected bitsandbytes in 4 or 8 bits, or a config.json "
-                          "without it");
+                          "without it (plimsoll exec runs any training program)");
 }
 
 /* --- keys ------------------------------------------------------------------------------------- */

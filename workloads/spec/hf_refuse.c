@@ -20,7 +20,7 @@ static const struct other_kind {
      {"t5", "mt5", "umt5", "bart", "mbart", "pegasus", "marian", "whisper", "longt5",
       "blenderbot"}},
     {"a vision model",
-     {"vit", "swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
+     {"swin", "convnext", "convnextv2", "resnet", "deit", "beit", "dinov2", "segformer",
       "detr"}},
     {"a multimodal model",
      {"clip", "siglip", "gemma3", "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3",
@@ -100,8 +100,9 @@ enum plim_status plim_hf_refuse_keys(const struct plim_yaml *yaml, enum plim_fam
         const struct plim_yaml_node *node = plim_yaml_get(yaml->root, refused->key);
         if (refused->whose == other) continue;
         if (node && !is_harmless(yaml, node, refused->harmless))
-            return plim_yaml_fail(yaml, node, err, "%s: %s, expected %s", refused->key,
-                                  refused->why, removal[refused->harmless]);
+            return plim_yaml_fail(yaml, node, err,
+                                  "%s: %s, expected %s (plimsoll exec runs any training program)",
+                                  refused->key, refused->why, removal[refused->harmless]);
     }
     return PLIM_OK;
 }
@@ -113,7 +114,8 @@ enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml, struct 
     return plim_yaml_fail(
         yaml, map, err,
         "auto_map: this model brings its own code, expected transformers' own class (to plan "
-        "it as that, write a spec with model: {hf: FILE, family: NAME})");
+        "it as that, write a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any "
+        "training program)");
 }
 
 /* --- heads ------------------------------------------------------------------------------------ */
@@ -140,6 +142,11 @@ static enum plim_status refuse_head(const struct plim_yaml *yaml, const struct p
             "architectures names %.64s, expected a causal language model (to plan it as one, write "
             "a spec with model: {hf: FILE, family: NAME}; plimsoll exec runs any training program)",
             node->text);
+    if (plim_family_info(family)->images)
+        return plim_yaml_fail(yaml, node, err,
+                              "architectures names %.64s, expected an image classification (plimsoll "
+                              "exec runs any training program)",
+                              node->text);
     return plim_yaml_fail(
         yaml, node, err,
         "architectures names %.64s, expected a masked language model or a sequence classification "
@@ -160,8 +167,9 @@ enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_famil
     bool plain = ends_with(name, "Model") && !ends_with(name, "DoubleHeadsModel") &&
                  !ends_with(name, "RewardModel");
     if (plain) return PLIM_OK;
+    bool images = plim_family_info(family)->images;
     for (int i = 0; i < PLIM_TASK_COUNT; i++)
-        if (ends_with(name, head_names[i]) && plim_family_has_task(family, (enum plim_task)i)) {
+        if (ends_with(name, images ? "ForImageClassification" : head_names[i]) && plim_family_has_task(family, (enum plim_task)i)) {
             *task = (enum plim_task)i;
             return PLIM_OK;
         }

@@ -45,6 +45,8 @@ void plim_model_derive(struct plim_spec *spec)
     if (!model->head_dim) model->head_dim = model->hidden_size / model->heads;
     if (!model->word_embed_proj_dim && model->family == PLIM_FAMILY_OPT)
         model->word_embed_proj_dim = model->hidden_size;
+    int64_t side = model->patch_size ? model->image_size / model->patch_size : 0;
+    if (model->patch_size) model->positions = side * side + 1;
     if (model->experts && !model->expert_size) model->expert_size = model->intermediate_size;
     if (model->experts && !model->sparse_step) model->sparse_step = 1; /* mixtral */
     bool may_slide = plim_family_find(model->family, "use_sliding_window", false);
@@ -152,8 +154,12 @@ enum plim_status plim_model_check(const struct plim_spec *spec, const char **cul
     if (st == PLIM_OK) st = check_layers(spec, culprit, err);
     if (st != PLIM_OK) return st;
     if (!plim_family_has_task(model->family, model->task))
-        REFUSE(TASK, "task is %s, expected masked-lm or classification for %s",
-               plim_task_names[model->task], plim_family_names[model->family]);
+        REFUSE(TASK, "task is %s, expected %sclassification for %s", plim_task_names[model->task],
+               plim_family_has_task(model->family, PLIM_TASK_MASKED_LM) ? "masked-lm or " : "",
+               plim_family_names[model->family]);
+    if (model->patch_size > model->image_size)
+        REFUSE(PATCH_SIZE, "patch_size is %lld, expected at most image_size = %lld",
+               (long long)model->patch_size, (long long)model->image_size);
     if (model->has_padding_idx &&
         (model->pad_token_id >= model->vocab_size || model->pad_token_id < -model->vocab_size))
         REFUSE(PAD_TOKEN,

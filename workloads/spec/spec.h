@@ -37,7 +37,8 @@
     X(MODERNBERT, "modernbert")                                                                    \
     X(MIXTRAL, "mixtral")                                                                          \
     X(QWEN2_MOE, "qwen2_moe")                                                                      \
-    X(QWEN3_MOE, "qwen3_moe")
+    X(QWEN3_MOE, "qwen3_moe")                                                                      \
+    X(VIT, "vit")
 
 enum plim_family {
 #define PLIM_FAMILY_ENUM(name, text) PLIM_FAMILY_##name,
@@ -54,7 +55,7 @@ enum plim_activation {
 };
 
 /* What is learned, and so which head stands on the model: transformers' ForCausalLM, ForMaskedLM and
- * ForSequenceClassification. */
+ * ForSequenceClassification (of images: ForImageClassification). */
 #define PLIM_TASK_MAP(X)                                                                           \
     X(CAUSAL_LM, "causal-lm")                                                                      \
     X(MASKED_LM, "masked-lm")                                                                      \
@@ -109,7 +110,8 @@ struct plim_model_config {
     int64_t heads;
     int64_t kv_heads;
     int64_t head_dim;
-    int64_t positions;           /* max_position_embeddings / n_positions */
+    int64_t positions;           /* max_position_embeddings / n_positions; of an image: its patches
+                                  * and one, which is its sequence */
     int64_t word_embed_proj_dim; /* opt */
     enum plim_activation activation; /* of the MLP; bloom has its own and ignores this */
     bool tie_word_embeddings;
@@ -138,6 +140,7 @@ struct plim_model_config {
     double attn_logit_softcapping;  /* gemma2; eager attention only; 0: none. gemma3 has the key,
                                      * but transformers 5.17 never uses it */
     double final_logit_softcapping; /* gemma2, gemma3; 0: none */
+    int64_t image_size, patch_size, channels; /* vit: of square images, in pixels */
     int64_t experts;           /* of a layer; 0: no mixture of experts */
     int64_t experts_per_token; /* that a token is routed to */
     int64_t expert_size;       /* width of an expert's MLP */

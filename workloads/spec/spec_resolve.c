@@ -122,6 +122,11 @@ static enum plim_status check_attention(const struct plim_spec *spec, struct pli
 static enum plim_status check_seq(const struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
+    for (size_t i = 0; i < spec->seq.count && plim_family_info(model->family)->images; i++)
+        if (spec->seq.values[i] != model->positions)
+            return plim_fail(err, PLIM_SPEC,
+                             "data.seq is %lld, expected none or %lld: an image's patches and one",
+                             (long long)spec->seq.values[i], (long long)model->positions);
     if (!plim_family_info(model->family)->learned_positions) return PLIM_OK;
     int64_t longest = plim_model_longest(model);
     for (size_t i = 0; i < spec->seq.count; i++)
@@ -138,9 +143,11 @@ static enum plim_status check_seq(const struct plim_spec *spec, struct plim_erro
 
 static enum plim_status check_padding(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (spec->padding == PLIM_PADDING_NO || spec->model.task != PLIM_TASK_CAUSAL_LM) return PLIM_OK;
-    return plim_fail(err, PLIM_SPEC, "data.padding is yes, expected no for the decoder %s",
-                     plim_family_names[spec->model.family]);
+    bool images = plim_family_info(spec->model.family)->images;
+    bool decodes = spec->model.task == PLIM_TASK_CAUSAL_LM;
+    if (spec->padding == PLIM_PADDING_NO || (!decodes && !images)) return PLIM_OK;
+    return plim_fail(err, PLIM_SPEC, "data.padding is yes, expected no for the %s %s",
+                     images ? "images of" : "decoder", plim_family_names[spec->model.family]);
 }
 
 static int64_t largest(const struct plim_int_axis *axis)

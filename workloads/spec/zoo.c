@@ -17,7 +17,7 @@ static const char *const names[] = {
     "llama-3-8b", "mistral-7b",  "qwen2.5-0.5b", "qwen3-0.6b",     "gemma-2-2b",
     "phi-3-mini", "pythia-410m", "opt-1.3b",     "mixtral-8x7b",   "qwen1.5-moe-a2.7b",
     "qwen3-30b-a3b", "bert-base", "bert-large",  "roberta-base",   "distilbert-base",
-    "modernbert-base", "tiny-gpt2",
+    "modernbert-base", "vit-base", "vit-large",  "tiny-gpt2",
 };
 
 enum { NAME_COUNT = sizeof(names) / sizeof(names[0]) };

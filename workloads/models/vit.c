@@ -1,0 +1,112 @@
+/* vit: an image in patches, a token that stands for all of it, learned positions, norms in front of
+ * attention and MLP. What other models call a row of tokens is the image's patches and that token. */
+#include "model.h"
+
+/* --- the modules ------------------------------------------------------------------------------ */
+
+static void norm_create(struct engine *e, struct decoder *m, struct norm *n)
+{
+    nn_norm_create(e, &m->parameters, n, NORM_LAYER, m->config->hidden_size, true);
+    n->epsilon = 1e-12;
+}
+
+static void build_layer(struct engine *e, struct decoder *m, struct decoder_layer *l)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size, f = c->intermediate_size;
+    nn_linear_create(e, p, &l->q, h, h, c->attention_bias);
+    nn_linear_create(e, p, &l->k, h, h, c->attention_bias);
+    nn_linear_create(e, p, &l->v, h, h, c->attention_bias);
+    nn_linear_create(e, p, &l->o, h, h, true);
+    norm_create(e, m, &l->norm[0]);
+    norm_create(e, m, &l->norm[1]);
+    nn_linear_create(e, p, &l->fc1, h, f, true);
+    nn_linear_create(e, p, &l->fc2, f, h, true);
+}
+
+/* The module's own parameters stand in front of its convolution's in named_parameters(). */
+static void build(struct engine *e, struct decoder *m)
+{
+    const struct plim_model_config *c = m->config;
+    struct parameters *p = &m->parameters;
+    int64_t h = c->hidden_size, size = c->patch_size;
+    m->class_token = nn_parameter(e, p, INIT_WEIGHT, SHAPE(1, 1, h));
+    m->patch_weight = nn_parameter(e, p, INIT_WEIGHT, SHAPE(h, c->channels, size, size));
+    m->patch_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(h));
+    m->position_embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(1, c->positions, h));
+    nn_move_last(p, 1);
+    decoder_build_layers(e, m, build_layer);
+    norm_create(e, m, &m->final_norm);
+    m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->labels, h));
+    m->head_bias = nn_parameter(e, p, INIT_ZEROS, SHAPE(c->labels));
+}
+
+/* --- the forward ------------------------------------------------------------------------------ */
+
+/* Images (B, channels, image, image) -> (B, S, H); named */
+static struct tensor *embed(struct engine *e, const struct decoder *m, struct tensor *images)
+{
+    const struct plim_model_config *c = m->config;
+    int64_t batch = images->a.shape[0], h = c->hidden_size;
+    struct tensor *grid = op_patches(e, images, m->patch_weight, m->patch_bias);
+    struct tensor *rows = op_view(e, grid, SHAPE(batch, h, c->positions - 1));
+    struct tensor *patches = tensor_keep(op_transpose(e, rows, 1, 2));
+    if (m->setting->lora.r && m->setting->checkpointing == PLIM_CHECKPOINTING_FULL)
+        tensor_require_input_grad(e, patches);
+    struct tensor *first = tensor_keep(op_expand(e, m->class_token, SHAPE(batch, -1, -1)));
+    struct tensor *parts[2] = {first, patches};
+    struct tensor *x = tensor_keep(op_cat(e, 2, parts, 1));
+    tensor_drop(e, patches);
+    tensor_set(e, &x, op_add(e, x, m->position_embedding));
+    tensor_set(e, &x, op_dropout(e, x, c->dropout_embedding));
+    tensor_drop(e, first);
+    return x;
+}
+
+static struct tensor *attention(struct engine *e, const struct block_call *b, struct tensor *x,
+                                struct tensor **weights)
+{
+    const struct plim_model_config *c = b->m->config;
+    const struct linear *projections[3] = {&b->layer->q, &b->layer->k, &b->layer->v};
+    struct tensor *qkv[3];
+    for (int i = 0; i < 3; i++)
+        qkv[i] =
+            tensor_keep(decoder_heads(e, nn_linear(e, projections[i], x), c->heads, c->head_dim));
+    struct attention_call call = decoder_attention(b);
+    call.bidirectional = true;
+    struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
+    for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
+    return y;
+}
+
+static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
+{
+    const struct decoder_layer *l = b->layer;
+    double p = b->m->config->dropout_residual;
+    struct tensor *weights, *residual = tensor_ref(x), *h = tensor_keep(nn_norm(e, &l->norm[0], x));
+    tensor_set(e, &h, attention(e, b, h, &weights));
+    tensor_set(e, &h, op_dropout(e, h, p));
+    tensor_set(e, &h, op_add(e, h, residual));
+    tensor_set(e, &residual, h);
+    tensor_set(e, &h, nn_norm(e, &l->norm[1], h));
+    tensor_set(e, &h, decoder_mlp(e, b, h));
+    tensor_set(e, &h, op_dropout(e, h, p));
+    tensor_set(e, &h, op_add(e, h, residual));
+    tensor_drop(e, residual);
+    tensor_drop(e, weights);
+    return tensor_yield(h);
+}
+
+static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *images)
+{
+    struct tensor *embeddings = embed(e, m, images);
+    struct block_call call = {.mask = decoder_open_mask(e, m, embeddings, 0)};
+    struct tensor *x = decoder_blocks(e, m, tensor_ref(embeddings), &call, NULL);
+    tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
+    tensor_drop(e, call.mask);
+    tensor_drop(e, embeddings);
+    return x;
+}
+
+const struct family plim_family_vit = {.build = build, .block = block, .body = body};
