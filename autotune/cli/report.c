@@ -62,9 +62,14 @@ static enum plim_status read_file(const struct plim_request *request, const stru
     }
     PLIM_TRY(plim_report_read(&all->read.items[all->read.count - 1], &report, err));
     bool draws = plim_common_draws(request) && report.results.count == 1;
-    if (draws && can_replay(&report.results.items[0]) &&
-        replay(path, io, &report.results.items[0], &why) != PLIM_OK)
-        plim_log(&log, PLIM_LOG_WARNING, "%s: its step is not drawn: %s", path, why.text);
+    if (draws && can_replay(&report.results.items[0]))
+        st = replay(path, io, &report.results.items[0], &why);
+    if (st == PLIM_NOMEM) {
+        *err = why;
+        goto out;
+    }
+    if (st) plim_log(&log, PLIM_LOG_WARNING, "%s: its step is not drawn: %s", path, why.text);
+    st = PLIM_OK;
     for (size_t i = 0; i < report.results.count; i++) {
         if (PLIM_ARRAY_PUSH(&all->report.results, report.results.items[i]) != PLIM_OK) {
             st = plim_fail(err, PLIM_NOMEM, "out of host memory");

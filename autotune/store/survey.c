@@ -28,10 +28,22 @@ static enum plim_status visit_file(const char *folder, bool simulated, const cha
     if (!st && roots_alone && !plim_trust_only_root(path))
         st = plim_fail(&err, PLIM_IO, "%s: others than root may write there", path);
     if (!st) st = plim_store_entry_read(path, roots_alone, &found, &entry, &err);
-    if (st != PLIM_NOMEM)
-        st = found ? visit(user, path, simulated, st ? NULL : &entry, &err) : PLIM_OK;
+    bool is_gone = !st && !found; /* another process removed it */
+    if (st != PLIM_NOMEM && !is_gone)
+        st = visit(user, path, simulated, st ? NULL : &entry, &err);
     plim_store_entry_finish(&entry);
     return st;
+}
+
+/* A folder that is not there has no files; one that cannot be read is told as a file would be. */
+static enum plim_status walk_fails(const char *path, bool simulated, int problem,
+                                   plim_store_visit *visit, void *user)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    if (problem == ENOMEM) return PLIM_NOMEM;
+    if (problem == ENOENT || problem == ENOTDIR) return PLIM_OK;
+    (void)plim_fail(&err, PLIM_IO, "%s: cannot be read: %s", path, strerror(problem));
+    return visit(user, path, simulated, NULL, &err);
 }
 
 static enum plim_status walk_kind(const char *folder, bool simulated, bool roots_alone,
@@ -42,7 +54,7 @@ static enum plim_status walk_kind(const char *folder, bool simulated, bool roots
     enum plim_status st = plim_store_path(folder, simulated, "", path, NULL);
     if (st) return PLIM_OK;
     int count = scandir(path, &files, is_entry, alphasort);
-    if (count < 0) return errno == ENOMEM ? PLIM_NOMEM : PLIM_OK;
+    if (count < 0) return walk_fails(path, simulated, errno, visit, user);
     for (int i = 0; i < count; i++) {
         if (!st) st = visit_file(folder, simulated, files[i]->d_name, roots_alone, visit, user);
         free(files[i]);

@@ -431,6 +431,20 @@ Test(kept, a_stale_handle_is_opened_again)
 }
 #endif
 
+/* A file of the store that cannot be read, as a link, is left out with a warning, never silently. */
+Test(kept, what_cannot_be_read_is_told)
+{
+    char command[512];
+    struct program p = run("plan gpt2-124m --device sim:T4 --quiet", 0);
+    program_finish(&p);
+    snprintf(command, sizeof(command), "find %s -name '*.yaml' -exec ln -sf /dev/null {} \\;",
+             getenv("PLIMSOLL_STORE"));
+    cr_assert(eq(int, system(command), 0));
+    struct program list = run("store list", 0);
+    cr_expect(has(list.err, "cannot be read: it is a link"), "%s", list.err);
+    program_finish(&list);
+}
+
 Test(kept, what_was_not_proven_is_not_kept)
 {
     struct program p = program_run("exec --device sim:T4 --batch 1:4 --quiet -- " PLIM_TRAINER
