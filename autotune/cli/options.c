@@ -56,7 +56,7 @@ static const struct plim_option options[] = {
     FIELD("--seq", "LIST", X | W, text, program.seq, 0,
       "what {seq} may be: 512,1024 or 256:1024:256; the best batch is found for each"),
     FIELD("--batch", "LIST", W, text, program.batch, 0,
-      "batches to record, of which three have to do alike; default: 1,2,3,4 (1 often does not)"),
+      "batches to record, of which three have to do alike; default: 1,2,3,4, and larger ones where these do not"),
     FIELD("--axis", "NAME=LIST", X | W, pairs, program.axes, 8,
       "what {NAME} may be: words, numbers or a range; repeatable"),
     FIELD("--axis", "NAME=LIST", T | P | E, pairs, program.axes, 8,

@@ -110,6 +110,7 @@ static void fill(struct recording_run *x, const struct plim_io *io)
                     .repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS,
                     .stop = &x->stop},
         .question = &x->asked.question,
+        .may_extend = !asked->batch,
         .device = x->run_options.uri,
         .compute_capability = x->device.info.compute_capability,
         .name = name_of(x->asked.program.command),
@@ -153,7 +154,7 @@ static enum plim_status save(const struct recording_run *x, const struct plim_io
 /* That a program does not run, or cannot be recorded, is a matter of what was asked for. */
 static enum plim_status blame(const struct recording_run *x, enum plim_status st)
 {
-    static const enum plim_status matters[] = {PLIM_CRASHED, PLIM_TIMEOUT, PLIM_OOM, PLIM_UNSTABLE,
+    static const enum plim_status matters[] = {PLIM_CRASHED, PLIM_TIMEOUT, PLIM_OOM, PLIM_UNSTABLE, PLIM_DIFFERS,
                                                PLIM_UNSUPPORTED};
     if (x->failed_log[0]) plim_black_box_show_log(&x->log, x->workspace.logs, x->failed_log);
     for (size_t i = 0; i < sizeof(matters) / sizeof(matters[0]); i++)

@@ -11,7 +11,7 @@
 static const char *const uncached[] = {"PYTORCH_NO_CUDA_MEMORY_CACHING=1",
                                        "XLA_PYTHON_CLIENT_ALLOCATOR=platform"};
 static const char *const as_it_is[] = {"PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_ALLOC_CONF="};
-enum { MORE_VARIABLES = 5, VARIABLE_BYTES = 512 };
+enum { MORE_VARIABLES = 5, VARIABLE_BYTES = 512, MORE_BATCHES = 3 };
 
 struct recorder {
     const struct plim_record *record;
@@ -194,23 +194,59 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *poi
     return st;
 }
 
+/* Runs the points from the N-th on. */
+static enum plim_status run_points(struct recorder *r, const struct plim_setting *point, size_t from,
+                                   struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = from; i < r->points.count && !st; i++) {
+        struct plim_trace trace = {.point = r->points.items[i]};
+        const struct plim_setting setting = setting_at(r, point, trace.point);
+        st = run(r, &setting, false, &trace, err);
+        if (!st && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) st = no_memory(err);
+        if (st) plim_trace_finish(&trace);
+    }
+    return st;
+}
+
+/* The next larger batch: 6, 9, 13 behind 4. */
+static enum plim_status add_batch(struct recorder *r, struct plim_error *err)
+{
+    const struct plim_recorded_point last = r->points.items[r->points.count - 1];
+    const struct plim_recorded_point next = {last.batch + last.batch / 2, last.seq};
+    if (PLIM_ARRAY_PUSH(&r->points, next) != PLIM_OK ||
+        PLIM_ARRAY_PUSH(&r->out->batches, next.batch) != PLIM_OK)
+        return no_memory(err);
+    return PLIM_OK;
+}
+
+/* Larger batches are only tried for the first combination: the points are the same for all. */
+static enum plim_status join_points(struct recorder *r, const struct plim_setting *point,
+                                    struct plim_recorded_stream *stream, struct plim_error *err)
+{
+    bool may_extend = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count;
+    for (int more = 0;; more++) {
+        struct plim_error failure = PLIM_ERROR_INIT;
+        size_t known = r->points.count;
+        enum plim_status st = plim_trace_join(r->traces.items, r->traces.count, stream, &failure);
+        if (st != PLIM_DIFFERS || !may_extend || more == MORE_BATCHES)
+            return st ? plim_fail(err, st, "%s", failure.text) : PLIM_OK;
+        plim_recorded_stream_finish(stream);
+        *stream = (struct plim_recorded_stream){0};
+        st = add_batch(r, err);
+        if (!st) st = run_points(r, point, known, err);
+        if (st) return st;
+    }
+}
+
 /* All sizes of one combination. */
 static enum plim_status record_stream(struct recorder *r, const struct plim_setting *point,
                                       struct plim_error *err)
 {
     struct plim_recorded_stream stream = {0};
-    enum plim_status st = PLIM_OK;
     forget_traces(r);
-    for (size_t i = 0; i < r->points.count; i++) {
-        struct plim_trace trace = {.point = r->points.items[i]};
-        const struct plim_setting setting = setting_at(r, point, trace.point);
-        st = run(r, &setting, false, &trace, err);
-        if (!st && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) st = no_memory(err);
-        if (!st) continue;
-        plim_trace_finish(&trace);
-        return st;
-    }
-    st = plim_trace_join(r->traces.items, r->traces.count, &stream, err);
+    enum plim_status st = run_points(r, point, 0, err);
+    if (!st) st = join_points(r, point, &stream, err);
     if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = no_memory(err);
     if (st) plim_recorded_stream_finish(&stream);
     if (!st && r->out->streams.count == 1) st = prove(r, point, err);

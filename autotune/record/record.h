@@ -25,6 +25,9 @@ enum { PLIM_RECORD_SIZES = 3 }; /* batches, and lengths if there are any: at lea
 struct plim_record {
     struct plim_execution_options options; /* of the runs; `program` and `gpus` are filled in */
     const struct plim_program_question *question; /* its batches are listed */
+    /* The batches are ours: where too few of them do alike, larger ones are recorded too. Programs
+     * change their ways at small sizes: PyTorch's embeddings at 3,072 tokens, convolutions. */
+    bool may_extend;
     const char *device;                           /* the URI of what it is recorded on */
     int compute_capability;
     const char *name, *version; /* for the file */
@@ -35,7 +38,7 @@ struct plim_record {
 };
 
 /* Fills the zeroed recording, which is to be finished in any case. PLIM_INVALID: too few sizes.
- * PLIM_UNSTABLE, PLIM_UNSUPPORTED: the program cannot be recorded, and why. PLIM_CRASHED,
+ * PLIM_UNSTABLE, PLIM_DIFFERS, PLIM_UNSUPPORTED: the program cannot be recorded, and why. PLIM_CRASHED,
  * PLIM_TIMEOUT, PLIM_OOM: a run failed, its last lines are in its log. PLIM_CANCELLED. */
 enum plim_status plim_record_run(const struct plim_record *record, struct plim_recording *out,
                                  struct plim_error *err) PLIM_MUST_CHECK;

@@ -5,6 +5,7 @@ Prints TAP, and a summary at the end. Parts:
     golden    golden training runs: every figure of four steps equal to the byte
     fit       the largest batch of a GPU, searched by exec
     programs  nanoGPT, transformers, Lightning, timm, torch.compile, LoRA, accelerate, JAX
+    recordings  a size that was not recorded, against a trial
     ranks     DDP and FSDP on 2 and 8 ranks
     runtimes  a small program with each of CUDA's runtimes from 11.8 to 13, shared and linked in
     values    operations and programs that hang on values which the GPU computes
@@ -22,11 +23,12 @@ sys.dont_write_bytecode = True  # nothing is left in the tree
 from suite_exec import Exec, Installation
 from suite_golden import fit, golden
 from suite_programs import programs, ranks
+from suite_recordings import recordings
 from suite_runtimes import runtimes
 from suite_seeds import seeds
 from suite_values import values
 
-PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'ranks': ranks,
+PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'recordings': recordings, 'ranks': ranks,
          'runtimes': runtimes, 'values': values, 'seeds': seeds}
 
 

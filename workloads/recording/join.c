@@ -82,7 +82,7 @@ static enum plim_status find_from(const struct memory *all, size_t count,
     size_t alike = 0;
     for (size_t i = 0; i < count; i++) alike += all[i].agrees;
     const struct plim_recorded_point *last = &all[count - 1].trace->point;
-    return plim_fail(err, PLIM_UNSTABLE,
+    return plim_fail(err, PLIM_DIFFERS,
                      "%zu of %zu sizes allocate and free in the order of the largest (batch %lld, "
                      "length %lld), and three in a row have to: record larger ones, such as --batch "
                      "4,5,6,8",

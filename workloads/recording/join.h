@@ -37,8 +37,9 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Joins traces of one program, in the order of their points (batch, then seq). Sizes that are smaller
- * and have another sequence of events are left out (`out->from`). PLIM_UNSTABLE, with the reason and the
- * sizes: they have no sequence in common, or memory goes on growing. The zeroed `out` is to be finished
+ * and have another sequence of events are left out (`out->from`). PLIM_DIFFERS: too
+ * few sizes have the sequence of the largest one. PLIM_UNSTABLE: the program does not repeat, or memory
+ * goes on growing. The zeroed `out` is to be finished
  * in any case. */
 enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,
                                  struct plim_recorded_stream *out,
