@@ -1,0 +1,44 @@
+/* A recording, with the checksum that its bytes have. What is accepted can be played. */
+#include "target.h"
+#include "autotune/base/sha256.h"
+#include "devices/open.h"
+#include "workloads/recording/play.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { FEW_EVENTS = 4096 };
+
+static void play(const struct plim_recording *recording)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device = NULL;
+    struct plim_player *player = NULL;
+    struct plim_replay replay;
+    fuzz_expect(plim_device_open("sim:A100-SXM4-80GB", &device, &err) == PLIM_OK);
+    fuzz_expect(plim_player_create(device, NULL, &player, &err) == PLIM_OK);
+    for (size_t i = 0; i < recording->streams.count; i++) {
+        const struct plim_recorded_stream *stream = &recording->streams.items[i];
+        if (stream->events.count > FEW_EVENTS) continue;
+        enum plim_status st = plim_player_run(player, recording->allocator, stream, stream->from,
+                                              &replay, &err);
+        fuzz_expect(st == PLIM_OK || st == PLIM_INVALID || st == PLIM_NOMEM);
+    }
+    plim_player_destroy(&player);
+    plim_device_close(&device);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_recording recording = {0};
+    char *text = malloc(size + 128), hash[PLIM_SHA256_TEXT];
+    fuzz_expect(text != NULL);
+    if (size) memcpy(text, data, size);
+    plim_sha256_text(data, size, hash);
+    int end = snprintf(text + size, 128, "checksum: %s\n", hash);
+    const char *path = fuzz_file("job.plim", (const uint8_t *)text, size + (size_t)end);
+    if (plim_recording_read(path, &recording, &err) == PLIM_OK) play(&recording);
+    plim_recording_finish(&recording);
+    free(text);
+    return 0;
+}
