@@ -181,6 +181,7 @@ char *plim_sdpa_engines_text(unsigned engines, char out[PLIM_SDPA_ENGINES_TEXT])
         enum plim_sdpa_engine engine;
         const char *text;
     } names[] = {{PLIM_SDPA_BY_CUDNN, "cuDNN"},
+                 {PLIM_SDPA_BY_TENSOR_CORES, "tensor cores"},
                  {PLIM_SDPA_BY_FP32, "fp32 units"},
                  {PLIM_SDPA_BY_FALLBACK, "fp32 units (fall-back)"}};
     size_t length = 0;

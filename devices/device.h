@@ -51,13 +51,14 @@ struct plim_device_info {
 /* What computes attention on a real GPU, a bit each. Every one computes the same. */
 enum plim_sdpa_engine {
     PLIM_SDPA_BY_CUDNN = 1,
-    PLIM_SDPA_BY_FP32 = 2,    /* our kernels on fp32 units, where PyTorch's run on them too */
-    PLIM_SDPA_BY_FALLBACK = 4 /* the same where PyTorch's run on tensor cores: their time is not
+    PLIM_SDPA_BY_TENSOR_CORES = 2, /* our kernels on tensor cores */
+    PLIM_SDPA_BY_FP32 = 4,    /* our kernels on fp32 units, where PyTorch's run on them too */
+    PLIM_SDPA_BY_FALLBACK = 8 /* the same where PyTorch's run on tensor cores: their time is not
                                  PyTorch's */
 };
 
 /* "cuDNN", "cuDNN, fp32 units (fall-back)"; "": none. Returns `out`. */
-enum { PLIM_SDPA_ENGINES_TEXT = 64 };
+enum { PLIM_SDPA_ENGINES_TEXT = 64 }; /* all of them have room */
 char *plim_sdpa_engines_text(unsigned engines, char out[PLIM_SDPA_ENGINES_TEXT]);
 
 struct plim_device;

@@ -52,6 +52,7 @@
     X(cuModuleLoadData)                                                                            \
     X(cuModuleUnload)                                                                              \
     X(cuModuleGetFunction)                                                                         \
+    X(cuFuncSetAttribute)                                                                          \
     X(cuLaunchKernel)
 
 struct plim_cuda_driver {

@@ -10,6 +10,7 @@
 struct plim_cuda_function {
     const char *name;
     CUfunction function;
+    uint32_t shared_bytes; /* that it may be launched with */
 };
 
 /* Ready as soon as the two pointers are set. */

@@ -12,7 +12,7 @@
 struct plim_cuda_launch {
     const char *kernel; /* as cuModuleGetFunction finds it */
     uint32_t grid[3], block[3];
-    uint32_t shared_bytes; /* dynamic, at most 48 KiB */
+    uint32_t shared_bytes; /* dynamic; before 8.0 at most 48 KiB, from then on 99 KiB */
     const void *args;      /* valid during the call of emit only */
     size_t args_bytes;
 };
@@ -24,5 +24,9 @@ typedef enum plim_status (*plim_cuda_emit)(void *user, const struct plim_cuda_la
  * type that makes no sense). What `emit` returns other than PLIM_OK ends it and is returned. */
 enum plim_status plim_cuda_plan(const struct plim_device_info *info, const struct plim_op *op,
                                 plim_cuda_emit emit, void *user) PLIM_MUST_CHECK;
+
+/* Are these ATTENTION and ATTENTION_BACKWARD computed on tensor cores there? Else on fp32 units. */
+bool plim_cuda_attention_has_tensor_cores(const struct plim_device_info *info,
+                                          const struct plim_op *op);
 
 #endif

@@ -67,17 +67,26 @@ static bool pytorch_has_tensor_cores(const struct plim_device_info *info, const 
     return info->compute_capability >= (op->in[0]->dtype == PLIM_F32 ? 80 : 70);
 }
 
-/* Ours take the same operands and the same scratch, so what fits does not change. */
+/* What our kernels would be on. */
+static enum plim_sdpa_engine own_engine(const struct plim_device_info *info,
+                                        const struct plim_op *op)
+{
+    if (plim_cuda_attention_has_tensor_cores(info, op)) return PLIM_SDPA_BY_TENSOR_CORES;
+    return pytorch_has_tensor_cores(info, op) ? PLIM_SDPA_BY_FALLBACK : PLIM_SDPA_BY_FP32;
+}
+
+/* Ours take the same operands and the same scratch, so what fits does not change. cuDNN comes first
+ * where PyTorch takes it, and before what would be a fall-back. */
 enum plim_status plim_cuda_attention(struct plim_cuda_libraries *l, const struct plim_op *op,
                                      unsigned *engines)
 {
-    enum plim_sdpa_engine engine = PLIM_SDPA_BY_CUDNN;
-    enum plim_status st = fused_attention(l, op);
-    if (st == PLIM_UNSUPPORTED) {
-        engine = pytorch_has_tensor_cores(l->modules->info, op) ? PLIM_SDPA_BY_FALLBACK
-                                                                : PLIM_SDPA_BY_FP32;
-        st = plim_cuda_modules_run(l->modules, op);
+    enum plim_sdpa_engine engine = own_engine(l->modules->info, op);
+    enum plim_status st = PLIM_UNSUPPORTED;
+    if (op->sdpa == PLIM_SDPA_CUDNN || engine == PLIM_SDPA_BY_FALLBACK) {
+        st = fused_attention(l, op);
+        if (!st) engine = PLIM_SDPA_BY_CUDNN;
     }
+    if (st == PLIM_UNSUPPORTED) st = plim_cuda_modules_run(l->modules, op);
     if (!st) *engines |= engine;
     return st;
 }

@@ -24,8 +24,8 @@ void plim_cuda_libraries_close(struct plim_cuda_libraries *libraries);
 
 enum plim_status plim_cuda_matmul(struct plim_cuda_libraries *libraries,
                                   const struct plim_op *op) PLIM_MUST_CHECK;
-/* ATTENTION and ATTENTION_BACKWARD: by cuDNN where it can, else by our kernels. Which of them it was
- * is added to `engines`. */
+/* ATTENTION and ATTENTION_BACKWARD, by cuDNN or by our kernels. Which of them it was is added to
+ * `engines` (enum plim_sdpa_engine). */
 enum plim_status plim_cuda_attention(struct plim_cuda_libraries *libraries,
                                      const struct plim_op *op, unsigned *engines) PLIM_MUST_CHECK;
 

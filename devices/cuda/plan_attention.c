@@ -1,4 +1,4 @@
-#include "kernels/args_attention.h"
+#include "plan_attention.h"
 #include "plan_rows.h"
 
 enum { BATCH, HEADS, LENGTH, SIZE, DIMS, VECTOR = 8, VECTOR_BYTES = 16, MAX_BLOCKS = 0x7fffffff };
@@ -79,33 +79,71 @@ static enum plim_status describe(const struct plim_op *op, const struct plim_arr
     return describe_mask(mask, args, q->shape[BATCH]);
 }
 
+static enum plim_status describe_forward(const struct plim_op *op, struct plim_attention_args *args)
+{
+    const struct plim_array *out = op->out[0], *logsumexp = op->n_out > 1 ? op->out[1] : NULL;
+    enum plim_status st = describe(op, op->in, op->n_in > 3 ? op->in[3] : NULL, args);
+    if (st != PLIM_OK) return st;
+    if (!has_shape(out, op->in[0], args->v_size)) return PLIM_INVALID;
+    if (!plim_cuda_plan_is_float(out)) return PLIM_UNSUPPORTED;
+    args->out = heads_of(out);
+    args->logsumexp = logsumexp ? logsumexp->data : 0;
+    return PLIM_OK;
+}
+
+enum { DOUT, Q, K, V, OUT, LOGSUMEXP, MASK };
+
+static enum plim_status describe_backward(const struct plim_op *op,
+                                          struct plim_attention_args *args)
+{
+    const struct plim_array *const *in = op->in;
+    enum plim_status st = describe(op, in + Q, op->n_in > MASK ? in[MASK] : NULL, args);
+    if (st != PLIM_OK) return st;
+    if (!has_shape(in[DOUT], in[Q], args->v_size) || !has_shape(in[OUT], in[Q], args->v_size) ||
+        !has_shape(op->out[0], in[Q], args->size) || !has_shape(op->out[1], in[K], args->size) ||
+        !has_shape(op->out[2], in[V], args->v_size) || !in[LOGSUMEXP])
+        return PLIM_INVALID;
+    if (!plim_cuda_plan_is_float(in[DOUT]) || !plim_cuda_plan_is_float(in[OUT]) ||
+        !plim_cuda_plan_is_float(op->out[0]) || !plim_cuda_plan_is_float(op->out[1]) ||
+        !plim_cuda_plan_is_float(op->out[2]))
+        return PLIM_UNSUPPORTED;
+    args->dout = heads_of(in[DOUT]);
+    args->out = heads_of(in[OUT]);
+    args->dq = heads_of(op->out[0]);
+    args->dk = heads_of(op->out[1]);
+    args->dv = heads_of(op->out[2]);
+    args->logsumexp = in[LOGSUMEXP]->data;
+    return PLIM_OK;
+}
+
 /* `kernels`: for head sizes up to 64, 128, 256; `rows`: what the tiles are of. */
 static enum plim_status launch(const struct plim_cuda_plan *plan, const char *const kernels[3],
                                const struct plim_array *rows,
                                const struct plim_attention_args *args)
 {
-    int64_t tiles = (rows->shape[LENGTH] + PLIM_SDPA_TILE - 1) / PLIM_SDPA_TILE;
-    int64_t blocks = rows->shape[BATCH] * rows->shape[HEADS] * tiles;
     int32_t size = args->size > args->v_size ? args->size : args->v_size;
+    int64_t blocks = plim_cuda_attention_blocks(rows, PLIM_SDPA_TILE);
     if (blocks == 0) return PLIM_OK;
     if (blocks > MAX_BLOCKS) return PLIM_UNSUPPORTED;
     return plim_cuda_plan_launch(plan, kernels[(size > 64) + (size > 128)], blocks,
                                  PLIM_SDPA_THREADS, args, sizeof *args);
 }
 
+int64_t plim_cuda_attention_blocks(const struct plim_array *rows, int tile)
+{
+    return rows->shape[BATCH] * rows->shape[HEADS] * ((rows->shape[LENGTH] + tile - 1) / tile);
+}
+
 enum plim_status plim_cuda_plan_attention(const struct plim_cuda_plan *plan,
                                           const struct plim_op *op)
 {
     static const char *const kernels[] = {"attention_64", "attention_128", "attention_256"};
-    const struct plim_array *out = op->out[0], *logsumexp = op->n_out > 1 ? op->out[1] : NULL;
     struct plim_attention_args args;
-    enum plim_status st = describe(op, op->in, op->n_in > 3 ? op->in[3] : NULL, &args);
+    enum plim_status st = describe_forward(op, &args);
     if (st != PLIM_OK) return st;
-    if (!has_shape(out, op->in[0], args.v_size)) return PLIM_INVALID;
-    if (!plim_cuda_plan_is_float(out)) return PLIM_UNSUPPORTED;
-    args.out = heads_of(out);
-    args.logsumexp = logsumexp ? logsumexp->data : 0;
-    return launch(plan, kernels, op->in[0], &args);
+    const struct plim_flash *flash = plim_cuda_flash_find(plan->info, op, &args);
+    return flash ? plim_cuda_plan_flash(plan, flash, op, &args)
+                 : launch(plan, kernels, op->in[0], &args);
 }
 
 enum plim_status plim_cuda_plan_attention_backward(const struct plim_cuda_plan *plan,
@@ -113,29 +151,20 @@ enum plim_status plim_cuda_plan_attention_backward(const struct plim_cuda_plan *
 {
     static const char *const dq[] = {"attention_dq_64", "attention_dq_128", "attention_dq_256"};
     static const char *const dkv[] = {"attention_dkv_64", "attention_dkv_128", "attention_dkv_256"};
-    enum { DOUT, Q, K, V, OUT, LOGSUMEXP, MASK };
-    const struct plim_array *const *in = op->in;
     struct plim_attention_args args;
-    enum plim_status st;
-    PLIM_TRY(describe(op, in + Q, op->n_in > MASK ? in[MASK] : NULL, &args));
-    st = PLIM_INVALID;
-    if (!has_shape(in[DOUT], in[Q], args.v_size) || !has_shape(in[OUT], in[Q], args.v_size) ||
-        !has_shape(op->out[0], in[Q], args.size) || !has_shape(op->out[1], in[K], args.size) ||
-        !has_shape(op->out[2], in[V], args.v_size) || !in[LOGSUMEXP])
-        goto out;
-    st = PLIM_UNSUPPORTED;
-    if (!plim_cuda_plan_is_float(in[DOUT]) || !plim_cuda_plan_is_float(in[OUT]) ||
-        !plim_cuda_plan_is_float(op->out[0]) || !plim_cuda_plan_is_float(op->out[1]) ||
-        !plim_cuda_plan_is_float(op->out[2]))
-        goto out;
-    args.dout = heads_of(in[DOUT]);
-    args.out = heads_of(in[OUT]);
-    args.dq = heads_of(op->out[0]);
-    args.dk = heads_of(op->out[1]);
-    args.dv = heads_of(op->out[2]);
-    args.logsumexp = in[LOGSUMEXP]->data;
-    PLIM_TRY(launch(plan, dkv, in[K], &args));
-    PLIM_TRY(launch(plan, dq, in[Q], &args));
-out:
-    return st;
+    enum plim_status st = describe_backward(op, &args);
+    if (st != PLIM_OK) return st;
+    const struct plim_flash *flash = plim_cuda_flash_find(plan->info, op, &args);
+    if (flash) return plim_cuda_plan_flash_backward(plan, flash, op, &args);
+    st = launch(plan, dkv, op->in[K], &args);
+    return st ? st : launch(plan, dq, op->in[Q], &args);
+}
+
+bool plim_cuda_attention_has_tensor_cores(const struct plim_device_info *info,
+                                          const struct plim_op *op)
+{
+    struct plim_attention_args args;
+    bool backward = op->kind == PLIM_OP_ATTENTION_BACKWARD;
+    if ((backward ? describe_backward : describe_forward)(op, &args) != PLIM_OK) return false;
+    return plim_cuda_flash_find(info, op, &args) != NULL;
 }

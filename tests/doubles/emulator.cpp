@@ -24,8 +24,15 @@ namespace
 {
 
 enum { MAX_THREADS = 1024, WARP = 32, GUARD_BYTES = 256, GUARD = 0xa5, UNDEFINED = 0xff };
+enum { COPY_BYTES = 16, MAX_COPIES = 256 }; /* asynchronous copies of a thread under way */
 enum order { FORWARD, BACKWARD, SHUFFLED };
 enum state { UNSTARTED, RUNNABLE, IN_EXCHANGE, AT_BARRIER, ENDED };
+
+struct copy {
+    void *to;
+    const void *from; /* NULL: zeros */
+    unsigned group;
+};
 
 struct thread {
     unsigned number; /* in the block */
@@ -36,6 +43,10 @@ struct thread {
     unsigned mask;
     int which, width;
     uint64_t given, taken;
+    emulated_work *work;
+    /* what it copies, oldest first, and the group that is open */
+    struct copy copies[MAX_COPIES];
+    unsigned copy_count, group;
 };
 
 const struct emulated_kernel *kernels;
@@ -120,6 +131,7 @@ void fiber_body()
             become(&threads[start_order[started++]]);
             current->fiber = self;
             kernel->entry(kernel_args);
+            if (current->copy_count) fail("thread %u ends before its copies", current->number);
             current->state = ENDED;
             ended++;
         }
@@ -139,6 +151,7 @@ void prepare_threads()
     for (unsigned i = 0; i < count; i++) {
         threads[i].number = i;
         threads[i].state = UNSTARTED;
+        threads[i].copy_count = threads[i].group = 0;
         start_order[i] = order == BACKWARD ? count - 1 - i : i;
     }
     for (unsigned i = count; order == SHUFFLED && i > 1; i--) {
@@ -211,6 +224,18 @@ unsigned source_lane(const struct thread *t)
     return (unsigned)(source < first || source >= first + t->width ? lane : source);
 }
 
+void work_together(unsigned warp, unsigned lanes)
+{
+    void *operands[WARP];
+    if (~lanes) fail("an instruction of the whole warp meets lanes %08x only", lanes);
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        const struct thread *t = lane_of_warp(warp, lane);
+        if (t->work != current->work) fail("lanes of a warp meet in different instructions");
+        operands[lane] = (void *)(uintptr_t)t->given;
+    }
+    current->work(operands);
+}
+
 void complete_exchange(unsigned warp, unsigned lanes)
 {
     unsigned ballot = 0;
@@ -222,6 +247,7 @@ void complete_exchange(unsigned warp, unsigned lanes)
                  t->number, current->number, t->mask, current->mask);
         if (t->given != 0) ballot |= 1u << lane;
     }
+    if (current->kind == EMULATED_TOGETHER) work_together(warp, lanes);
     unsigned first = order == SHUFFLED ? next_random(WARP) : 0;
     for (unsigned i = 0; i < WARP; i++) {
         unsigned lane = (i + first) % WARP;
@@ -307,6 +333,42 @@ uint64_t emulated_exchange(enum emulated_wait kind, unsigned mask, uint64_t valu
     else
         wait();
     return self->taken;
+}
+
+void emulated_together(emulated_work *work, void *operands)
+{
+    current->work = work;
+    emulated_exchange(EMULATED_TOGETHER, 0xffffffffu, (uint64_t)(uintptr_t)operands, 0, WARP);
+}
+
+void emulated_copy_async(void *to, const void *from, bool there)
+{
+    struct thread *self = current;
+    if (self->copy_count == MAX_COPIES) fail("thread %u: too many copies", self->number);
+    if ((uintptr_t)to % COPY_BYTES || (there && (uintptr_t)from % COPY_BYTES))
+        fail("thread %u copies to or from a place that is not aligned", self->number);
+    self->copies[self->copy_count++] = {to, there ? from : nullptr, self->group};
+}
+
+void emulated_copy_commit(void)
+{
+    current->group++;
+}
+
+void emulated_copy_wait(unsigned groups)
+{
+    struct thread *self = current;
+    unsigned done = 0;
+    for (; done < self->copy_count; done++) {
+        const struct copy *c = &self->copies[done];
+        if (c->group + groups >= self->group) break;
+        if (c->from)
+            memcpy(c->to, c->from, COPY_BYTES);
+        else
+            memset(c->to, 0, COPY_BYTES);
+    }
+    self->copy_count -= done;
+    memmove(self->copies, self->copies + done, self->copy_count * sizeof *self->copies);
 }
 
 int emulated_barrier(bool predicate)

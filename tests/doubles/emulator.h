@@ -9,8 +9,9 @@
  *
  * Aborts with one line on stderr: a launch that no GPU accepts, a barrier or exchange that not all
  * of its threads reach, an exchange with a lane that takes no part, writes beyond the dynamic
- * shared memory (with AddressSanitizer any access beyond shared memory, at the place). What a block
- * finds in dynamic shared memory at its start is bytes of 0xff: NaN.
+ * shared memory (with AddressSanitizer any access beyond shared memory, at the place); an
+ * asynchronous copy that its thread never waits for. What a block finds in dynamic shared memory at
+ * its start is bytes of 0xff: NaN. An asynchronous copy happens when it is waited for, no earlier.
  *
  * Not emulated: races between blocks, warps in lockstep, limits on static shared memory.
  *
@@ -26,7 +27,7 @@ extern "C" {
 #endif
 
 enum {
-    EMULATED_SHARED_LIMIT = 48 * 1024, /* what a block gets on every GPU without asking for more */
+    EMULATED_SHARED_LIMIT = 99 * 1024, /* what a block may ask for on every GPU from 8.0 on */
     EMULATED_ARGS_LIMIT = 4096         /* CUDA's limit on the parameters of a kernel */
 };
 

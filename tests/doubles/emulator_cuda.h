@@ -84,12 +84,24 @@ enum emulated_wait {
     EMULATED_SHUFFLE_UP,
     EMULATED_SHUFFLE_DOWN,
     EMULATED_SHUFFLE_XOR,
+    EMULATED_TOGETHER,
     EMULATED_BARRIER
 };
 
 /* Gives `value` to the lanes of `mask`, waits for theirs, and returns what this lane gets. */
 uint64_t emulated_exchange(enum emulated_wait kind, unsigned mask, uint64_t value, int which,
                            int width);
+
+/* An instruction of the whole warp: when all its lanes are here, `work` runs once on the operands of
+ * all. */
+typedef void emulated_work(void *const operands[warpSize]);
+void emulated_together(emulated_work *work, void *operands);
+
+/* cp.async: 16 bytes, zeros instead where the source is not `there`; closing a group of those asked
+ * for so far; waiting until no more than `groups` groups of this thread are under way. */
+void emulated_copy_async(void *to, const void *from, bool there);
+void emulated_copy_commit(void);
+void emulated_copy_wait(unsigned groups);
 
 /* Waits for the whole block. Returns how many of its threads gave a true `predicate`. */
 int emulated_barrier(bool predicate);

@@ -400,7 +400,10 @@ struct CUfunc_st {
     struct CUfunc_st *next;
     struct CUmod_st *module;
     const struct emulated_kernel *kernel;
+    unsigned shared_bytes; /* that it may be launched with */
 };
+
+enum { PLAIN_SHARED_BYTES = 48 << 10, ALLOWED_SHARED_BYTES = 99 << 10 };
 
 struct CUmod_st {
     const unsigned char *image;
@@ -464,8 +467,18 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     if (!kernel || !may_have(module, name)) return CUDA_ERROR_NOT_FOUND;
     *function = malloc(sizeof(**function));
     if (!*function) return CUDA_ERROR_OUT_OF_MEMORY;
-    **function = (struct CUfunc_st){module->functions, module, kernel};
+    **function = (struct CUfunc_st){module->functions, module, kernel, PLAIN_SHARED_BYTES};
     module->functions = *function;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+    ENTER(NEEDS_CONTEXT);
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+        value > ALLOWED_SHARED_BYTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    function->shared_bytes = (unsigned)value;
     return CUDA_SUCCESS;
 }
 
@@ -496,7 +509,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     const uint32_t grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
     (void)stream;
     ENTER(NEEDS_CONTEXT);
-    if (extra || !grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z)
+    if (extra || !grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z ||
+        shared_bytes > function->shared_bytes)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = launch_faults();
     if (result == CUDA_SUCCESS) result = load(function->module);

@@ -160,15 +160,17 @@ static const struct plim_array *make_mask(const struct call *t)
     return mask;
 }
 
-/* Where PyTorch takes cuDNN, so must we. */
+/* Where PyTorch takes cuDNN, so must we; its own kernels are never a fall-back for us from 8.0 on. */
 static void check_engine(enum plim_sdpa kernel)
 {
     char seen[PLIM_SDPA_ENGINES_TEXT];
     int cc = kernel_case_gpu()->compute_capability;
     unsigned engines = kernel_case_sdpa_engines();
+    plim_sdpa_engines_text(engines, seen);
     if (kernel == PLIM_SDPA_CUDNN && cc >= 90 && cc < 110)
-        cr_assert(engines == PLIM_SDPA_BY_CUDNN, "not cuDNN, but %s",
-                  plim_sdpa_engines_text(engines, seen));
+        cr_assert(engines == PLIM_SDPA_BY_CUDNN, "not cuDNN, but %s", seen);
+    else if (cc >= 80)
+        cr_assert(!(engines & PLIM_SDPA_BY_FALLBACK), "a fall-back: %s", seen);
 }
 
 /* Forward by the kernel that PyTorch takes on this GPU, and backward after the reference's. */

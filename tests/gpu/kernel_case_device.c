@@ -125,8 +125,11 @@ static enum plim_status emit(void *user, const struct plim_cuda_launch *launch)
     return plim_cuda_launch(device, launch);
 }
 
+/* Never for a newer GPU than it is. */
 static enum plim_status launch_plan(struct kernel_case *c)
 {
+    if (c->info.compute_capability > device->info.compute_capability)
+        c->info.compute_capability = device->info.compute_capability;
     c->launches = 0;
     return plans ? plim_cuda_plan(&c->info, &moved.op, emit, c) : PLIM_UNSUPPORTED;
 }

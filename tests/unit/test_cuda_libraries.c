@@ -115,8 +115,8 @@ Test(cuda_libraries, failure_after_a_broken_context_is_a_lost_device)
     plim_device_close(&d);
 }
 
-/* Attention of zeros; returns what computed it. */
-static unsigned engines_of(const char *gpu, enum plim_dtype dtype)
+/* Attention of zeros, for which PyTorch takes `sdpa`; returns what computed it. */
+static unsigned engines_of(const char *gpu, enum plim_dtype dtype, enum plim_sdpa sdpa)
 {
     enum { SIZE = 8 };
     struct plim_device *d = open_gpu(gpu, NULL, NULL);
@@ -128,7 +128,7 @@ static unsigned engines_of(const char *gpu, enum plim_dtype dtype)
                            .ndim = 4,
                            .dtype = (uint8_t)dtype};
     struct plim_op op = {.kind = PLIM_OP_ATTENTION,
-                         .sdpa = PLIM_SDPA_EFFICIENT,
+                         .sdpa = (uint8_t)sdpa,
                          .n_out = 1,
                          .n_in = 3,
                          .beta = 1,
@@ -142,15 +142,24 @@ static unsigned engines_of(const char *gpu, enum plim_dtype dtype)
     return engines;
 }
 
-Test(cuda_libraries, attention_says_what_computed_it)
+Test(cuda_libraries, attention_is_by_cudnn_where_pytorch_takes_it)
 {
-    cr_expect(eq(uint, engines_of("H100-SXM5-80GB", PLIM_BF16), PLIM_SDPA_BY_CUDNN));
+    const char *gpu = "H100-SXM5-80GB";
+    cr_expect(eq(uint, engines_of(gpu, PLIM_BF16, PLIM_SDPA_CUDNN), PLIM_SDPA_BY_CUDNN));
+    cr_expect(eq(uint, engines_of(gpu, PLIM_F32, PLIM_SDPA_CUDNN), PLIM_SDPA_BY_TENSOR_CORES));
+}
+
+Test(cuda_libraries, attention_is_on_tensor_cores_where_pytorch_has_its_own_kernels)
+{
+    for (int type = PLIM_F32; type <= PLIM_F16; type++)
+        cr_expect(eq(uint, engines_of("A100-SXM4-80GB", (enum plim_dtype)type, PLIM_SDPA_EFFICIENT),
+                     PLIM_SDPA_BY_TENSOR_CORES));
 }
 
 Test(cuda_libraries, attention_without_tensor_cores_is_a_fall_back_where_pytorch_has_them)
 {
-    cr_expect(eq(uint, engines_of("T4", PLIM_F16), PLIM_SDPA_BY_FALLBACK));
-    cr_expect(eq(uint, engines_of("T4", PLIM_F32), PLIM_SDPA_BY_FP32), "as PyTorch's there");
+    cr_expect(eq(uint, engines_of("T4", PLIM_F16, PLIM_SDPA_EFFICIENT), PLIM_SDPA_BY_FALLBACK));
+    cr_expect(eq(uint, engines_of("T4", PLIM_F32, PLIM_SDPA_EFFICIENT), PLIM_SDPA_BY_FP32));
 }
 
 /* One query, two keys of which the second has the larger product: bf16, head size 8. */

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <string.h>
 
 static struct kernel_case c;
 
@@ -73,9 +74,21 @@ static void make_forward(struct plim_op *op, const struct call *t)
     };
 }
 
+/* 2: logsumexp is fp32 whatever the operands are, and comes from scores in units of log 2. */
 static double tolerance(enum plim_dtype dtype)
 {
-    return dtype == PLIM_F32 ? 16 : 1;
+    return dtype == PLIM_F32 ? 16 : 2;
+}
+
+/* Whatever rows are of whole 16 bytes is for tensor cores, but large heads of fp32. */
+static void expect_engine(const struct call *t, const struct plim_op *op)
+{
+    bool rows_fit = t->size % 8 == 0 && t->v_size % 8 == 0 && t->offset % 8 == 0;
+    int64_t size = t->size > t->v_size ? t->size : t->v_size;
+    bool wanted = c.info.compute_capability >= 80 && rows_fit &&
+                  size <= (t->dtype == PLIM_F32 ? 128 : 256);
+    cr_expect(eq(int, plim_cuda_attention_has_tensor_cores(&c.info, op), wanted));
+    cr_expect(eq(int, strncmp(c.kernel, "flash", 5) == 0, wanted), "%s", c.kernel);
 }
 
 static void check_forward(const struct call *t)
@@ -83,6 +96,7 @@ static void check_forward(const struct call *t)
     struct plim_op op;
     make_forward(&op, t);
     kernel_case_check(&c, &op, tolerance(t->dtype), 2);
+    expect_engine(t, &op);
     kernel_case_finish(&c);
 }
 
@@ -103,7 +117,9 @@ static void check_backward(const struct call *t)
     op.out[Q] = operand(t, t->heads, t->q_length, t->size);
     op.out[K] = operand(t, t->kv_heads, t->k_length, t->size);
     op.out[V] = operand(t, t->kv_heads, t->k_length, t->v_size);
-    kernel_case_check(&c, &op, tolerance(t->dtype) * 2, 8);
+    op.scratch[op.n_scratch++] = kernel_case_scratch(&c, t->batch * t->heads * t->q_length * 4);
+    kernel_case_check(&c, &op, tolerance(t->dtype), 8);
+    expect_engine(t, &op);
     kernel_case_finish(&c);
 }
 
@@ -113,8 +129,12 @@ static void check(struct call t)
     if (!t.heads) t.heads = 1;
     if (!t.kv_heads) t.kv_heads = t.heads;
     if (!t.v_size) t.v_size = t.size;
-    check_forward(&t);
-    check_backward(&t);
+    static const int with_and_without_tensor_cores[] = {80, 75};
+    for (int i = 0; i < 2; i++) {
+        c.info.compute_capability = with_and_without_tensor_cores[i];
+        check_forward(&t);
+        check_backward(&t);
+    }
 }
 
 static const enum plim_dtype types[] = {PLIM_F32, PLIM_BF16, PLIM_F16};
@@ -138,7 +158,46 @@ Test(kernels_attention, lengths_around_the_tiles)
                                 .q_length = lengths[i][0],
                                 .k_length = lengths[i][1],
                                 .size = 16,
+                                .dtype = types[i % 3],
                                 .causal = causal});
+}
+
+/* Tiles before, on and behind the diagonal, of heads that share keys, with dropout. */
+Test(kernels_attention, many_tiles_of_every_head_size)
+{
+    static const int64_t sizes[] = {40, 96, 160};
+    for (int t = 0; t < 3; t++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            check((struct call){.heads = 2,
+                                .kv_heads = 1,
+                                .q_length = 137,
+                                .k_length = i == 0 ? 300 : 137,
+                                .size = sizes[i],
+                                .dropout = i == 1 ? 0.2 : 0,
+                                .causal = i != 1,
+                                .heads_inside = true,
+                                .dtype = types[t]});
+}
+
+Test(kernels_attention, backward_without_scratch_for_sums_is_on_fp32_units)
+{
+    struct call t = {.batch = 1, .heads = 1, .kv_heads = 1, .q_length = 4, .k_length = 4, .size = 8,
+                     .v_size = 8, .dtype = PLIM_BF16};
+    struct plim_op op;
+    make_forward(&op, &t);
+    cr_expect(plim_cuda_attention_has_tensor_cores(&c.info, &op));
+    const struct plim_array *q = op.in[Q];
+    op.kind = PLIM_OP_ATTENTION_BACKWARD;
+    op.n_in = 6;
+    op.n_out = 3;
+    const struct plim_array *in[] = {q, q, q, q, op.out[0], op.out[1]};
+    for (int i = 0; i < 6; i++) op.in[i] = in[i];
+    for (int i = 0; i < 3; i++) op.out[i] = operand(&t, 1, 4, 8);
+    cr_expect(eq(int, plim_cuda_attention_has_tensor_cores(&c.info, &op), false));
+    op.scratch[op.n_scratch++] = kernel_case_scratch(&c, 15);
+    cr_expect(eq(int, plim_cuda_attention_has_tensor_cores(&c.info, &op), false), "a byte too few");
+    op.scratch[0] = kernel_case_scratch(&c, 16);
+    cr_expect(plim_cuda_attention_has_tensor_cores(&c.info, &op));
 }
 
 Test(kernels_attention, batches_heads_and_shared_heads)

@@ -1,12 +1,11 @@
-/* Attention without cuDNN: tiles of 64 queries and 64 keys, softmax on the way (Dao, "FlashAttention-2:
- * faster attention with better parallelism and work partitioning", 2023). Everything between loads
- * and stores is fp32, the probabilities too. Backward computes them again, once for the gradient of
- * the queries and once for those of keys and values, so that every sum has one owner and an order.
+/* Attention on fp32 units, for what flash.cu does not take: tiles of 64 queries and 64 keys, softmax
+ * on the way. Everything between loads and stores is fp32, the probabilities too. Backward computes
+ * them again, once for the gradient of the queries and once for those of keys and values, so that
+ * every sum has one owner and an order.
  *
  * Threads form a grid of 16 x 16; each has 4 rows and 4 columns of a tile of scores, and 4 rows and
  * 4 columns of every panel, which is 64 columns of a head. */
-#include "args_attention.h"
-#include "vector.cuh"
+#include "attention.cuh"
 
 enum {
     TILE = PLIM_SDPA_TILE,
@@ -35,34 +34,6 @@ __device__ inline four &four_at(float *shared)
 }
 
 /* --- rows of one head ------------------------------------------------------------------------- */
-
-struct head_view {
-    uint64_t data;
-    int64_t step, column_step;
-    int64_t rows;
-    int size;
-    uint32_t dtype;
-    bool vectors;
-};
-
-__device__ inline head_view view_of(const plim_cuda_heads &a, int64_t batch, int head, int64_t rows,
-                                    int size)
-{
-    int64_t offset = batch * a.step[0] + head * a.step[1];
-    return {a.data + (uint64_t)offset * bytes_of(a.dtype),
-            a.step[2],
-            a.step[3],
-            rows,
-            size,
-            a.dtype,
-            a.vectors != 0};
-}
-
-__device__ inline float element(const head_view &x, int64_t row, int column)
-{
-    if (row >= x.rows || column >= x.size) return 0;
-    return load_float(x.data, x.dtype, row * x.step + column * x.column_step);
-}
 
 __device__ inline void eight(const head_view &x, int64_t row, int column, float (&v)[VECTOR])
 {
@@ -202,18 +173,6 @@ __device__ inline void store_panels(const head_view &to, int64_t row, fragment (
 
 /* --- scores ----------------------------------------------------------------------------------- */
 
-/* One head of one batch: where the rows of its scores begin. */
-struct score_view {
-    head_view mask;
-    int64_t head; /* counted over batch and heads */
-};
-
-__device__ inline score_view scores_of(const plim_attention_args &args, int64_t batch, int head)
-{
-    return {view_of(args.mask, batch, head, args.q_length, (int)args.k_length),
-            batch * args.heads + head};
-}
-
 /* Products of queries from `row` on and keys from `column` on become scores; minus infinity where
  * nothing is seen, and beyond the ends. */
 __device__ inline void mask_scores(fragment &s, const plim_attention_args &args,
@@ -232,22 +191,6 @@ __device__ inline void mask_scores(fragment &s, const plim_attention_args &args,
             s[r][c] = seen ? s[r][c] * args.scale + added : -INFINITY;
         }
     }
-}
-
-/* Which of four neighbouring elements from `first` on are kept: a bit each. */
-__device__ inline uint32_t kept_of_four(const plim_attention_args &args, uint64_t first)
-{
-    uint32_t word[8], kept = 0;
-    int shift = (int)(first % 4);
-    plim_philox(args.seed, first / 4, word);
-    plim_philox(args.seed, first / 4 + (shift != 0), word + 4);
-    PLIM_UNROLL
-    for (int c = 0; c < 4; c++) {
-        uint32_t w = shift == 0 ? word[c] : shift == 1 ? word[c + 1] : word[c + 2];
-        if (shift == 3) w = word[c + 3];
-        kept |= (uint32_t)(plim_random_unit(w) >= args.dropped) << c;
-    }
-    return kept;
 }
 
 /* u: what dropout multiplies the probabilities of a tile with. */
@@ -278,25 +221,6 @@ __device__ inline void share(tile_row *shared, const fragment &x)
     PLIM_UNROLL
     for (int r = 0; r < SIDE; r++)
         four_at(&shared[first_row() + r][first_column()]) = {{x[r][0], x[r][1], x[r][2], x[r][3]}};
-}
-
-/* The block's tile: blockIdx.x counts tiles within heads within batches. The last tiles of a head
- * come first: with a causal mask those of the queries are the longest. */
-struct block_place {
-    int64_t batch, row;
-    int head;
-};
-
-__device__ inline block_place place_of_block(int64_t length, int heads)
-{
-    int64_t tiles = (length + TILE - 1) / TILE, head = blockIdx.x / tiles;
-    return {head / heads, (tiles - 1 - blockIdx.x % tiles) * TILE, (int)(head % heads)};
-}
-
-/* How many keys the queries of a tile may see. */
-__device__ inline int64_t keys_seen(const plim_attention_args &args, int64_t row)
-{
-    return args.causal && row + TILE < args.k_length ? row + TILE : args.k_length;
 }
 
 /* --- forward ---------------------------------------------------------------------------------- */
@@ -344,7 +268,7 @@ __device__ inline void finish(const plim_attention_args &args, const score_view 
 template <int PANELS> __device__ inline void forward(const plim_attention_args &args)
 {
     alignas(16) __shared__ tile_row stage[TILE], weights[TILE];
-    block_place at = place_of_block(args.q_length, args.heads);
+    block_place at = place_of_block(args.q_length, args.heads, TILE);
     int group = at.head / args.sharing;
     head_view q = view_of(args.q, at.batch, at.head, args.q_length, args.size);
     head_view k = view_of(args.k, at.batch, group, args.k_length, args.size);
@@ -357,7 +281,7 @@ template <int PANELS> __device__ inline void forward(const plim_attention_args &
     float factor[SIDE];
     PLIM_UNROLL
     for (int r = 0; r < SIDE; r++) rows.maximum[r] = -INFINITY, rows.sum[r] = 0;
-    for (int64_t key = 0, end = keys_seen(args, at.row); key < end; key += TILE) {
+    for (int64_t key = 0, end = keys_seen(args, at.row, TILE); key < end; key += TILE) {
         fragment p, u;
         multiply_rows(p, stage, q, at.row, k, key);
         mask_scores(p, args, view, at.row, key);
@@ -425,7 +349,7 @@ template <int PANELS> __device__ inline void backward_queries(const plim_attenti
 {
     alignas(16) __shared__ tile_row stage[TILE], weights[TILE];
     __shared__ query_tile queries;
-    block_place at = place_of_block(args.q_length, args.heads);
+    block_place at = place_of_block(args.q_length, args.heads, TILE);
     int group = at.head / args.sharing;
     head_view q = view_of(args.q, at.batch, at.head, args.q_length, args.size);
     head_view k = view_of(args.k, at.batch, group, args.k_length, args.size);
@@ -437,7 +361,7 @@ template <int PANELS> __device__ inline void backward_queries(const plim_attenti
     fragment dq[PANELS];
     clear(dq);
     load_queries(queries, args, view, dout, out, at.row);
-    for (int64_t key = 0, end = keys_seen(args, at.row); key < end; key += TILE) {
+    for (int64_t key = 0, end = keys_seen(args, at.row, TILE); key < end; key += TILE) {
         fragment s, ds, u;
         multiply_rows(s, stage, q, at.row, k, key);
         multiply_rows(ds, stage, dout, at.row, v, key);
@@ -456,7 +380,7 @@ template <int PANELS> __device__ inline void backward_keys(const plim_attention_
     alignas(16) __shared__ tile_row stage[TILE], weights[TILE];
     __shared__ query_tile queries;
     int groups = args.heads / args.sharing;
-    block_place at = place_of_block(args.k_length, groups);
+    block_place at = place_of_block(args.k_length, groups, TILE);
     head_view k = view_of(args.k, at.batch, at.head, args.k_length, args.size);
     head_view v = view_of(args.v, at.batch, at.head, args.k_length, args.v_size);
 

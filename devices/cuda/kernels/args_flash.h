@@ -1,0 +1,34 @@
+/* Shapes of the attention kernels on tensor cores (flash.cu, flash_backward.cu), whose arguments are
+ * those of args_attention.h. Operands are of one type, and their rows of whole 16 bytes.
+ *
+ * A block has 32 `warps` threads and a tile of 16 rows for each warp: of queries (flash, flash_dq), or
+ * of keys (flash_dkv, where heads are those of k). It goes through the keys, `keys` at a time, or the
+ * queries, `queries` at a time, of which `stages` tiles are in shared memory or on their way. */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_ARGS_FLASH_H
+#define PLIM_DEVICES_CUDA_KERNELS_ARGS_FLASH_H
+
+#include "args_attention.h"
+
+/* X(type, bytes of an element, head sizes up to, warps, keys, queries, stages, columns)
+ *
+ * flash_dkv writes so many `columns` of dk and dv: blockIdx.y says which of them. fp32 with larger heads
+ * has no kernel here: its accumulators alone would fill the registers. */
+#define PLIM_FLASH_MAP(X)                                                                          \
+    X(bf16, 2, 64, 4, 64, 64, 2, 64)                                                               \
+    X(bf16, 2, 128, 4, 64, 32, 2, 128)                                                             \
+    X(bf16, 2, 256, 4, 16, 16, 2, 128)                                                             \
+    X(fp16, 2, 64, 4, 64, 64, 2, 64)                                                               \
+    X(fp16, 2, 128, 4, 64, 32, 2, 128)                                                             \
+    X(fp16, 2, 256, 4, 16, 16, 2, 128)                                                             \
+    X(tf32, 4, 64, 4, 32, 32, 2, 64)                                                               \
+    X(tf32, 4, 128, 4, 16, 16, 2, 64)
+
+enum { PLIM_FLASH_SUMS_THREADS = 256 };
+
+struct plim_flash_args {
+    struct plim_attention_args attention;
+    uint64_t sums; /* backward: fp32 (batch, heads, q_length), of the rows of dout out */
+    int64_t batch;
+};
+
+#endif

@@ -1,0 +1,90 @@
+/* What all attention kernels share: where the rows of a head lie, which scores there are, which of
+ * them dropout keeps, and which tile is the block's. */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_ATTENTION_CUH
+#define PLIM_DEVICES_CUDA_KERNELS_ATTENTION_CUH
+
+#include "args_attention.h"
+#include "vector.cuh"
+
+/* --- rows of one head ------------------------------------------------------------------------- */
+
+struct head_view {
+    uint64_t data;
+    int64_t step, column_step;
+    int64_t rows;
+    int size;
+    uint32_t dtype;
+    bool vectors;
+};
+
+__device__ inline head_view view_of(const plim_cuda_heads &a, int64_t batch, int head, int64_t rows,
+                                    int size)
+{
+    int64_t offset = batch * a.step[0] + head * a.step[1];
+    return {a.data + (uint64_t)offset * bytes_of(a.dtype),
+            a.step[2],
+            a.step[3],
+            rows,
+            size,
+            a.dtype,
+            a.vectors != 0};
+}
+
+__device__ inline float element(const head_view &x, int64_t row, int column)
+{
+    if (row >= x.rows || column >= x.size) return 0;
+    return load_float(x.data, x.dtype, row * x.step + column * x.column_step);
+}
+
+/* --- scores ----------------------------------------------------------------------------------- */
+
+/* One head of one batch: where the rows of its scores begin. */
+struct score_view {
+    head_view mask;
+    int64_t head; /* counted over batch and heads */
+};
+
+__device__ inline score_view scores_of(const plim_attention_args &args, int64_t batch, int head)
+{
+    return {view_of(args.mask, batch, head, args.q_length, (int)args.k_length),
+            batch * args.heads + head};
+}
+
+/* Which of four neighbouring elements from `first` on are kept: a bit each. */
+__device__ inline uint32_t kept_of_four(const plim_attention_args &args, uint64_t first)
+{
+    uint32_t word[8] = {}, kept = 0;
+    int shift = (int)(first % 4);
+    plim_philox(args.seed, first / 4, word);
+    if (shift != 0) plim_philox(args.seed, first / 4 + 1, word + 4);
+    PLIM_UNROLL
+    for (int c = 0; c < 4; c++) {
+        uint32_t w = shift == 0 ? word[c] : shift == 1 ? word[c + 1] : word[c + 2];
+        if (shift == 3) w = word[c + 3];
+        kept |= (uint32_t)(plim_random_unit(w) >= args.dropped) << c;
+    }
+    return kept;
+}
+
+/* --- tiles ------------------------------------------------------------------------------------ */
+
+/* The block's tile of so many rows: blockIdx.x counts tiles within heads within batches. The last tiles of a head
+ * come first: with a causal mask those of the queries are the longest. */
+struct block_place {
+    int64_t batch, row;
+    int head;
+};
+
+__device__ inline block_place place_of_block(int64_t length, int heads, int rows)
+{
+    int64_t tiles = (length + rows - 1) / rows, head = blockIdx.x / tiles;
+    return {head / heads, (tiles - 1 - blockIdx.x % tiles) * rows, (int)(head % heads)};
+}
+
+/* How many keys the queries of a tile may see. */
+__device__ inline int64_t keys_seen(const plim_attention_args &args, int64_t row, int rows)
+{
+    return args.causal && row + rows < args.k_length ? row + rows : args.k_length;
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* Attention on tensor cores, forward. While a product runs, the rows of the next one come. */
+#include "flash.cuh"
+
+namespace flash
+{
+
+/* The running softmax of a lane's two rows. `sum` is over the lane's columns only. */
+struct softmax_rows {
+    float maximum[2], sum[2];
+};
+
+/* Scores become exp2(score - maximum); factor[r] takes what was summed so far to the new maximum. */
+template <int N>
+__device__ inline void advance(softmax_rows &rows, float (&s)[N][4], float (&factor)[2])
+{
+    PLIM_UNROLL
+    for (int r = 0; r < 2; r++) {
+        float maximum = rows.maximum[r];
+        PLIM_UNROLL
+        for (int n = 0; n < N; n++)
+            maximum = larger()(larger()(maximum, s[n][2 * r]), s[n][2 * r + 1]);
+        maximum = warp_fold(maximum, larger(), 4);
+        float base = maximum == -INFINITY ? 0 : maximum;
+        factor[r] = exp2f(rows.maximum[r] - base);
+        rows.maximum[r] = maximum;
+        rows.sum[r] *= factor[r];
+        PLIM_UNROLL
+        for (int n = 0; n < N; n++) {
+            PLIM_UNROLL
+            for (int c = 0; c < 2; c++) {
+                float &x = s[n][2 * r + c];
+                x = exp2f(x - base);
+                rows.sum[r] += x;
+            }
+        }
+    }
+}
+
+template <int N>
+__device__ inline void drop(float (&p)[N][4], const plim_attention_args &args,
+                            const score_view &view, const score_place &first)
+{
+    PLIM_UNROLL
+    for (int n = 0; n < N; n++) {
+        uint32_t kept = kept_of_block<false>(args, view, first, n);
+        PLIM_UNROLL
+        for (int e = 0; e < 4; e++) p[n][e] *= kept >> e & 1 ? args.kept : 0;
+    }
+}
+
+/* logsumexp to memory, and 1 / sum to `factor`: 0 for a row that sees nothing. */
+__device__ inline void finish(const plim_attention_args &args, const score_view &view, int64_t row,
+                              const softmax_rows &rows, float (&factor)[2])
+{
+    PLIM_UNROLL
+    for (int r = 0; r < 2; r++) {
+        float sum = warp_fold(rows.sum[r], adding<float>(), 4);
+        int64_t i = row + group() + 8 * r;
+        factor[r] = sum == 0 ? 0 : 1 / sum;
+        if (args.logsumexp && pair() == 0 && i < args.q_length)
+            ((float *)args.logsumexp)[view.head * args.q_length + i] =
+                rows.maximum[r] * LN_2 + logf(sum);
+    }
+}
+
+template <class Math, int COLUMNS, int WARPS, int KEYS>
+__device__ inline void forward(const plim_attention_args &args)
+{
+    enum { QUERIES = WARPS * ROWS, THREADS = WARPS * 32 };
+    typedef typename Math::element T;
+    typedef tile<T, COLUMNS> rows_of_head;
+    PLIM_DYNAMIC_SHARED(T, shared);
+    rows_of_head q = {shared}, k = {q.data + QUERIES * COLUMNS}, v = {k.data + KEYS * COLUMNS};
+
+    block_place at = place_of_block(args.q_length, args.heads, QUERIES);
+    int sharer = at.head / args.sharing, warp_row = (int)threadIdx.x / 32 * ROWS;
+    int64_t row = at.row + warp_row, end = keys_seen(args, at.row, QUERIES);
+    head_view keys = view_of(args.k, at.batch, sharer, args.k_length, args.size);
+    head_view values = view_of(args.v, at.batch, sharer, args.k_length, args.v_size);
+    score_view view = scores_of(args, at.batch, at.head);
+    load_tile<QUERIES, THREADS>(
+        q, view_of(args.q, at.batch, at.head, args.q_length, args.size), at.row);
+    load_tile<KEYS, THREADS>(k, keys, 0);
+    copy_commit();
+
+    float out[COLUMNS / BLOCK][4] = {}, factor[2];
+    softmax_rows softmax = {{-INFINITY, -INFINITY}, {0, 0}};
+    for (int64_t key = 0; key < end; key += KEYS) {
+        copy_wait<0>();
+        __syncthreads(); /* the keys are here; the values before them are done with */
+        load_tile<KEYS, THREADS>(v, values, key);
+        copy_commit();
+        float p[KEYS / BLOCK][4] = {};
+        score_place first = {row, key};
+        multiply_rows<Math>(p, q, warp_row, k, args.size);
+        make_scores<false>(p, args, view, first);
+        advance(softmax, p, factor);
+        if (args.dropout) drop(p, args, view, first);
+        PLIM_UNROLL
+        for (int n = 0; n < COLUMNS / BLOCK; n++) {
+            PLIM_UNROLL
+            for (int e = 0; e < 4; e++) out[n][e] *= factor[e / 2];
+        }
+        copy_wait<0>();
+        __syncthreads(); /* the values are here, the keys are done with */
+        if (key + KEYS < end) load_tile<KEYS, THREADS>(k, keys, key + KEYS);
+        copy_commit();
+        multiply_columns<Math>(out, p, v, 0, args.v_size);
+    }
+    copy_wait<0>();
+    finish(args, view, row, softmax, factor);
+    store_rows<T>(view_of(args.out, at.batch, at.head, args.q_length, args.v_size), row, 0, out,
+                  factor);
+}
+
+} // namespace flash
+
+/* Before 8.0 there are no such tensor cores, and nothing launches these. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+#define BODY(...)
+#else
+#define BODY(...) __VA_ARGS__
+#endif
+
+using flash_bf16 = flash::halves<bf16>;
+using flash_fp16 = flash::halves<fp16>;
+using flash_tf32 = flash::tf32;
+
+#define FLASH_KERNEL(type, bytes, size, warps, keys, queries, stages, columns)                     \
+    PLIM_KERNEL(flash_##type##_##size, plim_flash_args, 32 * warps)                                \
+    {                                                                                              \
+        BODY(flash::forward<flash_##type, size, warps, keys>(args.attention);)                     \
+    }
+
+PLIM_FLASH_MAP(FLASH_KERNEL)

@@ -1,0 +1,338 @@
+/* Attention on tensor cores: tiles of rows in shared memory, and products of a warp's 16 rows with
+ * them (Dao, "FlashAttention-2: faster attention with better parallelism and work partitioning",
+ * 2023). A warp's scores never leave its registers: accumulators of one product are the operand of
+ * the next.
+ *
+ * Scores are in units of log 2, so that a probability is one exp2f(). */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_FLASH_CUH
+#define PLIM_DEVICES_CUDA_KERNELS_FLASH_CUH
+
+#include "args_flash.h"
+#include "attention.cuh"
+#include "tensor.cuh"
+
+namespace flash
+{
+
+constexpr float LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
+
+enum { ROWS = 16, BLOCK = 8 }; /* of a product; a block of accumulators is 16 by 8 */
+
+__device__ inline int lane()
+{
+    return (int)threadIdx.x % 32;
+}
+
+__device__ inline int group() /* of a lane: its first row; the other is 8 below */
+{
+    return lane() / 4;
+}
+
+__device__ inline int pair() /* the first of its two columns */
+{
+    return lane() % 4 * 2;
+}
+
+/* --- tiles ------------------------------------------------------------------------------------ */
+
+/* Rows of COLUMNS elements in shared memory. The 16-byte chunks of a row are permuted by its number,
+ * so that the same chunk of eight neighbouring rows lies in eight different groups of banks. */
+template <class T, int COLUMNS> struct tile {
+    enum { WIDTH = COLUMNS, PER_CHUNK = 16 / sizeof(T), CHUNKS = COLUMNS / PER_CHUNK };
+    T *data;
+
+    __device__ T *chunk(int row, int column) const
+    {
+        int far = column / (8 * PER_CHUNK) * 8, near = column / PER_CHUNK % 8;
+        return data + row * COLUMNS + (far + (near ^ row % 8)) * PER_CHUNK;
+    }
+    __device__ T at(int row, int column) const
+    {
+        return chunk(row, column)[column % PER_CHUNK];
+    }
+};
+
+/* to <- rows of x from `row` on, on their way; zeros beyond its end */
+template <int COUNT, int THREADS, class Tile>
+__device__ inline void load_tile(Tile to, const head_view &x, int64_t row)
+{
+    PLIM_UNROLL_BY(4)
+    for (int i = (int)threadIdx.x; i < COUNT * Tile::CHUNKS; i += THREADS) {
+        int r = i / Tile::CHUNKS, c = i % Tile::CHUNKS * Tile::PER_CHUNK;
+        bool there = row + r < x.rows && c < x.size;
+        int64_t offset = there ? (row + r) * x.step + c : 0;
+        copy_async(to.chunk(r, c), x.data + (uint64_t)offset * sizeof(*to.data), there);
+    }
+}
+
+/* --- operands --------------------------------------------------------------------------------- */
+
+/* How products are made of a type: operands of DEPTH columns of a and rows of b; b comes for two
+ * blocks. JOINED blocks of accumulators make an operand a. */
+template <class T> struct halves {
+    typedef T element;
+    enum { DEPTH = 16, JOINED = 2 };
+    struct operand_a {
+        uint32_t words[4];
+    };
+    struct operand_b {
+        uint32_t words[2];
+    };
+
+    __device__ static uint32_t join(float low, float high)
+    {
+        return (uint32_t)cast<T>(low).bits | (uint32_t)cast<T>(high).bits << 16;
+    }
+    template <class Tile> __device__ static operand_a load_a(Tile x, int row, int column)
+    {
+        operand_a a;
+        load_matrices(a.words, x.chunk(row + lane() % 16, column + lane() / 16 * 8));
+        return a;
+    }
+    __device__ static operand_a make_a(const float (*x)[4])
+    {
+        return {{join(x[0][0], x[0][1]), join(x[0][2], x[0][3]), join(x[1][0], x[1][1]),
+                 join(x[1][2], x[1][3])}};
+    }
+    __device__ static void split(operand_b (&b)[2], const uint32_t (&words)[4])
+    {
+        b[0] = {{words[0], words[1]}};
+        b[1] = {{words[2], words[3]}};
+    }
+    /* b[k][n] = x[row + n][column + k] */
+    template <class Tile>
+    __device__ static void load_rows(operand_b (&b)[2], Tile x, int row, int column)
+    {
+        uint32_t words[4];
+        load_matrices(words, x.chunk(row + lane() / 16 * 8 + lane() % 8, column + lane() / 8 % 2 * 8));
+        split(b, words);
+    }
+    /* b[k][n] = x[row + k][column + n] */
+    template <class Tile>
+    __device__ static void load_columns(operand_b (&b)[2], Tile x, int row, int column)
+    {
+        uint32_t words[4];
+        load_matrices_transposed(words, x.chunk(row + lane() % 16, column + lane() / 16 * 8));
+        split(b, words);
+    }
+    __device__ static void multiply(float (&c)[4], const operand_a &a, const operand_b &b)
+    {
+        mma(c, a.words, b.words, T());
+    }
+};
+
+/* fp32 as the sum of two numbers of TF32: three products for one, which leaves out 2^-22 of it.
+ * Columns of `make_a` and rows of `load_columns` are in the order 0, 2, 4, 6, 1, 3, 5, 7, in which
+ * accumulators have them; sums do not mind. */
+struct tf32 {
+    typedef float element;
+    enum { DEPTH = 8, JOINED = 1 };
+    struct operand_a {
+        uint32_t large[4], small[4];
+    };
+    struct operand_b {
+        uint32_t large[2], small[2];
+    };
+
+    __device__ static void split(float x, uint32_t &large, uint32_t &small)
+    {
+        large = round_to_tf32(x);
+        small = round_to_tf32(x - __uint_as_float(large));
+    }
+    __device__ static operand_a split_a(float x, float y, float z, float w)
+    {
+        operand_a a;
+        split(x, a.large[0], a.small[0]);
+        split(y, a.large[1], a.small[1]);
+        split(z, a.large[2], a.small[2]);
+        split(w, a.large[3], a.small[3]);
+        return a;
+    }
+    template <class Tile> __device__ static operand_a load_a(Tile x, int row, int column)
+    {
+        int r = row + group(), c = column + lane() % 4;
+        return split_a(x.at(r, c), x.at(r + 8, c), x.at(r, c + 4), x.at(r + 8, c + 4));
+    }
+    __device__ static operand_a make_a(const float (*x)[4])
+    {
+        return split_a(x[0][0], x[0][2], x[0][1], x[0][3]);
+    }
+    template <class Tile>
+    __device__ static void load_rows(operand_b (&b)[2], Tile x, int row, int column)
+    {
+        PLIM_UNROLL
+        for (int i = 0; i < 2; i++) {
+            int r = row + i * BLOCK + group(), c = column + lane() % 4;
+            split(x.at(r, c), b[i].large[0], b[i].small[0]);
+            split(x.at(r, c + 4), b[i].large[1], b[i].small[1]);
+        }
+    }
+    template <class Tile>
+    __device__ static void load_columns(operand_b (&b)[2], Tile x, int row, int column)
+    {
+        PLIM_UNROLL
+        for (int i = 0; i < 2; i++) {
+            int r = row + pair(), c = column + i * BLOCK + group();
+            split(x.at(r, c), b[i].large[0], b[i].small[0]);
+            split(x.at(r + 1, c), b[i].large[1], b[i].small[1]);
+        }
+    }
+    __device__ static void multiply(float (&c)[4], const operand_a &a, const operand_b &b)
+    {
+        mma_tf32(c, a.small, b.large);
+        mma_tf32(c, a.large, b.small);
+        mma_tf32(c, a.large, b.large);
+    }
+};
+
+/* --- products --------------------------------------------------------------------------------- */
+
+/* to += x[row.. row + 16] y[..8 N]^T over `depth` columns */
+template <class Math, int N, class Tile>
+__device__ inline void multiply_rows(float (&to)[N][4], Tile x, int row, Tile y, int depth)
+{
+    PLIM_UNROLL_BY(2)
+    for (int k = 0; k < depth; k += Math::DEPTH) {
+        typename Math::operand_a a = Math::load_a(x, row, k);
+        PLIM_UNROLL
+        for (int n = 0; n < N; n += 2) {
+            typename Math::operand_b b[2];
+            Math::load_rows(b, y, n * BLOCK, k);
+            Math::multiply(to[n], a, b[0]);
+            Math::multiply(to[n + 1], a, b[1]);
+        }
+    }
+}
+
+/* to += x y[..8 K], the columns of y from `first` on, which has `width` of them */
+template <class Math, int N, int K, class Tile>
+__device__ inline void multiply_columns(float (&to)[N][4], const float (&x)[K][4], Tile y, int first,
+                                        int width)
+{
+    PLIM_UNROLL
+    for (int k = 0; k < K; k += Math::JOINED) {
+        typename Math::operand_a a = Math::make_a(&x[k]);
+        PLIM_UNROLL
+        for (int n = 0; n < N; n += 2) {
+            if (first + n * BLOCK >= width) break;
+            typename Math::operand_b b[2];
+            Math::load_columns(b, y, k * BLOCK, first + n * BLOCK);
+            Math::multiply(to[n], a, b[0]);
+            Math::multiply(to[n + 1], a, b[1]);
+        }
+    }
+}
+
+/* Accumulators times `factor` of their row, to rows of `to` from `row` on, columns from `first` on. */
+template <class T, int N>
+__device__ inline void store_rows(const head_view &to, int64_t row, int first, float (&x)[N][4],
+                                  const float (&factor)[2])
+{
+    PLIM_UNROLL
+    for (int n = 0; n < N; n++) {
+        int column = first + n * BLOCK + pair();
+        PLIM_UNROLL
+        for (int r = 0; r < 2; r++) {
+            int64_t i = row + group() + 8 * r;
+            const float v[2] = {x[n][2 * r] * factor[r], x[n][2 * r + 1] * factor[r]};
+            if (i < to.rows && column < to.size)
+                store_as<T>(to.data + (uint64_t)(i * to.step + column) * sizeof(T), v);
+        }
+    }
+}
+
+/* --- scores ----------------------------------------------------------------------------------- */
+
+/* Where a warp's accumulators stand among the scores of a head: their first query and key. TURNED:
+ * rows are keys and columns queries. */
+struct score_place {
+    int64_t query, key;
+};
+
+/* The query and key of accumulator e of block n. */
+template <bool TURNED>
+__device__ inline score_place place_of(const score_place &first, int n, int e)
+{
+    int row = group() + e / 2 * 8, column = n * BLOCK + pair() + e % 2;
+    return {first.query + (TURNED ? column : row), first.key + (TURNED ? row : column)};
+}
+
+/* Is every score of so many queries and keys just a product? */
+__device__ inline bool is_plain(const plim_attention_args &args, const score_place &first,
+                                int queries, int keys)
+{
+    return !args.mask.data && first.query + queries <= args.q_length &&
+           first.key + keys <= args.k_length &&
+           !(args.causal && first.key + keys - 1 > first.query);
+}
+
+__device__ inline float masked_score(const plim_attention_args &args, const score_view &view,
+                                     const score_place &at, float scaled)
+{
+    if (at.query >= args.q_length || at.key >= args.k_length || (args.causal && at.key > at.query))
+        return -INFINITY;
+    if (!args.mask.data) return scaled;
+    return scaled + LOG2_E * load_float(view.mask.data, view.mask.dtype,
+                                        at.query * view.mask.step + at.key * view.mask.column_step);
+}
+
+/* Products become scores; minus infinity where nothing is seen, and beyond the ends. */
+template <bool TURNED, int N>
+__device__ inline void make_scores(float (&s)[N][4], const plim_attention_args &args,
+                                   const score_view &view, const score_place &first)
+{
+    bool plain = is_plain(args, first, TURNED ? N * BLOCK : ROWS, TURNED ? ROWS : N * BLOCK);
+    PLIM_UNROLL
+    for (int n = 0; n < N; n++) {
+        PLIM_UNROLL
+        for (int e = 0; e < 4; e++) s[n][e] *= args.scale * LOG2_E;
+    }
+    if (plain) return;
+    PLIM_UNROLL
+    for (int n = 0; n < N; n++) {
+        PLIM_UNROLL
+        for (int e = 0; e < 4; e++)
+            s[n][e] = masked_score(args, view, place_of<TURNED>(first, n, e), s[n][e]);
+    }
+}
+
+/* Which of the accumulators of block n dropout keeps: a bit each. Lanes that meet in the same groups
+ * of four neighbouring keys draw one group each, and exchange what came of them. */
+template <bool TURNED>
+__device__ inline uint32_t kept_of_block(const plim_attention_args &args, const score_view &view,
+                                         const score_place &first, int n)
+{
+    int turn = TURNED ? group() % 4 : lane() % 2;
+    int64_t query = first.query + (TURNED ? n * BLOCK + pair() + turn % 2 : group() + turn * 8);
+    int64_t key = first.key + (TURNED ? group() / 4 * 4 + turn / 2 * 8 : n * BLOCK + pair() / 4 * 4);
+    int64_t row = view.head * args.q_length + query;
+    uint32_t drawn = kept_of_four(args, (uint64_t)(row * args.k_length + key)) << 4 * turn, kept = 0;
+    drawn |= __shfl_xor_sync(0xffffffffu, drawn, TURNED ? 4 : 1);
+    if (TURNED) drawn |= __shfl_xor_sync(0xffffffffu, drawn, 8);
+    PLIM_UNROLL
+    for (int e = 0; e < 4; e++) {
+        int bit = TURNED ? 4 * e + group() % 4 : 4 * (e / 2) + pair() % 4 + e % 2;
+        kept |= (drawn >> bit & 1) << e;
+    }
+    return kept;
+}
+
+/* Of a query: what its probabilities are exp2f(score - base) with. */
+__device__ inline float base_of(const plim_flash_args &args, int64_t head, int64_t query)
+{
+    if (query >= args.attention.q_length) return INFINITY;
+    int64_t row = head * args.attention.q_length + query;
+    float logsumexp = ((const float *)args.attention.logsumexp)[row];
+    return logsumexp == -INFINITY ? INFINITY : logsumexp * LOG2_E;
+}
+
+/* Of a query: the sum of dout out, which is that of p dp. */
+__device__ inline float sum_of(const plim_flash_args &args, int64_t head, int64_t query)
+{
+    if (query >= args.attention.q_length) return 0;
+    return ((const float *)args.sums)[head * args.attention.q_length + query];
+}
+
+} // namespace flash
+
+#endif

@@ -1,0 +1,252 @@
+/* Attention on tensor cores, backward. Probabilities are computed again, once for the gradient of the
+ * queries and once for those of keys and values, so that every sum has one owner and an order: seven
+ * products where kernels that add with atomics have five. */
+#include "flash.cuh"
+
+namespace flash
+{
+
+/* From scores `s` and dout v^T `dp`, with dropout's factors u: p u, the weights of dout in dv, into
+ * `s`, and the gradient of the scores, p (u dp - sum), into `dp`. `base` and `sum` are those of the
+ * accumulators' queries, by block and accumulator. */
+template <bool TURNED, int N, class Base, class Sum>
+__device__ inline void differentiate(float (&s)[N][4], float (&dp)[N][4],
+                                     const plim_attention_args &args, const score_view &view,
+                                     const score_place &first, Base base, Sum sum)
+{
+    PLIM_UNROLL
+    for (int n = 0; n < N; n++) {
+        uint32_t kept = 15;
+        float unit = args.dropout ? args.kept : 1;
+        if (args.dropout) kept = kept_of_block<TURNED>(args, view, first, n);
+        PLIM_UNROLL
+        for (int e = 0; e < 4; e++) {
+            float p = exp2f(s[n][e] - base(n, e)), u = kept >> e & 1 ? unit : 0;
+            s[n][e] = p * u;
+            dp[n][e] = p * (u * dp[n][e] - sum(n, e));
+        }
+    }
+}
+
+/* --- queries ---------------------------------------------------------------------------------- */
+
+template <class Math, int COLUMNS, int WARPS, int KEYS>
+__device__ inline void backward_queries(const plim_flash_args &flash)
+{
+    enum { QUERIES = WARPS * ROWS, THREADS = WARPS * 32 };
+    typedef typename Math::element T;
+    typedef tile<T, COLUMNS> rows_of_head;
+    const plim_attention_args &args = flash.attention;
+    PLIM_DYNAMIC_SHARED(T, shared);
+    rows_of_head q = {shared}, dout = {q.data + QUERIES * COLUMNS};
+    rows_of_head k = {dout.data + QUERIES * COLUMNS}, v = {k.data + KEYS * COLUMNS};
+
+    block_place at = place_of_block(args.q_length, args.heads, QUERIES);
+    int sharer = at.head / args.sharing, warp_row = (int)threadIdx.x / 32 * ROWS;
+    int64_t row = at.row + warp_row, end = keys_seen(args, at.row, QUERIES);
+    head_view keys = view_of(args.k, at.batch, sharer, args.k_length, args.size);
+    head_view values = view_of(args.v, at.batch, sharer, args.k_length, args.v_size);
+    score_view view = scores_of(args, at.batch, at.head);
+    load_tile<QUERIES, THREADS>(
+        q, view_of(args.q, at.batch, at.head, args.q_length, args.size), at.row);
+    load_tile<QUERIES, THREADS>(
+        dout, view_of(args.dout, at.batch, at.head, args.q_length, args.v_size), at.row);
+    load_tile<KEYS, THREADS>(k, keys, 0);
+    load_tile<KEYS, THREADS>(v, values, 0);
+    copy_commit();
+
+    float dq[COLUMNS / BLOCK][4] = {}, bases[2], sums[2];
+    PLIM_UNROLL
+    for (int r = 0; r < 2; r++) {
+        bases[r] = base_of(flash, view.head, row + group() + 8 * r);
+        sums[r] = sum_of(flash, view.head, row + group() + 8 * r);
+    }
+    for (int64_t key = 0; key < end; key += KEYS) {
+        copy_wait<0>();
+        __syncthreads(); /* keys and values are here */
+        float s[KEYS / BLOCK][4] = {}, ds[KEYS / BLOCK][4] = {};
+        score_place first = {row, key};
+        multiply_rows<Math>(s, q, warp_row, k, args.size);
+        multiply_rows<Math>(ds, dout, warp_row, v, args.v_size);
+        __syncthreads(); /* the values are done with */
+        if (key + KEYS < end) load_tile<KEYS, THREADS>(v, values, key + KEYS);
+        make_scores<false>(s, args, view, first);
+        differentiate<false>(
+            s, ds, args, view, first, [&](int, int e) { return bases[e / 2]; },
+            [&](int, int e) { return sums[e / 2]; });
+        multiply_columns<Math>(dq, ds, k, 0, args.size);
+        __syncthreads(); /* the keys are done with */
+        if (key + KEYS < end) load_tile<KEYS, THREADS>(k, keys, key + KEYS);
+        copy_commit();
+    }
+    copy_wait<0>();
+    const float scale[2] = {args.scale, args.scale};
+    store_rows<T>(view_of(args.dq, at.batch, at.head, args.q_length, args.size), row, 0, dq, scale);
+}
+
+/* --- keys and values -------------------------------------------------------------------------- */
+
+/* What is needed of QUERIES queries: their rows, and bases and sums. */
+template <class T, int COLUMNS, int QUERIES> struct query_tile {
+    tile<T, COLUMNS> q, dout;
+    float *bases, *sums;
+
+    enum { BYTES = 2 * QUERIES * COLUMNS * sizeof(T) + 2 * QUERIES * sizeof(float) };
+    __device__ static query_tile at(unsigned char *shared)
+    {
+        query_tile x;
+        x.q.data = (T *)shared;
+        x.dout.data = x.q.data + QUERIES * COLUMNS;
+        x.bases = (float *)(x.dout.data + QUERIES * COLUMNS);
+        x.sums = x.bases + QUERIES;
+        return x;
+    }
+    template <int THREADS>
+    __device__ void load(const plim_flash_args &flash, int64_t batch, int head, int64_t row) const
+    {
+        const plim_attention_args &args = flash.attention;
+        load_tile<QUERIES, THREADS>(q, view_of(args.q, batch, head, args.q_length, args.size), row);
+        load_tile<QUERIES, THREADS>(
+            dout, view_of(args.dout, batch, head, args.q_length, args.v_size), row);
+        int64_t of_head = batch * args.heads + head;
+        for (int i = (int)threadIdx.x; i < QUERIES; i += THREADS) {
+            bases[i] = base_of(flash, of_head, row + i);
+            sums[i] = sum_of(flash, of_head, row + i);
+        }
+    }
+};
+
+/* Steps go through the tiles of queries of one head after the other, of all that share the keys. */
+struct query_steps {
+    int64_t first, tiles; /* of a head */
+    int head, heads;
+
+    __device__ int64_t count() const
+    {
+        return tiles * heads;
+    }
+    __device__ int head_of(int64_t step) const
+    {
+        return head + (int)(step / tiles);
+    }
+    __device__ int64_t row_of(int64_t step, int queries) const
+    {
+        return first + step % tiles * queries;
+    }
+};
+
+__device__ inline query_steps steps_of(const plim_attention_args &args, const block_place &at,
+                                       int queries)
+{
+    int64_t first = args.causal ? at.row / queries * queries : 0;
+    int64_t left = args.q_length > first ? args.q_length - first : 0;
+    return {first, (left + queries - 1) / queries, at.head * args.sharing, args.sharing};
+}
+
+template <class Math, int COLUMNS, int WARPS, int QUERIES, int STAGES, int WIDTH>
+__device__ inline void backward_keys(const plim_flash_args &flash)
+{
+    enum { KEYS = WARPS * ROWS, THREADS = WARPS * 32 };
+    typedef typename Math::element T;
+    typedef query_tile<T, COLUMNS, QUERIES> queries;
+    const plim_attention_args &args = flash.attention;
+    PLIM_DYNAMIC_SHARED(unsigned char, shared);
+    tile<T, COLUMNS> k = {(T *)shared}, v = {k.data + KEYS * COLUMNS};
+    unsigned char *stages = (unsigned char *)(v.data + KEYS * COLUMNS);
+
+    block_place at = place_of_block(args.k_length, args.heads / args.sharing, KEYS);
+    int warp_row = (int)threadIdx.x / 32 * ROWS, first_column = (int)blockIdx.y * WIDTH;
+    int64_t row = at.row + warp_row;
+    query_steps steps = steps_of(args, at, QUERIES);
+    load_tile<KEYS, THREADS>(
+        k, view_of(args.k, at.batch, at.head, args.k_length, args.size), at.row);
+    load_tile<KEYS, THREADS>(
+        v, view_of(args.v, at.batch, at.head, args.k_length, args.v_size), at.row);
+    auto load = [&](int64_t step) {
+        if (step < steps.count())
+            queries::at(stages + step % STAGES * queries::BYTES)
+                .template load<THREADS>(flash, at.batch, steps.head_of(step),
+                                        steps.row_of(step, QUERIES));
+        copy_commit();
+    };
+    load(0);
+
+    float dk[WIDTH / BLOCK][4] = {}, dv[WIDTH / BLOCK][4] = {};
+    for (int64_t step = 0; step < steps.count(); step++) {
+        if (STAGES == 2) load(step + 1);
+        copy_wait<STAGES - 1>();
+        __syncthreads(); /* the queries of this step are here */
+        queries x = queries::at(stages + step % STAGES * queries::BYTES);
+        float s[QUERIES / BLOCK][4] = {}, ds[QUERIES / BLOCK][4] = {};
+        score_place first = {steps.row_of(step, QUERIES), row};
+        score_view view = scores_of(args, at.batch, steps.head_of(step));
+        multiply_rows<Math>(s, k, warp_row, x.q, args.size);
+        multiply_rows<Math>(ds, v, warp_row, x.dout, args.v_size);
+        make_scores<true>(s, args, view, first);
+        differentiate<true>(
+            s, ds, args, view, first,
+            [&](int n, int e) { return x.bases[n * BLOCK + pair() + e % 2]; },
+            [&](int n, int e) { return x.sums[n * BLOCK + pair() + e % 2]; });
+        multiply_columns<Math>(dv, s, x.dout, first_column, args.v_size);
+        multiply_columns<Math>(dk, ds, x.q, first_column, args.size);
+        __syncthreads(); /* and done with */
+        if (STAGES == 1) load(step + 1);
+    }
+    copy_wait<0>();
+    const float one[2] = {1, 1}, scale[2] = {args.scale, args.scale};
+    store_rows<T>(view_of(args.dk, at.batch, at.head, args.k_length, args.size), row, first_column,
+                  dk, scale);
+    store_rows<T>(view_of(args.dv, at.batch, at.head, args.k_length, args.v_size), row, first_column,
+                  dv, one);
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+/* Of the rows of dout out, a warp each. */
+__device__ inline void sum_rows(const plim_flash_args &flash)
+{
+    const plim_attention_args &args = flash.attention;
+    int64_t rows = flash.batch * args.heads * args.q_length, warps = (int64_t)(grid_threads() / 32);
+    for (int64_t i = (int64_t)(grid_thread() / 32); i < rows; i += warps) {
+        int64_t row = i % args.q_length, head = i / args.q_length;
+        int64_t batch = head / args.heads;
+        int of_batch = (int)(head % args.heads);
+        head_view dout = view_of(args.dout, batch, of_batch, args.q_length, args.v_size);
+        head_view out = view_of(args.out, batch, of_batch, args.q_length, args.v_size);
+        float sum = 0;
+        for (int c = lane(); c < args.v_size; c += 32)
+            sum += element(dout, row, c) * element(out, row, c);
+        sum = warp_sum(sum);
+        if (lane() == 0) ((float *)flash.sums)[i] = sum;
+    }
+}
+
+} // namespace flash
+
+PLIM_KERNEL(flash_sums, plim_flash_args, PLIM_FLASH_SUMS_THREADS)
+{
+    flash::sum_rows(args);
+}
+
+/* Before 8.0 there are no such tensor cores, and nothing launches these. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+#define BODY(...)
+#else
+#define BODY(...) __VA_ARGS__
+#endif
+
+using flash_bf16 = flash::halves<bf16>;
+using flash_fp16 = flash::halves<fp16>;
+using flash_tf32 = flash::tf32;
+
+#define FLASH_KERNELS(type, bytes, size, warps, keys, queries, stages, columns)                    \
+    PLIM_KERNEL(flash_dq_##type##_##size, plim_flash_args, 32 * warps)                             \
+    {                                                                                              \
+        BODY(flash::backward_queries<flash_##type, size, warps, keys>(args);)                      \
+    }                                                                                              \
+    PLIM_KERNEL(flash_dkv_##type##_##size, plim_flash_args, 32 * warps)                            \
+    {                                                                                              \
+        BODY(flash::backward_keys<flash_##type, size, warps, queries, stages, columns>(args);)     \
+    }
+
+PLIM_FLASH_MAP(FLASH_KERNELS)

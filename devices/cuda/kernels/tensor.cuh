@@ -1,0 +1,141 @@
+/* What a warp does with its tensor core: products of small matrices that lie spread over its lanes,
+ * loads that spread them so, and copies into shared memory that go on beside them. All lanes of the
+ * warp take part. From compute capability 8.0 on; on the emulator by the same definitions.
+ *
+ * Of lane l, group g = l / 4 and place t = l % 4 (PTX manual, "Warp level matrix instructions"):
+ *
+ *   c   16 x 8, fp32    rows g (0, 1) and g + 8 (2, 3), columns 2 t and 2 t + 1
+ *   a   16 x 16 halves  rows g, g + 8, g, g + 8, columns 2 t, 2 t + 1, the last two 8 further on
+ *       16 x 8 tf32     the same rows, columns t, t, t + 4, t + 4
+ *   b   16 x 8 halves   rows 2 t, 2 t + 1, then 8 further on, column g
+ *       8 x 8 tf32      rows t, t + 4, column g
+ */
+#ifndef PLIM_DEVICES_CUDA_KERNELS_TENSOR_CUH
+#define PLIM_DEVICES_CUDA_KERNELS_TENSOR_CUH
+
+#include "kernel.cuh"
+
+#ifdef __CUDACC__
+
+__device__ inline uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+#define PLIM_MMA(shape, type, c, a, b)                                                             \
+    asm("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, "          \
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                            \
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                           \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+
+/* c += a b */
+__device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], bf16)
+{
+    PLIM_MMA("m16n8k16", "bf16", c, a, b);
+}
+
+__device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], fp16)
+{
+    PLIM_MMA("m16n8k16", "f16", c, a, b);
+}
+
+__device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+{
+    PLIM_MMA("m16n8k8", "tf32", c, a, b);
+}
+
+/* Four matrices of 8 x 8 halves: lane 8 m + r brings the address of row r of matrix m. Each lane gets
+ * of every matrix row g, columns 2 t and 2 t + 1; transposed: rows 2 t and 2 t + 1, column g. */
+__device__ inline void load_matrices(uint32_t (&words)[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+
+__device__ inline void load_matrices_transposed(uint32_t (&words)[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+
+/* To TF32's ten bits of mantissa, ties away from zero. */
+__device__ inline uint32_t round_to_tf32(float x)
+{
+    uint32_t bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
+/* 16 bytes to shared memory, zeros where the source is not `there`. They have arrived when the thread
+ * has waited for their group, and others see them after a barrier. */
+__device__ inline void copy_async(void *to, uint64_t from, bool there)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                 "l"(__cvta_generic_to_global((const void *)from)), "r"(there ? 16 : 0)
+                 : "memory");
+}
+
+__device__ inline void copy_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int GROUPS> __device__ inline void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+}
+
+#else
+#include "doubles/emulator_tensor.h"
+
+static inline void mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], bf16)
+{
+    emulated_mma(emulated_product_of_halves<plim_bf16_to_float>, c, a, b);
+}
+
+static inline void mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], fp16)
+{
+    emulated_mma(emulated_product_of_halves<plim_fp16_to_float>, c, a, b);
+}
+
+static inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+{
+    emulated_mma(emulated_product_of_tf32, c, a, b);
+}
+
+static inline void load_matrices(uint32_t (&words)[4], const void *row)
+{
+    emulated_load_matrices(words, row, false);
+}
+
+static inline void load_matrices_transposed(uint32_t (&words)[4], const void *row)
+{
+    emulated_load_matrices(words, row, true);
+}
+
+static inline uint32_t round_to_tf32(float x)
+{
+    return (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+}
+
+static inline void copy_async(void *to, uint64_t from, bool there)
+{
+    emulated_copy_async(to, reinterpret_cast<const void *>(from), there);
+}
+
+static inline void copy_commit()
+{
+    emulated_copy_commit();
+}
+
+template <int GROUPS> static inline void copy_wait()
+{
+    emulated_copy_wait(GROUPS);
+}
+#endif
+
+#endif

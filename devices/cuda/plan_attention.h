@@ -1,0 +1,28 @@
+/* Attention on fp32 units (plan_attention.c) and on tensor cores (plan_flash.c). */
+#ifndef PLIM_DEVICES_CUDA_PLAN_ATTENTION_H
+#define PLIM_DEVICES_CUDA_PLAN_ATTENTION_H
+
+#include "kernels/args_attention.h"
+#include "planner.h"
+
+/* Blocks of `tile` rows each for an operand (batch, heads, length, size). */
+int64_t plim_cuda_attention_blocks(const struct plim_array *rows, int tile);
+
+/* The kernels on tensor cores that take a call; NULL: none does, because the GPU is older than 8.0,
+ * types differ, rows are not of whole 16 bytes, heads are too large, or a backward pass has no scratch
+ * for the sums of its rows. */
+struct plim_flash;
+const struct plim_flash *plim_cuda_flash_find(const struct plim_device_info *info,
+                                              const struct plim_op *op,
+                                              const struct plim_attention_args *args);
+
+enum plim_status plim_cuda_plan_flash(const struct plim_cuda_plan *plan,
+                                      const struct plim_flash *flash, const struct plim_op *op,
+                                      const struct plim_attention_args *args) PLIM_MUST_CHECK;
+enum plim_status plim_cuda_plan_flash_backward(const struct plim_cuda_plan *plan,
+                                               const struct plim_flash *flash,
+                                               const struct plim_op *op,
+                                               const struct plim_attention_args *args)
+    PLIM_MUST_CHECK;
+
+#endif
