@@ -10,16 +10,16 @@ enum { ROWS_OF_WARP = 16, LEAST_CAPABILITY = 80, MAX_BLOCKS = 0x7fffffff, ROW_DI
 struct plim_flash {
     const char *forward, *dq, *dkv;
     enum plim_dtype dtype;
-    int element_bytes, size, warps, keys, queries, stages, columns;
+    int element_bytes, size, warps, keys, dq_keys, queries, stages, columns;
 };
 
 enum { DTYPE_bf16 = PLIM_BF16, DTYPE_fp16 = PLIM_F16, DTYPE_tf32 = PLIM_F32 };
 
 /* The smaller sizes of a type come first. */
 static const struct plim_flash kernels[] = {
-#define FLASH(type, bytes, size, warps, keys, queries, stages, columns)                            \
+#define FLASH(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)                   \
     {"flash_" #type "_" #size, "flash_dq_" #type "_" #size, "flash_dkv_" #type "_" #size,          \
-     (enum plim_dtype)DTYPE_##type, bytes, size, warps, keys, queries, stages, columns},
+     (enum plim_dtype)DTYPE_##type, bytes, size, warps, keys, dq_keys, queries, stages, columns},
     PLIM_FLASH_MAP(FLASH)
 #undef FLASH
 };
@@ -115,7 +115,8 @@ enum plim_status plim_cuda_plan_flash_backward(const struct plim_cuda_plan *plan
     PLIM_TRY(launch_sums(plan, op->in[1], &args));
     PLIM_TRY(launch(plan, flash, flash->dkv, op->in[2], flash->size / flash->columns,
                     2 * (rows + of_stages) * flash->size, 2 * of_stages, &args));
-    PLIM_TRY(launch(plan, flash, flash->dq, op->in[1], 1, 2 * (rows + flash->keys) * flash->size, 0,
+    PLIM_TRY(launch(plan, flash, flash->dq, op->in[1], 1, 2 * (rows + flash->dq_keys) * flash->size,
+                    0,
                     &args));
 out:
     return st;

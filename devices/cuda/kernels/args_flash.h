@@ -9,19 +9,19 @@
 
 #include "args_attention.h"
 
-/* X(type, bytes of an element, head sizes up to, warps, keys, queries, stages, columns)
+/* X(type, bytes of an element, head sizes up to, warps, keys, keys of flash_dq, queries, stages, columns)
  *
  * flash_dkv writes so many `columns` of dk and dv: blockIdx.y says which of them. fp32 with larger heads
  * has no kernel here: its accumulators alone would fill the registers. */
 #define PLIM_FLASH_MAP(X)                                                                          \
-    X(bf16, 2, 64, 4, 64, 64, 2, 64)                                                               \
-    X(bf16, 2, 128, 4, 64, 32, 2, 128)                                                             \
-    X(bf16, 2, 256, 4, 16, 16, 2, 128)                                                             \
-    X(fp16, 2, 64, 4, 64, 64, 2, 64)                                                               \
-    X(fp16, 2, 128, 4, 64, 32, 2, 128)                                                             \
-    X(fp16, 2, 256, 4, 16, 16, 2, 128)                                                             \
-    X(tf32, 4, 64, 4, 32, 32, 2, 64)                                                               \
-    X(tf32, 4, 128, 4, 16, 16, 2, 64)
+    X(bf16, 2, 64, 4, 64, 64, 64, 2, 64)                                                           \
+    X(bf16, 2, 128, 4, 64, 32, 32, 2, 128)                                                         \
+    X(bf16, 2, 256, 4, 16, 16, 16, 2, 128)                                                         \
+    X(fp16, 2, 64, 4, 64, 64, 64, 2, 64)                                                           \
+    X(fp16, 2, 128, 4, 64, 32, 32, 2, 128)                                                         \
+    X(fp16, 2, 256, 4, 16, 16, 16, 2, 128)                                                         \
+    X(tf32, 4, 64, 4, 32, 32, 32, 2, 64)                                                           \
+    X(tf32, 4, 128, 4, 16, 16, 16, 2, 64)
 
 enum { PLIM_FLASH_SUMS_THREADS = 256 };
 

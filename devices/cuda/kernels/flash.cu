@@ -126,7 +126,7 @@ using flash_bf16 = flash::halves<bf16>;
 using flash_fp16 = flash::halves<fp16>;
 using flash_tf32 = flash::tf32;
 
-#define FLASH_KERNEL(type, bytes, size, warps, keys, queries, stages, columns)                     \
+#define FLASH_KERNEL(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)            \
     PLIM_KERNEL(flash_##type##_##size, plim_flash_args, 32 * warps)                                \
     {                                                                                              \
         BODY(flash::forward<flash_##type, size, warps, keys>(args.attention);)                     \

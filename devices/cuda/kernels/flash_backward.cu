@@ -239,10 +239,10 @@ using flash_bf16 = flash::halves<bf16>;
 using flash_fp16 = flash::halves<fp16>;
 using flash_tf32 = flash::tf32;
 
-#define FLASH_KERNELS(type, bytes, size, warps, keys, queries, stages, columns)                    \
+#define FLASH_KERNELS(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)           \
     PLIM_KERNEL(flash_dq_##type##_##size, plim_flash_args, 32 * warps)                             \
     {                                                                                              \
-        BODY(flash::backward_queries<flash_##type, size, warps, keys>(args);)                      \
+        BODY(flash::backward_queries<flash_##type, size, warps, dq_keys>(args);)                   \
     }                                                                                              \
     PLIM_KERNEL(flash_dkv_##type##_##size, plim_flash_args, 32 * warps)                            \
     {                                                                                              \
