@@ -16,8 +16,6 @@ RECORDED = (
      {'batch': 13}, True),
     ('nanogpt.py --model tiny --max-steps 100 --batch-size {batch} --seq {seq}', ('torch',), SEQS,
      {'batch': 7, 'seq': 320}, False),
-    ('timm_train.py --model resnet50 --max-steps 12 --batch-size {batch}', ('torch', 'timm'), (),
-     {'batch': 11}, False),
 )
 
 
