@@ -415,7 +415,7 @@ template <int PANELS> __device__ inline void backward_keys(const plim_attention_
 }
 
 #define ATTENTION_KERNEL(name, body)                                                               \
-    PLIM_KERNEL(name, plim_attention_args, PLIM_SDPA_THREADS)                                      \
+    PLIM_KERNEL(name, plim_attention_args, PLIM_SDPA_THREADS, 1)                                   \
     {                                                                                              \
         body(args);                                                                                \
     }
