@@ -194,10 +194,10 @@ out:
 
 const struct plim_command plim_command_record = {
     .name = "record",
-    .argument = "-o FILE.plim -- CMD",
+    .argument = "-- CMD",
     .id = PLIM_COMMAND_RECORD,
     .run = run_record,
-    .summary = "a program of yours as a spec: a few runs, then planned in milliseconds",
+    .summary = "a program of yours becomes a spec, by a few runs",
     .about = "Runs a training program of yours on a virtual GPU at a few sizes, and writes\n"
              "what it allocates and frees in a step, as a function of batch and sequence\n"
              "length. The file is a SPEC for tune, plan and explain. It proves itself: one\n"

@@ -127,7 +127,7 @@ using flash_fp16 = flash::halves<fp16>;
 using flash_tf32 = flash::tf32;
 
 #define FLASH_KERNEL(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)            \
-    PLIM_KERNEL(flash_##type##_##size, plim_flash_args, 32 * warps)                                \
+    PLIM_KERNEL(flash_##type##_##size, plim_flash_args, 32 * warps, 1)                             \
     {                                                                                              \
         BODY(flash::forward<flash_##type, size, warps, keys>(args.attention);)                     \
     }

@@ -240,11 +240,11 @@ using flash_fp16 = flash::halves<fp16>;
 using flash_tf32 = flash::tf32;
 
 #define FLASH_KERNELS(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)           \
-    PLIM_KERNEL(flash_dq_##type##_##size, plim_flash_args, 32 * warps)                             \
+    PLIM_KERNEL(flash_dq_##type##_##size, plim_flash_args, 32 * warps, 1)                          \
     {                                                                                              \
         BODY(flash::backward_queries<flash_##type, size, warps, dq_keys>(args);)                   \
     }                                                                                              \
-    PLIM_KERNEL(flash_dkv_##type##_##size, plim_flash_args, 32 * warps)                            \
+    PLIM_KERNEL(flash_dkv_##type##_##size, plim_flash_args, 32 * warps, 1)                         \
     {                                                                                              \
         BODY(flash::backward_keys<flash_##type, size, warps, queries, stages, columns>(args);)     \
     }
