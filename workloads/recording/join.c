@@ -106,13 +106,9 @@ static size_t find_cut(const struct memory *m, size_t start)
 
 static enum plim_status check_balance(const struct memory *m, struct plim_error *err)
 {
-    int64_t balance = 0, bytes = 0;
-    for (size_t i = m->start; i < m->start + m->period; i++) {
-        const struct plim_traced *event = &m->events.items[i];
-        bool takes = event->kind == PLIM_TRACED_ALLOCATION;
-        balance += takes ? 1 : -1;
-        bytes += takes ? event->value : 0;
-    }
+    int64_t balance = 0;
+    for (size_t i = m->start; i < m->start + m->period; i++)
+        balance += m->events.items[i].kind == PLIM_TRACED_ALLOCATION ? 1 : -1;
     if (!balance) return PLIM_OK;
     return plim_fail(err, PLIM_UNSTABLE,
                      "memory goes on growing: each step takes %lld blocks more than it gives back",
