@@ -69,8 +69,8 @@ struct plim_message_open {
     const char *alloc_conf; /* allocator options in PyTorch's syntax; "": its defaults */
     const char *spec;       /* YAML */
     uint64_t spec_hash;
-    int64_t leak_bytes; /* what may be missing after a run was cleared away */
-    int64_t load_bytes; /* and after the first, which loads kernels and libraries */
+    int64_t leak_bytes; /* what may be missing, in all, after settings that had run before */
+    int64_t load_bytes; /* and after those that had not, which load kernels and plans (leaks.h) */
 };
 
 struct plim_message_opened {

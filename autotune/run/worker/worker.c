@@ -2,6 +2,7 @@
 #include "autotune/base/log.h"
 #include "autotune/run/spec_question.h"
 #include "devices/open.h"
+#include "leaks.h"
 #include "process.h"
 #include "wire.h"
 #include <math.h>
@@ -19,9 +20,7 @@ struct worker {
     struct plim_allocator_config allocator;
     struct plim_spec spec;
     struct plim_spec_question question; /* of the spec: what the settings mean */
-    int64_t leak_bytes, load_bytes;
-    int64_t missing_bytes; /* by all runs after the first */
-    bool has_run;
+    struct plim_leaks leaks;
 };
 
 static enum plim_status reply(struct worker *w)
@@ -62,8 +61,8 @@ static enum plim_status serve_open(struct worker *w)
     const struct plim_message_open *open = &w->in.open;
     enum plim_status st = tell_phase(w, PLIM_PHASE_OPENING, 0);
     if (st) return st;
-    w->leak_bytes = open->leak_bytes;
-    w->load_bytes = open->load_bytes;
+    w->leaks.may_leak_bytes = open->leak_bytes;
+    w->leaks.may_load_bytes = open->load_bytes;
     st = load_spec(w, open, &err);
     if (!st) st = plim_allocator_config_parse(open->alloc_conf, &w->allocator, &err);
     if (!st) st = plim_device_open(open->uri, &w->device, &err);
@@ -168,8 +167,7 @@ static enum plim_status replay(struct worker *w, struct plim_message_result *res
     return st ? st : steps;
 }
 
-/* Gives everything back and counts what is missing. Libraries keep what they loaded, so the first
- * run of a worker may leave more behind than those after it. */
+/* Gives everything back and counts what is missing. */
 static enum plim_status clear(struct worker *w, struct plim_message_result *result)
 {
     enum plim_status st = tell_phase(w, PLIM_PHASE_CLEARING, 0);
@@ -178,11 +176,9 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
     if (st) return st;
     result->free_after_bytes = plim_device_free_bytes(w->device);
     int64_t missing = result->free_before_bytes - result->free_after_bytes;
-    if (w->has_run) w->missing_bytes += missing;
-    result->suspect = w->has_run ? w->missing_bytes > w->leak_bytes : missing > w->load_bytes;
-    if (plim_device_is_suspect(w->device)) result->suspect = true;
-    w->has_run = true;
-    return PLIM_OK;
+    st = plim_leaks_note(&w->leaks, &w->in.run.setting, missing);
+    result->suspect = plim_leaks_are_too_many(&w->leaks) || plim_device_is_suspect(w->device);
+    return st;
 }
 
 /* What a GPU of the catalogue is known to be connected by. */
@@ -262,6 +258,7 @@ static int serve_parent(int fd)
     w->wire.fd = fd;
     enum plim_status st = serve(w);
     plim_device_close(&w->device);
+    plim_leaks_finish(&w->leaks);
     plim_wire_finish(&w->wire);
     free(w);
     return st == PLIM_OK ? 0 : 1;
