@@ -58,8 +58,9 @@ static bool launch_grid(const char *name, unsigned grid_y, void **arguments)
 {
     char *text = plim_signature_text(name);
     cr_assert(text != NULL, "%s", name);
-    const struct plim_plan *plan = plim_family_plan(name, text);
+    struct plim_plan *plan = plim_family_plan(name, text);
     bool is_done = plim_family_run(plan, name, &(struct gpu_dim3){1, grid_y, 1}, arguments);
+    free(plan);
     free(text);
     return is_done;
 }

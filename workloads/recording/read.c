@@ -82,8 +82,9 @@ static bool read_number(const char **at, int64_t *out)
     int64_t value = 0;
     const char *start = *at;
     for (; **at >= '0' && **at <= '9'; (*at)++) {
-        value = 10 * value + (**at - '0');
-        if (value > PLIM_MOST_BYTES) return false;
+        int digit = **at - '0';
+        if (value > (PLIM_MOST_BYTES - digit) / 10) return false;
+        value = 10 * value + digit;
     }
     *out = value;
     return *at > start;

@@ -44,7 +44,7 @@ static const char *own_name(const char *text)
     return begin;
 }
 
-const struct plim_plan *plim_family_plan(const char *mangled, const char *text)
+struct plim_plan *plim_family_plan(const char *mangled, const char *text)
 {
     struct plim_plan plan = {0}, *kept = NULL;
     char *name = shorten(text ? text : mangled);

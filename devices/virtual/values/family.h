@@ -16,8 +16,8 @@
 struct plim_plan; /* what a kernel's name says of a launch */
 
 /* `mangled` as it is registered, `text` as C++ writes it (NULL: it is no C++ name). NULL: of no
- * family. To be asked once a kernel; the plan stays. */
-const struct plim_plan *plim_family_plan(const char *mangled, const char *text);
+ * family. malloc'd, the caller's; to be asked once a kernel. */
+struct plim_plan *plim_family_plan(const char *mangled, const char *text);
 
 /* Does it. False: nothing was done. May wait for other ranks, where an operand is what they bring.
  */
