@@ -1,4 +1,4 @@
-#include "plan_attention.h"
+#include "plan_flash.h"
 #include "plan_rows.h"
 
 enum { BATCH, HEADS, LENGTH, SIZE, DIMS, VECTOR = 8, VECTOR_BYTES = 16, MAX_BLOCKS = 0x7fffffff };
@@ -122,16 +122,11 @@ static enum plim_status launch(const struct plim_cuda_plan *plan, const char *co
                                const struct plim_attention_args *args)
 {
     int32_t size = args->size > args->v_size ? args->size : args->v_size;
-    int64_t blocks = plim_cuda_attention_blocks(rows, PLIM_SDPA_TILE);
+    int64_t blocks = plim_cuda_plan_tiles(rows, PLIM_SDPA_TILE);
     if (blocks == 0) return PLIM_OK;
     if (blocks > MAX_BLOCKS) return PLIM_UNSUPPORTED;
     return plim_cuda_plan_launch(plan, kernels[(size > 64) + (size > 128)], blocks,
                                  PLIM_SDPA_THREADS, args, sizeof *args);
-}
-
-int64_t plim_cuda_attention_blocks(const struct plim_array *rows, int tile)
-{
-    return rows->shape[BATCH] * rows->shape[HEADS] * ((rows->shape[LENGTH] + tile - 1) / tile);
 }
 
 enum plim_status plim_cuda_plan_attention(const struct plim_cuda_plan *plan,

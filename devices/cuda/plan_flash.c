@@ -1,7 +1,6 @@
-/* Attention on tensor cores. */
+#include "plan_flash.h"
 #include "kernels/args_flash.h"
 #include "placement.h"
-#include "plan_attention.h"
 #include "plan_rows.h"
 
 enum { ROWS_OF_WARP = 16, LEAST_CAPABILITY = 80, MAX_BLOCKS = 0x7fffffff, ROW_DIMS = 3 };
@@ -70,7 +69,7 @@ static enum plim_status launch(const struct plim_cuda_plan *plan, const struct p
                                const char *kernel, const struct plim_array *rows, int parts,
                                int elements, int numbers, const struct plim_flash_args *args)
 {
-    int64_t blocks = plim_cuda_attention_blocks(rows, flash->warps * ROWS_OF_WARP);
+    int64_t blocks = plim_cuda_plan_tiles(rows, flash->warps * ROWS_OF_WARP);
     if (blocks == 0) return PLIM_OK;
     if (blocks > MAX_BLOCKS) return PLIM_UNSUPPORTED;
     struct plim_cuda_launch launch = {

@@ -126,3 +126,9 @@ enum plim_status plim_cuda_plan_rows_launch(const struct plim_cuda_plan *plan, c
         .args_bytes = args_bytes};
     return plan->emit(plan->user, &launch);
 }
+
+int64_t plim_cuda_plan_tiles(const struct plim_array *rows, int tile)
+{
+    enum { BATCH, HEADS, LENGTH };
+    return rows->shape[BATCH] * rows->shape[HEADS] * ((rows->shape[LENGTH] + tile - 1) / tile);
+}

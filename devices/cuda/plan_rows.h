@@ -31,4 +31,8 @@ enum plim_status plim_cuda_plan_rows_launch(const struct plim_cuda_plan *plan, c
                                             const struct plim_cuda_rows *rows, const void *args,
                                             size_t args_bytes) PLIM_MUST_CHECK;
 
+/* Tiles of `tile` rows each over the heads of an attention operand (batch, heads, length, size); no
+ * tile has rows of two heads. */
+int64_t plim_cuda_plan_tiles(const struct plim_array *rows, int tile);
+
 #endif

@@ -1,12 +1,9 @@
-/* Attention on fp32 units (plan_attention.c) and on tensor cores (plan_flash.c). */
-#ifndef PLIM_DEVICES_CUDA_PLAN_ATTENTION_H
-#define PLIM_DEVICES_CUDA_PLAN_ATTENTION_H
+/* Attention on tensor cores. What these kernels do not take runs on fp32 units (plan_attention.c). */
+#ifndef PLIM_DEVICES_CUDA_PLAN_FLASH_H
+#define PLIM_DEVICES_CUDA_PLAN_FLASH_H
 
 #include "kernels/args_attention.h"
 #include "planner.h"
-
-/* Blocks of `tile` rows each for an operand (batch, heads, length, size). */
-int64_t plim_cuda_attention_blocks(const struct plim_array *rows, int tile);
 
 /* The kernels on tensor cores that take a call; NULL: none does, because the GPU is older than 8.0,
  * types differ, rows are not of whole 16 bytes, heads are too large, or a backward pass has no scratch
