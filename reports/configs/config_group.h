@@ -5,15 +5,6 @@
 #include "patch_plan.h"
 #include "config_roles.h"
 
-/* What came of a group: its sizes are right or edited (or it was refused for what stands there);
- * it has none; or they come from elsewhere. */
-enum plim_config_outcome {
-    PLIM_CONFIG_SIZED,
-    PLIM_CONFIG_NOTHING,
-    PLIM_CONFIG_OVERRIDDEN,
-    PLIM_CONFIG_OPEN, /* it leaves its sizes to others ("auto") */
-};
-
 struct plim_config_group {
     struct plim_config_plan *plan; /* its places are those of the group */
     const struct plim_config_ask *ask;
@@ -23,14 +14,6 @@ struct plim_config_group {
     unsigned needs; /* the set of roles that is written */
     struct plim_error *err;
 };
-
-/* Plans the edits of the files whose places are in the plan now. */
-enum plim_status plim_config_group_plan(struct plim_config_plan *plan,
-                                        const struct plim_config_ask *ask,
-                                        enum plim_config_outcome *outcome,
-                                        struct plim_error *err) PLIM_MUST_CHECK;
-
-/* --- what its parts share --------------------------------------------------------------------- */
 
 struct plim_config_file *plim_config_group_file(const struct plim_config_group *g,
                                                 const struct plim_config_document *document);
@@ -56,16 +39,18 @@ enum plim_status plim_config_need_dp(const struct plim_config_group *g,
                                      const struct plim_config_place *place,
                                      enum plim_config_role role);
 
-/* Units, schedules, callbacks: PLIM_SPEC where what is written would not hold. */
+/* --- the parts of its plan (plan_group.h), a file each ---------------------------------------- */
+
+/* config_checks.c: units, schedules, callbacks: PLIM_SPEC where what is written would not hold. */
 enum plim_status plim_config_check(struct plim_config_group *g) PLIM_MUST_CHECK;
 enum plim_status plim_config_check_units(struct plim_config_group *g) PLIM_MUST_CHECK;
 enum plim_status plim_config_use_tokens(struct plim_config_group *g) PLIM_MUST_CHECK;
 
-/* Replaces and adds: the edits of the group's files. */
+/* write_sizes.c: replaces and adds: the edits of the group's files. */
 enum plim_status plim_config_write_sizes(struct plim_config_group *g) PLIM_MUST_CHECK;
 
-/* The first role that something else fills in or computes; -1: none. What follows from the roles
- * that are written is none. */
+/* write_overrides.c: the first role that something else fills in or computes; -1: none. What follows
+ * from the roles that are written is none. */
 int plim_config_foreign(const struct plim_config_group *g);
 
 /* The sizes as the environment or the command line gives them, into the plan; PLIM_SPEC where

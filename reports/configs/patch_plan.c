@@ -1,8 +1,8 @@
 #include "patch_plan.h"
 #include "autotune/base/textfile.h"
 #include "config_format.h"
-#include "config_group.h"
 #include "hydra.h"
+#include "plan_group.h"
 #include "splice.h"
 #include <stdio.h>
 #include <stdlib.h>

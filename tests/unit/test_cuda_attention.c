@@ -561,17 +561,18 @@ Test(attention, engine_that_fails_leaves_it_to_the_next)
     }
 }
 
+static struct plim_op call_of(struct plim_array *q, struct plim_array *out)
+{
+    return (struct plim_op){.kind = PLIM_OP_ATTENTION, .beta = 1,
+                            .n_out = 1, .out = {out}, .n_in = 3, .in = {q, q, q}};
+}
+
 Test(attention, full_gpu_at_the_plans_is_out_of_memory_and_passes)
 {
     setenv("PLIM_DOUBLE_FAULT", "oom-lib@2,oom-lib@3,oom-lib@5", 1);
     struct plim_fused *f = open_stand_in(hopper.name);
     struct plim_array q = make(&plain, 3, 21, 1), out = make(&plain, 3, 21, 0);
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
-                         .n_out = 1,
-                         .n_in = 3,
-                         .beta = 1,
-                         .out = {&out},
-                         .in = {&q, &q, &q}};
+    struct plim_op op = call_of(&q, &out);
     cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), PLIM_OOM), "the plan");
     cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), PLIM_OOM), "the execution");
     cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), PLIM_OK));
@@ -586,12 +587,7 @@ Test(attention, driver_says_what_an_unclear_failure_is)
     setenv("PLIM_DOUBLE_FAULT", "disguised-lib@3,disguised-lib@4,disguised-lib@5", 1);
     struct plim_fused *f = open_stand_in(hopper.name);
     struct plim_array q = make(&plain, 3, 21, 1), out = make(&plain, 3, 21, 0);
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
-                         .n_out = 1,
-                         .n_in = 3,
-                         .beta = 1,
-                         .out = {&out},
-                         .in = {&q, &q, &q}};
+    struct plim_op op = call_of(&q, &out);
     for (int i = 0; i < 3; i++) {
         view = says[i];
         cr_expect(eq(int, run(f, &op, &plain, 90, PLIM_SDPA_CUDNN, NULL), means[i]));

@@ -15,13 +15,6 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_VIT] = &plim_family_vit,
 };
 
-enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
-{
-    return weights == PLIM_WEIGHTS_BF16   ? PLIM_BF16
-           : weights == PLIM_WEIGHTS_FP16 ? PLIM_F16
-                                          : PLIM_F32;
-}
-
 static enum plim_dtype parameter_dtype(const struct plim_train_setting *setting)
 {
     enum plim_weights weights = plim_precision_weights(setting->precision);
@@ -52,69 +45,6 @@ void decoder_finish(struct decoder *m)
     free(m->parameters.list);
     free(m->parameters.frozen);
     *m = (struct decoder){0};
-}
-
-size_t decoder_buffers(const struct decoder *m, struct tensor **out)
-{
-    struct tensor *const all[DECODER_BUFFERS] = {
-        m->position_ids, m->type_ids, m->embedding_scale, m->rotary.inv_freq, m->rotary.original_inv_freq,
-        m->rotary_local.inv_freq, m->rotary_local.original_inv_freq};
-    size_t count = 0;
-    for (int i = 0; i < DECODER_BUFFERS; i++)
-        if (all[i]) out[count++] = all[i];
-    return count;
-}
-
-/* Adapters of `list` that stand behind the frozen parameter `x`. */
-static size_t adapters_behind(const struct adapters *list, const struct tensor *x,
-                              struct tensor **out)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        if (list->list[i].behind != x) continue;
-        out[count++] = list->list[i].a;
-        out[count++] = list->list[i].b;
-        if (list->list[i].magnitude) out[count++] = list->list[i].magnitude;
-    }
-    return count;
-}
-
-size_t decoder_states(const struct decoder *m, struct tensor **out)
-{
-    const struct parameters *p = &m->parameters;
-    if (!out) return p->count + p->frozen_count + DECODER_BUFFERS;
-    size_t count = 0;
-    if (!p->frozen_count)
-        for (; count < p->count; count++) out[count] = p->list[count];
-    for (size_t i = 0; i < p->frozen_count; i++) {
-        out[count++] = p->frozen[i];
-        count += adapters_behind(&m->adapters, p->frozen[i], out + count);
-        count += adapters_behind(&m->adapters_behind, p->frozen[i], out + count);
-        for (int64_t k = 0; k < m->config->layers; k++)
-            count += adapters_behind(&m->layers[k].adapters, p->frozen[i], out + count);
-    }
-    return count + decoder_buffers(m, out + count);
-}
-
-size_t decoder_states_by_module(const struct decoder *m, struct tensor **out)
-{
-    struct tensor *buffers[DECODER_BUFFERS];
-    size_t count = decoder_states(m, out), n = decoder_buffers(m, buffers);
-    bool norm_first = m->config->family != PLIM_FAMILY_PHI;
-    const struct tensor *rotary_beside =
-        norm_first && m->final_norm.bias ? m->final_norm.bias : m->final_norm.weight;
-    /* from the back, so that nothing is written over that is still to be moved */
-    size_t to = count;
-    for (size_t from = count - n; from-- > 0;) {
-        bool rotary = out[from] == rotary_beside, embedding = out[from] == m->embedding;
-        struct tensor *x = out[from];
-        for (size_t k = n; k-- > 0 && rotary && norm_first;)
-            if (buffers[k] != m->embedding_scale) out[--to] = buffers[k];
-        if (embedding && m->embedding_scale) out[--to] = m->embedding_scale;
-        out[--to] = x;
-        for (size_t k = n; k-- > 0 && rotary && !norm_first;) out[--to] = buffers[k];
-    }
-    return count;
 }
 
 /* Images in the type of the weights, and a label of each */

@@ -3,6 +3,13 @@
 #include "workloads/engine/checkpoint.h"
 #include <math.h>
 
+enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
+{
+    return weights == PLIM_WEIGHTS_BF16   ? PLIM_BF16
+           : weights == PLIM_WEIGHTS_FP16 ? PLIM_F16
+                                          : PLIM_F32;
+}
+
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));

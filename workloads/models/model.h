@@ -3,8 +3,8 @@
  *
  * A model is its parameters (struct decoder) and a family: how it is built, and what a block does.
  * decoder.c knows the families; decoder_parts.c is what families share (embedding, mask, rotary
- * positions, the loop over the blocks with checkpointing); head.c has the heads and losses; what is a
- * family's own stands in a file of its own.
+ * positions, the loop over the blocks with checkpointing); head.c has the heads and losses, states.c
+ * the tensors in order; what is a family's own stands in a file of its own.
  */
 #ifndef PLIM_MODELS_MODEL_H
 #define PLIM_MODELS_MODEL_H
@@ -132,21 +132,10 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
                                 struct decoder *m) PLIM_MUST_CHECK;
 /* Loads the quantised weights of a model that was built without memory (engine.meta). */
 void decoder_load(struct engine *e, struct decoder *m);
-enum plim_dtype decoder_weights_dtype(enum plim_weights weights); /* AUTO is fp32 */
 /* get_peft_model(): freezes the model and adds the adapters of setting->lora, whose targets are
  * modules of the model (plim_spec_resolve() refuses others). */
 void decoder_add_lora(struct engine *e, struct decoder *m);
 void decoder_finish(struct decoder *m); /* host memory; tensors go with the engine */
-
-/* What the model is made of, in the order of named_parameters() and then named_buffers(); lent.
- * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
-size_t decoder_states(const struct decoder *m, struct tensor **out);
-/* The same in the order in which Module._apply() comes to them (to(), to_empty()): a module's buffers
- * behind its parameters. */
-size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
-/* The buffers alone: DECODER_BUFFERS at most. */
-enum { DECODER_BUFFERS = 7 };
-size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
 /* A micro-batch of the setting's size, by `seed`; made before the first step, and named. */
 struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t seed);
@@ -174,8 +163,21 @@ struct tensor *head_loss(struct engine *e, const struct decoder *m, struct tenso
 /* Weights that one token of a row meets, not all of them. */
 int64_t head_weights_a_row(const struct decoder *m);
 
+/* --- its states (states.c) -------------------------------------------------------------------- */
+
+/* What the model is made of, in the order of named_parameters() and then named_buffers(); lent.
+ * `out` (NULL: nothing is written) has room for as many as there are; returns how many. */
+size_t decoder_states(const struct decoder *m, struct tensor **out);
+/* The same in the order in which Module._apply() comes to them (to(), to_empty()): a module's buffers
+ * behind its parameters. */
+size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
+/* The buffers alone: DECODER_BUFFERS at most. */
+enum { DECODER_BUFFERS = 7 };
+size_t decoder_buffers(const struct decoder *m, struct tensor **out);
+
 /* --- for the families (decoder_parts.c) ------------------------------------------------------- */
 
+enum plim_dtype decoder_weights_dtype(enum plim_weights weights); /* AUTO is fp32 */
 /* Calls `build` for each layer in turn; what it makes by nn_parameter() is of that layer. */
 void decoder_build_layers(struct engine *e, struct decoder *m,
                           void (*build)(struct engine *e, struct decoder *m,

@@ -1,0 +1,330 @@
+#define _GNU_SOURCE /* strcasestr */
+#include "plan_group.h"
+#include "config_format.h"
+#include "config_group.h"
+#include "patch_notes.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct plim_config_place *first_place(const struct plim_config_group *g)
+{
+    return g->plan->places.list.count ? &g->plan->places.list.items[0] : NULL;
+}
+
+/* --- which framework -------------------------------------------------------------------------- */
+
+static bool has_format(const struct plim_config_framework *row, const struct plim_config_group *g)
+{
+    const struct plim_config_place *place = first_place(g);
+    if (!row->formats[0] || !place) return true;
+    for (size_t i = 0; row->formats[i]; i++)
+        if (!strcmp(row->formats[i], place->document->format->name)) return true;
+    return false;
+}
+
+static bool has_marks(const struct plim_config_framework *row, const struct plim_config_group *g)
+{
+    if (!row->marks[0] || !has_format(row, g)) return false;
+    for (size_t i = 0; row->marks[i]; i++)
+        if (!plim_config_has(&g->plan->places, row->marks[i])) return false;
+    return true;
+}
+
+static enum plim_status recognise(struct plim_config_group *g)
+{
+    const struct plim_config_framework *rows;
+    size_t count;
+    enum plim_status st = plim_config_frameworks(&rows, &count, g->err);
+    if (st || g->ask->framework)
+        return st ? st : plim_config_framework_find(g->ask->framework, &g->framework, g->err);
+    for (size_t i = 0; i < count && !g->framework; i++)
+        if (has_marks(&rows[i], g)) g->framework = &rows[i];
+    return PLIM_OK;
+}
+
+/* --- the roles -------------------------------------------------------------------------------- */
+
+static enum plim_status find_role(struct plim_config_group *g, enum plim_config_role role)
+{
+    const char *given[2] = {NULL, NULL};
+    for (size_t i = 0; i < g->ask->set_count; i++)
+        if (g->ask->sets[i].role == role) given[0] = g->ask->sets[i].path;
+    return plim_config_find(g->plan, given[0] ? given : g->framework->roles[role],
+                            given[0] ? NULL : g->ask->select, plim_config_role_text(role),
+                            &g->found[role], g->err);
+}
+
+static bool is_used(const struct plim_config_group *g, enum plim_config_role role)
+{
+    bool used = g->framework->roles[role][0] != NULL;
+    for (size_t i = 0; i < g->ask->set_count; i++) used |= g->ask->sets[i].role == role;
+    return used;
+}
+
+/* The set that the file has most of, numbers before empty keys. */
+static void choose_needs(struct plim_config_group *g)
+{
+    int best = -1;
+    for (size_t i = 0; i < PLIM_CONFIG_NEEDS && g->framework->needs[i]; i++) {
+        int score = 0, all = 0;
+        for (int role = 0; role < PLIM_CONFIG_ROLE_COUNT; role++) {
+            if (!(g->framework->needs[i] >> role & 1)) continue;
+            all++;
+            score += plim_config_is_size(&g->found[role])       ? 100
+                     : plim_config_is_settable(&g->found[role]) ? 10
+                                                                : 0;
+            score += g->found[role].state == PLIM_CONFIG_FOREIGN;
+        }
+        score = score * 4 / all;
+        if (score > best) best = score, g->needs = g->framework->needs[i];
+    }
+    if (!g->ask->set_count) return;
+    g->needs = 0;
+    for (size_t i = 0; i < g->ask->set_count; i++) g->needs |= 1u << g->ask->sets[i].role;
+}
+
+/* Is there any size of samples at all? Accumulation alone is none, unless it is all that belongs
+ * here. */
+static bool has_size(const struct plim_config_group *g)
+{
+    for (int role = 0; role < PLIM_CONFIG_SEQ; role++) {
+        bool primary = role != PLIM_CONFIG_ACCUMULATION && role != PLIM_CONFIG_ROUNDS;
+        bool alone = g->framework->needs[0] == 1u << role;
+        if (g->found[role].state != PLIM_CONFIG_ABSENT && (primary || alone)) return true;
+    }
+    return false;
+}
+
+/* --- data-parallel GPUs ----------------------------------------------------------------------- */
+
+static int64_t dp_of_files(const struct plim_config_group *g)
+{
+    const struct plim_config_framework *row = g->framework;
+    int64_t dp = plim_config_number_at(g, row->dp), nodes = plim_config_number_at(g, row->nodes),
+            parallel = 1;
+    if (dp) return dp;
+    dp = plim_config_number_at(g, row->devices);
+    for (size_t i = 0; row->parallel[i]; i++) {
+        const char *const one[2] = {row->parallel[i], NULL};
+        int64_t factor = plim_config_number_at(g, one);
+        if (factor) parallel *= factor;
+    }
+    if (row->nodes[0] && plim_config_first(&g->plan->places, row->nodes) && !nodes) return 0;
+    if (nodes) dp *= nodes;
+    if (dp && dp % parallel == 0) return dp / parallel;
+    /* What the file says now: G = M x A x D. */
+    int64_t micro = g->found[PLIM_CONFIG_MICRO].number,
+            accumulation = g->found[PLIM_CONFIG_ACCUMULATION].number,
+            global = g->found[PLIM_CONFIG_GLOBAL].number;
+    bool known = micro && accumulation && global && global / micro / accumulation > 0;
+    return known && global % (micro * accumulation) == 0 ? global / micro / accumulation : 0;
+}
+
+static void find_dp(struct plim_config_group *g)
+{
+    int64_t here = dp_of_files(g);
+    if (!g->sizes.dp)
+        g->sizes.dp = here;
+    else if (here && here != g->sizes.dp)
+        plim_config_note(g->plan,
+                         "%s: the file itself makes %" PRId64 " data-parallel GPUs, and %" PRId64
+                         " were said (--dp)",
+                         first_place(g)->document->source, here, g->sizes.dp);
+}
+
+static enum plim_status check_multiples(struct plim_config_group *g)
+{
+    int64_t all = g->sizes.micro * g->sizes.accumulation * (g->sizes.dp ? g->sizes.dp : 1);
+    for (size_t i = 0; g->framework->multiple_of[i]; i++) {
+        const char *const one[2] = {g->framework->multiple_of[i], NULL};
+        int64_t number = plim_config_number_at(g, one);
+        const struct plim_config_place *place = plim_config_first(&g->plan->places, one);
+        if (number < 2 || all % number == 0 || !place) continue;
+        if (g->sizes.dp) {
+            char text[64];
+            snprintf(text, sizeof(text), "%" PRId64 " samples of an optimizer step", all);
+            return plim_config_refuse(g, place, "'%s' does not divide the %s, so it would not start",
+                                      place->path, text);
+        }
+        plim_config_note(g->plan,
+                         "%s:%d: %s is %" PRId64 ", which does not divide %" PRId64
+                         " samples of an optimizer step and GPU",
+                         place->document->source, place->node->key_line, place->path, number, all);
+    }
+    return PLIM_OK;
+}
+
+/* --- one group -------------------------------------------------------------------------------- */
+
+/* A text of several words, as a command is, that names a batch size. */
+static const struct plim_config_place *find_in_text(const struct plim_config_group *g)
+{
+    static const char *const names[] = {"batch-size", "batch_size", "batchsize"};
+    for (size_t i = 0; i < g->plan->places.list.count; i++) {
+        const struct plim_config_place *place = &g->plan->places.list.items[i];
+        const char *text = place->node->kind == PLIM_CONFIG_SCALAR ? place->node->text : NULL;
+        for (size_t k = 0; text && k < sizeof(names) / sizeof(names[0]); k++)
+            if (strcasestr(text, names[k]) && strpbrk(text, " =") &&
+                place->node->style != PLIM_CONFIG_CODE)
+                return place;
+    }
+    return NULL;
+}
+
+static enum plim_status nothing_here(struct plim_config_group *g)
+{
+    const struct plim_config_place *place = find_in_text(g);
+    if (place && !(g->framework && g->framework->outside))
+        return plim_config_refuse(g, place,
+                                  "a batch size stands inside of the text '%.200s', which is a "
+                                  "command or a template and is not changed%s",
+                                  place->path, "");
+    place = first_place(g);
+    const char *source = place ? place->document->source : "";
+    if (g->framework && g->framework->outside)
+        return plim_fail_at(
+            g->err, PLIM_SPEC, source, 0, 0,
+            "no batch or accumulation belongs into a file of %s; give it to %s: "
+            "--per_device_train_batch_size %" PRId64 " --gradient_accumulation_steps %" PRId64,
+            g->framework->title, g->framework->outside, g->sizes.micro, g->sizes.accumulation);
+    return plim_fail_at(g->err, PLIM_SPEC, source, 0, 0,
+                        "no key of a batch size was found here%s%s; --set PATH=micro_batch says "
+                        "where it is",
+                        g->framework ? " for " : "", g->framework ? g->framework->title : "");
+}
+
+static int64_t samples_before(const struct plim_config_group *g)
+{
+    const struct plim_config_found *found = g->found;
+    if (found[PLIM_CONFIG_STEP].number) return found[PLIM_CONFIG_STEP].number;
+    if (found[PLIM_CONFIG_GLOBAL].number && g->sizes.dp)
+        return found[PLIM_CONFIG_GLOBAL].number / g->sizes.dp;
+    if (found[PLIM_CONFIG_TOTAL].number && g->sizes.dp)
+        return found[PLIM_CONFIG_TOTAL].number / g->sizes.dp;
+    int64_t accumulation = found[PLIM_CONFIG_ACCUMULATION].number;
+    return found[PLIM_CONFIG_MICRO].number * (accumulation ? accumulation : 1);
+}
+
+/* Only divisions: "$((GLOBAL / MICRO / GPUS))", "global // devices // micro". */
+static bool is_quotient(const char *text)
+{
+    size_t slashes = 0;
+    for (; *text; text++) {
+        if (strchr("*+%,?<>", *text) || (*text == '-' && text[1] == ' ')) return false;
+        slashes += *text == '/';
+    }
+    return slashes > 0;
+}
+
+/* An accumulation that divides a batch by the micro-batch: that batch is the global one, by
+ * whatever name. */
+static void find_divided(struct plim_config_group *g)
+{
+    const struct plim_config_found *accumulation = &g->found[PLIM_CONFIG_ACCUMULATION],
+                                   *micro = &g->found[PLIM_CONFIG_MICRO];
+    const struct plim_config_place *global = NULL;
+    if (accumulation->state != PLIM_CONFIG_FOREIGN || !plim_config_is_size(micro)) return;
+    const char *text = plim_config_node_of(accumulation->end)->text;
+    if (g->found[PLIM_CONFIG_GLOBAL].state != PLIM_CONFIG_ABSENT || !text || !is_quotient(text) ||
+        !plim_config_mentions(text, micro->end->name))
+        return;
+    for (size_t i = 0; i < g->plan->places.list.count; i++) {
+        const struct plim_config_place *place = &g->plan->places.list.items[i];
+        const struct plim_config_node *node = plim_config_node_of(place);
+        bool other = node != plim_config_node_of(micro->end) && node->kind == PLIM_CONFIG_SCALAR &&
+                     place->document == accumulation->end->document && strstr(place->name, "batch");
+        if (!other || !plim_config_mentions(text, place->name)) continue;
+        if (plim_config_value_of(place->document, node).meaning != PLIM_CONFIG_NUMBER) continue;
+        if (global) return; /* which one is it? */
+        global = place;
+    }
+    if (!global) return;
+    struct plim_config_value value =
+        plim_config_value_of(global->document, plim_config_node_of(global));
+    g->found[PLIM_CONFIG_GLOBAL] =
+        (struct plim_config_found){PLIM_CONFIG_SETTABLE, global, global, value,
+                                   plim_config_whole(plim_config_node_of(global)->text)};
+    g->needs = 1u << PLIM_CONFIG_MICRO | 1u << PLIM_CONFIG_GLOBAL;
+}
+
+/* Every size is "auto" or null: another file of the job may say it. */
+static bool is_open(const struct plim_config_group *g)
+{
+    for (int role = 0; role < PLIM_CONFIG_SEQ; role++) {
+        const struct plim_config_found *found = &g->found[role];
+        if (found->state != PLIM_CONFIG_ABSENT && found->value.meaning != PLIM_CONFIG_UNSET)
+            return false;
+    }
+    return true;
+}
+
+static enum plim_status plan_found(struct plim_config_group *g, enum plim_config_outcome *outcome)
+{
+    enum plim_status st;
+    PLIM_TRY(plim_config_check(g));
+    if (g->framework->no_accumulation && g->sizes.accumulation > 1)
+        return plim_config_refuse(g, plim_config_primary(g)->place,
+                                  "an accumulation above 1 cannot be written: %s%s",
+                                  g->framework->no_accumulation, "");
+    choose_needs(g);
+    find_dp(g);
+    if (g->plan->leave_open && is_open(g)) {
+        *outcome = PLIM_CONFIG_OPEN;
+        return PLIM_OK;
+    }
+    find_divided(g);
+    int foreign = plim_config_foreign(g);
+    if (foreign >= 0) {
+        *outcome = PLIM_CONFIG_OVERRIDDEN;
+        return plim_config_override(g, (enum plim_config_role)foreign);
+    }
+    PLIM_TRY(check_multiples(g));
+    PLIM_TRY(plim_config_write_sizes(g));
+    *outcome = PLIM_CONFIG_SIZED;
+    plim_config_notes(g->plan, g->framework, samples_before(g),
+                      g->sizes.micro * g->sizes.accumulation);
+out:
+    return st;
+}
+
+enum plim_status plim_config_group_plan(struct plim_config_plan *plan,
+                                        const struct plim_config_ask *ask,
+                                        enum plim_config_outcome *outcome, struct plim_error *err)
+{
+    struct plim_config_group g = {.plan = plan, .ask = ask, .sizes = ask->sizes, .err = err};
+    enum plim_status st;
+    *outcome = PLIM_CONFIG_NOTHING;
+    PLIM_TRY(recognise(&g));
+    if (!g.framework && ask->set_count) {
+        static const struct plim_config_framework any = {
+            .name = "set", .title = "any", .guess = true};
+        g.framework = &any;
+    }
+    if (!g.framework) return nothing_here(&g);
+    for (int role = 0; role < PLIM_CONFIG_ROLE_COUNT; role++)
+        if (is_used(&g, (enum plim_config_role)role) && (role != PLIM_CONFIG_SEQ || g.sizes.seq)) {
+            st = find_role(&g, (enum plim_config_role)role);
+            bool secondary = role == PLIM_CONFIG_ACCUMULATION || role == PLIM_CONFIG_ROUNDS;
+            if (st && secondary && !has_size(&g)) return st; /* of a file without a batch */
+            if (st) *outcome = PLIM_CONFIG_SIZED;
+            if (st) return st;
+        }
+    if (!has_size(&g)) {
+        st = plim_config_check_units(&g);
+        if (!st && ask->tokens) st = plim_config_use_tokens(&g);
+        if (st) *outcome = PLIM_CONFIG_SIZED;
+        if (st) return st;
+        if (!has_size(&g)) return nothing_here(&g);
+    }
+    *outcome = PLIM_CONFIG_SIZED;
+    for (size_t i = 0; i < plan->count; i++)
+        for (size_t k = 0; k < plan->places.list.count; k++)
+            if (plan->places.list.items[k].document == &plan->files[i].document) {
+                plan->files[i].framework = g.framework;
+                break;
+            }
+    st = plan_found(&g, outcome);
+out:
+    return st;
+}

@@ -1,0 +1,22 @@
+/* What becomes of the files of one config: recognised, their sizes found, checked, and written. */
+#ifndef PLIM_REPORTS_CONFIGS_PLAN_GROUP_H
+#define PLIM_REPORTS_CONFIGS_PLAN_GROUP_H
+
+#include "patch_plan.h"
+
+/* What came of a group: its sizes are right or edited (or it was refused for what stands there);
+ * it has none; or they come from elsewhere. */
+enum plim_config_outcome {
+    PLIM_CONFIG_SIZED,
+    PLIM_CONFIG_NOTHING,
+    PLIM_CONFIG_OVERRIDDEN,
+    PLIM_CONFIG_OPEN, /* it leaves its sizes to others ("auto") */
+};
+
+/* Plans the edits of the files whose places are in the plan now. */
+enum plim_status plim_config_group_plan(struct plim_config_plan *plan,
+                                        const struct plim_config_ask *ask,
+                                        enum plim_config_outcome *outcome,
+                                        struct plim_error *err) PLIM_MUST_CHECK;
+
+#endif

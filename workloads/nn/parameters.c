@@ -1,0 +1,103 @@
+/* Parameters: made, counted, tied, put in order, copied. */
+#include "nn.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool parameters_add(struct parameters *p, struct tensor *x)
+{
+    if (p->count == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 256;
+        struct tensor **list = realloc(p->list, capacity * sizeof(struct tensor *));
+        if (!list) return false;
+        p->list = list;
+        p->capacity = capacity;
+    }
+    p->list[p->count++] = x;
+    return true;
+}
+
+void nn_initialise(struct engine *e, struct tensor *x, enum parameter_init init, uint64_t seed)
+{
+    static const double limit = 0.0346410161513775; /* 0.02 sqrt(3) */
+    if (init == INIT_WEIGHT) op_random_(e, x, limit, seed);
+    else op_fill_(e, x, init == INIT_ONES);
+}
+
+struct tensor *nn_parameter(struct engine *e, struct parameters *p, enum parameter_init init,
+                            int ndim, const int64_t *shape)
+{
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    struct tensor *x = tensor_keep(tensor_empty(e, p->dtype, ndim, shape));
+    engine_set_class(e, before);
+    if (e->meta && !e->halted) x->a.data = p->made; /* it has no address yet */
+    nn_initialise(e, x, init, p->made++);
+    nn_adopt(e, p, x);
+    return x;
+}
+
+void nn_adopt(struct engine *e, struct parameters *p, struct tensor *x)
+{
+    if (e->halted) return;
+    tensor_classify(e, x, PLIM_MEMORY_PARAMETERS);
+    x->is_parameter = true;
+    x->layer = p->layer;
+    tensor_require_grad(e, x);
+    if (!parameters_add(p, x)) engine_fail(e, PLIM_NOMEM);
+    p->elements += tensor_elements(x);
+    p->trainable_elements += tensor_elements(x);
+}
+
+struct tensor *nn_deep_copy(struct engine *e, struct tensor *x)
+{
+    struct tensor *copy = tensor_keep(op_clone(e, x));
+    if (!e->halted)
+        tensor_drop(e, tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, 0, NULL)));
+    return copy;
+}
+
+void nn_tie(struct engine *e, struct parameters *p, struct tensor **weight, struct tensor *to)
+{
+    if (e->halted) return;
+    p->made--;
+    p->elements -= tensor_elements(*weight);
+    p->trainable_elements -= tensor_elements(*weight);
+    size_t at = 0;
+    while (at < p->count && p->list[at] != *weight) at++;
+    if (at < p->count) {
+        p->count--;
+        memmove(&p->list[at], &p->list[at + 1], (p->count - at) * sizeof(struct tensor *));
+    }
+    tensor_drop(e, *weight);
+    *weight = to;
+}
+
+void nn_move_last(struct parameters *p, size_t index)
+{
+    if (index >= p->count) return;
+    struct tensor *last = p->list[p->count - 1];
+    memmove(&p->list[index + 1], &p->list[index], (p->count - 1 - index) * sizeof(struct tensor *));
+    p->list[index] = last;
+}
+
+void nn_renew(struct engine *e, struct tensor *parameter)
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *copy = tensor_keep(op_clone(e, parameter));
+    e->grad_enabled = grad;
+    if (e->halted) return;
+    tensor_classify(e, copy, PLIM_MEMORY_PARAMETERS);
+    tensor_set_data(e, parameter, copy);
+}
+
+void nn_cast(struct engine *e, struct tensor *parameter, enum plim_dtype dtype)
+{
+    if (e->halted || parameter->a.dtype == dtype) return;
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *copy = tensor_keep(op_to(e, parameter, dtype));
+    e->grad_enabled = grad;
+    if (e->halted) return;
+    tensor_classify(e, copy, PLIM_MEMORY_PARAMETERS);
+    tensor_set_data(e, parameter, copy);
+}
