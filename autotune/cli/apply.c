@@ -1,7 +1,7 @@
 /* apply: the batch sizes of a result, or of the command line, in the user's own configs; revert
  * takes it back. */
+#include "answer_file.h"
 #include "autotune/base/text.h"
-#include "autotune/base/yaml.h"
 #include "command.h"
 #include "reports/configs/change_journal.h"
 #include "reports/configs/unified_diff.h"
@@ -31,61 +31,36 @@ static enum plim_status usage(struct plim_error *err)
 
 /* --- from a result ---------------------------------------------------------------------------- */
 
-static enum plim_status read_size(const struct plim_yaml *yaml, const struct plim_yaml_node *choice,
-                                  const char *key, int64_t *out, struct plim_error *err)
-{
-    const struct plim_yaml_node *node = plim_yaml_get(choice, key);
-    return node ? plim_yaml_int(yaml, node, out, err) : PLIM_OK;
-}
-
-static const char *text_of(const struct plim_yaml_node *mapping, const char *key)
-{
-    const struct plim_yaml_node *node = plim_yaml_get(mapping, key);
-    return node && node->kind == PLIM_YAML_SCALAR ? node->text : "";
-}
-
 /* What the numbers hold for and apply does not write. */
-static void note_settings(const struct plim_yaml_node *choice, const struct plim_io *io)
+static void note_settings(const struct plim_result_setting *setting, const struct plim_io *io)
 {
-    static const char *const keys[] = {"precision", "checkpointing", "optimizer", "sharding"};
+    static const char *const names[] = {"precision", "checkpointing", "optimizer", "sharding"};
+    const char *separator = " ";
     fputs("the result holds for", io->err);
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (text_of(choice, keys[i])[0]) {
-            fprintf(io->err, "%s %s ", i ? "," : "", keys[i]);
-            plim_text_write(io->err, text_of(choice, keys[i]));
-        }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = plim_result_value(setting, names[i]);
+        if (!*value) continue;
+        fprintf(io->err, "%s%s ", separator, names[i]);
+        plim_text_write(io->err, value);
+        separator = ", ";
+    }
     fputc('\n', io->err);
 }
 
 static enum plim_status read_result(const struct plim_request *request, const struct plim_io *io,
                                     struct plim_config_ask *ask, struct plim_error *err)
 {
-    struct plim_yaml yaml = {0};
-    int64_t seq = 0, world = 0;
-    const char *path = request->subject;
-    enum plim_status st;
-    PLIM_TRY(plim_yaml_read_file(path, &yaml, err));
-    const struct plim_yaml_node *root = yaml.root, *choice = plim_yaml_get(root, "choice");
-    if (strcmp(text_of(root, "schema"), "plimsoll.result/1") != 0) {
-        st = plim_fail(err, PLIM_INVALID,
-                       "%s is no result of plimsoll tune or plan: give one, or --micro-batch N",
-                       path);
-        goto out;
+    struct plim_answer_file file;
+    enum plim_status st = plim_answer_file_read(request, &file, err);
+    if (!st) {
+        const struct plim_result_choice *choice = &file.result->choice;
+        ask->sizes.micro = choice->setting.micro_batch;
+        ask->sizes.accumulation = choice->setting.accumulation;
+        if (!ask->sizes.dp) ask->sizes.dp = choice->world;
+        if (!ask->sizes.seq) ask->sizes.seq = choice->setting.seq;
+        if (!request->quiet) note_settings(&choice->setting, io);
     }
-    if (!choice || choice->kind != PLIM_YAML_MAPPING) {
-        st = plim_fail(err, PLIM_SPEC,
-                       "%s: nothing fits in this result, so there is nothing to write", path);
-        goto out;
-    }
-    PLIM_TRY(read_size(&yaml, choice, "micro_batch", &ask->sizes.micro, err));
-    PLIM_TRY(read_size(&yaml, choice, "accumulation", &ask->sizes.accumulation, err));
-    PLIM_TRY(read_size(&yaml, choice, "world", &world, err));
-    PLIM_TRY(read_size(&yaml, choice, "seq", &seq, err));
-    if (!ask->sizes.dp) ask->sizes.dp = world;
-    if (!ask->sizes.seq) ask->sizes.seq = seq;
-    if (!request->quiet) note_settings(choice, io);
-out:
-    plim_yaml_finish(&yaml);
+    plim_answer_file_finish(&file);
     return st;
 }
 

@@ -1,10 +1,10 @@
 /* emit: an answer as the arguments, the environment or the config of a training framework. */
 #include "emit.h"
+#include "answer_file.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
 #include "command.h"
 #include "reports/configs/emission.h"
-#include "reports/report_reader.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -141,33 +141,15 @@ enum plim_status plim_emit_result(const struct plim_request *request, const stru
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-/* A result of several devices has several answers. */
-static enum plim_status find_choice(const char *path, const struct plim_report *report,
-                                    const struct plim_result **out, struct plim_error *err)
-{
-    *out = report->results.count ? &report->results.items[0] : NULL;
-    if (report->results.count > 1)
-        return plim_fail(err, PLIM_INVALID,
-                         "%s has the answers of %zu devices, expected a result of one", path,
-                         report->results.count);
-    if (!*out || !(*out)->choice.present || (*out)->kind == PLIM_RESULT_EXPLANATION)
-        return plim_fail(err, PLIM_NOFIT, "%s: nothing fits in this result", path);
-    return PLIM_OK;
-}
-
 static enum plim_status emit_file(const struct plim_request *request, const struct plim_io *io,
                                   const char *name, char **text, struct plim_error *err)
 {
-    struct plim_yaml yaml = {0};
-    struct plim_report report = {0};
-    const struct plim_result *result;
-    enum plim_status st = plim_yaml_read_file(request->subject, &yaml, err);
-    if (!st) st = plim_report_read(&yaml, &report, err);
-    if (!st) st = find_choice(request->subject, &report, &result, err);
+    struct plim_answer_file file;
+    enum plim_status st = plim_answer_file_read(request, &file, err);
     if (!st)
-        st = choice_text(request, io, name, report.version, result, &result->choice, text, err);
-    plim_report_finish(&report);
-    plim_yaml_finish(&yaml);
+        st = choice_text(request, io, name, file.report.version, file.result, &file.result->choice,
+                         text, err);
+    plim_answer_file_finish(&file);
     return st;
 }
 

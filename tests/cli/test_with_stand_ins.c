@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define ASKED(seq) "tiny-gpt2 --device cuda:0 --margin 0 --overhead 990MiB --batch 1 --seq " seq
-#define TUNE "\"" PLIM_BINARY "\" tune " ASKED("32")
+/* With a budget each setting is timed for a twentieth of it. */
+#define ASKED(seq) "tiny-gpt2 --device cuda:0 --margin 0 --overhead 1000MiB --batch 1 --seq " seq
+#define TUNED(seq) ASKED(seq) " --budget " PLIM_BUDGET
+#define TUNE "\"" PLIM_BINARY "\" tune " TUNED("32")
 
 /* Runs the script with these arguments; its stdout and stderr go to files, because who is left behind
  * would keep a pipe open. */
@@ -90,7 +92,7 @@ Test(with_stand_ins, of_many_tuners_one_measures)
     cr_expect(eq(int, taken, 3), "%s", output);
     expect("--memory 1GiB -- '" PLIM_BINARY "' env " ASKED("32"), 0, "PLIMSOLL_SOURCE=measured\n");
     expect("--memory 1GiB -- '" PLIM_BINARY "' env " ASKED("16"), 0, "PLIMSOLL_SOURCE=simulated\n");
-    expect("--memory 1GiB -- '" PLIM_BINARY "' env " ASKED("16") " --on-miss tune", 0,
+    expect("--memory 1GiB -- '" PLIM_BINARY "' env " TUNED("16") " --on-miss tune", 0,
            "PLIMSOLL_SOURCE=measured\n");
     snprintf(command, sizeof(command), "rm -rf %s", store);
     cr_expect(eq(int, system(command), 0));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Applies sizes to configs of our own and compares every byte: run_cases.py PLIMSOLL [CASE...]
+"""Applies sizes to configs of our own and compares every byte: run_cases.py PLIMSOLL [--plain] [CASE...]
 
 A case is a file of `cases`: lines `name: value`, then files after `=== NAME`, then what becomes of them after `--- NAME`:
 `N: text` for line N, `N+: text` for a line behind it. No such section: the file stays as it is.
@@ -10,7 +10,7 @@ A case is a file of `cases`: lines `name: value`, then files after `=== NAME`, t
     with      crlf, bom, nofinal: what is done to every file, before and after
     files     the order of the files; default: as they stand
 Every case is tried as it is, with CRLF, with a byte order mark (not scripts) and without its last newline; `revert` has to
-bring every byte back, and a second `apply` must not write.
+bring every byte back, and a second `apply` must not write. --plain tries every case as it is only.
 """
 import os
 import shlex
@@ -115,12 +115,14 @@ def dresses(path):
 
 def main(arguments):
     program = os.path.abspath(arguments[0])
+    plain = '--plain' in arguments
+    chosen = [a for a in arguments[1:] if a != '--plain']
     failed = count = 0
     for name in sorted(os.listdir(os.path.join(HERE, 'cases'))):
-        if not name.endswith('.case') or (arguments[1:] and not any(a in name for a in arguments[1:])):
+        if not name.endswith('.case') or (chosen and not any(a in name for a in chosen)):
             continue
         path = os.path.join(HERE, 'cases', name)
-        for dress in dresses(path):
+        for dress in [[]] if plain else dresses(path):
             count += 1
             problem = try_case(program, path, dress)
             if problem:

@@ -72,6 +72,17 @@ def same_from_everywhere(program, folder):
     texts = [plan.stdout, run(program, 'emit', result, 'hf.cli').stdout, run(program, 'env', result, '--emit', 'hf.cli').stdout]
     if plan.returncode or len(set(texts)) > 1 or '--per_device_train_batch_size 4 --gradient_accumulation_steps 8 ' not in texts[0]:
         return f'{texts}: {plan.stderr}'
+    fleet = os.path.join(folder, 'fleet.json')
+    devices = run(program, 'plan', *question[:1], '--device', 'sim:T4,sim:RTX-4090', *question[3:], '--json', '-o', fleet)
+    for name in ('rtx-4090', 'sim:RTX-4090'):
+        of_one = run(program, 'emit', fleet, 'hf.cli', '--device', name)
+        if devices.returncode or of_one.stdout != texts[0]:
+            return f'{name} of a fleet: {of_one.stdout} {of_one.stderr}'
+    for arguments, text in ((), 'one of T4, RTX-4090'), (('--device', 'L4'), 'no answer for the device L4; it has some for T4'):
+        for command in ('emit', fleet, 'hf.cli'), ('apply', fleet, fleet):
+            said = run(program, *command, *arguments)
+            if said.returncode != 2 or text not in said.stderr:
+                return f'{command} {arguments}: {said.stderr}'
     nothing = run(program, 'plan', 'llama-3-8b', '--device', 'sim:4GiB', '--emit', 'hf')
     if nothing.returncode != 1 or nothing.stdout or 'fits' not in nothing.stderr:
         return f'nothing fits: {nothing.returncode} {nothing.stdout} {nothing.stderr}'

@@ -1,0 +1,23 @@
+/* The answer in a file that tune, plan or exec wrote, for what uses it: apply and emit. */
+#ifndef PLIM_AUTOTUNE_CLI_ANSWER_FILE_H
+#define PLIM_AUTOTUNE_CLI_ANSWER_FILE_H
+
+#include "autotune/base/yaml.h"
+#include "options.h"
+#include "reports/result.h"
+
+struct plim_answer_file {
+    struct plim_yaml yaml;
+    struct plim_report report;
+    const struct plim_result *result; /* one of the report's, with a choice */
+};
+
+/* Reads the file request->subject names into `out`, which is to be finished in any case. Of a plan of
+ * several GPUs the one that --device names (T4, sim:T4, cuda:0). PLIM_INVALID: no such file, no
+ * result, or not clear of which GPU; PLIM_NOFIT: nothing fits in it. */
+enum plim_status plim_answer_file_read(const struct plim_request *request,
+                                       struct plim_answer_file *out,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
+void plim_answer_file_finish(struct plim_answer_file *file);
+
+#endif
