@@ -68,11 +68,11 @@ static void print_values(FILE *out, const struct plim_option *option, const char
     }
 }
 
-/* The help of an option up to its first semicolon, between the shell's quotes. `special`: characters
- * that have a backslash before them there; a single quote is left out. */
-static void print_short_help(FILE *out, const struct plim_option *option, const char *special)
+/* A text up to its first semicolon, between the shell's quotes. `special`: characters that have a
+ * backslash before them there; a single quote is left out. */
+static void print_short(FILE *out, const char *text, const char *special)
 {
-    for (const char *c = option->help; *c && *c != ';'; c++) {
+    for (const char *c = text; *c && *c != ';'; c++) {
         if (*c == '\'') continue;
         if (strchr(special, *c)) fputc('\\', out);
         fputc(*c, out);
@@ -156,7 +156,7 @@ static void print_zsh_command(FILE *out, const struct plim_command *command)
     fprintf(out, "    %s)\n        _arguments -s", command->name);
     while ((option = plim_options_next(command->id, option))) {
         fprintf(out, " \\\n            '*%s%s[", option->name, option->argument ? "=" : "");
-        print_short_help(out, option, "[]:\\");
+        print_short(out, option->help, "[]:\\");
         fputc(']', out);
         if (option->argument) fprintf(out, ":%s:", option->argument);
         if (has_values(option)) {
@@ -184,8 +184,11 @@ static void print_zsh(FILE *out)
                  "# plimsoll completion zsh: install it as _plimsoll in a folder of $fpath\n"
                  "_plimsoll() {\n"
                  "    local -a commands=(\n");
-    for (size_t i = 0; i < PLIM_COMMAND_COUNT; i++)
-        fprintf(out, "        '%s:%s'\n", plim_command_at(i)->name, plim_command_at(i)->summary);
+    for (size_t i = 0; i < PLIM_COMMAND_COUNT; i++) {
+        fprintf(out, "        '%s:", plim_command_at(i)->name);
+        print_short(out, plim_command_at(i)->summary, "\\:");
+        fputs("'\n", out);
+    }
     fprintf(out, "    )\n"
                  "    if ((CURRENT == 2)); then\n"
                  "        _describe command commands\n"
@@ -206,8 +209,9 @@ static void print_zsh(FILE *out)
 static void print_fish_command(FILE *out, const struct plim_command *command)
 {
     const struct plim_option *option = NULL;
-    fprintf(out, "complete -c plimsoll -n __fish_use_subcommand -f -a %s -d '%s'\n", command->name,
-            command->summary);
+    fprintf(out, "complete -c plimsoll -n __fish_use_subcommand -f -a %s -d '", command->name);
+    print_short(out, command->summary, "\\");
+    fputs("'\n", out);
     char condition[96];
     snprintf(condition, sizeof(condition), "'__fish_seen_subcommand_from %s'", command->name);
     if (!takes_file(command->argument))
@@ -219,7 +223,7 @@ static void print_fish_command(FILE *out, const struct plim_command *command)
     }
     while ((option = plim_options_next(command->id, option))) {
         fprintf(out, "complete -c plimsoll -n %s -l %s -d '", condition, option->name + 2);
-        print_short_help(out, option, "\\");
+        print_short(out, option->help, "\\");
         fputc('\'', out);
         if (option->argument && takes_file(option->argument)) fputs(" -rF", out);
         else if (option->argument) fputs(" -x", out);
