@@ -112,13 +112,13 @@ static enum plim_status decide(const struct plim_black_box *box, struct plim_exe
                                .on_run = box->on_run,
                                .on_run_user = box->user};
     bool times = !box->device->info.simulated && box->question->uses_batch;
-    enum plim_status st =
-        search(box, times ? PLIM_OBJECTIVE_THROUGHPUT : PLIM_OBJECTIVE_LARGEST_BATCH, &asker,
-               &decision, err);
+    enum plim_objective asked = box->question->question.objective,
+                        untimed = plim_objectives[asked].untimed;
+    enum plim_status st = search(box, times ? asked : untimed, &asker, &decision, err);
     if (!st && times && decision.found && decision.choice.step_seconds <= 0) {
         plim_decision_finish(&decision);
         decision = (struct plim_decision){0};
-        st = search(box, PLIM_OBJECTIVE_LARGEST_BATCH, &asker, &decision, err);
+        st = search(box, untimed, &asker, &decision, err);
     }
     if (!st) st = write_answer(box, &asker, &decision, result, err);
     plim_decision_finish(&decision);

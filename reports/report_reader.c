@@ -76,7 +76,8 @@ static const char *read_name(struct reader *r, const struct plim_yaml_node *mapp
         "ok", "oom", "unsupported", "lost", "timeout", "crashed", "unstable", "untried",
         "estimate", "given", "measured",
         "shown", "kept", "checked", "given", "decides",
-        "throughput", "longest-sequence", "least-memory", "largest-batch"};
+        "throughput", "balanced", "longest-sequence", "least-memory", "largest-batch",
+        "max-memory", "max-speed"};
     char text[24];
     READ_TEXT(r, mapping, key, text);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -372,6 +373,8 @@ static void read_result(struct reader *r, const struct plim_yaml_node *root,
                                    schema);
     result->kind = explains ? PLIM_RESULT_EXPLANATION : PLIM_RESULT_DECISION;
     result->objective = read_name(r, root, "objective");
+    result->profile = read_name(r, root, "profile");
+    READ_TEXT(r, root, "waterfall", result->waterfall);
     result->is_program = read_bool(r, root, "program");
     read_spec(r, root, result);
     read_device(r, root, &result->device);

@@ -117,7 +117,8 @@ enum plim_status plim_report_sort(struct plim_report *report, enum plim_result_o
     enum plim_status st = PLIM_OK;
     if (order == PLIM_ORDER_GIVEN) return PLIM_OK;
     for (size_t i = 0; i < report->results.count && !st; i++)
-        st = sort_points(&report->results.items[i], of_points);
+        if (order != PLIM_ORDER_DEFAULT || !report->results.items[i].waterfall[0])
+            st = sort_points(&report->results.items[i], of_points);
     if (!st && order != PLIM_ORDER_DEFAULT && report->is_table) st = sort_results(report, order);
     return st;
 }

@@ -198,6 +198,9 @@ struct plim_result {
     enum plim_result_kind kind;
     bool is_program; /* of a user's own program: only what its process shows is known */
     const char *objective; /* DECISION: a name of search/objective.h */
+    const char *profile;   /* DECISION: a name of run/profile.h; NULL: none was asked for */
+    char waterfall[128];   /* DECISION: the axes that were given up in turn: "precision,seq"; "": none;
+                            * then the points stand in that order */
     struct plim_result_spec spec;
     struct plim_result_device device;
     struct plim_result_limit limit;
@@ -243,7 +246,7 @@ struct plim_report {
 };
 
 enum plim_result_order {
-    PLIM_ORDER_DEFAULT, /* points by speed, devices as given */
+    PLIM_ORDER_DEFAULT, /* points by speed, those of a waterfall and devices as given */
     PLIM_ORDER_SPEED,   /* tokens per second, the most first */
     PLIM_ORDER_MEMORY,  /* the peak on the GPU, the least first */
     PLIM_ORDER_BATCH,   /* the micro-batch, the largest first */

@@ -301,11 +301,12 @@ static void advice(struct plim_page *page, const struct plim_result *r)
     }
 }
 
-static void foot(struct plim_page *page, const char *objective, const char *version)
+static void foot(struct plim_page *page, const struct plim_result *r, const char *version)
 {
-    if (!objective && !version) return;
+    if (!r->objective && !version) return;
     fputc('\n', page->file);
-    if (objective) fprintf(page->file, "objective %s%s", objective, version ? ", " : "");
+    if (r->profile) fprintf(page->file, "profile %s, ", r->profile);
+    if (r->objective) fprintf(page->file, "objective %s%s", r->objective, version ? ", " : "");
     if (version) fprintf(page->file, "plimsoll %s", version);
     fputc('\n', page->file);
 }
@@ -323,7 +324,7 @@ static enum plim_status write_result(struct plim_page *page, const struct plim_r
     if (!st) st = step_table(page, r);
     reasons(page, r);
     advice(page, r);
-    foot(page, r->objective, version);
+    foot(page, r, version);
     return st;
 }
 
@@ -363,7 +364,7 @@ static enum plim_status write_table(struct plim_page *page, const struct plim_re
     enum plim_status st = set_grid(page, &grid, common);
     generic_devices(page, report);
     if (!st) st = device_advice(page, report);
-    foot(page, report->results.items[0].objective, report->version);
+    foot(page, &report->results.items[0], report->version);
     return st;
 }
 

@@ -315,6 +315,8 @@ static void add_prediction(struct plim_json *json, json_t *root,
 static void fill_decision(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
     known_text(json, root, "objective", result->objective);
+    known_text(json, root, "profile", result->profile);
+    known_text(json, root, "waterfall", result->waterfall);
     if (result->is_program) plim_json_bool(json, root, "program", true);
     add_head(json, root, result);
     add_choice(json, root, "choice", &result->choice, true);

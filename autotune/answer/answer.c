@@ -120,8 +120,9 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
         plim_space_setting(&d->space.points.items[index], &batch, a->asker->runner);
     const struct plim_sample *sample = plim_ask_known(a->asker, &smallest);
     const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &smallest);
+    bool fell_short = index < d->searched; /* of a waterfall, and not what comes behind the answer */
     bool fails = sample && sample->verdict != PLIM_OK;
-    bool searched = edge->exact || !plim_objectives[d->question->objective].by_time;
+    bool searched = edge->exact || (fell_short && !plim_objectives[d->question->objective].by_time);
     char rate[32];
     out->verdict = fails ? plim_verdict_name(sample->verdict) : searched ? "oom" : "untried";
     if (fails)
@@ -131,7 +132,9 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
     if (fails || searched) return;
     out->rate_limit = edge->rate_limit;
     snprintf(rate, sizeof(rate), "%.4g", edge->rate_limit);
-    if (edge->rate_limit > 0 && d->found)
+    if (!fell_short && d->found)
+        snprintf(out->why, sizeof(out->why), "what the waterfall gave up before it was enough");
+    else if (edge->rate_limit > 0 && d->found)
         snprintf(out->why, sizeof(out->why), "it cannot be faster than %s tokens/s", rate);
     else
         snprintf(out->why, sizeof(out->why), "the search ended before it");

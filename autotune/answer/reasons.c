@@ -312,6 +312,23 @@ static void tell_sequence(const struct plim_answer *a, const struct plim_decisio
                        d->choice.seq == q->seq_most ? "the model's" : "the default");
 }
 
+/* How far the waterfall went. */
+static void tell_waterfall(const struct plim_answer *a, const struct plim_decision *d,
+                           struct plim_result *result)
+{
+    size_t level = 0, levels = d->space.level_ends.count;
+    if (!a->question->axes.waterfall_count || !d->found) return;
+    while (d->choice.point >= d->space.level_ends.items[level]) level++;
+    if (level)
+        plim_result_reason(result,
+                           "Of the %zu steps of the waterfall the first %zu did not fit: the answer "
+                           "is the first that does.",
+                           levels, level);
+    else
+        plim_result_reason(result, "It fits without giving anything up: the first of the "
+                                   "waterfall's %zu steps.", levels);
+}
+
 /* On a real GPU: how far the plan was off. */
 static void tell_prediction(const struct plim_decision *d, struct plim_result *result)
 {
@@ -384,6 +401,7 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
         plim_result_reason(result, "The search was ended early (%s)%s.",
                            d->ended_why[0] ? d->ended_why : plim_status_text(d->ended),
                            d->found ? ": this is the best so far" : "");
+    tell_waterfall(a, d, result);
     if (d->found) {
         why_not_between(d, result);
         why_not_next(a, d, result);

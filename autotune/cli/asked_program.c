@@ -126,7 +126,7 @@ static enum plim_status make_question(struct plim_asked_program *x, struct plim_
 {
     const struct plim_request_program *asked = &x->request->program;
     enum plim_status st = PLIM_OK;
-    plim_program_question_init(&x->question, PLIM_OBJECTIVE_LARGEST_BATCH);
+    plim_program_question_init(&x->question, x->request->objective);
     PLIM_TRY(find_placeholders(x, err));
     PLIM_TRY(read_options(x, err));
     PLIM_TRY(plim_program_question_batch(&x->question, asked->batch, err));
@@ -136,6 +136,7 @@ static enum plim_status make_question(struct plim_asked_program *x, struct plim_
     if (plim_program_question_points(&x->question) > POINTS_AT_MOST)
         st =
             plim_fail(err, PLIM_INVALID, "the axes have more than %d combinations", POINTS_AT_MOST);
+    if (!st) st = plim_common_waterfall(x->request, &x->question.question, err);
 out:
     return st;
 }

@@ -88,13 +88,17 @@ enum plim_status plim_asked_question_read(const struct plim_request *request,
                                           const struct plim_log *log,
                                           struct plim_asked_question *out, struct plim_error *err)
 {
-    if (request->subject && plim_recording_is_name(request->subject))
-        return read_recording(request, out, err);
+    enum plim_status st;
+    if (request->subject && plim_recording_is_name(request->subject)) {
+        st = read_recording(request, out, err);
+        return st ? st : plim_common_waterfall(request, &out->question.question, err);
+    }
     if (request->program.axes.count)
         return plim_fail(err, PLIM_INVALID, "--axis is for recordings and programs");
-    enum plim_status st = plim_common_spec(request, log, &out->spec, err);
-    if (!st) plim_spec_question_make(&out->spec, request->objective, &out->question);
-    return st;
+    st = plim_common_spec(request, log, &out->spec, err);
+    if (st) return st;
+    plim_spec_question_make(&out->spec, request->objective, &out->question);
+    return plim_common_waterfall(request, &out->question.question, err);
 }
 
 void plim_asked_question_finish(struct plim_asked_question *asked)

@@ -197,6 +197,25 @@ enum plim_status plim_common_add_options(const struct plim_request *request,
     return PLIM_OK;
 }
 
+enum plim_status plim_common_waterfall(const struct plim_request *request,
+                                       struct plim_question *question, struct plim_error *err)
+{
+    if (!request->waterfall) return PLIM_OK;
+    if (plim_objectives[question->objective].wants_longest)
+        return plim_fail(err, PLIM_INVALID,
+                         "--waterfall has an order of its own for sequences, expected it without "
+                         "--objective %s",
+                         plim_objectives[question->objective].name);
+    return plim_axes_waterfall(&question->axes, request->waterfall, err);
+}
+
+void plim_common_tell_asked(const struct plim_request *request, struct plim_result *result)
+{
+    if (request->waterfall)
+        snprintf(result->waterfall, sizeof(result->waterfall), "%s", request->waterfall);
+    result->profile = request->profile ? request->profile->name : NULL;
+}
+
 enum plim_status plim_common_emit(const struct plim_request *request, const struct plim_io *io,
                                   struct plim_report *report, struct plim_error *err)
 {

@@ -5,6 +5,7 @@
 #include "autotune/base/log.h"
 #include "autotune/base/stop.h"
 #include "autotune/run/target.h"
+#include "autotune/search/question.h"
 #include "command.h"
 #include "reports/result.h"
 #include "workloads/spec/spec.h"
@@ -41,6 +42,14 @@ enum plim_status plim_common_check_files(const struct plim_request *request,
 
 /* Is a timeline wanted: for a chart in an --out, or with --timeline? */
 bool plim_common_draws(const struct plim_request *request);
+
+/* Puts the request's waterfall over the axes of a question. */
+enum plim_status plim_common_waterfall(const struct plim_request *request,
+                                       struct plim_question *question,
+                                       struct plim_error *err) PLIM_MUST_CHECK;
+
+/* Says in a result how its question was put: waterfall and profile. */
+void plim_common_tell_asked(const struct plim_request *request, struct plim_result *result);
 
 /* Adds the settings of the command line to a result, with which it can be asked again. */
 enum plim_status plim_common_add_options(const struct plim_request *request,

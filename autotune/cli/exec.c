@@ -163,6 +163,7 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     st = plim_black_box_tune(&x->box, &result, err);
     plim_progress_finish(&progress);
     report->version = x->io->version;
+    plim_common_tell_asked(x->request, &result);
     if (!st && PLIM_ARRAY_PUSH(&report->results, result) != PLIM_OK)
         st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!report->results.count) plim_result_finish(&result);
@@ -216,7 +217,10 @@ static enum plim_status put_question(const struct exec *x, const struct plim_sto
     char(*texts)[512] = calloc(MOST, sizeof(*texts));
     const char *list[MOST];
     if (!texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
-    const struct plim_store_asked asked = plim_kept_asked(kept, "exec", &x->allowance);
+    enum plim_objective objective = x->request->objective;
+    const char *name =
+        objective == PLIM_OBJECTIVE_THROUGHPUT ? "exec" : plim_objectives[objective].name;
+    const struct plim_store_asked asked = plim_kept_asked(kept, name, &x->allowance);
     plim_store_question_program(&x->asked.program, &asked, list, list_options(x, texts, list), question);
     plim_store_question_gpu(gpu, question);
     free(texts);

@@ -18,6 +18,7 @@ void plim_kept_init(struct plim_kept *kept, const struct plim_request *request, 
                                .wait_seconds =
                                    asked->wait_seconds > 0 ? asked->wait_seconds : WAIT_SECONDS,
                                .version = version,
+                               .waterfall = request->waterfall,
                                .log = log};
     if (!kept->off) plim_store_init(&kept->store, asked->site, asked->root_owned, log);
 }
@@ -26,7 +27,10 @@ struct plim_store_asked plim_kept_asked(const struct plim_kept *kept, const char
                                         const struct plim_allowance *allowance)
 {
     return (struct plim_store_asked){
-        .version = kept->version, .objective = objective, .allowance = allowance};
+        .version = kept->version,
+        .objective = objective,
+        .waterfall = kept->waterfall,
+        .allowance = allowance};
 }
 
 struct plim_store_gpu plim_kept_gpu_of_result(const struct plim_result *result)

@@ -13,7 +13,7 @@ struct plim_kept {
     bool off, fresh; /* neither read nor written; not read */
     bool explains;   /* in what the nearest answers differ, where there is none */
     double wait_seconds;
-    const char *version;
+    const char *version, *waterfall; /* NULL: none */
     const struct plim_log *log;
 };
 

@@ -190,6 +190,7 @@ enum plim_status plim_option_margin(struct plim_request *request, const struct p
     char room[40];
     double share;
     struct plim_allowance *allowance = &request->allowance;
+    allowance->margin_given = true;
     if (parse_with_unit(value, units, factors, &share) && share <= 1) {
         allowance->margin_bytes = -1;
         allowance->margin_share = share;
@@ -239,9 +240,26 @@ enum plim_status plim_option_objective(struct plim_request *request,
         names[i] = plim_objectives[i].name;
         if (strcmp(names[i], value)) continue;
         request->objective = (enum plim_objective)i;
+        request->objective_given = true;
         return PLIM_OK;
     }
     plim_join_names(names, PLIM_OBJECTIVE_COUNT, expected, sizeof(expected));
+    return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value, expected);
+}
+
+/* Takes effect when all options are read: what is given beside it counts (plim_options_parse()). */
+enum plim_status plim_option_profile(struct plim_request *request,
+                                     const struct plim_option *option, const char *value,
+                                     struct plim_error *err)
+{
+    const char *names[PLIM_PROFILES];
+    char expected[128];
+    for (int i = 0; i < PLIM_PROFILES; i++) {
+        names[i] = plim_profiles[i].name;
+        if (!strcmp(names[i], value)) request->profile = &plim_profiles[i];
+    }
+    if (request->profile && !strcmp(request->profile->name, value)) return PLIM_OK;
+    plim_join_names(names, PLIM_PROFILES, expected, sizeof(expected));
     return plim_fail(err, PLIM_INVALID, "%s is '%s', expected %s", option->name, value, expected);
 }
 
@@ -300,6 +318,8 @@ const char *plim_option_value(const struct plim_option *option, size_t index,
     if (option->kind == plim_option_devices) return device_name(index, scratch);
     if (option->kind == plim_option_objective)
         return index < PLIM_OBJECTIVE_COUNT ? plim_objectives[index].name : NULL;
+    if (option->kind == plim_option_profile)
+        return index < PLIM_PROFILES ? plim_profiles[index].name : NULL;
     if (option->kind == plim_option_order) return index < ORDER_COUNT ? orders[index] : NULL;
     const struct plim_spec_key *key = option->key ? plim_spec_key_find(option->key) : NULL;
     return key && index < key->value.name_count ? key->value.names[index] : NULL;

@@ -35,7 +35,7 @@ plim_option_kind plim_option_switch, /* bool at offset */
     plim_option_devices,             /* the same, of URIs with commas between them */
     plim_option_key,                 /* a key of the spec */
     plim_option_any_key,             /* KEY=VALUE */
-    plim_option_margin, plim_option_overhead, plim_option_alloc_conf, plim_option_objective,
+    plim_option_margin, plim_option_overhead, plim_option_alloc_conf, plim_option_objective, plim_option_profile,
     plim_option_order, plim_option_price; /* GPU=AMOUNT */
 
 /* The index'th of the values that the option is known to take; NULL behind the last. It lives as

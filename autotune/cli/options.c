@@ -116,7 +116,14 @@ static const struct plim_option options[] = {
       "allocator options as PyTorch's, such as expandable_segments:True; default: "
       "PYTORCH_CUDA_ALLOC_CONF"),
     OTHER("--objective", "NAME", T | P, objective,
-      "throughput (default), longest-sequence, least-memory, largest-batch"),
+      "throughput (default), balanced, longest-sequence, least-memory, largest-batch"),
+    OTHER("--profile", "NAME", T | P | X, profile,
+      "max-memory: what needs least, margin 10%; balanced: of what is within 10% of the fastest the "
+      "least memory, margin 5%; max-speed: the fastest, margin 2%; --objective and --margin count "
+      "beside it"),
+    FIELD("--waterfall", "AXIS,AXIS", T | P | X, text, waterfall, 0,
+      "what to give up until something fits: of each axis in turn its values in their order, such as "
+      "--waterfall precision,seq with --precision fp32,bf16-mixed --seq 2048,1024"),
     OTHER("--sort", "NAME", T | P | X, order,
       "rows of the table of settings: speed (default), memory, batch, or given, as they were asked "
       "for; of several devices too, which by default stand as given"),
@@ -315,6 +322,14 @@ static enum plim_status read_option(int argc, char **argv, int *i, unsigned comm
     return option->kind(request, option, joined ? text + length + 1 : argv[*i], err);
 }
 
+static void apply_profile(struct plim_request *request)
+{
+    const struct plim_profile *profile = request->profile;
+    if (!profile) return;
+    if (!request->objective_given) request->objective = profile->objective;
+    if (!request->allowance.margin_given) request->allowance.margin_share = profile->margin_share;
+}
+
 enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id command,
                                     struct plim_request *request, struct plim_error *err)
 {
@@ -337,6 +352,7 @@ enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id 
             options_end = true;
         }
     }
+    apply_profile(request);
     return st;
 }
 

@@ -4,6 +4,7 @@
 
 #include "autotune/exec/user_program.h"
 #include "autotune/run/allowance.h"
+#include "autotune/run/profile.h"
 #include "autotune/search/objective.h"
 #include "reports/writer.h"
 
@@ -73,6 +74,9 @@ struct plim_request {
     int64_t steps; /* of explain; 0: not given */
     struct plim_allowance allowance;
     enum plim_objective objective;
+    bool objective_given;
+    const char *waterfall; /* names of axes, as typed; NULL: none */
+    const struct plim_profile *profile; /* NULL: none; it is in objective and allowance already */
     enum plim_result_order order;
     double budget_seconds; /* 0: none */
     bool json, quiet, no_color, help, man;

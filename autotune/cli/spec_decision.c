@@ -71,8 +71,10 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     enum plim_status st = plim_fleet_tune(&fleet, s->uris, s->count, report, err);
     plim_progress_finish(&progress);
     report->version = d->io->version;
-    for (size_t i = 0; i < report->results.count && !st; i++)
+    for (size_t i = 0; i < report->results.count && !st; i++) {
+        plim_common_tell_asked(d->request, &report->results.items[i]);
         st = plim_common_add_options(d->request, &report->results.items[i], err);
+    }
     return st;
 }
 

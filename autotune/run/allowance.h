@@ -8,6 +8,7 @@
 struct plim_allowance {
     bool overhead_given;
     int64_t overhead_bytes; /* where given */
+    bool margin_given;
     double margin_share;    /* of usable; used where margin_bytes is negative */
     int64_t margin_bytes;
     const char *alloc_conf; /* allocator options in PyTorch's syntax; "" or NULL: its defaults */

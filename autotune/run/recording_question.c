@@ -43,7 +43,7 @@ void plim_recording_question_make(const struct plim_recording *recording,
     *out = (struct plim_spec_question){.spec = spec, .recording = recording};
     struct plim_question *q = &out->question;
     /* There is no time in it yet. */
-    q->objective = objective == PLIM_OBJECTIVE_THROUGHPUT ? PLIM_OBJECTIVE_LARGEST_BATCH : objective;
+    q->objective = plim_objectives[objective].untimed;
     q->axes.seq = -1;
     if (recording->seqs.count) add_seq(out);
     for (size_t i = 0; i < recording->axis_count; i++) {

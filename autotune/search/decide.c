@@ -25,25 +25,47 @@ static enum plim_status search_planned(struct plim_search *s, bool *done)
     const struct plim_decision *plan = s->known.plan;
     int64_t *seqs = calloc(plan->space.points.count + 1, sizeof(*seqs));
     if (!seqs) return plim_search_no_memory(s);
-    enum plim_status st = plim_search_points(s, seqs, planned_seqs(plan, seqs), plan);
+    bool lengthens = plim_objectives[s->question->objective].wants_longest;
+    enum plim_status st =
+        plim_search_points(s, lengthens ? seqs : NULL, planned_seqs(plan, seqs), plan);
     free(seqs);
     if (!st) st = plim_validate(s);
     *done = !st && plim_choose(&s->decision->candidates, s->question->objective) >= 0;
     return st;
 }
 
+/* Level by level, until one has something that fits for ever. */
+static enum plim_status search_levels(struct plim_search *s)
+{
+    const struct plim_objective_row *objective = &plim_objectives[s->question->objective];
+    const struct plim_space *space = &s->decision->space;
+    enum plim_status st = PLIM_OK;
+    s->end = 0;
+    for (size_t level = 0; level < space->level_ends.count && !st && !s->decision->found; level++) {
+        s->first = s->end;
+        s->end = space->level_ends.items[level];
+        st = objective->search(s);
+        if (!st) st = plim_verify_choice(s);
+    }
+    s->decision->searched = s->end;
+    s->first = 0; /* what came before belongs to the answer */
+    return st;
+}
+
+/* The choice. */
 static enum plim_status search(struct plim_search *s)
 {
     const struct plim_objective_row *objective = &plim_objectives[s->question->objective];
     int64_t longest = 0;
     bool done = false;
     enum plim_status st = s->known.plan ? search_planned(s, &done) : PLIM_OK;
-    if (st || done) return st;
+    if (st) return st;
+    if (done) return plim_verify_choice(s);
     s->decision->candidates.list.count = 0; /* they belong to the plan's points */
     bool lengthens = objective->wants_longest && s->question->axes.seq >= 0;
     if (lengthens) st = plim_longest_sequence(s, &longest);
     if (!st) st = plim_search_points(s, lengthens ? &longest : NULL, lengthens, NULL);
-    return st ? st : objective->search(s);
+    return st ? st : search_levels(s);
 }
 
 /* Every point's best. The time being up ends only this; a better choice is proven in turn. */
@@ -64,7 +86,9 @@ static enum plim_status compare(struct plim_search *s)
     const struct plim_candidate *best = chosen < 0 ? NULL : &out->candidates.list.items[chosen];
     bool changed = best && (!out->found || best->point != out->choice.point ||
                             best->batch.micro_batch != out->choice.batch.micro_batch);
-    return changed ? plim_verify(s) : PLIM_OK;
+        if (!changed) return PLIM_OK;
+    st = plim_verify_choice(s);
+    return st ? st : plim_verify_bounds(s);
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
@@ -105,7 +129,7 @@ enum plim_status plim_decide(const struct plim_question *question, const struct 
                          "no micro-batch that was given leads to an effective batch of %lld",
                          (long long)plim_batch_target(&decision->rule));
     st = search(&s);
-    if (!st) st = plim_verify(&s);
+    if (!st) st = plim_verify_bounds(&s);
     if (!st && s.known.compares) st = compare(&s);
     if (!st && s.known.plan) compare_with_plan(decision, s.known.plan);
     if (!is_early_end(st, asker)) return st;

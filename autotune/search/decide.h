@@ -24,6 +24,7 @@ struct plim_decision {
     struct plim_batch_rule rule;
     struct plim_space space;
     PLIM_ARRAY(struct plim_edge) edges; /* by point */
+    size_t searched; /* points before this one were; a waterfall may end before the others */
     struct plim_candidates candidates;
     bool found;
     struct plim_candidate choice;

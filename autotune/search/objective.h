@@ -12,6 +12,7 @@
 
 #define PLIM_OBJECTIVE_MAP(X)                                                                      \
     X(THROUGHPUT, "throughput")             /* tokens per second of a whole optimizer step */      \
+    X(BALANCED, "balanced")                 /* within 10 % of the fastest, the least memory */      \
     X(LONGEST_SEQUENCE, "longest-sequence") /* then throughput */                                  \
     X(LEAST_MEMORY, "least-memory")         /* ties within 1 % go to the faster one */             \
     X(LARGEST_BATCH, "largest-batch")       /* most tokens in a micro-step; time is not asked */
@@ -30,6 +31,7 @@ struct plim_objective_row {
     double (*worth)(const struct plim_candidate *candidate);
     double tie_share;   /* of the best worth */
     bool by_time;       /* the worth is a rate: candidates have to be timed */
+    enum plim_objective untimed; /* what is asked for in its place where no time is known */
     bool wants_longest; /* only candidates of the longest sequence count, and it is looked for */
     /* Breaks a tie: negative when `a` wins, positive when `b` does, 0 when they are equal. */
     int (*compare_ties)(const struct plim_candidate *a, const struct plim_candidate *b);

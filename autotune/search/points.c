@@ -71,11 +71,11 @@ static enum plim_status search_point(struct plim_search *s, size_t point)
 }
 
 /* The point with the highest bound that was not searched yet; -1: none. */
-static int next_point(const struct bound *bounds, const struct plim_decision *out)
+static int next_point(const struct plim_search *s, const struct bound *bounds)
 {
     int next = -1;
-    for (size_t i = 0; i < out->space.points.count; i++)
-        if (!out->edges.items[i].exact && bounds[i].rate > 0 &&
+    for (size_t i = s->first; i < s->end; i++)
+        if (!s->decision->edges.items[i].exact && bounds[i].rate > 0 &&
             (next < 0 || bounds[i].rate > bounds[next].rate))
             next = (int)i;
     return next;
@@ -83,12 +83,13 @@ static int next_point(const struct bound *bounds, const struct plim_decision *ou
 
 static enum plim_status search_by_bounds(struct plim_search *s, struct bound *bounds)
 {
+    double tie = plim_objectives[s->question->objective].tie_share;
     bool searched = false; /* was any point? */
-    for (int next; (next = next_point(bounds, s->decision)) >= 0;) {
+    for (int next; (next = next_point(s, bounds)) >= 0;) {
         enum plim_status st;
         struct bound *bound = &bounds[next];
         double best = plim_candidates_best_rate(&s->decision->candidates);
-        if (bound->rate < best * (1 - PLIM_TIE_SHARE)) break;
+        if (bound->rate < best * (1 - tie)) break;
         if (searched && bound->near && !bound->refined) {
             st = refine_bound(s, (size_t)next, bound);
         } else {
@@ -102,14 +103,13 @@ static enum plim_status search_by_bounds(struct plim_search *s, struct bound *bo
 
 enum plim_status plim_points_fastest(struct plim_search *s)
 {
-    size_t count = s->decision->space.points.count;
-    if (count == 1) return search_point(s, 0);
-    struct bound *bounds = calloc(count, sizeof(*bounds));
+    if (s->end - s->first == 1) return search_point(s, s->first);
+    struct bound *bounds = calloc(s->end + 1, sizeof(*bounds));
     if (!bounds) return plim_search_no_memory(s);
     enum plim_status st = PLIM_OK;
-    for (size_t i = 0; i < count && !st; i++) st = bound_point(s, i, &bounds[i]);
+    for (size_t i = s->first; i < s->end && !st; i++) st = bound_point(s, i, &bounds[i]);
     if (!st) st = search_by_bounds(s, bounds);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = s->first; i < s->end; i++)
         if (isfinite(bounds[i].rate)) s->decision->edges.items[i].rate_limit = bounds[i].rate;
     free(bounds);
     return st;
@@ -132,7 +132,7 @@ enum plim_status plim_points_compare(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;
     bool by_time = plim_objectives[s->question->objective].by_time;
-    for (size_t i = 0; i < out->space.points.count; i++) {
+    for (size_t i = s->first; i < s->end; i++) {
         enum plim_status st = PLIM_OK;
         if (by_time && !out->edges.items[i].exact) st = search_point(s, i);
         if (!st) st = plim_verify_below_edge(s, i);
@@ -152,7 +152,7 @@ enum plim_status plim_points_smallest(struct plim_search *s)
     const struct plim_batch_rule *rule = &s->decision->rule;
     struct plim_candidate *candidate;
     enum plim_status st = PLIM_OK;
-    for (size_t i = 0; i < s->decision->space.points.count && !st; i++) {
+    for (size_t i = s->first; i < s->end && !st; i++) {
         int64_t b = plim_batch_next(rule, 0);
         for (int n = 0; n < SMALLEST && b && !st; n++, b = plim_batch_next(rule, b))
             st = plim_throughput_time(s, i, b, &candidate);
@@ -166,7 +166,7 @@ enum plim_status plim_points_largest(struct plim_search *s)
 {
     struct plim_candidate *candidate;
     enum plim_status st = PLIM_OK;
-    for (size_t i = 0; i < s->decision->space.points.count && !st; i++) {
+    for (size_t i = s->first; i < s->end && !st; i++) {
         st = plim_edge_find(s, i);
         int64_t fits = s->decision->edges.items[i].fits;
         int64_t largest = st ? 0 : plim_batch_below(&s->decision->rule, fits, 1);

@@ -22,6 +22,8 @@ enum plim_status plim_search_points(struct plim_search *search, const int64_t *s
     enum plim_status st =
         plim_space_build(&out->space, &search->question->axes, seqs, seq_count, search->err);
     if (st) return st;
+    search->first = 0;
+    search->end = out->searched = out->space.points.count;
     out->edges.count = 0;
     for (size_t i = 0; i < out->space.points.count; i++) {
         struct plim_edge edge = {0};

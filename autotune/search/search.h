@@ -10,6 +10,7 @@ struct plim_search {
     struct plim_asker *asker;
     struct plim_decision
         *decision; /* the rule, the points, their edges and candidates; the answer */
+    size_t first, end; /* the points that are searched now: one level of a waterfall, or all */
     struct plim_error *err;
 };
 

@@ -12,6 +12,7 @@
 #ifndef PLIM_AUTOTUNE_SEARCH_SETTING_H
 #define PLIM_AUTOTUNE_SEARCH_SETTING_H
 
+#include "autotune/base/status.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,9 @@ struct plim_axes {
     size_t count;
     struct plim_axis axis[PLIM_AXES];
     int seq; /* the axis that counts the tokens of a sample; -1: there is none */
+    /* The waterfall: axes in the order in which they are given up until something fits (space.h). */
+    size_t waterfall_count;
+    size_t waterfall[PLIM_AXES];
     /* Gives values that follow from others what they must be; NULL: none do. Settings that are equal
      * after it are one. */
     void (*normalize)(struct plim_setting *setting);
@@ -57,6 +61,11 @@ void plim_axes_normalize(const struct plim_axes *axes, struct plim_setting *sett
 
 /* The index of an axis, or -1. */
 int plim_axes_find(const struct plim_axes *axes, const char *name);
+
+/* Reads the waterfall: names of axes with several values each, separated by commas. PLIM_INVALID: no
+ * such axis, or one that has nothing to give up, or twice. */
+enum plim_status plim_axes_waterfall(struct plim_axes *axes, const char *list,
+                                     struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Tokens of a sample; 1 where no axis counts them. */
 int64_t plim_axes_seq(const struct plim_axes *axes, const struct plim_setting *setting);

@@ -28,31 +28,62 @@ static bool normalize_once(const struct plim_axes *axes, struct plim_setting *po
     return true;
 }
 
+/* The level of the waterfall that a combination of values is on; -1: it is on none. */
+static int level_of(const struct plim_axes *axes, const size_t choice[PLIM_AXES],
+                    const size_t choices[PLIM_AXES])
+{
+    size_t level = 0;
+    bool spent = true; /* are the axes before this one at their last values? */
+    for (size_t i = 0; i < axes->waterfall_count; i++) {
+        size_t axis = axes->waterfall[i];
+        if (choice[axis] && !spent) return -1;
+        level += choice[axis];
+        spent &= choice[axis] + 1 == choices[axis];
+    }
+    return (int)level;
+}
+
+/* Adds the points of one level. */
+static enum plim_status add_level(struct plim_space *space, const struct plim_axes *axes,
+                                  const int64_t *const values[PLIM_AXES],
+                                  const size_t choices[PLIM_AXES], int level)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < axes->count; i++) count *= choices[i];
+    for (size_t n = 0; n < count; n++) {
+        struct plim_setting point = {0};
+        size_t choice[PLIM_AXES] = {0}, rest = n;
+        for (size_t i = axes->count; i-- > 0;) {
+            choice[i] = rest % choices[i];
+            point.value[i] = values[i][choice[i]];
+            rest /= choices[i];
+        }
+        if (level_of(axes, choice, choices) != level || !normalize_once(axes, &point)) continue;
+        if (PLIM_ARRAY_PUSH(&space->points, point) != PLIM_OK) return PLIM_NOMEM;
+    }
+    return PLIM_ARRAY_PUSH(&space->level_ends, space->points.count);
+}
+
 enum plim_status plim_space_build(struct plim_space *space, const struct plim_axes *axes,
                                   const int64_t *seqs, size_t seq_count, struct plim_error *err)
 {
-    const int64_t *values;
-    size_t count = 1;
-    space->points.count = 0;
-    for (size_t i = 0; i < axes->count; i++) count *= values_of(axes, i, seqs, seq_count, &values);
-    for (size_t n = 0; n < count; n++) {
-        struct plim_setting point = {0};
-        size_t rest = n;
-        for (size_t i = axes->count; i-- > 0;) {
-            size_t choices = values_of(axes, i, seqs, seq_count, &values);
-            point.value[i] = values[rest % choices];
-            rest /= choices;
-        }
-        if (!normalize_once(axes, &point)) continue;
-        if (PLIM_ARRAY_PUSH(&space->points, point) != PLIM_OK)
-            return plim_fail(err, PLIM_NOMEM, "out of host memory");
-    }
-    return PLIM_OK;
+    const int64_t *values[PLIM_AXES];
+    size_t choices[PLIM_AXES], levels = 1;
+    enum plim_status st = PLIM_OK;
+    space->points.count = space->level_ends.count = 0;
+    for (size_t i = 0; i < axes->count; i++)
+        choices[i] = values_of(axes, i, seqs, seq_count, &values[i]);
+    for (size_t i = 0; i < axes->waterfall_count; i++) levels += choices[axes->waterfall[i]] - 1;
+    for (size_t level = 0; level < levels && !st; level++)
+        st = add_level(space, axes, values, choices, (int)level);
+    return st ? plim_fail(err, PLIM_NOMEM, "out of host memory") : PLIM_OK;
 }
 
 void plim_space_finish(struct plim_space *space)
 {
-    if (space) PLIM_ARRAY_FINISH(&space->points);
+    if (!space) return;
+    PLIM_ARRAY_FINISH(&space->points);
+    PLIM_ARRAY_FINISH(&space->level_ends);
 }
 
 struct plim_setting plim_space_first(const struct plim_axes *axes)

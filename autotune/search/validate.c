@@ -40,6 +40,12 @@ static bool is_better(const struct progress *c, const struct plim_candidate *a,
     return c->objective->worth(a) > c->objective->worth(b);
 }
 
+/* What lies so near the best is equal to it. */
+static double tie_share(const struct progress *c)
+{
+    return c->objective->by_time ? c->objective->tie_share : PLIM_TIE_SHARE;
+}
+
 /* Of those that the plan puts in a tie with the fastest of their point, the one that needs least:
  * what the tie would go to. */
 static bool is_thriftiest(const struct progress *c, const struct plim_candidate *p)
@@ -50,7 +56,7 @@ static bool is_thriftiest(const struct progress *c, const struct plim_candidate 
         if (k->point == p->point && plim_candidate_may_win(k))
             best = fmax(best, k->tokens_per_second);
     }
-    double tie = best * (1 - PLIM_TIE_SHARE);
+    double tie = best * (1 - tie_share(c));
     if (p->tokens_per_second < tie) return false;
     for (size_t i = 0; i < c->plan->candidates.list.count; i++) {
         const struct plim_candidate *k = planned(c, i);
@@ -79,7 +85,8 @@ static bool is_apart(const struct progress *c, const struct plim_candidate *p)
 static bool is_worth_a_run(const struct progress *c, const struct plim_candidate *p, double best)
 {
     size_t runs = c->runs[p->point];
-    if (!plim_candidate_may_win(p) || promise(c, p) < best || runs == RUNS_PER_POINT) return false;
+    double enough = best * (1 - (tie_share(c) - PLIM_TIE_SHARE));
+    if (!plim_candidate_may_win(p) || promise(c, p) < enough || runs == RUNS_PER_POINT) return false;
     if (runs == 0 || is_thriftiest(c, p)) return true;
     return promise(c, p) >= best * (1 + PLIM_TIE_SHARE) && is_apart(c, p);
 }

@@ -61,7 +61,7 @@ static enum plim_status verify_candidate(struct plim_search *s, size_t index)
     return below ? plim_throughput_time(s, c->point, below, &smaller) : PLIM_OK;
 }
 
-static enum plim_status verify_choice(struct plim_search *s)
+enum plim_status plim_verify_choice(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;
     for (int round = 0; round < ROUNDS; round++) {
@@ -176,13 +176,11 @@ static enum plim_status explain_nothing(struct plim_search *s)
     return plim_advise(s->question, s->asker, &out->smallest, &out->advices, s->err);
 }
 
-enum plim_status plim_verify(struct plim_search *s)
+enum plim_status plim_verify_bounds(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;
-    enum plim_status st = verify_choice(s);
-    if (st) return st;
     if (out->found) return verify_largest(s, out->choice.point);
     size_t widest = widest_point(out);
-    if (out->edges.items[widest].fits) st = verify_largest(s, widest);
+    enum plim_status st = out->edges.items[widest].fits ? verify_largest(s, widest) : PLIM_OK;
     return st ? st : explain_nothing(s);
 }

@@ -8,10 +8,13 @@
 
 struct plim_search;
 
-/* Chooses among the candidates, adding the runs that the answer needs: the choice with all its
- * micro-steps, the next larger micro-batch, the largest that fits and the one after it; or,
- * when nothing fits, what would be needed and advice. */
-enum plim_status plim_verify(struct plim_search *search) PLIM_MUST_CHECK;
+/* Chooses among the candidates, adding the runs that the choice needs: itself with all its
+ * micro-steps, and the next larger micro-batch. */
+enum plim_status plim_verify_choice(struct plim_search *search) PLIM_MUST_CHECK;
+
+/* What lies around the choice: the largest micro-batch that fits and the one after it; or, where
+ * nothing was found, what would be needed and advice. */
+enum plim_status plim_verify_bounds(struct plim_search *search) PLIM_MUST_CHECK;
 
 /* Finds the edge of a point and refutes the candidates beyond it. */
 enum plim_status plim_verify_below_edge(struct plim_search *search, size_t point) PLIM_MUST_CHECK;

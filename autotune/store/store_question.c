@@ -81,6 +81,7 @@ void plim_store_question_asked(const struct plim_store_asked *asked, struct plim
 {
     const struct plim_allowance *a = asked->allowance;
     plim_facts_add(key, "objective", asked->objective);
+    if (asked->waterfall) plim_facts_add(key, "waterfall", asked->waterfall);
     if (a->margin_bytes >= 0)
         plim_facts_format(key, "margin", "%" PRId64, a->margin_bytes);
     else

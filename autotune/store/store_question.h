@@ -30,6 +30,7 @@ bool plim_store_gpu_of_target(const struct plim_target *target, bool counts_othe
 struct plim_store_asked {
     const char *version;   /* of plimsoll */
     const char *objective; /* its name */
+    const char *waterfall; /* as typed; NULL: none */
     const struct plim_allowance *allowance;
 };
 

@@ -134,6 +134,8 @@ static struct plim_report full_decision(void)
     struct plim_report report = {0};
     struct plim_result r = {.kind = PLIM_RESULT_DECISION};
     head(&r);
+    r.profile = "balanced";
+    snprintf(r.waterfall, sizeof(r.waterfall), "precision,seq");
     r.choice = choice_of(5);
     r.choice.phase_count = 2;
     r.choice.phases[0] = (struct plim_result_phase){0, 3, 30};

@@ -1,0 +1,7 @@
+#include "profile.h"
+
+const struct plim_profile plim_profiles[PLIM_PROFILES] = {
+    {"max-memory", PLIM_OBJECTIVE_LEAST_MEMORY, 0.10},
+    {"balanced", PLIM_OBJECTIVE_BALANCED, 0.05},
+    {"max-speed", PLIM_OBJECTIVE_THROUGHPUT, 0.02},
+};

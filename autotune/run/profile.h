@@ -1,0 +1,21 @@
+/* Presets for users who want a kind of answer and no numbers: each is one row of one table.
+ *
+ * A profile is what is best, and how much memory stays free. A tier is a margin alone: `--tiers` answers
+ * the same question once under each of them.
+ */
+#ifndef PLIM_AUTOTUNE_RUN_PROFILE_H
+#define PLIM_AUTOTUNE_RUN_PROFILE_H
+
+#include "allowance.h"
+#include "autotune/search/objective.h"
+
+struct plim_profile {
+    const char *name;
+    enum plim_objective objective;
+    double margin_share; /* of the usable memory */
+};
+
+enum { PLIM_PROFILES = 3 };
+extern const struct plim_profile plim_profiles[PLIM_PROFILES];
+
+#endif
