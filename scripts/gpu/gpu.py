@@ -61,10 +61,10 @@ class Programs:
             paths = [libraries, self.env.get('LD_LIBRARY_PATH', '')]
             self.env['LD_LIBRARY_PATH'] = ':'.join(path for path in paths if path)
 
-    def gpu(self, verb, limit, device=None, **options):
+    def gpu(self, verb, limit, device=None, under=(), **options):
         """Lines of `on_gpu VERB DEVICE --OPTION VALUE...` and its exit code, 'killed' after
-        `limit` seconds."""
-        command = [self.on_gpu, verb, device or self.device]
+        `limit` seconds. `under`: a command that runs it."""
+        command = [*under, self.on_gpu, verb, device or self.device]
         for name, value in options.items():
             command += [f'--{name}', str(value)]
         code, out, err = run(command, limit, self.env)
@@ -74,8 +74,8 @@ class Programs:
 
     def tune(self, subject, options, seconds, device=None):
         """(report, exit code, wall seconds, stderr) of a tune."""
-        command = [self.plimsoll, 'tune', subject, '--device', device or self.device, '--json',
-                   '--quiet'] + list(options)
+        command = [self.plimsoll, 'tune', subject, '--device', device or self.device,
+                   '--json'] + list(options)
         begin = time.monotonic()
         code, out, err = run(command, seconds, self.env)
         wall = time.monotonic() - begin

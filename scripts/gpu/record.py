@@ -1,4 +1,13 @@
-"""The record of a run: one JSON file, complete at every moment."""
+"""The record of a run: one JSON file, complete at every moment, and the loop that fills it.
+
+A part is a list of cases, each with the seconds that it may take and a function that returns its result,
+an object with `ok`. A case that is done is not run again. `left` says which a part has not come to.
+
+    status   ok       every case is done and went well
+             skipped  the same, but for halves that lack something here (`skipped` of their results)
+             late     the part's time ended before its cases did, or one was killed at its end
+             failed   a case went wrong
+"""
 import datetime
 import json
 import os
@@ -6,6 +15,20 @@ import re
 import sys
 import time
 import traceback
+from collections import namedtuple
+
+Part = namedtuple('Part', 'call what seconds cases')  # cases(bench): a list of Case
+Case = namedtuple('Case', 'id seconds run')  # run(bench, seconds, results of its part so far)
+
+BEGIN_NOTHING_SECONDS = 1  # before a part's end
+
+
+class Late(Exception):
+    """A program was killed when its time was over. `result`: what it had found out by then."""
+
+    def __init__(self, result=None):
+        super().__init__('its time is over')
+        self.result = result or {}
 
 
 def default_path(root, machine):
@@ -14,42 +37,36 @@ def default_path(root, machine):
     return os.path.join(root, 'tests', 'gpu', 'records', f'{name}-{today}.json')
 
 
-class Late(Exception):
-    """A part's time is over."""
+def is_done(result):
+    return result is not None and result.get('ok', False) and not result.get('skipped')
 
 
-class Entry:
-    """What one part found out: a dictionary that is on disk after every change."""
+def status_of(wanted, results):
+    found = [results.get(case.id) for case in wanted]
+    if any(result and not result['ok'] and not result.get('late') for result in found):
+        return 'failed'
+    if not all(result and result['ok'] for result in found):
+        return 'late'
+    return 'skipped' if any(result.get('skipped') for result in found) else 'ok'
 
-    def __init__(self, book, name, seconds):
-        self.book = book
-        self.data = book.data['parts'].setdefault(name, {})
-        self.results = self.data.setdefault('results', {})
-        self.deadline = time.monotonic() + seconds
 
-    def left(self):
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise Late('its time is over')
-        return left
-
-    def has(self, key):
-        """Was this step done before, and did it go well?"""
-        known = self.results.get(key)
-        return known is not None and known.get('ok', True)
-
-    def put(self, key, result):
-        self.results[key] = result
-        self.book.save()
-
-    def all_ok(self):
-        return all(result.get('ok', True) for result in self.results.values())
+def run_case(case, bench, seconds, results):
+    begin = time.monotonic()
+    try:
+        result = case.run(bench, seconds, results)
+    except Late as late:
+        result = dict(late.result, ok=False, late=True, why=str(late))
+    except Exception as error:  # recorded; the next case runs
+        traceback.print_exc()
+        result = {'ok': False, 'why': f'{type(error).__name__}: {error}'}
+    result['case_seconds'] = time.monotonic() - begin
+    return result
 
 
 class Record:
     def __init__(self, path, machine, resume):
         self.path = path
-        self.data = {'schema': 'plimsoll.gpu/1', 'parts': {}}
+        self.data = {'schema': 'plimsoll.gpu/2', 'parts': {}}
         if resume and os.path.exists(path):
             with open(path, encoding='utf-8') as file:
                 self.data = json.load(file)
@@ -64,29 +81,37 @@ class Record:
             file.write('\n')
         os.replace(self.path + '.new', self.path)
 
-    def run(self, name, part, context):
-        known = self.data['parts'].get(name, {})
-        if known.get('status') == 'ok':
-            print(f'{name}: was done before', file=sys.stderr)
-            return
-        entry = Entry(self, name, part.seconds)
-        entry.data['what'] = part.what
+    def run(self, name, part, bench, end):
+        """What is missing of a part, until its own time is over or, for all parts, `end`."""
         begin = time.monotonic()
-        try:
-            why = part.run(context, entry)
-            entry.data['status'] = 'skipped' if why else 'ok' if entry.all_ok() else 'failed'
-        except Late as late:
-            entry.data['status'], why = 'late', str(late)
-        except Exception as error:  # recorded; the next part runs
-            entry.data['status'], why = 'failed', f'{type(error).__name__}: {error}'
-            traceback.print_exc()
-        entry.data.pop('why', None)
-        if why:
-            entry.data['why'] = why
-        entry.data['seconds'] = entry.data.get('seconds', 0) + time.monotonic() - begin
+        end = min(end, begin + part.seconds)
+        entry = self.data['parts'].setdefault(name, {})
+        results = entry.setdefault('results', {})
+        entry['what'] = part.what
+        wanted = part.cases(bench)
+        for case in wanted:
+            left = end - time.monotonic()
+            if is_done(results.get(case.id)):
+                continue
+            if left < BEGIN_NOTHING_SECONDS:
+                break
+            results[case.id] = run_case(case, bench, min(left, case.seconds), results)
+            entry['status'] = status_of(wanted, results)
+            self.save()
+        entry['status'] = status_of(wanted, results)
+        entry['left'] = [case.id for case in wanted if case.id not in results]
+        entry['seconds'] = entry.get('seconds', 0) + time.monotonic() - begin
         self.save()
-        print(f'{name}: {entry.data["status"]} in {entry.data["seconds"]:.1f} s, {part.what}'
-              f'{": " + why if why else ""}', file=sys.stderr)
+        self.tell(name, part, wanted)
+
+    def tell(self, name, part, wanted):
+        entry = self.data['parts'][name]
+        print(f'{name}: {entry["status"]} in {entry["seconds"]:.1f} s, {part.what}', file=sys.stderr)
+        for case in wanted:
+            result = entry['results'].get(case.id)
+            why = 'not begun' if not result else result.get('why') or result.get('skipped')
+            if not is_done(result):
+                print(f'    {case.id}: {why or "failed: see the record"}', file=sys.stderr)
 
     def exit_code(self, names):
         bad = ('failed', 'late')

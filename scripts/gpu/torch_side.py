@@ -1,16 +1,17 @@
 """PyTorch's side: the training loop of tests/golden on the GPU that is here.
 
-    python3 torch_side.py < JOB        a JSON object; answers are JSON objects, one a line
+    python3 torch_side.py        a job a line on stdin, a JSON object; its answer on stdout, likewise
 
-  {"do": "figures", "cases": [...]}       bytes of four steps, and what the process takes beside
+  {"do": "figures", "case": ...}          bytes of four steps, and what the process takes beside
   {"do": "largest", "case": ..., "budget_bytes": N, "guess": N}           by bisection
-  {"do": "time", "cases": [...], "compile": BOOL}                         seconds of a step
-  {"do": "finders", "case": ..., "seqs": [...], "checkpointing": [...], "budget_bytes": N or null}
+  {"do": "time", "case": ..., "compile": BOOL, "profile": BOOL}   seconds of a step, and of its operations
+  {"do": "find", "finder": ..., "case": ..., "seqs": [...], "checkpointing": [...], "budget_bytes": N}
 
 A cap is set_per_process_memory_fraction: it bounds what the caching allocator holds, which is what
 plimsoll's budget bounds. (A ballast would also count the context, whose size differs between two
 processes and is measured for itself.) Every trial is a process of its own, forked before CUDA is
 used: no cached block survives it. Times of finders are of one process, as people run them.
+Tokens are those of our own steps (tests/losses/make_losses.py).
 """
 import gc
 import json
@@ -24,8 +25,11 @@ BEGAN = time.perf_counter()
 warnings.filterwarnings('ignore')
 os.environ.setdefault('TRANSFORMERS_VERBOSITY', 'error')
 os.environ.setdefault('HF_HUB_OFFLINE', '1')
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, 'tests', 'losses'))
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from make_losses import tokens  # noqa: E402
 
 IMPORTED = time.perf_counter() - BEGAN
 LOW = {'bf16': torch.bfloat16, 'fp16': torch.float16}
@@ -100,7 +104,7 @@ class Training:
         self.scaler = torch.amp.GradScaler('cuda') if name == 'fp16-mixed' else None
 
     def batch(self, batch, seq):
-        ids = torch.zeros(batch, seq, dtype=torch.long, device='cuda')
+        ids = tokens(self.model.config.vocab_size, batch, seq).cuda()
         return {'input_ids': ids, 'labels': ids}
 
     def micro_step(self, data):
@@ -178,10 +182,8 @@ def in_a_process(function):
 # --- jobs -----------------------------------------------------------------------------------------
 
 def figures(job):
-    for case in job['cases']:
-        begin = time.perf_counter()
-        result = in_a_process(lambda: four_steps(case, case['batch']))
-        say(id=case['id'], seconds=time.perf_counter() - begin, **result)
+    case = job['case']
+    return in_a_process(lambda: four_steps(case, case['batch']))
 
 
 def largest(job):
@@ -211,10 +213,26 @@ def largest(job):
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     del trials[0]
-    say(largest=low, trials=[[batch, ok] for batch, ok in trials.items()])
+    return {'largest': low, 'trials': [[batch, ok] for batch, ok in trials.items()]}
 
 
-def timed_steps(case, compiled, repeats=20):
+OPERATIONS = 60  # of a profile, those that take longest
+
+
+def profile(training, data):
+    """Seconds of the GPU's in a step, by PyTorch's operation."""
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities, record_shapes=True) as seen:
+        training.step(data)
+        torch.cuda.synchronize()
+    rows = [row for row in seen.key_averages(group_by_input_shape=True)
+            if row.self_device_time_total > 0 and row.key.startswith('aten::')]
+    rows.sort(key=lambda row: -row.self_device_time_total)
+    return [{'op': row.key, 'shapes': str(row.input_shapes), 'count': row.count,
+             'seconds': row.self_device_time_total * 1e-6} for row in rows[:OPERATIONS]]
+
+
+def timed_steps(case, compiled, profiled, repeats=20):
     begin = time.perf_counter()
     training = Training(case, compiled)
     data = training.batch(case['batch'], case['seq'])
@@ -228,14 +246,16 @@ def timed_steps(case, compiled, repeats=20):
         training.step(data)
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - begin)
-    return {'step_seconds': statistics.median(seconds), 'ready_seconds': ready,
-            'peak_reserved': torch.cuda.max_memory_reserved()}
+    result = {'step_seconds': statistics.median(seconds), 'ready_seconds': ready,
+              'peak_reserved': torch.cuda.max_memory_reserved()}
+    if profiled:
+        result['operations'] = profile(training, data)
+    return result
 
 
 def times(job):
-    for case in job['cases']:
-        say(id=case['id'], compiled=job['compile'],
-            **in_a_process(lambda: timed_steps(case, job['compile'])))
+    return in_a_process(lambda: timed_steps(job['case'], job.get('compile', False),
+                                            job.get('profile', False)))
 
 
 def tidy():
@@ -304,12 +324,16 @@ def find_everything(finder, job):
     return {'found': found, 'wall_seconds': time.perf_counter() - begin}
 
 
-def finders(job):
-    for name in job.get('finders', FINDERS):
-        say(finder=name, import_seconds=IMPORTED,
-            **in_a_process(lambda: find_everything(name, job)))
+def find(job):
+    return dict(in_a_process(lambda: find_everything(job['finder'], job)), import_seconds=IMPORTED)
 
+
+JOBS = {'figures': figures, 'largest': largest, 'time': times, 'find': find}
 
 if __name__ == '__main__':
-    JOB = json.load(sys.stdin)
-    {'figures': figures, 'largest': largest, 'time': times, 'finders': finders}[JOB['do']](JOB)
+    for LINE in sys.stdin:
+        JOB = json.loads(LINE)
+        try:
+            say(**JOBS[JOB['do']](JOB))
+        except RuntimeError as error:
+            say(error=str(error))

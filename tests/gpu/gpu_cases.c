@@ -63,10 +63,21 @@ bool on_gpu_read_case(const struct on_gpu *gpu, const json_t *c, struct plim_spe
     return true;
 }
 
-static int refuse(json_t *line, const struct plim_error *err)
+int on_gpu_refuse(json_t *line, const struct plim_error *err)
 {
     json_object_set_new(line, "error", json_string(err->text));
     return 1;
+}
+
+enum plim_status on_gpu_replay(struct plim_device *device, const struct plim_spec *spec,
+                               const struct plim_train_setting *setting, struct plim_replay *out,
+                               struct plim_error *err)
+{
+    struct plim_replayer *replayer = NULL;
+    enum plim_status st = plim_replayer_create(device, NULL, &replayer, err);
+    if (!st) st = plim_replay_run(replayer, &spec->model, setting, out, err);
+    plim_replayer_destroy(&replayer);
+    return st ? st : plim_device_reset(device);
 }
 
 /* --- bytes ------------------------------------------------------------------------------------ */
@@ -88,12 +99,8 @@ static enum plim_status replay(struct plim_device *device, const struct plim_spe
                                const struct plim_train_setting *setting, int64_t capacity,
                                struct plim_replay *out, json_t *into, struct plim_error *err)
 {
-    struct plim_replayer *replayer = NULL;
-    plim_device_limit(device, capacity ? capacity : INT64_C(1) << 60);
-    enum plim_status st = plim_replayer_create(device, NULL, &replayer, err);
-    if (!st) st = plim_replay_run(replayer, &spec->model, setting, out, err);
-    plim_replayer_destroy(&replayer);
-    if (!st) st = plim_device_reset(device);
+    plim_device_limit(device, capacity ? capacity : PLIM_UNLIMITED_BYTES);
+    enum plim_status st = on_gpu_replay(device, spec, setting, out, err);
     if (st) return st;
     json_t *steps = json_array();
     for (int i = 0; i < out->steps_done; i++) json_array_append_new(steps, step_of(&out->step[i]));
@@ -118,7 +125,7 @@ static bool same_bytes(const struct plim_replay *a, const struct plim_replay *b)
     return same;
 }
 
-static void add_overhead(const struct on_gpu *gpu, json_t *line)
+void on_gpu_add_overhead(const struct on_gpu *gpu, json_t *line)
 {
 #if PLIM_WITH_CUDA
     struct plim_cuda_memory_info numbers;
@@ -139,7 +146,7 @@ static int run_golden(struct on_gpu *gpu, const json_t *c, json_t *line)
     struct plim_error err = PLIM_ERROR_INIT;
     const json_t *fit = json_object_get(c, "fit");
     int64_t capacity = fit ? case_integer(fit, "capacity_bytes", 0) : 0;
-    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return refuse(line, &err);
+    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return on_gpu_refuse(line, &err);
     struct plim_device *twin = on_gpu_twin(gpu);
     json_t *simulated = json_object();
     enum plim_status st = replay(gpu->device, &spec, &setting, capacity, &here, line, &err);
@@ -147,7 +154,7 @@ static int run_golden(struct on_gpu *gpu, const json_t *c, json_t *line)
     plim_device_close(&twin);
     if (st) {
         json_decref(simulated);
-        return refuse(line, &err);
+        return on_gpu_refuse(line, &err);
     }
     bool same = same_bytes(&here, &there);
     json_object_set_new(line, "as_simulated", json_boolean(same));
@@ -155,7 +162,7 @@ static int run_golden(struct on_gpu *gpu, const json_t *c, json_t *line)
         json_decref(simulated);
     else
         json_object_set_new(line, "simulated", simulated);
-    add_overhead(gpu, line);
+    on_gpu_add_overhead(gpu, line);
     return !same;
 }
 
@@ -177,9 +184,9 @@ static int run_losses(struct on_gpu *gpu, const json_t *c, json_t *line)
     struct plim_error err = PLIM_ERROR_INIT;
     const json_t *theirs = json_object_get(c, "losses");
     double largest = 0;
-    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return refuse(line, &err);
+    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return on_gpu_refuse(line, &err);
     if (plim_replayer_create(gpu->device, NULL, &replayer, &err) != PLIM_OK)
-        return refuse(line, &err);
+        return on_gpu_refuse(line, &err);
     json_t *ours = json_array();
     plim_replay_begin(replayer, &spec.model, &setting);
     for (size_t i = 0; i < json_array_size(theirs) && plim_replay_next(replayer, &step); i++) {
@@ -194,7 +201,7 @@ static int run_losses(struct on_gpu *gpu, const json_t *c, json_t *line)
     json_object_set_new(line, "losses", ours);
     json_object_set_new(line, "largest_difference",
                         isfinite(largest) ? json_real(largest) : json_null());
-    if (st) return refuse(line, &err);
+    if (st) return on_gpu_refuse(line, &err);
     json_object_set_new(line, "verdict", json_string(plim_status_text(out.verdict)));
     return out.verdict || done < json_array_size(theirs) || !isfinite(largest);
 }
@@ -206,8 +213,6 @@ int on_gpu_losses(struct on_gpu *gpu)
 }
 
 /* --- times ------------------------------------------------------------------------------------ */
-
-static const double TIMING_SECONDS = 4;
 
 static enum plim_status repeat(void *user, double *seconds)
 {
@@ -240,20 +245,23 @@ static int run_time(struct on_gpu *gpu, const json_t *c, json_t *line)
     struct plim_replayer *replayer;
     struct plim_timing timing = {0};
     struct plim_error err = PLIM_ERROR_INIT;
-    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return refuse(line, &err);
+    char engines[PLIM_SDPA_ENGINES_TEXT];
+    if (!on_gpu_read_case(gpu, c, &spec, &setting, &err)) return on_gpu_refuse(line, &err);
     if (plim_replayer_create(gpu->device, NULL, &replayer, &err) != PLIM_OK)
-        return refuse(line, &err);
+        return on_gpu_refuse(line, &err);
     plim_replay_begin(replayer, &spec.model, &setting);
     bool runs = true;
     for (int i = 0; runs && i < PLIM_REPLAY_STEPS; i++) runs = plim_replay_next(replayer, &step);
     if (runs && gpu->scheme != PLIM_SCHEME_SIM &&
-        plim_measure(repeat, replayer, TIMING_SECONDS, &timing) != PLIM_OK)
+        plim_measure(repeat, replayer, gpu->timing_seconds, &timing) != PLIM_OK)
         runs = false;
     enum plim_status st = plim_replay_end(replayer, &out, &err);
     plim_replayer_destroy(&replayer);
     if (!st) st = plim_device_reset(gpu->device);
-    if (st) return refuse(line, &err);
+    if (st) return on_gpu_refuse(line, &err);
     json_object_set_new(line, "verdict", json_string(plim_status_text(out.verdict)));
+    json_object_set_new(line, "attention_engine",
+                        json_string(plim_sdpa_engines_text(out.sdpa_engines, engines)));
     json_object_set_new(line, "step_seconds", json_real(timing.median_seconds));
     json_object_set_new(line, "half_width_seconds", json_real(timing.half_width_seconds));
     json_object_set_new(line, "repeats", json_integer(timing.repeats));

@@ -26,14 +26,8 @@ static enum plim_status run(struct on_gpu *gpu, int64_t batch, struct plim_repla
 {
     struct plim_train_setting setting = subject.setting;
     struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_replayer *replayer;
     setting.micro_batch = batch;
-    enum plim_status st = plim_replayer_create(gpu->device, NULL, &replayer, &err);
-    if (st) return st;
-    st = plim_replay_run(replayer, &subject.spec.model, &setting, out, &err);
-    plim_replayer_destroy(&replayer);
-    if (!st) st = plim_device_reset(gpu->device);
-    return st;
+    return on_gpu_replay(gpu->device, &subject.spec, &setting, out, &err);
 }
 
 /* A batch that does not fit. */
@@ -73,6 +67,75 @@ int on_gpu_oom(struct on_gpu *gpu)
     }
     return failed;
 }
+
+/* --- the whole GPU ---------------------------------------------------------------------------- */
+
+struct segments {
+    struct {
+        uint64_t address;
+        int64_t bytes;
+    } held[1024];
+    int count;
+    int64_t bytes; /* of all */
+};
+
+/* Takes memory until the driver has no page left. Returns what it said last. */
+static enum plim_status take_everything(struct plim_device *device, struct segments *all)
+{
+    enum plim_status st = PLIM_OK;
+    for (int64_t bytes = INT64_C(1) << 30; bytes >= PLIM_PAGE_BYTES; bytes /= 2)
+        while (all->count < 1024) {
+            st = plim_device_segment_get(device, bytes, &all->held[all->count].address);
+            if (st) break;
+            all->held[all->count++].bytes = bytes;
+            all->bytes += bytes;
+        }
+    return st;
+}
+
+/* A kernel that nothing has asked for yet: the GPU has no memory for its code, or just so. */
+static enum plim_status load_a_kernel(struct plim_device *device, uint64_t memory)
+{
+    struct plim_array a = {
+        .data = memory, .shape = {64, 64}, .stride = {64, 1}, .ndim = 2, .dtype = PLIM_F16};
+    struct plim_op op = {.kind = PLIM_OP_SOFTMAX, .n_out = 1, .n_in = 1, .dim = 1, .out = {&a}, .in = {&a}};
+    double seconds;
+    enum plim_status st = plim_device_launch(device, &op);
+    return st ? st : plim_device_now(device, &seconds);
+}
+
+/* No limit of ours is near: what refuses is the driver. */
+int on_gpu_fill(struct on_gpu *gpu)
+{
+    static struct plim_replay first, again;
+    static struct segments all;
+    on_gpu_each(gpu, keep_case);
+    on_gpu_open(gpu);
+    int64_t batch = subject.setting.micro_batch;
+    if (run(gpu, batch, &first) || first.verdict) on_gpu_give_up("the case does not run");
+    int64_t free_bytes = plim_device_free_bytes(gpu->device);
+    plim_device_limit(gpu->device, PLIM_UNLIMITED_BYTES);
+    enum plim_status full = take_everything(gpu->device, &all);
+    bool refused = plim_device_has_refused(gpu->device);
+    int64_t left_bytes = plim_device_free_bytes(gpu->device);
+    enum plim_status loaded = all.count ? load_a_kernel(gpu->device, all.held[0].address) : full;
+    for (int i = 0; i < all.count; i++)
+        plim_device_segment_return(gpu->device, all.held[i].address, all.held[i].bytes);
+    enum plim_status st = plim_device_reset(gpu->device);
+    if (!st) st = run(gpu, batch, &again);
+    bool ok = full == PLIM_OOM && refused && (loaded == PLIM_OK || loaded == PLIM_OOM) && !st &&
+              again.verdict == PLIM_OK && again.peak_reserved_bytes == first.peak_reserved_bytes;
+    on_gpu_say(json_pack("{s:b s:s s:b s:s s:s s:I s:I s:I}", "ok", ok, "full",
+                         plim_status_text(full), "driver_refused", refused, "first_kernel",
+                         plim_status_text(loaded), "afterwards",
+                         plim_status_text(st ? st : again.verdict), "held_bytes",
+                         (json_int_t)all.bytes, "left_bytes", (json_int_t)left_bytes,
+                         "missing_bytes",
+                         (json_int_t)(free_bytes - plim_device_free_bytes(gpu->device))));
+    return !ok;
+}
+
+/* --- a broken context ------------------------------------------------------------------------- */
 
 /* An operation on an address outside of every allocation: the GPU's context ends with it. On a device whose
  * memory is this process's, the process does. */

@@ -46,12 +46,10 @@ void on_gpu_open(struct on_gpu *gpu)
     gpu->scheme = plim_uri_scheme(gpu->uri);
 }
 
-struct plim_device *on_gpu_twin(const struct on_gpu *gpu)
+struct plim_gpu on_gpu_model(const struct on_gpu *gpu)
 {
     const struct plim_device_info *info = &gpu->device->info;
     const struct plim_gpu *like = NULL;
-    struct plim_error err = PLIM_ERROR_INIT;
-    struct plim_device *twin;
     struct plim_gpu model;
     if (plim_catalogue_find(info->name, &like, NULL) != PLIM_OK) like = NULL;
     for (size_t i = 0; !like && i < plim_catalogue_count(); i++)
@@ -62,6 +60,14 @@ struct plim_device *on_gpu_twin(const struct on_gpu *gpu)
     model.compute_capability = info->compute_capability;
     model.multiprocessors = info->multiprocessors;
     model.total_bytes = info->total_bytes;
+    return model;
+}
+
+struct plim_device *on_gpu_twin(const struct on_gpu *gpu)
+{
+    struct plim_gpu model = on_gpu_model(gpu);
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *twin;
     if (plim_sim_open_gpu(&model, 0, &twin, &err) != PLIM_OK) on_gpu_give_up("%s", err.text);
     return twin;
 }
@@ -95,14 +101,19 @@ int on_gpu_kernels(struct on_gpu *gpu)
     on_gpu_open(gpu);
     kernel_case_use(gpu->device, gpu->scheme == PLIM_SCHEME_CUDA);
     for (const struct plain_test *t = plain_tests(); t; t = t->next) {
-        char first[512], name[160];
+        char first[512], name[160], engines[PLIM_SDPA_ENGINES_TEXT];
         snprintf(name, sizeof name, "%s/%s", t->suite, t->name);
         if (strncmp(name, gpu->only, strlen(gpu->only)) != 0 || on_gpu_is_late(gpu)) continue;
         double begin = plim_clock_seconds();
+        gpu->device->sdpa_engines = 0;
         int failures = plain_run(t, first, sizeof first);
         json_t *line = json_pack("{s:s s:b s:f}", "test", name, "ok", failures == 0, "seconds",
                                  plim_clock_seconds() - begin);
         if (failures) json_object_set_new(line, "why", json_string(first));
+        if (gpu->device->sdpa_engines)
+            json_object_set_new(
+                line, "attention_engine",
+                json_string(plim_sdpa_engines_text(gpu->device->sdpa_engines, engines)));
         on_gpu_say(line);
         run++;
         failed += failures > 0;
@@ -119,8 +130,9 @@ int on_gpu_kernels(struct on_gpu *gpu)
 static const struct {
     const char *name;
     int (*run)(struct on_gpu *gpu);
-} verbs[] = {{"info", on_gpu_info},     {"kernels", on_gpu_kernels}, {"golden", on_gpu_golden},
-             {"losses", on_gpu_losses}, {"time", on_gpu_time},       {"oom", on_gpu_oom},
+} verbs[] = {{"info", on_gpu_info},     {"start", on_gpu_start},   {"kernels", on_gpu_kernels},
+             {"golden", on_gpu_golden}, {"losses", on_gpu_losses}, {"time", on_gpu_time},
+             {"ops", on_gpu_ops},       {"fill", on_gpu_fill},     {"oom", on_gpu_oom},
              {"break", on_gpu_break}};
 
 static void read_option(struct on_gpu *gpu, const char *name, const char *value)
@@ -131,6 +143,8 @@ static void read_option(struct on_gpu *gpu, const char *name, const char *value)
         gpu->only = value;
     else if (!strcmp(name, "--seconds"))
         gpu->seconds = strtod(value, NULL);
+    else if (!strcmp(name, "--timing"))
+        gpu->timing_seconds = strtod(value, NULL);
     else if (!strcmp(name, "--times"))
         gpu->times = strtol(value, NULL, 10);
     else
@@ -139,10 +153,10 @@ static void read_option(struct on_gpu *gpu, const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-    struct on_gpu gpu = {.only = "", .times = 1, .started = plim_clock_seconds()};
+    struct on_gpu gpu = {.only = "", .times = 1, .timing_seconds = 4, .started = plim_clock_seconds()};
     if (argc < 3 || argc % 2 == 0)
         on_gpu_give_up("expected on_gpu VERB URI [--cases FILE] [--only PREFIX] [--seconds S] "
-                        "[--times N]");
+                        "[--timing S] [--times N]");
     gpu.uri = argv[2];
     for (int i = 3; i + 1 < argc; i += 2) read_option(&gpu, argv[i], argv[i + 1]);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
