@@ -110,6 +110,29 @@ PLIM_KERNEL(layer_norm_backward, plim_layer_norm_backward_args, 1024)
     });
 }
 
+/* Of one row and column: what is added to the sums. Nothing beyond the end. */
+struct param_terms {
+    float x[1], dout[1], mean, rstd;
+
+    __device__ void load(const plim_layer_norm_params_args &args, int64_t row, int64_t end,
+                         int64_t column)
+    {
+        x[0] = dout[0] = mean = rstd = 0;
+        if (row >= end) return;
+        row_load(row_at(args.x, row_offset(args.rows, args.x, row)), column, x);
+        row_load(row_at(args.dout, row_offset(args.rows, args.dout, row)), column, dout);
+        mean = load_float(args.mean.data, args.mean.dtype, row);
+        rstd = load_float(args.rstd.data, args.rstd.dtype, row);
+    }
+    __device__ void add_to(sums &all) const
+    {
+        all.a += dout[0] * (x[0] - mean) * rstd;
+        all.b += dout[0];
+    }
+};
+
+enum { AHEAD = 4 }; /* rows that are on their way together: columns alone do not fill a GPU */
+
 /* Sums over the rows of a part: thread y of a column takes every blockDim.y-th of them, then thread
  * 0 adds what the threads have in order. */
 PLIM_KERNEL(layer_norm_backward_params, plim_layer_norm_params_args, 1024)
@@ -122,16 +145,13 @@ PLIM_KERNEL(layer_norm_backward_params, plim_layer_norm_params_args, 1024)
         int64_t end = live ? (part + 1) * rows.count / args.parts : 0;
         sums mine = {0, 0};
         for (int64_t row = part * rows.count / args.parts + threadIdx.y; row < end;
-             row += blockDim.y) {
-            row_view x = row_at(args.x, row_offset(rows, args.x, row));
-            row_view dout = row_at(args.dout, row_offset(rows, args.dout, row));
-            float v[1], g[1];
-            row_load(x, column, v);
-            row_load(dout, column, g);
-            float mean = load_float(args.mean.data, args.mean.dtype, row);
-            float rstd = load_float(args.rstd.data, args.rstd.dtype, row);
-            mine.a += g[0] * (v[0] - mean) * rstd;
-            mine.b += g[0];
+             row += AHEAD * blockDim.y) {
+            param_terms terms[AHEAD];
+            PLIM_UNROLL
+            for (int i = 0; i < AHEAD; i++)
+                terms[i].load(args, row + i * (int64_t)blockDim.y, end, column);
+            PLIM_UNROLL
+            for (int i = 0; i < AHEAD; i++) terms[i].add_to(mine);
         }
         part_of[threadIdx.y][threadIdx.x] = mine;
         __syncthreads();
