@@ -341,6 +341,11 @@ void emulated_together(emulated_work *work, void *operands)
     emulated_exchange(EMULATED_TOGETHER, 0xffffffffu, (uint64_t)(uintptr_t)operands, 0, WARP);
 }
 
+void emulated_fail(const char *mistake)
+{
+    fail("%s", mistake);
+}
+
 void emulated_copy_async(void *to, const void *from, bool there)
 {
     struct thread *self = current;

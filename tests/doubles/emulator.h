@@ -10,7 +10,8 @@
  * Aborts with one line on stderr: a launch that no GPU accepts, a barrier or exchange that not all
  * of its threads reach, an exchange with a lane that takes no part, writes beyond the dynamic
  * shared memory (with AddressSanitizer any access beyond shared memory, at the place); an
- * asynchronous copy that its thread never waits for. What a block finds in dynamic shared memory at
+ * asynchronous copy that its thread never waits for; a load of matrices whose rows share banks,
+ * which a GPU makes slowly. What a block finds in dynamic shared memory at
  * its start is bytes of 0xff: NaN. An asynchronous copy happens when it is waited for, no earlier.
  *
  * Not emulated: races between blocks, warps in lockstep, limits on static shared memory.

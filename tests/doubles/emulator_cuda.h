@@ -97,6 +97,9 @@ uint64_t emulated_exchange(enum emulated_wait kind, unsigned mask, uint64_t valu
 typedef void emulated_work(void *const operands[warpSize]);
 void emulated_together(emulated_work *work, void *operands);
 
+/* Ends the program with a line that names the kernel, the block and `mistake`. */
+[[noreturn]] void emulated_fail(const char *mistake);
+
 /* cp.async: 16 bytes, zeros instead where the source is not `there`; closing a group of those asked
  * for so far; waiting until no more than `groups` groups of this thread are under way. */
 void emulated_copy_async(void *to, const void *from, bool there);

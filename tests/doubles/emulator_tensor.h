@@ -15,8 +15,22 @@ struct emulated_matrices {
     uint32_t *words; /* one of each matrix */
 };
 
+/* The eight rows of a matrix come at once when they lie in different groups of four banks. */
+static inline void emulated_check_banks(void *const lanes[warpSize])
+{
+    for (int m = 0; m < 4; m++) {
+        unsigned groups = 0;
+        for (int row = 0; row < 8; row++) {
+            const auto *one = static_cast<const emulated_matrices *>(lanes[8 * m + row]);
+            groups |= 1u << reinterpret_cast<uintptr_t>(one->row) / 16 % 8;
+        }
+        if (groups != 0xff) emulated_fail("rows of a matrix share banks");
+    }
+}
+
 static inline void emulated_load_matrices_work(void *const lanes[warpSize])
 {
+    emulated_check_banks(lanes);
     for (int lane = 0; lane < warpSize; lane++) {
         const auto *mine = static_cast<const emulated_matrices *>(lanes[lane]);
         for (int m = 0; m < 4; m++) {
