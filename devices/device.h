@@ -70,7 +70,7 @@ struct plim_device_round {
 
 /* How busy host and device were since the last reset. */
 struct plim_device_load {
-    double launching_seconds; /* of the host, were it the slowest that was seen */
+    double launching_seconds; /* of the host */
     double running_seconds;   /* of the device */
 };
 

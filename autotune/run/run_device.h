@@ -54,11 +54,13 @@ struct plim_run_device {
         struct plim_player *player;     /* of a recording */
     } engines[2];
     struct plim_replay last; /* of the last run: its trial's details */
-    /* a real GPU's: */
+    /* a real device's: */
+    bool is_gpu; /* not the CPU of `host` */
     struct plim_remote *remote;
     struct plim_nvml *nvml; /* NULL: there is none to ask */
     char uuid[96];          /* to NVML */
     int64_t held_bytes;     /* by others, when the device was opened */
+    uint64_t spoiled; /* what slowed the GPU down while the last setting was timed */
     bool told_fallback;
 };
 

@@ -11,6 +11,10 @@ void plim_run_describe(struct plim_run_device *d, const struct plim_device_info 
 /* What came of a replay, as the search sees it; `replay` becomes its details. */
 void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out);
 
+/* Our launches cost the host some 3 us, those of eager PyTorch 11 to 20. Where launching a step as it
+ * does takes longer than what was measured, that is the step's time, and it is host-bound. */
+void plim_run_charge_host(struct plim_replay *measured, double launching_seconds);
+
 /* What may be used of `usable_bytes`: as plim_allowance_limit(), and among several GPUs less what
  * NCCL takes. */
 struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable_bytes,

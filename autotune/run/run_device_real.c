@@ -9,21 +9,45 @@
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-/* What slowed the GPU down just now and makes its times worthless (heat, the hardware's brakes);
- * 0: nothing, or NVML is not there. */
-static uint64_t spoiled_by(const struct plim_run_device *d)
+/* Notes what slows the GPU down just now and makes its times worthless (heat, the hardware's brakes);
+ * nothing where NVML is not there. */
+static void note_clock(void *user)
 {
+    struct plim_run_device *d = user;
     struct plim_nvml_sample sample;
-    if (!d->nvml || plim_nvml_sample(d->nvml, d->uuid, &sample, NULL) != PLIM_OK) return 0;
-    return plim_clock_reasons_spoiling(sample.clock_reasons);
+    if (!d->nvml || plim_nvml_sample(d->nvml, d->uuid, &sample, NULL) != PLIM_OK) return;
+    d->spoiled |= plim_clock_reasons_spoiling(sample.clock_reasons);
+}
+
+/* The setting on the twin, without a limit; false: it says nothing. */
+static bool ask_twin(struct plim_run_device *d, const struct plim_setting *setting,
+                     struct plim_replay *out)
+{
+    return plim_run_simulate(d, setting, PLIM_RUN_UNLIMITED, out, NULL) == PLIM_OK &&
+           out->verdict == PLIM_OK;
 }
 
 /* What the twin says that a step takes: the worker's deadlines follow from it. */
 static double predict(void *user, const struct plim_setting *setting)
 {
-    struct plim_replay replay;
-    if (plim_run_simulate(user, setting, PLIM_RUN_UNLIMITED, &replay, NULL) != PLIM_OK) return 0;
-    return replay.verdict == PLIM_OK ? replay.step[PLIM_REPLAY_STEPS - 1].seconds : 0;
+    struct plim_replay twin;
+    return ask_twin(user, setting, &twin) ? twin.step[PLIM_REPLAY_STEPS - 1].seconds : 0;
+}
+
+void plim_run_charge_host(struct plim_replay *measured, double launching_seconds)
+{
+    double *seconds = &measured->step[PLIM_REPLAY_STEPS - 1].seconds;
+    if (launching_seconds <= *seconds) return;
+    *seconds = launching_seconds;
+    measured->host_bound = true;
+}
+
+static void charge_host(struct plim_run_device *d, const struct plim_setting *setting,
+                        struct plim_replay *measured)
+{
+    struct plim_replay twin;
+    if (d->is_gpu && ask_twin(d, setting, &twin))
+        plim_run_charge_host(measured, twin.launching_seconds);
 }
 
 /* Where attention ran on fp32 units and PyTorch's would not, what was measured is not PyTorch's step:
@@ -47,6 +71,7 @@ static enum plim_status run_measured(struct plim_run_device *d, const struct pli
 {
     for (int attempt = 0; attempt < 2; attempt++) {
         char reasons[192];
+        d->spoiled = 0;
         enum plim_status st = plim_remote_run(d->remote, setting, PLIM_RUN_LIMITED, out, err);
         if (st || out->verdict != PLIM_OK) return st;
         if (out->sdpa_engines & PLIM_SDPA_BY_FALLBACK) {
@@ -55,11 +80,12 @@ static enum plim_status run_measured(struct plim_run_device *d, const struct pli
         }
         out->repeats = plim_remote_timing(d->remote)->repeats;
         out->noisy = plim_remote_timing(d->remote)->noisy;
-        uint64_t spoiled = spoiled_by(d);
-        if (!spoiled) return PLIM_OK;
+        note_clock(d); /* a timing may be shorter than the time between two looks */
+        charge_host(d, setting, out);
+        if (!d->spoiled) return PLIM_OK;
         out->noisy = true;
         plim_log(d->options->log, PLIM_LOG_WARNING, "the GPU is slowed down: %s",
-                 plim_clock_reasons_text(spoiled, reasons));
+                 plim_clock_reasons_text(d->spoiled, reasons));
     }
     return PLIM_OK;
 }
@@ -101,6 +127,7 @@ static enum plim_status start_worker(struct plim_run_device *d, const char *uri,
     config.timing_seconds = d->options->timing_seconds;
     config.predict = predict;
     config.memory_is_back = memory_is_back;
+    config.while_timing = note_clock;
     config.user = d;
     enum plim_status st = plim_remote_create(&config, &d->remote, err);
     return st ? st : plim_remote_open(d->remote, opened, err);
@@ -288,6 +315,7 @@ enum plim_status plim_run_open_cuda(struct plim_run_device *d, struct plim_error
         snprintf(uri, sizeof(uri), "cuda:%d,memory=%lldB", target.ordinal,
                  (long long)target.memory_cap_bytes);
     PLIM_TRY(start_worker(d, uri, target.uuid[0] ? target.uuid : NULL, &opened, err));
+    d->is_gpu = true;
     PLIM_TRY(find_twin(&target, &opened->info, &d->gpu, err));
     make_twin(d, &opened->info);
     plim_run_describe(d, &opened->info);

@@ -111,7 +111,7 @@ static enum plim_status launch(struct plim_device *device, const struct plim_op 
     double device_seconds = plim_roofline_device_seconds(&sim->roofline, op);
     bool waits = op->kind == PLIM_OP_READ_BACK;
     plim_timeline_launch(&sim->timeline, host_seconds, device_seconds, waits);
-    sim->load.launching_seconds += PLIM_HOST_SLOWEST * host_seconds;
+    sim->load.launching_seconds += host_seconds;
     sim->load.running_seconds += device_seconds;
     for (int i = 0; i < sim->depth; i++)
         plim_round_launch(&sim->rounds[i], host_seconds, device_seconds, waits);

@@ -67,7 +67,7 @@ CAPPED_TUNES = [
                  '--checkpointing', 'full', *EDGE]},
 ]
 SMALL_TUNES = [{'subject': SHORT_TUNE[0], 'memory': SHORT_TUNE[2], 'case': {'config': 'gpt2.json'},
-                'options': SHORT_TUNE[1] + ['--effective-batch', '8']}]
+                'options': SHORT_TUNE[1] + ['--effective-batch', '8', '--budget', '20s']}]
 
 # Seconds of a step. GPT-2's own dropout is 0.1.
 STEPS = [

@@ -373,6 +373,35 @@ Test(opening, a_new_worker_waits_for_the_memory_of_the_old)
     cr_expect(lt(dbl, seconds, 2));
 }
 
+/* --- what is seen while steps are timed ------------------------------------------------------- */
+
+static void count_call(void *user)
+{
+    ++*(int *)user;
+}
+
+/* Three workers get stuck for 0.3 s each, before they say that this phase begins. */
+static int calls_while_stuck(const char *script)
+{
+    int calls = 0;
+    bench_init(&bench, script);
+    bench.config.while_timing = count_call;
+    bench.config.user = &calls;
+    bench_start(&bench);
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+    cr_expect(eq(int, replay.verdict, PLIM_TIMEOUT));
+    bench_finish(&bench);
+    return calls;
+}
+
+Test(timing, the_gpu_is_watched_while_steps_are_timed_and_only_then)
+{
+    int calls = calls_while_stuck("stop@clearing stop@clearing stop@clearing");
+    cr_expect(ge(int, calls, 6));
+    cr_expect(le(int, calls, 12));
+    cr_expect(eq(int, calls_while_stuck("stop@timing stop@timing stop@timing"), 0));
+}
+
 /* --- the end of the search -------------------------------------------------------------------- */
 
 static volatile sig_atomic_t signalled;

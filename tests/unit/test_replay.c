@@ -168,9 +168,12 @@ Test(replay, a_step_of_little_work_hangs_on_the_host)
     setting.micro_batch = 1;
     run(&bench, &setting, &first);
     cr_expect(first.host_bound);
+    double launching = first.launching_seconds, seconds = first.step[PLIM_REPLAY_STEPS - 1].seconds;
+    cr_expect(launching > 0.8 * seconds && launching <= seconds, "%g of %g s", launching, seconds);
     setting.micro_batch = 64;
     run(&bench, &setting, &first);
     cr_expect_not(first.host_bound);
+    cr_expect_float_eq(first.launching_seconds, launching, 0.1 * launching);
     close_bench(&bench);
 }
 

@@ -177,6 +177,19 @@ Test(run_device, a_run_has_the_numbers_of_its_replay)
 }
 
 /* Of several GPUs a step takes what one takes, and what the gradients take between them. */
+Test(run_device, a_measured_step_is_no_faster_than_pytorch_launches_it)
+{
+    static struct plim_replay replay;
+    double *seconds = &replay.step[PLIM_REPLAY_STEPS - 1].seconds;
+    *seconds = 2e-3;
+    plim_run_charge_host(&replay, 1e-3);
+    cr_expect(eq(dbl, *seconds, 2e-3));
+    cr_expect(not(replay.host_bound));
+    plim_run_charge_host(&replay, 3e-3);
+    cr_expect(eq(dbl, *seconds, 3e-3));
+    cr_expect(replay.host_bound);
+}
+
 Test(run_device, communication_comes_on_top_of_a_step)
 {
     struct plim_trial alone, together;

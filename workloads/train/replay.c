@@ -6,6 +6,7 @@
 #include "scaler.h"
 #include "stretch.h"
 #include "zero.h"
+#include "devices/sim/roofline.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
 #include <math.h>
@@ -372,8 +373,10 @@ static void one_step(struct run *r, struct plim_allocator *allocator, struct pli
     s->end_reserved_bytes = stats->reserved;
     s->seconds = end - start;
     plim_device_load(r->e->device, &after);
-    r->out.host_bound = after.launching_seconds - before.launching_seconds >
-                        after.running_seconds - before.running_seconds;
+    double launching = after.launching_seconds - before.launching_seconds;
+    r->out.host_bound =
+        launching * PLIM_HOST_SLOWEST > after.running_seconds - before.running_seconds;
+    r->out.launching_seconds = launching;
     r->out.communication_seconds = r->link.waited - waited;
 }
 

@@ -83,6 +83,9 @@ struct plim_replay {
     /* Simulated: on the slowest host that was seen, launching the last step takes longer than running
      * it: its seconds hang on the host. */
     bool host_bound;
+    /* Of the last step: of eager PyTorch's host, to launch its operations (devices/sim/roofline.h). 0
+     * where nothing models it, that is on every device but `sim`. */
+    double launching_seconds;
     double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
     unsigned sdpa_engines; /* what computed attention on a real GPU: bits of enum plim_sdpa_engine */
     /* of the last step's seconds, where a real device was timed by repeating it: */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const double SLICE_SECONDS = 0.05;       /* between two looks at the stop */
+static const double WATCH_SECONDS = 0.1;        /* between two calls of while_timing */
 static const double STOPPED_REAP_SECONDS = 0.5; /* for a killed worker when the search is over */
 static const double GOODBYE_SECONDS = 2;        /* for a worker to end by itself */
 static const double SEND_SECONDS = 10;          /* requests are small: they never wait */
@@ -100,6 +101,7 @@ struct listening {
     uint32_t id;
     struct plim_message_phase now;
     double prediction, timing_seconds;
+    double watched; /* when while_timing was called last */
 };
 
 static double deadline_seconds(const struct plim_dialogue *d, const struct listening *l)
@@ -125,6 +127,15 @@ static enum plim_dialogue_outcome die_of_time(const struct plim_dialogue *d,
                            plim_worker_phase_name(l->now.phase), step, deadline_seconds(d, l));
 }
 
+static void watch(const struct plim_dialogue *d, struct listening *l)
+{
+    double now = plim_clock_seconds();
+    if (!d->while_timing || l->now.phase != PLIM_PHASE_TIMING || now - l->watched < WATCH_SECONDS)
+        return;
+    l->watched = now;
+    d->while_timing(d->user);
+}
+
 /* Waits for the answer to a request, keeping each phase to its deadline. */
 static enum plim_dialogue_outcome listen_for(struct plim_dialogue *d, struct listening *l,
                                              struct plim_message *out,
@@ -138,6 +149,7 @@ static enum plim_dialogue_outcome listen_for(struct plim_dialogue *d, struct lis
         if (left <= 0) return die_of_time(d, l, death);
         enum plim_status st =
             plim_wire_receive(&d->wire, out, left < SLICE_SECONDS ? left : SLICE_SECONDS);
+        watch(d, l);
         if (st == PLIM_TIMEOUT) continue;
         if (st == PLIM_UNSUPPORTED)
             return plim_worker_die(death, PLIM_CRASHED,

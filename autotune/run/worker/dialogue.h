@@ -23,6 +23,8 @@ struct plim_dialogue {
     const struct plim_log *log;            /* lent; NULL: nothing is told */
     const struct plim_deadline *deadlines; /* lent: one for each phase */
     double reap_seconds;                   /* how long a killed worker may take to go */
+    void (*while_timing)(void *user);      /* called some 10 times a second meanwhile; NULL: not */
+    void *user;
     bool
         a_worker_went; /* since the caller cleared this: memory of the GPU may be on its way back */
     struct plim_process process;

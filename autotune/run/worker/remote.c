@@ -352,6 +352,8 @@ enum plim_status plim_remote_create(const struct plim_remote_config *config,
     r->dialogue.log = config->log;
     r->dialogue.deadlines = r->config.deadlines;
     r->dialogue.reap_seconds = config->reap_seconds;
+    r->dialogue.while_timing = config->while_timing;
+    r->dialogue.user = config->user;
     r->spec_hash = config->spec->hash;
     r->uri = strdup(config->uri);
     r->alloc_conf = strdup(config->alloc_conf ? config->alloc_conf : "");

@@ -59,6 +59,8 @@ struct plim_remote_config {
     /* Is the device's used memory back to what it was before the first worker? Asked until it is,
      * or memory_back_seconds are over; NULL: not known. */
     bool (*memory_is_back)(void *user);
+    /* Called some ten times a second while a setting is timed: to see what slows the GPU down. */
+    void (*while_timing)(void *user);
     void *user;
 };
 
