@@ -122,7 +122,7 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
     const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &smallest);
     bool fell_short = index < d->searched; /* of a waterfall, and not what comes behind the answer */
     bool fails = sample && sample->verdict != PLIM_OK;
-    bool searched = edge->exact || (fell_short && !plim_objectives[d->question->objective].by_time);
+    bool searched = edge->searched || (fell_short && !plim_objectives[d->question->objective].by_time);
     char rate[32];
     out->verdict = fails ? plim_verdict_name(sample->verdict) : searched ? "oom" : "untried";
     if (fails)
@@ -144,7 +144,7 @@ static void fill_point(const struct plim_answer *a, const struct plim_decision *
                        struct plim_result_point *out)
 {
     const struct plim_edge *edge = &d->edges.items[index];
-    bool searched = edge->exact || !plim_objectives[d->question->objective].by_time;
+    bool searched = edge->searched || !plim_objectives[d->question->objective].by_time;
     int best = searched
                    ? plim_choose_of_point(&d->candidates, d->question->objective, index) : -1;
     out->chosen = d->found && d->choice.point == index;

@@ -97,6 +97,11 @@ bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
     return allowed;
 }
 
+bool plim_batch_is_exact(const struct plim_batch_rule *rule)
+{
+    return plim_batch_target(rule) && is_exact(rule);
+}
+
 /* The smallest value of the list beyond `from`, or the next integer where there is no list. */
 static int64_t next_value(const struct plim_batch_request *request, int64_t from)
 {
@@ -107,15 +112,23 @@ static int64_t next_value(const struct plim_batch_request *request, int64_t from
     return next;
 }
 
+/* The largest multiple up to `from`, of the list where there is one; 0: there is none. */
+static int64_t value_below(const struct plim_batch_request *request, int64_t from, int64_t multiple)
+{
+    int64_t below = 0;
+    if (!request->listed_count) return from - from % multiple;
+    for (size_t i = 0; i < request->listed_count; i++) {
+        int64_t value = request->listed[i];
+        if (value <= from && value > below && value % multiple == 0) below = value;
+    }
+    return below;
+}
+
 /* The largest value of the list up to `from`; the smallest of all where none is. */
 static int64_t listed_below(const struct plim_batch_request *request, int64_t from)
 {
-    int64_t below = 0, smallest = INT64_MAX;
-    for (size_t i = 0; i < request->listed_count; i++) {
-        if (request->listed[i] <= from && request->listed[i] > below) below = request->listed[i];
-        if (request->listed[i] < smallest) smallest = request->listed[i];
-    }
-    return below ? below : smallest;
+    int64_t below = value_below(request, from, 1);
+    return below ? below : next_value(request, 0);
 }
 
 int64_t plim_batch_tried(const struct plim_batch_rule *rule, int64_t micro_batch)
@@ -166,7 +179,7 @@ int64_t plim_batch_next(const struct plim_batch_rule *rule, int64_t micro_batch)
 int64_t plim_batch_below(const struct plim_batch_rule *rule, int64_t from, int64_t multiple)
 {
     struct plim_batch batch;
-    for (int64_t b = from - from % multiple; b > 0; b -= multiple)
+    for (int64_t b = from; (b = value_below(rule->request, b, multiple)) > 0; b--)
         if (plim_batch_allowed(rule, b, &batch)) return b;
     return 0;
 }

@@ -72,6 +72,9 @@ int64_t plim_batch_target(const struct plim_batch_rule *rule);
 bool plim_batch_allowed(const struct plim_batch_rule *rule, int64_t micro_batch,
                         struct plim_batch *out);
 
+/* May only micro-batches be chosen that keep the effective batch to the sample? */
+bool plim_batch_is_exact(const struct plim_batch_rule *rule);
+
 /* No larger micro-batch makes sense: the target's share of one GPU, or PLIM_MICRO_BATCH_MAX. A
  * list of micro-batches only lowers it where nothing else may be run. */
 enum { PLIM_MICRO_BATCH_MAX = 1 << 20 };

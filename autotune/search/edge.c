@@ -15,23 +15,39 @@ struct finder {
     const struct plim_batch_rule *rule;
     size_t point;
     struct plim_edge *edge;
+    enum plim_edge_of of;
     int64_t limit, budget;
 };
 
-static struct finder finder_make(struct plim_search *search, size_t point)
+static struct finder finder_make(struct plim_search *search, size_t point, enum plim_edge_of of)
 {
     const struct plim_batch_rule *rule = &search->decision->rule;
     return (struct finder){.search = search,
                            .rule = rule,
                            .point = point,
                            .edge = &search->decision->edges.items[point],
+                           .of = plim_batch_is_exact(rule) ? of : PLIM_EDGE_OF_ALL,
                            .limit = plim_batch_limit(rule),
                            .budget = search->asker->runner->budget_bytes};
 }
 
+/* The micro-batch that is run in place of this one: the nearest below it. */
+static int64_t tried(const struct finder *f, int64_t micro_batch)
+{
+    if (f->of == PLIM_EDGE_OF_ALL) return plim_batch_tried(f->rule, micro_batch);
+    int64_t below = plim_batch_below(f->rule, micro_batch, 1);
+    return below ? below : plim_batch_next(f->rule, 0);
+}
+
+static int64_t after(const struct finder *f, int64_t micro_batch)
+{
+    return f->of == PLIM_EDGE_OF_ALL ? plim_batch_after(f->rule, micro_batch)
+                                     : plim_batch_next(f->rule, micro_batch);
+}
+
 static struct plim_setting setting_of(const struct finder *f, int64_t micro_batch)
 {
-    return plim_search_setting(f->search, f->point, plim_batch_tried(f->rule, micro_batch));
+    return plim_search_setting(f->search, f->point, tried(f, micro_batch));
 }
 
 /* Where a line reaches `bytes`, between 0 and the limit. */
@@ -126,22 +142,20 @@ static bool is_near(const struct plim_edge *edge, int64_t guess, enum plim_nearn
     return edge->clean > 0 && guess - edge->clean <= edge->clean / (int64_t)nearness;
 }
 
-enum plim_status plim_edge_approach(struct plim_search *search, size_t point,
-                                    enum plim_nearness nearness)
+static enum plim_status approach(struct finder *f, enum plim_nearness nearness)
 {
-    struct finder f = finder_make(search, point);
-    struct plim_edge *edge = f.edge;
+    struct plim_edge *edge = f->edge;
     struct need before = {0}, now = {0}, asked;
-    double aim = APPROACH_SHARE * (double)f.budget;
+    double aim = APPROACH_SHARE * (double)f->budget;
     int64_t guess =
-        edge->reserved.per_sample_bytes > 0 ? line_reach(&edge->reserved, aim, f.limit) : 1;
-    if (f.budget <= 0) return PLIM_OK;
+        edge->reserved.per_sample_bytes > 0 ? line_reach(&edge->reserved, aim, f->limit) : 1;
+    if (f->budget <= 0) return PLIM_OK;
     for (int i = 0; i < APPROACH_RUNS && !is_near(edge, guess, nearness); i++) {
-        int64_t high = edge->fails ? edge->fails - 1 : f.limit;
+        int64_t high = edge->fails ? edge->fails - 1 : f->limit;
         if (edge->clean >= high) break;
-        guess = plim_batch_tried(f.rule, clamp(guess, edge->clean + 1, high));
+        guess = tried(f, clamp(guess, edge->clean + 1, high));
         if (guess <= edge->clean || guess == now.micro_batch || guess == before.micro_batch) break;
-        enum plim_status st = ask_need(&f, guess, &asked);
+        enum plim_status st = ask_need(f, guess, &asked);
         if (st || edge->unsupported) return st;
         if (!asked.micro_batch) {
             guess = edge->clean + (guess - edge->clean) / 2;
@@ -150,9 +164,16 @@ enum plim_status plim_edge_approach(struct plim_search *search, size_t point,
         before = now;
         now = asked;
         draw_lines(edge, &before, &now);
-        guess = next_guess(&f, &now, aim);
+        guess = next_guess(f, &now, aim);
     }
     return PLIM_OK;
+}
+
+enum plim_status plim_edge_approach(struct plim_search *search, size_t point,
+                                    enum plim_nearness nearness)
+{
+    struct finder f = finder_make(search, point, PLIM_EDGE_OF_ALLOWED);
+    return approach(&f, nearness);
 }
 
 /* --- the bisection ---------------------------------------------------------------------------- */
@@ -353,17 +374,17 @@ static void only_what_was_run(const struct finder *f)
 {
     struct plim_edge *edge = f->edge;
     if (!edge->fits) return;
-    edge->fits = plim_batch_tried(f->rule, edge->fits);
-    if (edge->fails) edge->fails = plim_batch_after(f->rule, edge->fits);
+    edge->fits = tried(f, edge->fits);
+    if (edge->fails) edge->fails = after(f, edge->fits);
 }
 
-enum plim_status plim_edge_find(struct plim_search *search, size_t point)
+enum plim_status plim_edge_find(struct plim_search *search, size_t point, enum plim_edge_of of)
 {
-    struct finder f = finder_make(search, point);
+    struct finder f = finder_make(search, point, of);
     bool costly = search->asker->runner->costly;
     enum plim_status st = PLIM_OK;
-    if (f.edge->exact) return PLIM_OK;
-    if (!f.edge->planned) st = plim_edge_approach(search, point, PLIM_NEAR_CLOSELY);
+    if (f.edge->exact || (f.edge->searched && f.of == PLIM_EDGE_OF_ALLOWED)) return PLIM_OK;
+    if (!f.edge->planned) st = approach(&f, PLIM_NEAR_CLOSELY);
     if (!st && costly) expect_edge(&f);
     if (!st && f.budget > 0 && !f.edge->unsupported) {
         f.edge->fits = f.edge->fails = 0;
@@ -373,14 +394,15 @@ enum plim_status plim_edge_find(struct plim_search *search, size_t point)
         if (goes_on && !st) st = try_limit(&f);
     }
     if (!st) only_what_was_run(&f);
-    f.edge->exact = !st;
+    f.edge->searched = !st;
+    f.edge->exact = !st && f.of == PLIM_EDGE_OF_ALL;
     return st;
 }
 
 int64_t plim_edge_upper(const struct plim_search *search, size_t point)
 {
     const struct plim_edge *edge = &search->decision->edges.items[point];
-    if (edge->exact) return edge->fits;
+    if (edge->searched) return edge->fits;
     int64_t high = edge->fails ? edge->fails - 1 : plim_batch_limit(&search->decision->rule);
     int64_t upper = line_reach(&edge->requested, (double)search->asker->runner->budget_bytes, high);
     return upper < edge->fits ? edge->fits : upper;

@@ -44,19 +44,27 @@ struct plim_edge {
     int64_t planned;  /* where the edge is expected; asked there first; 0: nowhere */
     bool unsupported; /* the GPU cannot run this point, whatever the memory */
     double rate_limit; /* no more tokens per second are possible here; 0: not known */
-    bool exact;       /* `fits` is the edge: plim_edge_find() is through */
+    bool searched;    /* `fits` is the edge of the micro-batches that may be chosen */
+    bool exact;       /* and of all */
 };
+
+/* Of which micro-batches the edge is wanted: those that divide an exact effective batch, which decide
+ * what is fastest, or all that may be run, which is what a user is told. The same where none has to
+ * be kept exactly. */
+enum plim_edge_of { PLIM_EDGE_OF_ALLOWED, PLIM_EDGE_OF_ALL };
 
 /* How near to the line's crossing `clean` has to come: within a share of itself. */
 enum plim_nearness { PLIM_NEAR_ROUGHLY = 4, PLIM_NEAR_CLOSELY = 16 };
 
-/* Makes `clean` of the point's edge one near the budget, in very few runs; 0 when none was found. */
+/* Makes `clean` of the point's edge one near the budget that may be chosen, in very few runs; 0 when
+ * none was found. */
 enum plim_status plim_edge_approach(struct plim_search *search, size_t point,
                                     enum plim_nearness nearness) PLIM_MUST_CHECK;
 
 /* Finds the edge of a point: afterwards `fits` fits and `fails` does not, or is 0 where `fits` is
- * the largest that makes sense (plim_batch_limit). */
-enum plim_status plim_edge_find(struct plim_search *search, size_t point) PLIM_MUST_CHECK;
+ * the largest that makes sense (plim_batch_limit). Of what may be chosen, nothing else is run. */
+enum plim_status plim_edge_find(struct plim_search *search, size_t point,
+                                enum plim_edge_of of) PLIM_MUST_CHECK;
 
 /* The largest micro-batch of a point that could fit by the line of what is requested; never less
  * than `fits`. */

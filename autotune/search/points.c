@@ -66,7 +66,7 @@ static enum plim_status refine_bound(struct plim_search *s, size_t point, struct
 
 static enum plim_status search_point(struct plim_search *s, size_t point)
 {
-    enum plim_status st = plim_edge_find(s, point);
+    enum plim_status st = plim_edge_find(s, point, PLIM_EDGE_OF_ALLOWED);
     return st ? st : plim_throughput_point(s, point, s->decision->edges.items[point].fits);
 }
 
@@ -75,7 +75,7 @@ static int next_point(const struct plim_search *s, const struct bound *bounds)
 {
     int next = -1;
     for (size_t i = s->first; i < s->end; i++)
-        if (!s->decision->edges.items[i].exact && bounds[i].rate > 0 &&
+        if (!s->decision->edges.items[i].searched && bounds[i].rate > 0 &&
             (next < 0 || bounds[i].rate > bounds[next].rate))
             next = (int)i;
     return next;
@@ -134,7 +134,7 @@ enum plim_status plim_points_compare(struct plim_search *s)
     bool by_time = plim_objectives[s->question->objective].by_time;
     for (size_t i = s->first; i < s->end; i++) {
         enum plim_status st = PLIM_OK;
-        if (by_time && !out->edges.items[i].exact) st = search_point(s, i);
+        if (by_time && !out->edges.items[i].searched) st = search_point(s, i);
         if (!st) st = plim_verify_below_edge(s, i);
         if (!st && plim_choose_of_point(&out->candidates, s->question->objective, i) < 0)
             st = ask_smallest(s, i);
@@ -167,7 +167,7 @@ enum plim_status plim_points_largest(struct plim_search *s)
     struct plim_candidate *candidate;
     enum plim_status st = PLIM_OK;
     for (size_t i = s->first; i < s->end && !st; i++) {
-        st = plim_edge_find(s, i);
+        st = plim_edge_find(s, i, PLIM_EDGE_OF_ALL);
         int64_t fits = s->decision->edges.items[i].fits;
         int64_t largest = st ? 0 : plim_batch_below(&s->decision->rule, fits, 1);
         if (largest) st = plim_throughput_time(s, i, largest, &candidate);

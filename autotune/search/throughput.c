@@ -2,6 +2,10 @@
 #include "search.h"
 #include <math.h>
 
+/* What waves of tiles make of a rate between one micro-batch and the next smaller one that divides
+ * the same effective batch: up to 8 % over the models and GPUs of tests/bench. */
+static const double WAVE_SHARE = 0.1;
+
 enum { TIMED_AT_MOST = 12, FEW = 10, TIE_STEPS = 4 };
 
 static void set_rate(struct plim_candidate *c)
@@ -85,13 +89,15 @@ static double trend(const struct plim_search *s, size_t point, int64_t micro_bat
 }
 
 /* The most that a micro-batch can reach: a step with more samples never takes less time than
- * the next smaller one that was timed. */
+ * the next smaller one that was timed. Below all timed ones the rate stays or falls (what is fixed
+ * and what the host does are shared by fewer samples), but for waves of tiles. */
 static double bound(const struct plim_search *s, size_t point, int64_t micro_batch)
 {
     const struct plim_candidate *below, *above;
     neighbours(s, point, micro_batch, &below, &above);
-    return below ? below->tokens_per_second * (double)micro_batch / (double)below->batch.micro_batch
-                 : HUGE_VAL;
+    if (below)
+        return below->tokens_per_second * (double)micro_batch / (double)below->batch.micro_batch;
+    return above ? above->tokens_per_second * (1 + WAVE_SHARE) : HUGE_VAL;
 }
 
 /* --- what is timed ---------------------------------------------------------------------------- */

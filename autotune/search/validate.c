@@ -109,7 +109,7 @@ static int next_candidate(const struct progress *c)
 static enum plim_status search_anew(struct plim_search *s, size_t point,
                                     struct plim_candidate **timed)
 {
-    enum plim_status st = plim_edge_find(s, point);
+    enum plim_status st = plim_edge_find(s, point, PLIM_EDGE_OF_ALL);
     int64_t fits = s->decision->edges.items[point].fits;
     int64_t largest = st ? 0 : plim_batch_below(&s->decision->rule, fits, 1);
     return st || !largest ? st : plim_throughput_time(s, point, largest, timed);

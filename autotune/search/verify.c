@@ -43,7 +43,7 @@ static enum plim_status look_beyond(struct plim_search *s, size_t point, int64_t
 enum plim_status plim_verify_below_edge(struct plim_search *s, size_t point)
 {
     const struct plim_edge *edge = &s->decision->edges.items[point];
-    enum plim_status st = plim_edge_find(s, point);
+    enum plim_status st = plim_edge_find(s, point, PLIM_EDGE_OF_ALL);
     for (size_t i = 0; !st && i < s->decision->candidates.list.count; i++) {
         struct plim_candidate *c = &s->decision->candidates.list.items[i];
         if (c->point == point && c->batch.micro_batch > edge->fits) c->refuted = true;
@@ -85,7 +85,7 @@ static enum plim_status verify_largest(struct plim_search *s, size_t point)
 {
     struct plim_decision *out = s->decision;
     const struct plim_edge *edge = &out->edges.items[point];
-    enum plim_status st = plim_edge_find(s, point);
+    enum plim_status st = plim_edge_find(s, point, PLIM_EDGE_OF_ALL);
     for (int64_t b = edge->fits; !st && b > 0; b--) {
         struct plim_candidate *candidate;
         st = plim_throughput_time(s, point, b, &candidate);
@@ -129,12 +129,17 @@ static enum plim_status find_smallest(struct plim_search *s)
 }
 
 /* Something may fit that the user did not allow. */
-static size_t widest_point(const struct plim_decision *decision)
+static enum plim_status find_widest(struct plim_search *s, size_t *widest)
 {
-    size_t widest = 0;
-    for (size_t i = 1; i < decision->edges.count; i++)
-        if (decision->edges.items[i].fits > decision->edges.items[widest].fits) widest = i;
-    return widest;
+    const struct plim_edge *edges = s->decision->edges.items;
+    *widest = 0;
+    for (size_t i = 0; i < s->decision->edges.count; i++) {
+        enum plim_status st =
+            edges[i].searched ? plim_edge_find(s, i, PLIM_EDGE_OF_ALL) : PLIM_OK;
+        if (st) return st;
+        if (edges[i].fits > edges[*widest].fits) *widest = i;
+    }
+    return PLIM_OK;
 }
 
 /* No point came to its end: the first tells why. */
@@ -180,7 +185,8 @@ enum plim_status plim_verify_bounds(struct plim_search *s)
 {
     struct plim_decision *out = s->decision;
     if (out->found) return verify_largest(s, out->choice.point);
-    size_t widest = widest_point(out);
-    enum plim_status st = out->edges.items[widest].fits ? verify_largest(s, widest) : PLIM_OK;
+    size_t widest;
+    enum plim_status st = find_widest(s, &widest);
+    if (!st && out->edges.items[widest].fits) st = verify_largest(s, widest);
     return st ? st : explain_nothing(s);
 }

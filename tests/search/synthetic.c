@@ -265,7 +265,7 @@ struct plim_edge synthetic_edge(struct synthetic *s, const struct plim_question 
     enum plim_status st = plim_search_init(&search, question, &asker, &decision, &err);
     search.known = (struct plim_known){.hints = known, .hint_count = known ? 1 : 0};
     if (!st) st = plim_search_points(&search, NULL, 0, NULL);
-    if (!st) st = plim_edge_find(&search, 0);
+    if (!st) st = plim_edge_find(&search, 0, PLIM_EDGE_OF_ALL);
     struct plim_edge edge = st ? (struct plim_edge){.fits = -1} : decision.edges.items[0];
     plim_decision_finish(&decision);
     plim_asker_finish(&asker);

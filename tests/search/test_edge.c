@@ -30,6 +30,38 @@ Test(edge, is_found_where_it_is)
     }
 }
 
+/* Of an exact effective batch only what divides it decides, and nothing else is run for it. */
+Test(edge, of_an_exact_effective_batch_asks_only_what_divides_it)
+{
+    uint64_t random = 5;
+    for (int i = 0; i < 100; i++) {
+        struct synthetic s;
+        struct plim_question q = synthetic_question();
+        struct plim_cache cache = {0};
+        struct plim_decision decision = {0};
+        struct plim_search search;
+        q.batch.effective_batch = 120;
+        synthetic_randomize(&s, &random);
+        struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
+        cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
+        cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
+        cr_assert(eq(int, plim_edge_find(&search, 0, PLIM_EDGE_OF_ALLOWED), PLIM_OK));
+        struct plim_edge allowed = decision.edges.items[0];
+        for (size_t k = 0; k < asker.samples.count; k++)
+            cr_expect(eq(i64, 120 % asker.samples.items[k].setting.micro_batch, 0), "model %d", i);
+        for (size_t k = 0; k < cache.entries.count; k++)
+            cr_expect(eq(i64, 120 % cache.entries.items[k].setting.micro_batch, 0), "model %d", i);
+        cr_expect(not(allowed.exact));
+        cr_assert(eq(int, plim_edge_find(&search, 0, PLIM_EDGE_OF_ALL), PLIM_OK));
+        struct plim_edge all = decision.edges.items[0];
+        cr_expect(eq(i64, allowed.fits, plim_batch_below(&decision.rule, all.fits, 1)), "%d", i);
+        cr_expect(all.exact);
+        plim_decision_finish(&decision);
+        plim_asker_finish(&asker);
+        plim_cache_finish(&cache);
+    }
+}
+
 Test(edge, takes_few_runs)
 {
     uint64_t random = 2;
