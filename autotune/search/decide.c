@@ -86,7 +86,7 @@ static enum plim_status compare(struct plim_search *s)
     const struct plim_candidate *best = chosen < 0 ? NULL : &out->candidates.list.items[chosen];
     bool changed = best && (!out->found || best->point != out->choice.point ||
                             best->batch.micro_batch != out->choice.batch.micro_batch);
-        if (!changed) return PLIM_OK;
+    if (!changed) return PLIM_OK;
     st = plim_verify_choice(s);
     return st ? st : plim_verify_bounds(s);
 }
