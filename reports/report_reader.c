@@ -77,7 +77,7 @@ static const char *read_name(struct reader *r, const struct plim_yaml_node *mapp
         "estimate", "given", "measured",
         "shown", "kept", "checked", "given", "decides",
         "throughput", "balanced", "longest-sequence", "least-memory", "largest-batch",
-        "max-memory", "max-speed"};
+        "max-memory", "max-speed", "safe", "medium", "aggressive", "max"};
     char text[24];
     READ_TEXT(r, mapping, key, text);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -374,6 +374,7 @@ static void read_result(struct reader *r, const struct plim_yaml_node *root,
     result->kind = explains ? PLIM_RESULT_EXPLANATION : PLIM_RESULT_DECISION;
     result->objective = read_name(r, root, "objective");
     result->profile = read_name(r, root, "profile");
+    result->tier = read_name(r, root, "tier");
     READ_TEXT(r, root, "waterfall", result->waterfall);
     result->is_program = read_bool(r, root, "program");
     read_spec(r, root, result);

@@ -199,6 +199,7 @@ struct plim_result {
     bool is_program; /* of a user's own program: only what its process shows is known */
     const char *objective; /* DECISION: a name of search/objective.h */
     const char *profile;   /* DECISION: a name of run/profile.h; NULL: none was asked for */
+    const char *tier;      /* DECISION: of several answers to one question, by their margins; NULL: the only one */
     char waterfall[128];   /* DECISION: the axes that were given up in turn: "precision,seq"; "": none;
                             * then the points stand in that order */
     struct plim_result_spec spec;

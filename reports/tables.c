@@ -219,7 +219,7 @@ static void device_note(const struct plim_result *result, char *out, size_t size
 /* What a page's table has besides: columns that only some reports have something for. */
 struct extras {
     const struct plim_style *style; /* its prices */
-    bool models, power, prices;
+    bool models, tiers, power, prices;
     double first; /* the rate that others are compared with; 0: they are not */
 };
 
@@ -243,6 +243,7 @@ static struct extras find_extras(const struct plim_report *report, const struct 
     for (size_t i = 0; i < report->results.count; i++) {
         const struct plim_result *result = &report->results.items[i];
         extras.models |= differs_in_model(report, i);
+        extras.tiers |= result->tier != NULL;
         extras.power |= result->device.tdp_watts > 0;
         extras.prices |= price_of(result, style) != NULL;
     }
@@ -285,6 +286,7 @@ static void compare_devices(const struct plim_report *report, const struct extra
             axes.settings[i] = &report->results.items[i].choice.setting;
     find_columns(&axes, common);
     if (extras->models) plim_grid_column(grid, "model", false);
+    if (extras->tiers) plim_grid_column(grid, "tier", false);
     plim_grid_column(grid, "device", false);
     plim_grid_column(grid, "memory", true);
     add_columns(&axes, grid);
@@ -296,6 +298,7 @@ static void compare_devices(const struct plim_report *report, const struct extra
         const struct plim_result *result = &report->results.items[i];
         plim_grid_row(grid, false);
         if (extras->models) plim_grid_cell(grid, result->spec.name);
+        if (extras->tiers) plim_grid_cell(grid, result->tier ? result->tier : "-");
         plim_grid_cell(grid, result->device.name);
         plim_grid_cell(grid, plim_number_bytes(result->device.total_bytes, text));
         device_note(result, text, sizeof(text));

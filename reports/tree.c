@@ -316,6 +316,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
 {
     known_text(json, root, "objective", result->objective);
     known_text(json, root, "profile", result->profile);
+    known_text(json, root, "tier", result->tier);
     known_text(json, root, "waterfall", result->waterfall);
     if (result->is_program) plim_json_bool(json, root, "program", true);
     add_head(json, root, result);

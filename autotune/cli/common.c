@@ -209,8 +209,21 @@ enum plim_status plim_common_waterfall(const struct plim_request *request,
     return plim_axes_waterfall(&question->axes, request->waterfall, err);
 }
 
-void plim_common_tell_asked(const struct plim_request *request, struct plim_result *result)
+size_t plim_common_rounds(const struct plim_request *request)
 {
+    return request->tiers ? PLIM_TIERS : 1;
+}
+
+void plim_common_round_allowance(const struct plim_request *request, size_t round,
+                                 struct plim_allowance *allowance)
+{
+    if (request->tiers) allowance->margin_share = plim_tiers[round].margin_share;
+}
+
+void plim_common_tell_asked(const struct plim_request *request, size_t round,
+                            struct plim_result *result)
+{
+    result->tier = request->tiers ? plim_tiers[round].name : NULL;
     if (request->waterfall)
         snprintf(result->waterfall, sizeof(result->waterfall), "%s", request->waterfall);
     result->profile = request->profile ? request->profile->name : NULL;

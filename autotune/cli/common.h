@@ -48,8 +48,14 @@ enum plim_status plim_common_waterfall(const struct plim_request *request,
                                        struct plim_question *question,
                                        struct plim_error *err) PLIM_MUST_CHECK;
 
-/* Says in a result how its question was put: waterfall and profile. */
-void plim_common_tell_asked(const struct plim_request *request, struct plim_result *result);
+/* How often the question is to be put, each time with another margin: the tiers, or once. */
+size_t plim_common_rounds(const struct plim_request *request);
+void plim_common_round_allowance(const struct plim_request *request, size_t round,
+                                 struct plim_allowance *allowance);
+
+/* Says in a result how its question was put: waterfall, profile and tier. */
+void plim_common_tell_asked(const struct plim_request *request, size_t round,
+                            struct plim_result *result);
 
 /* Adds the settings of the command line to a result, with which it can be asked again. */
 enum plim_status plim_common_add_options(const struct plim_request *request,

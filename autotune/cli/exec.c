@@ -71,15 +71,19 @@ static enum plim_status find_device(struct exec *x, struct plim_error *err)
                      "--device %s: exec runs programs on sim:NAME and cuda:N", x->uri);
 }
 
+static enum plim_status make_workspace(struct exec *x, struct plim_error *err)
+{
+    bool real = plim_uri_scheme(x->uri) == PLIM_SCHEME_CUDA;
+    return plim_workspace_make(&x->workspace,
+                               real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,
+                               x->request->program.logs, err);
+}
+
 static enum plim_status open_device(struct exec *x, struct plim_error *err)
 {
     x->run_options = (struct plim_run_options){
         .uri = x->uri, .allowance = &x->allowance, .stop = &x->stop, .log = &x->log};
     bool real = plim_uri_scheme(x->uri) == PLIM_SCHEME_CUDA;
-    enum plim_status st = plim_workspace_make(
-        &x->workspace, real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,
-        x->request->program.logs, err);
-    if (st) return st;
     return real ? open_real(x, err) : plim_run_device_open(&x->device, &x->run_options, err);
 }
 
@@ -145,16 +149,15 @@ static enum plim_status dry_run(struct exec *x, const struct plim_io *io, struct
     return st;
 }
 
-/* Runs the trials. */
-static enum plim_status search(void *user, struct plim_report *report, struct plim_error *err)
+/* Runs the trials of one answer. */
+static enum plim_status search_round(struct exec *x, size_t round, struct plim_report *report,
+                                     struct plim_error *err)
 {
-    struct exec *x = user;
     struct plim_result result = {0};
     struct plim_progress progress;
-    x->stop = plim_common_stop(x->request, x->io); /* time that was waited does not count */
+    plim_common_round_allowance(x->request, round, &x->allowance);
     enum plim_status st = open_device(x, err);
     if (st) return st;
-    plim_launch_prepare();
     fill_box(x);
     plim_progress_init(&progress, x->request, x->io, 1);
     if (x->is_silent) progress.file = NULL;
@@ -162,11 +165,25 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     x->box.user = &progress;
     st = plim_black_box_tune(&x->box, &result, err);
     plim_progress_finish(&progress);
-    report->version = x->io->version;
-    plim_common_tell_asked(x->request, &result);
+    plim_run_device_close(&x->device);
+    x->device = (struct plim_run_device){0};
+    plim_common_tell_asked(x->request, round, &result);
     if (!st && PLIM_ARRAY_PUSH(&report->results, result) != PLIM_OK)
         st = plim_fail(err, PLIM_NOMEM, "out of host memory");
-    if (!report->results.count) plim_result_finish(&result);
+    if (st) plim_result_finish(&result);
+    return st;
+}
+
+static enum plim_status search(void *user, struct plim_report *report, struct plim_error *err)
+{
+    struct exec *x = user;
+    x->stop = plim_common_stop(x->request, x->io); /* time that was waited does not count */
+    report->version = x->io->version;
+    report->is_table = x->request->tiers;
+    enum plim_status st = make_workspace(x, err);
+    plim_launch_prepare();
+    for (size_t i = 0; i < plim_common_rounds(x->request) && !st; i++)
+        st = search_round(x, i, report, err);
     return st;
 }
 
@@ -256,7 +273,7 @@ static enum plim_status answer(struct exec *x, struct plim_report *report, struc
     struct plim_store_gpu gpu;
     char place[PLIM_STORE_PLACE], name[PLIM_STORE_NAME];
     plim_kept_init(&asking.kept, x->request, x->io->version, &x->log);
-    bool asks_once = x->request->program.observe || x->request->program.logs;
+    bool asks_once = x->request->tiers || x->request->program.observe || x->request->program.logs;
     if (asking.kept.off || asks_once || !find_gpu(x, false, &gpu, place))
         return search(x, report, err);
     enum plim_status st = put_question(x, &gpu, &asking.kept, &question, err);
@@ -329,8 +346,10 @@ enum plim_status plim_exec_store_question(const struct plim_request *request,
     return st;
 }
 
-static enum plim_status verdict(const struct plim_result *result, struct plim_error *err)
+/* Of the last tier, which has the most memory. */
+static enum plim_status verdict(const struct plim_report *report, struct plim_error *err)
 {
+    const struct plim_result *result = &report->results.items[report->results.count - 1];
     if (result->ended == PLIM_LOST)
         return plim_fail(err, PLIM_INVALID, "the program does not run: see the report");
     if (result->unused)
@@ -356,7 +375,7 @@ static enum plim_status run_exec(const struct plim_request *request, const struc
     PLIM_TRY(find_device(x, err));
     PLIM_TRY(answer(x, &report, err));
     PLIM_TRY(plim_common_emit(request, io, &report, err));
-    st = verdict(&report.results.items[0], err);
+    st = verdict(&report, err);
 out:
     plim_report_finish(&report);
     finish(x);

@@ -121,6 +121,9 @@ static const struct plim_option options[] = {
       "max-memory: what needs least, margin 10%; balanced: of what is within 10% of the fastest the "
       "least memory, margin 5%; max-speed: the fastest, margin 2%; --objective and --margin count "
       "beside it"),
+    SWITCH("--tiers", T | P | X, tiers,
+      "four answers in one, by how much memory stays free: safe (20%), medium (10%), aggressive (5%), "
+      "max (none)"),
     FIELD("--waterfall", "AXIS,AXIS", T | P | X, text, waterfall, 0,
       "what to give up until something fits: of each axis in turn its values in their order, such as "
       "--waterfall precision,seq with --precision fp32,bf16-mixed --seq 2048,1024"),
@@ -322,12 +325,21 @@ static enum plim_status read_option(int argc, char **argv, int *i, unsigned comm
     return option->kind(request, option, joined ? text + length + 1 : argv[*i], err);
 }
 
-static void apply_profile(struct plim_request *request)
+/* What options come to together. */
+static enum plim_status settle(struct plim_request *request, enum plim_command_id command,
+                               struct plim_error *err)
 {
     const struct plim_profile *profile = request->profile;
-    if (!profile) return;
+    const char *other = request->allowance.margin_given ? "--margin" : NULL;
+    if (request->emit.name) other = "--emit";
+    if (request->tiers && command == PLIM_COMMAND_ENV)
+        return plim_fail(err, PLIM_INVALID, "--tiers gives several answers, env hands over one");
+    if (request->tiers && other)
+        return plim_fail(err, PLIM_INVALID, "--tiers and %s, expected one of them", other);
+    if (!profile) return PLIM_OK;
     if (!request->objective_given) request->objective = profile->objective;
     if (!request->allowance.margin_given) request->allowance.margin_share = profile->margin_share;
+    return PLIM_OK;
 }
 
 enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id command,
@@ -352,8 +364,7 @@ enum plim_status plim_options_parse(int argc, char **argv, enum plim_command_id 
             options_end = true;
         }
     }
-    apply_profile(request);
-    return st;
+    return st ? st : settle(request, command, err);
 }
 
 /* --- help ------------------------------------------------------------------------------------- */

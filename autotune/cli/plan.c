@@ -84,7 +84,7 @@ static enum plim_status run(const struct plim_request *request, const struct pli
     PLIM_TRY(resolve_targets(request, &d->asked.spec, &log,
                              d->asked.question.recording ? NULL : target, &targets, err));
     PLIM_TRY(plim_decide_report(d, targets.uris, targets.count, &report, err));
-    report.is_table = targets.is_table;
+    report.is_table |= targets.is_table;
     PLIM_TRY(plim_common_emit(request, io, &report, err));
     st = verdict(&report);
 out:

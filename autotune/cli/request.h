@@ -80,6 +80,7 @@ struct plim_request {
     enum plim_result_order order;
     double budget_seconds; /* 0: none */
     bool json, quiet, no_color, help, man;
+    bool tiers;    /* an answer for each of plim_tiers, whose margin takes the place of the allowance's */
     bool timeline; /* record what is allocated during a step */
     bool compare;  /* of report: each result beside the first */
     size_t price_count;

@@ -24,6 +24,7 @@ enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_reque
     d->stop = plim_common_stop(request, io);
     plim_kept_init(&d->kept, request, io->version, log);
     d->kept.fresh |= plim_common_draws(request); /* what is kept has nothing to draw */
+    d->kept.off |= request->tiers; /* what is kept is one answer */
     d->kept.off |= d->asked.question.recording != NULL; /* it is planned in milliseconds */
     return PLIM_OK;
 }
@@ -51,9 +52,10 @@ struct search {
     size_t count;
 };
 
-static enum plim_status search(void *user, struct plim_report *report, struct plim_error *err)
+/* One result a device, with one margin. */
+static enum plim_status search_round(struct search *s, size_t round, struct plim_report *report,
+                                     struct plim_error *err)
 {
-    struct search *s = user;
     struct plim_decide *d = s->decide;
     struct plim_progress progress;
     struct plim_fleet fleet = {.question = &d->asked.question,
@@ -65,16 +67,29 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
                                .on_run = plim_progress_run,
                                .on_device = plim_progress_device,
                                .user = &progress};
-    d->stop = plim_common_stop(d->request, d->io); /* time that was waited does not count */
+    size_t before = report->results.count;
+    plim_common_round_allowance(d->request, round, &d->allowance);
     plim_progress_init(&progress, d->request, d->io, s->count);
     if (d->is_silent) progress.file = NULL;
     enum plim_status st = plim_fleet_tune(&fleet, s->uris, s->count, report, err);
     plim_progress_finish(&progress);
-    report->version = d->io->version;
-    for (size_t i = 0; i < report->results.count && !st; i++) {
-        plim_common_tell_asked(d->request, &report->results.items[i]);
+    for (size_t i = before; i < report->results.count && !st; i++) {
+        plim_common_tell_asked(d->request, round, &report->results.items[i]);
         st = plim_common_add_options(d->request, &report->results.items[i], err);
     }
+    return st;
+}
+
+static enum plim_status search(void *user, struct plim_report *report, struct plim_error *err)
+{
+    struct search *s = user;
+    const struct plim_request *request = s->decide->request;
+    enum plim_status st = PLIM_OK;
+    s->decide->stop = plim_common_stop(request, s->decide->io); /* time that was waited does not count */
+    report->version = s->decide->io->version;
+    report->is_table |= request->tiers;
+    for (size_t i = 0; i < plim_common_rounds(request) && !st; i++)
+        st = search_round(s, i, report, err);
     return st;
 }
 

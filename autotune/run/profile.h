@@ -18,4 +18,12 @@ struct plim_profile {
 enum { PLIM_PROFILES = 3 };
 extern const struct plim_profile plim_profiles[PLIM_PROFILES];
 
+struct plim_tier {
+    const char *name;
+    double margin_share;
+};
+
+enum { PLIM_TIERS = 4 };
+extern const struct plim_tier plim_tiers[PLIM_TIERS]; /* the largest margin first */
+
 #endif

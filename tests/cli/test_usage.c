@@ -156,6 +156,7 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"plan gpt2-124m --budget 0s", 2, "expected a time such as 60s"},
         {"plan gpt2-124m --budget nan", 2, "expected a time such as 60s"},
         {"plan gpt2-124m --objective fastest", 2, "expected throughput"},
+        {"plan gpt2-124m --tiers --margin 5%", 2, "--tiers and --margin, expected one of them"},
         {"plan gpt2-124m --profile fast", 2, "expected max-memory, balanced or max-speed"},
         {"plan gpt2-124m --device sim:T4 --waterfall seq", 2, "seq has one value only"},
         {"plan gpt2-124m --device sim:T4 --seq 512,256 --waterfall seq --objective longest-sequence", 2,
@@ -262,6 +263,31 @@ Test(usage, both_ways_of_writing_an_option_mean_the_same)
     cr_expect(eq(str, apart.out, joined.out));
     program_finish(&apart);
     program_finish(&joined);
+}
+
+Test(usage, tiers_differ_in_what_they_leave_free)
+{
+    static const char *const names[] = {"safe", "medium", "aggressive", "max"};
+    struct program p = program_run("plan gpt2-124m --device sim:8GiB --seq 1024 --objective "
+                                   "largest-batch --tiers --json");
+    json_t *root = program_json(&p), *before = NULL;
+    cr_expect(eq(int, p.exit_code, 0));
+    cr_assert(eq(sz, json_array_size(json_at(root, "results")), 4));
+    for (size_t i = 0; i < 4; i++) {
+        json_t *result = json_array_get(json_at(root, "results"), i);
+        json_expect_text(result, "tier", names[i]);
+        if (before) {
+            cr_expect(lt(i64, json_int_at(result, "limit.margin_bytes"),
+                         json_int_at(before, "limit.margin_bytes")));
+            cr_expect(ge(i64, json_int_at(result, "choice.micro_batch"),
+                         json_int_at(before, "choice.micro_batch")));
+        }
+        before = result;
+    }
+    cr_expect(gt(i64, json_int_at(before, "choice.micro_batch"),
+                 json_int_at(root, "results.0.choice.micro_batch")));
+    json_decref(root);
+    program_finish(&p);
 }
 
 Test(usage, an_imported_spec_can_be_planned)

@@ -279,6 +279,7 @@ Test(writers, several_devices)
     struct plim_report report = full_decision();
     struct plim_result none = {.device = {.name = "A GPU with a name of many letters"}};
     report.is_table = true;
+    report.results.items[0].tier = "max";
     push_result(&report, none);
     none.short_bytes = 12 * MIB;
     push_result(&report, none);

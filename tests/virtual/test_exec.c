@@ -157,6 +157,54 @@ Test(exec, axes_of_the_users_own)
     program_finish(&p);
 }
 
+/* 4 samples of 512 and of 256 MiB do not fit beside the fixed part, of 128 they do. */
+Test(exec, a_waterfall_ends_at_the_first_step_that_fits)
+{
+    struct program p = run_ok(GPU "--batch 4 --axis sample=512,256,128 --axis fixed=64,32 "
+                                  "--waterfall sample,fixed --json" TRAINER
+                                  "{batch} sample={sample} fixed={fixed}", 0);
+    json_t *root = program_json(&p);
+    json_expect_text(root, "choice.sizes.sample", "128");
+    json_expect_text(root, "choice.sizes.fixed", "64");
+    json_expect_text(root, "points.0.sizes.sample", "512");
+    json_expect_text(root, "points.1.verdict", "oom");
+    json_expect_text(root, "points.3.verdict", "untried");
+    cr_expect(eq(sz, json_array_size(json_at(root, "samples")), 3));
+    json_decref(root);
+    program_finish(&p);
+}
+
+Test(exec, a_profile_for_memory_takes_what_needs_least)
+{
+    struct program p = run_ok(GPU "--batch 4,8 --axis sample=64,32 --profile max-memory --json" TRAINER
+                                  "{batch} sample={sample}", 0);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 4));
+    json_expect_text(root, "choice.sizes.sample", "32");
+    json_expect_text(root, "profile", "max-memory");
+    json_decref(root);
+    program_finish(&p);
+}
+
+/* 64 MiB, and 32 a sample, in what each tier leaves of 1 GiB. */
+Test(exec, every_tier_has_its_own_answer)
+{
+    static const int64_t batches[] = {23, 26, 28, 30};
+    char path[48];
+    struct program p = run_ok(
+        "exec --quiet --device sim:1GiB --overhead 0 --tiers --batch 1:512 --json" TRAINER "{batch}",
+        0);
+    json_t *root = program_json(&p);
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "results.%zu.choice.micro_batch", i);
+        cr_expect(eq(i64, json_int_at(root, path), batches[i]), "%s", path);
+    }
+    json_expect_text(root, "results.0.tier", "safe");
+    json_expect_text(root, "results.3.tier", "max");
+    json_decref(root);
+    program_finish(&p);
+}
+
 Test(exec, several_trials_at_once_say_the_same)
 {
     expect_largest(GPU "--batch 1:512 --jobs 3 --json" TRAINER "{batch} sleep=5", 30);
