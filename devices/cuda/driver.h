@@ -10,7 +10,7 @@
 #define PLIM_DEVICES_CUDA_DRIVER_H
 
 #include "autotune/base/status.h"
-#include <cuda.h>
+#include "toolkit.h"
 #include <stdbool.h>
 #include <stddef.h>
 

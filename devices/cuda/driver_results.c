@@ -22,7 +22,7 @@ static const struct plim_cuda_meaning meanings[] = {
     {CUDA_ERROR_PROFILER_ALREADY_STOPPED, PLIM_INTERNAL, false, NULL},
     {CUDA_ERROR_STUB_LIBRARY, PLIM_NODEVICE, false,
      "this is the toolkit's stub, not a driver: take lib64/stubs out of LD_LIBRARY_PATH"},
-    {CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, PLIM_NODEVICE, false, "install a newer driver"},
+    {(CUresult)PLIM_CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, PLIM_NODEVICE, false, "install a newer driver"},
     {CUDA_ERROR_DEVICE_UNAVAILABLE, PLIM_NODEVICE, false,
      "the GPU is busy: another process has it in exclusive mode (nvidia-smi -c 0), or it is being "
      "reset"},
@@ -56,7 +56,7 @@ static const struct plim_cuda_meaning meanings[] = {
     {CUDA_ERROR_JIT_COMPILATION_DISABLED, PLIM_UNSUPPORTED, false, WRONG_BUILD},
     {CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, PLIM_UNSUPPORTED, false, NULL},
     {CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, PLIM_UNSUPPORTED, false, NULL},
-    {CUDA_ERROR_CONTAINED, PLIM_LOST, false, RESTART},
+    {(CUresult)PLIM_CUDA_ERROR_CONTAINED, PLIM_LOST, false, RESTART},
     {CUDA_ERROR_INVALID_SOURCE, PLIM_INTERNAL, false, NULL},
     {CUDA_ERROR_FILE_NOT_FOUND, PLIM_INTERNAL, false, NULL},
     {CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, PLIM_INTERNAL, true, NULL},
@@ -87,7 +87,7 @@ static const struct plim_cuda_meaning meanings[] = {
     {CUDA_ERROR_INVALID_PC, PLIM_LOST, false, RESTART},
     {CUDA_ERROR_LAUNCH_FAILED, PLIM_LOST, false, RESTART},
     {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, PLIM_INTERNAL, false, NULL},
-    {CUDA_ERROR_TENSOR_MEMORY_LEAK, PLIM_LOST, false, RESTART},
+    {(CUresult)PLIM_CUDA_ERROR_TENSOR_MEMORY_LEAK, PLIM_LOST, false, RESTART},
     {CUDA_ERROR_NOT_PERMITTED, PLIM_UNSUPPORTED, false, NULL},
     {CUDA_ERROR_NOT_SUPPORTED, PLIM_UNSUPPORTED, false, NULL},
     {CUDA_ERROR_SYSTEM_NOT_READY, PLIM_NODEVICE, false,
@@ -120,7 +120,7 @@ static const struct plim_cuda_meaning meanings[] = {
     {CUDA_ERROR_FUNCTION_NOT_LOADED, PLIM_INTERNAL, true, NULL},
     {CUDA_ERROR_INVALID_RESOURCE_TYPE, PLIM_INTERNAL, false, NULL},
     {CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, PLIM_INTERNAL, false, NULL},
-    {CUDA_ERROR_KEY_ROTATION, PLIM_LOST, false, RESTART},
+    {(CUresult)PLIM_CUDA_ERROR_KEY_ROTATION, PLIM_LOST, false, RESTART},
     {CUDA_ERROR_UNKNOWN, PLIM_LOST, false, RESTART},
 };
 

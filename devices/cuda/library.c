@@ -1,6 +1,7 @@
 /* Finding and loading NVIDIA's libraries; the contract is in library.h. */
 #define _GNU_SOURCE /* dladdr, secure_getenv */
 #include "library.h"
+#include "toolkit.h"
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdbool.h>
@@ -12,10 +13,10 @@
 
 const struct plim_cuda_library_spec plim_cuda_library_cublaslt = {
     .name = "cuBLASLt",
-    .soname = "libcublasLt.so.13",
+    .soname = PLIM_CUBLASLT_SONAME,
     .version_symbol = "cublasLtGetVersion",
-    .least_version = 130000,
-    .help = "install libcublas-13-0 or nvidia-cublas (pip)",
+    .least_version = PLIM_CUBLASLT_LEAST,
+    .help = PLIM_CUBLASLT_HELP,
 };
 
 /* 9.10.0 and 9.10.1 compute attention wrongly. */
@@ -24,7 +25,7 @@ const struct plim_cuda_library_spec plim_cuda_library_cudnn = {
     .soname = "libcudnn.so.9",
     .version_symbol = "cudnnGetVersion",
     .least_version = 91002,
-    .help = "install libcudnn9-cuda-13 or nvidia-cudnn-cu13 (pip)",
+    .help = PLIM_CUDNN_HELP,
 };
 
 /* A place is the value of a variable, or a fixed folder, and a pattern below it. */
@@ -41,12 +42,12 @@ static const struct place {
     {"CUDA_PATH", "/lib64"},
     {"CUDA_PATH", "/lib"},
     {NULL, "/usr/local/cuda/lib64"},
-    {NULL, "/usr/local/cuda-13*/lib64"},
+    {NULL, PLIM_TOOLKIT_FOLDER "/lib64"},
     {NULL, NULL}, /* the loader's path */
     {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
-    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/cu13/lib"},
+    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/" PLIM_CUBLAS_WHEEL "/lib"},
     {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
-    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/cu13/lib"},
+    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/" PLIM_CUBLAS_WHEEL "/lib"},
     {"CONDA_PREFIX", "/lib"},
 };
 

@@ -1,11 +1,16 @@
 /* NVIDIA's libraries, found at run time: nothing of CUDA is linked, so that the one program starts
  * on a machine without any of it.
  *
- * Places, in order; the first that has the file is taken:   $PLIMSOLL_CUDA_PATH             the
- * folder itself, its lib64, its lib   $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH    lib64, lib
- * /usr/local/cuda, /usr/local/cuda-13*   lib64, the newest first   the loader's own path
- * by soname   $VIRTUAL_ENV, $CONDA_PREFIX     lib/python3*'s site-packages/nvidia: cudnn/lib,
- * cu13/lib   $CONDA_PREFIX                   lib
+ * Places, in order; the first that has the file is taken:
+ *
+ *   $PLIMSOLL_CUDA_PATH                       the folder itself, its lib64, its lib
+ *   $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH       lib64, lib
+ *   /usr/local/cuda, those of the toolkit's   lib64, the newest first
+ *     major version (toolkit.h)
+ *   the loader's own path                     by soname
+ *   $VIRTUAL_ENV, $CONDA_PREFIX               lib/python3*'s site-packages/nvidia: cudnn/lib, and
+ *                                             cu13/lib, of 12.x cublas/lib
+ *   $CONDA_PREFIX                             lib
  *
  * A variable with a relative path counts as not set, as do all of them where the program has more
  * rights than its caller. The superuser loads no file of these places that others can change: it

@@ -356,7 +356,7 @@ Test(gpus, whatever_nvml_tells_the_answer_is_the_same)
 /* A folder of the stand-ins in which `replacement` stands for `library`; "": nothing does. */
 static struct search search_with(struct fault_case *c, const char *library, const char *replacement)
 {
-    static const char *const names[] = {"libcuda.so.1", "libnvidia-ml.so.1", "libcublasLt.so.13",
+    static const char *const names[] = {"libcuda.so.1", "libnvidia-ml.so.1", PLIM_CUBLASLT,
                                         "libcudnn.so.9"};
     char folder[] = "/tmp/plimsoll-libraries-XXXXXX", path[64];
     cr_assert(mkdtemp(folder) != NULL);
@@ -450,7 +450,7 @@ Test(gpus, without_cublaslt_the_gpu_cannot_be_used)
 {
     struct fault_case c = plain_case();
     c.harm = FAILURE;
-    struct search s = search_with(&c, "libcublasLt.so.13", "old");
+    struct search s = search_with(&c, PLIM_CUBLASLT, "old");
     judge(&c, &s);
     cr_expect(eq(int, s.exit_code, NODEVICE), "%s", s.errors);
     cr_expect(strstr(s.errors, "cuBLASLt") != NULL, "%s", s.errors);

@@ -1,0 +1,45 @@
+/* What differs between the CUDA toolkits that plimsoll is built with, 12.4 to 13.x: all of it, so that
+ * no other file asks for CUDA_VERSION's number.
+ *
+ * Code runs with drivers of its toolkit's major version and later ones: built with 12.4, which still
+ * knows Volta (sm_70), with driver 550 and later; built with 13, with 580 and later.
+ */
+#ifndef PLIM_DEVICES_CUDA_TOOLKIT_H
+#define PLIM_DEVICES_CUDA_TOOLKIT_H
+
+#if defined PLIM_WITH_CUDA && !PLIM_WITH_CUDA
+#define CUDA_VERSION 13000 /* nothing is compiled with it: libraries are told by their newest names */
+#else
+#include <cuda.h>
+#endif
+
+#if CUDA_VERSION < 12040
+#error "plimsoll needs CUDA 12.4 or later"
+#endif
+
+/* cuBLASLt is that of the toolkit's major version: where it is, and what installs it. */
+#if CUDA_VERSION >= 13000
+#define PLIM_CUBLASLT_SONAME "libcublasLt.so.13"
+#define PLIM_CUBLASLT_LEAST 130000
+#define PLIM_CUBLASLT_HELP "install libcublas-13-0 or nvidia-cublas (pip)"
+#define PLIM_CUDNN_HELP "install libcudnn9-cuda-13 or nvidia-cudnn-cu13 (pip)"
+#define PLIM_TOOLKIT_FOLDER "/usr/local/cuda-13*"
+#define PLIM_CUBLAS_WHEEL "cu13"
+#else
+#define PLIM_CUBLASLT_SONAME "libcublasLt.so.12"
+#define PLIM_CUBLASLT_LEAST 120400
+#define PLIM_CUBLASLT_HELP "install libcublas-12-4 or nvidia-cublas-cu12 (pip)"
+#define PLIM_CUDNN_HELP "install libcudnn9-cuda-12 or nvidia-cudnn-cu12 (pip)"
+#define PLIM_TOOLKIT_FOLDER "/usr/local/cuda-12*"
+#define PLIM_CUBLAS_WHEEL "cublas"
+#endif
+
+/* Results that a driver may have and the headers of 12.4 do not name (cuda.h of 13.0). */
+enum plim_cuda_newer_result {
+    PLIM_CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER = 36,
+    PLIM_CUDA_ERROR_CONTAINED = 226,
+    PLIM_CUDA_ERROR_TENSOR_MEMORY_LEAK = 721,
+    PLIM_CUDA_ERROR_KEY_ROTATION = 916
+};
+
+#endif
