@@ -81,6 +81,39 @@ STEPS = [
      'precision': 'fp32', 'optimizer': 'adamw', 'checkpointing': 'none'},
 ]
 OPERATIONS = 60  # of a step, those that take longest
+# Our operations (devices/op.h) and PyTorch's of the same work, as its profiler names them.
+SAME = {
+    'matmul': ('aten::mm', 'aten::addmm', 'aten::bmm', 'aten::baddbmm'),
+    'attention': ('aten::_flash_attention_forward', 'aten::_efficient_attention_forward',
+                  'aten::_cudnn_attention_forward', 'aten::_scaled_dot_product_cudnn_attention'),
+    'attention_backward': ('aten::_flash_attention_backward', 'aten::_efficient_attention_backward',
+                           'aten::_cudnn_attention_backward',
+                           'aten::_scaled_dot_product_cudnn_attention_backward'),
+    'layer_norm': ('aten::native_layer_norm',),
+    'layer_norm_backward, layer_norm_backward_params': ('aten::native_layer_norm_backward',),
+    'embedding': ('aten::index_select', 'aten::embedding'),
+    'embedding_backward': ('aten::embedding_dense_backward',),
+    'log_softmax': ('aten::_log_softmax',),
+    'log_softmax_backward': ('aten::_log_softmax_backward_data',),
+    'nll_loss, nll_loss_backward': ('aten::nll_loss_forward', 'aten::nll_loss_backward'),
+    'dropout': ('aten::native_dropout',),
+    'optimizer, foreach': ('aten::_fused_adamw_', 'aten::_foreach_add_', 'aten::_foreach_mul_',
+                           'aten::_foreach_lerp_', 'aten::_foreach_addcmul_', 'aten::_foreach_addcdiv_',
+                           'aten::_foreach_sqrt', 'aten::_foreach_div_'),
+    'copy': ('aten::copy_',),
+}
+
+
+def beside_pytorch(ours, theirs):
+    """{our operations: seconds of a step, ours, the clock's, PyTorch's} where both ran something."""
+    table = {}
+    for names, same in SAME.items():
+        mine = [row for row in ours if row['op'].split()[0] in names.split(', ')]
+        seconds = sum(row['seconds'] for row in theirs if row['op'] in same)
+        if mine and seconds:
+            table[names] = {'ours': sum(row['seconds'] for row in mine), 'pytorch': seconds,
+                            'clock': sum(row['clock_seconds'] for row in mine)}
+    return table
 TINY = {'id': 'tiny', 'spec': 'tiny-gpt2', 'batch': 1, 'seq': 16, 'precision': 'bf16-mixed',
         'optimizer': 'adamw', 'checkpointing': 'none'}
 

@@ -111,12 +111,14 @@ def seconds_of(case):
 
 
 def operations_of(case):
-    """Seconds of each operation of a step at its real shapes, ours and the clock's; PyTorch's are in
-    `operations` of the case's own result."""
-    def run(bench, seconds, _):
+    """Seconds of each operation of a step at its real shapes, ours and the clock's, and sums beside
+    those of PyTorch's operations, which the case's own result has."""
+    def run(bench, seconds, results):
         lines, code = bench.lines('ops', case, seconds)
         rows = sorted(lines[0].get('ops', []), key=lambda row: -row['seconds'])
+        theirs = results.get(case['id'], {}).get('eager', {}).get('operations', [])
         return {'ok': code == 0 and bool(rows), 'operations': rows[:cases.OPERATIONS],
+                'beside_pytorch': cases.beside_pytorch(rows, theirs),
                 'seconds': sum(row['seconds'] for row in rows),
                 'clock_seconds': sum(row['clock_seconds'] for row in rows)}
     return run
@@ -239,7 +241,8 @@ def observed(bench, seconds, _):
     begin = time.monotonic()
     code, out, err = gpu.run(command, seconds, bench.programs.env)
     plain = time.monotonic() - begin
-    watched = [bench.programs.plimsoll, 'exec', '--observe', '--device', bench.programs.device, '--json', '--']
+    watched = [bench.programs.plimsoll, 'exec', '--observe', '--device', bench.programs.device,
+               '--json', '--']
     observed_code, report, observed_err = gpu.run(watched + command, seconds - plain, bench.programs.env)
     if 'killed' in (code, observed_code):
         raise Late({'seconds': plain})

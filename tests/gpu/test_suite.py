@@ -53,6 +53,13 @@ def what_hangs_is_cut_short_and_done_later():
     return again
 
 
+def operations_stand_beside_pytorchs(found):
+    table = found['seconds']['results']['tiny/operations']['beside_pytorch']
+    expect('operations that both have', list(table), ['matmul'])
+    expect('seconds of PyTorch\'s products', table['matmul']['pytorch'], 5)
+    expect('seconds of ours', 0 < table['matmul']['clock'] < table['matmul']['ours'], True)
+
+
 def all_parts_find_what_they_look_for(before):
     for options, table in (((), parts.FIRST), (('--second',), second.SECOND)):
         code, _, found = suite('--resume', *options)
@@ -64,4 +71,6 @@ def all_parts_find_what_they_look_for(before):
 
 
 deadlines_leave_room_in_a_call()
-all_parts_find_what_they_look_for(what_hangs_is_cut_short_and_done_later())
+FOUND = what_hangs_is_cut_short_and_done_later()
+operations_stand_beside_pytorchs(FOUND)
+all_parts_find_what_they_look_for(FOUND)

@@ -21,7 +21,8 @@ def figures(job):
 
 
 JOBS = {'figures': figures,
-        'time': lambda job: {'step_seconds': 1, 'operations': []},
+        'time': lambda job: {'step_seconds': 1, 'operations': [{'op': 'aten::mm', 'seconds': 2},
+                                                               {'op': 'aten::addmm', 'seconds': 3}]},
         'largest': lambda job: {'largest': job['guess'], 'trials': []},
         'find': lambda job: {'found': [], 'wall_seconds': 100}}
 
