@@ -361,6 +361,10 @@ static void tell_overhead(const struct plim_limit *limit, struct plim_result *re
     if (limit->overhead_measured_bytes)
         plim_result_reason(result, "plimsoll's own process took %s besides its tensors.",
                            plim_format_bytes(limit->overhead_measured_bytes, bytes));
+    if (limit->overhead_measured_bytes > limit->overhead_bytes)
+        plim_result_reason(
+            result, "%s of that were not counted beforehand and come out of the margin.",
+            plim_format_bytes(limit->overhead_measured_bytes - limit->overhead_bytes, bytes));
     if (limit->communicator_bytes)
         plim_result_reason(result,
                            "%s of what the framework needs are an assumption for NCCL's "

@@ -64,6 +64,22 @@ static void replace_seconds(struct plim_run_device *d, const struct plim_setting
     d->told_fallback = true;
 }
 
+/* What the worker takes while it holds no tensors; 0: NVML is not there. */
+static int64_t worker_bytes(const struct plim_run_device *d)
+{
+    struct plim_nvml_memory memory;
+    if (!d->nvml || plim_nvml_memory(d->nvml, d->uuid, &memory, NULL) != PLIM_OK) return 0;
+    return memory.held_bytes > d->held_bytes ? memory.held_bytes - d->held_bytes : 0;
+}
+
+/* Larger settings load kernels and plans of their own. The budget stands: what they take beyond the
+ * overhead that it leaves room for comes out of the margin, and is said. */
+static void note_overhead(struct plim_run_device *d)
+{
+    int64_t bytes = worker_bytes(d);
+    if (bytes > d->limit.overhead_measured_bytes) d->limit.overhead_measured_bytes = bytes;
+}
+
 /* A time that was taken while the GPU was slowed down is taken once more, and flagged if that did
  * not help. */
 static enum plim_status run_measured(struct plim_run_device *d, const struct plim_setting *setting,
@@ -74,6 +90,7 @@ static enum plim_status run_measured(struct plim_run_device *d, const struct pli
         d->spoiled = 0;
         enum plim_status st = plim_remote_run(d->remote, setting, PLIM_RUN_LIMITED, out, err);
         if (st || out->verdict != PLIM_OK) return st;
+        note_overhead(d);
         if (out->sdpa_engines & PLIM_SDPA_BY_FALLBACK) {
             replace_seconds(d, setting, out);
             return PLIM_OK;
@@ -200,14 +217,6 @@ static void watch(struct plim_run_device *d, const struct plim_target *target)
     d->held_bytes = target->held_bytes;
     if (target->without_nvml || plim_nvml_open(NULL, &d->nvml, &code, &ignored) != PLIM_OK)
         d->nvml = NULL;
-}
-
-/* What the worker takes while it holds no tensors; 0: NVML is not there. */
-static int64_t worker_bytes(const struct plim_run_device *d)
-{
-    struct plim_nvml_memory memory;
-    if (!d->nvml || plim_nvml_memory(d->nvml, d->uuid, &memory, NULL) != PLIM_OK) return 0;
-    return memory.held_bytes > d->held_bytes ? memory.held_bytes - d->held_bytes : 0;
 }
 
 /* Runs the smallest setting, so that kernels and libraries are loaded and their memory is seen. */

@@ -446,6 +446,20 @@ Test(gpus, attention_that_falls_back_is_named_and_its_seconds_are_simulated)
     finish(&s);
 }
 
+Test(gpus, overhead_that_was_not_counted_is_said)
+{
+    struct fault_case c = plain_case();
+    snprintf(c.options, sizeof(c.options), "--overhead 1MiB --margin 277MiB --quiet");
+    struct search s = search(&c, "");
+    cr_assert(eq(int, s.exit_code, ANSWER), "%s", s.errors);
+    cr_expect(has_reason(s.report, "come out of the margin"));
+    finish(&s);
+    c = plain_case(); /* all of it is counted */
+    s = search(&c, "");
+    cr_expect(not(has_reason(s.report, "come out of the margin")));
+    finish(&s);
+}
+
 Test(gpus, without_cublaslt_the_gpu_cannot_be_used)
 {
     struct fault_case c = plain_case();
