@@ -4,6 +4,7 @@
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
 #include "launch.h"
+#include "workspace.h"
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -24,7 +25,7 @@ struct trial {
     int machine_fd;
     int log; /* -1: none */
     char machine_path[64], mark[96], folder[256], visible[160];
-    char *preload, *library_path; /* as long as what the caller's environment has */
+    char *preload, *library_path, *modules; /* as long as what the caller's environment has */
     struct plim_program_instance instance;
     struct plim_launch launch;
     double start, waits_since; /* 0: it does not wait for input */
@@ -48,13 +49,16 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
                              struct plim_error *err)
 {
     const char *library = t->options->library, *name = strrchr(library, '/');
+    char modules[PATH_MAX];
     snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
     t->preload = prepend("LD_PRELOAD", library, strlen(library));
     t->library_path = prepend("LD_LIBRARY_PATH", library, (size_t)(name - library));
-    if (!t->preload || !t->library_path)
+    snprintf(modules, sizeof(modules), "%s/" PLIM_WORKSPACE_MODULES, t->options->folder);
+    t->modules = prepend("PYTHONPATH", modules, strlen(modules));
+    if (!t->preload || !t->library_path || !t->modules)
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
-    const char *more[VARIABLES] = {t->mark, t->preload};
-    size_t count = 2;
+    const char *more[VARIABLES] = {t->mark, t->preload, t->modules};
+    size_t count = 3;
     if (t->options->visible) {
         snprintf(t->visible, sizeof(t->visible), "CUDA_VISIBLE_DEVICES=%s", t->options->visible);
         more[count++] = t->visible;
@@ -276,6 +280,7 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
     if (t.log >= 0) close(t.log);
     free(t.preload);
     free(t.library_path);
+    free(t.modules);
     plim_program_instance_finish(&t.instance);
     plim_machine_destroy(t.machine, t.machine_fd);
     plim_execution_remove_folder(t.folder);

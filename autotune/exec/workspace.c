@@ -2,9 +2,11 @@
 #include "workspace.h"
 #include "execution.h"
 #include "processes.h"
+#include "autotune/base/embed.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+extern const struct plim_embedded_file plim_steps_module[];
 
 /* Of the list that LD_PRELOAD is. */
 #define SEPARATORS " :"
@@ -141,13 +145,39 @@ static enum plim_status link_library(struct plim_workspace *w, enum plim_preload
     return PLIM_OK;
 }
 
+/* What PyTorch finds on PYTHONPATH and loads (plimsoll_steps.py): a module with an entry point. */
+static enum plim_status write_module(struct plim_workspace *w, struct plim_error *err)
+{
+    static const char entry_points[] = "[torch.backends]\nplimsoll = plimsoll_steps:register\n";
+    static const char metadata[] = "Metadata-Version: 2.1\nName: plimsoll-steps\nVersion: 1\n";
+    const struct {
+        const char *name, *text; /* of a folder: NULL */
+    } entries[] = {{PLIM_WORKSPACE_MODULES, NULL},
+                   {PLIM_WORKSPACE_MODULES "/plimsoll_steps.py", plim_steps_module[0].text},
+                   {PLIM_WORKSPACE_MODULES "/plimsoll_steps-1.dist-info", NULL},
+                   {PLIM_WORKSPACE_MODULES "/plimsoll_steps-1.dist-info/METADATA", metadata},
+                   {PLIM_WORKSPACE_MODULES "/plimsoll_steps-1.dist-info/entry_points.txt",
+                    entry_points}};
+    char path[sizeof(w->folder) + 80];
+    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", w->folder, entries[i].name);
+        if (!entries[i].text && !mkdir(path, 0700)) continue;
+        FILE *file = entries[i].text ? fopen(path, "wx") : NULL;
+        bool wrote = file && fputs(entries[i].text, file) >= 0;
+        if (file && fclose(file)) wrote = false;
+        if (!wrote) return plim_fail(err, PLIM_IO, "%s: %s", path, strerror(errno));
+    }
+    return PLIM_OK;
+}
+
 enum plim_status plim_workspace_make(struct plim_workspace *w, enum plim_preloaded preloaded,
                                      const char *logs, struct plim_error *err)
 {
     *w = (struct plim_workspace){.keeper = -1};
     enum plim_status st = find_library(w, preloaded, err);
     if (!st) st = make_folders(w, logs, err);
-    return st ? st : link_library(w, preloaded, err);
+    if (!st) st = link_library(w, preloaded, err);
+    return st ? st : write_module(w, err);
 }
 
 /* The keeper has nothing to do any more once the folder is gone. */

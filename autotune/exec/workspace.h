@@ -8,6 +8,9 @@
 #include <limits.h>
 #include <sys/types.h>
 
+/* In the workspace's folder: what goes before PYTHONPATH. */
+#define PLIM_WORKSPACE_MODULES "python"
+
 enum plim_preloaded {
     PLIM_PRELOAD_VIRTUAL_GPU, /* on simulated GPUs */
     PLIM_PRELOAD_OBSERVER,    /* on real ones */

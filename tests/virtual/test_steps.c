@@ -440,6 +440,23 @@ Test(steps, micro_steps_that_are_clipped_are_no_steps_once_an_optimizer_shows)
     plim_steps_destroy(steps);
 }
 
+/* Of two optimizers, as with Muon, in a row; clipping in each micro-step is a sign of its own. */
+Test(steps, an_optimizers_word_counts_more_than_what_kernels_show)
+{
+    struct plim_steps *steps = plim_steps_create(clock_of_test);
+    for (int i = 0; i < 28; i++) {
+        make_step(steps, PLIM_STEPS_GRADIENT);
+        for (int n = 0; n < 2 && i % 4 == 3; n++) {
+            plim_steps_told(steps);
+            launch(steps, PLIM_STEPS_UPDATE, 6);
+        }
+    }
+    make_step(steps, PLIM_STEPS_GRADIENT);
+    cr_expect(eq(int, look(steps).rule, PLIM_STEPS_BY_WORD));
+    cr_expect(eq(i64, look(steps).steps, 7));
+    plim_steps_destroy(steps);
+}
+
 Test(steps, updates_within_a_backward_pass_end_no_step)
 {
     struct plim_steps *steps = plim_steps_create(clock_of_test);
@@ -522,6 +539,7 @@ Test(steps, nothing_is_fine)
     plim_steps_library(NULL, 1, 1, NULL, 0, NULL, 0);
     plim_steps_graph(NULL, 1, PLIM_STEPS_WHOLE, 1);
     plim_steps_copy(NULL, 1);
+    plim_steps_told(NULL);
     plim_steps_held(NULL, 1);
     plim_steps_refused(NULL);
     plim_steps_look(NULL, &state);

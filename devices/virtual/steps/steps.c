@@ -378,6 +378,13 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
     count_launch(steps, token, symbol);
 }
 
+void plim_steps_told(struct plim_steps *steps)
+{
+    if (!steps) return;
+    take_sign(steps, PLIM_STEPS_BY_WORD);
+    end_burst(steps);
+}
+
 void plim_steps_copy(struct plim_steps *steps, uintptr_t to)
 {
     if (steps) note_write(steps, to);

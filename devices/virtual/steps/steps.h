@@ -3,7 +3,7 @@
  *
  * The steps of a program are not told to a GPU. What is there to be seen, and what is made of it:
  *
- * - Weights are updated once a step. Optimizers' kernels are known by name; or many addresses that
+ * - Weights are updated once a step. PyTorch's optimizers say when. Their kernels are known by name; or many addresses that
  *   libraries read forward and backward are written in a row. Such a *burst* of launches ends a
  *   step.
  * - Layers are told from steps by what follows a burst until something runs that is known to belong
@@ -56,6 +56,11 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
 /* A launch of a graph. `library_calls`: launches of libraries that were captured into it. */
 void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_class class,
                       int64_t library_calls);
+
+/* An optimizer of the program says that it has stepped: the strongest sign of all, and the end of its
+ * burst. Several in a row (Muon beside AdamW) are one step, and so are those of single layers within
+ * a backward pass. */
+void plim_steps_told(struct plim_steps *steps);
 
 /* A copy or a memset to device memory. */
 void plim_steps_copy(struct plim_steps *steps, uintptr_t to);

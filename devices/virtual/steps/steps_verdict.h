@@ -14,6 +14,7 @@ enum plim_steps_rule {
     PLIM_STEPS_BY_LISTS,     /* lists of tensors are added */
     PLIM_STEPS_BY_WEIGHTS,   /* written addresses */
     PLIM_STEPS_BY_OPTIMIZER, /* kernels' names */
+    PLIM_STEPS_BY_WORD,      /* the program's optimizers say so themselves */
 };
 const char *
 plim_steps_rule_name(enum plim_steps_rule rule); /* for a report: "optimizer kernels"; what is

@@ -98,6 +98,12 @@ void plim_watch_copy(uintptr_t to)
     end();
 }
 
+__attribute__((visibility("default"))) void plimsoll_optimizer_stepped(void)
+{
+    plim_steps_told(begin());
+    end_launch();
+}
+
 void plim_watch_allocation(uint64_t at, int64_t bytes, int count)
 {
     int64_t held = 0;

@@ -22,6 +22,10 @@ void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t librar
 
 void plim_watch_copy(uintptr_t to);
 
+/* An optimizer of the program has stepped. Called by the module that exec puts in the way of PyTorch
+ * (autotune/exec/plimsoll_steps.py), under this very name. */
+void plimsoll_optimizer_stepped(void);
+
 /* Memory of a GPU was taken, or given back (count -1), by an allocation of so many bytes. `at`: its
  * address, or what else it is known by. */
 void plim_watch_allocation(uint64_t at, int64_t bytes, int count);
