@@ -134,6 +134,42 @@ Test(worker, how_a_process_ended_is_said)
     cr_expect(eq(str, how, (char *)"ended with exit code 3"));
 }
 
+Test(worker, a_process_is_waited_for_as_long_as_is_said)
+{
+    struct plim_process process = {.pid = fork(), .fd = dup(1)};
+    int status;
+    if (!process.pid) {
+        nanosleep(&(struct timespec){0, 300000000}, NULL);
+        _exit(7);
+    }
+    double start = plim_clock_seconds();
+    cr_expect(not(plim_process_wait(&process, 0, &status)));
+    cr_expect(not(plim_process_wait(&process, 0.05, &status)));
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 0.25));
+    cr_expect(gt(i64, process.pid, 0), "it is still to be waited for");
+    cr_expect(plim_process_wait(&process, 5, &status));
+    cr_expect(eq(int, WEXITSTATUS(status), 7));
+    cr_expect(eq(int, (int)process.pid, 0));
+    cr_expect(eq(int, process.fd, -1));
+    cr_expect(plim_process_wait(&process, 5, &status), "it is gone already");
+    cr_expect(eq(int, status, 0));
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 3));
+}
+
+Test(worker, a_process_is_killed_with_its_group_or_alone)
+{
+    for (int leads = 0; leads < 2; leads++) {
+        struct plim_process process = {.pid = fork(), .fd = -1};
+        int status;
+        if (!process.pid)
+            for (;;) pause();
+        if (leads) setpgid(process.pid, process.pid);
+        plim_process_kill(&process);
+        cr_expect(plim_process_wait(&process, 5, &status));
+        cr_expect(eq(int, status, SIGKILL), "leads %d", leads); /* as waitpid() has it on Linux */
+    }
+}
+
 Test(worker, does_not_open_what_is_not_there)
 {
     static const struct {

@@ -1,10 +1,12 @@
 /* Whatever a worker does, its setting gets the right verdict, in time, and nothing is left. */
 #include "autotune/base/clock.h"
+#include "autotune/run/worker/wire.h"
 #include "bench.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -226,16 +228,50 @@ Test(verdicts, contradicting_runs_are_unstable)
     bench_finish(&bench);
 }
 
-Test(verdicts, a_noisy_time_is_taken_again)
+/* The half width of what counts, of the first run 0.1. */
+static void expect_noise(const char *script, bool noisy, double half_width_seconds)
 {
-    bench_init(&bench, "noisy");
+    bench_init(&bench, script);
     bench_start(&bench);
     cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
     const struct plim_timing *timing = plim_remote_timing(bench.remote);
-    cr_expect(not(timing->noisy));
-    cr_expect(eq(int, timing->repeats, 7));
-    cr_expect(ieee_ulp_eq(dbl, timing->half_width_seconds, 0.05, 4)); /* of the second run */
+    cr_expect(eq(int, timing->noisy, noisy), "%s", script);
+    cr_expect(eq(int, timing->repeats, 7), "%s", script);
+    cr_expect(ieee_ulp_eq(dbl, timing->half_width_seconds, half_width_seconds, 4), "%s", script);
     bench_finish(&bench);
+}
+
+Test(verdicts, a_noisy_time_is_taken_again)
+{
+    expect_noise("ok", false, 0.1); /* once is enough */
+    expect_noise("noisy", false, 0.05);
+    expect_noise("quieter", false, 0.2); /* no noise counts for more than a narrow interval */
+    expect_noise("still-noisy", true, 0.05);
+    expect_noise("noisier", true, 0.1); /* then the first was the better one */
+}
+
+/* Seconds that a worker is given for timing, where so many are asked for. */
+static double given_seconds(double asked, const struct plim_stop *stop)
+{
+    bench_init(&bench, "ok");
+    bench.config.timing_seconds = asked;
+    bench.config.stop = stop;
+    bench_start(&bench);
+    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK), "%s", bench.err.text);
+    double given = plim_remote_timing(bench.remote)->median_seconds;
+    bench_finish(&bench);
+    return given;
+}
+
+Test(verdicts, one_setting_is_timed_for_a_quarter_of_the_time_that_is_left)
+{
+    struct plim_stop never = {0}, late = {.deadline_seconds = plim_clock_seconds() + 1000},
+                     soon = {.deadline_seconds = plim_clock_seconds() + 40};
+    cr_expect(ieee_ulp_eq(dbl, given_seconds(20, NULL), 20, 4));
+    cr_expect(ieee_ulp_eq(dbl, given_seconds(20, &never), 20, 4));
+    cr_expect(ieee_ulp_eq(dbl, given_seconds(20, &late), 20, 4));
+    double given = given_seconds(20, &soon);
+    cr_expect(given > 5 && given <= 10, "%g", given);
 }
 
 Test(verdicts, a_noisy_run_that_fails_when_repeated_is_unstable)
@@ -334,6 +370,49 @@ Test(opening, a_worker_sees_its_gpu_and_inherits_nothing)
     cr_expect(opened->info.simulated); /* leads its process group and leaves no core */
     bench_finish(&bench);
     close(stray);
+}
+
+/* What it sees as its GPU where our own environment says so and the configuration so. */
+static void expect_gpu(const char *ours, const char *configured, const char *seen)
+{
+    const struct plim_message_opened *opened;
+    bench_init(&bench, "ok");
+    bench.config.visible_gpu = configured;
+    setenv("CUDA_VISIBLE_DEVICES", ours, 1);
+    bench_start(&bench);
+    cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
+    cr_expect(eq(str, (char *)opened->info.name, (char *)seen));
+    bench_finish(&bench);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+Test(opening, what_is_configured_replaces_what_is_inherited)
+{
+    setenv("CUDA_VISIBLE_DEVICES_OF_MINE", "5", 1); /* another variable */
+    expect_gpu("7", "GPU-1234", "GPU-1234");
+    expect_gpu("7", NULL, "7");
+    unsetenv("CUDA_VISIBLE_DEVICES_OF_MINE");
+}
+
+Test(opening, what_no_message_has_room_for_is_refused)
+{
+    static char longest[PLIM_WIRE_MAX_BYTES];
+    char *spec;
+    bench_init(&bench, "ok");
+    cr_assert(eq(int, plim_spec_write(&bench.spec, &spec, &bench.err), PLIM_OK));
+    size_t room = PLIM_WIRE_MAX_BYTES / 2 - strlen(spec) - strlen(bench.config.uri);
+    free(spec);
+    memset(longest, 'x', room);
+    bench.config.alloc_conf = longest;
+    bench_start(&bench);
+    const struct plim_message_opened *opened;
+    cr_expect(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
+    plim_remote_destroy(&bench.remote);
+    longest[room] = 'x';
+    cr_expect(eq(int, plim_remote_create(&bench.config, &bench.remote, &bench.err), PLIM_INVALID));
+    cr_expect(eq(str, bench.err.text, (char *)"the spec is too large for a worker process"));
+    cr_expect(eq(ptr, bench.remote, NULL));
+    bench_finish(&bench);
 }
 
 /* --- memory that comes back late -------------------------------------------------------------- */

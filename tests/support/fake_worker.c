@@ -4,7 +4,8 @@
  *   PLIM_FAKE_COUNT    a file to which every worker adds a byte, so that it knows which one it is
  *
  * A word is BEHAVIOUR@POSITION, or a behaviour of the answers alone. A run that goes well reserves
- * one MiB per sample and takes a millisecond per sample; it fits below the capacity.
+ * one MiB per sample and takes a millisecond per sample; it fits below the capacity. Its median is the
+ * time that it was given.
  */
 #include "autotune/run/worker/process.h"
 #include "autotune/run/worker/wire.h"
@@ -192,10 +193,16 @@ static void answer_run(const struct plim_message *request)
     fill(&m.result.replay, &request->run);
     m.result.finite = !is("nan");
     m.result.suspect = is("leak");
-    m.result.timing = (struct plim_timing){
-        .repeats = 7, .median_seconds = 1, .half_width_seconds = runs ? 0.05 : 0.1, .noisy = false};
+    m.result.timing = (struct plim_timing){.repeats = 7,
+                                           .median_seconds = request->run.timing_seconds,
+                                           .half_width_seconds = runs ? 0.05 : 0.1};
     if (is("noisy")) m.result.timing.noisy = runs == 0;
-    if (is("fickle")) m.result.timing.noisy = true;
+    if (is("fickle") || is("noisier") || is("still-noisy")) m.result.timing.noisy = true;
+    if (is("noisier") && runs) m.result.timing.half_width_seconds = 0.2;
+    if (is("quieter")) {
+        m.result.timing.noisy = runs == 0;
+        m.result.timing.half_width_seconds = runs ? 0.2 : 0.1;
+    }
     if (is("oom") || (is("fickle") && runs)) {
         m.result.replay.verdict = PLIM_OOM;
         m.result.replay.steps_done = 1;

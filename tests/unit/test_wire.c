@@ -159,6 +159,21 @@ Test(wire, no_field_of_a_request_is_forgotten)
     cr_expect(eq(dbl, out.run.timing_seconds, 2.5));
 }
 
+/* All or nothing, and nothing behind the room that there is. */
+Test(wire, a_message_needs_its_room)
+{
+    for (int i = 0; i < SAMPLES; i++) {
+        struct plim_message m = sample(i);
+        size_t count = encode(i, bytes);
+        for (size_t room = 0; room <= count; room++) {
+            memset(again, 0xa5, count + 1);
+            size_t written = plim_wire_encode(&m, again, room);
+            cr_assert(eq(sz, written, room == count ? count : 0), "%d into %zu bytes", i, room);
+            for (size_t n = room; n <= count; n++) cr_assert(eq(u8, again[n], 0xa5), "%d", i);
+        }
+    }
+}
+
 Test(wire, a_message_that_is_cut_short_is_never_a_message)
 {
     for (int i = 0; i < SAMPLES; i++) {
