@@ -418,8 +418,14 @@ Test(opening, what_no_message_has_room_for_is_refused)
 /* --- memory that comes back late -------------------------------------------------------------- */
 
 struct memory {
-    int asked, back_after;
+    int asked, back_after, warnings;
 };
+
+static void count_late_memory(void *user, enum plim_log_level level, const char *text)
+{
+    struct memory *memory = user;
+    memory->warnings += level == PLIM_LOG_WARNING && strstr(text, "was not freed within 0.5 s");
+}
 
 static bool memory_is_back(void *user)
 {
@@ -427,10 +433,12 @@ static bool memory_is_back(void *user)
     return ++memory->asked > memory->back_after;
 }
 
-static int asked_until(const char *script, int back_after, double *seconds)
+static int asked_until(const char *script, int back_after, int warned, double *seconds)
 {
     struct memory memory = {.back_after = back_after};
+    struct plim_log log = {.level = PLIM_LOG_INFO, .write = count_late_memory, .user = &memory};
     bench_init(&bench, script);
+    bench.config.log = &log;
     bench.config.memory_is_back = memory_is_back;
     bench.config.user = &memory;
     bench.config.memory_back_seconds = 0.5;
@@ -440,15 +448,16 @@ static int asked_until(const char *script, int back_after, double *seconds)
     cr_expect(eq(int, replay.verdict, PLIM_OK));
     *seconds = plim_clock_seconds() - start;
     bench_finish(&bench);
+    cr_expect(eq(int, memory.warnings, warned), "%s", script);
     return memory.asked;
 }
 
 Test(opening, a_new_worker_waits_for_the_memory_of_the_old)
 {
     double seconds;
-    cr_expect(eq(int, asked_until("ok", 3, &seconds), 0)); /* the first has nothing to wait for */
-    cr_expect(eq(int, asked_until("kill@step ok", 3, &seconds), 4));
-    cr_expect(gt(int, asked_until("kill@step ok", 1000000, &seconds), 4));
+    cr_expect(eq(int, asked_until("ok", 3, 0, &seconds), 0)); /* the first has nothing to wait for */
+    cr_expect(eq(int, asked_until("kill@step ok", 3, 0, &seconds), 4));
+    cr_expect(gt(int, asked_until("kill@step ok", 1000000, 1, &seconds), 4));
     cr_expect(lt(dbl, seconds, 2));
 }
 

@@ -148,6 +148,54 @@ Test(charts, a_step_shows_its_phases_and_where_the_budget_is_exceeded)
     plim_result_finish(&result);
 }
 
+static struct plim_result result_with_peak(const char *model, const char *gpu)
+{
+    struct plim_result result = {.choice = {.present = true, .setting = {.micro_batch = 8, .accumulation = 2}},
+                                 .breakdown = {.present = true, .parameters_bytes = GIB},
+                                 .limit = {.usable_bytes = 20 * GIB}};
+    result.choice.peak = (struct plim_result_peak){2 * GIB, 3 * GIB, 4 * GIB};
+    snprintf(result.spec.name, sizeof(result.spec.name), "%s", model);
+    snprintf(result.device.name, sizeof(result.device.name), "%s", gpu);
+    return result;
+}
+
+static void expect_bars(const struct plim_report *report, const char *first, const char *second)
+{
+    struct plim_chart chart = {0};
+    plim_charts_peak(report, &chart);
+    cr_assert(eq(sz, chart.bars.count, 2));
+    cr_expect(eq(str, chart.bars.items[0].name, (char *)first));
+    cr_expect(eq(str, chart.bars.items[1].name, (char *)second));
+    plim_chart_finish(&chart);
+}
+
+Test(charts, a_bar_says_the_model_where_there_are_several)
+{
+    struct plim_result results[] = {result_with_peak("a", "T4"), result_with_peak("a", "L4")};
+    struct plim_report report = {.results = {results, 2, 2}};
+    expect_bars(&report, "T4, 8 x 2", "L4, 8 x 2");
+    strcpy(results[1].spec.name, "b"); /* which strcmp() may tell apart by 1 or by more */
+    expect_bars(&report, "a on T4, 8 x 2", "b on L4, 8 x 2");
+    strcpy(results[0].spec.name, "b");
+    strcpy(results[1].spec.name, "a");
+    expect_bars(&report, "b on T4, 8 x 2", "a on L4, 8 x 2");
+}
+
+static void count_bars(const struct plim_chart *chart, void *user)
+{
+    size_t *bars = user;
+    *bars += chart->bars.count;
+}
+
+Test(charts, the_peak_of_a_result_is_of_it_alone)
+{
+    struct plim_result results[] = {result_with_peak("a", "T4"), result_with_peak("a", "L4")};
+    struct plim_report report = {.results = {results, 2, 2}};
+    size_t bars = 0;
+    plim_charts_of_result(&report, &results[0], count_bars, &bars);
+    cr_expect(eq(sz, bars, 1));
+}
+
 Test(charts, nothing_to_draw_is_empty)
 {
     struct plim_result result = {0};

@@ -307,6 +307,7 @@ Test(target, what_is_no_uri_is_refused_as_such)
 {
     expect_refused("cuda:", PLIM_INVALID, "expected auto, cuda, cuda:N");
     expect_refused("cudax", PLIM_INVALID, "expected auto, cuda, cuda:N");
+    expect_refused("cudax0", PLIM_INVALID, "expected auto, cuda, cuda:N");
     expect_refused("sim:T4", PLIM_INVALID, "expected auto, cuda, cuda:N");
     expect_refused("", PLIM_INVALID, "expected auto, cuda, cuda:N");
     expect_refused("cuda:first", PLIM_INVALID, "expected cuda:N");
