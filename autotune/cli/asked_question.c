@@ -4,13 +4,34 @@
 #include <string.h>
 
 /* What can be asked of any recording; other keys have to be axes of it. */
-static const char *const keys[] = {"train.micro_batch", "data.seq"};
+static const struct key {
+    const char *key;
+    bool accumulates; /* only of one whose command has {accumulation} */
+} keys[] = {{"train.micro_batch", false},
+            {"data.seq", false},
+            {"train.accumulation", true},
+            {"train.effective_batch", true},
+            {"train.effective_batch_tolerance", true}};
 
-static bool is_key(const char *key)
+static const struct key *find_key(const char *name)
 {
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (!strcmp(keys[i], key)) return true;
-    return false;
+        if (!strcmp(keys[i].key, name)) return &keys[i];
+    return NULL;
+}
+
+static enum plim_status take_key(const struct plim_request_setting *setting,
+                                 const struct plim_recording *recording, struct plim_spec *spec,
+                                 struct plim_error *err)
+{
+    const struct key *key = find_key(setting->key);
+    if (!key) return PLIM_OK;
+    if (key->accumulates && !recording->accumulates)
+        return plim_fail(err, PLIM_INVALID,
+                         "%s: the recording has the micro-steps of its command, expected one that "
+                         "was made with {accumulation} in it",
+                         setting->option);
+    return plim_common_setting(setting, spec, err);
 }
 
 static enum plim_status check(const struct plim_request *request,
@@ -31,7 +52,7 @@ static enum plim_status choose_axes(const struct plim_request *request,
     for (size_t i = 0; i < request->setting_count && !st; i++) {
         const struct plim_request_setting *setting = &request->settings[i];
         const char *dot = strrchr(setting->key, '.');
-        if (is_key(setting->key)) continue;
+        if (find_key(setting->key)) continue;
         st = plim_recording_question_choose(question, setting->option,
                                             dot ? dot + 1 : setting->key, setting->value, err);
     }
@@ -73,8 +94,7 @@ static enum plim_status read_recording(const struct plim_request *request,
     out->spec.hash = recording->hash;
     out->spec.world = 1;
     for (size_t i = 0; i < request->setting_count && !st; i++)
-        if (is_key(request->settings[i].key))
-            st = plim_common_setting(&request->settings[i], &out->spec, err);
+        st = take_key(&request->settings[i], recording, &out->spec, err);
     if (!st && out->spec.seq.count && !recording->seqs.count)
         st = plim_fail(err, PLIM_INVALID, "--seq: %s was recorded without a sequence length",
                        request->subject);

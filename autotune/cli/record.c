@@ -66,10 +66,6 @@ static enum plim_status check_batches(struct recording_run *x, struct plim_error
     if (!q->uses_batch)
         return plim_fail(err, PLIM_INVALID,
                          "there is no {batch} in the command, expected it where the batch stands");
-    if (x->asked.question.uses_accumulation)
-        return plim_fail(err, PLIM_UNSUPPORTED,
-                         "{accumulation} is not recorded yet, expected a command that makes one "
-                         "micro-step a step");
     if (!x->asked.request->program.batch) {
         batch->listed = usual;
         batch->listed_count = sizeof(usual) / sizeof(usual[0]);
@@ -132,8 +128,9 @@ static void tell(const struct recording_run *x, size_t bytes, const struct plim_
     for (size_t i = 0; i < r->streams.count; i++) {
         const struct plim_recorded_stream *s = &r->streams.items[i];
         fprintf(io->out,
-                "  from batch %" PRId64 ", length %" PRId64 " on: %zu allocations and frees before "
-                "the step, %zu in it; %zu sizes; %zu by table\n",
+                "  %sfrom batch %" PRId64 ", length %" PRId64 " on: %zu allocations and frees "
+                "before the step, %zu in it; %zu sizes; %zu by table\n",
+                !r->accumulates ? "" : i % 2 ? "several micro-steps, " : "one micro-step, ",
                 s->from.batch, s->from.seq, s->before, s->events.count - s->before, s->sizes.count,
                 plim_recorded_stream_tables(s));
     }
@@ -202,6 +199,7 @@ const struct plim_command plim_command_record = {
              "what it allocates and frees in a step, as a function of batch and sequence\n"
              "length. The file is a SPEC for tune, plan and explain. It proves itself: one\n"
              "more run with the program's own allocator has to ask for the same segments.\n"
+             "With {accumulation} in CMD the file is good for any effective batch.\n"
              "Example:\n\n"
              "  plimsoll record -o train.plim -- \\\n"
              "    python train.py --batch-size {batch}\n"

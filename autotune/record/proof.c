@@ -56,7 +56,7 @@ static enum plim_status play(const struct plim_recorded_stream *stream,
     if (!st) st = plim_player_create(device, NULL, &player, err);
     if (!st) {
         plim_player_observe(player, note, out);
-        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, &replay, err);
+        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
         plim_player_observe(player, NULL, NULL);
     }
     plim_player_destroy(&player);

@@ -161,13 +161,13 @@ static enum plim_status take_axes(struct plim_recording *out,
     return PLIM_OK;
 }
 
-static struct plim_setting setting_at(const struct recorder *r, const struct plim_setting *point,
+/* `values`: of the axes, and the micro-steps of a step. */
+static struct plim_setting setting_at(const struct recorder *r, const struct plim_setting *values,
                                       struct plim_recorded_point size)
 {
-    struct plim_setting setting = *point;
+    struct plim_setting setting = *values;
     int seq = r->record->question->question.axes.seq;
     setting.micro_batch = size.batch;
-    setting.accumulation = 1;
     if (seq >= 0) setting.value[seq] = size.seq;
     return setting;
 }
@@ -178,7 +178,7 @@ static void forget_traces(struct recorder *r)
     r->traces.count = 0;
 }
 
-static enum plim_status prove(struct recorder *r, const struct plim_setting *point,
+static enum plim_status prove(struct recorder *r, const struct plim_setting *values,
                               struct plim_error *err)
 {
     const struct plim_trace *recorded = &r->traces.items[r->traces.count / 2];
@@ -187,7 +187,7 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *poi
     if (recorded->point.batch < stream->from.batch || recorded->point.seq < stream->from.seq)
         recorded = &r->traces.items[r->traces.count - 1];
     own.point = recorded->point;
-    const struct plim_setting setting = setting_at(r, point, own.point);
+    const struct plim_setting setting = setting_at(r, values, own.point);
     enum plim_status st = run(r, &setting, true, &own, err);
     if (!st) st = plim_record_prove(recorded, &own, stream, r->record->device, r->out, err);
     plim_trace_finish(&own);
@@ -195,13 +195,13 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *poi
 }
 
 /* Runs the points from the N-th on. */
-static enum plim_status run_points(struct recorder *r, const struct plim_setting *point, size_t from,
+static enum plim_status run_points(struct recorder *r, const struct plim_setting *values, size_t from,
                                    struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
     for (size_t i = from; i < r->points.count && !st; i++) {
         struct plim_trace trace = {.point = r->points.items[i]};
-        const struct plim_setting setting = setting_at(r, point, trace.point);
+        const struct plim_setting setting = setting_at(r, values, trace.point);
         st = run(r, &setting, false, &trace, err);
         if (!st && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) st = no_memory(err);
         if (st) plim_trace_finish(&trace);
@@ -221,7 +221,7 @@ static enum plim_status add_batch(struct recorder *r, struct plim_error *err)
 }
 
 /* Larger batches are only tried for the first combination: the points are the same for all. */
-static enum plim_status join_points(struct recorder *r, const struct plim_setting *point,
+static enum plim_status join_points(struct recorder *r, const struct plim_setting *values,
                                     struct plim_recorded_stream *stream, struct plim_error *err)
 {
     bool may_extend = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count;
@@ -234,23 +234,65 @@ static enum plim_status join_points(struct recorder *r, const struct plim_settin
         plim_recorded_stream_finish(stream);
         *stream = (struct plim_recorded_stream){0};
         st = add_batch(r, err);
-        if (!st) st = run_points(r, point, known, err);
+        if (!st) st = run_points(r, values, known, err);
         if (st) return st;
     }
 }
 
-/* All sizes of one combination. */
-static enum plim_status record_stream(struct recorder *r, const struct plim_setting *point,
+/* The first point at which the stream holds. */
+static struct plim_recorded_point point_of(const struct recorder *r,
+                                           const struct plim_recorded_stream *stream)
+{
+    size_t i = 0;
+    while (i + 1 < r->points.count && (r->points.items[i].batch < stream->from.batch ||
+                                       r->points.items[i].seq < stream->from.seq))
+        i++;
+    return r->points.items[i];
+}
+
+/* Runs with other numbers of micro-steps, at one size, show which events come with each. */
+static enum plim_status find_loops(struct recorder *r, const struct plim_setting *values,
+                                   struct plim_recorded_stream *stream, struct plim_error *err)
+{
+    static const int64_t accumulations[] = {PLIM_TRACE_MICRO_STEPS + 1, PLIM_TRACE_MICRO_STEPS + 2,
+                                            PLIM_RECORDED_OUTSIDE};
+    enum { COUNT = sizeof(accumulations) / sizeof(accumulations[0]) };
+    struct plim_trace traces[COUNT] = {0};
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < COUNT && !st; i++) {
+        traces[i].point = point_of(r, stream);
+        struct plim_setting setting = setting_at(r, values, traces[i].point);
+        setting.accumulation = accumulations[i];
+        st = run(r, &setting, false, &traces[i], err);
+    }
+    if (!st) st = plim_trace_loops(stream, traces, accumulations, COUNT, err);
+    for (size_t i = 0; i < COUNT; i++) plim_trace_finish(&traces[i]);
+    return st;
+}
+
+/* All sizes of one combination, with one number of micro-steps. */
+static enum plim_status record_stream(struct recorder *r, const struct plim_setting *values,
                                       struct plim_error *err)
 {
     struct plim_recorded_stream stream = {0};
     forget_traces(r);
-    enum plim_status st = run_points(r, point, 0, err);
-    if (!st) st = join_points(r, point, &stream, err);
+    enum plim_status st = run_points(r, values, 0, err);
+    if (!st) st = join_points(r, values, &stream, err);
+    if (!st && values->accumulation > 1) st = find_loops(r, values, &stream, err);
     if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = no_memory(err);
     if (st) plim_recorded_stream_finish(&stream);
-    if (!st && r->out->streams.count == 1) st = prove(r, point, err);
+    if (!st && r->out->streams.count == 1) st = prove(r, values, err);
     return st;
+}
+
+static enum plim_status record_combination(struct recorder *r, const struct plim_setting *point,
+                                           struct plim_error *err)
+{
+    struct plim_setting values = *point;
+    values.accumulation = 1;
+    enum plim_status st = record_stream(r, &values, err);
+    values.accumulation = PLIM_TRACE_MICRO_STEPS;
+    return st || !r->out->accumulates ? st : record_stream(r, &values, err);
 }
 
 static enum plim_status take_head(const struct plim_record *record, struct plim_recording *out,
@@ -259,6 +301,7 @@ static enum plim_status take_head(const struct plim_record *record, struct plim_
     snprintf(out->name, sizeof(out->name), "%s", record->name);
     snprintf(out->made_by, sizeof(out->made_by), "plimsoll %s", record->version);
     out->compute_capability = record->compute_capability;
+    out->accumulates = record->question->uses_accumulation;
     for (char *const *word = record->options.program->command; *word; word++)
         if (plim_recorded_texts_add(&out->command, *word)) return no_memory(err);
     return PLIM_OK;
@@ -279,7 +322,7 @@ enum plim_status plim_record_run(const struct plim_record *record, struct plim_r
     PLIM_TRY(plim_space_build(&space, &axes, axes.seq < 0 ? NULL : &no_seq, axes.seq < 0 ? 0 : 1,
                               err));
     for (size_t i = 0; i < space.points.count; i++)
-        PLIM_TRY(record_stream(&r, &space.points.items[i], err));
+        PLIM_TRY(record_combination(&r, &space.points.items[i], err));
 out:
     forget_traces(&r);
     PLIM_ARRAY_FINISH(&r.traces);

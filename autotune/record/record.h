@@ -3,7 +3,9 @@
  *
  * At each size it is one process with PYTORCH_NO_CUDA_MEMORY_CACHING=1, until its peak has not grown
  * for a few steps. With sequence lengths too not all pairs are run: each length at the smallest and
- * the largest batch, and the longest at every batch.
+ * the largest batch, and the longest at every batch. Where {accumulation} stands, all that is run with
+ * one micro-step a step and with three, and one size with two, four and five, which have to be the three
+ * with the one in the middle left out or repeated.
  *
  * Then the recording proves itself: at a size in the middle the program runs once more with the
  * allocator that it has, and the segments that it asks the GPU for, one after the other, have to be those

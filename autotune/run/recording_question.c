@@ -56,7 +56,7 @@ void plim_recording_question_make(const struct plim_recording *recording,
     }
     plim_spec_question_batch(spec, &q->batch);
     q->batch.first = first_batch(recording);
-    q->batch.accumulation = 1; /* as it was recorded */
+    if (!recording->accumulates) q->batch.accumulation = 1; /* as it was recorded */
 }
 
 enum plim_status plim_recording_question_choose(struct plim_spec_question *question,
@@ -94,7 +94,7 @@ void plim_recording_question_setting(const struct plim_spec_question *question,
     size_t index = 0, first = axes->seq >= 0;
     for (size_t i = 0; i < recording->axis_count; i++)
         index = index * recording->axes[i].values.count + (size_t)setting->value[first + i];
-    *stream = &recording->streams.items[index];
+    *stream = plim_recording_stream(recording, index, setting->accumulation);
     *point = (struct plim_recorded_point){setting->micro_batch,
                                           first ? setting->value[axes->seq] : 1};
 }

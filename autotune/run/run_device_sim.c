@@ -66,7 +66,7 @@ static enum plim_status play(struct plim_run_device *d, const struct plim_settin
     if (st) return st;
     plim_recording_question_setting(d->options->question, setting, &stream, &point);
     return plim_player_run(d->engines[mode == PLIM_RUN_UNLIMITED].player, recording->allocator,
-                           stream, point, out, err);
+                           stream, point, setting->accumulation, out, err);
 }
 
 static enum plim_status replay(struct plim_run_device *d, const struct plim_setting *setting,

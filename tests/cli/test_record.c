@@ -102,6 +102,47 @@ Test(record, each_value_of_an_axis_has_a_stream)
     program_file_remove(path);
 }
 
+/* 64 MiB stay; 32 a sample; gradients of 16 are once more in each micro-step but the first. */
+Test(record, a_step_of_any_number_of_micro_steps_takes_what_a_trial_takes)
+{
+    static const char command[] = "{batch} cache=0 steps=30 grads=16 micro={accumulation}";
+    char *path = new_path();
+    struct program p = record(path, "--batch 1,2,3", command);
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    for (int accumulation = 1; accumulation < 10; accumulation++) {
+        char options[256];
+        snprintf(options, sizeof(options), " --batch 7 --accumulation %d" SMALL, accumulation);
+        p = ask("explain", path, options);
+        json_t *root = program_json(&p);
+        json_int_t gradients = accumulation > 1 ? 32 : 16;
+        cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"),
+                     (64 + 7 * 32 + gradients) * MIB), "%d: %s", accumulation, p.err);
+        json_decref(root);
+        program_finish(&p);
+    }
+    cr_expect(eq(i64, peak_in_trial("7 cache=0 steps=9 grads=16 micro=6"), (64 + 7 * 32 + 32) * MIB));
+    program_file_remove(path);
+}
+
+/* 1 GiB is room for 28 with two micro-steps; 24 divides 96, 32 would not fit. */
+Test(record, an_effective_batch_is_kept_by_accumulation)
+{
+    char *path = new_path();
+    struct program p =
+        record(path, "--batch 1,2,3", "{batch} cache=0 steps=30 grads=16 micro={accumulation}");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    p = ask("plan", path, " --effective-batch 96" SMALL);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 24), "%s", p.err);
+    cr_expect(eq(i64, json_int_at(root, "choice.accumulation"), 4));
+    cr_expect(eq(i64, json_int_at(root, "choice.effective_batch"), 96));
+    json_decref(root);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
 /* What goes wrong, the exit code, and what is said of it. */
 Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
 {
@@ -118,6 +159,7 @@ Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
         {"--batch 1:9", "{batch}", "a list", 2},
         {"", "8", "{batch}", 2},
         {"--device cuda:0", "{batch}", "simulated", 2},
+        {"--batch 1,2,3", "{batch} cache=0 steps=30 fixed=6{accumulation}", "{accumulation}", 2},
         {"--batch 1,2,400000", "{batch} cache=0 steps=30", "out of memory", 2},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -150,7 +192,8 @@ Test(record, what_a_recording_does_not_know_is_refused_by_name)
                                            {" --batch 4 --seq 128", "--seq"},
                                            {" --batch 4 --world 2", "--world"},
                                            {" --batch 4 --device host", "simulated"},
-                                           {" --batch 4 --accumulation 2", "--accumulation"}};
+                                           {" --batch 4 --accumulation 2", "--accumulation"},
+                                           {" --batch 4 --effective-batch 8", "{accumulation}"}};
     char *path = new_path();
     struct program p = record(path, "", "{batch} cache=0 steps=30");
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);

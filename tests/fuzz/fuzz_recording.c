@@ -19,9 +19,11 @@ static void play(const struct plim_recording *recording)
     for (size_t i = 0; i < recording->streams.count; i++) {
         const struct plim_recorded_stream *stream = &recording->streams.items[i];
         if (stream->events.count > FEW_EVENTS) continue;
-        enum plim_status st = plim_player_run(player, recording->allocator, stream, stream->from,
-                                              &replay, &err);
-        fuzz_expect(st == PLIM_OK || st == PLIM_INVALID || st == PLIM_NOMEM);
+        for (int64_t accumulation = 2; accumulation < 5; accumulation++) {
+            enum plim_status st = plim_player_run(player, recording->allocator, stream,
+                                                  stream->from, accumulation, &replay, &err);
+            fuzz_expect(st == PLIM_OK || st == PLIM_INVALID || st == PLIM_NOMEM);
+        }
     }
     plim_player_destroy(&player);
     plim_device_close(&device);

@@ -172,6 +172,62 @@ Test(recording_join, what_cannot_be_recorded_is_refused_by_name)
     }
 }
 
+/* --- micro-steps ------------------------------------------------------------------------------ */
+
+/* Steps of so many micro-steps: input, activations, gradient. An input is held until the next has its
+ * own; the first gradient until the step's end, the others for a moment. `more`: in each further one. */
+static struct plim_trace accumulated(int64_t batch, int64_t micro_steps, const char *more)
+{
+    char step[1024];
+    int used = snprintf(step, sizeof(step), "K1 Ab8 F5 Ab512 A64 F2 ");
+    for (int64_t i = 1; i < micro_steps; i++)
+        used += snprintf(step + used, sizeof(step) - (size_t)used, "Ab8 F4 Ab512 A64 F1 F2 %s", more);
+    snprintf(step + used, sizeof(step) - (size_t)used, "F%d A32 F1", (int)(3 * micro_steps - 2));
+    return trace_of(batch, "A1000 Ab8 A1 A1 A1 F1 F2 F3", 5, step);
+}
+
+/* Joins steps of three, and finds what comes again with each further micro-step. */
+static enum plim_status find_loops(const char *more_in_five, struct plim_recorded_stream *out,
+                                   struct plim_error *err)
+{
+    static const int64_t accumulations[] = {4, 5, 2};
+    struct plim_trace threes[3], others[3];
+    *out = (struct plim_recorded_stream){0};
+    for (int64_t i = 0; i < 3; i++) {
+        threes[i] = accumulated(i + 1, 3, "");
+        others[i] = accumulated(1, accumulations[i], accumulations[i] == 5 ? more_in_five : "");
+    }
+    enum plim_status st = plim_trace_join(threes, 3, out, err);
+    if (!st) st = plim_trace_loops(out, others, accumulations, 3, err);
+    for (int i = 0; i < 3; i++) {
+        plim_trace_finish(&threes[i]);
+        plim_trace_finish(&others[i]);
+    }
+    return st;
+}
+
+Test(recording_loops, what_comes_with_each_micro_step_is_found)
+{
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, find_loops("", &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(ge(sz, stream.loops.count, 1));
+    const struct plim_recorded_loop *loop = &stream.loops.items[stream.loops.count - 1];
+    cr_expect(eq(sz, loop->count, 6));
+    cr_expect(ge(sz, loop->first, stream.before));
+    cr_expect(not(stream.events.items[loop->first].frees));
+    plim_recorded_stream_finish(&stream);
+}
+
+Test(recording_loops, micro_steps_that_are_not_alike_are_refused)
+{
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_expect(eq(int, find_loops("A7 F1 ", &stream, &err), PLIM_DIFFERS));
+    cr_expect(strstr(err.text, "{accumulation} 5") != NULL, "%s", err.text);
+    plim_recorded_stream_finish(&stream);
+}
+
 /* --- files ------------------------------------------------------------------------------------ */
 
 static const char head[] = "plimsoll_recording: 1\nname: \"t\"\ncommand: [\"t\", \"{batch}\"]\n"
@@ -289,9 +345,9 @@ Test(recording_file, a_newer_one_is_told_from_a_damaged_one)
 {
     struct plim_recording recording;
     struct plim_error err = PLIM_ERROR_INIT;
-    char *text = with_sum("plimsoll_recording: 2\nunheard: of\n", "");
+    char *text = with_sum("plimsoll_recording: 99\nunheard: of\n", "");
     cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC));
-    cr_expect(strstr(err.text, "version 2") != NULL, "%s", err.text);
+    cr_expect(strstr(err.text, "version 99") != NULL, "%s", err.text);
     plim_recording_finish(&recording);
     free(text);
 }
@@ -306,8 +362,9 @@ struct bench {
     struct plim_error err;
 };
 
-static enum plim_status play(struct bench *b, const char *text, const char *uri,
-                             enum plim_recorded_allocator allocator, int64_t batch)
+static enum plim_status play_steps(struct bench *b, const char *text, const char *uri,
+                                   enum plim_recorded_allocator allocator, int64_t batch,
+                                   int64_t accumulation)
 {
     char *file = with_sum(head, text);
     *b = (struct bench){.err = PLIM_ERROR_INIT};
@@ -317,8 +374,15 @@ static enum plim_status play(struct bench *b, const char *text, const char *uri,
     cr_assert(eq(int, plim_player_create(b->device, NULL, &b->player, &b->err), PLIM_OK));
     free(file);
     const struct plim_recorded_point point = {batch, 1};
-    return plim_player_run(b->player, allocator, &b->recording.streams.items[0], point, &b->replay,
-                           &b->err);
+    return plim_player_run(b->player, allocator,
+                           plim_recording_stream(&b->recording, 0, accumulation), point,
+                           accumulation, &b->replay, &b->err);
+}
+
+static enum plim_status play(struct bench *b, const char *text, const char *uri,
+                             enum plim_recorded_allocator allocator, int64_t batch)
+{
+    return play_steps(b, text, uri, allocator, batch, 1);
 }
 
 static void bench_finish(struct bench *b)
@@ -386,4 +450,40 @@ Test(recording_play, holds_from_where_it_was_seen_to)
                  PLIM_INVALID));
     cr_expect(strstr(b.err.text, "from batch 2") != NULL, "%s", b.err.text);
     bench_finish(&b);
+}
+
+/* A step of one micro-step takes 2 MiB; of several, each between leaves another block than it found. */
+#define MICRO_STEPS(loop)                                                                          \
+    "axes: {}\nmicro_steps: any\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes: [\"2097152*b\"]\n"  \
+    "  before: []\n  step: [a0 f1]\n- from_batch: 1\n  from_seq: 1\n  sizes: [\"2097152*b\", \"4194304\"]"  \
+    "\n  before: []\n  step: [a1 a0, micro(, " loop ", ), f3 f1]\n"
+
+Test(recording_play, micro_steps_are_played_until_they_repeat)
+{
+    static const int64_t peaks[] = {2, 6, 8, 8, 8}, accumulations[] = {1, 2, 3, 9, 1000000000};
+    for (size_t i = 0; i < 5; i++) {
+        struct bench b;
+        cr_assert(eq(int, play_steps(&b, MICRO_STEPS("a0 f2"), "sim:A100-SXM4-80GB",
+                                     PLIM_RECORDED_PYTORCH, 1, accumulations[i]), PLIM_OK), "%s",
+                  b.err.text);
+        cr_expect(eq(i64, b.replay.peak_allocated_bytes, peaks[i] * MIB), "%zu", i);
+        cr_expect(eq(i64, b.replay.step[1].end_allocated_bytes, 0), "%zu", i);
+        bench_finish(&b);
+    }
+}
+
+Test(recording_file, micro_steps_that_cannot_be_are_refused)
+{
+    static const char *const cases[] = {MICRO_STEPS("a0"), MICRO_STEPS("a0 f9"), MICRO_STEPS("a0 a1 f1 f1"),
+                                        MICRO_STEPS("micro("), STREAM("\"8\"", "a0", "micro(, a0 f1, )")};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_recording recording;
+        struct plim_error err = PLIM_ERROR_INIT;
+        char *text = with_sum(head, cases[i]);
+        cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC), "%zu", i);
+        cr_expect(err.text[0] && !strchr(err.text, '\n') && !strstr(err.text, "checksum"), "%zu: %s",
+                  i, err.text);
+        plim_recording_finish(&recording);
+        free(text);
+    }
 }

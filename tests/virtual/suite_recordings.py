@@ -16,6 +16,8 @@ RECORDED = (
      {'batch': 13}, True),
     ('nanogpt.py --model tiny --max-steps 100 --batch-size {batch} --seq {seq}', ('torch',), SEQS,
      {'batch': 7, 'seq': 320}, False),
+    ('nanogpt.py --model tiny --seq 128 --max-steps 100 --batch-size {batch} --grad-accum {accumulation}',
+     ('torch',), (), {'batch': 7, 'accumulation': 6}, False),
 )
 
 

@@ -6,6 +6,8 @@
  *     fixed     MiB once (64)                   sample    MiB a sample in each step (32)
  *     states    MiB from the first step's end on (0)      steps     how many (5)
  *     micro     micro-steps a step (1)
+ *     grads     MiB from a step's first micro-step to its end; each later one adds as much to it, which
+ *               it takes for a moment (0)
  *     cache     1: keeps what it freed, and gives it back when memory is refused, as PyTorch (1)
  *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
  *     ignores   1: takes one sample whatever BATCH is
@@ -139,16 +141,23 @@ static bool step(long batch, long number)
 {
     size_t bytes = (size_t)(option("ignores", 0) ? 1 : batch) * (size_t)option("sample", 32) * MIB;
     bytes += (size_t)(number * option("grows", 0)) * MIB;
+    size_t grads_bytes = (size_t)option("grads", 0) * MIB;
+    void *grads = NULL;
     for (long m = 0; m < option("micro", 1); m++) {
         void *activations = take(bytes);
         if (!activations) return false;
         launch(EMBED, batch);
         for (int i = 0; i < LAYERS; i++) launch(i, batch);
         launch(LOSS, batch);
+        void *added = grads_bytes ? take(grads_bytes) : NULL;
+        if (grads_bytes && !added) return false;
         for (int i = LAYERS; i-- > 0;) launch(BACKWARD + i, batch);
         give(activations, bytes);
+        if (m) give(added, grads_bytes);
+        else grads = added;
     }
     for (int i = 0; i < 4; i++) launch(OPTIMIZER, 1);
+    give(grads, grads_bytes);
     return !cudaDeviceSynchronize();
 }
 

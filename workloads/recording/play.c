@@ -1,4 +1,5 @@
 #include "play.h"
+#include "walk.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -10,13 +11,13 @@ struct held {
     struct plim_block *block; /* of PyTorch's allocator */
     int64_t bytes;            /* of a direct allocation */
     uint64_t address;
-    bool is_live;
 };
 
 struct player_run {
     const struct plim_recorded_stream *stream;
     bool is_direct;
-    uint64_t allocated; /* so many allocations were made */
+    size_t loop; /* whose micro-steps have the `micro_states` */
+    bool restless; /* micro-steps need cached memory back and never repeat */
     int64_t asked_bytes;
     int64_t live_bytes, live_peak_bytes; /* of direct allocations */
     int64_t small_bytes;
@@ -29,10 +30,12 @@ struct plim_player {
     const void *stop_user;
     struct player_run run;
     PLIM_ARRAY(int64_t) bytes;     /* of the stream's sizes, at the point */
-    PLIM_ARRAY(struct held) ring;  /* the last allocations; as many as frees reach back */
+    struct plim_recorded_walk walk;
+    PLIM_ARRAY(struct held) held;  /* by the walk's slots */
     PLIM_ARRAY(uint64_t) pages;    /* that small direct allocations share */
     PLIM_ARRAY(uint32_t) carried;  /* which blocks a step's frees find at its beginning: the N-th last */
     PLIM_ARRAY(uint64_t) states;   /* at the ends of steps */
+    PLIM_ARRAY(uint64_t) micro_states; /* at the ends of a loop's micro-steps */
 };
 
 enum plim_status plim_player_create(struct plim_device *device,
@@ -54,10 +57,12 @@ void plim_player_destroy(struct plim_player **player)
     if (!p) return;
     plim_allocator_destroy(&p->allocator);
     PLIM_ARRAY_FINISH(&p->bytes);
-    PLIM_ARRAY_FINISH(&p->ring);
+    plim_recorded_walk_finish(&p->walk);
+    PLIM_ARRAY_FINISH(&p->held);
     PLIM_ARRAY_FINISH(&p->pages);
     PLIM_ARRAY_FINISH(&p->carried);
     PLIM_ARRAY_FINISH(&p->states);
+    PLIM_ARRAY_FINISH(&p->micro_states);
     free(p);
     *player = NULL;
 }
@@ -113,41 +118,87 @@ static enum plim_status give_direct(struct plim_player *p, const struct held *he
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-static struct held *held_at(struct plim_player *p, uint64_t number)
+static enum plim_status take(void *user, uint32_t slot, uint32_t size)
 {
-    return &p->ring.items[number & (p->ring.count - 1)];
-}
-
-static enum plim_status take(struct plim_player *p, int64_t bytes)
-{
-    struct held held = {.is_live = true};
-    enum plim_status st = PLIM_OK;
+    struct plim_player *p = user;
+    struct held held = {0};
+    int64_t bytes = p->bytes.items[size];
+    enum plim_status st = PLIM_ARRAY_RESERVE(&p->held, (size_t)slot + 1);
+    if (st) return st;
     p->run.asked_bytes = bytes;
     if (p->run.is_direct) st = take_direct(p, bytes, &held);
     else st = plim_allocator_malloc(p->allocator, bytes, 0, &held.block);
     if (!st && held.block) held.address = plim_block_address(held.block);
-    if (!st) *held_at(p, p->run.allocated++) = held;
+    p->held.items[slot] = held;
     return st;
 }
 
-static enum plim_status give(struct plim_player *p, uint32_t back)
+static enum plim_status give(void *user, uint32_t slot)
 {
-    struct held *held = held_at(p, p->run.allocated - back);
-    if (back > p->run.allocated || !held->is_live) return PLIM_INVALID;
-    held->is_live = false;
+    struct plim_player *p = user;
+    const struct held *held = &p->held.items[slot];
     if (p->run.is_direct) return give_direct(p, held);
     plim_allocator_free(p->allocator, held->block);
     return PLIM_OK;
 }
 
-static enum plim_status play(struct plim_player *p, size_t from, size_t to)
+/* --- states ----------------------------------------------------------------------------------- */
+
+/* Adds where a block of the walk lies; one that is free lies at 0. */
+static uint64_t add_place(const struct plim_player *p, uint64_t state, uint32_t back, bool in_loop)
 {
-    const struct plim_recorded_event *events = p->run.stream->events.items;
-    enum plim_status st = PLIM_OK;
-    for (size_t i = from; i < to && !st; i++)
-        st = events[i].frees ? give(p, events[i].value) : take(p, p->bytes.items[events[i].value]);
-    return st;
+    int64_t slot = plim_recorded_walk_slot(&p->walk, back, in_loop);
+    state = (state ^ (slot < 0 ? 0 : p->held.items[slot].address)) * 0x9e3779b97f4a7c15u;
+    return state ^ state >> 32;
 }
+
+/* One number for all that decides what later steps do; 0: no host memory. */
+static uint64_t state_of(struct plim_player *p)
+{
+    uint64_t state = plim_allocator_fingerprint(p->allocator);
+    if (!state || p->run.is_direct) return state;
+    for (size_t i = 0; i < p->carried.count; i++)
+        state = add_place(p, state, p->carried.items[i], false);
+    return state ? state : 1;
+}
+
+/* The same of later micro-steps: what they free was allocated by the last ones. */
+static uint64_t micro_state_of(struct plim_player *p, const struct plim_recorded_loop *loop)
+{
+    const struct plim_recorded_event *events = p->run.stream->events.items + loop->first;
+    uint64_t state = plim_allocator_fingerprint(p->allocator);
+    size_t reach = loop->count / 2; /* its allocations: half of its events */
+    if (!state || p->run.is_direct) return state;
+    for (size_t i = 0; i < loop->count; i++)
+        if (events[i].frees && events[i].value > reach) reach = events[i].value;
+    for (size_t i = 1; i <= reach; i++) state = add_place(p, state, (uint32_t)i, true);
+    return state ? state : 1;
+}
+
+/* Behind a micro-step: what is left may be none but a part of the period that is known by now. The
+ * same rules as of the engine's micro-steps (replay.h). */
+static enum plim_status repeated(void *user, size_t loop, int64_t *left)
+{
+    struct plim_player *p = user;
+    if (p->run.loop != loop) p->micro_states.count = 0;
+    p->run.loop = loop;
+    uint64_t state = micro_state_of(p, &p->run.stream->loops.items[loop]);
+    if (!state) return PLIM_NOMEM;
+    size_t count = p->micro_states.count, back = 1;
+    while (back <= count && p->micro_states.items[count - back] != state) back++;
+    bool is_known = back <= count;
+    if (!is_known && count >= PLIM_REPLAY_PROOF_MICRO_STEPS) {
+        p->run.restless |= plim_allocator_statistics(p->allocator)->retries > 0;
+        back = 1;
+        is_known = true;
+    }
+    if (is_known) *left %= (int64_t)back;
+    if (!*left) p->micro_states.count = 0; /* the loop is walked anew in the next step */
+    else return PLIM_ARRAY_PUSH(&p->micro_states, state);
+    return PLIM_OK;
+}
+
+static const struct plim_recorded_walker walker = {take, give, repeated};
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
@@ -190,33 +241,16 @@ static enum plim_status prepare_carried(struct plim_player *p)
 }
 
 static enum plim_status prepare(struct plim_player *p, struct plim_recorded_point point,
-                                struct plim_error *err)
+                                int64_t accumulation, struct plim_error *err)
 {
-    size_t ring = 16;
-    while (ring <= p->run.stream->longest) ring *= 2;
-    p->states.count = p->pages.count = 0;
+    p->states.count = p->micro_states.count = p->pages.count = 0;
     enum plim_status st = prepare_sizes(p, point, err);
-    if (!st) st = prepare_carried(p);
-    if (!st && PLIM_ARRAY_RESERVE(&p->ring, ring) != PLIM_OK) st = PLIM_NOMEM;
-    if (st == PLIM_NOMEM) return plim_fail(err, st, "out of host memory");
     if (st) return st;
-    p->ring.count = ring;
-    memset(p->ring.items, 0, ring * sizeof(*p->ring.items));
+    st = prepare_carried(p);
+    if (!st) st = plim_recorded_walk_begin(&p->walk, p->run.stream, accumulation, &walker, p);
+    if (st) return plim_fail(err, st, "out of host memory");
     plim_allocator_reset(p->allocator);
     return plim_device_reset(p->device);
-}
-
-/* One number for all that decides what later steps do; 0: no host memory. */
-static uint64_t state_of(struct plim_player *p)
-{
-    uint64_t state = plim_allocator_fingerprint(p->allocator);
-    if (!state || p->run.is_direct) return state;
-    for (size_t i = 0; i < p->carried.count; i++) {
-        uint64_t address = held_at(p, p->run.allocated - p->carried.items[i])->address;
-        state = (state ^ address) * 0x9e3779b97f4a7c15u;
-        state ^= state >> 32;
-    }
-    return state ? state : 1;
 }
 
 static enum plim_status compare(struct plim_player *p, struct plim_replay *out)
@@ -253,7 +287,7 @@ static enum plim_status play_part(struct plim_player *p, size_t from, size_t to,
     plim_allocator_reset_peaks(p->allocator);
     p->device->segment_bytes_peak = p->device->segment_bytes;
     p->run.live_peak_bytes = p->run.live_bytes;
-    enum plim_status st = play(p, from, to);
+    enum plim_status st = plim_recorded_walk_events(&p->walk, from, to);
     note_peaks(p, step);
     if (step->peak_allocated_bytes > out->peak_allocated_bytes)
         out->peak_allocated_bytes = step->peak_allocated_bytes;
@@ -297,7 +331,7 @@ static void judge(const struct plim_player *p, enum plim_status st, struct plim_
         snprintf(out->why, sizeof(out->why), "out of memory: %lld bytes asked for in %s",
                  (long long)out->oom_asked_bytes, out->oom_where);
     }
-    bool restless = !st && !out->repeats_after && out->retries;
+    bool restless = !st && (p->run.restless || (!out->repeats_after && out->retries));
     if (restless)
         snprintf(out->why, sizeof(out->why),
                  "out of memory sooner or later: it needs cached memory back, and %d steps did "
@@ -309,13 +343,13 @@ static void judge(const struct plim_player *p, enum plim_status st, struct plim_
 enum plim_status plim_player_run(struct plim_player *player,
                                  enum plim_recorded_allocator allocator,
                                  const struct plim_recorded_stream *stream,
-                                 struct plim_recorded_point point, struct plim_replay *out,
-                                 struct plim_error *err)
+                                 struct plim_recorded_point point, int64_t accumulation,
+                                 struct plim_replay *out, struct plim_error *err)
 {
     *out = (struct plim_replay){.verdict = PLIM_OK};
     player->run = (struct player_run){.stream = stream,
                                       .is_direct = allocator == PLIM_RECORDED_DIRECT};
-    enum plim_status st = prepare(player, point, err);
+    enum plim_status st = prepare(player, point, accumulation, err);
     if (st) return st;
     st = play_steps(player, out);
     judge(player, st, out);

@@ -4,7 +4,8 @@
  * allocator two steps that end alike are followed by the same: where the allocator's whole state
  * (plim_allocator_fingerprint()) and the places of all blocks that outlive the step's end are those
  * of an earlier end, everything from there on repeats. Allocations of the program's own (direct)
- * leave no pieces: a second step that fits is as good as any later one.
+ * leave no pieces: a second step that fits is as good as any later one. In the same way a loop's
+ * micro-steps are played until they repeat, and the rest is left out; retries are those of what was played.
  *
  * A player keeps its pools between runs. Nothing is launched: a recording has no time yet, and the
  * steps' seconds are 0, which is: not known.
@@ -30,14 +31,14 @@ void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const 
 /* Told of every segment, as plim_allocator_observe(); NULL: nobody is. Under PyTorch's allocator. */
 void plim_player_observe(struct plim_player *player, plim_allocator_observer observer, void *user);
 
-/* Plays a stream from an empty device: four steps or, where they do not repeat by then, as many as
+/* Plays a stream from an empty device, with so many micro-steps a step where it has loops: four steps or, where they do not repeat by then, as many as
  * it takes, at most PLIM_REPLAY_PROOF_STEPS. `out` is filled as plim_replay_run() does, but that what comes before the
  * step counts as loading. PLIM_INVALID: the stream does not hold at this point (a smaller one, or a
  * size beyond any memory), and why; PLIM_CANCELLED. */
 enum plim_status plim_player_run(struct plim_player *player,
                                  enum plim_recorded_allocator allocator,
                                  const struct plim_recorded_stream *stream,
-                                 struct plim_recorded_point point, struct plim_replay *out,
-                                 struct plim_error *err) PLIM_MUST_CHECK;
+                                 struct plim_recorded_point point, int64_t accumulation,
+                                 struct plim_replay *out, struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

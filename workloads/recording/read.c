@@ -2,7 +2,7 @@
 #include "autotune/base/sha256.h"
 #include "autotune/base/textfile.h"
 #include "autotune/base/yaml.h"
-#include "recording.h"
+#include "walk.h"
 #include <stdio.h>
 
 enum { FILE_BYTES = 4 << 20, MOST_ARGUMENTS = 4096, MOST_VALUES = 64 };
@@ -229,36 +229,104 @@ static enum plim_status read_line(const struct reader *r, const struct plim_yaml
     return repeat(r, node, stream, from, times);
 }
 
+static bool is_line(const struct plim_yaml_node *node, const char *text)
+{
+    return node->kind == PLIM_YAML_SCALAR && !strcmp(node->text, text);
+}
+
+/* From "micro(" on, which stands at `*at`, to ")". Only the streams of several micro-steps have it. */
+static enum plim_status read_loop(const struct reader *r, const struct plim_yaml_node *lines,
+                                  size_t *at, struct plim_recorded_stream *stream)
+{
+    const struct plim_yaml_node *begin = lines->items[*at];
+    struct plim_recorded_loop loop = {.first = stream->events.count};
+    enum plim_status st = PLIM_OK;
+    if (!r->out->accumulates || r->out->streams.count % 2 == 0)
+        return plim_yaml_fail(&r->yaml, begin, r->err,
+                              "micro(: expected in a stream of several micro-steps alone");
+    for (++*at; *at < lines->count && !is_line(lines->items[*at], ")") && !st; ++*at)
+        st = read_line(r, lines->items[*at], stream);
+    if (st) return st;
+    loop.count = stream->events.count - loop.first;
+    if (*at == lines->count || !loop.count)
+        return plim_yaml_fail(&r->yaml, begin, r->err, "micro(: expected events and a )");
+    return PLIM_ARRAY_PUSH(&stream->loops, loop) == PLIM_OK ? PLIM_OK : no_memory(r);
+}
+
 static enum plim_status read_events(const struct reader *r, const struct plim_yaml_node *mapping,
                                     const char *key, struct plim_recorded_stream *stream)
 {
     const struct plim_yaml_node *lines;
     enum plim_status st = get(r, mapping, key, PLIM_YAML_SEQUENCE, &lines);
-    for (size_t i = 0; !st && i < lines->count; i++) st = read_line(r, lines->items[i], stream);
+    for (size_t i = 0; !st && i < lines->count; i++)
+        st = is_line(lines->items[i], "micro(") ? read_loop(r, lines, &i, stream)
+                                                : read_line(r, lines->items[i], stream);
     return st;
 }
 
-/* What is freed is there, and a step gives back as many blocks as it takes; then every further step
- * does as the second. */
+static enum plim_status count_take(void *user, uint32_t slot, uint32_t size)
+{
+    int64_t *held = user;
+    (void)slot, (void)size;
+    ++*held;
+    return PLIM_OK;
+}
+
+static enum plim_status count_give(void *user, uint32_t slot)
+{
+    int64_t *held = user;
+    (void)slot;
+    --*held;
+    return PLIM_OK;
+}
+
+/* Walks two steps. What is freed is there, and a step gives back as many blocks as it takes; then
+ * every further step does as the second. */
+static enum plim_status try_walk(const struct plim_recorded_stream *stream, int64_t accumulation,
+                                 const char **wrong)
+{
+    static const struct plim_recorded_walker walker = {.take = count_take, .give = count_give};
+    struct plim_recorded_walk walk = {0};
+    int64_t held = 0, held_before = 0;
+    size_t before = stream->before, count = stream->events.count;
+    enum plim_status st = plim_recorded_walk_begin(&walk, stream, accumulation, &walker, &held);
+    if (!st) st = plim_recorded_walk_events(&walk, 0, before);
+    if (!st) st = plim_recorded_walk_events(&walk, before, count);
+    held_before = held;
+    if (!st) st = plim_recorded_walk_events(&walk, before, count);
+    plim_recorded_walk_finish(&walk);
+    if (st == PLIM_INVALID) *wrong = "a block is freed that is not there";
+    else if (!st && held != held_before)
+        *wrong = "a step does not give back as many blocks as it takes";
+    return st == PLIM_NOMEM ? st : PLIM_OK;
+}
+
+static void measure(struct plim_recorded_stream *stream, const char **wrong)
+{
+    for (size_t i = 0; i < stream->events.count; i++)
+        if (stream->events.items[i].frees && stream->events.items[i].value > stream->longest)
+            stream->longest = stream->events.items[i].value;
+    for (size_t i = 0; i < stream->loops.count; i++) {
+        const struct plim_recorded_loop *loop = &stream->loops.items[i];
+        size_t frees = 0;
+        for (size_t k = 0; k < loop->count; k++) frees += stream->events.items[loop->first + k].frees;
+        if (2 * frees != loop->count)
+            *wrong = "a micro-step does not give back as many blocks as it takes";
+        if (loop->count - frees > stream->longest) stream->longest = loop->count - frees;
+    }
+}
+
+/* With no micro-step in the loops, with one, and with more: further ones do as the last. */
 static enum plim_status check_events(const struct reader *r, const struct plim_yaml_node *node,
                                      struct plim_recorded_stream *stream)
 {
-    size_t count = stream->events.count, step = count - stream->before, allocated = 0;
-    bool *is_live = calloc(count + step + 1, sizeof(*is_live));
     const char *wrong = NULL;
-    int64_t balance = 0;
-    if (!is_live) return no_memory(r);
-    for (size_t i = 0; i < count + step && !wrong; i++) {
-        const struct plim_recorded_event *e = &stream->events.items[i < count ? i : i - step];
-        if (i >= count) balance += e->frees ? -1 : 1;
-        if (e->frees && e->value > stream->longest) stream->longest = e->value;
-        if (!e->frees) is_live[allocated++] = true;
-        else if (e->value > allocated || !is_live[allocated - e->value])
-            wrong = "a block is freed that is not there";
-        else is_live[allocated - e->value] = false;
-    }
-    if (!wrong && balance) wrong = "a step does not give back as many blocks as it takes";
-    free(is_live);
+    int64_t most = stream->loops.count ? PLIM_RECORDED_OUTSIDE + 3 : PLIM_RECORDED_OUTSIDE;
+    enum plim_status st = PLIM_OK;
+    measure(stream, &wrong);
+    for (int64_t n = PLIM_RECORDED_OUTSIDE; n <= most && !wrong && !st; n++)
+        st = try_walk(stream, n, &wrong);
+    if (st) return no_memory(r);
     return wrong ? plim_yaml_fail(&r->yaml, node, r->err, "%s", wrong) : PLIM_OK;
 }
 
@@ -371,6 +439,17 @@ static enum plim_status read_points(const struct reader *r, const struct plim_ya
     return st;
 }
 
+/* Version 1 had none: as it was recorded. */
+static enum plim_status read_micro_steps(const struct reader *r, const struct plim_yaml_node *root)
+{
+    const struct plim_yaml_node *node = plim_yaml_get(root, "micro_steps");
+    if (!node) return PLIM_OK;
+    r->out->accumulates = is_line(node, "any");
+    return r->out->accumulates || is_line(node, "one")
+               ? PLIM_OK
+               : plim_yaml_fail(&r->yaml, node, r->err, "micro_steps: expected any or one");
+}
+
 static enum plim_status read_head(const struct reader *r, const struct plim_yaml_node *root)
 {
     struct plim_recording *out = r->out;
@@ -392,6 +471,7 @@ static enum plim_status read_head(const struct reader *r, const struct plim_yaml
     PLIM_TRY(read_command(r, root));
     PLIM_TRY(read_points(r, root));
     PLIM_TRY(read_axes(r, root));
+    PLIM_TRY(read_micro_steps(r, root));
 out:
     return st;
 }
@@ -400,23 +480,25 @@ static enum plim_status read_root(struct reader *r)
 {
     static const char *const known[] = {
         "plimsoll_recording", "name", "command", "made_by", "compute_capability", "allocator",
-        "proof", "batch", "seq", "axes", "streams", "checksum", NULL};
+        "proof", "batch", "seq", "axes", "micro_steps", "streams", "checksum", NULL};
     const struct plim_yaml_node *root = r->yaml.root, *streams;
     int64_t version;
     enum plim_status st = PLIM_OK;
     if (!root || root->kind != PLIM_YAML_MAPPING || !plim_yaml_get(root, "plimsoll_recording"))
         return plim_fail(r->err, PLIM_SPEC, "%s: not a recording of plimsoll", r->yaml.source);
     PLIM_TRY(get_int(r, root, "plimsoll_recording", 0, INT64_MAX, &version));
-    if (version != PLIM_RECORDING_VERSION)
+    if (version < 1 || version > PLIM_RECORDING_VERSION)
         PLIM_TRY(plim_fail(r->err, PLIM_SPEC,
-                           "%s: a recording of version %lld, this plimsoll reads version %d",
+                           "%s: a recording of version %lld, this plimsoll reads up to version %d",
                            r->yaml.source, (long long)version, PLIM_RECORDING_VERSION));
     PLIM_TRY(refuse_others(r, root, known));
     PLIM_TRY(read_head(r, root));
     PLIM_TRY(get(r, root, "streams", PLIM_YAML_SEQUENCE, &streams));
-    if (!streams->count || streams->count != plim_recording_combinations(r->out))
+    if (!streams->count ||
+        streams->count != plim_recording_combinations(r->out) * (r->out->accumulates ? 2 : 1))
         PLIM_TRY(plim_yaml_fail(&r->yaml, streams, r->err,
-                                "expected a stream for each combination of the axes, at most %d",
+                                "expected a stream for each combination of the axes (two with "
+                                "micro_steps any), of which there are at most %d",
                                 PLIM_RECORDED_STREAMS));
     for (size_t i = 0; i < streams->count; i++) PLIM_TRY(read_stream(r, streams->items[i]));
 out:

@@ -11,6 +11,7 @@ void plim_recorded_stream_finish(struct plim_recorded_stream *stream)
     if (!stream) return;
     for (size_t i = 0; i < stream->sizes.count; i++) free(stream->sizes.items[i].entries);
     PLIM_ARRAY_FINISH(&stream->sizes);
+    PLIM_ARRAY_FINISH(&stream->loops);
     PLIM_ARRAY_FINISH(&stream->events);
 }
 
@@ -38,6 +39,13 @@ void plim_recording_finish(struct plim_recording *recording)
     for (size_t i = 0; i < recording->streams.count; i++)
         plim_recorded_stream_finish(&recording->streams.items[i]);
     PLIM_ARRAY_FINISH(&recording->streams);
+}
+
+const struct plim_recorded_stream *plim_recording_stream(const struct plim_recording *recording,
+                                                         size_t combination, int64_t accumulation)
+{
+    if (!recording->accumulates) return &recording->streams.items[combination];
+    return &recording->streams.items[2 * combination + (accumulation > 1)];
 }
 
 size_t plim_recording_combinations(const struct plim_recording *recording)

@@ -16,12 +16,16 @@
  *                   rows of a data set). Between them the next larger recorded size counts, beyond
  *                   them the last: an estimate, and answers that hang on one say so.
  *
+ * A program whose command has {accumulation} has two streams: one of a step of one micro-step, and one
+ * of steps of two or more. In the second, loops stand for the micro-steps between the first and the
+ * last, which are all alike: walk.h.
+ *
  * What changes the sequence of events (precision, checkpointing, the optimizer) is an axis with
  * values that are texts, and each combination of them has a stream of its own.
  *
  * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program:
  *
- *     plimsoll_recording: 1               the version of the format
+ *     plimsoll_recording: 2               the version of the format; 1 had no micro_steps
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0
@@ -32,14 +36,17 @@
  *     batch: [1, 2, 4]                    recorded sizes, ascending
  *     seq: [128, 256, 512]                the same; [] where there is no sequence length
  *     axes: {precision: [bf16, fp32]}     at most 8, of at most 64 values in all combinations
- *     streams:                            one a combination, the last axis running fastest
+ *     micro_steps: any                    any: a step has as many as is asked for; one: as recorded
+ *     streams:                            one a combination, the last axis running fastest; with
+ *                                         micro_steps any two each, that of one micro-step first
  *     - from_batch: 1                     the least sizes at which this sequence of events holds
  *       from_seq: 1
  *       sizes:
  *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s
  *       - "table 1,128=8192 2,128=8448"   batch,seq=bytes
  *       before: ["a0 a1 f1", "3(a0 f1)"]  events: aN allocates sizes[N] bytes; fN frees the block of
- *       step: ["a1 a0 f2 f1"]             the N-th last allocation; N(...) is N times what is in it
+ *       step: ["a1 a0 f2 f1"]             the N-th last allocation; N(...) is N times what is in it;
+ *                                         what stands between the lines micro( and ) is a loop
  *     checksum: 0123...                   SHA-256 of all bytes before this line
  *
  * Bytes are at most 1 EiB everywhere. A reader refuses what it does not know.
@@ -52,7 +59,8 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 1,
+    PLIM_RECORDING_VERSION = 2,
+    PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
     PLIM_RECORDED_SIZES = 1 << 16,   /* functions of a stream */
     PLIM_RECORDED_POINTS = 64,       /* sizes that were recorded: batches times lengths */
@@ -101,12 +109,19 @@ struct plim_recorded_event {
     uint32_t value; /* index of the size; freeing: of the last allocations the N-th, from 1 */
 };
 
+/* Events that stand for a micro-step between the first and the last. They give back as many blocks as
+ * they take. */
+struct plim_recorded_loop {
+    size_t first, count;
+};
+
 struct plim_recorded_stream {
     struct plim_recorded_point from; /* the least at which it holds */
+    PLIM_ARRAY(struct plim_recorded_loop) loops; /* in their order; of a step of several micro-steps */
     PLIM_ARRAY(struct plim_recorded_size) sizes;
     PLIM_ARRAY(struct plim_recorded_event) events; /* those before the step, then those of it */
     size_t before;                                 /* how many come before the step */
-    size_t longest;                                /* of a free: the largest N */
+    size_t longest; /* how far back it looks: the largest N of a free, the allocations of a loop */
 };
 
 /* A growable array (array.h). The texts are its own. */
@@ -129,9 +144,10 @@ struct plim_recording {
     enum plim_recorded_allocator allocator;
     PLIM_ARRAY(int64_t) batches; /* ascending */
     PLIM_ARRAY(int64_t) seqs;    /* ascending; empty: there is no sequence length */
+    bool accumulates; /* a step has as many micro-steps as is asked for; else as it was recorded */
     size_t axis_count;
     struct plim_recorded_axis axes[PLIM_RECORDED_AXES];
-    PLIM_ARRAY(struct plim_recorded_stream) streams; /* the last axis runs fastest */
+    PLIM_ARRAY(struct plim_recorded_stream) streams; /* plim_recording_stream() finds one */
     uint64_t hash;                                   /* of the file; 0: it was not read from one */
 };
 
@@ -142,7 +158,11 @@ enum plim_status plim_recorded_texts_add(struct plim_recorded_texts *texts,
 void plim_recording_finish(struct plim_recording *recording); /* NULL and zeroed are fine */
 void plim_recorded_stream_finish(struct plim_recorded_stream *stream);
 
-/* How many streams the axes ask for; 0: more than PLIM_RECORDED_STREAMS. */
+/* Of a combination of values (the last axis runs fastest) the stream of steps of so many micro-steps. */
+const struct plim_recorded_stream *plim_recording_stream(const struct plim_recording *recording,
+                                                         size_t combination, int64_t accumulation);
+
+/* How many combinations the axes have; 0: more than PLIM_RECORDED_STREAMS. */
 size_t plim_recording_combinations(const struct plim_recording *recording);
 
 /* Of the events that a stream allocates, how many have their bytes from a table. */

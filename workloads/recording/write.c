@@ -96,10 +96,8 @@ static void write_run(FILE *file, const struct plim_recorded_event *events, size
         fprintf(file, "%s%c%" PRIu32, i ? " " : "", events[i].frees ? 'f' : 'a', events[i].value);
 }
 
-static void write_events(FILE *file, const char *key, const struct plim_recorded_event *events,
-                         size_t count)
+static void write_lines(FILE *file, const struct plim_recorded_event *events, size_t count)
 {
-    fprintf(file, "  %s:%s\n", key, count ? "" : " []");
     for (size_t at = 0; at < count;) {
         size_t times = 1, period = repeats_here(events + at, count - at, &times), run = 0;
         if (period) {
@@ -119,6 +117,23 @@ static void write_events(FILE *file, const char *key, const struct plim_recorded
     }
 }
 
+static void write_events(FILE *file, const char *key, const struct plim_recorded_stream *stream,
+                         size_t from, size_t to)
+{
+    const struct plim_recorded_event *events = stream->events.items;
+    fprintf(file, "  %s:%s\n", key, to > from ? "" : " []");
+    for (size_t i = 0; i < stream->loops.count; i++) {
+        const struct plim_recorded_loop *loop = &stream->loops.items[i];
+        if (loop->first < from || loop->first >= to) continue;
+        write_lines(file, events + from, loop->first - from);
+        fputs("  - \"micro(\"\n", file);
+        write_lines(file, events + loop->first, loop->count);
+        fputs("  - \")\"\n", file);
+        from = loop->first + loop->count;
+    }
+    write_lines(file, events + from, to - from);
+}
+
 /* --- the whole -------------------------------------------------------------------------------- */
 
 static void write_stream(FILE *file, const struct plim_recorded_stream *stream)
@@ -126,9 +141,8 @@ static void write_stream(FILE *file, const struct plim_recorded_stream *stream)
     fprintf(file, "- from_batch: %" PRId64 "\n  from_seq: %" PRId64 "\n  sizes:%s\n",
             stream->from.batch, stream->from.seq, stream->sizes.count ? "" : " []");
     for (size_t i = 0; i < stream->sizes.count; i++) write_size(file, &stream->sizes.items[i]);
-    write_events(file, "before", stream->events.items, stream->before);
-    write_events(file, "step", stream->events.items + stream->before,
-                 stream->events.count - stream->before);
+    write_events(file, "before", stream, 0, stream->before);
+    write_events(file, "step", stream, stream->before, stream->events.count);
 }
 
 static void write_all(FILE *file, const struct plim_recording *r)
@@ -153,7 +167,7 @@ static void write_all(FILE *file, const struct plim_recording *r)
         write_texts(file, r->axes[i].values.items, r->axes[i].values.count);
         fputc('\n', file);
     }
-    fputs("streams:\n", file);
+    fprintf(file, "micro_steps: %s\nstreams:\n", r->accumulates ? "any" : "one");
     for (size_t i = 0; i < r->streams.count; i++) write_stream(file, &r->streams.items[i]);
 }
 

@@ -1,0 +1,224 @@
+/* Which events of a stream come again with each further micro-step. */
+#include "join.h"
+#include "walk.h"
+
+/* What happens, one number an event: bytes that are allocated, minus the bytes that are freed. */
+struct signs {
+    PLIM_ARRAY(int64_t) list, allocated;
+    bool failed;
+};
+
+static enum plim_status no_memory(struct plim_error *err)
+{
+    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+}
+
+static void signs_finish(struct signs *signs)
+{
+    PLIM_ARRAY_FINISH(&signs->list);
+    PLIM_ARRAY_FINISH(&signs->allocated);
+}
+
+static void add_sign(struct signs *signs, int64_t sign)
+{
+    signs->failed |= PLIM_ARRAY_PUSH(&signs->list, sign) != PLIM_OK;
+}
+
+static void add_allocation(struct signs *signs, int64_t bytes)
+{
+    signs->failed |= PLIM_ARRAY_PUSH(&signs->allocated, bytes) != PLIM_OK;
+    add_sign(signs, bytes);
+}
+
+static void add_free(struct signs *signs, size_t back)
+{
+    if (back <= signs->allocated.count)
+        add_sign(signs, -signs->allocated.items[signs->allocated.count - back]);
+    else signs->failed = true;
+}
+
+static void read_stream(const struct plim_recorded_stream *stream, struct plim_recorded_point point,
+                        struct signs *out)
+{
+    for (size_t i = 0; i < stream->events.count && !out->failed; i++) {
+        const struct plim_recorded_event *e = &stream->events.items[i];
+        if (e->frees) add_free(out, e->value);
+        else add_allocation(out, plim_recorded_size_at(&stream->sizes.items[e->value], point));
+    }
+}
+
+static void read_trace(const struct plim_traced *events, size_t count, struct signs *out)
+{
+    for (size_t i = 0; i < count && !out->failed; i++) {
+        if (events[i].kind == PLIM_TRACED_FREE) add_free(out, (size_t)events[i].value);
+        else add_allocation(out, events[i].value);
+    }
+}
+
+/* --- finding ---------------------------------------------------------------------------------- */
+
+/* The events `at` of a run with one micro-step more, where it parts from the other's `mine`: how many
+ * come there once more, behind which both go on alike; 0: that is not it. */
+static size_t repeat_at(const struct signs *base, size_t mine, const struct signs *longer, size_t at)
+{
+    const int64_t *more = longer->list.items, *less = base->list.items;
+    size_t left = longer->list.count - at;
+    for (size_t length = 1; length <= at && length <= mine && length < left; length++) {
+        size_t alike = base->list.count - mine < length ? base->list.count - mine : length;
+        if (more[at + length] != less[mine] || length + alike > left) continue;
+        if (memcmp(more + at - length, more + at, length * sizeof(*more)) ||
+            memcmp(more + at + length, less + mine, alike * sizeof(*more)))
+            continue;
+        return length;
+    }
+    return 0;
+}
+
+/* The loop that ends before the event `end`, moved ahead until it begins with an allocation, behind all
+ * frees of the micro-step before, and lies on one side of the step's begin. */
+static bool place_loop(const struct plim_recorded_stream *stream, const struct signs *signs,
+                       size_t end, size_t length, struct plim_recorded_loop *out)
+{
+    size_t loops = stream->loops.count, floor = 0;
+    if (loops) floor = stream->loops.items[loops - 1].first + stream->loops.items[loops - 1].count;
+    for (size_t to = end;; to--) {
+        size_t first = to - length;
+        bool is_cut = first < stream->before && stream->before < to;
+        *out = (struct plim_recorded_loop){first, length};
+        if (first < floor) return false;
+        if (signs->list.items[first] > 0 && !is_cut) return true;
+        if (!first || signs->list.items[first - 1] != signs->list.items[to - 1]) return false;
+    }
+}
+
+static bool is_balanced(const struct signs *signs, const struct plim_recorded_loop *loop)
+{
+    int64_t balance = 0;
+    for (size_t i = 0; i < loop->count; i++)
+        balance += signs->list.items[loop->first + i] > 0 ? 1 : -1;
+    return !balance;
+}
+
+static enum plim_status find(struct plim_recorded_stream *stream, const struct signs *base,
+                             const struct signs *longer, struct plim_error *err)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < base->list.count; i++, at++) {
+        struct plim_recorded_loop loop;
+        if (at < longer->list.count && base->list.items[i] == longer->list.items[at]) continue;
+        size_t length = at < longer->list.count ? repeat_at(base, i, longer, at) : 0;
+        if (!length || !place_loop(stream, base, i, length, &loop) || !is_balanced(base, &loop))
+            return plim_fail(err, PLIM_DIFFERS,
+                             "a micro-step more is not one of the others once more: the program "
+                             "cannot be recorded with {accumulation}, expected it without");
+        if (PLIM_ARRAY_PUSH(&stream->loops, loop) != PLIM_OK) return no_memory(err);
+        if (length / 2 > stream->longest) stream->longest = length / 2;
+        at += length;
+    }
+    return PLIM_OK;
+}
+
+/* --- checking --------------------------------------------------------------------------------- */
+
+/* What a walk makes of the stream, as a trace. */
+struct walked {
+    const struct plim_recorded_stream *stream;
+    struct plim_recorded_point point;
+    PLIM_ARRAY(struct plim_traced) events;
+    PLIM_ARRAY(uint64_t) numbers; /* by slot: of its allocation */
+    uint64_t allocated;
+};
+
+static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
+{
+    struct walked *w = user;
+    const struct plim_traced event = {
+        PLIM_TRACED_ALLOCATION, plim_recorded_size_at(&w->stream->sizes.items[size], w->point)};
+    if (slot == w->numbers.count && PLIM_ARRAY_PUSH(&w->numbers, 0) != PLIM_OK) return PLIM_NOMEM;
+    w->numbers.items[slot] = ++w->allocated;
+    return PLIM_ARRAY_PUSH(&w->events, event);
+}
+
+static enum plim_status note_give(void *user, uint32_t slot)
+{
+    struct walked *w = user;
+    const struct plim_traced event = {PLIM_TRACED_FREE,
+                                      (int64_t)(w->allocated - w->numbers.items[slot] + 1)};
+    return PLIM_ARRAY_PUSH(&w->events, event);
+}
+
+static bool same(const struct walked *walked, const struct plim_trace *memory)
+{
+    if (walked->events.count > memory->events.count) return false;
+    for (size_t i = 0; i < walked->events.count; i++) {
+        const struct plim_traced *a = &walked->events.items[i], *b = &memory->events.items[i];
+        if (a->kind != b->kind || a->value != b->value) return false;
+    }
+    return true;
+}
+
+/* Is the walk with so many micro-steps what the program did? */
+static enum plim_status check(const struct plim_recorded_stream *stream,
+                              const struct plim_trace *memory, int64_t accumulation,
+                              struct plim_error *err)
+{
+    static const struct plim_recorded_walker walker = {.take = note_take, .give = note_give};
+    struct plim_recorded_walk walk = {0};
+    struct walked walked = {.stream = stream, .point = memory->point};
+    enum plim_status st = plim_recorded_walk_begin(&walk, stream, accumulation, &walker, &walked);
+    if (!st) st = plim_recorded_walk_events(&walk, 0, stream->events.count);
+    plim_trace_sort_frees(walked.events.items, walked.events.count);
+    bool is_same = !st && same(&walked, memory);
+    plim_recorded_walk_finish(&walk);
+    PLIM_ARRAY_FINISH(&walked.events);
+    PLIM_ARRAY_FINISH(&walked.numbers);
+    if (st == PLIM_NOMEM) return no_memory(err);
+    if (is_same) return PLIM_OK;
+    return plim_fail(err, PLIM_DIFFERS,
+                     "with {accumulation} %lld the program allocates otherwise than with as many of "
+                     "the micro-steps that were recorded, expected it without {accumulation}",
+                     (long long)accumulation);
+}
+
+/* --- all -------------------------------------------------------------------------------------- */
+
+/* Allocations and frees alone. */
+static enum plim_status memory_of(const struct plim_trace *trace, struct plim_trace *out)
+{
+    *out = (struct plim_trace){.point = trace->point};
+    for (size_t i = 0; i < trace->events.count; i++) {
+        if (trace->events.items[i].kind == PLIM_TRACED_LAUNCH) continue;
+        if (PLIM_ARRAY_PUSH(&out->events, trace->events.items[i]) != PLIM_OK) return PLIM_NOMEM;
+    }
+    plim_trace_sort_frees(out->events.items, out->events.count);
+    return PLIM_OK;
+}
+
+static enum plim_status find_in(struct plim_recorded_stream *stream, const struct plim_trace *memory,
+                                struct plim_error *err)
+{
+    struct signs base = {0}, longer = {0};
+    read_stream(stream, memory->point, &base);
+    read_trace(memory->events.items, memory->events.count, &longer);
+    enum plim_status st =
+        base.failed || longer.failed ? no_memory(err) : find(stream, &base, &longer, err);
+    signs_finish(&base);
+    signs_finish(&longer);
+    return st;
+}
+
+enum plim_status plim_trace_loops(struct plim_recorded_stream *stream,
+                                  const struct plim_trace *traces, const int64_t *accumulations,
+                                  size_t count, struct plim_error *err)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < count && !st; i++) {
+        struct plim_trace memory;
+        st = memory_of(&traces[i], &memory);
+        if (st) st = no_memory(err);
+        if (!st && !i) st = find_in(stream, &memory, err);
+        if (!st) st = check(stream, &memory, accumulations[i], err);
+        plim_trace_finish(&memory);
+    }
+    return st;
+}
