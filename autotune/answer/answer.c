@@ -102,7 +102,7 @@ static void fill_choice(const struct plim_answer *a, const struct plim_batch_rul
             .effective_batch = candidate->batch.micro_batch * accumulation * request->world};
     }
     out->peak = peak_of(a, &candidate->trial);
-    out->verified = candidate->verified;
+    out->verified = candidate->verified && !a->details->predicts;
     out->repeats_after_steps = candidate->trial.repeats_after;
     fill_rates(a, &candidate->setting, &candidate->trial, candidate->step_seconds, out);
 }
@@ -279,7 +279,7 @@ enum plim_status plim_answer_inspection(const struct plim_answer *a,
     fill_head(a, result);
     if (a->details->describe_model) a->details->describe_model(trial, result);
     choice->present = true;
-    choice->verified = true;
+    choice->verified = !a->details->predicts;
     choice->repeats_after_steps = trial->repeats_after;
     choice->setting = setting_of(a, setting);
     choice->world = request->world;

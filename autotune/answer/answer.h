@@ -15,6 +15,7 @@
 /* How the details of one kind of runner are read. `trial->details` is never NULL. */
 struct plim_details_reader {
     bool is_program; /* trials are runs of a user's program */
+    bool predicts;   /* trials are played from a recording of one: they verify nothing */
     /* In tensors at the peak; 0: not known. */
     int64_t (*allocated_bytes)(const struct plim_trial *trial);
     /* What was asked for when memory ran out, in one line; `out` comes as "", which is: not known.

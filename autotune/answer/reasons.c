@@ -231,6 +231,8 @@ static void tell_limits_of_choice(const struct plim_answer *a, const struct plim
                            choice->batch.accumulation);
     else
         plim_result_reason(result, "That it fits for ever was not proven.");
+    if (a->details->predicts)
+        plim_result_reason(result, "Played from a recording, which predicts: --prove runs the program.");
     tell_hole(a, &choice->setting, result);
     tell_world(a, &choice->setting, &choice->trial, result);
 }

@@ -150,6 +150,7 @@ const struct plim_details_reader plim_details_replay = {.allocated_bytes = alloc
                                                         .describe_memory = describe_memory,
                                                         .describe_steps = describe_steps};
 
-const struct plim_details_reader plim_details_recording = {.allocated_bytes = allocated_bytes,
+const struct plim_details_reader plim_details_recording = {.predicts = true,
+                                                           .allocated_bytes = allocated_bytes,
                                                            .describe_oom = describe_recorded_oom,
                                                            .describe_steps = describe_steps};

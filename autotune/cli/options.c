@@ -155,6 +155,8 @@ static const struct plim_option options[] = {
       "trials at once; default: 1; on a real GPU always 1"),
     FIELD("--logs", "DIR", X | W, text, program.logs, 0,
       "keep the output of every trial there; default: nothing is kept"),
+    SWITCH("--prove", T | P, prove,
+      "of a recording: run its program at the choice and at the next larger batch, on one device"),
     SWITCH("--dry-run", X, program.dry_run,
       "print the command of a trial, and run nothing"),
     SWITCH("--observe", X, program.observe,

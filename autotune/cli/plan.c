@@ -3,6 +3,7 @@
 #include "spec_decision.h"
 #include "devices/catalogue/catalogue.h"
 #include "devices/open.h"
+#include "prove.h"
 
 enum { URI_SIZE = 64 };
 
@@ -69,6 +70,19 @@ static enum plim_status verdict(const struct plim_report *report)
     return st;
 }
 
+/* --prove is for one recording on one device. */
+static enum plim_status check_prove(const struct plim_request *request, const struct plim_decide *d,
+                                    size_t devices, struct plim_error *err)
+{
+    if (!request->prove) return PLIM_OK;
+    if (!d->asked.question.recording)
+        return plim_fail(err, PLIM_INVALID, "--prove is for recordings (tune runs a spec on a GPU)");
+    if (devices != 1 || request->tiers)
+        return plim_fail(err, PLIM_INVALID,
+                         "--prove runs the program, expected one --device and no --tiers");
+    return PLIM_OK;
+}
+
 /* `target`: room for the GPU that "auto" finds; NULL: only simulated devices. */
 static enum plim_status run(const struct plim_request *request, const struct plim_io *io,
                             struct plim_target *target, struct plim_error *err)
@@ -83,7 +97,11 @@ static enum plim_status run(const struct plim_request *request, const struct pli
     PLIM_TRY(plim_decide_init(d, request, io, &log, err));
     PLIM_TRY(resolve_targets(request, &d->asked.spec, &log,
                              d->asked.question.recording ? NULL : target, &targets, err));
+    PLIM_TRY(check_prove(request, d, targets.count, err));
     PLIM_TRY(plim_decide_report(d, targets.uris, targets.count, &report, err));
+    if (request->prove && report.results.count)
+        PLIM_TRY(plim_prove_recording(request, io, &log, &d->asked.recording, targets.uris[0],
+                                      &report.results.items[0], err));
     report.is_table |= targets.is_table;
     PLIM_TRY(plim_common_emit(request, io, &report, err));
     st = verdict(&report);

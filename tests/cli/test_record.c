@@ -95,6 +95,12 @@ Test(record, each_value_of_an_axis_has_a_stream)
     json_expect_text(root, "setting.sizes.kind", "48");
     json_decref(root);
     program_finish(&p);
+    p = ask("plan", path, " --axis kind=48 --prove" SMALL);
+    root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 20), "%s", p.err);
+    cr_expect(json_true_at(root, "choice.verified"));
+    json_decref(root);
+    program_finish(&p);
     p = ask("explain", path, " --batch 5 --axis kind=64" SMALL);
     cr_expect(eq(int, p.exit_code, 2));
     cr_expect(strstr(p.err, "no kind 64") != NULL, "%s", p.err);
@@ -140,6 +146,47 @@ Test(record, an_effective_batch_is_kept_by_accumulation)
     cr_expect(eq(i64, json_int_at(root, "choice.effective_batch"), 96));
     json_decref(root);
     program_finish(&p);
+    program_file_remove(path);
+}
+
+static void write_number(const char *path, int number)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL);
+    fprintf(file, "%d", number);
+    fclose(file);
+}
+
+static bool is_verified(const char *path, const char *options, const char *says)
+{
+    struct program p = ask("plan", path, options);
+    json_t *root = program_json(&p);
+    bool verified = json_true_at(root, "choice.verified");
+    cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), 30), "%s", p.err);
+    cr_expect(strstr(p.out, says) != NULL, "%s", p.out);
+    json_decref(root);
+    program_finish(&p);
+    return verified;
+}
+
+Test(record, only_trials_verify_an_answer)
+{
+    char *path = new_path(), *size = program_file("size", "32");
+    char command[512];
+    snprintf(command, sizeof(command), "{batch} cache=0 steps=30 sample=@%s", size);
+    struct program p = record(path, "", command);
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    cr_expect(not(is_verified(path, SMALL, "")));
+    cr_expect(is_verified(path, " --prove" SMALL, "micro-batch 30 fits, 31 does not"));
+    /* The program is another one since. */
+    write_number(size, 40);
+    cr_expect(not(is_verified(path, " --prove" SMALL, "micro-batch 30 does not fit")));
+    write_number(size, 31);
+    cr_expect(is_verified(path, " --prove" SMALL, "31457280 bytes less than"));
+    write_number(size, 30);
+    cr_expect(not(is_verified(path, " --prove" SMALL, "micro-batch 31 fits too")));
+    program_file_remove(size);
     program_file_remove(path);
 }
 

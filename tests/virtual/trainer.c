@@ -1,7 +1,8 @@
 /* A program that takes memory as a training program does, for the tests of exec: it knows nothing of
  * plimsoll and speaks CUDA's runtime. What it takes is simple enough to be known in a test:
  *
- *     trainer BATCH [key=value ...]         BATCH may be @FILE: the number behind "batch " there
+ *     trainer BATCH [key=value ...]         BATCH may be @FILE: the number behind "batch " there; a value
+ *                                           may be @FILE too: the number in it
  *
  *     fixed     MiB once (64)                   sample    MiB a sample in each step (32)
  *     states    MiB from the first step's end on (0)      steps     how many (5)
@@ -63,7 +64,11 @@ static char **arguments_list;
 static long option(const char *key, long plain)
 {
     const char *text = find(arguments_count, arguments_list, key);
-    return text ? atol(text) : plain;
+    if (!text || *text != '@') return text ? atol(text) : plain;
+    FILE *file = fopen(text + 1, "r");
+    if (!file || fscanf(file, "%ld", &plain) != 1) plain = 0;
+    if (file) fclose(file);
+    return plain;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */

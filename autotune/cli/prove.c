@@ -1,0 +1,129 @@
+#include "prove.h"
+#include "exec.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 128 };
+
+/* The request that exec gets, and the texts that it points to. */
+struct proof {
+    struct plim_request request;
+    char **command;
+    char batch[64], seq[32];
+    char values[PLIM_RESULT_VALUES][TEXT_BYTES];
+};
+
+/* What exec reads as keys too. */
+static bool is_of_batch(const char *key)
+{
+    return !strcmp(key, "train.accumulation") || !strcmp(key, "train.effective_batch") ||
+           !strcmp(key, "train.effective_batch_tolerance");
+}
+
+static void take_settings(struct plim_request *request)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < request->setting_count; i++)
+        if (is_of_batch(request->settings[i].key)) request->settings[kept++] = request->settings[i];
+    request->setting_count = kept;
+}
+
+/* The value of the choice along each axis of the recording. */
+static void take_axes(struct proof *p, const struct plim_recording *recording,
+                      const struct plim_result_setting *setting)
+{
+    struct plim_request *request = &p->request;
+    request->program.axes.count = 0;
+    for (size_t i = 0; i < recording->axis_count; i++) {
+        const char *name = recording->axes[i].name, *value = plim_result_value(setting, name);
+        if (!strcmp(name, "precision") && request->setting_count < PLIM_REQUEST_SETTINGS) {
+            request->settings[request->setting_count++] = (struct plim_request_setting){
+                .option = "--precision", .key = "train.precision", .value = value};
+            continue;
+        }
+        snprintf(p->values[i], TEXT_BYTES, "%s=%s", name, value);
+        request->program.axes.items[request->program.axes.count++] = p->values[i];
+    }
+}
+
+/* The next micro-batch of which the plan says that it does not fit; 0: there is none. */
+static int64_t next_of(const struct plim_result *result)
+{
+    const struct plim_result_next *next = &result->next;
+    bool is_edge = next->micro_batch > result->choice.setting.micro_batch && next->verdict &&
+                   !strcmp(next->verdict, "oom");
+    return is_edge ? next->micro_batch : 0;
+}
+
+static enum plim_status fill(struct proof *p, const struct plim_request *request,
+                             const struct plim_recording *recording,
+                             const struct plim_result *result, struct plim_error *err)
+{
+    const struct plim_result_setting *setting = &result->choice.setting;
+    int64_t next = next_of(result);
+    p->request = *request; /* its texts stay where they are */
+    p->command = calloc(recording->command.count + 1, sizeof(*p->command));
+    if (!p->command) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    memcpy(p->command, recording->command.items, recording->command.count * sizeof(*p->command));
+    int used = snprintf(p->batch, sizeof(p->batch), "%" PRId64, setting->micro_batch);
+    if (next) snprintf(p->batch + used, sizeof(p->batch) - (size_t)used, ",%" PRId64, next);
+    snprintf(p->seq, sizeof(p->seq), "%" PRId64, setting->seq);
+    p->request.program.command = p->command;
+    p->request.program.batch = p->batch;
+    p->request.program.seq = recording->seqs.count ? p->seq : NULL;
+    p->request.store.off = true; /* what was tried before proves nothing of today's program */
+    p->request.waterfall = NULL;
+    p->request.objective = PLIM_OBJECTIVE_LARGEST_BATCH;
+    take_settings(&p->request);
+    take_axes(p, recording, setting);
+    return PLIM_OK;
+}
+
+static void judge(const struct plim_result *tried, int64_t next, struct plim_result *result)
+{
+    int64_t batch = result->choice.setting.micro_batch, bytes = result->choice.peak.reserved_bytes;
+    int64_t fits = tried->choice.present ? tried->choice.setting.micro_batch : 0;
+    if (fits < batch)
+        plim_result_reason(result,
+                           "The program was run: micro-batch %" PRId64 " does not fit, though its "
+                           "recording says that it does.",
+                           batch);
+    else if (fits > batch)
+        plim_result_reason(result,
+                           "The program was run: micro-batch %" PRId64 " fits too, though its "
+                           "recording says that it does not.",
+                           fits);
+    else {
+        result->choice.verified = true;
+        if (next)
+            plim_result_reason(result,
+                               "The program was run: micro-batch %" PRId64 " fits, %" PRId64
+                               " does not.",
+                               batch, next);
+        else plim_result_reason(result, "The program was run: micro-batch %" PRId64 " fits.", batch);
+    }
+    int64_t off = fits == batch ? tried->choice.peak.reserved_bytes - bytes : 0;
+    if (off)
+        plim_result_reason(result, "Its trial reserved %" PRId64 " bytes %s than the recording says.",
+                           off > 0 ? off : -off, off > 0 ? "more" : "less");
+}
+
+enum plim_status plim_prove_recording(const struct plim_request *request, const struct plim_io *io,
+                                      const struct plim_log *log,
+                                      const struct plim_recording *recording, const char *uri,
+                                      struct plim_result *result, struct plim_error *err)
+{
+    struct plim_report report = {0};
+    if (!result->choice.present) return PLIM_OK;
+    struct proof *p = calloc(1, sizeof(*p)); /* too large for comfort on a stack */
+    enum plim_status st = p ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!st) st = fill(p, request, recording, result, err);
+    if (!st) st = plim_exec_report(&p->request, io, log, uri, &report, err);
+    if (!st && report.results.count) judge(&report.results.items[0], next_of(result), result);
+    plim_report_finish(&report);
+    if (p) free(p->command);
+    free(p);
+    return st;
+}
