@@ -122,7 +122,8 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
     const struct plim_cache_entry *need = plim_cache_find(a->asker->cache, &smallest);
     bool fell_short = index < d->searched; /* of a waterfall, and not what comes behind the answer */
     bool fails = sample && sample->verdict != PLIM_OK;
-    bool searched = edge->searched || (fell_short && !plim_objectives[d->question->objective].by_time);
+    bool by_time = plim_objectives[d->question->objective].by_time;
+    bool searched = edge->searched || (fell_short && !d->ended && !by_time);
     char rate[32];
     out->verdict = fails ? plim_verdict_name(sample->verdict) : searched ? "oom" : "untried";
     if (fails)
