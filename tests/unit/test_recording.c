@@ -137,6 +137,34 @@ Test(recording_join, smaller_sizes_that_do_otherwise_are_left_out)
     plim_recorded_stream_finish(&stream);
 }
 
+/* At batches 2 and 4 a workspace is taken for a moment, at 3 another one in another place. */
+Test(recording_join, a_workspace_of_some_sizes_has_no_bytes_at_the_others)
+{
+    static const char *const steps[] = {"K1 Ab512 Ab64 K2 F2 K3 A32 F2 F1",
+                                        "K1 Ab512 A700 K9 F1 Ab64 K2 F3 K3 A32 F2 F1",
+                                        "A900 K8 F1 K1 Ab512 Ab64 K2 F2 K3 A32 F2 F1",
+                                        "K1 Ab512 A800 K9 F1 Ab64 K2 F3 K3 A32 F2 F1"};
+    static const int64_t workspaces[] = {0, 700, 0, 800}, others[] = {0, 0, 900, 0};
+    struct plim_trace traces[4];
+    struct plim_recorded_stream stream = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    for (int i = 0; i < 4; i++) traces[i] = trace_of(i + 1, "A1000", 4, steps[i]);
+    cr_assert(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(i64, stream.from.batch, 1));
+    cr_expect(eq(sz, stream.events.count - stream.before, 10));
+    size_t tables = 0;
+    for (size_t i = 0; i < stream.sizes.count; i++) {
+        const struct plim_recorded_size *size = &stream.sizes.items[i];
+        if (!size->is_table) continue;
+        const int64_t *expected = at(size, 3, 1) ? others : workspaces;
+        tables++;
+        for (int64_t b = 1; b <= 4; b++) cr_expect(eq(i64, at(size, b, 1), expected[b - 1]), "%zu", i);
+    }
+    cr_expect(eq(sz, tables, 2));
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    plim_recorded_stream_finish(&stream);
+}
+
 Test(recording_join, the_order_of_frees_in_a_row_does_not_count)
 {
     struct plim_trace a = trace_of(1, "", 4, "A8 A16 A24 F2 F3 F1"),
@@ -457,6 +485,21 @@ Test(recording_play, holds_from_where_it_was_seen_to)
     "axes: {}\nmicro_steps: any\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes: [\"2097152*b\"]\n"  \
     "  before: []\n  step: [a0 f1]\n- from_batch: 1\n  from_seq: 1\n  sizes: [\"2097152*b\", \"4194304\"]"  \
     "\n  before: []\n  step: [a1 a0, micro(, " loop ", ), f3 f1]\n"
+
+/* 30 MiB stay; of the 16 for a moment there are none at batch 2. */
+Test(recording_play, a_block_of_no_bytes_is_none)
+{
+    static const char text[] = STREAM("\"31457280\", \"table 1,1=16777216 2,1=0 4,1=16777216\"",
+                                      "a0", "a1 f1");
+    static const enum plim_recorded_allocator allocators[] = {PLIM_RECORDED_PYTORCH, PLIM_RECORDED_DIRECT};
+    for (int i = 0; i < 2; i++)
+        for (int64_t batch = 1; batch < 5; batch++) {
+            struct bench b;
+            cr_assert(eq(int, play(&b, text, "sim:A100-SXM4-80GB", allocators[i], batch), PLIM_OK));
+            cr_expect(eq(i64, b.replay.peak_reserved_bytes, (batch == 2 ? 30 : 46) * MIB));
+            bench_finish(&b);
+        }
+}
 
 Test(recording_play, micro_steps_are_played_until_they_repeat)
 {

@@ -1,19 +1,11 @@
-#include "join.h"
-
-/* The allocations and frees of a trace, and where they begin to repeat. */
-struct memory {
-    const struct plim_trace *trace;
-    PLIM_ARRAY(struct plim_traced) events;
-    size_t start, period;
-    bool agrees; /* with the largest size */
-};
+#include "align.h"
 
 static enum plim_status no_memory(struct plim_error *err)
 {
     return plim_fail(err, PLIM_NOMEM, "out of host memory");
 }
 
-static enum plim_status take_memory(const struct plim_trace *trace, struct memory *out,
+static enum plim_status take_memory(const struct plim_trace *trace, struct plim_traced_memory *out,
                                     struct plim_error *err)
 {
     size_t start, period;
@@ -28,6 +20,7 @@ static enum plim_status take_memory(const struct plim_trace *trace, struct memor
     }
     if (st) return st;
     plim_trace_sort_frees(out->events.items, out->events.count);
+    plim_traced_pair(out->events.items, out->events.count);
     /* The step begins with an allocation: frees before it may have been sorted among earlier ones. */
     while (out->period && out->start < out->events.count &&
            out->events.items[out->start].kind == PLIM_TRACED_FREE)
@@ -36,7 +29,7 @@ static enum plim_status take_memory(const struct plim_trace *trace, struct memor
 }
 
 /* The same but for bytes, to the end of the first step that both repeat? */
-static bool agree(const struct memory *a, const struct memory *b)
+static bool agree(const struct plim_traced_memory *a, const struct plim_traced_memory *b)
 {
     size_t start = a->start > b->start ? a->start : b->start, end = start + a->period;
     if (a->period != b->period || end > a->events.count || end > b->events.count) return false;
@@ -48,13 +41,13 @@ static bool agree(const struct memory *a, const struct memory *b)
     return true;
 }
 
-static bool is_within(const struct memory *m, struct plim_recorded_point from)
+static bool is_within(const struct plim_traced_memory *m, struct plim_recorded_point from)
 {
     return m->trace->point.batch >= from.batch && m->trace->point.seq >= from.seq;
 }
 
 /* Do all runs from this point on agree, and are there enough of them to fit and to check? */
-static bool holds_from(const struct memory *all, size_t count, struct plim_recorded_point from)
+static bool holds_from(const struct plim_traced_memory *all, size_t count, struct plim_recorded_point from)
 {
     size_t runs = 0;
     int64_t least_batch = INT64_MAX, most_batch = 0;
@@ -70,7 +63,7 @@ static bool holds_from(const struct memory *all, size_t count, struct plim_recor
 }
 
 /* The least recorded point from which on all agree. */
-static enum plim_status find_from(const struct memory *all, size_t count,
+static enum plim_status find_from(const struct plim_traced_memory *all, size_t count,
                                   struct plim_recorded_point *from, struct plim_error *err)
 {
     for (size_t b = 0; b < count; b++)
@@ -90,7 +83,7 @@ static enum plim_status find_from(const struct memory *all, size_t count,
 }
 
 /* The event of the steady step at which the fewest blocks are held: there the step begins. */
-static size_t find_cut(const struct memory *m, size_t start)
+static size_t find_cut(const struct plim_traced_memory *m, size_t start)
 {
     size_t cut = start;
     int64_t held = 0, least = INT64_MAX;
@@ -104,7 +97,7 @@ static size_t find_cut(const struct memory *m, size_t start)
     return cut;
 }
 
-static enum plim_status check_balance(const struct memory *m, struct plim_error *err)
+static enum plim_status check_balance(const struct plim_traced_memory *m, struct plim_error *err)
 {
     int64_t balance = 0;
     for (size_t i = m->start; i < m->start + m->period; i++)
@@ -125,7 +118,7 @@ struct key {
 
 struct joiner {
     struct plim_recorded_point points[PLIM_RECORDED_POINTS];
-    const struct memory *runs[PLIM_RECORDED_POINTS];
+    const struct plim_traced_memory *runs[PLIM_RECORDED_POINTS];
     size_t count;
     struct key *keys;
     size_t capacity; /* a power of two, more than twice as many as there are events */
@@ -191,7 +184,7 @@ static enum plim_status add_event(struct joiner *j, size_t at, struct plim_error
     return PLIM_ARRAY_PUSH(&j->out->events, out) == PLIM_OK ? PLIM_OK : no_memory(err);
 }
 
-static enum plim_status join(const struct memory *all, size_t count,
+static enum plim_status join(const struct plim_traced_memory *all, size_t count,
                              struct plim_recorded_stream *out, struct plim_error *err)
 {
     struct joiner j = {.out = out, .capacity = 64};
@@ -221,9 +214,10 @@ static enum plim_status join(const struct memory *all, size_t count,
 enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,
                                  struct plim_recorded_stream *out, struct plim_error *err)
 {
-    struct memory *all = calloc(count, sizeof(*all));
+    struct plim_traced_memory *all = calloc(count, sizeof(*all));
     enum plim_status st = all && count ? PLIM_OK : no_memory(err);
     for (size_t i = 0; i < count && !st; i++) st = take_memory(&traces[i], &all[i], err);
+    if (!st && plim_traced_align(all, count)) st = no_memory(err);
     for (size_t i = 0; i < count && !st; i++) all[i].agrees = agree(&all[i], &all[count - 1]);
     if (!st) st = check_balance(&all[count - 1], err);
     if (!st) st = find_from(all, count, &out->from, err);

@@ -1,5 +1,5 @@
 /* Which events of a stream come again with each further micro-step. */
-#include "join.h"
+#include "align.h"
 #include "walk.h"
 
 /* What happens, one number an event: bytes that are allocated, minus the bytes that are freed. */
@@ -168,6 +168,7 @@ static enum plim_status check(const struct plim_recorded_stream *stream,
     enum plim_status st = plim_recorded_walk_begin(&walk, stream, accumulation, &walker, &walked);
     if (!st) st = plim_recorded_walk_events(&walk, 0, stream->events.count);
     plim_trace_sort_frees(walked.events.items, walked.events.count);
+    plim_traced_pair(walked.events.items, walked.events.count);
     bool is_same = !st && same(&walked, memory);
     plim_recorded_walk_finish(&walk);
     PLIM_ARRAY_FINISH(&walked.events);
@@ -191,6 +192,7 @@ static enum plim_status memory_of(const struct plim_trace *trace, struct plim_tr
         if (PLIM_ARRAY_PUSH(&out->events, trace->events.items[i]) != PLIM_OK) return PLIM_NOMEM;
     }
     plim_trace_sort_frees(out->events.items, out->events.count);
+    plim_traced_pair(out->events.items, out->events.count);
     return PLIM_OK;
 }
 

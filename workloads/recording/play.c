@@ -126,7 +126,8 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
     enum plim_status st = PLIM_ARRAY_RESERVE(&p->held, (size_t)slot + 1);
     if (st) return st;
     p->run.asked_bytes = bytes;
-    if (p->run.is_direct) st = take_direct(p, bytes, &held);
+    if (!bytes) st = PLIM_OK; /* there is no such block at this size */
+    else if (p->run.is_direct) st = take_direct(p, bytes, &held);
     else st = plim_allocator_malloc(p->allocator, bytes, 0, &held.block);
     if (!st && held.block) held.address = plim_block_address(held.block);
     p->held.items[slot] = held;
@@ -138,7 +139,7 @@ static enum plim_status give(void *user, uint32_t slot)
     struct plim_player *p = user;
     const struct held *held = &p->held.items[slot];
     if (p->run.is_direct) return give_direct(p, held);
-    plim_allocator_free(p->allocator, held->block);
+    if (held->block) plim_allocator_free(p->allocator, held->block);
     return PLIM_OK;
 }
 

@@ -123,7 +123,7 @@ static enum plim_status read_table(const struct reader *r, const char *at,
         *good = out->count < PLIM_RECORDED_POINTS && *at++ == ' ' &&
                 read_number(&at, &e.point.batch) && *at++ == ',' &&
                 read_number(&at, &e.point.seq) && *at++ == '=' && read_number(&at, &e.bytes) &&
-                e.bytes > 0;
+                e.bytes >= 0;
         if (*good) out->entries[out->count++] = e;
     }
     *good = *good && out->count;
@@ -159,7 +159,7 @@ static enum plim_status check_size(const struct reader *r, const struct plim_yam
             const struct plim_recorded_point point = {out->batches.items[i],
                                                       out->seqs.count ? out->seqs.items[k] : 1};
             if (point.batch < stream->from.batch || point.seq < stream->from.seq) continue;
-            if (plim_recorded_size_at(size, point) > 0) continue;
+            if (plim_recorded_size_at(size, point) >= 0) continue;
             return plim_yaml_fail(&r->yaml, node, r->err,
                                   "the size is none at batch %lld, length %lld",
                                   (long long)point.batch, (long long)point.seq);

@@ -14,7 +14,8 @@
  *                   one of those was not needed to find it.
  *     a table       of the recorded sizes, where there is no such polynomial (a library's workspace,
  *                   rows of a data set). Between them the next larger recorded size counts, beyond
- *                   them the last: an estimate, and answers that hang on one say so.
+ *                   them the last: an estimate, and answers that hang on one say so. 0 bytes are
+ *                   no block at all: a workspace that the library's algorithm does without there.
  *
  * A program whose command has {accumulation} has two streams: one of a step of one micro-step, and one
  * of steps of two or more. In the second, loops stand for the micro-steps between the first and the
@@ -25,7 +26,7 @@
  *
  * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program:
  *
- *     plimsoll_recording: 2               the version of the format; 1 had no micro_steps
+ *     plimsoll_recording: 2               the version of the format; 1 had no micro_steps, no 0 bytes
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0
@@ -94,7 +95,8 @@ struct plim_recorded_size {
     } *entries;
 };
 
-/* Up to 1 EiB; -1: it is more than that, or not positive at this point. */
+/* Up to 1 EiB; 0: there is no such block at this point (of a table); -1: it is more than that, or
+ * not positive. */
 int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
                               struct plim_recorded_point point);
 

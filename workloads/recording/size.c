@@ -154,12 +154,15 @@ enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points
                                         struct plim_recorded_size *out)
 {
     *out = (struct plim_recorded_size){0};
-    bool is_constant = true;
-    for (size_t i = 1; i < count; i++) is_constant &= bytes[i] == bytes[0];
+    bool is_constant = true, is_always = true; /* a block is allocated at every point */
+    for (size_t i = 0; i < count; i++) {
+        is_constant &= bytes[i] == bytes[0];
+        is_always &= bytes[i] > 0;
+    }
     out->terms[0] = bytes[0];
     if (is_constant) return PLIM_OK;
     memset(out->terms, 0, sizeof(out->terms));
-    if (fit(points, bytes, count, out->terms)) return PLIM_OK;
+    if (is_always && fit(points, bytes, count, out->terms)) return PLIM_OK;
     memset(out->terms, 0, sizeof(out->terms));
     out->entries = calloc(count, sizeof(*out->entries));
     if (!out->entries) return PLIM_NOMEM;
