@@ -13,7 +13,8 @@ struct case_line {
     char folder[512]; /* of the file */
 };
 
-/* The lines of a file, in Criterion's memory; none where `path` is NULL or not there. */
+/* The lines of a file, in Criterion's memory; none where `path` is NULL or not there. With
+ * PLIM_CASES_EVERY=N in the environment the first and then every Nth. */
 struct case_line *case_lines(const char *path, size_t *count);
 
 int64_t case_integer(const json_t *object, const char *key, int64_t absent);
