@@ -3,9 +3,9 @@
  *
  * The steps of a program are not told to a GPU. What is there to be seen, and what is made of it:
  *
- * - Weights are updated once a step. PyTorch's optimizers say when. Their kernels are known by name; or many addresses that
- *   libraries read forward and backward are written in a row. Such a *burst* of launches ends a
- *   step.
+ * - Weights are updated once a step. PyTorch's optimizers say when; their kernels are known by name;
+ *   or many addresses that libraries read forward and backward are written in a row. Such a *burst*
+ *   of launches ends a step.
  * - Layers are told from steps by what follows a burst until something runs that is known to belong
  *   to a backward pass: after a step it is a whole forward pass, after the update of one parameter
  *   within a backward pass it is little. A forward pass is measured in distinct *keys*: a library
