@@ -133,7 +133,7 @@ static enum plim_status map(struct plim_allocator *a, struct plim_block *block, 
 enum plim_status plim_allocator_expand(struct plim_allocator *a, struct plim_block_list *list,
                                        int64_t size, struct plim_block **block)
 {
-    struct plim_block *b;
+    struct plim_block *b = NULL; /* gcc -O1 does not see that find_room sets it */
     enum plim_status st = find_room(a, list, size, &b);
     if (st != PLIM_OK) return st;
     if (b->unmapped) {
