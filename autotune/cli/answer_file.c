@@ -20,8 +20,9 @@ static enum plim_status fail_listing(const struct plim_report *report, const cha
                                  report->results.items[i].device.name);
     if (used >= sizeof(names)) memcpy(names + sizeof(names) - 4, "...", 4);
     if (asked)
-        return plim_fail(err, PLIM_INVALID, "%s has no answer for the device %s; it has some for %s", path,
-                         asked, names);
+        return plim_fail(err, PLIM_INVALID,
+                         "%s has no answer for the device %s; it has some for %s", path, asked,
+                         names);
     return plim_fail(err, PLIM_INVALID,
                      "%s has the answers of %zu devices: expected --device with one of %s", path,
                      report->results.count, names);

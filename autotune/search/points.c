@@ -83,13 +83,11 @@ static int next_point(const struct plim_search *s, const struct bound *bounds)
 
 static enum plim_status search_by_bounds(struct plim_search *s, struct bound *bounds)
 {
-    double tie = plim_objectives[s->question->objective].tie_share;
     bool searched = false; /* was any point? */
     for (int next; (next = next_point(s, bounds)) >= 0;) {
         enum plim_status st;
         struct bound *bound = &bounds[next];
-        double best = plim_candidates_best_rate(&s->decision->candidates);
-        if (bound->rate < best * (1 - tie)) break;
+        if (bound->rate < plim_throughput_ties(s)) break;
         if (searched && bound->near && !bound->refined) {
             st = refine_bound(s, (size_t)next, bound);
         } else {

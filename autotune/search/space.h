@@ -16,8 +16,8 @@ struct plim_space {
     PLIM_ARRAY(size_t) level_ends; /* index behind the last point of each level; without waterfall: one */
 };
 
-/* All points, level by level, the last axis varying fastest. `seqs` takes the place of the axis of sequence lengths
- * where it is not NULL. PLIM_NOMEM is the only failure. */
+/* All points, level by level, the last axis varying fastest. `seqs` takes the place of the axis of
+ * sequence lengths where it is not NULL. PLIM_NOMEM is the only failure. */
 enum plim_status plim_space_build(struct plim_space *space, const struct plim_axes *axes,
                                   const int64_t *seqs, size_t seq_count,
                                   struct plim_error *err) PLIM_MUST_CHECK;

@@ -133,8 +133,7 @@ static size_t promising(const struct plim_batch_rule *rule, int64_t largest,
     return count;
 }
 
-/* Rates from here on are equal to the best. */
-static double rate_of_ties(const struct plim_search *s)
+double plim_throughput_ties(const struct plim_search *s)
 {
     double tie = plim_objectives[s->question->objective].tie_share;
     return plim_candidates_best_rate(&s->decision->candidates) * (1 - tie);
@@ -144,7 +143,7 @@ static double rate_of_ties(const struct plim_search *s)
  * is new. */
 static int64_t smallest_tie(const struct plim_search *s, size_t point, int64_t largest)
 {
-    double enough = rate_of_ties(s);
+    double enough = plim_throughput_ties(s);
     for (int64_t b = plim_batch_next(&s->decision->rule, 0); b && b <= largest;
          b = plim_batch_next(&s->decision->rule, b)) {
         if (trend(s, point, b) < enough) continue;
@@ -161,7 +160,7 @@ enum plim_status plim_throughput_point(struct plim_search *s, size_t point, int6
     size_t count = promising(&s->decision->rule, largest, list);
     for (size_t i = 0; i < count; i++) {
         if (list[i] < 1) continue;
-        if (i > 1 && bound(s, point, list[i]) < rate_of_ties(s)) continue;
+        if (i > 1 && bound(s, point, list[i]) < plim_throughput_ties(s)) continue;
         enum plim_status st = plim_throughput_time(s, point, list[i], &candidate);
         if (st) return st;
     }

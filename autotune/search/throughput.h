@@ -15,6 +15,9 @@
 
 struct plim_search;
 
+/* Rates from here on are equal to the best that is known (the objective's tie_share). */
+double plim_throughput_ties(const struct plim_search *search);
+
 /* Times one micro-batch of a point. `out` is the candidate (valid until the next is added), or
  * NULL when it does not fit. */
 enum plim_status plim_throughput_time(struct plim_search *search, size_t point, int64_t micro_batch,

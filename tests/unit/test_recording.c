@@ -333,6 +333,21 @@ Test(recording_file, one_that_was_cut_or_changed_anywhere_is_refused)
     "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes: [" sizes "]\n  before: [" before \
     "]\n  step: [" step "]\n"
 
+/* Files with a good checksum, each refused in one line about something else. */
+static void expect_refused(const char *const *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct plim_recording recording;
+        struct plim_error err = PLIM_ERROR_INIT;
+        char *text = with_sum(head, cases[i]);
+        cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC), "%zu", i);
+        cr_expect(err.text[0] && !strchr(err.text, '\n') && !strstr(err.text, "checksum"), "%zu: %s",
+                  i, err.text);
+        plim_recording_finish(&recording);
+        free(text);
+    }
+}
+
 Test(recording_file, what_is_hostile_is_refused_in_one_line)
 {
     static const char *const cases[] = {
@@ -357,16 +372,7 @@ Test(recording_file, what_is_hostile_is_refused_in_one_line)
         STREAM("\"8\"", "a0", "a0 f1") "more: 1\n",
         "axes: {}\n",
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct plim_recording recording;
-        struct plim_error err = PLIM_ERROR_INIT;
-        char *text = with_sum(head, cases[i]);
-        cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC), "%zu", i);
-        cr_expect(err.text[0] && !strchr(err.text, '\n') && !strstr(err.text, "checksum"), "%zu: %s",
-                  i, err.text);
-        plim_recording_finish(&recording);
-        free(text);
-    }
+    expect_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 Test(recording_file, a_newer_one_is_told_from_a_damaged_one)
@@ -519,14 +525,5 @@ Test(recording_file, micro_steps_that_cannot_be_are_refused)
 {
     static const char *const cases[] = {MICRO_STEPS("a0"), MICRO_STEPS("a0 f9"), MICRO_STEPS("a0 a1 f1 f1"),
                                         MICRO_STEPS("micro("), STREAM("\"8\"", "a0", "micro(, a0 f1, )")};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct plim_recording recording;
-        struct plim_error err = PLIM_ERROR_INIT;
-        char *text = with_sum(head, cases[i]);
-        cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC), "%zu", i);
-        cr_expect(err.text[0] && !strchr(err.text, '\n') && !strstr(err.text, "checksum"), "%zu: %s",
-                  i, err.text);
-        plim_recording_finish(&recording);
-        free(text);
-    }
+    expect_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }

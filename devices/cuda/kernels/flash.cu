@@ -115,21 +115,10 @@ __device__ inline void forward(const plim_attention_args &args)
 
 } // namespace flash
 
-/* Before 8.0 there are no such tensor cores, and nothing launches these. */
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
-#define BODY(...)
-#else
-#define BODY(...) __VA_ARGS__
-#endif
-
-using flash_bf16 = flash::halves<bf16>;
-using flash_fp16 = flash::halves<fp16>;
-using flash_tf32 = flash::tf32;
-
 #define FLASH_KERNEL(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)            \
     PLIM_KERNEL(flash_##type##_##size, plim_flash_args, 32 * warps, 1)                             \
     {                                                                                              \
-        BODY(flash::forward<flash_##type, size, warps, keys>(args.attention);)                     \
+        FLASH_BODY(flash::forward<flash_##type, size, warps, keys>(args.attention);)               \
     }
 
 PLIM_FLASH_MAP(FLASH_KERNEL)

@@ -335,4 +335,15 @@ __device__ inline float sum_of(const plim_flash_args &args, int64_t head, int64_
 
 } // namespace flash
 
+/* Before 8.0 there are no such tensor cores, and nothing launches these. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+#define FLASH_BODY(...)
+#else
+#define FLASH_BODY(...) __VA_ARGS__
+#endif
+
+using flash_bf16 = flash::halves<bf16>;
+using flash_fp16 = flash::halves<fp16>;
+using flash_tf32 = flash::tf32;
+
 #endif

@@ -228,25 +228,14 @@ PLIM_KERNEL(flash_sums, plim_flash_args, PLIM_FLASH_SUMS_THREADS)
     flash::sum_rows(args);
 }
 
-/* Before 8.0 there are no such tensor cores, and nothing launches these. */
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
-#define BODY(...)
-#else
-#define BODY(...) __VA_ARGS__
-#endif
-
-using flash_bf16 = flash::halves<bf16>;
-using flash_fp16 = flash::halves<fp16>;
-using flash_tf32 = flash::tf32;
-
 #define FLASH_KERNELS(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)           \
     PLIM_KERNEL(flash_dq_##type##_##size, plim_flash_args, 32 * warps, 1)                          \
     {                                                                                              \
-        BODY(flash::backward_queries<flash_##type, size, warps, dq_keys>(args);)                   \
+        FLASH_BODY(flash::backward_queries<flash_##type, size, warps, dq_keys>(args);)             \
     }                                                                                              \
     PLIM_KERNEL(flash_dkv_##type##_##size, plim_flash_args, 32 * warps, 1)                         \
     {                                                                                              \
-        BODY(flash::backward_keys<flash_##type, size, warps, queries, stages, columns>(args);)     \
+        FLASH_BODY(flash::backward_keys<flash_##type, size, warps, queries, stages, columns>(args);)\
     }
 
 PLIM_FLASH_MAP(FLASH_KERNELS)
