@@ -114,7 +114,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
         a->reduction == b->reduction && a->resharding == b->resharding &&
         a->reduce_type == b->reduce_type && a->packing == b->packing && a->padding == b->padding &&
         a->ddp.bucket_mib == b->ddp.bucket_mib && a->ddp.as_view == b->ddp.as_view &&
-        a->ddp.finds_unused == b->ddp.finds_unused &&
+        a->ddp.finds_unused == b->ddp.finds_unused && a->ddp.is_static == b->ddp.is_static &&
         a->rank == b->rank && a->zero.bucket_elements == b->zero.bucket_elements &&
         a->zero.overlap == b->zero.overlap && a->zero.contiguous == b->zero.contiguous &&
         a->world == b->world && a->effective_batch == b->effective_batch &&

@@ -3,6 +3,7 @@
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
+#include "workloads/train/ddp.h"
 #include "workloads/train/replay.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -90,6 +91,34 @@ Test(ddp, buckets_are_rebuilt_before_the_second_forward)
 {
     replay(&rank_of_two);
     EXPECT_FROM(525, 30 * 4, 2 * 4, 1492480, 24944000, 256);
+}
+
+/* The first backward is reduced behind its end; that of the second step tells the order. */
+Test(ddp, a_static_graph_rebuilds_its_buckets_a_step_later)
+{
+    struct plim_train_setting is_static = rank_of_two;
+    int64_t at[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        is_static.ddp.is_static = i;
+        replay(&is_static);
+        for (int64_t k = 1; k < count && !at[i]; k++)
+            if (bytes[k] == 1492480 && bytes[k + 1] == 24944000) at[i] = k;
+    }
+    cr_expect_gt(at[0], 0);
+    cr_expect_gt(at[1], at[0] + 400, "at %lld, not static at %lld", (long long)at[1],
+                 (long long)at[0]);
+}
+
+/* torch 2.11 fails an assertion (reducer.cpp, expect_autograd_hooks_) there. */
+Test(ddp, a_static_graph_is_refused_where_its_first_backward_is_not_reduced)
+{
+    struct plim_train_setting is_static = rank_of_two;
+    is_static.ddp.is_static = true;
+    cr_expect_null(ddp_refuses(&is_static));
+    is_static.accumulation = 2;
+    cr_expect_not_null(ddp_refuses(&is_static));
+    is_static.reduction = PLIM_REDUCTION_EACH;
+    cr_expect_null(ddp_refuses(&is_static));
 }
 
 Test(ddp, without_it_there_is_none_of_this)

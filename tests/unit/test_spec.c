@@ -54,7 +54,7 @@ Test(spec_read, takes_every_key)
                    "  node_gb_per_second: 12.5\n"
                    "  sharding: [ddp, zero2]\n"
                    "  reduction: each\n"
-                   "  ddp: {bucket_cap_mb: 100, gradient_as_bucket_view: true}\n"
+                   "  ddp: {bucket_cap_mb: 100, gradient_as_bucket_view: true, static_graph: true}\n"
                    "  zero: {rank: 3, reduce_bucket_size: 1000, overlap_comm: yes,\n"
                    "         contiguous_gradients: false}\n"
                    "  reshard_after_forward: no\n"
@@ -84,6 +84,7 @@ Test(spec_read, takes_every_key)
     cr_expect(eq(int, s.sharding.values[1], PLIM_SHARDING_ZERO2));
     cr_expect(eq(i64, s.ddp.bucket_mib, 100));
     cr_expect(eq(int, s.ddp.as_view, true));
+    cr_expect(eq(int, s.ddp.is_static, true));
     cr_expect(eq(i64, s.rank, 3));
     cr_expect(eq(i64, s.zero.bucket_elements, 1000));
     cr_expect(eq(int, s.zero.overlap, PLIM_OVERLAP_YES));

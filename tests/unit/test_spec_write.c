@@ -119,7 +119,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->reduction = (enum plim_reduction)between(state, 0, PLIM_REDUCTION_COUNT - 1);
     bool is_zero = plim_sharding_is_zero((enum plim_sharding)spec->sharding.values[0]);
     spec->ddp = (struct plim_ddp){between(state, 1, 1 << 20), between(state, 0, 1),
-                                  between(state, 0, 1)};
+                                  between(state, 0, 1), between(state, 0, 1)};
     spec->rank = is_zero ? between(state, -1, 7) : -1;
     spec->zero = (struct plim_zero){
         .bucket_elements = is_zero ? between(state, 1, 1 << 30) : 500000000,
@@ -210,6 +210,7 @@ Test(spec_write, is_what_a_person_would_write)
                  "  reduce_dtype: fp32\n"
                  "  ddp:\n"
                  "    gradient_as_bucket_view: false\n"
-                 "    find_unused_parameters: false\n"));
+                 "    find_unused_parameters: false\n"
+                 "    static_graph: false\n"));
     free(text);
 }

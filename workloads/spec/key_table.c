@@ -210,6 +210,14 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "true",
      .help = "DistributedDataParallel's find_unused_parameters, which copies the model's outputs; "
              "transformers' Trainer sets it where nothing is checkpointed"},
+    {.path = "train.ddp.static_graph",
+     .value = {.type = PLIM_VALUE_BOOL},
+     AT(ddp.is_static),
+     .unit = "",
+     .fallback = "false",
+     .example = "true",
+     .help = "DistributedDataParallel's static_graph, which copies the model's outputs once and makes "
+             "the buckets a reduction later"},
     {.path = "train.zero.rank",
      .value = {.type = PLIM_VALUE_INT,
                .nullable = true,

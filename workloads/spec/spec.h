@@ -259,6 +259,7 @@ struct plim_ddp {
     int64_t bucket_mib; /* bucket_cap_mb; 0: None */
     bool as_view;       /* gradient_as_bucket_view */
     bool finds_unused;  /* find_unused_parameters */
+    bool is_static;     /* static_graph */
 };
 
 /* Everything of a training run that is not the model and is one value, not a range: the argument of

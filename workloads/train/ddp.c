@@ -127,8 +127,7 @@ static void give_to_bucket(struct engine *e, const struct ddp *d, const struct t
 }
 
 /* Replaces the buckets by those for `parameters`, in their order; gradients that are views of the old
- * ones become views of them. `told`: rank 0 tells the others
- * which parameter goes where. */
+ * ones become views of them. `told`: rank 0 tells the others which parameter goes where. */
 static void make_buckets(struct engine *e, struct ddp *d, struct tensor *const *parameters,
                          int64_t first, int64_t later, bool told)
 {
@@ -174,11 +173,16 @@ static void make_limited_buckets(struct engine *e, struct ddp *d, struct tensor 
     make_buckets(e, d, parameters, cap ? cap : first_bucket_bytes, cap ? cap : bucket_bytes, told);
 }
 
+static void send_bucket(const struct ddp *d, const struct ddp_bucket *b, double at)
+{
+    link_send(d->link, at, (double)(b->elements * plim_dtype_size(b->dtype)), 2);
+}
+
 /* autograd_hook(): a gradient has been accumulated */
 static void accumulated(struct engine *e, void *context, struct tensor *variable)
 {
     struct ddp *d = context;
-    if (!d->reduces || !variable->is_parameter) return;
+    if (!d->reduces || !variable->is_parameter || d->delays) return;
     if (!d->rebuilt && d->ready_count < d->model->parameters.count)
         d->ready[d->ready_count++] = variable;
     give_to_bucket(e, d, variable);
@@ -187,18 +191,28 @@ static void accumulated(struct engine *e, void *context, struct tensor *variable
     if (!d->sent++) d->began = link_now(d->link);
     /* Asking a device that computes for the time makes it wait: only at the two ends. */
     bool asks = e->device->info.simulated || d->sent == d->bucket_count;
-    int64_t bytes = b->elements * plim_dtype_size(b->dtype);
-    link_send(d->link, asks ? link_now(d->link) : d->began, (double)bytes, 2);
+    send_bucket(d, b, asks ? link_now(d->link) : d->began);
 }
 
-/* --- find_unused_parameters ------------------------------------------------------------------- */
+/* delay_all_reduce(): behind the first backward of a static graph */
+static void reduce_late(struct engine *e, struct ddp *d)
+{
+    const struct parameters *p = &d->model->parameters;
+    for (size_t i = 0; i < p->count; i++) give_to_bucket(e, d, p->list[i]);
+    for (size_t i = 0; i < d->bucket_count; i++)
+        send_bucket(d, &d->buckets[i], link_now(d->link));
+    d->delays = false;
+}
+
+/* --- find_unused_parameters, static_graph ----------------------------------------------------- */
 
 /* _DDPSink: each output is copied */
 static void copy_outputs(struct engine *e, void *context, struct tensor **loss,
                          struct tensor **logits)
 {
-    (void)context;
+    const struct ddp *d = context;
     bool grad_enabled = e->grad_enabled;
+    if (d->options->is_static && !d->delays) return;
     struct tensor *copy = autograd_mark(e, *loss, NULL);
     tensor_keep(copy);
     e->grad_enabled = false;
@@ -212,15 +226,37 @@ static void copy_outputs(struct engine *e, void *context, struct tensor **loss,
     *logits = wide;
 }
 
-static void find_unused(struct engine *e, struct ddp *d, struct decoder *model)
+/* initialize_local_used_map(): a second one replaces the first */
+static void count_used(struct engine *e, struct ddp *d)
 {
-    make_limited_buckets(e, d, model->parameters.list, false);
-    d->used = numbers(e, model->parameters.count);
+    struct tensor *used = numbers(e, d->model->parameters.count);
+    tensor_drop(e, d->used);
+    d->used = used;
+}
+
+static void make_first_buckets(struct engine *e, struct ddp *d)
+{
+    struct tensor *const *parameters = d->model->parameters.list;
+    bool limited = d->options->finds_unused && !d->options->is_static;
+    if (limited) make_limited_buckets(e, d, parameters, false);
+    else make_buckets(e, d, parameters, no_limit, no_limit, false);
+    if (d->options->finds_unused) count_used(e, d);
+    if (d->options->is_static) count_used(e, d); /* with both: once more */
+    d->delays = d->options->is_static;
     d->hooks = (struct decoder_hooks){.outputs = copy_outputs, .context = d};
-    model->hooks = &d->hooks;
 }
 
 /* --- the model, wrapped ----------------------------------------------------------------------- */
+
+const char *ddp_refuses(const struct plim_train_setting *setting)
+{
+    bool is_first_under_no_sync =
+        setting->accumulation > 1 && setting->reduction == PLIM_REDUCTION_LAST;
+    if (setting->ddp.is_static && is_first_under_no_sync)
+        return "static_graph fails in torch 2.11 when the first backward is under no_sync(): "
+               "accumulate with --reduction each, or without static_graph";
+    return NULL;
+}
 
 enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t world,
                             struct link *link, struct ddp *d)
@@ -241,8 +277,8 @@ enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t wor
     for (size_t i = 0; i < p->count; i++) p->list[i]->accumulator->ints[0] = (int64_t)i;
     verify(e, d);
     broadcast(e, decoder_states(model, d->states), d->states);
-    if (d->options->finds_unused) find_unused(e, d, model);
-    else make_buckets(e, d, p->list, no_limit, no_limit, false);
+    make_first_buckets(e, d);
+    if (d->options->finds_unused || d->options->is_static) model->hooks = &d->hooks;
     e->autograd.accumulated = accumulated;
     e->autograd.accumulated_context = d;
     return PLIM_OK;
@@ -262,7 +298,7 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
 {
     if (!d->model || e->halted) return;
     d->reduces = reduces;
-    bool rebuilds = !d->rebuilt && !d->options->finds_unused;
+    bool rebuilds = !d->rebuilt && (d->options->is_static || !d->options->finds_unused);
     if (rebuilds && d->ready_count == d->model->parameters.count) {
         make_limited_buckets(e, d, d->ready, true);
         d->rebuilt = true;
@@ -274,6 +310,7 @@ void ddp_before_forward(struct engine *e, struct ddp *d, bool reduces)
 void ddp_after_backward(struct engine *e, struct ddp *d)
 {
     if (!d->model || !d->reduces) return;
+    if (d->delays) reduce_late(e, d);
     const struct parameters *p = &d->model->parameters;
     link_wait(d->link, d->link->free_at);
     d->sent = 0;

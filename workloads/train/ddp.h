@@ -17,6 +17,9 @@
  * - With find_unused_parameters the buckets are those of the constructor for good, at their limits in
  *   the order of the parameters, the last ones first; and the model's outputs are copied behind each
  *   forward, the logits among them.
+ * - With static_graph the first backward only accumulates; behind it all gradients are copied into
+ *   the constructor's bucket and back. Until then the outputs are copied as above. The reduction that
+ *   follows tells the order of the buckets, so they are replaced one later.
  * - Buffers are broadcast, flattened, before each forward that follows one that was to be reduced.
  *
  * Under no_sync() nothing of this happens but the accumulation. PyTorch frees the first bucket up to
@@ -49,14 +52,17 @@ struct ddp {
     struct tensor **ready; /* parameters in the order of their gradients, at the first reduction */
     size_t ready_count;
     bool rebuilt, reduces, broadcasts;
+    bool delays; /* static_graph, before the first backward has ended */
     struct tensor **states; /* room for all parameters and buffers */
     struct decoder_hooks hooks;
-    struct tensor *used;    /* find_unused_parameters: one number a parameter, else NULL */
+    struct tensor *used;    /* find_unused_parameters, static_graph: one number a parameter */
     struct link *link;      /* lent */
     size_t sent;            /* buckets, in this backward */
     double began;           /* when the first of them was */
 };
 
+/* Why this cannot be trained so, in one line; NULL: it can. */
+const char *ddp_refuses(const struct plim_train_setting *setting);
 /* DistributedDataParallel(model); `model` and `link` outlive it. All that trains is of one type. */
 enum plim_status ddp_create(struct engine *e, struct decoder *model, int64_t world,
                             struct link *link, struct ddp *d) PLIM_MUST_CHECK;

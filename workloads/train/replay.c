@@ -388,8 +388,10 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
     engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
     const struct parameters *trained = &r->model.parameters;
+    bool is_ddp = r->setting.sharding == PLIM_SHARDING_DDP;
     bool is_fsdp = r->setting.sharding == PLIM_SHARDING_FSDP;
     bool is_zero = plim_sharding_is_zero(r->setting.sharding);
+    if (is_ddp) r->refusal = ddp_refuses(&r->setting);
     if (is_fsdp) r->refusal = fsdp_refuses(&e->device->info, model, &r->setting);
     if (is_zero) r->refusal = zero_refuses(&e->device->info, model, &r->setting);
     if (is_zero) r->setting.precision = zero_precision(r->setting.precision);
@@ -398,8 +400,7 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
         return PLIM_OK;
     }
     PLIM_TRY(decoder_create(e, model, &r->setting, &r->model));
-    if (r->setting.sharding == PLIM_SHARDING_DDP)
-        PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
+    if (is_ddp) PLIM_TRY(ddp_create(e, &r->model, r->setting.world, &r->link, &r->ddp));
     if (is_zero) {
         PLIM_TRY(zero_create(e, &r->model, &r->link, &r->zero));
         trained = &r->zero.sharded;
