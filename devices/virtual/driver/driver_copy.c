@@ -108,13 +108,14 @@ ANSWER int cuMemcpy2DAsync_v2(const struct copy_2d *c, void *stream)
 }
 PER_THREAD(cuMemcpy2DAsync_v2, _ptsz)
 
-/* One layer of a box, as a side of a rectangle. */
+/* One layer of a box, as a side of a rectangle. The address of the other kind may be NULL. */
 static struct side_2d layer_of(const struct side_3d *side, size_t layer)
 {
-    size_t skip = (side->z + layer) * side->height * side->pitch;
-    return (struct side_2d){.x_bytes = side->x_bytes, .y = side->y, .type = side->type,
-                            .host = side->host + skip, .device = side->device + skip,
-                            .pitch = side->pitch};
+    struct side_2d part = {.x_bytes = side->x_bytes, .y = side->y, .type = side->type,
+                           .host = side->host, .device = side->device, .pitch = side->pitch};
+    *(side->type == TYPE_HOST ? &part.host : &part.device) +=
+        (side->z + layer) * side->height * side->pitch;
+    return part;
 }
 
 static int copy_box(const struct copy_3d *c, void *stream)
