@@ -83,8 +83,9 @@ static void answer(FILE *file, const struct plim_result *r)
         fputs("</p>\n", file);
     }
     if (c->tokens_per_second > 0)
-        fprintf(file, "<p>%s tokens/s%s, %s a step</p>\n",
+        fprintf(file, "<p>%s %s%s, %s a step</p>\n",
                 plim_number_grouped(c->tokens_per_second, figure),
+                plim_result_rate_unit(&c->setting),
                 r->device.simulated ? " (simulated)" : "",
                 plim_number_seconds(c->step_seconds, whole));
     if (c->present && c->peak.device_bytes)

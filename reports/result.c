@@ -140,6 +140,11 @@ int64_t plim_result_class_bytes(const struct plim_result_breakdown *breakdown, i
     return *(const int64_t *)(const void *)((const char *)breakdown + class_offsets[index]);
 }
 
+const char *plim_result_rate_unit(const struct plim_result_setting *setting)
+{
+    return setting->seq ? "tokens/s" : "samples/s";
+}
+
 const char *plim_result_value(const struct plim_result_setting *setting, const char *name)
 {
     for (size_t i = 0; i < setting->value_count; i++)

@@ -79,6 +79,9 @@ struct plim_result_setting {
 /* The text of a value, or "" where the setting has none of that name. */
 const char *plim_result_value(const struct plim_result_setting *setting, const char *name);
 
+/* Of what a choice's rate is: the tokens of a sequence, or samples, where none is known. */
+const char *plim_result_rate_unit(const struct plim_result_setting *setting);
+
 /* From `epoch` on, this many micro-steps make an optimizer step of so many samples. */
 struct plim_result_phase {
     int64_t epoch, accumulation, effective_batch;
@@ -93,6 +96,7 @@ struct plim_result_choice {
     size_t phase_count;             /* 0: no accumulation schedule */
     struct plim_result_phase phases[PLIM_RESULT_PHASES];
     struct plim_result_peak peak;
+    /* Tokens: of samples of an unknown length each counts as one. */
     double step_seconds, tokens_per_second, samples_per_second;
     /* These are an estimate that hangs on how fast the host is: a slow one takes longer to launch the
      * step than the GPU to run it. */

@@ -99,10 +99,19 @@ static void add_cells(const struct axes *axes, const struct plim_result_setting 
 
 /* --- what a choice achieves ------------------------------------------------------------------- */
 
-static void add_result_columns(struct plim_grid *grid, bool has_rates)
+/* The first row that has a sequence length says what the rates are of. */
+static const char *rate_unit(const struct axes *axes)
+{
+    size_t i = 0;
+    while (i < axes->rows && !(axes->settings[i] && axes->settings[i]->seq)) i++;
+    return plim_result_rate_unit(i < axes->rows ? axes->settings[i]
+                                                : &(struct plim_result_setting){0});
+}
+
+static void add_result_columns(const struct axes *axes, struct plim_grid *grid, bool has_rates)
 {
     plim_grid_column(grid, "batch x acc", true);
-    if (has_rates) plim_grid_column(grid, "tokens/s", true);
+    if (has_rates) plim_grid_column(grid, rate_unit(axes), true);
     plim_grid_column(grid, "peak", true);
 }
 
@@ -159,7 +168,7 @@ void plim_table_points(const struct plim_result *result, struct plim_grid *grid,
     find_columns(&axes, common);
     plim_grid_column(grid, " ", false);
     add_columns(&axes, grid);
-    add_result_columns(grid, has_rates);
+    add_result_columns(&axes, grid, has_rates);
     for (size_t i = 0; i < axes.rows; i++) {
         const struct plim_result_point *point = &result->points.items[i];
         plim_grid_row(grid, point->chosen);
@@ -290,7 +299,7 @@ static void compare_devices(const struct plim_report *report, const struct extra
     plim_grid_column(grid, "device", false);
     plim_grid_column(grid, "memory", true);
     add_columns(&axes, grid);
-    add_result_columns(grid, true);
+    add_result_columns(&axes, grid, true);
     if (extras->first > 0) plim_grid_column(grid, "% of the first", true);
     if (extras->power) plim_grid_column(grid, "tokens/s a watt", true);
     if (extras->prices) plim_grid_column(grid, "million tokens a unit of price", true);

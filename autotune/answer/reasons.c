@@ -233,6 +233,12 @@ static void tell_limits_of_choice(const struct plim_answer *a, const struct plim
         plim_result_reason(result, "That it fits for ever was not proven.");
     if (a->details->predicts)
         plim_result_reason(result, "Played from a recording, which predicts: --prove runs the program.");
+    if (a->details->predicts)
+        plim_result_reason(result, choice->step_seconds > 0
+                                       ? "Its seconds are simulated: what the program launched, by "
+                                         "the clock of the simulated GPU."
+                                       : "The recording does not say what was launched: nothing is "
+                                         "chosen by time.");
     tell_hole(a, &choice->setting, result);
     tell_world(a, &choice->setting, &choice->trial, result);
 }

@@ -24,7 +24,9 @@ struct reading {
     struct plim_trace *trace;
     struct places places;
     uint64_t allocated;
-    size_t last_step; /* events until the last step that was recognised */
+    uint64_t launched, listed; /* what was launched last; what the last cost is of, if it is of lists */
+    int numbers;               /* that the last cost has so far; 0: it is left out */
+    size_t last_step;          /* events until the last step that was recognised */
 };
 
 static struct place *find_place(const struct places *places, uint64_t address)
@@ -53,8 +55,47 @@ static bool grow(struct places *places)
 
 static enum plim_status push(struct reading *r, enum plim_traced_kind kind, int64_t value)
 {
-    const struct plim_traced event = {kind, value};
+    const struct plim_traced event = {kind, value, r->trace->costs.count};
+    if (kind == PLIM_TRACED_LAUNCH) r->launched = (uint64_t)value;
+    else r->listed = 0;
     return PLIM_ARRAY_PUSH(&r->trace->events, event);
+}
+
+static bool is_number(int64_t number)
+{
+    return number >= 0 && number <= PLIM_MOST_BYTES;
+}
+
+/* Numbers that are out of range are none of a cost: it then is a launch alone. */
+static enum plim_status add_cost(struct reading *r, const struct plim_stream_event *event)
+{
+    struct plim_cost cost;
+    if (!plim_stream_cost_of(event->what, &cost) || !is_number(event->bytes)) return PLIM_OK;
+    cost.number[0] = event->bytes;
+    if (cost.kind != PLIM_COST_LISTS) r->listed = 0;
+    r->numbers = 1;
+    return PLIM_ARRAY_PUSH(&r->trace->costs, cost);
+}
+
+/* PyTorch launches the same kernel again and again until all tensors of its lists are done: for the host
+ * that is one operation. */
+static void merge_lists(struct reading *r)
+{
+    struct plim_cost *last = &r->trace->costs.items[r->trace->costs.count - 1];
+    bool goes_on = r->listed && r->listed == r->launched;
+    r->listed = r->launched;
+    if (!goes_on) return;
+    for (int i = 0; i < 2; i++) last[-1].number[i] += last->number[i];
+    r->trace->costs.count--;
+}
+
+static enum plim_status add_number(struct reading *r, const struct plim_stream_event *event)
+{
+    if (!r->numbers || r->numbers == PLIM_COST_NUMBERS || !is_number(event->bytes)) return PLIM_OK;
+    struct plim_cost *cost = &r->trace->costs.items[r->trace->costs.count - 1];
+    cost->number[r->numbers++] = event->bytes;
+    if (cost->kind == PLIM_COST_LISTS && r->numbers == 2) merge_lists(r);
+    return PLIM_OK;
 }
 
 static enum plim_status add_allocation(struct reading *r, const struct plim_stream_event *event)
@@ -85,6 +126,8 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
     case PLIM_STREAM_KERNEL:
     case PLIM_STREAM_LIBRARY:
     case PLIM_STREAM_GRAPH: return push(r, PLIM_TRACED_LAUNCH, (int64_t)event->what);
+    case PLIM_STREAM_COST: return add_cost(r, event);
+    case PLIM_STREAM_NUMBER: return add_number(r, event);
     case PLIM_STREAM_STEP:
         r->trace->steps++;
         r->last_step = r->trace->events.count;

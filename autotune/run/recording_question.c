@@ -42,8 +42,8 @@ void plim_recording_question_make(const struct plim_recording *recording,
 {
     *out = (struct plim_spec_question){.spec = spec, .recording = recording};
     struct plim_question *q = &out->question;
-    /* There is no time in it yet. */
-    q->objective = plim_objectives[objective].untimed;
+    q->objective = plim_recording_is_timed(recording) ? objective
+                                                      : plim_objectives[objective].untimed;
     q->axes.seq = -1;
     if (recording->seqs.count) add_seq(out);
     for (size_t i = 0; i < recording->axis_count; i++) {

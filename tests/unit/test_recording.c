@@ -84,7 +84,7 @@ Test(recording_size, beyond_any_memory_and_below_one_byte_is_none)
 
 /* --- traces ----------------------------------------------------------------------------------- */
 
-/* "A100" allocates, "F2" frees, "K7" launches. */
+/* "A100" allocates, "F2" frees, "K7" launches what moves 7 KiB, "Kb7" 7 KiB for each sample. */
 static struct plim_trace trace_of(int64_t batch, const char *text, int times, const char *step)
 {
     struct plim_trace trace = {.point = {batch, 1}};
@@ -95,7 +95,10 @@ static struct plim_trace trace_of(int64_t batch, const char *text, int times, co
                                          : *c == 'F' ? PLIM_TRACED_FREE : PLIM_TRACED_LAUNCH;
             bool scales = c[1] == 'b';
             int64_t value = strtoll(c + 1 + scales, &end, 10) * (scales ? batch : 1);
-            const struct plim_traced event = {kind, value};
+            const struct plim_traced event = {kind, value, trace.costs.count};
+            const struct plim_cost cost = {.kind = PLIM_COST_MOVE, .number = {value << 10}};
+            if (kind == PLIM_TRACED_LAUNCH)
+                cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.costs, cost), PLIM_OK));
             cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.events, event), PLIM_OK));
             c = end;
         }
@@ -153,9 +156,10 @@ Test(recording_join, a_workspace_of_some_sizes_has_no_bytes_at_the_others)
     cr_expect(eq(i64, stream.from.batch, 1));
     cr_expect(eq(sz, stream.events.count - stream.before, 10));
     size_t tables = 0;
-    for (size_t i = 0; i < stream.sizes.count; i++) {
-        const struct plim_recorded_size *size = &stream.sizes.items[i];
-        if (!size->is_table) continue;
+    for (size_t i = stream.before; i < stream.events.count; i++) {
+        const struct plim_recorded_event *event = &stream.events.items[i];
+        const struct plim_recorded_size *size = &stream.sizes.items[event->value];
+        if (event->frees || !size->is_table) continue;
         const int64_t *expected = at(size, 3, 1) ? others : workspaces;
         tables++;
         for (int64_t b = 1; b <= 4; b++) cr_expect(eq(i64, at(size, b, 1), expected[b - 1]), "%zu", i);

@@ -49,6 +49,23 @@ Test(recording_question, the_axes_are_the_recordings)
     cr_expect(eq(int, axes->seq, -1));
 }
 
+Test(recording_question, without_launches_the_largest_batch_wins)
+{
+    static struct plim_recorded_work work = {0, 1};
+    for (int timed = 0; timed < 2; timed++) {
+        for (size_t i = 0; i < recording.streams.count; i++) {
+            streams[i].works.items = &work;
+            streams[i].works.count = (size_t)timed;
+        }
+        ask(0);
+        cr_expect(eq(int, question.question.objective,
+                     timed ? PLIM_OBJECTIVE_THROUGHPUT : PLIM_OBJECTIVE_LARGEST_BATCH));
+    }
+    streams[0].works.count = 0; /* one that has none is enough */
+    ask(0);
+    cr_expect(eq(int, question.question.objective, PLIM_OBJECTIVE_LARGEST_BATCH));
+}
+
 Test(recording_question, it_begins_where_every_stream_holds)
 {
     ask(0);

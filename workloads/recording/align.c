@@ -47,9 +47,10 @@ struct completing {
     bool failed;
 };
 
+/* In front of the event of the run that is completed, which is at hand. */
 static void push(struct completing *c, enum plim_traced_kind kind, int64_t value)
 {
-    const struct plim_traced event = {kind, value};
+    const struct plim_traced event = {kind, value, c->mine.events[c->mine.at].costs};
     c->failed |= PLIM_ARRAY_PUSH(&c->out->events, event) != PLIM_OK;
 }
 

@@ -208,7 +208,7 @@ static enum plim_status join(const struct plim_traced_memory *all, size_t count,
     for (size_t i = 0; i < end && !st; i++) st = add_event(&j, i, err);
     out->before = cut;
     free(j.keys);
-    return st;
+    return st ? st : plim_traced_join_costs(j.runs, j.count, cut, end, out, err);
 }
 
 enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,

@@ -6,6 +6,7 @@
 #ifndef PLIM_WORKLOADS_RECORDING_JOIN_H
 #define PLIM_WORKLOADS_RECORDING_JOIN_H
 
+#include "devices/cost.h"
 #include "recording.h"
 
 enum plim_traced_kind { PLIM_TRACED_ALLOCATION, PLIM_TRACED_FREE, PLIM_TRACED_LAUNCH };
@@ -15,11 +16,13 @@ struct plim_traced {
     /* Bytes; freeing: of the last allocations the N-th, from 1; of a launch what tells it from
      * others. */
     int64_t value;
+    size_t costs; /* how many launches with a cost came before it */
 };
 
 struct plim_trace {
     struct plim_recorded_point point;
     PLIM_ARRAY(struct plim_traced) events;
+    PLIM_ARRAY(struct plim_cost) costs; /* of launches, in their order */
     size_t steps; /* training steps that were recognised */
 };
 

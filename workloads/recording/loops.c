@@ -133,7 +133,8 @@ static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
 {
     struct walked *w = user;
     const struct plim_traced event = {
-        PLIM_TRACED_ALLOCATION, plim_recorded_size_at(&w->stream->sizes.items[size], w->point)};
+        .kind = PLIM_TRACED_ALLOCATION,
+        .value = plim_recorded_size_at(&w->stream->sizes.items[size], w->point)};
     if (slot == w->numbers.count && PLIM_ARRAY_PUSH(&w->numbers, 0) != PLIM_OK) return PLIM_NOMEM;
     w->numbers.items[slot] = ++w->allocated;
     return PLIM_ARRAY_PUSH(&w->events, event);
@@ -142,8 +143,8 @@ static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
 static enum plim_status note_give(void *user, uint32_t slot)
 {
     struct walked *w = user;
-    const struct plim_traced event = {PLIM_TRACED_FREE,
-                                      (int64_t)(w->allocated - w->numbers.items[slot] + 1)};
+    const struct plim_traced event = {
+        .kind = PLIM_TRACED_FREE, .value = (int64_t)(w->allocated - w->numbers.items[slot] + 1)};
     return PLIM_ARRAY_PUSH(&w->events, event);
 }
 

@@ -1,4 +1,6 @@
 #include "play.h"
+#include "devices/sim/roofline.h"
+#include "time.h"
 #include "walk.h"
 #include <math.h>
 #include <stdio.h>
@@ -323,6 +325,19 @@ static void fill_steps(struct plim_replay *out)
     }
 }
 
+/* Each step launches the same. */
+static enum plim_status fill_seconds(struct plim_player *p, int64_t accumulation,
+                                     struct plim_replay *out)
+{
+    struct plim_recorded_time time;
+    enum plim_status st = plim_recorded_step_time(p->device, p->run.stream, p->bytes.items,
+                                                  accumulation, &time);
+    for (int i = 0; i < plim_replay_kept_steps(out); i++) out->step[i].seconds = time.seconds;
+    out->launching_seconds = time.launching_seconds;
+    out->host_bound = time.launching_seconds * PLIM_HOST_SLOWEST > time.running_seconds;
+    return st;
+}
+
 static void judge(const struct plim_player *p, enum plim_status st, struct plim_replay *out)
 {
     out->retries = plim_allocator_statistics(p->allocator)->retries;
@@ -356,7 +371,10 @@ enum plim_status plim_player_run(struct plim_player *player,
     judge(player, st, out);
     if (st == PLIM_OK || st == PLIM_OOM) {
         fill_steps(out);
-        return PLIM_OK;
+        st = fill_seconds(player, accumulation, out);
+        return st ? plim_fail(err, st, "the recording launches what no GPU could hold at batch %lld, "
+                              "length %lld", (long long)point.batch, (long long)point.seq)
+                  : PLIM_OK;
     }
     if (st == PLIM_CANCELLED) return st;
     return plim_fail(err, st, st == PLIM_INVALID ? "the recording frees a block twice" : "%s",

@@ -7,8 +7,8 @@
  * leave no pieces: a second step that fits is as good as any later one. In the same way a loop's
  * micro-steps are played until they repeat, and the rest is left out; retries are those of what was played.
  *
- * A player keeps its pools between runs. Nothing is launched: a recording has no time yet, and the
- * steps' seconds are 0, which is: not known.
+ * A player keeps its pools between runs. The steps' seconds are those of time.h; 0, which is: not known,
+ * of a recording that does not say what is launched.
  */
 #ifndef PLIM_WORKLOADS_RECORDING_PLAY_H
 #define PLIM_WORKLOADS_RECORDING_PLAY_H

@@ -12,6 +12,9 @@ void plim_recorded_stream_finish(struct plim_recorded_stream *stream)
     for (size_t i = 0; i < stream->sizes.count; i++) free(stream->sizes.items[i].entries);
     PLIM_ARRAY_FINISH(&stream->sizes);
     PLIM_ARRAY_FINISH(&stream->loops);
+    PLIM_ARRAY_FINISH(&stream->launches);
+    PLIM_ARRAY_FINISH(&stream->launched);
+    PLIM_ARRAY_FINISH(&stream->works);
     PLIM_ARRAY_FINISH(&stream->events);
 }
 
@@ -56,6 +59,13 @@ size_t plim_recording_combinations(const struct plim_recording *recording)
         if (!count || count > PLIM_RECORDED_STREAMS) return 0;
     }
     return count;
+}
+
+bool plim_recording_is_timed(const struct plim_recording *recording)
+{
+    for (size_t i = 0; i < recording->streams.count; i++)
+        if (!recording->streams.items[i].works.count) return false;
+    return recording->streams.count > 0;
 }
 
 size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream)

@@ -1,4 +1,4 @@
-/* A recording: what a training program allocates and frees, as a function of its sizes.
+/* A recording: what a training program allocates, frees and launches, as a function of its sizes.
  *
  * Under PYTORCH_NO_CUDA_MEMORY_CACHING=1 each tensor's storage is one cudaMalloc of exactly its bytes.
  * So a program that ran on the virtual GPU at a few sizes (autotune/record) is a stream of
@@ -17,6 +17,10 @@
  *                   them the last: an estimate, and answers that hang on one say so. 0 bytes are
  *                   no block at all: a workspace that the library's algorithm does without there.
  *
+ * What the step launches is said by its cost alone (devices/cost.h): which operation takes as long, and
+ * its numbers, which are functions of b and s too. All launches behind an allocation and before the next
+ * one are its work.
+ *
  * A program whose command has {accumulation} has two streams: one of a step of one micro-step, and one
  * of steps of two or more. In the second, loops stand for the micro-steps between the first and the
  * last, which are all alike: walk.h.
@@ -26,7 +30,8 @@
  *
  * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program:
  *
- *     plimsoll_recording: 2               the version of the format; 1 had no micro_steps, no 0 bytes
+ *     plimsoll_recording: 3               the version of the format; 2 had no launches and no work, and so no
+ *                                         time; 1 had no micro_steps, no 0 bytes
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0
@@ -45,9 +50,14 @@
  *       sizes:
  *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s
  *       - "table 1,128=8192 2,128=8448"   batch,seq=bytes
+ *       launches:                         KIND[.TYPE]:N,N...: a kind of cost, its type and numbers,
+ *       - "matmul.bf16:0,2,3,4,2,3"       which are sizes[N]; then "causal", and "autograd" for what
+ *       - "move:0 autograd"               autograd's thread launches
+ *       work: ["0 1 1"]                   launches[N], one after the other
  *       before: ["a0 a1 f1", "3(a0 f1)"]  events: aN allocates sizes[N] bytes; fN frees the block of
- *       step: ["a1 a0 f2 f1"]             the N-th last allocation; N(...) is N times what is in it;
- *                                         what stands between the lines micro( and ) is a loop
+ *       step: ["a1 a0w0 f2 f1"]           the N-th last allocation; N(...) is N times what is in it;
+ *                                         wN behind an allocation is its work[N]; what stands
+ *                                         between the lines micro( and ) is a loop
  *     checksum: 0123...                   SHA-256 of all bytes before this line
  *
  * Bytes are at most 1 EiB everywhere. A reader refuses what it does not know.
@@ -57,10 +67,11 @@
 
 #include "autotune/base/array.h"
 #include "autotune/base/text.h"
+#include "devices/cost.h"
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 2,
+    PLIM_RECORDING_VERSION = 3,
     PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
     PLIM_RECORDED_SIZES = 1 << 16,   /* functions of a stream */
@@ -109,6 +120,12 @@ enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points
 struct plim_recorded_event {
     bool frees;
     uint32_t value; /* index of the size; freeing: of the last allocations the N-th, from 1 */
+    uint32_t work;  /* of an allocation in the step: index and 1; 0: none */
+};
+
+/* What is launched between two allocations: a range of the stream's launched. */
+struct plim_recorded_work {
+    size_t first, count;
 };
 
 /* Events that stand for a micro-step between the first and the last. They give back as many blocks as
@@ -121,6 +138,9 @@ struct plim_recorded_stream {
     struct plim_recorded_point from; /* the least at which it holds */
     PLIM_ARRAY(struct plim_recorded_loop) loops; /* in their order; of a step of several micro-steps */
     PLIM_ARRAY(struct plim_recorded_size) sizes;
+    PLIM_ARRAY(struct plim_cost) launches; /* `number`: indices of sizes */
+    PLIM_ARRAY(uint32_t) launched;         /* indices of launches, one work after the other */
+    PLIM_ARRAY(struct plim_recorded_work) works;
     PLIM_ARRAY(struct plim_recorded_event) events; /* those before the step, then those of it */
     size_t before;                                 /* how many come before the step */
     size_t longest; /* how far back it looks: the largest N of a free, the allocations of a loop */
@@ -166,6 +186,9 @@ const struct plim_recorded_stream *plim_recording_stream(const struct plim_recor
 
 /* How many combinations the axes have; 0: more than PLIM_RECORDED_STREAMS. */
 size_t plim_recording_combinations(const struct plim_recording *recording);
+
+/* Does it say what is launched? Else its steps have no seconds. */
+bool plim_recording_is_timed(const struct plim_recording *recording);
 
 /* Of the events that a stream allocates, how many have their bytes from a table. */
 size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream);

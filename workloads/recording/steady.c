@@ -3,7 +3,9 @@
 
 void plim_trace_finish(struct plim_trace *trace)
 {
-    if (trace) PLIM_ARRAY_FINISH(&trace->events);
+    if (!trace) return;
+    PLIM_ARRAY_FINISH(&trace->events);
+    PLIM_ARRAY_FINISH(&trace->costs);
 }
 
 static int compare_frees(const void *a, const void *b)

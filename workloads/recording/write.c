@@ -68,7 +68,7 @@ static void write_size(FILE *file, const struct plim_recorded_size *size)
 
 static bool same(const struct plim_recorded_event *a, const struct plim_recorded_event *b)
 {
-    return a->frees == b->frees && a->value == b->value;
+    return a->frees == b->frees && a->value == b->value && a->work == b->work;
 }
 
 /* Of what begins here: how many events come again at once, and how often; the period that leaves out
@@ -92,8 +92,10 @@ static size_t repeats_here(const struct plim_recorded_event *events, size_t coun
 
 static void write_run(FILE *file, const struct plim_recorded_event *events, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         fprintf(file, "%s%c%" PRIu32, i ? " " : "", events[i].frees ? 'f' : 'a', events[i].value);
+        if (events[i].work) fprintf(file, "w%" PRIu32, events[i].work - 1);
+    }
 }
 
 static void write_lines(FILE *file, const struct plim_recorded_event *events, size_t count)
@@ -134,6 +136,35 @@ static void write_events(FILE *file, const char *key, const struct plim_recorded
     write_lines(file, events + from, to - from);
 }
 
+/* --- launches --------------------------------------------------------------------------------- */
+
+static void write_launches(FILE *file, const struct plim_recorded_stream *stream)
+{
+    fprintf(file, "  launches:%s\n", stream->launches.count ? "" : " []");
+    for (size_t i = 0; i < stream->launches.count; i++) {
+        const struct plim_cost *cost = &stream->launches.items[i];
+        const struct plim_cost_row *row = &plim_cost_rows[cost->kind];
+        fprintf(file, "  - \"%s", row->name);
+        if (row->is_typed) fprintf(file, ".%s", plim_cost_types[cost->type]);
+        for (int k = 0; k < row->numbers; k++)
+            fprintf(file, "%c%" PRId64, k ? ',' : ':', cost->number[k]);
+        fprintf(file, "%s%s\"\n", cost->causal ? " causal" : "",
+                cost->in_autograd ? " autograd" : "");
+    }
+}
+
+static void write_works(FILE *file, const struct plim_recorded_stream *stream)
+{
+    fprintf(file, "  work:%s\n", stream->works.count ? "" : " []");
+    for (size_t i = 0; i < stream->works.count; i++) {
+        const struct plim_recorded_work *work = &stream->works.items[i];
+        fputs("  - \"", file);
+        for (size_t k = 0; k < work->count; k++)
+            fprintf(file, "%s%" PRIu32, k ? " " : "", stream->launched.items[work->first + k]);
+        fputs("\"\n", file);
+    }
+}
+
 /* --- the whole -------------------------------------------------------------------------------- */
 
 static void write_stream(FILE *file, const struct plim_recorded_stream *stream)
@@ -141,6 +172,8 @@ static void write_stream(FILE *file, const struct plim_recorded_stream *stream)
     fprintf(file, "- from_batch: %" PRId64 "\n  from_seq: %" PRId64 "\n  sizes:%s\n",
             stream->from.batch, stream->from.seq, stream->sizes.count ? "" : " []");
     for (size_t i = 0; i < stream->sizes.count; i++) write_size(file, &stream->sizes.items[i]);
+    write_launches(file, stream);
+    write_works(file, stream);
     write_events(file, "before", stream, 0, stream->before);
     write_events(file, "step", stream, stream->before, stream->events.count);
 }

@@ -247,3 +247,24 @@ MATRIX(cublasSetMatrix, cublasSetMatrixAsync, , int)
 MATRIX(cublasSetMatrix, cublasSetMatrixAsync, _64, int64_t)
 MATRIX(cublasGetMatrix, cublasGetMatrixAsync, , int)
 MATRIX(cublasGetMatrix, cublasGetMatrixAsync, _64, int64_t)
+
+/* --- products --------------------------------------------------------------------------------- */
+
+/* The transposed product, in rows: C' = B' A'. */
+struct plim_cost plim_blas_cost(const struct blas_product *p)
+{
+    static const struct {
+        int type;
+        enum plim_cost_type cost;
+        int64_t bytes;
+    } types[] = {{BLAS_FP32, PLIM_COST_FP32, 4}, {BLAS_FP16, PLIM_COST_FP16, 2},
+                 {BLAS_BF16, PLIM_COST_BF16, 2}};
+    size_t i = sizeof(types) / sizeof(types[0]) - 1;
+    while (i > 0 && types[i].type != p->type) i--;
+    bool tf32 = p->tf32 && types[i].cost == PLIM_COST_FP32;
+    return (struct plim_cost){.kind = PLIM_COST_MATMUL,
+                              .type = (uint8_t)(tf32 ? PLIM_COST_TF32 : types[i].cost),
+                              .number = {p->n, p->m, p->k ? p->k : 1, p->batch > 0 ? p->batch : 1,
+                                         p->b_leading * types[i].bytes,
+                                         p->a_leading * types[i].bytes}};
+}

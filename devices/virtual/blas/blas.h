@@ -4,6 +4,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_BLAS_BLAS_H
 #define PLIM_DEVICES_VIRTUAL_BLAS_BLAS_H
 
+#include "devices/cost.h"
 #include "devices/virtual/process/unsupported.h"
 
 /* cublasStatus_t */
@@ -22,6 +23,10 @@ enum blas_status {
 /* cublasPointerMode_t: where scalars and results are */
 enum blas_pointer_mode { BLAS_POINTER_HOST = 0, BLAS_POINTER_DEVICE = 1 };
 
+/* cublasMath_t, cublasComputeType_t, cudaDataType: those that make a product faster */
+enum { BLAS_TF32_MATH = 3, BLAS_COMPUTE_TF32 = 77 };
+enum blas_type { BLAS_FP32 = 0, BLAS_FP16 = 2, BLAS_BF16 = 14 };
+
 struct blas_handle {
     struct plim_handle common;
     int math, pointer_mode, atomics, multiprocessors; /* the last: as asked for, 0: all */
@@ -31,6 +36,14 @@ struct blas_handle {
 
 const char *plim_blas_status_name(int status);
 const char *plim_blas_status_text(int status);
+
+/* A batch of products, as the program says them: column-major, of m rows and n columns. */
+struct blas_product {
+    int64_t m, n, k, batch, a_leading, b_leading; /* leading dimensions in elements */
+    int type;                                     /* cudaDataType of the factors */
+    bool tf32;                                    /* where they are of fp32 */
+};
+struct plim_cost plim_blas_cost(const struct blas_product *product);
 
 /* A blas_status for a failure of making a handle: a CUDA error. */
 int plim_blas_no_handle(int error);

@@ -292,6 +292,20 @@ static uint64_t sizes_of(const struct lt_descriptor *from, const struct lt_descr
                                  plim_lt_number(to, COLUMNS));
 }
 
+static struct plim_cost cost_of(const struct lt_descriptor *matmul, const struct lt_descriptor *a,
+                                const struct lt_descriptor *b, const struct lt_descriptor *d)
+{
+    enum { COMPUTE = 0, TRANSPOSE_A = 3, TYPE = 0, ROWS = 2, COLUMNS = 3, LEADING = 4, BATCH = 5 };
+    uint64_t k = plim_lt_number(a, plim_lt_number(matmul, TRANSPOSE_A) ? ROWS : COLUMNS);
+    const struct blas_product product = {
+        .m = (int64_t)plim_lt_number(d, ROWS), .n = (int64_t)plim_lt_number(d, COLUMNS),
+        .k = (int64_t)k, .batch = (int64_t)plim_lt_number(d, BATCH),
+        .a_leading = (int64_t)plim_lt_number(a, LEADING),
+        .b_leading = (int64_t)plim_lt_number(b, LEADING), .type = (int)plim_lt_number(a, TYPE),
+        .tf32 = plim_lt_number(matmul, COMPUTE) == BLAS_COMPUTE_TF32};
+    return plim_blas_cost(&product);
+}
+
 /* --- work ------------------------------------------------------------------------------------- */
 
 ANSWER int cublasLtMatmul(const void *handle, const struct lt_descriptor *matmul, const void *alpha,
@@ -311,7 +325,9 @@ ANSWER int cublasLtMatmul(const void *handle, const struct lt_descriptor *matmul
     int status = check(handle, matmul, layouts);
     if (status) return status;
     const void *operands[] = {a, b, d};
+    const struct plim_cost cost = cost_of(matmul, a_layout, b_layout, d_layout ? d_layout : c_layout);
     struct plim_work work = {.stream = stream, .what = "cublasLtMatmul", .operands = operands,
+                             .cost = &cost,
                              .form = form_of(matmul), .sizes = sizes_of(a_layout, d_layout),
                              .read = 2, .written = 1};
     return plim_library_launch(&work) ? BLAS_EXECUTION_FAILED : BLAS_OK;

@@ -10,17 +10,19 @@
 
 /* --- products: C = A B ------------------------------------------------------------------------ */
 
-static int product(const char *name, const struct blas_handle *handle, int forms, int64_t m,
-                   int64_t n, int64_t k, const void *a, const void *b, const void *c)
+static int product(const char *name, const struct blas_handle *handle, int forms,
+                   const struct blas_product *p, const void *a, const void *b, const void *c)
 {
     if (!handle) return BLAS_NOT_INITIALIZED;
-    if (m < 0 || n < 0 || k < 0) return BLAS_INVALID_VALUE;
-    if (!m || !n) return BLAS_OK;
+    if (p->m < 0 || p->n < 0 || p->k < 0) return BLAS_INVALID_VALUE;
+    if (!p->m || !p->n) return BLAS_OK;
     const void *operands[] = {a, b, c};
-    uint64_t sizes = plim_token_more(plim_token_more((uint64_t)m, (uint64_t)n),
-                                           (uint64_t)k);
+    uint64_t sizes = plim_token_more(plim_token_more((uint64_t)p->m, (uint64_t)p->n),
+                                           (uint64_t)p->k);
+    const struct plim_cost cost = plim_blas_cost(p);
     struct plim_work work = {.stream = handle->common.stream, .what = name, .form = (uint64_t)forms,
-                             .sizes = sizes, .operands = operands, .read = 2, .written = 1};
+                             .sizes = sizes, .operands = operands, .read = 2, .written = 1,
+                             .cost = &cost};
     return plim_library_launch(&work) ? BLAS_EXECUTION_FAILED : BLAS_OK;
 }
 
@@ -29,40 +31,45 @@ static int product(const char *name, const struct blas_handle *handle, int forms
     const struct blas_handle *handle, int a_form, int b_form, integer m, integer n, integer k,     \
         const void *alpha, const void *a
 
-#define PRODUCT(name)                                                                              \
+#define PRODUCT(name, type, compute, batch)                                                        \
     {                                                                                              \
-        return product(name, handle, a_form * 4 + b_form, m, n, k, a, b, c);                       \
+        bool tf32 = compute == BLAS_COMPUTE_TF32 || (handle && handle->math == BLAS_TF32_MATH);    \
+        const struct blas_product p = {m, n, k, batch, a_leading, b_leading, type, tf32};          \
+        return product(name, handle, a_form * 4 + b_form, &p, a, b, c);                            \
     }
+
+/* cudaDataType of a routine without types in its arguments: by the letter behind "cublas". */
+#define LETTER(name) (#name[6] == 'H' ? BLAS_FP16 : BLAS_FP32)
 
 #define PLAIN(name, suffix, integer)                                                               \
     ANSWER int name##suffix(HEAD(integer), integer a_leading, const void *b, integer b_leading,    \
                             const void *beta, void *c, integer c_leading)                          \
-    PRODUCT(#name)
+    PRODUCT(#name, LETTER(name), 0, 1)
 
 #define STRIDED(name, suffix, integer)                                                             \
     ANSWER int name##suffix(HEAD(integer), integer a_leading, long long a_stride, const void *b,   \
                             integer b_leading, long long b_stride, const void *beta, void *c,      \
                             integer c_leading, long long c_stride, integer batch)                  \
-    PRODUCT(#name)
+    PRODUCT(#name, LETTER(name), 0, batch)
 
 #define BATCHED(name, suffix, integer)                                                             \
     ANSWER int name##suffix(HEAD(integer), integer a_leading, const void *b, integer b_leading,    \
                             const void *beta, void *c, integer c_leading, integer batch)           \
-    PRODUCT(#name)
+    PRODUCT(#name, LETTER(name), 0, batch)
 
 /* SgemmEx and CgemmEx; GemmEx has two more arguments. */
 #define TYPED(name, suffix, integer)                                                               \
     ANSWER int name##suffix(HEAD(integer), int a_type, integer a_leading, const void *b,           \
                             int b_type, integer b_leading, const void *beta, void *c, int c_type,  \
                             integer c_leading)                                                     \
-    PRODUCT(#name)
+    PRODUCT(#name, a_type, 0, 1)
 
 #define TYPED_STRIDED(name, suffix, integer)                                                       \
     ANSWER int name##suffix(HEAD(integer), int a_type, integer a_leading, long long a_stride,      \
                             const void *b, int b_type, integer b_leading, long long b_stride,      \
                             const void *beta, void *c, int c_type, integer c_leading,              \
                             long long c_stride, integer batch, int compute, int algorithm)         \
-    PRODUCT(#name)
+    PRODUCT(#name, a_type, compute, batch)
 
 #define BOTH(form, name) form(name, , int) form(name, _64, int64_t)
 

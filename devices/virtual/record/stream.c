@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* posix_fallocate */
+#define _GNU_SOURCE /* posix_fallocate, gettid */
 #include "stream.h"
 #include "autotune/base/clock.h"
 #include <fcntl.h>
@@ -82,4 +82,21 @@ void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes)
                                         .what = what,
                                         .bytes = bytes};
     stream.head->count++;
+}
+
+bool plim_stream_is_on(void)
+{
+    const char *folder = getenv(PLIM_STREAM_VARIABLE);
+    return folder && *folder;
+}
+
+/* PyTorch's autograd runs backward in threads of its own. */
+void plim_stream_cost(const struct plim_cost *cost)
+{
+    struct plim_cost here = *cost;
+    int last = PLIM_COST_NUMBERS - 1;
+    here.in_autograd = gettid() != getpid();
+    while (last > 0 && !cost->number[last]) last--;
+    plim_stream_write(PLIM_STREAM_COST, plim_stream_head_of(&here), cost->number[0]);
+    for (int i = 1; i <= last; i++) plim_stream_write(PLIM_STREAM_NUMBER, 0, cost->number[i]);
 }

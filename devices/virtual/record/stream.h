@@ -16,12 +16,12 @@
 #ifndef PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
 #define PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
 
-#include <stdint.h>
+#include "devices/cost.h"
 
 /* The environment variable with the folder. */
 #define PLIM_STREAM_VARIABLE "PLIMSOLL_RECORDING"
 
-enum { PLIM_STREAM_VERSION = 1, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
+enum { PLIM_STREAM_VERSION = 2, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
 
 enum plim_stream_kind {
     PLIM_STREAM_ALLOCATION, /* what: its address; bytes: as asked for */
@@ -31,6 +31,8 @@ enum plim_stream_kind {
     PLIM_STREAM_GRAPH,      /* a launch of a CUDA graph; bytes: 0 */
     PLIM_STREAM_COPY,       /* to device memory; what: 0 */
     PLIM_STREAM_STEP,       /* a training step was recognised: it ended somewhat before */
+    PLIM_STREAM_COST,       /* of a launch; what: the head of a cost; bytes: its first number */
+    PLIM_STREAM_NUMBER,     /* bytes: the next number of the last cost; those that lack are 0 */
     PLIM_STREAM_KINDS
 };
 
@@ -49,5 +51,24 @@ struct plim_stream_head {
 
 /* Writes one event down; nothing where there is no folder. The caller has a lock. */
 void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes);
+
+/* Is anything written? */
+bool plim_stream_is_on(void);
+
+/* Writes down what a launch by this thread costs. The caller has a lock. */
+void plim_stream_cost(const struct plim_cost *cost);
+
+/* A cost without its numbers, as one number, and back; false: it is none. */
+static inline uint64_t plim_stream_head_of(const struct plim_cost *cost)
+{
+    return (uint64_t)(cost->kind | cost->type << 8 | cost->causal << 16 | cost->in_autograd << 17);
+}
+
+static inline bool plim_stream_cost_of(uint64_t head, struct plim_cost *out)
+{
+    *out = (struct plim_cost){.kind = head & 255, .type = head >> 8 & 255,
+                              .causal = head >> 16 & 1, .in_autograd = head >> 17 & 1};
+    return head >> 18 == 0 && out->kind < PLIM_COST_KINDS && out->type < PLIM_COST_TYPES;
+}
 
 #endif

@@ -98,6 +98,13 @@ void plim_watch_copy(uintptr_t to)
     end();
 }
 
+void plim_watch_cost(const struct plim_cost *cost)
+{
+    begin();
+    plim_stream_cost(cost);
+    end();
+}
+
 __attribute__((visibility("default"))) void plimsoll_optimizer_stepped(void)
 {
     plim_steps_told(begin());

@@ -4,6 +4,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
 
+#include "devices/cost.h"
 #include "devices/virtual/machine/cuda_abi.h"
 #include "steps_class.h"
 
@@ -21,6 +22,9 @@ void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const u
 void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t library_calls);
 
 void plim_watch_copy(uintptr_t to);
+
+/* What the launch that was told last costs; for recordings alone. */
+void plim_watch_cost(const struct plim_cost *cost);
 
 /* An optimizer of the program has stepped. Called by the module that exec puts in the way of PyTorch
  * (autotune/exec/plimsoll_steps.py), under this very name. */

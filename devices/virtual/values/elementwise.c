@@ -198,6 +198,20 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     return true;
 }
 
+/* Every operand once; what is broadcast lies within its span. */
+bool plim_elementwise_cost(const struct plim_plan *plan, const struct plim_launch *launch,
+                           struct plim_cost *out)
+{
+    struct operands o;
+    if (!find(plan, launch, &o)) return false;
+    out->kind = o.offsets ? PLIM_COST_STRIDED : PLIM_COST_MOVE;
+    for (int i = 0; i < o.count; i++) {
+        size_t dense = o.elements * plim_type_bytes(o.types[i]), span = span_of(&o, i);
+        out->number[0] += (int64_t)(span < dense ? span : dense);
+    }
+    return true;
+}
+
 const struct plim_row plim_rows_elementwise[] = {
     {"vectorized_elementwise_kernel<", read_vectorized, run},
     {"unrolled_elementwise_kernel<", read_unrolled, run},

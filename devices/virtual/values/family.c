@@ -69,6 +69,23 @@ bool plim_family_run(const struct plim_plan *plan, const char *kernel, const str
     return plan && arguments && plan->row->run(plan, &launch);
 }
 
+bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
+                      void *const *arguments, struct plim_cost *out)
+{
+    static const struct {
+        const struct plim_row *rows;
+        bool (*cost)(const struct plim_plan *, const struct plim_launch *, struct plim_cost *);
+    } costs[] = {{plim_rows_elementwise, plim_elementwise_cost},
+                 {plim_rows_reduce, plim_reduce_cost},
+                 {plim_rows_lists, plim_lists_cost}};
+    const struct plim_launch launch = {NULL, grid, arguments};
+    *out = (struct plim_cost){.kind = PLIM_COST_MOVE};
+    for (size_t i = 0; plan && arguments && i < sizeof(costs) / sizeof(costs[0]); i++)
+        for (const struct plim_row *row = costs[i].rows; row->name; row++)
+            if (row == plan->row) return costs[i].cost(plan, &launch, out);
+    return false;
+}
+
 /* --- arguments -------------------------------------------------------------------------------- */
 
 uintptr_t plim_launch_address(const struct plim_launch *launch, int i)

@@ -10,6 +10,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_FAMILY_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_FAMILY_H
 
+#include "devices/cost.h"
 #include "devices/virtual/machine/cuda_abi.h"
 #include <stdbool.h>
 
@@ -23,5 +24,9 @@ struct plim_plan *plim_family_plan(const char *mangled, const char *text);
  */
 bool plim_family_run(const struct plim_plan *plan, const char *kernel, const struct gpu_dim3 *grid,
                      void *const *arguments);
+
+/* What it costs; false: the sizes of its operands are not known from its arguments. */
+bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
+                      void *const *arguments, struct plim_cost *out);
 
 #endif

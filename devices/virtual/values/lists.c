@@ -19,9 +19,11 @@ enum {
     LISTS,
     MOST,
     BETWEEN_BYTES,
-    WRITTEN
+    WRITTEN,
+    READ,
+    IS_FUSED
 }; /* BETWEEN_BYTES: of each tensor, before block_to_tensor */
-enum { BLOCKS = 320, ALL = -1 };
+enum { BLOCKS = 320, CHUNK = 65536, ALL = -1 }; /* CHUNK: elements of a tensor that are a block's */
 
 static const int most_tensors[] = {110, 64, 48, 36, 30}, most_with_numbers[] = {96, 64, 48, 36, 30};
 
@@ -58,37 +60,98 @@ static bool read(const char *list, struct plim_plan *plan)
     struct plim_name functor = plim_name_argument(list, 1);
     const char *arguments = plim_name_behind(functor, "<");
     plan->numbers[WRITTEN] = ALL;
+    plan->numbers[IS_FUSED] = plim_name_begins(functor, "Fused");
     if (!read_metadata(plim_name_argument(list, 0), plan)) return false;
     if (arguments && !plim_name_begins(functor, "Fused")) {
         int lists = number_in(plim_name_argument(arguments, 1)),
             written = number_in(plim_name_argument(arguments, 3));
         bool is_plain =
             plim_name_behind(functor, "Functor<") && lists == plan->numbers[LISTS] && written >= 0;
+        plan->numbers[READ] = number_in(plim_name_argument(arguments, 2));
         if (is_plain && written < lists) plan->numbers[WRITTEN] = written;
     }
     return true;
 }
 
-static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
+static const unsigned char *block_to_tensor_of(const struct plim_plan *plan,
+                                               const struct plim_launch *launch)
 {
-    const char *metadata = launch->arguments[0];
-    size_t lists = (size_t)plan->numbers[LISTS], most = (size_t)plan->numbers[MOST], tensors = 0;
-    const unsigned char *block_to_tensor = (const unsigned char *)metadata +
-                                           lists * most * sizeof(uintptr_t) +
-                                           plan->numbers[BETWEEN_BYTES];
-    if (launch->grid->x > BLOCKS) return false;
+    size_t addresses = (size_t)(plan->numbers[LISTS] * plan->numbers[MOST]);
+    return (const unsigned char *)launch->arguments[0] + addresses * sizeof(uintptr_t) +
+           plan->numbers[BETWEEN_BYTES];
+}
+
+/* How many tensors each list has; 0: that is not known. */
+static size_t count_tensors(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    size_t most = (size_t)plan->numbers[MOST], tensors = 0;
+    const unsigned char *block_to_tensor = block_to_tensor_of(plan, launch);
+    if (launch->grid->x > BLOCKS) return 0;
     for (unsigned i = 0; i < launch->grid->x; i++)
         if (block_to_tensor[i] >= tensors) tensors = block_to_tensor[i] + (size_t)1;
-    if (tensors > most) return false;
+    return tensors > most ? 0 : tensors;
+}
+
+static uintptr_t address_of(const struct plim_plan *plan, const struct plim_launch *launch,
+                            size_t list, size_t tensor)
+{
+    uintptr_t at;
+    const char *metadata = launch->arguments[0];
+    memcpy(&at, metadata + (list * (size_t)plan->numbers[MOST] + tensor) * sizeof(at), sizeof(at));
+    return at;
+}
+
+static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    size_t lists = (size_t)plan->numbers[LISTS], tensors = count_tensors(plan, launch);
+    if (!tensors) return false;
     for (size_t l = 0; l < lists; l++)
         for (size_t t = 0;
              t < tensors && (plan->numbers[WRITTEN] == ALL || (size_t)plan->numbers[WRITTEN] == l);
              t++) {
-            uintptr_t at;
-            memcpy(&at, metadata + (l * most + t) * sizeof(at), sizeof(at));
+            uintptr_t at = address_of(plan, launch, l, t);
             if (plim_heap_is_device(at)) plim_launch_spoil_block(launch, at);
         }
     if (strstr(launch->kernel, "_amp_foreach_non_finite_check")) plim_launch_check(launch, 2);
+    return true;
+}
+
+/* What is updated is read and written: parameters and moments of a fused optimizer, whose second
+ * list are the gradients; else what the functor says. Norms are read. */
+static int64_t times_moved(const struct plim_plan *plan, size_t list)
+{
+    if (plan->numbers[IS_FUSED]) return list == 1 ? 1 : 2;
+    if (plan->numbers[WRITTEN] == ALL) return 1;
+    return (size_t)plan->numbers[WRITTEN] == list && list < (size_t)plan->numbers[READ] ? 2 : 1;
+}
+
+/* Of a tensor's elements the share that this launch does: the rest is another one's. */
+static double share_of(const struct plim_plan *plan, const struct plim_launch *launch, size_t tensor)
+{
+    const unsigned char *block_to_tensor = block_to_tensor_of(plan, launch);
+    int64_t elements, done = 0;
+    size_t addresses = (size_t)(plan->numbers[LISTS] * plan->numbers[MOST]);
+    memcpy(&elements, (const char *)launch->arguments[0] + (addresses + tensor) * sizeof(elements),
+           sizeof(elements));
+    for (unsigned i = 0; i < launch->grid->x; i++)
+        done += block_to_tensor[i] == tensor ? CHUNK : 0;
+    return elements > done ? (double)done / (double)elements : 1;
+}
+
+bool plim_lists_cost(const struct plim_plan *plan, const struct plim_launch *launch,
+                     struct plim_cost *out)
+{
+    size_t lists = (size_t)plan->numbers[LISTS], tensors = count_tensors(plan, launch);
+    if (!tensors) return false;
+    out->kind = PLIM_COST_LISTS;
+    out->number[1] = (int64_t)tensors;
+    for (size_t t = 0; t < tensors; t++) {
+        int64_t bytes = 0;
+        for (size_t l = 0; l < lists; l++)
+            bytes += times_moved(plan, l) *
+                     (int64_t)plim_block_find(address_of(plan, launch, l, t)).bytes;
+        out->number[0] += (int64_t)((double)bytes * share_of(plan, launch, t));
+    }
     return true;
 }
 

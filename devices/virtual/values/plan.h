@@ -2,6 +2,7 @@
 #ifndef PLIM_DEVICES_VIRTUAL_VALUES_PLAN_H
 #define PLIM_DEVICES_VIRTUAL_VALUES_PLAN_H
 
+#include "devices/cost.h"
 #include "devices/virtual/machine/cuda_abi.h"
 #include "functor.h"
 
@@ -38,6 +39,14 @@ extern const struct plim_row plim_rows_elementwise[], plim_rows_range[], plim_ro
     plim_rows_scan[], plim_rows_cub[], plim_rows_cat[], plim_rows_index[], plim_rows_scatter[],
     plim_rows_sort[], plim_rows_radix[], plim_rows_shape[], plim_rows_count[], plim_rows_lists[],
     plim_rows_resize[], plim_rows_amp[];
+
+/* What a launch of these families costs, of which the operands' sizes are known; false: not of this one. */
+bool plim_elementwise_cost(const struct plim_plan *plan, const struct plim_launch *launch,
+                           struct plim_cost *out);
+bool plim_reduce_cost(const struct plim_plan *plan, const struct plim_launch *launch,
+                      struct plim_cost *out);
+bool plim_lists_cost(const struct plim_plan *plan, const struct plim_launch *launch,
+                     struct plim_cost *out);
 
 /* --- arguments -------------------------------------------------------------------------------- */
 

@@ -330,5 +330,15 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
     return true;
 }
 
+bool plim_reduce_cost(const struct plim_plan *plan, const struct plim_launch *launch,
+                      struct plim_cost *out)
+{
+    struct reduction r;
+    if (plan->types[INPUT] == PLIM_NO_TYPE || !find(launch->arguments[0], &r)) return false;
+    out->number[0] = (int64_t)(r.outputs * (r.inputs * plim_type_bytes(plan->types[INPUT]) +
+                                            plim_type_bytes(plan->types[OUTPUT])));
+    return true;
+}
+
 const struct plim_row plim_rows_reduce[] = {
     {"reduce_kernel<", read, run}, {"reduction_prod_kernel", read_compiled, run}, {0}};

@@ -1,7 +1,10 @@
 #include "launches.h"
 #include "fat_binary.h"
+#include "kernel_cost.h"
 #include "writes.h"
 #include "devices/virtual/steps/token.h"
+#include "devices/virtual/memory/block.h"
+#include "devices/virtual/record/stream.h"
 #include "devices/virtual/steps/watch.h"
 #include <stdlib.h>
 
@@ -55,7 +58,17 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
     plim_self_process()->launches++;
     plim_watch_kernel(plim_kernel_token(kernel), plim_kernel_class(kernel), &launch->grid,
                       &launch->block, written, count);
+    struct plim_cost cost;
+    if (plim_stream_is_on() && plim_kernel_cost(kernel, launch, &cost)) plim_watch_cost(&cost);
     return GPU_OK;
+}
+
+static struct plim_cost cost_of_moving(const uintptr_t *operands, size_t count)
+{
+    struct plim_cost cost = {.kind = PLIM_COST_MOVE};
+    for (size_t i = 0; i < count; i++)
+        cost.number[0] += (int64_t)plim_block_find(operands[i]).bytes;
+    return cost;
 }
 
 int plim_library_launch(const struct plim_work *work)
@@ -73,6 +86,10 @@ int plim_library_launch(const struct plim_work *work)
     const uintptr_t *operands = (const uintptr_t *)work->operands;
     plim_writes_spoil(operands + work->read, work->written, work->what);
     plim_watch_library(work->what, work->form, work->sizes, operands, work->read, work->written);
+    if (plim_stream_is_on()) {
+        struct plim_cost moving = cost_of_moving(operands, work->read + work->written);
+        plim_watch_cost(work->cost ? work->cost : &moving);
+    }
     return GPU_OK;
 }
 

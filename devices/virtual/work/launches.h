@@ -26,6 +26,7 @@ struct plim_work {
     uint64_t form, sizes;
     const void *const *operands;
     size_t read, written;
+    const struct plim_cost *cost; /* NULL: that of moving the operands' blocks */
 };
 int plim_library_launch(const struct plim_work *work);
 

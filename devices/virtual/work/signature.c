@@ -97,6 +97,12 @@ static bool is_read_only(const char *type, size_t length)
     return has(type, length, "TensorInfo<") && has(type, length, " const,");
 }
 
+static bool is_pointer(const char *type, size_t length)
+{
+    while (length && type[length - 1] == ' ') length--;
+    return length && type[length - 1] == '*';
+}
+
 static bool is_structure(const char *type, size_t length)
 {
     while (length && *type == ' ') type++, length--;
@@ -121,6 +127,8 @@ static void read_parameters(const char *list, struct plim_signature *out)
         uint32_t bit = out->parameters < 32 ? (uint32_t)1 << out->parameters : 0;
         if (is_written(begin, length))
             out->written |= bit;
+        else if (is_pointer(begin, length) || is_read_only(begin, length))
+            out->read |= bit;
         else if (is_structure(begin, length)) {
             out->structures |= bit;
             if (bit) out->structure_bytes[out->parameters] = bytes_of(begin, length);

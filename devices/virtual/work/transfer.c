@@ -1,6 +1,7 @@
 #include "transfer.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/shadow.h"
+#include "devices/virtual/record/stream.h"
 #include "devices/virtual/steps/watch.h"
 #include <string.h>
 
@@ -27,6 +28,13 @@ static void move(void *to, const void *from, size_t bytes)
     else memmove(to, from, bytes);
 }
 
+/* Within the GPU what is copied is read and written; what the host reads it waits for. */
+static void note_cost(uint8_t kind, size_t bytes)
+{
+    if (plim_stream_is_on())
+        plim_watch_cost(&(struct plim_cost){.kind = kind, .number = {(int64_t)bytes}});
+}
+
 int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
 {
     int failed = plim_self_use_current();
@@ -41,6 +49,10 @@ int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
     for (size_t row = 0; row < t->rows; row++)
         move((char *)t->to + row * t->to_pitch, (const char *)t->from + row * t->from_pitch,
              t->bytes);
+    bool within = plim_heap_is_device((uintptr_t)t->from) && plim_heap_is_device((uintptr_t)t->to);
+    if (reads) note_cost(PLIM_COST_READ_BACK, t->rows * t->bytes);
+    else if (plim_heap_is_device((uintptr_t)t->to))
+        note_cost(PLIM_COST_MOVE, t->rows * t->bytes * (within ? 2 : 1));
     return failed;
 }
 
@@ -62,6 +74,7 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
         return GPU_OK;
     }
     if (on_gpu) plim_watch_copy((uintptr_t)to);
+    if (on_gpu) note_cost(PLIM_COST_MOVE, count * element_bytes);
     unsigned char *bytes = to, pattern[4];
     memcpy(pattern, &value, sizeof(pattern)); /* little-endian */
     if (on_gpu)

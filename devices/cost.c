@@ -1,0 +1,146 @@
+#include "cost.h"
+#include "autotune/base/text.h"
+#include "device.h"
+#include <math.h>
+
+const struct plim_cost_row plim_cost_rows[PLIM_COST_KINDS] = {
+#define PLIM_COST_ROW(kind, name, numbers, is_typed) [PLIM_COST_##kind] = {name, numbers, is_typed},
+    PLIM_COST_MAP(PLIM_COST_ROW)
+#undef PLIM_COST_ROW
+};
+
+const char *const plim_cost_types[PLIM_COST_TYPES] = {"fp32", "tf32", "fp16", "bf16"};
+
+static const enum plim_dtype dtypes[PLIM_COST_TYPES] = {PLIM_F32, PLIM_F32, PLIM_F16, PLIM_BF16};
+
+/* --- bytes ------------------------------------------------------------------------------------ */
+
+static struct plim_array bytes_of(int64_t bytes, int64_t stride)
+{
+    return (struct plim_array){.shape = {bytes}, .stride = {stride}, .ndim = 1, .dtype = PLIM_U8};
+}
+
+static enum plim_status launch_move(struct plim_device *device, const struct plim_cost *cost)
+{
+    const struct plim_array all = bytes_of(cost->number[0], 1);
+    const struct plim_op op = {.kind = PLIM_OP_FILL, .n_out = 1, .out = {&all}};
+    return plim_device_launch(device, &op);
+}
+
+static enum plim_status launch_strided(struct plim_device *device, const struct plim_cost *cost)
+{
+    int64_t read = cost->number[0] / 2;
+    const struct plim_array from = bytes_of(read, 2), to = bytes_of(cost->number[0] - read, 1);
+    const struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to}, .in = {&from}};
+    return plim_device_launch(device, &op);
+}
+
+/* Its bytes are an operand beside a list of nothing. */
+static enum plim_status launch_lists(struct plim_device *device, const struct plim_cost *cost)
+{
+    const struct plim_array all = bytes_of(cost->number[0], 1);
+    const struct plim_op op = {.kind = PLIM_OP_FOREACH, .n_in = 1, .in = {&all},
+                               .list_length = (size_t)cost->number[1]};
+    return plim_device_launch(device, &op);
+}
+
+static enum plim_status launch_read_back(struct plim_device *device, const struct plim_cost *cost)
+{
+    const struct plim_array all = bytes_of(cost->number[0], 1);
+    const struct plim_op op = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&all}};
+    return plim_device_launch(device, &op);
+}
+
+/* --- products --------------------------------------------------------------------------------- */
+
+static struct plim_array matrices(const struct plim_cost *cost, int64_t rows, int64_t columns,
+                                  int64_t row_bytes)
+{
+    enum plim_dtype dtype = dtypes[cost->type];
+    int64_t row = row_bytes / plim_dtype_size(dtype);
+    return (struct plim_array){.shape = {cost->number[3], rows, columns},
+                               .stride = {rows * columns, row ? row : 1, 1},
+                               .ndim = 3,
+                               .dtype = (uint8_t)dtype};
+}
+
+static enum plim_status launch_matmul(struct plim_device *device, const struct plim_cost *cost)
+{
+    const int64_t *n = cost->number;
+    const struct plim_array a = matrices(cost, n[0], n[2], n[4]), b = matrices(cost, n[2], n[1], n[5]),
+                            out = matrices(cost, n[0], n[1], 0);
+    const struct plim_op op = {.kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 2, .out = {&out},
+                               .in = {&a, &b}, .tf32 = cost->type == PLIM_COST_TF32};
+    return plim_device_launch(device, &op);
+}
+
+/* --- attention -------------------------------------------------------------------------------- */
+
+static struct plim_array heads_of(const struct plim_cost *cost, int64_t heads, int64_t length)
+{
+    int64_t size = cost->number[5];
+    return (struct plim_array){.shape = {cost->number[0], heads, length, size},
+                               .stride = {length * heads * size, size, heads * size, 1},
+                               .ndim = 4,
+                               .dtype = (uint8_t)dtypes[cost->type]};
+}
+
+static enum plim_status launch_attention(struct plim_device *device, const struct plim_cost *cost)
+{
+    bool is_flash = cost->kind == PLIM_COST_FLASH || cost->kind == PLIM_COST_FLASH_BACKWARD;
+    bool is_backward =
+        cost->kind == PLIM_COST_FLASH_BACKWARD || cost->kind == PLIM_COST_EFFICIENT_BACKWARD;
+    const int64_t *n = cost->number;
+    const struct plim_array q = heads_of(cost, n[1], n[3]), k = heads_of(cost, n[2], n[4]);
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_out = 1, .n_in = 3, .out = {&q},
+                         .in = {&q, &k, &k}, .causal = cost->causal,
+                         .sdpa = is_flash ? PLIM_SDPA_FLASH : PLIM_SDPA_EFFICIENT};
+    if (is_backward) {
+        op.kind = PLIM_OP_ATTENTION_BACKWARD;
+        op.n_out = 3;
+        op.n_in = 5;
+        op.out[1] = op.out[2] = op.in[2] = op.in[3] = &k;
+        op.in[1] = op.in[4] = &q;
+    }
+    return plim_device_launch(device, &op);
+}
+
+/* --- all -------------------------------------------------------------------------------------- */
+
+/* Does no product of dimensions, in bytes, go beyond any memory? */
+static bool is_possible(const struct plim_cost *cost)
+{
+    const int64_t *n = cost->number;
+    double size = sizeof(float), most = (double)PLIM_MOST_BYTES;
+    for (int i = 0; i < plim_cost_rows[cost->kind].numbers; i++)
+        if (n[i] < (plim_cost_rows[cost->kind].is_typed ? 1 : 0) || n[i] > PLIM_MOST_BYTES) return false;
+    if (cost->kind == PLIM_COST_MATMUL)
+        return fmax(fmax((double)n[0] * (double)n[1], (double)n[0] * (double)n[2]),
+                    (double)n[1] * (double)n[2]) * (double)n[3] * size <= most;
+    if (!plim_cost_rows[cost->kind].is_typed) return true;
+    return (double)n[0] * fmax((double)n[1], (double)n[2]) * fmax((double)n[3], (double)n[4]) *
+               (double)n[5] * size <= most;
+}
+
+enum plim_status plim_cost_launch(struct plim_device *device, const struct plim_cost *cost)
+{
+    typedef enum plim_status launcher(struct plim_device *, const struct plim_cost *);
+    static launcher *const launchers[PLIM_COST_KINDS] = {
+        [PLIM_COST_MOVE] = launch_move,
+        [PLIM_COST_STRIDED] = launch_strided,
+        [PLIM_COST_LISTS] = launch_lists,
+        [PLIM_COST_READ_BACK] = launch_read_back,
+        [PLIM_COST_MATMUL] = launch_matmul,
+        [PLIM_COST_FLASH] = launch_attention,
+        [PLIM_COST_FLASH_BACKWARD] = launch_attention,
+        [PLIM_COST_EFFICIENT] = launch_attention,
+        [PLIM_COST_EFFICIENT_BACKWARD] = launch_attention,
+    };
+    if (!is_possible(cost)) return PLIM_INVALID;
+    bool before = device->in_autograd;
+    device->in_autograd = cost->in_autograd;
+    enum plim_status st = launchers[cost->kind](device, cost);
+    device->in_autograd = before;
+    return st;
+}

@@ -1,0 +1,142 @@
+#include "kernel_cost.h"
+#include "devices/virtual/memory/block.h"
+#include "devices/virtual/memory/heap.h"
+#include "writes.h"
+#include <string.h>
+
+/* --- attention -------------------------------------------------------------------------------- */
+
+static int32_t int_at(const void *parameters, size_t offset)
+{
+    int32_t value;
+    memcpy(&value, (const char *)parameters + offset, sizeof(value));
+    return value;
+}
+
+/* Which of a kernel's parameters are the sizes: bytes from the begin of its structure. */
+struct attention_layout {
+    const char *name; /* a part of the mangled name */
+    enum plim_cost_kind kind;
+    size_t batch, heads, key_heads, queries, keys, head;
+    size_t causal; /* of efficient attention: custom_mask_type; 0: the name says it */
+};
+
+/* Flash: Flash_fwd_params in flash.h of FlashAttention 2.5 and later, with which backward's begin.
+ * Efficient: AttentionKernel::Params and AttentionBackwardKernel::Params in PyTorch's
+ * mem_eff_attention/kernel_forward.h and kernel_backward.h (2.5 to 2.11). */
+static const struct attention_layout layouts[] = {
+    {"flash_fwd", PLIM_COST_FLASH, 176, 96, 100, 180, 184, 192, 0},
+    {"flash_bwd_dq_dk_dv", PLIM_COST_FLASH_BACKWARD, 176, 96, 100, 180, 184, 192, 0},
+    {"fmha_cutlassF", PLIM_COST_EFFICIENT, 192, 196, 196, 104, 108, 96, 116},
+    {"fmha_cutlassB", PLIM_COST_EFFICIENT_BACKWARD, 368, 160, 160, 152, 156, 144, 164},
+};
+
+static enum plim_cost_type type_of(const char *name)
+{
+    if (strstr(name, "bf16") || strstr(name, "bfloat16")) return PLIM_COST_BF16;
+    return strstr(name, "f16") || strstr(name, "half") ? PLIM_COST_FP16 : PLIM_COST_FP32;
+}
+
+/* Template arguments of flash kernels, mangled: traits, which end with an element type, then dropout
+ * and causal. */
+static bool flash_is_causal(const char *name)
+{
+    const char *traits = strstr(name, "kernel_traits"), *at = traits ? strstr(traits, "_tE") : NULL;
+    for (int i = 0; at && i < 2; i++) at = strstr(at + 2, "Lb");
+    return at && at[2] == '1';
+}
+
+static bool attention_cost(const struct attention_layout *layout, const char *name,
+                           const void *parameters, struct plim_cost *out)
+{
+    const size_t offsets[PLIM_COST_NUMBERS] = {layout->batch, layout->heads, layout->key_heads,
+                                               layout->queries, layout->keys, layout->head};
+    *out = (struct plim_cost){.kind = (uint8_t)layout->kind, .type = (uint8_t)type_of(name)};
+    for (int i = 0; i < PLIM_COST_NUMBERS; i++) {
+        out->number[i] = int_at(parameters, offsets[i]);
+        if (out->number[i] < 1) return false;
+    }
+    out->causal = layout->causal ? *((const char *)parameters + layout->causal) != 0
+                                 : flash_is_causal(name);
+    return true;
+}
+
+/* --- kernels that touch little ---------------------------------------------------------------- */
+
+enum { PARAMETERS = 5, ROW_BYTES = 32, INDEX_BYTES = 8 }; /* of a row at least a sector of memory */
+enum { ROW_OF_EACH = ROW_BYTES / INDEX_BYTES };
+
+/* How often the block behind each parameter counts. */
+static const struct exception {
+    const char *name; /* a part of the mangled name */
+    uint8_t times[PARAMETERS];
+} exceptions[] = {
+    {"CatArrayBatchedCopy", {2}},                                /* result */
+    {"vectorized_gather_kernel", {2, 0, 1}},                     /* result, table, indices */
+    {"indexSelect", {2, 0, 1}},                                  /* the same */
+    {"embedding_backward_feature_kernel", {1, 2, 0}},            /* indices, gradient, table's */
+    {"nll_loss_forward_reduce_cuda_kernel_2d", {1, 1, 0, ROW_OF_EACH}}, /* loss, total, input, target */
+    {"nll_loss_backward_reduce_cuda_kernel_2d", {0, 1, ROW_OF_EACH}},   /* input's, loss's, target */
+    {"flash_bwd_dot_do_o", {0}},                                 /* within backward's own time */
+    {"flash_bwd_convert_dq", {0}},
+};
+
+static int64_t block_bytes(const void *argument)
+{
+    uintptr_t at;
+    memcpy(&at, argument, sizeof(at));
+    return plim_heap_is_device(at) ? (int64_t)plim_block_find(at).bytes : 0;
+}
+
+static int64_t exception_bytes(const struct exception *e, const struct plim_kernel *kernel,
+                               void *const *arguments)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < PARAMETERS && i < kernel->signature.parameters; i++)
+        if (e->times[i]) bytes += e->times[i] * block_bytes(arguments[i]);
+    return bytes;
+}
+
+/* --- all others ------------------------------------------------------------------------------- */
+
+/* Every block that an address among the arguments lies in, once. */
+static int64_t all_bytes(const struct plim_kernel *kernel, void *const *arguments)
+{
+    uintptr_t at[PLIM_WRITES + 32];
+    size_t count = plim_writes_find(kernel, arguments, at), blocks = 0;
+    int64_t bytes = 0;
+    const struct plim_signature *signature = &kernel->signature;
+    for (int i = 0; i < signature->parameters && i < 32; i++)
+        if (signature->read >> i & 1) memcpy(&at[count++], arguments[i], sizeof(at[0]));
+    for (size_t i = 0; i < count; i++) {
+        struct plim_block block =
+            plim_heap_is_device(at[i]) ? plim_block_find(at[i]) : (struct plim_block){0};
+        size_t known = 0;
+        while (known < blocks && at[known] != block.at) known++;
+        if (!block.bytes || known < blocks) continue;
+        at[blocks++] = block.at; /* of those that were looked at */
+        bytes += (int64_t)block.bytes;
+    }
+    return bytes;
+}
+
+bool plim_kernel_cost(const struct plim_kernel *kernel, const struct plim_launch_config *launch,
+                      struct plim_cost *out)
+{
+    *out = (struct plim_cost){.kind = PLIM_COST_MOVE};
+    if (!kernel || !launch->arguments) return true;
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+        if (strstr(kernel->name, layouts[i].name) &&
+            attention_cost(&layouts[i], kernel->name, launch->arguments[0], out))
+            return true;
+    *out = (struct plim_cost){.kind = PLIM_COST_MOVE};
+    for (size_t i = 0; i < sizeof(exceptions) / sizeof(exceptions[0]); i++)
+        if (strstr(kernel->name, exceptions[i].name)) {
+            out->number[0] = exception_bytes(&exceptions[i], kernel, launch->arguments);
+            return out->number[0] > 0;
+        }
+    if (plim_family_cost(kernel->plan, &launch->grid, launch->arguments, out)) return true;
+    *out = (struct plim_cost){.kind = PLIM_COST_MOVE};
+    out->number[0] = all_bytes(kernel, launch->arguments);
+    return true;
+}

@@ -1,0 +1,232 @@
+/* Recordings: what is launched, as functions of the sizes, in files, and how long it takes. */
+#include "autotune/base/sha256.h"
+#include "devices/open.h"
+#include "workloads/recording/join.h"
+#include "workloads/recording/play.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- traces ----------------------------------------------------------------------------------- */
+
+static void push(struct plim_trace *trace, enum plim_traced_kind kind, int64_t value)
+{
+    const struct plim_traced event = {kind, value, trace->costs.count};
+    cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace->events, event), PLIM_OK));
+}
+
+static void launch(struct plim_trace *trace, enum plim_cost_kind kind, int64_t number)
+{
+    const struct plim_cost cost = {.kind = (uint8_t)kind, .number = {number, number, 64, 1, 128, 128}};
+    push(trace, PLIM_TRACED_LAUNCH, kind);
+    cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace->costs, cost), PLIM_OK));
+}
+
+/* Four steps: a product and what moves 100 bytes a sample behind one block, a kernel behind the other.
+ * Below batch 3 the first is another kernel. */
+static struct plim_trace trace_at(int64_t batch)
+{
+    struct plim_trace trace = {.point = {batch, 1}};
+    push(&trace, PLIM_TRACED_ALLOCATION, 4096);
+    for (int step = 0; step < 4; step++) {
+        push(&trace, PLIM_TRACED_ALLOCATION, 512 * batch);
+        launch(&trace, batch < 3 ? PLIM_COST_STRIDED : PLIM_COST_MATMUL, 32 * batch);
+        launch(&trace, PLIM_COST_MOVE, 100 * batch);
+        push(&trace, PLIM_TRACED_ALLOCATION, 64);
+        launch(&trace, PLIM_COST_MOVE, 0);
+        push(&trace, PLIM_TRACED_FREE, 2);
+        push(&trace, PLIM_TRACED_FREE, 1);
+    }
+    return trace;
+}
+
+static void join(struct plim_recorded_stream *out)
+{
+    struct plim_trace traces[4];
+    struct plim_error err = PLIM_ERROR_INIT;
+    *out = (struct plim_recorded_stream){0};
+    for (int i = 0; i < 4; i++) traces[i] = trace_at(i + 1);
+    cr_assert(eq(int, plim_trace_join(traces, 4, out, &err), PLIM_OK), "%s", err.text);
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+}
+
+/* The N-th launch behind an event. */
+static const struct plim_cost *launch_at(const struct plim_recorded_stream *stream, size_t event,
+                                         size_t n)
+{
+    uint32_t work = stream->events.items[event].work;
+    cr_assert(gt(u32, work, 0));
+    cr_assert(lt(sz, n, stream->works.items[work - 1].count));
+    return &stream->launches.items[stream->launched.items[stream->works.items[work - 1].first + n]];
+}
+
+static int64_t number_at(const struct plim_recorded_stream *stream, const struct plim_cost *launch,
+                         int number, int64_t batch)
+{
+    return plim_recorded_size_at(&stream->sizes.items[launch->number[number]],
+                                 (struct plim_recorded_point){batch, 1});
+}
+
+Test(recording_launches, lie_behind_the_allocation_before_them)
+{
+    struct plim_recorded_stream stream;
+    join(&stream);
+    size_t step = stream.before;
+    cr_assert(eq(sz, stream.events.count - step, 4));
+    cr_expect(eq(int, launch_at(&stream, step, 0)->kind, PLIM_COST_MATMUL));
+    cr_expect(eq(int, launch_at(&stream, step, 1)->kind, PLIM_COST_MOVE));
+    cr_expect(eq(int, launch_at(&stream, step + 1, 0)->kind, PLIM_COST_MOVE));
+    cr_expect(eq(sz, stream.works.items[stream.events.items[step].work - 1].count, 2));
+    cr_expect(eq(sz, stream.works.items[stream.events.items[step + 1].work - 1].count, 1));
+    cr_expect(eq(u32, stream.events.items[step + 2].work, 0));
+    plim_recorded_stream_finish(&stream);
+}
+
+Test(recording_launches, numbers_are_those_of_the_runs_that_launch_alike)
+{
+    struct plim_recorded_stream stream;
+    join(&stream);
+    const struct plim_cost *product = launch_at(&stream, stream.before, 0);
+    cr_expect(eq(i64, number_at(&stream, product, 0, 3), 96));
+    cr_expect(eq(i64, number_at(&stream, product, 0, 4), 128));
+    cr_expect(stream.sizes.items[product->number[0]].is_table); /* two sizes prove no function */
+    const struct plim_cost *last = launch_at(&stream, stream.before + 1, 0);
+    cr_expect(eq(i64, number_at(&stream, last, 0, 9), 1)); /* of nothing, so that it is positive */
+    plim_recorded_stream_finish(&stream);
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static const char head[] = "plimsoll_recording: 3\nname: \"t\"\ncommand: [\"t\", \"{batch}\"]\n"
+                           "made_by: \"plimsoll\"\ncompute_capability: 80\nallocator: pytorch\n"
+                           "proof: \"\"\nbatch: [1, 2, 4]\nseq: []\naxes: {}\n";
+
+static enum plim_status read_text(const char *body, struct plim_recording *out,
+                                  struct plim_error *err)
+{
+    char path[] = "/tmp/test_recording_time_XXXXXX", text[4096], sum[PLIM_SHA256_TEXT];
+    int length = snprintf(text, sizeof(text), "%s%s", head, body);
+    plim_sha256_text(text, (size_t)length, sum);
+    length += snprintf(text + length, sizeof(text) - (size_t)length, "checksum: %s\n", sum);
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && write(fd, text, (size_t)length) == length);
+    close(fd);
+    *out = (struct plim_recording){0};
+    enum plim_status st = plim_recording_read(path, out, err);
+    unlink(path);
+    return st;
+}
+
+#define BODY(launches, work, step)                                                                 \
+    "micro_steps: one\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n  - \"1048576*b\"\n"       \
+    "  - \"256\"\n  - \"1\"\n  launches:\n  - " launches "\n  work:\n  - " work "\n  before:\n  - \"a1\"\n"  \
+    "  step:\n  - " step "\n"
+
+static const char body[] = BODY("\"matmul.bf16:1,1,1,2,1,1\"\n  - \"move:0 autograd\"", "\"0 1 1\"",
+                                "\"a0w0 f1\"");
+
+Test(recording_launches, are_written_as_they_were_read)
+{
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char *text;
+    cr_assert(eq(int, read_text(body, &recording, &err), PLIM_OK), "%s", err.text);
+    cr_expect(plim_recording_is_timed(&recording));
+    cr_assert(eq(int, plim_recording_write(&recording, &text, &err), PLIM_OK), "%s", err.text);
+    cr_expect(strstr(text, body + strlen("micro_steps: one\n")) != NULL, "%s", text);
+    free(text);
+    plim_recording_finish(&recording);
+}
+
+Test(recording_launches, that_cannot_be_are_refused_in_one_line)
+{
+#define LAUNCH(text) BODY(text, "\"0\"", "\"a0w0 f1\"")
+#define WORK(text) BODY("\"move:0\"", text, "\"a0w0 f1\"")
+    static const char *const bodies[] = {
+        LAUNCH("\"walk:0\""), LAUNCH("\"move:3\""), LAUNCH("\"move:0,1\""), LAUNCH("\"move\""),
+        LAUNCH("\"move.bf16:0\""), LAUNCH("\"matmul:1,1,1,1,1,1\""),
+        LAUNCH("\"matmul.int3:1,1,1,1,1,1\""), LAUNCH("\"matmul.bf16:1,1,1,1,1\""),
+        LAUNCH("\"move:0 slowly\""), LAUNCH("\"move:99999999999999999999\""), LAUNCH("[]"),
+        WORK("\"1\""), WORK("\"\""), WORK("\"0 \""), WORK("\"0,0\""), WORK("[0]"),
+        BODY("\"move:0\"", "\"0\"", "\"a0w1 f1\""), BODY("\"move:0\"", "\"0\"", "\"a0 f1w0\""),
+        BODY("\"move:0\"", "\"0\"", "\"a0w f1\"")};
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct plim_recording recording;
+        struct plim_error err = PLIM_ERROR_INIT;
+        cr_expect(eq(int, read_text(bodies[i], &recording, &err), PLIM_SPEC), "%zu", i);
+        cr_expect(err.text[0] && !strchr(err.text, '\n'));
+        plim_recording_finish(&recording);
+    }
+}
+
+/* --- time ------------------------------------------------------------------------------------- */
+
+static enum plim_status play(const char *text, int64_t batch, struct plim_replay *out)
+{
+    struct plim_recording recording;
+    struct plim_device *device;
+    struct plim_player *player;
+    struct plim_error err = PLIM_ERROR_INIT;
+    const struct plim_recorded_point point = {batch, 1};
+    cr_assert(eq(int, read_text(text, &recording, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_device_open("sim:A100-SXM4-80GB", &device, &err), PLIM_OK));
+    cr_assert(eq(int, plim_player_create(device, NULL, &player, &err), PLIM_OK));
+    enum plim_status st = plim_player_run(player, recording.allocator, &recording.streams.items[0],
+                                          point, 1, out, &err);
+    plim_player_destroy(&player);
+    plim_device_close(&device);
+    plim_recording_finish(&recording);
+    return st;
+}
+
+/* By the clock itself, many times in a row. */
+static double seconds_of(const struct plim_cost *costs, size_t count)
+{
+    enum { TIMES = 20 };
+    struct plim_device *device;
+    struct plim_error err = PLIM_ERROR_INIT;
+    double start = 0, end = 0;
+    cr_assert(eq(int, plim_device_open("sim:A100-SXM4-80GB", &device, &err), PLIM_OK));
+    for (int i = 0; i <= TIMES; i++) {
+        start = end;
+        for (size_t k = 0; k < count; k++)
+            cr_assert(eq(int, plim_cost_launch(device, &costs[k]), PLIM_OK));
+        cr_assert(eq(int, plim_device_now(device, &end), PLIM_OK));
+    }
+    plim_device_close(&device);
+    return end - start;
+}
+
+Test(recording_time, is_that_of_the_launches)
+{
+    struct plim_cost costs[] = {
+        {.kind = PLIM_COST_MATMUL, .type = PLIM_COST_BF16, .number = {256, 256, 256, 1, 256, 256}},
+        {.kind = PLIM_COST_MOVE, .in_autograd = true, .number = {1 << 20}},
+        {.kind = PLIM_COST_MOVE, .in_autograd = true, .number = {1 << 20}}};
+    struct plim_replay replay;
+    for (int64_t batch = 1; batch <= 1000; batch *= 1000) {
+        costs[1].number[0] = costs[2].number[0] = batch << 20;
+        cr_assert(eq(int, play(body, batch, &replay), PLIM_OK));
+        cr_expect(ieee_ulp_eq(dbl, replay.step[3].seconds, seconds_of(costs, 3), 1 << 20));
+        cr_expect(eq(int, replay.host_bound, batch == 1));
+    }
+}
+
+Test(recording_time, is_not_known_where_nothing_says_what_is_launched)
+{
+    static const char silent[] = "streams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n"
+                                 "  - \"1048576*b\"\n  before:\n  - \"a0\"\n  step:\n  - \"a0 f1\"\n";
+    struct plim_replay replay;
+    cr_assert(eq(int, play(silent, 1, &replay), PLIM_OK));
+    cr_expect(eq(dbl, replay.step[3].seconds, 0));
+    cr_expect(not(replay.host_bound));
+}
+
+Test(recording_time, of_what_no_memory_holds_is_refused)
+{
+    static const char hostile[] = BODY("\"matmul.fp32:0,0,0,0,0,0\"", "\"0\"", "\"a1w0 f1\"");
+    struct plim_replay replay;
+    cr_expect(eq(int, play(hostile, INT64_C(1) << 36, &replay), PLIM_INVALID));
+}
