@@ -205,6 +205,24 @@ Test(verdicts, a_refusal_of_the_gpu_is_asked_about_in_a_new_worker)
     }
 }
 
+static void count_others(void *user, enum plim_log_level level, const char *text)
+{
+    int *warnings = user;
+    if (level == PLIM_LOG_WARNING && strstr(text, "other processes use it")) ++*warnings;
+}
+
+Test(verdicts, of_others_on_the_gpu_it_is_warned_once)
+{
+    int warnings = 0;
+    const struct plim_log log = {PLIM_LOG_INFO, count_others, &warnings};
+    bench_init(&bench, "refused refused refused refused");
+    bench.config.log = &log;
+    bench_start(&bench);
+    for (int i = 0; i < 2; i++) cr_assert(eq(int, bench_run(&bench, 8 + i, &replay), PLIM_OK));
+    cr_expect(eq(int, warnings, 1));
+    bench_finish(&bench);
+}
+
 Test(verdicts, a_library_that_every_setting_needs_ends_the_search)
 {
     bench_init(&bench, "lacking");
@@ -455,7 +473,8 @@ static int asked_until(const char *script, int back_after, int warned, double *s
 Test(opening, a_new_worker_waits_for_the_memory_of_the_old)
 {
     double seconds;
-    cr_expect(eq(int, asked_until("ok", 3, 0, &seconds), 0)); /* the first has nothing to wait for */
+    cr_expect(
+        eq(int, asked_until("ok", 3, 0, &seconds), 0)); /* the first has nothing to wait for */
     cr_expect(eq(int, asked_until("kill@step ok", 3, 0, &seconds), 4));
     cr_expect(gt(int, asked_until("kill@step ok", 1000000, 1, &seconds), 4));
     cr_expect(lt(dbl, seconds, 2));

@@ -13,8 +13,9 @@ static double scale(const struct plim_setting *s)
 
 static int64_t requested_bytes(const struct synthetic *s, const struct plim_setting *setting)
 {
-    int64_t bytes = s->fixed_bytes + (int64_t)((double)s->per_sample_bytes * scale(setting) *
-                                               (double)setting->micro_batch);
+    int64_t gpus = s->world ? setting->value[s->world] : 1;
+    int64_t bytes = s->fixed_bytes / gpus + (int64_t)((double)s->per_sample_bytes * scale(setting) *
+                                                      (double)setting->micro_batch);
     if (setting->accumulation > 1) bytes += s->gradient_bytes;
     if (s->bump_every && setting->micro_batch % s->bump_every == 0) bytes += s->bump_bytes;
     return bytes;
@@ -214,9 +215,8 @@ static const struct plim_device_info device = {.name = "synthetic", .simulated =
 static struct plim_limit limit_of(const struct synthetic_run *r)
 {
     int64_t budget = r->asker.runner->budget_bytes, overhead = INT64_C(1) << 30;
-    return (struct plim_limit){.usable_bytes = budget + overhead,
-                               .overhead_bytes = overhead,
-                               .budget_bytes = budget};
+    return (struct plim_limit){
+        .usable_bytes = budget + overhead, .overhead_bytes = overhead, .budget_bytes = budget};
 }
 
 static struct plim_answer answer_of(const struct synthetic_run *r, const struct plim_limit *limit)

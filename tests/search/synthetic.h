@@ -20,6 +20,7 @@ enum { SYNTHETIC_NONE, SYNTHETIC_FULL };
 struct synthetic {
     struct plim_runner runner; /* its user is this struct: do not move it after synthetic_init() */
     int64_t fixed_bytes, per_sample_bytes, gradient_bytes;
+    size_t world;                   /* the axis of the GPUs that share fixed_bytes; 0: none do */
     double slack, squeeze;          /* shares of requested */
     int64_t bump_bytes, bump_every; /* every n-th batch needs so much more; 0: none */
     double step_seconds, tile_seconds;

@@ -3,6 +3,7 @@
 #include "synthetic.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
 
 static const int64_t MIB = INT64_C(1) << 20;
 
@@ -12,9 +13,11 @@ struct expected {
     bool fits;
 };
 
-/* A sample of 1024 tokens takes 128 MiB beside 1024 MiB; the allocator takes no more. */
-static void expect_advice(struct plim_question *question, struct plim_setting setting,
-                          int64_t budget_mib, size_t count, const struct expected *expected)
+/* A sample of 1024 tokens takes 128 MiB beside 1024 MiB; the allocator takes no more. The runs that
+ * were made are `runs`, unless it is 0. */
+static void expect_advice_of_runs(struct plim_question *question, struct plim_setting setting,
+                                  int64_t budget_mib, size_t count, const struct expected *expected,
+                                  size_t runs)
 {
     struct synthetic s;
     struct plim_cache cache = {0};
@@ -23,9 +26,11 @@ static void expect_advice(struct plim_question *question, struct plim_setting se
     s.slack = s.squeeze = 0;
     s.gradient_bytes = 0;
     s.per_sample_bytes = 128 * MIB;
+    s.world = question->spread.world;
     struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
     cr_assert(eq(int, plim_advise(question, &asker, &setting, &advices, NULL), PLIM_OK));
     cr_expect(eq(sz, advices.list.count, count));
+    if (runs) cr_expect(eq(sz, s.limited_runs + s.unlimited_runs, runs));
     for (size_t i = 0; i < count && i < advices.list.count; i++) {
         const struct plim_advice *a = &advices.list.items[i];
         cr_expect(eq(str, (char *)a->change, (char *)expected[i].change));
@@ -38,6 +43,12 @@ static void expect_advice(struct plim_question *question, struct plim_setting se
     plim_advices_finish(&advices);
     plim_asker_finish(&asker);
     plim_cache_finish(&cache);
+}
+
+static void expect_advice(struct plim_question *question, struct plim_setting setting,
+                          int64_t budget_mib, size_t count, const struct expected *expected)
+{
+    expect_advice_of_runs(question, setting, budget_mib, count, expected, 0);
 }
 
 static struct plim_setting setting_of(int64_t micro_batch, int64_t accumulation)
@@ -126,6 +137,80 @@ Test(advice, a_sequence_is_halved_so_far)
     q.axes.seq = -1;
     setting.value[SYNTHETIC_SEQ] = 1024;
     expect_advice(&q, setting, 1025, 0, NULL);
+}
+
+/* --- more GPUs ---------------------------------------------------------------------------------- */
+
+enum { SHARDING = SYNTHETIC_AXES, WORLD };
+
+/* Only the GPUs may be changed; they share the 1024 MiB. */
+static struct plim_question question_of_gpus(void)
+{
+    static const char *const shardings[] = {"none", "fsdp", "zero2"};
+    static const int64_t none = 0, one = 1;
+    struct plim_question q = synthetic_question();
+    q.axes.axis[SHARDING] = (struct plim_axis){"sharding", "", shardings, 1, &none, false, false};
+    q.axes.axis[WORLD] = (struct plim_axis){"world", "GPUs", NULL, 1, &one, false, false};
+    q.axes.count += 2;
+    q.axes.seq = -1;
+    q.change_count = 0;
+    q.spread =
+        (struct plim_spread){.sharding = SHARDING, .world = WORLD, .count = 2, .shardings = {1, 2}};
+    return q;
+}
+
+static struct plim_setting setting_of_gpus(int64_t accumulation, int64_t sharding, int64_t gpus)
+{
+    struct plim_setting setting = setting_of(1, accumulation);
+    setting.value[SHARDING] = sharding;
+    setting.value[WORLD] = gpus;
+    return setting;
+}
+
+Test(advice, of_more_gpus_the_fewest_that_are_enough)
+{
+    static const struct {
+        int64_t budget_mib;
+        int gpus;
+    } cases[] = {{640, 2},  {639, 4},  {384, 4},  {383, 8},
+                 {192, 16}, {160, 32}, {159, 64}, {144, 64}};
+    struct plim_question q = question_of_gpus();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[64];
+        int gpus = cases[i].gpus;
+        snprintf(text, sizeof(text), "sharding fsdp over %d GPUs", gpus);
+        const struct expected expected = {text, 1, 64 / gpus, 1024, 128 + 1024 / gpus, true};
+        expect_advice(&q, setting_of_gpus(64, 0, 1), cases[i].budget_mib, 1, &expected);
+    }
+}
+
+/* It is said what the most would need; fewer are not asked about. */
+Test(advice, where_the_most_gpus_are_too_few_no_others_are_tried)
+{
+    struct plim_question q = question_of_gpus();
+    const struct expected most = {"sharding fsdp over 64 GPUs", 1, 1, 1024, 144, false};
+    expect_advice_of_runs(&q, setting_of_gpus(64, 0, 1), 143, 1, &most, 1);
+    q.spread.reserve_bytes = 1 * MIB; /* what they need for one another counts, too */
+    expect_advice(&q, setting_of_gpus(64, 0, 1), 144, 1, &most);
+}
+
+/* Those that are there already are no advice; with another sharding they may be. */
+Test(advice, of_more_gpus_not_those_that_are_there)
+{
+    struct plim_question q = question_of_gpus();
+    const struct expected more = {"sharding fsdp over 8 GPUs", 1, 8, 1024, 256, true},
+                          sharded = {"sharding fsdp over 4 GPUs", 1, 16, 1024, 384, true};
+    expect_advice(&q, setting_of_gpus(16, 1, 4), 640, 1, &more);
+    expect_advice(&q, setting_of_gpus(16, 0, 4), 640, 1, &sharded);
+}
+
+/* More GPUs than samples: the effective batch grows, and that is said. */
+Test(advice, of_more_gpus_a_batch_that_cannot_stay_is_said)
+{
+    struct plim_question q = question_of_gpus();
+    const struct expected expected = {
+        "sharding fsdp over 8 GPUs, effective batch 8", 1, 1, 1024, 256, true};
+    expect_advice(&q, setting_of_gpus(1, 0, 1), 256, 1, &expected);
 }
 
 Test(advice, none_is_given_where_it_makes_no_sense)

@@ -271,6 +271,31 @@ Test(decision, the_longest_sequence_is_found)
     synthetic_finish(&run);
 }
 
+/* Up to the model's own limit, on the raster or not; below it on the raster. */
+Test(decision, the_longest_sequence_ends_at_the_limit_of_the_model)
+{
+    static const struct {
+        int64_t limit, fitting, expected;
+    } cases[] = {{4096, 9000, 4096}, {200, 9000, 200}, {40, 9000, 40}, {64, 9000, 64},
+                 {224, 200, 192},    {512, 300, 256}}; /* between 128 and 224 lies 192 */
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct synthetic s;
+        struct synthetic_run run;
+        struct plim_question q = synthetic_question();
+        q.seq_by_default = true;
+        q.seq_most = cases[i].limit;
+        q.batch.listed = (const int64_t[]){1};
+        q.batch.listed_count = 1;
+        synthetic_init(&s, (INT64_C(1024) << 20) + (cases[i].fitting << 20));
+        s.slack = s.squeeze = 0;
+        s.per_sample_bytes = INT64_C(1024) << 20; /* a token takes 1 MiB */
+        synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_LONGEST_SEQUENCE);
+        cr_assert(run.decision.found, "%zu", i);
+        cr_expect(eq(i64, run.decision.choice.seq, cases[i].expected), "%zu", i);
+        synthetic_finish(&run);
+    }
+}
+
 Test(decision, the_longest_of_a_list_is_taken)
 {
     struct synthetic s;

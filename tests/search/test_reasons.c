@@ -458,3 +458,29 @@ Test(reasons, an_inspected_setting)
     finish(&r);
     plim_inspection_finish(&inspection);
 }
+
+/* Of a point that was not searched: why not. */
+static void expect_untried(double rate_limit, const char *why)
+{
+    struct reported r;
+    prepare(&r, 1024 + 800);
+    synthetic_axis(&r.question, SYNTHETIC_CHECKPOINTING, 2,
+                   (const int64_t[]){SYNTHETIC_NONE, SYNTHETIC_FULL});
+    synthetic_tune(&r.run, &r.gpu, &r.question, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_assert(eq(sz, r.run.decision.edges.count, 2));
+    size_t other = 1 - r.run.decision.choice.point;
+    r.run.decision.edges.items[other].searched = false;
+    r.run.decision.edges.items[other].rate_limit = rate_limit;
+    synthetic_answer(&r.run, &r.result);
+    const struct plim_result_point *point = &r.result.points.items[other];
+    cr_expect(eq(str, (char *)point->verdict, "untried"));
+    cr_expect(eq(str, (char *)point->why, (char *)why));
+    cr_expect(ieee_ulp_eq(dbl, point->rate_limit, rate_limit, 1));
+    finish(&r);
+}
+
+Test(reasons, of_a_point_that_was_not_searched)
+{
+    expect_untried(1234, "it cannot be faster than 1234 tokens/s");
+    expect_untried(0, "the search ended before it");
+}

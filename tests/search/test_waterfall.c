@@ -110,6 +110,45 @@ Test(waterfall, when_nothing_fits_the_last_level_says_what_is_missing)
     synthetic_finish(&run);
 }
 
+/* --- combinations that come to the same --------------------------------------------------------- */
+
+static void bf16_has_no_checkpointing(struct plim_setting *setting)
+{
+    if (setting->value[SYNTHETIC_PRECISION] == SYNTHETIC_BF16)
+        setting->value[SYNTHETIC_CHECKPOINTING] = SYNTHETIC_NONE;
+}
+
+/* Precision and checkpointing of each point, two numbers after each other. */
+static void expect_points(const struct plim_question *q, size_t count, const int64_t (*expected)[2])
+{
+    struct plim_space space = {0};
+    cr_assert(eq(int, plim_space_build(&space, &q->axes, NULL, 0, NULL), PLIM_OK));
+    cr_assert(eq(sz, space.points.count, count));
+    for (size_t i = 0; i < count; i++) {
+        const int64_t *value = space.points.items[i].value;
+        cr_expect(eq(i64, value[SYNTHETIC_PRECISION], expected[i][0]), "%zu", i);
+        cr_expect(eq(i64, value[SYNTHETIC_CHECKPOINTING], expected[i][1]), "%zu", i);
+    }
+    plim_space_finish(&space);
+}
+
+Test(space, what_comes_to_the_same_counts_once)
+{
+    static const int64_t kinds[] = {SYNTHETIC_FP32, SYNTHETIC_BF16}, full = SYNTHETIC_FULL;
+    static const int64_t offered[][2] = {{SYNTHETIC_FP32, SYNTHETIC_NONE},
+                                         {SYNTHETIC_FP32, SYNTHETIC_FULL},
+                                         {SYNTHETIC_BF16, SYNTHETIC_NONE}},
+                         not_offered[][2] = {{SYNTHETIC_FP32, SYNTHETIC_FULL},
+                                             {SYNTHETIC_BF16, SYNTHETIC_NONE}};
+    struct plim_question q = synthetic_question();
+    q.axes.normalize = bf16_has_no_checkpointing;
+    synthetic_axis(&q, SYNTHETIC_PRECISION, 2, kinds);
+    synthetic_axis(&q, SYNTHETIC_CHECKPOINTING, 2, checkpointings);
+    expect_points(&q, 3, offered);
+    synthetic_axis(&q, SYNTHETIC_CHECKPOINTING, 1, &full);
+    expect_points(&q, 2, not_offered);
+}
+
 static void expect_refused(const char *waterfall, const char *why)
 {
     struct plim_question q = synthetic_question();

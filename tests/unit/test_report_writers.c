@@ -136,8 +136,8 @@ Test(report_writers, text_keeps_to_its_width)
         struct plim_report report = unkind_report();
         struct plim_result *r = &report.results.items[0];
         snprintf(r->spec.name, sizeof(r->spec.name), "model");
-        r->breakdown = (struct plim_result_breakdown){.present = true, .parameters_bytes = GIB,
-                                                      .logits_bytes = 4 * GIB};
+        r->breakdown = (struct plim_result_breakdown){
+            .present = true, .parameters_bytes = GIB, .logits_bytes = 4 * GIB};
         r->step_count = 4;
         plim_result_reason(r, "An incomprehensible incomprehensible incomprehensible "
                               "incomprehensible incomprehensible incomprehensible word.");
@@ -223,7 +223,8 @@ Test(report_writers, what_was_not_searched_says_why)
 {
     struct plim_report report = unkind_report();
     struct plim_result_point point = {.best.setting = {.seq = 512, .accumulation = 1},
-                                      .verdict = "untried", .rate_limit = 1234,
+                                      .verdict = "untried",
+                                      .rate_limit = 1234,
                                       .why = "it cannot be faster than 1234 tokens/s"};
     cr_assert(eq(int, PLIM_ARRAY_PUSH(&report.results.items[0].points, point), PLIM_OK));
     char *text = written(&plim_writer_text, &report, 120),
@@ -232,6 +233,36 @@ Test(report_writers, what_was_not_searched_says_why)
     expect_contains(json, "\"tokens_per_second_at_most\": 1234");
     free(text);
     free(json);
+    plim_report_finish(&report);
+}
+
+/* Whatever the width: a note stands behind its row where there is room for it to the last column. */
+Test(report_writers, a_note_keeps_to_the_width)
+{
+    struct plim_report report = unkind_report();
+    struct plim_result *r = &report.results.items[0];
+    struct plim_result_point point = {.best.setting = {.seq = 512, .accumulation = 1},
+                                      .verdict = "untried",
+                                      .why = "the search ended before it"};
+    snprintf(r->spec.name, sizeof(r->spec.name), "model");
+    cr_assert(eq(int, PLIM_ARRAY_PUSH(&r->points, point), PLIM_OK));
+    for (int width = 60; width <= 120; width++) {
+        char *text = written(&plim_writer_text, &report, width);
+        cr_expect(le(sz, longest_line(text), (size_t)width), "%d:\n%s", width, text);
+        free(text);
+    }
+    plim_report_finish(&report);
+}
+
+Test(report_writers, a_page_says_every_option)
+{
+    struct plim_report report = unkind_report();
+    cr_assert(eq(int, plim_result_option(&report.results.items[0], "train.lr", "0.125"), PLIM_OK));
+    cr_assert(eq(int, plim_result_option(&report.results.items[0], "train.beta", "0.75"), PLIM_OK));
+    char *text = written(&plim_writer_html, &report, 0);
+    expect_contains(text, "<dt>train.lr</dt>\n<dd>0.125</dd>");
+    expect_contains(text, "<dt>train.beta</dt>\n<dd>0.75</dd>");
+    free(text);
     plim_report_finish(&report);
 }
 
