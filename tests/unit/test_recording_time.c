@@ -97,6 +97,34 @@ Test(recording_launches, numbers_are_those_of_the_runs_that_launch_alike)
     plim_recorded_stream_finish(&stream);
 }
 
+/* At length 64 and 128 the program does otherwise: one length alone says nothing of others. */
+Test(recording_launches, a_stream_that_holds_at_one_length_alone_is_refused)
+{
+    static const struct plim_recorded_point points[] = {{1, 64},  {1, 128}, {1, 192}, {2, 192},
+                                                        {3, 192}, {3, 64},  {3, 128}};
+    enum { COUNT = sizeof(points) / sizeof(points[0]) };
+    for (int64_t least = 192; least >= 64; least -= 128) {
+        struct plim_trace traces[COUNT];
+        struct plim_recorded_stream stream = {0};
+        struct plim_error err = PLIM_ERROR_INIT;
+        for (int i = 0; i < COUNT; i++) {
+            traces[i] = trace_at(points[i].batch);
+            traces[i].point = points[i];
+            for (int step = 0; step < 4 && points[i].seq < least; step++) {
+                push(&traces[i], PLIM_TRACED_ALLOCATION, 8);
+                push(&traces[i], PLIM_TRACED_FREE, 1);
+            }
+        }
+        const struct plim_trace largest = traces[4];
+        traces[4] = traces[COUNT - 1];
+        traces[COUNT - 1] = largest;
+        cr_expect(eq(int, plim_trace_join(traces, COUNT, &stream, &err),
+                     least > 64 ? PLIM_DIFFERS : PLIM_OK), "%s", err.text);
+        for (int i = 0; i < COUNT; i++) plim_trace_finish(&traces[i]);
+        plim_recorded_stream_finish(&stream);
+    }
+}
+
 /* --- files ------------------------------------------------------------------------------------ */
 
 static const char head[] = "plimsoll_recording: 3\nname: \"t\"\ncommand: [\"t\", \"{batch}\"]\n"

@@ -1,5 +1,5 @@
 """Programs that are recorded at a few sizes: at a size that was not, the recording has to say what a
-trial of the program says, to the byte."""
+trial of the program says, to the byte. The seconds of a recorded model have to be those of the engine's."""
 import functools
 import json
 import os
@@ -19,6 +19,17 @@ RECORDED = (
     ('nanogpt.py --model tiny --seq 128 --max-steps 100 --batch-size {batch} --grad-accum {accumulation}',
      ('torch',), (), {'batch': 7, 'accumulation': 6}, False),
 )
+
+# Two layers each, wide enough for the GPU to decide. Below 3,072 tokens PyTorch's embeddings do otherwise.
+TIMED = {
+    'llama': {'model_type': 'llama', 'vocab_size': 32000, 'hidden_size': 2048, 'intermediate_size': 5632,
+              'num_hidden_layers': 2, 'num_attention_heads': 32, 'num_key_value_heads': 4,
+              'tie_word_embeddings': False, 'torch_dtype': 'bfloat16'},
+    'gpt2': {'model_type': 'gpt2', 'vocab_size': 50257, 'n_embd': 1024, 'n_layer': 2, 'n_head': 16,
+             'n_positions': 1024, 'resid_pdrop': 0, 'embd_pdrop': 0, 'attn_pdrop': 0},
+}
+TIMED_PRECISION = {'llama': 'bf16', 'gpt2': 'bf16-mixed'}
+MOST_OFF = 0.1
 
 
 def ask(exec_, arguments):
@@ -64,7 +75,43 @@ def run_recorded(exec_, command, needed, options, sizes):
         return [(name, compare(exec_, command, options, sizes, os.path.join(folder, 'job.plim')), '')]
 
 
+def seconds_of(exec_, spec, gpu, batch, *options):
+    text, problem = ask(exec_, ['explain', spec, '--device', f'sim:{gpu}', '--batch', str(batch), '--json', '--quiet',
+                                *options])
+    return (None, problem) if problem else (json.loads(text)['setting']['step_seconds'], '')
+
+
+def compare_seconds(exec_, name, folder):
+    path, precision = os.path.join(folder, 'job.plim'), TIMED_PRECISION[name]
+    with open(os.path.join(folder, 'config.json'), 'w') as file:
+        json.dump(TIMED[name], file)
+    _, problem = ask(exec_, ['record', '--quiet', '--batch', '4,5,6', '-o', path, '--', exec_.installation.python,
+                             'decoder.py', '--config', folder, '--precision', precision, '--batch-size', '{batch}'])
+    for gpu in ('A100-SXM4-80GB', 'RTX-4090', 'H100-SXM5-80GB') if not problem else ():
+        for batch in (5, 16):
+            recorded, problem = seconds_of(exec_, path, gpu, batch)
+            if not problem:
+                engine, problem = seconds_of(exec_, folder, gpu, batch, '--seq', '1024', '--precision', precision)
+            if not problem and abs(recorded / engine - 1) > MOST_OFF:
+                problem = f'{gpu}, batch {batch}: {recorded} s by the recording, {engine} s by the engine'
+            if problem:
+                return problem
+    return problem
+
+
+def run_timed(exec_, name):
+    lacks = exec_.installation.lacks('torch', 'transformers')
+    title = f'decoder.py recorded, seconds of {name}'
+    if lacks:
+        return [(title, '', lacks)]
+    with tempfile.TemporaryDirectory(prefix='plimsoll-suite-') as folder:
+        return [(title, compare_seconds(exec_, name, folder), '')]
+
+
 def recordings(exec_, options):
+    for name in TIMED:
+        if options.wants(f'decoder.py {name}', False):
+            yield functools.partial(run_timed, exec_, name)
     for command, needed, more, sizes, is_quick in RECORDED:
         if options.wants(command, is_quick):
             yield functools.partial(run_recorded, exec_, command, needed, more, sizes)

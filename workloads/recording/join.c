@@ -46,6 +46,32 @@ static bool is_within(const struct plim_traced_memory *m, struct plim_recorded_p
     return m->trace->point.batch >= from.batch && m->trace->point.seq >= from.seq;
 }
 
+enum { LEAST_LENGTHS = 3 }; /* functions of the length have degree 2 */
+
+/* How many lengths the runs from this point on have. */
+static size_t count_lengths(const struct plim_traced_memory *all, size_t count,
+                            struct plim_recorded_point from)
+{
+    size_t lengths = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_new = is_within(&all[i], from);
+        for (size_t k = 0; k < i && is_new; k++)
+            is_new = !is_within(&all[k], from) ||
+                     all[k].trace->point.seq != all[i].trace->point.seq;
+        lengths += is_new;
+    }
+    return lengths;
+}
+
+/* What is recorded of lengths shows how sizes depend on them; of one length nothing has to be shown. */
+static bool has_lengths(const struct plim_traced_memory *all, size_t count,
+                        struct plim_recorded_point from)
+{
+    size_t recorded = count_lengths(all, count, (struct plim_recorded_point){1, 1});
+    return count_lengths(all, count, from) >=
+           (recorded < LEAST_LENGTHS ? recorded : LEAST_LENGTHS);
+}
+
 /* Do all runs from this point on agree, and are there enough of them to fit and to check? */
 static bool holds_from(const struct plim_traced_memory *all, size_t count, struct plim_recorded_point from)
 {
@@ -59,7 +85,7 @@ static bool holds_from(const struct plim_traced_memory *all, size_t count, struc
         if (batch > most_batch) most_batch = batch;
         runs++;
     }
-    return runs >= 3 && most_batch > least_batch;
+    return runs >= 3 && most_batch > least_batch && has_lengths(all, count, from);
 }
 
 /* The least recorded point from which on all agree. */
@@ -77,8 +103,8 @@ static enum plim_status find_from(const struct plim_traced_memory *all, size_t c
     const struct plim_recorded_point *last = &all[count - 1].trace->point;
     return plim_fail(err, PLIM_DIFFERS,
                      "%zu of %zu sizes allocate and free in the order of the largest (batch %lld, "
-                     "length %lld), and three in a row have to: record larger ones, such as --batch "
-                     "4,5,6,8",
+                     "length %lld), and three in a row have to, of lengths too: record larger ones, "
+                     "such as --batch 4,5,6,8",
                      alike, count, (long long)last->batch, (long long)last->seq);
 }
 
