@@ -190,6 +190,8 @@ static const struct {
               "(train.zero.rank tells another)."},
     {"zero2", "share gradients and optimizer states (DeepSpeed's ZeRO 2). Told is the rank that "
               "holds the most (train.zero.rank tells another)."},
+    {"zero3", "share parameters, gradients and optimizer states (DeepSpeed's ZeRO 3, with its default "
+              "limits). All hold the same."},
     {"fsdp", "share parameters, gradients and optimizer states (sharding fsdp: fully_shard on every "
              "block and on the model). Told is rank 0, whose shards are the largest."},
 };

@@ -90,7 +90,7 @@ static const struct plim_option options[] = {
     KEY("--attention", "NAME", T | P | E, "train.attention",
       "a list is searched; default: sdpa (bloom: eager)"),
     KEY("--sharding", "NAME", T | P | E, "train.sharding",
-      "none, ddp, zero1, zero2 or fsdp; a list is searched; default: ddp (DistributedDataParallel) "
+      "none, ddp, zero1, zero2, zero3 or fsdp; a list is searched; default: ddp (DistributedDataParallel) "
       "where --world is above 1"),
     KEY("--reduction", "NAME", T | P | E, "train.reduction",
       "micro-steps that reduce the gradients over the GPUs; default: last (no_sync before it)"),

@@ -19,6 +19,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 
 os.environ.setdefault("VGPU_NCCL_WAIT", "1")  # for what no rank says that is not there
 import make_sharded  # sets the environment
@@ -56,6 +57,8 @@ def build(case, root):
         if case.get("dropout") == 0 and "drop" in name and isinstance(getattr(cfg, name), float):
             setattr(cfg, name, 0.0)
     cfg.use_cache = False
+    if case["sharding"] == "zero3":
+        cfg.pad_token_id = None  # the row of a weight that is away cannot be cleared
     transformers.AutoModelForCausalLM._model_mapping[type(cfg)]  # imports it
     types = {"bf16": torch.bfloat16, "fp16": torch.float16}
     sharded = contextlib.nullcontext()
@@ -71,6 +74,13 @@ def build(case, root):
 
 
 make_sharded.build = build
+
+
+def wait(case):
+    """Buffers of zero3's collectives are held until NCCL's watchdog, which looks ten times a second, has seen them end."""
+    if case["sharding"] == "zero3":
+        torch.cuda.synchronize()
+        time.sleep(0.3)
 
 
 def train(case, root, batch, steps, on_step=lambda: None):
@@ -105,7 +115,9 @@ def train(case, root, batch, steps, on_step=lambda: None):
             engine.set_gradient_accumulation_boundary(i + 1 == accumulation)
             engine.backward(loss)
             del loss
+            wait(case)
         engine.step()
+        wait(case)
         out["steps"].append(make_sharded.figures(after))
         on_step()
     return out

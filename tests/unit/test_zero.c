@@ -173,6 +173,35 @@ Test(zero, says_what_it_cannot_train)
     setting.optimizer = PLIM_OPTIMIZER_SGD;
     setting.world = 1;
     expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "2 GPUs");
+    setting.world = 2;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    setting.lora.r = 8;
+    expect_refusal(open_gpu("A100-SXM4-80GB"), &setting, "adapters");
+}
+
+/* The embedding, which is the head too, is made twice and gathered once before there is a step. The
+ * first backward and its forward gather it for each of the two; from then on it is gathered ahead, once
+ * a step. Each backward makes two gradients of its size. */
+Test(zero, stage_3_gathers_a_small_model_once_a_step)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    int made = 3 + 4 + (PLIM_REPLAY_STEPS - 1);
+    cr_expect_eq(allocations(&setting, 2 * EMBEDDING), made + 2 * PLIM_REPLAY_STEPS);
+    setting.accumulation = 2; /* the second micro-step finds it whole */
+    cr_expect_eq(allocations(&setting, 2 * EMBEDDING), made + 4 * PLIM_REPLAY_STEPS);
+}
+
+/* One gradient of all pieces, and their fp32, whatever is done in between. */
+Test(zero, stage_3_keeps_a_piece_of_everything)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    setting.zero.bucket_elements = 1000000;
+    allocations(&setting, 0);
+    int64_t pieces = WEIGHTS / 2, end = out.step[PLIM_REPLAY_STEPS - 1].end_allocated_bytes;
+    cr_expect_geq(end, pieces * (2 + 2 + 4 + 8) + 2 * 1000000);
+    cr_expect_leq(end, pieces * (2 + 2 + 4 + 8) + 2 * 1000000 + (24 << 20));
 }
 
 /* Whatever the memory, the end is a verdict. */
@@ -185,7 +214,7 @@ Test(zero, is_an_answer_whatever_the_memory)
     for (int mib = 40; mib < 400; mib += 7) {
         char uri[64];
         setting.accumulation = 1 + mib % 2;
-        setting.sharding = mib % 3 ? PLIM_SHARDING_ZERO2 : PLIM_SHARDING_ZERO1;
+        setting.sharding = (enum plim_sharding)(PLIM_SHARDING_ZERO1 + mib % 3);
         setting.zero.contiguous = mib % 5 > 0;
         setting.zero.overlap = mib % 4 ? PLIM_OVERLAP_NO : PLIM_OVERLAP_YES;
         snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);

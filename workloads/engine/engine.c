@@ -51,6 +51,7 @@ void engine_reset(struct engine *e)
     e->autograd.released = NULL;
     e->autograd.ready_count = 0;
     e->frame = NULL;
+    e->modules = NULL;
     e->poison->refs = 2 * POISON_REFS - 1;
     e->poison_storage = (struct storage){.refs = POISON_REFS};
 }

@@ -29,6 +29,17 @@ enum thread { THREAD_MAIN, THREAD_AUTOGRAD, THREAD_COUNT };
 
 struct checkpoint_frame;
 
+/* torch's forward hooks of every module that has parameters of its own. */
+struct module_hooks {
+    /* Both return what is to stand for `x` (lent), the module's input, or its result: that itself, or
+     * a floating tensor. `kind`: tells modules of one weight apart. */
+    struct tensor *(*before)(struct engine *e, void *context, struct tensor *const weights[2],
+                             int kind, struct tensor *x);
+    struct tensor *(*after)(struct engine *e, void *context, struct tensor *const weights[2],
+                            int kind, struct tensor *x);
+    void *context;
+};
+
 struct engine {
     struct plim_device *device;
     struct plim_allocator *allocator;
@@ -51,6 +62,7 @@ struct engine {
     struct autocast autocast;
 
     struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
+    const struct module_hooks *modules; /* lent; NULL: none */
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
     uint64_t seed;       /* of the next random operation */
 

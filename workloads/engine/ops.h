@@ -166,6 +166,10 @@ struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
 /* torch.nn.functional.linear: x w^T + bias; weight (out, in); bias may be NULL */
 struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias);
+/* The same as DeepSpeed's ZeRO 3 replaces it (runtime/zero/linear.py): one autograd.Function, which
+ * saves the weight itself; no autocast */
+struct tensor *op_linear_function(struct engine *e, struct tensor *x, struct tensor *weight,
+                                  struct tensor *bias);
 
 /* A weight of a linear layer kept in 4 or 8 bits, as bitsandbytes keeps it. The tensors live as long
  * as the layer. */

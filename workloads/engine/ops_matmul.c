@@ -299,6 +299,50 @@ struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b)
     return y;
 }
 
+/* A dimension for all rows of `x`, which is copied where it must be. */
+static struct tensor *rows_of(struct engine *e, struct tensor *x)
+{
+    int64_t width = tensor_size(x, -1);
+    return op_reshape(e, x, SHAPE(tensor_elements(x) / width, width));
+}
+
+enum { INPUT, WEIGHT, LINEAR_BIAS };
+
+static void function_backward(struct engine *e, struct node *n, struct tensor **grads,
+                              struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT);
+    if (e->halted) return;
+    if (node_wants(n, INPUT)) out[INPUT] = tensor_keep(matmul(e, grads[0], weight));
+    if (node_wants(n, WEIGHT))
+        out[WEIGHT] = tensor_keep(mm(e, t(e, rows_of(e, grads[0])), rows_of(e, x)));
+    if (node_wants(n, LINEAR_BIAS))
+        out[LINEAR_BIAS] = tensor_keep(op_sum_to(e, grads[0], 1, &weight->a.shape[0]));
+}
+static const struct node_kind function_kind = {"LinearFunctionForZeroStage3Backward",
+                                               function_backward};
+
+struct tensor *op_linear_function(struct engine *e, struct tensor *x, struct tensor *weight,
+                                  struct tensor *bias)
+{
+    struct tensor *given[3] = {x, weight, bias};
+    if (e->halted) return op_halted(e, 3, given);
+    struct node *n = op_node(e, &function_kind, bias ? 3 : 2, given);
+    if (n) {
+        node_save(e, n, INPUT, x);
+        node_save(e, n, WEIGHT, weight);
+    }
+    bool grad_enabled = e->grad_enabled, was = tensor_enter(x);
+    e->grad_enabled = false;
+    bool in_one = x->a.ndim == 2 && bias;
+    struct tensor *y = in_one ? addmm(e, bias, x, t(e, weight)) : matmul(e, x, t(e, weight));
+    if (bias && !in_one && !e->halted) op_add_(e, y, bias);
+    e->grad_enabled = grad_enabled;
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}
+
 static struct tensor *linear(struct engine *e, struct tensor *x, struct tensor *weight,
                              struct tensor *bias)
 {

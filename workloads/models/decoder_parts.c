@@ -12,7 +12,7 @@ enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
 
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
-    struct tensor *x = tensor_keep(op_embedding(e, m->embedding, ids));
+    struct tensor *x = tensor_keep(nn_embedding(e, m->embedding, ids));
     if (m->embedding_scale) {
         enum plim_dtype dtype = (enum plim_dtype)m->embedding->a.dtype;
         tensor_set(e, &x, op_mul(e, x, op_to(e, m->embedding_scale, dtype)));

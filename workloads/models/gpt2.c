@@ -66,7 +66,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct tensor *embeddings = decoder_embed(e, m, ids);
     struct tensor *positions = decoder_positions(e, tensor_size(ids, 1));
     struct tensor *position_embeddings =
-        tensor_keep(op_embedding(e, m->position_embedding, positions));
+        tensor_keep(nn_embedding(e, m->position_embedding, positions));
     struct tensor *x = tensor_keep(op_add(e, embeddings, position_embeddings));
     struct block_call call = {.mask = decoder_mask(e, m, embeddings, positions, 0),
                               .positions = positions};

@@ -130,7 +130,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct block_call call = {.positions = positions_of(e, mask)};
     call.mask = decoder_padding_mask(e, m, embeddings, mask);
     struct tensor *rows = op_add_scalar(e, call.positions, POSITION_OFFSET);
-    struct tensor *places = tensor_keep(op_embedding(e, m->position_embedding, rows));
+    struct tensor *places = tensor_keep(nn_embedding(e, m->position_embedding, rows));
     if (m->project_in.weight) tensor_set(e, &embeddings, nn_linear(e, &m->project_in, embeddings));
     struct tensor *x = tensor_keep(op_add(e, embeddings, places));
     x = decoder_blocks(e, m, x, &call, NULL);

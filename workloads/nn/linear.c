@@ -44,6 +44,7 @@ static struct tensor *base_output(struct engine *e, const struct linear *l, stru
 {
     if (l->quantized.codes)
         return nn_is_int8(l) ? linear_int8(e, l, x) : linear_4bit(e, l, x);
+    if (!l->conv1d && e->modules) return op_linear_function(e, x, l->weight, l->bias);
     if (!l->conv1d) return op_linear(e, x, l->weight, l->bias);
     int64_t shape[PLIM_MAX_DIMS];
     int ndim = x->a.ndim;
@@ -54,13 +55,19 @@ static struct tensor *base_output(struct engine *e, const struct linear *l, stru
     return op_view(e, op_addmm(e, l->bias, flat, l->weight), ndim, shape);
 }
 
-struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor *x)
+static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
-    if (e->halted) return op_halted(e, 1, &x);
+    const struct linear *l = module;
     if (!l->lora) return base_output(e, l, x);
     bool was = tensor_enter(x);
     struct tensor *y = base_output(e, l, x);
     y = l->quantized.codes ? nn_lora_quantized(e, l, y, x) : nn_lora(e, l, y, x);
     tensor_leave(e, x, was);
     return y;
+}
+
+struct tensor *nn_linear(struct engine *e, const struct linear *l, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    return nn_run(e, (struct tensor *const[2]){l->weight, l->bias}, NN_LINEAR, forward, l, x);
 }

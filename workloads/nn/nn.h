@@ -48,6 +48,16 @@ void nn_renew(struct engine *e, struct tensor *parameter);
 /* parameter.data = parameter.data.to(dtype): nothing where it has that type. */
 void nn_cast(struct engine *e, struct tensor *parameter, enum plim_dtype dtype);
 
+/* Runs `forward` between the hooks of its module (engine.modules). */
+struct tensor *nn_run(struct engine *e, struct tensor *const weights[2], int kind,
+                      struct tensor *(*forward)(struct engine *e, const void *module,
+                                                struct tensor *x),
+                      const void *module, struct tensor *x);
+enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_KINDS }; /* kinds of modules */
+
+/* torch.nn.Embedding: the rows of `weight` */
+struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);
+
 /* --- linear ----------------------------------------------------------------------------------- */
 
 struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */

@@ -42,13 +42,19 @@ static struct tensor *rms_norm_gemma(struct engine *e, const struct norm *n, str
     return tensor_yield(y);
 }
 
-struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x)
+static struct tensor *forward(struct engine *e, const void *module, struct tensor *x)
 {
-    if (e->halted) return op_halted(e, 1, &x);
+    const struct norm *n = module;
     if (n->kind == NORM_LAYER)
         return op_layer_norm(e, x, n->weight, n->bias, n->epsilon ? n->epsilon : LAYER_EPSILON);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
     return rms_norm(e, n, x);
+}
+
+struct tensor *nn_norm(struct engine *e, const struct norm *n, struct tensor *x)
+{
+    if (e->halted) return op_halted(e, 1, &x);
+    return nn_run(e, (struct tensor *const[2]){n->weight, n->bias}, NN_NORM, forward, n, x);
 }
 
 /* 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every step a kernel */

@@ -79,6 +79,33 @@ void nn_move_last(struct parameters *p, size_t index)
     p->list[index] = last;
 }
 
+struct tensor *nn_run(struct engine *e, struct tensor *const weights[2], int kind,
+                      struct tensor *(*forward)(struct engine *e, const void *module,
+                                                struct tensor *x),
+                      const void *module, struct tensor *x)
+{
+    const struct module_hooks *hooks = e->modules;
+    if (!hooks || e->halted) return forward(e, module, x);
+    bool was = tensor_enter(x);
+    struct tensor *input = tensor_hold(hooks->before(e, hooks->context, weights, kind, x));
+    struct tensor *y = tensor_keep(forward(e, module, input));
+    if (!e->halted) tensor_set(e, &y, hooks->after(e, hooks->context, weights, kind, y));
+    tensor_drop(e, input);
+    tensor_leave(e, x, was);
+    return tensor_yield(y);
+}
+
+static struct tensor *embedding(struct engine *e, const void *module, struct tensor *rows)
+{
+    struct tensor *const *weight = module;
+    return op_embedding(e, *weight, rows);
+}
+
+struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows)
+{
+    return nn_run(e, (struct tensor *const[2]){weight}, NN_EMBEDDING, embedding, &weight, rows);
+}
+
 void nn_renew(struct engine *e, struct tensor *parameter)
 {
     bool grad = e->grad_enabled;

@@ -160,7 +160,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "auto",
      .example = "[ddp, fsdp]",
      .help = "how the GPUs share the work: each as if alone (none), DistributedDataParallel (ddp), "
-             "DeepSpeed's ZeRO (zero1, zero2), or fully_shard on every block (fsdp); auto: ddp where "
+             "DeepSpeed's ZeRO (zero1, zero2, zero3), or fully_shard on every block (fsdp); auto: ddp where "
              "world is above 1"},
     {.path = "train.reduction",
      .value = {.type = PLIM_VALUE_ENUM, NAMES(plim_reduction_names, PLIM_REDUCTION_COUNT)},
@@ -243,7 +243,7 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .fallback = "auto",
      .example = "yes",
      .help = "DeepSpeed's overlap_comm: gradients are reduced beside backward, by way of two "
-             "buckets; auto: no"},
+             "buckets (zero3: and parameters gathered); auto: no, of zero3 yes"},
     {.path = "train.zero.contiguous_gradients",
      .value = {.type = PLIM_VALUE_BOOL},
      AT(zero.contiguous),

@@ -20,7 +20,7 @@ const char *const plim_optimizer_names[PLIM_OPTIMIZER_COUNT] = {
 const char *const plim_checkpointing_names[PLIM_CHECKPOINTING_COUNT] = {"none", "full"};
 const char *const plim_attention_names[PLIM_ATTENTION_COUNT] = {"sdpa", "eager"};
 const char *const plim_sharding_names[PLIM_SHARDING_COUNT] = {"auto",  "none",  "ddp",
-                                                                "zero1", "zero2", "fsdp"};
+                                                                "zero1", "zero2", "zero3", "fsdp"};
 const char *const plim_resharding_names[PLIM_RESHARDING_COUNT] = {"yes", "no"};
 const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT] = {"fp32", "low"};
 const char *const plim_reduction_names[PLIM_REDUCTION_COUNT] = {"last", "each"};

@@ -182,10 +182,11 @@ enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_
 /* How the GPUs share the work and the model's state. AUTO, of a spec alone (plim_spec_sharding()):
  * DDP where there are several GPUs, else NONE. NONE: what one process holds that knows of no other.
  * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. ZERO1, ZERO2: DeepSpeed's
- * stages, whose ranks share the optimizer's states, and its gradients. FSDP: fully_shard() (FSDP2) on
+ * stages, whose ranks share the optimizer's states, its gradients, and (ZERO3) the parameters. FSDP: fully_shard() (FSDP2) on
  * each block and on the model. From ZERO1 on a model is sharded as it is made. */
 enum plim_sharding { PLIM_SHARDING_AUTO, PLIM_SHARDING_NONE, PLIM_SHARDING_DDP, PLIM_SHARDING_ZERO1,
-                     PLIM_SHARDING_ZERO2, PLIM_SHARDING_FSDP, PLIM_SHARDING_COUNT };
+                     PLIM_SHARDING_ZERO2, PLIM_SHARDING_ZERO3, PLIM_SHARDING_FSDP,
+                     PLIM_SHARDING_COUNT };
 /* Which micro-steps of an accumulation reduce the gradients over the GPUs. LAST: the others run under
  * no_sync(), as accelerate and transformers' Trainer do. */
 enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_COUNT };
@@ -195,7 +196,7 @@ enum plim_resharding { PLIM_RESHARDING_YES, PLIM_RESHARDING_NO, PLIM_RESHARDING_
 /* FSDP: the type in which mixed precision's gradients are reduced: fp32, or that of the computation. */
 enum plim_reduce_type { PLIM_REDUCE_TYPE_FP32, PLIM_REDUCE_TYPE_LOW, PLIM_REDUCE_TYPE_COUNT };
 
-/* overlap_comm of DeepSpeed; AUTO: its default, which is no. */
+/* overlap_comm of DeepSpeed; AUTO: its default, which is no, of stage 3 yes. */
 enum plim_overlap { PLIM_OVERLAP_AUTO, PLIM_OVERLAP_NO, PLIM_OVERLAP_YES, PLIM_OVERLAP_COUNT };
 
 /* Are several documents packed into a row, position ids starting again at each? Then transformers

@@ -175,6 +175,7 @@ static void run_micro_step(struct run *r, struct plim_replay_step *s, bool last,
     bool reduces = last || r->setting.reduction == PLIM_REDUCTION_EACH;
     ddp_before_forward(e, &r->ddp, reduces);
     fsdp_before_forward(e, &r->fsdp, reduces);
+    zero_before_forward(e, &r->zero);
     if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
     struct tensor *loss = decoder_loss(e, &r->model, &r->batch);
     if (mixed) autocast_leave(e);

@@ -2,6 +2,7 @@
 #include "buffer.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
+#include "zero3.h"
 #include "zero_internal.h"
 
 enum { REDUCTION = 1 }; /* the stream of collectives under overlap_comm */
@@ -14,6 +15,11 @@ struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *
     return autograd_divided(e, logits, (double)z->model->setting->accumulation);
 }
 
+void zero_before_forward(struct engine *e, struct zero *z)
+{
+    if (z->gathered && !e->halted) zero3_begin(e, z->gathered);
+}
+
 struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss, bool last)
 {
     double accumulation = (double)z->model->setting->accumulation;
@@ -22,6 +28,7 @@ struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss,
     z->returned = tensor_keep(op_div_scalar(e, divided, accumulation));
     struct tensor *scaled = tensor_keep(op_mul_scalar(e, divided, 1));
     tensor_drop(e, divided);
+    if (z->gathered) zero3_turn(e, z->gathered);
     return scaled;
 }
 
@@ -32,18 +39,6 @@ static void drop_grad(struct engine *e, struct tensor *parameter)
     struct tensor *grad = parameter->grad;
     parameter->grad = NULL;
     tensor_drop(e, grad);
-}
-
-/* grad.data = its place in `buffer`, where it is copied to */
-static void move_grad(struct engine *e, struct tensor *grad, struct tensor *buffer, int64_t offset)
-{
-    if (e->halted) return;
-    struct plim_array a = grad->a;
-    struct tensor *view = tensor_keep(tensor_alias(e, buffer, a.ndim, a.shape, a.stride, offset));
-    struct plim_op op = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&view->a}, .in = {&grad->a}};
-    if (!e->halted) engine_launch(e, &op);
-    if (!e->halted) tensor_set_data(e, grad, view);
 }
 
 /* allreduce_and_copy_with_multiple_ranks(): pieces of several ranks are flattened, a single one is
@@ -109,7 +104,7 @@ static void keep_owned(struct engine *e, struct zero *z, struct tensor *paramete
         z->owned_used = 0;
         engine_set_class(e, before);
     }
-    move_grad(e, parameter->grad, z->owned, z->owned_used);
+    zero_move_grad(e, parameter->grad, z->owned, z->owned_used);
     z->owned_used += tensor_elements(parameter);
 }
 
@@ -162,7 +157,7 @@ static void add_to_bucket(struct engine *e, struct zero *z, size_t place)
     }
     if (e->halted) return;
     if (z->options->contiguous && n <= room)
-        move_grad(e, parameter->grad, b->buffer[b->current], b->elements);
+        zero_move_grad(e, parameter->grad, b->buffer[b->current], b->elements);
     b->elements += n;
     b->weights[b->count++] = place;
 }
@@ -171,6 +166,10 @@ void zero_accumulated(struct engine *e, void *context, struct tensor *variable)
 {
     struct zero *z = context;
     if (!variable->is_parameter || e->halted) return;
+    if (z->gathered) {
+        zero3_accumulated(e, z, variable);
+        return;
+    }
     take_buckets(e, z);
     if (z->stage == 2 || (z->overlaps && z->reduces))
         add_to_bucket(e, z, (size_t)variable->accumulator->ints[0]);
@@ -215,7 +214,9 @@ static void drop(struct engine *e, struct tensor **x)
 void zero_after_backward(struct engine *e, struct zero *z)
 {
     if (!z->model) return;
-    if (z->stage == 2 || z->reduces) {
+    if (z->gathered) {
+        zero3_after_backward(e, z);
+    } else if (z->stage == 2 || z->reduces) {
         for (size_t i = 0; i < z->count && z->stage == 1 && !z->overlaps; i++)
             if (z->weights[i].parameter->grad) add_to_bucket(e, z, i);
         reduce_bucket(e, z);

@@ -1,4 +1,4 @@
-/* DeepSpeed's ZeRO, stages 1 and 2, on one rank of several, driven as accelerate drives it: the memory
+/* DeepSpeed's ZeRO, stages 1 and 2 (and 3: zero3.h), on one rank of several, driven as accelerate drives it: the memory
  * of the flat weights, of this rank's part of them in fp32, and of the buckets of gradients. The other
  * ranks are taken to bring what this one brings; nothing is exchanged, so only a device that computes
  * nothing can run it.
@@ -48,7 +48,7 @@ struct zero_bucket {
 };
 
 struct zero {
-    struct decoder *model; /* NULL: there is no ZeRO of stage 1 or 2 */
+    struct decoder *model; /* NULL: there is no ZeRO */
     const struct plim_zero *options;
     int stage;
     int64_t world, rank;
@@ -64,6 +64,7 @@ struct zero {
     int64_t owned_elements, owned_used;
     struct tensor *padding;   /* of the last rank's gradients */
     struct tensor *norm;      /* of the last step */
+    struct zero3 *gathered;   /* stage 3: its parameters; `owned` are the gradients, for good */
     struct tensor *returned;  /* what engine.backward() returns */
     struct decoder_hooks hooks;
     struct link *link; /* lent */
@@ -80,6 +81,8 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
                              struct zero *z) PLIM_MUST_CHECK;
 void zero_finish(struct zero *z); /* host memory; tensors go with the engine */
 
+/* Before a forward. */
+void zero_before_forward(struct engine *e, struct zero *z);
 /* What backward starts from; `last`: of this step's micro-steps. Named. */
 struct tensor *zero_scale(struct engine *e, struct zero *z, struct tensor *loss, bool last);
 /* When the backward has run. */

@@ -1,5 +1,6 @@
 /* deepspeed.initialize(): the flat weights and this rank's part of them. */
 #include "buffer.h"
+#include "zero3.h"
 #include "zero_internal.h"
 #include <stdlib.h>
 
@@ -15,6 +16,10 @@ const char *zero_refuses(const struct plim_device_info *info, const struct plim_
         return "Adafactor sees ZeRO's flat weights as one vector, and would learn differently";
     if (setting->optimizer >= PLIM_OPTIMIZER_ADAMW_8BIT)
         return "bitsandbytes' optimizers under ZeRO are not known here; a program runs under exec";
+    if (setting->sharding == PLIM_SHARDING_ZERO3 && setting->lora.r)
+        return "adapters under ZeRO 3 are not known here: zero2 or fsdp, or a program under exec";
+    if (setting->sharding == PLIM_SHARDING_ZERO3 && config->experts)
+        return "experts under ZeRO 3 are not known here: zero2 or fsdp, or a program under exec";
     if (setting->quantization.type != PLIM_QUANTIZATION_NONE)
         return "quantised weights under ZeRO are not known here; a program runs under exec";
     return NULL;
@@ -109,31 +114,12 @@ static void note_owned(struct zero *z)
     }
 }
 
-enum plim_status zero_create(struct engine *e, struct decoder *model, struct link *link,
-                             struct zero *z)
+/* Stages 1 and 2: all weights on every rank, and this rank's part of them. */
+static void shard_states(struct engine *e, struct zero *z, struct tensor **states)
 {
-    const struct plim_train_setting *setting = model->setting;
-    const struct parameters *p = &model->parameters;
-    size_t n = p->count ? p->count : 1;
-    *z = (struct zero){.model = model,
-                       .options = &setting->zero,
-                       .stage = setting->sharding == PLIM_SHARDING_ZERO1 ? 1 : 2,
-                       .world = setting->world,
-                       .overlaps = setting->zero.overlap == PLIM_OVERLAP_YES,
-                       .hooks = {.logits = zero_hook_logits, .context = z},
-                       .link = link};
-    struct tensor **states = calloc(decoder_states(model, NULL) + 1, sizeof(struct tensor *));
-    z->weights = calloc(n, sizeof *z->weights);
-    z->bucket.weights = calloc(n, sizeof *z->bucket.weights);
-    z->norms = calloc(n, sizeof(struct tensor *));
-    z->sharded.list = calloc(1, sizeof(struct tensor *));
-    if (!states || !z->weights || !z->bucket.weights || !z->norms || !z->sharded.list) {
-        free(states);
-        return PLIM_NOMEM;
-    }
-    if (!e->halted) materialise(e, model, states);
-    free(states);
+    const struct parameters *p = &z->model->parameters;
     int64_t elements = 0;
+    if (!e->halted) materialise(e, z->model, states);
     for (size_t i = 0; i < p->count && !e->halted; i++) {
         if (!p->list[i]->requires_grad) continue;
         p->list[i]->accumulator->ints[0] = (int64_t)z->count;
@@ -145,16 +131,49 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
     engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
     make_master(e, z);
     engine_set_class(e, before);
-    z->rank = setting->rank >= 0 && setting->rank < z->world ? setting->rank : largest_rank(z);
+}
+
+enum plim_status zero_create(struct engine *e, struct decoder *model, struct link *link,
+                             struct zero *z)
+{
+    const struct plim_train_setting *setting = model->setting;
+    const struct parameters *p = &model->parameters;
+    size_t n = p->count ? p->count : 1;
+    *z = (struct zero){.model = model,
+                       .options = &setting->zero,
+                       .stage = 1 + (int)(setting->sharding - PLIM_SHARDING_ZERO1),
+                       .world = setting->world,
+                       .hooks = {.logits = zero_hook_logits, .context = z},
+                       .link = link};
+    /* DeepSpeed's default is yes for stage 3 alone */
+    z->overlaps = setting->zero.overlap == PLIM_OVERLAP_YES ||
+                  (z->stage == 3 && setting->zero.overlap == PLIM_OVERLAP_AUTO);
+    struct tensor **states = calloc(decoder_states(model, NULL) + 1, sizeof(struct tensor *));
+    z->weights = calloc(n, sizeof *z->weights);
+    z->bucket.weights = calloc(n, sizeof *z->bucket.weights);
+    z->norms = calloc(n, sizeof(struct tensor *));
+    z->sharded.list = calloc(1, sizeof(struct tensor *));
+    if (!states || !z->weights || !z->bucket.weights || !z->norms || !z->sharded.list) {
+        free(states);
+        return PLIM_NOMEM;
+    }
+    enum plim_status st = PLIM_OK;
+    if (z->stage == 3) st = zero3_create(e, z, states);
+    else shard_states(e, z, states);
+    free(states);
+    z->rank = z->stage == 3 ? 0
+              : setting->rank >= 0 && setting->rank < z->world ? setting->rank
+                                                               : largest_rank(z);
     note_owned(z);
-    model->hooks = &z->hooks;
+    if (z->stage < 3) model->hooks = &z->hooks;
     e->autograd.accumulated = zero_accumulated;
     e->autograd.accumulated_context = z;
-    return PLIM_OK;
+    return st;
 }
 
 void zero_finish(struct zero *z)
 {
+    zero3_finish(z);
     free(z->weights);
     free(z->bucket.weights);
     free(z->norms);

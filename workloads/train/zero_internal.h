@@ -21,6 +21,19 @@ static inline int64_t zero_owned(const struct zero *z, const struct zero_weight 
     return (end < n ? end : n) - *from;
 }
 
+/* grad.data = its place in `buffer`, where it is copied to */
+static inline void zero_move_grad(struct engine *e, struct tensor *grad, struct tensor *buffer,
+                                  int64_t offset)
+{
+    if (e->halted) return;
+    struct plim_array a = grad->a;
+    struct tensor *view = tensor_keep(tensor_alias(e, buffer, a.ndim, a.shape, a.stride, offset));
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&view->a}, .in = {&grad->a}};
+    if (!e->halted) engine_launch(e, &op);
+    if (!e->halted) tensor_set_data(e, grad, view);
+}
+
 /* AccumulateGrad's post hook (the context is struct zero). */
 void zero_accumulated(struct engine *e, void *context, struct tensor *variable);
 /* The hook of a model's logits. */

@@ -1,6 +1,7 @@
 /* ZeRO's optimizer step, temporary by temporary. */
 #include "buffer.h"
 #include "workloads/engine/ops.h"
+#include "zero3.h"
 #include "zero_internal.h"
 #include <math.h>
 
@@ -172,6 +173,10 @@ void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
 {
     bool grad_enabled = e->grad_enabled;
     if (e->halted) return;
+    if (z->gathered) {
+        zero3_step(e, z, o);
+        return;
+    }
     e->grad_enabled = false;
     if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
     struct tensor *norm = global_norm(e, z, z->norms);

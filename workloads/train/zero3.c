@@ -1,0 +1,251 @@
+/* ZeRO 3: the pieces of parameters and gradients, and the optimizer's step on them. */
+#include "buffer.h"
+#include "workloads/engine/ops.h"
+#include "zero3.h"
+#include "zero_internal.h"
+#include <stdlib.h>
+
+enum { REDUCING = 2 }; /* the stream of reductions under overlap_comm */
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+/* The head's own weight, before it is given up for the embedding's */
+static void make_tied(struct engine *e, const struct zero *z)
+{
+    const struct zero3_parameter *p =
+        &z->gathered->parameters[z->model->embedding->accumulator->ints[0]];
+    enum plim_dtype dtype = z->model->parameters.dtype;
+    struct tensor *whole = tensor_keep(tensor_empty(e, dtype, SHAPE(p->elements)));
+    struct tensor *piece = tensor_keep(tensor_empty(e, dtype, SHAPE(p->piece)));
+    tensor_drop(e, whole);
+    tensor_drop(e, piece);
+}
+
+/* A parameter is made whole, copied into its piece, and given up; defragment() then moves all pieces
+ * into one tensor by way of the host. */
+static void make_pieces(struct engine *e, struct zero *z, struct tensor **states)
+{
+    size_t count = decoder_states_by_module(z->model, states), pieces = 0;
+    struct zero3 *g = z->gathered;
+    for (size_t i = 0; i < count && !e->halted; i++) {
+        struct tensor *x = states[i];
+        if (x->a.dtype <= PLIM_F16) x->a.dtype = (uint8_t)z->model->parameters.dtype;
+        if (x->accumulator) x->accumulator->output[0].dtype = x->a.dtype;
+        storage_resize(e, x->storage, tensor_elements(x) * plim_dtype_size(x->a.dtype));
+        x->a.data = x->storage->address;
+        if (!x->accumulator) continue;
+        const struct zero3_parameter *p = &g->parameters[x->accumulator->ints[0]];
+        states[pieces++] = tensor_keep(tensor_empty(e, x->a.dtype, SHAPE(p->piece)));
+        storage_resize(e, x->storage, 0);
+        z->part += p->piece;
+    }
+    if (z->model->head == z->model->embedding) make_tied(e, z);
+    tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(1))); /* inf_or_nan_tracker */
+    tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));   /* of the process group's barrier */
+    for (size_t i = 0; i < pieces; i++) tensor_drop(e, states[i]);
+    plim_allocator_empty_cache(e->allocator);
+    z->flat = tensor_keep(tensor_empty(e, z->model->parameters.dtype, SHAPE(z->part)));
+}
+
+/* The pieces in fp32, zeros like the gradient of these, which nothing uses, and what gradients need. */
+static void make_rest(struct engine *e, struct zero *z)
+{
+    if (e->halted) return;
+    engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
+    struct tensor *wide = tensor_hold(op_to(e, z->flat, PLIM_F32));
+    z->master = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(z->part)));
+    tensor_drop(e, wide);
+    tensor_drop(e, tensor_keep(op_full(e, PLIM_F32, SHAPE(z->part), 0)));
+    engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    if (z->options->contiguous)
+        z->bucket.buffer[0] =
+            tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->options->bucket_elements)));
+    engine_set_class(e, PLIM_MEMORY_GRADIENTS);
+    z->owned = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->part), 0));
+    if (e->halted) return;
+    z->master->is_parameter = z->master->requires_grad = true;
+    z->sharded.list[z->sharded.count++] = z->master;
+    engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    for (size_t i = 0; i < z->count; i++) { /* gathered for their hooks */
+        const struct zero3_parameter *p = &z->gathered->parameters[i];
+        tensor_drop(e, tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(p->piece * z->world))));
+    }
+}
+
+enum plim_status zero3_create(struct engine *e, struct zero *z, struct tensor **states)
+{
+    const struct parameters *p = &z->model->parameters;
+    z->gathered = calloc(1, sizeof *z->gathered);
+    if (!z->gathered) return PLIM_NOMEM;
+    enum plim_status st = zero3_trace_create(e, z, z->gathered);
+    if (st != PLIM_OK || e->halted) return st;
+    for (size_t i = 0; i < p->count; i++)
+        z->weights[z->count++] = (struct zero_weight){.parameter = p->list[i]};
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    make_pieces(e, z, states);
+    make_rest(e, z);
+    engine_set_class(e, before);
+    return PLIM_OK;
+}
+
+void zero3_finish(struct zero *z)
+{
+    if (z->gathered) zero3_trace_finish(z->gathered);
+    free(z->gathered);
+    z->gathered = NULL;
+}
+
+/* --- gradients -------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* What rank `rank` lacks of its piece of a gradient */
+static int64_t padding_of(const struct zero3_parameter *p, int64_t rank)
+{
+    int64_t left = p->elements - rank * p->piece;
+    return left >= p->piece ? 0 : left > 0 ? p->piece - left : p->piece;
+}
+
+/* reduce_scatter_coalesced(): the ranks' pieces one behind the other, unless it is one gradient
+ * without padding. The paddings are tensors of their own until then. */
+static struct tensor *scatter(struct engine *e, const struct zero *z)
+{
+    const struct zero_bucket *b = &z->bucket;
+    const struct zero3_parameter *p = z->gathered->parameters;
+    int64_t pieces = 0;
+    size_t paddings = 0;
+    for (size_t i = 0; i < b->count; i++) pieces += p[b->weights[i]].piece;
+    bool in_place = b->count == 1 && p[b->weights[0]].elements % z->world == 0;
+    double bytes = (double)(pieces * z->world * plim_dtype_size(zero_dtype(z)));
+    link_wait(z->link, link_send(z->link, link_now(z->link), bytes, 1));
+    if (in_place) return NULL;
+    struct tensor **padding = calloc(b->count * (size_t)z->world, sizeof(struct tensor *));
+    if (!padding) engine_fail(e, PLIM_NOMEM);
+    for (int64_t rank = 0; padding && rank < z->world; rank++)
+        for (size_t i = 0; i < b->count; i++) {
+            int64_t n = padding_of(&p[b->weights[i]], rank);
+            if (n) padding[paddings++] = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(n)));
+        }
+    struct tensor *flat =
+        tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(pieces * z->world)));
+    buffer_copy(e, pieces * z->world, flat, zero_dtype(z));
+    for (size_t i = 0; i < paddings; i++) tensor_drop(e, padding[i]);
+    free(padding);
+    return flat;
+}
+
+/* reduce_and_partition_ipg_grads() */
+static void reduce_bucket(struct engine *e, struct zero *z)
+{
+    struct zero_bucket *b = &z->bucket;
+    if (!b->count || e->halted) return;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    e->stream = z->overlaps ? REDUCING : 0;
+    qsort(b->weights, b->count, sizeof *b->weights, by_place);
+    struct tensor *flat = scatter(e, z);
+    for (size_t i = 0; i < b->count && !e->halted; i++) {
+        struct tensor *parameter = z->weights[b->weights[i]].parameter, *grad = parameter->grad;
+        buffer_copy(e, z->gathered->parameters[b->weights[i]].piece, z->owned, zero_dtype(z));
+        parameter->grad = NULL;
+        tensor_drop(e, grad);
+    }
+    tensor_drop(e, flat);
+    e->stream = 0;
+    engine_set_class(e, before);
+    b->count = 0;
+    b->elements = 0;
+}
+
+void zero3_accumulated(struct engine *e, struct zero *z, struct tensor *variable)
+{
+    struct zero_bucket *b = &z->bucket;
+    int64_t n = tensor_elements(variable), room = z->options->bucket_elements;
+    if (b->elements + n > room && b->elements > 0) reduce_bucket(e, z);
+    if (e->halted) return;
+    if (b->buffer[0] && b->elements + n <= room)
+        zero_move_grad(e, variable->grad, b->buffer[0], b->elements);
+    b->elements += n;
+    b->weights[b->count++] = (size_t)variable->accumulator->ints[0];
+}
+
+void zero3_after_backward(struct engine *e, struct zero *z)
+{
+    reduce_bucket(e, z);
+}
+
+/* --- the step --------------------------------------------------------------------------------- */
+
+static struct tensor *scalar(struct engine *e)
+{
+    return tensor_keep(tensor_empty(e, zero_double, 0, NULL));
+}
+
+/* has_overflow(), of fp16 */
+static void look_for_overflow(struct engine *e, struct zero *z)
+{
+    e->stream = z->overlaps ? REDUCING : 0;
+    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(z->part)));
+    struct tensor *is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(z->part)));
+    tensor_drop(e, all);
+    buffer_copy(e, z->part, is, PLIM_BOOL);
+    tensor_drop(e, is);
+    is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(z->part)));
+    buffer_copy(e, z->part, is, PLIM_BOOL);
+    tensor_drop(e, is);
+    struct tensor *byte = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
+    e->stream = 0;
+    if (!e->halted) engine_item(e, byte);
+    tensor_drop(e, byte);
+}
+
+/* get_grad_norm_direct(); named */
+static struct tensor *norm_of_pieces(struct engine *e, struct zero *z)
+{
+    size_t n = 0;
+    for (; n < z->count && !e->halted; n++) {
+        int64_t piece = z->gathered->parameters[n].piece;
+        struct tensor *wide = tensor_keep(tensor_empty(e, zero_double, SHAPE(piece)));
+        buffer_copy(e, piece, wide, zero_dtype(z));
+        z->norms[n] = scalar(e);
+        tensor_drop(e, wide);
+    }
+    struct tensor *stacked = tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)n)));
+    struct tensor *squares = tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)n)));
+    tensor_drop(e, stacked);
+    struct tensor *sum = scalar(e);
+    tensor_drop(e, squares);
+    struct tensor *root = scalar(e), *norm = scalar(e);
+    tensor_drop(e, root);
+    tensor_drop(e, sum);
+    while (n-- > 0) tensor_drop(e, z->norms[n]);
+    return norm;
+}
+
+void zero3_step(struct engine *e, struct zero *z, struct optimizer *o)
+{
+    bool grad_enabled = e->grad_enabled;
+    e->grad_enabled = false;
+    zero3_partition(e, z->gathered);
+    if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
+    struct tensor *norm = norm_of_pieces(e, z), *group = scalar(e), *total = scalar(e);
+    tensor_drop(e, group);
+    struct tensor *told = scalar(e); /* as engine.get_global_grad_norm(), which still has the last */
+    struct tensor *flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->part)));
+    buffer_copy(e, z->part, flat, zero_dtype(z));
+    tensor_set(e, &flat, op_to(e, flat, PLIM_F32));
+    op_binary_scalar_(e, PLIM_BINARY_MUL, flat, 1);
+    if (!e->halted) z->master->grad = flat;
+    optimizer_step(e, o, NULL, NULL);
+    optimizer_zero_grad(e, o);
+    if (!e->halted && zero_dtype(z) != PLIM_F32) buffer_copy(e, z->part, z->flat, PLIM_F32);
+    zero3_gather_persistent(e, z->gathered);
+    tensor_drop(e, norm);
+    tensor_drop(e, total);
+    tensor_drop(e, z->norm);
+    z->norm = told;
+    e->grad_enabled = grad_enabled;
+}

@@ -1,0 +1,107 @@
+/* DeepSpeed's ZeRO, stage 3, on one rank of several (zero.h has what the stages share): each parameter
+ * is cut into one piece a rank, and whole only while a module needs it. The ranks hold the same, but for
+ * padding.
+ *
+ * What is held, and from when to when (deepspeed 0.18: runtime/zero/stage3.py, parameter_offload.py,
+ * partitioned_param_coordinator.py, partition_parameters.py):
+ *
+ * - For good: the pieces of all parameters in the type of the computation, the same in fp32, the
+ *   optimizer's states of these, a bucket of reduce_bucket_size elements, and a gradient of each piece.
+ * - A module's parameters are gathered before its forward and before its backward: one alone into its own
+ *   memory, several by way of one buffer. The first forward and backward give each up behind its module,
+ *   and write down in which order modules run.
+ * - From then on parameters to come are gathered ahead, in groups of stage3_prefetch_bucket_size elements,
+ *   up to stage3_max_live_parameters; the buffer of a group stays until its last parameter is used. What
+ *   a module has stays whole if it is used again within stage3_max_reuse_distance elements, or has at most
+ *   stage3_param_persistence_threshold: so a small model is whole from its forward to its step.
+ * - A gradient is copied into the bucket; a full one is reduced by way of a copy, and the rank's pieces of
+ *   it are copied or added into its gradients.
+ * - The step gives all parameters up, takes norms in fp64, makes one fp32 gradient of all pieces, and
+ *   gathers the parameters below the threshold again.
+ *
+ * All pieces are one sub-group here; of more than sub_group_size (10^9 elements a rank) DeepSpeed makes
+ * several, whose fp32 gradients it holds one after the other.
+ *
+ * A linear is an autograd.Function there (op_linear_function()). Modules without parameters are left out:
+ * DeepSpeed gathers ahead of them too, which only tells how soon the limits are reached. */
+#ifndef PLIM_TRAIN_ZERO3_H
+#define PLIM_TRAIN_ZERO3_H
+
+#include "zero.h"
+
+/* DeepSpeed's defaults, in elements. */
+#define ZERO3_PREFETCH INT64_C(50000000)
+#define ZERO3_MAX_LIVE INT64_C(1000000000)
+#define ZERO3_MAX_REUSE INT64_C(1000000000)
+#define ZERO3_PERSISTENT INT64_C(100000)
+
+enum zero3_state { ZERO3_AWAY, ZERO3_COMING, ZERO3_HERE };
+
+struct zero3_parameter {
+    struct tensor *whole;
+    int64_t elements, piece; /* all; a rank's */
+    enum zero3_state state;
+    int active;    /* modules that need it now */
+    int64_t until; /* the last step of the trace for which it was gathered; -1: none */
+    /* the all-gather by which it comes: its leader is the first of a list */
+    struct zero3_parameter *leader, *next;
+    bool awaited;        /* not asked for yet */
+    struct tensor *flat; /* a leader's: what all of the list come out of; NULL: its own memory */
+    size_t waiting;      /* a leader's: how many of the list are awaited */
+    double arrival;      /* a leader's */
+};
+
+struct zero3_module {
+    struct zero3 *z;
+    struct zero3_parameter *parameter[2];
+    size_t count;
+    bool active;
+    struct node_hook before_backward, after_backward;
+};
+
+/* One parameter's use in the trace. */
+struct zero3_use {
+    struct zero3_parameter *parameter;
+    int64_t step;
+};
+
+struct zero3 {
+    struct zero *zero;
+    struct zero3_parameter *parameters;
+    size_t count;
+    struct zero3_module *modules; /* NN_KINDS of each parameter, and the model behind them */
+    struct zero3_module *model;
+    struct module_hooks hooks;
+    /* the trace: modules in the order in which they run, and the uses of their parameters */
+    struct zero3_module **order;
+    struct zero3_use *uses;
+    size_t order_count, order_capacity, use_count;
+    bool records, is_complete;
+    int64_t step;    /* modules entered in this forward and backward */
+    size_t next_use; /* not gathered ahead yet */
+    int64_t live;    /* elements gathered */
+    struct zero3_parameter **chosen; /* room for all */
+};
+
+/* zero3_gather.c */
+enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z)
+    PLIM_MUST_CHECK;
+void zero3_trace_finish(struct zero3 *z);
+/* A forward begins. */
+void zero3_begin(struct engine *e, struct zero3 *z);
+/* Its backward begins. */
+void zero3_turn(struct engine *e, struct zero3 *z);
+/* Gives all parameters up, whoever needs them. */
+void zero3_partition(struct engine *e, struct zero3 *z);
+/* Gathers those below the threshold, which stay. */
+void zero3_gather_persistent(struct engine *e, struct zero3 *z);
+
+/* zero3.c: what zero.h's functions do at this stage. `states`: room for all of the model's */
+enum plim_status zero3_create(struct engine *e, struct zero *z, struct tensor **states)
+    PLIM_MUST_CHECK;
+void zero3_finish(struct zero *z);
+void zero3_accumulated(struct engine *e, struct zero *z, struct tensor *variable);
+void zero3_after_backward(struct engine *e, struct zero *z);
+void zero3_step(struct engine *e, struct zero *z, struct optimizer *o);
+
+#endif

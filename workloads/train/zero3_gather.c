@@ -1,0 +1,319 @@
+/* Which parameters are whole, and when: the hooks of modules, and what they gather ahead. */
+#include "buffer.h"
+#include "workloads/engine/autograd.h"
+#include "zero3.h"
+#include <stdlib.h>
+
+enum { GATHERING = 1 }; /* the stream of all-gathers under overlap_comm */
+
+static int64_t bytes_of(const struct zero3_parameter *p, int64_t elements)
+{
+    return elements * plim_dtype_size((enum plim_dtype)p->whole->a.dtype);
+}
+
+static bool persists(const struct zero3_parameter *p)
+{
+    return p->elements <= ZERO3_PERSISTENT;
+}
+
+static void hold(struct engine *e, struct zero3_parameter *p, int64_t elements)
+{
+    storage_resize(e, p->whole->storage, bytes_of(p, elements));
+    p->whole->a.data = p->whole->storage->address;
+}
+
+/* --- one all-gather --------------------------------------------------------------------------- */
+
+/* all_gather_coalesced() of parameters in the order of the model */
+static void gather(struct engine *e, struct zero3 *z, size_t count,
+                   struct zero3_parameter *const *list)
+{
+    int64_t pieces = 0;
+    if (!count || e->halted) return;
+    struct zero3_parameter *leader = list[0];
+    for (size_t i = 0; i < count; i++) {
+        struct zero3_parameter *p = list[i];
+        pieces += p->piece;
+        z->live += p->elements;
+        p->state = ZERO3_COMING;
+        p->leader = leader;
+        p->next = i + 1 < count ? list[i + 1] : NULL;
+        p->awaited = true;
+    }
+    leader->waiting = count;
+    int64_t elements = pieces * z->zero->world;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
+    e->stream = z->zero->overlaps ? GATHERING : 0;
+    if (count == 1) {
+        hold(e, leader, elements);
+    } else {
+        enum plim_dtype dtype = (enum plim_dtype)leader->whole->a.dtype;
+        leader->flat = tensor_keep(tensor_empty(e, dtype, SHAPE(elements)));
+        buffer_copy(e, pieces, leader->flat, dtype);
+    }
+    e->stream = 0;
+    engine_set_class(e, before);
+    leader->arrival = link_send(z->zero->link, link_now(z->zero->link),
+                                (double)bytes_of(leader, elements), 1);
+}
+
+/* The first of a list that is asked for brings all out of the buffer, which stays for the last. */
+static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
+{
+    struct zero3_parameter *leader = p->leader;
+    if (!p->awaited || e->halted) return;
+    p->awaited = false;
+    e->stream = z->zero->overlaps ? GATHERING : 0;
+    link_wait(z->zero->link, leader->arrival);
+    for (struct zero3_parameter *q = p->state == ZERO3_COMING ? leader : NULL; q; q = q->next) {
+        if (leader->flat) hold(e, q, q->elements);
+        if (leader->flat) buffer_copy(e, q->elements, leader->flat, (enum plim_dtype)q->whole->a.dtype);
+        q->state = ZERO3_HERE;
+    }
+    if (--leader->waiting == 0) {
+        tensor_drop(e, leader->flat);
+        leader->flat = NULL;
+    }
+    e->stream = 0;
+}
+
+static void give_up(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
+{
+    if (p->state != ZERO3_HERE || p->active || e->halted) return;
+    plim_allocator_record_stream(e->allocator, p->whole->storage->block, 0);
+    storage_resize(e, p->whole->storage, 0);
+    p->state = ZERO3_AWAY;
+    z->live -= p->elements;
+}
+
+/* --- ahead ------------------------------------------------------------------------------------ */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct zero3_parameter *x = *(struct zero3_parameter *const *)a,
+                                 *y = *(struct zero3_parameter *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the module itself uses is no longer to come. */
+static void skip_own(struct zero3 *z, const struct zero3_module *m)
+{
+    size_t own = 0;
+    for (size_t i = 0; i < m->count; i++) own += m->parameter[i]->until < z->step;
+    for (; own > 0 && z->next_use < z->use_count; own--) {
+        const struct zero3_use *use = &z->uses[z->next_use++];
+        use->parameter->until = use->step;
+    }
+}
+
+static void gather_ahead(struct engine *e, struct zero3 *z)
+{
+    int64_t limit = ZERO3_MAX_LIVE - z->live, elements = 0;
+    size_t count = 0;
+    if (limit > ZERO3_PREFETCH) limit = ZERO3_PREFETCH;
+    while (z->next_use < z->use_count && elements < limit) {
+        const struct zero3_use *use = &z->uses[z->next_use++];
+        struct zero3_parameter *p = use->parameter;
+        if (use->step > p->until) p->until = use->step;
+        if (p->state != ZERO3_AWAY) continue;
+        p->state = ZERO3_COMING;
+        elements += p->elements;
+        z->chosen[count++] = p;
+    }
+    qsort(z->chosen, count, sizeof(struct zero3_parameter *), by_place);
+    gather(e, z, count, z->chosen);
+}
+
+/* --- a module begins, and ends ---------------------------------------------------------------- */
+
+/* fetch_sub_module() */
+static void enter(struct engine *e, struct zero3 *z, struct zero3_module *m)
+{
+    struct zero3_parameter *missing[2];
+    size_t count = 0;
+    if (e->halted) return;
+    if (z->records && z->order_count == z->order_capacity) {
+        engine_fail(e, PLIM_INTERNAL);
+        return;
+    }
+    if (z->records) z->order[z->order_count++] = m;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->parameter[i]->state == ZERO3_AWAY) missing[count++] = m->parameter[i];
+    gather(e, z, count, missing);
+    for (size_t i = 0; i < m->count; i++) {
+        if (!m->active) m->parameter[i]->active++;
+        await(e, z, m->parameter[i]);
+    }
+    m->active = true;
+    if (z->is_complete) skip_own(z, m);
+    if (z->is_complete) gather_ahead(e, z);
+    z->step++;
+}
+
+/* Is it used within max_reuse_distance of now? */
+static bool is_used_soon(const struct zero3 *z, const struct zero3_parameter *p)
+{
+    int64_t passed = 0;
+    for (size_t i = (size_t)z->step; i < z->order_count && passed < ZERO3_MAX_REUSE; i++)
+        for (size_t k = 0; k < z->order[i]->count; k++) {
+            if (z->order[i]->parameter[k] == p) return true;
+            passed += z->order[i]->parameter[k]->elements;
+        }
+    return false;
+}
+
+/* release_sub_module() */
+static void leave(struct engine *e, struct zero3 *z, struct zero3_module *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        struct zero3_parameter *p = m->parameter[i];
+        if (m->active) p->active--;
+        bool stays = z->is_complete && (persists(p) || p->until > z->step || is_used_soon(z, p));
+        if (!stays) give_up(e, z, p);
+    }
+    m->active = false;
+}
+
+/* --- hooks ------------------------------------------------------------------------------------ */
+
+static struct zero3_module *module_of(struct zero3 *z, struct tensor *const weights[2], int kind)
+{
+    return &z->modules[(size_t)weights[0]->accumulator->ints[0] * NN_KINDS + (size_t)kind];
+}
+
+static void name_module(struct zero3 *z, struct zero3_module *m, struct tensor *const weights[2])
+{
+    for (size_t i = 0; i < 2 && !m->count; i++)
+        if (weights[i]) m->parameter[i] = &z->parameters[weights[i]->accumulator->ints[0]];
+    m->count = weights[1] ? 2 : 1;
+}
+
+static struct tensor *before_forward(struct engine *e, void *context,
+                                     struct tensor *const weights[2], int kind, struct tensor *x)
+{
+    struct zero3_module *m = module_of(context, weights, kind);
+    name_module(context, m, weights);
+    enter(e, context, m);
+    return autograd_mark(e, x, &m->after_backward);
+}
+
+static struct tensor *after_forward(struct engine *e, void *context,
+                                    struct tensor *const weights[2], int kind, struct tensor *y)
+{
+    struct zero3_module *m = module_of(context, weights, kind);
+    leave(e, context, m);
+    return autograd_mark(e, y, &m->before_backward);
+}
+
+static void before_backward(struct engine *e, void *context)
+{
+    struct zero3_module *m = context;
+    enter(e, m->z, m);
+}
+
+static void after_backward(struct engine *e, void *context)
+{
+    struct zero3_module *m = context;
+    leave(e, m->z, m);
+}
+
+/* --- a forward and its backward --------------------------------------------------------------- */
+
+/* What was gathered ahead and not used goes. */
+static void drop_awaited(struct engine *e, struct zero3 *z)
+{
+    for (size_t i = 0; i < z->count; i++) {
+        struct zero3_parameter *p = &z->parameters[i];
+        if (!p->awaited) continue;
+        await(e, z, p);
+        give_up(e, z, p);
+    }
+}
+
+static void complete(struct zero3 *z)
+{
+    for (size_t i = 0; i < z->order_count; i++)
+        for (size_t k = 0; k < z->order[i]->count; k++)
+            z->uses[z->use_count++] = (struct zero3_use){z->order[i]->parameter[k], (int64_t)i};
+    z->is_complete = true;
+}
+
+void zero3_begin(struct engine *e, struct zero3 *z)
+{
+    drop_awaited(e, z);
+    if (z->records) complete(z);
+    z->records = !z->is_complete;
+    z->next_use = 0;
+    z->step = z->live = 0;
+    for (size_t i = 0; i < z->count; i++) z->parameters[i].until = -1;
+    for (int i = 0; i < 2; i++) enter(e, z, z->model); /* with its head, and its body */
+}
+
+void zero3_turn(struct engine *e, struct zero3 *z)
+{
+    enter(e, z, z->model);
+}
+
+void zero3_partition(struct engine *e, struct zero3 *z)
+{
+    for (size_t i = 0; i < z->count; i++) {
+        struct zero3_parameter *p = &z->parameters[i];
+        await(e, z, p);
+        p->active = 0;
+        give_up(e, z, p);
+    }
+    for (size_t i = 0; i < z->count * NN_KINDS; i++) z->modules[i].active = false;
+}
+
+void zero3_gather_persistent(struct engine *e, struct zero3 *z)
+{
+    for (size_t i = 0; i < z->count && !e->halted; i++) {
+        struct zero3_parameter *p = &z->parameters[i];
+        if (!persists(p)) continue;
+        hold(e, p, p->piece * z->zero->world);
+        p->state = ZERO3_HERE;
+    }
+}
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct zero3 *z)
+{
+    const struct parameters *p = &zero->model->parameters;
+    size_t n = p->count ? p->count : 1, modules = n * NN_KINDS + 1;
+    *z = (struct zero3){.zero = zero, .count = p->count, .order_capacity = 4 * modules};
+    z->hooks = (struct module_hooks){before_forward, after_forward, z};
+    z->parameters = calloc(n, sizeof *z->parameters);
+    z->modules = calloc(modules, sizeof *z->modules);
+    z->order = calloc(z->order_capacity, sizeof(struct zero3_module *));
+    z->uses = calloc(2 * z->order_capacity, sizeof *z->uses);
+    z->chosen = calloc(n, sizeof(struct zero3_parameter *));
+    if (!z->parameters || !z->modules || !z->order || !z->uses || !z->chosen) return PLIM_NOMEM;
+    for (size_t i = 0; i < modules; i++) {
+        struct zero3_module *m = &z->modules[i];
+        m->z = z;
+        m->before_backward = (struct node_hook){before_backward, m};
+        m->after_backward = (struct node_hook){after_backward, m};
+    }
+    z->model = &z->modules[modules - 1];
+    for (size_t i = 0; i < p->count && !e->halted; i++) {
+        int64_t elements = tensor_elements(p->list[i]);
+        p->list[i]->accumulator->ints[0] = (int64_t)i;
+        z->parameters[i] =
+            (struct zero3_parameter){.whole = p->list[i],
+                                     .elements = elements,
+                                     .piece = (elements + zero->world - 1) / zero->world};
+    }
+    e->modules = &z->hooks;
+    return PLIM_OK;
+}
+
+void zero3_trace_finish(struct zero3 *z)
+{
+    free(z->parameters);
+    free(z->modules);
+    free(z->order);
+    free(z->uses);
+    free(z->chosen);
+    *z = (struct zero3){0};
+}
