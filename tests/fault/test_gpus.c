@@ -1,8 +1,9 @@
 /* A whole `plimsoll tune` on a pretended GPU on which something goes wrong, at every place where it
  * can: the answer is right or says what is missing, and nothing is left behind.
  *
- *   PLIM_FAULT_POSITIONS   how many positions of each fault are tried, evenly; "all". With sanitizers one, and there
- *                          a fault strikes once or always, in turn
+ * With sanitizers (PLIM_FAULT_WAYS 1) a fault strikes once or always, in turn; else both are tried.
+ *
+ *   PLIM_FAULT_POSITIONS   how many positions of each fault are tried, evenly; "all"; plain: one
  *   PLIM_FAULT_TABLE       a file to which a line for each fault is added: what came of it
  */
 #include "autotune/base/clock.h"
@@ -293,7 +294,7 @@ static unsigned count_of(const char *events, const char *kind)
 static unsigned positions(unsigned count)
 {
     const char *text = getenv("PLIM_FAULT_POSITIONS");
-    unsigned wanted = !text                  ? PLIM_FAULT_POSITIONS
+    unsigned wanted = !text                  ? 1
                       : !strcmp(text, "all") ? count
                                              : (unsigned)strtoul(text, NULL, 10);
     return wanted < count ? wanted : count;
@@ -328,7 +329,7 @@ ParameterizedTestParameters(gpus, a_fault_anywhere)
         unsigned events = count_of(s.errors, kinds[k].name), wanted = positions(events);
         cr_assert(gt(u32, events, 0), "%s: %s", kinds[k].name, s.errors);
         for (unsigned i = 0; i < 2 * wanted && count < MOST_CASES; i++)
-            if (wanted > 1 || (i + k) % 2 == 0)
+            if (PLIM_FAULT_WAYS == 2 || (i + k) % 2 == 0)
                 cases[count++] = make_case(&kinds[k], position(i / 2, wanted, events), i % 2 != 0);
     }
     finish(&s);
@@ -347,7 +348,7 @@ Test(gpus, whatever_nvml_tells_the_answer_is_the_same)
 {
     static const char *const lies[] = {"wrong-memory", "old",      "no-memory", "hide-processes",
                                        "throttle@1",   "crowd=30", "exclusive", "name=R300-Ultra"};
-    const size_t step = PLIM_FAULT_POSITIONS > 1 ? 1 : 3;
+    const size_t step = PLIM_FAULT_WAYS == 2 ? 1 : 3;
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i += step) {
         struct fault_case c = plain_case();
         snprintf(c.name, sizeof(c.name), "NVML: %s", lies[i]);
