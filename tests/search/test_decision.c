@@ -195,6 +195,21 @@ Test(decision, where_nothing_fits_the_smallest_setting_is_told)
     }
 }
 
+/* Only two of the micro-steps are run; all that were asked for are told. */
+Test(decision, the_smallest_setting_has_all_its_micro_steps)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_question q = synthetic_question();
+    q.batch.effective_batch = 16;
+    synthetic_init(&s, INT64_C(1030) << 20);
+    s.runner.probed_micro_steps = 2;
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_assert(run.decision.has_smallest);
+    cr_expect(eq(i64, run.decision.smallest.accumulation, 16));
+    synthetic_finish(&run);
+}
+
 Test(decision, advice_was_replayed)
 {
     struct synthetic s;

@@ -1,4 +1,5 @@
 /* The largest micro-batch, on models whose edge is known. */
+#include "autotune/search/edge.h"
 #include "synthetic.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -145,6 +146,54 @@ Test(edge, is_not_stopped_by_a_bump)
     edge = search(&s, &q);
     cr_expect(eq(i64, edge.fits, plain));
     cr_expect(eq(i64, edge.fails, plain + 1));
+}
+
+/* Wherever the bumps are: what is called the edge fits, and the next one is what does not. */
+Test(edge, among_bumps_lies_between_what_fits_and_what_does_not)
+{
+    uint64_t random = 3;
+    struct plim_question q = synthetic_question();
+    for (int i = 0; i < 300; i++) {
+        struct synthetic s;
+        synthetic_randomize(&s, &random);
+        s.bump_every = synthetic_between(&random, 2, 9);
+        s.bump_bytes = s.per_sample_bytes * synthetic_between(&random, 1, 4);
+        struct plim_edge edge = search(&s, &q);
+        struct plim_setting fits = synthetic_setting(edge.fits),
+                            fails = synthetic_setting(edge.fails);
+        cr_assert(eq(i64, edge.fails, edge.fits + 1), "model %d", i);
+        cr_expect(edge.fits == 0 || synthetic_fits(&s, &fits), "model %d", i);
+        cr_expect(not(synthetic_fits(&s, &fails)), "model %d", i);
+    }
+}
+
+/* Before it is searched: no more than its line says, nor what is known to fail. */
+Test(edge, is_at_most_what_is_known)
+{
+    struct synthetic s;
+    struct plim_question q = synthetic_question();
+    struct plim_cache cache = {0};
+    struct plim_decision decision = {0};
+    struct plim_search search;
+    synthetic_init(&s, INT64_C(2048) << 20);
+    struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
+    cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
+    struct plim_edge *edge = &decision.edges.items[0];
+    *edge = (struct plim_edge){
+        .requested = {.fixed_bytes = INT64_C(1024) << 20, .per_sample_bytes = INT64_C(100) << 20}};
+    cr_expect(eq(i64, plim_edge_upper(&search, 0), 10));
+    edge->fails = 7;
+    cr_expect(eq(i64, plim_edge_upper(&search, 0), 6));
+    edge->fits = 12; /* it was run, whatever the line says */
+    edge->fails = 0;
+    cr_expect(eq(i64, plim_edge_upper(&search, 0), 12));
+    edge->searched = true;
+    edge->fits = 3;
+    cr_expect(eq(i64, plim_edge_upper(&search, 0), 3));
+    plim_decision_finish(&decision);
+    plim_asker_finish(&asker);
+    plim_cache_finish(&cache);
 }
 
 Test(edge, nothing_fits_without_memory)

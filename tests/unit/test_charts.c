@@ -105,7 +105,8 @@ Test(charts, a_point_is_drawn_where_its_values_are)
     cr_expect(strstr(svg, "translate(706.0 91.6)") != NULL, "%s", svg);  /* 12, 24 GiB */
     cr_expect(eq(sz, count(svg, "class=\"m h\""), 1));
     cr_expect(eq(sz, count(svg, "class=\"limit\""), 2));
-    cr_expect(strstr(svg, "<title>sequence 512, micro-batch 12: 24.0 GiB, does not fit</title>") != NULL);
+    cr_expect(strstr(svg, "<title>sequence 512, micro-batch 12: 24.0 GiB, does not fit</title>") !=
+              NULL);
     free(svg);
     plim_chart_finish(&chart);
     plim_result_finish(&result);
@@ -137,7 +138,8 @@ Test(charts, a_step_shows_its_phases_and_where_the_budget_is_exceeded)
     cr_expect(eq(str, chart.bands.items[1].name, (char *)"backward"));
     cr_expect(eq(dbl, chart.bands.items[1].from, 2.0));
     cr_expect(eq(dbl, chart.bands.items[1].to, 4.0));
-    cr_expect(eq(str, chart.limits.items[0].name, (char *)"budget: exceeded in backward, after 2 s"));
+    cr_expect(
+        eq(str, chart.limits.items[0].name, (char *)"budget: exceeded in backward, after 2 s"));
     cr_expect(strstr(chart.title, "2 of its 16 micro-steps") != NULL);
     cr_expect(eq(sz, chart.series_count, 2)); /* activations and cached: the rest is never there */
     plim_chart_finish(&chart);
@@ -150,9 +152,10 @@ Test(charts, a_step_shows_its_phases_and_where_the_budget_is_exceeded)
 
 static struct plim_result result_with_peak(const char *model, const char *gpu)
 {
-    struct plim_result result = {.choice = {.present = true, .setting = {.micro_batch = 8, .accumulation = 2}},
-                                 .breakdown = {.present = true, .parameters_bytes = GIB},
-                                 .limit = {.usable_bytes = 20 * GIB}};
+    struct plim_result result = {
+        .choice = {.present = true, .setting = {.micro_batch = 8, .accumulation = 2}},
+        .breakdown = {.present = true, .parameters_bytes = GIB},
+        .limit = {.usable_bytes = 20 * GIB}};
     result.choice.peak = (struct plim_result_peak){2 * GIB, 3 * GIB, 4 * GIB};
     snprintf(result.spec.name, sizeof(result.spec.name), "%s", model);
     snprintf(result.device.name, sizeof(result.device.name), "%s", gpu);
@@ -194,6 +197,22 @@ Test(charts, the_peak_of_a_result_is_of_it_alone)
     size_t bars = 0;
     plim_charts_of_result(&report, &results[0], count_bars, &bars);
     cr_expect(eq(sz, bars, 1));
+}
+
+/* What does not fit has no bar, and neither has what was not timed. */
+Test(charts, devices_are_compared_where_there_is_a_rate)
+{
+    struct plim_result results[] = {result_with_peak("a", "T4"), result_with_peak("a", "L4"),
+                                    result_with_peak("a", "L40S")};
+    struct plim_report report = {.results = {results, 3, 3}};
+    struct plim_chart chart;
+    results[0].choice = (struct plim_result_choice){.present = false, .tokens_per_second = 7};
+    results[1].choice.tokens_per_second = 1000;
+    results[2].choice.tokens_per_second = 0;
+    plim_charts_devices(&report, &chart);
+    cr_assert(eq(sz, chart.bars.count, 1));
+    expect_point(&chart.series[0], 0, 0, 1000, false);
+    plim_chart_finish(&chart);
 }
 
 Test(charts, nothing_to_draw_is_empty)

@@ -43,8 +43,8 @@ static void expect_same(const char *name)
 
 Test(report_reader, every_report_is_read_as_it_was_written)
 {
-    static const char *const names[] = {"decision.json",  "decision.yaml", "explanation.json",
-                                        "no_answer.json", "nothing.json",  "program.json",
+    static const char *const names[] = {"decision.json",  "decision.yaml",  "explanation.json",
+                                        "no_answer.json", "nothing.json",   "program.json",
                                         "table.json",     "too_large.json", "timeline.json"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) expect_same(names[i]);
 }
@@ -84,6 +84,17 @@ Test(report_reader, what_is_no_report_is_refused_with_the_place)
     expect_refused("{\"schema\": \"plimsoll.explain/1\", \"fits\": 7}", "expected");
 }
 
+Test(report_reader, a_point_without_a_verdict_was_not_tried)
+{
+    struct plim_report report = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    const char *text = "{\"schema\": \"plimsoll.result/1\", \"points\": [{\"seq\": 512}]}";
+    cr_assert(eq(int, read_text(text, &report, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(sz, report.results.items[0].points.count, 1));
+    cr_expect(eq(str, (char *)report.results.items[0].points.items[0].verdict, "untried"));
+    plim_report_finish(&report);
+}
+
 /* Lists that are longer than a result has room for are cut, and unknown words are not known. */
 Test(report_reader, more_than_there_is_room_for_is_cut)
 {
@@ -91,7 +102,9 @@ Test(report_reader, more_than_there_is_room_for_is_cut)
     struct plim_report report = {0};
     struct plim_error err = PLIM_ERROR_INIT;
     for (int i = 0; i < 20; i++) strcat(text, i ? ", {}" : "{}");
-    strcat(text, "], \"limit\": {\"overhead_source\": \"guessed\"}, \"samples\": [{\"verdict\": \"?\"}]}");
+    strcat(
+        text,
+        "], \"limit\": {\"overhead_source\": \"guessed\"}, \"samples\": [{\"verdict\": \"?\"}]}");
     cr_assert(eq(int, read_text(text, &report, &err), PLIM_OK), "%s", err.text);
     const struct plim_result *result = &report.results.items[0];
     cr_expect(eq(sz, result->step_count, PLIM_RESULT_STEPS));

@@ -254,6 +254,30 @@ Test(report_writers, a_note_keeps_to_the_width)
     plim_report_finish(&report);
 }
 
+Test(report_writers, csv_has_a_column_for_what_only_the_first_point_has)
+{
+    struct plim_report report = unkind_report();
+    struct plim_result *r = &report.results.items[0];
+    set_value(&r->points.items[0].best.setting, "sharding", "fsdp");
+    char *text = written(&plim_writer_csv, &report, 0);
+    cr_expect(eq(int, times(text, "sharding"), 1), "%s", text);
+    cr_expect(eq(int, times(text, "fsdp"), 1), "%s", text);
+    free(text);
+    plim_report_finish(&report);
+}
+
+Test(report_writers, markdown_says_that_an_explained_setting_does_not_fit)
+{
+    struct plim_report report = unkind_report();
+    struct plim_result *r = &report.results.items[0];
+    r->kind = PLIM_RESULT_EXPLANATION;
+    r->short_bytes = 2 * GIB;
+    char *text = written(&plim_writer_markdown, &report, 0);
+    expect_contains(text, "- does not fit\n- 2.00 GiB short\n");
+    free(text);
+    plim_report_finish(&report);
+}
+
 Test(report_writers, a_page_says_every_option)
 {
     struct plim_report report = unkind_report();
