@@ -129,9 +129,10 @@ static void tell(const struct recording_run *x, size_t bytes, const struct plim_
         const struct plim_recorded_stream *s = &r->streams.items[i];
         fprintf(io->out,
                 "  %sfrom batch %" PRId64 ", length %" PRId64 " on: %zu allocations and frees "
-                "before the step, %zu in it; %zu sizes; %zu by table\n",
+                "before the step, %zu in it, %zu launches; %zu sizes; %zu by table\n",
                 !r->accumulates ? "" : i % 2 ? "several micro-steps, " : "one micro-step, ",
-                s->from.batch, s->from.seq, s->before, s->events.count - s->before, s->sizes.count,
+                s->from.batch, s->from.seq, s->before, s->events.count - s->before,
+                plim_recorded_stream_launches(s), s->sizes.count,
                 plim_recorded_stream_tables(s));
     }
     fprintf(io->out, "allocator: %s (%s)\n", plim_recorded_allocator_names[r->allocator], r->proof);
@@ -196,8 +197,8 @@ const struct plim_command plim_command_record = {
     .run = run_record,
     .summary = "a program of yours becomes a spec, by a few runs",
     .about = "Runs a training program of yours on a virtual GPU at a few sizes, and writes\n"
-             "what it allocates and frees in a step, as a function of batch and sequence\n"
-             "length. The file is a SPEC for tune, plan and explain. It proves itself: one\n"
+             "what it allocates, frees and launches in a step, as a function of batch and\n"
+             "sequence length. The file is a SPEC for tune, plan and explain. It proves itself: one\n"
              "more run with the program's own allocator has to ask for the same segments.\n"
              "With {accumulation} in CMD the file is good for any effective batch.\n"
              "Example:\n\n"

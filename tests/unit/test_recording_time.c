@@ -191,7 +191,8 @@ Test(recording_launches, that_cannot_be_are_refused_in_one_line)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-static enum plim_status play(const char *text, int64_t batch, struct plim_replay *out)
+static enum plim_status play_steps(const char *text, int64_t batch, int64_t accumulation,
+                                   struct plim_replay *out)
 {
     struct plim_recording recording;
     struct plim_device *device;
@@ -201,12 +202,18 @@ static enum plim_status play(const char *text, int64_t batch, struct plim_replay
     cr_assert(eq(int, read_text(text, &recording, &err), PLIM_OK), "%s", err.text);
     cr_assert(eq(int, plim_device_open("sim:A100-SXM4-80GB", &device, &err), PLIM_OK));
     cr_assert(eq(int, plim_player_create(device, NULL, &player, &err), PLIM_OK));
-    enum plim_status st = plim_player_run(player, recording.allocator, &recording.streams.items[0],
-                                          point, 1, out, &err);
+    const struct plim_recorded_stream *stream = plim_recording_stream(&recording, 0, accumulation);
+    enum plim_status st = plim_player_run(player, recording.allocator, stream, point, accumulation,
+                                          out, &err);
     plim_player_destroy(&player);
     plim_device_close(&device);
     plim_recording_finish(&recording);
     return st;
+}
+
+static enum plim_status play(const char *text, int64_t batch, struct plim_replay *out)
+{
+    return play_steps(text, batch, 1, out);
 }
 
 /* By the clock itself, many times in a row. */
@@ -239,6 +246,23 @@ Test(recording_time, is_that_of_the_launches)
         cr_assert(eq(int, play(body, batch, &replay), PLIM_OK));
         cr_expect(ieee_ulp_eq(dbl, replay.step[3].seconds, seconds_of(costs, 3), 1 << 20));
         cr_expect(eq(int, replay.host_bound, batch == 1));
+    }
+}
+
+/* A step of one micro-step, and one of several, each behind its head. */
+#define STREAM "- from_batch: 1\n  from_seq: 1\n  sizes:\n  - \"1048576*b\"\n"                       \
+               "  launches:\n  - \"move:0\"\n  work:\n  - \"0\"\n  before:\n  - \"a0\"\n  step:\n"
+static const char accumulated[] = "micro_steps: any\nstreams:\n" STREAM "  - \"a0w0 f1\"\n" STREAM
+    "  - \"a0w0 f1\"\n  - \"micro(\"\n  - \"a0w0 f1\"\n  - \")\"\n  - \"a0w0 f1\"\n";
+
+Test(recording_time, grows_with_the_micro_steps)
+{
+    struct plim_replay one, more;
+    cr_assert(eq(int, play_steps(accumulated, 100, 1, &one), PLIM_OK));
+    cr_expect(gt(dbl, one.step[3].seconds, 0));
+    for (int64_t n = 2; n < 2000; n = n * 3 + 1) {
+        cr_assert(eq(int, play_steps(accumulated, 100, n, &more), PLIM_OK));
+        cr_expect(ieee_ulp_eq(dbl, more.step[3].seconds, (double)n * one.step[3].seconds, 1 << 24));
     }
 }
 

@@ -68,6 +68,16 @@ bool plim_recording_is_timed(const struct plim_recording *recording)
     return recording->streams.count > 0;
 }
 
+size_t plim_recorded_stream_launches(const struct plim_recorded_stream *stream)
+{
+    size_t count = 0;
+    for (size_t i = stream->before; i < stream->events.count; i++) {
+        uint32_t work = stream->events.items[i].work;
+        if (work) count += stream->works.items[work - 1].count;
+    }
+    return count;
+}
+
 size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream)
 {
     size_t count = 0;

@@ -190,6 +190,9 @@ size_t plim_recording_combinations(const struct plim_recording *recording);
 /* Does it say what is launched? Else its steps have no seconds. */
 bool plim_recording_is_timed(const struct plim_recording *recording);
 
+/* How many launches its step has; of the micro-steps in a loop those of one. */
+size_t plim_recorded_stream_launches(const struct plim_recorded_stream *stream);
+
 /* Of the events that a stream allocates, how many have their bytes from a table. */
 size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream);
 
