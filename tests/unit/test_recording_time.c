@@ -1,6 +1,7 @@
 /* Recordings: what is launched, as functions of the sizes, in files, and how long it takes. */
 #include "autotune/base/sha256.h"
 #include "devices/open.h"
+#include "devices/sim/roofline.h"
 #include "workloads/recording/join.h"
 #include "workloads/recording/play.h"
 #include <criterion/criterion.h>
@@ -246,7 +247,31 @@ Test(recording_time, is_that_of_the_launches)
         cr_assert(eq(int, play(body, batch, &replay), PLIM_OK));
         cr_expect(ieee_ulp_eq(dbl, replay.step[3].seconds, seconds_of(costs, 3), 1 << 20));
         cr_expect(eq(int, replay.host_bound, batch == 1));
+        cr_expect(ieee_ulp_eq(dbl, replay.launching_seconds,
+                              PLIM_HOST_SECONDS + 2 * PLIM_HOST_BACKWARD_SECONDS, 1 << 20));
     }
+}
+
+static double seconds_of_attention(enum plim_cost_kind kind, bool causal, int64_t length)
+{
+    const struct plim_cost cost = {.kind = (uint8_t)kind, .type = PLIM_COST_BF16, .causal = causal,
+                                   .number = {8, 32, 8, length, length, 128}};
+    return seconds_of(&cost, 1);
+}
+
+/* As the clock has them (roofline.h): backward is 2.5 products of forward's, and slower; CUTLASS's kernels
+ * take twice as long; a causal mask leaves half, and half of the diagonal. */
+Test(recording_time, of_attention_depends_on_kernel_mask_and_length)
+{
+    double flash = seconds_of_attention(PLIM_COST_FLASH, false, 4096);
+    double efficient = seconds_of_attention(PLIM_COST_EFFICIENT, false, 4096);
+    double backward = seconds_of_attention(PLIM_COST_FLASH_BACKWARD, false, 4096);
+    double slow_backward = seconds_of_attention(PLIM_COST_EFFICIENT_BACKWARD, false, 4096);
+    cr_expect(epsilon_eq(dbl, efficient / flash, PLIM_EFFICIENT_SLOWDOWN, 0.01));
+    cr_expect(epsilon_eq(dbl, slow_backward / backward, PLIM_EFFICIENT_SLOWDOWN, 0.01));
+    cr_expect(gt(dbl, backward, 2 * flash));
+    cr_expect(epsilon_eq(dbl, seconds_of_attention(PLIM_COST_FLASH, false, 8192) / flash, 4, 0.05));
+    cr_expect(epsilon_eq(dbl, seconds_of_attention(PLIM_COST_FLASH, true, 4096) / flash, 0.5156, 0.01));
 }
 
 /* A step of one micro-step, and one of several, each behind its head. */
