@@ -23,18 +23,24 @@ static void begin(void)
 TestSuite(kernel_cost, .init = begin);
 
 /* Is it a launch of its own? */
-static bool cost_of(const char *name, void **arguments, struct plim_cost *out)
+static bool cost_of_grid(const char *name, struct gpu_dim3 grid, void **arguments,
+                         struct plim_cost *out)
 {
     char *text = plim_signature_text(name);
     cr_assert(text != NULL, "%s", name);
     struct plim_plan *plan = plim_family_plan(name, text);
     const struct plim_kernel kernel = {
         .name = name, .plan = plan, .signature = plim_signature_of(name)};
-    const struct plim_launch_config launch = {.grid = {1, 1, 1}, .arguments = arguments};
+    const struct plim_launch_config launch = {.grid = grid, .arguments = arguments};
     bool is_own = plim_kernel_cost(&kernel, &launch, out);
     free(plan);
     free(text);
     return is_own;
+}
+
+static bool cost_of(const char *name, void **arguments, struct plim_cost *out)
+{
+    return cost_of_grid(name, (struct gpu_dim3){1, 1, 1}, arguments, out);
 }
 
 static void expect_numbers(const struct plim_cost *cost, const int64_t expected[6])
@@ -109,6 +115,9 @@ Test(kernel_cost, flash_attention_says_its_sizes)
 
 Test(kernel_cost, efficient_attention_says_its_sizes)
 {
+    static const char name[] =
+        "_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernel"
+        "IfN7cutlass4arch4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE";
     static const int64_t expected[] = {3, 12, 12, 1000, 1024, 64};
     struct {
         void *operands[7];
@@ -121,15 +130,16 @@ Test(kernel_cost, efficient_attention_says_its_sizes)
         int32_t row_strides[8];
         int64_t strides[5];
         int32_t batch, heads;
-    } parameters = {.head = 64, .queries = 1000, .keys = 1024, .mask = 1, .batch = 3, .heads = 12};
+    } parameters = {.head = 64, .queries = 1000, .keys = 1024, .mask = 1, .heads = 12};
+    const struct gpu_dim3 grid = {16, 12, 3}, other = {16, 11, 3};
     struct plim_cost cost;
-    cr_assert(cost_of("_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernel"
-                      "IfN7cutlass4arch4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE",
-                      (void *[]){&parameters}, &cost));
+    cr_assert(cost_of_grid(name, grid, (void *[]){&parameters}, &cost));
     cr_expect(eq(int, cost.kind, PLIM_COST_EFFICIENT));
     cr_expect(eq(int, cost.type, PLIM_COST_FP32));
     cr_expect(cost.causal);
     expect_numbers(&cost, expected);
+    cr_assert(cost_of_grid(name, other, (void *[]){&parameters}, &cost)); /* another layout */
+    cr_expect(eq(int, cost.kind, PLIM_COST_MOVE));
 }
 
 /* A program's column-major product is the transposed one in rows. */

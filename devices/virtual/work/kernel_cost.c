@@ -17,18 +17,20 @@ static int32_t int_at(const void *parameters, size_t offset)
 struct attention_layout {
     const char *name; /* a part of the mangled name */
     enum plim_cost_kind kind;
-    size_t batch, heads, key_heads, queries, keys, head;
+    size_t batch; /* 0: the grid says it, in its last dimension */
+    size_t heads, key_heads, queries, keys, head;
     size_t causal; /* of efficient attention: custom_mask_type; 0: the name says it */
 };
 
 /* Flash: Flash_fwd_params in flash.h of FlashAttention 2.5 and later, with which backward's begin.
  * Efficient: AttentionKernel::Params and AttentionBackwardKernel::Params in PyTorch's
- * mem_eff_attention/kernel_forward.h and kernel_backward.h (2.5 to 2.11). */
+ * mem_eff_attention/kernel_forward.h and kernel_backward.h (2.5 to 2.11), launched over blocks, heads and
+ * batch. */
 static const struct attention_layout layouts[] = {
     {"flash_fwd", PLIM_COST_FLASH, 176, 96, 100, 180, 184, 192, 0},
     {"flash_bwd_dq_dk_dv", PLIM_COST_FLASH_BACKWARD, 176, 96, 100, 180, 184, 192, 0},
-    {"fmha_cutlassF", PLIM_COST_EFFICIENT, 192, 196, 196, 104, 108, 96, 116},
-    {"fmha_cutlassB", PLIM_COST_EFFICIENT_BACKWARD, 368, 160, 160, 152, 156, 144, 164},
+    {"fmha_cutlassF", PLIM_COST_EFFICIENT, 0, 196, 196, 104, 108, 96, 116},
+    {"fmha_cutlassB", PLIM_COST_EFFICIENT_BACKWARD, 0, 160, 160, 152, 156, 144, 164},
 };
 
 static enum plim_cost_type type_of(const char *name)
@@ -46,16 +48,19 @@ static bool flash_is_causal(const char *name)
     return at && at[2] == '1';
 }
 
+/* False where the sizes are none, or other heads than the grid has: another layout. */
 static bool attention_cost(const struct attention_layout *layout, const char *name,
-                           const void *parameters, struct plim_cost *out)
+                           const struct plim_launch_config *launch, struct plim_cost *out)
 {
+    const void *parameters = launch->arguments[0];
     const size_t offsets[PLIM_COST_NUMBERS] = {layout->batch, layout->heads, layout->key_heads,
                                                layout->queries, layout->keys, layout->head};
     *out = (struct plim_cost){.kind = (uint8_t)layout->kind, .type = (uint8_t)type_of(name)};
     for (int i = 0; i < PLIM_COST_NUMBERS; i++) {
-        out->number[i] = int_at(parameters, offsets[i]);
+        out->number[i] = offsets[i] ? int_at(parameters, offsets[i]) : (int64_t)launch->grid.z;
         if (out->number[i] < 1) return false;
     }
+    if (!layout->batch && out->number[1] != (int64_t)launch->grid.y) return false;
     out->causal = layout->causal ? *((const char *)parameters + layout->causal) != 0
                                  : flash_is_causal(name);
     return true;
@@ -127,7 +132,7 @@ bool plim_kernel_cost(const struct plim_kernel *kernel, const struct plim_launch
     if (!kernel || !launch->arguments) return true;
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
         if (strstr(kernel->name, layouts[i].name) &&
-            attention_cost(&layouts[i], kernel->name, launch->arguments[0], out))
+            attention_cost(&layouts[i], kernel->name, launch, out))
             return true;
     *out = (struct plim_cost){.kind = PLIM_COST_MOVE};
     for (size_t i = 0; i < sizeof(exceptions) / sizeof(exceptions[0]); i++)
