@@ -2,6 +2,7 @@
 #include "buffer.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/engine/ops.h"
+#include "zero.h"
 #include "zero3.h"
 #include "zero_internal.h"
 

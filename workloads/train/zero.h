@@ -1,7 +1,7 @@
-/* DeepSpeed's ZeRO, stages 1 and 2 (and 3: zero3.h), on one rank of several, driven as accelerate drives it: the memory
- * of the flat weights, of this rank's part of them in fp32, and of the buckets of gradients. The other
- * ranks are taken to bring what this one brings; nothing is exchanged, so only a device that computes
- * nothing can run it.
+/* DeepSpeed's ZeRO, stages 1 and 2 (and 3: zero3.h), on one rank of several, driven as accelerate drives
+ * it: the memory of the flat weights, of this rank's part of them in fp32, and of the buckets of
+ * gradients. The other ranks are taken to bring what this one brings; nothing is exchanged, so only a
+ * device that computes nothing can run it.
  *
  * What is held, and from when to when (deepspeed 0.18: runtime/zero/stage_1_and_2.py,
  * runtime/engine.py):
@@ -26,49 +26,7 @@
 #ifndef PLIM_TRAIN_ZERO_H
 #define PLIM_TRAIN_ZERO_H
 
-#include "link.h"
-#include "optimizer.h"
-#include "workloads/models/model.h"
-
-/* What training calls for a weight; those of a model follow one another in the flat tensor. */
-struct zero_weight {
-    struct tensor *parameter;
-    int64_t offset; /* in elements */
-    bool is_owned;  /* this rank's part has some of it */
-    bool is_reduced; /* in this backward */
-    struct tensor *grad; /* owned: what this step's micro-steps add up to, or NULL */
-};
-
-struct zero_bucket {
-    struct tensor *buffer[2]; /* one, or two that take turns; NULL: not taken yet */
-    int current;
-    size_t *weights; /* those whose gradients wait, in their order */
-    size_t count;
-    int64_t elements;
-};
-
-struct zero {
-    struct decoder *model; /* NULL: there is no ZeRO */
-    const struct plim_zero *options;
-    int stage;
-    int64_t world, rank;
-    bool overlaps, reduces;
-    struct tensor *flat, *master; /* the weights; this rank's part of them in fp32 */
-    struct parameters sharded;    /* for the optimizer: `master` */
-    int64_t part;                 /* elements of a rank */
-    struct zero_weight *weights;
-    struct tensor **norms; /* room for one of each */
-    size_t count;
-    struct zero_bucket bucket;
-    struct tensor *owned; /* gradients of the owned, of this micro-step; NULL: not taken yet */
-    int64_t owned_elements, owned_used;
-    struct tensor *padding;   /* of the last rank's gradients */
-    struct tensor *norm;      /* of the last step */
-    struct zero3 *gathered;   /* stage 3: its parameters; `owned` are the gradients, for good */
-    struct tensor *returned;  /* what engine.backward() returns */
-    struct decoder_hooks hooks;
-    struct link *link; /* lent */
-};
+#include "zero_state.h"
 
 /* Why this cannot be trained so, in one line; NULL: it can. */
 const char *zero_refuses(const struct plim_device_info *info, const struct plim_model_config *config,

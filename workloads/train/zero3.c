@@ -2,7 +2,6 @@
 #include "buffer.h"
 #include "workloads/engine/ops.h"
 #include "zero3.h"
-#include "zero_internal.h"
 #include <stdlib.h>
 
 enum { REDUCING = 2 }; /* the stream of reductions under overlap_comm */

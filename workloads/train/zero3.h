@@ -27,7 +27,7 @@
 #ifndef PLIM_TRAIN_ZERO3_H
 #define PLIM_TRAIN_ZERO3_H
 
-#include "zero.h"
+#include "zero_state.h"
 
 /* DeepSpeed's defaults, in elements. */
 #define ZERO3_PREFETCH INT64_C(50000000)

@@ -1,5 +1,6 @@
 /* deepspeed.initialize(): the flat weights and this rank's part of them. */
 #include "buffer.h"
+#include "zero.h"
 #include "zero3.h"
 #include "zero_internal.h"
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* ZeRO's optimizer step, temporary by temporary. */
 #include "buffer.h"
 #include "workloads/engine/ops.h"
+#include "zero.h"
 #include "zero3.h"
-#include "zero_internal.h"
 #include <math.h>
 
 /* _has_inf_or_nan() of one gradient, counted */

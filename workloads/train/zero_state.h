@@ -1,0 +1,80 @@
+/* The state of ZeRO on a rank (zero.h says what is held, and from when to when), and what all stages do
+ * with it. */
+#ifndef PLIM_TRAIN_ZERO_STATE_H
+#define PLIM_TRAIN_ZERO_STATE_H
+
+#include "link.h"
+#include "optimizer.h"
+#include "workloads/models/model.h"
+
+/* What training calls for a weight; those of a model follow one another in the flat tensor. */
+struct zero_weight {
+    struct tensor *parameter;
+    int64_t offset; /* in elements */
+    bool is_owned;  /* this rank's part has some of it */
+    bool is_reduced; /* in this backward */
+    struct tensor *grad; /* owned: what this step's micro-steps add up to, or NULL */
+};
+
+struct zero_bucket {
+    struct tensor *buffer[2]; /* one, or two that take turns; NULL: not taken yet */
+    int current;
+    size_t *weights; /* those whose gradients wait, in their order */
+    size_t count;
+    int64_t elements;
+};
+
+struct zero {
+    struct decoder *model; /* NULL: there is no ZeRO */
+    const struct plim_zero *options;
+    int stage;
+    int64_t world, rank;
+    bool overlaps, reduces;
+    struct tensor *flat, *master; /* the weights; this rank's part of them in fp32 */
+    struct parameters sharded;    /* for the optimizer: `master` */
+    int64_t part;                 /* elements of a rank */
+    struct zero_weight *weights;
+    struct tensor **norms; /* room for one of each */
+    size_t count;
+    struct zero_bucket bucket;
+    struct tensor *owned; /* gradients of the owned, of this micro-step; NULL: not taken yet */
+    int64_t owned_elements, owned_used;
+    struct tensor *padding;   /* of the last rank's gradients */
+    struct tensor *norm;      /* of the last step */
+    struct zero3 *gathered;   /* stage 3: its parameters; `owned` are the gradients, for good */
+    struct tensor *returned;  /* what engine.backward() returns */
+    struct decoder_hooks hooks;
+    struct link *link; /* lent */
+};
+
+/* The engine knows no fp64; to the allocator it is as int64. */
+static const enum plim_dtype zero_double = PLIM_I64;
+
+static inline enum plim_dtype zero_dtype(const struct zero *z)
+{
+    return (enum plim_dtype)z->flat->a.dtype;
+}
+
+/* How much of a weight this rank owns, from which of its elements on. */
+static inline int64_t zero_owned(const struct zero *z, const struct zero_weight *w, int64_t *from)
+{
+    int64_t first = z->rank * z->part - w->offset, end = first + z->part;
+    int64_t n = tensor_elements(w->parameter);
+    *from = first > 0 ? first : 0;
+    return (end < n ? end : n) - *from;
+}
+
+/* grad.data = its place in `buffer`, where it is copied to */
+static inline void zero_move_grad(struct engine *e, struct tensor *grad, struct tensor *buffer,
+                                  int64_t offset)
+{
+    if (e->halted) return;
+    struct plim_array a = grad->a;
+    struct tensor *view = tensor_keep(tensor_alias(e, buffer, a.ndim, a.shape, a.stride, offset));
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&view->a}, .in = {&grad->a}};
+    if (!e->halted) engine_launch(e, &op);
+    if (!e->halted) tensor_set_data(e, grad, view);
+}
+
+#endif
