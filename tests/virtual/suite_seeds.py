@@ -20,7 +20,7 @@ SYSTEMS = {'000-hilbert-ssm': ('torch', 'yaml'),
 # Each GPU has the multiprocessors that the case was measured with.
 GPUS = {(75, None): 'Quadro-RTX-6000', (80, None): 'A100-SXM4-80GB', (86, None): 'RTX-3090',
          (89, None): 'L40S', (86, 142): 'L40S'}
-QUICK = ('002-gsa 184m/gather/checkpoint/s1024/b1',)
+QUICK = ('004-multimodal-autoencoder one GPU/--precision bf16 --optimizer adam-fused',)
 
 # The programs themselves: folder, arguments, ranks.
 WHOLE = (
