@@ -16,9 +16,9 @@ static bool same_point(const struct plim_result_setting *a, const struct plim_re
 
 static bool differs(const struct plim_result *result, const char *axis)
 {
-    const struct plim_result_setting *first = &result->samples.items[0].setting;
     for (size_t i = 1; i < result->samples.count; i++) {
         const struct plim_result_setting *setting = &result->samples.items[i].setting;
+        const struct plim_result_setting *first = &result->samples.items[0].setting;
         if (!axis && setting->seq != first->seq) return true;
         if (axis && strcmp(plim_result_value(setting, axis), plim_result_value(first, axis)) != 0)
             return true;

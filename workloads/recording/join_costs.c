@@ -120,7 +120,7 @@ static size_t launches_of(const struct plim_traced_memory *run, size_t at,
     size_t next = at + 1, from = run->events.items[at].costs, to = run->trace->costs.count;
     while (next < run->events.count && run->events.items[next].kind == PLIM_TRACED_FREE) next++;
     if (next < run->events.count) to = run->events.items[next].costs;
-    *first = run->trace->costs.items + from;
+    *first = to > from ? run->trace->costs.items + from : NULL;
     return to > from ? to - from : 0;
 }
 
