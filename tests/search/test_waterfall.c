@@ -154,13 +154,14 @@ static void expect_refused(const char *waterfall, const char *why)
     struct plim_question q = synthetic_question();
     struct plim_error err = PLIM_ERROR_INIT;
     synthetic_axis(&q, SYNTHETIC_SEQ, 3, seqs);
+    synthetic_axis(&q, SYNTHETIC_CHECKPOINTING, 2, checkpointings);
     cr_expect(eq(int, plim_axes_waterfall(&q.axes, waterfall, &err), PLIM_INVALID));
     cr_expect(strstr(err.text, why) != NULL, "'%s', expected '%s'", err.text, why);
 }
 
 Test(waterfall, only_axes_with_something_to_give_up_are_taken_and_each_once)
 {
-    expect_refused("lr", "lr cannot be varied, expected seq");
+    expect_refused("lr", "lr cannot be varied, expected seq or checkpointing, which have several");
     expect_refused("precision", "precision has one value only");
     expect_refused("seq,seq", "seq is there twice");
     expect_refused("", "cannot be varied");
