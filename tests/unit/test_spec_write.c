@@ -214,3 +214,22 @@ Test(spec_write, is_what_a_person_would_write)
                  "    static_graph: false\n"));
     free(text);
 }
+
+static size_t section_of(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? (size_t)(dot - path + 1) : 0;
+}
+
+/* A written spec opens a section where its first key is: one that came again would be there twice. */
+Test(spec_write, keys_of_a_section_stand_together)
+{
+    for (size_t i = 0; i < plim_spec_key_count(); i++) {
+        const char *path = plim_spec_key_at(i)->path;
+        size_t section = section_of(path), k = i + 1;
+        while (k < plim_spec_key_count() && !strncmp(plim_spec_key_at(k)->path, path, section)) k++;
+        for (; k < plim_spec_key_count(); k++)
+            cr_expect(strncmp(plim_spec_key_at(k)->path, path, section) != 0 || !section, "%s, %s",
+                      path, plim_spec_key_at(k)->path);
+    }
+}

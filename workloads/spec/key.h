@@ -17,7 +17,7 @@ struct plim_spec_key {
 };
 
 enum { PLIM_SPEC_KEYS = 40 };
-extern const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS];
+extern const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS]; /* a section's stand together */
 
 size_t plim_spec_key_count(void);
 const struct plim_spec_key *plim_spec_key_at(size_t index);
