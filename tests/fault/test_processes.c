@@ -231,6 +231,9 @@ Test(worker, times_a_device_that_computes)
     cr_expect(gt(dbl, timing->median_seconds, 0));
     cr_expect(gt(dbl, replay.step[0].loss, 1)); /* log 64 is 4.2 */
     cr_expect(lt(dbl, replay.step[0].loss, 8));
+    plim_remote_set_timing(bench.remote, 0);
+    run_on_host(&bench, 2, &replay);
+    cr_expect(eq(int, plim_remote_timing(bench.remote)->repeats, 1)); /* the step itself */
     bench_finish(&bench);
 }
 

@@ -205,22 +205,34 @@ Test(verdicts, a_refusal_of_the_gpu_is_asked_about_in_a_new_worker)
     }
 }
 
-static void count_others(void *user, enum plim_log_level level, const char *text)
+/* How often a log was told of something. */
+struct ear {
+    enum plim_log_level level;
+    const char *text;
+    int times;
+};
+
+static void listen(void *user, enum plim_log_level level, const char *text)
 {
-    int *warnings = user;
-    if (level == PLIM_LOG_WARNING && strstr(text, "other processes use it")) ++*warnings;
+    struct ear *ear = user;
+    ear->times += level == ear->level && strstr(text, ear->text) != NULL;
 }
 
 Test(verdicts, of_others_on_the_gpu_it_is_warned_once)
 {
-    int warnings = 0;
-    const struct plim_log log = {PLIM_LOG_INFO, count_others, &warnings};
-    bench_init(&bench, "refused refused refused refused");
-    bench.config.log = &log;
-    bench_start(&bench);
-    for (int i = 0; i < 2; i++) cr_assert(eq(int, bench_run(&bench, 8 + i, &replay), PLIM_OK));
-    cr_expect(eq(int, warnings, 1));
-    bench_finish(&bench);
+    static const struct ear expected[] = {
+        {PLIM_LOG_WARNING, "other processes use it", 1},
+        {PLIM_LOG_INFO, "a new worker process: the GPU had less free memory", 2}};
+    for (size_t e = 0; e < 2; e++) {
+        struct ear ear = {expected[e].level, expected[e].text, 0};
+        const struct plim_log log = {PLIM_LOG_INFO, listen, &ear};
+        bench_init(&bench, "refused refused refused refused");
+        bench.config.log = &log;
+        bench_start(&bench);
+        for (int i = 0; i < 2; i++) cr_assert(eq(int, bench_run(&bench, 8 + i, &replay), PLIM_OK));
+        cr_expect(eq(int, ear.times, expected[e].times), "%s", ear.text);
+        bench_finish(&bench);
+    }
 }
 
 Test(verdicts, a_library_that_every_setting_needs_ends_the_search)
@@ -231,6 +243,12 @@ Test(verdicts, a_library_that_every_setting_needs_ends_the_search)
     cr_expect(strstr(bench.err.text, "a library is not there") != NULL, "%s", bench.err.text);
     cr_expect(eq(int, plim_remote_workers(bench.remote), 1));
     bench_finish(&bench);
+}
+
+Test(verdicts, a_worker_that_fails_of_itself_gives_way_to_another)
+{
+    expect_verdict("failing ok", PLIM_OK, 2);
+    expect_verdict("failing", PLIM_CRASHED, PLIM_REMOTE_DEATHS);
 }
 
 Test(verdicts, contradicting_runs_are_unstable)
@@ -345,6 +363,19 @@ Test(opening, a_device_that_is_full_is_tried_again)
 {
     cr_expect(eq(int, open_with("unlucky ok", 2), PLIM_OK));
     cr_expect(eq(int, open_with("unlucky", PLIM_REMOTE_DEATHS), PLIM_NODEVICE));
+}
+
+Test(opening, why_a_device_is_tried_again_is_said)
+{
+    const struct plim_message_opened *opened;
+    struct ear ear = {PLIM_LOG_WARNING, "fake was not opened: no such GPU", 0};
+    const struct plim_log log = {PLIM_LOG_INFO, listen, &ear};
+    bench_init(&bench, "unlucky ok");
+    bench.config.log = &log;
+    bench_start(&bench);
+    cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
+    cr_expect(eq(int, ear.times, 1));
+    bench_finish(&bench);
 }
 
 Test(opening, another_build_is_refused)

@@ -173,6 +173,23 @@ Test(decision, a_given_batch_that_is_too_large_leaves_the_largest_that_fits)
     synthetic_finish(&run);
 }
 
+/* Of an exact effective batch only 8 may be chosen; what else would fit is looked for afterwards. */
+Test(decision, what_fits_but_was_not_allowed_is_told)
+{
+    struct synthetic s;
+    struct synthetic_run run;
+    struct plim_question q = synthetic_question();
+    q.batch.effective_batch = 8;
+    q.batch.listed = (const int64_t[]){8};
+    q.batch.listed_count = 1;
+    synthetic_init(&s, INT64_C(1650) << 20);
+    synthetic_tune(&run, &s, &q, PLIM_OBJECTIVE_THROUGHPUT);
+    cr_expect(not(run.decision.found));
+    cr_assert(run.decision.has_largest);
+    cr_expect(eq(i64, run.decision.largest.setting.micro_batch, 3));
+    synthetic_finish(&run);
+}
+
 Test(decision, where_nothing_fits_the_smallest_setting_is_told)
 {
     struct synthetic s;

@@ -130,6 +130,48 @@ Test(edge, what_the_gpu_cannot_run_is_asked_once)
     }
 }
 
+/* An edge that a plan put at the limit, where a costly runner asks there first. */
+Test(edge, a_plan_that_is_wrong_at_the_limit_is_not_believed)
+{
+    struct synthetic s;
+    struct plim_question q = synthetic_question();
+    struct plim_cache cache = {0};
+    struct plim_decision decision = {0};
+    struct plim_search search;
+    synthetic_init(&s, INT64_C(4) << 30);
+    s.runner.costly = true;
+    q.batch.effective_batch = 60;
+    struct plim_asker asker = {.runner = &s.runner, .cache = &cache};
+    cr_assert(eq(int, plim_search_init(&search, &q, &asker, &decision, NULL), PLIM_OK));
+    cr_assert(eq(int, plim_search_points(&search, NULL, 0, NULL), PLIM_OK));
+    decision.edges.items[0].planned = 60;
+    cr_assert(eq(int, plim_edge_find(&search, 0, PLIM_EDGE_OF_ALL), PLIM_OK));
+    struct plim_setting edge = synthetic_setting(decision.edges.items[0].fits),
+                        next = synthetic_setting(edge.micro_batch + 1);
+    edge.accumulation = next.accumulation = 2;
+    cr_expect(gt(i64, edge.micro_batch, 0));
+    cr_expect(synthetic_fits(&s, &edge));
+    cr_expect(not(synthetic_fits(&s, &next)));
+    plim_decision_finish(&decision);
+    plim_asker_finish(&asker);
+    plim_cache_finish(&cache);
+}
+
+/* Where a run crashes its need is not known: the next guess lies half-way to what fits. */
+Test(edge, what_crashes_is_gone_round_in_halves)
+{
+    struct synthetic s;
+    struct plim_question q = synthetic_question();
+    synthetic_init(&s, INT64_C(24) << 30);
+    s.fault = PLIM_CRASHED;
+    s.fault_from = 40;
+    s.fault_to = INT64_MAX;
+    struct plim_edge edge = search(&s, &q);
+    cr_expect(eq(i64, edge.fits, 39));
+    cr_expect(eq(i64, edge.fails, 40));
+    cr_expect(eq(sz, s.limited_runs + s.unlimited_runs, 15)); /* pinned */
+}
+
 /* 98 would be the edge of the plain model; 90, 95 ... need 2 GiB more. */
 Test(edge, is_not_stopped_by_a_bump)
 {
@@ -202,9 +244,11 @@ Test(edge, nothing_fits_without_memory)
     struct plim_question q = synthetic_question();
     synthetic_init(&s, INT64_C(1) << 29);
     cr_expect(eq(i64, search(&s, &q).fits, 0));
-    synthetic_init(&s, -5);
-    cr_expect(eq(i64, search(&s, &q).fits, 0));
-    cr_expect(eq(sz, s.limited_runs + s.unlimited_runs, 0));
+    for (int64_t budget = -5; budget <= 0; budget += 5) {
+        synthetic_init(&s, budget);
+        cr_expect(eq(i64, search(&s, &q).fits, 0));
+        cr_expect(eq(sz, s.limited_runs + s.unlimited_runs, 0));
+    }
 }
 
 Test(edge, one_sample_may_be_all)

@@ -212,10 +212,11 @@ static void answer_run(const struct plim_message *request)
         m.result.replay.steps_done = 1;
         m.result.refused = true;
     }
-    if (is("lacking"))
+    if (is("lacking") || is("failing"))
         m = (struct plim_message){.kind = PLIM_MESSAGE_FAILED,
                                   .id = request->id,
-                                  .failed = {PLIM_NODEVICE, "a library is not there"}};
+                                  .failed = {is("lacking") ? PLIM_NODEVICE : PLIM_INVALID,
+                                             "a library is not there"}};
     if (is("lost") || is("unsupported"))
         m.result.replay =
             (struct plim_replay){.verdict = is("lost") ? PLIM_LOST : PLIM_UNSUPPORTED};

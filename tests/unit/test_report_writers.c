@@ -1,5 +1,6 @@
 /* Reports made by hand, with names that mean something to the formats. */
 #include "autotune/base/text.h"
+#include "reports/grid.h"
 #include "reports/writer.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -118,6 +119,7 @@ Test(report_writers, markdown_escapes_what_it_has_to)
     expect_contains(text, "| s,g\\|d |");
     expect_contains(text, "- Because \\| of \\*this\\* \\[and\\] that.\n");
     expect_contains(text, "All: sequence 512, bf16-mixed\n");
+    expect_contains(text, "\nplimsoll 1.2\n");
     for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         int bars = 0;
         if (*line != '|') continue;
@@ -301,4 +303,16 @@ Test(report_writers, a_program_without_a_gpu_is_not_one_that_does_not_fit)
     cr_expect(strstr(text, "FITS") == NULL);
     free(text);
     plim_report_finish(&report);
+}
+
+/* More rows than there can be: as when memory runs out. */
+Test(grid, a_row_that_is_lost_is_remembered)
+{
+    struct plim_grid grid = {0};
+    plim_grid_column(&grid, "name", false);
+    grid.rows.count = grid.rows.capacity = SIZE_MAX / 2;
+    plim_grid_row(&grid, false);
+    cr_expect(grid.failed);
+    grid.rows.count = grid.rows.capacity = 0;
+    plim_grid_finish(&grid);
 }

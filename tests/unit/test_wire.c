@@ -3,9 +3,11 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SAMPLES = 9 };
@@ -17,6 +19,7 @@ static struct plim_message_result sample_result(void)
     r.replay.verdict = PLIM_OOM;
     strcpy(r.replay.why, "out of memory: 7 bytes");
     r.replay.parameters = 1000;
+    r.replay.trainable_parameters = 10;
     r.replay.steps_done = 1;
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
         r.replay.step[i] = (struct plim_replay_step){1, 2, 3, 4, 5, 6 + i, 0.25 * i, 7.5 + i};
@@ -367,6 +370,44 @@ Test(wire, sending_to_a_closed_end_is_an_error_and_no_signal)
     close(p.fds[1]);
     p.fds[1] = -1;
     cr_assert(eq(int, plim_wire_send(&p.wire, &m, 1), PLIM_IO));
+    close_pair(&p);
+}
+
+struct slow_reader {
+    int fd;
+    size_t count;
+};
+
+/* Reads in pieces, so that the sender finds the socket full again and again. */
+static void *read_slowly(void *user)
+{
+    struct slow_reader *reader = user;
+    for (ssize_t n; (n = read(reader->fd, again + reader->count, 4096)) > 0;) {
+        reader->count += (size_t)n;
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+    }
+    return NULL;
+}
+
+Test(wire, a_message_larger_than_the_socket_s_buffer_arrives_whole)
+{
+    static char spec[200000];
+    struct pair p = open_pair();
+    struct slow_reader reader = {p.fds[1], 0};
+    struct plim_message m = sample(1);
+    pthread_t thread;
+    int small = 4096;
+    for (size_t i = 0; i < sizeof(spec) - 1; i++) spec[i] = (char)('a' + i % 23);
+    m.open.spec = spec;
+    cr_assert(not(setsockopt(p.fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small))));
+    cr_assert(not(pthread_create(&thread, NULL, read_slowly, &reader)));
+    cr_assert(eq(int, plim_wire_send(&p.wire, &m, 30), PLIM_OK));
+    shutdown(p.fds[0], SHUT_WR);
+    pthread_join(thread, NULL);
+    size_t count = plim_wire_encode(&m, bytes, sizeof(bytes));
+    cr_assert(gt(sz, count, sizeof(spec)));
+    cr_expect(eq(sz, reader.count, count));
+    cr_expect(not(memcmp(bytes, again, count)));
     close_pair(&p);
 }
 
