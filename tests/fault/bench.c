@@ -71,3 +71,9 @@ void bench_finish(struct bench *b)
     cr_expect(eq(int, open_fds(), b->fds));
     unlink(b->count_path);
 }
+
+void bench_listen(void *user, enum plim_log_level level, const char *text)
+{
+    struct bench_ear *ear = user;
+    ear->times += level == ear->level && strstr(text, ear->text) != NULL;
+}

@@ -24,6 +24,14 @@ void bench_finish(struct bench *b);
 /* One run under the budget. */
 enum plim_status bench_run(struct bench *b, int64_t micro_batch, struct plim_replay *out);
 
+/* How often a log was told of something: a log with bench_listen() and this as its user counts. */
+struct bench_ear {
+    enum plim_log_level level;
+    const char *text; /* a part of what is listened for */
+    int times;
+};
+void bench_listen(void *ear, enum plim_log_level level, const char *text);
+
 /* How many of our children there are, reaping none. */
 int bench_children(void);
 

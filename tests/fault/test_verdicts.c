@@ -205,27 +205,14 @@ Test(verdicts, a_refusal_of_the_gpu_is_asked_about_in_a_new_worker)
     }
 }
 
-/* How often a log was told of something. */
-struct ear {
-    enum plim_log_level level;
-    const char *text;
-    int times;
-};
-
-static void listen(void *user, enum plim_log_level level, const char *text)
-{
-    struct ear *ear = user;
-    ear->times += level == ear->level && strstr(text, ear->text) != NULL;
-}
-
 Test(verdicts, of_others_on_the_gpu_it_is_warned_once)
 {
-    static const struct ear expected[] = {
+    static const struct bench_ear expected[] = {
         {PLIM_LOG_WARNING, "other processes use it", 1},
         {PLIM_LOG_INFO, "a new worker process: the GPU had less free memory", 2}};
     for (size_t e = 0; e < 2; e++) {
-        struct ear ear = {expected[e].level, expected[e].text, 0};
-        const struct plim_log log = {PLIM_LOG_INFO, listen, &ear};
+        struct bench_ear ear = {expected[e].level, expected[e].text, 0};
+        const struct plim_log log = {PLIM_LOG_INFO, bench_listen, &ear};
         bench_init(&bench, "refused refused refused refused");
         bench.config.log = &log;
         bench_start(&bench);
@@ -315,17 +302,10 @@ Test(verdicts, a_noisy_run_that_fails_when_repeated_is_unstable)
     expect_verdict("fickle", PLIM_UNSTABLE, 1);
 }
 
-static int warnings;
-
-static void count_warnings(void *user, enum plim_log_level level, const char *text)
-{
-    (void)user;
-    warnings += level == PLIM_LOG_WARNING && strstr(text, "does not end");
-}
-
 Test(verdicts, a_worker_that_cannot_be_killed_is_left_behind)
 {
-    struct plim_log log = {.level = PLIM_LOG_INFO, .write = count_warnings};
+    struct bench_ear ear = {PLIM_LOG_WARNING, "does not end", 0};
+    const struct plim_log log = {PLIM_LOG_INFO, bench_listen, &ear};
     bench_init(&bench, "stuck@step ok");
     bench.config.reap_seconds = 0.2;
     bench.config.log = &log;
@@ -334,181 +314,10 @@ Test(verdicts, a_worker_that_cannot_be_killed_is_left_behind)
     cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
     cr_expect(lt(dbl, plim_clock_seconds() - start, 1.2));
     cr_expect(eq(int, replay.verdict, PLIM_OK));
-    cr_expect(eq(int, warnings, 1));
+    cr_expect(eq(int, ear.times, 1));
     cr_expect(eq(int, bench_children(), 2)); /* the old one is still there */
     nanosleep(&(struct timespec){2, 0}, NULL);
     bench_finish(&bench);
-}
-
-/* --- opening ---------------------------------------------------------------------------------- */
-
-static enum plim_status open_with(const char *script, int workers)
-{
-    const struct plim_message_opened *opened;
-    bench_init(&bench, script);
-    bench_start(&bench);
-    enum plim_status st = plim_remote_open(bench.remote, &opened, &bench.err);
-    cr_expect(eq(int, plim_remote_workers(bench.remote), workers), "%s", script);
-    bench_finish(&bench);
-    return st;
-}
-
-Test(opening, a_device_that_is_not_there_is_not_asked_for_twice)
-{
-    cr_expect(eq(int, open_with("nodevice", 1), PLIM_NODEVICE));
-    cr_expect(eq(str, bench.err.text, (char *)"no such GPU"));
-}
-
-Test(opening, a_device_that_is_full_is_tried_again)
-{
-    cr_expect(eq(int, open_with("unlucky ok", 2), PLIM_OK));
-    cr_expect(eq(int, open_with("unlucky", PLIM_REMOTE_DEATHS), PLIM_NODEVICE));
-}
-
-Test(opening, why_a_device_is_tried_again_is_said)
-{
-    const struct plim_message_opened *opened;
-    struct ear ear = {PLIM_LOG_WARNING, "fake was not opened: no such GPU", 0};
-    const struct plim_log log = {PLIM_LOG_INFO, listen, &ear};
-    bench_init(&bench, "unlucky ok");
-    bench.config.log = &log;
-    bench_start(&bench);
-    cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
-    cr_expect(eq(int, ear.times, 1));
-    bench_finish(&bench);
-}
-
-Test(opening, another_build_is_refused)
-{
-    cr_expect(eq(int, open_with("build", PLIM_REMOTE_DEATHS), PLIM_LOST));
-}
-
-Test(opening, a_device_that_went_away_ends_the_search)
-{
-    static const char *const scripts[] = {"leak nodevice", "leak unlucky", "leak hang@opened"};
-    for (int i = 0; i < 3; i++) {
-        bench_init(&bench, scripts[i]);
-        bench_start(&bench);
-        cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
-        cr_expect(eq(int, bench_run(&bench, 9, &replay), PLIM_LOST), "%s", scripts[i]);
-        cr_expect(strstr(bench.err.text, "any more") != NULL, "%s", bench.err.text);
-        bench_finish(&bench);
-    }
-}
-
-Test(opening, an_executable_that_is_not_there_is_an_error)
-{
-    bench_init(&bench, "ok");
-    bench.config.program = "/nowhere/plimsoll";
-    bench_start(&bench);
-    cr_expect(eq(int, bench_run(&bench, 8, &replay), PLIM_IO));
-    bench_finish(&bench);
-}
-
-Test(opening, a_worker_sees_its_gpu_and_inherits_nothing)
-{
-    const struct plim_message_opened *opened;
-    bench_init(&bench, "ok");
-    bench.config.visible_gpu = "GPU-1234";
-    int stray = dup(1); /* would be inherited */
-    bench_start(&bench);
-    cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
-    cr_expect(eq(str, (char *)opened->info.name, (char *)"GPU-1234"));
-    cr_expect(eq(str, (char *)opened->info.uri, (char *)"PCI_BUS_ID LAZY"));
-    cr_expect(eq(int, opened->info.multiprocessors, 4)); /* three streams and its socket */
-    cr_expect(opened->info.simulated); /* leads its process group and leaves no core */
-    bench_finish(&bench);
-    close(stray);
-}
-
-/* What it sees as its GPU where our own environment says so and the configuration so. */
-static void expect_gpu(const char *ours, const char *configured, const char *seen)
-{
-    const struct plim_message_opened *opened;
-    bench_init(&bench, "ok");
-    bench.config.visible_gpu = configured;
-    setenv("CUDA_VISIBLE_DEVICES", ours, 1);
-    bench_start(&bench);
-    cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
-    cr_expect(eq(str, (char *)opened->info.name, (char *)seen));
-    bench_finish(&bench);
-    unsetenv("CUDA_VISIBLE_DEVICES");
-}
-
-Test(opening, what_is_configured_replaces_what_is_inherited)
-{
-    setenv("CUDA_VISIBLE_DEVICES_OF_MINE", "5", 1); /* another variable */
-    expect_gpu("7", "GPU-1234", "GPU-1234");
-    expect_gpu("7", NULL, "7");
-    unsetenv("CUDA_VISIBLE_DEVICES_OF_MINE");
-}
-
-Test(opening, what_no_message_has_room_for_is_refused)
-{
-    static char longest[PLIM_WIRE_MAX_BYTES];
-    char *spec;
-    bench_init(&bench, "ok");
-    cr_assert(eq(int, plim_spec_write(&bench.spec, &spec, &bench.err), PLIM_OK));
-    size_t room = PLIM_WIRE_MAX_BYTES / 2 - strlen(spec) - strlen(bench.config.uri);
-    free(spec);
-    memset(longest, 'x', room);
-    bench.config.alloc_conf = longest;
-    bench_start(&bench);
-    const struct plim_message_opened *opened;
-    cr_expect(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
-    plim_remote_destroy(&bench.remote);
-    longest[room] = 'x';
-    cr_expect(eq(int, plim_remote_create(&bench.config, &bench.remote, &bench.err), PLIM_INVALID));
-    cr_expect(eq(str, bench.err.text, (char *)"the spec is too large for a worker process"));
-    cr_expect(eq(ptr, bench.remote, NULL));
-    bench_finish(&bench);
-}
-
-/* --- memory that comes back late -------------------------------------------------------------- */
-
-struct memory {
-    int asked, back_after, warnings;
-};
-
-static void count_late_memory(void *user, enum plim_log_level level, const char *text)
-{
-    struct memory *memory = user;
-    memory->warnings += level == PLIM_LOG_WARNING && strstr(text, "was not freed within 0.5 s");
-}
-
-static bool memory_is_back(void *user)
-{
-    struct memory *memory = user;
-    return ++memory->asked > memory->back_after;
-}
-
-static int asked_until(const char *script, int back_after, int warned, double *seconds)
-{
-    struct memory memory = {.back_after = back_after};
-    struct plim_log log = {.level = PLIM_LOG_INFO, .write = count_late_memory, .user = &memory};
-    bench_init(&bench, script);
-    bench.config.log = &log;
-    bench.config.memory_is_back = memory_is_back;
-    bench.config.user = &memory;
-    bench.config.memory_back_seconds = 0.5;
-    bench_start(&bench);
-    double start = plim_clock_seconds();
-    cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
-    cr_expect(eq(int, replay.verdict, PLIM_OK));
-    *seconds = plim_clock_seconds() - start;
-    bench_finish(&bench);
-    cr_expect(eq(int, memory.warnings, warned), "%s", script);
-    return memory.asked;
-}
-
-Test(opening, a_new_worker_waits_for_the_memory_of_the_old)
-{
-    double seconds;
-    cr_expect(
-        eq(int, asked_until("ok", 3, 0, &seconds), 0)); /* the first has nothing to wait for */
-    cr_expect(eq(int, asked_until("kill@step ok", 3, 0, &seconds), 4));
-    cr_expect(gt(int, asked_until("kill@step ok", 1000000, 1, &seconds), 4));
-    cr_expect(lt(dbl, seconds, 2));
 }
 
 /* --- what is seen while steps are timed ------------------------------------------------------- */
