@@ -12,7 +12,8 @@ UNLIMITED = 1 << 46  # bytes: so much that PyTorch never gives a block back
 TO_ITS_END = 1000000  # repetitions: no trial ends before its program does
 
 PACKAGES = ('torch', 'torchvision', 'transformers', 'peft', 'accelerate', 'bitsandbytes', 'timm',
-            'lightning', 'deepspeed', 'scipy', 'mamba_ssm', 'causal_conv1d', 'jax', 'yaml')
+            'lightning', 'deepspeed', 'scipy', 'mamba_ssm', 'causal_conv1d', 'stable_baselines3', 'ultralytics', 'jax',
+            'yaml')
 
 ASK = '''
 import importlib.metadata, importlib.util, json

@@ -14,23 +14,41 @@ TRAINER = HF + ('accelerate',)
 CHECKED = {'uncertain': False, 'uses': {'checked'}}
 KNOWN = {'uncertain': False, 'uses': set()}
 UNKNOWN = {'uncertain': True, 'uses': {'decides'}}
+CHECKED_AND_UNKNOWN = {'uncertain': True, 'uses': {'checked', 'decides'}}
 
-# Of steered.py: the program, options of exec, needed packages, what has to be in the report, and
-# whether it is in the quick selection. Boxes with a score are as many as --assume says.
+# The program, options of exec, needed packages, what has to be in the report, and whether it is in
+# the quick selection. Boxes with a score are as many as --assume says.
 STEERED = (
-    ('distributions', '', ('torch',), CHECKED, True),
-    ('unique', '', ('torch',), KNOWN, False),
-    ('finite', '', ('torch',), CHECKED, False),
-    ('masked_head', '', HF, KNOWN, False),
-    ('experts', '', HF, {**KNOWN, 'assumed': 'routing is spread evenly'}, True),
-    ('detection', '', ('torch',), UNKNOWN, False),
-    ('detection', '--assume steered.py:{any}=1 --assume steered.py:{some}=30 --assume steered.py:{has}=30', ('torch',),
-     {'uncertain': False, 'uses': {'given'}}, True),
-    ('detr', '', HF + ('scipy',), CHECKED, False),
-    ('llava', '', HF, KNOWN, False),
-    ('qwen2_vl', '', HF, KNOWN, False),
-    ('early_stopping', '', TRAINER, KNOWN, False),
-    ('generate', '', HF, UNKNOWN, False),
+    ('steered.py distributions', '', ('torch',), CHECKED, False),
+    ('steered.py unique', '', ('torch',), KNOWN, False),
+    ('steered.py finite', '', ('torch',), CHECKED, False),
+    ('steered.py masked_head', '', HF, KNOWN, False),
+    ('steered.py experts', '', HF, {**KNOWN, 'assumed': 'routing is spread evenly'}, False),
+    ('steered.py detection', '', ('torch',), UNKNOWN, False),
+    ('steered.py detection', '--assume steered.py:{any}=1 --assume steered.py:{some}=30 --assume steered.py:{has}=30',
+     ('torch',), {'uncertain': False, 'uses': {'given'}}, True),
+    ('steered.py detr', '', HF + ('scipy',), CHECKED, False),
+    ('steered.py llava', '', HF, KNOWN, False),
+    ('steered.py qwen2_vl', '', HF, KNOWN, False),
+    ('steered.py early_stopping', '', TRAINER, KNOWN, False),
+    ('steered.py generate', '', HF, UNKNOWN, False),
+    ('ppo.py', '', ('torch',), CHECKED, True),
+    ('ppo.py --continuous', '', ('torch',), CHECKED, False),
+    ('ppo.py --target-kl 0.01', '', ('torch',), CHECKED_AND_UNKNOWN, False),
+    ('stable_baselines.py', '', ('torch', 'stable_baselines3'), CHECKED_AND_UNKNOWN, False),
+    ('yolo.py', '', ('torch', 'ultralytics'), UNKNOWN, False),
+)
+
+# Programs whose peaks are those with the host's answer, and whether they are in the quick selection.
+ANSWERED = (
+    ('masks_trainer.py --kind causal --mask none', TRAINER, False),
+    ('masks_trainer.py --kind causal --mask ones', TRAINER, False),
+    ('masks_trainer.py --kind causal --mask padded', TRAINER, False),
+    ('masks_trainer.py --kind bidirectional --mask none', TRAINER, False),
+    ('masks_trainer.py --kind bidirectional --mask ones', TRAINER, True),
+    ('masks_trainer.py --kind bidirectional --mask padded', TRAINER, False),
+    ('counted.py --model bert', HF, True),
+    ('counted.py --model mixtral', HF, True),
 )
 
 
@@ -60,7 +78,7 @@ def check_steered(exec_, key, program, options, needed, expected):
     lacks = exec_.installation.lacks(*needed)
     if lacks:
         return [(key, '', lacks)]
-    run = exec_.run(['steered.py', program], more=options.split())
+    run = exec_.run(program.split(), more=options.split())
     if run.status:
         return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
     found = {'uncertain': run.report.get('uncertain'),
@@ -69,13 +87,12 @@ def check_steered(exec_, key, program, options, needed, expected):
     return [(key, first_difference(found, expected), '')]
 
 
-def check_trainer(exec_, key, kind, mask):
-    """Peaks are those of the same program when the host answers what is asked of the masks."""
-    lacks = exec_.installation.lacks(*TRAINER)
+def check_answered(exec_, key, needed):
+    """Peaks are those of the same program when the host answers what is asked of the GPU."""
+    lacks = exec_.installation.lacks(*needed)
     if lacks:
         return [(key, '', lacks)]
-    program = ['masks_trainer.py', '--kind', kind, '--mask', mask]
-    asked, answered = exec_.run(program), exec_.run(program + ['--answered'])
+    asked, answered = exec_.run(key.split()), exec_.run(key.split() + ['--answered'])
     for run in (asked, answered):
         if run.status or not run.lines:
             return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
@@ -89,12 +106,10 @@ def values(exec_, options):
         yield lambda: check_operations(exec_)
     marks = places()
     for program, more, needed, expected, is_quick in STEERED:
-        key = f'steered.py {program} {more}'.strip()
+        key = f'{program} {more}'.strip()
         if options.wants(key, is_quick):
             yield functools.partial(check_steered, exec_, key, program, more.format(**marks), needed,
                                     expected)
-    for kind in ('causal', 'bidirectional'):
-        for mask in ('none', 'ones', 'padded'):
-            key = f'masks_trainer.py --kind {kind} --mask {mask}'
-            if options.wants(key, (kind, mask) == ('bidirectional', 'ones')):
-                yield functools.partial(check_trainer, exec_, key, kind, mask)
+    for key, needed, is_quick in ANSWERED:
+        if options.wants(key, is_quick):
+            yield functools.partial(check_answered, exec_, key, needed)

@@ -52,6 +52,9 @@ class Value:
     def nonzero(self):
         return self.read(self)
 
+    def normal(self):
+        return self.read(self)
+
     dtype = float
 
     def all(self):
@@ -156,6 +159,10 @@ def selects(v):
     v.nonzero()
 
 
+def draws(v):
+    v.normal()
+
+
 def lengths(v):
     for _ in v.tolist():
         pass
@@ -184,7 +191,8 @@ CASES = (
     (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),
     (appends, 4, True, 'kept', -1), (appends, 8, True, 'decides', -1), (keeps, 4, True, 'kept', -1),
     (sizes, 8, True, 'decides', -1), (sizes, 4, True, 'decides', -1), (indexes, 8, True, 'decides', -1),
-    (selects, 8, True, 'decides', -1), (lengths, 64, True, 'decides', -1),
+    (selects, 8, True, 'decides', -1), (draws, 1, True, 'checked', 1), (draws, 4, True, 'decides', -1),
+    (lengths, 64, True, 'decides', -1),
     (whole_tensor, 4096, True, 'kept', -1), (split, 480, True, 'shown', -1),
 )
 

@@ -30,6 +30,9 @@ SHOWS = {'print', 'format', 'str', 'repr', 'info', 'debug', 'warning', 'write', 
 SIZES = {'range', 'zeros', 'ones', 'empty', 'full', 'arange', 'view', 'reshape', 'expand', 'split',
          'repeat', 'narrow', 'pad', 'linspace'}
 CHECKS = {'isfinite', 'isnan', 'isinf'}
+# Operators of PyTorch that read a truth value of what they are given and raise an exception: the one that
+# they go on with (ATen's normal: no spread is below zero).
+OPERATORS_THAT_CHECK = {'normal': 1}
 # Of so many bytes are counts, flags and indices; of others a loss, or many numbers.
 COUNT_BYTES = (1, 8)
 
@@ -227,6 +230,8 @@ class Flow:
             called = callee(self.listing, at)
             if called in SHOWS:
                 return SHOWN, -1
+            if self.size == 1 and called in OPERATORS_THAT_CHECK:
+                return CHECKED, OPERATORS_THAT_CHECK[called]
             if called == 'tolist':
                 self.unclear = DECIDES  # lengths, or what belongs to which
             if called in READS or not called:
