@@ -51,7 +51,8 @@ static enum plim_status add_target(const struct plim_target *target,
                          target->without_nvml ? target->note : "NVML does not tell its memory");
     snprintf(gpu.uri, sizeof(gpu.uri), "%s", target->uri);
     name_twin(target, &gpu.gpu, gpu.twin);
-    if (!plim_kept_gpu_of_uri(gpu.twin, allowance, &gpu.simulated)) gpu.twin[0] = '\0';
+    if (plim_kept_gpu_of_uri(gpu.twin, allowance, &gpu.simulated, NULL) != PLIM_OK)
+        gpu.twin[0] = '\0';
     return add(gpus, count, &gpu, err);
 }
 
@@ -67,9 +68,11 @@ static enum plim_status add_uri(const char *uri, const struct plim_allowance *al
         enum plim_status st = plim_target_resolve_at(&place, uri, &target, err);
         return st ? st : add_target(&target, allowance, gpus, count, err);
     }
-    if (scheme != PLIM_SCHEME_SIM || !plim_kept_gpu_of_uri(uri, allowance, &gpu.gpu))
+    if (scheme != PLIM_SCHEME_SIM)
         return plim_fail(err, PLIM_NODEVICE,
                          "--device %s: expected cuda:GPU-uuid or a simulated GPU", uri);
+    enum plim_status st = plim_kept_gpu_of_uri(uri, allowance, &gpu.gpu, err);
+    if (st) return st;
     gpu.simulated = gpu.gpu;
     snprintf(gpu.uri, sizeof(gpu.uri), "%s", uri);
     snprintf(gpu.twin, sizeof(gpu.twin), "%s", uri);

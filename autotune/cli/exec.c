@@ -198,7 +198,7 @@ static bool find_gpu(struct exec *x, bool counts_others, struct plim_store_gpu *
     here.has_cuda = true; /* the program has its own kernels */
     if (plim_uri_scheme(x->uri) == PLIM_SCHEME_SIM) {
         place[0] = '\0';
-        return plim_kept_gpu_of_uri(x->uri, &x->allowance, gpu);
+        return plim_kept_gpu_of_uri(x->uri, &x->allowance, gpu, NULL) == PLIM_OK;
     }
     if (plim_target_resolve_at(&here, x->uri, &target, NULL) != PLIM_OK) return false;
     snprintf(place, PLIM_STORE_PLACE, "%s", target.uuid);

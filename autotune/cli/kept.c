@@ -14,7 +14,7 @@ void plim_kept_init(struct plim_kept *kept, const struct plim_request *request, 
     const char *variable = getenv("PLIMSOLL_STORE");
     *kept = (struct plim_kept){.off = asked->off || (variable && !strcmp(variable, "off")),
                                .fresh = asked->fresh,
-        .explains = asked->explain_miss,
+                               .explains = asked->explain_miss,
                                .wait_seconds =
                                    asked->wait_seconds > 0 ? asked->wait_seconds : WAIT_SECONDS,
                                .version = version,
@@ -26,11 +26,10 @@ void plim_kept_init(struct plim_kept *kept, const struct plim_request *request, 
 struct plim_store_asked plim_kept_asked(const struct plim_kept *kept, const char *objective,
                                         const struct plim_allowance *allowance)
 {
-    return (struct plim_store_asked){
-        .version = kept->version,
-        .objective = objective,
-        .waterfall = kept->waterfall,
-        .allowance = allowance};
+    return (struct plim_store_asked){.version = kept->version,
+                                     .objective = objective,
+                                     .waterfall = kept->waterfall,
+                                     .allowance = allowance};
 }
 
 struct plim_store_gpu plim_kept_gpu_of_result(const struct plim_result *result)
@@ -45,13 +44,14 @@ struct plim_store_gpu plim_kept_gpu_of_result(const struct plim_result *result)
     return gpu;
 }
 
-bool plim_kept_gpu_of_uri(const char *uri, const struct plim_allowance *allowance,
-                          struct plim_store_gpu *gpu)
+enum plim_status plim_kept_gpu_of_uri(const char *uri, const struct plim_allowance *allowance,
+                                      struct plim_store_gpu *gpu, struct plim_error *err)
 {
     struct plim_run_device device;
     const struct plim_run_options options = {.uri = uri, .allowance = allowance};
     struct plim_result result = {0};
-    if (plim_run_device_open(&device, &options, NULL) != PLIM_OK) return false;
+    enum plim_status st = plim_run_device_open(&device, &options, err);
+    if (st) return st;
     snprintf(result.device.name, sizeof(result.device.name), "%s", device.info.name);
     result.device.compute_capability = device.info.compute_capability;
     result.device.multiprocessors = device.info.multiprocessors;
@@ -59,7 +59,7 @@ bool plim_kept_gpu_of_uri(const char *uri, const struct plim_allowance *allowanc
     result.limit.usable_bytes = device.limit.usable_bytes;
     *gpu = plim_kept_gpu_of_result(&result);
     plim_run_device_close(&device);
-    return true;
+    return PLIM_OK;
 }
 
 void plim_kept_keep(struct plim_kept *kept, const struct plim_store_question *question,
@@ -90,7 +90,8 @@ static enum plim_status take_kept(const struct plim_kept *kept,
                  found.host);
         if (PLIM_ARRAY_PUSH(&report->results, found.result) != PLIM_OK)
             st = plim_fail(err, PLIM_NOMEM, "out of host memory");
-        else found.result = (struct plim_result){0}; /* the report owns it now */
+        else
+            found.result = (struct plim_result){0}; /* the report owns it now */
     }
     plim_store_found_finish(&found);
     return st;
@@ -105,8 +106,10 @@ static enum plim_status take_lock(const struct plim_kept *kept, const struct pli
     const struct plim_stop signals = {.signalled = ask->stop->signalled}; /* --wait bounds it */
     enum plim_status st = plim_store_lock_take(lock, ask->place, kept->wait_seconds, &signals,
                                                kept->log, waited, &problem);
-    if (st == PLIM_IO) plim_log(kept->log, PLIM_LOG_WARNING, "%s", problem.text);
-    else if (st) return plim_fail(err, st, "%s", problem.text);
+    if (st == PLIM_IO)
+        plim_log(kept->log, PLIM_LOG_WARNING, "%s", problem.text);
+    else if (st)
+        return plim_fail(err, st, "%s", problem.text);
     return PLIM_OK;
 }
 

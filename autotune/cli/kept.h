@@ -51,9 +51,10 @@ enum plim_status plim_kept_answer(struct plim_kept *kept, const struct plim_kept
 void plim_kept_keep(struct plim_kept *kept, const struct plim_store_question *question,
                     const struct plim_report *report);
 
-/* The GPU of a simulated result, and the one that "sim:..." names; false where it names none. */
+/* The GPU of a simulated result, and the one that "sim:..." names; fails where it names none. */
 struct plim_store_gpu plim_kept_gpu_of_result(const struct plim_result *result);
-bool plim_kept_gpu_of_uri(const char *uri, const struct plim_allowance *allowance,
-                          struct plim_store_gpu *gpu);
+enum plim_status plim_kept_gpu_of_uri(const char *uri, const struct plim_allowance *allowance,
+                                      struct plim_store_gpu *gpu,
+                                      struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

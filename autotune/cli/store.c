@@ -1,7 +1,7 @@
 /* store: what is kept; list, show, rm, export, import, gc. */
-#include "autotune/store/answer_store.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
+#include "autotune/store/answer_store.h"
 #include "common.h"
 #include "kept.h"
 #include "reports/writer.h"
@@ -88,7 +88,8 @@ static void list_json(struct store_run *r, const char *path, bool simulated,
 }
 
 static void list_line(const struct store_run *r, const char *path, bool simulated,
-                      const struct plim_store_answer *answer, const struct plim_result *result)
+                      const struct plim_store_answer *answer, const struct plim_result *result,
+                      const char *apart)
 {
     char batch[48];
     snprintf(batch, sizeof(batch), "%lld x %lld", (long long)result->choice.setting.micro_batch,
@@ -98,7 +99,18 @@ static void list_line(const struct store_run *r, const char *path, bool simulate
     plim_text_write(r->io->out, result->spec.name);
     fprintf(r->io->out, " on ");
     plim_text_write(r->io->out, result->device.name);
-    fputc('\n', r->io->out);
+    fprintf(r->io->out, "%s\n", apart);
+}
+
+/* What sets an answer apart from the newest one of its key: "  (plimsoll 0.1.0)"; "" for the
+ * newest, and where the line tells it by itself. */
+static void tell_apart(const struct plim_store_answer *answer,
+                       const struct plim_store_answer *newest, char *out, size_t size)
+{
+    const char *culprit;
+    out[0] = '\0';
+    if (plim_facts_compare(&newest->fits, &answer->fits, &culprit) != PLIM_FACTS_MISMATCH) return;
+    snprintf(out, size, "  (%s %s)", culprit, plim_facts_get(&answer->fits, culprit));
 }
 
 static enum plim_status visit_list(void *user, const char *path, bool simulated,
@@ -114,11 +126,14 @@ static enum plim_status visit_list(void *user, const char *path, bool simulated,
     for (size_t i = 0; i < entry->answers.count && !st; i++) {
         struct plim_result result = {0};
         struct plim_error problem = PLIM_ERROR_INIT;
+        char apart[160];
+        tell_apart(&entry->answers.items[i], &entry->answers.items[entry->answers.count - 1], apart,
+                   sizeof(apart));
         st = plim_store_answer_result(&entry->answers.items[i], &result, &problem);
         if (!st && r->request->json)
             list_json(r, path, simulated, &entry->answers.items[i], &result);
         else if (!st)
-            list_line(r, path, simulated, &entry->answers.items[i], &result);
+            list_line(r, path, simulated, &entry->answers.items[i], &result, apart);
         plim_result_finish(&result);
         if (st == PLIM_NOMEM) return st;
         if (st) warn(r, &problem);

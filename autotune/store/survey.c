@@ -1,6 +1,6 @@
 /* All files of a store, and which of them come near a question. */
-#include "autotune/base/trust.h"
 #include "answer_store.h"
+#include "autotune/base/trust.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,8 +29,7 @@ static enum plim_status visit_file(const char *folder, bool simulated, const cha
         st = plim_fail(&err, PLIM_IO, "%s: others than root may write there", path);
     if (!st) st = plim_store_entry_read(path, roots_alone, &found, &entry, &err);
     bool is_gone = !st && !found; /* another process removed it */
-    if (st != PLIM_NOMEM && !is_gone)
-        st = visit(user, path, simulated, st ? NULL : &entry, &err);
+    if (st != PLIM_NOMEM && !is_gone) st = visit(user, path, simulated, st ? NULL : &entry, &err);
     plim_store_entry_finish(&entry);
     return st;
 }
@@ -74,7 +73,7 @@ enum plim_status plim_store_walk(const char *folder, bool roots_alone, plim_stor
 
 enum { NEAREST = 3 };
 
-/* A key that is kept, and in how many facts it differs. */
+/* A key that is kept, and in how many lines of its facts it differs. */
 struct near {
     size_t differences;
     char path[PATH_MAX];
@@ -86,29 +85,48 @@ struct nearness {
     bool exact_seen;
     size_t count;
     struct near nearest[NEAREST]; /* the nearest first */
-    const char *tell;             /* of this file the differences are told; NULL: none yet */
 };
 
-/* The first line in which two texts differ; a line of its own each. */
-static void first_lines(const char *a, const char *b, char *a_line, char *b_line, size_t size)
+/* How many lines of a text the other one has not, and the first of them; "" for none. */
+static size_t lines_missing(const char *text, const char *other, char *first, size_t size)
 {
-    while (*a && *b && strcspn(a, "\n") == strcspn(b, "\n") && !strncmp(a, b, strcspn(a, "\n"))) {
-        a += strcspn(a, "\n");
-        b += strcspn(b, "\n");
-        a += *a == '\n';
-        b += *b == '\n';
+    size_t missing = 0;
+    first[0] = '\0';
+    for (size_t length; *text; text += length + (text[length] == '\n')) {
+        length = strcspn(text, "\n");
+        const char *line = other;
+        while (*line && (strcspn(line, "\n") != length || strncmp(line, text, length) != 0)) {
+            line += strcspn(line, "\n");
+            line += *line == '\n';
+        }
+        size_t indent = strspn(text, " ");
+        if (!*line && length > indent && !missing++)
+            snprintf(first, size, "%.*s", (int)(length - indent), text + indent);
     }
-    snprintf(a_line, size, "%.*s", (int)strcspn(a, "\n"), a);
-    snprintf(b_line, size, "%.*s", (int)strcspn(b, "\n"), b);
+    return missing;
+}
+
+/* In how many lines two values differ, and the first of each side. */
+static size_t compare_lines(const char *kept, const char *now, char *was, char *is, size_t size)
+{
+    size_t only_kept = lines_missing(kept, now, was, size),
+           only_now = lines_missing(now, kept, is, size);
+    return only_kept > only_now ? only_kept : only_now;
+}
+
+static const char *said(const char *value, const char *line)
+{
+    return !*value ? "not known" : *line ? line : "no such line";
 }
 
 static void tell(const struct plim_log *log, const char *kind, const char *name, const char *kept,
                  const char *now)
 {
     char was[160], is[160];
-    first_lines(kept, now, was, is, sizeof(was));
-    plim_log(log, PLIM_LOG_INFO, "  %s (%s): kept for %s, here %s", name, kind,
-             *was ? was : "not known", *is ? is : "not known");
+    size_t lines = compare_lines(kept, now, was, is, sizeof(was));
+    plim_log(log, PLIM_LOG_INFO, "  %s (%s): kept for %s, here %s", name, kind, said(kept, was),
+             said(now, is));
+    if (lines > 1) plim_log(log, PLIM_LOG_INFO, "    and %zu lines more", lines - 1);
 }
 
 static void tell_facts(const struct plim_log *log, const char *kind, const struct plim_facts *kept,
@@ -125,9 +143,14 @@ static void tell_facts(const struct plim_log *log, const char *kind, const struc
 static size_t count_differences(const struct plim_facts *kept, const struct plim_facts *now)
 {
     size_t differences = 0;
-    for (size_t i = 0; i < now->list.count; i++)
-        differences +=
-            strcmp(plim_facts_get(kept, now->list.items[i].name), now->list.items[i].value) != 0;
+    char was[2], is[2];
+    for (size_t i = 0; i < now->list.count; i++) {
+        const struct plim_fact *fact = &now->list.items[i];
+        const char *value = plim_facts_get(kept, fact->name);
+        if (!strcmp(value, fact->value)) continue;
+        size_t lines = compare_lines(value, fact->value, was, is, sizeof(was));
+        differences += lines ? lines : 1; /* the same lines in another order */
+    }
     return differences;
 }
 
