@@ -1,6 +1,7 @@
 #include "fleet.h"
 #include "answer/replays.h"
 #include "autotune/base/clock.h"
+#include "run/share.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@ struct planner {
     const struct plim_fleet *fleet;
     struct part *parts;
     size_t count;
-    struct plim_cache *caches; /* by class */
+    struct plim_cache *caches;     /* by class */
+    struct plim_run_share *shares; /* by class */
     struct plim_edge *hints;   /* of the first device */
     size_t hint_count;
     atomic_size_t next_class;
@@ -167,6 +169,7 @@ static void *work(void *user)
         for (size_t i = class; i < p->count; i++)
             if (p->parts[i].class == class && i > 0) run_part(p, i);
         plim_cache_finish(&p->caches[class]);
+        plim_run_share_finish(&p->shares[class]);
     }
     return NULL;
 }
@@ -186,6 +189,14 @@ static void run_others(struct planner *p)
     for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
 
+/* Puts a device into the class of one before it, with which it shares from now on. */
+static void join(struct planner *p, size_t index, size_t other)
+{
+    size_t class = p->parts[other].class;
+    p->parts[index].class = class;
+    p->parts[index].options.share = p->parts[class].options.share = &p->shares[class];
+}
+
 static enum plim_status open_devices(struct planner *p, const char *const *uris,
                                      struct plim_error *err)
 {
@@ -201,8 +212,7 @@ static enum plim_status open_devices(struct planner *p, const char *const *uris,
         if (st) return st;
         part->class = i;
         for (size_t j = 0; j < i && part->class == i; j++)
-            if (plim_run_device_same_class(&part->device, &p->parts[j].device))
-                part->class = p->parts[j].class;
+            if (plim_run_device_same_class(&part->device, &p->parts[j].device)) join(p, i, j);
     }
     return PLIM_OK;
 }
@@ -230,7 +240,8 @@ enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *con
     enum plim_status st = PLIM_OK;
     p.parts = calloc(count, sizeof(*p.parts));
     p.caches = calloc(count, sizeof(*p.caches));
-    if (!p.parts || !p.caches) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    p.shares = calloc(count, sizeof(*p.shares));
+    if (!p.parts || !p.caches || !p.shares) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) st = open_devices(&p, uris, err);
     if (!st && count) run_part(&p, 0);
     if (!st && count > 1 && !p.parts[0].status) run_others(&p);
@@ -240,8 +251,10 @@ enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *con
         plim_result_finish(&p.parts[i].result);
     }
     for (size_t i = 0; p.caches && i < count; i++) plim_cache_finish(&p.caches[i]);
+    for (size_t i = 0; p.shares && i < count; i++) plim_run_share_finish(&p.shares[i]);
     free(p.parts);
     free(p.caches);
+    free(p.shares);
     free(p.hints);
     return st;
 }

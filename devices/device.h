@@ -66,6 +66,7 @@ struct plim_device;
 /* What a round of launches did to the device's clock, for the device alone to read. */
 struct plim_device_round {
     double seconds[6];
+    uint32_t number; /* of rounds that had ended before it since the last reset */
 };
 
 /* How busy host and device were since the last reset. */

@@ -32,8 +32,10 @@ struct plim_run_options {
     const struct plim_log *log;                /* NULL: notes are dropped */
     double timing_seconds; /* a real GPU: for the repeats of one setting; 0: one run */
     int64_t steps;         /* of every simulated run; 0: as many as its purpose takes */
+    struct plim_run_share *share; /* with other GPUs of its class; NULL: there are none */
 };
 
+struct plim_run_share;
 struct plim_remote;
 struct plim_nvml;
 struct plim_player;

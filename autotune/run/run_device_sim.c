@@ -4,6 +4,7 @@
 #include "devices/sim/sim.h"
 #include "recording_question.h"
 #include "run_device_internal.h"
+#include "share.h"
 #include "workloads/recording/play.h"
 #include <stdio.h>
 #include <string.h>
@@ -126,11 +127,46 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
     snprintf(out->why, sizeof(out->why), "%s", replay->why);
 }
 
+/* Where only the clock differs a run of another GPU is one of this. Not where GPUs talk, whose links
+ * have a clock of their own, and not of a quantized model, whose loading asks for the GPU's memory; and
+ * what goes on until it repeats is run. */
+static bool may_share(const struct plim_run_device *d, const struct plim_setting *setting,
+                      enum plim_run_mode mode)
+{
+    const struct plim_spec_question *question = d->options->question;
+    struct plim_train_setting training;
+    if (!d->options->share || mode == PLIM_RUN_PROOF || d->options->steps || question->recording ||
+        d->allocator.memory_fraction > 0 ||
+        plim_spec_question_setting(question, setting, &training, NULL) != PLIM_OK)
+        return false;
+    return training.quantization.type == PLIM_QUANTIZATION_NONE &&
+           training.sharding == PLIM_SHARDING_NONE;
+}
+
+static enum plim_status run_or_share(struct plim_run_device *d, const struct plim_setting *setting,
+                                     enum plim_run_mode mode, struct plim_error *err)
+{
+    struct plim_run_share *share = d->options->share;
+    bool unlimited = mode == PLIM_RUN_UNLIMITED;
+    int64_t budget = unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes;
+    if (!may_share(d, setting, mode)) return plim_run_simulate(d, setting, mode, &d->last, err);
+    enum plim_status st = start_engine(d, mode, err);
+    if (st) return st;
+    struct plim_device *device = d->engines[unlimited].device;
+    if (plim_run_share_take(share, setting, device, budget, &d->last)) return PLIM_OK;
+    plim_sim_record(device, &share->recorder);
+    st = plim_run_simulate(d, setting, mode, &d->last, err);
+    plim_sim_record(device, NULL);
+    if (!st && plim_run_share_keep(share, setting, &d->last) != PLIM_OK)
+        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return st;
+}
+
 static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
                             struct plim_trial *out, struct plim_error *err)
 {
     struct plim_run_device *d = user;
-    enum plim_status st = plim_run_simulate(d, setting, mode, &d->last, err);
+    enum plim_status st = run_or_share(d, setting, mode, err);
     if (!st) plim_run_trial(&d->last, out);
     return st;
 }

@@ -41,6 +41,7 @@
 
 #include "devices/catalogue/catalogue.h"
 #include "devices/op.h"
+#include "work.h"
 
 /* --- the host --------------------------------------------------------------------------------- */
 
@@ -114,8 +115,7 @@
 
 /* --- the clock -------------------------------------------------------------------------------- */
 
-enum { PLIM_RATE_FP32, PLIM_RATE_TF32, PLIM_RATE_FP16, PLIM_RATE_BF16, PLIM_RATE_COUNT };
-enum { PLIM_MATMUL_CACHE = 256 };
+enum { PLIM_PRODUCT_CACHE = 256 };
 
 /* What is known of one GPU, ready for use. Private to roofline.c. */
 struct plim_roofline {
@@ -126,19 +126,17 @@ struct plim_roofline {
     double softmax_seconds;                 /* of one score on one multiprocessor */
     double seconds_per_byte, l2_seconds_per_byte;
     double l2_bytes;
-    struct plim_matmul_entry {
-        int64_t m, n, k, batch;
-        int rate, alignment;
-        double bytes, seconds;
-    } cache[PLIM_MATMUL_CACHE]; /* a training step repeats a few dozen shapes */
+    struct plim_product_entry {
+        struct plim_work work;
+        double seconds;
+    } cache[PLIM_PRODUCT_CACHE]; /* a training step repeats a few dozen shapes */
 };
 
 void plim_roofline_init(struct plim_roofline *roofline, const struct plim_gpu *gpu);
 
-/* Seconds that the GPU is busy with `op`. */
+/* Seconds that the GPU is busy with all of it. */
+double plim_roofline_seconds(struct plim_roofline *roofline, const struct plim_work *work);
+/* The same of an operation. */
 double plim_roofline_device_seconds(struct plim_roofline *roofline, const struct plim_op *op);
-
-/* Seconds that the host is busy with launching `op`; `in_autograd`: from autograd's thread. */
-double plim_roofline_host_seconds(const struct plim_op *op, bool in_autograd);
 
 #endif

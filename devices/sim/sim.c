@@ -3,9 +3,8 @@
 #include "autotune/base/text.h"
 #include "devices/catalogue/architecture.h"
 #include "devices/uri.h"
-#include "roofline.h"
-#include "timeline.h"
-#include <assert.h>
+#include "clock.h"
+#include "score.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +18,9 @@ struct sim {
     struct plim_gpu gpu;
     int64_t capacity_bytes, held_bytes;
     uint64_t next_address;
-    struct plim_timeline timeline;
-    struct plim_device_load load;
-    struct plim_round rounds[PLIM_DEVICE_ROUNDS]; /* that have begun, one in the other */
-    struct plim_device_load load_before[PLIM_DEVICE_ROUNDS];
-    int depth;
+    struct plim_sim_clock clock;
     struct plim_roofline roofline;
+    struct plim_score_recorder *recorder; /* NULL: nothing is recorded */
 };
 
 static struct sim *sim_of(struct plim_device *device)
@@ -104,59 +100,52 @@ static int64_t free_bytes(struct plim_device *device)
 
 /* --- work and time ---------------------------------------------------------------------------- */
 
+static void note(struct sim *sim, enum plim_score_action action, uint32_t number, int64_t times)
+{
+    if (sim->recorder) plim_score_note(sim->recorder, action, number, times);
+}
+
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
     struct sim *sim = sim_of(device);
-    double host_seconds = plim_roofline_host_seconds(op, device->in_autograd);
-    double device_seconds = plim_roofline_device_seconds(&sim->roofline, op);
-    bool waits = op->kind == PLIM_OP_READ_BACK;
-    plim_timeline_launch(&sim->timeline, host_seconds, device_seconds, waits);
-    sim->load.launching_seconds += host_seconds;
-    sim->load.running_seconds += device_seconds;
-    for (int i = 0; i < sim->depth; i++)
-        plim_round_launch(&sim->rounds[i], host_seconds, device_seconds, waits);
+    const struct plim_work work = plim_work_of(op, device->in_autograd);
+    if (sim->recorder) plim_score_launch(sim->recorder, &work);
+    plim_sim_clock_launch(&sim->clock, work.host_seconds,
+                          plim_roofline_seconds(&sim->roofline, &work), work.waits);
     return PLIM_OK;
 }
 
 static void begin_round(struct plim_device *device)
 {
     struct sim *sim = sim_of(device);
-    assert(sim->depth < PLIM_DEVICE_ROUNDS);
-    sim->load_before[sim->depth] = sim->load;
-    sim->rounds[sim->depth++] = PLIM_ROUND_EMPTY;
+    note(sim, PLIM_SCORE_BEGIN_ROUND, 0, 1);
+    plim_sim_clock_begin_round(&sim->clock);
 }
 
-static void end_round(struct plim_device *device, struct plim_device_round *out)
+static void end_round(struct plim_device *device, struct plim_device_round *round)
 {
     struct sim *sim = sim_of(device);
-    assert(sim->depth > 0);
-    const struct plim_round *round = &sim->rounds[--sim->depth];
-    const struct plim_device_load *before = &sim->load_before[sim->depth], *now = &sim->load;
-    *out = (struct plim_device_round){{round->from_host.host, round->from_host.device,
-                                       round->from_device.host, round->from_device.device,
-                                       now->launching_seconds - before->launching_seconds,
-                                       now->running_seconds - before->running_seconds}};
+    note(sim, PLIM_SCORE_END_ROUND, 0, 1);
+    plim_sim_clock_end_round(&sim->clock, round);
 }
 
-static void repeat(struct plim_device *device, const struct plim_device_round *from, int64_t times)
+static void repeat(struct plim_device *device, const struct plim_device_round *round, int64_t times)
 {
     struct sim *sim = sim_of(device);
-    const struct plim_round round = {{from->seconds[0], from->seconds[1]},
-                                     {from->seconds[2], from->seconds[3]}};
-    plim_timeline_repeat(&sim->timeline, &round, times);
-    sim->load.launching_seconds += from->seconds[4] * (double)times;
-    sim->load.running_seconds += from->seconds[5] * (double)times;
-    for (int i = 0; i < sim->depth; i++) plim_round_repeat(&sim->rounds[i], &round, times);
+    note(sim, PLIM_SCORE_REPEAT, round->number, times);
+    plim_sim_clock_repeat(&sim->clock, round, times);
 }
 
 static void load(const struct plim_device *device, struct plim_device_load *out)
 {
-    *out = ((const struct sim *)device)->load;
+    *out = ((const struct sim *)device)->clock.load;
 }
 
 static enum plim_status now(struct plim_device *device, double *seconds)
 {
-    *seconds = sim_of(device)->timeline.device;
+    struct sim *sim = sim_of(device);
+    note(sim, PLIM_SCORE_READ, 0, 1);
+    *seconds = sim->clock.line.device;
     return PLIM_OK;
 }
 
@@ -180,9 +169,8 @@ static enum plim_status reset(struct plim_device *device)
     struct sim *sim = sim_of(device);
     sim->held_bytes = 0;
     sim->next_address = FIRST_ADDRESS;
-    sim->timeline = (struct plim_timeline){0};
-    sim->load = (struct plim_device_load){0};
-    sim->depth = 0;
+    sim->clock = (struct plim_sim_clock){0};
+    if (sim->recorder) plim_score_rewind(sim->recorder);
     return PLIM_OK;
 }
 
@@ -291,4 +279,15 @@ enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device)
 {
     return &((const struct sim *)device)->gpu;
+}
+
+void plim_sim_record(struct plim_device *device, struct plim_score_recorder *recorder)
+{
+    sim_of(device)->recorder = recorder;
+}
+
+size_t plim_sim_play(struct plim_device *device, const struct plim_score *score,
+                     struct plim_score_reading readings[PLIM_SCORE_READINGS])
+{
+    return plim_score_play(score, &sim_of(device)->roofline, readings);
 }

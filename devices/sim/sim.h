@@ -12,6 +12,7 @@
 
 #include "devices/catalogue/catalogue.h"
 #include "devices/device.h"
+#include "score.h"
 
 /* Opens what stands behind "sim:" in a URI:
  *   "RTX-4090"               a GPU of the catalogue, with the total that CUDA reports on it
@@ -30,5 +31,13 @@ enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_by
 
 /* The GPU that a simulated device stands for. */
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device);
+
+/* Writes down what is asked of the clock, from the next reset on (NULL: no longer). The recorder is
+ * the caller's. */
+void plim_sim_record(struct plim_device *device, struct plim_score_recorder *recorder);
+
+/* What the device's clock would have read. The device stays as it is. */
+size_t plim_sim_play(struct plim_device *device, const struct plim_score *score,
+                     struct plim_score_reading readings[PLIM_SCORE_READINGS]);
 
 #endif

@@ -172,8 +172,8 @@ Test(experts, without_such_a_kernel_each_group_is_a_launch)
     struct plim_op op = grouped(&y, &a, &b, &ends), whole = op;
     whole.n_scratch = 1;
     whole.scratch[0] = &scratch;
-    double one = plim_roofline_host_seconds(&whole, false);
-    cr_expect(epsilon_eq(dbl, plim_roofline_host_seconds(&op, false), 64 * one, 1e-9));
+    double one = plim_work_of(&whole, false).host_seconds;
+    cr_expect(epsilon_eq(dbl, plim_work_of(&op, false).host_seconds, 64 * one, 1e-9));
     cr_expect(gt(dbl, plim_roofline_device_seconds(&r, &op),
                  plim_roofline_device_seconds(&r, &whole)));
     cr_expect(epsilon_eq(dbl, plim_op_flops(&op), 2.0 * 1024 * 512 * 256, 1));

@@ -257,14 +257,14 @@ Test(roofline, a_list_costs_the_host_by_its_length)
 {
     struct plim_op one = {.kind = PLIM_OP_FOREACH, .list_length = 1},
                    many = {.kind = PLIM_OP_FOREACH, .list_length = 200};
-    double more = plim_roofline_host_seconds(&many, false) - plim_roofline_host_seconds(&one, false);
+    double more = plim_work_of(&many, false).host_seconds - plim_work_of(&one, false).host_seconds;
     cr_expect(epsilon_eq(dbl, more, 199 * PLIM_HOST_SECONDS_PER_TENSOR, 1e-9));
 }
 
 Test(roofline, autograd_launches_sooner_than_python)
 {
     struct plim_op op = {.kind = PLIM_OP_UNARY};
-    cr_expect(lt(dbl, plim_roofline_host_seconds(&op, true), plim_roofline_host_seconds(&op, false)));
+    cr_expect(lt(dbl, plim_work_of(&op, true).host_seconds, plim_work_of(&op, false).host_seconds));
 }
 
 /* The second wave runs beside the end of the first. */

@@ -1,5 +1,6 @@
 /* A device for runs: what of it may be used, and what is known of how fast it is. */
 #include "autotune/run/run_device_internal.h"
+#include "autotune/run/share.h"
 #include "autotune/search/space.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -253,4 +254,90 @@ Test(run_device, what_is_no_device_is_told_from_a_gpu_without_its_scheme)
     o.options.uri = "nothing";
     cr_expect(eq(int, plim_run_device_open(&o.device, &o.options, &err), PLIM_NODEVICE));
     cr_expect(strstr(err.text, "nothing: no such device, expected cuda:N") != NULL, "%s", err.text);
+}
+
+/* --- GPUs of a class -------------------------------------------------------------------------- */
+
+static void open_to_share(struct opened *o, const char *uri, struct plim_run_share *share)
+{
+    open_device(o, uri);
+    o->options.share = share;
+}
+
+static struct plim_replay run_setting(struct opened *o, const struct plim_setting *setting,
+                                      enum plim_run_mode mode)
+{
+    struct plim_trial trial;
+    struct plim_error err = PLIM_ERROR_INIT;
+    const struct plim_runner *runner = &o->device.runner;
+    cr_assert(eq(int, runner->run(runner->user, setting, mode, &trial, &err), PLIM_OK), "%s",
+              err.text);
+    return o->device.last;
+}
+
+static void expect_same_replay(const struct plim_replay *a, const struct plim_replay *b)
+{
+    cr_expect(eq(int, (int)a->verdict, (int)b->verdict));
+    cr_expect(eq(i64, a->peak_reserved_bytes, b->peak_reserved_bytes));
+    cr_expect(a->host_bound == b->host_bound);
+    cr_expect(eq(dbl, a->launching_seconds, b->launching_seconds));
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
+        cr_expect(eq(dbl, a->step[i].seconds, b->step[i].seconds), "step %d", i + 1);
+}
+
+static const struct {
+    int64_t micro_batch, accumulation;
+} shared_settings[] = {{1, 1}, {2, 1}, {2, 7}, {64, 3}};
+
+/* Runs every setting on one GPU, takes it from there on another, and runs it there. */
+static void share_between(const char *first, const char *second)
+{
+    struct plim_run_share share = {0};
+    static struct opened one, other, alone;
+    open_to_share(&one, first, &share);
+    open_to_share(&other, second, &share);
+    open_device(&alone, second);
+    for (size_t i = 0; i < sizeof(shared_settings) / sizeof(shared_settings[0]); i++) {
+        struct plim_setting setting = plim_space_first(&one.question.question.axes);
+        setting.micro_batch = shared_settings[i].micro_batch;
+        setting.accumulation = shared_settings[i].accumulation;
+        struct plim_replay here = run_setting(&one, &setting, PLIM_RUN_UNLIMITED),
+                           there = run_setting(&other, &setting, PLIM_RUN_LIMITED),
+                           own = run_setting(&alone, &setting, PLIM_RUN_LIMITED);
+        cr_expect(eq(sz, share.runs.count, i + 1));
+        cr_expect(ne(dbl, here.step[1].seconds, there.step[1].seconds));
+        expect_same_replay(&there, &own);
+    }
+    plim_run_device_close(&one.device);
+    plim_run_device_close(&other.device);
+    plim_run_device_close(&alone.device);
+    plim_run_share_finish(&share);
+}
+
+Test(run_share, a_run_is_that_of_another_gpu_of_its_class_but_for_its_time)
+{
+    share_between("sim:H100-SXM5-80GB", "sim:H200-SXM-141GB");
+    share_between("sim:A100-SXM4-80GB", "sim:A100-PCIE-40GB");
+    share_between("sim:RTX-6000-Ada", "sim:L40S");
+}
+
+/* A GPU with less memory than was reserved has to show what happens there. */
+Test(run_share, what_may_not_fit_is_run)
+{
+    struct plim_run_share share = {0};
+    static struct opened large, small;
+    open_to_share(&large, "sim:A100-SXM4-80GB", &share);
+    open_to_share(&small, "sim:A100-SXM4-80GB,memory=1GiB", &share);
+    struct plim_setting setting = plim_space_first(&large.question.question.axes);
+    setting.micro_batch = 256;
+    setting.accumulation = 1;
+    struct plim_replay fits = run_setting(&large, &setting, PLIM_RUN_LIMITED),
+                       fails = run_setting(&small, &setting, PLIM_RUN_LIMITED);
+    cr_expect(eq(int, (int)fits.verdict, PLIM_OK));
+    cr_expect(gt(i64, fits.peak_reserved_bytes, small.device.limit.budget_bytes));
+    cr_expect(eq(int, (int)fails.verdict, PLIM_OOM));
+    cr_expect(eq(sz, share.runs.count, 1u));
+    plim_run_device_close(&large.device);
+    plim_run_device_close(&small.device);
+    plim_run_share_finish(&share);
 }

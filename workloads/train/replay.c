@@ -3,10 +3,10 @@
 #include "autotune/base/array.h"
 #include "ddp.h"
 #include "fsdp.h"
+#include "retime.h"
 #include "scaler.h"
 #include "stretch.h"
 #include "zero.h"
-#include "devices/sim/roofline.h"
 #include "workloads/engine/autograd.h"
 #include "workloads/models/model.h"
 #include <math.h>
@@ -374,10 +374,7 @@ static void one_step(struct run *r, struct plim_allocator *allocator, struct pli
     s->end_reserved_bytes = stats->reserved;
     s->seconds = end - start;
     plim_device_load(r->e->device, &after);
-    double launching = after.launching_seconds - before.launching_seconds;
-    r->out.host_bound =
-        launching * PLIM_HOST_SLOWEST > after.running_seconds - before.running_seconds;
-    r->out.launching_seconds = launching;
+    plim_replay_note_load(&r->out, &before, &after);
     r->out.communication_seconds = r->link.waited - waited;
 }
 

@@ -1,0 +1,43 @@
+#include "clock.h"
+
+#include <assert.h>
+
+void plim_sim_clock_launch(struct plim_sim_clock *c, double host_seconds, double device_seconds,
+                           bool waits)
+{
+    plim_timeline_launch(&c->line, host_seconds, device_seconds, waits);
+    c->load.launching_seconds += host_seconds;
+    c->load.running_seconds += device_seconds;
+    for (int i = 0; i < c->depth; i++)
+        plim_round_launch(&c->rounds[i], host_seconds, device_seconds, waits);
+}
+
+void plim_sim_clock_begin_round(struct plim_sim_clock *c)
+{
+    assert(c->depth < PLIM_DEVICE_ROUNDS);
+    c->load_before[c->depth] = c->load;
+    c->rounds[c->depth++] = PLIM_ROUND_EMPTY;
+}
+
+void plim_sim_clock_end_round(struct plim_sim_clock *c, struct plim_device_round *out)
+{
+    assert(c->depth > 0);
+    const struct plim_round *round = &c->rounds[--c->depth];
+    const struct plim_device_load *before = &c->load_before[c->depth], *now = &c->load;
+    *out = (struct plim_device_round){{round->from_host.host, round->from_host.device,
+                                       round->from_device.host, round->from_device.device,
+                                       now->launching_seconds - before->launching_seconds,
+                                       now->running_seconds - before->running_seconds},
+                                      c->rounds_ended++};
+}
+
+void plim_sim_clock_repeat(struct plim_sim_clock *c, const struct plim_device_round *from,
+                           int64_t times)
+{
+    const struct plim_round round = {{from->seconds[0], from->seconds[1]},
+                                     {from->seconds[2], from->seconds[3]}};
+    plim_timeline_repeat(&c->line, &round, times);
+    c->load.launching_seconds += from->seconds[4] * (double)times;
+    c->load.running_seconds += from->seconds[5] * (double)times;
+    for (int i = 0; i < c->depth; i++) plim_round_repeat(&c->rounds[i], &round, times);
+}

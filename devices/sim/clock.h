@@ -1,0 +1,25 @@
+/* The clock of a simulated device: what was launched so far, and rounds of it that come again. */
+#ifndef PLIM_DEVICES_SIM_CLOCK_H
+#define PLIM_DEVICES_SIM_CLOCK_H
+
+#include "devices/device.h"
+#include "timeline.h"
+
+/* Zeroed is at 0, and idle. */
+struct plim_sim_clock {
+    struct plim_timeline line;
+    struct plim_device_load load;
+    struct plim_round rounds[PLIM_DEVICE_ROUNDS]; /* that have begun, one in the other */
+    struct plim_device_load load_before[PLIM_DEVICE_ROUNDS];
+    int depth;
+    uint32_t rounds_ended;
+};
+
+void plim_sim_clock_launch(struct plim_sim_clock *clock, double host_seconds,
+                           double device_seconds, bool waits);
+void plim_sim_clock_begin_round(struct plim_sim_clock *clock);
+void plim_sim_clock_end_round(struct plim_sim_clock *clock, struct plim_device_round *round);
+void plim_sim_clock_repeat(struct plim_sim_clock *clock, const struct plim_device_round *round,
+                           int64_t times);
+
+#endif

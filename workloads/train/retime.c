@@ -1,0 +1,24 @@
+#include "retime.h"
+
+void plim_replay_note_load(struct plim_replay *replay, const struct plim_device_load *before,
+                           const struct plim_device_load *after)
+{
+    double launching = after->launching_seconds - before->launching_seconds;
+    double running = after->running_seconds - before->running_seconds;
+    replay->host_bound = launching * PLIM_HOST_SLOWEST > running;
+    replay->launching_seconds = launching;
+}
+
+bool plim_replay_retime(struct plim_replay *replay, const struct plim_score_reading *readings,
+                        size_t count)
+{
+    int steps = plim_replay_kept_steps(replay);
+    if (count != 2 * (size_t)steps || replay->steps_done != steps) return false;
+    for (int i = 0; i < steps; i++)
+        replay->step[i].seconds = readings[2 * i + 1].seconds - readings[2 * i].seconds;
+    /* A last step that repeats the one before was not run. */
+    int last = replay->repeats_after && replay->repeats_after < steps ? steps - 2 : steps - 1;
+    if (last >= 0)
+        plim_replay_note_load(replay, &readings[2 * last].load, &readings[2 * last + 1].load);
+    return true;
+}
