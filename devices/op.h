@@ -86,7 +86,8 @@ struct plim_array {
     X(CUMSUM, cumsum, 1, 1, 0)                                                                        \
     /* out[.., h] <- weight[V, h], indices[..]: rows; with table[a, b], i, j: out <- table[i, j] */   \
     X(EMBEDDING, embedding, 1, 2, 0)                                                                  \
-    /* dweight <- dout, indices: added to dweight, which comes zeroed */                              \
+    /* dweight <- dout, indices: added to dweight, which comes zeroed; scratch: what a sort of many \
+       tokens takes */  \
     X(EMBEDDING_BACKWARD, embedding_backward, 1, 2, 0)                                                \
     /* over the last dimension: out, mean, rstd <- x, [weight], [bias]; `alpha` is epsilon */         \
     X(LAYER_NORM, layer_norm, 3, 1, 0)                                                                \

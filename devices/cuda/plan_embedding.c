@@ -83,6 +83,87 @@ enum plim_status plim_cuda_plan_embedding(const struct plim_cuda_plan *plan,
                                  PLIM_EMBEDDING_THREADS, &args, sizeof args);
 }
 
+/* --- the gradient ----------------------------------------------------------------------------- */
+
+/* Launches of one gradient; each takes the columns of a slab in threads, and loops over the rest. */
+struct gradient {
+    const struct plim_cuda_plan *plan;
+    struct plim_embedding_sorted_args args;
+    bool vector;
+    int64_t slabs;
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* A block for each of `units`, or as many as fill the GPU, times the slabs. */
+static enum plim_status launch(const struct gradient *g, const char *kernel, int64_t units,
+                               int64_t slabs, size_t args_bytes)
+{
+    int64_t blocks =
+        plim_cuda_plan_blocks(g->plan, units * PLIM_EMBEDDING_THREADS, PLIM_EMBEDDING_THREADS);
+    const struct plim_cuda_launch launched = {.kernel = kernel,
+                                              .grid = {(uint32_t)blocks, (uint32_t)slabs, 1},
+                                              .block = {PLIM_EMBEDDING_THREADS, 1, 1},
+                                              .args = &g->args,
+                                              .args_bytes = args_bytes};
+    return g->plan->emit(g->plan->user, &launched);
+}
+
+/* A block of the scratch that is large enough and was not taken yet; 0: there is none. */
+static uint64_t take(const struct plim_op *op, unsigned *taken, int64_t bytes)
+{
+    for (unsigned i = 0; i < op->n_scratch; i++) {
+        const struct plim_array *room = op->scratch[i];
+        if (*taken >> i & 1 || !room || room->data % 16 != 0 || plim_array_bytes(room) < bytes)
+            continue;
+        *taken |= 1u << i;
+        return room->data;
+    }
+    return 0;
+}
+
+/* Where PyTorch sorts there is room to sort. */
+static bool find_room(const struct plim_op *op, struct plim_embedding_sorted_args *args,
+                      uint64_t pairs[2])
+{
+    unsigned taken = 0;
+    int64_t tokens = (int64_t)args->b.tokens, chunks = ceil_div(tokens, PLIM_EMBEDDING_CHUNK);
+    if (tokens > UINT32_MAX || args->b.e.rows >= UINT32_MAX) return false;
+    args->tiles = (uint32_t)ceil_div(tokens, PLIM_EMBEDDING_TILE);
+    for (int i = 0; i < 2; i++) pairs[i] = take(op, &taken, tokens * (int64_t)sizeof(uint64_t));
+    args->counts =
+        take(op, &taken, (int64_t)(args->tiles * PLIM_EMBEDDING_DIGITS * sizeof(uint32_t)));
+    args->partials = take(op, &taken, chunks * 2 * (int64_t)(args->b.e.columns * sizeof(float)));
+    return pairs[0] && pairs[1] && args->counts && args->partials;
+}
+
+static enum plim_status sort_and_sum(struct gradient *g, const uint64_t pairs[2])
+{
+    struct plim_embedding_sorted_args *args = &g->args;
+    enum plim_status st = PLIM_OK;
+    int pass = 0;
+    do {
+        args->shift = (uint32_t)pass * PLIM_EMBEDDING_DIGIT_BITS;
+        args->from = pass ? args->to : 0;
+        args->to = pairs[pass % 2];
+        st = launch(g, "embedding_sort_count", args->tiles, 1, sizeof *args);
+        if (!st) st = launch(g, "embedding_sort_scan", 1, 1, sizeof *args);
+        if (!st) st = launch(g, "embedding_sort_place", args->tiles, 1, sizeof *args);
+        pass++;
+    } while (!st && args->b.e.rows >> (pass * PLIM_EMBEDDING_DIGIT_BITS));
+    args->from = args->to;
+    int64_t chunks = ceil_div((int64_t)args->b.tokens, PLIM_EMBEDDING_CHUNK);
+    if (!st)
+        st = launch(g, g->vector ? "embedding_sum_vector" : "embedding_sum_scalar", chunks,
+                    g->slabs, sizeof *args);
+    return st ? st
+              : launch(g, g->vector ? "embedding_sum_long_vector" : "embedding_sum_long_scalar",
+                       chunks, g->slabs, sizeof *args);
+}
+
 enum plim_status plim_cuda_plan_embedding_backward(const struct plim_cuda_plan *plan,
                                                    const struct plim_op *op)
 {
@@ -91,24 +172,20 @@ enum plim_status plim_cuda_plan_embedding_backward(const struct plim_cuda_plan *
     if (op->in[0]->shape[op->in[0]->ndim - 1] != table->shape[1]) return PLIM_INVALID;
     struct plim_array rows = *op->in[0], indices = *op->in[1];
     const struct plim_array *operands[] = {&rows, &indices};
-    struct plim_embedding_backward_args args = {.tokens = 0};
+    struct gradient g = {.plan = plan};
+    struct plim_embedding_backward_args *args = &g.args.b;
     enum plim_status st = align_tokens(&rows, &indices);
     if (st == PLIM_OK)
-        st = plim_walk_init(&args.e.walk, operands, 2, PLIM_WALK_ORDERED | PLIM_WALK_KEEP_INNER);
-    if (st != PLIM_OK || args.e.walk.elements == 0) return st;
-    put_table(&args.e, table);
-    args.tokens = args.e.walk.elements / args.e.columns;
-    bool vector = plim_walk_is_vector(&args.e.walk) && table_is_vector(&args.e);
-    int64_t width = PLIM_EMBEDDING_THREADS * (vector ? PLIM_WALK_VECTOR : 1);
-    int64_t blocks = plim_cuda_plan_blocks(plan, (int64_t)args.tokens * PLIM_EMBEDDING_THREADS,
-                                           PLIM_EMBEDDING_THREADS);
-    int64_t slabs = ((int64_t)args.e.columns + width - 1) / width;
-    if (slabs > UINT16_MAX) return PLIM_UNSUPPORTED;
-    struct plim_cuda_launch launch = {.kernel = vector ? "embedding_backward_vector"
-                                                       : "embedding_backward_scalar",
-                                      .grid = {(uint32_t)blocks, (uint32_t)slabs, 1},
-                                      .block = {PLIM_EMBEDDING_THREADS, 1, 1},
-                                      .args = &args,
-                                      .args_bytes = sizeof args};
-    return plan->emit(plan->user, &launch);
+        st = plim_walk_init(&args->e.walk, operands, 2, PLIM_WALK_ORDERED | PLIM_WALK_KEEP_INNER);
+    if (st != PLIM_OK || args->e.walk.elements == 0) return st;
+    put_table(&args->e, table);
+    args->tokens = args->e.walk.elements / args->e.columns;
+    g.vector = plim_walk_is_vector(&args->e.walk) && table_is_vector(&args->e);
+    g.slabs = ceil_div((int64_t)args->e.columns,
+                       PLIM_EMBEDDING_THREADS * (g.vector ? PLIM_WALK_VECTOR : 1));
+    if (g.slabs > UINT16_MAX) return PLIM_UNSUPPORTED;
+    uint64_t pairs[2];
+    if (find_room(op, &g.args, pairs)) return sort_and_sum(&g, pairs);
+    return launch(&g, g.vector ? "embedding_backward_vector" : "embedding_backward_scalar",
+                  (int64_t)args->tokens, g.slabs, sizeof *args);
 }

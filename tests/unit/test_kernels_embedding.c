@@ -167,3 +167,102 @@ Test(kernels_embedding, gradients_of_an_index_out_of_range_write_nothing)
     kernel_case_run(&c, &op);
     for (int i = 0; i < ROWS * 8; i++) cr_assert(eq(dbl, kernel_case_get(dweight, i), 0));
 }
+
+/* --- backward of many tokens ------------------------------------------------------------------ */
+
+/* With what PyTorch has at hand when it sums: two arrays of places, one of starts, a number, the
+ * partial sums. */
+static struct plim_op sorted_op(const struct plim_array *dweight, const struct plim_array *dout,
+                                const struct plim_array *indices)
+{
+    struct plim_op op = backward_op(dweight, dout, indices);
+    int64_t tokens = plim_array_elements(indices), rows = dweight->shape[0],
+            partials = tokens / 10 + (tokens < rows ? tokens : rows) + 2;
+    const int64_t bytes[] = {8 * tokens, 8 * tokens, 8 * tokens, 8,
+                             4 * partials * dweight->shape[1]};
+    for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
+        op.scratch[op.n_scratch++] = kernel_case_scratch(&c, bytes[i]);
+    kernel_case_fill(&c, dweight, 0, 0);
+    return op;
+}
+
+static void check_sorted(const struct plim_array *dweight, const struct plim_array *dout,
+                         const struct plim_array *indices)
+{
+    struct plim_op op = sorted_op(dweight, dout, indices);
+    kernel_case_check(&c, &op, 1, (double)plim_array_elements(indices) / 8);
+    cr_expect(gt(int, c.launches, 4)); /* sorted at least once, and summed twice */
+    kernel_case_finish(&c);
+}
+
+Test(kernels_embedding, sorted_gradients_of_every_width_and_type)
+{
+    int64_t tokens = 611, many = 8200; /* more than two tiles */
+    for (int t = 0; t < 3; t++)
+        for (int w = 0; w < WIDTHS; w++)
+            check_sorted(KERNEL_ARRAY(&c, floats[t], ROWS, widths[w]),
+                         KERNEL_ARRAY(&c, floats[t], tokens, widths[w]),
+                         indices_below(ROWS, PLIM_I64, 1, &tokens));
+    check_sorted(KERNEL_ARRAY(&c, PLIM_BF16, ROWS, 8), KERNEL_ARRAY(&c, PLIM_BF16, many, 8),
+                 indices_below(ROWS, PLIM_I64, 1, &many));
+}
+
+/* One digit, two and three of them. What was sorted lies in the first array of places after an odd
+ * number of digits, by index and then by token; each of 64 indices, of which four are neighbours, is
+ * there several times. */
+Test(kernels_embedding, many_tokens_are_sorted_by_index_and_in_their_order)
+{
+    static const int64_t rows[] = {4, 255, 256, 65535, 70000};
+    static const int places[] = {0, 0, 1, 1, 0};
+    int64_t tokens = 4500;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const struct plim_array *indices = indices_below(64, PLIM_I32, 1, &tokens);
+        struct plim_op op = sorted_op(KERNEL_ARRAY(&c, PLIM_F32, rows[i], 8),
+                                      KERNEL_ARRAY(&c, PLIM_F32, tokens, 8), indices);
+        for (int k = 0; k < 2; k++) op.scratch[k] = KERNEL_ARRAY(&c, PLIM_I64, tokens);
+        for (int64_t t = 0; t < tokens; t++) {
+            int64_t index = (int64_t)kernel_case_get(indices, t);
+            kernel_case_set(indices, t, (double)(index / 4 * (rows[i] / 4 - 1) / 4 + index % 4));
+        }
+        kernel_case_run(&c, &op);
+        const struct plim_array *sorted = op.scratch[places[i]];
+        for (int64_t t = 1; t < tokens; t++)
+            cr_assert(gt(dbl, kernel_case_get(sorted, t), kernel_case_get(sorted, t - 1)),
+                      "%d rows, place %d", (int)rows[i], (int)t);
+        kernel_case_finish(&c);
+        check_sorted(KERNEL_ARRAY(&c, PLIM_F32, rows[i], 8), KERNEL_ARRAY(&c, PLIM_F32, 900, 8),
+                     indices_below(rows[i], PLIM_I64, 1, (int64_t[]){900}));
+    }
+}
+
+/* Segments that end and begin at every place of a chunk, and longer ones. */
+Test(kernels_embedding, sorted_gradients_of_segments_of_every_length)
+{
+    for (int64_t length = 4; length < 80; length += 15) {
+        int64_t tokens = 40 * length + length / 2;
+        const struct plim_array *indices = KERNEL_ARRAY(&c, PLIM_I64, tokens);
+        for (int64_t i = 0; i < tokens; i++)
+            kernel_case_set(indices, i, (double)(i * 7 % tokens / length));
+        check_sorted(KERNEL_ARRAY(&c, PLIM_BF16, 41, 16), KERNEL_ARRAY(&c, PLIM_BF16, tokens, 16),
+                     indices);
+    }
+}
+
+Test(kernels_embedding, sorted_gradients_leave_out_what_is_out_of_range)
+{
+    int64_t tokens = 5000, found[ROWS] = {0};
+    const struct plim_array *indices = indices_below(ROWS, PLIM_I64, 1, &tokens),
+                            *dout = KERNEL_ARRAY(&c, PLIM_F32, tokens, 8),
+                            *dweight = KERNEL_ARRAY(&c, PLIM_F32, ROWS, 8);
+    struct plim_op op = sorted_op(dweight, dout, indices);
+    kernel_case_fill(&c, dout, 1, 1);
+    for (int64_t i = 0; i < tokens; i++) {
+        if (i % 3 == 0)
+            kernel_case_set(indices, i, i % 2 ? -1 : i % 4 ? ROWS : 1e12);
+        else
+            found[(int)kernel_case_get(indices, i)]++;
+    }
+    kernel_case_run(&c, &op);
+    for (int i = 0; i < ROWS * 8; i++)
+        cr_assert(eq(dbl, kernel_case_get(dweight, i), (double)found[i / 8]));
+}

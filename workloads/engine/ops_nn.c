@@ -333,6 +333,8 @@ static void embedding_backward(struct engine *e, struct node *n, struct tensor *
                          .n_in = 2,
                          .out = {&dw->a},
                          .in = {&dy->a, &indices->a}};
+    for (int i = 0; i < count; i++)
+        if (held[i]) op.scratch[op.n_scratch++] = &held[i]->a;
     if (!e->halted) engine_launch(e, &op);
     op_release_needs(e, needs, held, count, count);
     tensor_drop(e, dy);
