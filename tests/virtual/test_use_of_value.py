@@ -147,6 +147,94 @@ def keeps(v):
     logs['loss'] = v.item()
 
 
+def mean_of_list(v):
+    losses = []
+    losses.append(v.item())
+    return sum(losses) / len(losses) < 2
+
+
+def length_of_list(v):
+    losses = []
+    losses.append(v.item())
+    if losses and len(losses) > 2:
+        pass
+
+
+def entry_of_dictionary(v):
+    logs = {'step': 1}
+    logs['loss'] = v.item()
+    if logs['loss'] < 2:
+        pass
+
+
+def other_entry(v):
+    logs = {'step': 1}
+    logs['loss'] = v.item()
+    if 'loss' in logs and logs['step'] < 2:
+        pass
+
+
+class Watch:
+    best = worst = total = counted = 3
+    seen = []
+
+    def keep(self, v):
+        self.best = min(v.item(), 3)
+
+    def is_better(self):
+        return self.best < 2
+
+    def keep_all(self, v):
+        self.seen.append(v.item())
+
+    @property
+    def is_falling(self):
+        return self.seen[-1] < self.seen[0]
+
+    def keep_shown(self, v):
+        self.worst = v.item()
+
+    def show(self):
+        print(self.worst, end='\r', file=sys.stderr)
+
+    def keep_total(self, v):
+        self.total += v.item()
+
+    def count(self, v):
+        self.counted += v.item()
+        return self.counted > 1
+
+
+def keeps_global(v):
+    global last_loss
+    last_loss = v.item()
+
+
+def uses_global():
+    if last_loss < 1:
+        pass
+
+
+def attribute(v):
+    Watch().keep(v)
+
+
+def list_of_attribute(v):
+    Watch().keep_all(v)
+
+
+def shown_attribute(v):
+    Watch().keep_shown(v)
+
+
+def counted_attribute(v):
+    Watch().count(v)
+
+
+def total_attribute(v):
+    Watch().keep_total(v)
+
+
 def sizes(v):
     range(v.item())
 
@@ -190,11 +278,21 @@ CASES = (
     (prints, 4, True, 'shown', -1), (formats, 4, True, 'shown', -1), (percent, 4, True, 'shown', -1),
     (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),
     (appends, 4, True, 'kept', -1), (appends, 8, True, 'decides', -1), (keeps, 4, True, 'kept', -1),
+    (mean_of_list, 4, True, 'decides', -1), (length_of_list, 4, True, 'kept', -1),
+    (entry_of_dictionary, 4, True, 'decides', -1), (other_entry, 4, True, 'kept', -1),
+    (attribute, 4, True, 'decides', -1), (list_of_attribute, 4, True, 'decides', -1),
+    (shown_attribute, 4, True, 'kept', -1), (total_attribute, 4, True, 'kept', -1),
+    (counted_attribute, 4, True, 'decides', -1),
+    (keeps_global, 4, True, 'decides', -1),
     (sizes, 8, True, 'decides', -1), (sizes, 4, True, 'decides', -1), (indexes, 8, True, 'decides', -1),
     (selects, 8, True, 'decides', -1), (draws, 1, True, 'checked', 1), (draws, 4, True, 'decides', -1),
     (lengths, 64, True, 'decides', -1),
     (whole_tensor, 4096, True, 'kept', -1), (split, 480, True, 'shown', -1),
 )
+
+# What is read stands in another function.
+THROUGH_OTHERS = (compares_what_was_given, attribute, list_of_attribute, shown_attribute, total_attribute,
+                  counted_attribute)
 
 
 def check(function, size, truth, use, answer):
@@ -206,7 +304,7 @@ def check(function, size, truth, use, answer):
         return f'{WORDS[number]} {told}, expected {use} {answer}'
     if not file.endswith('test_use_of_value.py'):
         return f'in {file}'
-    is_here = first < line <= first + 4 or function is compares_what_was_given
+    is_here = first < line <= first + 4 or function in THROUGH_OTHERS
     return '' if is_here else f'in line {line}, the function begins in {first}'
 
 

@@ -4,6 +4,10 @@ Runs inside the program (python.c), at the moment of the read: of the instructio
 those that follow, it tells whether the program decides by the value, only shows it, or keeps it for
 something that is not seen here (a loss that is added up). It runs nothing and changes nothing.
 
+What is kept is followed in variables, in lists and dictionaries of the same function, and in attributes
+and globals through all code of the same module; not into functions that it is given to, nor into other
+modules.
+
     use_of(frame, size) -> (file, line, use, answer)
 
 `frame` is the innermost one, `size` the bytes of what was read. `file` and `line` are those of the
@@ -13,6 +17,7 @@ innermost code that is not PyTorch's. `use` is one of those below: of two, the g
 """
 import dis
 import gc
+import types
 
 SHOWN, KEPT, FINITE, CHECKED, DECIDES = range(5)
 
@@ -27,6 +32,8 @@ ASIDE = {'dtype', 'device', 'shape', 'ndim', 'is_cuda', 'requires_grad', 'layout
          'size', 'numel', 'nelement', 'element_size', 'dim', 'stride', 'is_contiguous'}
 SHOWS = {'print', 'format', 'str', 'repr', 'info', 'debug', 'warning', 'write', 'set_postfix',
          'set_postfix_str', 'set_description', 'add_scalar', 'log_metrics', 'dumps'}
+# Methods that keep what they are given in what they are a method of.
+KEEPS = {'append', 'appendleft', 'add', 'insert', 'setdefault'}
 SIZES = {'range', 'zeros', 'ones', 'empty', 'full', 'arange', 'view', 'reshape', 'expand', 'split',
          'repeat', 'narrow', 'pad', 'linspace'}
 CHECKS = {'isfinite', 'isnan', 'isinf'}
@@ -57,11 +64,11 @@ def is_test(instruction):
         'TO_BOOL', 'UNARY_NOT')
 
 
-def callee(listing, at):
-    """The name of what a call calls; '' if that is not seen."""
+def callee_at(listing, at):
+    """Where what a call calls was put on the stack; -1 if that is not seen."""
     wanted, name = listing[at].arg or 0, listing[at].opname
     if name == 'CALL_FUNCTION_EX':
-        return ''
+        return -1
     wanted += name in ('CALL_FUNCTION_KW', 'CALL_KW')
     at -= 1
     while at > 0 and listing[at].opname in ('PRECALL', 'KW_NAMES'):
@@ -71,7 +78,13 @@ def callee(listing, at):
         at -= 1
     while at > 0 and listing[at].opname == 'PUSH_NULL':
         at -= 1
-    return str(listing[at].argval) if listing[at].opname.startswith('LOAD_') else ''
+    return at
+
+
+def callee(listing, at):
+    """The name of what a call calls; '' if that is not seen."""
+    at = callee_at(listing, at)
+    return str(listing[at].argval) if at >= 0 and listing[at].opname.startswith('LOAD_') else ''
 
 
 def pops(instruction):
@@ -84,13 +97,32 @@ def pops(instruction):
     return 1 - effect_of(instruction)
 
 
-class Flow:
-    """One value on its way through a function."""
+def codes_within(code):
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_within(constant)
 
-    def __init__(self, code, size):
-        self.code, self.size = code, size
+
+def codes_of(space):
+    """All code of the module that has these globals."""
+    found = list(space.values())
+    for thing in list(found):
+        if isinstance(thing, type) and thing.__module__ == space.get('__name__'):
+            found += vars(thing).values()
+    for thing in found:
+        thing = getattr(thing, 'fget', None) or getattr(thing, '__func__', thing)
+        if isinstance(thing, types.FunctionType) and thing.__globals__ is space:
+            yield from codes_within(thing.__code__)
+
+
+class Flow:
+    """One value on its way through a function, and through what it is kept in."""
+
+    def __init__(self, code, size, space, followed=None):
+        self.code, self.size, self.space = code, size, space
         self.listing = instructions_of(code)
-        self.followed = set()
+        self.followed = set() if followed is None else followed
         self.unclear = DECIDES if size in COUNT_BYTES else KEPT
         self.returned = False
 
@@ -134,19 +166,68 @@ class Flow:
                 return False
         return False
 
-    def of_name(self, name):
-        """All uses of a variable."""
-        if name in self.followed:
-            return SHOWN, -1
-        self.followed.add(name)
+    def is_about_another(self, at, key):
+        """Is what follows the load of a container not about the value in it: about whether it is empty, what it
+        has, or another entry than `key`?"""
+        after = [(i.opname, i.argval) for i in self.listing[at + 1:at + 3]] + [('', None)] * 2
+        if is_test(self.listing[at + 1]) or after[0][0] == 'CONTAINS_OP':
+            return True
+        return (isinstance(key, str) and after[0][0] == 'LOAD_CONST' and 'BINARY' in after[1][0] and
+                after[0][1] != key)
+
+    def uses(self, name, is_container, key):
+        """All uses of a variable, an attribute or a global in this function."""
         found = [(SHOWN, -1)]
         for at, instruction in enumerate(self.listing):
-            if instruction.opname.startswith('LOAD_') and 'ATTR' not in instruction.opname:
-                names = instruction.argval
-                if names == name or isinstance(names, tuple) and name in names:
-                    above = len(names) - 1 - names.index(name) if isinstance(names, tuple) else 0
-                    found.append(self.after(at + 1, above))
+            names = instruction.argval
+            if not instruction.opname.startswith('LOAD_') or instruction.opname in ('LOAD_CONST', 'LOAD_METHOD'):
+                continue
+            if names != name and not (isinstance(names, tuple) and name in names):
+                continue
+            if is_container and self.is_about_another(at, key):
+                continue
+            above = len(names) - 1 - names.index(name) if isinstance(names, tuple) else 0
+            found.append(self.after(at + 1, above))
         return max(found)
+
+    def of_name(self, name, is_container=False, key=None):
+        """All uses of a variable in this function."""
+        if (self.code, name, key) in self.followed:
+            return SHOWN, -1
+        self.followed.add((self.code, name, key))
+        return self.uses(name, is_container, key)
+
+    def of_kept(self, name, is_container=False, key=None):
+        """All uses of an attribute or a global in the module."""
+        found = [(KEPT, -1)]
+        if (name, key) in self.followed:
+            return found[0]
+        self.followed.add((name, key))
+        for code in {code for code in codes_of(self.space) if name in code.co_names}:
+            flow = Flow(code, self.size, self.space, self.followed)
+            found.append(flow.uses(name, is_container, key))
+        return max(found)
+
+    def of_container(self, at, key=None):
+        """All uses of the list or dictionary loaded there, which keeps the value."""
+        if at < 0 or not self.listing[at].opname.startswith('LOAD_') or not isinstance(self.listing[at].argval, str):
+            return KEPT, -1
+        if self.listing[at].opname in ('LOAD_ATTR', 'LOAD_GLOBAL', 'LOAD_NAME'):
+            return self.of_kept(self.listing[at].argval, True, key)
+        return max((KEPT, -1), self.of_name(self.listing[at].argval, True, key))
+
+    def loaded(self, at, depth):
+        """Where it was put on the stack what lies `depth` values below the top before instruction `at`, if
+        that is one instruction; else -1."""
+        while at > 0:
+            at -= 1
+            name = self.listing[at].opname
+            if name in ('PRECALL', 'KW_NAMES', 'PUSH_NULL'):
+                continue
+            if depth == 0:
+                return at
+            depth -= effect_of(self.listing[at])
+        return -1
 
     def consumed(self, at, above):
         """By an instruction that leaves one value: the use, or None if that one goes on."""
@@ -169,6 +250,8 @@ class Flow:
             return (SHOWN, -1) if called in ASIDE else None  # a method of it
         if called in SIZES:
             return DECIDES, -1
+        if called in KEEPS and self.unclear == KEPT:
+            return self.of_container(callee_at(self.listing, at) - 1)
         return None if called in PASSES else (self.unclear, -1)
 
     def after(self, at, above=0):
@@ -185,6 +268,11 @@ class Flow:
                 return SHOWN, -1
             if above == 0 and (name == 'POP_TOP' or name == 'LOAD_ATTR' and instruction.argval in ASIDE):
                 return SHOWN, -1
+            if (name, above) in (('STORE_GLOBAL', 0), ('STORE_ATTR', 1)):
+                return self.of_kept(instruction.argval)
+            if (name, above) == ('STORE_SUBSCR', 2):
+                key = self.listing[self.loaded(at, 0)]
+                return self.of_container(self.loaded(at, 1), key.argval if key.opname == 'LOAD_CONST' else None)
             if above == 0 and name.startswith('STORE_') and name not in ('STORE_ATTR', 'STORE_SUBSCR',
                                                                          'STORE_SLICE'):
                 names = instruction.argval
@@ -198,7 +286,11 @@ class Flow:
                 above = 1 - above if above < 2 else above
                 at += 1
                 continue
-            if name.startswith(('SWAP', 'ROT', 'JUMP', 'UNPACK', 'YIELD', 'GET_ITER', 'FOR_ITER')):
+            if name == 'SWAP':
+                above = {0: instruction.arg - 1, instruction.arg - 1: 0}.get(above, above)
+                at += 1
+                continue
+            if name.startswith(('ROT', 'JUMP', 'UNPACK', 'YIELD', 'GET_ITER', 'FOR_ITER')):
                 return self.unclear, -1
             if name in ('PRECALL', 'KW_NAMES'):
                 at += 1
@@ -244,6 +336,18 @@ def is_torch(frame):
     return '/torch/' in name and '-packages/' in name or name.startswith('<')
 
 
+told = {}  # of code, an instruction in it, and a size: use, answer, and whether the value is returned
+
+
+def use_in(frame, size, waits):
+    key = frame.f_code, frame.f_lasti, size, waits
+    if key not in told:
+        flow = Flow(frame.f_code, size, frame.f_globals)
+        found = flow.waiting(frame.f_lasti) if waits else flow.after(flow.index_of(frame.f_lasti) + 1)
+        told[key] = (*found, flow.returned)
+    return told[key]
+
+
 def use_of(frame, size):
     gc_was_on = gc.isenabled()
     gc.disable()  # what the program holds must not change
@@ -251,13 +355,10 @@ def use_of(frame, size):
         inner = place = frame
         while place.f_back and is_torch(place):
             place = place.f_back
-        flow = Flow(inner.f_code, size)
-        use, answer = flow.waiting(inner.f_lasti)
-        while flow.returned and use == SHOWN and inner.f_back:
+        use, answer, returned = use_in(inner, size, True)
+        while returned and use == SHOWN and inner.f_back:
             inner = inner.f_back
-            flow = Flow(inner.f_code, size)
-            at = flow.index_of(inner.f_lasti)
-            use, answer = flow.after(at + 1)
+            use, answer, returned = use_in(inner, size, False)
         name = place.f_code.co_filename
         name = name.split('-packages/')[-1]
         return name, place.f_lineno or 0, use, answer

@@ -44,11 +44,27 @@ struct item {
     size_t place;
 };
 
-static int rising(const void *a, const void *b)
+enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
+
+/* By one digit; those with the same stay in their order. */
+static void sort_digit(const struct item *from, struct item *to, size_t count, int shift)
 {
-    const struct item *x = a, *y = b;
-    if (x->bits != y->bits) return x->bits < y->bits ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
+    size_t begins[DIGITS + 1] = {0};
+    for (size_t i = 0; i < count; i++) begins[(from[i].bits >> shift) % DIGITS + 1]++;
+    for (size_t d = 0; d < DIGITS; d++) begins[d + 1] += begins[d];
+    for (size_t i = 0; i < count; i++)
+        to[begins[(from[i].bits >> shift) % DIGITS]++] = from[i];
+}
+
+/* Items of so many bits; there is room for as many again behind them. Returns where they are. */
+static struct item *sort_items(struct item *items, size_t count, int bits)
+{
+    struct item *from = items, *to = items + count, *swapped;
+    for (int shift = 0; shift < bits && shift < 64; shift += DIGIT_BITS) {
+        sort_digit(from, to, count, shift);
+        swapped = from, from = to, to = swapped;
+    }
+    return from;
 }
 
 struct pass {
@@ -60,8 +76,22 @@ struct pass {
 static unsigned char known_of(const struct plim_view *view)
 {
     unsigned char known = PLIM_KNOWN;
+    if (!memcmp(view->known, view->known + 1, view->bytes - 1)) return view->known[0];
     for (size_t i = 0; i < view->bytes; i++) known = plim_known_both(known, view->known[i]);
     return known;
+}
+
+/* Elements of the two usual widths are copied by one instruction each. */
+static void gather(unsigned char *to, const unsigned char *from, const struct item *items,
+                   size_t count, size_t width)
+{
+    if (width == 8)
+        for (size_t i = 0; i < count; i++) memcpy(to + i * 8, from + items[i].place * 8, 8);
+    else if (width == 4)
+        for (size_t i = 0; i < count; i++) memcpy(to + i * 4, from + items[i].place * 4, 4);
+    else
+        for (size_t i = 0; i < count; i++)
+            memcpy(to + i * width, from + items[i].place * width, width);
 }
 
 /* Moves the elements to their places; keys and values alike. */
@@ -69,8 +99,8 @@ static void move(const struct plim_launch *launch, const struct item *items, siz
                  const struct plim_view *from, struct plim_view *to, size_t width,
                  unsigned char known)
 {
-    for (size_t i = 0; i < count; i++)
-        plim_view_move(to, i * width, from, items[i].place * width, width);
+    gather(to->data, from->data, items, count, width);
+    gather(to->known, from->known, items, count, width);
     for (size_t i = 0; i < to->bytes; i++) to->known[i] = plim_known_both(to->known[i], known);
     plim_view_store(to, launch->kernel);
 }
@@ -86,7 +116,9 @@ static bool sort(const struct plim_plan *plan, const struct plim_launch *launch,
         !plim_heap_is_device(p->to))
         return false;
     bool moves_values = value_width && plim_heap_is_device(p->values_to);
-    struct item *items = p->count <= PLIM_MOST_ELEMENTS ? malloc(p->count * sizeof(*items)) : NULL;
+    struct item *items =
+        p->count <= PLIM_MOST_ELEMENTS ? malloc(2 * p->count * sizeof(*items)) : NULL;
+    struct item *sorted = items;
     bool works =
         items && plim_view_open(&in, p->from, p->count * width) &&
         plim_view_blank(&out, p->to, p->count * width) &&
@@ -98,13 +130,13 @@ static bool sort(const struct plim_plan *plan, const struct plim_launch *launch,
         uint64_t bits = bits_of(in.data + i * width, plan->types[0]) >> p->first_bit;
         items[i] = (struct item){(plan->numbers[DESCENDING] ? ~bits : bits) & mask, i};
     }
-    if (works) qsort(items, p->count, sizeof(*items), rising);
+    if (works) sorted = sort_items(items, p->count, p->bits);
     if (works)
-        move(launch, items, p->count, &in, &out, width, known);
+        move(launch, sorted, p->count, &in, &out, width, known);
     else
         plim_launch_spoil(launch, p->to, p->count * width);
     if (works && moves_values)
-        move(launch, items, p->count, &values_in, &values_out, value_width, known);
+        move(launch, sorted, p->count, &values_in, &values_out, value_width, known);
     else if (moves_values)
         plim_launch_spoil(launch, p->values_to, p->count * value_width);
     free(items);

@@ -220,6 +220,57 @@ def experts():
     learn(model, loss)
 
 
+def learned(rows=64):
+    """A model and numbers that only it knows."""
+    model = nn.Linear(8, 8).cuda()
+    return model, model(torch.randn(rows, 8, device='cuda'))
+
+
+def boxes_with_a_score():
+    """Only what has a score that is high enough is looked at further."""
+    model, out = learned()
+    learn(model, out[out[:, 0].sigmoid() > 0.5].square().sum())
+
+
+def hard_examples():
+    """The loss of those rows whose loss is above the mean."""
+    model, out = learned()
+    losses = out.square().mean(-1)
+    learn(model, torch.masked_select(losses, losses > losses.mean()).sum())
+
+
+def pruned():
+    """Weights that are small are no longer stored."""
+    model, out = learned()
+    learn(model, out.square().mean())
+    places = (model.weight.abs() > 0.01).nonzero()
+    values = model.weight.detach()[tuple(places.T)]
+    torch.sparse_coo_tensor(places.T, values, model.weight.shape)
+
+
+class Patience:
+    """Training ends when the loss was not less than the best one for so many steps."""
+
+    def __init__(self, most):
+        self.most, self.bad, self.losses = most, 0, []
+
+    def note(self, loss):
+        self.losses.append(loss.item())
+
+    def is_over(self):
+        self.bad = self.bad + 1 if self.losses[-1] >= min(self.losses) else 0
+        return self.bad >= self.most
+
+
+def patience():
+    patience = Patience(2)
+    while not patience.is_over() if patience.losses else True:
+        model, out = learned()
+        loss = out.square().mean()
+        learn(model, loss)
+        patience.note(loss)
+
+
 def main():
     globals()[sys.argv[1]]()
     peaks.report()
