@@ -135,6 +135,11 @@ void plim_device_repeat(struct plim_device *device, const struct plim_device_rou
     if (plim_device_can_repeat(device)) device->ops->repeat(device, round, times);
 }
 
+void plim_device_spend(struct plim_device *device, double driver_seconds)
+{
+    if (device->ops->spend && driver_seconds > 0) device->ops->spend(device, driver_seconds);
+}
+
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load)
 {
     *load = (struct plim_device_load){0};

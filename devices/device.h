@@ -73,6 +73,7 @@ struct plim_device_round {
 struct plim_device_load {
     double launching_seconds; /* of the host */
     double running_seconds;   /* of the device */
+    double driver_seconds;    /* of the host, in the driver's cudaMalloc and cudaFree */
 };
 
 struct plim_device_ops {
@@ -103,6 +104,9 @@ struct plim_device_ops {
     void (*end_round)(struct plim_device *device, struct plim_device_round *round);
     void (*repeat)(struct plim_device *device, const struct plim_device_round *round,
                    int64_t times);
+
+    /* The host is in the driver for so long. NULL elsewhere as well. */
+    void (*spend)(struct plim_device *device, double driver_seconds);
 
     void (*load)(const struct plim_device *device, struct plim_device_load *load);
 
@@ -153,13 +157,16 @@ enum plim_status plim_device_launch(struct plim_device *device,
  * operations are launched, it ends, and `repeat` lets the clock go on as if they were launched
  * `times` times more, now or at any time until the device is closed. A round may hold others and
  * what is repeated, PLIM_DEVICE_ROUNDS deep. `can_repeat`: is this such a device? On others the
- * three do nothing. */
+ * four do nothing. What memory takes of the driver's time is no part of a round: memory that was asked
+ * for once is there when the round comes again. Where it is asked for each time, `spend` says how long
+ * that takes. */
 enum { PLIM_DEVICE_ROUNDS = 2 };
 bool plim_device_can_repeat(const struct plim_device *device);
 void plim_device_begin_round(struct plim_device *device);
 void plim_device_end_round(struct plim_device *device, struct plim_device_round *round);
 void plim_device_repeat(struct plim_device *device, const struct plim_device_round *round,
                         int64_t times);
+void plim_device_spend(struct plim_device *device, double driver_seconds);
 /* Zeros on a device that is no such. */
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load);
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;

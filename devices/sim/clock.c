@@ -12,6 +12,13 @@ void plim_sim_clock_launch(struct plim_sim_clock *c, double host_seconds, double
         plim_round_launch(&c->rounds[i], host_seconds, device_seconds, waits);
 }
 
+void plim_sim_clock_drive(struct plim_sim_clock *c, double driver_seconds, bool waits)
+{
+    if (waits) c->line.host = fmax(c->line.host, c->line.device);
+    c->line.host += driver_seconds;
+    c->load.driver_seconds += driver_seconds;
+}
+
 void plim_sim_clock_begin_round(struct plim_sim_clock *c)
 {
     assert(c->depth < PLIM_DEVICE_ROUNDS);

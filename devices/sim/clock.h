@@ -17,6 +17,8 @@ struct plim_sim_clock {
 
 void plim_sim_clock_launch(struct plim_sim_clock *clock, double host_seconds,
                            double device_seconds, bool waits);
+/* The host is in the driver for so long, after the device is idle where it `waits`. */
+void plim_sim_clock_drive(struct plim_sim_clock *clock, double driver_seconds, bool waits);
 void plim_sim_clock_begin_round(struct plim_sim_clock *clock);
 void plim_sim_clock_end_round(struct plim_sim_clock *clock, struct plim_device_round *round);
 void plim_sim_clock_repeat(struct plim_sim_clock *clock, const struct plim_device_round *round,

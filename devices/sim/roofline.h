@@ -57,6 +57,14 @@
 /* A kernel over a list of tensors gathers their addresses (same measurement: AdamW, per tensor). */
 #define PLIM_HOST_SECONDS_PER_TENSOR 1e-6
 
+/* A call of the driver that takes or gives back memory (cudaMalloc, cudaFree, mapping and unmapping of
+ * pages). An assumption: 0.1 to 1 ms are seen; of 2 MiB and more here the middle of that, by ratio. On
+ * a GPU of 2010 cudaMalloc took 50 us up to 512 KiB, and from there on more
+ * (cs.virginia.edu/~mwb7w/cuda_support/memory_management_overhead.html). Giving back waits for the GPU
+ * first ("Fast, Flexible Allocation for NVIDIA CUDA with RAPIDS Memory Manager",
+ * developer.nvidia.com). */
+#define PLIM_DRIVER_MEMORY_SECONDS 0.3e-3
+
 /* --- the kernel ------------------------------------------------------------------------------- */
 
 /* Start and drain of a kernel that follows another: 2 to 3 us on these GPUs (as remembered). */

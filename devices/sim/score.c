@@ -86,6 +86,11 @@ size_t plim_score_play(const struct plim_score *score, struct plim_roofline *gpu
         case PLIM_SCORE_READ:
             readings[read++] = (struct plim_score_reading){clock.line.device, clock.load};
             break;
+        case PLIM_SCORE_TAKE_MEMORY:
+        case PLIM_SCORE_RETURN_MEMORY:
+            plim_sim_clock_drive(&clock, PLIM_DRIVER_MEMORY_SECONDS,
+                                 e->action == PLIM_SCORE_RETURN_MEMORY);
+            break;
         }
     }
     return read;

@@ -22,7 +22,9 @@ enum plim_score_action {
     PLIM_SCORE_BEGIN_ROUND,
     PLIM_SCORE_END_ROUND,
     PLIM_SCORE_REPEAT,      /* number: how many rounds had ended before this one; `times` */
-    PLIM_SCORE_READ
+    PLIM_SCORE_READ,
+    PLIM_SCORE_TAKE_MEMORY, /* from the driver */
+    PLIM_SCORE_RETURN_MEMORY
 };
 
 struct plim_score_event {

@@ -49,10 +49,30 @@ static uint64_t take_addresses(struct sim *sim, int64_t bytes)
     return address;
 }
 
+static void note(struct sim *sim, enum plim_score_action action, uint32_t number, int64_t times)
+{
+    if (sim->recorder) plim_score_note(sim->recorder, action, number, times);
+}
+
+/* What was refused took its time as well. */
+static enum plim_status take_memory(struct sim *sim, int64_t bytes)
+{
+    note(sim, PLIM_SCORE_TAKE_MEMORY, 0, 1);
+    plim_sim_clock_drive(&sim->clock, PLIM_DRIVER_MEMORY_SECONDS, false);
+    return hold(sim, bytes);
+}
+
+static void return_memory(struct sim *sim, int64_t bytes)
+{
+    note(sim, PLIM_SCORE_RETURN_MEMORY, 0, 1);
+    plim_sim_clock_drive(&sim->clock, PLIM_DRIVER_MEMORY_SECONDS, true);
+    sim->held_bytes -= bytes;
+}
+
 static enum plim_status segment_get(struct plim_device *device, int64_t bytes, uint64_t *address)
 {
     struct sim *sim = sim_of(device);
-    enum plim_status st = hold(sim, whole_pages(bytes));
+    enum plim_status st = take_memory(sim, whole_pages(bytes));
     if (st == PLIM_OK) *address = take_addresses(sim, bytes);
     return st;
 }
@@ -60,7 +80,7 @@ static enum plim_status segment_get(struct plim_device *device, int64_t bytes, u
 static void segment_return(struct plim_device *device, uint64_t address, int64_t bytes)
 {
     (void)address;
-    sim_of(device)->held_bytes -= whole_pages(bytes);
+    return_memory(sim_of(device), whole_pages(bytes));
 }
 
 static enum plim_status range_reserve(struct plim_device *device, int64_t bytes, uint64_t *address)
@@ -78,13 +98,13 @@ static enum plim_status range_map(struct plim_device *device, uint64_t address, 
                                   int64_t page_bytes)
 {
     (void)address, (void)page_bytes;
-    return hold(sim_of(device), bytes);
+    return take_memory(sim_of(device), bytes);
 }
 
 static void range_unmap(struct plim_device *device, uint64_t address, int64_t bytes)
 {
     (void)address;
-    sim_of(device)->held_bytes -= bytes;
+    return_memory(sim_of(device), bytes);
 }
 
 static void limit(struct plim_device *device, int64_t bytes)
@@ -99,11 +119,6 @@ static int64_t free_bytes(struct plim_device *device)
 }
 
 /* --- work and time ---------------------------------------------------------------------------- */
-
-static void note(struct sim *sim, enum plim_score_action action, uint32_t number, int64_t times)
-{
-    if (sim->recorder) plim_score_note(sim->recorder, action, number, times);
-}
 
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
@@ -134,6 +149,14 @@ static void repeat(struct plim_device *device, const struct plim_device_round *r
     struct sim *sim = sim_of(device);
     note(sim, PLIM_SCORE_REPEAT, round->number, times);
     plim_sim_clock_repeat(&sim->clock, round, times);
+}
+
+/* A run that spends so runs again and again into its limit: others do not share it. */
+static void spend(struct plim_device *device, double driver_seconds)
+{
+    struct sim *sim = sim_of(device);
+    if (sim->recorder) sim->recorder->broken = true;
+    plim_sim_clock_drive(&sim->clock, driver_seconds, true);
 }
 
 static void load(const struct plim_device *device, struct plim_device_load *out)
@@ -193,6 +216,7 @@ static const struct plim_device_ops sim_ops = {
     .begin_round = begin_round,
     .end_round = end_round,
     .repeat = repeat,
+    .spend = spend,
     .load = load,
     .now = now,
     .read = read_zeros,

@@ -130,11 +130,16 @@ Test(replay, frees_cached_segments_before_it_gives_up)
     setting.seq = 2048;
     setting.precision = PLIM_PRECISION_BF16;
     open_bench(&bench, "tinyllama-1.1b"); /* reserves 14.6 GB without a limit, allocates 11.0 */
+    run(&bench, &setting, &first);
     plim_device_limit(bench.device, 12500000000);
     run(&bench, &setting, &limited);
     cr_expect_eq(limited.verdict, PLIM_OK);
     cr_expect_gt(limited.retries, 0);
     cr_expect_leq(limited.peak_reserved_bytes, 12500000000);
+    double longer = 0; /* by what was given back and asked for again each time, and the wait for it */
+    for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
+        longer += limited.step[i].seconds - first.step[i].seconds;
+    cr_expect_gt(longer, 2 * (double)limited.retries * PLIM_DRIVER_MEMORY_SECONDS);
     close_bench(&bench);
 }
 
@@ -228,7 +233,10 @@ Test(replay, a_step_that_finds_no_memory_is_the_last)
 
 /* --- what repeats is not run again ---------------------------------------------------------------- */
 
-static bool same_step(const struct plim_replay_step *a, const struct plim_replay_step *b)
+/* Where the driver is asked among launches that are not run it is asked before them: seconds are
+ * nearly the same. */
+static bool same_step(const struct plim_replay_step *a, const struct plim_replay_step *b,
+                      double seconds_share)
 {
     return a->after_forward_bytes == b->after_forward_bytes &&
            a->peak_allocated_bytes == b->peak_allocated_bytes &&
@@ -236,7 +244,7 @@ static bool same_step(const struct plim_replay_step *a, const struct plim_replay
            a->peak_requested_bytes == b->peak_requested_bytes &&
            a->end_allocated_bytes == b->end_allocated_bytes &&
            a->end_reserved_bytes == b->end_reserved_bytes &&
-           fabs(a->seconds / b->seconds - 1) < 1e-9;
+           fabs(a->seconds / b->seconds - 1) < seconds_share;
 }
 
 static void expect_same_end(void)
@@ -265,7 +273,7 @@ static double compare_with_all(const struct plim_train_setting *setting)
     fclose(nowhere);
     expect_same_end();
     for (int i = 0; i < first.steps_done; i++)
-        cr_expect(same_step(&first.step[i], &again.step[i]), "step %d of %d micro-steps", i + 1,
+        cr_expect(same_step(&first.step[i], &again.step[i], first.retries ? 0.1 : 1e-9), "step %d of %d micro-steps", i + 1,
                   (int)setting->accumulation);
     return launches / (double)bench.device->launches;
 }
@@ -375,7 +383,7 @@ Test(replay, four_steps_prove_little)
     cr_expect_eq(again.steps_done, LATE_STEPS);
     cr_expect_eq(again.repeats_after, 0);
     cr_expect_str_eq(strrchr(again.oom_where, ' ') + 1, "14");
-    cr_expect(same_step(&again.step[3], &first.step[3]));
+    cr_expect(same_step(&again.step[3], &first.step[3], 1e-9));
     close_bench(&bench);
 }
 

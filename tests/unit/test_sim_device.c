@@ -205,6 +205,49 @@ Test(sim_device, reset_starts_as_after_open)
     plim_device_close(&d);
 }
 
+/* cudaMalloc keeps the host, cudaFree waits for the device as well. */
+Test(sim_device, the_driver_takes_its_time_for_memory)
+{
+    enum { LARGE = 100000000 };
+    uint64_t address;
+    struct plim_device_load load;
+    struct plim_device *alone = open_sim("A100-SXM4-80GB"), *d = open_sim("A100-SXM4-80GB");
+    launch_copy(alone, LARGE);
+    launch_copy(alone, 1);
+    launch_copy(d, LARGE);
+    cr_assert(eq(int, plim_device_segment_get(d, MIB, &address), PLIM_OK));
+    launch_copy(d, 1);
+    cr_expect(eq(dbl, now(d), now(alone))); /* beside a large operation */
+    plim_device_segment_return(d, address, MIB);
+    double idle = now(d);
+    launch_copy(d, 1);
+    cr_expect(gt(dbl, now(d) - idle, PLIM_DRIVER_MEMORY_SECONDS));
+    plim_device_load(d, &load);
+    cr_expect(epsilon_eq(dbl, load.driver_seconds, 2 * PLIM_DRIVER_MEMORY_SECONDS, 1e-12));
+    plim_device_close(&alone);
+    plim_device_close(&d);
+}
+
+Test(sim_device, memory_that_a_round_took_is_there_when_it_is_repeated)
+{
+    uint64_t address;
+    struct plim_device_round round;
+    struct plim_device *d = open_sim("A100-SXM4-80GB");
+    plim_device_begin_round(d);
+    cr_assert(eq(int, plim_device_segment_get(d, MIB, &address), PLIM_OK));
+    launch_copy(d, 1);
+    plim_device_end_round(d, &round);
+    double once = now(d);
+    plim_device_repeat(d, &round, 1);
+    cr_expect(gt(dbl, once, PLIM_DRIVER_MEMORY_SECONDS));
+    cr_expect(lt(dbl, now(d) - once, PLIM_DRIVER_MEMORY_SECONDS));
+    double before = now(d);
+    plim_device_spend(d, 1);
+    launch_copy(d, 1);
+    cr_expect(gt(dbl, now(d) - before, 1));
+    plim_device_close(&d);
+}
+
 Test(sim_device, small_operations_wait_for_the_host)
 {
     struct plim_device *small = open_sim("T4"), *big = open_sim("H100-SXM5-80GB");

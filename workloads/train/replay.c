@@ -18,11 +18,17 @@ enum { TOKEN_SEED = 1 << 30, DROPOUT_SEED };
 
 struct plim_replayer;
 
+/* What asking the driver for memory came to. */
+struct driver_use {
+    int64_t retries; /* times that cached segments had to go back first */
+    double seconds;
+};
+
 /* States of the allocator, one after the other. */
 struct state_list {
     struct state {
         uint64_t fingerprint;
-        int64_t retries; /* so far */
+        struct driver_use use; /* so far */
     } *items;
     size_t count, capacity;
 };
@@ -266,22 +272,30 @@ static int64_t retries_of(const struct run *r)
     return plim_allocator_statistics(r->e->allocator)->retries + r->retries_left_out;
 }
 
+static struct driver_use driver_use_of(const struct run *r)
+{
+    struct plim_device_load load;
+    plim_device_load(r->e->device, &load);
+    return (struct driver_use){retries_of(r), load.driver_seconds};
+}
+
+/* What it came to between two moments comes `times` times more, and is not run. */
+static void repeat_driver_use(struct run *r, struct driver_use from, struct driver_use to,
+                              int64_t times)
+{
+    r->retries_left_out += (to.retries - from.retries) * times;
+    plim_device_spend(r->e->device, (to.seconds - from.seconds) * (double)times);
+}
+
 /* How many entries ago the allocator was in the state in which it is now; 0: it never was. */
 static size_t since_this_state(struct run *r, struct state_list *states)
 {
     size_t since = 0;
-    struct state now = {plim_allocator_fingerprint(r->e->allocator), retries_of(r)};
+    struct state now = {plim_allocator_fingerprint(r->e->allocator), driver_use_of(r)};
     for (size_t i = states->count; i-- > 0 && !since && now.fingerprint;)
         if (states->items[i].fingerprint == now.fingerprint) since = states->count - i;
     if (PLIM_ARRAY_PUSH(states, now) != PLIM_OK) engine_fail(r->e, PLIM_NOMEM);
     return since;
-}
-
-/* Memory did not run out, but nothing says that it never does. */
-static void halt_restless(struct engine *e)
-{
-    e->oom_asked_bytes = 0;
-    engine_halt(e, HALT_OOM);
 }
 
 /* How many micro-steps from now on come again and again; 0: that is not known. */
@@ -290,7 +304,10 @@ static int64_t period_of_micro_steps(struct run *r)
     int64_t period = (int64_t)since_this_state(r, r->micro_states);
     if (period || r->micro_states->count < PLIM_REPLAY_PROOF_MICRO_STEPS) return period;
     r->restless = retries_of(r) > 0;
-    if (r->restless) halt_restless(r->e);
+    if (r->restless) { /* memory did not run out, but nothing says that it never does */
+        r->e->oom_asked_bytes = 0;
+        engine_halt(r->e, HALT_OOM);
+    }
     return 1;
 }
 
@@ -298,9 +315,8 @@ static int64_t period_of_micro_steps(struct run *r)
 static void repeat_recorded(struct run *r, int64_t period, int64_t times)
 {
     const struct state *now = &r->micro_states->items[r->micro_states->count - 1];
-    int64_t before = r->micro_states->count > (size_t)period ? now[-period].retries : now->retries;
     plim_device_repeat(r->e->device, &r->further.round, period * times);
-    r->retries_left_out += (now->retries - before) * times;
+    repeat_driver_use(r, now[-period].use, now->use, times);
 }
 
 /* Runs a round of them that comes `times` times in all. */
@@ -308,14 +324,14 @@ static void run_round(struct run *r, struct plim_replay_step *s, int64_t period,
 {
     struct engine *e = r->e;
     struct plim_device_round round;
-    int64_t retries = retries_of(r);
+    struct driver_use before = driver_use_of(r);
     double waited = r->link.waited;
     plim_device_begin_round(e->device);
     for (int64_t i = 0; i < period; i++) micro_step(r, s, false, false);
     plim_device_end_round(e->device, &round);
     if (e->halted) return;
     plim_device_repeat(e->device, &round, times - 1);
-    r->retries_left_out += (retries_of(r) - retries) * (times - 1);
+    repeat_driver_use(r, before, driver_use_of(r), times - 1);
     r->link.waited += (r->link.waited - waited) * (double)(times - 1);
 }
 
@@ -523,13 +539,15 @@ enum plim_status plim_replay_end(struct plim_replayer *replayer, struct plim_rep
 }
 
 /* The step after one that ended as it began: the same, but for the queue before the device. */
-static void repeat_last_step(struct plim_replayer *replayer, const struct plim_device_round *round)
+static void repeat_last_step(struct plim_replayer *replayer, const struct plim_device_round *round,
+                             struct driver_use before)
 {
     struct run *r = &replayer->run;
     struct plim_replay_step *step = &r->out.step[r->out.steps_done];
     double start = 0, end = 0;
     enum plim_status st = plim_device_now(replayer->device, &start);
     plim_device_repeat(replayer->device, round, 1);
+    repeat_driver_use(r, before, driver_use_of(r), 1);
     if (st == PLIM_OK) st = plim_device_now(replayer->device, &end);
     if (st != PLIM_OK) engine_fail(r->e, st);
     *step = step[-1];
@@ -548,13 +566,12 @@ static bool first_steps(struct plim_replayer *replayer)
         if (!plim_replay_next(replayer, &step)) return false;
     if (!plim_device_can_repeat(replayer->device) || r->e->memory.trace)
         return plim_replay_next(replayer, &step) && plim_replay_next(replayer, &step);
-    int64_t retries = retries_of(r);
+    struct driver_use before = driver_use_of(r);
     plim_device_begin_round(replayer->device);
     bool goes_on = plim_replay_next(replayer, &step);
     plim_device_end_round(replayer->device, &round);
     if (!goes_on || !r->out.repeats_after) return goes_on && plim_replay_next(replayer, &step);
-    r->retries_left_out += retries_of(r) - retries;
-    repeat_last_step(replayer, &round);
+    repeat_last_step(replayer, &round, before);
     return !r->e->halted;
 }
 
