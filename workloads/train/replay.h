@@ -39,66 +39,14 @@
 
 #include "devices/allocator/allocator.h"
 #include "devices/device.h"
-#include "workloads/engine/timeline.h"
+#include "replayed.h"
 #include "workloads/spec/spec.h"
 #include <stdio.h>
 
 enum {
-    PLIM_REPLAY_STEPS = 4,               /* whose numbers are kept */
     PLIM_REPLAY_PROOF_STEPS = 256,       /* in which the state has to repeat */
     PLIM_REPLAY_PROOF_MICRO_STEPS = 1024 /* the same inside a step */
 };
-
-struct plim_replay_step {
-    int64_t after_forward_bytes;  /* allocated after the last micro-step's forward */
-    int64_t peak_allocated_bytes; /* since the start of this step */
-    int64_t peak_reserved_bytes;
-    int64_t peak_requested_bytes;
-    int64_t end_allocated_bytes;
-    int64_t end_reserved_bytes;
-    double seconds; /* device time of the whole step */
-    double loss;    /* of the last micro-step; NaN where nothing is computed (sim) */
-};
-
-struct plim_replay {
-    /* PLIM_OK, PLIM_OOM, PLIM_UNSUPPORTED; of a replay in a worker process also PLIM_LOST,
-     * PLIM_TIMEOUT, PLIM_CRASHED, PLIM_UNSTABLE (autotune/run/worker/remote.h) */
-    enum plim_status verdict;
-    char why[160];                            /* for anything but OK: one line */
-    int64_t parameters, trainable_parameters; /* elements */
-    int steps_done;    /* to their end */
-    int repeats_after; /* steps after which the state was that of an earlier step; 0: it was not */
-    struct plim_replay_step step[PLIM_REPLAY_STEPS]; /* the first ones */
-    int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
-    int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was made */
-    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];      /* at the moment of peak_allocated_bytes */
-    int64_t managed_bytes; /* of a paged optimizer's states: managed memory beside the GPU's own */
-    int64_t retries; /* times cached segments had to be freed to go on */
-    /* where it ran out, when verdict is PLIM_OOM */
-    int64_t oom_asked_bytes;
-    enum plim_memory_class oom_class;
-    char oom_where[64];           /* operation, phase: "log_softmax, forward, step 1" */
-    /* By what communication among several GPUs makes the last step longer than its seconds, which
-     * leave it out: an estimate (link.h); 0 where nothing is known of the links. */
-    double communication_seconds;
-    /* Simulated: on the slowest host that was seen, launching the last step takes longer than running
-     * it: its seconds hang on the host. */
-    bool host_bound;
-    /* Of the last step: of eager PyTorch's host, to launch its operations (devices/sim/roofline.h). 0
-     * where nothing models it, that is on every device but `sim`. */
-    double launching_seconds;
-    double model_flops_per_token; /* 6 N + attention, forward and backward, for MFU */
-    unsigned sdpa_engines; /* what computed attention on a real GPU: bits of enum plim_sdpa_engine */
-    /* of the last step's seconds, where a real device was timed by repeating it: */
-    int repeats; /* 0: it was not */
-    bool noisy;  /* not known to 1 %, or the device was slowed down */
-};
-
-/* How many entries of `step` are filled. */
-static inline int plim_replay_kept_steps(const struct plim_replay *replay)
-{
-    return replay->steps_done < PLIM_REPLAY_STEPS ? replay->steps_done : PLIM_REPLAY_STEPS;
-}
 
 struct plim_replayer;
 

@@ -3,7 +3,7 @@
 #define PLIM_TRAIN_RETIME_H
 
 #include "devices/sim/score.h"
-#include "replay.h"
+#include "replayed.h"
 
 /* Notes how busy host and device were in the step between two readings. */
 void plim_replay_note_load(struct plim_replay *replay, const struct plim_device_load *before,
