@@ -8,7 +8,6 @@
 #include "autotune/run/run_device.h"
 #include "common.h"
 #include "devices/open.h"
-#include "progress.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,7 +26,6 @@ struct recording_run {
     struct plim_machine_gpu gpus[1];
     struct plim_record record;
     struct plim_recording recording;
-    struct plim_progress progress;
     char failed_log[40];
 };
 
@@ -112,8 +110,6 @@ static void fill(struct recording_run *x, const struct plim_io *io)
         .name = name_of(x->asked.program.command),
         .version = io->version,
         .log = &x->log,
-        .on_run = plim_progress_run,
-        .user = &x->progress,
         .failed_log = x->failed_log};
 }
 
@@ -176,9 +172,7 @@ static enum plim_status run_record(const struct plim_request *request, const str
     PLIM_TRY(open_device(x, request, err));
     plim_launch_prepare();
     fill(x, io);
-    plim_progress_init(&x->progress, request, io, 1);
     st = plim_record_run(&x->record, &x->recording, err);
-    plim_progress_finish(&x->progress);
     st = blame(x, st);
     if (!st) st = save(x, io, err);
 out:
@@ -200,6 +194,7 @@ const struct plim_command plim_command_record = {
              "what it allocates, frees and launches in a step, as a function of batch and\n"
              "sequence length. The file is a SPEC for tune, plan and explain. It proves itself: one\n"
              "more run with the program's own allocator has to ask for the same segments.\n"
+             "A size at which the program ends with an error is left out.\n"
              "With {accumulation} in CMD the file is good for any effective batch.\n"
              "Example:\n\n"
              "  plimsoll record -o train.plim -- \\\n"

@@ -1,4 +1,5 @@
 #include "record.h"
+#include "autotune/base/clock.h"
 #include "autotune/search/space.h"
 #include "proof.h"
 #include "trace.h"
@@ -45,6 +46,26 @@ static void add_variables(struct plim_program *program, const char *const *list,
         program->variables[program->variable_count++] = list[i];
 }
 
+/* A line for each run: what was run, how much it did, how long it took. */
+static void tell_run(const struct recorder *r, const struct plim_setting *setting, bool caches,
+                     const struct plim_trace *trace, double seconds)
+{
+    const struct plim_axes *axes = &r->record->question->question.axes;
+    char text[512];
+    int length = snprintf(text, sizeof(text), "batch %lld", (long long)setting->micro_batch);
+    if (r->out->accumulates)
+        length += snprintf(text + length, sizeof(text) - (size_t)length, ", %lld micro-steps",
+                           (long long)setting->accumulation);
+    for (size_t i = 0; i < axes->count && length < (int)sizeof(text); i++) {
+        char room[PLIM_AXIS_TEXT];
+        length += snprintf(text + length, sizeof(text) - (size_t)length, ", %s %s",
+                           axes->axis[i].name,
+                           plim_axes_text(axes, setting, i, room));
+    }
+    plim_log(r->record->log, PLIM_LOG_INFO, "%s%s: %zu events, %zu steps, %.1f s", text,
+             caches ? ", with its own allocator" : "", trace->events.count, trace->steps, seconds);
+}
+
 /* Runs the program at one size, into the zeroed trace. */
 static enum plim_status run(struct recorder *r, const struct plim_setting *setting, bool caches,
                             struct plim_trace *trace, struct plim_error *err)
@@ -66,7 +87,7 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
     add_variables(&program, more, 1);
     add_variables(&program, caches ? as_it_is : uncached, 2);
     options.program = &program;
-    if (record->on_run) record->on_run(record->user);
+    double start = plim_clock_seconds();
     enum plim_status st = PLIM_OK;
     if (mkdir(folder, 0700))
         st = plim_fail(err, PLIM_IO, "%s: %s", folder, strerror(errno));
@@ -75,6 +96,7 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
     if (st == PLIM_CRASHED || st == PLIM_TIMEOUT || st == PLIM_UNSUPPORTED)
         memcpy(record->failed_log, execution->log, sizeof(execution->log));
     if (!st) st = plim_trace_read(folder, trace, err);
+    if (!st) tell_run(r, setting, caches, trace, plim_clock_seconds() - start);
     plim_execution_remove_folder(folder);
     free(execution);
     return st;
@@ -194,17 +216,30 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
     return st;
 }
 
+/* A size at which the program ends with an error is left out as long as enough are left: batch 1 is
+ * too little for BatchNorm. */
+static enum plim_status leave_out(const struct recorder *r, enum plim_status st, size_t left,
+                                  const struct plim_error *failure, struct plim_error *err)
+{
+    if (st != PLIM_CRASHED || left < PLIM_RECORD_SIZES) return plim_fail(err, st, "%s", failure->text);
+    r->record->failed_log[0] = '\0';
+    plim_log(r->record->log, PLIM_LOG_WARNING, "%s: this size is left out", failure->text);
+    return PLIM_OK;
+}
+
 /* Runs the points from the N-th on. */
 static enum plim_status run_points(struct recorder *r, const struct plim_setting *values, size_t from,
                                    struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
     for (size_t i = from; i < r->points.count && !st; i++) {
+        struct plim_error failure = PLIM_ERROR_INIT;
         struct plim_trace trace = {.point = r->points.items[i]};
         const struct plim_setting setting = setting_at(r, values, trace.point);
-        st = run(r, &setting, false, &trace, err);
-        if (!st && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) st = no_memory(err);
-        if (st) plim_trace_finish(&trace);
+        enum plim_status ended = run(r, &setting, false, &trace, &failure);
+        if (!ended && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) ended = st = no_memory(err);
+        else if (ended) st = leave_out(r, ended, r->traces.count + r->points.count - i - 1, &failure, err);
+        if (ended) plim_trace_finish(&trace);
     }
     return st;
 }
@@ -239,15 +274,35 @@ static enum plim_status join_points(struct recorder *r, const struct plim_settin
     }
 }
 
-/* The first point at which the stream holds. */
+/* The first recorded point at which the stream holds. */
 static struct plim_recorded_point point_of(const struct recorder *r,
                                            const struct plim_recorded_stream *stream)
 {
     size_t i = 0;
-    while (i + 1 < r->points.count && (r->points.items[i].batch < stream->from.batch ||
-                                       r->points.items[i].seq < stream->from.seq))
+    while (i + 1 < r->traces.count && (r->traces.items[i].point.batch < stream->from.batch ||
+                                       r->traces.items[i].point.seq < stream->from.seq))
         i++;
-    return r->points.items[i];
+    return r->traces.items[i].point;
+}
+
+static bool has_run(const struct recorder *r, int64_t batch)
+{
+    for (size_t i = 0; i < r->traces.count; i++)
+        if (r->traces.items[i].point.batch == batch) return true;
+    return false;
+}
+
+/* Behind the first stream: sizes at which nothing ran are not tried again, nor are they in the file. */
+static void forget_failed(struct recorder *r)
+{
+    size_t points = 0, batches = 0;
+    for (size_t i = 0; i < r->points.count; i++)
+        if (has_run(r, r->points.items[i].batch)) r->points.items[points++] = r->points.items[i];
+    for (size_t i = 0; i < r->out->batches.count; i++)
+        if (has_run(r, r->out->batches.items[i]))
+            r->out->batches.items[batches++] = r->out->batches.items[i];
+    r->points.count = points;
+    r->out->batches.count = batches;
 }
 
 /* Runs with other numbers of micro-steps, at one size, show which events come with each. */
@@ -281,6 +336,7 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
     if (!st && values->accumulation > 1) st = find_loops(r, values, &stream, err);
     if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = no_memory(err);
     if (st) plim_recorded_stream_finish(&stream);
+    if (!st && r->out->streams.count == 1) forget_failed(r);
     if (!st && r->out->streams.count == 1) st = prove(r, values, err);
     return st;
 }

@@ -2,7 +2,8 @@
  * (workloads/recording).
  *
  * At each size it is one process with PYTORCH_NO_CUDA_MEMORY_CACHING=1, until its peak has not grown
- * for a few steps. With sequence lengths too not all pairs are run: each length at the smallest and
+ * for a few steps. A size at which it ends with an error is named and left out, as long as three sizes
+ * are left (BatchNorm does not train with batch 1). With sequence lengths too not all pairs are run: each length at the smallest and
  * the largest batch, and the longest at every batch. Where {accumulation} stands, all that is run with
  * one micro-step a step and with three, and one size with two, four and five, which have to be the three
  * with the one in the middle left out or repeated.
@@ -33,9 +34,7 @@ struct plim_record {
     const char *device;                           /* the URI of what it is recorded on */
     int compute_capability;
     const char *name, *version; /* for the file */
-    const struct plim_log *log;
-    void (*on_run)(void *user); /* before every run; may be NULL */
-    void *user;
+    const struct plim_log *log; /* a line a run */
     char *failed_log; /* room for 40 bytes: the log of the run that failed, or as it was */
 };
 

@@ -82,6 +82,32 @@ Test(record, plan_finds_the_batch_that_exec_finds)
     program_file_remove(path);
 }
 
+/* Batch 1 is too little for BatchNorm. */
+Test(record, a_size_at_which_the_program_does_not_run_is_left_out)
+{
+    char *path = new_path();
+    struct program p = record(path, "", "{batch} cache=0 steps=30 least=2");
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.err, "recording at batch 1") && strstr(p.err, "exit code 4"), "%s", p.err);
+    cr_expect(strstr(p.err, "this size is left out") != NULL, "%s", p.err);
+    cr_expect(strstr(p.err, "batch 4: ") != NULL, "a line a run: %s", p.err);
+    cr_expect(strstr(p.out, "from batch 2") != NULL, "%s", p.out);
+    program_finish(&p);
+    p = ask("explain", path, " --batch 7" SMALL);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), (64 + 7 * 32) * MIB));
+    json_decref(root);
+    program_finish(&p);
+    program_file_remove(path);
+    path = new_path(); /* two sizes are too few */
+    p = record(path, "--batch 1,2,3,4", "{batch} cache=0 steps=30 least=3");
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
+    cr_expect(strstr(p.err, "recording at batch 2") != NULL, "%s", p.err);
+    cr_expect(access(path, F_OK) != 0);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
 Test(record, each_value_of_an_axis_has_a_stream)
 {
     char *path = new_path();

@@ -16,6 +16,7 @@
  *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session;
  *               3: and the environment, as `sleep $PLIM_TEST`
  *     ranks     processes, each on a GPU of its own (1)
+ *     least     the smallest BATCH it runs with: with a smaller one it ends with exit code 4 (1)
  *     fails     exit code, after the first step (0)     signal    signal to itself after a step
  *     input     1: reads a line first                   tty       1: opens /dev/tty first
  *     sleep     milliseconds a step (0)                 forever   1: no end
@@ -255,6 +256,7 @@ int main(int argc, char **argv)
     register_kernels();
     if (option("cpu", 0)) return 0;
     if (option("hostile", 0)) return spoil_the_machine(option("hostile", 0));
+    if (batch_of(argv[1]) < option("least", 1)) return 4;
     if (option("input", 0) && !fgets(line, sizeof(line), stdin)) return 4;
     if (option("tty", 0) && open("/dev/tty", O_RDWR) < 0) {
         perror("trainer: /dev/tty");
