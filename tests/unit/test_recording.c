@@ -47,6 +47,26 @@ Test(recording_size, products_of_dimensions_are_exact_where_nothing_was_recorded
     }
 }
 
+/* Of three lengths one is the proof: of a square there is one, of a square, a line and a constant none. */
+Test(recording_size, three_lengths_show_a_square_but_not_three_terms)
+{
+    struct plim_recorded_point points[6];
+    int64_t squares[6], sums[6];
+    for (size_t i = 0; i < 6; i++) {
+        points[i] = (struct plim_recorded_point){4 + (int64_t)(i / 3), 1024 + 512 * (int64_t)(i % 3)};
+        const int64_t b = points[i].batch, s = points[i].seq;
+        squares[i] = 8 * b * s * s;
+        sums[i] = 8 * b * s * s + 2 * b * s + 16 * b;
+    }
+    struct plim_recorded_size size;
+    cr_assert(eq(int, plim_recorded_size_fit(points, squares, 6, &size), PLIM_OK));
+    cr_expect(not(size.is_table));
+    cr_expect(eq(i64, at(&size, 9, 700), 8 * INT64_C(9) * 700 * 700));
+    cr_assert(eq(int, plim_recorded_size_fit(points, sums, 6, &size), PLIM_OK));
+    cr_expect(size.is_table);
+    free(size.entries);
+}
+
 Test(recording_size, what_is_no_polynomial_is_a_table)
 {
     int64_t (*const all[])(int64_t, int64_t) = {cubic, steps_of_batch};

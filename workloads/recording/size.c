@@ -67,12 +67,13 @@ struct samples {
 };
 
 /* Integer coefficients of degree 2 or less through all samples, of which at least one is not needed
- * for them (a constant of one sample alone is taken as it is). Newton's divided differences at
- * integers are integers if the coefficients are. */
+ * for them: fewer than samples are other than 0 (a constant of one sample alone is taken as it is). So
+ * three lengths show c*s*s, and four a*s*s+b*s+c. Newton's divided differences at integers are integers
+ * if the coefficients are. */
 static bool fit_line(const struct samples *s, int64_t out[3])
 {
     wide difference[3] = {0};
-    size_t most = s->count > 3 ? 3 : s->count > 1 ? s->count - 1 : 1;
+    size_t most = s->count > 2 ? 3 : 1, used = 0;
     wide column[3] = {s->value[0], most > 1 ? s->value[1] : 0, most > 2 ? s->value[2] : 0};
     for (size_t order = 0; order < most; order++) {
         difference[order] = column[0];
@@ -88,7 +89,9 @@ static bool fit_line(const struct samples *s, int64_t out[3])
     for (int i = 0; i < 3; i++) {
         if (c[i] > PLIM_MOST_BYTES || c[i] < -(wide)PLIM_MOST_BYTES) return false;
         out[i] = (int64_t)c[i];
+        used += c[i] != 0;
     }
+    if (used > 1 && used >= s->count) return false;
     for (size_t i = 0; i < s->count; i++) {
         wide x = s->at[i];
         if (c[0] + x * (c[1] + x * c[2]) != s->value[i]) return false;
