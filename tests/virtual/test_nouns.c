@@ -54,11 +54,16 @@ Test(machine, a_note_is_kept_once)
 
 /* --- values that only a real GPU knows -------------------------------------------------------- */
 
-static void ask(const char *place, int use)
+static void ask_bytes(const char *place, int use, int64_t bytes)
 {
-    struct plim_machine_question question = {.kernel = "k", .use = use, .bytes = 4};
+    struct plim_machine_question question = {.kernel = "k", .use = use, .bytes = bytes};
     snprintf(question.place, sizeof(question.place), "%s", place);
     plim_machine_ask(machine, &question);
+}
+
+static void ask(const char *place, int use)
+{
+    ask_bytes(place, use, 4);
 }
 
 Test(machine, questions_from_one_place_are_counted)
@@ -83,6 +88,31 @@ Test(machine, questions_from_one_place_are_counted)
     plim_machine_read_questions(machine, &asked);
     cr_expect(eq(u32, asked.count, PLIM_MACHINE_QUESTIONS));
     cr_expect(eq(i64, asked.unlisted, 42 - PLIM_MACHINE_QUESTIONS));
+    plim_machine_destroy(machine, machine_fd);
+}
+
+/* A program that stores its weights reads hundreds of sizes before it decides anything. */
+Test(machine, what_decides_is_not_lost_behind_what_is_kept)
+{
+    struct plim_machine_questions asked;
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    for (int i = 1; i <= 100; i++) ask_bytes("save.py:1", PLIM_QUESTION_KEPT, i);
+    plim_machine_read_questions(machine, &asked);
+    cr_assert(eq(u32, asked.count, 1));
+    cr_expect(eq(i64, asked.rows[0].count, 100));
+    cr_expect(eq(i64, asked.rows[0].bytes, 100));
+    for (int i = 1; i < PLIM_MACHINE_QUESTIONS; i++) {
+        char place[16];
+        snprintf(place, sizeof(place), "b.py:%d", i);
+        ask(place, i == 9 ? PLIM_QUESTION_SHOWN : PLIM_QUESTION_KEPT);
+    }
+    ask("c.py:1", PLIM_QUESTION_DECIDES);
+    ask("d.py:1", PLIM_QUESTION_SHOWN);
+    plim_machine_read_questions(machine, &asked);
+    cr_expect(eq(str, asked.rows[9].place, "c.py:1"));
+    cr_expect(eq(int, asked.rows[9].use, PLIM_QUESTION_DECIDES));
+    cr_expect(eq(i64, asked.rows[9].count, 1));
+    cr_expect(eq(i64, asked.unlisted, 2));
     plim_machine_destroy(machine, machine_fd);
 }
 

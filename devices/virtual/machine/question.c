@@ -25,27 +25,48 @@ bool plim_machine_given_parse(const char *text, struct plim_machine_given *out)
     return value > colon + 1 && end > value + 1 && !*end && isfinite(out->number);
 }
 
-static bool is_same(const struct plim_machine_question *a, const struct plim_machine_question *b)
+/* Of one kernel's values, read at one place. */
+static struct plim_machine_question *find_row(struct plim_machine_questions *all,
+                                              const struct plim_machine_question *question)
 {
-    return !strcmp(a->place, b->place) && !strcmp(a->kernel, b->kernel) && a->bytes == b->bytes;
+    for (uint32_t i = 0; i < all->count; i++)
+        if (!strcmp(all->rows[i].place, question->place) &&
+            !strcmp(all->rows[i].kernel, question->kernel))
+            return &all->rows[i];
+    return NULL;
+}
+
+/* A new row. Where there is none, what matters less gives way; NULL: nothing does. */
+static struct plim_machine_question *make_row(struct plim_machine_questions *all, int32_t use)
+{
+    struct plim_machine_question *least = &all->rows[0];
+    if (all->count < PLIM_MACHINE_QUESTIONS) {
+        least = &all->rows[all->count++];
+    } else {
+        for (uint32_t i = 1; i < PLIM_MACHINE_QUESTIONS; i++)
+            if (all->rows[i].use < least->use) least = &all->rows[i];
+        if (least->use >= use) return NULL;
+        all->unlisted += least->count;
+    }
+    *least = (struct plim_machine_question){0};
+    return least;
 }
 
 void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_question *question)
 {
     struct plim_machine_questions *all = &machine->questions;
-    uint32_t i = 0;
     plim_machine_lock(machine);
-    while (i < all->count && i < PLIM_MACHINE_QUESTIONS && !is_same(&all->rows[i], question)) i++;
-    struct plim_machine_question *row = i < PLIM_MACHINE_QUESTIONS ? &all->rows[i] : NULL;
+    struct plim_machine_question *row = find_row(all, question);
+    if (!row) row = make_row(all, question->use);
     if (!row) {
         all->unlisted++;
-    } else if (i < all->count) {
-        row->count++;
-        if (question->use > row->use) row->use = question->use;
-    } else {
+    } else if (!row->count) {
         *row = *question;
         row->count = 1;
-        all->count++;
+    } else {
+        row->count++;
+        if (question->use > row->use) row->use = question->use;
+        if (question->bytes > row->bytes) row->bytes = question->bytes;
     }
     plim_machine_unlock(machine);
 }

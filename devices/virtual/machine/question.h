@@ -23,7 +23,7 @@ struct plim_machine_question {
     char kernel[PLIM_QUESTION_TEXT]; /* that wrote it; "": none did */
     char place[PLIM_QUESTION_TEXT];  /* "FILE:LINE" of the code that asked; "": not known */
     int32_t use;                     /* enum plim_question_use */
-    int64_t count, bytes;            /* so often; bytes of one */
+    int64_t count, bytes;            /* so often; the most bytes of one */
 };
 
 /* What the user says of the value that is read at a place. */
@@ -50,7 +50,8 @@ struct plim_machine;
 /* "FILE:LINE=VALUE", VALUE a number or true or false; false: it is none. */
 bool plim_machine_given_parse(const char *text, struct plim_machine_given *out);
 
-/* The program's side: adds one, with its count of 1; assumptions that an answer rests on. */
+/* The program's side: adds one, with its count of 1; assumptions that an answer rests on. Where all rows
+ * are taken, one of a lesser use is given up: what decides is not lost behind what is only shown. */
 void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_question *question);
 void plim_machine_assume(struct plim_machine *machine, uint32_t assumptions);
 /* NULL: nothing was said of that place. */
