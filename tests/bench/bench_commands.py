@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 
+EVERY_GPU = ("plan gpt2-124m --device all --seq 256,512,1024 --checkpointing none,full "
+             "--precision bf16-mixed,fp16-mixed,fp32 --json --effective-batch ")
 COMMANDS = {  # name: (runs, arguments, wanted seconds)
     "explain of a 32-layer model": (
         15, "explain llama-3-8b --device sim:H200-SXM-141GB --batch 2 --seq 4096 --precision bf16 "
@@ -22,8 +24,11 @@ COMMANDS = {  # name: (runs, arguments, wanted seconds)
         5, "plan gpt2-124m --device all --seq 256,512,1024 --checkpointing none,full --precision fp32,bf16-mixed,bf16 "
            "--json", 2.0),
     "plan on every GPU, effective batch": (
-        5, "plan gpt2-124m --device all --seq 256,512,1024 --checkpointing none,full "
-           "--precision bf16-mixed,fp16-mixed,fp32 --effective-batch 512 --json", 2.0),
+        5, EVERY_GPU + "512", 2.0),
+    "the same, expandable segments": (3, EVERY_GPU + "512 --alloc-conf expandable_segments:True", 4.0),
+    "the same, a batch that few divide": (3, EVERY_GPU + "500", 4.0),
+    "the same, LoRA": (3, EVERY_GPU + "512 --lora r=8", 4.0),
+    "the same, FSDP": (3, EVERY_GPU + "512 --sharding fsdp --world 8", 4.0),
     "plan with LoRA on every GPU": (
         5, "plan llama-3-8b --device all --lora r=16 --precision bf16 --seq 2048 --effective-batch 64 --json", 2.0),
     "explain of what does not fit": (

@@ -89,7 +89,7 @@ def published(row):
 
 
 def main(plimsoll, path):
-    off = []
+    off, groups = [], {}
     with tempfile.TemporaryDirectory() as folder, open(path, encoding="utf-8") as file:
         for row in csv.DictReader(file):
             asked = arguments(row, folder)
@@ -102,8 +102,14 @@ def main(plimsoll, path):
                 print(row["id"], "cannot be told:", done.stderr.strip()[:120])
                 continue
             off.append(ours / published(row) - 1)
+            for group in (row["gpu"].split(" ")[0], "up to 4096 tokens" if int(row["seq_len"]) <= 4096 else "longer",
+                          row["framework"].split(" ")[0]):
+                groups.setdefault(group, []).append(off[-1])
             print(f'{row["id"]:10} {row["model"][:16]:16} {row["gpu"][:12]:12} x{row["n_gpus"]:4} {row["sharding"][:12]:12} '
                   f'{row["precision"][:14]:14} b{row["micro_batch"]:3} s{row["seq_len"]:6} {100 * off[-1]:+6.1f} %', flush=True)
+    for group, deviations in sorted(groups.items()):
+        print(f"{group:24} {sum(abs(x) <= 0.25 for x in deviations):3} of {len(deviations):3} within 25 %, "
+              f"in the middle {100 * statistics.median(deviations):+.1f} %")
     within = sum(abs(x) <= 0.25 for x in off)
     print(f"{within} of {len(off)} within 25 %, median {100 * statistics.median(abs(x) for x in off):.1f} %")
 
