@@ -196,6 +196,43 @@ Test(roofline, more_bytes_are_never_faster)
     }
 }
 
+/* Of a GPU with this bandwidth and fp32, by its architecture alone. */
+static struct plim_roofline *plain_clock_of(int compute_capability)
+{
+    static struct plim_roofline clock;
+    const struct plim_gpu gpu = {.compute_capability = compute_capability,
+                                 .multiprocessors = 80,
+                                 .boost_mhz = 1500,
+                                 .l2_bytes = INT64_C(4) << 20,
+                                 .bandwidth = 1e12,
+                                 .fp32 = 15e12};
+    plim_roofline_init(&clock, &gpu);
+    return &clock;
+}
+
+Test(roofline, element_wise_kernels_reach_the_measured_share_of_the_bandwidth)
+{
+    static const struct {
+        int compute_capability;
+        double share;
+    } measured[] = {{70, 0.91}, {75, 0.74}, {80, 0.87}, {89, 0.78}, {90, PLIM_MEMORY_SHARE}};
+    enum { ROWS = 1 << 16, COLUMNS = 1 << 12 };
+    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
+        double seconds = add(plain_clock_of(measured[i].compute_capability), ROWS, COLUMNS, false);
+        double share = 3.0 * 2 * ROWS * COLUMNS / (seconds - PLIM_KERNEL_SECONDS) / 1e12;
+        cr_expect(epsilon_eq(dbl, share, measured[i].share, 1e-9));
+    }
+}
+
+/* It runs above the clock of its data sheet. */
+Test(roofline, a_v100_multiplies_fp32_faster_than_its_data_sheet_says)
+{
+    double flops = 2.0 * 8192 * 8192 * 8192;
+    double volta = flops / matmul(plain_clock_of(70), 8192, 8192, 8192, PLIM_F32, false),
+           turing = flops / matmul(plain_clock_of(75), 8192, 8192, 8192, PLIM_F32, false);
+    cr_expect(epsilon_eq(dbl, volta / turing, 1.02 / 0.90, 0.01));
+}
+
 Test(roofline, what_fits_in_l2_is_faster_than_memory)
 {
     struct plim_roofline *r = clock_of("A100-SXM4-80GB");
