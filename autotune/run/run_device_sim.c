@@ -128,15 +128,16 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
 }
 
 /* Where only the clock differs a run of another GPU is one of this. Not where GPUs talk, whose links
- * have a clock of their own, and not of a quantized model, whose loading asks for the GPU's memory; and
- * what goes on until it repeats is run. */
+ * have a clock of their own, and not where the GPU's memory matters before it is full: loading a
+ * quantized model asks for it, an expandable segment has room for 9/8 of it. And what goes on until it
+ * repeats is run. */
 static bool may_share(const struct plim_run_device *d, const struct plim_setting *setting,
                       enum plim_run_mode mode)
 {
     const struct plim_spec_question *question = d->options->question;
     struct plim_train_setting training;
     if (!d->options->share || mode == PLIM_RUN_PROOF || d->options->steps || question->recording ||
-        d->allocator.memory_fraction > 0 ||
+        d->allocator.memory_fraction > 0 || d->allocator.expandable_segments ||
         plim_spec_question_setting(question, setting, &training, NULL) != PLIM_OK)
         return false;
     return training.quantization.type == PLIM_QUANTIZATION_NONE &&
