@@ -181,6 +181,8 @@ static void add_breakdown(struct plim_json *json, json_t *root,
     plim_json_int(json, node, "cached_bytes", b->cached_bytes);
     plim_json_int(json, node, "overhead_bytes", b->overhead_bytes);
     known_int(json, node, "managed_bytes", b->managed_bytes);
+    if (b->rank0_reserved_bytes) plim_json_int(json, node, "rank", b->rank);
+    known_int(json, node, "rank0_reserved_bytes", b->rank0_reserved_bytes);
 }
 
 static void add_reasons(struct plim_json *json, json_t *root, const struct plim_result *result)

@@ -186,10 +186,10 @@ static const struct {
     {"none", "are counted each as if it trained alone."},
     {"ddp", "train as DistributedDataParallel (sharding ddp, the default for several): its buckets "
             "are counted. All hold the same."},
-    {"zero1", "share optimizer states (DeepSpeed's ZeRO 1). Told is the rank that holds the most "
-              "(train.zero.rank tells another)."},
-    {"zero2", "share gradients and optimizer states (DeepSpeed's ZeRO 2). Told is the rank that "
-              "holds the most (train.zero.rank tells another)."},
+    {"zero1", "share optimizer states (DeepSpeed's ZeRO 1); each rank owns others, and needs another "
+              "amount (train.zero.rank tells one of them)."},
+    {"zero2", "share gradients and optimizer states (DeepSpeed's ZeRO 2); each rank owns others, and "
+              "needs another amount (train.zero.rank tells one of them)."},
     {"zero3", "share parameters, gradients and optimizer states (DeepSpeed's ZeRO 3, with its default "
               "limits). All hold the same."},
     {"fsdp", "share parameters, gradients and optimizer states (sharding fsdp: fully_shard on every "

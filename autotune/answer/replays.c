@@ -1,5 +1,6 @@
 #include "replays.h"
 #include "autotune/base/text.h"
+#include <inttypes.h>
 #include <stdio.h>
 
 static const struct plim_replay *replay_of(const struct plim_trial *trial)
@@ -59,6 +60,19 @@ static void tell_managed(const struct plim_replay *replay, struct plim_result *r
                            plim_format_bytes(replay->managed_bytes, text));
 }
 
+static void tell_rank(const struct plim_replay *replay, struct plim_result *result)
+{
+    char text[16], most[16];
+    if (!replay->rank0_reserved_bytes) return;
+    if (replay->peak_reserved_bytes > replay->rank0_reserved_bytes)
+        plim_result_reason(
+            result, "Told is rank %" PRId64 ", which needs the most: it reserves %s, rank 0 %s.",
+            replay->rank, plim_format_bytes(replay->peak_reserved_bytes, most),
+            plim_format_bytes(replay->rank0_reserved_bytes, text));
+    else
+        plim_result_reason(result, "Told is rank 0: no rank that was tried needs more.");
+}
+
 static void tell_attention(const struct plim_replay *replay, struct plim_result *result)
 {
     if (replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK)
@@ -105,7 +119,10 @@ static void describe_memory(const struct plim_trial *trial, struct plim_result *
                                      replay->peak_reserved_bytes - replay->peak_allocated_bytes,
                                      result->limit.overhead_bytes);
     result->breakdown.managed_bytes = replay->managed_bytes;
+    result->breakdown.rank = replay->rank;
+    result->breakdown.rank0_reserved_bytes = replay->rank0_reserved_bytes;
     tell_managed(replay, result);
+    tell_rank(replay, result);
     tell_loading(replay, result);
     tell_attention(replay, result);
 }

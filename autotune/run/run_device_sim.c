@@ -6,6 +6,7 @@
 #include "run_device_internal.h"
 #include "share.h"
 #include "workloads/recording/play.h"
+#include "workloads/train/ranks.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -83,8 +84,13 @@ static enum plim_status replay(struct plim_run_device *d, const struct plim_sett
     struct plim_replayer *replayer = d->engines[mode == PLIM_RUN_UNLIMITED].replayer;
     int64_t steps = d->options->steps;
     if (steps) return replay_steps(replayer, model, &training, steps, out, err);
-    if (mode == PLIM_RUN_PROOF) return plim_replay_prove(replayer, model, &training, out, err);
-    return plim_replay_run(replayer, model, &training, out, err);
+    bool ranks_differ = plim_ranks_differ(&training);
+    if (mode == PLIM_RUN_PROOF)
+        return ranks_differ ? plim_ranks_prove(replayer, model, &training, out, err)
+                            : plim_replay_prove(replayer, model, &training, out, err);
+    st = plim_replay_run(replayer, model, &training, out, err);
+    if (ranks_differ) out->repeats_after = 0; /* one of them is no proof for all */
+    return st;
 }
 
 enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_setting *setting,
@@ -117,8 +123,7 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
                             .requested_bytes = requested_bytes(replay),
                             .retries = replay->retries,
                             .seconds = (kept ? replay->step[kept - 1].seconds : 0) + communication,
-                            .seconds_are_modelled =
-                                replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK,
+                            .seconds_are_modelled = replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK,
                             .communication_seconds = communication,
                             .host_bound = replay->host_bound,
                             .steps_done = replay->steps_done,
@@ -209,7 +214,8 @@ enum plim_status plim_run_device_timeline(struct plim_run_device *d,
     enum plim_run_mode mode = fits ? PLIM_RUN_LIMITED : PLIM_RUN_UNLIMITED;
     struct plim_setting shown = *setting;
     struct plim_replay last;
-    if (d->options->question->recording) return PLIM_OK; /* nothing but its end is known of a step */
+    if (d->options->question->recording)
+        return PLIM_OK; /* nothing but its end is known of a step */
     if (shown.accumulation > PLIM_RUN_TIMELINE_MICRO_STEPS)
         shown.accumulation = PLIM_RUN_TIMELINE_MICRO_STEPS;
     enum plim_status st = start_engine(d, mode, err);

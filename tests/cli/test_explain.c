@@ -112,6 +112,36 @@ Test(explain, the_fewest_gpus_that_would_share_it_are_named)
     }
 }
 
+/* Of ZeRO's ranks, each asked for by itself; here it is neither the first nor the one with most
+ * weights. */
+Test(explain, the_rank_that_needs_the_most_is_told)
+{
+    static const char job[] =
+        "explain tinyllama-1.1b --device sim:80GiB --batch 1 --seq 512 --world 4 "
+        "--sharding zero2 --precision bf16-mixed --json";
+    char command[320];
+    int64_t most = 0, first = 0;
+    for (int rank = 0; rank < 4; rank++) {
+        snprintf(command, sizeof(command), "%s --set train.zero.rank=%d", job, rank);
+        struct program p = program_run(command);
+        json_t *root = program_json(&p);
+        int64_t reserved = json_int_at(root, "peak.reserved_bytes");
+        if (rank == 0) first = reserved;
+        if (reserved > most) most = reserved;
+        json_decref(root);
+        program_finish(&p);
+    }
+    struct program p = program_run(job);
+    json_t *root = program_json(&p);
+    cr_expect(gt(i64, most, first));
+    cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), most));
+    cr_expect(eq(i64, json_int_at(root, "breakdown.rank"), 2));
+    cr_expect(eq(i64, json_int_at(root, "breakdown.rank0_reserved_bytes"), first));
+    cr_expect(strstr(p.out, "Told is rank 2, which needs the most") != NULL);
+    json_decref(root);
+    program_finish(&p);
+}
+
 /* On a GPU on which the fourteenth step is the first to find no memory. */
 Test(explain, explain_replays_as_many_steps_as_are_asked_for)
 {

@@ -73,6 +73,14 @@ Test(replays, what_is_odd_is_said_and_nothing_else)
     replay.managed_bytes = 3 << 20;
     expect_only("The optimizer keeps 3.00 MiB of states in managed memory: the host's, where the GPU "
                 "has no room for them. They are not counted here.");
+    replay.managed_bytes = 0;
+    replay.rank0_reserved_bytes = replay.peak_reserved_bytes;
+    expect_only("Told is rank 0: no rank that was tried needs more.");
+    replay.rank0_reserved_bytes -= 1;
+    replay.rank = 2;
+    describe();
+    cr_expect(strstr(result.reasons[0], "Told is rank 2, which needs the most: ") != NULL);
+    cr_expect(eq(i64, result.breakdown.rank, 2));
 }
 
 /* The largest step is the last that was done: 4 MiB. */

@@ -20,6 +20,8 @@ static struct plim_message_result sample_result(void)
     strcpy(r.replay.why, "out of memory: 7 bytes");
     r.replay.parameters = 1000;
     r.replay.trainable_parameters = 10;
+    r.replay.rank = 3;
+    r.replay.rank0_reserved_bytes = 1234;
     r.replay.steps_done = 1;
     for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
         r.replay.step[i] = (struct plim_replay_step){1, 2, 3, 4, 5, 6 + i, 0.25 * i, 7.5 + i};

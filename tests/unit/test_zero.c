@@ -2,7 +2,7 @@
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
-#include "workloads/train/replay.h"
+#include "workloads/train/ranks.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -130,6 +130,69 @@ Test(zero, no_rank_of_eight_holds_more_than_the_one_that_is_told)
         if (out.step[1].peak_allocated_bytes > most) most = out.step[1].peak_allocated_bytes;
     }
     cr_expect_eq(most, told, "%lld, told %lld", (long long)most, (long long)told);
+}
+
+/* All ranks (rank -1) or one, on a GPU of so much memory. */
+static struct plim_replay prove(int rank, int64_t bytes)
+{
+    static struct plim_spec spec;
+    struct plim_train_setting setting = rank_of_two;
+    struct plim_device *device = open_gpu("A100-SXM4-80GB");
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_replayer *replayer;
+    setting.rank = rank;
+    setting.accumulation = 4;
+    plim_device_limit(device, bytes);
+    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_ranks_differ(&setting), rank < 0);
+    cr_assert_eq(rank < 0 ? plim_ranks_prove(replayer, &spec.model, &setting, &out, &err)
+                          : plim_replay_prove(replayer, &spec.model, &setting, &out, &err),
+                 PLIM_OK, "%s", err.text);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+    return out;
+}
+
+Test(ranks, the_one_that_reserves_the_most_is_told_beside_rank_0)
+{
+    const int64_t enough = INT64_C(80) << 30;
+    struct plim_replay first = prove(0, enough), second = prove(1, enough),
+                       told = prove(-1, enough);
+    cr_assert_lt(first.peak_reserved_bytes, second.peak_reserved_bytes);
+    cr_expect_eq(told.peak_reserved_bytes, second.peak_reserved_bytes);
+    cr_expect_eq(told.rank, 1);
+    cr_expect_eq(told.rank0_reserved_bytes, first.peak_reserved_bytes);
+    cr_expect_gt(told.repeats_after, 0);
+    cr_expect_eq(second.rank0_reserved_bytes, 0); /* asked for by itself */
+}
+
+/* Between what the two need the second one runs out of memory. */
+Test(ranks, one_that_does_not_fit_decides_for_all)
+{
+    int64_t enough = 100 << 20;
+    while (prove(0, enough).verdict != PLIM_OK) enough += 2 << 20;
+    cr_assert_eq(prove(1, enough).verdict, PLIM_OOM);
+    struct plim_replay told = prove(-1, enough);
+    cr_expect_eq(told.verdict, PLIM_OOM);
+    cr_expect_eq(told.rank, 1);
+    told = prove(-1, 100 << 20); /* none fits: the first says so */
+    cr_expect_eq(told.verdict, PLIM_OOM);
+    cr_expect_eq(told.rank, 0);
+}
+
+Test(ranks, what_does_not_differ_is_run_once)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.rank = -1;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    cr_expect_not(plim_ranks_differ(&setting));
+    setting.sharding = PLIM_SHARDING_DDP;
+    cr_expect_not(plim_ranks_differ(&setting));
+    setting.sharding = PLIM_SHARDING_ZERO1;
+    cr_expect(plim_ranks_differ(&setting));
+    setting.world = 1;
+    cr_expect_not(plim_ranks_differ(&setting));
 }
 
 static double waits(const struct plim_train_setting *setting, double bandwidth)

@@ -33,6 +33,9 @@ struct plim_replay {
     int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was made */
     int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];      /* at the moment of peak_allocated_bytes */
     int64_t managed_bytes; /* of a paged optimizer's states: managed memory beside the GPU's own */
+    /* Of a job whose ranks need different amounts (ranks.h): the rank that is told, and what rank 0
+     * reserves at its peak; 0: that is not known. */
+    int64_t rank, rank0_reserved_bytes;
     int64_t retries; /* times cached segments had to be freed to go on */
     /* where it ran out, when verdict is PLIM_OOM */
     int64_t oom_asked_bytes;

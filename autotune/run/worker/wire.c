@@ -201,6 +201,8 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     pass_amount(c, &r->loading_allocated_bytes);
     pass_amount(c, &r->loading_reserved_bytes);
     pass_amount(c, &r->managed_bytes);
+    pass_amount(c, &r->rank);
+    pass_amount(c, &r->rank0_reserved_bytes);
     pass_amount(c, &r->retries);
     pass_amount(c, &r->oom_asked_bytes);
     PASS_ENUM(c, r->oom_class, PLIM_MEMORY_CLASS_COUNT);
