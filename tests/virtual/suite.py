@@ -63,13 +63,26 @@ class Tap:
         sys.stdout.flush()
 
 
-def run_part(name, exec_, options, tap, jobs):
-    """All tasks of a part, some beside each other, said in their order."""
-    tasks = list(PARTS[name](exec_, options))
+def timed(task):
+    """What a task says, and the seconds that it took."""
+    started = time.monotonic()
+    results = list(task())
+    return results, time.monotonic() - started
+
+
+def run_parts(names, exec_, options, tap, jobs):
+    """All tasks of the parts, some beside each other, said in their order; and which took the longest."""
+    took = []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for results in [pool.submit(lambda task=task: list(task())) for task in tasks]:
-            for result in results.result():
+        tasks = [pool.submit(timed, task) for name in names for task in PARTS[name](exec_, options)]
+        for task in tasks:
+            results, seconds = task.result()
+            for result in results:
                 tap.line(*result)
+            if results:
+                took.append((seconds, results[0][0]))
+    for seconds, name in sorted(took, reverse=True)[:10]:
+        print(f'# {seconds:.0f} s: {name}')
 
 
 def main():
@@ -93,8 +106,7 @@ def main():
     if not installation.versions.keys() & {'torch', 'jax'}:
         print(f'1..0 # SKIP {arguments.python} has neither torch nor jax')
         return 0
-    for name in arguments.only:
-        run_part(name, exec_, options, tap, arguments.jobs)
+    run_parts(arguments.only, exec_, options, tap, arguments.jobs)
     unanswered = [f'{note} ({", ".join(sorted(seen))})'
                   for note, seen in sorted(exec_.notes.items())
                   if not any(word in note for word in SAID)]
