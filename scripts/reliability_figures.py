@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What scripts/reliability and scripts/fuzz found out, kept in tests/reliability.json; tests/RELIABILITY.md shows it.
 
-    scripts/reliability_figures.py fuzzed NAME              seconds that a target has run until now
+    scripts/reliability_figures.py fuzzed NAME              seconds of a processor that a target has used until now
     scripts/reliability_figures.py fuzzed NAME INPUTS SECONDS FINDINGS     adds to them
     scripts/reliability_figures.py write                    makes the page anew
 
@@ -54,7 +54,7 @@ def write(kept):
         text += '\nNot survived:\n\n' + ''.join(f'- {name}: {what}\n' for name, what in findings)
     text += (f'\n## Parsers of outside input: {sum(row["inputs"] for row in fuzzed.values())} inputs, '
              f'{sum(row["findings"] for row in fuzzed.values())} findings\n\n')
-    text += table(['parser', 'inputs', 'minutes', 'findings', 'version', 'day'],
+    text += table(['parser', 'inputs', 'minutes of a processor', 'findings', 'version', 'day'],
                   [[name, row['inputs'], round(row['seconds'] / 60), row['findings'], row['version'], row['day']]
                    for name, row in sorted(fuzzed.items())])
     text += '\nFaults of workers, GPUs and Slurm are in the suites `fault` and `slurm`.\n'
