@@ -62,42 +62,58 @@ static enum plim_status single_changes(struct adviser *a, const struct plim_sett
     return PLIM_OK;
 }
 
-/* The largest smaller micro-batch that fits, with more micro-steps for the same effective
- * batch; the smallest one when none does. */
-static enum plim_status smaller_batch(struct adviser *a, const struct plim_setting *setting)
+/* One of a row of changes of which each needs less than the one before; false: there is no such. */
+typedef bool change_row(const struct adviser *a, const struct plim_setting *setting, int64_t index,
+                        struct plim_advice *advice);
+
+/* The first of a row that fits; the last one, which is asked first, where none does. */
+static enum plim_status first_of_row(struct adviser *a, const struct plim_setting *setting,
+                                     change_row *row)
 {
-    int64_t samples = setting->micro_batch * setting->accumulation;
-    struct plim_advice advice = {0};
+    struct plim_advice advice, last;
+    int64_t count = 0;
     bool known = false;
-    for (int64_t b = setting->micro_batch - 1; b > 0 && !(known && advice.fits); b--) {
-        if (samples % b) continue;
-        advice = (struct plim_advice){.setting = *setting};
-        advice.setting.micro_batch = b;
-        advice.setting.accumulation = samples / b;
-        snprintf(advice.change, sizeof(advice.change),
-                 "micro-batch %" PRId64 ", accumulation %" PRId64, b, samples / b);
-        enum plim_status st = ask(a, &advice, &known);
+    while (row(a, setting, count, &advice)) last = advice, count++;
+    enum plim_status st = count ? ask(a, &last, &known) : PLIM_OK;
+    if (st || !known) return st;
+    for (int64_t i = 0; last.fits && i + 1 < count; i++) {
+        row(a, setting, i, &advice);
+        st = ask(a, &advice, &known);
         if (st) return st;
+        if (known && advice.fits) return keep(a, &advice);
     }
-    return known ? keep(a, &advice) : PLIM_OK;
+    return keep(a, &last);
 }
 
-/* The sequence halved until it fits, at most to an eighth. */
-static enum plim_status shorter_sequence(struct adviser *a, const struct plim_setting *setting)
+/* The micro-batches below this one, with more micro-steps for the same effective batch. */
+static bool smaller_batch(const struct adviser *a, const struct plim_setting *setting, int64_t index,
+                          struct plim_advice *advice)
+{
+    int64_t samples = setting->micro_batch * setting->accumulation;
+    (void)a;
+    for (int64_t b = setting->micro_batch - 1; b > 0; b--) {
+        if (samples % b || index-- > 0) continue;
+        *advice = (struct plim_advice){.setting = *setting};
+        advice->setting.micro_batch = b;
+        advice->setting.accumulation = samples / b;
+        snprintf(advice->change, sizeof(advice->change),
+                 "micro-batch %" PRId64 ", accumulation %" PRId64, b, samples / b);
+        return true;
+    }
+    return false;
+}
+
+/* The sequence halved, at most to an eighth. */
+static bool shorter_sequence(const struct adviser *a, const struct plim_setting *setting, int64_t index,
+                             struct plim_advice *advice)
 {
     int axis = a->question->axes.seq;
-    struct plim_advice advice = {0};
-    bool known = false;
-    for (int64_t part = 2; axis >= 0 && part <= 8 && !(known && advice.fits); part *= 2) {
-        int64_t seq = setting->value[axis] / part;
-        if (seq < 64) break;
-        advice = (struct plim_advice){.setting = *setting};
-        advice.setting.value[axis] = seq;
-        snprintf(advice.change, sizeof(advice.change), "sequence %" PRId64, seq);
-        enum plim_status st = ask(a, &advice, &known);
-        if (st) return st;
-    }
-    return known ? keep(a, &advice) : PLIM_OK;
+    int64_t seq = axis < 0 ? 0 : setting->value[axis] >> (index + 1);
+    if (index > 2 || seq < 64) return false;
+    *advice = (struct plim_advice){.setting = *setting};
+    advice->setting.value[axis] = seq;
+    snprintf(advice->change, sizeof(advice->change), "sequence %" PRId64, seq);
+    return true;
 }
 
 /* `setting` with one of the shardings over 2^`power` GPUs. The effective batch stays what it is, or
@@ -214,9 +230,9 @@ enum plim_status plim_advise(const struct plim_question *question, struct plim_a
 {
     struct adviser a = {.question = question, .asker = asker, .advices = advices, .err = err};
     if (!question->can_advise || asker->runner->budget_bytes <= 0) return PLIM_OK;
-    enum plim_status st = smaller_batch(&a, setting);
+    enum plim_status st = first_of_row(&a, setting, smaller_batch);
     if (!st) st = single_changes(&a, setting);
-    if (!st) st = shorter_sequence(&a, setting);
+    if (!st) st = first_of_row(&a, setting, shorter_sequence);
     if (!st) st = more_gpus(&a, setting);
     if (!st && !any_fits(advices)) st = combination(&a, setting);
     put_fitting_first(advices);
