@@ -100,13 +100,12 @@ static enum plim_status draw_decision(struct part *part, const struct plim_decis
 
 /* --- one device ------------------------------------------------------------------------------- */
 
-/* The twin's decision, which the GPU then proves; none where the GPU is simulated itself. */
+/* The twin's decision, which the GPU then proves. */
 static enum plim_status plan_ahead(struct planner *p, struct part *part,
-                                   struct plim_decision *decision)
+                                   const struct plim_runner *runner, struct plim_decision *decision)
 {
     struct plim_cache cache = {0};
-    struct plim_asker asker = {
-        .runner = &part->device.planner, .cache = &cache, .stop = p->fleet->stop};
+    struct plim_asker asker = {.runner = runner, .cache = &cache, .stop = p->fleet->stop};
     enum plim_status st =
         plim_decide(&p->fleet->question->question, NULL, &asker, decision, &part->error);
     plim_asker_finish(&asker);
@@ -114,11 +113,15 @@ static enum plim_status plan_ahead(struct planner *p, struct part *part,
     return st;
 }
 
-static enum plim_status decide(struct planner *p, struct part *part, bool give_hints)
+/* On a simulated GPU the search alone; a real one, or a program, proves what was planned. */
+static enum plim_status decide(struct planner *p, struct part *part, struct plim_prover *prover,
+                               bool give_hints)
 {
     struct plim_decision plan = {0}, decision = {0};
-    bool real = part->device.planner.run != NULL;
-    struct plim_asker asker = {.runner = &part->device.runner,
+    const struct plim_runner *planner = prover ? plim_prover_planner(prover) : &part->device.planner,
+                             *runner = prover ? plim_prover_runner(prover) : &part->device.runner;
+    bool proves = planner->run != NULL;
+    struct plim_asker asker = {.runner = runner,
                                .cache = &p->caches[part->class],
                                .stop = p->fleet->stop,
                                .on_run = p->fleet->on_run,
@@ -126,13 +129,16 @@ static enum plim_status decide(struct planner *p, struct part *part, bool give_h
     const struct plim_known known = {
         .hints = p->hints,
         .hint_count = p->hint_count,
-        .plan = real ? &plan : NULL,
-        .compares = !real && p->count == 1};
+        .plan = proves ? &plan : NULL,
+        .compares = !proves && p->count == 1};
     const struct plim_answer answer = answer_for(&part->device, &asker);
-    enum plim_status st = real ? plan_ahead(p, part, &plan) : PLIM_OK;
+    enum plim_status st = proves ? plan_ahead(p, part, planner, &plan) : PLIM_OK;
     if (!st)
         st = plim_decide(&p->fleet->question->question, &known, &asker, &decision, &part->error);
     if (!st) st = plim_answer_decision(&answer, &decision, &part->result, &part->error);
+    if (!st && prover)
+        plim_prover_tell(prover, decision.found ? &decision.choice.setting : NULL, p->fleet->log,
+                         &part->result);
     if (!st && p->fleet->with_timeline) st = draw_decision(part, &decision);
     if (!st && give_hints) {
         p->hints = decision.edges.items;
@@ -145,13 +151,25 @@ static enum plim_status decide(struct planner *p, struct part *part, bool give_h
     return st;
 }
 
+static enum plim_status decide_with_program(struct planner *p, struct part *part)
+{
+    struct plim_prover *prover;
+    enum plim_status st = plim_prover_create(p->fleet->proving, &part->device, p->fleet->stop, &prover,
+                                             &part->error);
+    if (!st) st = decide(p, part, prover, false);
+    plim_prover_destroy(&prover);
+    return st;
+}
+
 static void run_part(struct planner *p, size_t index)
 {
     struct part *part = &p->parts[index];
     double start = plim_clock_seconds();
     /* Hints are by point, so every device needs the same points. */
     bool same_space = !plim_objectives[p->fleet->question->question.objective].wants_longest;
-    part->status = decide(p, part, index == 0 && same_space && p->count > 1);
+    bool gives_hints = index == 0 && same_space && p->count > 1;
+    part->status =
+        p->fleet->proving ? decide_with_program(p, part) : decide(p, part, NULL, gives_hints);
     part->result.seconds = plim_clock_seconds() - start;
     plim_run_device_close(&part->device);
     part->device = (struct plim_run_device){0};
@@ -207,6 +225,7 @@ static enum plim_status open_devices(struct planner *p, const char *const *uris,
                                                   .question = p->fleet->question,
                                                   .stop = p->fleet->stop,
                                                   .log = p->fleet->log,
+                                                  .runs_program = p->fleet->proving != NULL,
                                                   .timing_seconds = p->fleet->timing_seconds};
         enum plim_status st = plim_run_device_open(&part->device, &part->options, err);
         if (st) return st;

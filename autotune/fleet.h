@@ -8,6 +8,7 @@
 #ifndef PLIM_AUTOTUNE_FLEET_H
 #define PLIM_AUTOTUNE_FLEET_H
 
+#include "prover.h"
 #include "reports/result.h"
 #include "run/run_device.h"
 
@@ -17,6 +18,7 @@ struct plim_fleet {
     const struct plim_stop *stop;
     const struct plim_log *log; /* NULL: notes are dropped */
     double timing_seconds;      /* on a real GPU: for the repeats of one setting */
+    const struct plim_proving *proving; /* on one device: the user's program runs what was planned */
     bool with_timeline;         /* of a step of the choice; where nothing fits, of what needs least */
     /* Told before every run, from any thread, and after every device; may be NULL. */
     void (*on_run)(void *user);

@@ -262,7 +262,7 @@ static void add_questions(struct plim_json *json, json_t *root, const char *key,
 /* On a real GPU a program's values are those that they are. */
 static void add_values_read(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
-    if (!result->is_program || !result->device.simulated) return;
+    if ((!result->is_program && !result->question_count) || !result->device.simulated) return;
     add_questions(json, root, "unknown_reads", false, result);
     add_questions(json, root, "shown_reads", true, result);
     known_text(json, root, "assumptions", result->assumptions);

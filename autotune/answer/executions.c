@@ -178,6 +178,13 @@ static void tell_decisions(struct plim_result *result)
     }
 }
 
+static void tell_values_of(const struct plim_execution *execution, struct plim_result *result)
+{
+    fill_questions(&execution->questions, result);
+    tell_decisions(result);
+    tell_questions(&execution->questions, result);
+}
+
 /* Of the choice; without one, of the first trial. */
 static void tell_values(const struct plim_answer *answer, const struct plim_decision *decision,
                         struct plim_result *result)
@@ -186,10 +193,13 @@ static void tell_values(const struct plim_answer *answer, const struct plim_deci
         decision->found ? execution_of(&decision->choice.trial) : NULL;
     for (size_t i = 0; i < answer->asker->samples.count && !execution; i++)
         execution = execution_of(&answer->asker->samples.items[i].trial);
-    if (!execution) return;
-    fill_questions(&execution->questions, result);
-    tell_decisions(result);
-    tell_questions(&execution->questions, result);
+    if (execution) tell_values_of(execution, result);
+}
+
+void plim_reasons_execution(const struct plim_execution *execution, struct plim_result *result)
+{
+    tell_end(execution, result);
+    if (result->device.simulated) tell_values_of(execution, result);
 }
 
 void plim_reasons_program(const struct plim_answer *answer, const struct plim_decision *decision,

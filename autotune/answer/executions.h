@@ -11,4 +11,9 @@ extern const struct plim_details_reader plim_details_execution;
 void plim_reasons_program(const struct plim_answer *answer, const struct plim_decision *decision,
                           bool uses_batch, struct plim_result *result);
 
+/* The same of one trial, for a result that tells of more than programs: how it ended, and the values
+ * that it asked a virtual GPU for. */
+struct plim_execution;
+void plim_reasons_execution(const struct plim_execution *execution, struct plim_result *result);
+
 #endif

@@ -1,8 +1,8 @@
 #include "asked_program.h"
+#include "asked_trials.h"
 #include "autotune/black_box.h"
 #include "autotune/exec/launch.h"
 #include "autotune/exec/template.h"
-#include "autotune/exec/workspace.h"
 #include "autotune/search/space.h"
 #include "common.h"
 #include "devices/open.h"
@@ -12,9 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const double LIMIT_SECONDS = 600;
-enum { REPETITIONS = 5 };
 
 /* Everything of one run of exec. */
 struct exec {
@@ -29,23 +26,9 @@ struct exec {
     struct plim_run_device device;
     struct plim_run_options run_options;
     struct plim_target target; /* what "auto" finds */
-    struct plim_workspace workspace;
+    struct plim_asked_trials trials;
     struct plim_black_box box;
 };
-
-/* --- what is asked ---------------------------------------------------------------------------- */
-
-static enum plim_status read_assumptions(struct exec *x, struct plim_error *err)
-{
-    const struct plim_request_list *asked = &x->request->program.assumes;
-    struct plim_execution_options *options = &x->box.options;
-    for (size_t i = 0; i < asked->count; i++)
-        if (!plim_machine_given_parse(asked->items[i], &options->given[options->given_count++]))
-            return plim_fail(err, PLIM_INVALID,
-                             "--assume %s: expected FILE:LINE=VALUE, VALUE a number, true or false",
-                             asked->items[i]);
-    return PLIM_OK;
-}
 
 /* --- where it runs ---------------------------------------------------------------------------- */
 
@@ -55,7 +38,7 @@ static enum plim_status open_real(struct exec *x, struct plim_error *err)
         return plim_fail(err, PLIM_INVALID, "--gpus is for simulated GPUs, not for %s",
                          x->run_options.uri);
     enum plim_status st = plim_run_device_open_for_program(&x->device, &x->run_options, err);
-    x->box.options.visible = x->device.uuid;
+    x->trials.options.visible = x->device.uuid;
     return st;
 }
 
@@ -71,14 +54,6 @@ static enum plim_status find_device(struct exec *x, struct plim_error *err)
                      "--device %s: exec runs programs on sim:NAME and cuda:N", x->uri);
 }
 
-static enum plim_status make_workspace(struct exec *x, struct plim_error *err)
-{
-    bool real = plim_uri_scheme(x->uri) == PLIM_SCHEME_CUDA;
-    return plim_workspace_make(&x->workspace,
-                               real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,
-                               x->request->program.logs, err);
-}
-
 static enum plim_status open_device(struct exec *x, struct plim_error *err)
 {
     x->run_options = (struct plim_run_options){
@@ -91,7 +66,7 @@ static void fill_box(struct exec *x)
 {
     const struct plim_request_program *asked = &x->request->program;
     struct plim_black_box *box = &x->box;
-    struct plim_execution_options *options = &box->options;
+    box->options = x->trials.options;
     box->program = &x->asked.program;
     box->question = &x->asked.question;
     box->device = &x->device;
@@ -99,17 +74,7 @@ static void fill_box(struct exec *x)
     box->log = &x->log;
     box->gpus = asked->gpus ? asked->gpus : 1;
     box->jobs = asked->jobs ? asked->jobs : 1;
-    options->library = x->workspace.library;
-    options->folder = x->workspace.folder;
-    options->logs = x->workspace.logs;
-    options->hold = x->workspace.keeper;
-    options->run_seconds = asked->run_seconds;
-    options->limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS;
-    options->steps = (int)asked->steps;
-    options->repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS;
-    if (asked->observe && !asked->repetitions) options->repetitions = 0; /* to its own end */
-    if (asked->observe && asked->limit_seconds <= 0) options->limit_seconds = 0;
-    if (options->visible) box->jobs = 1; /* there is one GPU */
+    if (box->options.visible) box->jobs = 1; /* there is one GPU */
     /* A file that is written to one place keeps trials from running beside each other. */
     for (size_t i = 0; i < x->asked.program.file_count && box->jobs > 1; i++) {
         const char *path = x->asked.program.files[i].path;
@@ -180,7 +145,8 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     x->stop = plim_common_stop(x->request, x->io); /* time that was waited does not count */
     report->version = x->io->version;
     report->is_table = x->request->tiers;
-    enum plim_status st = make_workspace(x, err);
+    bool is_real = plim_uri_scheme(x->uri) == PLIM_SCHEME_CUDA;
+    enum plim_status st = plim_asked_trials_place(&x->trials, is_real, err);
     plim_launch_prepare();
     for (size_t i = 0; i < plim_common_rounds(x->request) && !st; i++)
         st = search_round(x, i, report, err);
@@ -297,11 +263,10 @@ static enum plim_status prepare(struct exec *x, const struct plim_request *reque
 {
     x->request = request;
     x->io = io;
-    x->workspace.keeper = -1; /* none yet */
     x->log = *log;
     x->allowance = request->allowance; /* PyTorch reads its allocator options itself */
     x->stop = plim_common_stop(request, io);
-    enum plim_status st = read_assumptions(x, err);
+    enum plim_status st = plim_asked_trials_read(&request->program, &x->trials, err);
     return st ? st : plim_asked_program_read(request, &x->asked, err);
 }
 
@@ -310,7 +275,7 @@ static void finish(struct exec *x)
     if (!x) return;
     plim_run_device_close(&x->device);
     plim_asked_program_finish(&x->asked);
-    plim_workspace_finish(&x->workspace);
+    plim_asked_trials_finish(&x->trials);
     free(x);
 }
 

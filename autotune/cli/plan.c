@@ -4,6 +4,7 @@
 #include "devices/catalogue/catalogue.h"
 #include "devices/open.h"
 #include "prove.h"
+#include "prove_with.h"
 
 enum { URI_SIZE = 64 };
 
@@ -70,17 +71,29 @@ static enum plim_status verdict(const struct plim_report *report)
     return st;
 }
 
-/* --prove is for one recording on one device. */
+/* --prove is for one recording on one device, --prove-with for one spec. */
 static enum plim_status check_prove(const struct plim_request *request, const struct plim_decide *d,
                                     size_t devices, struct plim_error *err)
 {
-    if (!request->prove) return PLIM_OK;
-    if (!d->asked.question.recording)
-        return plim_fail(err, PLIM_INVALID, "--prove is for recordings (tune runs a spec on a GPU)");
+    const char *option = request->prove ? "--prove" : "--prove-with";
+    if (!request->prove && !request->prove_with) return PLIM_OK;
+    if (request->prove && !d->asked.question.recording)
+        return plim_fail(err, PLIM_INVALID,
+                         "--prove is for recordings (--prove-with runs a command for a spec)");
     if (devices != 1 || request->tiers)
         return plim_fail(err, PLIM_INVALID,
-                         "--prove runs the program, expected one --device and no --tiers");
+                         "%s runs the program, expected one --device and no --tiers", option);
     return PLIM_OK;
+}
+
+static enum plim_status prepare_prove_with(struct plim_decide *d, const char *uri,
+                                           struct plim_prove_with **out, struct plim_error *err)
+{
+    *out = calloc(1, sizeof(**out)); /* too large for comfort on a stack */
+    if (!*out) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    d->proving = &(*out)->proving;
+    d->asked.question.question.can_advise = false; /* of other settings the command knows nothing */
+    return plim_prove_with_read(d->request, &d->asked.question, uri, *out, err);
 }
 
 /* `target`: room for the GPU that "auto" finds; NULL: only simulated devices. */
@@ -89,6 +102,7 @@ static enum plim_status run(const struct plim_request *request, const struct pli
 {
     struct plim_decide *d = calloc(1, sizeof(*d)); /* too large for comfort on a stack */
     struct plim_log log = plim_common_log(request, io);
+    struct plim_prove_with *prove_with = NULL;
     struct plim_report report = {0};
     struct targets targets = {0};
     enum plim_status st = d ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
@@ -98,6 +112,8 @@ static enum plim_status run(const struct plim_request *request, const struct pli
     PLIM_TRY(resolve_targets(request, &d->asked.spec, &log,
                              d->asked.question.recording ? NULL : target, &targets, err));
     PLIM_TRY(check_prove(request, d, targets.count, err));
+    if (request->prove_with)
+        PLIM_TRY(prepare_prove_with(d, targets.uris[0], &prove_with, err));
     PLIM_TRY(plim_decide_report(d, targets.uris, targets.count, &report, err));
     if (request->prove && report.results.count)
         PLIM_TRY(plim_prove_recording(request, io, &log, &d->asked.recording, targets.uris[0],
@@ -105,8 +121,12 @@ static enum plim_status run(const struct plim_request *request, const struct pli
     report.is_table |= targets.is_table;
     PLIM_TRY(plim_common_emit(request, io, &report, err));
     st = verdict(&report);
+    if (prove_with && st == PLIM_LOST)
+        st = plim_fail(err, PLIM_INVALID, "the command of --prove-with does not run: see the report");
 out:
     plim_report_finish(&report);
+    plim_prove_with_finish(prove_with);
+    free(prove_with);
     targets_finish(&targets);
     plim_decide_finish(d);
     free(d);

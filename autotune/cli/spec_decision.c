@@ -25,6 +25,7 @@ enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_reque
     plim_kept_init(&d->kept, request, io->version, log);
     d->kept.fresh |= plim_common_draws(request); /* what is kept has nothing to draw */
     d->kept.off |= request->tiers; /* what is kept is one answer */
+    d->kept.off |= request->prove_with != NULL; /* another command's answer may differ */
     d->kept.off |= d->asked.question.recording != NULL; /* it is planned in milliseconds */
     return PLIM_OK;
 }
@@ -62,6 +63,7 @@ static enum plim_status search_round(struct search *s, size_t round, struct plim
                                .allowance = &d->allowance,
                                .stop = &d->stop,
                                .log = d->log,
+                               .proving = d->proving,
                                .with_timeline = plim_common_draws(d->request),
                                .timing_seconds = timing_seconds(d->request),
                                .on_run = plim_progress_run,

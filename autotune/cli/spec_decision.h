@@ -16,6 +16,7 @@ struct plim_decide {
     struct plim_stop stop;
     struct plim_kept kept;
     bool is_silent; /* no progress */
+    const struct plim_proving *proving; /* --prove-with; NULL: none */
 };
 
 /* Loads the request's spec and puts the question. Everything outlives it. It is to be finished in any

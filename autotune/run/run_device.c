@@ -15,6 +15,16 @@ static enum plim_status no_such_device(const char *uri, struct plim_error *err)
                      uri);
 }
 
+/* The twin of a GPU that is left to a user's program. */
+static enum plim_status open_twin(struct plim_run_device *d, struct plim_error *err)
+{
+    const struct plim_allocator_config allocator = d->allocator;
+    enum plim_status st = plim_run_device_open_for_program(d, d->options, err);
+    d->allocator = allocator;
+    if (!st) d->planner = plim_run_simulator(d);
+    return st;
+}
+
 enum plim_status plim_run_device_open(struct plim_run_device *d,
                                       const struct plim_run_options *options,
                                       struct plim_error *err)
@@ -31,7 +41,8 @@ enum plim_status plim_run_device_open(struct plim_run_device *d,
                          options->uri);
     switch (plim_uri_scheme(options->uri)) {
     case PLIM_SCHEME_SIM: return plim_run_open_simulated(d, err);
-    case PLIM_SCHEME_CUDA: return plim_run_open_cuda(d, err);
+    case PLIM_SCHEME_CUDA:
+        return options->runs_program ? open_twin(d, err) : plim_run_open_cuda(d, err);
     case PLIM_SCHEME_HOST: return plim_run_open_host(d, err);
     case PLIM_SCHEME_NONE: break;
     }

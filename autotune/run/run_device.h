@@ -32,6 +32,7 @@ struct plim_run_options {
     const struct plim_log *log;                /* NULL: notes are dropped */
     double timing_seconds; /* a real GPU: for the repeats of one setting; 0: one run */
     int64_t steps;         /* of every simulated run; 0: as many as its purpose takes */
+    bool runs_program;     /* a real GPU is left to a user's program: only its twin runs the question */
     struct plim_run_share *share; /* with other GPUs of its class; NULL: there are none */
 };
 

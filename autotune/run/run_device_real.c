@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A prediction of so much more than there is needs no run on the GPU. */
+static const double BEYOND_DOUBT = 1.1;
+
 /* --- running ---------------------------------------------------------------------------------- */
 
 /* Notes what slows the GPU down just now and makes its times worthless (heat, the hardware's brakes);
@@ -169,7 +172,8 @@ static void make_runners(struct plim_run_device *d)
                                      .proves = true,
                                      .probed_micro_steps = PLIM_PROBED_MICRO_STEPS,
                                      .limit_acts_early = true,
-                                     .measured = true};
+                                     .measured = true,
+                                     .beyond_doubt = BEYOND_DOUBT};
     plim_remote_set_budget(d->remote, d->limit.budget_bytes);
 }
 

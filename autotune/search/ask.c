@@ -1,9 +1,6 @@
 #include "ask.h"
 #include <stdio.h>
 
-/* A prediction of so much more than there is needs no run on the GPU. */
-static const double BEYOND_DOUBT = 1.1;
-
 enum { EXPECTED_AT_MOST = 8 };
 
 void plim_asker_finish(struct plim_asker *asker)
@@ -88,8 +85,9 @@ static bool derive(const struct plim_asker *asker, const struct plim_setting *se
     enum plim_status verdict = plim_cache_verdict(entry, asker->runner->budget_bytes);
     if (verdict == PLIM_INVALID || (verdict == PLIM_OK && asker->runner->limit_acts_early))
         return false;
-    if (asker->runner->measured &&
-        (double)entry->trial.requested_bytes < BEYOND_DOUBT * (double)asker->runner->budget_bytes)
+    const struct plim_runner *runner = asker->runner;
+    if (runner->measured &&
+        (double)entry->trial.requested_bytes < runner->beyond_doubt * (double)runner->budget_bytes)
         return false;
     *sample = (struct plim_sample){.setting = *setting,
                                    .verdict = verdict,

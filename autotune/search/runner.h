@@ -39,9 +39,11 @@ struct plim_runner {
     /* The allocator heeds the limit before it is hit (a memory fraction is set): then only a
      * run under the budget shows what happens there (cache.h). */
     bool limit_acts_early;
-    /* LIMITED runs are those of a real GPU, UNLIMITED ones are predictions: what follows from a
-     * prediction without doubt is believed, all else is run. Implies limit_acts_early. */
+    /* LIMITED runs are those of a real GPU, or of a program; UNLIMITED ones are predictions. Of so many
+     * times the budget a prediction is beyond doubt and believed, all else is run. Implies
+     * limit_acts_early. */
     bool measured;
+    double beyond_doubt;
     /* A run takes so long that the edge is looked for first where the lines put it. Then the path
      * of the search depends on the budget (edge.h). */
     bool costly;

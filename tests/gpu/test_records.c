@@ -210,7 +210,8 @@ static void replay_tune(const char *name, const json_t *recorded)
                                  .details_bytes = sizeof t.replay,
                                  .budget_bytes = t.twin.limit.budget_bytes,
                                  .limit_acts_early = true,
-                                 .measured = true};
+                                 .measured = true,
+                                 .beyond_doubt = 1.1};
     if (decide(&t, &t.twin.planner, NULL, &plan) == PLIM_OK &&
         decide(&t, &runner, &plan, &decision) == PLIM_OK) {
         expect_choice(&t, "choice", decision.found, &decision.choice);

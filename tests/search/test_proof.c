@@ -20,6 +20,7 @@ static void decide(struct synthetic *s, struct synthetic_run *run, int64_t from,
     synthetic_init(s, INT64_C(3400) << 20);
     s->runner.proves = true;
     s->runner.measured = s->runner.limit_acts_early = measured;
+    s->runner.beyond_doubt = 1.1;
     s->late_from = from;
     s->late_to = from ? EDGE : -1;
     s->late = late ? SYNTHETIC_NEVER_REPEATS : SYNTHETIC_FAILS_LATE;

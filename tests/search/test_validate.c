@@ -31,7 +31,8 @@ static void real_init(struct real *real, struct synthetic *plan)
                                         .details_bytes = sizeof(struct synthetic_details),
                                         .budget_bytes = plan->runner.budget_bytes,
                                         .limit_acts_early = true,
-                                        .measured = true};
+                                        .measured = true,
+                                        .beyond_doubt = 1.1};
     plan->slack = plan->squeeze = 0;
 }
 

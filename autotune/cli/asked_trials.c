@@ -1,0 +1,49 @@
+#include "asked_trials.h"
+
+static const double LIMIT_SECONDS = 600;
+enum { REPETITIONS = 5 };
+
+static enum plim_status read_assumptions(struct plim_asked_trials *t, struct plim_error *err)
+{
+    const struct plim_request_list *list = &t->asked->assumes;
+    struct plim_execution_options *options = &t->options;
+    for (size_t i = 0; i < list->count; i++)
+        if (!plim_machine_given_parse(list->items[i], &options->given[options->given_count++]))
+            return plim_fail(err, PLIM_INVALID,
+                             "--assume %s: expected FILE:LINE=VALUE, VALUE a number, true or false",
+                             list->items[i]);
+    return PLIM_OK;
+}
+
+enum plim_status plim_asked_trials_read(const struct plim_request_program *asked,
+                                        struct plim_asked_trials *out, struct plim_error *err)
+{
+    *out = (struct plim_asked_trials){.asked = asked, .workspace.keeper = -1}; /* none yet */
+    struct plim_execution_options *options = &out->options;
+    options->hold = -1;
+    options->run_seconds = asked->run_seconds;
+    options->limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS;
+    options->steps = (int)asked->steps;
+    options->repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS;
+    if (asked->observe && !asked->repetitions) options->repetitions = 0; /* to its own end */
+    if (asked->observe && asked->limit_seconds <= 0) options->limit_seconds = 0;
+    return read_assumptions(out, err);
+}
+
+enum plim_status plim_asked_trials_place(struct plim_asked_trials *t, bool is_real,
+                                         struct plim_error *err)
+{
+    enum plim_status st =
+        plim_workspace_make(&t->workspace, is_real ? PLIM_PRELOAD_OBSERVER : PLIM_PRELOAD_VIRTUAL_GPU,
+                            t->asked->logs, err);
+    t->options.library = t->workspace.library;
+    t->options.folder = t->workspace.folder;
+    t->options.logs = t->workspace.logs;
+    t->options.hold = t->workspace.keeper;
+    return st;
+}
+
+void plim_asked_trials_finish(struct plim_asked_trials *trials)
+{
+    if (trials) plim_workspace_finish(&trials->workspace);
+}

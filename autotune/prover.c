@@ -1,0 +1,165 @@
+#include "prover.h"
+#include "answer/executions.h"
+#include "autotune/base/text.h"
+#include "black_box.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The plan is of the framework's plain loop; the program may need much less, by kernels of its own. */
+static const double BEYOND_DOUBT = 2;
+
+/* What came of a setting under the budget. */
+struct proof {
+    struct plim_setting setting;
+    const struct plim_execution *execution; /* the executor's */
+};
+
+struct plim_prover {
+    struct plim_runner planner, trials, runner;
+    struct plim_executor *executor;
+    struct plim_machine_gpu gpus[PLIM_MACHINE_GPUS];
+    const char *logs;
+    bool is_simulated;
+    PLIM_ARRAY(struct proof) proofs;
+    struct plim_replay last; /* of the last run: its trial's details */
+};
+
+/* The plan's trial of the setting with what came of the program's. */
+static void merge(struct plim_prover *p, const struct plim_trial *tried, struct plim_trial *out)
+{
+    bool is_timed = tried->seconds > 0;
+    p->last.verdict = tried->verdict;
+    p->last.peak_reserved_bytes = tried->reserved_bytes;
+    p->last.oom_asked_bytes = 0; /* where the program ran out of memory is its own matter */
+    out->verdict = tried->verdict;
+    out->reserved_bytes = tried->reserved_bytes;
+    out->retries = tried->retries;
+    out->steps_done = out->repeats_after = 0; /* it is the plan that was replayed */
+    if (is_timed) out->seconds = tried->seconds;
+    if (is_timed) out->host_bound = false;
+    out->seconds_are_modelled = !is_timed;
+    out->details = &p->last;
+    snprintf(out->why, sizeof(out->why), "%s", tried->why);
+}
+
+static const struct plim_execution *find(const struct plim_prover *p,
+                                         const struct plim_setting *setting)
+{
+    for (size_t i = 0; i < p->proofs.count; i++)
+        if (plim_setting_equal(&p->proofs.items[i].setting, setting))
+            return p->proofs.items[i].execution;
+    return NULL;
+}
+
+/* What is predicted is the plan's word, until the program has shown that it is wrong. */
+static enum plim_status run(void *user, const struct plim_setting *setting, enum plim_run_mode mode,
+                            struct plim_trial *out, struct plim_error *err)
+{
+    struct plim_prover *p = user;
+    struct plim_trial tried;
+    const struct plim_execution *known = find(p, setting);
+    bool limited = mode == PLIM_RUN_LIMITED, refuted = known && known->verdict == PLIM_OOM;
+    enum plim_status st = p->planner.run(p->planner.user, setting, PLIM_RUN_UNLIMITED, out, err);
+    if (st || (!limited && !refuted)) return st;
+    if (out->details) p->last = *(const struct plim_replay *)out->details;
+    st = p->trials.run(p->trials.user, setting, mode, &tried, err);
+    if (st) return st;
+    merge(p, &tried, out);
+    const struct proof proof = {*setting, tried.details};
+    if (limited && !known && PLIM_ARRAY_PUSH(&p->proofs, proof) != PLIM_OK)
+        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return PLIM_OK;
+}
+
+static void expect(void *user, const struct plim_setting *settings, size_t count)
+{
+    const struct plim_prover *p = user;
+    p->trials.expect(p->trials.user, settings, count);
+}
+
+enum plim_status plim_prover_create(const struct plim_proving *proving,
+                                    const struct plim_run_device *device,
+                                    const struct plim_stop *stop, struct plim_prover **out,
+                                    struct plim_error *err)
+{
+    struct plim_execution_options options = proving->options;
+    struct plim_prover *p = calloc(1, sizeof(*p));
+    *out = p;
+    if (!p) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    p->is_simulated = device->info.simulated;
+    p->planner = p->is_simulated ? device->runner : device->planner;
+    plim_execution_gpus(&device->gpu, &device->limit, proving->gpus, p->gpus);
+    options.program = proving->program;
+    options.gpus = p->gpus;
+    options.gpu_count = (int)proving->gpus;
+    options.stop = stop;
+    if (!p->is_simulated) options.visible = device->uuid;
+    p->logs = options.logs;
+    enum plim_status st = plim_executor_create(&options, (int)proving->jobs, &p->executor, err);
+    if (st) return st;
+    p->trials = plim_executor_runner(p->executor);
+    p->runner = (struct plim_runner){.run = run,
+                                     .expect = expect,
+                                     .user = p,
+                                     .details_bytes = sizeof(p->last),
+                                     .budget_bytes = p->planner.budget_bytes,
+                                     .probed_micro_steps = p->trials.probed_micro_steps,
+                                     .limit_acts_early = true,
+                                     .measured = true,
+                                     .beyond_doubt = BEYOND_DOUBT,
+                                     .costly = true};
+    return PLIM_OK;
+}
+
+void plim_prover_destroy(struct plim_prover **place)
+{
+    struct plim_prover *p = *place;
+    if (!p) return;
+    plim_executor_destroy(&p->executor);
+    PLIM_ARRAY_FINISH(&p->proofs);
+    free(p);
+    *place = NULL;
+}
+
+const struct plim_runner *plim_prover_planner(const struct plim_prover *p)
+{
+    return &p->planner;
+}
+
+const struct plim_runner *plim_prover_runner(const struct plim_prover *p)
+{
+    return &p->runner;
+}
+
+/* The last lines of the last trial that failed, and not for want of memory. */
+static void show_failure(const struct plim_prover *p, const struct plim_log *log)
+{
+    for (size_t i = p->proofs.count; i-- > 0;) {
+        const struct plim_execution *execution = p->proofs.items[i].execution;
+        if (execution->verdict == PLIM_OK || execution->verdict == PLIM_OOM) continue;
+        plim_log(log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
+        plim_black_box_show_log(log, p->logs, execution->log);
+        return;
+    }
+}
+
+void plim_prover_tell(const struct plim_prover *p, const struct plim_setting *choice,
+                      const struct plim_log *log, struct plim_result *result)
+{
+    char planned[16], tried[16];
+    const struct plim_execution *execution = choice ? find(p, choice) : NULL;
+    int64_t planned_bytes = result->prediction.reserved_bytes,
+            bytes = result->choice.peak.reserved_bytes;
+    show_failure(p, log);
+    plim_result_reason(result, "Proven with the program itself, which was run %zu time%s.",
+                       p->proofs.count, p->proofs.count == 1 ? "" : "s");
+    if (!execution) return;
+    plim_reasons_execution(execution, result);
+    if (planned_bytes)
+        plim_result_reason(result, "The program reserved %s, the plan had said %s.",
+                           plim_format_bytes(bytes, tried), plim_format_bytes(planned_bytes, planned));
+    /* The plan knows what its own bytes are for. */
+    if (planned_bytes != bytes) result->breakdown = (struct plim_result_breakdown){0};
+    if (p->is_simulated)
+        plim_result_reason(result, "Seconds are the plan's: a virtual GPU has no clock.");
+}
