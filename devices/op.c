@@ -1,5 +1,7 @@
 #include "op.h"
 
+#include <math.h>
+
 enum { SECTOR_BYTES = 32 }; /* the least a GPU reads from memory */
 
 const char *plim_op_name(enum plim_op_kind kind)
@@ -46,12 +48,19 @@ bool plim_foreach_has_its_lists(const struct plim_op *op)
 
 /* --- flops ------------------------------------------------------------------------------------ */
 
+/* Keys that a query sees on average. */
+static double keys_seen(const struct plim_op *op, double keys)
+{
+    double window = (double)op->window;
+    if (!op->window || window >= keys) return op->causal ? keys / 2 : keys;
+    return op->causal ? window - window * window / (2 * keys) : fmin(keys, 2 * window - 1);
+}
+
 /* q is (batch, heads, s_q, d), k is (batch, kv heads, s_k, d). */
 static double attention_flops(const struct plim_op *op, const struct plim_array *q,
                               const struct plim_array *k)
 {
-    double flops = 4.0 * (double)plim_array_elements(q) * (double)k->shape[2];
-    return op->causal ? flops / 2 : flops;
+    return 4.0 * (double)plim_array_elements(q) * keys_seen(op, (double)k->shape[2]);
 }
 
 static double matmul_flops(const struct plim_op *op)

@@ -190,12 +190,14 @@ enum plim_binary {
     PLIM_BINARY_COUNT
 };
 
-/* What scaled_dot_product_attention runs; an ATTENTION operation is one of the first three. */
+/* What computes attention; an ATTENTION operation is any but MATH. scaled_dot_product_attention chooses
+ * among all but FLASH2. */
 enum plim_sdpa {
     PLIM_SDPA_FLASH,     /* FlashAttention-2, in PyTorch */
     PLIM_SDPA_EFFICIENT, /* CUTLASS memory-efficient, in PyTorch */
     PLIM_SDPA_CUDNN,
-    PLIM_SDPA_MATH       /* composed of matmuls and softmax, by the engine */
+    PLIM_SDPA_MATH,      /* composed of matmuls and softmax, by the engine */
+    PLIM_SDPA_FLASH2     /* the kernels of FLASH in the package flash-attn, which the model calls */
 };
 
 enum plim_epilogue { PLIM_EPILOGUE_NONE, PLIM_EPILOGUE_BIAS };
@@ -252,6 +254,8 @@ struct plim_op {
     bool tf32;   /* MATMUL of fp32: may use TF32 */
     bool causal; /* ATTENTION: the future is masked, also where a mask is given: then that mask says
                     the same, and either may be used */
+    int64_t window; /* ATTENTION: how many keys back a query sees, itself one of them; 0: all. Only
+                       the simulated clock knows windows: see decoder_refuses() */
     int64_t block; /* QUANTIZE, DEQUANTIZE, MATMUL_4BIT: elements of a scale */
     double alpha, beta;
     uint64_t seed;

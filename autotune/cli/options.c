@@ -88,7 +88,7 @@ static const struct plim_option options[] = {
     KEY("--checkpointing", "NAME", T | P | E, "train.checkpointing",
       "a list is searched; default: none,full"),
     KEY("--attention", "NAME", T | P | E, "train.attention",
-      "a list is searched; default: sdpa (bloom: eager)"),
+      "sdpa, eager or flash_attention_2; a list is searched; default: sdpa (bloom: eager)"),
     KEY("--sharding", "NAME", T | P | E, "train.sharding",
       "none, ddp, zero1, zero2, zero3 or fsdp; a list is searched; default: ddp (DistributedDataParallel) "
       "where --world is above 1"),

@@ -140,6 +140,12 @@ static bool fits_efficient(int cc, const struct plim_attention_shape *s)
     return s->head_size % alignment == 0;
 }
 
+bool plim_flash2_fits(const struct plim_device_info *info, const struct plim_attention_shape *s)
+{
+    int cc = info->compute_capability;
+    return has_fused_half(cc, s->dtype) && s->head_size <= 256 && fits_flash_backward(cc, s);
+}
+
 enum plim_sdpa plim_sdpa_select(const struct plim_device_info *info,
                                 const struct plim_attention_shape *s)
 {
@@ -151,10 +157,11 @@ enum plim_sdpa plim_sdpa_select(const struct plim_device_info *info,
 
 int64_t plim_sdpa_head_size(enum plim_sdpa kernel, int64_t head_size)
 {
-    return kernel == PLIM_SDPA_FLASH ? round_up(head_size, 8) : head_size;
+    bool in_eights = kernel == PLIM_SDPA_FLASH || kernel == PLIM_SDPA_FLASH2;
+    return in_eights ? round_up(head_size, 8) : head_size;
 }
 
-/* --- flash --------------------------------------------------------------------------------- */
+/* --- flash, of PyTorch and of its own package ---------------------------------------------- */
 
 static int64_t flash_head_size(int64_t d)
 {
@@ -197,9 +204,10 @@ static int64_t flash_splits(const struct plim_device_info *info,
     return splits_for(blocks, slots, divide_up(s->k_length, key_block));
 }
 
-static void flash_forward(const struct plim_device_info *info, const struct plim_attention_shape *s,
-                          struct list *l)
+static void flash_forward(const struct plim_device_info *info, enum plim_sdpa kernel,
+                          const struct plim_attention_shape *s, struct list *l)
 {
+    bool in_pytorch = kernel == PLIM_SDPA_FLASH;
     enum { STATE_BYTES = 16, UNUSED_BYTES = 8 };
     int64_t splits = flash_splits(info, s);
     int64_t part_bytes = rows(s) * flash_head_size(s->head_size) * 4;
@@ -210,10 +218,10 @@ static void flash_forward(const struct plim_device_info *info, const struct plim
         part_lse = take(l, splits * rows(s) * 4, PLIM_NEED_TEMPORARY);
         part_out = take(l, splits * part_bytes, PLIM_NEED_TEMPORARY);
     }
-    /* with dropout the random state is made anew, after the second block */
+    /* PyTorch: with dropout the random state is made anew, after the second block */
     int state = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
-    int unused = take_saved(l, s, UNUSED_BYTES, PLIM_NEED_RNG);
-    if (s->dropout) {
+    int unused = take_saved(l, s, in_pytorch ? UNUSED_BYTES : 0, PLIM_NEED_RNG);
+    if (s->dropout && in_pytorch) {
         int again = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
         l->needs[state].role = PLIM_NEED_TEMPORARY;
         release(l, state);
@@ -239,12 +247,14 @@ static void sum_groups(const struct plim_attention_shape *s, struct list *l)
     release(l, dk);
 }
 
-static void flash_backward(const struct plim_attention_shape *s, struct list *l)
+static void flash_backward(enum plim_sdpa kernel, const struct plim_attention_shape *s,
+                           struct list *l)
 {
+    bool in_pytorch = kernel == PLIM_SDPA_FLASH;
     int64_t length = round_up(s->q_length, 128);
     int64_t rows_bytes = s->batch * s->heads * length * 4;
-    int grad = take_copy(l, s, s->grad_heads_first);
-    int out = take_copy(l, s, !s->contiguous_heads);
+    int grad = take_copy(l, s, in_pytorch && s->grad_heads_first);
+    int out = take_copy(l, s, in_pytorch && !s->contiguous_heads);
     take_gradients(l, s);
     int row_sums = take(l, rows_bytes, PLIM_NEED_TEMPORARY);
     int dq = take(l, rows_bytes * flash_head_size(s->head_size), PLIM_NEED_TEMPORARY);
@@ -446,7 +456,8 @@ int plim_attention_forward_needs(const struct plim_device_info *info, enum plim_
                                  struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS])
 {
     struct list l = {needs, 0, 0};
-    if (kernel == PLIM_SDPA_FLASH) flash_forward(info, s, &l);
+    if (kernel == PLIM_SDPA_FLASH || kernel == PLIM_SDPA_FLASH2)
+        flash_forward(info, kernel, s, &l);
     if (kernel == PLIM_SDPA_EFFICIENT) efficient_forward(s, &l);
     if (kernel == PLIM_SDPA_CUDNN) cudnn_forward(info->compute_capability, s, &l);
     return l.count;
@@ -457,7 +468,7 @@ int plim_attention_backward_needs(const struct plim_device_info *info, enum plim
                                   struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS])
 {
     struct list l = {needs, 0, 0};
-    if (kernel == PLIM_SDPA_FLASH) flash_backward(s, &l);
+    if (kernel == PLIM_SDPA_FLASH || kernel == PLIM_SDPA_FLASH2) flash_backward(kernel, s, &l);
     if (kernel == PLIM_SDPA_EFFICIENT) efficient_backward(info->compute_capability, s, &l);
     if (kernel == PLIM_SDPA_CUDNN) cudnn_backward(info->compute_capability, s, &l);
     return l.count;

@@ -2,7 +2,9 @@
  *
  * Shapes are (batch, heads, length, head size). The rules are PyTorch 2.11's
  * (native/transformers/cuda/sdp_utils.cpp, attention.cu, attention_backward.cu,
- * flash_attn/flash_api.cpp, mem_eff_attention/kernel_backward.h, native/cudnn/MHA.cpp).
+ * flash_attn/flash_api.cpp, mem_eff_attention/kernel_backward.h, native/cudnn/MHA.cpp). FLASH2 is the
+ * package flash-attn 2.8 (flash_attn_interface.py, csrc/flash_attn/flash_api.cpp: mha_fwd, mha_bwd),
+ * read there, not run.
  *
  * Checked event by event against PyTorch on the virtual GPU (tests/unit/data/attention_needs.txt)
  * for compute capability 7.5, 8.0, 8.6, 8.9 and 9.0, and for 7.0, 10.0 and 12.0 with their numbers
@@ -34,10 +36,14 @@ struct plim_attention_shape {
 enum plim_sdpa plim_sdpa_select(const struct plim_device_info *info,
                                 const struct plim_attention_shape *shape);
 
+/* Can the package flash-attn train this shape on such a GPU? */
+bool plim_flash2_fits(const struct plim_device_info *info,
+                      const struct plim_attention_shape *shape);
+
 /* The head size that the kernel works on: flash wants a multiple of 8, and where it is none PyTorch
  * pads q, k and v (three operations, in this order), calls the kernel on the padded tensors, and
- * slices the result. The engine composes that; the shape given to the functions below is the padded
- * one, with contiguous_heads false and grad_heads_first true. */
+ * slices the result; the package does so inside its call. The engine composes that; the shape given to
+ * the functions below is the padded one, with contiguous_heads false and grad_heads_first true. */
 int64_t plim_sdpa_head_size(enum plim_sdpa kernel, int64_t head_size);
 
 enum plim_attention_role {

@@ -150,7 +150,8 @@ static double product_seconds(struct plim_roofline *r, const struct plim_work *w
 static double attention_seconds(const struct plim_roofline *r, const struct plim_work *w)
 {
     double block = PLIM_SDPA_BLOCK, queries = (double)w->m, keys = (double)w->n;
-    double keys_seen = w->causal ? fmin(keys, (keys + block) / 2) : keys;
+    if (w->window) keys = fmin(keys, (double)w->window * (w->causal ? 1 : 2) + block);
+    double keys_seen = w->causal && !w->window ? fmin(keys, (keys + block) / 2) : keys;
     double blocks = (double)w->batch * ceil(queries / block);
 
     const double *rates = w->sdpa == PLIM_SDPA_CUDNN ? r->rate : r->attention_rate;

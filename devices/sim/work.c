@@ -138,6 +138,7 @@ static struct plim_work attention(const struct plim_op *op)
                               .n = k->shape[2],
                               .k = q->shape[3],
                               .batch = q->shape[0] * q->shape[1],
+                              .window = op->window,
                               .bytes = plim_op_bytes(op)};
 }
 

@@ -28,6 +28,7 @@ struct plim_work {
     bool waits;        /* the host goes on when it is done */
     uint8_t unused;
     int64_t m, n, k, batch, times;
+    int64_t window;      /* ATTENTION: as of struct plim_op */
     double bytes;        /* read and written by a launch */
     double host_seconds; /* that the host is busy with launching all of it */
 };

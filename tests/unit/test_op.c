@@ -79,6 +79,20 @@ Test(op, attention_flops)
     cr_expect(eq(dbl, plim_op_flops(&forward), full / 2));
 }
 
+/* Of 4 keys, 2 back: a query sees 1, 2, 2 and 2 of them, less the half by which the diagonal counts. */
+Test(op, attention_flops_of_a_window)
+{
+    struct plim_array x = {.shape = {1, 1, 4, 8}, .ndim = 4, .dtype = PLIM_BF16};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_in = 3, .in = {&x, &x, &x}, .window = 2};
+    double a_key = 4.0 * 4 * 8;
+    op.causal = true;
+    cr_expect(eq(dbl, plim_op_flops(&op), 1.5 * a_key));
+    op.causal = false;
+    cr_expect(eq(dbl, plim_op_flops(&op), 3 * a_key));
+    op.window = 4;
+    cr_expect(eq(dbl, plim_op_flops(&op), 4 * a_key));
+}
+
 Test(op, an_embedding_reads_only_the_rows_it_needs)
 {
     struct plim_array table = ARRAY2(PLIM_F32, 50257, 768), rows = ARRAY2(PLIM_F32, 10, 768);

@@ -29,8 +29,9 @@ static double bf16(struct plim_roofline *r, int64_t m, int64_t n, int64_t k)
     return matmul(r, m, n, k, PLIM_BF16, false);
 }
 
-static double attention(struct plim_roofline *r, enum plim_sdpa kernel, int64_t batch,
-                        int64_t length, enum plim_dtype type, bool causal, bool backward)
+static double attention_in(struct plim_roofline *r, enum plim_sdpa kernel, int64_t window,
+                           int64_t batch, int64_t length, enum plim_dtype type, bool causal,
+                           bool backward)
 {
     struct plim_array x = {.shape = {batch, 16, length, 128},
                            .stride = {16 * 128 * length, 128, 16 * 128, 1},
@@ -42,13 +43,20 @@ static double attention(struct plim_roofline *r, enum plim_sdpa kernel, int64_t 
                          .out = {&x},
                          .in = {&x, &x, &x},
                          .sdpa = (uint8_t)kernel,
-                         .causal = causal};
+                         .causal = causal,
+                         .window = window};
     if (backward) {
         op.kind = PLIM_OP_ATTENTION_BACKWARD;
         op.n_out = 3, op.n_in = 5;
         op.out[1] = op.out[2] = op.in[3] = op.in[4] = &x;
     }
     return plim_roofline_device_seconds(r, &op);
+}
+
+static double attention(struct plim_roofline *r, enum plim_sdpa kernel, int64_t batch,
+                        int64_t length, enum plim_dtype type, bool causal, bool backward)
+{
+    return attention_in(r, kernel, 0, batch, length, type, causal, backward);
 }
 
 static double add(struct plim_roofline *r, int64_t rows, int64_t columns, bool broadcast)
@@ -256,6 +264,19 @@ Test(roofline, the_causal_mask_saves_nearly_half)
     double causal = attention(r, PLIM_SDPA_FLASH, 4, 4096, PLIM_BF16, true, false);
     cr_expect(gt(dbl, causal, 0.5 * full));
     cr_expect(lt(dbl, causal, 0.6 * full));
+}
+
+/* 16384 keys, of which a causal query sees half, against 1024 and the rest of its block. */
+Test(roofline, a_window_saves_what_lies_before_it)
+{
+    struct plim_roofline *r = clock_of("A100-SXM4-80GB");
+    double all = attention_in(r, PLIM_SDPA_FLASH2, 0, 1, 16384, PLIM_BF16, true, false);
+    double few = attention_in(r, PLIM_SDPA_FLASH2, 1024, 1, 16384, PLIM_BF16, true, false);
+    double no_fewer = attention_in(r, PLIM_SDPA_FLASH2, 16384, 1, 16384, PLIM_BF16, false, false);
+    cr_expect(epsilon_eq(dbl, few / all, (1024 + PLIM_SDPA_BLOCK) / (16384 / 2.0), 0.02));
+    cr_expect(eq(dbl, no_fewer,
+                 attention_in(r, PLIM_SDPA_FLASH2, 0, 1, 16384, PLIM_BF16, false, false)));
+    cr_expect(eq(dbl, all, attention(r, PLIM_SDPA_FLASH, 1, 16384, PLIM_BF16, true, false)));
 }
 
 Test(roofline, attention_is_quadratic_in_the_length)

@@ -327,6 +327,33 @@ Test(spec_errors, bloom_has_no_sdpa)
     CHECK_ALL("s.yaml", cases);
 }
 
+Test(spec_errors, flash_attention_2_computes_in_16_bits_on_rows_of_one_length)
+{
+#define FLASH2 "\ntrain: {attention: [sdpa, flash_attention_2], precision: "
+    static const struct refusal cases[] = {
+        {"model: {family: gpt2}" FLASH2 "[bf16, fp32]}\n",
+         "s.yaml:2:20: train.attention is flash_attention_2, which computes in 16 bits only, and "
+         "train.precision is fp32, expected bf16-mixed (autocast over the same weights), fp16-mixed, "
+         "bf16 or fp16"},
+        {"model: {family: gpt2}" FLASH2 "bf16}\ndata: {packing: yes}\n",
+         "s.yaml:2:20: train.attention is flash_attention_2 and data.packing is yes, whose rows of "
+         "different lengths are not in this version, expected no, or sdpa (plimsoll exec runs the "
+         "training script as it is)"},
+        {"model: {family: bert}" FLASH2 "bf16}\ndata: {padding: yes}\n",
+         "s.yaml:2:20: train.attention is flash_attention_2 and data.padding is yes, whose rows of "
+         "different lengths are not in this version, expected no, or sdpa (plimsoll exec runs the "
+         "training script as it is)"},
+        {"model: {family: llama, head_dim: 264}" FLASH2 "bf16}\n",
+         "s.yaml:2:20: train.attention is flash_attention_2, which takes heads of at most 256, and "
+         "this model's have 264, expected sdpa"},
+        {"model: {family: gemma2, attention_dropout: 0.1}" FLASH2 "bf16}\n",
+         "s.yaml:2:20: train.attention is flash_attention_2, which refuses softcapping with attention "
+         "dropout, and the model has both, expected sdpa or eager"},
+    };
+#undef FLASH2
+    CHECK_ALL("s.yaml", cases);
+}
+
 Test(spec_errors, other_models_are_named)
 {
     static const struct refusal cases[] = {

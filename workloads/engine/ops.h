@@ -254,6 +254,9 @@ struct attention_params {
     double dropout, scale;
     bool causal;
     bool gqa; /* k and v have fewer heads (enable_gqa) */
+    bool flash2;    /* it is flash_attn_func of the package flash-attn, for which q, k and v are of 16
+                       bits, and change their dimensions 1 and 2 before the call and back after it */
+    int64_t window; /* flash2: as of struct plim_op */
 };
 /* torch.nn.functional.scaled_dot_product_attention; q, k, v (b, heads, s, d) */
 struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, struct tensor *v,

@@ -118,6 +118,15 @@ static void take(struct engine *e, struct blocks *b, int i, enum plim_sdpa kerne
     }
 }
 
+/* F.pad of the last dimension where heads lie behind the length, as the package flash-attn sees them;
+ * x itself where nothing is to be padded. */
+static struct tensor *pad_heads(struct engine *e, struct tensor *x, int64_t size)
+{
+    if (e->halted || x->a.shape[3] == size) return x;
+    struct tensor *wide = op_pad_last(e, op_transpose(e, x, 1, 2), size - x->a.shape[3]);
+    return op_transpose(e, wide, 1, 2);
+}
+
 /* --- backward --------------------------------------------------------------------------------- */
 
 static void launch_backward(struct engine *e, struct node *n, const struct blocks *b,
@@ -132,6 +141,7 @@ static void launch_backward(struct engine *e, struct node *n, const struct block
         .n_in = (uint8_t)(mask ? 7 : 6),
         .sdpa = (uint8_t)n->ints[0],
         .causal = n->ints[2],
+        .window = n->ints[6],
         .alpha = n->number,
         .beta = n->scale,
         .seed = (uint64_t)n->ints[5],
@@ -156,16 +166,22 @@ static void attention_backward(struct engine *e, struct node *n, struct tensor *
     shape.training = true;
     shape.grad_heads_first = !heads_inside(grads[0]);
     struct blocks b = {0};
+    struct tensor *dy = tensor_ref(grads[0]);
     b.count = plim_attention_backward_needs(&e->device->info, kernel, &shape, b.need);
-    for (int i = 0; i < b.count; i++) take(e, &b, i, kernel, qkv);
-    launch_backward(e, n, &b, grads[0], qkv);
+    for (int i = 0; i < b.count; i++) {
+        take(e, &b, i, kernel, qkv);
+        if (b.need[i].role == PLIM_NEED_DV) tensor_set(e, &dy, pad_heads(e, dy, shape.head_size));
+    }
+    launch_backward(e, n, &b, dy, qkv);
     release_before(e, &b, b.count);
     for (int i = Q; i <= V; i++) {
+        tensor_set(e, &b.grad[i], op_slice(e, b.grad[i], -1, 0, grads[0]->a.shape[3]));
         if (node_wants(n, i))
             out[i] = b.grad[i];
         else
             tensor_drop(e, b.grad[i]);
     }
+    tensor_drop(e, dy);
 }
 static const struct node_kind attention_kind = {"ScaledDotProductAttentionBackward0",
                                                 attention_backward};
@@ -182,6 +198,7 @@ static void save_inputs(struct engine *e, struct node *n, struct tensor *const *
     n->ints[3] = shape->mask_batch;
     n->ints[4] = shape->mask_heads;
     n->ints[5] = (int64_t)seed;
+    n->ints[6] = p->window;
     n->number = p->dropout;
     n->scale = p->scale;
     for (int i = Q; i <= V; i++) node_save(e, n, SAVED_Q + i, qkv[i]);
@@ -220,17 +237,18 @@ static void pad_mask(struct engine *e, const struct blocks *b, struct tensor **m
     *mask = wide;
 }
 
-/* `*mask` is the caller's variable (a tensor or NULL); it may be bound anew. */
-static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tensor **qkv,
-                            struct tensor **mask_variable, const struct attention_params *p,
-                            struct plim_attention_shape shape)
+/* `given`: what gradients are wanted of; `qkv`: the same, or, padded by the kernel's own call, what it
+ * runs on. `*mask` is the caller's variable (a tensor or NULL); it may be bound anew. */
+static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tensor *const *given,
+                            struct tensor *const *qkv, struct tensor **mask_variable,
+                            const struct attention_params *p, struct plim_attention_shape shape)
 {
     struct blocks b = {0};
-    shape.training = autograd_needed(e, 3, qkv);
+    shape.training = autograd_needed(e, 3, given);
     b.count = plim_attention_forward_needs(&e->device->info, kernel, &shape, b.need);
     pad_mask(e, &b, mask_variable);
     struct tensor *mask = *mask_variable;
-    struct node *n = e->halted ? NULL : op_node(e, &attention_kind, 3, qkv);
+    struct node *n = e->halted ? NULL : op_node(e, &attention_kind, 3, given);
     uint64_t seed = p->dropout > 0 ? e->seed++ : 0;
     if (n) save_inputs(e, n, qkv, &shape, p, kernel, seed);
     if (n && mask) node_save(e, n, SAVED_MASK, mask);
@@ -242,6 +260,7 @@ static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tens
             .n_in = (uint8_t)(mask ? 4 : 3),
             .sdpa = (uint8_t)kernel,
             .causal = p->causal,
+            .window = p->window,
             .alpha = p->dropout,
             .beta = p->scale,
             .seed = seed,
@@ -255,21 +274,45 @@ static struct tensor *fused(struct engine *e, enum plim_sdpa kernel, struct tens
     }
     for (int i = 0; i < b.rngs; i++) tensor_drop(e, b.rng[i]);
     tensor_drop(e, b.lse);
-    return op_done(e, n, b.out ? b.out : e->poison, 0, NULL);
+    if (!b.out || e->halted) return op_done(e, n, b.out ? b.out : e->poison, 0, NULL);
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    struct tensor *y = op_slice(e, b.out, -1, 0, given[Q]->a.shape[3]);
+    e->grad_enabled = grad;
+    return op_done(e, n, y, 0, NULL);
 }
 
-/* The flash kernel wants head sizes in eights: q, k, v are padded and the result is sliced. */
+/* FlashAttnFunc of the package flash-attn, which pads without telling autograd. */
+static struct tensor *flash2(struct engine *e, struct tensor *const *qkv,
+                             const struct attention_params *p, struct plim_attention_shape shape)
+{
+    struct tensor *padded[3], *no_mask = NULL;
+    bool grad = e->grad_enabled;
+    shape.head_size = plim_sdpa_head_size(PLIM_SDPA_FLASH2, shape.head_size);
+    e->grad_enabled = false;
+    for (int i = Q; i <= V; i++)
+        padded[i] = qkv[i]->a.shape[3] == shape.head_size
+                        ? tensor_ref(qkv[i])
+                        : tensor_keep(pad_heads(e, qkv[i], shape.head_size));
+    e->grad_enabled = grad;
+    struct tensor *y = e->halted ? e->poison
+                                 : fused(e, PLIM_SDPA_FLASH2, qkv, padded, &no_mask, p, shape);
+    for (int i = Q; i <= V; i++) tensor_drop(e, padded[i]);
+    return y;
+}
+
+/* PyTorch's flash kernel wants head sizes in eights: q, k, v are padded and the result is sliced. */
 static struct tensor *fused_padded(struct engine *e, enum plim_sdpa kernel, struct tensor **qkv,
                                    struct tensor **mask, const struct attention_params *p,
                                    struct plim_attention_shape shape)
 {
     int64_t size = shape.head_size, wide = plim_sdpa_head_size(kernel, size);
-    if (wide == size) return fused(e, kernel, qkv, mask, p, shape);
+    if (wide == size) return fused(e, kernel, qkv, qkv, mask, p, shape);
     struct tensor *padded[3];
     for (int i = Q; i <= V; i++) padded[i] = tensor_keep(op_pad_last(e, qkv[i], wide - size));
     shape.head_size = wide;
     shape.contiguous_heads = false;
-    struct tensor *y = e->halted ? e->poison : fused(e, kernel, padded, mask, p, shape);
+    struct tensor *y = e->halted ? e->poison : fused(e, kernel, padded, padded, mask, p, shape);
     y = op_slice(e, y, -1, 0, size);
     for (int i = Q; i <= V; i++) tensor_drop(e, padded[i]);
     return y;
@@ -295,8 +338,12 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
         enum plim_sdpa kernel = plim_sdpa_select(&e->device->info, &shape);
         struct tensor *mask = additive_mask(e, params->mask, shape.dtype);
         if (mask && mask == params->mask) tensor_ref(mask);
-        y = kernel == PLIM_SDPA_MATH ? attention_math(e, qkv[Q], qkv[K], qkv[V], mask, params)
-                                     : fused_padded(e, kernel, qkv, &mask, params, shape);
+        if (params->flash2)
+            y = flash2(e, qkv, params, shape);
+        else if (kernel == PLIM_SDPA_MATH)
+            y = attention_math(e, qkv[Q], qkv[K], qkv[V], mask, params);
+        else
+            y = fused_padded(e, kernel, qkv, &mask, params, shape);
         tensor_drop(e, mask);
     }
     for (int i = Q; i <= V; i++) {

@@ -1,4 +1,5 @@
 #include "model.h"
+#include "devices/needs/needs_attention.h"
 #include <stdlib.h>
 
 static const struct family *const families[PLIM_FAMILY_COUNT] = {
@@ -15,11 +16,24 @@ static const struct family *const families[PLIM_FAMILY_COUNT] = {
     [PLIM_FAMILY_VIT] = &plim_family_vit,
 };
 
-static enum plim_dtype parameter_dtype(const struct plim_train_setting *setting)
+const char *decoder_refuses(const struct plim_device_info *info,
+                            const struct plim_model_config *config,
+                            const struct plim_train_setting *setting)
 {
-    enum plim_weights weights = plim_precision_weights(setting->precision);
-    if (weights == PLIM_WEIGHTS_AUTO) weights = setting->weights;
-    return decoder_weights_dtype(weights);
+    if (setting->attention != PLIM_ATTENTION_FLASH2) return NULL;
+    struct plim_attention_shape shape = {.head_size = config->head_dim,
+                                         .dtype = PLIM_F16, /* or bf16, to which the same applies */
+                                         .dropout = config->dropout_attention > 0,
+                                         .training = true};
+    bool slides = config->sliding_window && config->sliding_window < setting->seq;
+    if (info->compute_capability && !plim_flash2_fits(info, &shape))
+        return info->compute_capability < 80
+                   ? "flash_attention_2 needs a GPU of compute capability 8.0 or later"
+                   : "flash_attention_2 has no backward for heads of this size on this GPU";
+    if (!info->simulated && (slides || config->attn_logit_softcapping > 0))
+        return "flash_attention_2 with a sliding window or softcapping is simulated only: what runs on "
+               "this device in its place has neither";
+    return NULL;
 }
 
 enum plim_status decoder_create(struct engine *e, const struct plim_model_config *config,
@@ -29,7 +43,7 @@ enum plim_status decoder_create(struct engine *e, const struct plim_model_config
     if (!m->family) return PLIM_UNSUPPORTED;
     m->layers = calloc((size_t)config->layers, sizeof *m->layers);
     if (!m->layers) return PLIM_NOMEM;
-    m->parameters.dtype = parameter_dtype(setting);
+    m->parameters.dtype = decoder_parameter_dtype(setting);
     bool quantized = setting->quantization.type != PLIM_QUANTIZATION_NONE;
     e->meta = quantized || setting->sharding >= PLIM_SHARDING_ZERO1;
     m->family->build(e, m);
@@ -53,7 +67,7 @@ static struct batch images(struct engine *e, const struct decoder *m, uint64_t s
     const struct plim_model_config *c = m->config;
     int64_t rows = m->setting->micro_batch;
     struct batch b = {
-        .inputs = tensor_keep(tensor_empty(e, parameter_dtype(m->setting),
+        .inputs = tensor_keep(tensor_empty(e, decoder_parameter_dtype(m->setting),
                                            SHAPE(rows, c->channels, c->image_size, c->image_size))),
         .labels = tensor_keep(tensor_empty(e, PLIM_I64, 1, &rows))};
     op_random_(e, b.inputs, 1, seed);

@@ -10,6 +10,13 @@ enum plim_dtype decoder_weights_dtype(enum plim_weights weights)
                                           : PLIM_F32;
 }
 
+enum plim_dtype decoder_parameter_dtype(const struct plim_train_setting *setting)
+{
+    enum plim_weights weights = plim_precision_weights(setting->precision);
+    if (weights == PLIM_WEIGHTS_AUTO) weights = setting->weights;
+    return decoder_weights_dtype(weights);
+}
+
 struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor *ids)
 {
     struct tensor *x = tensor_keep(nn_embedding(e, m->embedding, ids));
@@ -61,12 +68,18 @@ struct tensor *decoder_positions(struct engine *e, int64_t seq)
     return tensor_keep(op_unsqueeze(e, x, 0));
 }
 
+static const enum attention_function functions[PLIM_ATTENTION_COUNT] = {
+    [PLIM_ATTENTION_SDPA] = ATTENTION_SDPA,
+    [PLIM_ATTENTION_EAGER] = ATTENTION_EAGER,
+    [PLIM_ATTENTION_FLASH2] = ATTENTION_FLASH2,
+};
+
 static struct mask_request mask_request(const struct decoder *m, const struct tensor *embeddings)
 {
     return (struct mask_request){.batch = embeddings->a.shape[0],
                                  .seq = embeddings->a.shape[1],
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
-                                 .eager = m->setting->attention == PLIM_ATTENTION_EAGER,
+                                 .function = functions[m->setting->attention],
                                  .packed = m->setting->packing == PLIM_PACKING_YES};
 }
 
@@ -115,7 +128,11 @@ static struct tensor *merge_heads(struct engine *e, struct tensor *x)
 struct attention_call decoder_attention(const struct block_call *b)
 {
     const struct plim_model_config *c = b->m->config;
-    return (struct attention_call){.eager = b->m->setting->attention == PLIM_ATTENTION_EAGER,
+    bool slides = c->layer_is_sliding[b->layer - b->m->layers];
+    return (struct attention_call){.function = functions[b->m->setting->attention],
+                                   .positions = b->positions,
+                                   .window = slides ? c->sliding_window : 0,
+                                   .low = decoder_parameter_dtype(b->m->setting),
                                    .mask = b->mask,
                                    .groups = c->heads / c->kv_heads,
                                    .dropout = c->dropout_attention,

@@ -175,9 +175,17 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 enum { DECODER_BUFFERS = 7 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
+/* Why this device cannot train the model with the setting's attention; NULL: it can. Kernels that run on
+ * a real GPU are our own here, which know neither windows nor softcapping. */
+const char *decoder_refuses(const struct plim_device_info *info,
+                            const struct plim_model_config *config,
+                            const struct plim_train_setting *setting);
+
 /* --- for the families (decoder_parts.c) ------------------------------------------------------- */
 
 enum plim_dtype decoder_weights_dtype(enum plim_weights weights); /* AUTO is fp32 */
+/* The type that the setting loads the weights in */
+enum plim_dtype decoder_parameter_dtype(const struct plim_train_setting *setting);
 /* Calls `build` for each layer in turn; what it makes by nn_parameter() is of that layer. */
 void decoder_build_layers(struct engine *e, struct decoder *m,
                           void (*build)(struct engine *e, struct decoder *m,

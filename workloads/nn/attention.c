@@ -1,4 +1,5 @@
-/* The attention functions of transformers: sdpa_attention_forward and eager_attention_forward. */
+/* The attention functions of transformers: sdpa_attention_forward, eager_attention_forward and
+ * flash_attention_forward. */
 #include "nn.h"
 
 /* repeat_kv: each key head once for each of its query heads; x itself where there is one */
@@ -59,10 +60,57 @@ static struct tensor *eager(struct engine *e, const struct attention_call *c, st
     return tensor_yield(out);
 }
 
+/* _is_packed_sequence: do the positions start again within the row? Asked of one row alone, and the
+ * answer, which is no, outlives the attention as a variable of Python's; named, NULL: not asked. */
+static struct tensor *ask_whether_packed(struct engine *e, struct tensor *positions, int64_t rows)
+{
+    if (!positions || e->halted) return NULL;
+    unsigned all = (1u << positions->a.ndim) - 1;
+    struct tensor *count = op_arange(e, PLIM_I64, tensor_size(positions, 1), 0, 1);
+    struct tensor *least = op_reduce(e, positions, all, false, PLIM_BINARY_MIN, 1, PLIM_I64);
+    struct tensor *rising = tensor_keep(op_add(e, count, least));
+    struct tensor *packed = NULL;
+    if (rows == 1) {
+        struct tensor *off = op_unary(e, op_sub(e, rising, positions), PLIM_UNARY_ABS);
+        struct tensor *sum = op_reduce(e, off, 3, false, PLIM_BINARY_ADD, 1, PLIM_I64);
+        packed = tensor_keep(op_to(e, sum, PLIM_BOOL));
+    }
+    tensor_drop(e, rising);
+    if (packed) engine_item(e, packed);
+    return packed;
+}
+
+static struct tensor *flash2(struct engine *e, const struct attention_call *c, struct tensor *q,
+                             struct tensor *k, struct tensor *v)
+{
+    struct tensor *given[3] = {q, k, v}, *qkv[3];
+    enum plim_dtype low = e->autocast.on ? e->autocast.dtype : c->low;
+    bool casts = q->a.dtype == PLIM_F32; /* fa_peft_integration_check */
+    for (int i = 0; i < 3; i++)
+        qkv[i] = casts ? tensor_hold(op_to(e, given[i], low)) : tensor_ref(given[i]);
+    struct tensor *packed = ask_whether_packed(e, c->positions, q->a.shape[0]);
+    struct attention_params p = {.dropout = c->dropout,
+                                 .scale = c->scaling,
+                                 .gqa = c->groups > 1,
+                                 .causal = !c->bidirectional,
+                                 .flash2 = true,
+                                 .window = c->window < k->a.shape[2] ? c->window : 0};
+    struct tensor *out =
+        e->halted ? e->poison : op_transpose(e, op_sdpa(e, qkv[0], qkv[1], qkv[2], &p), 1, 2);
+    struct tensor *done[] = {packed, qkv[0], qkv[1], qkv[2]};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    return out;
+}
+
 struct tensor *nn_attention(struct engine *e, const struct attention_call *c, struct tensor *q,
                             struct tensor *k, struct tensor *v, struct tensor **weights)
 {
     *weights = NULL;
     if (e->halted) return e->poison;
-    return c->eager ? eager(e, c, q, k, v, weights) : sdpa(e, c, q, k, v);
+    switch (c->function) {
+    case ATTENTION_EAGER: return eager(e, c, q, k, v, weights);
+    case ATTENTION_FLASH2: return flash2(e, c, q, k, v);
+    case ATTENTION_SDPA: break;
+    }
+    return sdpa(e, c, q, k, v);
 }

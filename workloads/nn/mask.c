@@ -170,6 +170,15 @@ static bool nothing_padded(struct engine *e, const struct mask_request *r, struc
     return !r->packed;
 }
 
+/* _ignore_bidirectional_mask_sdpa, flash_attention_mask: the host reads whether nothing is hidden. */
+static void ask_whether_all(struct engine *e, struct tensor *padding)
+{
+    struct tensor *all =
+        tensor_keep(op_reduce(e, padding, 3, false, PLIM_BINARY_AND, 1, PLIM_BOOL));
+    engine_item(e, all);
+    tensor_drop(e, all);
+}
+
 struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
 {
     bool grad = e->grad_enabled, autocast = e->autocast.on;
@@ -178,24 +187,18 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
         r->attention_mask ? tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL)) : NULL;
     struct tensor *document = padding ? NULL : packed_sequence(e, r), *mask = NULL;
     bool beyond = r->window && r->seq >= r->window; /* else the kernel's own causal mask does */
-    if (document || r->eager || beyond || (padding && !nothing_padded(e, r, padding))) {
+    bool eager = r->function == ATTENTION_EAGER;
+    if (r->function == ATTENTION_FLASH2) {
+        if (padding) ask_whether_all(e, padding); /* they are: what is padded is not modelled */
+    } else if (document || eager || beyond || (padding && !nothing_padded(e, r, padding))) {
         mask = bool_mask(e, r, causal, document, padding);
-        if (r->eager) mask = additive(e, mask, r->dtype);
+        if (eager) mask = additive(e, mask, r->dtype);
     }
     tensor_drop(e, document);
     tensor_drop(e, padding);
     e->grad_enabled = grad;
     e->autocast.on = autocast;
     return mask;
-}
-
-/* _ignore_bidirectional_mask_sdpa: the host reads whether nothing is hidden, which is not so. */
-static void ask_whether_all(struct engine *e, struct tensor *padding)
-{
-    struct tensor *all =
-        tensor_keep(op_reduce(e, padding, 3, false, PLIM_BINARY_AND, 1, PLIM_BOOL));
-    engine_item(e, all);
-    tensor_drop(e, all);
 }
 
 struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request *r)
@@ -206,9 +209,10 @@ struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request
         r->attention_mask ? tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL)) : NULL;
     struct tensor *mask = NULL;
     if (padding) ask_whether_all(e, padding);
-    if (padding || (r->window && r->seq >= r->window)) {
+    bool beyond = r->window && r->seq >= r->window;
+    if (r->function != ATTENTION_FLASH2 && (padding || beyond)) {
         mask = bool_mask(e, r, around, NULL, padding);
-        if (r->eager) mask = additive(e, mask, r->dtype);
+        if (r->function == ATTENTION_EAGER) mask = additive(e, mask, r->dtype);
     }
     tensor_drop(e, padding);
     e->grad_enabled = grad;

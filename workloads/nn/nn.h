@@ -173,12 +173,16 @@ void nn_rotate_parts(struct engine *e, struct tensor *const x[2], struct tensor 
 void nn_rotate_then_join(struct engine *e, struct tensor *const x[2], struct tensor *cos,
                          struct tensor *sin, struct tensor *y[2], struct tensor *turned[2]);
 
+/* transformers' attn_implementation */
+enum attention_function { ATTENTION_SDPA, ATTENTION_EAGER, ATTENTION_FLASH2 };
+
 /* create_causal_mask, create_sliding_window_causal_mask: bool (B, 1, S, S) for SDPA, additive in
- * `dtype` for eager, or NULL when none is needed. Named. */
+ * `dtype` for eager, or NULL when none is needed, as for flash-attention-2. Named. */
 struct mask_request {
     int64_t batch, seq;
     enum plim_dtype dtype; /* of the embeddings */
-    bool eager, packed;
+    bool packed;
+    enum attention_function function;
     int64_t window;                /* sliding window; 0: none */
     struct tensor *positions;      /* (1, S) int64 */
     struct tensor *attention_mask; /* or, where a model passes one: (B, S), all ones. Lent */
@@ -192,12 +196,16 @@ struct tensor *nn_bidirectional_mask(struct engine *e, const struct mask_request
 /* --- attention -------------------------------------------------------------------------------- */
 
 struct attention_call {
-    bool eager;
+    enum attention_function function;
     bool bidirectional;
     struct tensor *mask; /* lent; NULL: none, the kernel masks the future unless bidirectional */
     int64_t groups;      /* query heads per key head */
     double dropout, scaling;
-    double softcap;    /* gemma2, eager only; 0: none */
+    double softcap;    /* gemma2: eager's, flash-attention-2's needs no memory; 0: none */
+    struct tensor *positions; /* flash-attention-2: (1 or B, S) that the block was called with. Lent;
+                                 NULL: none */
+    int64_t window;           /* flash-attention-2: sliding window; 0: none */
+    enum plim_dtype low;      /* flash-attention-2: what queries in fp32 are cast to without autocast */
     bool softmax_fp32; /* eager: softmax(dtype=float32); else in the scores' own type */
     bool softmax_stays; /* eager: the weights stay in softmax's type (bert: autocast's fp32) */
 };

@@ -91,7 +91,8 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .unit = "",
      .fallback = "null",
      .example = "eager",
-     .help = "transformers' attn_implementation; null: sdpa, and eager for bloom"},
+     .help = "transformers' attn_implementation (flash_attention_2: the package flash-attn); null: "
+             "sdpa, and eager for bloom"},
     {.path = "train.micro_batch",
      .value = {.type = PLIM_VALUE_INT_AXIS, .nullable = true, .minimum = 1, .maximum = 1 << 20},
      AT(micro_batch),

@@ -178,7 +178,9 @@ enum plim_optimizer { PLIM_OPTIMIZER_ADAMW, PLIM_OPTIMIZER_ADAMW_FUSED, PLIM_OPT
                       PLIM_OPTIMIZER_COUNT };
 enum plim_checkpointing { PLIM_CHECKPOINTING_NONE, PLIM_CHECKPOINTING_FULL,
                           PLIM_CHECKPOINTING_COUNT };
-enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_COUNT };
+/* transformers' attn_implementation. FLASH2: the package flash-attn (flash_attention_2). */
+enum plim_attention { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER, PLIM_ATTENTION_FLASH2,
+                      PLIM_ATTENTION_COUNT };
 /* How the GPUs share the work and the model's state. AUTO, of a spec alone (plim_spec_sharding()):
  * DDP where there are several GPUs, else NONE. NONE: what one process holds that knows of no other.
  * DDP: torch.nn.parallel.DistributedDataParallel; every GPU holds everything. ZERO1, ZERO2: DeepSpeed's

@@ -13,6 +13,13 @@ extern const char *const plim_dtype_names[PLIM_WEIGHTS_COUNT];
 enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, size_t size,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 
+static inline bool plim_enum_axis_has(const struct plim_enum_axis *axis, int value)
+{
+    for (size_t i = 0; i < axis->count; i++)
+        if (axis->values[i] == value) return true;
+    return false;
+}
+
 /* Fills in the precision and the type of weights that are not given (null, auto), and refuses pairs
  * that PyTorch or the meaning of the words refuses. The culprit is train.weights. */
 enum plim_status plim_spec_resolve_types(struct plim_spec *spec,

@@ -105,9 +105,44 @@ static void default_attention(struct plim_spec *spec)
     spec->attention.values[0] = eager ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA;
 }
 
+/* What the package flash-attn refuses, and what of it the engine does not have: the calls for rows of
+ * different lengths (flash_attn_varlen_func). */
+static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_error *err)
+{
+    enum { MAX_HEAD = 256 };
+    const struct plim_model_config *model = &spec->model;
+    bool in_fp32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP32),
+         in_tf32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_TF32);
+    bool ragged = spec->packing == PLIM_PACKING_YES || spec->padding == PLIM_PADDING_YES;
+    if (in_fp32 || in_tf32)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.attention is flash_attention_2, which computes in 16 bits only, and "
+                         "train.precision is %s, expected bf16-mixed (autocast over the same weights), "
+                         "fp16-mixed, bf16 or fp16",
+                         in_fp32 ? "fp32" : "tf32");
+    if (ragged)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.attention is flash_attention_2 and %s is yes, whose rows of different "
+                         "lengths are not in this version, expected no, or sdpa (plimsoll exec "
+                         "runs the training script as it is)",
+                         spec->packing == PLIM_PACKING_YES ? "data.packing" : "data.padding");
+    if (model->head_dim > MAX_HEAD)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.attention is flash_attention_2, which takes heads of at most %d, and "
+                         "this model's have %lld, expected sdpa",
+                         MAX_HEAD, (long long)model->head_dim);
+    if (model->attn_logit_softcapping > 0 && model->dropout_attention > 0)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.attention is flash_attention_2, which refuses softcapping with "
+                         "attention dropout, and the model has both, expected sdpa or eager");
+    return PLIM_OK;
+}
+
 static enum plim_status check_attention(const struct plim_spec *spec, struct plim_error *err)
 {
-    if (!plim_family_info(spec->model.family)->eager_only) return PLIM_OK;
+    if (!plim_family_info(spec->model.family)->eager_only)
+        return plim_enum_axis_has(&spec->attention, PLIM_ATTENTION_FLASH2) ? check_flash2(spec, err)
+                                                                           : PLIM_OK;
     for (size_t i = 0; i < spec->attention.count; i++)
         if (spec->attention.values[i] != PLIM_ATTENTION_EAGER)
             return plim_fail(err, PLIM_SPEC,

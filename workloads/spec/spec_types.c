@@ -22,16 +22,9 @@ enum plim_weights plim_precision_weights(enum plim_precision precision)
     return stored[precision];
 }
 
-static bool has(const struct plim_enum_axis *axis, int value)
-{
-    for (size_t i = 0; i < axis->count; i++)
-        if (axis->values[i] == value) return true;
-    return false;
-}
-
 static void add(struct plim_enum_axis *axis, int value)
 {
-    if (!has(axis, value)) axis->values[axis->count++] = value;
+    if (!plim_enum_axis_has(axis, value)) axis->values[axis->count++] = value;
 }
 
 static bool any_mixed(const struct plim_enum_axis *precision)
@@ -62,15 +55,17 @@ static bool is_only_auto(const struct plim_enum_axis *weights)
  * itself: for clipping, and for all but fused optimizers. LoRA's are in fp32. */
 static enum plim_status check_scaler(const struct plim_spec *spec, struct plim_error *err)
 {
-    bool fused = spec->optimizer.count == 1 && has(&spec->optimizer, PLIM_OPTIMIZER_ADAMW_FUSED);
-    bool refused = has(&spec->weights, PLIM_WEIGHTS_BF16) ||
-                   (has(&spec->weights, PLIM_WEIGHTS_FP16) && (!fused || spec->clip > 0));
-    if (!refused || spec->lora.r || !has(&spec->precision, PLIM_PRECISION_FP16_MIXED))
-        return PLIM_OK;
+    bool in_bf16 = plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_BF16),
+         in_fp16 = plim_enum_axis_has(&spec->weights, PLIM_WEIGHTS_FP16),
+         scales = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP16_MIXED);
+    bool fused = spec->optimizer.count == 1 &&
+                 plim_enum_axis_has(&spec->optimizer, PLIM_OPTIMIZER_ADAMW_FUSED);
+    bool refused = in_bf16 || (in_fp16 && (!fused || spec->clip > 0));
+    if (!refused || spec->lora.r || !scales) return PLIM_OK;
     return plim_fail(err, PLIM_SPEC,
                      "train.precision is fp16-mixed and the weights are in %s, whose gradients "
                      "PyTorch's GradScaler refuses, expected train.weights fp32",
-                     has(&spec->weights, PLIM_WEIGHTS_BF16) ? "bf16" : "fp16");
+                     in_bf16 ? "bf16" : "fp16");
 }
 
 static enum plim_status check_types(const struct plim_spec *spec, struct plim_error *err)

@@ -46,8 +46,7 @@ struct run {
     struct optimizer optimizer;
     struct batch batch;
     struct scaler scaler;
-    const char *phase;
-    const char *refusal; /* why it cannot be trained so; NULL: it can */
+    const char *phase, *refusal; /* refusal: why it cannot be trained so; NULL: it can */
     struct state_list *states, *micro_states; /* the replayer's */
     struct tape *tape; /* the replayer's */
     /* What is on it: a micro-step that makes the gradients, one that adds to them, and what the
@@ -409,6 +408,7 @@ static enum plim_status build(struct run *r, const struct plim_model_config *mod
     if (is_fsdp) r->refusal = fsdp_refuses(&e->device->info, model, &r->setting);
     if (is_zero) r->refusal = zero_refuses(&e->device->info, model, &r->setting);
     if (is_zero) r->setting.precision = zero_precision(r->setting.precision);
+    if (!r->refusal) r->refusal = decoder_refuses(&e->device->info, model, &r->setting);
     if (r->refusal) {
         engine_halt(e, HALT_UNSUPPORTED);
         return PLIM_OK;

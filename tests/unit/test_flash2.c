@@ -1,0 +1,122 @@
+/* flash-attention-2's package: what it computes, and which devices it is refused on. What it allocates is
+ * in tests/golden/flash2.jsonl. */
+#include "devices/host/host.h"
+#include "devices/sim/sim.h"
+#include "workloads/spec/spec.h"
+#include "workloads/train/replay.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct plim_train_setting flash2 = {.micro_batch = 2,
+                                                 .seq = 48,
+                                                 .accumulation = 1,
+                                                 .precision = PLIM_PRECISION_BF16_MIXED,
+                                                 .optimizer = PLIM_OPTIMIZER_ADAMW_FUSED,
+                                                 .attention = PLIM_ATTENTION_FLASH2};
+
+/* A llama with heads of `head_dim` and `more` keys. */
+static void replay(struct plim_device *device, const char *family, int head_dim, const char *more,
+                   const struct plim_train_setting *setting, struct plim_replay *out)
+{
+    static struct plim_spec spec;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_replayer *replayer;
+    char model[256];
+    snprintf(model, sizeof model,
+             "model: {family: %s, vocab_size: 100, hidden_size: 64, intermediate_size: 96, "
+             "num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: %d%s}\n",
+             family, head_dim, more);
+    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, out, &err), PLIM_OK, "%s",
+                 err.text);
+    plim_replayer_destroy(&replayer);
+}
+
+static struct plim_replay ours, theirs;
+
+static void expect_refusal(struct plim_device *device, const char *family, int head_dim,
+                           const char *more, const char *reason)
+{
+    replay(device, family, head_dim, more, &flash2, &ours);
+    cr_expect_eq(ours.verdict, PLIM_UNSUPPORTED);
+    cr_expect_not_null(strstr(ours.why, reason), "%s", ours.why);
+}
+
+static struct plim_device *open_sim(const char *name)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    cr_assert_eq(plim_sim_open(name, &device, &err), PLIM_OK, "%s", err.text);
+    return device;
+}
+
+static struct plim_device *open_host(void)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_device *device;
+    cr_assert_eq(plim_host_open("", &device, &err), PLIM_OK, "%s", err.text);
+    return device;
+}
+
+/* Heads of 16 as they are, heads of 12 padded and cut inside the call; four query heads on two keys. */
+Test(flash2, computes_what_sdpa_does)
+{
+    struct plim_device *host = open_host();
+    struct plim_train_setting sdpa = flash2;
+    sdpa.attention = PLIM_ATTENTION_SDPA;
+    for (int head_dim = 12; head_dim <= 16; head_dim += 4) {
+        replay(host, "llama", head_dim, "", &flash2, &ours);
+        replay(host, "llama", head_dim, "", &sdpa, &theirs);
+        cr_assert_eq(ours.verdict, PLIM_OK, "%s", ours.why);
+        for (int i = 0; i < PLIM_REPLAY_STEPS; i++)
+            cr_expect_float_eq(ours.step[i].loss, theirs.step[i].loss, 1e-3);
+        cr_expect_lt(ours.step[3].loss, ours.step[0].loss - 0.01);
+    }
+    plim_device_close(&host);
+}
+
+Test(flash2, wants_compute_capability_8)
+{
+    struct plim_device *t4 = open_sim("T4"), *a10 = open_sim("A10");
+    expect_refusal(t4, "llama", 64, "", "compute capability 8.0");
+    replay(a10, "llama", 64, "", &flash2, &ours);
+    cr_expect_eq(ours.verdict, PLIM_OK, "%s", ours.why);
+    plim_device_close(&a10);
+    plim_device_close(&t4);
+}
+
+/* Backward of large heads needs more shared memory than a GPU of 8.6 has, without dropout up to 224. */
+Test(flash2, large_heads_want_shared_memory)
+{
+    static const struct {
+        const char *gpu, *more;
+        int head_dim;
+        enum plim_status verdict;
+    } rows[] = {{"A10", "", 192, PLIM_OK},
+                {"A10", "", 200, PLIM_UNSUPPORTED},
+                {"A10", "", 256, PLIM_OK},
+                {"A10", ", attention_dropout: 0.1", 256, PLIM_UNSUPPORTED},
+                {"A100-SXM4-80GB", ", attention_dropout: 0.1", 256, PLIM_OK}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct plim_device *gpu = open_sim(rows[i].gpu);
+        replay(gpu, "llama", rows[i].head_dim, rows[i].more, &flash2, &ours);
+        cr_expect_eq(ours.verdict, rows[i].verdict, "row %zu: %s", i, ours.why);
+        plim_device_close(&gpu);
+    }
+}
+
+/* Kernels that compute know no windows and no softcapping: refused rather than computed otherwise. */
+Test(flash2, windows_and_softcapping_are_simulated_only)
+{
+    struct plim_device *host = open_host(), *a100 = open_sim("A100-SXM4-80GB");
+    expect_refusal(host, "mistral", 16, ", sliding_window: 32", "simulated only");
+    expect_refusal(host, "gemma2", 16, ", sliding_window: 4096", "simulated only");
+    replay(host, "mistral", 16, ", sliding_window: 64", &flash2, &ours); /* longer than the rows */
+    cr_expect_eq(ours.verdict, PLIM_OK, "%s", ours.why);
+    replay(a100, "mistral", 16, ", sliding_window: 32", &flash2, &ours);
+    cr_expect_eq(ours.verdict, PLIM_OK, "%s", ours.why);
+    plim_device_close(&a100);
+    plim_device_close(&host);
+}
