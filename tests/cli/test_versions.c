@@ -47,7 +47,7 @@ Test(versions, no_driver_is_told_with_what_helps)
 Test(versions, libraries_are_told_with_their_place)
 {
     setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
-    expect_version("\ncuBLASLt 13.");
-    expect_version("(" PLIM_DOUBLES_FOLDER "/libcublasLt.so.13)\ncuDNN 9.");
+    expect_version("\ncuBLASLt " PLIM_CUBLAS_MAJOR ".");
+    expect_version("(" PLIM_DOUBLES_FOLDER "/libcublasLt.so." PLIM_CUBLAS_MAJOR ")\ncuDNN 9.");
     expect_version("(" PLIM_DOUBLES_FOLDER "/libcudnn.so.9)\n");
 }

@@ -33,6 +33,16 @@ static void *find(const char *name)
 #define NAME_OF(name) TEXT_OF(name)
 #define DRIVER(function) ((__typeof__(&function))find(NAME_OF(function)))
 
+/* Of two functions the newest has one argument more since CUDA 13. */
+#if CUDA_VERSION >= 13000
+#define CREATE_CONTEXT(context, device) DRIVER(cuCtxCreate)(context, NULL, 0, device)
+#define ADD_NODE(node, graph, after, parameters) \
+    DRIVER(cuGraphAddNode)(node, graph, after, NULL, 1, parameters)
+#else
+#define CREATE_CONTEXT(context, device) DRIVER(cuCtxCreate)(context, 0, device)
+#define ADD_NODE(node, graph, after, parameters) DRIVER(cuGraphAddNode)(node, graph, after, 1, parameters)
+#endif
+
 static void expect(CUresult result, CUresult expected, const char *what)
 {
     check(result == expected, "%s gives %d (%d)", what, (int)expected, (int)result);
@@ -389,7 +399,7 @@ static void check_graph(void)
     parameters.conditional.type = CU_GRAPH_COND_TYPE_IF;
     parameters.conditional.size = 2;
     DRIVER(cuGraphConditionalHandleCreate)(&parameters.conditional.handle, graph, NULL, 0, 0);
-    expect(DRIVER(cuGraphAddNode)(&loop, graph, &empty, NULL, 1, &parameters), CUDA_SUCCESS,
+    expect(ADD_NODE(&loop, graph, &empty, &parameters), CUDA_SUCCESS,
            "one with two bodies");
     expect(DRIVER(cuGraphAddKernelNode)(&inside, parameters.conditional.phGraph_out[1], NULL, 0,
                                         &launch),
@@ -523,7 +533,7 @@ static void check_end(void)
     CUdeviceptr at;
     int active = 1;
     unsigned flags;
-    expect(DRIVER(cuCtxCreate)(&context, NULL, 0, 0), CUDA_SUCCESS, "cuCtxCreate");
+    expect(CREATE_CONTEXT(&context, 0), CUDA_SUCCESS, "cuCtxCreate");
     expect(DRIVER(cuCtxDestroy)(context), CUDA_SUCCESS, "cuCtxDestroy");
     expect(DRIVER(cuMemAlloc)(&at, MIB), CUDA_SUCCESS, "the primary context is still current");
     expect(DRIVER(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS, "reset");
