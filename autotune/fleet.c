@@ -226,6 +226,7 @@ static enum plim_status open_devices(struct planner *p, const char *const *uris,
                                                   .stop = p->fleet->stop,
                                                   .log = p->fleet->log,
                                                   .runs_program = p->fleet->proving != NULL,
+                                                  .runs_ahead = p->count == 1,
                                                   .timing_seconds = p->fleet->timing_seconds};
         enum plim_status st = plim_run_device_open(&part->device, &part->options, err);
         if (st) return st;

@@ -32,7 +32,8 @@ enum plim_status plim_inspect_open(const struct plim_request *request, const str
                                              .question = &out->asked.question,
                                              .stop = stop,
                                              .log = log,
-                                             .steps = request->steps};
+                                             .steps = request->steps,
+                                             .runs_ahead = true};
     PLIM_TRY(plim_run_device_open(&out->device, &out->options, err));
 out:
     return st;

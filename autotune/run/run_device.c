@@ -1,7 +1,6 @@
 #include "devices/nvml/nvml.h"
 #include "devices/open.h"
 #include "run_device_internal.h"
-#include "workloads/recording/play.h"
 #include "worker/remote.h"
 
 static enum plim_status no_such_device(const char *uri, struct plim_error *err)
@@ -54,11 +53,7 @@ void plim_run_device_close(struct plim_run_device *d)
     if (!d) return;
     plim_remote_destroy(&d->remote);
     plim_nvml_close(&d->nvml);
-    for (int i = 0; i < 2; i++) {
-        plim_replayer_destroy(&d->engines[i].replayer);
-        plim_player_destroy(&d->engines[i].player);
-        plim_device_close(&d->engines[i].device);
-    }
+    plim_run_close_simulated(d);
 }
 
 bool plim_run_device_same_class(const struct plim_run_device *a, const struct plim_run_device *b)

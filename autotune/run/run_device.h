@@ -34,12 +34,14 @@ struct plim_run_options {
     int64_t steps;         /* of every simulated run; 0: as many as its purpose takes */
     bool runs_program;     /* a real GPU is left to a user's program: only its twin runs the question */
     struct plim_run_share *share; /* with other GPUs of its class; NULL: there are none */
+    bool runs_ahead; /* simulated: may what will be asked for be run on another thread (ahead.h)? */
 };
 
 struct plim_run_share;
 struct plim_remote;
 struct plim_nvml;
 struct plim_player;
+struct plim_ahead;
 
 /* Devices are opened and engines made when they are first needed. */
 struct plim_run_device {
@@ -56,6 +58,8 @@ struct plim_run_device {
         struct plim_replayer *replayer; /* of a spec */
         struct plim_player *player;     /* of a recording */
     } engines[2];
+    struct plim_ahead *ahead; /* NULL: nothing is run in advance */
+    struct plim_run_device *beside; /* on which that is run; NULL: not opened */
     struct plim_replay last; /* of the last run: its trial's details */
     /* a real device's: */
     bool is_gpu; /* not the CPU of `host` */

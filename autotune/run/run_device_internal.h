@@ -30,6 +30,7 @@ struct plim_runner plim_run_simulator(struct plim_run_device *d);
 /* Open what `d->options` names. */
 enum plim_status plim_run_open_simulated(struct plim_run_device *d,
                                          struct plim_error *err) PLIM_MUST_CHECK;
+void plim_run_close_simulated(struct plim_run_device *d); /* what a simulated GPU, or a twin, holds */
 enum plim_status plim_run_open_cuda(struct plim_run_device *d,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 enum plim_status plim_run_open_host(struct plim_run_device *d,

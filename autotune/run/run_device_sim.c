@@ -1,4 +1,5 @@
 /* Simulated GPUs: the engine in this process. */
+#include "ahead.h"
 #include "autotune/base/outfile.h"
 #include "devices/open.h"
 #include "devices/sim/sim.h"
@@ -8,6 +9,7 @@
 #include "workloads/recording/play.h"
 #include "workloads/train/ranks.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- the engine, or a recording --------------------------------------------------------------- */
@@ -172,14 +174,36 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
                             struct plim_trial *out, struct plim_error *err)
 {
     struct plim_run_device *d = user;
-    enum plim_status st = run_or_share(d, setting, mode, err);
+    bool is_there = mode == PLIM_RUN_UNLIMITED && d->ahead &&
+                    plim_ahead_take(d->ahead, setting, &d->last);
+    enum plim_status st = is_there ? PLIM_OK : run_or_share(d, setting, mode, err);
     if (!st) plim_run_trial(&d->last, out);
     return st;
+}
+
+static bool run_beside(void *user, const struct plim_setting *setting, struct plim_replay *out)
+{
+    return plim_run_simulate(user, setting, PLIM_RUN_UNLIMITED, out, NULL) == PLIM_OK;
+}
+
+static void expect_needs(void *user, const struct plim_setting *settings, size_t count)
+{
+    struct plim_run_device *d = user;
+    plim_ahead_finish(&d->ahead);
+    if (!d->beside) d->beside = calloc(1, sizeof(*d->beside));
+    if (!d->beside) return;
+    d->beside->options = d->options;
+    d->beside->allocator = d->allocator;
+    d->beside->gpu = d->gpu;
+    d->beside->info = d->info;
+    d->ahead = plim_ahead_start(run_beside, d->beside, settings, count);
 }
 
 struct plim_runner plim_run_simulator(struct plim_run_device *d)
 {
     return (struct plim_runner){.run = run,
+                                .expect_needs = d->options->runs_ahead && d->info.simulated
+                                                    ? expect_needs : NULL,
                                 .user = d,
                                 .details_bytes = sizeof(d->last),
                                 .budget_bytes = d->limit.budget_bytes,
@@ -257,6 +281,18 @@ void plim_run_describe(struct plim_run_device *d, const struct plim_device_info 
     d->peak_rate[PLIM_PRECISION_TF32] = gpu->tf32;
     d->peak_rate[PLIM_PRECISION_BF16] = d->peak_rate[PLIM_PRECISION_BF16_MIXED] = gpu->bf16;
     d->peak_rate[PLIM_PRECISION_FP16] = d->peak_rate[PLIM_PRECISION_FP16_MIXED] = gpu->fp16;
+}
+
+void plim_run_close_simulated(struct plim_run_device *d)
+{
+    plim_ahead_finish(&d->ahead);
+    if (d->beside) plim_run_close_simulated(d->beside);
+    free(d->beside);
+    for (int i = 0; i < 2; i++) {
+        plim_replayer_destroy(&d->engines[i].replayer);
+        plim_player_destroy(&d->engines[i].player);
+        plim_device_close(&d->engines[i].device);
+    }
 }
 
 enum plim_status plim_run_open_simulated(struct plim_run_device *d, struct plim_error *err)

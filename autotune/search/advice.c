@@ -66,14 +66,23 @@ static enum plim_status single_changes(struct adviser *a, const struct plim_sett
 typedef bool change_row(const struct adviser *a, const struct plim_setting *setting, int64_t index,
                         struct plim_advice *advice);
 
+/* How many there are in a row, and the last of them. */
+static int64_t end_of_row(const struct adviser *a, const struct plim_setting *setting, change_row *row,
+                          struct plim_advice *last)
+{
+    struct plim_advice advice;
+    int64_t count = 0;
+    while (row(a, setting, count, &advice)) *last = advice, count++;
+    return count;
+}
+
 /* The first of a row that fits; the last one, which is asked first, where none does. */
 static enum plim_status first_of_row(struct adviser *a, const struct plim_setting *setting,
                                      change_row *row)
 {
     struct plim_advice advice, last;
-    int64_t count = 0;
+    int64_t count = end_of_row(a, setting, row, &last);
     bool known = false;
-    while (row(a, setting, count, &advice)) last = advice, count++;
     enum plim_status st = count ? ask(a, &last, &known) : PLIM_OK;
     if (st || !known) return st;
     for (int64_t i = 0; last.fits && i + 1 < count; i++) {
@@ -137,10 +146,11 @@ static void spread_over(const struct adviser *a, const struct plim_setting *sett
                  ", effective batch %" PRId64, effective);
 }
 
+enum { MOST = 6 }; /* 64 GPUs */
+
 /* Over the fewest GPUs, a power of two of them, with which it fits; over the most if it does not. */
 static enum plim_status more_gpus(struct adviser *a, const struct plim_setting *setting)
 {
-    enum { MOST = 6 }; /* 64 GPUs */
     const struct plim_spread *spread = &a->question->spread;
     for (size_t i = 0; i < spread->count; i++) {
         struct plim_advice found = {0}, next;
@@ -204,6 +214,29 @@ static enum plim_status combination(struct adviser *a, const struct plim_setting
     return known ? keep(a, &advice) : PLIM_OK;
 }
 
+/* --- the whole -------------------------------------------------------------------------------- */
+
+/* Tells in advance what will be asked whatever comes of it. */
+static void expect(struct adviser *a, const struct plim_setting *setting)
+{
+    struct plim_setting list[PLIM_CHANGES + 3];
+    struct plim_advice last;
+    size_t count = 0;
+    if (end_of_row(a, setting, smaller_batch, &last)) list[count++] = last.setting;
+    for (size_t i = 0; i < a->question->change_count; i++) {
+        list[count] = *setting;
+        count += apply(a, &a->question->changes[i], &list[count]);
+    }
+    if (end_of_row(a, setting, shorter_sequence, &last)) list[count++] = last.setting;
+    if (a->question->spread.count) {
+        spread_over(a, setting, a->question->spread.shardings[0], MOST, &last);
+        list[count++] = last.setting;
+    }
+    for (size_t i = 0; i < count; i++)
+        list[i].accumulation = plim_runner_probed(a->asker->runner, list[i].accumulation);
+    plim_ask_expect_needs(a->asker, list, count);
+}
+
 static bool any_fits(const struct plim_advices *advices)
 {
     for (size_t i = 0; i < advices->list.count; i++)
@@ -230,6 +263,7 @@ enum plim_status plim_advise(const struct plim_question *question, struct plim_a
 {
     struct adviser a = {.question = question, .asker = asker, .advices = advices, .err = err};
     if (!question->can_advise || asker->runner->budget_bytes <= 0) return PLIM_OK;
+    expect(&a, setting);
     enum plim_status st = first_of_row(&a, setting, smaller_batch);
     if (!st) st = single_changes(&a, setting);
     if (!st) st = first_of_row(&a, setting, shorter_sequence);

@@ -70,4 +70,8 @@ const struct plim_sample *plim_ask_known(const struct plim_asker *asker,
 void plim_ask_expect(const struct plim_asker *asker, const struct plim_setting *settings,
                      size_t count);
 
+/* The same of what plim_ask_need() will be asked (runner.h, expect_needs). */
+void plim_ask_expect_needs(const struct plim_asker *asker, const struct plim_setting *settings,
+                           size_t count);
+
 #endif

@@ -26,6 +26,9 @@ struct plim_runner {
     /* Told before a LIMITED run what the search may ask for after it, the likelier first, so that
      * it can be started beside it; NULL: the runner makes no use of that. */
     void (*expect)(void *user, const struct plim_setting *settings, size_t count);
+    /* Told which UNLIMITED runs will be asked for, in their order, so that some can be made beside each
+     * other; NULL: the runner makes no use of that. */
+    void (*expect_needs)(void *user, const struct plim_setting *settings, size_t count);
     void *user;
     /* Size of what `details` of a trial points to: plain data, valid until the next run. The search
      * keeps copies. */

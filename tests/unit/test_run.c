@@ -1,4 +1,5 @@
 /* A device for runs: what of it may be used, and what is known of how fast it is. */
+#include "autotune/run/ahead.h"
 #include "autotune/run/run_device_internal.h"
 #include "autotune/run/share.h"
 #include "autotune/search/space.h"
@@ -340,4 +341,45 @@ Test(run_share, what_may_not_fit_is_run)
     plim_run_device_close(&large.device);
     plim_run_device_close(&small.device);
     plim_run_share_finish(&share);
+}
+
+/* --- runs beside each other ------------------------------------------------------------------- */
+
+static bool run_on(void *user, const struct plim_setting *setting, struct plim_replay *out)
+{
+    return plim_run_simulate(user, setting, PLIM_RUN_UNLIMITED, out, NULL) == PLIM_OK;
+}
+
+/* Whoever makes a run, it is the same; each is made once, and others are not known. */
+Test(ahead, runs_are_those_that_are_made_one_after_the_other)
+{
+    enum { COUNT = 6 };
+    static struct opened o, beside;
+    struct plim_setting settings[COUNT];
+    struct plim_replay replay;
+    open_device(&o, "sim:A100-SXM4-40GB");
+    open_device(&beside, "sim:A100-SXM4-40GB");
+    for (int i = 0; i < COUNT; i++) {
+        settings[i] = plim_space_first(&o.question.question.axes);
+        settings[i].micro_batch = i + 1;
+        settings[i].accumulation = 1;
+    }
+    for (int round = 0; round < 20; round++) {
+        struct plim_ahead *ahead = plim_ahead_start(run_on, &beside.device, settings, COUNT);
+        cr_assert(ne(ptr, ahead, NULL));
+        for (int i = 0; i < COUNT; i++) {
+            struct plim_trial trial;
+            bool is_there = plim_ahead_take(ahead, &settings[i], &replay);
+            cr_assert(eq(int, o.device.runner.run(&o.device, &settings[i], PLIM_RUN_UNLIMITED, &trial,
+                                                  NULL), PLIM_OK));
+            if (is_there) cr_expect(eq(i64, replay.peak_reserved_bytes, trial.reserved_bytes));
+            if (is_there)
+                cr_expect(replay.step[PLIM_REPLAY_STEPS - 1].seconds == trial.seconds);
+        }
+        cr_expect(not(plim_ahead_take(ahead, &(struct plim_setting){.micro_batch = 9}, &replay)));
+        plim_ahead_finish(&ahead);
+        cr_expect(eq(ptr, ahead, NULL));
+    }
+    plim_run_device_close(&beside.device);
+    plim_run_device_close(&o.device);
 }
