@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PLACES = 1 << 18, MAX_DEPTH = 250, PATH = 1024 };
+enum { MAX_PLACES = 1 << 16, MAX_DEPTH = 250, PATH = 1024 };
 
 struct walk {
     struct plim_config_places *places;
@@ -84,7 +84,11 @@ static enum plim_status visit_member(struct walk *w, struct plim_config_node *me
                                      bool merged, int depth)
 {
     struct path path;
-    if (w->places->list.count >= MAX_PLACES || depth > MAX_DEPTH) return PLIM_OK;
+    if (w->places->list.count >= MAX_PLACES || depth > MAX_DEPTH)
+        return plim_config_fail(w->document, member->begin, w->err,
+                                "more than %d values, those behind aliases each time, or nested deeper "
+                                "than %d levels",
+                                MAX_PLACES, MAX_DEPTH);
     extend(&path, parent, member);
     enum plim_status st = add(w, member, mapping, &path, merged);
     return st ? st : visit(w, member->target ? member->target : member, &path, depth + 1);

@@ -162,6 +162,11 @@ static enum plim_status read_alias(struct reader *r, const yaml_event_t *event,
     if (!st && !(*out)->target)
         st = plim_config_fail(r->document, begin, r->err,
                               "not valid YAML: no anchor '&%.80s' stands before this alias", name);
+    for (const struct plim_config_node *outer = parent; !st && outer; outer = outer->parent)
+        if (outer == (*out)->target)
+            st = plim_config_fail(r->document, begin, r->err,
+                                  "this alias is part of its own anchor '&%.80s', so it has no end",
+                                  name);
     return st;
 }
 
