@@ -155,6 +155,9 @@ struct plim_array {
     X(PATCHES, patches, 1, 2, 0)                                                                      \
     /* dweight <- dout, images */                                                                     \
     X(PATCHES_BACKWARD, patches_backward, 1, 2, 0)                                                    \
+    /* a kernel of Triton: it reads in and writes out, in place where one is among both; what it computes  \
+       is not said, and a device that computes has none */ \
+    X(FUSED, fused, 1, 1, 0)                                                                          \
     /* one launch for many tensors (multi_tensor_apply); `foreach` says which */                      \
     X(FOREACH, foreach, 0, 0, 1)                                                                      \
     /* one optimizer kernel over one tensor or lists: `foreach` says which */                         \

@@ -270,6 +270,7 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .packing = spec->packing,
                                        .padding = spec->padding,
                                        .clip = spec->clip,
+                                       .liger = spec->liger,
                                        .lora = spec->lora,
                                        .quantization = spec->quantization};
     if (setting->micro_batch < 1 || setting->accumulation < 1)

@@ -112,6 +112,7 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
         .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
+        .liger = json_is_true(json_object_get(c, "liger")),
     };
     s->rank = case_integer(c, "rank", 0);
     read_ddp(json_object_get(c, "ddp"), &s->ddp);

@@ -126,7 +126,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
     for (size_t i = 0; lora && i < x->target_count; i++)
         lora = strcmp(x->targets[i], y->targets[i]) == 0;
     return model_equal(&a->model, &b->model) && axes && batch && lora &&
-           same(&a->clip, &b->clip, sizeof(double)) && strcmp(a->device, b->device) == 0 &&
+           same(&a->clip, &b->clip, sizeof(double)) && a->liger == b->liger && strcmp(a->device, b->device) == 0 &&
            a->hash == b->hash;
 }
 

@@ -354,6 +354,24 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_on_rows_of_one_length)
     CHECK_ALL("s.yaml", cases);
 }
 
+Test(spec_errors, liger_is_known_for_some)
+{
+    static const struct refusal cases[] = {
+        {"model: {family: gpt2}\ntrain: {liger: true}\n",
+         "s.yaml:2:16: train.liger is true, which is in this version for llama, mistral, qwen2 and "
+         "qwen3, not for gpt2 (plimsoll exec runs the training script as it is)"},
+        {"model: {family: llama, hidden_act: gelu}\ntrain: {liger: true}\n",
+         "s.yaml:2:16: train.liger is true, and Liger's SwiGLU wants the activation silu"},
+        {"model: {family: llama}\ntrain: {liger: true, quantization: nf4, lora: {r: 8}}\n",
+         "s.yaml:2:16: train.liger is true and train.quantization too, which is not in this version "
+         "(plimsoll exec runs the training script as it is)"},
+        {"model: {family: llama}\ntrain: {liger: true, sharding: [ddp, fsdp]}\n",
+         "s.yaml:2:16: train.liger is true and train.sharding is fsdp, which is not in this version, "
+         "expected ddp or none"},
+    };
+    CHECK_ALL("s.yaml", cases);
+}
+
 Test(spec_errors, other_models_are_named)
 {
     static const struct refusal cases[] = {

@@ -141,6 +141,10 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .nested = between(state, 0, 1),
         .compute = (enum plim_weights)between(state, 0, PLIM_WEIGHTS_COUNT - 1),
         .prepared = between(state, 0, 1)};
+    bool may_liger = plim_family_info(spec->model_as_given.family)->liger &&
+                     spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
+                     !spec->quantization.type && spec->sharding.values[0] < PLIM_SHARDING_ZERO1;
+    spec->liger = may_liger && between(state, 0, 1);
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
     spec->lora.target_count = 1;
     snprintf(spec->lora.targets[0], sizeof(spec->lora.targets[0]), "%s", target);
@@ -211,7 +215,8 @@ Test(spec_write, is_what_a_person_would_write)
                  "  ddp:\n"
                  "    gradient_as_bucket_view: false\n"
                  "    find_unused_parameters: false\n"
-                 "    static_graph: false\n"));
+                 "    static_graph: false\n"
+                 "  liger: false\n"));
     free(text);
 }
 

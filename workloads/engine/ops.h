@@ -163,6 +163,8 @@ struct tensor *op_baddbmm(struct engine *e, struct tensor *c, struct tensor *a, 
 struct tensor *op_bmm(struct engine *e, struct tensor *a, struct tensor *b);
 /* torch.matmul of operands with three dimensions or more on the left */
 struct tensor *op_matmul(struct engine *e, struct tensor *a, struct tensor *b);
+/* torch.mm(a, b, out=y), or torch.addmm(y, a, b, out=y) where it `adds`; no autocast, no autograd */
+void op_mm_into(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, bool adds);
 /* torch.nn.functional.linear: x w^T + bias; weight (out, in); bias may be NULL */
 struct tensor *op_linear(struct engine *e, struct tensor *x, struct tensor *weight,
                          struct tensor *bias);

@@ -97,6 +97,13 @@ static struct tensor *mm(struct engine *e, struct tensor *a, struct tensor *b)
     return op_done(e, n, y, 2, x);
 }
 
+void op_mm_into(struct engine *e, struct tensor *y, struct tensor *a, struct tensor *b, bool adds)
+{
+    struct tensor *x[2] = {a, b};
+    if (!e->halted) launch(e, y, a, b, adds ? y : NULL, adds, 1);
+    op_halted(e, 2, x);
+}
+
 static void addmm_backward(struct engine *e, struct node *n, struct tensor **grads,
                            struct tensor **out)
 {

@@ -20,6 +20,8 @@ const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_model_config *config,
                             const struct plim_train_setting *setting)
 {
+    if (setting->liger && !info->simulated)
+        return "Liger's kernels are simulated only: this device has none of them";
     if (setting->attention != PLIM_ATTENTION_FLASH2) return NULL;
     struct plim_attention_shape shape = {.head_size = config->head_dim,
                                          .dtype = PLIM_F16, /* or bf16, to which the same applies */

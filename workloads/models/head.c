@@ -125,6 +125,7 @@ static struct tensor *logits_of(struct engine *e, const struct decoder *m, struc
 static struct tensor *causal_lm_loss(struct engine *e, const struct decoder *m, struct tensor *x,
                                      struct tensor *labels)
 {
+    if (m->setting->liger) return tensor_keep(nn_liger_causal_lm_loss(e, x, m->head, labels));
     struct tensor *logits = logits_of(e, m, x);
     if (m->config->final_logit_softcapping > 0)
         nn_softcap(e, &logits, m->config->final_logit_softcapping);

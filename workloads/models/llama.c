@@ -1,6 +1,7 @@
 /* llama and its relatives: rotary attention with grouped keys, a gated MLP, RMS norms. One code,
  * and a table of what sets the families apart. */
 #include "model.h"
+#include "workloads/engine/ops_liger.h"
 #include <math.h>
 
 /* Where a block may have a norm: index of decoder_layer.norm. */
@@ -56,6 +57,11 @@ static const struct traits *traits_of(const struct decoder *m)
 
 /* --- the modules ------------------------------------------------------------------------------ */
 
+static enum norm_kind norm_of(const struct decoder *m)
+{
+    return m->setting->liger ? NORM_RMS_LIGER : traits_of(m)->norm;
+}
+
 static void build_attention(struct engine *e, struct decoder *m, struct decoder_layer *l)
 {
     const struct plim_model_config *c = m->config;
@@ -74,8 +80,8 @@ static void build_attention(struct engine *e, struct decoder *m, struct decoder_
     nn_linear_create(e, p, &l->o, queries, h, !t->qkv_bias && !t->o_plain && c->attention_bias);
     if (t->head_norm == HEAD_NORM_NONE) return;
     bool whole = t->head_norm == HEAD_NORM_WHOLE;
-    nn_norm_create(e, p, &l->q_norm, t->norm, whole ? queries : c->head_dim, false);
-    nn_norm_create(e, p, &l->k_norm, t->norm, whole ? keys : c->head_dim, false);
+    nn_norm_create(e, p, &l->q_norm, norm_of(m), whole ? queries : c->head_dim, false);
+    nn_norm_create(e, p, &l->k_norm, norm_of(m), whole ? keys : c->head_dim, false);
 }
 
 static void build_mlp(struct engine *e, struct decoder *m, struct decoder_layer *l)
@@ -104,7 +110,7 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
         build_mlp(e, m, l);
     for (int i = 0; i < NORM_PLACES; i++)
         if (traits_of(m)->places >> i & 1)
-            nn_norm_create(e, p, &l->norm[i], traits_of(m)->norm, h, false);
+            nn_norm_create(e, p, &l->norm[i], norm_of(m), h, false);
 }
 
 /* A kind of layers that there is none of has no rotary embedding, where each kind has its own. */
@@ -134,7 +140,7 @@ static void build(struct engine *e, struct decoder *m)
         tensor_classify(e, m->embedding_scale, PLIM_MEMORY_PARAMETERS);
     }
     decoder_build_layers(e, m, build_layer);
-    nn_norm_create(e, &m->parameters, &m->final_norm, traits_of(m)->norm, c->hidden_size, false);
+    nn_norm_create(e, &m->parameters, &m->final_norm, norm_of(m), c->hidden_size, false);
     build_rotaries(e, m);
     m->head = nn_parameter(e, &m->parameters, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(e, &m->parameters, &m->head, m->embedding);
@@ -203,6 +209,17 @@ static void project_fused(struct engine *e, const struct block_call *b, struct t
     tensor_drop(e, all); /* qkv[V] holds the memory */
 }
 
+/* Rebinds them to other tensors on the same memory, which holds them turned. */
+static void rotate_in_place(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
+{
+    struct tensor *turned[2];
+    op_liger_rope(e, qkv, b->cos, b->sin, turned);
+    for (int i = Q; i <= K; i++) {
+        tensor_drop(e, qkv[i]);
+        qkv[i] = turned[i];
+    }
+}
+
 /* Rebinds queries and keys to themselves turned by their positions. */
 static void rotate(struct engine *e, const struct block_call *b, struct tensor *qkv[3])
 {
@@ -235,7 +252,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
         project_whole(e, b, x, qkv);
     else
         project_each(e, b, x, qkv);
-    rotate(e, b, qkv);
+    (b->m->setting->liger ? rotate_in_place : rotate)(e, b, qkv);
     struct attention_call call = decoder_attention(b);
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
@@ -250,6 +267,10 @@ static struct tensor *mlp(struct engine *e, const struct block_call *b, struct t
     const struct decoder_layer *l = b->layer;
     enum plim_activation f = b->m->config->activation;
     if (l->router) return experts_block(e, b, x);
+    if (b->m->setting->liger) {
+        struct tensor *gate_part = nn_linear(e, &l->gate, x);
+        return nn_linear(e, &l->down, op_liger_silu_mul(e, gate_part, nn_linear(e, &l->up, x)));
+    }
     if (!traits_of(b->m)->fused) return decoder_gated_mlp(e, f, l, x);
     struct tensor *part[2];
     int64_t width = b->m->config->intermediate_size;

@@ -175,8 +175,8 @@ size_t decoder_states_by_module(const struct decoder *m, struct tensor **out);
 enum { DECODER_BUFFERS = 7 };
 size_t decoder_buffers(const struct decoder *m, struct tensor **out);
 
-/* Why this device cannot train the model with the setting's attention; NULL: it can. Kernels that run on
- * a real GPU are our own here, which know neither windows nor softcapping. */
+/* Why this device cannot train the model with the setting's kernels; NULL: it can. Kernels that run on a
+ * real GPU are our own here, of which attention knows neither windows nor softcapping. */
 const char *decoder_refuses(const struct plim_device_info *info,
                             const struct plim_model_config *config,
                             const struct plim_train_setting *setting);

@@ -1,5 +1,6 @@
 /* ForCausalLMLoss: fp32 logits, labels shifted by padding, mean cross entropy. */
 #include "nn.h"
+#include "workloads/engine/ops_liger.h"
 
 /* pad(labels, (0, 1), value=-100); named */
 static struct tensor *padded_by_one(struct engine *e, struct tensor *labels)
@@ -27,5 +28,21 @@ struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct
     tensor_drop(e, wide);
     tensor_drop(e, padded);
     tensor_drop(e, target);
+    return tensor_yield(loss);
+}
+
+struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
+                                       struct tensor *labels)
+{
+    if (e->halted) return e->poison;
+    int64_t width = tensor_size(x, -1), rows = tensor_elements(x) / width;
+    struct tensor *padded = padded_by_one(e, labels);
+    struct tensor *shifted =
+        tensor_hold(op_contiguous(e, op_slice(e, padded, 1, 1, tensor_size(labels, 1))));
+    struct tensor *target = tensor_keep(op_view(e, shifted, SHAPE(rows)));
+    struct tensor *loss = tensor_keep(
+        op_liger_cross_entropy(e, op_view(e, x, SHAPE(rows, width)), weight, target));
+    struct tensor *done[] = {padded, shifted, target};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return tensor_yield(loss);
 }

@@ -103,6 +103,7 @@ struct tensor *nn_dora(struct engine *e, const struct linear *l, struct tensor *
 enum norm_kind {
     NORM_LAYER,     /* torch.nn.LayerNorm */
     NORM_RMS,       /* LlamaRMSNorm: in fp32, weight * x.to(dtype) */
+    NORM_RMS_LIGER, /* LigerRMSNorm: the same in one kernel, on the simulated device only */
     NORM_RMS_GEMMA, /* GemmaRMSNorm: (x.float() normed * (1 + weight.float())).to(dtype) */
     NORM_RMS_OLMO   /* Olmo2RMSNorm: (weight * x).to(dtype) */
 };
@@ -219,5 +220,8 @@ struct tensor *nn_attention(struct engine *e, const struct attention_call *c, st
 
 /* ForCausalLMLoss: logits (B, S, V) lent, labels (B, S) lent -> scalar */
 struct tensor *nn_causal_lm_loss(struct engine *e, struct tensor *logits, struct tensor *labels);
+/* LigerForCausalLMLoss: the same of x (B, S, H), lent, and the head's weight, without the logits */
+struct tensor *nn_liger_causal_lm_loss(struct engine *e, struct tensor *x, struct tensor *weight,
+                                       struct tensor *labels);
 
 #endif

@@ -1,5 +1,6 @@
 /* Norms and activations, in the steps of their Python code. */
 #include "nn.h"
+#include "workloads/engine/ops_liger.h"
 
 /* Defaults of torch.nn.LayerNorm and of the families' rms_norm_eps. */
 static const double LAYER_EPSILON = 1e-5, RMS_EPSILON = 1e-6;
@@ -48,6 +49,7 @@ static struct tensor *forward(struct engine *e, const void *module, struct tenso
     if (n->kind == NORM_LAYER)
         return op_layer_norm(e, x, n->weight, n->bias, n->epsilon ? n->epsilon : LAYER_EPSILON);
     if (n->kind == NORM_RMS_GEMMA) return rms_norm_gemma(e, n, x);
+    if (n->kind == NORM_RMS_LIGER) return op_liger_rms_norm(e, x, n->weight);
     return rms_norm(e, n, x);
 }
 

@@ -165,6 +165,7 @@ struct plim_family_info {
     bool rotary_rounds_up;   /* the rotating part of a head is rounded up to an even width */
     bool heads_must_divide;  /* hidden_size % heads must be 0 even where head_dim is given */
     unsigned tasks;          /* bit mask of enum plim_task; 0: a causal language model alone */
+    bool liger;              /* liger-kernel's patch is known here: rotary embedding, RMSNorm, SwiGLU, loss */
     bool eager_only;         /* _supports_sdpa is not set: sdpa raises a ValueError */
     /* What LoRA may target, and peft 0.21's choice (empty: it has none); NULL-terminated. */
     const char *linears[PLIM_FAMILY_MAX_LINEARS + 1];

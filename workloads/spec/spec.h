@@ -287,6 +287,7 @@ struct plim_train_setting {
     enum plim_packing packing;
     enum plim_padding padding; /* of encoders */
     double clip;           /* max norm of clip_grad_norm_; 0: none */
+    bool liger;            /* transformers' use_liger_kernel */
     struct plim_lora lora;
     struct plim_quantization quantization;
 };
@@ -327,6 +328,7 @@ struct plim_spec {
     int64_t effective_batch;            /* samples per optimizer step over all GPUs; 0: not given */
     double effective_batch_tolerance;   /* share: 0.02 is 2 %; 0: exact */
     int64_t accumulation;               /* fixed by the user; 0: follows from the effective batch */
+    bool liger;                         /* TrainingArguments' use_liger_kernel */
     size_t schedule_count;              /* accumulation schedule by epoch; 0: none */
     struct plim_phase schedule[PLIM_MAX_PHASES];
     double clip;

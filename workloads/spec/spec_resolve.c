@@ -152,6 +152,33 @@ static enum plim_status check_attention(const struct plim_spec *spec, struct pli
     return PLIM_OK;
 }
 
+/* What liger-kernel patches in another way, or not at all, and what reads the head's weight where Liger's
+ * loss would not find it. */
+static enum plim_status check_liger(const struct plim_spec *spec, struct plim_error *err)
+{
+    const struct plim_model_config *model = &spec->model;
+    if (!spec->liger) return PLIM_OK;
+    if (!plim_family_info(model->family)->liger)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.liger is true, which is in this version for llama, mistral, qwen2 and "
+                         "qwen3, not for %s (plimsoll exec runs the training script as it is)",
+                         plim_family_names[model->family]);
+    if (model->activation != PLIM_ACTIVATION_SILU)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.liger is true, and Liger's SwiGLU wants the activation silu");
+    if (spec->quantization.type)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.liger is true and train.quantization too, which is not in this "
+                         "version (plimsoll exec runs the training script as it is)");
+    for (size_t i = 0; i < spec->sharding.count; i++)
+        if (spec->sharding.values[i] >= PLIM_SHARDING_ZERO1)
+            return plim_fail(err, PLIM_SPEC,
+                             "train.liger is true and train.sharding is %s, which is not in this "
+                             "version, expected ddp or none",
+                             plim_sharding_names[spec->sharding.values[i]]);
+    return PLIM_OK;
+}
+
 /* --- sequences and batches -------------------------------------------------------------------- */
 
 static enum plim_status check_seq(const struct plim_spec *spec, struct plim_error *err)
@@ -309,6 +336,7 @@ enum plim_status plim_spec_resolve_at(struct plim_spec *spec, char *culprit, siz
         const char *culprit;
     } checks[] = {
         {check_attention, "train.attention"},
+        {check_liger, "train.liger"},
         {check_quantized, "train.quantization"},
         {check_seq, "data.seq"},
         {check_padding, "data.padding"},

@@ -1,0 +1,33 @@
+"""What training with Liger's kernels allocates, case by case, on the oracle's virtual GPU.
+
+    export PYTHONPATH=ORACLE OUT=...                     ORACLE: the folder of golden.py; OUT: its build.sh's
+    OUT/run VENV/bin/python make_liger.py CASES.jsonl > liger.jsonl
+
+liger-kernel 0.8.5 is applied as TrainingArguments(use_liger_kernel=True) does: rotary embedding, RMSNorm, SwiGLU and the fused
+linear cross entropy. Its Triton kernels are compiled and not run. The fields, the figures and the loop are those of
+make_finetune.py.
+"""
+import sys
+
+import golden
+import make_finetune
+
+build, model_of = golden.build, make_finetune.model_of
+
+
+def build_with_liger(case, root):
+    from liger_kernel.transformers import _apply_liger_kernel_to_instance  # asks for the GPU, which comes after the fork
+    model, config = build(case, root)
+    _apply_liger_kernel_to_instance(model=model)
+    return model, config
+
+
+def model_in_type(case, root):
+    """Made in the type of its weights from the start, as from_pretrained makes it."""
+    case = dict(case, precision=case.get("weights", case["precision"]))
+    case.pop("weights", None)
+    return model_of(case, root)
+
+
+golden.build, make_finetune.model_of = build_with_liger, model_in_type
+golden.main(sys.argv[1])

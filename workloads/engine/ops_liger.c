@@ -1,0 +1,315 @@
+/* The kernels of liger-kernel 0.8 that transformers' use_liger_kernel puts into llama and its relatives:
+ * what LigerRMSNormFunction, LigerRopeFunction, LigerSiLUMulFunction and
+ * LigerFusedLinearCrossEntropyFunction allocate, keep and overwrite. What Triton's kernels compute is not
+ * here: a launch says what it reads and writes (PLIM_OP_FUSED), which only the simulated clock runs. */
+#include "ops.h"
+#include "ops_liger.h"
+
+enum { GENERATION_OF_ADDMM = 80 }; /* compute capability from which gradients are added up in place */
+
+/* Writes the `n_out` first of `arrays` and reads the `n_in` behind them; NULLs in the end are left out. */
+static void launch(struct engine *e, int n_out, int n_in, struct tensor *const *arrays)
+{
+    struct plim_op op = {.kind = PLIM_OP_FUSED, .n_out = (uint8_t)n_out, .n_in = (uint8_t)n_in};
+    if (e->halted) return;
+    for (int i = 0; i < n_out; i++) op.out[i] = &arrays[i]->a;
+    for (int i = 0; i < n_in; i++) op.in[i] = &arrays[n_out + i]->a;
+    engine_launch(e, &op);
+}
+
+/* Python's autograd.Function runs its forward without gradients. */
+static bool enter_function(struct engine *e)
+{
+    bool grad = e->grad_enabled;
+    e->grad_enabled = false;
+    return grad;
+}
+
+/* Another tensor on the memory of `x`, as .view() makes one; named */
+static struct tensor *same_memory(struct engine *e, struct tensor *x)
+{
+    return tensor_keep(tensor_alias(e, x, x->a.ndim, x->a.shape, x->a.stride, 0));
+}
+
+/* --- RMSNorm ---------------------------------------------------------------------------------- */
+
+enum { NORM_X, NORM_WEIGHT, NORM_RSTD };
+
+/* dX takes the place of dY; dW is summed over partial sums, one for each multiprocessor. */
+static void rms_norm_backward(struct engine *e, struct node *n, struct tensor **grads,
+                              struct tensor **out)
+{
+    struct tensor *x = node_saved(e, n, NORM_X), *weight = node_saved(e, n, NORM_WEIGHT),
+                  *rstd = node_saved(e, n, NORM_RSTD);
+    if (e->halted) return;
+    int64_t parts = e->device->info.multiprocessors, width = tensor_size(x, -1);
+    struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
+    struct tensor *partial =
+        node_wants(n, NORM_WEIGHT) ? tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(parts, width))) : NULL;
+    if (partial)
+        launch(e, 2, 4, (struct tensor *[]){dy, partial, dy, x, weight, rstd});
+    else
+        launch(e, 1, 4, (struct tensor *[]){dy, dy, x, weight, rstd});
+    if (node_wants(n, NORM_X)) out[NORM_X] = same_memory(e, dy);
+    if (partial && !e->halted) {
+        struct tensor *sum = op_reduce(e, partial, 1, false, PLIM_BINARY_ADD, 1, PLIM_F32);
+        out[NORM_WEIGHT] = tensor_keep(op_to(e, sum, (enum plim_dtype)weight->a.dtype));
+    }
+    tensor_drop(e, partial);
+    tensor_drop(e, dy);
+}
+static const struct node_kind rms_norm_kind = {"LigerRMSNormFunctionBackward", rms_norm_backward};
+
+struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight)
+{
+    struct tensor *given[2] = {x, weight};
+    if (e->halted) return op_halted(e, 2, given);
+    bool was = tensor_enter(x);
+    struct node *n = op_node(e, &rms_norm_kind, 2, given);
+    bool grad = enter_function(e);
+    struct tensor *dense = tensor_hold(op_contiguous(e, x));
+    struct tensor *y = tensor_empty(e, (enum plim_dtype)x->a.dtype, x->a.ndim, x->a.shape);
+    struct tensor *rstd =
+        tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(tensor_elements(x) / tensor_size(x, -1))));
+    launch(e, 2, 2, (struct tensor *[]){y, rstd, dense, weight});
+    e->grad_enabled = grad;
+    if (n) {
+        node_save(e, n, NORM_X, dense);
+        node_save(e, n, NORM_WEIGHT, weight);
+        node_save_output(e, n, NORM_RSTD, rstd);
+    }
+    tensor_drop(e, dense);
+    tensor_drop(e, rstd);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}
+
+/* --- rotary embedding ------------------------------------------------------------------------- */
+
+enum { ROPE_COS, ROPE_SIN };
+
+/* Turns both in place, if their heads lie behind the length; else it turns copies that do. */
+static void turn(struct engine *e, struct tensor *const x[2], struct tensor *cos,
+                 struct tensor *sin, struct tensor *y[2])
+{
+    struct tensor *dense[2];
+    for (int i = 0; i < 2; i++)
+        dense[i] = tensor_hold(op_contiguous(e, op_transpose(e, x[i], 1, 2)));
+    launch(e, 2, 4, (struct tensor *[]){dense[0], dense[1], dense[0], dense[1], cos, sin});
+    for (int i = 0; i < 2; i++) {
+        y[i] = tensor_keep(op_transpose(e, dense[i], 1, 2));
+        tensor_drop(e, dense[i]);
+    }
+}
+
+static void rope_backward(struct engine *e, struct node *n, struct tensor **grads,
+                          struct tensor **out)
+{
+    struct tensor *cos = node_saved(e, n, ROPE_COS), *sin = node_saved(e, n, ROPE_SIN), *turned[2];
+    if (e->halted) return;
+    turn(e, grads, cos, sin, turned);
+    for (int i = 0; i < 2; i++) {
+        if (node_wants(n, i))
+            out[i] = turned[i];
+        else
+            tensor_drop(e, turned[i]);
+    }
+}
+static const struct node_kind rope_kind = {"LigerRopeFunctionBackward", rope_backward};
+
+void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *cos,
+                   struct tensor *sin, struct tensor *y[2])
+{
+    y[0] = y[1] = e->poison;
+    if (e->halted) return;
+    struct node *n = op_node(e, &rope_kind, 2, x);
+    bool grad = enter_function(e);
+    turn(e, x, cos, sin, y);
+    e->grad_enabled = grad;
+    if (!n || e->halted) return;
+    node_save(e, n, ROPE_COS, cos);
+    node_save(e, n, ROPE_SIN, sin);
+    for (int i = 0; i < 2; i++) node_attach(n, y[i]);
+}
+
+/* --- SwiGLU ----------------------------------------------------------------------------------- */
+
+enum { GATE, UP };
+
+/* Both gradients take the places of what was saved. */
+static void silu_mul_backward(struct engine *e, struct node *n, struct tensor **grads,
+                              struct tensor **out)
+{
+    struct tensor *gate = node_saved(e, n, GATE), *up = node_saved(e, n, UP);
+    if (e->halted) return;
+    struct tensor *dy = tensor_hold(op_contiguous(e, grads[0]));
+    launch(e, 2, 3, (struct tensor *[]){gate, up, dy, gate, up});
+    if (node_wants(n, GATE)) out[GATE] = same_memory(e, gate);
+    if (node_wants(n, UP)) out[UP] = same_memory(e, up);
+    tensor_drop(e, dy);
+}
+static const struct node_kind silu_mul_kind = {"LigerSiLUMulFunctionBackward", silu_mul_backward};
+
+struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct tensor *up)
+{
+    struct tensor *given[2] = {gate, up};
+    if (e->halted) return op_halted(e, 2, given);
+    struct node *n = op_node(e, &silu_mul_kind, 2, given);
+    struct tensor *y =
+        tensor_empty(e, (enum plim_dtype)gate->a.dtype, gate->a.ndim, gate->a.shape);
+    launch(e, 1, 2, (struct tensor *[]){y, gate, up});
+    if (n) {
+        node_save(e, n, GATE, gate);
+        node_save(e, n, UP, up);
+    }
+    return op_done(e, n, y, 2, given);
+}
+
+/* --- the fused linear cross entropy ----------------------------------------------------------- */
+
+enum { LOSS_X, LOSS_WEIGHT };
+
+/* torch.equal(grad, 1.0), which the host reads; whatever it says, no memory hangs on it. */
+static void ask_whether_one(struct engine *e, struct tensor *grad)
+{
+    struct tensor *one = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 1));
+    struct tensor *same = op_compare(e, PLIM_BINARY_EQ, grad, one);
+    struct tensor *all = tensor_keep(op_reduce(e, same, 0, false, PLIM_BINARY_AND, 1, PLIM_BOOL));
+    engine_item(e, all);
+    tensor_drop(e, all);
+    tensor_drop(e, one);
+}
+
+/* Both gradients were made in forward. */
+static void linear_cross_entropy_backward(struct engine *e, struct node *n, struct tensor **grads,
+                                          struct tensor **out)
+{
+    struct tensor *dx = node_saved(e, n, LOSS_X), *dweight = node_saved(e, n, LOSS_WEIGHT);
+    if (e->halted) return;
+    ask_whether_one(e, grads[0]);
+    if (node_wants(n, LOSS_X)) out[LOSS_X] = tensor_ref(dx);
+    if (node_wants(n, LOSS_WEIGHT)) out[LOSS_WEIGHT] = tensor_ref(dweight);
+}
+static const struct node_kind linear_cross_entropy_kind = {
+    "LigerFusedLinearCrossEntropyFunctionBackward", linear_cross_entropy_backward};
+
+struct loss_call {
+    struct tensor *x, *weight, *target; /* (rows, hidden), (classes, hidden), (rows) */
+    struct tensor *dx, *dweight, *loss; /* dweight NULL: not wanted */
+    struct tensor *logits;              /* room of all chunks; NULL: each makes its own */
+};
+
+/* dweight += dlogits^T x */
+static void add_to_weight(struct engine *e, const struct loss_call *c, struct tensor *dlogits,
+                          struct tensor *x)
+{
+    enum plim_dtype low = (enum plim_dtype)dlogits->a.dtype;
+    bool wide = c->dweight->a.dtype == PLIM_F32;
+    bool in_place = e->device->info.compute_capability >= GENERATION_OF_ADDMM &&
+                    low != PLIM_F32 && (wide || c->dweight->a.dtype == low);
+    if (in_place) {
+        struct tensor *rows = tensor_hold(op_to(e, x, low));
+        op_mm_into(e, c->dweight, op_transpose(e, dlogits, 0, 1), rows, true);
+        tensor_drop(e, rows);
+        return;
+    }
+    struct tensor *product = tensor_keep(op_matmul(e, op_transpose(e, dlogits, 0, 1), x));
+    tensor_set(e, &product, op_to(e, product, PLIM_F32));
+    op_add_(e, c->dweight, product);
+    tensor_drop(e, product);
+}
+
+static void copy_into(struct engine *e, struct tensor *to, struct tensor *from)
+{
+    struct plim_op op = {
+        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
+    if (!e->halted) engine_launch(e, &op);
+}
+
+/* The logits of some rows, which their gradient takes the place of, and what follows from it. */
+static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start, int64_t count)
+{
+    struct tensor *x = tensor_hold(op_slice(e, c->x, 0, start, count));
+    struct tensor *loss = tensor_hold(op_slice(e, c->loss, 0, start, count));
+    struct tensor *dx = tensor_hold(op_slice(e, c->dx, 0, start, count));
+    struct tensor *logits;
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
+    if (c->logits) {
+        logits = tensor_hold(op_slice(e, c->logits, 0, 0, count));
+        op_mm_into(e, logits, x, op_transpose(e, c->weight, 0, 1), false);
+    } else {
+        logits = tensor_keep(op_matmul(e, x, op_transpose(e, c->weight, 0, 1)));
+    }
+    engine_set_class(e, before);
+    launch(e, 2, 2, (struct tensor *[]){logits, loss, logits, c->target});
+    if (c->logits) {
+        op_mm_into(e, dx, logits, tensor_ref(c->weight), false);
+    } else {
+        struct tensor *product = tensor_keep(op_matmul(e, logits, c->weight));
+        copy_into(e, dx, product);
+        tensor_drop(e, product);
+    }
+    if (c->dweight && !e->halted) add_to_weight(e, c, logits, x);
+    struct tensor *done[] = {logits, dx, loss, x};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+}
+
+static int64_t divide_up(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+/* As many rows at once as make the logits no larger than x, rounded up to a power of two. */
+static int64_t rows_of_chunk(int64_t rows, int64_t hidden, int64_t classes)
+{
+    int64_t wanted = divide_up(rows, divide_up(classes, hidden)), chunk = 1;
+    while (chunk < wanted) chunk *= 2;
+    return chunk < rows ? chunk : rows;
+}
+
+/* How many targets count, which the host reads; the comparison outlives the call. Named */
+static struct tensor *count_targets(struct engine *e, struct tensor *target)
+{
+    struct tensor *counts = tensor_keep(op_compare_scalar(e, PLIM_BINARY_NE, target, -100));
+    struct tensor *number = tensor_keep(op_reduce(e, counts, 1, false, PLIM_BINARY_ADD, 1, PLIM_I64));
+    engine_item(e, number);
+    tensor_drop(e, number);
+    return counts;
+}
+
+struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *x, struct tensor *weight,
+                                      struct tensor *target)
+{
+    struct tensor *given[2] = {x, weight};
+    if (e->halted) return op_halted(e, 1, &x);
+    bool was = tensor_enter(x);
+    struct node *n = op_node(e, &linear_cross_entropy_kind, 2, given);
+    bool grad = enter_function(e);
+    bool plain = x->a.dtype == weight->a.dtype && (!e->autocast.on || x->a.dtype == e->autocast.dtype);
+    int64_t rows = x->a.shape[0], classes = weight->a.shape[0];
+    int64_t chunk = rows_of_chunk(rows, x->a.shape[1], classes);
+    struct loss_call c = {.x = x, .weight = weight, .target = target};
+    c.dx = tensor_keep(op_full_like(e, x, 0));
+    if (n && node_wants(n, LOSS_WEIGHT)) c.dweight = tensor_keep(op_full_like(e, weight, 0));
+    c.loss = tensor_keep(op_full(e, PLIM_F32, SHAPE(rows), 0));
+    struct tensor *counts = count_targets(e, target);
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_LOGITS);
+    if (plain)
+        c.logits = tensor_keep(tensor_empty(e, (enum plim_dtype)x->a.dtype, SHAPE(chunk, classes)));
+    engine_set_class(e, before);
+    for (int64_t i = 0; i < rows && !e->halted; i += chunk)
+        run_chunk(e, &c, i, chunk < rows - i ? chunk : rows - i);
+    tensor_drop(e, c.logits);
+    struct tensor *y = op_reduce(e, c.loss, 1, false, PLIM_BINARY_ADD, 1, PLIM_F32);
+    e->grad_enabled = grad;
+    if (n && !e->halted) {
+        node_save(e, n, LOSS_X, c.dx);
+        node_save(e, n, LOSS_WEIGHT, c.dweight);
+    }
+    struct tensor *done[] = {counts, c.loss, c.dweight, c.dx};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    y = op_done(e, n, y, 0, NULL);
+    tensor_leave(e, x, was);
+    return y;
+}

@@ -1,0 +1,20 @@
+/* The kernels of the package liger-kernel, as operations: what they allocate, keep and overwrite is as in
+ * version 0.8.5, what they compute is nowhere (PLIM_OP_FUSED). Only a simulated device runs them.
+ * Arguments and results as of the operations in ops.h. */
+#ifndef PLIM_ENGINE_OPS_LIGER_H
+#define PLIM_ENGINE_OPS_LIGER_H
+
+#include "engine.h"
+
+struct tensor *op_liger_rms_norm(struct engine *e, struct tensor *x, struct tensor *weight);
+/* q and k (B, A, S, D), lent; y named: on the memory of x, which holds the result from then on */
+void op_liger_rope(struct engine *e, struct tensor *const x[2], struct tensor *cos,
+                   struct tensor *sin, struct tensor *y[2]);
+/* silu(gate) up */
+struct tensor *op_liger_silu_mul(struct engine *e, struct tensor *gate, struct tensor *up);
+/* The mean cross entropy of x weight^T against target, some rows at a time; x (rows, hidden), weight
+ * (classes, hidden) and target (rows) lent. Both gradients are made here and kept for backward. */
+struct tensor *op_liger_cross_entropy(struct engine *e, struct tensor *x, struct tensor *weight,
+                                      struct tensor *target);
+
+#endif
