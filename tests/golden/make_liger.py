@@ -5,12 +5,13 @@
 
 liger-kernel 0.8.5 is applied as TrainingArguments(use_liger_kernel=True) does: rotary embedding, RMSNorm, SwiGLU and the fused
 linear cross entropy. Its Triton kernels are compiled and not run. The fields, the figures and the loop are those of
-make_finetune.py.
+make_finetune.py, and of make_sharded.py where a case has a sharding (ddp).
 """
 import sys
 
 import golden
 import make_finetune
+import make_sharded
 
 build, model_of = golden.build, make_finetune.model_of
 
@@ -29,5 +30,9 @@ def model_in_type(case, root):
     return model_of(case, root)
 
 
-golden.build, make_finetune.model_of = build_with_liger, model_in_type
+def train(case, *args):
+    return (make_sharded if "sharding" in case else make_finetune).train(case, *args)
+
+
+golden.build, golden.train, make_finetune.model_of = build_with_liger, train, model_in_type
 golden.main(sys.argv[1])
