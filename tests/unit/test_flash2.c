@@ -1,6 +1,7 @@
 /* flash-attention-2's package: what it computes, and which devices it is refused on. What it allocates is
  * in tests/golden/flash2.jsonl. */
 #include "devices/host/host.h"
+#include "devices/needs/needs_attention.h"
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
@@ -14,6 +15,9 @@ static const struct plim_train_setting flash2 = {.micro_batch = 2,
                                                  .precision = PLIM_PRECISION_BF16_MIXED,
                                                  .optimizer = PLIM_OPTIMIZER_ADAMW_FUSED,
                                                  .attention = PLIM_ATTENTION_FLASH2};
+
+static struct plim_replay ours, theirs;
+static FILE *trace; /* of the next replays; NULL: none */
 
 /* A llama with heads of `head_dim` and `more` keys. */
 static void replay(struct plim_device *device, const char *family, int head_dim, const char *more,
@@ -29,12 +33,11 @@ static void replay(struct plim_device *device, const char *family, int head_dim,
              family, head_dim, more);
     cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    if (trace) plim_replayer_trace(replayer, trace);
     cr_assert_eq(plim_replay_run(replayer, &spec.model, setting, out, &err), PLIM_OK, "%s",
                  err.text);
     plim_replayer_destroy(&replayer);
 }
-
-static struct plim_replay ours, theirs;
 
 static void expect_refusal(struct plim_device *device, const char *family, int head_dim,
                            const char *more, const char *reason)
@@ -119,4 +122,53 @@ Test(flash2, windows_and_softcapping_are_simulated_only)
     cr_expect_eq(ours.verdict, PLIM_OK, "%s", ours.why);
     plim_device_close(&a100);
     plim_device_close(&host);
+}
+
+/* No random state beside its own, and no copies of a gradient or result whose heads come first. */
+Test(flash2, asks_for_less_than_pytorchs_call)
+{
+    static const struct plim_attention_shape shape = {.batch = 2,
+                                                      .heads = 4,
+                                                      .kv_heads = 2,
+                                                      .q_length = 128,
+                                                      .k_length = 128,
+                                                      .head_size = 64,
+                                                      .dtype = PLIM_BF16,
+                                                      .causal = true,
+                                                      .dropout = true,
+                                                      .training = true,
+                                                      .grad_heads_first = true};
+    static const enum plim_attention_role forward[] = {PLIM_NEED_OUT, PLIM_NEED_LSE, PLIM_NEED_RNG},
+                                          backward[] = {PLIM_NEED_DQ, PLIM_NEED_DK, PLIM_NEED_DV};
+    struct plim_device *a100 = open_sim("A100-SXM4-80GB");
+    struct plim_attention_need need[PLIM_SDPA_MAX_NEEDS];
+    cr_assert_eq(plim_attention_forward_needs(&a100->info, PLIM_SDPA_FLASH2, &shape, need), 3);
+    for (int i = 0; i < 3; i++) cr_expect_eq(need[i].role, forward[i]);
+    cr_assert_eq(plim_attention_backward_needs(&a100->info, PLIM_SDPA_FLASH2, &shape, need), 7);
+    for (int i = 0; i < 3; i++) cr_expect_eq(need[i].role, backward[i]);
+    plim_device_close(&a100);
+}
+
+static int allocations_at(struct plim_device *device, int64_t batch)
+{
+    struct plim_train_setting setting = flash2;
+    char line[64];
+    int count = 0;
+    setting.micro_batch = batch;
+    trace = tmpfile();
+    cr_assert_not_null(trace);
+    replay(device, "llama", 64, "", &setting, &ours);
+    rewind(trace);
+    while (fgets(line, sizeof line, trace)) count += line[0] == 'a';
+    fclose(trace);
+    return count;
+}
+
+/* transformers asks whether a single row holds several documents: a difference, its absolute value, their
+ * sum and the answer, in each of 2 layers and 4 steps. */
+Test(flash2, one_row_alone_is_asked_about)
+{
+    struct plim_device *a100 = open_sim("A100-SXM4-80GB");
+    cr_expect_eq(allocations_at(a100, 1) - allocations_at(a100, 2), 4 * 2 * 4);
+    plim_device_close(&a100);
 }
