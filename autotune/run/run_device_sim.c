@@ -73,9 +73,11 @@ static enum plim_status play(struct plim_run_device *d, const struct plim_settin
                            stream, point, setting->accumulation, out, err);
 }
 
+/* `timeline`: where its second step is recorded; NULL: nowhere. Where ranks differ, a step that is shown
+ * is that of the rank that needs the most. */
 static enum plim_status replay(struct plim_run_device *d, const struct plim_setting *setting,
-                               enum plim_run_mode mode, struct plim_replay *out,
-                               struct plim_error *err)
+                               enum plim_run_mode mode, struct plim_timeline *timeline,
+                               struct plim_replay *out, struct plim_error *err)
 {
     const struct plim_spec_question *question = d->options->question;
     struct plim_train_setting training;
@@ -85,13 +87,23 @@ static enum plim_status replay(struct plim_run_device *d, const struct plim_sett
     const struct plim_model_config *model = &question->spec->model;
     struct plim_replayer *replayer = d->engines[mode == PLIM_RUN_UNLIMITED].replayer;
     int64_t steps = d->options->steps;
-    if (steps) return replay_steps(replayer, model, &training, steps, out, err);
-    bool ranks_differ = plim_ranks_differ(&training);
-    if (mode == PLIM_RUN_PROOF)
-        return ranks_differ ? plim_ranks_prove(replayer, model, &training, out, err)
-                            : plim_replay_prove(replayer, model, &training, out, err);
-    st = plim_replay_run(replayer, model, &training, out, err);
-    if (ranks_differ) out->repeats_after = 0; /* one of them is no proof for all */
+    bool ranks_differ = plim_ranks_differ(&training), is_shown = steps || timeline;
+    struct plim_replay of_ranks = {0};
+    if (ranks_differ && (is_shown || mode == PLIM_RUN_PROOF)) {
+        st = plim_ranks_prove(replayer, model, &training, &of_ranks, err);
+        *out = of_ranks;
+        if (st || !is_shown) return st;
+        training.rank = of_ranks.rank;
+    }
+    plim_replayer_timeline(replayer, timeline);
+    st = steps                    ? replay_steps(replayer, model, &training, steps, out, err)
+         : mode == PLIM_RUN_PROOF ? plim_replay_prove(replayer, model, &training, out, err)
+                                  : plim_replay_run(replayer, model, &training, out, err);
+    plim_replayer_timeline(replayer, NULL);
+    if (!ranks_differ) return st;
+    if (!steps) out->repeats_after = 0; /* one of them is no proof for all */
+    out->rank = of_ranks.rank;
+    out->rank0_reserved_bytes = of_ranks.rank0_reserved_bytes;
     return st;
 }
 
@@ -100,7 +112,7 @@ enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_
                                    struct plim_error *err)
 {
     enum plim_status st = d->options->question->recording ? play(d, setting, mode, out, err)
-                                                          : replay(d, setting, mode, out, err);
+                                                          : replay(d, setting, mode, NULL, out, err);
     if (st != PLIM_CANCELLED) return st;
     enum plim_status why = plim_stop_check(d->options->stop, err);
     return why ? why : st;
@@ -242,12 +254,7 @@ enum plim_status plim_run_device_timeline(struct plim_run_device *d,
         return PLIM_OK; /* nothing but its end is known of a step */
     if (shown.accumulation > PLIM_RUN_TIMELINE_MICRO_STEPS)
         shown.accumulation = PLIM_RUN_TIMELINE_MICRO_STEPS;
-    enum plim_status st = start_engine(d, mode, err);
-    if (st) return st;
-    plim_replayer_timeline(d->engines[mode].replayer, timeline);
-    st = plim_run_simulate(d, &shown, mode, &last, err);
-    plim_replayer_timeline(d->engines[mode].replayer, NULL);
-    return st;
+    return replay(d, &shown, mode, timeline, &last, err);
 }
 
 /* Is there a way of training asked for in which the GPUs talk? */

@@ -2,6 +2,7 @@
 #include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define A100 "--device sim:A100-SXM4-80GB,memory=24GiB --margin 0 --overhead 0 "
@@ -143,6 +144,49 @@ Test(explain, the_rank_that_needs_the_most_is_told)
 }
 
 /* On a GPU on which the fourteenth step is the first to find no memory. */
+/* Of the rank that is told, as its peak is. */
+Test(explain, steps_and_a_timeline_are_those_of_the_rank_that_needs_the_most)
+{
+    static const char job[] =
+        "explain tinyllama-1.1b --device sim:A100-SXM4-80GB --batch 2 --seq 512 --world 4 "
+        "--sharding zero2 --precision bf16 --checkpointing full --json ";
+    char command[256];
+    struct program p = program_run(job);
+    json_t *root = program_json(&p);
+    json_int_t reserved = json_int_at(root, "peak.reserved_bytes"),
+               allocated = json_int_at(root, "peak.allocated_bytes"), most = 0;
+    cr_assert(json_int_at(root, "breakdown.rank0_reserved_bytes") < reserved);
+    json_decref(root);
+    program_finish(&p);
+
+    snprintf(command, sizeof(command), "%s --steps 4", job);
+    p = program_run(command);
+    root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), reserved));
+    cr_expect(eq(i64, json_int_at(root, "steps.3.peak_reserved_bytes"), reserved));
+    json_decref(root);
+    program_finish(&p);
+
+    snprintf(command, sizeof(command), "%s --timeline", job);
+    p = program_run(command);
+    root = program_json(&p);
+    size_t i;
+    const json_t *moment;
+    json_array_foreach(json_at(root, "timeline"), i, moment)
+    {
+        const char *name;
+        const json_t *bytes;
+        json_int_t sum = 0;
+        json_object_foreach(json_object_get(moment, "breakdown"), name, bytes)
+            if (strcmp(name, "cached_bytes") && strcmp(name, "overhead_bytes"))
+                sum += json_integer_value(bytes);
+        if (sum > most) most = sum;
+    }
+    cr_expect(eq(i64, most, allocated));
+    json_decref(root);
+    program_finish(&p);
+}
+
 Test(explain, explain_replays_as_many_steps_as_are_asked_for)
 {
     static const struct {
