@@ -90,7 +90,7 @@ static const struct plim_option options[] = {
     KEY("--attention", "NAME", T | P | E, "train.attention",
       "sdpa, eager or flash_attention_2; a list is searched; default: sdpa (bloom: eager)"),
     KEY("--liger", "BOOL", T | P | E, "train.liger",
-      "true: liger-kernel's kernels, as transformers' use_liger_kernel; default: false"),
+      "true: liger-kernel's kernels, as transformers' use_liger_kernel; a list is searched; default: false"),
     KEY("--sharding", "NAME", T | P | E, "train.sharding",
       "none, ddp, zero1, zero2, zero3 or fsdp; a list is searched; default: ddp (DistributedDataParallel) "
       "where --world is above 1"),

@@ -28,7 +28,7 @@ struct row {
 #define TO(member) .to = offsetof(struct plim_train_setting, member)
 #define NAMED(table, count) .names = table, .name_count = count
 
-enum { SEQ, PRECISION, WEIGHTS, OPTIMIZER, CHECKPOINTING, ATTENTION, SHARDING, LORA, QUANTIZATION,
+enum { SEQ, PRECISION, WEIGHTS, OPTIMIZER, CHECKPOINTING, ATTENTION, LIGER, SHARDING, LORA, QUANTIZATION,
        WORLD, ROWS };
 
 static const struct row rows[ROWS] = {
@@ -58,6 +58,11 @@ static const struct row rows[ROWS] = {
                    FROM(attention),
                    TO(attention),
                    NAMED(plim_attention_names, PLIM_ATTENTION_COUNT)},
+    [LIGER] = {.name = "liger",
+               .form = NAMES,
+               FROM(liger),
+               TO(liger),
+               NAMED(plim_liger_names, PLIM_LIGER_COUNT)},
     [SHARDING] = {.name = "sharding",
                   .form = NAMES,
                   FROM(sharding),
@@ -126,6 +131,9 @@ static void add_axis(struct plim_spec_question *q, const struct row *row)
     axis->is_hidden = row->is_hidden;
     axis->values = q->values[axes->count];
     axis->count = read_values(row, q->spec, q->values[axes->count]);
+    /* It is no news that kernels are not replaced. */
+    if (row == &rows[LIGER] && axis->count == 1 && axis->values[0] == PLIM_LIGER_FALSE)
+        axis->is_hidden = true;
     axes->count++;
 }
 
@@ -270,7 +278,6 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .packing = spec->packing,
                                        .padding = spec->padding,
                                        .clip = spec->clip,
-                                       .liger = spec->liger,
                                        .lora = spec->lora,
                                        .quantization = spec->quantization};
     if (setting->micro_batch < 1 || setting->accumulation < 1)

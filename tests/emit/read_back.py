@@ -83,6 +83,9 @@ def same_from_everywhere(program, folder):
             said = run(program, *command, *arguments)
             if said.returncode != 2 or text not in said.stderr:
                 return f'{command} {arguments}: {said.stderr}'
+    liger = run(program, 'plan', 'llama-3.2-1b', '--device', 'sim:L40S', '--seq', '1024', '--liger', 'true', '--emit', 'hf.yaml')
+    if 'use_liger_kernel: true' not in liger.stdout or 'liger' in texts[0]:
+        return f'{liger.stdout} {texts[0]}'
     nothing = run(program, 'plan', 'llama-3-8b', '--device', 'sim:4GiB', '--emit', 'hf')
     if nothing.returncode != 1 or nothing.stdout or 'fits' not in nothing.stderr:
         return f'nothing fits: {nothing.returncode} {nothing.stdout} {nothing.stderr}'

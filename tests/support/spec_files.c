@@ -107,7 +107,8 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
                 same(&a->optimizer, &b->optimizer, sizeof(a->optimizer)) &&
                 same(&a->checkpointing, &b->checkpointing, sizeof(a->checkpointing)) &&
                 same(&a->attention, &b->attention, sizeof(a->attention)) &&
-                same(&a->sharding, &b->sharding, sizeof(a->sharding));
+                same(&a->sharding, &b->sharding, sizeof(a->sharding)) &&
+                same(&a->liger, &b->liger, sizeof(a->liger));
     bool batch =
         a->gpus_per_node == b->gpus_per_node &&
         same(&a->node_bandwidth, &b->node_bandwidth, sizeof(double)) &&
@@ -126,7 +127,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
     for (size_t i = 0; lora && i < x->target_count; i++)
         lora = strcmp(x->targets[i], y->targets[i]) == 0;
     return model_equal(&a->model, &b->model) && axes && batch && lora &&
-           same(&a->clip, &b->clip, sizeof(double)) && a->liger == b->liger && strcmp(a->device, b->device) == 0 &&
+           same(&a->clip, &b->clip, sizeof(double)) && strcmp(a->device, b->device) == 0 &&
            a->hash == b->hash;
 }
 

@@ -41,7 +41,7 @@ Test(spec_question, an_axis_for_everything_that_may_be_chosen)
     set("train.precision", "[bf16, fp32]");
     set("train.checkpointing", "full");
     make();
-    cr_expect(eq(sz, question.question.axes.count, 10));
+    cr_expect(eq(sz, question.question.axes.count, 11));
     cr_expect(eq(int, question.question.axes.seq, plim_axes_find(&question.question.axes, "seq")));
     cr_assert(eq(sz, axis("seq")->count, 2));
     cr_expect(eq(i64, axis("seq")->values[0], 256));
@@ -57,6 +57,22 @@ Test(spec_question, an_axis_for_everything_that_may_be_chosen)
     cr_expect(eq(sz, axis("sharding")->count, 1));
     cr_expect(axis("lora")->is_hidden && !axis("seq")->is_hidden);
     cr_expect(eq(i64, axis("lora")->values[0], 0));
+}
+
+/* Where they are not asked for nothing is said of them. */
+Test(spec_question, ligers_kernels_are_an_axis_once_they_are_asked_for)
+{
+    load("llama-3.2-1b");
+    make();
+    cr_expect(axis("liger")->is_hidden);
+    set("train.liger", "[false, true]");
+    make();
+    cr_expect(eq(sz, axis("liger")->count, 2));
+    cr_expect(not(axis("liger")->is_hidden));
+    set("train.liger", "true");
+    make();
+    cr_expect(eq(sz, axis("liger")->count, 1));
+    cr_expect(not(axis("liger")->is_hidden));
 }
 
 /* As a caller may make a spec by hand. */

@@ -144,7 +144,8 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     bool may_liger = plim_family_info(spec->model_as_given.family)->liger &&
                      spec->model_as_given.activation == PLIM_ACTIVATION_SILU &&
                      !spec->quantization.type && spec->sharding.values[0] < PLIM_SHARDING_ZERO1;
-    spec->liger = may_liger && between(state, 0, 1);
+    spec->liger = (struct plim_enum_axis){
+        .count = 1, .values = {may_liger && between(state, 0, 1) ? PLIM_LIGER_TRUE : PLIM_LIGER_FALSE}};
     const char *target = plim_family_info(spec->model_as_given.family)->linears[0];
     spec->lora.target_count = 1;
     snprintf(spec->lora.targets[0], sizeof(spec->lora.targets[0]), "%s", target);

@@ -253,11 +253,11 @@ const struct plim_spec_key plim_spec_keys[PLIM_SPEC_KEYS] = {
      .example = "false",
      .help = "DeepSpeed's contiguous_gradients: gradients are copied into the bucket"},
     {.path = "train.liger",
-     .value = {.type = PLIM_VALUE_BOOL},
+     .value = {.type = PLIM_VALUE_ENUM_AXIS, NAMES(plim_liger_names, PLIM_LIGER_COUNT)},
      AT(liger),
      .unit = "",
      .fallback = "false",
-     .example = "true",
+     .example = "[false, true]",
      .help = "transformers' use_liger_kernel: rotary embedding, RMSNorm, SwiGLU and loss are "
              "liger-kernel's (llama, mistral, qwen2, qwen3)"},
     {.path = "train.clip",

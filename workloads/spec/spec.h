@@ -195,6 +195,9 @@ enum plim_reduction { PLIM_REDUCTION_LAST, PLIM_REDUCTION_EACH, PLIM_REDUCTION_C
 
 /* FSDP: are the parameters of a block given up between its forward and its backward? */
 enum plim_resharding { PLIM_RESHARDING_YES, PLIM_RESHARDING_NO, PLIM_RESHARDING_COUNT };
+
+/* transformers' use_liger_kernel */
+enum plim_liger { PLIM_LIGER_FALSE, PLIM_LIGER_TRUE, PLIM_LIGER_COUNT };
 /* FSDP: the type in which mixed precision's gradients are reduced: fp32, or that of the computation. */
 enum plim_reduce_type { PLIM_REDUCE_TYPE_FP32, PLIM_REDUCE_TYPE_LOW, PLIM_REDUCE_TYPE_COUNT };
 
@@ -226,6 +229,7 @@ extern const char *const plim_attention_names[PLIM_ATTENTION_COUNT];
 extern const char *const plim_sharding_names[PLIM_SHARDING_COUNT];
 extern const char *const plim_reduction_names[PLIM_REDUCTION_COUNT];
 extern const char *const plim_resharding_names[PLIM_RESHARDING_COUNT];
+extern const char *const plim_liger_names[PLIM_LIGER_COUNT];
 extern const char *const plim_reduce_type_names[PLIM_REDUCE_TYPE_COUNT];
 extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
@@ -287,7 +291,7 @@ struct plim_train_setting {
     enum plim_packing packing;
     enum plim_padding padding; /* of encoders */
     double clip;           /* max norm of clip_grad_norm_; 0: none */
-    bool liger;            /* transformers' use_liger_kernel */
+    enum plim_liger liger;
     struct plim_lora lora;
     struct plim_quantization quantization;
 };
@@ -313,7 +317,7 @@ struct plim_spec {
 
     struct plim_int_axis micro_batch;   /* empty: search all */
     struct plim_int_axis seq;
-    struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, sharding;
+    struct plim_enum_axis precision, weights, optimizer, checkpointing, attention, liger, sharding;
     enum plim_reduction reduction;
     enum plim_resharding resharding;
     enum plim_reduce_type reduce_type;
@@ -328,7 +332,6 @@ struct plim_spec {
     int64_t effective_batch;            /* samples per optimizer step over all GPUs; 0: not given */
     double effective_batch_tolerance;   /* share: 0.02 is 2 %; 0: exact */
     int64_t accumulation;               /* fixed by the user; 0: follows from the effective batch */
-    bool liger;                         /* TrainingArguments' use_liger_kernel */
     size_t schedule_count;              /* accumulation schedule by epoch; 0: none */
     struct plim_phase schedule[PLIM_MAX_PHASES];
     double clip;

@@ -157,7 +157,9 @@ static enum plim_status check_attention(const struct plim_spec *spec, struct pli
 static enum plim_status check_liger(const struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
-    if (!spec->liger) return PLIM_OK;
+    bool asked = false;
+    for (size_t i = 0; i < spec->liger.count; i++) asked |= spec->liger.values[i] == PLIM_LIGER_TRUE;
+    if (!asked) return PLIM_OK;
     if (!plim_family_info(model->family)->liger)
         return plim_fail(err, PLIM_SPEC,
                          "train.liger is true, which is in this version for llama, mistral, qwen2 and "

@@ -138,7 +138,6 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
                plim_quantization_names[spec->quantization.type], "");
     if (!plim_spec_key_given(spec, "data.packing"))
         append(text, size, "%s%s", "rows of one document", "");
-    if (spec->liger) append(text, size, "%s%s", "Liger's kernels, as asked for", "");
     if (spec->model.experts)
         append(text, size, "%s%s", "each expert sees as many rows as any other", "");
 }
