@@ -38,7 +38,7 @@ void launch_set_up(void)
     launch_set("PLIMSOLL_CUDA_PATH", launch_path("cuda"));
     /* Libraries by name: env loads none. */
     cr_assert(zero(int, mkdir(launch_path("cuda"), 0755)));
-    fclose(fopen(launch_path("cuda/libcublasLt.so.13"), "w"));
+    fclose(fopen(launch_path("cuda/" PLIM_CUBLASLT), "w"));
     fclose(fopen(launch_path("cuda/libcudnn.so.9"), "w"));
     launch_set("PLIM_DOUBLE_GPU", "A100-SXM4-80GB");
 }

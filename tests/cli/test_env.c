@@ -62,9 +62,9 @@ Test(env, what_is_fast_makes_it_stale_and_what_fits_a_miss)
     launch_set("PLIM_DOUBLE_NVML", "driver=999.1");
     launch_expect_env(ASK, "MICRO_BATCH=8\n", "driver (what is fast) was 580.65.06 and is 999.1");
     launch_expect_env(ASK, "PLIMSOLL_STALE=1\n", "a stale answer");
-    unlink(launch_path("cuda/libcublasLt.so.13"));
-    fclose(fopen(launch_path("cuda/libcublasLt.so.13.9"), "w"));
-    cr_assert(zero(int, symlink("libcublasLt.so.13.9", launch_path("cuda/libcublasLt.so.13"))));
+    unlink(launch_path("cuda/" PLIM_CUBLASLT));
+    fclose(fopen(launch_path("cuda/" PLIM_CUBLASLT ".9"), "w"));
+    cr_assert(zero(int, symlink(PLIM_CUBLASLT ".9", launch_path("cuda/" PLIM_CUBLASLT))));
     launch_expect_env(ASK, "SOURCE=simulated", "libraries (what fits) was");
     /* A fact that this plimsoll does not know is not known to match. */
     unsetenv("PLIM_DOUBLE_NVML");

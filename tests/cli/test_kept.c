@@ -77,9 +77,9 @@ Test(kept, the_nearest_answer_is_explained)
 Test(kept, answers_of_one_key_are_told_apart)
 {
     launch_keep("gpt2-124m 64 8");
-    unlink(launch_path("cuda/libcublasLt.so.13"));
-    fclose(fopen(launch_path("cuda/libcublasLt.so.13.9"), "w"));
-    cr_assert(zero(int, symlink("libcublasLt.so.13.9", launch_path("cuda/libcublasLt.so.13"))));
+    unlink(launch_path("cuda/" PLIM_CUBLASLT));
+    fclose(fopen(launch_path("cuda/" PLIM_CUBLASLT ".9"), "w"));
+    cr_assert(zero(int, symlink(PLIM_CUBLASLT ".9", launch_path("cuda/" PLIM_CUBLASLT))));
     launch_keep("gpt2-124m 64 4");
     struct program list = launch_run("store list", 0);
     const char *apart = strstr(list.out, "  (libraries ");
