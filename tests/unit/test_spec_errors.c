@@ -349,6 +349,9 @@ Test(spec_errors, flash_attention_2_computes_in_16_bits_on_rows_of_one_length)
         {"model: {family: gemma2, attention_dropout: 0.1}" FLASH2 "bf16}\n",
          "s.yaml:2:20: train.attention is flash_attention_2, which refuses softcapping with attention "
          "dropout, and the model has both, expected sdpa or eager"},
+        {"model: {family: vit}" FLASH2 "bf16}\n",
+         "s.yaml:2:20: train.attention is flash_attention_2, which is not in this version for vit, "
+         "expected sdpa or eager (plimsoll exec runs the training script as it is)"},
     };
 #undef FLASH2
     CHECK_ALL("s.yaml", cases);

@@ -106,7 +106,7 @@ static void default_attention(struct plim_spec *spec)
 }
 
 /* What the package flash-attn refuses, and what of it the engine does not have: the calls for rows of
- * different lengths (flash_attn_varlen_func). */
+ * different lengths (flash_attn_varlen_func), and vit, which was not compared. */
 static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_error *err)
 {
     enum { MAX_HEAD = 256 };
@@ -114,6 +114,10 @@ static enum plim_status check_flash2(const struct plim_spec *spec, struct plim_e
     bool in_fp32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_FP32),
          in_tf32 = plim_enum_axis_has(&spec->precision, PLIM_PRECISION_TF32);
     bool ragged = spec->packing == PLIM_PACKING_YES || spec->padding == PLIM_PADDING_YES;
+    if (model->family == PLIM_FAMILY_VIT)
+        return plim_fail(err, PLIM_SPEC,
+                         "train.attention is flash_attention_2, which is not in this version for vit, "
+                         "expected sdpa or eager (plimsoll exec runs the training script as it is)");
     if (in_fp32 || in_tf32)
         return plim_fail(err, PLIM_SPEC,
                          "train.attention is flash_attention_2, which computes in 16 bits only, and "
@@ -157,9 +161,7 @@ static enum plim_status check_attention(const struct plim_spec *spec, struct pli
 static enum plim_status check_liger(const struct plim_spec *spec, struct plim_error *err)
 {
     const struct plim_model_config *model = &spec->model;
-    bool asked = false;
-    for (size_t i = 0; i < spec->liger.count; i++) asked |= spec->liger.values[i] == PLIM_LIGER_TRUE;
-    if (!asked) return PLIM_OK;
+    if (!plim_enum_axis_has(&spec->liger, PLIM_LIGER_TRUE)) return PLIM_OK;
     if (!plim_family_info(model->family)->liger)
         return plim_fail(err, PLIM_SPEC,
                          "train.liger is true, which is in this version for llama, mistral, qwen2 and "
