@@ -1,0 +1,261 @@
+/* The steps of a training run: micro-steps, as many of them as tell what the others do, and the update. */
+#include "training_run.h"
+#include "autotune/base/array.h"
+#include "retime.h"
+#include "workloads/engine/autograd.h"
+#include <math.h>
+
+bool training_run_is_sharded(const struct training_run *r)
+{
+    return r->setting.sharding >= PLIM_SHARDING_DDP;
+}
+
+void training_run_enter(struct training_run *r, const char *phase)
+{
+    if (r->e->halted) return;
+    r->phase = phase;
+    if (r->e->memory.timeline) r->e->memory.timeline->phase = phase;
+}
+
+/* Reading it is no operation of the training loop. */
+static double loss_of(struct engine *e, const struct tensor *loss)
+{
+    float value;
+    if (e->halted || e->device->info.simulated) return NAN;
+    enum plim_status st = plim_device_read(e->device, loss->a.data, &value, sizeof value);
+    if (st == PLIM_OK) return value;
+    engine_fail(e, st);
+    return NAN;
+}
+
+static void look_for_stop(struct training_run *r)
+{
+    if (r->stop && r->stop(r->stop_user)) engine_fail(r->e, PLIM_CANCELLED);
+}
+
+/* `recorded`: where the tape is told when forward is done; NULL: it is not recorded. */
+static void run_micro_step(struct training_run *r, struct plim_replay_step *s, bool last,
+                           struct stretch *recorded)
+{
+    struct engine *e = r->e;
+    look_for_stop(r);
+    if (e->halted) return;
+    enum plim_precision p = r->setting.precision;
+    bool mixed = (p == PLIM_PRECISION_BF16_MIXED || p == PLIM_PRECISION_FP16_MIXED) &&
+                 !r->fsdp.model;
+    training_run_enter(r, "forward");
+    bool reduces = last || r->setting.reduction == PLIM_REDUCTION_EACH;
+    ddp_before_forward(e, &r->ddp, reduces);
+    fsdp_before_forward(e, &r->fsdp, reduces);
+    zero_before_forward(e, &r->zero);
+    if (mixed) autocast_enter(e, p == PLIM_PRECISION_FP16_MIXED ? PLIM_F16 : PLIM_BF16);
+    struct tensor *loss = decoder_loss(e, &r->model, &r->batch);
+    if (mixed) autocast_leave(e);
+    fsdp_after_forward(e, &r->fsdp, loss);
+    s->after_forward_bytes = engine_allocated(e);
+    if (recorded) stretch_middle(e, recorded);
+    training_run_enter(r, "backward");
+    struct tensor *scaled = r->zero.model ? zero_scale(e, &r->zero, loss, last)
+                                          : tensor_hold(scaler_scale(e, &r->scaler, loss));
+    if (!e->halted) autograd_backward(e, scaled);
+    ddp_after_backward(e, &r->ddp);
+    zero_after_backward(e, &r->zero);
+    tensor_drop(e, scaled);
+    if (last) s->loss = loss_of(e, loss);
+    tensor_drop(e, loss);
+}
+
+static void play_micro_step(struct training_run *r, struct plim_replay_step *s,
+                            const struct stretch *recorded)
+{
+    struct engine *e = r->e;
+    look_for_stop(r);
+    training_run_enter(r, "forward");
+    stretch_play_first_half(e, r->tape, recorded);
+    s->after_forward_bytes = engine_allocated(e);
+    training_run_enter(r, "backward");
+    stretch_play_second_half(e, r->tape, recorded);
+}
+
+/* Where GPUs reduce gradients, one that is not the last. What is born in the first of all (workspaces)
+ * stays out of the recording. */
+static void micro_step(struct training_run *r, struct plim_replay_step *s, bool is_first, bool is_last)
+{
+    struct stretch *stretch = is_first ? &r->first : &r->further;
+    bool settled = !is_first || r->out.steps_done > 0;
+    if (stretch->known) {
+        play_micro_step(r, s, stretch);
+    } else if (r->records && settled && !r->tape->broken) {
+        stretch_begin(r->e, r->tape, stretch);
+        run_micro_step(r, s, is_last, stretch);
+        stretch_end(r->e, stretch);
+        /* A first one is played only when it is known that all it leaves is given back. */
+        stretch->known = !is_first && !r->tape->broken && !r->tape->kept;
+    } else {
+        run_micro_step(r, s, is_last, NULL);
+    }
+}
+
+static void run_update(struct training_run *r)
+{
+    struct engine *e = r->e;
+    training_run_enter(r, "optimizer");
+    if (r->zero.model) {
+        zero_step(e, &r->zero, &r->optimizer);
+        return;
+    }
+    if (r->setting.clip > 0) {
+        scaler_unscale(e, &r->scaler, &r->optimizer);
+        clip_grad_norm(e, &r->optimizer, r->setting.clip);
+    }
+    scaler_step(e, &r->scaler, &r->optimizer);
+    scaler_update(e, &r->scaler);
+    optimizer_zero_grad(e, &r->optimizer);
+}
+
+/* The optimizer's part of a step. */
+static void update(struct training_run *r)
+{
+    struct engine *e = r->e;
+    bool first_is_recorded = r->first.end > r->first.begin;
+    if (r->update.known) {
+        training_run_enter(r, "optimizer");
+        stretch_play_first_half(e, r->tape, &r->update);
+        stretch_play_second_half(e, r->tape, &r->update);
+    } else if (first_is_recorded && !r->tape->broken) {
+        stretch_begin(e, r->tape, &r->update);
+        run_update(r);
+        stretch_end(e, &r->update);
+        r->first.known = r->update.known = !r->tape->broken && !r->tape->kept;
+        r->tape->broken = !r->first.known; /* nothing more comes on it */
+    } else {
+        run_update(r);
+    }
+}
+
+int64_t training_run_retries(const struct training_run *r)
+{
+    return plim_allocator_statistics(r->e->allocator)->retries + r->retries_left_out;
+}
+
+struct driver_use training_run_driver_use(const struct training_run *r)
+{
+    struct plim_device_load load;
+    plim_device_load(r->e->device, &load);
+    return (struct driver_use){training_run_retries(r), load.driver_seconds};
+}
+
+/* What it came to between two moments comes `times` times more, and is not run. */
+void training_run_repeat_driver_use(struct training_run *r, struct driver_use from, struct driver_use to,
+                              int64_t times)
+{
+    r->retries_left_out += (to.retries - from.retries) * times;
+    plim_device_spend(r->e->device, (to.seconds - from.seconds) * (double)times);
+}
+
+/* How many entries ago the allocator was in the state in which it is now; 0: it never was. */
+size_t training_run_since_this_state(struct training_run *r, struct state_list *states)
+{
+    size_t since = 0;
+    struct state now = {plim_allocator_fingerprint(r->e->allocator), training_run_driver_use(r)};
+    for (size_t i = states->count; i-- > 0 && !since && now.fingerprint;)
+        if (states->items[i].fingerprint == now.fingerprint) since = states->count - i;
+    if (PLIM_ARRAY_PUSH(states, now) != PLIM_OK) engine_fail(r->e, PLIM_NOMEM);
+    return since;
+}
+
+/* How many micro-steps from now on come again and again; 0: that is not known. */
+static int64_t period_of_micro_steps(struct training_run *r)
+{
+    int64_t period = (int64_t)training_run_since_this_state(r, r->micro_states);
+    if (period || r->micro_states->count < PLIM_REPLAY_PROOF_MICRO_STEPS) return period;
+    r->restless = training_run_retries(r) > 0;
+    if (r->restless) { /* memory did not run out, but nothing says that it never does */
+        r->e->oom_asked_bytes = 0;
+        engine_halt(r->e, HALT_OOM);
+    }
+    return 1;
+}
+
+/* The micro-steps since the state was as it is now come `times` times more. */
+static void repeat_recorded(struct training_run *r, int64_t period, int64_t times)
+{
+    const struct state *now = &r->micro_states->items[r->micro_states->count - 1];
+    plim_device_repeat(r->e->device, &r->further.round, period * times);
+    training_run_repeat_driver_use(r, now[-period].use, now->use, times);
+}
+
+/* Runs a round of them that comes `times` times in all. */
+static void run_round(struct training_run *r, struct plim_replay_step *s, int64_t period, int64_t times)
+{
+    struct engine *e = r->e;
+    struct plim_device_round round;
+    struct driver_use before = training_run_driver_use(r);
+    double waited = r->link.waited;
+    plim_device_begin_round(e->device);
+    for (int64_t i = 0; i < period; i++) micro_step(r, s, false, false);
+    plim_device_end_round(e->device, &round);
+    if (e->halted) return;
+    plim_device_repeat(e->device, &round, times - 1);
+    training_run_repeat_driver_use(r, before, training_run_driver_use(r), times - 1);
+    r->link.waited += (r->link.waited - waited) * (double)(times - 1);
+}
+
+/* Runs micro-steps until it is known what the rest does, which then is not run. Where GPUs reduce
+ * gradients the last one is none of these. */
+static void micro_steps(struct training_run *r, struct plim_replay_step *s)
+{
+    struct engine *e = r->e;
+    bool may_repeat =
+        plim_device_can_repeat(e->device) && !e->memory.trace && !e->memory.timeline;
+    bool last_differs = training_run_is_sharded(r);
+    int64_t left = r->setting.accumulation - last_differs;
+    r->micro_states->count = 0;
+    for (bool is_first = true; left > 0 && !e->halted; is_first = false) {
+        micro_step(r, s, is_first, left == 1 && !last_differs);
+        left--;
+        if (!may_repeat || left < 2 || e->halted) continue;
+        int64_t period = period_of_micro_steps(r), times = period ? left / period : 0;
+        if (!times) continue;
+        may_repeat = false;
+        left -= times * period;
+        if (r->further.known) repeat_recorded(r, period, times);
+        else run_round(r, s, period, times);
+    }
+    if (last_differs && !e->halted) run_micro_step(r, s, true, NULL);
+}
+
+static void begin_timeline(struct training_run *r, double start)
+{
+    struct plim_timeline *timeline = r->timeline;
+    if (!timeline || r->out.steps_done > 1) return;
+    plim_timeline_begin(timeline, start);
+    r->e->memory.timeline = timeline;
+}
+
+void training_run_step(struct training_run *r, struct plim_replay_step *s)
+{
+    double start = 0, end = 0, waited = r->link.waited;
+    struct plim_device_load before, after;
+    plim_allocator_reset_peaks(r->e->allocator);
+    plim_device_load(r->e->device, &before);
+    enum plim_status st = plim_device_now(r->e->device, &start);
+    if (st != PLIM_OK) engine_fail(r->e, st);
+    begin_timeline(r, start);
+    micro_steps(r, s);
+    update(r);
+    storage_note_moment(r->e); /* its end */
+    r->e->memory.timeline = NULL;
+    st = plim_device_now(r->e->device, &end);
+    if (st != PLIM_OK) engine_fail(r->e, st);
+    const struct plim_allocator_stats *stats = plim_allocator_statistics(r->e->allocator);
+    s->peak_allocated_bytes = stats->allocated_peak;
+    s->peak_reserved_bytes = stats->reserved_peak;
+    s->peak_requested_bytes = stats->requested_peak;
+    s->end_allocated_bytes = stats->allocated;
+    s->end_reserved_bytes = stats->reserved;
+    s->seconds = end - start;
+    plim_device_load(r->e->device, &after);
+    plim_replay_note_load(&r->out, &before, &after);
+    r->out.communication_seconds = r->link.waited - waited;
+}

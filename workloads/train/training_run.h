@@ -1,0 +1,79 @@
+/* A training run on the engine, step by step: what the replayer (replay.h) drives, and what is its own
+ * of how steps and micro-steps repeat. */
+#ifndef PLIM_WORKLOADS_TRAIN_TRAINING_RUN_H
+#define PLIM_WORKLOADS_TRAIN_TRAINING_RUN_H
+
+#include "ddp.h"
+#include "fsdp.h"
+#include "replay.h"
+#include "scaler.h"
+#include "stretch.h"
+#include "workloads/models/model.h"
+#include "zero.h"
+
+/* What asking the driver for memory came to. */
+struct driver_use {
+    int64_t retries; /* times that cached segments had to go back first */
+    double seconds;
+};
+
+/* States of the allocator, one after the other. */
+struct state_list {
+    struct state {
+        uint64_t fingerprint;
+        struct driver_use use; /* so far */
+    } *items;
+    size_t count, capacity;
+};
+
+/* One training run. */
+struct training_run {
+    struct engine *e;
+    plim_replay_stop *stop; /* NULL: it is never stopped */
+    const void *stop_user;
+    struct plim_timeline *timeline; /* of the second step; NULL: none is recorded */
+    struct plim_train_setting setting;
+    struct decoder model;
+    struct link link;
+    struct ddp ddp;
+    struct fsdp fsdp;
+    struct zero zero;
+    struct optimizer optimizer;
+    struct batch batch;
+    struct scaler scaler;
+    const char *phase, *refusal; /* refusal: why it cannot be trained so; NULL: it can */
+    struct state_list *states, *micro_states; /* the replayer's */
+    struct tape *tape; /* the replayer's */
+    /* What is on it: a micro-step that makes the gradients, one that adds to them, and what the
+     * optimizer does from the second step on. */
+    struct stretch first, further, update;
+    bool records; /* may any of them be played, once it is known? */
+    int64_t retries_left_out;                 /* of micro-steps that were not run */
+    bool restless; /* a step's micro-steps need retries and do not come to repeat */
+    enum plim_status st;      /* of building */
+    struct plim_replay out; /* so far; class_bytes and verdict come at the end */
+};
+
+/* Where an out of memory will be said to have happened: the phase stays once memory ran out. */
+void training_run_enter(struct training_run *r, const char *phase);
+
+/* Do several GPUs share the work? */
+bool training_run_is_sharded(const struct training_run *r);
+
+/* One optimizer step. What it comes to is in `s`; the engine is halted where it does not come to its
+ * end. */
+void training_run_step(struct training_run *r, struct plim_replay_step *s);
+
+/* Times that cached segments had to go back, with those of micro-steps that were not run; and the same
+ * with the driver's seconds. */
+int64_t training_run_retries(const struct training_run *r);
+struct driver_use training_run_driver_use(const struct training_run *r);
+
+/* What it came to between two moments comes `times` times more, and is not run. */
+void training_run_repeat_driver_use(struct training_run *r, struct driver_use from, struct driver_use to,
+                                    int64_t times);
+
+/* How many entries ago the allocator was in the state in which it is now; 0: it never was. */
+size_t training_run_since_this_state(struct training_run *r, struct state_list *states);
+
+#endif
