@@ -151,7 +151,8 @@ void plim_prover_tell(const struct plim_prover *p, const struct plim_setting *ch
     int64_t planned_bytes = result->prediction.reserved_bytes,
             bytes = result->choice.peak.reserved_bytes;
     show_failure(p, log);
-    plim_result_reason(result, "Proven with the program itself, which was run %zu time%s.",
+    plim_result_reason(result, "%s was run %zu time%s.",
+                       execution ? "Proven with the program itself, which" : "The program",
                        p->proofs.count, p->proofs.count == 1 ? "" : "s");
     if (!execution) return;
     plim_reasons_execution(execution, result);
