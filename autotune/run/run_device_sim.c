@@ -107,15 +107,22 @@ static enum plim_status replay(struct plim_run_device *d, const struct plim_sett
     return st;
 }
 
+/* What came of a run, with the reason where it was stopped. */
+static enum plim_status with_reason(const struct plim_run_device *d, enum plim_status st,
+                                    struct plim_error *err)
+{
+    if (st != PLIM_CANCELLED) return st;
+    enum plim_status why = plim_stop_check(d->options->stop, err);
+    return why ? why : st;
+}
+
 enum plim_status plim_run_simulate(struct plim_run_device *d, const struct plim_setting *setting,
                                    enum plim_run_mode mode, struct plim_replay *out,
                                    struct plim_error *err)
 {
     enum plim_status st = d->options->question->recording ? play(d, setting, mode, out, err)
                                                           : replay(d, setting, mode, NULL, out, err);
-    if (st != PLIM_CANCELLED) return st;
-    enum plim_status why = plim_stop_check(d->options->stop, err);
-    return why ? why : st;
+    return with_reason(d, st, err);
 }
 
 static int64_t requested_bytes(const struct plim_replay *replay)
@@ -254,7 +261,7 @@ enum plim_status plim_run_device_timeline(struct plim_run_device *d,
         return PLIM_OK; /* nothing but its end is known of a step */
     if (shown.accumulation > PLIM_RUN_TIMELINE_MICRO_STEPS)
         shown.accumulation = PLIM_RUN_TIMELINE_MICRO_STEPS;
-    return replay(d, &shown, mode, timeline, &last, err);
+    return with_reason(d, replay(d, &shown, mode, timeline, &last, err), err);
 }
 
 /* Is there a way of training asked for in which the GPUs talk? */
@@ -295,6 +302,7 @@ void plim_run_close_simulated(struct plim_run_device *d)
     plim_ahead_finish(&d->ahead);
     if (d->beside) plim_run_close_simulated(d->beside);
     free(d->beside);
+    d->beside = NULL;
     for (int i = 0; i < 2; i++) {
         plim_replayer_destroy(&d->engines[i].replayer);
         plim_player_destroy(&d->engines[i].player);

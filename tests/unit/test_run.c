@@ -383,3 +383,20 @@ Test(ahead, runs_are_those_that_are_made_one_after_the_other)
     plim_run_device_close(&beside.device);
     plim_run_device_close(&o.device);
 }
+
+/* Whoever drew the step says why there is none, as whoever runs a setting does. */
+Test(run_device, a_timeline_that_is_stopped_says_why)
+{
+    static struct opened o;
+    static struct plim_timeline timeline;
+    struct plim_error err = PLIM_ERROR_INIT;
+    const struct plim_stop over = {.deadline_seconds = 1e-9};
+    open_device(&o, "sim:A100-SXM4-40GB");
+    o.options.stop = &over;
+    struct plim_setting setting = plim_space_first(&o.question.question.axes);
+    setting.micro_batch = setting.accumulation = 1;
+    cr_expect(eq(int, plim_run_device_timeline(&o.device, &setting, true, &timeline, &err),
+                 PLIM_TIMEOUT));
+    cr_expect(ne(int, err.text[0], 0));
+    plim_run_device_close(&o.device);
+}
