@@ -54,18 +54,24 @@ void plim_black_box_show_log(const struct plim_log *log, const char *folder, con
         plim_log(log, PLIM_LOG_WARNING, "| %s", last_state(line));
 }
 
-/* Of the last trial that failed, and not for want of memory. */
+bool plim_black_box_show_failure(const struct plim_log *log, const char *folder,
+                                 const struct plim_execution *execution)
+{
+    if (!execution || execution->verdict == PLIM_OK || execution->verdict == PLIM_OOM ||
+        execution->verdict == PLIM_CANCELLED)
+        return false;
+    plim_log(log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
+    plim_black_box_show_log(log, folder, execution->log);
+    return true;
+}
+
+/* Of the last trial that failed. */
 static void show_failure(const struct plim_black_box *box, const struct plim_asker *asker)
 {
-    for (size_t i = asker->samples.count; i-- > 0;) {
-        const struct plim_execution *execution = asker->samples.items[i].trial.details;
-        if (!execution || execution->verdict == PLIM_OK || execution->verdict == PLIM_OOM ||
-            execution->verdict == PLIM_CANCELLED)
-            continue;
-        plim_log(box->log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
-        plim_black_box_show_log(box->log, box->options.logs, execution->log);
-        return;
-    }
+    bool shown = false;
+    for (size_t i = asker->samples.count; i-- > 0 && !shown;)
+        shown = plim_black_box_show_failure(box->log, box->options.logs,
+                                            asker->samples.items[i].trial.details);
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */

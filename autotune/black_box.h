@@ -34,4 +34,9 @@ enum plim_status plim_black_box_tune(const struct plim_black_box *box, struct pl
 /* The last lines of a trial's output, as warnings. The file may be anything. */
 void plim_black_box_show_log(const struct plim_log *log, const char *folder, const char *name);
 
+/* Why a trial failed, and not for want of memory, with those lines; false, and nothing, if it did not.
+ * `execution` may be NULL. */
+bool plim_black_box_show_failure(const struct plim_log *log, const char *folder,
+                                 const struct plim_execution *execution);
+
 #endif

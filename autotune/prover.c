@@ -131,16 +131,12 @@ const struct plim_runner *plim_prover_runner(const struct plim_prover *p)
     return &p->runner;
 }
 
-/* The last lines of the last trial that failed, and not for want of memory. */
+/* Of the last trial that failed. */
 static void show_failure(const struct plim_prover *p, const struct plim_log *log)
 {
-    for (size_t i = p->proofs.count; i-- > 0;) {
-        const struct plim_execution *execution = p->proofs.items[i].execution;
-        if (execution->verdict == PLIM_OK || execution->verdict == PLIM_OOM) continue;
-        plim_log(log, PLIM_LOG_WARNING, "%s; its last lines:", execution->why);
-        plim_black_box_show_log(log, p->logs, execution->log);
-        return;
-    }
+    bool shown = false;
+    for (size_t i = p->proofs.count; i-- > 0 && !shown;)
+        shown = plim_black_box_show_failure(log, p->logs, p->proofs.items[i].execution);
 }
 
 void plim_prover_tell(const struct plim_prover *p, const struct plim_setting *choice,

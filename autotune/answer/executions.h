@@ -4,6 +4,8 @@
 
 #include "answer.h"
 
+struct plim_execution;
+
 extern const struct plim_details_reader plim_details_execution;
 
 /* Appends what is particular to programs: how the reported execution ended, what the program does
@@ -13,7 +15,6 @@ void plim_reasons_program(const struct plim_answer *answer, const struct plim_de
 
 /* The same of one trial, for a result that tells of more than programs: how it ended, and the values
  * that it asked a virtual GPU for. */
-struct plim_execution;
 void plim_reasons_execution(const struct plim_execution *execution, struct plim_result *result);
 
 #endif

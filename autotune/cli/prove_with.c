@@ -1,12 +1,13 @@
 #include "prove_with.h"
 #include "autotune/exec/launch.h"
-#include "autotune/exec/template.h"
 #include "devices/open.h"
 
 static enum plim_status check_placeholder(const struct plim_prove_with *p, const char *name,
                                           struct plim_error *err)
 {
-    if (plim_template_has(p->command[2], name)) return PLIM_OK;
+    bool uses;
+    enum plim_status st = plim_program_uses(&p->program, name, &uses, err);
+    if (st || uses) return st;
     return plim_fail(err, PLIM_INVALID,
                      "--prove-with: the command has no {%s}, expected it where the program is told", name);
 }
@@ -18,8 +19,11 @@ static enum plim_status check_axis(const struct plim_prove_with *p, const struct
     char room[PLIM_AXIS_TEXT];
     const struct plim_axis *axis = &axes->axis[index];
     struct plim_setting first = {0};
+    bool uses;
+    if (axis->count < 2) return PLIM_OK;
+    enum plim_status st = plim_program_uses(&p->program, axis->name, &uses, err);
+    if (st || uses) return st;
     first.value[index] = axis->values[0];
-    if (axis->count < 2 || plim_template_has(p->command[2], axis->name)) return PLIM_OK;
     return plim_fail(err, PLIM_INVALID,
                      "--prove-with: %zu values of %s are compared, expected {%s} in the command, or one "
                      "value (--%s %s)",
@@ -74,7 +78,7 @@ enum plim_status plim_prove_with_read(const struct plim_request *request,
     plim_launch_prepare();
     out->proving = (struct plim_proving){
         .program = &out->program, .options = out->trials.options, .gpus = out->program.world, .jobs = 1};
-    out->proving.options.tells_accumulation = plim_template_has(request->prove_with, "accumulation");
+    st = plim_program_uses(&out->program, "accumulation", &out->proving.options.tells_accumulation, err);
 out:
     return st;
 }

@@ -22,6 +22,7 @@ struct row {
     const char *const *names;
     size_t name_count;
     bool is_hidden;
+    bool is_quiet; /* not reported where nothing but its first name is asked for */
 };
 
 #define FROM(member) .from = offsetof(struct plim_spec, member)
@@ -62,7 +63,8 @@ static const struct row rows[ROWS] = {
                .form = NAMES,
                FROM(liger),
                TO(liger),
-               NAMED(plim_liger_names, PLIM_LIGER_COUNT)},
+               NAMED(plim_liger_names, PLIM_LIGER_COUNT),
+               .is_quiet = true},
     [SHARDING] = {.name = "sharding",
                   .form = NAMES,
                   FROM(sharding),
@@ -128,12 +130,10 @@ static void add_axis(struct plim_spec_question *q, const struct row *row)
     snprintf(axis->name, sizeof(axis->name), "%s", row->name);
     axis->unit = row->unit ? row->unit : "";
     axis->names = row->names;
-    axis->is_hidden = row->is_hidden;
     axis->values = q->values[axes->count];
     axis->count = read_values(row, q->spec, q->values[axes->count]);
-    /* It is no news that kernels are not replaced. */
-    if (row == &rows[LIGER] && axis->count == 1 && axis->values[0] == PLIM_LIGER_FALSE)
-        axis->is_hidden = true;
+    axis->is_hidden =
+        row->is_hidden || (row->is_quiet && axis->count == 1 && axis->values[0] == 0);
     axes->count++;
 }
 

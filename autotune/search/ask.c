@@ -170,24 +170,28 @@ enum plim_status plim_ask_need(struct plim_asker *asker, const struct plim_setti
     return keep_sample(asker, &sample, err);
 }
 
-void plim_ask_expect_needs(const struct plim_asker *asker, const struct plim_setting *settings,
-                           size_t count)
+/* Tells the hook what is not known, of samples or of needs. */
+static void expect(const struct plim_asker *asker, plim_runner_expect *hook, bool of_needs,
+                   const struct plim_setting *settings, size_t count)
 {
     struct plim_setting unknown[EXPECTED_AT_MOST];
     size_t kept = 0;
-    if (!asker->runner->expect_needs) return;
+    if (!hook) return;
     for (size_t i = 0; i < count && kept < EXPECTED_AT_MOST; i++)
-        if (!plim_cache_find(asker->cache, &settings[i])) unknown[kept++] = settings[i];
-    if (kept) asker->runner->expect_needs(asker->runner->user, unknown, kept);
+        if (of_needs ? !plim_cache_find(asker->cache, &settings[i])
+                     : !find_sample(asker, &settings[i]))
+            unknown[kept++] = settings[i];
+    if (kept) hook(asker->runner->user, unknown, kept);
 }
 
 void plim_ask_expect(const struct plim_asker *asker, const struct plim_setting *settings,
                      size_t count)
 {
-    struct plim_setting unknown[EXPECTED_AT_MOST];
-    size_t kept = 0;
-    if (!asker->runner->expect) return;
-    for (size_t i = 0; i < count && kept < EXPECTED_AT_MOST; i++)
-        if (!find_sample(asker, &settings[i])) unknown[kept++] = settings[i];
-    if (kept) asker->runner->expect(asker->runner->user, unknown, kept);
+    expect(asker, asker->runner->expect, false, settings, count);
+}
+
+void plim_ask_expect_needs(const struct plim_asker *asker, const struct plim_setting *settings,
+                           size_t count)
+{
+    expect(asker, asker->runner->expect_needs, true, settings, count);
 }

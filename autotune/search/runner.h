@@ -18,6 +18,9 @@ enum plim_run_mode {
 /* Micro-steps of a step that are run while searching where each takes its time. */
 enum { PLIM_PROBED_MICRO_STEPS = 4 };
 
+/* Settings that may be asked for. */
+typedef void plim_runner_expect(void *user, const struct plim_setting *settings, size_t count);
+
 struct plim_runner {
     /* That a setting does not fit, or cannot run, is a verdict in `out` and PLIM_OK. The same
      * setting gives the same answer every time. Anything else ends the search. */
@@ -25,10 +28,10 @@ struct plim_runner {
                             struct plim_trial *out, struct plim_error *err);
     /* Told before a LIMITED run what the search may ask for after it, the likelier first, so that
      * it can be started beside it; NULL: the runner makes no use of that. */
-    void (*expect)(void *user, const struct plim_setting *settings, size_t count);
+    plim_runner_expect *expect;
     /* Told which UNLIMITED runs will be asked for, in their order, so that some can be made beside each
      * other; NULL: the runner makes no use of that. */
-    void (*expect_needs)(void *user, const struct plim_setting *settings, size_t count);
+    plim_runner_expect *expect_needs;
     void *user;
     /* Size of what `details` of a trial points to: plain data, valid until the next run. The search
      * keeps copies. */
