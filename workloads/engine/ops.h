@@ -72,6 +72,8 @@ struct tensor *op_clone(struct engine *e, struct tensor *x);      /* always cont
 /* zeros behind the last dimension; negative `count` cuts */
 struct tensor *op_pad_last(struct engine *e, struct tensor *x, int64_t count);
 struct tensor *op_cat(struct engine *e, int count, struct tensor *const *x, int dim);
+/* to.copy_(from): of one shape, in any types and layouts; no autograd. Nothing where the engine halted. */
+void op_copy_(struct engine *e, struct tensor *to, struct tensor *from);
 /* A copy of `x` in the layout of `like`; no autograd. */
 struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct tensor *like);
 

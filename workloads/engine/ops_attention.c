@@ -228,9 +228,7 @@ static void pad_mask(struct engine *e, const struct blocks *b, struct tensor **m
     struct tensor *wide = tensor_keep(tensor_alias(e, block, 4, n, stride, 0));
     if (!e->halted) {
         wide->a.dtype = (*mask)->a.dtype;
-        struct plim_op op = {
-            .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*mask)->a}};
-        engine_launch(e, &op);
+        op_copy_(e, wide, *mask);
     }
     tensor_drop(e, block);
     tensor_drop(e, *mask);

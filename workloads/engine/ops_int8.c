@@ -39,9 +39,7 @@ void op_quantize_int8(struct engine *e, struct quantized *q, struct tensor *weig
     q->rows = weight->a.shape[0];
     q->columns = weight->a.shape[1];
     struct tensor *half = tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(q->rows, q->columns)));
-    struct plim_op copy = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&half->a}, .in = {&weight->a}};
-    if (!e->halted) engine_launch(e, &copy);
+    op_copy_(e, half, weight);
     q->scales = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(q->rows)));
     q->codes = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(q->rows, q->columns)));
     quantize_rows(e, q->codes, q->scales, half);

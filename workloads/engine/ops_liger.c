@@ -220,13 +220,6 @@ static void add_to_weight(struct engine *e, const struct loss_call *c, struct te
     tensor_drop(e, product);
 }
 
-static void copy_into(struct engine *e, struct tensor *to, struct tensor *from)
-{
-    struct plim_op op = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
-    if (!e->halted) engine_launch(e, &op);
-}
-
 /* The logits of some rows, which their gradient takes the place of, and what follows from it. */
 static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start, int64_t count)
 {
@@ -247,7 +240,7 @@ static void run_chunk(struct engine *e, const struct loss_call *c, int64_t start
         op_mm_into(e, dx, logits, tensor_ref(c->weight), false);
     } else {
         struct tensor *product = tensor_keep(op_matmul(e, logits, c->weight));
-        copy_into(e, dx, product);
+        op_copy_(e, dx, product);
         tensor_drop(e, product);
     }
     if (c->dweight && !e->halted) add_to_weight(e, c, logits, x);

@@ -135,7 +135,7 @@ static struct tensor *part(struct engine *e, const struct tensor *x, int dim, in
     return y;
 }
 
-static void copy_into(struct engine *e, struct tensor *to, struct tensor *from)
+void op_copy_(struct engine *e, struct tensor *to, struct tensor *from)
 {
     struct plim_op op = {
         .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
@@ -150,7 +150,7 @@ static void slice_backward(struct engine *e, struct node *n, struct tensor **gra
         tensor_keep(op_full(e, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
     int dim = (int)n->number;
     struct tensor *into = tensor_keep(part(e, zeros, dim, n->ints[7], grads[0]->a.shape[dim]));
-    copy_into(e, into, grads[0]);
+    op_copy_(e, into, grads[0]);
     tensor_drop(e, into);
     out[0] = zeros;
 }
@@ -176,7 +176,7 @@ static void select_backward(struct engine *e, struct node *n, struct tensor **gr
     struct tensor *zeros =
         tensor_keep(op_full(e, grads[0]->a.dtype, (int)n->ints[0], n->ints + 1, 0));
     struct tensor *into = tensor_keep(op_select(e, zeros, (int)n->number, n->ints[7]));
-    copy_into(e, into, grads[0]);
+    op_copy_(e, into, grads[0]);
     tensor_drop(e, into);
     out[0] = zeros;
 }
@@ -255,7 +255,7 @@ struct tensor *op_clone(struct engine *e, struct tensor *x)
     if (e->halted) return op_halted(e, 1, &x);
     struct node *n = op_node(e, &clone_kind, 1, &x);
     struct tensor *y = op_result(e, 1, &x, x->a.dtype, x->a.ndim, x->a.shape, NULL);
-    copy_into(e, y, x);
+    op_copy_(e, y, x);
     return op_done(e, n, y, 1, &x);
 }
 
@@ -281,14 +281,14 @@ struct tensor *op_to(struct engine *e, struct tensor *x, enum plim_dtype dtype)
     int64_t stride[PLIM_MAX_DIMS];
     op_result_strides(1, &x, x->a.ndim, x->a.shape, stride);
     struct tensor *y = op_result(e, 1, &x, dtype, x->a.ndim, x->a.shape, stride);
-    copy_into(e, y, x);
+    op_copy_(e, y, x);
     return op_done(e, n, y, 1, &x);
 }
 
 struct tensor *op_copy_like(struct engine *e, struct tensor *x, const struct tensor *like)
 {
     struct tensor *y = tensor_empty_strided(e, x->a.dtype, x->a.ndim, x->a.shape, like->a.stride);
-    copy_into(e, y, x);
+    op_copy_(e, y, x);
     return y;
 }
 
@@ -313,7 +313,7 @@ struct tensor *op_pad_last(struct engine *e, struct tensor *x, int64_t count)
     struct tensor *from = tensor_keep(part(e, x, last, 0, common)),
                   *into = tensor_keep(part(e, y, last, 0, common));
     if (count > 0) op_fill_(e, y, 0);
-    copy_into(e, into, from);
+    op_copy_(e, into, from);
     tensor_drop(e, into);
     tensor_drop(e, from);
     return op_done(e, n, y, 1, &x);

@@ -72,9 +72,7 @@ static void widen(struct engine *e, struct parameters *p, struct tensor **x, siz
     if (e->halted || (*x)->a.dtype == PLIM_F32) return;
     struct tensor *wide = tensor_keep(tensor_empty(e, PLIM_F32, (*x)->a.ndim, (*x)->a.shape));
     if (e->halted) return;
-    struct plim_op op = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&wide->a}, .in = {&(*x)->a}};
-    engine_launch(e, &op);
+    op_copy_(e, wide, *x);
     wide->layer = (*x)->layer;
     tensor_drop(e, *x);
     tensor_classify(e, wide, PLIM_MEMORY_PARAMETERS);

@@ -8,9 +8,7 @@ static struct tensor *padded_by_one(struct engine *e, struct tensor *labels)
     int64_t b = labels->a.shape[0], s = labels->a.shape[1];
     struct tensor *y = tensor_keep(op_full(e, PLIM_I64, SHAPE(b, s + 1), -100));
     struct tensor *into = tensor_keep(op_slice(e, y, 1, 0, s));
-    struct plim_op op = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&into->a}, .in = {&labels->a}};
-    if (!e->halted) engine_launch(e, &op);
+    op_copy_(e, into, labels);
     tensor_drop(e, into);
     return y;
 }

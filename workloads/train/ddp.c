@@ -107,20 +107,13 @@ static struct tensor *place_in_bucket(struct engine *e, const struct ddp *d,
                                     parameter->a.shape, parameter->a.stride, d->offset[i]));
 }
 
-static void copy(struct engine *e, struct tensor *to, struct tensor *from)
-{
-    struct plim_op op = {
-        .kind = PLIM_OP_COPY, .n_out = 1, .n_in = 1, .out = {&to->a}, .in = {&from->a}};
-    if (!e->halted) engine_launch(e, &op);
-}
-
 /* mark_variable_ready_dense(): a gradient that is its place in the bucket already stays there. */
 static void give_to_bucket(struct engine *e, const struct ddp *d, const struct tensor *parameter)
 {
     if (e->halted || !parameter->grad) return;
     struct tensor *place = place_in_bucket(e, d, parameter);
     if (!e->halted && parameter->grad->storage != place->storage) {
-        copy(e, place, parameter->grad);
+        op_copy_(e, place, parameter->grad);
         if (d->options->as_view) tensor_set_data(e, parameter->grad, tensor_ref(place));
     }
     tensor_drop(e, place);
@@ -162,7 +155,7 @@ static void take_from_bucket(struct engine *e, const struct ddp *d, const struct
 {
     if (e->halted || !parameter->grad || d->options->as_view) return;
     struct tensor *place = place_in_bucket(e, d, parameter);
-    copy(e, parameter->grad, place);
+    op_copy_(e, parameter->grad, place);
     tensor_drop(e, place);
 }
 
