@@ -169,9 +169,10 @@ static enum plim_status write_result(FILE *file, const struct plim_report *repor
                                      const struct plim_result *r)
 {
     struct plim_grid points = {0}, samples = {0};
-    char common[PLIM_TABLE_LINE] = "", title[PLIM_RESULT_LINE], total[PLIM_NUMBER];
+    char common[PLIM_TABLE_LINE] = "", title[PLIM_RESULT_LINE], total[PLIM_NUMBER],
+         gpus[PLIM_RESULT_GPUS];
     enum plim_status st = PLIM_OK, second = PLIM_OK;
-    snprintf(title, sizeof(title), "%s on %s, %s%s", r->spec.name, r->device.name,
+    snprintf(title, sizeof(title), "%s on %s, %s%s", r->spec.name, plim_result_gpus(&r->device, gpus),
              plim_number_bytes(r->device.total_bytes, total),
              r->device.simulated ? " (simulated)" : "");
     fputs("<section>\n", file);

@@ -27,8 +27,8 @@ static enum plim_status table(FILE *file, struct plim_grid *grid, const char *co
 
 static void head(FILE *file, const struct plim_result *r)
 {
-    char text[PLIM_RESULT_LINE], total[PLIM_NUMBER];
-    snprintf(text, sizeof(text), "%s on %s, %s%s", r->spec.name, r->device.name,
+    char text[PLIM_RESULT_LINE], total[PLIM_NUMBER], gpus[PLIM_RESULT_GPUS];
+    snprintf(text, sizeof(text), "%s on %s, %s%s", r->spec.name, plim_result_gpus(&r->device, gpus),
              plim_number_bytes(r->device.total_bytes, total),
              r->device.simulated ? " (simulated)" : "");
     line(file, "# ", text);

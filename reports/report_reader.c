@@ -124,6 +124,7 @@ static void read_device(struct reader *r, const struct plim_yaml_node *root,
     device->compute_capability = (int)read_int(r, node, "compute_capability");
     device->multiprocessors = (int)read_int(r, node, "multiprocessors");
     device->tdp_watts = (int)read_int(r, node, "tdp_watts");
+    device->gpus = (int)read_int(r, node, "gpus");
 }
 
 static void read_limit(struct reader *r, const struct plim_yaml_node *root,

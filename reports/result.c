@@ -145,6 +145,13 @@ const char *plim_result_rate_unit(const struct plim_result_setting *setting)
     return setting->seq ? "tokens/s" : "samples/s";
 }
 
+const char *plim_result_gpus(const struct plim_result_device *device, char text[PLIM_RESULT_GPUS])
+{
+    if (device->gpus <= 1) return device->name;
+    snprintf(text, PLIM_RESULT_GPUS, "%d x %s", device->gpus, device->name);
+    return text;
+}
+
 const char *plim_result_value(const struct plim_result_setting *setting, const char *name)
 {
     for (size_t i = 0; i < setting->value_count; i++)

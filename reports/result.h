@@ -47,7 +47,13 @@ struct plim_result_device {
     int64_t total_bytes;
     int compute_capability, multiprocessors;
     int tdp_watts; /* the power that its cooling is made for; 0: not known */
+    int gpus;      /* of this kind here, which the result is for; 0: not counted */
 };
+
+enum { PLIM_RESULT_GPUS = 80 };
+
+/* "NVIDIA L40S", or "4 x NVIDIA L40S". */
+const char *plim_result_gpus(const struct plim_result_device *device, char text[PLIM_RESULT_GPUS]);
 
 /* usable - overhead - margin = budget; a budget of 0 or less is a real answer. */
 struct plim_result_limit {

@@ -284,7 +284,7 @@ static void compare_devices(const struct plim_report *report, const struct extra
                             struct plim_grid *grid, char common[PLIM_TABLE_LINE])
 {
     struct axes axes = {.rows = report->results.count};
-    char text[64];
+    char text[64], gpus[PLIM_RESULT_GPUS];
     axes.settings = calloc(axes.rows + 1, sizeof(struct plim_result_setting *));
     if (!axes.settings) {
         grid->failed = true;
@@ -308,7 +308,7 @@ static void compare_devices(const struct plim_report *report, const struct extra
         plim_grid_row(grid, false);
         if (extras->models) plim_grid_cell(grid, result->spec.name);
         if (extras->tiers) plim_grid_cell(grid, result->tier ? result->tier : "-");
-        plim_grid_cell(grid, result->device.name);
+        plim_grid_cell(grid, plim_result_gpus(&result->device, gpus));
         plim_grid_cell(grid, plim_number_bytes(result->device.total_bytes, text));
         device_note(result, text, sizeof(text));
         if (result->choice.present) {
@@ -347,7 +347,7 @@ static const struct plim_result_advice *best_advice(const struct plim_result *re
 
 void plim_table_device_advice(const struct plim_report *report, struct plim_grid *grid)
 {
-    char peak[PLIM_NUMBER];
+    char peak[PLIM_NUMBER], gpus[PLIM_RESULT_GPUS];
     plim_grid_column(grid, "device", false);
     plim_grid_column(grid, "then", false);
     plim_grid_column(grid, "needs", true);
@@ -357,7 +357,7 @@ void plim_table_device_advice(const struct plim_report *report, struct plim_grid
         if (result->choice.present || !result->advice.count) continue;
         const struct plim_result_advice *advice = best_advice(result);
         plim_grid_row(grid, false);
-        plim_grid_cell(grid, result->device.name);
+        plim_grid_cell(grid, plim_result_gpus(&result->device, gpus));
         plim_grid_cell(grid, advice->fits ? "fits" : "too large");
         plim_grid_cell(grid, plim_number_bytes(advice->peak.device_bytes, peak));
         plim_grid_note(grid, advice->change);

@@ -19,10 +19,10 @@ static int bar_width(const struct plim_page *page)
 
 static void title(struct plim_page *page, const struct plim_result *r)
 {
-    char total[PLIM_NUMBER], text[PLIM_RESULT_LINE], name[256], device[256];
+    char total[PLIM_NUMBER], text[PLIM_RESULT_LINE], name[256], device[256], gpus[PLIM_RESULT_GPUS];
     fprintf(page->file, "%s%s on %s%s, %s%s\n", page->bold,
             plim_text_show(r->spec.name, name, sizeof(name)),
-            plim_text_show(r->device.name, device, sizeof(device)), page->plain,
+            plim_text_show(plim_result_gpus(&r->device, gpus), device, sizeof(device)), page->plain,
             plim_number_bytes(r->device.total_bytes, total),
             r->device.simulated ? " (simulated)" : "");
     if (r->device.based_on[0]) {

@@ -52,6 +52,7 @@ static void add_device(struct plim_json *json, json_t *root,
     known_int(json, node, "compute_capability", device->compute_capability);
     known_int(json, node, "multiprocessors", device->multiprocessors);
     known_int(json, node, "tdp_watts", device->tdp_watts);
+    known_int(json, node, "gpus", device->gpus);
 }
 
 static void add_limit(struct plim_json *json, json_t *root, const struct plim_result_limit *limit)

@@ -3,6 +3,7 @@
 #include "answer_file.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
+#include "autotune/run/target.h"
 #include "command.h"
 #include "reports/configs/emission.h"
 #include <errno.h>
@@ -94,7 +95,8 @@ enum plim_status plim_emit_check(const struct plim_request *request, struct plim
     if (request->json)
         return plim_fail(err, PLIM_INVALID, "--json and --emit are both for stdout, expected one");
     if (request->devices.count > 1 ||
-        (request->devices.count && !strcmp(request->devices.items[0], "all")))
+        (request->devices.count && (!strcmp(request->devices.items[0], "all") ||
+                                    plim_target_is_all(request->devices.items[0]))))
         return plim_fail(err, PLIM_INVALID, "--emit is one device's answer, expected one --device");
     return plim_config_form_find(request->emit.name, &form, err);
 }

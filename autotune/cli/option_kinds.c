@@ -304,7 +304,7 @@ enum plim_status plim_option_price(struct plim_request *request, const struct pl
 
 static const char *device_name(size_t index, char scratch[PLIM_OPTION_VALUE])
 {
-    static const char *const schemes[] = {"auto", "host", "cuda:0"};
+    static const char *const schemes[] = {"auto", "host", "cuda:0", "cuda:all"};
     enum { SCHEMES = sizeof(schemes) / sizeof(schemes[0]) };
     if (index < SCHEMES) return schemes[index];
     if (index - SCHEMES >= plim_catalogue_count()) return NULL;

@@ -1,6 +1,6 @@
 /* plan and tune: the decision. On simulated devices both come to the same; tune proves it on a real
  * one where there is one. */
-#include "spec_decision.h"
+#include "all_gpus.h"
 #include "devices/catalogue/catalogue.h"
 #include "devices/open.h"
 #include "prove.h"
@@ -12,6 +12,7 @@ struct targets {
     size_t count;
     const char **uris;
     char *texts; /* behind `uris` where they are not the user's */
+    struct plim_all_gpus gpus; /* in place of `uris`: --device cuda:all */
     bool is_table;
 };
 
@@ -19,6 +20,7 @@ static void targets_finish(struct targets *targets)
 {
     free(targets->uris);
     free(targets->texts);
+    plim_all_gpus_finish(&targets->gpus);
 }
 
 /* Every GPU of the catalogue, in its order. */
@@ -39,6 +41,12 @@ static enum plim_status resolve_targets(const struct plim_request *request,
     bool simulate = !target;
     enum plim_status st = plim_catalogue_check(err);
     if (st) return st;
+    if (!simulate && request->devices.count && plim_target_is_all(request->devices.items[0])) {
+        st = plim_all_gpus_find(request->devices.items[0], log, &targets->gpus, err);
+        targets->count = targets->gpus.count;
+        targets->is_table = targets->count > 1;
+        return st;
+    }
     size_t gpus = plim_catalogue_count(),
            asked = request->devices.count ? request->devices.count : 1;
     targets->uris = calloc(asked * (gpus + 1), sizeof(*targets->uris));
@@ -73,14 +81,14 @@ static enum plim_status verdict(const struct plim_report *report)
 
 /* --prove is for one recording on one device, --prove-with for one spec. */
 static enum plim_status check_prove(const struct plim_request *request, const struct plim_decide *d,
-                                    size_t devices, struct plim_error *err)
+                                    const struct targets *targets, struct plim_error *err)
 {
     const char *option = request->prove ? "--prove" : "--prove-with";
     if (!request->prove && !request->prove_with) return PLIM_OK;
     if (request->prove && !d->asked.question.recording)
         return plim_fail(err, PLIM_INVALID,
                          "--prove is for recordings (--prove-with runs a command for a spec)");
-    if (devices != 1 || request->tiers)
+    if (targets->count != 1 || targets->gpus.count || request->tiers)
         return plim_fail(err, PLIM_INVALID,
                          "%s runs the program, expected one --device and no --tiers", option);
     return PLIM_OK;
@@ -96,6 +104,19 @@ static enum plim_status prepare_prove_with(struct plim_decide *d, const char *ur
     return plim_prove_with_read(d->request, &d->asked.question, uri, *out, err);
 }
 
+/* PLIM_OK with `some_failed` set: the report has answers, but not for all kinds of GPU. */
+static enum plim_status decide(struct plim_decide *d, const struct targets *targets,
+                               struct plim_report *report, struct plim_error *some_failed,
+                               struct plim_error *err)
+{
+    if (!targets->gpus.count)
+        return plim_decide_report(d, targets->uris, targets->count, report, err);
+    enum plim_status st = plim_all_gpus_decide(d, &targets->gpus, report, err);
+    if (!st || !report->results.count) return st;
+    *some_failed = *err;
+    return PLIM_OK;
+}
+
 /* `target`: room for the GPU that "auto" finds; NULL: only simulated devices. */
 static enum plim_status run(const struct plim_request *request, const struct plim_io *io,
                             struct plim_target *target, struct plim_error *err)
@@ -105,22 +126,23 @@ static enum plim_status run(const struct plim_request *request, const struct pli
     struct plim_prove_with *prove_with = NULL;
     struct plim_report report = {0};
     struct targets targets = {0};
+    struct plim_error some_failed = PLIM_ERROR_INIT;
     enum plim_status st = d ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (st) goto out;
     PLIM_TRY(plim_common_check_files(request, err));
     PLIM_TRY(plim_decide_init(d, request, io, &log, err));
     PLIM_TRY(resolve_targets(request, &d->asked.spec, &log,
                              d->asked.question.recording ? NULL : target, &targets, err));
-    PLIM_TRY(check_prove(request, d, targets.count, err));
+    PLIM_TRY(check_prove(request, d, &targets, err));
     if (request->prove_with)
         PLIM_TRY(prepare_prove_with(d, targets.uris[0], &prove_with, err));
-    PLIM_TRY(plim_decide_report(d, targets.uris, targets.count, &report, err));
+    PLIM_TRY(decide(d, &targets, &report, &some_failed, err));
     if (request->prove && report.results.count)
         PLIM_TRY(plim_prove_recording(request, io, &log, &d->asked.recording, targets.uris[0],
                                       &report.results.items[0], err));
     report.is_table |= targets.is_table;
     PLIM_TRY(plim_common_emit(request, io, &report, err));
-    st = verdict(&report);
+    st = some_failed.status ? some_failed.status : verdict(&report);
     if (prove_with && st == PLIM_LOST)
         st = plim_fail(err, PLIM_INVALID, "the command of --prove-with does not run: see the report");
 out:
@@ -145,7 +167,7 @@ static enum plim_status run_tune(const struct plim_request *request, const struc
     if (request->devices.count > 1 ||
         (request->devices.count && !strcmp(request->devices.items[0], "all")))
         return plim_fail(err, PLIM_INVALID,
-                         "tune works on one device, expected one --device (plan takes several)");
+                         "tune works on one device or on cuda:all, expected one --device (plan takes several)");
     struct plim_target target;
     return run(request, io, &target, err);
 }
@@ -162,4 +184,6 @@ const struct plim_command plim_command_tune = {
     .summary = "find and prove the best settings on one device",
     .about = "Finds the fastest training settings that fit on one device, and shows why.\n"
              "Example:\n\n"
-             "  plimsoll tune llama-3.2-1b --device sim:A100-SXM4-40GB --effective-batch 64\n"};
+             "  plimsoll tune llama-3.2-1b --device sim:A100-SXM4-40GB --effective-batch 64\n\n"
+             "--device cuda:all is every GPU of this machine: one of each kind is tuned, all at\n"
+             "the same time.\n"};

@@ -17,6 +17,12 @@ struct question {
     int64_t memory_cap_bytes;
 };
 
+bool plim_target_is_all(const char *uri)
+{
+    size_t length = strcspn(uri, ",");
+    return length == 8 && !strncmp(uri, "cuda:all", length);
+}
+
 static enum plim_status read_memory(const char *uri, const char *option, int64_t *bytes,
                                     struct plim_error *err)
 {

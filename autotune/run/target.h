@@ -5,6 +5,8 @@
  *     cuda, cuda:N                the first, the Nth (from 0) that CUDA shows
  *     cuda:GPU-uuid, cuda:MIG-uuid   that one; the beginning of a UUID is enough
  *     ...,memory=24GiB            and no more of it than that
+ *
+ * cuda:all means each that CUDA shows: one who takes it puts the GPUs one by one.
  */
 #ifndef PLIM_AUTOTUNE_RUN_TARGET_H
 #define PLIM_AUTOTUNE_RUN_TARGET_H
@@ -45,6 +47,9 @@ struct plim_target {
     char driver_version[PLIM_NVML_TEXT];
     int cuda_version; /* the newest that the driver runs: 13000; -1: not known */
 };
+
+/* Is it "cuda:all", with whatever behind a comma? */
+bool plim_target_is_all(const char *uri);
 
 /* PLIM_NODEVICE: there is none, or it cannot be used (driver too old, GPU busy, lost, hidden, in
  * MIG mode without an instance); PLIM_UNSUPPORTED: this build cannot use it; PLIM_INVALID: `uri` is

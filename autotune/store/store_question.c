@@ -33,6 +33,15 @@ bool plim_store_gpu_of_target(const struct plim_target *target, bool counts_othe
            out->compute_capability > 0;
 }
 
+bool plim_store_gpu_equal(const struct plim_store_gpu *a, const struct plim_store_gpu *b)
+{
+    return a->simulated == b->simulated && !strcmp(a->name, b->name) &&
+           !strcmp(a->mig_profile, b->mig_profile) && !strcmp(a->driver, b->driver) &&
+           !strcmp(a->processors, b->processors) && a->compute_capability == b->compute_capability &&
+           a->usable_bytes == b->usable_bytes && a->total_bytes == b->total_bytes &&
+           a->power_limit_watts == b->power_limit_watts && a->max_sm_mhz == b->max_sm_mhz;
+}
+
 /* What a driver does not tell of a GPU it never tells. */
 static void add_told(struct plim_facts *facts, const char *name, double value)
 {

@@ -26,6 +26,9 @@ struct plim_store_gpu {
 bool plim_store_gpu_of_target(const struct plim_target *target, bool counts_others,
                               struct plim_store_gpu *out);
 
+/* Is an answer for one of them an answer for the other? */
+bool plim_store_gpu_equal(const struct plim_store_gpu *a, const struct plim_store_gpu *b);
+
 /* How a question is put, beside its subject. */
 struct plim_store_asked {
     const char *version;   /* of plimsoll */

@@ -3,6 +3,7 @@
 #include "autotune/base/text.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,8 @@ static void open_file(void)
     state.shared = memory;
 }
 
+static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER; /* of this process */
+
 /* A lock on a file ends with its holder, however that ends. */
 static void lock(void)
 {
@@ -152,6 +155,7 @@ static void lock(void)
 static void unlock(void)
 {
     if (state.file >= 0) flock(state.file, LOCK_UN);
+    pthread_mutex_unlock(&threads);
 }
 
 /* --- processes -------------------------------------------------------------------------------- */
@@ -214,6 +218,7 @@ static struct process *own_row(void)
 /* Everything that follows happens between start() and unlock(). */
 static void start(void)
 {
+    pthread_mutex_lock(&threads);
     if (!state.ready) {
         read_gpus();
         read_faults();

@@ -35,7 +35,7 @@ struct nvml_device {
 };
 
 static struct nvml_device gpus[GPU_MAX], instances[INSTANCES];
-static unsigned samples;
+static _Atomic unsigned samples;
 
 /* --- the environment -------------------------------------------------------------------------- */
 

@@ -228,6 +228,7 @@ Test(writers, an_explanation_with_a_timeline)
     struct plim_result *r = &report.results.items[0];
     r->timeline_micro_steps = 2;
     r->device.tdp_watts = 450;
+    r->device.gpus = 1;
     for (int i = 0; i < 4; i++) {
         struct plim_result_moment moment = {.seconds = i * 0.25, .memory = r->breakdown};
         snprintf(moment.phase, sizeof(moment.phase), "%s", phases[i]);
