@@ -185,5 +185,5 @@ const struct plim_command plim_command_tune = {
     .about = "Finds the fastest training settings that fit on one device, and shows why.\n"
              "Example:\n\n"
              "  plimsoll tune llama-3.2-1b --device sim:A100-SXM4-40GB --effective-batch 64\n\n"
-             "--device cuda:all is every GPU of this machine: one of each kind is tuned, all at\n"
-             "the same time.\n"};
+             "--device cuda:all is every GPU of this machine: one of each kind is tuned,\n"
+             "all at the same time.\n"};
