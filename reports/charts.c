@@ -333,19 +333,22 @@ void plim_charts_peak(const struct plim_report *report, struct plim_chart *chart
 
 void plim_charts_devices(const struct plim_report *report, struct plim_chart *chart)
 {
-    *chart = (struct plim_chart){.kind = PLIM_CHART_BARS,
-                                 .id = "devices",
-                                 .title = "Tokens per second",
-                                 .y_title = "tokens per second"};
-    struct plim_chart_series *series = plim_chart_add_series(chart, "tokens per second");
+    bool of_tokens = false;
+    for (size_t i = 0; i < report->results.count; i++)
+        of_tokens |= report->results.items[i].choice.setting.seq != 0;
+    const char *unit = of_tokens ? "tokens per second" : "samples per second";
+    *chart = (struct plim_chart){.kind = PLIM_CHART_BARS, .id = "devices", .y_title = unit};
+    snprintf(chart->title, sizeof(chart->title), "%s",
+             of_tokens ? "Tokens per second" : "Samples per second");
+    struct plim_chart_series *series = plim_chart_add_series(chart, unit);
     for (size_t i = 0; i < report->results.count; i++) {
         const struct plim_result *result = &report->results.items[i];
         char name[PLIM_CHART_LABEL];
-        if (!result->choice.present || result->choice.tokens_per_second <= 0) continue;
+        if (!result->choice.present || plim_result_rate(&result->choice) <= 0) continue;
         name_result(report, result, name);
         plim_chart_add_point(chart, series,
                              (struct plim_chart_point){.x = (double)chart->bars.count,
-                                                       .y = result->choice.tokens_per_second});
+                                                       .y = plim_result_rate(&result->choice)});
         plim_chart_add_bar(chart, name);
     }
 }

@@ -86,6 +86,7 @@ static void write_row(const struct sheet *sheet, const struct row *row)
     field(sheet->file, row->verdict);
     field(sheet->file, row->chosen ? "true" : "false");
     number_field(sheet->file, choice ? choice->tokens_per_second : 0);
+    number_field(sheet->file, choice ? choice->samples_per_second : 0);
     number_field(sheet->file, row->step_seconds);
     int_field(sheet->file, row->peak->allocated_bytes);
     int_field(sheet->file, row->peak->reserved_bytes);
@@ -98,8 +99,8 @@ static void write_head(const struct sheet *sheet)
 {
     fprintf(sheet->file, "spec,device,device_uri,seq,micro_batch,accumulation,world,effective_batch");
     for (size_t i = 0; i < sheet->axis_count; i++) field(sheet->file, sheet->axes[i]);
-    fprintf(sheet->file, ",verdict,chosen,tokens_per_second,step_seconds,allocated_bytes,"
-                         "reserved_bytes,device_bytes,why\n");
+    fprintf(sheet->file, ",verdict,chosen,tokens_per_second,samples_per_second,step_seconds,"
+                         "allocated_bytes,reserved_bytes,device_bytes,why\n");
 }
 
 static void point_rows(const struct sheet *sheet, const struct plim_result *r)

@@ -82,9 +82,9 @@ static void answer(FILE *file, const struct plim_result *r)
         plim_xml_text(text, file);
         fputs("</p>\n", file);
     }
-    if (c->tokens_per_second > 0)
+    if (plim_result_rate(c) > 0)
         fprintf(file, "<p>%s %s%s, %s a step</p>\n",
-                plim_number_grouped(c->tokens_per_second, figure),
+                plim_number_grouped(plim_result_rate(c), figure),
                 plim_result_rate_unit(&c->setting),
                 r->device.simulated ? " (simulated)" : "",
                 plim_number_seconds(c->step_seconds, whole));

@@ -156,8 +156,8 @@ static bool is_axis(const char *key)
         "micro_batch", "seq", "accumulation", "world", "effective_batch", "effective_batch_target",
         "step_seconds", "tokens_per_second", "samples_per_second", "host_bound", "mfu", "verified",
         "repeats_after_steps", "verdict", "fits", "chosen", "short_bytes",
-        "tokens_per_second_at_most", "why", "seconds", "simulated", "repeats", "noisy",
-        "attention_engine", "change"};
+        "tokens_per_second_at_most", "samples_per_second_at_most", "why", "seconds", "simulated",
+        "repeats", "noisy", "attention_engine", "change"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (!strcmp(others[i], key)) return false;
     return true;
@@ -265,7 +265,8 @@ static void read_point(struct reader *r, const struct plim_yaml_node *node,
                                       .verdict = read_name(r, node, "verdict"),
                                       .short_bytes = read_int(r, node, "short_bytes"),
                                       .rate_limit =
-                                          read_number(r, node, "tokens_per_second_at_most")};
+                                          read_number(r, node, "tokens_per_second_at_most") +
+                                          read_number(r, node, "samples_per_second_at_most")};
     READ_TEXT(r, node, "why", point.why);
     if (read_bool(r, node, "fits")) read_choice(r, node, &point.best);
     else read_setting(r, node, &point.best.setting);

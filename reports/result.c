@@ -69,7 +69,7 @@ static int compare_places(const void *a, const void *b)
 static struct place place_of(const struct plim_result_choice *choice, size_t index,
                              enum plim_result_order order)
 {
-    double key = order == PLIM_ORDER_SPEED    ? choice->tokens_per_second
+    double key = order == PLIM_ORDER_SPEED    ? plim_result_rate(choice)
                  : order == PLIM_ORDER_MEMORY ? -(double)choice->peak.device_bytes
                                               : (double)choice->setting.micro_batch;
     return (struct place){.index = index, .present = choice->present, .key = key};
@@ -138,6 +138,11 @@ int64_t *plim_result_class(struct plim_result_breakdown *breakdown, int index)
 int64_t plim_result_class_bytes(const struct plim_result_breakdown *breakdown, int index)
 {
     return *(const int64_t *)(const void *)((const char *)breakdown + class_offsets[index]);
+}
+
+double plim_result_rate(const struct plim_result_choice *choice)
+{
+    return choice->setting.seq ? choice->tokens_per_second : choice->samples_per_second;
 }
 
 const char *plim_result_rate_unit(const struct plim_result_setting *setting)

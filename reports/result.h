@@ -103,7 +103,9 @@ struct plim_result_choice {
     struct plim_result_phase phases[PLIM_RESULT_PHASES];
     struct plim_result_peak peak;
     /* Tokens: of samples of an unknown length each counts as one. */
-    double step_seconds, tokens_per_second, samples_per_second;
+    double step_seconds;
+    double tokens_per_second; /* 0: not known, as of a program without a sequence length */
+    double samples_per_second;
     /* These are an estimate that hangs on how fast the host is: a slow one takes longer to launch the
      * step than the GPU to run it. */
     bool host_bound;
@@ -120,7 +122,7 @@ struct plim_result_point {
     bool chosen;                    /* the result's choice is of this point */
     const char *verdict;            /* "ok", the verdict of a sample, or "untried" */
     int64_t short_bytes;            /* how much memory is missing; 0: not known */
-    double rate_limit;              /* untried: no more tokens per second are possible; 0: not known */
+    double rate_limit;              /* untried: no higher rate is possible; 0: not known */
     char why[PLIM_RESULT_LINE];     /* of any verdict but "ok" */
 };
 
@@ -258,6 +260,9 @@ struct plim_report {
     bool is_table;
     PLIM_ARRAY(struct plim_result) results;
 };
+
+/* What a choice is compared by, in plim_result_rate_unit(): tokens a second, or samples. */
+double plim_result_rate(const struct plim_result_choice *choice);
 
 enum plim_result_order {
     PLIM_ORDER_DEFAULT, /* points by speed, those of a waterfall and devices as given */

@@ -99,13 +99,17 @@ static void add_cells(const struct axes *axes, const struct plim_result_setting 
 
 /* --- what a choice achieves ------------------------------------------------------------------- */
 
-/* The first row that has a sequence length says what the rates are of. */
+/* Of what are the rates? A row that has a sequence length says it. */
+static bool has_seq(const struct axes *axes)
+{
+    for (size_t i = 0; i < axes->rows; i++)
+        if (axes->settings[i] && axes->settings[i]->seq) return true;
+    return false;
+}
+
 static const char *rate_unit(const struct axes *axes)
 {
-    size_t i = 0;
-    while (i < axes->rows && !(axes->settings[i] && axes->settings[i]->seq)) i++;
-    return plim_result_rate_unit(i < axes->rows ? axes->settings[i]
-                                                : &(struct plim_result_setting){0});
+    return plim_result_rate_unit(&(struct plim_result_setting){.seq = has_seq(axes)});
 }
 
 static void add_result_columns(const struct axes *axes, struct plim_grid *grid, bool has_rates)
@@ -120,8 +124,8 @@ static void add_result_cells(const struct plim_result_choice *choice, struct pli
 {
     char text[PLIM_NUMBER];
     plim_grid_cell(grid, plim_number_batch(&choice->setting, text));
-    if (has_rates && choice->tokens_per_second > 0)
-        plim_grid_cell(grid, plim_number_grouped(choice->tokens_per_second, text));
+    if (has_rates && plim_result_rate(choice) > 0)
+        plim_grid_cell(grid, plim_number_grouped(plim_result_rate(choice), text));
     else if (has_rates)
         plim_grid_cell(grid, "-");
     plim_grid_cell(grid, plim_number_bytes(choice->peak.device_bytes, text));
@@ -130,7 +134,7 @@ static void add_result_cells(const struct plim_result_choice *choice, struct pli
 static bool any_rate(const struct plim_result *result)
 {
     for (size_t i = 0; i < result->points.count; i++)
-        if (result->points.items[i].best.tokens_per_second > 0) return true;
+        if (plim_result_rate(&result->points.items[i].best) > 0) return true;
     return false;
 }
 
@@ -258,7 +262,7 @@ static struct extras find_extras(const struct plim_report *report, const struct 
     }
     bool compares = style && style->compares && report->results.count > 1;
     extras.power &= style && style->tells_power;
-    extras.first = compares ? report->results.items[0].choice.tokens_per_second : 0;
+    extras.first = compares ? plim_result_rate(&report->results.items[0].choice) : 0;
     return extras;
 }
 
@@ -274,7 +278,7 @@ static void add_extra_cells(const struct extras *extras, const struct plim_resul
                             struct plim_grid *grid)
 {
     const struct plim_price *price = price_of(result, extras->style);
-    double rate = result->choice.tokens_per_second, world = (double)result->choice.world;
+    double rate = plim_result_rate(&result->choice), world = (double)result->choice.world;
     if (extras->first > 0) rate_cell(grid, 100 * rate, extras->first, 1);
     if (extras->power) rate_cell(grid, rate, world * result->device.tdp_watts, 1);
     if (extras->prices) rate_cell(grid, rate * 3600 / 1e6, world * (price ? price->amount : 0), 1);
@@ -301,8 +305,12 @@ static void compare_devices(const struct plim_report *report, const struct extra
     add_columns(&axes, grid);
     add_result_columns(&axes, grid, true);
     if (extras->first > 0) plim_grid_column(grid, "% of the first", true);
-    if (extras->power) plim_grid_column(grid, "tokens/s a watt", true);
-    if (extras->prices) plim_grid_column(grid, "million tokens a unit of price", true);
+    bool of_tokens = has_seq(&axes);
+    if (extras->power)
+        plim_grid_column(grid, of_tokens ? "tokens/s a watt" : "samples/s a watt", true);
+    if (extras->prices)
+        plim_grid_column(grid, of_tokens ? "million tokens a unit of price"
+                                         : "million samples a unit of price", true);
     for (size_t i = 0; i < axes.rows; i++) {
         const struct plim_result *result = &report->results.items[i];
         plim_grid_row(grid, false);

@@ -154,7 +154,9 @@ static void add_points(struct plim_json *json, json_t *root, const struct plim_r
             plim_json_bool(json, node, "fits", point->best.present);
         plim_json_bool(json, node, "chosen", point->chosen);
         known_int(json, node, "short_bytes", point->short_bytes);
-        known_number(json, node, "tokens_per_second_at_most", point->rate_limit);
+        known_number(json, node, point->best.setting.seq ? "tokens_per_second_at_most"
+                                                         : "samples_per_second_at_most",
+                     point->rate_limit);
         known_text(json, node, "why", point->why);
     }
 }

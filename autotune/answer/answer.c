@@ -77,8 +77,9 @@ static void fill_rates(const struct plim_answer *a, const struct plim_setting *s
     out->step_seconds = step_seconds;
     out->host_bound = trial->host_bound;
     out->samples_per_second = (double)out->effective_batch / step_seconds;
-    out->tokens_per_second =
-        out->samples_per_second * (double)plim_axes_seq(&a->question->axes, setting);
+    if (a->question->axes.seq >= 0)
+        out->tokens_per_second =
+            out->samples_per_second * (double)plim_axes_seq(&a->question->axes, setting);
     if (peak > 0 && a->details->flops_per_token)
         out->mfu =
             a->details->flops_per_token(trial) * out->tokens_per_second / (double)out->world / peak;
@@ -136,7 +137,8 @@ static void fill_failure(const struct plim_answer *a, const struct plim_decision
     if (!fell_short && d->found)
         snprintf(out->why, sizeof(out->why), "what the waterfall gave up before it was enough");
     else if (edge->rate_limit > 0 && d->found)
-        snprintf(out->why, sizeof(out->why), "it cannot be faster than %s tokens/s", rate);
+        snprintf(out->why, sizeof(out->why), "it cannot be faster than %s %s", rate,
+                 plim_result_rate_unit(&out->best.setting));
     else
         snprintf(out->why, sizeof(out->why), "the search ended before it");
 }

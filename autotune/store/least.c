@@ -27,7 +27,7 @@ struct candidate {
     const struct plim_result_choice
         *choice; /* of the smallest micro-batch; NULL: it does not fit on all */
     size_t from;
-    double slowest; /* tokens per second; 0: not known */
+    double slowest; /* plim_result_rate(); 0: not known */
 };
 
 static struct candidate examine(const struct plim_result *const *results, size_t count,
@@ -41,7 +41,7 @@ static struct candidate examine(const struct plim_result *const *results, size_t
             c.choice = one;
             c.from = i;
         }
-        if (!i || one->tokens_per_second < c.slowest) c.slowest = one->tokens_per_second;
+        if (!i || plim_result_rate(one) < c.slowest) c.slowest = plim_result_rate(one);
     }
     return c;
 }

@@ -207,11 +207,26 @@ Test(charts, devices_are_compared_where_there_is_a_rate)
     struct plim_report report = {.results = {results, 3, 3}};
     struct plim_chart chart;
     results[0].choice = (struct plim_result_choice){.present = false, .tokens_per_second = 7};
+    results[1].choice.setting.seq = results[2].choice.setting.seq = 512;
     results[1].choice.tokens_per_second = 1000;
-    results[2].choice.tokens_per_second = 0;
     plim_charts_devices(&report, &chart);
     cr_assert(eq(sz, chart.bars.count, 1));
+    cr_expect(eq(str, chart.title, (char *)"Tokens per second"));
     expect_point(&chart.series[0], 0, 0, 1000, false);
+    plim_chart_finish(&chart);
+}
+
+Test(charts, devices_are_compared_by_samples_where_no_length_is_known)
+{
+    struct plim_result results[] = {result_with_peak("a", "T4"), result_with_peak("a", "L4")};
+    struct plim_report report = {.results = {results, 2, 2}};
+    struct plim_chart chart;
+    results[0].choice.samples_per_second = 40;
+    results[1].choice.samples_per_second = 50;
+    plim_charts_devices(&report, &chart);
+    cr_assert(eq(sz, chart.bars.count, 2));
+    cr_expect(eq(str, chart.title, (char *)"Samples per second"));
+    expect_point(&chart.series[0], 1, 1, 50, false);
     plim_chart_finish(&chart);
 }
 

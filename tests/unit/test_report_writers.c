@@ -23,7 +23,8 @@ static struct plim_result_choice choice_of(int64_t batch, int64_t seq, const cha
                                    .effective_batch = 4 * batch,
                                    .peak = {3 * GIB, 4 * GIB, 5 * GIB},
                                    .step_seconds = 0.5,
-                                   .tokens_per_second = (double)(8 * batch * seq)};
+                                   .tokens_per_second = (double)(8 * batch * seq),
+                                   .samples_per_second = (double)(8 * batch)};
     set_value(&c.setting, "precision", "bf16-mixed");
     set_value(&c.setting, "optimizer", optimizer);
     return c;
@@ -98,11 +99,11 @@ Test(report_writers, csv_quotes_what_it_has_to)
     struct plim_report report = unkind_report();
     char *text = written(&plim_writer_csv, &report, 0);
     const char *head = "spec,device,device_uri,seq,micro_batch,accumulation,world,effective_batch,"
-                       "precision,optimizer,verdict,chosen,tokens_per_second,step_seconds,"
-                       "allocated_bytes,reserved_bytes,device_bytes,why\n";
+                       "precision,optimizer,verdict,chosen,tokens_per_second,samples_per_second,"
+                       "step_seconds,allocated_bytes,reserved_bytes,device_bytes,why\n";
     const char *first =
         "\"a,b \"\"c\"\"|d\ne\",GPU|<1>,sim:GPU|<1>,512,2,4,1,8,bf16-mixed,adamw,ok,"
-        "true,8192,0.5,3221225472,4294967296,5368709120,\n";
+        "true,8192,16,0.5,3221225472,4294967296,5368709120,\n";
     cr_expect(eq(int, strncmp(text, head, strlen(head)), 0), "%s", text);
     cr_expect(eq(int, strncmp(text + strlen(head), first, strlen(first)), 0), "%s", text);
     expect_contains(text, ",bf16-mixed,\"s,g|d\",ok,false,");
