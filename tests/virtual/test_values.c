@@ -1,5 +1,6 @@
 /* Kernels of PyTorch and CUB on values that are known: launches as they were recorded, with the
  * names of PyTorch 2.11 for CUDA 13 and arguments laid out as there. */
+#include "autotune/base/clock.h"
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/shadow.h"
@@ -425,6 +426,42 @@ Test(scatter, puts_a_number_where_indices_say)
     plim_shadow_spoil(memory + 1024, 8, "other");
     cr_assert(LAUNCH(SCATTER, &count, &closure));
     expect_numbers(memory, PLIM_INT64, 3, "? ? ?"); /* it may have been any of them */
+}
+
+#define GATHER "_ZN2at6native24vectorized_gather_kernelILi16EiEEvPcS2_PT0_illllb"
+
+Test(gather, takes_rows_by_indices)
+{
+    int count = 4;
+    int64_t slice = 8, size = 3, stride = 8;
+    bool wraps = true;
+    begin();
+    uintptr_t to = memory, from = PUT(512, int64_t, 7, 8, 9), indices = PUT(1024, int, 2, -3, 5, 1);
+    cr_assert(LAUNCH(GATHER, &to, &from, &indices, &count, &slice, &size, &stride, &stride, &wraps));
+    expect_numbers(memory, PLIM_INT64, 4, "9 7 ? 8");
+    plim_shadow_spoil(memory + 1024, 4, "other");
+    cr_assert(LAUNCH(GATHER, &to, &from, &indices, &count, &slice, &size, &stride, &stride, &wraps));
+    expect_numbers(memory, PLIM_INT64, 4, "? 7 ? 8");
+}
+
+/* As an anchor of a detector takes its box: a range of known memory for each took minutes. */
+Test(gather, many_rows_are_one_write)
+{
+    enum { ROWS = 60000 };
+    static int rows[ROWS];
+    int count = ROWS;
+    int64_t slice = 8, size = 2, stride = 8;
+    bool wraps = true;
+    begin();
+    for (int i = 0; i < ROWS; i++) rows[i] = i % 2;
+    uintptr_t to = memory, from = PUT(900 << 10, int64_t, 7, 8),
+              indices = put(512 << 10, rows, sizeof(rows));
+    double start = plim_clock_seconds();
+    for (int i = 0; i < 2; i++)
+        cr_assert(
+            LAUNCH(GATHER, &to, &from, &indices, &count, &slice, &size, &stride, &stride, &wraps));
+    cr_expect(lt(dbl, plim_clock_seconds() - start, 5.0));
+    expect_numbers(memory + (ROWS - 2) * 8, PLIM_INT64, 2, "7 8");
 }
 
 Test(shape, rolls)

@@ -312,32 +312,88 @@ static bool read_gather(const char *list, struct plim_plan *plan)
     return plan->types[0] == PLIM_INT64 || plan->types[0] == PLIM_INT32;
 }
 
+struct row_gathering {
+    uintptr_t to, from;
+    int64_t count, slice, size; /* rows that are written; their bytes; rows that there are */
+    int64_t in_stride, out_stride;
+    struct plim_view indices;
+    enum plim_type index_type;
+};
+
+/* Which row the i-th is; -1: that is not known for certain. */
+static int64_t row_of(const struct row_gathering *g, int64_t i)
+{
+    struct plim_number index;
+    size_t place = (size_t)i * plim_type_bytes(g->index_type);
+    unsigned char known = plim_view_get(&g->indices, place, g->index_type, &index);
+    if (index.i < 0) index.i += g->size;
+    bool is_certain = known == PLIM_KNOWN; /* an assumption is not passed on */
+    return is_certain && index.i >= 0 && index.i < g->size ? index.i : -1;
+}
+
+static size_t bytes_read(const struct row_gathering *g)
+{
+    return (size_t)((g->size - 1) * g->in_stride + g->slice);
+}
+
+static size_t bytes_written(const struct row_gathering *g)
+{
+    return (size_t)((g->count - 1) * g->out_stride + g->slice);
+}
+
+/* In one piece: what is known of memory is kept by ranges, and a range for each of many rows takes
+ * time with their square. False: it is too large for that. */
+static bool gather_whole(const struct row_gathering *g, const char *writer)
+{
+    struct plim_view to, from, unknown = {0};
+    if (!plim_view_open(&to, g->to, bytes_written(g))) return false;
+    bool works = plim_view_open(&from, g->from, bytes_read(g));
+    for (int64_t i = 0; works && i < g->count; i++) {
+        int64_t row = row_of(g, i);
+        plim_view_move(&to, (size_t)(i * g->out_stride), row < 0 ? &unknown : &from,
+                       row < 0 ? 0 : (size_t)(row * g->in_stride), (size_t)g->slice);
+    }
+    if (works) plim_view_store(&to, writer);
+    if (works) plim_view_close(&from);
+    plim_view_close(&to);
+    return works;
+}
+
+static bool gather_rows(const struct row_gathering *g, const struct plim_launch *launch)
+{
+    enum { MOST_ROWS = 1 << 12 };
+    if (g->count > MOST_ROWS) return false;
+    for (int64_t i = 0; i < g->count; i++) {
+        int64_t row = row_of(g, i);
+        uintptr_t to = g->to + (uintptr_t)(i * g->out_stride);
+        if (row >= 0)
+            plim_shadow_copy(to, g->from + (uintptr_t)(row * g->in_stride), (size_t)g->slice);
+        else
+            plim_launch_spoil(launch, to, (size_t)g->slice);
+    }
+    return true;
+}
+
 static bool run_gather(const struct plim_plan *plan, const struct plim_launch *launch)
 {
-    uintptr_t to = plim_launch_address(launch, 0), from = plim_launch_address(launch, 1);
-    int64_t count = plim_launch_int(launch, 3), slice = plim_launch_long(launch, 4),
-            size = plim_launch_long(launch, 5);
-    int64_t in_stride = plim_launch_long(launch, 6), out_stride = plim_launch_long(launch, 7);
-    size_t width = plim_type_bytes(plan->types[0]);
-    struct plim_view indices;
-    if (count <= 0 || slice <= 0 || size <= 0 || in_stride < 0 || out_stride < slice ||
-        !plim_heap_is_device(to) ||
-        !plim_view_open(&indices, plim_launch_address(launch, 2), (size_t)count * width))
+    struct row_gathering g = {.to = plim_launch_address(launch, 0),
+                              .from = plim_launch_address(launch, 1),
+                              .count = plim_launch_int(launch, 3),
+                              .slice = plim_launch_long(launch, 4),
+                              .size = plim_launch_long(launch, 5),
+                              .in_stride = plim_launch_long(launch, 6),
+                              .out_stride = plim_launch_long(launch, 7),
+                              .index_type = plan->types[0]};
+    if (g.count <= 0 || g.slice <= 0 || g.size <= 0 || g.in_stride < 0 || g.out_stride < g.slice ||
+        !plim_heap_is_device(g.to) ||
+        !plim_view_open(&g.indices, plim_launch_address(launch, 2),
+                        (size_t)g.count * plim_type_bytes(g.index_type)))
         return false;
-    bool works = count <= PLIM_MOST_ELEMENTS &&
-                 plim_shadow_survey(from, (size_t)((size - 1) * in_stride + slice)) & PLIM_KNOWN;
-    if (!works) plim_launch_spoil(launch, to, (size_t)((count - 1) * out_stride + slice));
-    for (int64_t i = 0; works && i < count; i++) {
-        struct plim_number index;
-        unsigned char known = plim_view_get(&indices, (size_t)i * width, plan->types[0], &index);
-        if (index.i < 0) index.i += size;
-        uintptr_t out = to + (uintptr_t)(i * out_stride);
-        if (known == PLIM_KNOWN && index.i >= 0 && index.i < size)
-            plim_shadow_copy(out, from + (uintptr_t)(index.i * in_stride), (size_t)slice);
-        else
-            plim_launch_spoil(launch, out, (size_t)slice); /* an assumption is not passed on */
-    }
-    plim_view_close(&indices);
+    bool works = g.count <= PLIM_MOST_ELEMENTS &&
+                 plim_shadow_survey(g.from, bytes_read(&g)) & PLIM_KNOWN &&
+                 (gather_whole(&g, launch->kernel) || gather_rows(&g, launch));
+    if (!works) plim_launch_spoil(launch, g.to, bytes_written(&g));
+    plim_view_close(&g.indices);
     return true;
 }
 
