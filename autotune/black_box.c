@@ -2,6 +2,7 @@
 #include "answer/executions.h"
 #include "autotune/base/clock.h"
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,17 +107,49 @@ static enum plim_status write_answer(const struct plim_black_box *box,
     return st;
 }
 
+/* Between trials: the caller's word, and one of ours after a first trial that ran to its end. */
+struct between {
+    const struct plim_black_box *box;
+    struct plim_executor *executor;
+    bool told;
+};
+
+static void tell_length(struct between *between)
+{
+    enum { TRIALS = 10 }; /* about as many has the search of one combination of values */
+    const struct plim_batch_request *batch = &between->box->question->question.batch;
+    const struct plim_execution *first = plim_executor_first(between->executor);
+    if (!first || between->told) return;
+    between->told = true;
+    if (first->end != PLIM_END_EXITED || first->seconds < PLIM_LONG_TRIAL_SECONDS) return;
+    bool few = batch->only_listed && batch->listed_count && batch->listed_count < TRIALS;
+    size_t trials = few ? batch->listed_count : TRIALS;
+    plim_log(between->box->log, PLIM_LOG_WARNING,
+             "the first trial ran to the program's own end, %.0f s; a search takes up to %zu such "
+             "trials, about %.0f min for each value of other axes; --steps N or --for TIME ends "
+             "them earlier",
+             first->seconds, trials, ceil(first->seconds * (double)trials / 60));
+}
+
+static void note_run(void *user)
+{
+    struct between *between = user;
+    if (between->box->on_run) between->box->on_run(between->box->user);
+    tell_length(between);
+}
+
 static enum plim_status decide(const struct plim_black_box *box, struct plim_executor *executor,
                                struct plim_result *result, struct plim_error *err)
 {
     const struct plim_runner runner = plim_executor_runner(executor);
     struct plim_decision decision = {0};
     struct plim_cache cache = {0};
+    struct between between = {.box = box, .executor = executor};
     struct plim_asker asker = {.runner = &runner,
                                .cache = &cache,
                                .stop = box->stop,
-                               .on_run = box->on_run,
-                               .on_run_user = box->user};
+                               .on_run = note_run,
+                               .on_run_user = &between};
     bool times = !box->device->info.simulated && box->question->uses_batch;
     enum plim_objective asked = box->question->question.objective,
                         untimed = plim_objectives[asked].untimed;

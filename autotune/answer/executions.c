@@ -55,6 +55,13 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
                  execution->steps, plim_steps_rule_name((enum plim_steps_rule)execution->rule));
     plim_result_reason(result, "The trial of the choice ended after %.1f s: %s; %s.",
                        execution->seconds, ends[execution->end], seen);
+    if (execution->end == PLIM_END_EXITED && execution->seconds > PLIM_LONG_TRIAL_SECONDS)
+        plim_result_reason(result, "It ran to the program's own end; with --steps N or --for TIME "
+                                   "trials end earlier.");
+    if (execution->finds_compiled)
+        plim_result_reason(result,
+                           "It found kernels that an earlier trial had compiled (torch.compile); a "
+                           "first launch, which compiles them itself, can take more memory.");
     if (execution->leak_bytes > 0)
         plim_result_reason(result, "The program leaks: it holds %s more after each step.",
                            plim_format_bytes((int64_t)execution->leak_bytes, bytes));

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_NANOSECONDS = 10000000, WAITS_FOR_INPUT_SECONDS = 3, VARIABLES = 6 };
+enum { LOOK_NANOSECONDS = 10000000, WAITS_FOR_INPUT_SECONDS = 3, VARIABLES = 8 };
 
 struct trial {
     const struct plim_execution_options *options;
@@ -26,6 +26,7 @@ struct trial {
     int log; /* -1: none */
     char machine_path[64], mark[96], folder[256], visible[160];
     char *preload, *library_path, *modules; /* as long as what the caller's environment has */
+    char caches[2][160];
     struct plim_program_instance instance;
     struct plim_launch launch;
     double start, waits_since; /* 0: it does not wait for input */
@@ -45,6 +46,41 @@ static char *prepend(const char *name, const char *first, size_t length)
     return wrote < 0 ? NULL : out;
 }
 
+static bool is_set(const struct plim_program *program, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < program->variable_count; i++)
+        if (!strncmp(program->variables[i], name, length) && program->variables[i][length] == '=')
+            return true;
+    return getenv(name) != NULL;
+}
+
+static int is_file(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)path;
+    (void)info;
+    (void)place;
+    return kind == FTW_F;
+}
+
+/* What torch.compile made for one trial is there for the next. Not in the user's own cache: what was
+ * tuned on a virtual GPU is nothing for a real one, and what is in there takes less memory than a
+ * first launch does. Adds to `more`; how many. */
+static size_t share_compiled(struct trial *t, const char **more)
+{
+    static const char *const names[] = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"};
+    char folder[96];
+    size_t count = 0;
+    snprintf(folder, sizeof(folder), "%s/" PLIM_WORKSPACE_COMPILED, t->options->folder);
+    t->out->finds_compiled = nftw(folder, is_file, 16, FTW_PHYS) == 1; /* PyTorch makes folders */
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (is_set(t->options->program, names[i])) continue;
+        snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s/%zu", names[i], folder, i);
+        more[count++] = t->caches[i];
+    }
+    return count;
+}
+
 static enum plim_status fill(struct trial *t, const struct plim_setting *setting, int64_t number,
                              struct plim_error *err)
 {
@@ -59,6 +95,7 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
     const char *more[VARIABLES] = {t->mark, t->preload, t->modules};
     size_t count = 3;
+    count += share_compiled(t, more + count);
     if (t->options->visible) {
         snprintf(t->visible, sizeof(t->visible), "CUDA_VISIBLE_DEVICES=%s", t->options->visible);
         more[count++] = t->visible;

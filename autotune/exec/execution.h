@@ -39,6 +39,9 @@ struct plim_execution_options {
     const atomic_bool *given_up; /* the trial is not wanted any more; NULL: it always is */
 };
 
+/* A trial that takes longer is worth a word on how it might end earlier. */
+enum { PLIM_LONG_TRIAL_SECONDS = 2 };
+
 enum plim_execution_end {
     PLIM_END_EXITED, /* by itself */
     PLIM_END_STEADY,
@@ -67,6 +70,8 @@ struct plim_execution {
     double step_seconds; /* host time; 0: not known */
     double leak_bytes;   /* a step; 0: none seen */
     double seconds;      /* of the whole trial */
+    bool finds_compiled; /* torch.compile of an earlier trial left what it made: this one may take less
+                          * memory than a first launch */
     char log[40];        /* its name in `logs` */
     uint32_t note_count;
     char notes[8][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's: functions that are not implemented */

@@ -237,6 +237,13 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     return st;
 }
 
+const struct plim_execution *plim_executor_first(struct plim_executor *x)
+{
+    const struct job *job = x->list.count ? x->list.items[0] : NULL;
+    bool fitted = job && is_done(x, job) && !job->status && job->execution.verdict == PLIM_OK;
+    return fitted ? &job->execution : NULL;
+}
+
 struct plim_runner plim_executor_runner(struct plim_executor *x)
 {
     return (struct plim_runner){.run = run,

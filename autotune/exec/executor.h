@@ -19,6 +19,9 @@ enum plim_status plim_executor_create(const struct plim_execution_options *optio
 /* Ends trials that are not waited for any more. */
 void plim_executor_destroy(struct plim_executor **executor);
 
+/* The first trial, where it is over and fitted; NULL where not. */
+const struct plim_execution *plim_executor_first(struct plim_executor *executor);
+
 /* A program that takes the same memory whatever its batch is ends the search: PLIM_INVALID says so. */
 struct plim_runner plim_executor_runner(struct plim_executor *executor);
 

@@ -10,6 +10,8 @@
 
 /* In the workspace's folder: what goes before PYTHONPATH. */
 #define PLIM_WORKSPACE_MODULES "python"
+/* And what the programs' compilers keep, which makes it when they first do. */
+#define PLIM_WORKSPACE_COMPILED "compiled"
 
 enum plim_preloaded {
     PLIM_PRELOAD_VIRTUAL_GPU, /* on simulated GPUs */

@@ -49,6 +49,9 @@ static void expect(const char *a, const char *b, const char *c)
     "A virtual GPU keeps no time and knows only values that the host put there, and what small "   \
     "kernels make of them: speed is not known."
 
+#define ITS_OWN_END                                                                                \
+    "It ran to the program's own end; with --steps N or --for TIME trials end earlier."
+
 Test(executions, how_the_trial_ended)
 {
     static const struct {
@@ -72,8 +75,28 @@ Test(executions, how_the_trial_ended)
             text, sizeof(text),
             "The trial of the choice ended after 12.3 s: %s; no training steps were recognised.",
             ends[i].says);
-        expect(text, NULL, NULL);
+        expect(text, ends[i].end == PLIM_END_EXITED ? ITS_OWN_END : NULL, NULL);
     }
+    begin();
+    executions[0].end = PLIM_END_EXITED;
+    executions[0].seconds = 1.5; /* is not worth a word */
+    decision.choice.step_seconds = 1;
+    tell(false, true);
+    expect("The trial of the choice ended after 1.5 s: the program ended; no training steps were "
+           "recognised.", NULL, NULL);
+}
+
+Test(executions, compiled_kernels_that_a_trial_found_are_told)
+{
+    begin();
+    executions[0].end = PLIM_END_STEADY;
+    executions[0].finds_compiled = true;
+    decision.choice.step_seconds = 1;
+    tell(false, true);
+    expect("The trial of the choice ended after 0.0 s: its peak had stopped growing; no training "
+           "steps were recognised.",
+           "It found kernels that an earlier trial had compiled (torch.compile); a first launch, which "
+           "compiles them itself, can take more memory.", NULL);
 }
 
 Test(executions, steps_and_leaks_are_told)

@@ -246,6 +246,19 @@ Test(exec, a_program_without_end_is_ended)
     cr_expect(eq(int, left_over(), 0));
 }
 
+/* A search of whole programs takes long: that is said once the first trial has shown it. */
+Test(exec, a_program_whose_steps_do_not_repeat_in_time_is_told_how_to_end_earlier)
+{
+    struct program p = run_ok(GPU "--batch 1,2 --no-store --json --repetitions 1000" TRAINER
+                                  "{batch} steps=25 sleep=100", 0);
+    json_t *root = program_json(&p);
+    cr_expect(has_reason(root, "ran to the program's own end; with --steps N or --for TIME"));
+    cr_expect(strstr(p.err, "the first trial ran to the program's own end, 3 s; a search takes up to "
+                            "2 such trials, about 1 min") != NULL, "%s", p.err);
+    json_decref(root);
+    program_finish(&p);
+}
+
 Test(exec, after_the_time_that_was_given)
 {
     struct program p = run_ok(GPU "--for 200ms --repetitions 1000000 --json" TRAINER
@@ -369,6 +382,32 @@ Test(exec, long_search_paths_reach_the_program)
     program_finish(&p);
     free(path);
     free(preload);
+}
+
+static bool finds_compiled(const char *command)
+{
+    char arguments[512];
+    snprintf(arguments, sizeof(arguments), GPU "--batch 1,2 --no-store --json -- sh -c %s~&&~exec~" PLIM_TRAINER "~{batch}",
+             command);
+    struct program p = run_ok(arguments, 0);
+    json_t *root = program_json(&p);
+    bool found = has_reason(root, "It found kernels that an earlier trial had compiled");
+    json_decref(root);
+    program_finish(&p);
+    return found;
+}
+
+/* A search has its own cache of compiled kernels, and what a trial finds there is said. */
+Test(exec, compiled_kernels_are_kept_for_the_search)
+{
+    unsetenv("TORCHINDUCTOR_CACHE_DIR");
+    unsetenv("TRITON_CACHE_DIR");
+    cr_expect(not(finds_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR")), "nothing was compiled");
+    cr_expect(finds_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel"));
+    cr_expect(not(finds_compiled("test~{batch}~=~1~||~touch~$TRITON_CACHE_DIR/kernel~||~true")),
+              "of another search");
+    setenv("TRITON_CACHE_DIR", "/nowhere", 1);
+    cr_expect(not(finds_compiled("test~$TRITON_CACHE_DIR~=~/nowhere")), "the user's own stays");
 }
 
 Test(exec, ended_by_the_user)
