@@ -103,7 +103,8 @@ static void draw_lines(struct plim_edge *edge, const struct need *before, const 
              now->requested);
 }
 
-/* Leaves `need` zeroed when the run did not come to its end: it crashed, it hung. */
+/* Leaves `need` zeroed when the run did not come to its end (it crashed, it hung), or fitted, under the
+ * budget, because the allocator gave something back: then its peak says nothing. */
 static enum plim_status ask_need(struct finder *f, int64_t micro_batch, struct need *need)
 {
     const struct plim_cache_entry *entry;
@@ -115,7 +116,7 @@ static enum plim_status ask_need(struct finder *f, int64_t micro_batch, struct n
     if (!entry) {
         const struct plim_sample *sample = plim_ask_known(asker, &setting);
         f->edge->unsupported = sample && sample->verdict == PLIM_UNSUPPORTED;
-        learn(f->edge, micro_batch, false);
+        learn(f->edge, micro_batch, sample && sample->verdict == PLIM_OK);
         return PLIM_OK;
     }
     *need = (struct need){micro_batch, (double)entry->trial.reserved_bytes,
@@ -157,6 +158,7 @@ static enum plim_status approach(struct finder *f, enum plim_nearness nearness)
         if (guess <= edge->clean || guess == now.micro_batch || guess == before.micro_batch) break;
         enum plim_status st = ask_need(f, guess, &asked);
         if (st || edge->unsupported) return st;
+        if (!asked.micro_batch && edge->fits >= guess) break; /* the edge is near */
         if (!asked.micro_batch) {
             guess = edge->clean + (guess - edge->clean) / 2;
             continue;
@@ -178,14 +180,17 @@ enum plim_status plim_edge_approach(struct plim_search *search, size_t point,
 
 /* --- the bisection ---------------------------------------------------------------------------- */
 
-/* Doubling from 1, then halving the gap, then the two at the edge for certain. A state, so that what
- * it will ask next can be told for either answer. */
+/* Doubling from 1, then halving the gap, then the two at the edge for certain. Where a planned edge
+ * turns out to be too low, it goes on from there in doubled steps. A state, so that what it will ask
+ * next can be told for either answer. */
 struct bisection {
     int64_t limit;
+    int64_t planned;        /* 0: nothing is */
     int64_t clean;          /* fits for certain */
     int64_t floor, ceiling; /* assumed: up to floor it fits, from ceiling on it does not */
     int64_t low, high;
-    enum { DOUBLING, HALVING, CHECKING_LOW, CHECKING_HIGH, FOUND } phase;
+    int64_t step;
+    enum { DOUBLING, STRIDING, HALVING, CHECKING_LOW, CHECKING_HIGH, FOUND } phase;
     bool low_fits;
 };
 
@@ -199,7 +204,7 @@ static void restart(struct bisection *b)
 
 static int64_t middle(const struct bisection *b)
 {
-    return b->phase == DOUBLING ? b->high : b->low + (b->high - b->low) / 2;
+    return b->phase == HALVING ? b->low + (b->high - b->low) / 2 : b->high;
 }
 
 static void narrow(struct bisection *b, int64_t micro_batch, bool fits)
@@ -210,8 +215,19 @@ static void narrow(struct bisection *b, int64_t micro_batch, bool fits)
         b->high = micro_batch;
     if (b->phase == DOUBLING && fits)
         b->high = 2 * micro_batch;
+    else if (b->phase == STRIDING && fits)
+        b->high = micro_batch + (b->step *= 2);
     else
         b->phase = HALVING;
+}
+
+/* The plan was a little too low: what it left out is little beside it. */
+static void stride(struct bisection *b, int64_t from)
+{
+    b->low = from;
+    b->step = 1 + from / 32;
+    b->high = from + b->step;
+    b->phase = STRIDING;
 }
 
 /* The outcome rests on an assumption that does not hold: again, without it. */
@@ -221,7 +237,10 @@ static void conclude(struct bisection *b, bool high_fits)
     if (b->low_fits && !high_fits) return;
     if (!b->low_fits) b->floor = b->floor > b->clean ? b->clean : 0;
     if (high_fits) b->ceiling = INT64_MAX;
-    restart(b);
+    if (b->low_fits && b->planned)
+        stride(b, b->low + 1);
+    else
+        restart(b);
 }
 
 static void answer(struct bisection *b, int64_t micro_batch, bool fits)
@@ -240,7 +259,7 @@ static void answer(struct bisection *b, int64_t micro_batch, bool fits)
  * is `low`. */
 static int64_t next_asked(struct bisection *b)
 {
-    while (b->phase == DOUBLING || b->phase == HALVING) {
+    while (b->phase == DOUBLING || b->phase == STRIDING || b->phase == HALVING) {
         int64_t m = middle(b);
         if (b->phase == DOUBLING && m > b->limit)
             b->phase = HALVING;
@@ -304,7 +323,8 @@ static enum plim_status bisect(struct finder *f)
     struct bisection b = {.limit = f->limit,
                           .clean = edge->clean,
                           .floor = (int64_t)(FLOOR_SHARE * (double)edge->clean),
-                          .ceiling = reach + 2};
+                          .ceiling = reach + 2,
+                          .planned = edge->planned};
     if (edge->planned) b.floor = edge->planned, b.ceiling = edge->planned + 1;
     restart(&b);
     for (int64_t asked; (asked = next_asked(&b)) != 0;) {
@@ -365,8 +385,9 @@ static void expect_edge(const struct finder *f)
 {
     struct plim_edge *edge = f->edge;
     int64_t high = edge->fails ? edge->fails - 1 : f->limit;
+    int64_t low = edge->fits > edge->clean && edge->fits <= high ? edge->fits : edge->clean;
     if (!edge->clean || edge->planned) return;
-    edge->planned = clamp(line_reach(&edge->reserved, (double)f->budget, high), edge->clean, high);
+    edge->planned = clamp(line_reach(&edge->reserved, (double)f->budget, high), low, high);
 }
 
 /* Between the micro-batches that may be run, the one below counts. */

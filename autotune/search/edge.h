@@ -13,7 +13,11 @@
  *              batch is fixed so is the largest (it needs no accumulated gradients); if one fits,
  *              the search goes on from there. Not where runs are costly.
  *
- * The path of the bisection does not depend on the budget: so a larger budget never ends at a
+ * Where runs are costly (trials of a program) the bisection begins where the first line crosses the
+ * budget, and on a real GPU at the edge of the plan; where more than that fits, it goes on from there
+ * in growing steps.
+ *
+ * Elsewhere the path of the bisection does not depend on the budget: so a larger budget never ends at a
  * smaller edge, even where single micro-batches fit by luck beyond it (the allocator has them;
  * they are left alone).
  *

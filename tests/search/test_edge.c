@@ -157,6 +157,42 @@ Test(edge, a_plan_that_is_wrong_at_the_limit_is_not_believed)
     plim_cache_finish(&cache);
 }
 
+/* A trial of a program runs under the budget first, as the executor does it: where it fits because the
+ * allocator gave something back, its peak is no need, but the edge is near. */
+static enum plim_status (*run_synthetic)(void *, const struct plim_setting *, enum plim_run_mode,
+                                         struct plim_trial *, struct plim_error *);
+
+static enum plim_status run_program(void *user, const struct plim_setting *setting,
+                                    enum plim_run_mode mode, struct plim_trial *out,
+                                    struct plim_error *err)
+{
+    enum plim_status st = run_synthetic(user, setting, PLIM_RUN_LIMITED, out, err);
+    if (!st && mode == PLIM_RUN_UNLIMITED && out->verdict == PLIM_OOM)
+        st = run_synthetic(user, setting, PLIM_RUN_UNLIMITED, out, err);
+    out->requested_bytes = 0; /* is not seen from outside */
+    return st;
+}
+
+Test(edge, of_a_program_takes_few_trials)
+{
+    uint64_t random = 7;
+    size_t runs = 0;
+    struct plim_question q = synthetic_question();
+    for (int i = 0; i < 300; i++) {
+        struct synthetic s;
+        synthetic_randomize(&s, &random);
+        run_synthetic = s.runner.run;
+        s.runner.run = run_program;
+        s.runner.costly = true;
+        struct plim_edge edge = search(&s, &q);
+        struct plim_setting fits = synthetic_setting(edge.fits), fails = synthetic_setting(edge.fails);
+        cr_assert(edge.fits == 0 || synthetic_fits(&s, &fits), "model %d", i);
+        cr_assert(edge.fails == 0 || synthetic_fits(&s, &fails) == 0, "model %d", i);
+        runs += s.limited_runs;
+    }
+    cr_expect(eq(sz, runs, 2342)); /* pinned: 7.8 a model, of which two are the edge and the next */
+}
+
 /* Where a run crashes its need is not known: the next guess lies half-way to what fits. */
 Test(edge, what_crashes_is_gone_round_in_halves)
 {
