@@ -3,22 +3,28 @@
 #include "placement.h"
 #include "plan_rows.h"
 
-enum { ROWS_OF_WARP = 16, LEAST_CAPABILITY = 80, MAX_BLOCKS = 0x7fffffff, ROW_DIMS = 3 };
+enum { ROWS_OF_WARP = 16, MAX_BLOCKS = 0x7fffffff, ROW_DIMS = 3 };
 
 /* The kernels of one type for head sizes up to `size`. */
 struct plim_flash {
     const char *forward, *dq, *dkv;
     enum plim_dtype dtype;
+    int capability; /* the least */
     int element_bytes, size, warps, keys, dq_keys, queries, stages, columns;
 };
 
-enum { DTYPE_bf16 = PLIM_BF16, DTYPE_fp16 = PLIM_F16, DTYPE_tf32 = PLIM_F32 };
+enum {
+    DTYPE_bf16 = PLIM_BF16,
+    DTYPE_fp16 = PLIM_F16,
+    DTYPE_tf32 = PLIM_F32,
+    DTYPE_turing = PLIM_F16
+};
 
-/* The smaller sizes of a type come first. */
+/* The smaller sizes of a type come first, and those for newer GPUs. */
 static const struct plim_flash kernels[] = {
 #define FLASH(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)                   \
     {"flash_" #type "_" #size, "flash_dq_" #type "_" #size, "flash_dkv_" #type "_" #size,          \
-     (enum plim_dtype)DTYPE_##type, bytes, size, warps, keys, dq_keys, queries, stages, columns},
+     (enum plim_dtype)DTYPE_##type, PLIM_FLASH_CAPABILITY_##type, bytes, size, warps, keys, dq_keys, queries, stages, columns},
     PLIM_FLASH_MAP(FLASH)
 #undef FLASH
 };
@@ -55,10 +61,12 @@ const struct plim_flash *plim_cuda_flash_find(const struct plim_device_info *inf
     int size = args->size > args->v_size ? args->size : args->v_size;
     enum plim_dtype dtype = (enum plim_dtype)args->q.dtype;
     uint64_t sums;
-    if (info->compute_capability < LEAST_CAPABILITY || !are_fit(args, dtype)) return NULL;
+    if (!are_fit(args, dtype)) return NULL;
     if (op->kind == PLIM_OP_ATTENTION_BACKWARD && !find_sums(op, &sums)) return NULL;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if (kernels[i].dtype == dtype && size <= kernels[i].size) return &kernels[i];
+        if (kernels[i].dtype == dtype && size <= kernels[i].size &&
+            info->compute_capability >= kernels[i].capability)
+            return &kernels[i];
     return NULL;
 }
 

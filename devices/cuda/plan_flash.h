@@ -5,9 +5,9 @@
 #include "kernels/args_attention.h"
 #include "planner.h"
 
-/* The kernels on tensor cores that take a call; NULL: none does, because the GPU is older than 8.0,
- * types differ, rows are not of whole 16 bytes, heads are too large, or a backward pass has no scratch
- * for the sums of its rows. */
+/* The kernels on tensor cores that take a call; NULL: none does, because the GPU is older than 8.0 (for
+ * fp16, than 7.5), types differ, rows are not of whole 16 bytes, heads are too large, or a backward pass
+ * has no scratch for the sums of its rows. */
 struct plim_flash;
 const struct plim_flash *plim_cuda_flash_find(const struct plim_device_info *info,
                                               const struct plim_op *op,

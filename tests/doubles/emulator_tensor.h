@@ -62,17 +62,17 @@ static inline uint32_t emulated_half_of(const uint32_t *words, int word, int i)
     return words[word] >> 16 * (i % 2) & 0xffff;
 }
 
-template <float (*TO_FLOAT)(uint16_t)>
+template <float (*TO_FLOAT)(uint16_t), int DEPTH>
 static inline void emulated_product_of_halves(void *const lanes[warpSize])
 {
-    float a[16][16], b[16][8];
+    float a[16][DEPTH], b[DEPTH][8];
     for (int lane = 0; lane < warpSize; lane++) {
         const auto *p = static_cast<const emulated_product *>(lanes[lane]);
         int g = lane / 4, t = lane % 4;
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < DEPTH / 2; i++)
             a[g + i / 2 % 2 * 8][t * 2 + i % 2 + i / 4 * 8] =
                 TO_FLOAT((uint16_t)emulated_half_of(p->a, i / 2, i));
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < DEPTH / 4; i++)
             b[t * 2 + i % 2 + i / 2 * 8][g] =
                 TO_FLOAT((uint16_t)emulated_half_of(p->b, i / 2, i));
     }
@@ -80,7 +80,7 @@ static inline void emulated_product_of_halves(void *const lanes[warpSize])
         for (int i = 0; i < 4; i++) {
             float *c = &static_cast<const emulated_product *>(lanes[lane])->c[i];
             int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-            for (int k = 0; k < 16; k++) *c += a[row][k] * b[k][column];
+            for (int k = 0; k < DEPTH; k++) *c += a[row][k] * b[k][column];
         }
 }
 
@@ -107,8 +107,9 @@ static inline void emulated_product_of_tf32(void *const lanes[warpSize])
         }
 }
 
-static inline void emulated_mma(emulated_work *work, float (&c)[4], const uint32_t (&a)[4],
-                                const uint32_t (&b)[2])
+template <int A, int B>
+static inline void emulated_mma(emulated_work *work, float (&c)[4], const uint32_t (&a)[A],
+                                const uint32_t (&b)[B])
 {
     emulated_product mine = {c, a, b};
     emulated_together(work, &mine);

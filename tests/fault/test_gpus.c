@@ -24,8 +24,7 @@
 /* Micro-batch 9 fits without checkpointing and nothing does with it. The GPU has 2 MiB beyond what
  * the budget and the process itself take, so that what others take is missed. */
 #define QUOTED(path) "\"" path "\"" /* for a shell, also inside of '' */
-#define TUNE                                                                                       \
-    QUOTED(PLIM_BINARY) " tune " QUOTED(PLIM_SMALLEST) " --margin 0 --device cuda:0 --json "
+#define TUNE QUOTED(PLIM_BINARY) " tune " QUOTED(PLIM_SPECS) "/%s.yaml --margin 0 --device cuda:0 --json "
 
 static const double BUDGET_SECONDS = PLIM_SLOWER * 6, HANGING_BUDGET_SECONDS = PLIM_SLOWER * 2,
                     GRACE_SECONDS = 15, MOST_BUDGET_SECONDS = 90;
@@ -60,6 +59,7 @@ struct fault_case {
     char fault[64];             /* "oom@3!", or "" */
     char environment[192];      /* for env(1) */
     char gpu[32], options[48]; /* of with-stand-ins, of plimsoll */
+    char spec[32];
     enum harm harm;
     double budget_seconds;
 };
@@ -98,7 +98,7 @@ static struct search search_once(const struct fault_case *c, const char *then)
                  PLIM_BUILD_FOLDER) " %s %s%s -- sh -c 'env %s " TUNE
                                     "%s --budget %gs; status=$?; %s; "
                                     "exit $status' >%s/out 2>%s/err </dev/null",
-             s.folder, c->gpu, *c->fault ? "--fault " : "", c->fault, c->environment, c->options,
+             s.folder, c->gpu, *c->fault ? "--fault " : "", c->fault, c->environment, c->spec, c->options,
              c->budget_seconds, *then ? then : ":", s.folder, s.folder);
     double start = plim_clock_seconds();
     int status = system(command);
@@ -128,6 +128,7 @@ static struct fault_case plain_case(void)
                                .environment = "LC_ALL=C",
                                .gpu = "--memory 300MiB",
                                .options = "--overhead 278MiB --quiet",
+                               .spec = "smallest",
                                .budget_seconds = BUDGET_SECONDS};
 }
 
@@ -427,14 +428,15 @@ static bool has_reason(const json_t *report, const char *part)
     return false;
 }
 
-/* PyTorch's attention on a T4 is on tensor cores, and ours is not. */
+/* PyTorch's attention is on tensor cores for fp32 with heads of 136, and ours is not. Time may run out. */
 Test(gpus, attention_that_falls_back_is_named_and_its_seconds_are_simulated)
 {
     struct fault_case c = plain_case();
-    snprintf(c.gpu, sizeof(c.gpu), "--gpu T4 --memory 300MiB");
-    snprintf(c.options, sizeof(c.options), "--overhead 278MiB --precision fp16-mixed");
-    struct search s = search(&c, "");
-    cr_assert(eq(int, s.exit_code, ANSWER), "%s", s.errors);
+    snprintf(c.gpu, sizeof(c.gpu), "--memory 1GiB");
+    snprintf(c.options, sizeof(c.options), "--overhead 900MiB --batch 1");
+    snprintf(c.spec, sizeof(c.spec), "large_head");
+    struct search s = search_once(&c, "");
+    cr_assert(s.exit_code == ANSWER || s.exit_code == EARLY, "%s", s.errors);
     size_t i, named = 0;
     json_t *sample;
     json_array_foreach(json_object_get(s.report, "samples"), i, sample)

@@ -73,7 +73,7 @@ static pid_t start_tune(void)
     dup2(none, 0);
     dup2(out, 1);
     dup2(none, 2);
-    execl(PLIM_BINARY, PLIM_BINARY, "tune", PLIM_SMALLEST, "--margin", "0", "--overhead", "278MiB",
+    execl(PLIM_BINARY, PLIM_BINARY, "tune", PLIM_SPECS "/smallest.yaml", "--margin", "0", "--overhead", "278MiB",
           "--device", "cuda:0", "--budget", budget, "--json", "--quiet", (char *)NULL);
     _exit(127);
 }

@@ -154,11 +154,12 @@ Test(cuda_libraries, attention_is_on_tensor_cores_where_pytorch_has_its_own_kern
     for (int type = PLIM_F32; type <= PLIM_F16; type++)
         cr_expect(eq(uint, engines_of("A100-SXM4-80GB", (enum plim_dtype)type, PLIM_SDPA_EFFICIENT),
                      PLIM_SDPA_BY_TENSOR_CORES));
+    cr_expect(eq(uint, engines_of("T4", PLIM_F16, PLIM_SDPA_EFFICIENT), PLIM_SDPA_BY_TENSOR_CORES));
 }
 
 Test(cuda_libraries, attention_without_tensor_cores_is_a_fall_back_where_pytorch_has_them)
 {
-    cr_expect(eq(uint, engines_of("T4", PLIM_F16, PLIM_SDPA_EFFICIENT), PLIM_SDPA_BY_FALLBACK));
+    cr_expect(eq(uint, engines_of("T4", PLIM_BF16, PLIM_SDPA_EFFICIENT), PLIM_SDPA_BY_FALLBACK));
     cr_expect(eq(uint, engines_of("T4", PLIM_F32, PLIM_SDPA_EFFICIENT), PLIM_SDPA_BY_FP32));
 }
 

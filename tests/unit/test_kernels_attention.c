@@ -1,3 +1,4 @@
+#include "devices/cuda/kernels/args_flash.h"
 #include "devices/host/reference.h"
 #include "support/kernel_case.h"
 
@@ -81,12 +82,13 @@ static double tolerance(enum plim_dtype dtype)
     return dtype == PLIM_F32 ? 16 : 2;
 }
 
-/* Whatever rows are of whole 16 bytes is for tensor cores, but large heads of fp32. */
+/* Whatever rows are of whole 16 bytes is for tensor cores, but large heads of fp32; on 7.5 fp16 alone. */
 static void expect_engine(const struct call *t, const struct plim_op *op)
 {
     bool rows_fit = t->size % 8 == 0 && t->v_size % 8 == 0 && t->offset % 8 == 0;
     int64_t size = t->size > t->v_size ? t->size : t->v_size;
-    bool wanted = c.info.compute_capability >= 80 && rows_fit &&
+    bool has_cores = c.info.compute_capability >= (t->dtype == PLIM_F16 ? 75 : 80);
+    bool wanted = has_cores && rows_fit &&
                   size <= (t->dtype == PLIM_F32 ? 128 : 256);
     cr_expect(eq(int, plim_cuda_attention_has_tensor_cores(&c.info, op), wanted));
     cr_expect(eq(int, strncmp(c.kernel, "flash", 5) == 0, wanted), "%s", c.kernel);
@@ -124,26 +126,48 @@ static void check_backward(const struct call *t)
     kernel_case_finish(&c);
 }
 
+static void check_on(int compute_capability, struct call t)
+{
+    if (!t.batch) t.batch = 1;
+    if (!t.heads) t.heads = 1;
+    if (!t.kv_heads) t.kv_heads = t.heads;
+    if (!t.v_size) t.v_size = t.size;
+    c.info.compute_capability = compute_capability;
+    check_forward(&t);
+    check_backward(&t);
+}
+
 /* PLIM_CASES_EVERY=N in the environment: of a test's combinations the first and then every Nth. */
 static void check(struct call t)
 {
     static size_t asked;
     const char *sample = getenv("PLIM_CASES_EVERY");
     size_t every = sample ? strtoul(sample, NULL, 10) : 1;
-    if (!t.batch) t.batch = 1;
-    if (!t.heads) t.heads = 1;
-    if (!t.kv_heads) t.kv_heads = t.heads;
-    if (!t.v_size) t.v_size = t.size;
-    static const int with_and_without_tensor_cores[] = {80, 75};
-    for (int i = 0; i < 2; i++) {
-        if (asked++ % every) continue;
-        c.info.compute_capability = with_and_without_tensor_cores[i];
-        check_forward(&t);
-        check_backward(&t);
-    }
+    static const int with_and_without_tensor_cores[] = {80, 70};
+    for (int i = 0; i < 2; i++)
+        if (asked++ % every == 0) check_on(with_and_without_tensor_cores[i], t);
 }
 
 static const enum plim_dtype types[] = {PLIM_F32, PLIM_BF16, PLIM_F16};
+
+/* Of shared memory a block may ask for 99 KiB on every GPU from 8.0 on, and for 64 on 7.5 (CUDA programming
+ * guide, technical specifications per compute capability). */
+static void expect_room(const char *kernels, int capability, int elements, int element_bytes, int numbers)
+{
+    int bytes = elements * element_bytes + numbers * (int)sizeof(float);
+    cr_expect(bytes <= (capability >= 80 ? 99 : 64) * 1024, "%s: %d bytes", kernels, bytes);
+}
+
+Test(kernels_attention, tiles_are_no_larger_than_shared_memory)
+{
+#define FLASH(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)                   \
+    expect_room(#type, PLIM_FLASH_CAPABILITY_##type, (16 * warps + 2 * keys) * size, bytes, 0);    \
+    expect_room(#type, PLIM_FLASH_CAPABILITY_##type, 2 * (16 * warps + dq_keys) * size, bytes, 0); \
+    expect_room(#type, PLIM_FLASH_CAPABILITY_##type, 2 * (16 * warps + stages * queries) * size,   \
+                bytes, 2 * stages * queries);
+    PLIM_FLASH_MAP(FLASH)
+#undef FLASH
+}
 
 Test(kernels_attention, every_type_and_head_size)
 {
@@ -183,6 +207,27 @@ Test(kernels_attention, many_tiles_of_every_head_size)
                                 .causal = i != 1,
                                 .heads_inside = true,
                                 .dtype = types[t]});
+}
+
+/* 7.5 has tensor cores for fp16 alone, and kernels of their own for them. */
+Test(kernels_attention, fp16_of_compute_capability_7_5)
+{
+    static const struct call calls[] = {
+        {.heads = 2, .q_length = 70, .k_length = 150, .size = 64, .causal = true},
+        {.heads = 2, .kv_heads = 1, .q_length = 66, .k_length = 131, .size = 40, .dropout = 0.3},
+        {.heads = 2, .kv_heads = 1, .q_length = 70, .k_length = 70, .size = 128, .causal = true,
+         .heads_inside = true},
+        {.q_length = 65, .k_length = 67, .size = 96, .v_size = 104, .dropout = 0.2, .causal = true},
+        {.q_length = 35, .k_length = 70, .size = 256},
+        {.heads = 2, .q_length = 33, .k_length = 50, .size = 160, .mask_dims = 2,
+         .mask_shape = {0, 0, 33, 50}, .unseen = 3}};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct call t = calls[i];
+        t.dtype = PLIM_F16;
+        check_on(75, t);
+    }
+    check_on(75, (struct call){.q_length = 9, .k_length = 9, .size = 64, .dtype = PLIM_BF16});
+    check_on(75, (struct call){.q_length = 9, .k_length = 9, .size = 64, .dtype = PLIM_F32});
 }
 
 Test(kernels_attention, backward_without_scratch_for_sums_is_on_fp32_units)

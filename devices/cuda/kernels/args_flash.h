@@ -21,7 +21,19 @@
     X(fp16, 2, 128, 4, 64, 32, 32, 2, 128)                                                         \
     X(fp16, 2, 256, 4, 16, 16, 16, 2, 128)                                                         \
     X(tf32, 4, 64, 4, 32, 32, 32, 2, 64)                                                           \
-    X(tf32, 4, 128, 4, 16, 16, 16, 2, 64)
+    X(tf32, 4, 128, 4, 16, 16, 16, 2, 64)                                                          \
+    X(turing, 2, 64, 4, 64, 64, 32, 2, 64)                                                         \
+    X(turing, 2, 128, 4, 64, 32, 16, 2, 128)                                                       \
+    X(turing, 2, 256, 2, 16, 16, 16, 1, 128)
+
+/* The least compute capability of a type, for which alone it is compiled and newer ones: turing is fp16 in
+ * the instructions of 7.5, which has 64 KiB of shared memory for a block, and for 7.5 alone. */
+enum {
+    PLIM_FLASH_CAPABILITY_bf16 = 80,
+    PLIM_FLASH_CAPABILITY_fp16 = 80,
+    PLIM_FLASH_CAPABILITY_tf32 = 80,
+    PLIM_FLASH_CAPABILITY_turing = 75
+};
 
 enum { PLIM_FLASH_SUMS_THREADS = 256 };
 

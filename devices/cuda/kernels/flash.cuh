@@ -121,6 +121,17 @@ template <class T> struct halves {
     }
 };
 
+/* fp16 where tensor cores take half as deep a product at once: the same operands, in two parts. */
+struct turing : halves<fp16> {
+    __device__ static void multiply(float (&c)[4], const operand_a &a, const operand_b &b)
+    {
+        for (int half = 0; half < 2; half++) {
+            const uint32_t rows[2] = {a.words[2 * half], a.words[2 * half + 1]};
+            mma_half_depth(c, rows, b.words[half]);
+        }
+    }
+};
+
 /* fp32 as the sum of two numbers of TF32: three products for one, which leaves out 2^-22 of it.
  * Columns of `make_a` and rows of `load_columns` are in the order 0, 2, 4, 6, 1, 3, 5, 7, in which
  * accumulators have them; sums do not mind. */
@@ -335,15 +346,29 @@ __device__ inline float sum_of(const plim_flash_args &args, int64_t head, int64_
 
 } // namespace flash
 
-/* Before 8.0 there are no such tensor cores, and nothing launches these. */
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
-#define FLASH_BODY(...)
+/* What a GPU has no instructions for, or faster ones, is empty: nothing launches it there
+ * (PLIM_FLASH_CAPABILITY_...). The emulator has all. */
+#if !defined __CUDA_ARCH__
+#define FLASH_FROM_80(...) __VA_ARGS__
+#define FLASH_FOR_75(...) __VA_ARGS__
+#elif __CUDA_ARCH__ >= 800
+#define FLASH_FROM_80(...) __VA_ARGS__
+#define FLASH_FOR_75(...)
+#elif __CUDA_ARCH__ >= 750
+#define FLASH_FROM_80(...)
+#define FLASH_FOR_75(...) __VA_ARGS__
 #else
-#define FLASH_BODY(...) __VA_ARGS__
+#define FLASH_FROM_80(...)
+#define FLASH_FOR_75(...)
 #endif
+#define FLASH_BODY_bf16 FLASH_FROM_80
+#define FLASH_BODY_fp16 FLASH_FROM_80
+#define FLASH_BODY_tf32 FLASH_FROM_80
+#define FLASH_BODY_turing FLASH_FOR_75
 
 using flash_bf16 = flash::halves<bf16>;
 using flash_fp16 = flash::halves<fp16>;
 using flash_tf32 = flash::tf32;
+using flash_turing = flash::turing;
 
 #endif
