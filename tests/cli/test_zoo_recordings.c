@@ -9,6 +9,10 @@
 
 #define AUTOENCODER "multimodal-autoencoder.plim", "004-multimodal-autoencoder"
 #define SPARSE_ATTENTION "gsa-512m.plim", "002-gsa"
+#define EMBEDDER "naics-embedder.plim", "003-naics-embedder"
+#define EMBEDDED(rest) "all-minilm-l6-v2/16-mixed/ckpt/e4r8/" rest
+
+#define EXPANDABLE "--alloc-conf expandable_segments:True"
 
 /* Rows of a system's cases.jsonl, and the options of plimsoll that ask for the same. */
 static const struct measured {
@@ -32,6 +36,10 @@ static const struct measured {
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/b8", "--batch 8 --seq 1536"},
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/b4", "--batch 4 --seq 2048"},
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/b8", "--batch 8 --seq 2048"},
+    {EMBEDDER, EMBEDDED("l192/p32n24/b45/x2/sm80"), "--batch 45 --seq 192"},
+    {EMBEDDER, EMBEDDED("l192/p32n24/b128/x2/sm75"), "--batch 128 --seq 192"},
+    {EMBEDDER, EMBEDDED("l256/p32n24/b45/x2/sm75"), "--batch 45 --seq 256"},
+    {EMBEDDER, EMBEDDED("l512/p32n24/b128/x2/sm80"), "--batch 128 --seq 512"},
 };
 
 /* The row of this name, which the caller decrefs. The test fails where there is none. */
@@ -90,24 +98,29 @@ Test(zoo_recordings, take_what_their_programs_were_measured_to_take)
 /* Of batches that were not recorded the largest that fits, with either kind of segments. */
 Test(zoo_recordings, the_largest_batch_is_the_measured_one)
 {
-    static const char *const cases[][2] = {
-        {"518m/mask/checkpoint/s1024/fit", "--seq 1024"},
-        {"518m/mask/checkpoint/s1536/fit", "--seq 1536"},
-        {"518m/mask/checkpoint/s2048/fit", "--seq 2048"},
-        {"518m/mask/checkpoint/s1024/expandable/fit", "--seq 1024 --alloc-conf expandable_segments:True"},
-        {"518m/mask/checkpoint/s1536/expandable/fit", "--seq 1536 --alloc-conf expandable_segments:True"},
-        {"518m/mask/checkpoint/s2048/expandable/fit", "--seq 2048 --alloc-conf expandable_segments:True"},
+    static const struct measured largest[] = {
+        {SPARSE_ATTENTION, "518m/mask/checkpoint/s1024/fit", "--seq 1024"},
+        {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/fit", "--seq 1536"},
+        {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/fit", "--seq 2048"},
+        {SPARSE_ATTENTION, "518m/mask/checkpoint/s1024/expandable/fit", "--seq 1024 " EXPANDABLE},
+        {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/expandable/fit", "--seq 1536 " EXPANDABLE},
+        {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/expandable/fit", "--seq 2048 " EXPANDABLE},
+        {EMBEDDER, EMBEDDED("l512/p32n24/fit/Quadro-RTX-6000-24GB"), "--seq 512"},
+        {EMBEDDER, EMBEDDED("l192/p32n24/fit/V100-32GB"), "--seq 192"},
+        {EMBEDDER, EMBEDDED("l256/p32n24/fit/A100-40GB"), "--seq 256"},
+        {EMBEDDER, EMBEDDED("l192/p32n24/fit/A100-80GB"), "--seq 192"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(largest) / sizeof(largest[0]); i++) {
+        const struct measured *row = &largest[i];
         char options[256];
-        json_t *c = case_of("002-gsa", cases[i][0]);
+        json_t *c = case_of(row->cases, row->id);
         snprintf(options, sizeof(options),
                  "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld %s",
-                 (long long)json_int_at(c, "fit.capacity_bytes"), cases[i][1]);
-        struct program p = ask("tune", "gsa-512m.plim", options);
+                 (long long)json_int_at(c, "fit.capacity_bytes"), row->options);
+        struct program p = ask("tune", row->recording, options);
         json_t *root = program_json(&p);
         cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), json_int_at(c, "fit.largest_batch")),
-                  "%s", cases[i][0]);
+                  "%s", row->id);
         json_decref(root);
         json_decref(c);
         program_finish(&p);
@@ -151,4 +164,48 @@ Test(zoo_recordings, a_waterfall_stops_at_the_first_that_fits)
         json_decref(root);
         program_finish(&p);
     }
+}
+
+/* Four answers to one question, as workloads/zoo/README.md has them: the less stays free, the larger the batch. */
+Test(zoo_recordings, tiers_are_answered_together)
+{
+    static const struct {
+        const char *name;
+        json_int_t batch;
+    } tiers[] = {{"safe", 12}, {"medium", 14}, {"aggressive", 15}, {"max", 16}};
+    struct program p = program_run("tune " PLIM_ZOO_FOLDER
+                                   "/gsa-512m.plim --device sim:A40 --tiers --seq 1024 --json --quiet");
+    json_t *root = program_json(&p), *results = json_at(root, "results");
+    cr_assert(eq(sz, json_array_size(results), 4), "%s", p.out);
+    for (size_t i = 0; i < 4; i++) {
+        json_t *r = json_array_get(results, i);
+        json_expect_text(r, "tier", tiers[i].name);
+        cr_expect(eq(i64, json_int_at(r, "choice.micro_batch"), tiers[i].batch), "%s", tiers[i].name);
+        cr_expect(le(i64, json_int_at(r, "choice.peak.device_bytes"),
+                     json_int_at(r, "limit.usable_bytes") - json_int_at(r, "limit.margin_bytes")),
+                  "%s", tiers[i].name);
+    }
+    json_decref(root);
+    program_finish(&p);
+}
+
+/* What a profile asks for it gets: no other has a higher rate, or needs less memory. */
+Test(zoo_recordings, profiles_are_best_at_what_they_are_for)
+{
+    static const char *const profiles[] = {"max-memory", "balanced", "max-speed"};
+    double rates[3];
+    json_int_t bytes[3];
+    for (size_t i = 0; i < 3; i++) {
+        char line[512];
+        snprintf(line, sizeof(line), "tune " PLIM_ZOO_FOLDER "/naics-embedder.plim --device "
+                 "sim:A100-SXM4-40GB --profile %s --seq 192 --json --quiet", profiles[i]);
+        struct program p = program_run(line);
+        json_t *root = program_json(&p);
+        rates[i] = json_number_value(json_at(root, "choice.tokens_per_second"));
+        bytes[i] = json_int_at(root, "choice.peak.device_bytes");
+        json_decref(root);
+        program_finish(&p);
+    }
+    cr_expect(all(lt(i64, bytes[0], bytes[1]), lt(dbl, rates[0], rates[1])));
+    cr_expect(all(le(i64, bytes[1], bytes[2]), lt(dbl, rates[1], rates[2])));
 }
