@@ -435,6 +435,7 @@ Test(gpus, attention_that_falls_back_is_named_and_its_seconds_are_simulated)
     snprintf(c.gpu, sizeof(c.gpu), "--memory 1GiB");
     snprintf(c.options, sizeof(c.options), "--overhead 900MiB --batch 1");
     snprintf(c.spec, sizeof(c.spec), "large_head");
+    c.budget_seconds = BUDGET_SECONDS / 2;
     struct search s = search_once(&c, "");
     cr_assert(s.exit_code == ANSWER || s.exit_code == EARLY, "%s", s.errors);
     size_t i, named = 0;

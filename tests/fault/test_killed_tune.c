@@ -1,7 +1,7 @@
 /* A `plimsoll tune` on a pretended GPU, and SIGKILL at a random moment for it or for its worker: no
  * process and no memory of the GPU is left, and a killed worker does not change the answer.
  *
- *   PLIM_FAULT_ROUNDS   how often in all; plain: 15
+ *   PLIM_FAULT_ROUNDS   how often in all; plain: 10
  */
 #include "autotune/base/clock.h"
 #include <criterion/criterion.h>

@@ -387,7 +387,7 @@ Test(exec, long_search_paths_reach_the_program)
 static bool finds_compiled(const char *command)
 {
     char arguments[512];
-    snprintf(arguments, sizeof(arguments), GPU "--batch 1,2 --no-store --json -- sh -c %s~&&~exec~" PLIM_TRAINER "~{batch}",
+    snprintf(arguments, sizeof(arguments), GPU "--batch 1,2 --no-store --json -- sh -c %s~&&~exec~'" PLIM_TRAINER "'~{batch}",
              command);
     struct program p = run_ok(arguments, 0);
     json_t *root = program_json(&p);
