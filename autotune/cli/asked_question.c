@@ -9,6 +9,7 @@ static const struct key {
     bool accumulates; /* only of one whose command has {accumulation} */
 } keys[] = {{"train.micro_batch", false},
             {"data.seq", false},
+            {"train.world", false},
             {"train.accumulation", true},
             {"train.effective_batch", true},
             {"train.effective_batch_tolerance", true}};
@@ -68,18 +69,21 @@ static enum plim_status choose_axes(const struct plim_request *request,
 
 static void note(const struct plim_recording *r, struct plim_spec_question *question)
 {
-    size_t tables = 0, events = 0;
+    size_t tables = 0, events = 0, size = sizeof(question->defaults);
     for (size_t i = 0; i < r->streams.count; i++) {
         tables += plim_recorded_stream_tables(&r->streams.items[i]);
         events += r->streams.items[i].events.count;
     }
-    int used = snprintf(question->defaults, sizeof(question->defaults),
+    int used = snprintf(question->defaults, size,
                         "a recording of compute capability %d.%d: other GPUs may get other kernels",
                         r->compute_capability / 10, r->compute_capability % 10);
-    if (tables && used > 0 && (size_t)used < sizeof(question->defaults))
-        snprintf(question->defaults + used, sizeof(question->defaults) - (size_t)used,
-                 "; %zu of %zu events have sizes that are known at recorded batches alone", tables,
-                 events);
+    if (tables && used > 0 && (size_t)used < size)
+        used += snprintf(question->defaults + used, size - (size_t)used,
+                         "; %zu of %zu events have sizes that are known at recorded batches alone",
+                         tables, events);
+    if (question->question.batch.world > 1 && used > 0 && (size_t)used < size)
+        snprintf(question->defaults + used, size - (size_t)used,
+                 "; each GPU does what the recorded one did");
 }
 
 static enum plim_status read_recording(const struct plim_request *request,
