@@ -263,7 +263,7 @@ Test(record, what_a_recording_does_not_know_is_refused_by_name)
 {
     static const char *const cases[][2] = {{" --batch 4 --precision bf16", "--precision"},
                                            {" --batch 4 --seq 128", "--seq"},
-                                           {" --batch 4 --world 2", "--world"},
+                                           {" --batch 4 --gpus-per-node 2", "--gpus-per-node"},
                                            {" --batch 4 --device host", "simulated"},
                                            {" --batch 4 --accumulation 2", "--accumulation"},
                                            {" --batch 4 --effective-batch 8", "{accumulation}"}};
