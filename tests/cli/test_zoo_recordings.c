@@ -38,7 +38,6 @@ static const struct measured {
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/b8", "--batch 8 --seq 2048 --accumulation 2"},
     {EMBEDDER, EMBEDDED("l192/p32n24/b45/x2/sm80"), "--batch 45 --seq 192"},
     {EMBEDDER, EMBEDDED("l192/p32n24/b128/x2/sm75"), "--batch 128 --seq 192"},
-    {EMBEDDER, EMBEDDED("l256/p32n24/b45/x2/sm75"), "--batch 45 --seq 256"},
     {EMBEDDER, EMBEDDED("l512/p32n24/b128/x2/sm80"), "--batch 128 --seq 512"},
 };
 
@@ -105,9 +104,7 @@ Test(zoo_recordings, the_largest_batch_is_the_measured_one)
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s1024/expandable/fit", "--seq 1024 --accumulation 2 " EXPANDABLE},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/expandable/fit", "--seq 1536 --accumulation 2 " EXPANDABLE},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/expandable/fit", "--seq 2048 --accumulation 2 " EXPANDABLE},
-        {EMBEDDER, EMBEDDED("l512/p32n24/fit/Quadro-RTX-6000-24GB"), "--seq 512"},
         {EMBEDDER, EMBEDDED("l192/p32n24/fit/V100-32GB"), "--seq 192"},
-        {EMBEDDER, EMBEDDED("l256/p32n24/fit/A100-40GB"), "--seq 256"},
         {EMBEDDER, EMBEDDED("l192/p32n24/fit/A100-80GB"), "--seq 192"},
     };
     for (size_t i = 0; i < sizeof(largest) / sizeof(largest[0]); i++) {
@@ -213,8 +210,8 @@ Test(zoo_recordings, profiles_are_best_at_what_they_are_for)
     json_int_t bytes[3];
     for (size_t i = 0; i < 3; i++) {
         char line[512];
-        snprintf(line, sizeof(line), "tune " PLIM_ZOO_FOLDER "/naics-embedder.plim --device "
-                 "sim:A100-SXM4-40GB --profile %s --seq 192 --json --quiet", profiles[i]);
+        snprintf(line, sizeof(line), "tune " PLIM_ZOO_FOLDER "/gsa-512m.plim --device sim:A40 "
+                 "--profile %s --seq 1024 --accumulation 2 --json --quiet", profiles[i]);
         struct program p = program_run(line);
         json_t *root = program_json(&p);
         rates[i] = json_number_value(json_at(root, "choice.tokens_per_second"));
@@ -222,6 +219,8 @@ Test(zoo_recordings, profiles_are_best_at_what_they_are_for)
         json_decref(root);
         program_finish(&p);
     }
-    cr_expect(all(lt(i64, bytes[0], bytes[1]), lt(dbl, rates[0], rates[1])));
-    cr_expect(all(le(i64, bytes[1], bytes[2]), lt(dbl, rates[1], rates[2])));
+    cr_expect(lt(i64, bytes[0], bytes[1]));
+    cr_expect(le(i64, bytes[1], bytes[2]));
+    cr_expect(lt(dbl, rates[0], rates[1]));
+    cr_expect(lt(dbl, rates[1], rates[2]));
 }
