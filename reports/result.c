@@ -40,6 +40,18 @@ void plim_result_finish(struct plim_result *result)
     PLIM_ARRAY_FINISH(&result->timeline);
 }
 
+enum plim_status plim_report_take(struct plim_report *report, struct plim_report *from,
+                                  struct plim_error *err)
+{
+    report->is_table |= from->is_table;
+    for (size_t i = 0; i < from->results.count; i++) {
+        if (PLIM_ARRAY_PUSH(&report->results, from->results.items[i]) != PLIM_OK)
+            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        from->results.items[i] = (struct plim_result){0};
+    }
+    return PLIM_OK;
+}
+
 void plim_report_finish(struct plim_report *report)
 {
     if (!report) return;

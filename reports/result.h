@@ -288,6 +288,9 @@ bool plim_result_is_uncertain(const struct plim_result *result);
 void plim_result_reason(struct plim_result *result, const char *fmt, ...) PLIM_PRINTF(2, 3);
 
 void plim_result_finish(struct plim_result *result); /* NULL and zeroed are fine */
+/* Appends the results of `from`, which loses them; a table stays one. PLIM_NOMEM: some may be left. */
+enum plim_status plim_report_take(struct plim_report *report, struct plim_report *from,
+                                  struct plim_error *err) PLIM_MUST_CHECK;
 void plim_report_finish(struct plim_report *report); /* NULL and zeroed are fine */
 
 #endif

@@ -98,19 +98,13 @@ static void *work(void *user)
     return NULL;
 }
 
-/* The report owns the part's results then. */
 static enum plim_status collect(struct part *part, struct plim_report *report,
                                 struct plim_error *err)
 {
     report->version = part->decide.io->version;
-    report->is_table |= part->report.is_table;
-    for (size_t i = 0; i < part->report.results.count; i++) {
+    for (size_t i = 0; i < part->report.results.count; i++)
         part->report.results.items[i].device.gpus = part->kind->gpus;
-        if (PLIM_ARRAY_PUSH(&report->results, part->report.results.items[i]) != PLIM_OK)
-            return plim_fail(err, PLIM_NOMEM, "out of host memory");
-        part->report.results.items[i] = (struct plim_result){0};
-    }
-    return PLIM_OK;
+    return plim_report_take(report, &part->report, err);
 }
 
 static enum plim_status collect_all(struct part *parts, size_t count, struct plim_report *report,

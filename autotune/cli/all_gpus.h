@@ -16,9 +16,9 @@ struct plim_all_gpus {
     size_t count;
 };
 
-/* For a `uri` that plim_target_is_all(): the GPUs that CUDA shows to this process, each with what is behind the comma of `uri` (",memory=24GiB").
- * One that cannot be used is left out, with a warning; PLIM_NODEVICE or PLIM_UNSUPPORTED: none can. It
- * is to be finished in any case. */
+/* For a `uri` that plim_target_is_all(): the GPUs that CUDA shows to this process, each with what is
+ * behind the comma of `uri` (",memory=24GiB"). One that cannot be used is left out, with a warning;
+ * PLIM_NODEVICE or PLIM_UNSUPPORTED: none can. It is to be finished in any case. */
 enum plim_status plim_all_gpus_find(const char *uri, const struct plim_log *log,
                                     struct plim_all_gpus *out,
                                     struct plim_error *err) PLIM_MUST_CHECK;

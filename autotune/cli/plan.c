@@ -167,7 +167,8 @@ static enum plim_status run_tune(const struct plim_request *request, const struc
     if (request->devices.count > 1 ||
         (request->devices.count && !strcmp(request->devices.items[0], "all")))
         return plim_fail(err, PLIM_INVALID,
-                         "tune works on one device or on cuda:all, expected one --device (plan takes several)");
+                         "tune works on one device or on cuda:all, expected one --device (plan "
+                         "takes several)");
     struct plim_target target;
     return run(request, io, &target, err);
 }

@@ -69,15 +69,7 @@ static enum plim_status read_file(const struct plim_request *request, const stru
         goto out;
     }
     if (st) plim_log(&log, PLIM_LOG_WARNING, "%s: its step is not drawn: %s", path, why.text);
-    st = PLIM_OK;
-    for (size_t i = 0; i < report.results.count; i++) {
-        if (PLIM_ARRAY_PUSH(&all->report.results, report.results.items[i]) != PLIM_OK) {
-            st = plim_fail(err, PLIM_NOMEM, "out of host memory");
-            goto out;
-        }
-        report.results.items[i] = (struct plim_result){0}; /* it belongs to `all` now */
-    }
-    all->report.is_table |= report.is_table;
+    st = plim_report_take(&all->report, &report, err);
 out:
     plim_report_finish(&report);
     return st;

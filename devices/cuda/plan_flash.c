@@ -24,7 +24,8 @@ enum {
 static const struct plim_flash kernels[] = {
 #define FLASH(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)                   \
     {"flash_" #type "_" #size, "flash_dq_" #type "_" #size, "flash_dkv_" #type "_" #size,          \
-     (enum plim_dtype)DTYPE_##type, PLIM_FLASH_CAPABILITY_##type, bytes, size, warps, keys, dq_keys, queries, stages, columns},
+     (enum plim_dtype)DTYPE_##type, PLIM_FLASH_CAPABILITY_##type, bytes, size, warps, keys,        \
+     dq_keys, queries, stages, columns},
     PLIM_FLASH_MAP(FLASH)
 #undef FLASH
 };

@@ -118,7 +118,7 @@ __device__ inline void forward(const plim_attention_args &args)
 #define FLASH_KERNEL(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)            \
     PLIM_KERNEL(flash_##type##_##size, plim_flash_args, 32 * warps, 1)                             \
     {                                                                                              \
-        FLASH_BODY_##type(flash::forward<flash_##type, size, warps, keys>(args.attention);)               \
+        FLASH_BODY_##type(flash::forward<flash_##type, size, warps, keys>(args.attention);)        \
     }
 
 PLIM_FLASH_MAP(FLASH_KERNEL)

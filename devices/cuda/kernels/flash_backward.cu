@@ -231,11 +231,11 @@ PLIM_KERNEL(flash_sums, plim_flash_args, PLIM_FLASH_SUMS_THREADS)
 #define FLASH_KERNELS(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)           \
     PLIM_KERNEL(flash_dq_##type##_##size, plim_flash_args, 32 * warps, 1)                          \
     {                                                                                              \
-        FLASH_BODY_##type(flash::backward_queries<flash_##type, size, warps, dq_keys>(args);)             \
+        FLASH_BODY_##type(flash::backward_queries<flash_##type, size, warps, dq_keys>(args);)      \
     }                                                                                              \
     PLIM_KERNEL(flash_dkv_##type##_##size, plim_flash_args, 32 * warps, 1)                         \
     {                                                                                              \
-        FLASH_BODY_##type(flash::backward_keys<flash_##type, size, warps, queries, stages, columns>(args);)\
+        FLASH_BODY_##type(flash::backward_keys<flash_##type, size, warps, queries, stages, columns>(args);) \
     }
 
 PLIM_FLASH_MAP(FLASH_KERNELS)
