@@ -106,10 +106,11 @@ Test(spec_documents, references_to_files_that_are_none)
                  "s.yaml:1:13: model.hf is a list, expected the path of a config.json"));
 }
 
+/* Of a processor: what else runs here does not count. */
 static double seconds_now(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
