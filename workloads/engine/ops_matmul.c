@@ -253,7 +253,7 @@ struct tensor *op_bmm(struct engine *e, struct tensor *a, struct tensor *b)
 
 /* --- matmul and linear ------------------------------------------------------------------------ */
 
-/* x (.., k) times b (k, n): folded to two dimensions, one mm */
+/* x (.., k) times b (k, n): folded to two dimensions, one mm; _unsafe_view() of that is no view */
 static struct tensor *folded(struct engine *e, struct tensor *x, struct tensor *b)
 {
     int64_t shape[PLIM_MAX_DIMS], rows = 1;
@@ -262,7 +262,9 @@ static struct tensor *folded(struct engine *e, struct tensor *x, struct tensor *
     for (int i = 0; i < n - 1; i++) rows *= shape[i];
     shape[n - 1] = b->a.shape[1];
     struct tensor *flat = op_reshape(e, x, SHAPE(rows, x->a.shape[n - 1]));
-    return op_view(e, mm(e, flat, b), n, shape);
+    struct tensor *y = op_view(e, mm(e, flat, b), n, shape);
+    if (!e->halted) y->is_view = false;
+    return y;
 }
 
 /* the batch dimensions of an operand folded into one */
@@ -319,6 +321,7 @@ static void function_backward(struct engine *e, struct node *n, struct tensor **
                               struct tensor **out)
 {
     struct tensor *x = node_saved(e, n, INPUT), *weight = node_saved(e, n, WEIGHT);
+    node_saved(e, n, LINEAR_BIAS); /* unpacked with them, and not used */
     if (e->halted) return;
     if (node_wants(n, INPUT)) out[INPUT] = tensor_keep(matmul(e, grads[0], weight));
     if (node_wants(n, WEIGHT))
@@ -338,6 +341,7 @@ struct tensor *op_linear_function(struct engine *e, struct tensor *x, struct ten
     if (n) {
         node_save(e, n, INPUT, x);
         node_save(e, n, WEIGHT, weight);
+        if (bias) node_save(e, n, LINEAR_BIAS, bias);
     }
     bool grad_enabled = e->grad_enabled, was = tensor_enter(x);
     e->grad_enabled = false;

@@ -121,6 +121,13 @@ static struct tensor *positions_of(struct engine *e, struct tensor *mask)
     return count;
 }
 
+/* OPTLearnedPositionalEmbedding */
+static struct tensor *learned_positions(struct engine *e, const void *module, struct tensor *places)
+{
+    struct tensor *const *weight = module;
+    return op_embedding(e, *weight, op_add_scalar(e, places, POSITION_OFFSET));
+}
+
 /* layerdrop, which skips blocks by chance, is taken as if it never did: then the bytes are the most
  * there can be. */
 static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *ids)
@@ -129,8 +136,9 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct tensor *mask = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     struct block_call call = {.positions = positions_of(e, mask)};
     call.mask = decoder_padding_mask(e, m, embeddings, mask);
-    struct tensor *rows = op_add_scalar(e, call.positions, POSITION_OFFSET);
-    struct tensor *places = tensor_keep(nn_embedding(e, m->position_embedding, rows));
+    struct tensor *weight = m->position_embedding;
+    struct tensor *places = tensor_keep(nn_run(e, (struct tensor *const[2]){weight}, NN_EMBEDDING,
+                                               learned_positions, &weight, call.positions));
     if (m->project_in.weight) tensor_set(e, &embeddings, nn_linear(e, &m->project_in, embeddings));
     struct tensor *x = tensor_keep(op_add(e, embeddings, places));
     x = decoder_blocks(e, m, x, &call, NULL);

@@ -2,6 +2,7 @@
 #include "buffer.h"
 #include "workloads/engine/ops.h"
 #include "zero3.h"
+#include "zero_internal.h"
 #include <stdlib.h>
 
 enum { REDUCING = 2 }; /* the stream of reductions under overlap_comm */
@@ -205,21 +206,21 @@ static void look_for_overflow(struct engine *e, struct zero *z)
 static struct tensor *norm_of_pieces(struct engine *e, struct zero *z)
 {
     size_t n = 0;
+    int64_t offset = 0;
     for (; n < z->count && !e->halted; n++) {
         int64_t piece = z->gathered->parameters[n].piece;
-        struct tensor *wide = tensor_keep(tensor_empty(e, zero_double, SHAPE(piece)));
-        buffer_copy(e, piece, wide, zero_dtype(z));
-        z->norms[n] = scalar(e);
-        tensor_drop(e, wide);
+        struct tensor *grad =
+            tensor_keep(tensor_alias(e, z->owned, 1, &piece, (int64_t[]){1}, offset));
+        z->norms[n] = zero_norm_of(e, grad);
+        tensor_drop(e, grad);
+        offset += piece;
     }
-    struct tensor *stacked = tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)n)));
-    struct tensor *squares = tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)n)));
-    tensor_drop(e, stacked);
-    struct tensor *sum = scalar(e);
-    tensor_drop(e, squares);
-    struct tensor *root = scalar(e), *norm = scalar(e);
-    tensor_drop(e, root);
-    tensor_drop(e, sum);
+    struct tensor *x = tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)n)));
+    tensor_set(e, &x, op_mul(e, x, x));
+    tensor_set(e, &x, op_reduce(e, x, 1, false, PLIM_BINARY_ADD, 1, zero_double));
+    struct tensor *norm = tensor_keep(op_pow_scalar(e, x, 0.5));
+    zero_mask_infinite(e, &norm);
+    tensor_drop(e, x);
     while (n-- > 0) tensor_drop(e, z->norms[n]);
     return norm;
 }

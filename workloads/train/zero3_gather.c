@@ -22,6 +22,20 @@ static void hold(struct engine *e, struct zero3_parameter *p, int64_t elements)
     p->whole->a.data = p->whole->storage->address;
 }
 
+/* param.data = torch.empty(0): what a checkpointed region has saved of it keeps the memory until its
+ * backward, which then works on that and not on what is gathered anew. */
+static void let_go(struct engine *e, struct zero3_parameter *p)
+{
+    enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
+    struct storage *none = storage_get(e, 0);
+    engine_set_class(e, before);
+    if (!none) return;
+    plim_allocator_record_stream(e->allocator, p->whole->storage->block, 0);
+    storage_put(e, p->whole->storage);
+    p->whole->storage = none;
+    p->whole->a.data = 0;
+}
+
 /* --- one all-gather --------------------------------------------------------------------------- */
 
 /* all_gather_coalesced() of parameters in the order of the model */
@@ -80,8 +94,7 @@ static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 static void give_up(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
 {
     if (p->state != ZERO3_HERE || p->active || e->halted) return;
-    plim_allocator_record_stream(e->allocator, p->whole->storage->block, 0);
-    storage_resize(e, p->whole->storage, 0);
+    let_go(e, p);
     p->state = ZERO3_AWAY;
     z->live -= p->elements;
 }

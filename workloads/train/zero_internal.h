@@ -1,4 +1,5 @@
-/* The hooks of zero.c, for zero_create.c, which sets them. */
+/* What the stages' files call of one another: hooks of zero.c, which zero_create.c sets, and parts of the
+ * norm (zero_norm.c). */
 #ifndef PLIM_TRAIN_ZERO_INTERNAL_H
 #define PLIM_TRAIN_ZERO_INTERNAL_H
 
@@ -8,5 +9,10 @@
 void zero_accumulated(struct engine *e, void *context, struct tensor *variable);
 /* The hook of a model's logits. */
 struct tensor *zero_hook_logits(struct engine *e, void *context, struct tensor *logits);
+/* vector_norm(grad.double()); named */
+struct tensor *zero_norm_of(struct engine *e, struct tensor *grad);
+/* -1 where the norm is infinite or no number: mask_nan_or_inf_with_val_inplace() of fp32, torch.where() of
+ * fp64, which makes another of *norm */
+void zero_mask_infinite(struct engine *e, struct tensor **norm);
 
 #endif

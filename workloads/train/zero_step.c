@@ -3,6 +3,7 @@
 #include "workloads/engine/ops.h"
 #include "zero.h"
 #include "zero3.h"
+#include "zero_internal.h"
 #include <math.h>
 
 /* _has_inf_or_nan() of one gradient, counted */
@@ -51,36 +52,6 @@ static void look_for_overflow(struct engine *e, struct zero *z)
     tensor_drop(e, any);
 }
 
-/* vector_norm(grad.double()); named */
-static struct tensor *norm_of(struct engine *e, struct tensor *grad)
-{
-    struct tensor *wide = tensor_hold(op_to(e, grad, zero_double));
-    struct tensor *norm = tensor_keep(op_reduce(e, wide, ~(~0u << grad->a.ndim), false,
-                                                PLIM_BINARY_HYPOT, 1, zero_double));
-    tensor_drop(e, wide);
-    return norm;
-}
-
-/* mask_nan_or_inf_with_val_inplace() */
-static void mask_infinite(struct engine *e, struct tensor *norm)
-{
-    struct tensor *inf = tensor_keep(
-        op_compare_scalar(e, PLIM_BINARY_EQ, op_unary(e, norm, PLIM_UNARY_ABS), INFINITY));
-    struct tensor *nan = tensor_keep(op_compare(e, PLIM_BINARY_NE, norm, norm));
-    struct tensor *either = tensor_keep(op_compare(e, PLIM_BINARY_OR, nan, inf));
-    struct tensor *value = tensor_keep(op_full(e, PLIM_F32, 0, NULL, -1));
-    struct plim_op fill = {.kind = PLIM_OP_WHERE,
-                           .n_out = 1,
-                           .n_in = 3,
-                           .out = {&norm->a},
-                           .in = {&either->a, &value->a, &norm->a}};
-    if (!e->halted) engine_launch(e, &fill);
-    tensor_drop(e, value);
-    tensor_drop(e, either);
-    tensor_drop(e, nan);
-    tensor_drop(e, inf);
-}
-
 /* get_grad_norm_direct(); named */
 static struct tensor *norm_of_owned(struct engine *e, struct zero *z, struct tensor **norms)
 {
@@ -88,7 +59,7 @@ static struct tensor *norm_of_owned(struct engine *e, struct zero *z, struct ten
     for (size_t i = 0; i < z->count && !e->halted; i++) {
         if (!z->weights[i].is_owned) continue;
         struct tensor *share = share_of(e, z, &z->weights[i]);
-        norms[n++] = norm_of(e, share);
+        norms[n++] = zero_norm_of(e, share);
         tensor_drop(e, share);
     }
     struct tensor *total;
@@ -102,7 +73,7 @@ static struct tensor *norm_of_owned(struct engine *e, struct zero *z, struct ten
         total = tensor_keep(op_full(e, PLIM_F32, 0, NULL, 0));
     }
     tensor_set(e, &total, op_pow_scalar(e, total, 0.5));
-    mask_infinite(e, total);
+    zero_mask_infinite(e, &total);
     while (n-- > 0) tensor_drop(e, norms[n]);
     return total;
 }
