@@ -266,13 +266,19 @@ void plim_outfile_discard(struct plim_outfile *file)
     *file = (struct plim_outfile){0};
 }
 
-enum plim_status plim_outfile_save(const char *path, const char *text, struct plim_error *err)
+enum plim_status plim_outfile_save_bytes(const char *path, const void *bytes, size_t count,
+                                         struct plim_error *err)
 {
     struct plim_outfile file;
     enum plim_status st = plim_outfile_open(path, &file, err);
     if (st) return st;
-    (void)fputs(text, file.stream); /* the stream remembers a failure */
+    (void)fwrite(bytes, 1, count, file.stream); /* the stream remembers a failure */
     return plim_outfile_commit(&file, err);
+}
+
+enum plim_status plim_outfile_save(const char *path, const char *text, struct plim_error *err)
+{
+    return plim_outfile_save_bytes(path, text, strlen(text), err);
 }
 
 int plim_outfile_log(const char *folder, const char *name, struct plim_error *err)

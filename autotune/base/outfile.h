@@ -49,9 +49,11 @@ enum plim_status plim_outfile_commit(struct plim_outfile *file,
 /* Closes the file without putting it in its place. NULL, zeroed and committed are fine. */
 void plim_outfile_discard(struct plim_outfile *file);
 
-/* Open, write `text`, commit. */
+/* Open, write a text or bytes, commit. */
 enum plim_status plim_outfile_save(const char *path, const char *text,
                                    struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_outfile_save_bytes(const char *path, const void *bytes, size_t count,
+                                         struct plim_error *err) PLIM_MUST_CHECK;
 
 /* A descriptor for appending to a new file `name` in `folder`, in place from the start; what had
  * the name is removed first, and no link is followed. Mode 0600, closed by exec. -1: `err` says

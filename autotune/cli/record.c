@@ -1,7 +1,6 @@
 /* record: a program at a few sizes, as a spec for tune, plan and explain. */
 #include "asked_program.h"
 #include "autotune/black_box.h"
-#include "autotune/base/outfile.h"
 #include "autotune/exec/launch.h"
 #include "autotune/exec/workspace.h"
 #include "autotune/record/record.h"
@@ -137,11 +136,10 @@ static void tell(const struct recording_run *x, size_t bytes, const struct plim_
 static enum plim_status save(const struct recording_run *x, const struct plim_io *io,
                              struct plim_error *err)
 {
-    char *text = NULL;
-    enum plim_status st = plim_recording_write(&x->recording, &text, err);
-    if (!st) st = plim_outfile_save(x->asked.request->files.items[0], text, err);
-    if (!st) tell(x, strlen(text), io);
-    free(text);
+    size_t bytes;
+    enum plim_status st =
+        plim_recording_save(&x->recording, x->asked.request->files.items[0], &bytes, err);
+    if (!st) tell(x, bytes, io);
     return st;
 }
 
@@ -196,6 +194,7 @@ const struct plim_command plim_command_record = {
              "more run with the program's own allocator has to ask for the same segments.\n"
              "A size at which the program ends with an error is left out.\n"
              "With {accumulation} in CMD the file is good for any effective batch.\n"
+             "Packed by gzip: zcat shows what is in it.\n"
              "Example:\n\n"
              "  plimsoll record -o train.plim -- \\\n"
              "    python train.py --batch-size {batch}\n"

@@ -94,7 +94,7 @@ class Programs:
         for line in subprocess.run(['ldd', self.plimsoll, self.on_gpu], check=True, text=True,
                                    stdout=subprocess.PIPE).stdout.splitlines():
             words = line.split()
-            if '=>' in words and any(name in words[0] for name in ('jansson', 'yaml')):
+            if '=>' in words and any(name in words[0] for name in ('jansson', 'yaml', 'libz.')):
                 shutil.copy2(words[2], os.path.join(folder, 'lib', words[0]))
         total = sum(os.path.getsize(os.path.join(place, name))
                     for place, _, names in os.walk(folder) for name in names)

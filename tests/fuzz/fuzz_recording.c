@@ -1,5 +1,7 @@
-/* A recording, with the checksum that its bytes have. What is accepted can be played. */
+/* A recording, with the checksum that its bytes have; what is gzip stays as it is. What is accepted can be
+ * played, and every text comes out of gzip as it went in. */
 #include "target.h"
+#include "autotune/base/gzip.h"
 #include "autotune/base/sha256.h"
 #include "devices/open.h"
 #include "workloads/recording/play.h"
@@ -29,6 +31,19 @@ static void play(const struct plim_recording *recording)
     plim_device_close(&device);
 }
 
+static void pack(const char *text, size_t length)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    char *packed, *again;
+    size_t packed_bytes, again_length;
+    fuzz_expect(plim_gzip_pack(text, length, &packed, &packed_bytes, &err) == PLIM_OK);
+    fuzz_expect(plim_gzip_unpack("job.plim", packed, packed_bytes, length, &again, &again_length,
+                                 &err) == PLIM_OK);
+    fuzz_expect(again_length == length && !memcmp(again, text, length));
+    free(again);
+    free(packed);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct plim_error err = PLIM_ERROR_INIT;
@@ -37,8 +52,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_expect(text != NULL);
     if (size) memcpy(text, data, size);
     plim_sha256_text(data, size, hash);
-    int end = snprintf(text + size, 128, "checksum: %s\n", hash);
-    const char *path = fuzz_file("job.plim", (const uint8_t *)text, size + (size_t)end);
+    size_t length = size;
+    if (!plim_gzip_is(text, size))
+        length += (size_t)snprintf(text + size, 128, "checksum: %s\n", hash);
+    pack(text, length);
+    const char *path = fuzz_file("job.plim", (const uint8_t *)text, length);
     if (plim_recording_read(path, &recording, &err) == PLIM_OK) play(&recording);
     plim_recording_finish(&recording);
     free(text);

@@ -1,10 +1,11 @@
 /* A recording from its file, which may be anything: the head, and all streams. */
+#include "autotune/base/gzip.h"
 #include "autotune/base/sha256.h"
 #include "autotune/base/textfile.h"
 #include "reader.h"
 #include <stdio.h>
 
-enum { FILE_BYTES = 4 << 20, MOST_ARGUMENTS = 4096, MOST_VALUES = 64 };
+enum { MOST_ARGUMENTS = 4096, MOST_VALUES = 64 };
 
 static enum plim_status get_text(const struct plim_reader *r, const struct plim_yaml_node *mapping,
                                  const char *key, char *out, size_t size)
@@ -183,13 +184,25 @@ static enum plim_status check_sum(const char *path, const char *text, size_t len
     return PLIM_OK;
 }
 
+/* The text of a file that is one, or gzip of one. */
+static enum plim_status read_file(const char *path, char **text, size_t *length,
+                                  struct plim_error *err)
+{
+    enum plim_status st = plim_textfile_read(path, PLIM_RECORDED_BYTES, text, length, err);
+    if (st || !plim_gzip_is(*text, *length)) return st;
+    char *packed = *text;
+    st = plim_gzip_unpack(path, packed, *length, PLIM_RECORDED_BYTES, text, length, err);
+    free(packed);
+    return st;
+}
+
 enum plim_status plim_recording_read(const char *path, struct plim_recording *out,
                                      struct plim_error *err)
 {
     struct plim_reader r = {.out = out, .err = err};
     char *text = NULL;
     size_t length;
-    enum plim_status st = plim_textfile_read(path, FILE_BYTES, &text, &length, err);
+    enum plim_status st = read_file(path, &text, &length, err);
     if (!st) st = plim_textfile_check(path, text, length, err);
     if (!st) st = plim_yaml_read_string(path, text, length, &r.yaml, err);
     if (!st) st = read_root(&r);

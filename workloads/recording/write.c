@@ -1,10 +1,12 @@
 /* A recording as the text of its file. */
+#include "autotune/base/gzip.h"
+#include "autotune/base/outfile.h"
 #include "autotune/base/sha256.h"
 #include "autotune/base/text_stream.h"
 #include "recording.h"
 #include <inttypes.h>
 
-enum { FILE_BYTES = 4 << 20, LINE_EVENTS = 24, PERIODS = 1024 };
+enum { LINE_EVENTS = 24, PERIODS = 1024 };
 
 /* Double-quoted: as JSON has it. */
 static void write_text(FILE *file, const char *text)
@@ -215,16 +217,28 @@ enum plim_status plim_recording_write(const struct plim_recording *recording, ch
     enum plim_status st = plim_text_stream_close(&stream, &body);
     if (st) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     size_t length = strlen(body), size = length + PLIM_SHA256_TEXT + 16;
-    if (size > FILE_BYTES) {
+    if (size > PLIM_RECORDED_BYTES) {
         free(body);
         return plim_fail(err, PLIM_UNSUPPORTED,
                          "the recording would have %zu bytes, expected at most %d: record fewer "
                          "values of its axes at once",
-                         size, FILE_BYTES);
+                         size, PLIM_RECORDED_BYTES);
     }
     plim_sha256_text(body, length, hash);
     *text = malloc(size);
     if (*text) snprintf(*text, size, "%schecksum: %s\n", body, hash);
     free(body);
     return *text ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+}
+
+enum plim_status plim_recording_save(const struct plim_recording *recording, const char *path,
+                                     size_t *file_bytes, struct plim_error *err)
+{
+    char *text = NULL, *packed = NULL;
+    enum plim_status st = plim_recording_write(recording, &text, err);
+    if (!st) st = plim_gzip_pack(text, strlen(text), &packed, file_bytes, err);
+    if (!st) st = plim_outfile_save_bytes(path, packed, *file_bytes, err);
+    free(packed);
+    free(text);
+    return st;
 }

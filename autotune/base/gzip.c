@@ -1,0 +1,81 @@
+#define ZLIB_CONST
+#include "gzip.h"
+#include <stdlib.h>
+#include <zlib.h>
+
+enum {
+    GZIP_WINDOW = 16 + MAX_WBITS, /* zlib's way to ask for gzip's header and checksum */
+    MOST_MEMORY = 9,              /* of deflate: 256 KiB */
+};
+
+static enum plim_status no_memory(struct plim_error *err)
+{
+    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+}
+
+enum plim_status plim_gzip_pack(const char *text, size_t length, char **packed,
+                                size_t *packed_bytes, struct plim_error *err)
+{
+    z_stream z = {.next_in = (const Bytef *)text, .avail_in = (uInt)length};
+    *packed = NULL;
+    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, MOST_MEMORY,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
+        return no_memory(err);
+    size_t most = deflateBound(&z, (uLong)length);
+    *packed = malloc(most);
+    if (*packed) {
+        z.next_out = (Bytef *)*packed;
+        z.avail_out = (uInt)most;
+        (void)deflate(&z, Z_FINISH); /* there is room for all of it */
+        *packed_bytes = z.total_out;
+    }
+    (void)deflateEnd(&z);
+    return *packed ? PLIM_OK : no_memory(err);
+}
+
+bool plim_gzip_is(const char *bytes, size_t count)
+{
+    return count >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
+}
+
+/* What inflate() returned, and what it left, as a status. */
+static enum plim_status judge(const char *source_name, const z_stream *z, int returned,
+                              size_t max_bytes, struct plim_error *err)
+{
+    if (returned == Z_MEM_ERROR) return no_memory(err);
+    if (returned == Z_STREAM_END && !z->avail_in) return PLIM_OK;
+    if (returned == Z_BUF_ERROR && !z->avail_out)
+        return plim_fail(err, PLIM_SPEC, "%s: it unpacks to more than %zu bytes", source_name,
+                         max_bytes);
+    return plim_fail(err, PLIM_SPEC, "%s: %s", source_name,
+                     returned == Z_STREAM_END  ? "more follows behind the gzip data"
+                     : returned == Z_BUF_ERROR ? "the gzip data is cut off"
+                                               : "the gzip data is damaged");
+}
+
+enum plim_status plim_gzip_unpack(const char *source_name, const char *packed, size_t packed_bytes,
+                                  size_t max_bytes, char **text, size_t *length,
+                                  struct plim_error *err)
+{
+    z_stream z = {.next_in = (const Bytef *)packed, .avail_in = (uInt)packed_bytes};
+    *text = NULL;
+    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return no_memory(err);
+    enum plim_status st = PLIM_OK;
+    char *out = malloc(max_bytes + 1);
+    if (!out) {
+        st = no_memory(err);
+    } else {
+        z.next_out = (Bytef *)out;
+        z.avail_out = (uInt)max_bytes;
+        st = judge(source_name, &z, inflate(&z, Z_FINISH), max_bytes, err);
+    }
+    (void)inflateEnd(&z);
+    if (st) {
+        free(out);
+        return st;
+    }
+    *length = z.total_out;
+    out[*length] = '\0';
+    *text = out;
+    return PLIM_OK;
+}

@@ -1,0 +1,75 @@
+/* A text as gzip and back. */
+#include "autotune/base/gzip.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct packed {
+    char *bytes;
+    size_t count;
+};
+
+static struct packed pack(const char *text, size_t length)
+{
+    struct packed out;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, plim_gzip_pack(text, length, &out.bytes, &out.count, &err), PLIM_OK));
+    cr_expect(plim_gzip_is(out.bytes, out.count));
+    return out;
+}
+
+static enum plim_status unpack(const char *packed, size_t count, size_t max_bytes, char **text,
+                               size_t *length, struct plim_error *err)
+{
+    *err = (struct plim_error)PLIM_ERROR_INIT;
+    return plim_gzip_unpack("job", packed, count, max_bytes, text, length, err);
+}
+
+Test(gzip, what_goes_in_comes_out_up_to_the_most_that_is_wanted)
+{
+    static const char text[] = "step: [a0, f1, a0, f1, a0, f1, a0, f1, a0, f1, a0, f1]\n";
+    struct plim_error err;
+    for (size_t length = 0; length < sizeof(text); length++) {
+        struct packed p = pack(text, length);
+        char *again;
+        size_t got;
+        cr_assert(eq(int, unpack(p.bytes, p.count, length, &again, &got, &err), PLIM_OK), "%s",
+                  err.text);
+        cr_expect(eq(sz, got, length));
+        cr_expect(memcmp(again, text, length) == 0 && again[length] == '\0');
+        free(again);
+        if (length) {
+            cr_expect(eq(int, unpack(p.bytes, p.count, length - 1, &again, &got, &err), PLIM_SPEC));
+            cr_expect(strstr(err.text, "job: it unpacks to more than") != NULL, "%s", err.text);
+        }
+        free(p.bytes);
+    }
+}
+
+Test(gzip, what_is_cut_damaged_or_followed_by_more_is_named)
+{
+    struct plim_error err;
+    struct packed p = pack("some text", 9);
+    char *text, longer[64];
+    size_t length;
+    for (size_t i = 0; i < p.count; i++) {
+        cr_expect(eq(int, unpack(p.bytes, i, 100, &text, &length, &err), PLIM_SPEC), "%zu", i);
+        cr_expect(strstr(err.text, "cut off") != NULL, "%zu: %s", i, err.text);
+    }
+    memcpy(longer, p.bytes, p.count);
+    longer[p.count] = 'x';
+    cr_expect(eq(int, unpack(longer, p.count + 1, 100, &text, &length, &err), PLIM_SPEC));
+    cr_expect(strstr(err.text, "more follows") != NULL, "%s", err.text);
+    longer[p.count - 1] ^= 1; /* of the length that gzip ends with */
+    cr_expect(eq(int, unpack(longer, p.count, 100, &text, &length, &err), PLIM_SPEC));
+    cr_expect(strstr(err.text, "damaged") != NULL, "%s", err.text);
+    free(p.bytes);
+}
+
+Test(gzip, no_text_is_taken_for_it)
+{
+    cr_expect(not(plim_gzip_is("plimsoll_recording: 3", 21)));
+    cr_expect(not(plim_gzip_is("\x1f\x8b", 1)));
+    cr_expect(not(plim_gzip_is("", 0)));
+}
