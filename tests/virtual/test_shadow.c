@@ -82,10 +82,30 @@ Test(shadow, fills_of_any_size)
     cr_expect(eq(u32, out, 0x010203));
 }
 
+/* More than would be kept. An element is what repeats: 1, 0, 1, 0 is no 1. */
+Test(shadow, what_a_host_writes_over_and_over_is_a_fill)
+{
+    unsigned char known;
+    int64_t one = 1, out = 0;
+    const size_t count = SHADOW_BYTES;
+    int64_t *ones = malloc(count * sizeof(*ones));
+    cr_assert(ones != NULL);
+    for (size_t i = 0; i < count; i++) ones[i] = one;
+    plim_shadow_write(AT, ones, count * sizeof(*ones));
+    cr_expect(plim_shadow_is_filled(AT, count * sizeof(*ones), 8, &out, &known));
+    cr_expect(eq(i64, out, one));
+    cr_expect(not(plim_shadow_is_filled(AT, count * sizeof(*ones), 4, &out, &known)));
+    ones[count - 1] = 2;
+    plim_shadow_write(AT, ones + count - 8, 8 * sizeof(*ones));
+    cr_expect(not(plim_shadow_is_filled(AT, 8 * sizeof(*ones), 8, &out, &known)));
+    free(ones);
+}
+
 Test(shadow, too_much_to_keep_is_unknown)
 {
     char *large = calloc(1, SHADOW_BYTES + 1);
     cr_assert(large != NULL);
+    large[0] = 1; /* not the same over and over */
     plim_shadow_write(AT, large, SHADOW_BYTES + 1);
     cr_expect(eq(uint, plim_shadow_survey(AT, SHADOW_BYTES + 1), PLIM_UNKNOWN | PLIM_SOME_UNKNOWN));
     for (size_t i = 0; i < SHADOW_TOTAL_BYTES / SHADOW_BYTES + 2; i++)

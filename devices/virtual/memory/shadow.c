@@ -154,9 +154,20 @@ void plim_shadow_spoil(uintptr_t at, size_t bytes, const char *writer)
             .at = at, .bytes = bytes, .writer = writer, .kind = SPOILT, .known = PLIM_UNKNOWN});
 }
 
+/* The same 8 bytes over and over: masks and counters are often so. */
+static bool is_even(const void *from, size_t bytes)
+{
+    const char *data = from;
+    return bytes > sizeof(uint64_t) && !memcmp(data, data + sizeof(uint64_t), bytes - sizeof(uint64_t));
+}
+
 static void hold(uintptr_t at, const void *from, const unsigned char *known, unsigned char all,
                  size_t bytes, const char *writer)
 {
+    if (!known && is_even(from, bytes)) {
+        plim_shadow_fill(at, from, sizeof(uint64_t), all, bytes);
+        return;
+    }
     plim_self_lock();
     struct value *value = make_value(bytes, known != NULL);
     if (value) memcpy(value->data, from, bytes);
@@ -342,10 +353,13 @@ bool plim_shadow_is_filled(uintptr_t at, size_t bytes, size_t element_bytes, voi
                            unsigned char *known)
 {
     struct entry part = take_part(at, bytes);
+    unsigned char pattern[sizeof(part.pattern)];
     bool is_filled = part.kind == FILLED && part.bytes == bytes;
     if (is_filled) {
-        part.bytes = element_bytes;
-        write_pattern(&part, element);
+        part.bytes = sizeof(pattern);
+        write_pattern(&part, pattern);
+        is_filled = !memcmp(pattern, pattern + element_bytes, sizeof(pattern) - element_bytes);
+        memcpy(element, pattern, element_bytes);
         *known = part.known;
     }
     give_part(&part);

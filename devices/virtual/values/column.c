@@ -1,62 +1,118 @@
 #include "column.h"
 #include <string.h>
 
-#define LOAD(c_type)                                                                               \
-    for (size_t k = 0; k < count; k++) {                                                           \
-        c_type value;                                                                              \
-        memcpy(&value, view->data + offsets[k], sizeof(value));                                    \
-        column->i[k] = value;                                                                      \
-    }                                                                                              \
-    return true;
+/* --- states ----------------------------------------------------------------------------------- */
 
-/* The types of positions and counts, where they are not converted. */
-static bool load_quickly(struct plim_column *column, const struct plim_view *view,
-                         const size_t *offsets, size_t count, enum plim_type type)
-{
-    switch (type) {
-    case PLIM_INT64:
-        LOAD(int64_t)
-    case PLIM_INT32:
-        LOAD(int32_t)
-    default:
-        return false;
+#define REPEATED(c_type, byte) ((c_type)((c_type)-1 / 255 * (byte)))
+
+#define STATES(c_type)                                                                             \
+    static void load_states_of_##c_type(struct plim_column *column, const struct plim_view *view,  \
+                                        const size_t *offsets, size_t count)                       \
+    {                                                                                              \
+        for (size_t k = 0; k < count; k++) {                                                       \
+            c_type states;                                                                         \
+            memcpy(&states, view->known + offsets[k], sizeof(states));                             \
+            column->known[k] = (unsigned char)states;                                              \
+            if (states != REPEATED(c_type, states & 255))                                          \
+                column->known[k] = plim_view_known(view, offsets[k], sizeof(states));              \
+        }                                                                                          \
+    }                                                                                              \
+    static void store_states_of_##c_type(const struct plim_column *column, struct plim_view *view, \
+                                         const size_t *offsets, size_t count)                      \
+    {                                                                                              \
+        for (size_t k = 0; k < count; k++) {                                                       \
+            c_type states = REPEATED(c_type, column->known[k]);                                    \
+            memcpy(view->known + offsets[k], &states, sizeof(states));                             \
+        }                                                                                          \
     }
-}
+
+STATES(uint8_t)
+STATES(uint16_t)
+STATES(uint32_t)
+STATES(uint64_t)
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+/* `member` has the numbers of this type; `as_number` and `as_element` convert. */
+#define VALUES(name, c_type, member, as_number, as_element)                                        \
+    static void load_##name(struct plim_column *column, const struct plim_view *view,              \
+                            const size_t *offsets, size_t count)                                   \
+    {                                                                                              \
+        for (size_t k = 0; k < count; k++) {                                                       \
+            c_type element;                                                                        \
+            memcpy(&element, view->data + offsets[k], sizeof(element));                            \
+            column->member[k] = as_number(element);                                                \
+        }                                                                                          \
+    }                                                                                              \
+    static void store_##name(const struct plim_column *column, struct plim_view *view,             \
+                             const size_t *offsets, size_t count)                                  \
+    {                                                                                              \
+        for (size_t k = 0; k < count; k++) {                                                       \
+            c_type element = as_element(column->member[k]);                                        \
+            memcpy(view->data + offsets[k], &element, sizeof(element));                            \
+        }                                                                                          \
+    }
+#define BFLOAT16_OF(number) plim_float_to_bfloat16((float)(number))
+#define HALF_OF(number) plim_float_to_half((float)(number))
+#define TRUTH(number) ((number) != 0)
+
+VALUES(uint8, uint8_t, i, (int64_t), (uint8_t))
+VALUES(int8, int8_t, i, (int64_t), (int8_t))
+VALUES(int16, int16_t, i, (int64_t), (int16_t))
+VALUES(int32, int32_t, i, (int64_t), (int32_t))
+VALUES(int64, int64_t, i, (int64_t), (int64_t))
+VALUES(bool, uint8_t, i, TRUTH, TRUTH)
+VALUES(half, uint16_t, f, (double)plim_half_to_float, HALF_OF)
+VALUES(bfloat16, uint16_t, f, (double)plim_bfloat16_to_float, BFLOAT16_OF)
+VALUES(float, float, f, (double), (float))
+VALUES(double, double, f, (double), (double))
+
+typedef void load(struct plim_column *, const struct plim_view *, const size_t *, size_t);
+typedef void store(const struct plim_column *, struct plim_view *, const size_t *, size_t);
+
+#define ROW(name, states) {load_##name, load_states_of_##states, store_##name, store_states_of_##states}
+static const struct {
+    load *values, *states;
+    store *store_values, *store_states;
+} rows[] = {[PLIM_UINT8] = ROW(uint8, uint8_t),         [PLIM_INT8] = ROW(int8, uint8_t),
+            [PLIM_INT16] = ROW(int16, uint16_t),        [PLIM_INT32] = ROW(int32, uint32_t),
+            [PLIM_INT64] = ROW(int64, uint64_t),        [PLIM_HALF] = ROW(half, uint16_t),
+            [PLIM_FLOAT] = ROW(float, uint32_t),        [PLIM_DOUBLE] = ROW(double, uint64_t),
+            [PLIM_BOOL] = ROW(bool, uint8_t),           [PLIM_BFLOAT16] = ROW(bfloat16, uint16_t)};
 
 void plim_column_load(struct plim_column *column, const struct plim_view *view,
                       const size_t *offsets, size_t count, enum plim_type stored,
                       enum plim_type type)
 {
-    size_t bytes = plim_type_bytes(stored);
-    column->is_float = plim_type_is_float(type);
-    for (size_t k = 0; k < count; k++) column->known[k] = plim_view_known(view, offsets[k], bytes);
-    if (stored == type && load_quickly(column, view, offsets, count, type)) return;
-    for (size_t k = 0; k < count; k++) {
-        struct plim_number n = plim_number_load(view->data + offsets[k], stored);
-        if (stored != type) n = plim_number_convert(n, type);
-        if (column->is_float)
-            column->f[k] = n.f;
-        else
-            column->i[k] = n.i;
-    }
+    column->is_float = plim_type_is_float(stored);
+    rows[stored].states(column, view, offsets, count);
+    rows[stored].values(column, view, offsets, count);
+    plim_column_convert(column, stored, type, count);
 }
 
-void plim_column_store(const struct plim_column *column, struct plim_view *view,
-                       const size_t *offsets, size_t count, enum plim_type stored)
+void plim_column_store(struct plim_column *column, struct plim_view *view, const size_t *offsets,
+                       size_t count, enum plim_type stored)
 {
-    size_t bytes = plim_type_bytes(stored);
-    bool is_plain = !column->is_float && !plim_type_is_float(stored) && stored != PLIM_BOOL;
-    for (size_t k = 0; k < count; k++) {
-        unsigned char *to = view->data + offsets[k];
-        if (is_plain)
-            memcpy(to, &column->i[k], bytes); /* little-endian */
-        else if (column->is_float)
-            plim_number_store(to, stored,
-                              (struct plim_number){.f = column->f[k], .is_float = true});
-        else
-            plim_number_store(to, stored, (struct plim_number){.i = column->i[k]});
-        memset(view->known + offsets[k], column->known[k], bytes);
+    if (column->is_float != plim_type_is_float(stored))
+        plim_column_convert(column, column->is_float ? PLIM_DOUBLE : PLIM_INT64, stored, count);
+    rows[stored].store_values(column, view, offsets, count);
+    rows[stored].store_states(column, view, offsets, count);
+}
+
+void plim_column_convert(struct plim_column *column, enum plim_type from, enum plim_type to,
+                         size_t count)
+{
+    bool is_wider = !column->is_float && to == PLIM_INT64, /* the numbers stay as they are */
+         is_truth = !column->is_float && to == PLIM_BOOL;
+    if (from == to || is_wider) return;
+    for (size_t k = 0; k < count && is_truth; k++) column->i[k] = column->i[k] != 0;
+    for (size_t k = 0; k < count && !is_truth; k++) {
+        struct plim_number n = {column->i[k], column->f[k], column->is_float};
+        n = plim_number_convert(n, to);
+        column->i[k] = n.i;
+        column->f[k] = n.f;
     }
+    column->is_float = plim_type_is_float(to);
 }
 
 void plim_column_repeat(struct plim_column *column, struct plim_number number, size_t count)

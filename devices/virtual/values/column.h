@@ -13,12 +13,15 @@ struct plim_column {
     unsigned char known[PLIM_CHUNK];
 };
 
-/* `count` elements of type `stored` at these offsets of the view, as `type`. */
+/* `count` elements of type `stored` at these offsets, all in the view, as `type`. */
 void plim_column_load(struct plim_column *column, const struct plim_view *view,
                       const size_t *offsets, size_t count, enum plim_type stored,
                       enum plim_type type);
-void plim_column_store(const struct plim_column *column, struct plim_view *view,
-                       const size_t *offsets, size_t count, enum plim_type stored);
+/* Converts what it stores. */
+void plim_column_store(struct plim_column *column, struct plim_view *view, const size_t *offsets,
+                       size_t count, enum plim_type stored);
+void plim_column_convert(struct plim_column *column, enum plim_type from, enum plim_type to,
+                         size_t count);
 /* A number over and over, known. */
 void plim_column_repeat(struct plim_column *column, struct plim_number number, size_t count);
 

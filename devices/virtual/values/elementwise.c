@@ -139,9 +139,9 @@ static void place(const struct operands *o, size_t first, size_t count,
 {
     for (int i = 0; i < o->count; i++) {
         size_t width = plim_type_bytes(o->types[i]);
-        for (size_t k = 0; k < count; k++)
-            offsets[i][k] = o->offsets ? plim_offsets_of(o->offsets, first + k, i, o->count)
-                                       : (first + k) * width;
+        if (o->offsets)
+            plim_offsets_row(o->offsets, first, count, i, o->count, offsets[i]);
+        for (size_t k = 0; k < count && !o->offsets; k++) offsets[i][k] = (first + k) * width;
     }
 }
 

@@ -141,6 +141,27 @@ size_t plim_offsets_of(const struct plim_offsets *offsets, size_t index, int ope
     return sum;
 }
 
+/* Counts up, without a division for each element. */
+void plim_offsets_row(const struct plim_offsets *offsets, size_t first, size_t count, int operand,
+                      int operands, size_t *out)
+{
+    size_t at[PLIM_DIMENSIONS], place = plim_offsets_of(offsets, first, operand, operands);
+    for (int d = 0; d < offsets->dimensions; d++) {
+        at[d] = first % offsets->sizes[d][0];
+        first /= offsets->sizes[d][0];
+    }
+    for (size_t k = 0; k < count; k++) {
+        out[k] = place;
+        for (int d = 0; d < offsets->dimensions; d++) {
+            size_t stride = offsets->strides[d * operands + operand];
+            place += stride;
+            if (++at[d] < offsets->sizes[d][0]) break;
+            place -= at[d] * stride;
+            at[d] = 0;
+        }
+    }
+}
+
 size_t plim_offsets_last(const struct plim_offsets *offsets, int operand, int operands)
 {
     size_t sum = 0;

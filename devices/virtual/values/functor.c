@@ -88,19 +88,6 @@ size_t plim_functor_bytes(const struct plim_functor *f)
 
 /* --- applying --------------------------------------------------------------------------------- */
 
-static void convert(struct plim_column *column, enum plim_type from, enum plim_type to,
-                    size_t count)
-{
-    if (from == to) return;
-    for (size_t k = 0; k < count; k++) {
-        struct plim_number n = {column->i[k], column->f[k], column->is_float};
-        n = plim_number_convert(n, to);
-        column->i[k] = n.i;
-        column->f[k] = n.f;
-    }
-    column->is_float = plim_type_is_float(to);
-}
-
 /* Behind the function, which has a byte where it has nothing in it. */
 static struct plim_number stored_number(const struct plim_function_call *call)
 {
@@ -122,7 +109,7 @@ void plim_functor_apply(const struct plim_function_call *call, const struct plim
             continue;
         }
         arguments[i] = x[next];
-        convert(&arguments[i], functor->arguments[next++], functor->inner[i], count);
+        plim_column_convert(&arguments[i], functor->arguments[next++], functor->inner[i], count);
     }
     for (size_t k = 0; k < count; k++) {
         out->known[k] = inputs ? arguments[0].known[k] : PLIM_KNOWN;

@@ -67,9 +67,12 @@ struct plim_offsets {
 /* False: it is none, or has not that many elements. */
 bool plim_offsets_check(const struct plim_offsets *offsets, size_t elements);
 size_t plim_offsets_bytes(int operands); /* of the structure */
-/* Where element `index` of an operand lies; the last element's offset, where that is the largest.
- */
+/* Where element `index` of an operand lies. */
 size_t plim_offsets_of(const struct plim_offsets *offsets, size_t index, int operand, int operands);
+/* The same of `count` elements from `first` on. */
+void plim_offsets_row(const struct plim_offsets *offsets, size_t first, size_t count, int operand,
+                      int operands, size_t *out);
+/* The last element's offset, which is the largest. */
 size_t plim_offsets_last(const struct plim_offsets *offsets, int operand, int operands);
 
 /* at::cuda::detail::TensorInfo<T, I> (TensorInfo.cuh), of indices of 4 or 8 bytes. In elements. */

@@ -32,7 +32,10 @@ static uint64_t bits_of(const unsigned char *key, enum plim_type type)
 {
     size_t width = plim_type_bytes(type);
     uint64_t bits = 0, sign = (uint64_t)1 << (8 * width - 1), all = sign | (sign - 1);
-    memcpy(&bits, key, width);
+    if (width == sizeof(bits))
+        memcpy(&bits, key, sizeof(bits)); /* one instruction */
+    else
+        memcpy(&bits, key, width);
     if (type == PLIM_UINT8 || type == PLIM_BOOL) return bits;
     if (!plim_type_is_float(type)) return bits ^ sign;
     if (bits == sign) bits = 0; /* -0 is 0 */
@@ -105,45 +108,73 @@ static void move(const struct plim_launch *launch, const struct item *items, siz
     plim_view_store(to, launch->kernel);
 }
 
-static bool sort(const struct plim_plan *plan, const struct plim_launch *launch,
-                 const struct pass *p)
+static uint64_t mask_of(const struct pass *p)
 {
-    size_t width = plim_type_bytes(plan->types[0]),
-           value_width = (size_t)plan->numbers[VALUE_BYTES];
-    uint64_t mask = p->bits >= 64 ? UINT64_MAX : ((uint64_t)1 << p->bits) - 1;
-    struct plim_view in = {0}, out = {0}, values_in = {0}, values_out = {0};
-    if (!p->count || p->first_bit < 0 || p->first_bit > 63 || p->bits <= 0 ||
-        !plim_heap_is_device(p->to))
-        return false;
-    bool moves_values = value_width && plim_heap_is_device(p->values_to);
-    struct item *items =
-        p->count <= PLIM_MOST_ELEMENTS ? malloc(2 * p->count * sizeof(*items)) : NULL;
-    struct item *sorted = items;
-    bool works =
-        items && plim_view_open(&in, p->from, p->count * width) &&
-        plim_view_blank(&out, p->to, p->count * width) &&
-        (!moves_values || (plim_view_open(&values_in, p->values_from, p->count * value_width) &&
-                           plim_view_blank(&values_out, p->values_to, p->count * value_width)));
-    unsigned char known = works ? known_of(&in) : PLIM_UNKNOWN;
-    works = works && known & PLIM_KNOWN;
+    return p->bits >= 64 ? UINT64_MAX : ((uint64_t)1 << p->bits) - 1;
+}
+
+/* Do all keys have the same digit, as the upper ones of indices are? Then nothing moves. */
+static bool is_sorted(const struct pass *p, const struct plim_view *in, enum plim_type type)
+{
+    size_t width = plim_type_bytes(type);
+    uint64_t first = bits_of(in->data, type), differs = 0;
+    for (size_t i = 1; i < p->count; i++) differs |= first ^ bits_of(in->data + i * width, type);
+    return !(differs >> p->first_bit & mask_of(p));
+}
+
+static void copy(const struct pass *p, size_t width, size_t value_width)
+{
+    plim_shadow_copy(p->to, p->from, p->count * width);
+    if (value_width) plim_shadow_copy(p->values_to, p->values_from, p->count * value_width);
+}
+
+/* False: there is no room for it. */
+static bool rearrange(const struct plim_plan *plan, const struct plim_launch *launch,
+                      const struct pass *p, const struct plim_view *in, size_t value_width)
+{
+    enum plim_type type = plan->types[0];
+    unsigned char known = known_of(in);
+    size_t width = plim_type_bytes(type);
+    struct plim_view out = {0}, values_in = {0}, values_out = {0};
+    struct item *items = malloc(2 * p->count * sizeof(*items));
+    bool works = items && plim_view_blank(&out, p->to, p->count * width) &&
+                 (!value_width ||
+                  (plim_view_open(&values_in, p->values_from, p->count * value_width) &&
+                   plim_view_blank(&values_out, p->values_to, p->count * value_width)));
     for (size_t i = 0; works && i < p->count; i++) {
-        uint64_t bits = bits_of(in.data + i * width, plan->types[0]) >> p->first_bit;
-        items[i] = (struct item){(plan->numbers[DESCENDING] ? ~bits : bits) & mask, i};
+        uint64_t bits = bits_of(in->data + i * width, type) >> p->first_bit;
+        items[i] = (struct item){(plan->numbers[DESCENDING] ? ~bits : bits) & mask_of(p), i};
     }
-    if (works) sorted = sort_items(items, p->count, p->bits);
-    if (works)
-        move(launch, sorted, p->count, &in, &out, width, known);
-    else
-        plim_launch_spoil(launch, p->to, p->count * width);
-    if (works && moves_values)
+    const struct item *sorted = works ? sort_items(items, p->count, p->bits) : NULL;
+    if (works) move(launch, sorted, p->count, in, &out, width, known);
+    if (works && value_width)
         move(launch, sorted, p->count, &values_in, &values_out, value_width, known);
-    else if (moves_values)
-        plim_launch_spoil(launch, p->values_to, p->count * value_width);
     free(items);
-    plim_view_close(&in);
     plim_view_close(&out);
     plim_view_close(&values_in);
     plim_view_close(&values_out);
+    return works;
+}
+
+static bool sort(const struct plim_plan *plan, const struct plim_launch *launch,
+                 const struct pass *p)
+{
+    size_t width = plim_type_bytes(plan->types[0]), value_width = 0;
+    struct plim_view in = {0};
+    if (!p->count || p->first_bit < 0 || p->first_bit > 63 || p->bits <= 0 ||
+        !plim_heap_is_device(p->to))
+        return false;
+    if (plim_heap_is_device(p->values_to)) value_width = (size_t)plan->numbers[VALUE_BYTES];
+    bool opens =
+        p->count <= PLIM_MOST_ELEMENTS && plim_view_open(&in, p->from, p->count * width);
+    unsigned char known = opens ? known_of(&in) : PLIM_UNKNOWN;
+    if (known == PLIM_KNOWN && is_sorted(p, &in, plan->types[0])) {
+        copy(p, width, value_width);
+    } else if (!(known & PLIM_KNOWN) || !rearrange(plan, launch, p, &in, value_width)) {
+        plim_launch_spoil(launch, p->to, p->count * width);
+        if (value_width) plim_launch_spoil(launch, p->values_to, p->count * value_width);
+    }
+    plim_view_close(&in);
     return true;
 }
 

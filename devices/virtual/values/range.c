@@ -39,6 +39,22 @@ static struct plim_number nth(struct plim_number start, struct plim_number step,
     return n;
 }
 
+/* From element `first` on as many as a column has. */
+static void write_some(struct plim_view *out, size_t first, size_t end, struct plim_number start,
+                       struct plim_number step, const struct plim_plan *plan)
+{
+    struct plim_column column = {.is_float = start.is_float};
+    size_t offsets[PLIM_CHUNK], count = end - first < PLIM_CHUNK ? end - first : PLIM_CHUNK;
+    for (size_t k = 0; k < count; k++) {
+        struct plim_number n = nth(start, step, (int64_t)(first + k), plan->types[SUM]);
+        column.i[k] = n.i;
+        column.f[k] = n.f;
+        column.known[k] = PLIM_KNOWN;
+        offsets[k] = (first + k) * plim_type_bytes(plan->types[OUTPUT]);
+    }
+    plim_column_store(&column, out, offsets, count, plan->types[OUTPUT]);
+}
+
 static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     enum plim_type type = plan->types[OUTPUT], sum = plan->types[SUM];
@@ -55,8 +71,8 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     const char *state = launch->arguments[1];
     struct plim_number start = plim_number_load(state, sum);
     struct plim_number step = plim_number_load(state + plim_type_bytes(sum), sum);
-    for (int64_t i = 0; i < count; i++)
-        plim_view_put(&out, (size_t)i * width, type, nth(start, step, i, sum), PLIM_KNOWN);
+    for (size_t i = 0; i < (size_t)count; i += PLIM_CHUNK)
+        write_some(&out, i, (size_t)count, start, step, plan);
     plim_view_store(&out, launch->kernel);
     plim_view_close(&out);
     return true;

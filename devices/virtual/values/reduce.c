@@ -269,13 +269,20 @@ static bool has_two(int64_t kind)
     return kind == LARGEST_AND_AT || kind == SMALLEST_AND_AT || kind == SMALLEST_AND_LARGEST;
 }
 
-static void work(const struct plim_plan *plan, const struct reduction *r,
+/* Of the same number over and over the result is that of one. */
+static bool is_of_one(enum kind kind)
+{
+    return kind != SUM && kind != MEAN && kind != PRODUCT && kind != ABSOLUTE_SUM && kind != NOT_ZERO;
+}
+
+/* `inputs`: of those that make a result, so many are looked at. */
+static void work(const struct plim_plan *plan, const struct reduction *r, size_t inputs,
                  const struct plim_view *in, struct plim_view *out)
 {
     for (size_t o = 0; o < r->outputs; o++) {
         size_t base = plim_offsets_of(r->out, o, 1, 2);
         struct total total = {.known = PLIM_KNOWN};
-        for (size_t i = 0; i < r->inputs; i++) {
+        for (size_t i = 0; i < inputs; i++) {
             struct plim_number x;
             unsigned char known =
                 plim_view_get(in, base + plim_offsets_of(r->in, i, 0, 1), plan->types[INPUT], &x);
@@ -299,6 +306,7 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
     struct reduction r;
     struct plim_plan plan = *given;
     struct plim_view in = {0}, out[2] = {{0}};
+    unsigned char state, one[8];
     if (!find(launch->arguments[0], &r)) return false;
     if (given->row->read == read_compiled)
         plan.types[INPUT] = plan.types[OUTPUT] = type_of_one(launch->arguments[0], &r);
@@ -316,7 +324,8 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
                  plim_view_open(&in, r.from, span) && plim_view_open(&out[0], r.to[0], bytes) &&
                  (!more || plim_view_open(&out[1], r.to[1], more));
     if (works) {
-        work(&plan, &r, &in, out);
+        bool is_even = plim_shadow_is_filled(r.from, span, width, one, &state);
+        work(&plan, &r, is_even && is_of_one((enum kind)kind) ? 1 : r.inputs, &in, out);
         plim_view_store(&out[0], launch->kernel);
         if (more) plim_view_store(&out[1], launch->kernel);
     } else {

@@ -47,21 +47,7 @@ enum plim_type plim_type_read(const char **text)
 
 /* --- halves ----------------------------------------------------------------------------------- */
 
-static float float_of_bits(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof(f));
-    return f;
-}
-
-static uint32_t bits_of_float(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof(bits));
-    return bits;
-}
-
-static float half_to_float(uint16_t half)
+float plim_half_to_float(uint16_t half)
 {
     int exponent = half >> 10 & 31, fraction = half & 1023;
     float sign = half >> 15 ? -1.0f : 1.0f;
@@ -70,9 +56,9 @@ static float half_to_float(uint16_t half)
     return sign * ldexpf((float)(1024 + fraction), exponent - 25);
 }
 
-static uint16_t float_to_half(float f)
+uint16_t plim_float_to_half(float f)
 {
-    uint16_t sign = bits_of_float(f) >> 31 ? 0x8000 : 0;
+    uint16_t sign = signbit(f) ? 0x8000 : 0;
     float size = fabsf(f);
     int exponent;
     if (isnan(f)) return 0x7e00;
@@ -83,21 +69,14 @@ static uint16_t float_to_half(float f)
     return (uint16_t)(sign | (((exponent + 14) << 10) + (fraction - 1024)));
 }
 
-static uint16_t float_to_bfloat16(float f)
-{
-    uint32_t bits = bits_of_float(f);
-    if (isnan(f)) return 0x7fc0;
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 double plim_number_round(double number, enum plim_type type)
 {
     float f = (float)number;
     switch (type) {
     case PLIM_HALF:
-        return (double)half_to_float(float_to_half(f));
+        return (double)plim_half_to_float(plim_float_to_half(f));
     case PLIM_BFLOAT16:
-        return (double)float_of_bits((uint32_t)float_to_bfloat16(f) << 16);
+        return (double)plim_bfloat16_to_float(plim_float_to_bfloat16(f));
     case PLIM_FLOAT:
         return (double)f;
     default:
@@ -140,11 +119,11 @@ struct plim_number plim_number_load(const void *at, enum plim_type type)
         return (struct plim_number){.f = d, .is_float = true};
     case PLIM_HALF:
         memcpy(&half, at, sizeof(half));
-        f = half_to_float(half);
+        f = plim_half_to_float(half);
         break;
     case PLIM_BFLOAT16:
         memcpy(&half, at, sizeof(half));
-        f = float_of_bits((uint32_t)half << 16);
+        f = plim_bfloat16_to_float(half);
         break;
     default:
         break;
@@ -191,7 +170,7 @@ void plim_number_store(void *at, enum plim_type type, struct plim_number number)
 {
     struct plim_number n = plim_number_convert(number, type);
     float f = (float)n.f;
-    uint16_t half = type == PLIM_HALF ? float_to_half(f) : float_to_bfloat16(f);
+    uint16_t half = type == PLIM_HALF ? plim_float_to_half(f) : plim_float_to_bfloat16(f);
     switch (type) {
     case PLIM_FLOAT:
         memcpy(at, &f, sizeof(f));

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* c10::ScalarType (c10/core/ScalarType.h; the same from 1.0 to 2.11), as far as it is worked with.
  */
@@ -38,6 +39,28 @@ static inline size_t plim_align(size_t at, size_t to)
 /* The type whose C++ name begins at *text, which goes behind it and a comma. A number or
  * PLIM_NO_TYPE. */
 enum plim_type plim_type_read(const char **text);
+
+/* --- halves, which round to even ---------------------------------------------------------------- */
+
+uint16_t plim_float_to_half(float f);
+float plim_half_to_float(uint16_t half);
+
+static inline uint16_t plim_float_to_bfloat16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    return f != f ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline float plim_bfloat16_to_float(uint16_t half)
+{
+    float f;
+    uint32_t bits = (uint32_t)half << 16;
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
 
 /* In its type exactly: integers in `i`, the others in `f`. */
 struct plim_number {
