@@ -29,9 +29,13 @@ enum thread { THREAD_MAIN, THREAD_AUTOGRAD, THREAD_COUNT };
 
 struct checkpoint_frame;
 
-/* torch's forward hooks of every module that has parameters of its own. */
+/* torch's forward hooks of every module. */
 struct module_hooks {
-    /* Both return what is to stand for `x` (lent), the module's input, or its result: that itself, or
+    /* Of one without parameters of its own: it begins, and returns `y`, in whose stead it may return a
+     * floating tensor. */
+    void (*begin)(struct engine *e, void *context);
+    struct tensor *(*end)(struct engine *e, void *context, struct tensor *y);
+    /* Of one with: both return what is to stand for `x` (lent), the module's input, or its result: that itself, or
      * a floating tensor. `kind`: tells modules of one weight apart. */
     struct tensor *(*before)(struct engine *e, void *context, struct tensor *const weights[2],
                              int kind, struct tensor *x);

@@ -338,17 +338,17 @@ struct tensor *op_linear_function(struct engine *e, struct tensor *x, struct ten
     struct tensor *given[3] = {x, weight, bias};
     if (e->halted) return op_halted(e, 3, given);
     struct node *n = op_node(e, &function_kind, bias ? 3 : 2, given);
-    if (n) {
-        node_save(e, n, INPUT, x);
-        node_save(e, n, WEIGHT, weight);
-        if (bias) node_save(e, n, LINEAR_BIAS, bias);
-    }
     bool grad_enabled = e->grad_enabled, was = tensor_enter(x);
     e->grad_enabled = false;
     bool in_one = x->a.ndim == 2 && bias;
     struct tensor *y = in_one ? addmm(e, bias, x, t(e, weight)) : matmul(e, x, t(e, weight));
     if (bias && !in_one && !e->halted) op_add_(e, y, bias);
     e->grad_enabled = grad_enabled;
+    if (n) {
+        node_save(e, n, INPUT, x);
+        node_save(e, n, WEIGHT, weight);
+        if (bias) node_save(e, n, LINEAR_BIAS, bias);
+    }
     y = op_done(e, n, y, 0, NULL);
     tensor_leave(e, x, was);
     return y;

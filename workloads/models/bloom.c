@@ -129,7 +129,7 @@ static struct weights weigh(struct engine *e, const struct block_call *b,
     tensor_set(e, &w.masked, op_add(e, w.masked, b->mask));
     struct tensor *soft = op_softmax(e, w.masked, PLIM_F32);
     w.result = tensor_hold(op_to(e, soft, (enum plim_dtype)qkv[0]->a.dtype));
-    tensor_set(e, &w.result, op_dropout(e, w.result, c->dropout_attention));
+    tensor_set(e, &w.result, nn_dropout(e, w.result, c->dropout_attention));
     return w;
 }
 
@@ -140,6 +140,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     const struct plim_model_config *c = b->m->config;
     int64_t seq = x->a.shape[1];
     struct tensor *qkv[3];
+    nn_begin(e);
     struct tensor *fused = tensor_keep(nn_linear(e, &b->layer->qkv, x));
     split_heads(e, c, fused, qkv);
     struct weights w = weigh(e, b, qkv);
@@ -152,17 +153,20 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     dropout_add(e, b, &y, residual);
     struct tensor *done[] = {fused, qkv[0], qkv[1], qkv[2], w.scores, w.masked, flat, context};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
-    return tensor_yield(y);
+    return nn_end(e, tensor_yield(y));
 }
 
 static struct tensor *mlp(struct engine *e, const struct block_call *b, struct tensor *x,
                           struct tensor *residual)
 {
-    struct tensor *h = tensor_keep(gelu(e, nn_linear(e, &b->layer->fc1, x)));
+    nn_begin(e);
+    struct tensor *h = nn_linear(e, &b->layer->fc1, x);
+    nn_begin(e);
+    h = tensor_keep(nn_end(e, gelu(e, h)));
     struct tensor *y = tensor_keep(nn_linear(e, &b->layer->fc2, h));
     dropout_add(e, b, &y, residual);
     tensor_drop(e, h);
-    return tensor_yield(y);
+    return nn_end(e, tensor_yield(y));
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)

@@ -95,7 +95,9 @@ struct batch decoder_batch(struct engine *e, const struct decoder *m, uint64_t s
 struct tensor *decoder_loss(struct engine *e, struct decoder *m, const struct batch *batch)
 {
     m->attention_mask = batch->mask;
+    nn_begin(e);
     struct tensor *x = m->family->body(e, m, batch->inputs);
+    tensor_set(e, &x, nn_end(e, x));
     struct tensor *loss = head_loss(e, m, x, batch->labels);
     tensor_drop(e, x);
     return loss;

@@ -54,7 +54,7 @@ void decoder_create_rotary(struct engine *e, const struct plim_model_config *c, 
     nn_rotary_create(e, r);
 }
 
-struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x)
+static struct tensor *activation(struct engine *e, enum plim_activation f, struct tensor *x)
 {
     switch (f) {
     case PLIM_ACTIVATION_GELU:
@@ -69,6 +69,12 @@ struct tensor *decoder_activation(struct engine *e, enum plim_activation f, stru
         return op_relu(e, x);
     }
     return x;
+}
+
+struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x)
+{
+    nn_begin(e);
+    return nn_end(e, activation(e, f, x));
 }
 
 struct tensor *decoder_positions(struct engine *e, int64_t seq)
@@ -168,10 +174,13 @@ struct tensor *decoder_attend(struct engine *e, const struct block_call *b,
 
 struct tensor *decoder_mlp(struct engine *e, const struct block_call *b, struct tensor *x)
 {
+    const struct plim_model_config *c = b->m->config;
+    nn_begin(e);
     struct tensor *h = tensor_keep(nn_linear(e, &b->layer->fc1, x));
-    tensor_set(e, &h, decoder_activation(e, b->m->config->activation, h));
+    tensor_set(e, &h, decoder_activation(e, c->activation, h));
     tensor_set(e, &h, nn_linear(e, &b->layer->fc2, h));
-    return tensor_yield(h);
+    if (c->family == PLIM_FAMILY_GPT2) tensor_set(e, &h, nn_dropout(e, h, c->dropout_residual));
+    return nn_end(e, tensor_yield(h));
 }
 
 struct tensor *decoder_gated_mlp(struct engine *e, enum plim_activation f,
@@ -198,7 +207,8 @@ static struct tensor *run_block(struct engine *e, const void *context, struct te
 {
     struct block_call c = *(const struct block_call *)context;
     const struct decoder_hooks *hooks = c.m->hooks;
-    if (!hooks || !hooks->before_block) return c.m->family->block(e, &c, x);
+    nn_begin(e);
+    if (!hooks || !hooks->before_block) return nn_end(e, c.m->family->block(e, &c, x));
     struct tensor *input = tensor_hold(hooks->before_block(e, hooks->context, &c, x));
     struct tensor *y = c.m->family->block(e, &c, input);
     hooks->after_block(e, hooks->context, &c, y);
@@ -255,10 +265,12 @@ static void make_rotary(struct engine *e, struct decoder *m, enum plim_dtype dty
                         struct block_call calls[2])
 {
     struct rotary *rotary[2] = {&m->rotary, &m->rotary_local};
-    for (int kind = FULL; kind <= SLIDING; kind++)
-        if (rotary[kind]->dim)
-            nn_rotary(e, rotary[kind], calls[kind].positions, dtype, &calls[kind].cos,
+    for (int kind = FULL; kind <= SLIDING; kind++) {
+        if (!rotary[kind]->dim) continue;
+        nn_begin(e); /* its results need no gradient */
+        nn_rotary(e, rotary[kind], calls[kind].positions, dtype, &calls[kind].cos,
                       &calls[kind].sin);
+    }
     if (m->rotary_local.dim) return;
     calls[SLIDING].cos = tensor_ref(calls[FULL].cos);
     calls[SLIDING].sin = tensor_ref(calls[FULL].sin);
@@ -270,8 +282,11 @@ struct tensor *decoder_rotary_body(struct engine *e, struct decoder *m, struct t
     struct tensor *positions = decoder_positions(e, tensor_size(ids, 1));
     struct block_call calls[2] = {{.positions = positions}, {.positions = positions}};
     make_masks(e, m, embeddings, calls);
-    struct tensor *x = tensor_hold(op_dropout(e, embeddings, m->config->dropout_embedding));
-    if (m->config->family == PLIM_FAMILY_PHI)
+    enum plim_family f = m->config->family;
+    bool drops = f == PLIM_FAMILY_PHI || f == PLIM_FAMILY_GPT_NEOX; /* as a module */
+    struct tensor *x = tensor_hold(
+        (drops ? nn_dropout : op_dropout)(e, embeddings, m->config->dropout_embedding));
+    if (f == PLIM_FAMILY_PHI)
         tensor_set(e, &embeddings, x); /* one variable there */
     make_rotary(e, m, (enum plim_dtype)x->a.dtype, calls);
     x = decoder_blocks(e, m, x, &calls[FULL], &calls[SLIDING]);

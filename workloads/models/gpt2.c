@@ -33,6 +33,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     const struct plim_model_config *c = b->m->config;
     int64_t h = c->hidden_size;
     struct tensor *part[3], *qkv[3];
+    nn_begin(e);
     op_split(e, nn_linear(e, &b->layer->qkv, x), 2, 3, (int64_t[]){h, h, h}, part);
     qkv[1] = tensor_keep(decoder_heads(e, part[1], c->heads, c->head_dim));
     qkv[2] = tensor_keep(decoder_heads(e, part[2], c->heads, c->head_dim));
@@ -40,9 +41,9 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     struct attention_call call = decoder_attention(b);
     call.softmax_fp32 = false;
     struct tensor *y =
-        op_dropout(e, decoder_attend(e, b, &call, qkv, weights), c->dropout_residual);
+        nn_dropout(e, decoder_attend(e, b, &call, qkv, weights), c->dropout_residual);
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
-    return y;
+    return nn_end(e, y);
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
@@ -53,8 +54,7 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     tensor_set(e, &h, op_add(e, attended, x));
     struct tensor *residual = tensor_ref(h);
     tensor_set(e, &h, nn_norm(e, &b->layer->norm[1], h));
-    struct tensor *fed =
-        tensor_keep(op_dropout(e, decoder_mlp(e, b, h), b->m->config->dropout_residual));
+    struct tensor *fed = tensor_keep(decoder_mlp(e, b, h));
     tensor_set(e, &h, op_add(e, residual, fed));
     struct tensor *done[] = {attended, weights, residual, fed};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
@@ -70,7 +70,7 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct tensor *x = tensor_keep(op_add(e, embeddings, position_embeddings));
     struct block_call call = {.mask = decoder_mask(e, m, embeddings, positions, 0),
                               .positions = positions};
-    tensor_set(e, &x, op_dropout(e, x, m->config->dropout_embedding));
+    tensor_set(e, &x, nn_dropout(e, x, m->config->dropout_embedding));
     x = decoder_blocks(e, m, x, &call, NULL);
     tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
     struct tensor *done[] = {embeddings, positions, position_embeddings, call.mask};

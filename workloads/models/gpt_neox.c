@@ -34,6 +34,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     const struct plim_model_config *c = b->m->config;
     int64_t d = c->head_dim;
     struct tensor *part[3], *qkv[3];
+    nn_begin(e);
     struct tensor *fused = nn_linear(e, &b->layer->qkv, x);
     fused = tensor_keep(decoder_heads(e, fused, c->heads, 3 * d));
     op_split(e, fused, 3, 3, (int64_t[]){d, d, d}, part);
@@ -46,7 +47,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     struct tensor *done[] = {fused, cos, sin, part[0], part[1], part[2], qkv[0], qkv[1]};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
-    return y;
+    return nn_end(e, y);
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
@@ -57,12 +58,12 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     struct tensor *normed = tensor_keep(nn_norm(e, &norm[0], x));
     struct tensor *attended = tensor_keep(attention(e, b, normed, &weights));
     tensor_drop(e, normed);
-    tensor_set(e, &attended, op_dropout(e, attended, c->dropout_residual));
+    tensor_set(e, &attended, nn_dropout(e, attended, c->dropout_residual));
     if (!c->parallel_residual) tensor_set(e, &attended, op_add(e, attended, x));
     normed = tensor_keep(nn_norm(e, &norm[1], c->parallel_residual ? x : attended));
     struct tensor *fed = tensor_keep(decoder_mlp(e, b, normed));
     tensor_drop(e, normed);
-    tensor_set(e, &fed, op_dropout(e, fed, c->dropout_residual));
+    tensor_set(e, &fed, nn_dropout(e, fed, c->dropout_residual));
     struct tensor *y = op_add(e, fed, attended);
     if (c->parallel_residual) y = op_add(e, y, x);
     struct tensor *done[] = {attended, weights, fed};

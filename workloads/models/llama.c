@@ -246,6 +246,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
 {
     const struct traits *t = traits_of(b->m);
     struct tensor *qkv[3];
+    nn_begin(e);
     if (t->fused)
         project_fused(e, b, x, qkv);
     else if (t->head_norm == HEAD_NORM_WHOLE)
@@ -257,7 +258,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     if (t->softcaps_attention) call.softcap = b->m->config->attn_logit_softcapping;
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     for (int i = Q; i <= V; i++) tensor_drop(e, qkv[i]);
-    return y;
+    return nn_end(e, y);
 }
 
 /* --- the block -------------------------------------------------------------------------------- */
@@ -292,17 +293,20 @@ static void norm(struct engine *e, const struct block_call *b, int place, struct
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
 {
-    double p = b->m->config->dropout_residual;
+    double p = b->m->config->dropout_residual; /* a module of phi3's */
+    struct tensor *(*dropout)(struct engine *, struct tensor *, double) =
+        traits_of(b->m)->fused ? nn_dropout : op_dropout;
     struct tensor *weights, *residual = tensor_ref(x), *h = tensor_ref(x);
     norm(e, b, BEFORE_ATTENTION, &h);
     tensor_set(e, &h, attention(e, b, h, &weights));
     norm(e, b, BEHIND_ATTENTION, &h);
-    tensor_set(e, &h, op_add(e, residual, op_dropout(e, h, p)));
+    tensor_set(e, &h, op_add(e, residual, dropout(e, h, p)));
     tensor_set(e, &residual, h);
     norm(e, b, BEFORE_MLP, &h);
-    tensor_set(e, &h, mlp(e, b, h));
+    nn_begin(e);
+    tensor_set(e, &h, nn_end(e, mlp(e, b, h)));
     norm(e, b, BEHIND_MLP, &h);
-    tensor_set(e, &h, op_add(e, residual, op_dropout(e, h, p)));
+    tensor_set(e, &h, op_add(e, residual, dropout(e, h, p)));
     tensor_drop(e, residual);
     tensor_drop(e, weights);
     return tensor_yield(h);

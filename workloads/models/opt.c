@@ -65,6 +65,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     struct tensor *qkv[3];
+    nn_begin(e);
     struct tensor *scaled = op_mul_scalar(e, nn_linear(e, &l->q, x), 1 / sqrt((double)c->head_dim));
     qkv[0] = tensor_keep(decoder_heads(e, scaled, c->heads, c->head_dim));
     qkv[1] = tensor_keep(nn_linear(e, &l->k, x));
@@ -75,7 +76,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     call.scaling = 1; /* the queries have it */
     struct tensor *y = decoder_attend(e, b, &call, qkv, weights);
     for (int i = 0; i < 3; i++) tensor_drop(e, qkv[i]);
-    return y;
+    return nn_end(e, y);
 }
 
 /* Rebinds *x to its norm in this place, where it is done here. */

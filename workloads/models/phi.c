@@ -41,6 +41,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     struct tensor *qkv[3], *turned[2];
+    nn_begin(e);
     qkv[0] = tensor_keep(decoder_heads(e, nn_linear(e, &l->q, x), c->heads, c->head_dim));
     qkv[1] = tensor_keep(decoder_heads(e, nn_linear(e, &l->k, x), c->kv_heads, c->head_dim));
     qkv[2] = tensor_keep(decoder_heads(e, nn_linear(e, &l->v, x), c->kv_heads, c->head_dim));
@@ -57,7 +58,7 @@ static struct tensor *attention(struct engine *e, const struct block_call *b, st
     struct tensor *done[] = {cos,    sin,    given[0],  given[1], qkv[0],
                              qkv[1], qkv[2], turned[0], turned[1]};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
-    return y;
+    return nn_end(e, y);
 }
 
 static struct tensor *block(struct engine *e, const struct block_call *b, struct tensor *x)
@@ -66,8 +67,8 @@ static struct tensor *block(struct engine *e, const struct block_call *b, struct
     struct tensor *weights;
     struct tensor *h = tensor_keep(nn_norm(e, &b->layer->norm[0], x));
     struct tensor *attended = tensor_keep(attention(e, b, h, &weights));
-    tensor_set(e, &attended, op_dropout(e, attended, p));
-    struct tensor *fed = tensor_hold(op_dropout(e, decoder_mlp(e, b, h), p));
+    tensor_set(e, &attended, nn_dropout(e, attended, p));
+    struct tensor *fed = tensor_hold(nn_dropout(e, decoder_mlp(e, b, h), p));
     tensor_set(e, &h, op_add(e, op_add(e, attended, fed), x));
     struct tensor *done[] = {attended, weights, fed};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);

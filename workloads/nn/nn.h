@@ -58,6 +58,13 @@ enum { NN_LINEAR, NN_NORM, NN_EMBEDDING, NN_KINDS }; /* kinds of modules */
 /* torch.nn.Embedding: the rows of `weight` */
 struct tensor *nn_embedding(struct engine *e, struct tensor *weight, struct tensor *rows);
 
+/* A module without parameters of its own, which only hooks notice: it begins, and `y` is its result;
+ * returns what stands for that, floating if it did. */
+void nn_begin(struct engine *e);
+struct tensor *nn_end(struct engine *e, struct tensor *y);
+/* torch.nn.Dropout */
+struct tensor *nn_dropout(struct engine *e, struct tensor *x, double p);
+
 /* --- linear ----------------------------------------------------------------------------------- */
 
 struct lora_adapter {     /* peft: base(x) + B(A(dropout(x))) * scaling */

@@ -95,6 +95,29 @@ struct tensor *nn_run(struct engine *e, struct tensor *const weights[2], int kin
     return tensor_yield(y);
 }
 
+void nn_begin(struct engine *e)
+{
+    if (e->modules && !e->halted) e->modules->begin(e, e->modules->context);
+}
+
+struct tensor *nn_end(struct engine *e, struct tensor *y)
+{
+    if (!e->modules || e->halted) return y;
+    bool was = tensor_enter(y);
+    struct tensor *end = e->modules->end(e, e->modules->context, y);
+    if (end == y)
+        y->floating = was;
+    else
+        tensor_leave(e, y, was);
+    return end;
+}
+
+struct tensor *nn_dropout(struct engine *e, struct tensor *x, double p)
+{
+    nn_begin(e);
+    return nn_end(e, op_dropout(e, x, p));
+}
+
 static struct tensor *embedding(struct engine *e, const void *module, struct tensor *rows)
 {
     struct tensor *const *weight = module;

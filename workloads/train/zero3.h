@@ -22,8 +22,8 @@
  * All pieces are one sub-group here; of more than sub_group_size (10^9 elements a rank) DeepSpeed makes
  * several, whose fp32 gradients it holds one after the other.
  *
- * A linear is an autograd.Function there (op_linear_function()). Modules without parameters are left out:
- * DeepSpeed gathers ahead of them too, which only tells how soon the limits are reached. */
+ * A linear is an autograd.Function there (op_linear_function()). A parameter that is given up leaves its
+ * memory to whoever saved it for backward, which a checkpointed region does when it runs again. */
 #ifndef PLIM_TRAIN_ZERO3_H
 #define PLIM_TRAIN_ZERO3_H
 
@@ -69,8 +69,8 @@ struct zero3 {
     struct zero *zero;
     struct zero3_parameter *parameters;
     size_t count;
-    struct zero3_module *modules; /* NN_KINDS of each parameter, and the model behind them */
-    struct zero3_module *model;
+    struct zero3_module *modules; /* NN_KINDS of each parameter, and behind them: */
+    struct zero3_module *model; /* the model, and any other module without parameters of its own */
     struct module_hooks hooks;
     /* the trace: modules in the order in which they run, and the uses of their parameters */
     struct zero3_module **order;

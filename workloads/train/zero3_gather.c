@@ -218,6 +218,19 @@ static struct tensor *after_forward(struct engine *e, void *context,
     return autograd_mark(e, y, &m->before_backward);
 }
 
+/* A module without parameters is a step of the trace like another, at which more is gathered ahead. */
+static void begin(struct engine *e, void *context)
+{
+    struct zero3 *z = context;
+    enter(e, z, z->model);
+}
+
+static struct tensor *end(struct engine *e, void *context, struct tensor *y)
+{
+    struct zero3 *z = context;
+    return autograd_mark(e, y, &z->model->before_backward);
+}
+
 static void before_backward(struct engine *e, void *context)
 {
     struct zero3_module *m = context;
@@ -243,23 +256,33 @@ static void drop_awaited(struct engine *e, struct zero3 *z)
     }
 }
 
-static void complete(struct zero3 *z)
+/* assert_ints_same_as_other_ranks(): how many numbers there are, and they */
+static void compare_ranks(struct engine *e, size_t count)
+{
+    tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, 0, NULL)));
+    tensor_drop(e, tensor_keep(tensor_empty(e, PLIM_I64, SHAPE((int64_t)count))));
+}
+
+/* The trace is whole: modules, their parameters, and the steps of these. */
+static void complete(struct engine *e, struct zero3 *z)
 {
     for (size_t i = 0; i < z->order_count; i++)
         for (size_t k = 0; k < z->order[i]->count; k++)
             z->uses[z->use_count++] = (struct zero3_use){z->order[i]->parameter[k], (int64_t)i};
     z->is_complete = true;
+    for (int i = 0; i < 2; i++) compare_ranks(e, z->use_count);
 }
 
 void zero3_begin(struct engine *e, struct zero3 *z)
 {
     drop_awaited(e, z);
-    if (z->records) complete(z);
+    if (!z->is_complete) compare_ranks(e, z->order_count);
+    if (z->records) complete(e, z);
     z->records = !z->is_complete;
     z->next_use = 0;
     z->step = z->live = 0;
     for (size_t i = 0; i < z->count; i++) z->parameters[i].until = -1;
-    for (int i = 0; i < 2; i++) enter(e, z, z->model); /* with its head, and its body */
+    enter(e, z, z->model);
 }
 
 void zero3_turn(struct engine *e, struct zero3 *z)
@@ -295,7 +318,7 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     const struct parameters *p = &zero->model->parameters;
     size_t n = p->count ? p->count : 1, modules = n * NN_KINDS + 1;
     *z = (struct zero3){.zero = zero, .count = p->count, .order_capacity = 4 * modules};
-    z->hooks = (struct module_hooks){before_forward, after_forward, z};
+    z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z};
     z->parameters = calloc(n, sizeof *z->parameters);
     z->modules = calloc(modules, sizeof *z->modules);
     z->order = calloc(z->order_capacity, sizeof(struct zero3_module *));
