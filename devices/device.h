@@ -72,6 +72,7 @@ struct plim_device_round {
 /* How busy host and device were since the last reset. */
 struct plim_device_load {
     double launching_seconds; /* of the host */
+    double launching_at_most_seconds; /* the same on the slowest host that this one may be */
     double running_seconds;   /* of the device */
     double driver_seconds;    /* of the host, in the driver's cudaMalloc and cudaFree */
 };

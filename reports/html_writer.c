@@ -149,6 +149,10 @@ static void environment(FILE *file, const struct plim_result *r)
     fact(file, "LoRA", r->spec.lora);
     fact(file, "quantization", r->spec.quantization);
     fact(file, "defaults", r->spec.defaults);
+    if (r->spec.host_speed > 0) {
+        snprintf(text, sizeof(text), "%.3g times that assumed", r->spec.host_speed);
+        fact(file, "host's speed of launching", text);
+    }
     fact(file, "device", r->device.uri);
     snprintf(text, sizeof(text), "%d.%d", r->device.compute_capability / 10,
              r->device.compute_capability % 10);

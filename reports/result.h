@@ -35,6 +35,7 @@ struct plim_result_spec {
     PLIM_ARRAY(struct plim_result_option) options; /* in the order in which they were set */
     char lora[224];     /* "r=16 on q_proj, v_proj"; "": all parameters are trained */
     char quantization[128]; /* "nf4 (double quantisation, computes in bf16)"; "": none */
+    double host_speed; /* as of train.host_speed; 0: not known */
     char defaults
         [224]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
 };

@@ -143,6 +143,8 @@ static void answer(struct plim_page *page, const struct plim_result *r)
         memory_line(page, r);
     }
     if (r->spec.defaults[0]) plim_page_wrapped(page, "  Defaults: ", r->spec.defaults);
+    if (r->spec.host_speed > 0)
+        fprintf(page->file, "  the host launches %.3g times as fast as assumed\n", r->spec.host_speed);
     if (r->limit.alloc_conf[0]) plim_page_wrapped(page, "  allocator ", r->limit.alloc_conf);
 }
 

@@ -40,6 +40,7 @@ static void fill_head(const struct plim_answer *a, struct plim_result *result)
     if (a->quantization)
         snprintf(result->spec.quantization, sizeof(result->spec.quantization), "%s",
                  a->quantization);
+    result->spec.host_speed = a->host_speed;
     if (a->defaults)
         snprintf(result->spec.defaults, sizeof(result->spec.defaults), "%s", a->defaults);
     result->device = (struct plim_result_device){.simulated = device->simulated,

@@ -37,6 +37,7 @@ struct plim_details_reader {
 struct plim_answer {
     const char *name, *source; /* of the spec, or the program */
     uint64_t hash;             /* of the spec; 0: none */
+    double host_speed; /* as of struct plim_result_spec */
     const char *lora, *quantization, *defaults; /* what is said of the spec in a line each; NULL: nothing */
     const struct plim_question *question;
     const struct plim_asker *asker;

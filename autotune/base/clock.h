@@ -5,4 +5,7 @@
 /* Seconds since an arbitrary start, never going back; unaffected by changes of the date. */
 double plim_clock_seconds(void);
 
+/* Of a processor, that this thread has used; what else runs on the machine does not change it. */
+double plim_clock_thread_seconds(void);
+
 #endif

@@ -294,3 +294,17 @@ int plim_outfile_log(const char *folder, const char *name, struct plim_error *er
                         strerror(problem));
     return fd;
 }
+
+enum plim_status plim_outfile_make_folders(const char *path, struct plim_error *err)
+{
+    char part[PATH_MAX];
+    struct stat info;
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+        if (!mkdir(part, 0777)) continue;
+        int problem = errno;
+        if (!stat(part, &info) && S_ISDIR(info.st_mode)) continue;
+        return plim_fail(err, PLIM_IO, "%s: cannot be made: %s", part, strerror(problem));
+    }
+    return PLIM_OK;
+}

@@ -49,6 +49,9 @@ enum plim_status plim_outfile_commit(struct plim_outfile *file,
 /* Closes the file without putting it in its place. NULL, zeroed and committed are fine. */
 void plim_outfile_discard(struct plim_outfile *file);
 
+/* Makes the folders of a file's path that are not there. PLIM_IO. */
+enum plim_status plim_outfile_make_folders(const char *path, struct plim_error *err) PLIM_MUST_CHECK;
+
 /* Open, write a text or bytes, commit. */
 enum plim_status plim_outfile_save(const char *path, const char *text,
                                    struct plim_error *err) PLIM_MUST_CHECK;

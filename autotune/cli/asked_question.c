@@ -1,5 +1,6 @@
 #include "asked_question.h"
 #include "autotune/run/recording_question.h"
+#include "host_speed.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ static const struct key {
 } keys[] = {{"train.micro_batch", false},
             {"data.seq", false},
             {"train.world", false},
+            {"train.host_speed", false},
             {"train.accumulation", true},
             {"train.effective_batch", true},
             {"train.effective_batch_tolerance", true}};
@@ -19,6 +21,21 @@ static const struct key *find_key(const char *name)
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (!strcmp(keys[i].key, name)) return &keys[i];
     return NULL;
+}
+
+/* Of the machine that recorded. */
+static enum plim_status take_recorded_speed(const struct plim_request_setting *setting,
+                                            const struct plim_recording *recording,
+                                            struct plim_spec *spec, struct plim_error *err)
+{
+    char text[32];
+    struct plim_request_setting recorded = *setting;
+    if (recording->host_speed <= 0)
+        return plim_fail(err, PLIM_INVALID, "%s recorded: the recording does not say it, expected a number",
+                         setting->option);
+    snprintf(text, sizeof(text), "%.3g", recording->host_speed);
+    recorded.value = text;
+    return plim_common_setting(&recorded, spec, err);
 }
 
 static enum plim_status take_key(const struct plim_request_setting *setting,
@@ -32,6 +49,8 @@ static enum plim_status take_key(const struct plim_request_setting *setting,
                          "%s: the recording has the micro-steps of its command, expected one that "
                          "was made with {accumulation} in it",
                          setting->option);
+    if (!strcmp(key->key, "train.host_speed") && !strcmp(setting->value, "recorded"))
+        return take_recorded_speed(setting, recording, spec, err);
     return plim_common_setting(setting, spec, err);
 }
 
@@ -87,6 +106,7 @@ static void note(const struct plim_recording *r, struct plim_spec_question *ques
 }
 
 static enum plim_status read_recording(const struct plim_request *request,
+                                       const struct plim_log *log, const struct plim_stop *stop,
                                        struct plim_asked_question *out, struct plim_error *err)
 {
     struct plim_recording *recording = &out->recording;
@@ -99,6 +119,7 @@ static enum plim_status read_recording(const struct plim_request *request,
     out->spec.world = 1;
     for (size_t i = 0; i < request->setting_count && !st; i++)
         st = take_key(&request->settings[i], recording, &out->spec, err);
+    if (!st) st = plim_host_speed_take(request, log, stop, &out->spec, err);
     if (!st && out->spec.seq.count && !recording->seqs.count)
         st = plim_fail(err, PLIM_INVALID, "--seq: %s was recorded without a sequence length",
                        request->subject);
@@ -109,17 +130,18 @@ static enum plim_status read_recording(const struct plim_request *request,
 }
 
 enum plim_status plim_asked_question_read(const struct plim_request *request,
-                                          const struct plim_log *log,
+                                          const struct plim_log *log, const struct plim_stop *stop,
                                           struct plim_asked_question *out, struct plim_error *err)
 {
     enum plim_status st;
     if (request->subject && plim_recording_is_name(request->subject)) {
-        st = read_recording(request, out, err);
+        st = read_recording(request, log, stop, out, err);
         return st ? st : plim_common_waterfall(request, &out->question.question, err);
     }
     if (request->program.axes.count)
         return plim_fail(err, PLIM_INVALID, "--axis is for recordings and programs");
     st = plim_common_spec(request, log, &out->spec, err);
+    if (!st) st = plim_host_speed_take(request, log, stop, &out->spec, err);
     if (st) return st;
     plim_spec_question_make(&out->spec, request->objective, &out->question);
     return plim_common_waterfall(request, &out->question.question, err);

@@ -15,7 +15,7 @@ struct plim_asked_question {
 
 /* Fills the zeroed `out`, which is to be finished in any case. */
 enum plim_status plim_asked_question_read(const struct plim_request *request,
-                                          const struct plim_log *log,
+                                          const struct plim_log *log, const struct plim_stop *stop,
                                           struct plim_asked_question *out,
                                           struct plim_error *err) PLIM_MUST_CHECK;
 void plim_asked_question_finish(struct plim_asked_question *asked); /* zeroed is fine */

@@ -83,6 +83,7 @@ struct plim_request {
     bool tiers;    /* an answer for each of plim_tiers, whose margin takes the place of the allowance's */
     bool prove;    /* of a recording: its program is run */
     const char *prove_with; /* of a spec: the command that is run in its place; NULL: none */
+    const char *framework_python; /* that measures train.host_speed; NULL: none */
     bool timeline; /* record what is allocated during a step */
     bool compare;  /* of report: each result beside the first */
     size_t price_count;

@@ -18,10 +18,10 @@ enum plim_status plim_decide_init(struct plim_decide *d, const struct plim_reque
                                   struct plim_error *err)
 {
     *d = (struct plim_decide){.request = request, .io = io, .log = log};
-    enum plim_status st = plim_asked_question_read(request, log, &d->asked, err);
+    d->stop = plim_common_stop(request, io);
+    enum plim_status st = plim_asked_question_read(request, log, &d->stop, &d->asked, err);
     if (st) return st;
     d->allowance = plim_common_allowance(request, log);
-    d->stop = plim_common_stop(request, io);
     plim_kept_init(&d->kept, request, io->version, log);
     d->kept.fresh |= plim_common_draws(request); /* what is kept has nothing to draw */
     d->kept.off |= request->tiers; /* what is kept is one answer */

@@ -1,6 +1,7 @@
 #include "record.h"
 #include "autotune/base/clock.h"
 #include "autotune/search/space.h"
+#include "host_speed.h"
 #include "proof.h"
 #include "trace.h"
 #include <errno.h>
@@ -212,6 +213,7 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
     const struct plim_setting setting = setting_at(r, values, own.point);
     enum plim_status st = run(r, &setting, true, &own, err);
     if (!st) st = plim_record_prove(recorded, &own, stream, r->record->device, r->out, err);
+    if (!st) st = plim_host_speed_of(&own, &r->out->host_speed, err); /* it allocates as usual */
     plim_trace_finish(&own);
     return st;
 }

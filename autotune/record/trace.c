@@ -27,6 +27,7 @@ struct reading {
     uint64_t launched, listed; /* what was launched last; what the last cost is of, if it is of lists */
     int numbers;               /* that the last cost has so far; 0: it is left out */
     size_t last_step;          /* events until the last step that was recognised */
+    double seconds;            /* of the host, since then */
 };
 
 static struct place *find_place(const struct places *places, uint64_t address)
@@ -118,8 +119,18 @@ static enum plim_status add_free(struct reading *r, const struct plim_stream_eve
     return push(r, PLIM_TRACED_FREE, (int64_t)back);
 }
 
+static enum plim_status add_step(struct reading *r)
+{
+    const struct plim_traced_step step = {r->seconds, r->trace->costs.count};
+    r->seconds = 0;
+    r->trace->steps++;
+    r->last_step = r->trace->events.count;
+    return PLIM_ARRAY_PUSH(&r->trace->timed, step);
+}
+
 static enum plim_status add(struct reading *r, const struct plim_stream_event *event)
 {
+    r->seconds += 1e-6 * event->microseconds;
     switch (event->kind) {
     case PLIM_STREAM_ALLOCATION: return add_allocation(r, event);
     case PLIM_STREAM_FREE: return add_free(r, event);
@@ -128,10 +139,7 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
     case PLIM_STREAM_GRAPH: return push(r, PLIM_TRACED_LAUNCH, (int64_t)event->what);
     case PLIM_STREAM_COST: return add_cost(r, event);
     case PLIM_STREAM_NUMBER: return add_number(r, event);
-    case PLIM_STREAM_STEP:
-        r->trace->steps++;
-        r->last_step = r->trace->events.count;
-        return PLIM_OK;
+    case PLIM_STREAM_STEP: return add_step(r);
     default: return PLIM_OK;
     }
 }

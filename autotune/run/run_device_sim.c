@@ -31,6 +31,8 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     if (engine->replayer || engine->player) return PLIM_OK;
     if (!engine->device) st = plim_sim_open_gpu(&d->gpu, total_bytes, &engine->device, err);
     if (st) return st;
+    double host_speed = d->options->question->spec->host_speed;
+    if (host_speed > 0) plim_sim_host(engine->device, 1 / host_speed, true);
     if (unlimited) config.memory_fraction = 0;
     plim_device_limit(engine->device, unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes);
     if (d->options->question->recording) {

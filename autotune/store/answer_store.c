@@ -1,4 +1,5 @@
 #include "answer_store.h"
+#include "autotune/base/outfile.h"
 #include "autotune/base/trust.h"
 #include "reports/tree.h"
 #include <errno.h>
@@ -179,21 +180,6 @@ enum plim_status plim_store_find(const struct plim_store *store,
 
 /* --- keeping ---------------------------------------------------------------------------------- */
 
-/* The folders of a path's file. */
-static enum plim_status make_folders(const char *path, struct plim_error *err)
-{
-    char part[PATH_MAX];
-    struct stat info;
-    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
-        if (!mkdir(part, 0777)) continue;
-        int problem = errno;
-        if (!stat(part, &info) && S_ISDIR(info.st_mode)) continue;
-        return plim_fail(err, PLIM_IO, "%s: cannot be made: %s", part, strerror(problem));
-    }
-    return PLIM_OK;
-}
-
 enum plim_status plim_store_merge(const char *folder, bool simulated,
                                   struct plim_store_entry *entry, bool just_made,
                                   struct plim_error *err)
@@ -204,7 +190,7 @@ enum plim_status plim_store_merge(const char *folder, bool simulated,
     bool there = false;
     plim_store_name(&entry->key, name);
     enum plim_status st = plim_store_path(folder, simulated, name, path, err);
-    if (!st) st = make_folders(path, err);
+    if (!st) st = plim_outfile_make_folders(path, err);
     if (st) return st;
     st = plim_store_entry_read(path, false, &there, &old, &inner);
     if (st == PLIM_UNSUPPORTED || st == PLIM_NOMEM) {

@@ -47,10 +47,17 @@ static double memory_share(int compute_capability)
     return PLIM_MEMORY_SHARE;
 }
 
+void plim_roofline_host(struct plim_roofline *r, double share, bool is_known)
+{
+    r->host_share = share;
+    r->host_doubt = is_known ? 1 : PLIM_HOST_SLOWEST;
+}
+
 void plim_roofline_init(struct plim_roofline *r, const struct plim_gpu *gpu)
 {
     double clock = gpu->boost_mhz * 1e6;
     memset(r, 0, sizeof(*r));
+    plim_roofline_host(r, 1, false);
     set_rates(r->rate, gpu);
     r->tensor[PLIM_RATE_TF32] = gpu->tf32 > 0;
     r->tensor[PLIM_RATE_FP16] = gpu->fp16 > 0;

@@ -52,7 +52,7 @@
  * oracle's virtual GPU, which leaves out the driver's 2 to 3 us). */
 #define PLIM_HOST_SECONDS 20e-6
 #define PLIM_HOST_BACKWARD_SECONDS 12e-6
-/* The slowest host of those rows against this one. */
+/* The slowest host of those rows against this one: what is in doubt of a host that was not measured. */
 #define PLIM_HOST_SLOWEST (37.0 / 20)
 /* A kernel over a list of tensors gathers their addresses (same measurement: AdamW, per tensor). */
 #define PLIM_HOST_SECONDS_PER_TENSOR 1e-6
@@ -134,6 +134,8 @@ struct plim_roofline {
     double softmax_seconds;                 /* of one score on one multiprocessor */
     double seconds_per_byte, l2_seconds_per_byte;
     double l2_bytes;
+    double host_share; /* of the seconds above that the host takes for a launch */
+    double host_doubt; /* how many times longer it may take */
     struct plim_product_entry {
         struct plim_work work;
         double seconds;
@@ -141,6 +143,10 @@ struct plim_roofline {
 };
 
 void plim_roofline_init(struct plim_roofline *roofline, const struct plim_gpu *gpu);
+
+/* `share` of the host's seconds above are what launching takes here; `is_known`: that was measured, and is
+ * not in doubt. After init: 1, and not known. */
+void plim_roofline_host(struct plim_roofline *roofline, double share, bool is_known);
 
 /* Seconds that the GPU is busy with all of it. */
 double plim_roofline_seconds(struct plim_roofline *roofline, const struct plim_work *work);

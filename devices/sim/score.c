@@ -76,7 +76,8 @@ size_t plim_score_play(const struct plim_score *score, struct plim_roofline *gpu
         const struct plim_work *work = &score->works[e->number];
         switch ((enum plim_score_action)e->action) {
         case PLIM_SCORE_LAUNCH:
-            plim_sim_clock_launch(&clock, work->host_seconds, seconds[e->number], work->waits);
+            plim_sim_clock_launch(&clock, work->host_seconds * gpu->host_share, seconds[e->number],
+                                  work->waits);
             break;
         case PLIM_SCORE_BEGIN_ROUND: plim_sim_clock_begin_round(&clock); break;
         case PLIM_SCORE_END_ROUND:
@@ -84,7 +85,9 @@ size_t plim_score_play(const struct plim_score *score, struct plim_roofline *gpu
             break;
         case PLIM_SCORE_REPEAT: plim_sim_clock_repeat(&clock, &rounds[e->number], e->times); break;
         case PLIM_SCORE_READ:
-            readings[read++] = (struct plim_score_reading){clock.line.device, clock.load};
+            readings[read] = (struct plim_score_reading){clock.line.device, clock.load};
+            readings[read++].load.launching_at_most_seconds =
+                clock.load.launching_seconds * gpu->host_doubt;
             break;
         case PLIM_SCORE_TAKE_MEMORY:
         case PLIM_SCORE_RETURN_MEMORY:

@@ -125,7 +125,7 @@ static enum plim_status launch(struct plim_device *device, const struct plim_op 
     struct sim *sim = sim_of(device);
     const struct plim_work work = plim_work_of(op, device->in_autograd);
     if (sim->recorder) plim_score_launch(sim->recorder, &work);
-    plim_sim_clock_launch(&sim->clock, work.host_seconds,
+    plim_sim_clock_launch(&sim->clock, work.host_seconds * sim->roofline.host_share,
                           plim_roofline_seconds(&sim->roofline, &work), work.waits);
     return PLIM_OK;
 }
@@ -161,7 +161,9 @@ static void spend(struct plim_device *device, double driver_seconds)
 
 static void load(const struct plim_device *device, struct plim_device_load *out)
 {
-    *out = ((const struct sim *)device)->clock.load;
+    const struct sim *sim = (const struct sim *)device;
+    *out = sim->clock.load;
+    out->launching_at_most_seconds = out->launching_seconds * sim->roofline.host_doubt;
 }
 
 static enum plim_status now(struct plim_device *device, double *seconds)
@@ -303,6 +305,11 @@ enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device)
 {
     return &((const struct sim *)device)->gpu;
+}
+
+void plim_sim_host(struct plim_device *device, double share, bool is_known)
+{
+    plim_roofline_host(&sim_of(device)->roofline, share, is_known);
 }
 
 void plim_sim_record(struct plim_device *device, struct plim_score_recorder *recorder)

@@ -32,6 +32,9 @@ enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_by
 /* The GPU that a simulated device stands for. */
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device);
 
+/* How fast the host launches: as plim_roofline_host(). */
+void plim_sim_host(struct plim_device *device, double share, bool is_known);
+
 /* Writes down what is asked of the clock, from the next reset on (NULL: no longer). The recorder is
  * the caller's. */
 void plim_sim_record(struct plim_device *device, struct plim_score_recorder *recorder);

@@ -266,7 +266,8 @@ Test(record, what_a_recording_does_not_know_is_refused_by_name)
                                            {" --batch 4 --gpus-per-node 2", "--gpus-per-node"},
                                            {" --batch 4 --device host", "simulated"},
                                            {" --batch 4 --accumulation 2", "--accumulation"},
-                                           {" --batch 4 --effective-batch 8", "{accumulation}"}};
+                                           {" --batch 4 --effective-batch 8", "{accumulation}"},
+                                           {" --batch 4 --host-speed fast", "train.host_speed"}};
     char *path = new_path();
     struct program p = record(path, "", "{batch} cache=0 steps=30");
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);

@@ -112,6 +112,7 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
     bool batch =
         a->gpus_per_node == b->gpus_per_node &&
         same(&a->node_bandwidth, &b->node_bandwidth, sizeof(double)) &&
+        same(&a->host_speed, &b->host_speed, sizeof(double)) &&
         a->reduction == b->reduction && a->resharding == b->resharding &&
         a->reduce_type == b->reduce_type && a->packing == b->packing && a->padding == b->padding &&
         a->ddp.bucket_mib == b->ddp.bucket_mib && a->ddp.as_view == b->ddp.as_view &&

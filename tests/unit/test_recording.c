@@ -333,6 +333,30 @@ Test(recording_file, is_read_and_written_byte_for_byte)
     free(again);
 }
 
+Test(recording_file, says_how_fast_its_host_launched)
+{
+    static const char *const wrong[] = {"0", "-1", "1e7", "fast", "nan"};
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char more[1024], *again = NULL;
+    snprintf(more, sizeof(more), "host_speed: 1.44\n%s", streams);
+    char *text = with_sum(head, more);
+    cr_assert(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(dbl, recording.host_speed, 1.44));
+    cr_assert(eq(int, plim_recording_write(&recording, &again, &err), PLIM_OK), "%s", err.text);
+    cr_expect(strstr(again, "\nhost_speed: 1.44\n") != NULL);
+    plim_recording_finish(&recording);
+    free(text);
+    free(again);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        snprintf(more, sizeof(more), "host_speed: %s\n%s", wrong[i], streams);
+        text = with_sum(head, more);
+        cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC), "%s", wrong[i]);
+        plim_recording_finish(&recording);
+        free(text);
+    }
+}
+
 Test(recording_file, one_that_was_cut_or_changed_anywhere_is_refused)
 {
     struct plim_recording recording;

@@ -1,5 +1,6 @@
 /* Recordings: what is launched, as functions of the sizes, in files, and how long it takes. */
 #include "autotune/base/sha256.h"
+#include "autotune/record/host_speed.h"
 #include "devices/open.h"
 #include "devices/sim/roofline.h"
 #include "workloads/recording/join.h"
@@ -306,4 +307,53 @@ Test(recording_time, of_what_no_memory_holds_is_refused)
     static const char hostile[] = BODY("\"matmul.fp32:0,0,0,0,0,0\"", "\"0\"", "\"a1w0 f1\"");
     struct plim_replay replay;
     cr_expect(eq(int, play(hostile, INT64_C(1) << 36, &replay), PLIM_INVALID));
+}
+
+/* --- the host --------------------------------------------------------------------------------- */
+
+static void end_step(struct plim_trace *trace, double host_seconds)
+{
+    const struct plim_traced_step step = {host_seconds, trace->costs.count};
+    cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace->timed, step), PLIM_OK));
+}
+
+static double speed_of(const struct plim_trace *trace)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    double speed = -1;
+    cr_assert(eq(int, plim_host_speed_of(trace, &speed, &err), PLIM_OK), "%s", err.text);
+    return speed;
+}
+
+/* The fastest step behind the first two, by what each launched. */
+Test(host_speed, is_that_of_the_fastest_step)
+{
+    struct plim_trace trace = {0};
+    const double product = PLIM_HOST_SECONDS;
+    cr_expect(eq(dbl, speed_of(&trace), 0));
+    for (int step = 0; step < 5; step++) {
+        for (int i = 0; i <= step; i++) launch(&trace, PLIM_COST_MATMUL, 32);
+        end_step(&trace, product * (step < 2 ? 1e-3 : step == 3 ? 4.0 / 3 : 100));
+        if (step < 3) cr_expect(lt(dbl, speed_of(&trace), 0.1), "step %d", step);
+    }
+    cr_expect(ieee_ulp_eq(dbl, speed_of(&trace), 3, 1 << 20)); /* four launches in 4/3 of one */
+    trace.costs.items[trace.costs.count - 1].in_autograd = true;
+    trace.timed.items[4].host_seconds = PLIM_HOST_BACKWARD_SECONDS;
+    cr_expect(ieee_ulp_eq(dbl, speed_of(&trace),
+                          (4 * PLIM_HOST_SECONDS + PLIM_HOST_BACKWARD_SECONDS) / PLIM_HOST_BACKWARD_SECONDS,
+                          1 << 20));
+    plim_trace_finish(&trace);
+}
+
+Test(host_speed, of_steps_without_launches_or_time_is_not_known)
+{
+    struct plim_trace trace = {0};
+    for (int step = 0; step < 4; step++) end_step(&trace, step == 3 ? 1 : 0);
+    launch(&trace, PLIM_COST_MATMUL, 32);
+    end_step(&trace, 0);
+    cr_expect(eq(dbl, speed_of(&trace), 0));
+    launch(&trace, PLIM_COST_MATMUL, 32);
+    end_step(&trace, 1e9); /* such a host is none */
+    cr_expect(eq(dbl, speed_of(&trace), 0));
+    plim_trace_finish(&trace);
 }

@@ -291,13 +291,14 @@ static const struct {
 } shared_settings[] = {{1, 1}, {2, 1}, {2, 7}, {64, 3}};
 
 /* Runs every setting on one GPU, takes it from there on another, and runs it there. */
-static void share_between(const char *first, const char *second)
+static void share_between(const char *first, const char *second, double host_speed)
 {
     struct plim_run_share share = {0};
     static struct opened one, other, alone;
     open_to_share(&one, first, &share);
     open_to_share(&other, second, &share);
     open_device(&alone, second);
+    one.spec.host_speed = other.spec.host_speed = alone.spec.host_speed = host_speed;
     for (size_t i = 0; i < sizeof(shared_settings) / sizeof(shared_settings[0]); i++) {
         struct plim_setting setting = plim_space_first(&one.question.question.axes);
         setting.micro_batch = shared_settings[i].micro_batch;
@@ -317,9 +318,31 @@ static void share_between(const char *first, const char *second)
 
 Test(run_share, a_run_is_that_of_another_gpu_of_its_class_but_for_its_time)
 {
-    share_between("sim:H100-SXM5-80GB", "sim:H200-SXM-141GB");
-    share_between("sim:A100-SXM4-80GB", "sim:A100-PCIE-40GB");
-    share_between("sim:RTX-6000-Ada", "sim:L40S");
+    share_between("sim:H100-SXM5-80GB", "sim:H200-SXM-141GB", 0);
+    share_between("sim:A100-SXM4-80GB", "sim:A100-PCIE-40GB", 0.5);
+    share_between("sim:RTX-6000-Ada", "sim:L40S", 3);
+}
+
+/* A host that is known is in no doubt. */
+Test(run_device, a_faster_host_launches_in_less_time)
+{
+    static const double speeds[] = {0, 1, 64};
+    struct plim_replay replays[3];
+    static struct opened opened[3];
+    for (int i = 0; i < 3; i++) {
+        open_device(&opened[i], "sim:H100-SXM5-80GB");
+        opened[i].spec.host_speed = speeds[i];
+        struct plim_setting setting = plim_space_first(&opened[i].question.question.axes);
+        setting.micro_batch = 2;
+        setting.accumulation = 1;
+        replays[i] = run_setting(&opened[i], &setting, PLIM_RUN_LIMITED);
+        plim_run_device_close(&opened[i].device);
+    }
+    cr_expect(eq(dbl, replays[0].launching_seconds, replays[1].launching_seconds));
+    cr_expect(ieee_ulp_eq(dbl, replays[1].launching_seconds, 64 * replays[2].launching_seconds, 1 << 20));
+    cr_expect(gt(dbl, replays[1].step[3].seconds, replays[2].step[3].seconds));
+    cr_expect(replays[0].host_bound && replays[1].host_bound && !replays[2].host_bound);
+    cr_expect(lt(dbl, replays[1].launching_seconds, replays[1].step[3].seconds * 1.01));
 }
 
 /* A GPU with less memory than was reserved has to show what happens there. */

@@ -52,6 +52,7 @@ Test(spec_read, takes_every_key)
                    "  world: 8\n"
                    "  gpus_per_node: 4\n"
                    "  node_gb_per_second: 12.5\n"
+                   "  host_speed: 1.5\n"
                    "  sharding: [ddp, zero2]\n"
                    "  reduction: each\n"
                    "  ddp: {bucket_cap_mb: 100, gradient_as_bucket_view: true, static_graph: true}\n"
@@ -91,6 +92,7 @@ Test(spec_read, takes_every_key)
     cr_expect(eq(int, s.zero.contiguous, false));
     cr_expect(eq(int, s.reduction, PLIM_REDUCTION_EACH));
     cr_expect(eq(i64, s.gpus_per_node, 4));
+    cr_expect(eq(dbl, s.host_speed, 1.5));
     cr_expect(eq(dbl, s.node_bandwidth, 12.5));
     cr_expect(eq(int, s.resharding, PLIM_RESHARDING_NO));
     cr_expect(eq(int, s.reduce_type, PLIM_REDUCE_TYPE_LOW));

@@ -114,6 +114,7 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
         .count = 1, .values = {(int)between(state, 0, PLIM_SHARDING_COUNT - 1)}};
     spec->gpus_per_node = between(state, 1, 16);
     spec->node_bandwidth = (double)between(state, 1, 400);
+    if (between(state, 0, 1)) spec->host_speed = 0.25 * (double)between(state, 1, 400);
     spec->resharding = (enum plim_resharding)between(state, 0, PLIM_RESHARDING_COUNT - 1);
     spec->reduce_type = (enum plim_reduce_type)between(state, 0, PLIM_REDUCE_TYPE_COUNT - 1);
     spec->reduction = (enum plim_reduction)between(state, 0, PLIM_REDUCTION_COUNT - 1);

@@ -134,6 +134,7 @@ static struct plim_report full_decision(void)
     struct plim_report report = {0};
     struct plim_result r = {.kind = PLIM_RESULT_DECISION};
     head(&r);
+    r.spec.host_speed = 1.5;
     r.profile = "balanced";
     snprintf(r.waterfall, sizeof(r.waterfall), "precision,seq");
     r.choice = choice_of(5);

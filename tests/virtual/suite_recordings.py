@@ -107,8 +107,39 @@ def run_timed(exec_, name):
     with tempfile.TemporaryDirectory(prefix='plimsoll-suite-') as folder:
         return [(title, compare_seconds(exec_, name, folder), '')]
 
+def measure_host(exec_, folder):
+    """--framework-python: the same answer at once when it is asked again, and seconds that go with it."""
+    store = dict(os.environ, PLIMSOLL_STORE=os.path.join(folder, 'store'))
+    words = ['explain', 'gpt2-124m', '--device', 'sim:H100-SXM5-80GB', '--batch', '1', '--seq', '128', '--json']
+    results = []
+    for more in ([], ['--framework-python', exec_.installation.python], ['--framework-python', exec_.installation.python]):
+        ended = subprocess.run([exec_.plimsoll, *words, *more], capture_output=True, text=True, env=store,
+                               stdin=subprocess.DEVNULL)
+        if ended.returncode:
+            return f'exit code {ended.returncode}\n{ended.stderr[-1500:]}'
+        results.append((json.loads(ended.stdout), 'ten steps' in ended.stderr))
+    (assumed, _), (measured, ran), (again, ran_again) = results
+    speed = measured['spec'].get('host_speed', 0)
+    if not 0.02 < speed < 20:
+        return f'a host_speed of {speed}'
+    if not ran or ran_again or again != measured:
+        return 'it was not measured once, and kept'
+    seconds, slower = (result['setting']['step_seconds'] for result in (assumed, measured))
+    return '' if (slower > seconds) == (speed < 1) else f'{seconds} s, and {slower} s at a host_speed of {speed}'
+
+
+def run_host(exec_):
+    name = '--framework-python measures the host'
+    lacks = exec_.installation.lacks('torch')
+    if lacks:
+        return [(name, '', lacks)]
+    with tempfile.TemporaryDirectory(prefix='plimsoll-suite-') as folder:
+        return [(name, measure_host(exec_, folder), '')]
+
 
 def recordings(exec_, options):
+    if options.wants('--framework-python', True):
+        yield functools.partial(run_host, exec_)
     for name in TIMED:
         if options.wants(f'decoder.py {name}', False):
             yield functools.partial(run_timed, exec_, name)

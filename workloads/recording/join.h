@@ -19,11 +19,19 @@ struct plim_traced {
     size_t costs; /* how many launches with a cost came before it */
 };
 
+
+/* From one training step that was recognised to the next. */
+struct plim_traced_step {
+    double host_seconds; /* the host's, in them */
+    size_t costs;        /* how many launches with a cost came before its end */
+};
+
 struct plim_trace {
     struct plim_recorded_point point;
     PLIM_ARRAY(struct plim_traced) events;
     PLIM_ARRAY(struct plim_cost) costs; /* of launches, in their order */
     size_t steps; /* training steps that were recognised */
+    PLIM_ARRAY(struct plim_traced_step) timed; /* as many */
 };
 
 void plim_trace_finish(struct plim_trace *trace); /* NULL and zeroed are fine */

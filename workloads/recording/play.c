@@ -334,7 +334,7 @@ static enum plim_status fill_seconds(struct plim_player *p, int64_t accumulation
                                                   accumulation, &time);
     for (int i = 0; i < plim_replay_kept_steps(out); i++) out->step[i].seconds = time.seconds;
     out->launching_seconds = time.launching_seconds;
-    out->host_bound = time.launching_seconds * PLIM_HOST_SLOWEST > time.running_seconds;
+    out->host_bound = time.launching_at_most_seconds > time.running_seconds;
     return st;
 }
 

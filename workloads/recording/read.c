@@ -106,6 +106,17 @@ static enum plim_status read_micro_steps(const struct plim_reader *r, const stru
                : plim_yaml_fail(&r->yaml, node, r->err, "micro_steps: expected any or one");
 }
 
+static enum plim_status read_host_speed(const struct plim_reader *r, const struct plim_yaml_node *root)
+{
+    static const double least = 1e-6, most = 1e6;
+    const struct plim_yaml_node *node = plim_yaml_get(root, "host_speed");
+    if (!node) return PLIM_OK;
+    enum plim_status st = plim_yaml_number(&r->yaml, node, &r->out->host_speed, r->err);
+    if (!st && !(r->out->host_speed >= least && r->out->host_speed <= most))
+        st = plim_yaml_fail(&r->yaml, node, r->err, "host_speed: expected %g to %g", least, most);
+    return st;
+}
+
 static enum plim_status read_head(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
     struct plim_recording *out = r->out;
@@ -124,6 +135,7 @@ static enum plim_status read_head(const struct plim_reader *r, const struct plim
     if (out->allocator == PLIM_RECORDED_ALLOCATORS)
         PLIM_TRY(plim_yaml_fail(&r->yaml, plim_yaml_get(root, "allocator"), r->err,
                                 "expected pytorch, direct or unknown"));
+    PLIM_TRY(read_host_speed(r, root));
     PLIM_TRY(read_command(r, root));
     PLIM_TRY(read_points(r, root));
     PLIM_TRY(read_axes(r, root));
@@ -136,7 +148,7 @@ static enum plim_status read_root(struct plim_reader *r)
 {
     static const char *const known[] = {
         "plimsoll_recording", "name", "command", "made_by", "compute_capability", "allocator",
-        "proof", "batch", "seq", "axes", "micro_steps", "streams", "checksum", NULL};
+        "proof", "host_speed", "batch", "seq", "axes", "micro_steps", "streams", "checksum", NULL};
     const struct plim_yaml_node *root = r->yaml.root, *streams;
     int64_t version;
     enum plim_status st = PLIM_OK;

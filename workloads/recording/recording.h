@@ -31,8 +31,8 @@
  * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 3               the version of the format; 2 had no launches and no work, and so no
- *                                         time; 1 had no micro_steps, no 0 bytes
+ *     plimsoll_recording: 4               the version of the format; 3 had no host_speed; 2 had no launches
+ *                                         and no work, and so no time; 1 had no micro_steps, no 0 bytes
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0
@@ -40,6 +40,8 @@
  *     allocator: pytorch                  who cuts segments into blocks: pytorch, direct (nobody: each
  *                                         allocation is a cudaMalloc) or unknown
  *     proof: "..."                        how that was found out, in a line
+ *     host_speed: 1.4                     how many times as fast as devices/sim/roofline.h assumes the
+ *                                         recording machine launched; left out where that is not known
  *     batch: [1, 2, 4]                    recorded sizes, ascending
  *     seq: [128, 256, 512]                the same; [] where there is no sequence length
  *     axes: {precision: [bf16, fp32]}     at most 8, of at most 64 values in all combinations
@@ -72,7 +74,7 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 3,
+    PLIM_RECORDING_VERSION = 4,
     PLIM_RECORDED_BYTES = 4 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
@@ -165,6 +167,7 @@ struct plim_recording {
     char made_by[64];
     char proof[256];
     int compute_capability;
+    double host_speed; /* 0: not known */
     enum plim_recorded_allocator allocator;
     PLIM_ARRAY(int64_t) batches; /* ascending */
     PLIM_ARRAY(int64_t) seqs;    /* ascending; empty: there is no sequence length */

@@ -6,6 +6,7 @@ void plim_trace_finish(struct plim_trace *trace)
     if (!trace) return;
     PLIM_ARRAY_FINISH(&trace->events);
     PLIM_ARRAY_FINISH(&trace->costs);
+    PLIM_ARRAY_FINISH(&trace->timed);
 }
 
 static int compare_frees(const void *a, const void *b)

@@ -87,6 +87,8 @@ enum plim_status plim_recorded_step_time(struct plim_device *device,
     if (st) return st;
     out->seconds = end - start;
     out->launching_seconds = after.launching_seconds - before.launching_seconds;
+    out->launching_at_most_seconds =
+        after.launching_at_most_seconds - before.launching_at_most_seconds;
     out->running_seconds = after.running_seconds - before.running_seconds;
     return PLIM_OK;
 }

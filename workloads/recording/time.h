@@ -13,6 +13,7 @@
 struct plim_recorded_time {
     double seconds;           /* from the end of a step to that of the next */
     double launching_seconds; /* of these, the host's */
+    double launching_at_most_seconds; /* as of plim_device_load */
     double running_seconds;   /* the device's */
 };
 

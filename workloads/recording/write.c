@@ -192,6 +192,7 @@ static void write_all(FILE *file, const struct plim_recording *r)
             plim_recorded_allocator_names[r->allocator]);
     write_text(file, r->proof);
     fputc('\n', file);
+    if (r->host_speed > 0) fprintf(file, "host_speed: %.3g\n", r->host_speed);
     write_numbers(file, "batch", r->batches.items, r->batches.count);
     write_numbers(file, "seq", r->seqs.items, r->seqs.count);
     fprintf(file, "axes:%s\n", r->axis_count ? "" : " {}");

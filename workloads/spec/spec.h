@@ -329,6 +329,7 @@ struct plim_spec {
     int64_t world;                      /* data-parallel GPUs; 1 */
     int64_t gpus_per_node;              /* of one machine; 8 */
     double node_bandwidth;              /* GB/s that a machine sends to others */
+    double host_speed;                  /* of launching, against devices/sim/roofline.h; 0: not known */
     int64_t effective_batch;            /* samples per optimizer step over all GPUs; 0: not given */
     double effective_batch_tolerance;   /* share: 0.02 is 2 %; 0: exact */
     int64_t accumulation;               /* fixed by the user; 0: follows from the effective batch */

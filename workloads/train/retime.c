@@ -5,7 +5,8 @@ void plim_replay_note_load(struct plim_replay *replay, const struct plim_device_
 {
     double launching = after->launching_seconds - before->launching_seconds;
     double running = after->running_seconds - before->running_seconds;
-    replay->host_bound = launching * PLIM_HOST_SLOWEST > running;
+    replay->host_bound =
+        after->launching_at_most_seconds - before->launching_at_most_seconds > running;
     replay->launching_seconds = launching;
 }
 

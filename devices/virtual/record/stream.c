@@ -18,8 +18,10 @@ static struct {
     int fd;      /* -1: nothing is written */
     struct plim_stream_head *head;
     struct plim_stream_event *window;
-    double last_seconds;
 } stream = {.fd = -1};
+
+/* Of this thread's processor time, what was told so far. */
+static _Thread_local uint64_t told_microseconds;
 
 static void *map(off_t at, size_t bytes)
 {
@@ -46,7 +48,6 @@ static void begin(void)
         stream.fd = -1;
         return;
     }
-    stream.last_seconds = plim_clock_seconds();
     stream.head->version = PLIM_STREAM_VERSION;
     stream.head->event_bytes = sizeof(struct plim_stream_event);
     memcpy(stream.head->magic, "plimstrm", sizeof(stream.head->magic));
@@ -65,6 +66,13 @@ static struct plim_stream_event *next_place(void)
     return stream.window ? &stream.window[count % WINDOW_EVENTS] : NULL;
 }
 
+static uint32_t microseconds_passed(void)
+{
+    uint64_t now = (uint64_t)(plim_clock_thread_seconds() * 1e6), before = told_microseconds;
+    told_microseconds = now;
+    return now < before ? 0 : now - before < UINT32_MAX ? (uint32_t)(now - before) : UINT32_MAX;
+}
+
 void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes)
 {
     if (stream.owner != getpid()) begin();
@@ -74,11 +82,9 @@ void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes)
         stream.head->lost++;
         return;
     }
-    double now = plim_clock_seconds(), passed = (now - stream.last_seconds) * 1e6;
-    stream.last_seconds = now;
+    bool is_told = kind == PLIM_STREAM_COST || kind == PLIM_STREAM_NUMBER; /* by their launch */
     *event = (struct plim_stream_event){.kind = (uint32_t)kind,
-                                        .microseconds = passed < UINT32_MAX ? (uint32_t)passed
-                                                                            : UINT32_MAX,
+                                        .microseconds = is_told ? 0 : microseconds_passed(),
                                         .what = what,
                                         .bytes = bytes};
     stream.head->count++;

@@ -10,7 +10,8 @@
  * room on the disk behind it; where the disk is full, or PLIM_STREAM_MOST events are written, the rest
  * is counted in `lost` and left out.
  *
- * Units: bytes; microseconds of the host's clock. The file is read on the machine that wrote it: its
+ * Units: bytes; microseconds of the processor, which what else runs on the machine does not change, nor
+ * that a thread waits for another. The file is read on the machine that wrote it: its
  * numbers are in the order of its processor.
  */
 #ifndef PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
@@ -38,7 +39,7 @@ enum plim_stream_kind {
 
 struct plim_stream_event {
     uint32_t kind;
-    uint32_t microseconds; /* of host time since the event before */
+    uint32_t microseconds; /* of its thread since the thread's event before; 0 of costs and numbers */
     uint64_t what;
     int64_t bytes;
 };
