@@ -67,4 +67,7 @@ int64_t plim_dnn_convolution_bytes(enum plim_dnn_pass pass, const struct plim_dn
                                    const struct plim_dnn_tensor *w,
                                    const struct plim_dnn_tensor *y);
 
+/* What persistent batch normalization asks for, batch_norm.c. */
+int64_t plim_dnn_batch_norm_bytes(enum plim_dnn_pass pass, const struct plim_dnn_tensor *x);
+
 #endif

@@ -13,15 +13,19 @@ static int answer_bytes(const struct plim_handle *handle, int64_t bytes, size_t 
 
 /* cudnnBatchNormMode_t, cudnnBatchNormOps_t; the "normalization" functions number them alike. */
 enum { MODE_PERSISTENT = 2, OPS_PLAIN = 0 };
+enum { MEASURED_VERSION = 91000 };
 
-/* The plain kernels need nothing (seen with 9.19). The persistent ones, which PyTorch takes for
- * channels last, keep partial sums; how much is nowhere written. */
-static int answer_norm_workspace(const struct plim_handle *handle, int mode, size_t *out)
+/* The plain kernels need nothing (seen with 9.19). */
+static int answer_norm_workspace(const struct plim_handle *handle, int mode, enum plim_dnn_pass pass,
+                                 const void *x, size_t *out)
 {
-    if (mode >= MODE_PERSISTENT)
-        plim_self_note("cuDNN's workspace for batch normalization with channels last is not known "
-                       "without a GPU: counted as 0");
-    return answer_bytes(handle, 0, out);
+    struct plim_dnn_tensor tensor;
+    if (mode < MODE_PERSISTENT) return answer_bytes(handle, 0, out);
+    if (!plim_dnn_tensor_read(x, &tensor)) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    if (plim_dnn_version() < MEASURED_VERSION)
+        plim_self_note("cuDNN %d's workspace for batch normalization with channels last is not known: "
+                       "counted as that of 9.10", plim_dnn_version());
+    return answer_bytes(handle, plim_dnn_batch_norm_bytes(pass, &tensor), out);
 }
 
 /* A fused activation keeps which elements it let through, one bit each. */
@@ -40,8 +44,8 @@ ANSWER int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     const struct plim_handle *handle, int mode, int ops, const void *x, const void *z,
     const void *y, const void *parameters, const void *activation, size_t *bytes)
 {
-    (void)ops, (void)x, (void)z, (void)y, (void)parameters, (void)activation;
-    return answer_norm_workspace(handle, mode, bytes);
+    (void)ops, (void)z, (void)y, (void)parameters, (void)activation;
+    return answer_norm_workspace(handle, mode, PLIM_DNN_FORWARD, x, bytes);
 }
 
 ANSWER int cudnnGetBatchNormalizationBackwardExWorkspaceSize(
@@ -49,8 +53,8 @@ ANSWER int cudnnGetBatchNormalizationBackwardExWorkspaceSize(
     const void *dy, const void *dz, const void *dx, const void *parameters, const void *activation,
     size_t *bytes)
 {
-    (void)ops, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)parameters, (void)activation;
-    return answer_norm_workspace(handle, mode, bytes);
+    (void)ops, (void)y, (void)dy, (void)dz, (void)dx, (void)parameters, (void)activation;
+    return answer_norm_workspace(handle, mode, PLIM_DNN_BACKWARD_DATA, x, bytes);
 }
 
 ANSWER int cudnnGetBatchNormalizationTrainingExReserveSpaceSize(const struct plim_handle *handle,
@@ -71,9 +75,9 @@ ANSWER int cudnnGetNormalizationForwardTrainingWorkspaceSize(
     const void *z, const void *y, const void *scale, const void *activation, const void *mean,
     size_t *bytes, int groups)
 {
-    (void)mode, (void)ops, (void)x, (void)z, (void)y, (void)scale, (void)activation, (void)mean;
+    (void)mode, (void)ops, (void)z, (void)y, (void)scale, (void)activation, (void)mean;
     (void)groups;
-    return answer_norm_workspace(handle, mode_of(algorithm), bytes);
+    return answer_norm_workspace(handle, mode_of(algorithm), PLIM_DNN_FORWARD, x, bytes);
 }
 
 ANSWER int cudnnGetNormalizationBackwardWorkspaceSize(
@@ -81,9 +85,9 @@ ANSWER int cudnnGetNormalizationBackwardWorkspaceSize(
     const void *y, const void *dy, const void *dz, const void *dx, const void *scale,
     const void *activation, const void *mean, size_t *bytes, int groups)
 {
-    (void)mode, (void)ops, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)scale;
+    (void)mode, (void)ops, (void)y, (void)dy, (void)dz, (void)dx, (void)scale;
     (void)activation, (void)mean, (void)groups;
-    return answer_norm_workspace(handle, mode_of(algorithm), bytes);
+    return answer_norm_workspace(handle, mode_of(algorithm), PLIM_DNN_BACKWARD_DATA, x, bytes);
 }
 
 ANSWER int cudnnGetNormalizationTrainingReserveSpaceSize(const struct plim_handle *handle, int mode,
