@@ -6,7 +6,7 @@
 
 The fields, the figures and the loop are golden.py's, with these fields more:
 
-    world      ranks; this process is rank 0 of them, alone: the others are taken to bring what it brings
+    world      ranks; this process is `rank` of them (0), alone: the others are taken to bring what it brings
     sharding   ddp: DistributedDataParallel(model) with its defaults, made before the optimizer
                fsdp: FSDP2, fully_shard() on each decoder layer and on the model. The model is made on the meta device,
                sharded, and then materialised (to_empty), as torchtitan does, so that no GPU ever holds all of it.
@@ -162,7 +162,7 @@ def figures(after_forward):
 def train(case, root, batch, steps, on_step=lambda: None):
     torch.manual_seed(0)
     golden.plain_rows(False)
-    dist.init_process_group("nccl", rank=0, world_size=case["world"], store=dist.HashStore())
+    dist.init_process_group("nccl", rank=case.get("rank", 0), world_size=case["world"], store=dist.HashStore())
     model, cfg = model_of(case, root)
     out = dict(parameters=sum(p.numel() for p in model.parameters()),
                trainable_parameters=sum(p.numel() for p in model.parameters() if p.requires_grad))

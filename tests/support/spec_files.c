@@ -119,6 +119,11 @@ bool spec_equal(const struct plim_spec *a, const struct plim_spec *b)
         a->ddp.finds_unused == b->ddp.finds_unused && a->ddp.is_static == b->ddp.is_static &&
         a->rank == b->rank && a->zero.bucket_elements == b->zero.bucket_elements &&
         a->zero.overlap == b->zero.overlap && a->zero.contiguous == b->zero.contiguous &&
+        a->zero.sub_group_elements == b->zero.sub_group_elements &&
+        a->zero.prefetch_elements == b->zero.prefetch_elements &&
+        a->zero.live_elements == b->zero.live_elements &&
+        a->zero.reuse_elements == b->zero.reuse_elements &&
+        a->zero.persistent_elements == b->zero.persistent_elements &&
         a->world == b->world && a->effective_batch == b->effective_batch &&
         same(&a->effective_batch_tolerance, &b->effective_batch_tolerance, sizeof(double)) &&
         a->accumulation == b->accumulation && a->schedule_count == b->schedule_count &&

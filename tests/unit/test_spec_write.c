@@ -125,7 +125,12 @@ static void randomize_training(struct plim_spec *spec, uint64_t *state)
     spec->zero = (struct plim_zero){
         .bucket_elements = is_zero ? between(state, 1, 1 << 30) : 500000000,
         .overlap = is_zero ? (enum plim_overlap)between(state, 0, PLIM_OVERLAP_COUNT - 1) : 0,
-        .contiguous = !is_zero || between(state, 0, 1)};
+        .contiguous = !is_zero || between(state, 0, 1),
+        .sub_group_elements = is_zero ? between(state, 1, 1 << 30) : 1000000000,
+        .prefetch_elements = is_zero ? between(state, 0, 1 << 30) : 50000000,
+        .live_elements = is_zero ? between(state, 0, 1 << 30) : 1000000000,
+        .reuse_elements = is_zero ? between(state, 0, 1 << 30) : 1000000000,
+        .persistent_elements = is_zero ? between(state, 0, 1 << 30) : 100000};
     spec->accumulation = between(state, 0, 5);
     spec->schedule_count = spec->accumulation ? 0 : (size_t)between(state, 0, 4);
     for (size_t i = 0; i < spec->schedule_count; i++)

@@ -16,7 +16,13 @@ static const struct plim_train_setting rank_of_two = {
     .optimizer = PLIM_OPTIMIZER_ADAMW_FUSED,
     .sharding = PLIM_SHARDING_ZERO2,
     .world = 2,
-    .zero = {.bucket_elements = 500000000, .contiguous = true}};
+    .zero = {.bucket_elements = 500000000,
+             .contiguous = true,
+             .sub_group_elements = 1000000000,
+             .prefetch_elements = 50000000,
+             .live_elements = 1000000000,
+             .reuse_elements = 1000000000,
+             .persistent_elements = 100000}};
 
 /* tests/golden/configs/x-llama-odd.json: 13,218,240 weights, of which 10,240,960 are
  * the embedding */
@@ -267,6 +273,36 @@ Test(zero, stage_3_keeps_a_piece_of_everything)
     cr_expect_leq(end, pieces * (2 + 2 + 4 + 8) + 2 * 1000000 + (24 << 20));
 }
 
+/* Each sub-group has its fp32 weights (made by way of a copy), two states, and a gradient in each step;
+ * none has all of them. */
+Test(zero, stage_3_updates_a_sub_group_after_the_other)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    setting.zero.bucket_elements = 1000000;
+    int whole = allocations(&setting, 4 * WEIGHTS / 2);
+    int64_t peak = out.peak_allocated_bytes;
+    cr_expect_eq(whole, 2 + 1 + 2 + PLIM_REPLAY_STEPS); /* and the zeros like its gradient */
+    setting.zero.sub_group_elements = 5000000; /* the embedding's piece has as many, the rest has not */
+    cr_expect_eq(allocations(&setting, 4 * WEIGHTS / 2), 0);
+    cr_expect_eq(allocations(&setting, 4 * (WEIGHTS - EMBEDDING) / 2), 2 + 2 + PLIM_REPLAY_STEPS);
+    cr_expect_lt(out.peak_allocated_bytes, peak);
+}
+
+/* Parameters that stay whole are gathered anew at the end of a step, the others where they are used. */
+Test(zero, stage_3_gives_up_what_is_not_used_soon)
+{
+    struct plim_train_setting setting = rank_of_two;
+    setting.sharding = PLIM_SHARDING_ZERO3;
+    setting.zero.bucket_elements = 1000000;
+    int once = allocations(&setting, 2 * EMBEDDING);
+    setting.zero.reuse_elements = setting.zero.live_elements = 0;
+    int each = allocations(&setting, 2 * EMBEDDING);
+    cr_expect_gt(each, once);
+    setting.zero.persistent_elements = EMBEDDING;
+    cr_expect_lt(allocations(&setting, 2 * EMBEDDING), each);
+}
+
 /* Whatever the memory, the end is a verdict. */
 Test(zero, is_an_answer_whatever_the_memory)
 {
@@ -280,6 +316,7 @@ Test(zero, is_an_answer_whatever_the_memory)
         setting.sharding = (enum plim_sharding)(PLIM_SHARDING_ZERO1 + mib % 3);
         setting.zero.contiguous = mib % 5 > 0;
         setting.zero.overlap = mib % 4 ? PLIM_OVERLAP_NO : PLIM_OVERLAP_YES;
+        setting.zero.sub_group_elements = mib % 2 ? 100000 : 1000000000;
         snprintf(uri, sizeof uri, "A100-SXM4-80GB,memory=%dMiB", mib);
         replay(open_gpu(uri), &setting, NULL, 0);
         cr_expect(out.verdict == PLIM_OK || out.verdict == PLIM_OOM, "%d MiB: %s", mib, out.why);

@@ -259,6 +259,12 @@ struct plim_zero {
     int64_t bucket_elements;   /* reduce_bucket_size */
     enum plim_overlap overlap; /* overlap_comm */
     bool contiguous;           /* contiguous_gradients */
+    /* stage 3's, in elements */
+    int64_t sub_group_elements; /* sub_group_size */
+    int64_t prefetch_elements;  /* stage3_prefetch_bucket_size */
+    int64_t live_elements;      /* stage3_max_live_parameters */
+    int64_t reuse_elements;     /* stage3_max_reuse_distance */
+    int64_t persistent_elements; /* stage3_param_persistence_threshold */
 };
 
 /* Arguments of DistributedDataParallel(). */

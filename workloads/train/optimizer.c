@@ -56,6 +56,18 @@ void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_
     e->grad_enabled = grad;
 }
 
+void optimizer_step_one(struct engine *e, struct optimizer *o, size_t index)
+{
+    struct parameters one = {.list = &o->parameters->list[index], .count = 1};
+    struct optimizer part = *o;
+    part.parameters = &one;
+    for (int i = 0; i < OPTIMIZER_STATES; i++) part.state[i] += index;
+    optimizer_step(e, &part, NULL, NULL);
+    if (index + 1 < o->parameters->count) return;
+    o->steps = part.steps;
+    o->started = true;
+}
+
 void optimizer_zero_grad(struct engine *e, struct optimizer *o)
 {
     for (size_t i = 0; i < o->parameters->count; i++) {

@@ -51,6 +51,8 @@ void optimizer_finish(struct optimizer *o); /* host memory only */
 size_t optimizer_collect(struct optimizer *o);
 void optimizer_step(struct engine *e, struct optimizer *o, struct tensor *found_inf,
                     struct tensor *grad_scale);
+/* A step on the parameter `index` alone: all are stepped one after another so, from the first to the last. */
+void optimizer_step_one(struct engine *e, struct optimizer *o, size_t index);
 /* optimizer.zero_grad(set_to_none=True) */
 void optimizer_zero_grad(struct engine *e, struct optimizer *o);
 

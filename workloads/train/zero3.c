@@ -1,11 +1,8 @@
-/* ZeRO 3: the pieces of parameters and gradients, and the optimizer's step on them. */
+/* ZeRO 3: the pieces of parameters and gradients. */
 #include "buffer.h"
 #include "workloads/engine/ops.h"
 #include "zero3.h"
-#include "zero_internal.h"
 #include <stdlib.h>
-
-enum { REDUCING = 2 }; /* the stream of reductions under overlap_comm */
 
 /* --- making ----------------------------------------------------------------------------------- */
 
@@ -47,24 +44,58 @@ static void make_pieces(struct engine *e, struct zero *z, struct tensor **states
     z->flat = tensor_keep(tensor_empty(e, z->model->parameters.dtype, SHAPE(z->part)));
 }
 
-/* The pieces in fp32, zeros like the gradient of these, which nothing uses, and what gradients need. */
+/* _create_fp16_sub_groups() */
+static void make_groups(struct zero *z)
+{
+    struct zero3 *g = z->gathered;
+    struct zero3_group group = {0};
+    for (size_t i = 0; i < g->count; i++) {
+        group.elements += g->parameters[i].piece;
+        group.end = i + 1;
+        bool full = z->part > z->options->sub_group_elements &&
+                    group.elements >= z->options->sub_group_elements;
+        if (!full && i + 1 < g->count) continue;
+        g->groups[g->group_count++] = group;
+        group = (struct zero3_group){.first = i + 1, .offset = group.offset + group.elements};
+    }
+}
+
+/* The pieces of each sub-group in fp32, by way of a copy that goes when the next one is there, and zeros
+ * like the gradient of the largest, which nothing uses. */
+static void make_masters(struct engine *e, struct zero *z)
+{
+    int64_t largest = 0;
+    struct tensor *wide = NULL;
+    make_groups(z);
+    for (size_t i = 0; i < z->gathered->group_count && !e->halted; i++) {
+        const struct zero3_group *g = &z->gathered->groups[i];
+        if (g->elements > largest) largest = g->elements;
+        struct tensor *flat =
+            tensor_alias(e, z->flat, 1, &g->elements, (int64_t[]){1}, g->offset);
+        struct tensor *next = tensor_hold(op_to(e, flat, PLIM_F32));
+        tensor_drop(e, wide);
+        wide = next;
+        struct tensor *master = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(g->elements)));
+        if (e->halted) break;
+        master->is_parameter = master->requires_grad = true;
+        z->sharded.list[z->sharded.count++] = master;
+    }
+    tensor_drop(e, wide);
+    tensor_drop(e, tensor_keep(op_full(e, PLIM_F32, SHAPE(largest), 0)));
+}
+
+/* The pieces in fp32, and what gradients need. */
 static void make_rest(struct engine *e, struct zero *z)
 {
     if (e->halted) return;
     engine_set_class(e, PLIM_MEMORY_OPTIMIZER);
-    struct tensor *wide = tensor_hold(op_to(e, z->flat, PLIM_F32));
-    z->master = tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(z->part)));
-    tensor_drop(e, wide);
-    tensor_drop(e, tensor_keep(op_full(e, PLIM_F32, SHAPE(z->part), 0)));
+    make_masters(e, z);
     engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     if (z->options->contiguous)
         z->bucket.buffer[0] =
             tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->options->bucket_elements)));
     engine_set_class(e, PLIM_MEMORY_GRADIENTS);
     z->owned = tensor_keep(op_full(e, zero_dtype(z), SHAPE(z->part), 0));
-    if (e->halted) return;
-    z->master->is_parameter = z->master->requires_grad = true;
-    z->sharded.list[z->sharded.count++] = z->master;
     engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
     for (size_t i = 0; i < z->count; i++) { /* gathered for their hooks */
         const struct zero3_parameter *p = &z->gathered->parameters[i];
@@ -144,7 +175,7 @@ static void reduce_bucket(struct engine *e, struct zero *z)
     struct zero_bucket *b = &z->bucket;
     if (!b->count || e->halted) return;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    e->stream = z->overlaps ? REDUCING : 0;
+    e->stream = z->overlaps ? ZERO3_REDUCING : 0;
     qsort(b->weights, b->count, sizeof *b->weights, by_place);
     struct tensor *flat = scatter(e, z);
     for (size_t i = 0; i < b->count && !e->halted; i++) {
@@ -175,77 +206,4 @@ void zero3_accumulated(struct engine *e, struct zero *z, struct tensor *variable
 void zero3_after_backward(struct engine *e, struct zero *z)
 {
     reduce_bucket(e, z);
-}
-
-/* --- the step --------------------------------------------------------------------------------- */
-
-static struct tensor *scalar(struct engine *e)
-{
-    return tensor_keep(tensor_empty(e, zero_double, 0, NULL));
-}
-
-/* has_overflow(), of fp16 */
-static void look_for_overflow(struct engine *e, struct zero *z)
-{
-    e->stream = z->overlaps ? REDUCING : 0;
-    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(z->part)));
-    struct tensor *is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(z->part)));
-    tensor_drop(e, all);
-    buffer_copy(e, z->part, is, PLIM_BOOL);
-    tensor_drop(e, is);
-    is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(z->part)));
-    buffer_copy(e, z->part, is, PLIM_BOOL);
-    tensor_drop(e, is);
-    struct tensor *byte = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
-    e->stream = 0;
-    if (!e->halted) engine_item(e, byte);
-    tensor_drop(e, byte);
-}
-
-/* get_grad_norm_direct(); named */
-static struct tensor *norm_of_pieces(struct engine *e, struct zero *z)
-{
-    size_t n = 0;
-    int64_t offset = 0;
-    for (; n < z->count && !e->halted; n++) {
-        int64_t piece = z->gathered->parameters[n].piece;
-        struct tensor *grad =
-            tensor_keep(tensor_alias(e, z->owned, 1, &piece, (int64_t[]){1}, offset));
-        z->norms[n] = zero_norm_of(e, grad);
-        tensor_drop(e, grad);
-        offset += piece;
-    }
-    struct tensor *x = tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)n)));
-    tensor_set(e, &x, op_mul(e, x, x));
-    tensor_set(e, &x, op_reduce(e, x, 1, false, PLIM_BINARY_ADD, 1, zero_double));
-    struct tensor *norm = tensor_keep(op_pow_scalar(e, x, 0.5));
-    zero_mask_infinite(e, &norm);
-    tensor_drop(e, x);
-    while (n-- > 0) tensor_drop(e, z->norms[n]);
-    return norm;
-}
-
-void zero3_step(struct engine *e, struct zero *z, struct optimizer *o)
-{
-    bool grad_enabled = e->grad_enabled;
-    e->grad_enabled = false;
-    zero3_partition(e, z->gathered);
-    if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
-    struct tensor *norm = norm_of_pieces(e, z), *group = scalar(e), *total = scalar(e);
-    tensor_drop(e, group);
-    struct tensor *told = scalar(e); /* as engine.get_global_grad_norm(), which still has the last */
-    struct tensor *flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(z->part)));
-    buffer_copy(e, z->part, flat, zero_dtype(z));
-    tensor_set(e, &flat, op_to(e, flat, PLIM_F32));
-    op_binary_scalar_(e, PLIM_BINARY_MUL, flat, 1);
-    if (!e->halted) z->master->grad = flat;
-    optimizer_step(e, o, NULL, NULL);
-    optimizer_zero_grad(e, o);
-    if (!e->halted && zero_dtype(z) != PLIM_F32) buffer_copy(e, z->part, z->flat, PLIM_F32);
-    zero3_gather_persistent(e, z->gathered);
-    tensor_drop(e, norm);
-    tensor_drop(e, total);
-    tensor_drop(e, z->norm);
-    z->norm = told;
-    e->grad_enabled = grad_enabled;
 }

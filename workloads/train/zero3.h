@@ -19,8 +19,9 @@
  * - The step gives all parameters up, takes norms in fp64, makes one fp32 gradient of all pieces, and
  *   gathers the parameters below the threshold again.
  *
- * All pieces are one sub-group here; of more than sub_group_size (10^9 elements a rank) DeepSpeed makes
- * several, whose fp32 gradients it holds one after the other.
+ * Parameters whose pieces have sub_group_size elements together are a sub-group: each has an fp32 tensor
+ * of its own, for which the step makes a gradient, runs the optimizer and gives the gradient up before the
+ * next one's.
  *
  * A linear is an autograd.Function there (op_linear_function()). A parameter that is given up leaves its
  * memory to whoever saved it for backward, which a checkpointed region does when it runs again. */
@@ -29,11 +30,7 @@
 
 #include "zero_state.h"
 
-/* DeepSpeed's defaults, in elements. */
-#define ZERO3_PREFETCH INT64_C(50000000)
-#define ZERO3_MAX_LIVE INT64_C(1000000000)
-#define ZERO3_MAX_REUSE INT64_C(1000000000)
-#define ZERO3_PERSISTENT INT64_C(100000)
+enum { ZERO3_GATHERING = 1, ZERO3_REDUCING }; /* streams besides the default one, under overlap_comm */
 
 enum zero3_state { ZERO3_AWAY, ZERO3_COMING, ZERO3_HERE };
 
@@ -59,6 +56,12 @@ struct zero3_module {
     struct node_hook before_backward, after_backward;
 };
 
+/* Parameters that are updated together. */
+struct zero3_group {
+    size_t first, end; /* of the model's */
+    int64_t offset, elements; /* where their pieces lie */
+};
+
 /* One parameter's use in the trace. */
 struct zero3_use {
     struct zero3_parameter *parameter;
@@ -69,6 +72,9 @@ struct zero3 {
     struct zero *zero;
     struct zero3_parameter *parameters;
     size_t count;
+    struct zero3_group *groups; /* room for one of each */
+    struct tensor **norms; /* of the groups */
+    size_t group_count;
     struct zero3_module *modules; /* NN_KINDS of each parameter, and behind them: */
     struct zero3_module *model; /* the model, and any other module without parameters of its own */
     struct module_hooks hooks;
@@ -102,6 +108,7 @@ enum plim_status zero3_create(struct engine *e, struct zero *z, struct tensor **
 void zero3_finish(struct zero *z);
 void zero3_accumulated(struct engine *e, struct zero *z, struct tensor *variable);
 void zero3_after_backward(struct engine *e, struct zero *z);
+/* zero3_step.c */
 void zero3_step(struct engine *e, struct zero *z, struct optimizer *o);
 
 #endif

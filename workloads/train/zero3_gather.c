@@ -4,16 +4,14 @@
 #include "zero3.h"
 #include <stdlib.h>
 
-enum { GATHERING = 1 }; /* the stream of all-gathers under overlap_comm */
-
 static int64_t bytes_of(const struct zero3_parameter *p, int64_t elements)
 {
     return elements * plim_dtype_size((enum plim_dtype)p->whole->a.dtype);
 }
 
-static bool persists(const struct zero3_parameter *p)
+static bool persists(const struct zero3 *z, const struct zero3_parameter *p)
 {
-    return p->elements <= ZERO3_PERSISTENT;
+    return p->elements <= z->zero->options->persistent_elements;
 }
 
 static void hold(struct engine *e, struct zero3_parameter *p, int64_t elements)
@@ -57,7 +55,7 @@ static void gather(struct engine *e, struct zero3 *z, size_t count,
     leader->waiting = count;
     int64_t elements = pieces * z->zero->world;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_COMMUNICATION);
-    e->stream = z->zero->overlaps ? GATHERING : 0;
+    e->stream = z->zero->overlaps ? ZERO3_GATHERING : 0;
     if (count == 1) {
         hold(e, leader, elements);
     } else {
@@ -77,7 +75,7 @@ static void await(struct engine *e, struct zero3 *z, struct zero3_parameter *p)
     struct zero3_parameter *leader = p->leader;
     if (!p->awaited || e->halted) return;
     p->awaited = false;
-    e->stream = z->zero->overlaps ? GATHERING : 0;
+    e->stream = z->zero->overlaps ? ZERO3_GATHERING : 0;
     link_wait(z->zero->link, leader->arrival);
     for (struct zero3_parameter *q = p->state == ZERO3_COMING ? leader : NULL; q; q = q->next) {
         if (leader->flat) hold(e, q, q->elements);
@@ -121,9 +119,10 @@ static void skip_own(struct zero3 *z, const struct zero3_module *m)
 
 static void gather_ahead(struct engine *e, struct zero3 *z)
 {
-    int64_t limit = ZERO3_MAX_LIVE - z->live, elements = 0;
+    const struct plim_zero *options = z->zero->options;
+    int64_t limit = options->live_elements - z->live, elements = 0;
     size_t count = 0;
-    if (limit > ZERO3_PREFETCH) limit = ZERO3_PREFETCH;
+    if (limit > options->prefetch_elements) limit = options->prefetch_elements;
     while (z->next_use < z->use_count && elements < limit) {
         const struct zero3_use *use = &z->uses[z->next_use++];
         struct zero3_parameter *p = use->parameter;
@@ -166,8 +165,8 @@ static void enter(struct engine *e, struct zero3 *z, struct zero3_module *m)
 /* Is it used within max_reuse_distance of now? */
 static bool is_used_soon(const struct zero3 *z, const struct zero3_parameter *p)
 {
-    int64_t passed = 0;
-    for (size_t i = (size_t)z->step; i < z->order_count && passed < ZERO3_MAX_REUSE; i++)
+    int64_t passed = 0, reuse = z->zero->options->reuse_elements;
+    for (size_t i = (size_t)z->step; i < z->order_count && passed < reuse; i++)
         for (size_t k = 0; k < z->order[i]->count; k++) {
             if (z->order[i]->parameter[k] == p) return true;
             passed += z->order[i]->parameter[k]->elements;
@@ -181,7 +180,7 @@ static void leave(struct engine *e, struct zero3 *z, struct zero3_module *m)
     for (size_t i = 0; i < m->count; i++) {
         struct zero3_parameter *p = m->parameter[i];
         if (m->active) p->active--;
-        bool stays = z->is_complete && (persists(p) || p->until > z->step || is_used_soon(z, p));
+        bool stays = z->is_complete && (persists(z, p) || p->until > z->step || is_used_soon(z, p));
         if (!stays) give_up(e, z, p);
     }
     m->active = false;
@@ -305,7 +304,7 @@ void zero3_gather_persistent(struct engine *e, struct zero3 *z)
 {
     for (size_t i = 0; i < z->count && !e->halted; i++) {
         struct zero3_parameter *p = &z->parameters[i];
-        if (!persists(p)) continue;
+        if (!persists(z, p)) continue;
         hold(e, p, p->piece * z->zero->world);
         p->state = ZERO3_HERE;
     }
@@ -320,11 +319,13 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
     *z = (struct zero3){.zero = zero, .count = p->count, .order_capacity = 4 * modules};
     z->hooks = (struct module_hooks){begin, end, before_forward, after_forward, z};
     z->parameters = calloc(n, sizeof *z->parameters);
+    z->groups = calloc(n, sizeof *z->groups);
+    z->norms = calloc(n, sizeof(struct tensor *));
     z->modules = calloc(modules, sizeof *z->modules);
     z->order = calloc(z->order_capacity, sizeof(struct zero3_module *));
     z->uses = calloc(2 * z->order_capacity, sizeof *z->uses);
     z->chosen = calloc(n, sizeof(struct zero3_parameter *));
-    if (!z->parameters || !z->modules || !z->order || !z->uses || !z->chosen) return PLIM_NOMEM;
+    if (!z->parameters || !z->groups || !z->norms || !z->modules || !z->order || !z->uses || !z->chosen) return PLIM_NOMEM;
     for (size_t i = 0; i < modules; i++) {
         struct zero3_module *m = &z->modules[i];
         m->z = z;
@@ -347,6 +348,8 @@ enum plim_status zero3_trace_create(struct engine *e, struct zero *zero, struct 
 void zero3_trace_finish(struct zero3 *z)
 {
     free(z->parameters);
+    free(z->groups);
+    free(z->norms);
     free(z->modules);
     free(z->order);
     free(z->uses);

@@ -153,7 +153,7 @@ enum plim_status zero_create(struct engine *e, struct decoder *model, struct lin
     z->weights = calloc(n, sizeof *z->weights);
     z->bucket.weights = calloc(n, sizeof *z->bucket.weights);
     z->norms = calloc(n, sizeof(struct tensor *));
-    z->sharded.list = calloc(1, sizeof(struct tensor *));
+    z->sharded.list = calloc(n, sizeof(struct tensor *));
     if (!states || !z->weights || !z->bucket.weights || !z->norms || !z->sharded.list) {
         free(states);
         return PLIM_NOMEM;

@@ -14,5 +14,7 @@ struct tensor *zero_norm_of(struct engine *e, struct tensor *grad);
 /* -1 where the norm is infinite or no number: mask_nan_or_inf_with_val_inplace() of fp32, torch.where() of
  * fp64, which makes another of *norm */
 void zero_mask_infinite(struct engine *e, struct tensor **norm);
+/* unscale_and_clip_grads(); `most` 0: no clipping */
+void zero_clip(struct engine *e, struct tensor *grad, struct tensor *norm, double most);
 
 #endif

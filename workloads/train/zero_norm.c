@@ -37,3 +37,22 @@ void zero_mask_infinite(struct engine *e, struct tensor **masked)
     if (to != norm) tensor_drop(e, norm);
     *masked = to;
 }
+
+void zero_clip(struct engine *e, struct tensor *grad, struct tensor *norm, double most)
+{
+    if (!(most > 0)) {
+        op_binary_scalar_(e, PLIM_BINARY_MUL, grad, 1);
+        return;
+    }
+    struct tensor *x = tensor_keep(op_div_scalar(e, norm, 1));
+    tensor_set(e, &x, op_add_scalar(e, x, 1e-6));
+    tensor_set(e, &x, op_div_scalar(e, x, most));
+    tensor_set(e, &x, op_clamp(e, x, 1, INFINITY));
+    struct tensor *scale = tensor_keep(op_mul_scalar(e, x, 1));
+    struct tensor *factor =
+        tensor_keep(op_mul_scalar(e, op_unary(e, scale, PLIM_UNARY_RECIPROCAL), 1));
+    op_binary_(e, PLIM_BINARY_MUL, grad, factor);
+    tensor_drop(e, factor);
+    tensor_drop(e, scale);
+    tensor_drop(e, x);
+}

@@ -120,26 +120,6 @@ static struct tensor *flat_gradient(struct engine *e, struct zero *z)
     return flat;
 }
 
-/* unscale_and_clip_grads() */
-static void clip(struct engine *e, struct tensor *grad, struct tensor *norm, double most)
-{
-    if (!(most > 0)) {
-        op_binary_scalar_(e, PLIM_BINARY_MUL, grad, 1);
-        return;
-    }
-    struct tensor *x = tensor_keep(op_div_scalar(e, norm, 1));
-    tensor_set(e, &x, op_add_scalar(e, x, 1e-6));
-    tensor_set(e, &x, op_div_scalar(e, x, most));
-    tensor_set(e, &x, op_clamp(e, x, 1, INFINITY));
-    struct tensor *scale = tensor_keep(op_mul_scalar(e, x, 1));
-    struct tensor *factor =
-        tensor_keep(op_mul_scalar(e, op_unary(e, scale, PLIM_UNARY_RECIPROCAL), 1));
-    op_binary_(e, PLIM_BINARY_MUL, grad, factor);
-    tensor_drop(e, factor);
-    tensor_drop(e, scale);
-    tensor_drop(e, x);
-}
-
 void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
 {
     bool grad_enabled = e->grad_enabled;
@@ -153,7 +133,7 @@ void zero_step(struct engine *e, struct zero *z, struct optimizer *o)
     struct tensor *norm = global_norm(e, z, z->norms);
     struct tensor *told = tensor_keep(op_div_scalar(e, norm, 1)); /* as engine.get_global_grad_norm() */
     struct tensor *grad = flat_gradient(e, z);
-    clip(e, grad, norm, z->model->setting->clip);
+    zero_clip(e, grad, norm, z->model->setting->clip);
     z->master->grad = grad;
     optimizer_step(e, o, NULL, NULL);
     optimizer_zero_grad(e, o);

@@ -1,0 +1,119 @@
+/* ZeRO 3: the optimizer's step on the pieces, sub-group by sub-group. */
+#include "buffer.h"
+#include "workloads/engine/ops.h"
+#include "zero3.h"
+#include "zero_internal.h"
+
+static struct tensor *scalar(struct engine *e)
+{
+    return tensor_keep(tensor_empty(e, zero_double, 0, NULL));
+}
+
+/* has_overflow(), of fp16 */
+static void look_for_overflow(struct engine *e, struct zero *z)
+{
+    e->stream = z->overlaps ? ZERO3_REDUCING : 0;
+    struct tensor *all = tensor_keep(tensor_empty(e, PLIM_F16, SHAPE(z->part)));
+    struct tensor *is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(z->part)));
+    tensor_drop(e, all);
+    buffer_copy(e, z->part, is, PLIM_BOOL);
+    tensor_drop(e, is);
+    is = tensor_keep(tensor_empty(e, PLIM_BOOL, SHAPE(z->part)));
+    buffer_copy(e, z->part, is, PLIM_BOOL);
+    tensor_drop(e, is);
+    struct tensor *byte = tensor_keep(tensor_empty(e, PLIM_U8, SHAPE(1)));
+    e->stream = 0;
+    if (!e->halted) engine_item(e, byte);
+    tensor_drop(e, byte);
+}
+
+/* --- norms ------------------------------------------------------------------------------------ */
+
+/* get_grad_norm_direct(); named */
+static struct tensor *norm_of_group(struct engine *e, const struct zero *z,
+                                    const struct zero3_group *g)
+{
+    size_t n = 0;
+    int64_t offset = g->offset;
+    for (size_t i = g->first; i < g->end && !e->halted; i++) {
+        int64_t piece = z->gathered->parameters[i].piece;
+        struct tensor *grad =
+            tensor_keep(tensor_alias(e, z->owned, 1, &piece, (int64_t[]){1}, offset));
+        z->norms[n++] = zero_norm_of(e, grad);
+        tensor_drop(e, grad);
+        offset += piece;
+    }
+    struct tensor *x = tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)n)));
+    tensor_set(e, &x, op_mul(e, x, x));
+    tensor_set(e, &x, op_reduce(e, x, 1, false, PLIM_BINARY_ADD, 1, zero_double));
+    struct tensor *norm = tensor_keep(op_pow_scalar(e, x, 0.5));
+    zero_mask_infinite(e, &norm);
+    tensor_drop(e, x);
+    while (n-- > 0) tensor_drop(e, z->norms[n]);
+    return norm;
+}
+
+/* The norms of the sub-groups, to `z->gathered->norms`; returns that of all. Named */
+static struct tensor *norm_of_all(struct engine *e, const struct zero *z)
+{
+    const struct zero3 *g = z->gathered;
+    for (size_t i = 0; i < g->group_count; i++) g->norms[i] = norm_of_group(e, z, &g->groups[i]);
+    struct tensor *stacked =
+        tensor_keep(tensor_empty(e, zero_double, SHAPE((int64_t)g->group_count)));
+    struct tensor *norm =
+        tensor_keep(op_reduce(e, stacked, 1, false, PLIM_BINARY_HYPOT, 1, zero_double));
+    tensor_drop(e, stacked);
+    return norm;
+}
+
+/* --- the step --------------------------------------------------------------------------------- */
+
+/* _prepare_fp32_grad_for_sub_group(): pieces of one parameter are flat already. Named */
+static struct tensor *gradient_of(struct engine *e, const struct zero *z,
+                                  const struct zero3_group *g)
+{
+    struct tensor *flat;
+    if (g->end - g->first == 1) {
+        flat = tensor_keep(
+            tensor_alias(e, z->owned, 1, &g->elements, (int64_t[]){1}, g->offset));
+    } else {
+        flat = tensor_keep(tensor_empty(e, zero_dtype(z), SHAPE(g->elements)));
+        buffer_copy(e, g->elements, flat, zero_dtype(z));
+    }
+    tensor_set(e, &flat, op_to(e, flat, PLIM_F32));
+    return flat;
+}
+
+static void step_group(struct engine *e, const struct zero *z, struct optimizer *o, size_t i,
+                       struct tensor *norm)
+{
+    const struct zero3_group *g = &z->gathered->groups[i];
+    struct tensor *grad = gradient_of(e, z, g);
+    zero_clip(e, grad, norm, z->model->setting->clip);
+    if (e->halted) {
+        tensor_drop(e, grad);
+        return;
+    }
+    z->sharded.list[i]->grad = grad;
+    optimizer_step_one(e, o, i);
+    if (!e->halted && zero_dtype(z) != PLIM_F32) buffer_copy(e, g->elements, z->flat, PLIM_F32);
+    optimizer_zero_grad(e, o);
+}
+
+void zero3_step(struct engine *e, struct zero *z, struct optimizer *o)
+{
+    struct zero3 *g = z->gathered;
+    bool grad_enabled = e->grad_enabled;
+    e->grad_enabled = false;
+    zero3_partition(e, g);
+    if (zero_dtype(z) == PLIM_F16) look_for_overflow(e, z);
+    struct tensor *norm = norm_of_all(e, z);
+    struct tensor *told = scalar(e); /* as engine.get_global_grad_norm(), which still has the last */
+    for (size_t i = 0; i < g->group_count && !e->halted; i++) step_group(e, z, o, i, norm);
+    zero3_gather_persistent(e, g);
+    for (size_t i = 0; i < g->group_count; i++) tensor_drop(e, g->norms[i]);
+    tensor_drop(e, norm);
+    tensor_drop(e, z->norm);
+    z->norm = told;
+    e->grad_enabled = grad_enabled;
+}
