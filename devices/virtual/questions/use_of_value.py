@@ -5,8 +5,8 @@ those that follow, it tells whether the program decides by the value, only shows
 something that is not seen here (a loss that is added up). It runs nothing and changes nothing.
 
 What is kept is followed in variables, in lists and dictionaries of the same function, and in attributes
-and globals through all code of the same module; not into functions that it is given to, nor into other
-modules.
+and globals through all code of the program's own modules (of an installed package, of that module alone);
+not into functions that it is given to.
 
     use_of(frame, size) -> (file, line, use, answer)
 
@@ -17,6 +17,8 @@ innermost code that is not PyTorch's. `use` is one of those below: of two, the g
 """
 import dis
 import gc
+import os
+import sys
 import types
 
 SHOWN, KEPT, FINITE, CHECKED, DECIDES = range(5)
@@ -116,6 +118,24 @@ def codes_of(space):
             yield from codes_within(thing.__code__)
 
 
+def own_file(space):
+    """Of the module with these globals; '' if it is installed, or has none."""
+    file = os.path.abspath(space.get('__file__') or '.')
+    is_installed = '-packages/' in file or file.startswith(os.path.dirname(os.__file__) + os.sep)
+    return file if space.get('__file__') and not is_installed else ''
+
+
+def own_modules(space):
+    """The globals of the program's own modules: this one, and those in its folder and in the program's or below.
+    Of an installed package it is this one alone: names mean other things elsewhere."""
+    spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, types.ModuleType)]
+    files = [own_file(space), own_file(vars(sys.modules['__main__']))]
+    folders = tuple(os.path.dirname(file) + os.sep for file in files if file)
+    yield space
+    if own_file(space):
+        yield from (other for other in spaces if other is not space and own_file(other).startswith(folders))
+
+
 class Flow:
     """One value on its way through a function, and through what it is kept in."""
 
@@ -198,14 +218,15 @@ class Flow:
         return self.uses(name, is_container, key)
 
     def of_kept(self, name, is_container=False, key=None):
-        """All uses of an attribute or a global in the module."""
+        """All uses of an attribute or a global in the program's modules."""
         found = [(KEPT, -1)]
         if (name, key) in self.followed:
             return found[0]
         self.followed.add((name, key))
-        for code in {code for code in codes_of(self.space) if name in code.co_names}:
-            flow = Flow(code, self.size, self.space, self.followed)
-            found.append(flow.uses(name, is_container, key))
+        for space in own_modules(self.space):
+            for code in {code for code in codes_of(space) if name in code.co_names}:
+                flow = Flow(code, self.size, space, self.followed)
+                found.append(flow.uses(name, is_container, key))
         return max(found)
 
     def of_container(self, at, key=None):
