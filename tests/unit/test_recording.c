@@ -189,6 +189,29 @@ Test(recording_join, a_workspace_of_some_sizes_has_no_bytes_at_the_others)
     plim_recorded_stream_finish(&stream);
 }
 
+/* At batches 2 and 4 a sum takes a buffer and semaphores, and gives them back beside another block. */
+Test(recording_join, a_workspace_within_another_has_no_bytes_at_the_others)
+{
+    static const char *const steps[] = {"K1 Ab16 Ab512 K2 A32 F3 K3 A40 F1 F2 F3",
+                                        "K1 Ab16 Ab512 K2 A32 A700 A8 K9 F1 F2 F5 K3 A40 F1 F4 F5"};
+    struct plim_trace traces[4];
+    struct plim_recorded_stream stream = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    for (int i = 0; i < 4; i++) traces[i] = trace_of(i + 1, "A1000", 4, steps[i % 2]);
+    cr_assert(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, stream.events.count - stream.before, 12));
+    int64_t tables[5] = {0};
+    for (size_t i = stream.before; i < stream.events.count; i++) {
+        const struct plim_recorded_event *event = &stream.events.items[i];
+        const struct plim_recorded_size *size = &stream.sizes.items[event->value];
+        if (event->frees || !size->is_table) continue;
+        for (int64_t b = 1; b <= 4; b++) tables[b] += at(size, b, 1);
+    }
+    for (int64_t b = 1; b <= 4; b++) cr_expect(eq(i64, tables[b], b % 2 ? 0 : 708), "%d", (int)b);
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    plim_recorded_stream_finish(&stream);
+}
+
 Test(recording_join, the_order_of_frees_in_a_row_does_not_count)
 {
     struct plim_trace a = trace_of(1, "", 4, "A8 A16 A24 F2 F3 F1"),

@@ -1,15 +1,32 @@
 #include "align.h"
 
+/* How many events stand for a block that is held for a moment: its allocation, others that are taken and
+ * given back meanwhile, its free. 0: the first event is none such. */
+static size_t moment(const struct plim_traced *events, size_t count)
+{
+    size_t i = 1, inner = 0;
+    if (!count || events[0].kind != PLIM_TRACED_ALLOCATION) return 0;
+    for (; i + 1 < count && events[i].kind == PLIM_TRACED_ALLOCATION &&
+           events[i + 1].kind == PLIM_TRACED_FREE && events[i + 1].value == 1; i += 2)
+        inner++;
+    bool ends = i < count && events[i].kind == PLIM_TRACED_FREE &&
+                events[i].value == (int64_t)inner + 1;
+    return ends ? i + 1 : 0;
+}
+
+/* From the last allocation to the first: what is held within another moment is a pair before that is. */
 void plim_traced_pair(struct plim_traced *events, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        size_t frees = 0;
+    for (size_t i = count; i-- > 0;) {
+        size_t at = i + 1, frees = 0;
+        int64_t own = 1; /* how far back this block's free looks */
         if (events[i].kind != PLIM_TRACED_ALLOCATION) continue;
-        while (i + 1 + frees < count && events[i + 1 + frees].kind == PLIM_TRACED_FREE) frees++;
-        if (frees < 2 || events[i + frees].value != 1) continue; /* the youngest stands last */
-        const struct plim_traced own = events[i + frees];
-        memmove(&events[i + 2], &events[i + 1], (frees - 1) * sizeof(*events));
-        events[i + 1] = own;
+        for (; moment(events + at, count - at) == 2; at += 2) own++;
+        while (at + frees < count && events[at + frees].kind == PLIM_TRACED_FREE) frees++;
+        if (frees < 2 || events[at + frees - 1].value != own) continue; /* the youngest stands last */
+        const struct plim_traced last = events[at + frees - 1];
+        memmove(&events[at + 1], &events[at], (frees - 1) * sizeof(*events));
+        events[at] = last;
     }
 }
 
@@ -21,10 +38,9 @@ struct side {
     uint64_t *numbers; /* of its allocations: which they are in the run that is made */
 };
 
-static bool is_pair(const struct side *s)
+static size_t moment_at_hand(const struct side *s)
 {
-    return s->at + 1 < s->count && s->events[s->at].kind == PLIM_TRACED_ALLOCATION &&
-           s->events[s->at + 1].kind == PLIM_TRACED_FREE && s->events[s->at + 1].value == 1;
+    return moment(s->events + s->at, s->count - s->at);
 }
 
 /* What the free at hand gives back, as the run that is made counts. */
@@ -37,7 +53,7 @@ static bool is_alike(const struct side *a, const struct side *b)
 {
     if (a->events[a->at].kind != b->events[b->at].kind) return false;
     if (a->events[a->at].kind == PLIM_TRACED_FREE) return target(a) == target(b);
-    return is_pair(a) == is_pair(b);
+    return !moment_at_hand(a) == !moment_at_hand(b);
 }
 
 struct completing {
@@ -73,15 +89,21 @@ static void take_mine(struct completing *c)
     s->at++;
 }
 
-/* A pair of the other one that this one lacks. */
-static void take_pair(struct completing *c, const struct plim_traced_memory *memory)
+/* A moment of the other one that this one lacks. */
+static void take_other(struct completing *c, const struct plim_traced_memory *memory)
 {
-    push(c, PLIM_TRACED_ALLOCATION, 0);
-    push(c, PLIM_TRACED_FREE, 1);
-    note_allocation(&c->other, ++c->allocated);
-    c->other.at += 2;
-    if (c->mine.at <= memory->start) c->out->start += 2;
-    else if (c->mine.at <= memory->start + memory->period) c->out->period += 2;
+    struct side *s = &c->other;
+    size_t events = moment_at_hand(s);
+    for (size_t i = 0; i < events; i++, s->at++) {
+        if (s->events[s->at].kind == PLIM_TRACED_FREE) {
+            push(c, PLIM_TRACED_FREE, (int64_t)(c->allocated - target(s) + 1));
+        } else {
+            push(c, PLIM_TRACED_ALLOCATION, 0);
+            note_allocation(s, ++c->allocated);
+        }
+    }
+    if (c->mine.at <= memory->start) c->out->start += events;
+    else if (c->mine.at <= memory->start + memory->period) c->out->period += events;
 }
 
 static void complete_events(struct completing *c, const struct plim_traced_memory *memory)
@@ -93,18 +115,17 @@ static void complete_events(struct completing *c, const struct plim_traced_memor
                 note_allocation(other, c->allocated + 1);
             take_mine(c);
             other->at++;
-        } else if (is_pair(other)) {
-            take_pair(c, memory);
-        } else if (is_pair(mine)) {
-            take_mine(c);
-            take_mine(c);
+        } else if (moment_at_hand(other)) {
+            take_other(c, memory);
+        } else if (moment_at_hand(mine)) {
+            for (size_t i = moment_at_hand(mine); i > 0; i--) take_mine(c);
         } else {
             break;
         }
     }
 }
 
-/* Completes a run by the pairs of another one. It stays as it is where they part for another reason before
+/* Completes a run by the moments of another one. It stays as it is where they part for another reason before
  * the end of its first steady step. */
 static enum plim_status complete(struct plim_traced_memory *memory,
                                  const struct plim_traced_memory *by)

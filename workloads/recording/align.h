@@ -1,8 +1,9 @@
 /* Runs of one program at several sizes, with the same sequence of events.
  *
- * A library's workspace (of cuDNN's convolutions) is taken and given back at once, at some sizes and at
- * others not at all: another algorithm needs none. Such a pair of events is put into the runs that lack
- * it, with 0 bytes: nothing is allocated there.
+ * A workspace (of cuDNN's convolutions) is taken and given back at once, at some sizes and at others not
+ * at all: another algorithm needs none. Such a pair of events is put into the runs that lack it, with 0
+ * bytes: nothing is allocated there. The same where another block is held meanwhile: PyTorch's sums take
+ * a buffer and semaphores (aten/src/ATen/native/cuda/Reduce.cuh) when several thread blocks share one.
  */
 #ifndef PLIM_WORKLOADS_RECORDING_ALIGN_H
 #define PLIM_WORKLOADS_RECORDING_ALIGN_H
