@@ -60,7 +60,7 @@ struct fsdp_unit {
 
 struct fsdp {
     struct decoder *model; /* NULL: nothing is sharded */
-    int64_t world;
+    int64_t world, rank;
     bool is_mixed, reshards, reduces;
     enum plim_dtype param_dtype, reduce_dtype; /* where is_mixed */
     struct decoder_hooks hooks;

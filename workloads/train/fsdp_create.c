@@ -8,7 +8,7 @@ static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, st
     int64_t shape[PLIM_MAX_DIMS];
     *p = (struct fsdp_parameter){.whole = whole, .rows = whole->a.shape[0], .row_elements = 1};
     for (int i = 1; i < whole->a.ndim; i++) p->row_elements *= shape[i] = whole->a.shape[i];
-    shape[0] = shard_rows(f, p);
+    shape[0] = own_rows(f, p);
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_PARAMETERS);
     p->shard = tensor_keep(tensor_empty(e, dtype_of(whole), whole->a.ndim, shape));
     engine_set_class(e, before);
@@ -18,6 +18,30 @@ static void shard(struct engine *e, struct fsdp *f, struct fsdp_parameter *p, st
     if (f->is_mixed) whole->a.dtype = (uint8_t)f->param_dtype;
     if (whole->accumulator) whole->accumulator->output[0].dtype = whole->a.dtype;
     if (whole->requires_grad) f->sharded.list[f->sharded.count++] = p->shard;
+}
+
+/* A shard's memory is that of `x` (taken) from now on. */
+static void move_shard(struct engine *e, struct tensor *shard, struct tensor *x)
+{
+    if (e->halted) return;
+    tensor_classify(e, x, PLIM_MEMORY_PARAMETERS);
+    struct storage *first = shard->storage;
+    shard->storage = x->storage;
+    shard->a.data = x->a.data;
+    x->storage = first;
+    tensor_drop(e, x);
+}
+
+/* reset_sharded_param(), when all parameters of a block, or of the model, are there: fewer rows than on
+ * other ranks get memory for as many. */
+static void pad_shards(struct engine *e, struct fsdp *f, size_t parameters, int32_t layer)
+{
+    for (size_t i = 0; i < parameters && !e->halted; i++) {
+        struct fsdp_parameter *p = &f->parameters[i];
+        if (p->whole->layer != layer || own_rows(f, p) == shard_rows(f, p)) continue;
+        enum plim_dtype dtype = dtype_of(p->shard);
+        move_shard(e, p->shard, tensor_keep(tensor_empty(e, dtype, SHAPE(shard_elements(f, p)))));
+    }
 }
 
 static void materialise(struct engine *e, struct tensor *buffer)
@@ -34,23 +58,22 @@ static size_t make_shards(struct engine *e, struct fsdp *f, struct tensor **stat
     struct decoder *m = f->model;
     size_t parameters = 0, count = decoder_states_by_module(m, states);
     struct fsdp_parameter *embedding = NULL;
+    int32_t layer = 0;
     for (size_t i = 0; i < count; i++) {
         if (!states[i]->is_parameter) {
             materialise(e, states[i]);
             continue;
         }
+        if (layer && states[i]->layer != layer) pad_shards(e, f, parameters, layer);
+        layer = states[i]->layer;
         if (states[i] == m->embedding) embedding = &f->parameters[parameters];
         shard(e, f, &f->parameters[parameters++], states[i]);
     }
-    if (m->head != m->embedding || !embedding || e->halted) return parameters;
-    struct tensor *again = tensor_keep(tensor_empty_like(e, embedding->shard, dtype_of(embedding->shard)));
-    if (e->halted) return parameters;
-    tensor_classify(e, again, PLIM_MEMORY_PARAMETERS);
-    struct storage *first = embedding->shard->storage;
-    embedding->shard->storage = again->storage;
-    embedding->shard->a.data = again->a.data;
-    again->storage = first;
-    tensor_drop(e, again);
+    if (m->head == m->embedding && embedding && !e->halted) {
+        struct tensor *again = tensor_empty_like(e, embedding->shard, dtype_of(embedding->shard));
+        move_shard(e, embedding->shard, tensor_keep(again));
+    }
+    pad_shards(e, f, parameters, 0);
     return parameters;
 }
 
@@ -123,6 +146,7 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
     *f = (struct fsdp){.model = model,
                        .link = link,
                        .world = setting->world,
+                       .rank = setting->rank > 0 && setting->rank < setting->world ? setting->rank : 0,
                        .reshards = setting->resharding == PLIM_RESHARDING_YES,
                        .unit_count = 1 + (size_t)model->config->layers,
                        .hooks = {.before_block = fsdp_before_block,

@@ -9,6 +9,13 @@ static inline int64_t shard_rows(const struct fsdp *f, const struct fsdp_paramet
     return (p->rows + f->world - 1) / f->world;
 }
 
+/* How many of them this rank has; the last ranks have fewer, and memory for as many. */
+static inline int64_t own_rows(const struct fsdp *f, const struct fsdp_parameter *p)
+{
+    int64_t most = shard_rows(f, p), left = p->rows - f->rank * most;
+    return left >= most ? most : left > 0 ? left : 0;
+}
+
 static inline int64_t shard_elements(const struct fsdp *f, const struct fsdp_parameter *p)
 {
     return shard_rows(f, p) * p->row_elements;
