@@ -193,7 +193,7 @@ static const struct {
     {"zero3", "share parameters, gradients and optimizer states (DeepSpeed's ZeRO 3, with its default "
               "limits). All hold the same."},
     {"fsdp", "share parameters, gradients and optimizer states (sharding fsdp: fully_shard on every "
-             "block and on the model). Told is rank 0, whose shards are the largest."},
+             "block and on the model). Rank 0 has the largest shards, the last the smallest."},
 };
 
 /* How several GPUs train, and what their rates count. */

@@ -197,6 +197,8 @@ Test(ranks, what_does_not_differ_is_run_once)
     cr_expect_not(plim_ranks_differ(&setting));
     setting.sharding = PLIM_SHARDING_ZERO1;
     cr_expect(plim_ranks_differ(&setting));
+    setting.sharding = PLIM_SHARDING_FSDP;
+    cr_expect(plim_ranks_differ(&setting));
     setting.world = 1;
     cr_expect_not(plim_ranks_differ(&setting));
 }

@@ -2,9 +2,16 @@
 
 bool plim_ranks_differ(const struct plim_train_setting *setting)
 {
-    bool parted =
-        setting->sharding == PLIM_SHARDING_ZERO1 || setting->sharding == PLIM_SHARDING_ZERO2;
+    bool parted = setting->sharding == PLIM_SHARDING_ZERO1 ||
+                  setting->sharding == PLIM_SHARDING_ZERO2 ||
+                  setting->sharding == PLIM_SHARDING_FSDP;
     return parted && setting->world > 1 && setting->rank < 0;
+}
+
+static int64_t ranks_proven(const struct plim_train_setting *setting)
+{
+    int64_t most = setting->sharding == PLIM_SHARDING_FSDP ? 2 : PLIM_RANKS_PROVEN;
+    return setting->world < most ? setting->world : most;
 }
 
 enum plim_status plim_ranks_prove(struct plim_replayer *replayer,
@@ -13,8 +20,7 @@ enum plim_status plim_ranks_prove(struct plim_replayer *replayer,
                                   struct plim_error *err)
 {
     struct plim_train_setting of_rank = *setting;
-    int64_t count = setting->world < PLIM_RANKS_PROVEN ? setting->world : PLIM_RANKS_PROVEN;
-    int64_t rank0_reserved_bytes = 0;
+    int64_t count = ranks_proven(setting), rank0_reserved_bytes = 0;
     enum plim_status st = PLIM_OK;
     for (int64_t i = 0; i < count && !st; i++) {
         struct plim_replay replay;
