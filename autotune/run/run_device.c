@@ -58,8 +58,10 @@ void plim_run_device_close(struct plim_run_device *d)
 
 bool plim_run_device_same_class(const struct plim_run_device *a, const struct plim_run_device *b)
 {
-    return a->info.simulated && b->info.simulated &&
-           a->info.compute_capability == b->info.compute_capability &&
+    if (!a->info.simulated || !b->info.simulated) return false;
+    const struct plim_spec_question *question = a->options ? a->options->question : NULL;
+    if (question && question->recording) return true; /* it is of one GPU, whatever plays it */
+    return a->info.compute_capability == b->info.compute_capability &&
            a->info.multiprocessors == b->info.multiprocessors &&
            a->info.threads_per_multiprocessor == b->info.threads_per_multiprocessor;
 }

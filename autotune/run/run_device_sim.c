@@ -75,6 +75,21 @@ static enum plim_status play(struct plim_run_device *d, const struct plim_settin
                            stream, point, setting->accumulation, out, err);
 }
 
+/* What another GPU played, with the seconds of this one. */
+static enum plim_status retime(struct plim_run_device *d, const struct plim_setting *setting,
+                               enum plim_run_mode mode, const struct plim_replay *played,
+                               struct plim_replay *out, struct plim_error *err)
+{
+    const struct plim_recorded_stream *stream;
+    struct plim_recorded_point point;
+    enum plim_status st = start_engine(d, mode, err);
+    if (st) return st;
+    *out = *played;
+    plim_recording_question_setting(d->options->question, setting, &stream, &point);
+    return plim_player_retime(d->engines[mode == PLIM_RUN_UNLIMITED].player, stream, point,
+                              setting->accumulation, out, err);
+}
+
 /* `timeline`: where its second step is recorded; NULL: nowhere. Where ranks differ, a step that is shown
  * is that of the rank that needs the most. */
 static enum plim_status replay(struct plim_run_device *d, const struct plim_setting *setting,
@@ -158,35 +173,57 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
 /* Where only the clock differs a run of another GPU is one of this. Not where GPUs talk, whose links
  * have a clock of their own, and not where the GPU's memory matters before it is full: loading a
  * quantized model asks for it, an expandable segment has room for 9/8 of it. And what goes on until it
- * repeats is run. */
+ * repeats is run, but for recordings, which always do. */
 static bool may_share(const struct plim_run_device *d, const struct plim_setting *setting,
                       enum plim_run_mode mode)
 {
     const struct plim_spec_question *question = d->options->question;
     struct plim_train_setting training;
-    if (!d->options->share || mode == PLIM_RUN_PROOF || d->options->steps || question->recording ||
-        d->allocator.memory_fraction > 0 || d->allocator.expandable_segments ||
+    if (!d->options->share || d->options->steps || d->allocator.memory_fraction > 0 ||
+        d->allocator.expandable_segments)
+        return false;
+    if (question->recording) return true;
+    if (mode == PLIM_RUN_PROOF ||
         plim_spec_question_setting(question, setting, &training, NULL) != PLIM_OK)
         return false;
     return training.quantization.type == PLIM_QUANTIZATION_NONE &&
            training.sharding == PLIM_SHARDING_NONE;
 }
 
-static enum plim_status run_or_share(struct plim_run_device *d, const struct plim_setting *setting,
-                                     enum plim_run_mode mode, struct plim_error *err)
+static enum plim_status replay_or_share(struct plim_run_device *d,
+                                        const struct plim_setting *setting, enum plim_run_mode mode,
+                                        int64_t budget_bytes, struct plim_error *err)
 {
     struct plim_run_share *share = d->options->share;
-    bool unlimited = mode == PLIM_RUN_UNLIMITED;
-    int64_t budget = unlimited ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes;
-    if (!may_share(d, setting, mode)) return plim_run_simulate(d, setting, mode, &d->last, err);
     enum plim_status st = start_engine(d, mode, err);
     if (st) return st;
-    struct plim_device *device = d->engines[unlimited].device;
-    if (plim_run_share_take(share, setting, device, budget, &d->last)) return PLIM_OK;
+    struct plim_device *device = d->engines[mode == PLIM_RUN_UNLIMITED].device;
+    if (plim_run_share_take(share, setting, device, budget_bytes, &d->last)) return PLIM_OK;
     plim_sim_record(device, &share->recorder);
     st = plim_run_simulate(d, setting, mode, &d->last, err);
     plim_sim_record(device, NULL);
-    if (!st && plim_run_share_keep(share, setting, &d->last) != PLIM_OK)
+    return st;
+}
+
+static enum plim_status play_or_share(struct plim_run_device *d, const struct plim_setting *setting,
+                                      enum plim_run_mode mode, int64_t budget_bytes,
+                                      struct plim_error *err)
+{
+    const struct plim_replay *played =
+        plim_run_share_find(d->options->share, setting, budget_bytes);
+    return played ? retime(d, setting, mode, played, &d->last, err)
+                  : plim_run_simulate(d, setting, mode, &d->last, err);
+}
+
+static enum plim_status run_or_share(struct plim_run_device *d, const struct plim_setting *setting,
+                                     enum plim_run_mode mode, struct plim_error *err)
+{
+    int64_t budget = mode == PLIM_RUN_UNLIMITED ? PLIM_UNLIMITED_BYTES : d->limit.budget_bytes;
+    if (!may_share(d, setting, mode)) return plim_run_simulate(d, setting, mode, &d->last, err);
+    enum plim_status st = d->options->question->recording
+                              ? play_or_share(d, setting, mode, budget, err)
+                              : replay_or_share(d, setting, mode, budget, err);
+    if (!st && plim_run_share_keep(d->options->share, setting, &d->last) != PLIM_OK)
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
     return st;
 }

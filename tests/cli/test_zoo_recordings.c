@@ -254,3 +254,36 @@ Test(zoo_recordings, profiles_are_best_at_what_they_are_for)
     cr_expect(lt(dbl, rates[0], rates[1]));
     cr_expect(lt(dbl, rates[1], rates[2]));
 }
+
+/* Many GPUs share what is played of a recording, and each has the answer that it has alone: of other speed
+ * and compute capability, and where what was reserved on another does not fit, but what was needed does. */
+static void expect_same_alone(const char *asked, const char *const *devices, size_t count)
+{
+    char options[512];
+    int length = snprintf(options, sizeof(options), "%s", asked);
+    for (size_t i = 0; i < count; i++)
+        length += snprintf(options + length, sizeof(options) - (size_t)length, " --device %s", devices[i]);
+    struct program all = ask("plan", "gsa-512m.plim", options);
+    json_t *together = program_json(&all);
+    for (size_t i = 0; i < count; i++) {
+        char path[64];
+        snprintf(options, sizeof(options), "%s --device %s", asked, devices[i]);
+        snprintf(path, sizeof(path), "results.%zu.choice", i);
+        struct program one = ask("plan", "gsa-512m.plim", options);
+        json_t *alone = program_json(&one);
+        cr_expect(json_equal(json_at(alone, "choice"), json_at(together, path)), "%s, %s: %s", asked,
+                  devices[i], all.out);
+        json_decref(alone);
+        program_finish(&one);
+    }
+    json_decref(together);
+    program_finish(&all);
+}
+
+Test(zoo_recordings, gpus_together_have_the_answers_that_each_has_alone)
+{
+    static const char *const devices[] = {"sim:A100-SXM4-80GB", "sim:H100-SXM5-80GB", "sim:RTX-4090",
+                                          "sim:A100-SXM4-80GB,memory=18GiB"};
+    expect_same_alone("--seq 1024 --accumulation 2 --batch 4", devices, 4);
+    expect_same_alone("--seq 1024 --accumulation 2", devices, 3);
+}

@@ -326,16 +326,21 @@ static void fill_steps(struct plim_replay *out)
 }
 
 /* Each step launches the same. */
-static enum plim_status fill_seconds(struct plim_player *p, int64_t accumulation,
-                                     struct plim_replay *out)
+static enum plim_status fill_seconds(struct plim_player *p, struct plim_recorded_point point,
+                                     int64_t accumulation, struct plim_replay *out,
+                                     struct plim_error *err)
 {
     struct plim_recorded_time time;
     enum plim_status st = plim_recorded_step_time(p->device, p->run.stream, p->bytes.items,
                                                   accumulation, &time);
+    if (st)
+        return plim_fail(err, st,
+                         "the recording launches what no GPU could hold at batch %lld, length %lld",
+                         (long long)point.batch, (long long)point.seq);
     for (int i = 0; i < plim_replay_kept_steps(out); i++) out->step[i].seconds = time.seconds;
     out->launching_seconds = time.launching_seconds;
     out->host_bound = time.launching_at_most_seconds > time.running_seconds;
-    return st;
+    return PLIM_OK;
 }
 
 static void judge(const struct plim_player *p, enum plim_status st, struct plim_replay *out)
@@ -371,12 +376,20 @@ enum plim_status plim_player_run(struct plim_player *player,
     judge(player, st, out);
     if (st == PLIM_OK || st == PLIM_OOM) {
         fill_steps(out);
-        st = fill_seconds(player, accumulation, out);
-        return st ? plim_fail(err, st, "the recording launches what no GPU could hold at batch %lld, "
-                              "length %lld", (long long)point.batch, (long long)point.seq)
-                  : PLIM_OK;
+        return fill_seconds(player, point, accumulation, out, err);
     }
     if (st == PLIM_CANCELLED) return st;
     return plim_fail(err, st, st == PLIM_INVALID ? "the recording frees a block twice" : "%s",
                      plim_status_text(st));
+}
+
+enum plim_status plim_player_retime(struct plim_player *player,
+                                    const struct plim_recorded_stream *stream,
+                                    struct plim_recorded_point point, int64_t accumulation,
+                                    struct plim_replay *replay, struct plim_error *err)
+{
+    player->run = (struct player_run){.stream = stream};
+    enum plim_status st = prepare_sizes(player, point, err);
+    if (!st) st = plim_device_reset(player->device);
+    return st ? st : fill_seconds(player, point, accumulation, replay, err);
 }

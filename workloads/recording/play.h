@@ -41,4 +41,11 @@ enum plim_status plim_player_run(struct plim_player *player,
                                  struct plim_recorded_point point, int64_t accumulation,
                                  struct plim_replay *out, struct plim_error *err) PLIM_MUST_CHECK;
 
+/* Fills in the seconds of a replay of this stream at this point that another device made: what it
+ * allocates is the same there. Fails as plim_player_run(). */
+enum plim_status plim_player_retime(struct plim_player *player,
+                                    const struct plim_recorded_stream *stream,
+                                    struct plim_recorded_point point, int64_t accumulation,
+                                    struct plim_replay *replay, struct plim_error *err) PLIM_MUST_CHECK;
+
 #endif
