@@ -190,8 +190,8 @@ static const struct {
               "amount (train.zero.rank tells one of them)."},
     {"zero2", "share gradients and optimizer states (DeepSpeed's ZeRO 2); each rank owns others, and "
               "needs another amount (train.zero.rank tells one of them)."},
-    {"zero3", "share parameters, gradients and optimizer states (DeepSpeed's ZeRO 3, with its default "
-              "limits). All hold the same."},
+    {"zero3", "share parameters, gradients and optimizer states (DeepSpeed's ZeRO 3, with the limits "
+              "of train.zero). All hold the same."},
     {"fsdp", "share parameters, gradients and optimizer states (sharding fsdp: fully_shard on every "
              "block and on the model). Rank 0 has the largest shards, the last the smallest."},
 };
