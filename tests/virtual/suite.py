@@ -5,6 +5,7 @@ Prints TAP, and a summary at the end. Parts:
     golden    golden training runs: every figure of four steps equal to the byte
     fit       the largest batch of a GPU, searched by exec
     programs  nanoGPT, transformers, Lightning, timm, torch.compile, LoRA, accelerate, JAX
+    launchers   torchrun, accelerate launch, commands that start the program again
     recordings  a size that was not recorded, against a trial
     ranks     DDP and FSDP on 2 and 8 ranks
     runtimes  a small program with each of CUDA's runtimes from 11.8 to 13, shared and linked in
@@ -22,14 +23,15 @@ import time
 sys.dont_write_bytecode = True  # nothing is left in the tree
 from suite_exec import Exec, Installation
 from suite_golden import fit, golden
+from suite_launchers import launchers
 from suite_programs import programs, ranks
 from suite_recordings import recordings
 from suite_runtimes import runtimes
 from suite_seeds import seeds
 from suite_values import values
 
-PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'recordings': recordings, 'ranks': ranks,
-         'runtimes': runtimes, 'values': values, 'seeds': seeds}
+PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'launchers': launchers, 'recordings': recordings,
+         'ranks': ranks, 'runtimes': runtimes, 'values': values, 'seeds': seeds}
 # Of what the virtual GPU says it does not know, what no program can be kept from asking.
 SAID = ('are estimates', 'has ended', 'batch normalization with channels last')
 
