@@ -19,6 +19,7 @@ import os
 import re
 import sys
 import time
+import traceback
 
 sys.dont_write_bytecode = True  # nothing is left in the tree
 from suite_exec import Exec, Installation
@@ -66,9 +67,12 @@ class Tap:
 
 
 def timed(task):
-    """What a task says, and the seconds that it took."""
+    """What a task says, and the seconds that it took. A fault of its own is a failed test, and the others go on."""
     started = time.monotonic()
-    results = list(task())
+    try:
+        results = list(task())
+    except Exception:  # pylint: disable=broad-exception-caught
+        results = [('the suite itself', traceback.format_exc(), '')]
     return results, time.monotonic() - started
 
 

@@ -1,6 +1,7 @@
 """Programs that are recorded at a few sizes: at a size that was not, the recording has to say what a
 trial of the program says, to the byte. The seconds of a recorded model have to be those of the engine's."""
 import functools
+import gzip
 import json
 import os
 import subprocess
@@ -53,7 +54,7 @@ def compare(exec_, command, options, sizes, path):
                                 exec_.installation.python, *words])
     if problem:
         return problem
-    with open(path) as file:
+    with gzip.open(path, 'rt', encoding='utf-8') as file:
         if 'allocator: pytorch\n' not in file.read():
             return f'the recording does not prove itself\n{said}'
     recorded, problem = explained(exec_, path, sizes)
