@@ -28,6 +28,7 @@
     X(IO, "input/output error")                                                                    \
     X(DIFFERS, "a file would change")                                                              \
     X(CANCELLED, "interrupted")                                                                    \
+    X(BUSY, "in use by others")                                                                    \
     X(INTERNAL, "internal error")
 
 enum plim_status {

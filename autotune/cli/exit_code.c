@@ -20,7 +20,7 @@ enum plim_exit plim_exit_of(enum plim_status status)
                  {PLIM_INVALID, PLIM_EXIT_USAGE},  {PLIM_SPEC, PLIM_EXIT_USAGE},
                  {PLIM_IO, PLIM_EXIT_USAGE},       {PLIM_NODEVICE, PLIM_EXIT_NODEVICE},
                  {PLIM_TIMEOUT, PLIM_EXIT_EARLY},  {PLIM_UNSUPPORTED, PLIM_EXIT_NOT_BUILT},
-                 {PLIM_CANCELLED, PLIM_EXIT_EARLY},
+                 {PLIM_CANCELLED, PLIM_EXIT_EARLY}, {PLIM_BUSY, PLIM_EXIT_NODEVICE},
                  {PLIM_DIFFERS, PLIM_EXIT_WOULD_CHANGE}};
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (codes[i].status == status) return codes[i].code;

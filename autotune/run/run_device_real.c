@@ -244,13 +244,15 @@ static bool is_plausible(const struct plim_run_device *d, const struct plim_targ
 }
 
 /* What others leave. Without NVML: what is free beside the worker's context, of which only an
- * estimate is known. */
+ * estimate is known. Through MPS no more than that: the limit of a client shows nowhere else. */
 static int64_t usable_bytes(const struct plim_run_device *d, const struct plim_target *target,
                             int64_t free_at_open)
 {
     int64_t total = d->info.total_bytes, left = target->total_bytes - target->held_bytes;
+    int64_t own = free_at_open + plim_context_estimate(d->info.compute_capability);
+    if (target->mps.active && own < left) left = own;
     if (!is_plausible(d, target)) {
-        left = free_at_open + plim_context_estimate(d->info.compute_capability);
+        left = own;
         if (!target->without_nvml)
             plim_log(
                 d->options->log, PLIM_LOG_WARNING,

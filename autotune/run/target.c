@@ -58,9 +58,11 @@ static enum plim_status check_driver(const struct plim_nvml *nvml, struct plim_e
         PLIM_TARGET_CUDA / 1000, PLIM_TARGET_CUDA % 1000 / 10, PLIM_TARGET_DRIVER);
 }
 
-/* In an exclusive mode CUDA refuses a second process; to find it out there would cost a worker. */
+/* In an exclusive mode CUDA refuses a second process, unless both are clients of the one that has the
+ * GPU (MPS); to find it out there would cost a worker. */
 static enum plim_status check_mode(const struct plim_nvml *nvml, const struct plim_nvml_gpu *gpu,
-                                   const char *uuid, struct plim_error *err)
+                                   const char *uuid, const struct plim_mps *mps,
+                                   struct plim_error *err)
 {
     struct plim_nvml_process processes[PLIM_NVML_PROCESSES];
     size_t count = 0;
@@ -70,12 +72,12 @@ static enum plim_status check_mode(const struct plim_nvml *nvml, const struct pl
             "GPU %d (%s) is in compute mode \"prohibited\": `nvidia-smi -i %d -c 0` as "
             "root allows it",
             gpu->index, gpu->name, gpu->index);
-    if (gpu->compute_mode == PLIM_COMPUTE_DEFAULT) return PLIM_OK;
+    if (gpu->compute_mode == PLIM_COMPUTE_DEFAULT || mps->active) return PLIM_OK;
     if (plim_nvml_processes(nvml, uuid, processes, &count, NULL) || !count) return PLIM_OK;
     return plim_fail(
         err, PLIM_NODEVICE,
         "GPU %d (%s) is in an exclusive compute mode and process %lld has it: wait for "
-        "that to end, or take another GPU",
+        "that to end, share it through MPS, or take another GPU",
         gpu->index, gpu->name, (long long)processes[0].pid);
 }
 
@@ -223,6 +225,18 @@ static void note_guess(const struct plim_visible_world *world, const char *choic
              out->name, choice[0] ? choice : "0");
 }
 
+/* Behind what the note says already. */
+static void note_mps(struct plim_target *out)
+{
+    size_t used = strlen(out->note);
+    if (!out->mps.active) return;
+    snprintf(out->note + used, sizeof(out->note) - used,
+             "%sCUDA goes through MPS here%s%s%s: other clients slow steps down, and a fatal error of "
+             "one ends all",
+             used ? "; " : "", out->mps.limits[0] ? " (" : "", out->mps.limits,
+             out->mps.limits[0] ? ")" : "");
+}
+
 static enum plim_status examine(const struct plim_nvml *nvml,
                                 const struct plim_visible_world *world,
                                 const struct plim_visible_device *device, struct plim_target *out,
@@ -230,7 +244,7 @@ static enum plim_status examine(const struct plim_nvml *nvml,
 {
     const struct plim_nvml_gpu *gpu = &world->gpus[device->gpu];
     enum plim_status st = check_capability(gpu, err);
-    if (!st) st = check_mode(nvml, gpu, plim_visible_uuid(world, device), err);
+    if (!st) st = check_mode(nvml, gpu, plim_visible_uuid(world, device), &out->mps, err);
     if (!st) describe(nvml, world, device, out);
     return st;
 }
@@ -307,11 +321,13 @@ enum plim_status plim_target_resolve_at(const struct plim_target_place *place, c
     struct plim_error inner = PLIM_ERROR_INIT;
     struct question question;
     *out = (struct plim_target){0};
+    plim_mps_read(place->root, &place->mps, &out->mps);
     enum plim_status st = read_uri(uri, &question, err);
     if (st) return st;
     st = find(place, uri, &question, out, &inner);
     /* Before the search starts, a GPU that is lost is one that cannot be used. */
     if (st == PLIM_LOST) st = PLIM_NODEVICE;
+    if (!st) note_mps(out);
     if (!st) return PLIM_OK;
     *out = (struct plim_target){0};
     if (!question.automatic || (st != PLIM_NODEVICE && st != PLIM_UNSUPPORTED))
@@ -338,6 +354,7 @@ enum plim_status plim_target_list(const struct plim_target_place *place, struct 
     if (!list.count) st = plim_visible_choose(&world, "", &none, err); /* says why */
     for (size_t i = 0; i < list.count && i < room && !st; i++) {
         out[i] = (struct plim_target){0};
+        plim_mps_read(place->root, &place->mps, &out[i].mps);
         describe(nvml, &world, &list.devices[i], &out[i]);
         st = set_cap("auto", 0, &out[i], err);
         *count = i + 1;
@@ -351,6 +368,7 @@ struct plim_target_place plim_target_here(void)
     return (struct plim_target_place){.root = "",
                                       .visible_devices = getenv("CUDA_VISIBLE_DEVICES"),
                                       .device_order = getenv("CUDA_DEVICE_ORDER"),
+                                      .mps = plim_mps_variables_here(),
                                       .has_cuda = PLIM_WITH_CUDA};
 }
 

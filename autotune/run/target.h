@@ -12,6 +12,7 @@
 #define PLIM_AUTOTUNE_RUN_TARGET_H
 
 #include "devices/catalogue/catalogue.h"
+#include "devices/nvml/mps.h"
 #include "devices/nvml/nvml.h"
 
 /* The CUDA version that our kernels are compiled for, as the driver counts (13000 is 13.0), the
@@ -46,6 +47,7 @@ struct plim_target {
     int compute_capability;   /* 10 * major + minor */
     char driver_version[PLIM_NVML_TEXT];
     int cuda_version; /* the newest that the driver runs: 13000; -1: not known */
+    struct plim_mps mps; /* what others hold is then held by its clients */
 };
 
 /* Is it "cuda:all", with whatever behind a comma? */
@@ -64,6 +66,7 @@ struct plim_target_place {
     const char *driver;                         /* CUDA's library; NULL: libcuda.so.1 */
     const char *root;                           /* before /proc, /sys and /dev; "" */
     const char *visible_devices, *device_order; /* CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER */
+    struct plim_mps_variables mps;
     bool has_cuda;                              /* are the CUDA device and kernels built in? */
 };
 

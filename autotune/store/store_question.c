@@ -20,6 +20,9 @@ bool plim_store_gpu_of_target(const struct plim_target *target, bool counts_othe
     snprintf(out->name, sizeof(out->name), "%s", target->name);
     snprintf(out->driver, sizeof(out->driver), "%s", target->driver_version);
     snprintf(out->mig_profile, sizeof(out->mig_profile), "%s", target->mig_profile);
+    if (target->mps.active)
+        snprintf(out->mps, sizeof(out->mps), "on%s%s", target->mps.limits[0] ? ", " : "",
+                 target->mps.limits);
     if (target->mig || target->cores <= 0) /* the name of a GPU says it as well */
         snprintf(out->processors, sizeof(out->processors), "those of %.80s",
                  target->mig ? target->mig_profile : target->name);
@@ -36,7 +39,8 @@ bool plim_store_gpu_of_target(const struct plim_target *target, bool counts_othe
 bool plim_store_gpu_equal(const struct plim_store_gpu *a, const struct plim_store_gpu *b)
 {
     return a->simulated == b->simulated && !strcmp(a->name, b->name) &&
-           !strcmp(a->mig_profile, b->mig_profile) && !strcmp(a->driver, b->driver) &&
+           !strcmp(a->mig_profile, b->mig_profile) && !strcmp(a->mps, b->mps) &&
+           !strcmp(a->driver, b->driver) &&
            !strcmp(a->processors, b->processors) && a->compute_capability == b->compute_capability &&
            a->usable_bytes == b->usable_bytes && a->total_bytes == b->total_bytes &&
            a->power_limit_watts == b->power_limit_watts && a->max_sm_mhz == b->max_sm_mhz;
@@ -72,6 +76,7 @@ void plim_store_question_gpu(const struct plim_store_gpu *gpu, struct plim_store
                       gpu->compute_capability % 10);
     plim_facts_format(key, "usable_bytes", "%" PRId64, gpu->usable_bytes);
     plim_facts_add(key, "mig_profile", gpu->mig_profile[0] ? gpu->mig_profile : "none");
+    if (gpu->mps[0]) plim_facts_add(key, "mps", gpu->mps);
     plim_facts_format(fits, "compute_capability", "%d.%d", gpu->compute_capability / 10,
                       gpu->compute_capability % 10);
     plim_facts_format(fits, "total_bytes", "%" PRId64, gpu->total_bytes);

@@ -18,6 +18,7 @@ struct plim_store_gpu {
     int64_t total_bytes;
     double power_limit_watts; /* 0 or less: not told */
     int max_sm_mhz;           /* 0 or less: not told */
+    char mps[208]; /* "on", with the limits of a client; "": CUDA opens the GPU itself */
 };
 
 /* Of a GPU of this machine. `counts_others`: what other processes hold now is not usable, but for

@@ -2,14 +2,14 @@
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Before the device is open every error but "out of memory" means that it cannot be used. */
+/* Before the device is open every other error means that it cannot be used. */
 static enum plim_status refuse(struct plim_cuda_context *c, int ordinal, const char *call,
                                CUresult result, struct plim_error *err)
 {
     enum plim_status st = plim_cuda_meaning_of(result)->status;
     plim_cuda_result_text(c->driver, call, result, c->message, sizeof(c->message));
-    return plim_fail(err, st == PLIM_OOM ? PLIM_OOM : PLIM_NODEVICE, "cuda:%d: %s", ordinal,
-                     c->message);
+    if (st != PLIM_OOM && st != PLIM_BUSY) st = PLIM_NODEVICE;
+    return plim_fail(err, st, "cuda:%d: %s", ordinal, c->message);
 }
 
 #define OPEN(name, ...)                                                                            \
@@ -97,7 +97,8 @@ enum plim_status plim_cuda_check_allocation(struct plim_cuda_context *c, const c
     plim_cuda_result_text(c->driver, call, result, c->message, sizeof(c->message));
     if (meaning->status == PLIM_OOM || meaning->status == PLIM_LOST) return meaning->status;
     /* It was there when it was opened. */
-    if (meaning->status == PLIM_NODEVICE || is_broken(c)) return PLIM_LOST;
+    bool is_gone = meaning->status == PLIM_NODEVICE || meaning->status == PLIM_BUSY;
+    if (is_gone || is_broken(c)) return PLIM_LOST;
     if (meaning->may_hide_oom &&
         plim_cuda_context_free_bytes(c) - asked_bytes < PLIM_CUDA_NEARLY_FULL_BYTES) {
         c->suspect = true;

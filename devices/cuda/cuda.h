@@ -16,7 +16,8 @@
  *   "" or ":0"         the first GPU that CUDA shows (CUDA_VISIBLE_DEVICES decides)
  *   ":1,memory=24GiB"  the second one, as if it had 24 GiB; more than it has is PLIM_INVALID
  * PLIM_NODEVICE: no driver, no such GPU, or one that cannot be used now; `err` says what helps.
- * PLIM_OOM: the GPU is too full for a context. */
+ * PLIM_BUSY: other processes are in the way (exclusive mode, an MPS server that recovers), which may
+ * pass. PLIM_OOM: the GPU is too full for a context. */
 enum plim_status plim_cuda_open(const char *uri_tail, struct plim_device **out,
                                 struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -80,7 +80,8 @@ struct plim_cuda_meaning {
 };
 
 /* Always answers: PLIM_INTERNAL for a result that <cuda.h> does not have. PLIM_NODEVICE: the
- * machine or its settings are in the way; of a device that was open already, it is lost. PLIM_LOST:
+ * machine or its settings are in the way, PLIM_BUSY: other processes are, which may pass; of a device
+ * that was open already, both mean that it is lost. PLIM_LOST:
  * sticky, the process has to end (cuda.h says so of these, or they are known to be). */
 const struct plim_cuda_meaning *plim_cuda_meaning_of(CUresult result);
 

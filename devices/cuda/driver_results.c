@@ -23,9 +23,9 @@ static const struct plim_cuda_meaning meanings[] = {
     {CUDA_ERROR_STUB_LIBRARY, PLIM_NODEVICE, false,
      "this is the toolkit's stub, not a driver: take lib64/stubs out of LD_LIBRARY_PATH"},
     {(CUresult)PLIM_CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, PLIM_NODEVICE, false, "install a newer driver"},
-    {CUDA_ERROR_DEVICE_UNAVAILABLE, PLIM_NODEVICE, false,
-     "the GPU is busy: another process has it in exclusive mode (nvidia-smi -c 0), or it is being "
-     "reset"},
+    {CUDA_ERROR_DEVICE_UNAVAILABLE, PLIM_BUSY, false,
+     "another process has the GPU in exclusive mode (MPS or `nvidia-smi -c 0` would share it), or it "
+     "is being reset"},
     {CUDA_ERROR_NO_DEVICE, PLIM_NODEVICE, false,
      "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; in MIG mode a GPU needs an "
      "instance (nvidia-smi mig -lgi)"},
@@ -98,9 +98,10 @@ static const struct plim_cuda_meaning meanings[] = {
      "forward compatibility (cuda-compat) is for data-centre GPUs: update the driver instead"},
     {CUDA_ERROR_MPS_CONNECTION_FAILED, PLIM_NODEVICE, false, MPS},
     {CUDA_ERROR_MPS_RPC_FAILURE, PLIM_NODEVICE, false, MPS},
-    {CUDA_ERROR_MPS_SERVER_NOT_READY, PLIM_NODEVICE, false, MPS},
-    {CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, PLIM_NODEVICE, false, MPS},
-    {CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, PLIM_NODEVICE, false, MPS},
+    {CUDA_ERROR_MPS_SERVER_NOT_READY, PLIM_BUSY, false,
+     "the MPS server recovers from the fatal error of a client, or starts"},
+    {CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, PLIM_BUSY, false, MPS},
+    {CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, PLIM_BUSY, false, MPS},
     {CUDA_ERROR_MPS_CLIENT_TERMINATED, PLIM_LOST, false, RESTART},
     {CUDA_ERROR_CDP_NOT_SUPPORTED, PLIM_UNSUPPORTED, false, NULL},
     {CUDA_ERROR_CDP_VERSION_MISMATCH, PLIM_UNSUPPORTED, false, NULL},

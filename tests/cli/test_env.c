@@ -56,6 +56,21 @@ Test(env, what_others_hold_now_does_not_count)
     launch_expect_env(ASK, "SOURCE=measured", "");
 }
 
+/* A client of MPS has other memory and fewer multiprocessors than the GPU. */
+Test(env, through_mps_it_is_another_question_and_its_limits_too)
+{
+    launch_keep("gpt2-124m 64 8");
+    launch_set("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50");
+    launch_set("CUDA_MPS_PIPE_DIRECTORY", launch_path("."));
+    launch_expect_env(ASK, "SOURCE=measured", ""); /* no daemon, no limit */
+    cr_assert(zero(int, mkfifo(launch_path("control"), 0600)));
+    launch_expect_env(ASK, "SOURCE=simulated", "no measured answer");
+    launch_keep("gpt2-124m 64 8");
+    launch_expect_env(ASK, "SOURCE=measured", "");
+    launch_set("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25");
+    launch_expect_env(ASK, "SOURCE=simulated", "no measured answer");
+}
+
 Test(env, what_is_fast_makes_it_stale_and_what_fits_a_miss)
 {
     launch_keep("gpt2-124m 64 8");

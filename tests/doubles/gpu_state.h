@@ -36,6 +36,7 @@ enum { GPU_MAX = 4, GPU_MAX_PROCESSES = 64 };
     X(LOST, "lost", true)            /* a launch: an illegal address */                            \
     X(HANG, "hang", false)           /* a launch: it never ends */                                 \
     X(KILL, "kill", false)           /* a launch: SIGKILL */                                       \
+    X(BUSY, "busy", false)           /* a context: others have the GPU */                          \
     X(VANISH, "vanish", true)        /* a call: the GPU is gone */                                \
     X(OOM_LIB, "oom-lib", false)     /* a call of cuBLASLt, of cuDNN: an allocation in it fails */ \
     X(DISGUISED_LIB, "disguised-lib", false) /* the same: it fails and does not say why */         \

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,6 +142,8 @@ static const struct {
     ERROR_ROW(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
     ERROR_ROW(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"),
     ERROR_ROW(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
+    ERROR_ROW(CUDA_ERROR_DEVICE_UNAVAILABLE, "all CUDA-capable devices are busy or unavailable"),
+    ERROR_ROW(CUDA_ERROR_MPS_SERVER_NOT_READY, "the MPS server is not ready to accept new clients"),
     ERROR_ROW(CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, "shared object initialization failed"),
     ERROR_ROW(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),
     ERROR_ROW(CUDA_ERROR_UNKNOWN, "unknown error"),
@@ -231,14 +234,70 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     return CUDA_SUCCESS;
 }
 
+/* --- who may have the GPU ---------------------------------------------------------------------- */
+
+/* Of a control daemon only its socket is pretended: CUDA_MPS_PIPE_DIRECTORY/control. */
+static bool is_mps_client(void)
+{
+    char path[256];
+    struct stat info;
+    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    snprintf(path, sizeof(path), "%s/control", folder ? folder : "/tmp/nvidia-mps");
+    return !stat(path, &info);
+}
+
+/* "0=2G": of the first GPU that the client sees, which is the only one of a worker. */
+static int64_t client_limit(void)
+{
+    char text[32];
+    const char *limit = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    int64_t bytes = INT64_MAX;
+    if (!limit || strncmp(limit, "0=", 2) || !is_mps_client()) return bytes;
+    snprintf(text, sizeof(text), "%siB", limit + 2);
+    return plim_parse_bytes(text, &bytes, NULL) == PLIM_OK ? bytes : INT64_MAX;
+}
+
+/* What processes hold of a GPU: this one (`mine`), or the others. */
+static int64_t held_bytes(int gpu, bool mine)
+{
+    struct gpu_process list[GPU_MAX_PROCESSES];
+    size_t count = gpu_processes(gpu, list, GPU_MAX_PROCESSES);
+    int64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        if ((list[i].pid == getpid()) == mine) bytes += list[i].held_bytes;
+    return bytes;
+}
+
+int64_t double_free_bytes(int gpu)
+{
+    int64_t unused = gpu_free_bytes(gpu), limit = client_limit();
+    if (limit == INT64_MAX) return unused;
+    int64_t left = limit - held_bytes(gpu, true);
+    return left < unused ? left > 0 ? left : 0 : unused;
+}
+
+/* PLIM_DOUBLE_NVML=exclusive is compute mode EXCLUSIVE_PROCESS. */
+static CUresult claim(int gpu)
+{
+    const char *mode = getenv("PLIM_DOUBLE_NVML");
+    bool exclusive = mode && strstr(mode, "exclusive");
+    if (gpu_fault(GPU_FAULT_BUSY))
+        return is_mps_client() ? CUDA_ERROR_MPS_SERVER_NOT_READY : CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (exclusive && !is_mps_client() && held_bytes(gpu, false))
+        return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    int64_t bytes = number_from("PLIM_DOUBLE_CONTEXT", CONTEXT_BYTES);
+    return bytes <= double_free_bytes(gpu) && gpu_take(gpu, bytes) ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* --- contexts --------------------------------------------------------------------------------- */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     ENTER(NEEDS_INIT);
     struct CUctx_st *c = &self.contexts[self.visible[device]];
-    if (!c->references && !gpu_take(c->gpu, number_from("PLIM_DOUBLE_CONTEXT", CONTEXT_BYTES)))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = c->references ? CUDA_SUCCESS : claim(c->gpu);
+    if (result != CUDA_SUCCESS) return result;
     c->references++;
     *context = c;
     return CUDA_SUCCESS;

@@ -45,6 +45,10 @@ CUresult double_wait(void);
 /* Whether all of it is device memory that can be used. */
 bool double_is_memory(CUdeviceptr address, size_t bytes);
 
+/* What this process may still take of a GPU: what is free, and of that, as a client of MPS, no more than
+ * its limit (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT) leaves. */
+int64_t double_free_bytes(int gpu);
+
 /* Everything that the context of a GPU still has. */
 void double_forget_memory(int gpu);
 

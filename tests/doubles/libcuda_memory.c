@@ -88,6 +88,7 @@ static CUresult take(size_t bytes)
     if (gpu_free_bytes(gpu) - (int64_t)bytes < INT64_C(1) << 30 &&
         gpu_fault(GPU_FAULT_DISGUISED))
         return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+    if ((int64_t)bytes > double_free_bytes(gpu)) return CUDA_ERROR_OUT_OF_MEMORY;
     return gpu_take(gpu, (int64_t)bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -123,7 +124,7 @@ CUresult cuMemFree(CUdeviceptr address)
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     ENTER(NEEDS_CONTEXT);
-    *free_bytes = (size_t)gpu_free_bytes(double_current->gpu);
+    *free_bytes = (size_t)double_free_bytes(double_current->gpu);
     *total_bytes = (size_t)gpu_total_bytes(double_current->gpu);
     return CUDA_SUCCESS;
 }

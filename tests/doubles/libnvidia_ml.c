@@ -9,7 +9,7 @@
  *     no-mig           MIG cannot be asked for, as on GPUs without it
  *     mig, mig-empty   GPU 0 is in MIG mode, with two instances or none
  *     no-memory        a whole GPU does not tell of its memory, as to users without privileges
- *     exclusive, prohibited   the compute mode of all GPUs
+ *     exclusive, prohibited   the compute mode of all GPUs; libcuda keeps to the first
  *     driver=TEXT, cuda=N     the driver's version and the newest CUDA it runs (13000)
  *     name=TEXT        the name of all GPUs
  *     throttle@N       from the Nth sample of the clock on (from 1): hardware thermal slowdown

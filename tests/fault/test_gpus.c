@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,7 +49,7 @@ static const struct fault_kind kinds[] = {
     {"oom-lib", NONE, MEMORY}, {"disguised-lib", NONE, MEMORY}, {"lost", NONE, FAILURE},
     {"kill", NONE, FAILURE},   {"vanish", FAILURE, FAILURE},    {"hang", FAILURE, FAILURE},
     {"leak", NONE, MEMORY},    {"steal", MEMORY, MEMORY},       {"nan", FAILURE, FAILURE},
-    {"slow", NONE, NONE},
+    {"slow", NONE, NONE},      {"busy", NONE, FAILURE},
 };
 
 enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]), MOST_CASES = 40000 };
@@ -357,6 +358,88 @@ Test(gpus, whatever_nvml_tells_the_answer_is_the_same)
         run_case(&c);
     }
 }
+
+/* --- who has the GPU -------------------------------------------------------------------------- */
+
+/* An exclusive GPU takes the next worker only when the last one has gone. */
+Test(gpus, an_exclusive_gpu_outlives_its_workers)
+{
+    struct fault_case c = plain_case();
+    snprintf(c.name, sizeof(c.name), "exclusive, a worker is killed");
+    snprintf(c.fault, sizeof(c.fault), "kill@40!");
+    snprintf(c.environment, sizeof(c.environment), "PLIM_DOUBLE_NVML=exclusive");
+    run_case(&c);
+}
+
+/* A folder with what a control daemon of MPS puts there; `environment` of the case is set to it. */
+static void start_mps(struct fault_case *c, char folder[static 32], const char *limits)
+{
+    char path[64];
+    snprintf(folder, 32, "/tmp/plimsoll-mps-XXXXXX");
+    cr_assert(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof(path), "%s/control", folder);
+    cr_assert(eq(int, mkfifo(path, 0600), 0));
+    snprintf(c->environment, sizeof(c->environment),
+             "PLIM_DOUBLE_NVML=exclusive CUDA_MPS_PIPE_DIRECTORY=%s %s", folder, limits);
+}
+
+static void end_mps(const char *folder)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%s/control", folder);
+    cr_expect(eq(int, unlink(path), 0));
+    cr_expect(eq(int, rmdir(folder), 0));
+}
+
+Test(gpus, an_exclusive_gpu_is_shared_through_mps_and_not_without)
+{
+    char folder[32];
+    struct fault_case c = plain_case();
+    snprintf(c.name, sizeof(c.name), "exclusive, through MPS");
+    snprintf(c.gpu, sizeof(c.gpu), "--memory 400MiB --others 100MiB");
+    snprintf(c.options, sizeof(c.options), "--overhead 278MiB");
+    start_mps(&c, folder, "");
+    struct search s = search(&c, "");
+    judge(&c, &s);
+    cr_expect(strstr(s.errors, "through MPS here") != NULL, "%s", s.errors);
+    finish(&s);
+    end_mps(folder);
+    s = search_once(&c, ""); /* the daemon has gone */
+    cr_expect(eq(int, s.exit_code, NODEVICE), "%s", s.errors);
+    cr_expect(strstr(s.errors, "exclusive compute mode") != NULL, "%s", s.errors);
+    finish(&s);
+}
+
+Test(gpus, an_mps_server_that_is_not_ready_is_waited_for)
+{
+    char folder[32];
+    struct fault_case c = plain_case();
+    snprintf(c.name, sizeof(c.name), "MPS, the server recovers");
+    snprintf(c.fault, sizeof(c.fault), "busy@1!,lost@40!");
+    start_mps(&c, folder, "");
+    run_case(&c);
+    end_mps(folder);
+}
+
+/* The limit of a client is all that it may use, whatever the GPU has. */
+Test(gpus, the_memory_limit_of_an_mps_client_counts)
+{
+    char folder[32];
+    struct fault_case c = plain_case();
+    snprintf(c.name, sizeof(c.name), "MPS, a memory limit");
+    snprintf(c.gpu, sizeof(c.gpu), "--memory 4GiB");
+    snprintf(c.options, sizeof(c.options), "--overhead 700MiB --quiet");
+    start_mps(&c, folder, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G");
+    struct search s = search(&c, "");
+    const json_t *limit = json_object_get(s.report, "limit");
+    int64_t usable = json_integer_value(json_object_get(limit, "usable_bytes"));
+    cr_expect(le(i64, usable, (int64_t)5 << 28), "%s", s.errors);
+    cr_expect(ge(i64, usable, (int64_t)3 << 28), "%s", s.errors);
+    finish(&s);
+    end_mps(folder);
+}
+
+/* --- other libraries -------------------------------------------------------------------------- */
 
 /* A folder of the stand-ins in which `replacement` stands for `library`; "": nothing does. */
 static struct search search_with(struct fault_case *c, const char *library, const char *replacement)

@@ -34,6 +34,28 @@ Test(opening, a_device_that_is_full_is_tried_again)
     cr_expect(eq(int, open_with("unlucky", PLIM_REMOTE_DEATHS), PLIM_NODEVICE));
 }
 
+Test(opening, a_device_that_others_have_is_waited_for)
+{
+    cr_expect(eq(int, open_with("busy ok", 2), PLIM_OK));
+    cr_expect(eq(int, open_with("busy busy busy busy ok", 5), PLIM_OK)); /* more than may die */
+}
+
+Test(opening, a_device_that_others_keep_is_absent)
+{
+    const struct plim_message_opened *opened;
+    for (int was_open = 0; was_open < 2; was_open++) {
+        bench_init(&bench, was_open ? "leak busy" : "busy");
+        bench.config.busy_seconds = 0.3;
+        bench_start(&bench);
+        if (was_open) cr_assert(eq(int, bench_run(&bench, 8, &replay), PLIM_OK));
+        double start = plim_clock_seconds();
+        enum plim_status st = plim_remote_open(bench.remote, &opened, &bench.err);
+        cr_expect(eq(int, st, was_open ? PLIM_LOST : PLIM_NODEVICE), "%s", bench.err.text);
+        cr_expect(ge(dbl, plim_clock_seconds() - start, 0.3));
+        bench_finish(&bench);
+    }
+}
+
 Test(opening, why_a_device_is_tried_again_is_said)
 {
     const struct plim_message_opened *opened;

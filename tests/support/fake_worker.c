@@ -156,10 +156,10 @@ static void answer_open(void)
     struct plim_message m = {.kind = PLIM_MESSAGE_OPENED};
     describe_myself(&m.opened.info);
     say_phase("opening", 0, PLIM_PHASE_OPENING, 0);
-    if (is("nodevice") || is("unlucky")) {
+    if (is("nodevice") || is("unlucky") || is("busy")) {
         m = (struct plim_message){
             .kind = PLIM_MESSAGE_FAILED,
-            .failed = {is("nodevice") ? PLIM_NODEVICE : PLIM_OOM, "no such GPU"}};
+            .failed = {is("nodevice") ? PLIM_NODEVICE : is("busy") ? PLIM_BUSY : PLIM_OOM, "no such GPU"}};
     }
     say("opened", &m);
 }

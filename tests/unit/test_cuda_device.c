@@ -97,13 +97,20 @@ Test(cuda_device, what_is_in_the_way_is_no_device_and_says_what_helps)
     } ways[] = {{"cuInit=802", "nvidia-fabricmanager"},
                 {"cuInit=803", "restart the machine"},
                 {"cuInit=999", "cuInit"},
-                {"cuDevicePrimaryCtxRetain=46", "exclusive mode"},
                 {"cuDevicePrimaryCtxRetain=214", "memory has an error"},
                 {"cuInit=34", "stub"}};
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         setenv("PLIM_DOUBLE_RESULT", ways[i].result, 1);
         expect_refused(":0", PLIM_NODEVICE, ways[i].says);
     }
+}
+
+Test(cuda_device, what_other_processes_are_in_the_way_of_may_pass)
+{
+    setenv("PLIM_DOUBLE_RESULT", "cuDevicePrimaryCtxRetain=46", 1);
+    expect_refused(":0", PLIM_BUSY, "exclusive mode");
+    setenv("PLIM_DOUBLE_RESULT", "cuInit=807", 1);
+    expect_refused(":0", PLIM_BUSY, "MPS server recovers");
 }
 
 Test(cuda_device, a_gpu_too_full_for_a_context_is_out_of_memory)

@@ -4,8 +4,11 @@
 #include "support/fake_root.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define STAND_IN PLIM_DOUBLES_FOLDER "/libnvidia-ml.so.1"
 #define GIB ((int64_t)1 << 30)
@@ -255,6 +258,42 @@ Test(target, an_exclusive_gpu_is_busy_only_while_a_process_has_it)
     cr_expect(not(resolve("cuda").simulate));
     set("PLIM_DOUBLE_NVML", "exclusive,crowd=1");
     expect_refused("cuda", PLIM_NODEVICE, "process 100000 has it");
+}
+
+/* A pipe where the control daemon of MPS has its socket. */
+static void start_mps(void)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/tmp", root.path);
+    if (mkdir(path, 0700)) cr_assert(eq(int, errno, EEXIST));
+    snprintf(path, sizeof(path), "%s/tmp/nvidia-mps", root.path);
+    cr_assert(zero(int, mkdir(path, 0700)));
+    snprintf(path, sizeof(path), "%s/tmp/nvidia-mps/control", root.path);
+    cr_assert(zero(int, mkfifo(path, 0600)));
+}
+
+Test(target, through_mps_an_exclusive_gpu_is_shared)
+{
+    set("PLIM_DOUBLE_NVML", "exclusive,crowd=1");
+    start_mps();
+    struct plim_target t = resolve("cuda");
+    cr_expect(t.mps.active);
+    cr_expect(eq(str, t.mps.limits, (char *)""));
+    cr_expect(strstr(t.note, "through MPS here: ") != NULL, "%s", t.note);
+    place.mps.pipe_directory = "/tmp/another";
+    expect_refused("cuda", PLIM_NODEVICE, "process 100000 has it");
+}
+
+Test(target, limits_of_an_mps_client_are_said_where_there_is_mps)
+{
+    place.mps = (struct plim_mps_variables){.active_thread_percentage = "50", .memory_limit = "0=8G"};
+    cr_expect(eq(str, resolve("cuda").mps.limits, (char *)""));
+    start_mps();
+    place.mps.pipe_directory = "/tmp/nvidia-mps";
+    cr_expect(eq(str, resolve("cuda").mps.limits,
+                 (char *)"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50, "
+                         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=8G"));
+    cr_expect(strstr(resolve("cuda").note, "THREAD_PERCENTAGE=50") != NULL);
 }
 
 Test(target, a_prohibited_gpu_says_how_to_allow_it)

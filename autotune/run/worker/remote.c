@@ -5,6 +5,7 @@
 #include <time.h>
 
 static const double SLICE_SECONDS = 0.05; /* between two looks at the stop */
+static const double BUSY_NAP_SECONDS = 0.25; /* between two workers for a device that is in use */
 static const double TIMING_SHARE = 0.25;  /* of the time that is left, for one setting */
 
 /* What is known of a setting from the runs before. */
@@ -106,15 +107,33 @@ static enum plim_status give_up_device(const struct plim_remote *r,
                                        const struct plim_worker_death *death,
                                        struct plim_error *err)
 {
-    bool absent = death->verdict == PLIM_NODEVICE || death->verdict == PLIM_OOM;
+    bool absent = death->verdict == PLIM_NODEVICE || death->verdict == PLIM_OOM ||
+                  death->verdict == PLIM_BUSY;
     enum plim_status st = absent && !r->was_open ? PLIM_NODEVICE : PLIM_LOST;
     return plim_fail(err, st, "%s cannot be opened%s: %s", r->uri, r->was_open ? " any more" : "",
                      death->why);
 }
 
+/* Waits a moment for others to give the device back; false: none have it, or for too long.
+ * `since`: when it was found in use first; 0: it was not. */
+static bool wait_for_others(struct plim_remote *r, const struct plim_worker_death *death,
+                            double *since)
+{
+    double now = plim_clock_seconds();
+    if (death->verdict != PLIM_BUSY) return false;
+    if (!*since)
+        plim_log(r->config.log, PLIM_LOG_INFO, "waiting at most %.3g s: %s", r->config.busy_seconds,
+                 death->why);
+    if (!*since) *since = now;
+    if (now - *since >= r->config.busy_seconds) return false;
+    nanosleep(&(struct timespec){0, (long)(BUSY_NAP_SECONDS * 1e9)}, NULL);
+    return true;
+}
+
 static enum plim_status ensure_open(struct plim_remote *r, struct plim_error *err)
 {
     struct plim_worker_death death = {0};
+    double busy_since = 0;
     for (int deaths = 0; !r->ready && deaths < PLIM_REMOTE_DEATHS; deaths++) {
         struct plim_message reply;
         await_memory(r);
@@ -131,9 +150,14 @@ static enum plim_status ensure_open(struct plim_remote *r, struct plim_error *er
             plim_worker_die(&death, reply.failed.status, "%.150s", reply.failed.text);
         end_worker(r);
         if (outcome == PLIM_DIALOGUE_STOPPED) return must_stop(r, err);
+        if (wait_for_others(r, &death, &busy_since)) {
+            deaths = -1; /* that others have it is no fault of the worker's */
+            continue;
+        }
         if (outcome == PLIM_DIALOGUE_REPLIED && !may_pass(death.verdict))
-            return r->was_open ? give_up_device(r, &death, err)
-                               : plim_fail(err, death.verdict, "%s", reply.failed.text);
+            return r->was_open || death.verdict == PLIM_BUSY
+                       ? give_up_device(r, &death, err)
+                       : plim_fail(err, death.verdict, "%s", reply.failed.text);
         plim_log(r->config.log, PLIM_LOG_WARNING, "%s was not opened: %s", r->uri, death.why);
     }
     return r->ready ? PLIM_OK : give_up_device(r, &death, err);

@@ -20,6 +20,9 @@
  * a new worker, whose answer counts: a leak of the old one is gone with it. (Others may have taken
  * the memory; then there is no more of it for a new worker either.)
  *
+ * A device that other processes have (PLIM_BUSY: exclusive mode, an MPS server that recovers from what
+ * ended the last worker) is asked for again, in new workers, for busy_seconds.
+ *
  * LOST, CRASHED and TIMEOUT cost the worker: the setting is tried again in a new one, and gets the
  * verdict after PLIM_REMOTE_DEATHS in a row. A worker that leaks memory, or whose device is
  * suspect, is replaced too, but its answer stands. Only what ends the search is a failure of the
@@ -54,6 +57,7 @@ struct plim_remote_config {
      * another process's. */
     double memory_back_seconds;
     double reap_seconds; /* how long a killed worker may take to go */
+    double busy_seconds; /* how long the device may be in use by others before it counts as absent */
     /* Seconds that one step of the setting should take; NULL: not known. */
     double (*predict)(void *user, const struct plim_setting *setting);
     /* Is the device's used memory back to what it was before the first worker? Asked until it is,
@@ -70,7 +74,7 @@ struct plim_remote_config {
         .deadlines = {[PLIM_PHASE_STARTING] = {30, 0},  [PLIM_PHASE_OPENING] = {60, 0},            \
                       [PLIM_PHASE_BUILDING] = {60, 10}, [PLIM_PHASE_STEP] = {30, 10},              \
                       [PLIM_PHASE_TIMING] = {30, 10},   [PLIM_PHASE_CLEARING] = {30, 0}},          \
-        .memory_back_seconds = 10, .reap_seconds = 20                                              \
+        .memory_back_seconds = 10, .reap_seconds = 20, .busy_seconds = 10                                             \
     }
 
 struct plim_remote;

@@ -1,0 +1,34 @@
+/* CUDA's Multi-Process Service (MPS): is it between the programs of this environment and their GPUs?
+ *
+ * A program of CUDA's that finds a control daemon behind CUDA_MPS_PIPE_DIRECTORY becomes a client of
+ * its server, else it opens the GPU itself (nvidia-cuda-mps-control(1)). What that changes here:
+ *   - in compute mode EXCLUSIVE_PROCESS the server is the one process, and its clients share the GPU
+ *   - variables of the client limit it: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE its multiprocessors,
+ *     CUDA_MPS_PINNED_DEVICE_MEM_LIMIT its memory (what cuMemGetInfo calls free is what is left of
+ *     the limit; context and libraries count). The daemon may limit its clients further, which only
+ *     a client's own cuMemGetInfo shows
+ *   - a fatal error of one client ends all of them
+ */
+#ifndef PLIM_DEVICES_NVML_MPS_H
+#define PLIM_DEVICES_NVML_MPS_H
+
+#include <stdbool.h>
+
+/* The variables of the environment; NULL where one is not set. */
+struct plim_mps_variables {
+    const char *pipe_directory, *active_thread_percentage, *memory_limit;
+};
+
+struct plim_mps_variables plim_mps_variables_here(void);
+
+struct plim_mps {
+    bool active;
+    char limits[192]; /* of this client, "NAME=VALUE, NAME=VALUE"; "": none are set */
+};
+
+/* Looks for the daemon's socket and connects to nothing. What a daemon that was killed leaves behind is
+ * taken for one; CUDA then opens the GPU itself. `root`: before the folder; "". */
+void plim_mps_read(const char *root, const struct plim_mps_variables *variables,
+                   struct plim_mps *out);
+
+#endif
