@@ -203,6 +203,11 @@ const char *plim_device_message(const struct plim_device *device)
     return device->ops->message ? device->ops->message(device) : "";
 }
 
+void plim_device_remember(struct plim_device *device, int fd)
+{
+    if (device->ops->remember) device->ops->remember(device, fd);
+}
+
 bool plim_device_is_suspect(const struct plim_device *device)
 {
     return device->ops->is_suspect && device->ops->is_suspect(device);

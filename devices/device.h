@@ -124,6 +124,9 @@ struct plim_device_ops {
     const char *(*message)(const struct plim_device *device);
     bool (*is_suspect)(const struct plim_device *device);
     bool (*has_refused)(const struct plim_device *device);
+
+    /* Of a device with libraries that work something out for each shape: see the wrapper. */
+    void (*remember)(struct plim_device *device, int fd);
 };
 
 /* The head of every device; a device's own state follows it in memory. */
@@ -177,6 +180,11 @@ enum plim_status plim_device_read(struct plim_device *device, uint64_t address, 
 enum plim_status plim_device_write(struct plim_device *device, uint64_t address, const void *from,
                                    size_t bytes) PLIM_MUST_CHECK;
 enum plim_status plim_device_reset(struct plim_device *device) PLIM_MUST_CHECK;
+
+/* What libraries work out for a shape (choices, compiled plans) is kept in a file from now on, and
+ * looked for there before they are asked: processes that follow one another on a GPU are handed the
+ * same file, empty at first. It stays the caller's. Other devices do nothing. */
+void plim_device_remember(struct plim_device *device, int fd);
 
 /* The last failure as the device put it; "" when there was none. Valid until the next call. */
 const char *plim_device_message(const struct plim_device *device);

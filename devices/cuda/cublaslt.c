@@ -19,6 +19,7 @@
     X(MatmulPreferenceCreate)                                                                      \
     X(MatmulPreferenceDestroy)                                                                     \
     X(MatmulPreferenceSetAttribute)                                                                \
+    X(MatmulAlgoCheck)                                                                             \
     X(MatmulAlgoGetHeuristic)                                                                      \
     X(Matmul)
 
@@ -253,15 +254,38 @@ static cublasStatus_t describe_preference(const struct plim_blaslt *b, const str
     return st;
 }
 
-static enum plim_status fill_entry(const struct plim_blaslt *b, struct entry *e,
-                                   uint64_t bias_address, struct plim_error *err)
+static struct plim_memo_question question_of(const struct plim_blaslt *b, const struct entry *e)
+{
+    return (struct plim_memo_question){.kind = "gemm",
+                                       .version = b->library.version,
+                                       .shape = &e->key,
+                                       .shape_bytes = sizeof e->key};
+}
+
+/* The choice of another process, if cuBLASLt says that it will do. */
+static bool recall(const struct plim_blaslt *b, struct entry *e)
+{
+    const struct plim_memo_question question = question_of(b, e);
+    cublasLtMatmulHeuristicResult_t result = {0};
+    struct plim_memo_answer answer;
+    if (!plim_memo_find(b->host->memo, &question, &answer)) return false;
+    bool fits = answer.size == sizeof e->algo;
+    if (fits) memcpy(&e->algo, answer.bytes, sizeof e->algo);
+    fits = fits &&
+           !b->api.MatmulAlgoCheck(b->handle, e->desc, e->layout[PLIM_GEMM_A],
+                                   e->layout[PLIM_GEMM_B], e->layout[PLIM_GEMM_C],
+                                   e->layout[PLIM_GEMM_D], &e->algo, &result) &&
+           !result.state && result.workspaceSize <= (size_t)e->key.workspace_bytes;
+    plim_memo_release(b->host->memo, &answer);
+    return fits;
+}
+
+static cublasStatus_t choose(const struct plim_blaslt *b, struct entry *e)
 {
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t result = {0};
     int found = 0;
-    cublasStatus_t st = describe_product(b, e, bias_address);
-    for (int i = 0; i < PLIM_GEMM_OPERANDS && !st; i++) st = describe_matrix(b, e, i);
-    if (!st) st = describe_preference(b, &e->key, &preference);
+    cublasStatus_t st = describe_preference(b, &e->key, &preference);
     if (!st)
         st = b->api.MatmulAlgoGetHeuristic(b->handle, e->desc, e->layout[PLIM_GEMM_A],
                                            e->layout[PLIM_GEMM_B], e->layout[PLIM_GEMM_C],
@@ -270,6 +294,17 @@ static enum plim_status fill_entry(const struct plim_blaslt *b, struct entry *e,
     if (!st) st = result.state;
     if (preference) b->api.MatmulPreferenceDestroy(preference);
     e->algo = result.algo;
+    const struct plim_memo_question question = question_of(b, e);
+    if (!st) plim_memo_keep(b->host->memo, &question, &e->algo, sizeof e->algo);
+    return st;
+}
+
+static enum plim_status fill_entry(const struct plim_blaslt *b, struct entry *e,
+                                   uint64_t bias_address, struct plim_error *err)
+{
+    cublasStatus_t st = describe_product(b, e, bias_address);
+    for (int i = 0; i < PLIM_GEMM_OPERANDS && !st; i++) st = describe_matrix(b, e, i);
+    if (!st && !recall(b, e)) st = choose(b, e);
     return failed(b, st, "choice of an algorithm", err);
 }
 

@@ -202,6 +202,11 @@ static bool has_refused(const struct plim_device *device)
     return ((const struct plim_cuda *)device)->context.refused;
 }
 
+static void remember(struct plim_device *device, int fd)
+{
+    plim_cuda_libraries_remember(&cuda_of(device)->libraries, fd);
+}
+
 static const struct plim_device_ops cuda_ops = {
     .close = close_cuda,
     .segment_get = segment_get,
@@ -220,6 +225,7 @@ static const struct plim_device_ops cuda_ops = {
     .message = message,
     .is_suspect = is_suspect,
     .has_refused = has_refused,
+    .remember = remember,
 };
 
 /* --- opening ---------------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* cuDNN's backend API; the contract is in dnn_graph.h. */
 #include "dnn_graph.h"
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const struct plim_cuda_library_symbol symbols[] = {
 #define SYMBOL(name) {#name, offsetof(struct plim_dnn, name)},
@@ -302,20 +304,54 @@ int64_t plim_dnn_config_engine(const struct plim_dnn_configs *c, int i)
     return index;
 }
 
+/* Of a plan that has all it is made of. */
+static cudnnStatus_t take_plan(struct filling *f, cudnnBackendDescriptor_t *plan,
+                               int64_t *workspace_bytes)
+{
+    int64_t got;
+    finalize(f);
+    if (!f->status)
+        f->status = f->dnn->cudnnBackendGetAttribute(f->descriptor,
+                                                     CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                     CUDNN_TYPE_INT64, 1, &got, workspace_bytes);
+    if (f->status) destroy(f->dnn, &f->descriptor);
+    *plan = f->descriptor;
+    return f->status;
+}
+
 cudnnStatus_t plim_dnn_plan_open(const struct plim_dnn_configs *c, int i,
                                  cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes)
 {
     struct filling f = begin(c->dnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     set_descriptor(&f, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, c->config[i]);
-    finalize(&f);
-    int64_t got;
-    if (!f.status)
-        f.status =
-            c->dnn->cudnnBackendGetAttribute(f.descriptor, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                             CUDNN_TYPE_INT64, 1, &got, workspace_bytes);
-    if (f.status) destroy(c->dnn, &f.descriptor);
-    *plan = f.descriptor;
-    return f.status;
+    return take_plan(&f, plan, workspace_bytes);
+}
+
+char *plim_dnn_plan_write(const struct plim_dnn *dnn, cudnnBackendDescriptor_t plan, size_t *bytes)
+{
+    const cudnnBackendAttributeName_t name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
+    int64_t size = 0, got = 0;
+    *bytes = 0;
+    if (dnn->cudnnBackendGetAttribute(plan, name, CUDNN_TYPE_CHAR, 0, &size, NULL) || size <= 0)
+        return NULL;
+    char *text = calloc((size_t)size + 1, 1);
+    if (text && !dnn->cudnnBackendGetAttribute(plan, name, CUDNN_TYPE_CHAR, size, &got, text)) {
+        *bytes = strlen(text);
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+/* The handle is said to be of no use any more, but cuDNN 9.19 crashes where it is not set first. */
+cudnnStatus_t plim_dnn_plan_read(const struct plim_dnn *dnn, cudnnHandle_t handle, const char *text,
+                                 size_t bytes, cudnnBackendDescriptor_t *plan,
+                                 int64_t *workspace_bytes)
+{
+    struct filling f = begin(dnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    set(&f, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set(&f, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)bytes, text);
+    return take_plan(&f, plan, workspace_bytes);
 }
 
 cudnnStatus_t plim_dnn_execute(const struct plim_dnn *dnn, cudnnHandle_t handle,

@@ -12,10 +12,15 @@ struct key {
     int64_t scratch_bytes[PLIM_OP_MAX_SCRATCH];
 };
 
+/* Why nothing runs it. */
+enum refusal { NO_ENGINE, NO_ROOM, REFUSALS };
+static const char *const refusal_texts[REFUSALS] = {
+    [NO_ENGINE] = "no engine for it", [NO_ROOM] = "too little scratch memory for its engines"};
+
 struct entry {
     struct key key;
     cudnnBackendDescriptor_t plan; /* NULL: nothing runs it, see `refusal` */
-    const char *refusal;
+    enum refusal refusal;
     int64_t workspace_bytes;
     int id[PLIM_FUSED_TENSORS];
 };
@@ -254,7 +259,7 @@ static cudnnStatus_t choose_engine(const struct call *c, struct entry *e,
 {
     struct plim_piece pieces[PIECES];
     cudnnStatus_t failure = CUDNN_STATUS_SUCCESS;
-    e->refusal = configs->count ? "too little scratch memory for its engines" : "no engine for it";
+    e->refusal = configs->count ? NO_ROOM : NO_ENGINE;
     for (int i = 0; i < configs->count; i++) {
         if (!find_room(c, configs->workspace_bytes[i], pieces)) continue;
         cudnnStatus_t st = plim_dnn_plan_open(configs, i, &e->plan, &e->workspace_bytes);
@@ -274,9 +279,70 @@ static cudnnStatus_t make_plan(const struct plim_fused *f, const struct call *c,
     plim_dnn_configs_close(&configs);
     plim_dnn_graph_close(&graph);
     if (!is_refusal(st)) return st;
-    e->refusal = "no engine for it";
+    e->refusal = NO_ENGINE;
     return CUDNN_STATUS_SUCCESS;
 }
+
+/* --- plans of other processes ----------------------------------------------------------------- */
+
+/* Followed by the plan's text; without one nothing runs it. */
+struct kept_plan {
+    int64_t workspace_bytes;
+    int32_t refusal, id[PLIM_FUSED_TENSORS];
+};
+
+static struct plim_memo_question question_of(const struct plim_fused *f, const struct call *c)
+{
+    return (struct plim_memo_question){.kind = "attention",
+                                       .version = f->dnn.library.version,
+                                       .shape = &c->key,
+                                       .shape_bytes = sizeof c->key};
+}
+
+static bool take_kept(const struct plim_fused *f, const struct plim_memo_answer *answer,
+                      struct entry *e)
+{
+    struct kept_plan kept;
+    if (answer->size < sizeof kept) return false;
+    memcpy(&kept, answer->bytes, sizeof kept);
+    if (kept.refusal < 0 || kept.refusal >= REFUSALS) return false;
+    e->refusal = (enum refusal)kept.refusal;
+    for (int i = 0; i < PLIM_FUSED_TENSORS; i++) e->id[i] = kept.id[i];
+    if (answer->size == sizeof kept) return true;
+    return !plim_dnn_plan_read(&f->dnn, f->handle, (const char *)answer->bytes + sizeof kept,
+                               answer->size - sizeof kept, &e->plan, &e->workspace_bytes) &&
+           e->workspace_bytes == kept.workspace_bytes;
+}
+
+static bool recall(const struct plim_fused *f, const struct call *c, struct entry *e)
+{
+    const struct plim_memo_question question = question_of(f, c);
+    struct plim_memo_answer answer;
+    if (!plim_memo_find(f->host->memo, &question, &answer)) return false;
+    bool taken = take_kept(f, &answer, e);
+    if (!taken) entry_finish(f, e);
+    plim_memo_release(f->host->memo, &answer);
+    return taken;
+}
+
+static void keep(const struct plim_fused *f, const struct call *c, const struct entry *e)
+{
+    const struct plim_memo_question question = question_of(f, c);
+    struct kept_plan kept = {.workspace_bytes = e->workspace_bytes, .refusal = (int32_t)e->refusal};
+    size_t bytes = 0;
+    char *text = e->plan ? plim_dnn_plan_write(&f->dnn, e->plan, &bytes) : NULL;
+    unsigned char *value = malloc(sizeof kept + bytes);
+    for (int i = 0; i < PLIM_FUSED_TENSORS; i++) kept.id[i] = e->id[i];
+    if (value && !text == !e->plan) {
+        memcpy(value, &kept, sizeof kept);
+        if (text) memcpy(value + sizeof kept, text, bytes);
+        plim_memo_keep(f->host->memo, &question, value, sizeof kept + bytes);
+    }
+    free(value);
+    free(text);
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
 
 static enum plim_status find_entry(struct plim_fused *f, const struct call *c, struct entry **out,
                                    struct plim_error *err)
@@ -288,10 +354,13 @@ static enum plim_status find_entry(struct plim_fused *f, const struct call *c, s
     struct entry e;
     memset(&e, 0, sizeof e);
     memcpy(&e.key, &c->key, sizeof e.key);
-    enum plim_status st = failed(f, make_plan(f, c, &e), "plan", err);
-    if (st) {
-        entry_finish(f, &e);
-        return st;
+    if (!recall(f, c, &e)) {
+        enum plim_status st = failed(f, make_plan(f, c, &e), "plan", err);
+        if (st) {
+            entry_finish(f, &e);
+            return st;
+        }
+        if (f->host->memo) keep(f, c, &e);
     }
     int at = f->count < ENTRIES ? f->count++ : f->oldest++ % ENTRIES;
     entry_finish(f, &f->entries[at]);
@@ -337,7 +406,7 @@ enum plim_status plim_fused_attention(struct plim_fused *f, const struct plim_op
     if (!refusal) {
         enum plim_status st = find_entry(f, &c, &e, err);
         if (st) return st;
-        if (!e->plan) refusal = e->refusal;
+        if (!e->plan) refusal = refusal_texts[e->refusal];
     }
     return refusal ? plim_fail(err, PLIM_UNSUPPORTED, "attention by cuDNN: %s", refusal)
                    : run(f, &c, e, err);

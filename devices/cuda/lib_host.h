@@ -5,6 +5,7 @@
 
 #include "autotune/base/status.h"
 #include "devices/op.h"
+#include "memo.h"
 
 struct CUstream_st; /* the driver's stream; the runtime's cudaStream_t is the same */
 
@@ -19,6 +20,7 @@ struct plim_lib_host {
      * sound and next to nothing is free; PLIM_LOST, it is dead. */
     enum plim_status (*driver_view)(void *user);
     void *user;
+    const struct plim_memo *memo; /* what they worked out before; NULL: nothing is kept */
 };
 
 #endif

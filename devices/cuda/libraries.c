@@ -2,6 +2,7 @@
 #include "cublaslt.h"
 #include "fused_attention.h"
 #include <stdio.h>
+#include <string.h>
 
 /* --- what they need of the device ------------------------------------------------------------- */
 
@@ -26,6 +27,16 @@ void plim_cuda_libraries_init(struct plim_cuda_libraries *l, struct plim_cuda_co
     *l = (struct plim_cuda_libraries){.context = context, .modules = modules};
     l->host = (struct plim_lib_host){
         .stream = context->stream, .launch = launch_ours, .driver_view = driver_view, .user = l};
+}
+
+void plim_cuda_libraries_remember(struct plim_cuda_libraries *l, int fd)
+{
+    const struct plim_device_info *info = l->modules->info;
+    memset(&l->memo, 0, sizeof(l->memo));
+    l->memo.fd = fd;
+    snprintf(l->memo.gpu, sizeof(l->memo.gpu), "%s, %d, %d SMs, driver %d", info->name,
+             info->compute_capability, info->multiprocessors, l->context->driver->version);
+    l->host.memo = &l->memo;
 }
 
 /* The message of a library's failure is the device's last failure. */

@@ -12,6 +12,7 @@ struct plim_cuda_libraries {
     struct plim_cuda_context *context; /* lent, as the modules */
     struct plim_cuda_modules *modules;
     struct plim_lib_host host;
+    struct plim_memo memo;
     struct plim_blaslt *blaslt; /* NULL until it is needed, as the other */
     struct plim_fused *fused;
     bool fused_is_missing; /* looked for and not found: our kernels do it */
@@ -20,6 +21,8 @@ struct plim_cuda_libraries {
 /* Opens nothing yet. `libraries` stays where it is until the close. */
 void plim_cuda_libraries_init(struct plim_cuda_libraries *libraries,
                               struct plim_cuda_context *context, struct plim_cuda_modules *modules);
+/* From now on what they work out is kept in the file, and looked for there first (memo.h). */
+void plim_cuda_libraries_remember(struct plim_cuda_libraries *libraries, int fd);
 void plim_cuda_libraries_close(struct plim_cuda_libraries *libraries);
 
 enum plim_status plim_cuda_matmul(struct plim_cuda_libraries *libraries,

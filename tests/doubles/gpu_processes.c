@@ -9,8 +9,9 @@
 static void print_events(void)
 {
     for (int kind = 0; kind < GPU_FAULT_COUNT; kind++)
-        printf("%s %u\n", gpu_fault_name((enum gpu_fault)kind),
-               (unsigned)gpu_most_events((enum gpu_fault)kind));
+        printf("%s %u %u\n", gpu_fault_name((enum gpu_fault)kind),
+               (unsigned)gpu_most_events((enum gpu_fault)kind),
+               (unsigned)gpu_all_events((enum gpu_fault)kind));
 }
 
 int main(int argc, char **argv)

@@ -29,7 +29,7 @@ struct process {
 struct shared {
     uint8_t prepared, gone;
     uint8_t spent[MAX_RULES]; /* rules with "!" that have struck somewhere */
-    uint32_t most_events[GPU_FAULT_COUNT];
+    uint32_t most_events[GPU_FAULT_COUNT], all_events[GPU_FAULT_COUNT];
     struct process processes[GPU_MAX_PROCESSES];
 };
 
@@ -325,6 +325,7 @@ bool gpu_fault(enum gpu_fault kind)
     start();
     struct process *row = own_row();
     uint32_t event = ++row->events[kind];
+    state.shared->all_events[kind]++;
     if (event > state.shared->most_events[kind]) state.shared->most_events[kind] = event;
     for (int i = 0; i < state.rule_count; i++) {
         const struct rule *rule = &state.rules[i];
@@ -344,6 +345,14 @@ uint32_t gpu_most_events(enum gpu_fault kind)
 {
     start();
     uint32_t events = state.shared->most_events[kind];
+    unlock();
+    return events;
+}
+
+uint32_t gpu_all_events(enum gpu_fault kind)
+{
+    start();
+    uint32_t events = state.shared->all_events[kind];
     unlock();
     return events;
 }

@@ -40,6 +40,7 @@ enum { GPU_MAX = 4, GPU_MAX_PROCESSES = 64 };
     X(VANISH, "vanish", true)        /* a call: the GPU is gone */                                \
     X(OOM_LIB, "oom-lib", false)     /* a call of cuBLASLt, of cuDNN: an allocation in it fails */ \
     X(DISGUISED_LIB, "disguised-lib", false) /* the same: it fails and does not say why */         \
+    X(CHOICE, "choice", false)       /* an algorithm or a plan is asked for: there is none */      \
     X(LEAK, "leak", true)            /* something is freed: free memory does not grow */           \
     X(STEAL, "steal", false)         /* a launch: strangers take half of the free memory */        \
     X(NAN, "nan", false)             /* a copy to the host: NaNs */                                \
@@ -86,6 +87,8 @@ bool gpu_fault(enum gpu_fault kind);
 /* How often that event came in the process where it came most often: the positions where the fault
  * can strike. */
 uint32_t gpu_most_events(enum gpu_fault kind);
+/* And how often in all processes together. */
+uint32_t gpu_all_events(enum gpu_fault kind);
 const char *gpu_fault_name(enum gpu_fault kind);
 
 /* The GPUs are gone, for all processes (`vanish` without "!"): NVML knows as well. */

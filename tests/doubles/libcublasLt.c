@@ -77,9 +77,11 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* PLIM_DOUBLE_CUBLASLT: another version than the headers'. */
 size_t cublasLtGetVersion(void)
 {
-    return CUBLAS_VERSION;
+    const char *version = getenv("PLIM_DOUBLE_CUBLASLT");
+    return version ? strtoul(version, NULL, 10) : CUBLAS_VERSION;
 }
 
 const char *cublasLtGetStatusName(cublasStatus_t status)
@@ -248,6 +250,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     *found = 0;
     cublasStatus_t st = handle && asked > 0 ? fault() : CUBLAS_STATUS_INVALID_VALUE;
     if (!st) st = check(p, l);
+    if (!st && gpu_fault(GPU_FAULT_CHOICE)) st = CUBLAS_STATUS_NOT_SUPPORTED;
     if (st) return st;
     struct algorithm algorithm = {
         .magic = algorithm_magic,
@@ -257,6 +260,22 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     memcpy(&results->algo, &algorithm, sizeof algorithm);
     *found = 1;
     return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result)
+{
+    const struct layout *l[OPERANDS] = {(struct layout *)a, (struct layout *)b, (struct layout *)c,
+                                        (struct layout *)d};
+    struct algorithm algorithm;
+    memcpy(&algorithm, algo, sizeof algorithm);
+    if (!handle || algorithm.magic != algorithm_magic) return CUBLAS_STATUS_INVALID_VALUE;
+    *result = (cublasLtMatmulHeuristicResult_t){.algo = *algo,
+                                                .workspaceSize = algorithm.workspace_bytes};
+    return check((struct product *)desc, l);
 }
 
 /* --- the product ------------------------------------------------------------------------------ */

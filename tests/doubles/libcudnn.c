@@ -6,6 +6,7 @@
  */
 #include "gpu_state.h"
 #include "cudnn_descriptor.h"
+#include "cudnn_text.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ size_t attribute_size(cudnnBackendAttributeType_t type)
     case CUDNN_TYPE_INT64:
     case CUDNN_TYPE_DOUBLE:
     case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_HANDLE:
     case CUDNN_TYPE_BACKEND_DESCRIPTOR:
         return 8;
     case CUDNN_TYPE_DATA_TYPE:
@@ -228,9 +230,20 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t to,
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* The real one crashes without the handle. */
+static cudnnStatus_t restore_plan(struct descriptor *d, const struct attribute *text)
+{
+    if (!descriptor_find(d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) abort();
+    return plan_read(text->values, (size_t)text->count, d) ? CUDNN_STATUS_SUCCESS
+                                                           : CUDNN_STATUS_BAD_PARAM;
+}
+
 /* A plan compiles: that is where a full GPU shows. */
 static cudnnStatus_t finalize_plan(struct descriptor *d)
 {
+    const struct attribute *text = descriptor_find(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+    if (text) return restore_plan(d, text);
+    if (gpu_fault(GPU_FAULT_CHOICE)) return CUDNN_STATUS_NOT_SUPPORTED;
     const struct descriptor *config = descriptor_link(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     cudnnStatus_t st = config ? fault() : CUDNN_STATUS_BAD_PARAM;
     if (st) return st;
@@ -281,6 +294,16 @@ static cudnnStatus_t heuristic_results(const struct descriptor *heuristic, int64
     return CUDNN_STATUS_SUCCESS;
 }
 
+static cudnnStatus_t give_text(const struct descriptor *plan, int64_t asked, int64_t *got, void *to)
+{
+    char *text = plan_write(plan);
+    if (!text) return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    *got = (int64_t)strlen(text) + 1;
+    if (to) memcpy(to, text, (size_t)(asked < *got ? asked : *got));
+    free(text);
+    return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const from,
                                        cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t asked,
@@ -296,6 +319,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const from,
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
         memcpy(values, &d->workspace_bytes, sizeof d->workspace_bytes);
         return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION:
+        return give_text(d, asked, got, values);
     case CUDNN_ATTR_ENGINECFG_ENGINE:
         (*(struct descriptor **)values)->engine = d->engine;
         return CUDNN_STATUS_SUCCESS;

@@ -359,6 +359,33 @@ Test(gpus, whatever_nvml_tells_the_answer_is_the_same)
     }
 }
 
+/* --- what workers work out -------------------------------------------------------------------- */
+
+/* The last number of a line of gpu_processes: in all processes. */
+static unsigned all_of(const char *events, const char *kind)
+{
+    unsigned all = 0;
+    const char *line = strstr(events, kind);
+    return line && sscanf(line, "%*s %*u %u", &all) == 1 ? all : 0;
+}
+
+Test(gpus, what_a_worker_worked_out_the_next_one_knows)
+{
+    struct fault_case c = plain_case();
+    snprintf(c.options, sizeof(c.options), "--overhead 278MiB");
+    struct search s = search(&c, QUOTED(PLIM_GPU_PROCESSES) " events >&2");
+    unsigned alone = all_of(s.errors, "choice"), launches = all_of(s.errors, "kill");
+    cr_expect(gt(u32, alone, 0), "%s", s.errors);
+    finish(&s);
+    snprintf(c.name, sizeof(c.name), "a worker is killed late");
+    snprintf(c.fault, sizeof(c.fault), "kill@%u!", launches * 3 / 4);
+    s = search(&c, QUOTED(PLIM_GPU_PROCESSES) " events >&2");
+    cr_expect(strstr(s.errors, "a worker process was lost") != NULL, "%s", s.errors);
+    cr_expect(eq(u32, all_of(s.errors, "choice"), alone), "%s", s.errors);
+    judge(&c, &s);
+    finish(&s);
+}
+
 /* --- who has the GPU -------------------------------------------------------------------------- */
 
 /* An exclusive GPU takes the next worker only when the last one has gone. */

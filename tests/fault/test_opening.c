@@ -106,7 +106,7 @@ Test(opening, a_worker_sees_its_gpu_and_inherits_nothing)
     cr_assert(eq(int, plim_remote_open(bench.remote, &opened, &bench.err), PLIM_OK));
     cr_expect(eq(str, (char *)opened->info.name, (char *)"GPU-1234"));
     cr_expect(eq(str, (char *)opened->info.uri, (char *)"PCI_BUS_ID LAZY"));
-    cr_expect(eq(int, opened->info.multiprocessors, 4)); /* three streams and its socket */
+    cr_expect(eq(int, opened->info.multiprocessors, 5)); /* three streams, its socket, the memo */
     cr_expect(opened->info.simulated); /* leads its process group and leaves no core */
     bench_finish(&bench);
     close(stray);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,4 +200,53 @@ Test(cuda_libraries, attention)
     cr_expect(fabsf(first - 0.1192f) < 1e-3f, "%g", (double)first);
     cr_expect(fabsf(second - 0.8808f) < 4e-3f, "%g", (double)second);
     plim_device_close(&d);
+}
+
+/* Attention of so many rows over themselves, in a process that remembers in `fd`; returns what computed
+ * it. */
+static unsigned attend(int fd, int64_t length, uint16_t *out)
+{
+    enum { SIZE = 8, MOST = 4 };
+    struct plim_device *d = open_gpu("H100-SXM5-80GB", NULL, NULL);
+    uint64_t base;
+    uint16_t in[MOST * SIZE];
+    cr_assert(eq(int, plim_device_segment_get(d, 2 << 20, &base), PLIM_OK));
+    plim_device_remember(d, fd);
+    for (int i = 0; i < MOST * SIZE; i++) in[i] = (uint16_t)(0x3f80 + 5 * i);
+    cr_assert(eq(int, plim_device_write(d, base, in, sizeof in), PLIM_OK));
+    struct plim_array a[2];
+    for (int i = 0; i < 2; i++)
+        a[i] = (struct plim_array){.data = base + (uint64_t)i * 1024,
+                                   .shape = {1, 1, length, SIZE},
+                                   .stride = {MOST * SIZE, MOST * SIZE, SIZE, 1},
+                                   .ndim = 4,
+                                   .dtype = PLIM_BF16};
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .sdpa = PLIM_SDPA_CUDNN,
+                         .n_out = 1,
+                         .n_in = 3,
+                         .beta = 1,
+                         .out = {&a[1]},
+                         .in = {&a[0], &a[0], &a[0]}};
+    cr_assert(eq(int, plim_device_launch(d, &op), PLIM_OK), "%s", plim_device_message(d));
+    cr_assert(eq(int, plim_device_read(d, a[1].data, out, SIZE * sizeof *out), PLIM_OK));
+    unsigned engines = d->sdpa_engines;
+    plim_device_close(&d);
+    return engines;
+}
+
+/* The second plan that cuDNN is asked for it does not compile: our kernels do it. */
+Test(cuda_libraries, a_plan_that_one_process_compiled_the_next_one_reads)
+{
+    uint16_t first[8], again[8] = {0}, other[8];
+    FILE *file = tmpfile();
+    setenv("PLIM_DOUBLE_FAULT", "choice@2", 1);
+    cr_expect(eq(uint, attend(fileno(file), 2, first), PLIM_SDPA_BY_CUDNN));
+    cr_expect(eq(uint, attend(fileno(file), 2, again), PLIM_SDPA_BY_CUDNN));
+    cr_expect(zero(int, memcmp(first, again, sizeof first)));
+    cr_expect(eq(uint, attend(fileno(file), 3, other), PLIM_SDPA_BY_TENSOR_CORES));
+    /* That there is none is remembered too; who remembers nothing asks, and there is one again. */
+    cr_expect(eq(uint, attend(fileno(file), 3, other), PLIM_SDPA_BY_TENSOR_CORES));
+    cr_expect(eq(uint, attend(-1, 3, other), PLIM_SDPA_BY_CUDNN));
+    fclose(file);
 }

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -342,6 +343,49 @@ Test(matmul, forgets_old_algorithms_and_goes_on)
     }
     drop(&a), drop(&b), drop(&out);
     plim_blaslt_close(blaslt);
+}
+
+/* --- what another process chose --------------------------------------------------------------- */
+
+static struct plim_memo memo = {.gpu = "a GPU"};
+static const struct plim_lib_host remembering = {
+    .launch = launch, .driver_view = driver_view, .memo = &memo};
+
+/* As a worker would: the library is opened, one product is run, of two vectors. */
+static enum plim_status run_once(int64_t length)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_blaslt *blaslt;
+    struct form row = {2, {1, length}, ROWS, 0, 0}, column = {2, {length, 1}, ROWS, 0, 0};
+    struct form one = {2, {1, 1}, ROWS, 0, 0};
+    struct plim_array a = make(&row, PLIM_F32, 1), b = make(&column, PLIM_F32, 2);
+    struct plim_array out = make(&one, PLIM_F32, 3);
+    struct plim_op op = {
+        .kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 2, .alpha = 1, .out = {&out}, .in = {&a, &b}};
+    setenv("PLIMSOLL_CUDA_PATH", PLIM_DOUBLES_FOLDER, 1);
+    cr_assert(eq(int, plim_blaslt_open(&remembering, &blaslt, &err), PLIM_OK), "%s", err.text);
+    enum plim_status st = run_op(blaslt, &op, &err);
+    drop(&a), drop(&b), drop(&out);
+    plim_blaslt_close(blaslt);
+    return st;
+}
+
+/* From the second choice on cuBLASLt has none: who asks is refused. */
+Test(matmul, what_one_process_chose_the_next_one_does_not_ask_for)
+{
+    FILE *file = tmpfile();
+    memo.fd = fileno(file);
+    setenv("PLIM_DOUBLE_FAULT", "choice@2,choice@3,choice@4", 1);
+    cr_expect(eq(int, run_once(64), PLIM_OK));
+    cr_expect(eq(int, run_once(64), PLIM_OK));
+    cr_expect(eq(int, run_once(65), PLIM_UNSUPPORTED));
+    setenv("PLIM_DOUBLE_CUBLASLT", "130999", 1);
+    cr_expect(eq(int, run_once(64), PLIM_UNSUPPORTED));
+    unsetenv("PLIM_DOUBLE_CUBLASLT");
+    strcpy(memo.gpu, "another GPU");
+    cr_expect(eq(int, run_once(64), PLIM_UNSUPPORTED));
+    cr_expect(eq(int, run_once(64), PLIM_OK)); /* the fifth choice is one again */
+    fclose(file);
 }
 
 /* --- failures --------------------------------------------------------------------------------- */

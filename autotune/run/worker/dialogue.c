@@ -27,7 +27,7 @@ enum plim_status plim_dialogue_start(struct plim_dialogue *d, const char *progra
                                      const struct plim_variable *variables, size_t count,
                                      struct plim_error *err)
 {
-    enum plim_status st = plim_process_start(program, variables, count, &d->process, err);
+    enum plim_status st = plim_process_start(program, variables, count, d->memo_fd, &d->process, err);
     d->wire = (struct plim_wire){.fd = d->process.fd};
     return st;
 }

@@ -25,6 +25,7 @@ struct plim_dialogue {
     double reap_seconds;                   /* how long a killed worker may take to go */
     void (*while_timing)(void *user);      /* called some 10 times a second meanwhile; NULL: not */
     void *user;
+    int memo_fd; /* lent to each worker (process.h); -1: none */
     bool
         a_worker_went; /* since the caller cleared this: memory of the GPU may be on its way back */
     struct plim_process process;
@@ -34,7 +35,7 @@ struct plim_dialogue {
 
 #define PLIM_DIALOGUE_INIT                                                                         \
     {                                                                                              \
-        .process = PLIM_PROCESS_INIT, .wire = {.fd = -1 }                                          \
+        .memo_fd = -1, .process = PLIM_PROCESS_INIT, .wire = {.fd = -1 }                                          \
     }
 
 /* How talking to the worker ended. */

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memfd_create */
 #include "process.h"
 #include "autotune/base/array.h"
 #include "autotune/base/clock.h"
@@ -7,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -61,7 +63,8 @@ static enum plim_status build_environment(const struct plim_variable *variables,
 
 /* --- starting --------------------------------------------------------------------------------- */
 
-static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int fd)
+static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int fd,
+                   int memo_fd)
 {
     sigset_t none, reset;
     sigemptyset(&none);
@@ -71,6 +74,8 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
     if (!failed)
         failed = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     if (!failed) failed = posix_spawn_file_actions_adddup2(actions, fd, PLIM_WORKER_FD);
+    if (!failed && memo_fd >= 0)
+        failed = posix_spawn_file_actions_adddup2(actions, memo_fd, PLIM_WORKER_MEMO_FD);
     if (!failed)
         failed = posix_spawnattr_setflags(
             attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
@@ -81,7 +86,7 @@ static int prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attri
 }
 
 /* posix_spawn() and its objects; an errno. */
-static int spawn(const char *program, char **environment, int fd, pid_t *pid)
+static int spawn(const char *program, char **environment, int fd, int memo_fd, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -92,7 +97,7 @@ static int spawn(const char *program, char **environment, int fd, pid_t *pid)
     if (failed) return failed;
     failed = posix_spawnattr_init(&attributes);
     if (!failed) {
-        failed = prepare(&actions, &attributes, fd);
+        failed = prepare(&actions, &attributes, fd, memo_fd);
         if (!failed) failed = posix_spawn(pid, program, &actions, &attributes, argv, environment);
         posix_spawnattr_destroy(&attributes);
     }
@@ -101,7 +106,8 @@ static int spawn(const char *program, char **environment, int fd, pid_t *pid)
 }
 
 enum plim_status plim_process_start(const char *program, const struct plim_variable *variables,
-                                    size_t count, struct plim_process *out, struct plim_error *err)
+                                    size_t count, int memo_fd, struct plim_process *out,
+                                    struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
     string_array environment = {0};
@@ -110,7 +116,7 @@ enum plim_status plim_process_start(const char *program, const struct plim_varia
     *out = (struct plim_process)PLIM_PROCESS_INIT;
     PLIM_TRY(build_environment(variables, count, &environment, &own));
     failed = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? errno : 0;
-    if (!failed) failed = spawn(program, environment.items, ends[1], &out->pid);
+    if (!failed) failed = spawn(program, environment.items, ends[1], memo_fd, &out->pid);
     if (failed) {
         out->pid = 0;
         st = plim_fail(err, PLIM_IO, "a worker process cannot be started: %s", strerror(failed));
@@ -124,6 +130,16 @@ out:
     for (size_t i = 0; i < own; i++) free(environment.items[i]);
     PLIM_ARRAY_FINISH(&environment);
     return st == PLIM_NOMEM ? plim_fail(err, st, "out of host memory") : st;
+}
+
+/* Beyond the descriptors of a worker, which are filled one by one when it is started. */
+int plim_process_make_memo(void)
+{
+    enum { FIRST = 10 };
+    int fd = memfd_create("plimsoll-memo", MFD_CLOEXEC);
+    int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST);
+    if (fd >= 0) close(fd);
+    return moved;
 }
 
 /* --- ending ----------------------------------------------------------------------------------- */
@@ -170,7 +186,7 @@ static void close_inherited(void)
     if (!folder) return;
     for (struct dirent *entry; (entry = readdir(folder));) {
         int fd = atoi(entry->d_name);
-        if (fd > PLIM_WORKER_FD && fd != dirfd(folder)) close(fd);
+        if (fd > PLIM_WORKER_MEMO_FD && fd != dirfd(folder)) close(fd);
     }
     closedir(folder);
 }

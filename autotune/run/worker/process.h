@@ -12,8 +12,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Where a worker finds its socket; its command line is "--worker PARENT_PID". */
-enum { PLIM_WORKER_FD = 3 };
+/* Where a worker finds its socket, and the file in which its device remembers what libraries worked out
+ * (plim_device_remember()); its command line is "--worker PARENT_PID". */
+enum { PLIM_WORKER_FD = 3, PLIM_WORKER_MEMO_FD = 4 };
 
 struct plim_process {
     pid_t pid; /* 0: none */
@@ -31,10 +32,14 @@ struct plim_variable {
 };
 
 /* Starts `program` as a worker: stdin and stdout are /dev/null, stderr is ours, nothing else is
- * inherited but the socket. PLIM_IO when it cannot be started. */
+ * inherited but the socket and the memo (-1: it has none). PLIM_IO when it cannot be started. */
 enum plim_status plim_process_start(const char *program, const struct plim_variable *variables,
-                                    size_t count, struct plim_process *out,
+                                    size_t count, int memo_fd, struct plim_process *out,
                                     struct plim_error *err) PLIM_MUST_CHECK;
+
+/* An empty file of memory for workers that follow one another; -1: there is none to be had. The
+ * caller closes it. */
+int plim_process_make_memo(void);
 
 /* Waits at most so many seconds for the worker to end. True when it has; then `status` is that of
  * waitpid() and `process` is free to be started again. */

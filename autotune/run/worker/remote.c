@@ -3,6 +3,7 @@
 #include "autotune/base/clock.h"
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 static const double SLICE_SECONDS = 0.05; /* between two looks at the stop */
 static const double BUSY_NAP_SECONDS = 0.25; /* between two workers for a device that is in use */
@@ -372,6 +373,7 @@ enum plim_status plim_remote_create(const struct plim_remote_config *config,
     r->config = *config;
     r->config.spec = NULL;
     r->dialogue = (struct plim_dialogue)PLIM_DIALOGUE_INIT;
+    r->dialogue.memo_fd = plim_process_make_memo();
     r->dialogue.stop = config->stop;
     r->dialogue.log = config->log;
     r->dialogue.deadlines = r->config.deadlines;
@@ -400,6 +402,7 @@ void plim_remote_destroy(struct plim_remote **remote)
     if (!r) return;
     if (r->ready && !must_stop(r, NULL)) plim_dialogue_say_bye(&r->dialogue);
     plim_dialogue_finish(&r->dialogue);
+    if (r->dialogue.memo_fd >= 0) close(r->dialogue.memo_fd);
     free(r->uri);
     free(r->alloc_conf);
     free(r->visible_gpu);

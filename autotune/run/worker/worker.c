@@ -5,6 +5,7 @@
 #include "leaks.h"
 #include "process.h"
 #include "wire.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,8 @@ static enum plim_status serve_open(struct worker *w)
     if (!st) st = plim_allocator_config_parse(open->alloc_conf, &w->allocator, &err);
     if (!st) st = plim_device_open(open->uri, &w->device, &err);
     if (st) return fail(w, st, &err);
+    if (fcntl(PLIM_WORKER_MEMO_FD, F_GETFD) >= 0)
+        plim_device_remember(w->device, PLIM_WORKER_MEMO_FD);
     w->out =
         (struct plim_message){.kind = PLIM_MESSAGE_OPENED, .opened = {.info = w->device->info}};
     w->out.opened.free_bytes = plim_device_free_bytes(w->device);

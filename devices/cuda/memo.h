@@ -1,0 +1,51 @@
+/* What NVIDIA's libraries worked out for a shape, kept for the next process: cuBLASLt's choice of an
+ * algorithm, cuDNN's compiled plan (0.2 to 1.4 s each).
+ *
+ * A memo is a file (of memory: memfd_create) that all workers of a run are handed, one after the
+ * other. It is appended to, and read anew for every question: questions are rare, as each process
+ * has a table of its own in front. The key is everything that an answer depends on: kind, version of
+ * the library, GPU, driver, and the shape as bytes.
+ *
+ * Nothing in the file is trusted. What is not whole (its writer was killed), has another checksum,
+ * or was being used when a process ended, is no answer, and the library is asked again. The file is no
+ * part of anything that outlives the run.
+ *
+ * Thread safety: one process at a time, and in it one thread.
+ */
+#ifndef PLIM_DEVICES_CUDA_MEMO_H
+#define PLIM_DEVICES_CUDA_MEMO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct plim_memo {
+    int fd;        /* lent; -1: nothing is kept */
+    char gpu[112]; /* and its driver: answers are for no other. Zeros behind the text */
+};
+
+struct plim_memo_question {
+    const char *kind; /* "gemm", "attention": at most 15 bytes */
+    int64_t version;  /* of the library */
+    const void *shape;
+    size_t shape_bytes;
+};
+
+struct plim_memo_answer {
+    void *bytes;
+    size_t size;
+    int64_t at; /* in the file */
+};
+
+/* The last answer that was kept; false: there is none. It is marked as in use until it is released: a
+ * process that dies of it leaves it marked, and the next one does not find it. */
+bool plim_memo_find(const struct plim_memo *memo, const struct plim_memo_question *question,
+                    struct plim_memo_answer *out);
+void plim_memo_release(const struct plim_memo *memo, struct plim_memo_answer *answer);
+
+/* Keeps an answer; where that fails (no room) the next process asks the library. NULL memos keep and
+ * find nothing. */
+void plim_memo_keep(const struct plim_memo *memo, const struct plim_memo_question *question,
+                    const void *bytes, size_t size);
+
+#endif
