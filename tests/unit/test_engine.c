@@ -150,6 +150,37 @@ Test(engine, a_checkpointed_region_keeps_only_its_input)
     cr_expect_eq(engine_allocated(e), 0);
 }
 
+struct layer {
+    struct tensor *weight, *bias;
+};
+
+static struct tensor *linear_function(struct engine *engine, const void *context, struct tensor *x)
+{
+    const struct layer *layer = context;
+    return op_linear_function(engine, x, layer->weight, layer->bias);
+}
+
+Test(engine, a_node_in_the_place_of_another_has_nothing_of_what_that_one_saved)
+{
+    enum { BIAS = 2 };
+    struct layer layer = {parameter(), tensor_keep(tensor_empty(e, PLIM_F32, SHAPE(SIDE)))};
+    struct tensor *x = tensor_keep(matrix()), *bias = layer.bias;
+    struct tensor *const held[CHECKPOINT_HELD] = {NULL};
+    const struct node *first = NULL;
+    for (int i = 0; i < 2; i++, layer.bias = NULL) {
+        struct tensor *y = tensor_keep(checkpoint_run(e, linear_function, &layer, sizeof layer, held, x));
+        const struct tensor *saved = node_saved(e, y->grad_fn, BIAS);
+        if (i == 0) cr_expect_not_null(saved);
+        if (i == 1) cr_expect_null(saved);
+        if (i == 1) cr_expect_eq(y->grad_fn, first, "or nothing is tested here");
+        first = y->grad_fn;
+        tensor_drop(e, y);
+    }
+    tensor_drop(e, x);
+    tensor_drop(e, bias);
+    tensor_drop(e, layer.weight);
+}
+
 Test(engine, autocast_casts_a_parameter_once_and_forgets_it_at_the_end)
 {
     struct tensor *w = parameter(), *x = tensor_keep(tensor_empty(e, PLIM_BF16, SHAPE(SIDE, SIDE)));

@@ -148,6 +148,7 @@ void node_attach(struct node *n, struct tensor *x)
 
 struct tensor *node_saved(struct engine *e, struct node *n, int slot)
 {
+    if (slot >= n->saved_count) return NULL;
     if (n->hooks && n->handle[slot] && !n->saved[slot])
         n->saved[slot] = n->hooks->unpack(e, n->handle[slot]);
     return n->saved[slot];

@@ -101,7 +101,8 @@ void node_save_output(struct engine *e, struct node *n, int slot, struct tensor 
 void node_hold(struct engine *e, struct node *n, struct tensor *x);
 /* Makes `x` the next output of the node. */
 void node_attach(struct node *n, struct tensor *x);
-/* A saved tensor, in backward; recomputes a checkpointed region if it must. Lent. */
+/* A saved tensor, in backward; recomputes a checkpointed region if it must. Lent. NULL: nothing was
+ * saved there. */
 struct tensor *node_saved(struct engine *e, struct node *n, int slot);
 /* What the hooks brought back goes; it can be asked for again. */
 void node_release_unpacked(struct engine *e, struct node *n);
