@@ -307,7 +307,8 @@ static void forget_failed(struct recorder *r)
     r->out->batches.count = batches;
 }
 
-/* Runs with other numbers of micro-steps, at one size, show which events come with each. */
+/* Runs with other numbers of micro-steps show which events come with each: at the smallest size, and whether it
+ * is so at the largest. */
 static enum plim_status find_loops(struct recorder *r, const struct plim_setting *values,
                                    struct plim_recorded_stream *stream, struct plim_error *err)
 {
@@ -317,7 +318,8 @@ static enum plim_status find_loops(struct recorder *r, const struct plim_setting
     struct plim_trace traces[COUNT] = {0};
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < COUNT && !st; i++) {
-        traces[i].point = point_of(r, stream);
+        traces[i].point =
+            i == 1 ? r->traces.items[r->traces.count - 1].point : point_of(r, stream);
         struct plim_setting setting = setting_at(r, values, traces[i].point);
         setting.accumulation = accumulations[i];
         st = run(r, &setting, false, &traces[i], err);

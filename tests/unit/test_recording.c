@@ -250,27 +250,32 @@ Test(recording_join, what_cannot_be_recorded_is_refused_by_name)
 /* --- micro-steps ------------------------------------------------------------------------------ */
 
 /* Steps of so many micro-steps: input, activations, gradient. An input is held until the next has its
- * own; the first gradient until the step's end, the others for a moment. `more`: in each further one. */
-static struct plim_trace accumulated(int64_t batch, int64_t micro_steps, const char *more)
+ * own; the first gradient until the step's end, the others for a moment. `more`: in each further one;
+ * with `scratch` each takes a block for a moment first. */
+static struct plim_trace accumulated(int64_t batch, int64_t micro_steps, bool scratch, const char *more)
 {
     char step[1024];
-    int used = snprintf(step, sizeof(step), "K1 Ab8 F5 Ab512 A64 F2 ");
+    const char *moment = scratch ? "A16 F1 " : "";
+    int used = snprintf(step, sizeof(step), "K1 %sAb8 F%d Ab512 A64 F2 ", moment, 5 + scratch);
     for (int64_t i = 1; i < micro_steps; i++)
-        used += snprintf(step + used, sizeof(step) - (size_t)used, "Ab8 F4 Ab512 A64 F1 F2 %s", more);
-    snprintf(step + used, sizeof(step) - (size_t)used, "F%d A32 F1", (int)(3 * micro_steps - 2));
+        used += snprintf(step + used, sizeof(step) - (size_t)used, "%sAb8 F%d Ab512 A64 F1 F2 %s", moment,
+                         4 + scratch, more);
+    snprintf(step + used, sizeof(step) - (size_t)used, "F%d A32 F1", (int)((3 + scratch) * (micro_steps - 1) + 1));
     return trace_of(batch, "A1000 Ab8 A1 A1 A1 F1 F2 F3", 5, step);
 }
 
-/* Joins steps of three, and finds what comes again with each further micro-step. */
-static enum plim_status find_loops(const char *more_in_five, struct plim_recorded_stream *out,
-                                   struct plim_error *err)
+/* Joins steps of three, and finds what comes again with each further micro-step. `scratch_from`: the least batch
+ * with a block for a moment. */
+static enum plim_status find_loops(int64_t scratch_from, const char *more_in_five,
+                                   struct plim_recorded_stream *out, struct plim_error *err)
 {
-    static const int64_t accumulations[] = {4, 5, 2};
+    static const int64_t accumulations[] = {4, 5, 2}, batches[] = {1, 3, 1};
     struct plim_trace threes[3], others[3];
     *out = (struct plim_recorded_stream){0};
     for (int64_t i = 0; i < 3; i++) {
-        threes[i] = accumulated(i + 1, 3, "");
-        others[i] = accumulated(1, accumulations[i], accumulations[i] == 5 ? more_in_five : "");
+        threes[i] = accumulated(i + 1, 3, i + 1 >= scratch_from, "");
+        others[i] = accumulated(batches[i], accumulations[i], batches[i] >= scratch_from,
+                                accumulations[i] == 5 ? more_in_five : "");
     }
     enum plim_status st = plim_trace_join(threes, 3, out, err);
     if (!st) st = plim_trace_loops(out, others, accumulations, 3, err);
@@ -285,7 +290,7 @@ Test(recording_loops, what_comes_with_each_micro_step_is_found)
 {
     struct plim_recorded_stream stream;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert(eq(int, find_loops("", &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, find_loops(9, "", &stream, &err), PLIM_OK), "%s", err.text);
     cr_assert(ge(sz, stream.loops.count, 1));
     const struct plim_recorded_loop *loop = &stream.loops.items[stream.loops.count - 1];
     cr_expect(eq(sz, loop->count, 6));
@@ -294,11 +299,22 @@ Test(recording_loops, what_comes_with_each_micro_step_is_found)
     plim_recorded_stream_finish(&stream);
 }
 
+/* Its events are in the stream for all sizes, of 0 bytes where it is not there. */
+Test(recording_loops, a_moment_that_some_sizes_lack_is_part_of_each_micro_step)
+{
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, find_loops(2, "", &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(ge(sz, stream.loops.count, 1));
+    cr_expect(eq(sz, stream.loops.items[stream.loops.count - 1].count, 8));
+    plim_recorded_stream_finish(&stream);
+}
+
 Test(recording_loops, micro_steps_that_are_not_alike_are_refused)
 {
     struct plim_recorded_stream stream;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_expect(eq(int, find_loops("A7 F1 ", &stream, &err), PLIM_DIFFERS));
+    cr_expect(eq(int, find_loops(9, "A7 F1 ", &stream, &err), PLIM_DIFFERS));
     cr_expect(strstr(err.text, "{accumulation} 5") != NULL, "%s", err.text);
     plim_recorded_stream_finish(&stream);
 }

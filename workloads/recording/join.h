@@ -57,7 +57,7 @@ enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,
                                  struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Finds the loops of a stream that was joined of steps of PLIM_TRACE_MICRO_STEPS micro-steps. The
- * traces are of one point at which it holds, with other numbers of micro-steps: the first with one more.
+ * traces are of points at which it holds, with other numbers of micro-steps: the first with one more.
  * What the stream then says has to be what each of them did, event by event. PLIM_DIFFERS: it is not. */
 enum { PLIM_TRACE_MICRO_STEPS = PLIM_RECORDED_OUTSIDE + 1 };
 enum plim_status plim_trace_loops(struct plim_recorded_stream *stream,

@@ -2,9 +2,11 @@
 #include "align.h"
 #include "walk.h"
 
-/* What happens, one number an event: bytes that are allocated, minus the bytes that are freed. */
+/* What happens, one number an event: bytes that are allocated, minus the bytes that are freed. A block of 0
+ * bytes is none: it is there at other sizes only (align.h). */
 struct signs {
     PLIM_ARRAY(int64_t) list, allocated;
+    PLIM_ARRAY(size_t) events; /* of a stream: which event each one is, and in the end how many there are */
     bool failed;
 };
 
@@ -17,11 +19,12 @@ static void signs_finish(struct signs *signs)
 {
     PLIM_ARRAY_FINISH(&signs->list);
     PLIM_ARRAY_FINISH(&signs->allocated);
+    PLIM_ARRAY_FINISH(&signs->events);
 }
 
 static void add_sign(struct signs *signs, int64_t sign)
 {
-    signs->failed |= PLIM_ARRAY_PUSH(&signs->list, sign) != PLIM_OK;
+    if (sign) signs->failed |= PLIM_ARRAY_PUSH(&signs->list, sign) != PLIM_OK;
 }
 
 static void add_allocation(struct signs *signs, int64_t bytes)
@@ -44,7 +47,10 @@ static void read_stream(const struct plim_recorded_stream *stream, struct plim_r
         const struct plim_recorded_event *e = &stream->events.items[i];
         if (e->frees) add_free(out, e->value);
         else add_allocation(out, plim_recorded_size_at(&stream->sizes.items[e->value], point));
+        if (out->events.count < out->list.count)
+            out->failed |= PLIM_ARRAY_PUSH(&out->events, i) != PLIM_OK;
     }
+    out->failed |= PLIM_ARRAY_PUSH(&out->events, stream->events.count) != PLIM_OK;
 }
 
 static void read_trace(const struct plim_traced *events, size_t count, struct signs *out)
@@ -74,28 +80,40 @@ static size_t repeat_at(const struct signs *base, size_t mine, const struct sign
     return 0;
 }
 
-/* The loop that ends before the event `end`, moved ahead until it begins with an allocation, behind all
- * frees of the micro-step before, and lies on one side of the step's begin. */
+/* The events of the signs [from, to), which come again behind themselves, with what is not there at this size:
+ * behind them or in front of them, as more of it stands (in front of the first micro-step some may lack,
+ * behind the last one too). */
+static struct plim_recorded_loop loop_of(const struct signs *signs, size_t from, size_t to)
+{
+    const size_t *events = signs->events.items;
+    size_t first = from ? events[from - 1] + 1 : 0, last = events[to - 1];
+    if (events[from] - first > events[to] - (last + 1))
+        return (struct plim_recorded_loop){first, last + 1 - first};
+    return (struct plim_recorded_loop){events[from], events[to] - events[from]};
+}
+
+/* The loop of `length` signs that ends before the sign `end`, moved ahead until it begins with an allocation,
+ * behind all frees of the micro-step before, and lies on one side of the step's begin. */
 static bool place_loop(const struct plim_recorded_stream *stream, const struct signs *signs,
                        size_t end, size_t length, struct plim_recorded_loop *out)
 {
     size_t loops = stream->loops.count, floor = 0;
     if (loops) floor = stream->loops.items[loops - 1].first + stream->loops.items[loops - 1].count;
     for (size_t to = end;; to--) {
-        size_t first = to - length;
-        bool is_cut = first < stream->before && stream->before < to;
-        *out = (struct plim_recorded_loop){first, length};
-        if (first < floor) return false;
-        if (signs->list.items[first] > 0 && !is_cut) return true;
-        if (!first || signs->list.items[first - 1] != signs->list.items[to - 1]) return false;
+        size_t from = to - length;
+        *out = loop_of(signs, from, to);
+        bool is_cut = out->first < stream->before && stream->before < out->first + out->count;
+        if (out->first < floor) return false;
+        if (signs->list.items[from] > 0 && !is_cut) return true;
+        if (!from || signs->list.items[from - 1] != signs->list.items[to - 1]) return false;
     }
 }
 
-static bool is_balanced(const struct signs *signs, const struct plim_recorded_loop *loop)
+static bool is_balanced(const struct plim_recorded_stream *stream, const struct plim_recorded_loop *loop)
 {
     int64_t balance = 0;
     for (size_t i = 0; i < loop->count; i++)
-        balance += signs->list.items[loop->first + i] > 0 ? 1 : -1;
+        balance += stream->events.items[loop->first + i].frees ? -1 : 1;
     return !balance;
 }
 
@@ -107,12 +125,12 @@ static enum plim_status find(struct plim_recorded_stream *stream, const struct s
         struct plim_recorded_loop loop;
         if (at < longer->list.count && base->list.items[i] == longer->list.items[at]) continue;
         size_t length = at < longer->list.count ? repeat_at(base, i, longer, at) : 0;
-        if (!length || !place_loop(stream, base, i, length, &loop) || !is_balanced(base, &loop))
+        if (!length || !place_loop(stream, base, i, length, &loop) || !is_balanced(stream, &loop))
             return plim_fail(err, PLIM_DIFFERS,
                              "a micro-step more is not one of the others once more: the program "
-                             "cannot be recorded with {accumulation}, expected it without");
+                             "cannot be recorded with {accumulation}, only without");
         if (PLIM_ARRAY_PUSH(&stream->loops, loop) != PLIM_OK) return no_memory(err);
-        if (length / 2 > stream->longest) stream->longest = length / 2;
+        if (loop.count / 2 > stream->longest) stream->longest = loop.count / 2;
         at += length;
     }
     return PLIM_OK;
@@ -125,7 +143,7 @@ struct walked {
     const struct plim_recorded_stream *stream;
     struct plim_recorded_point point;
     PLIM_ARRAY(struct plim_traced) events;
-    PLIM_ARRAY(uint64_t) numbers; /* by slot: of its allocation */
+    PLIM_ARRAY(uint64_t) numbers; /* by slot: of its allocation; 0: it is none, of 0 bytes */
     uint64_t allocated;
 };
 
@@ -136,8 +154,8 @@ static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
         .kind = PLIM_TRACED_ALLOCATION,
         .value = plim_recorded_size_at(&w->stream->sizes.items[size], w->point)};
     if (slot == w->numbers.count && PLIM_ARRAY_PUSH(&w->numbers, 0) != PLIM_OK) return PLIM_NOMEM;
-    w->numbers.items[slot] = ++w->allocated;
-    return PLIM_ARRAY_PUSH(&w->events, event);
+    w->numbers.items[slot] = event.value ? ++w->allocated : 0;
+    return event.value ? PLIM_ARRAY_PUSH(&w->events, event) : PLIM_OK;
 }
 
 static enum plim_status note_give(void *user, uint32_t slot)
@@ -145,7 +163,7 @@ static enum plim_status note_give(void *user, uint32_t slot)
     struct walked *w = user;
     const struct plim_traced event = {
         .kind = PLIM_TRACED_FREE, .value = (int64_t)(w->allocated - w->numbers.items[slot] + 1)};
-    return PLIM_ARRAY_PUSH(&w->events, event);
+    return w->numbers.items[slot] ? PLIM_ARRAY_PUSH(&w->events, event) : PLIM_OK;
 }
 
 static bool same(const struct walked *walked, const struct plim_trace *memory)
