@@ -10,6 +10,8 @@
 #define AUTOENCODER "multimodal-autoencoder.plim", "004-multimodal-autoencoder"
 #define SPARSE_ATTENTION "gsa-512m.plim", "002-gsa"
 #define EMBEDDER "naics-embedder.plim", "003-naics-embedder"
+#define NEGATIVES_24 " --axis negatives=24"
+#define NEGATIVES_8 " --axis negatives=8"
 #define EMBEDDED(rest) "all-minilm-l6-v2/16-mixed/ckpt/e4r8/" rest
 
 #define EXPANDABLE "--alloc-conf expandable_segments:True"
@@ -36,9 +38,12 @@ static const struct measured {
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/b8", "--batch 8 --seq 1536 --accumulation 2"},
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/b4", "--batch 4 --seq 2048 --accumulation 2"},
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/b8", "--batch 8 --seq 2048 --accumulation 2"},
-    {EMBEDDER, EMBEDDED("l192/p32n24/b8/x2/sm75"), "--batch 8 --seq 192"},
-    {EMBEDDER, EMBEDDED("l192/p32n24/b128/x2/sm75"), "--batch 128 --seq 192"},
-    {EMBEDDER, EMBEDDED("l512/p32n24/b128/x2/sm80"), "--batch 128 --seq 512"},
+    {EMBEDDER, EMBEDDED("l192/p32n24/b8/x2/sm75"), "--batch 8 --seq 192" NEGATIVES_24},
+    {EMBEDDER, EMBEDDED("l192/p32n24/b128/x2/sm75"), "--batch 128 --seq 192" NEGATIVES_24},
+    {EMBEDDER, EMBEDDED("l512/p32n24/b128/x2/sm80"), "--batch 128 --seq 512" NEGATIVES_24},
+    {EMBEDDER, EMBEDDED("l192/p16n8/b8/x2/sm75"), "--batch 8 --seq 192" NEGATIVES_8},
+    {EMBEDDER, EMBEDDED("l128/p16n8/b45/x2/sm75"), "--batch 45 --seq 128" NEGATIVES_8},
+    {EMBEDDER, EMBEDDED("l512/p16n8/b128/x2/sm80"), "--batch 128 --seq 512" NEGATIVES_8},
 };
 
 /* The row of this name, which the caller decrefs. The test fails where there is none. */
@@ -104,11 +109,13 @@ Test(zoo_recordings, the_largest_batch_is_the_measured_one)
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s1024/expandable/fit", "--seq 1024 --accumulation 2 " EXPANDABLE},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/expandable/fit", "--seq 1536 --accumulation 2 " EXPANDABLE},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/expandable/fit", "--seq 2048 --accumulation 2 " EXPANDABLE},
-        {EMBEDDER, EMBEDDED("l512/p32n24/fit/Quadro-RTX-6000-24GB"), "--seq 512"},
-        {EMBEDDER, EMBEDDED("l512/p32n24/fit/V100-32GB"), "--seq 512"},
-        {EMBEDDER, EMBEDDED("l512/p32n24/fit/A100-40GB"), "--seq 512"},
-        {EMBEDDER, EMBEDDED("l512/p32n24/fit/A100-80GB"), "--seq 512"},
-        {EMBEDDER, EMBEDDED("l192/p32n24/fit/A100-80GB"), "--seq 192"},
+        {EMBEDDER, EMBEDDED("l512/p32n24/fit/Quadro-RTX-6000-24GB"), "--seq 512" NEGATIVES_24},
+        {EMBEDDER, EMBEDDED("l512/p32n24/fit/V100-32GB"), "--seq 512" NEGATIVES_24},
+        {EMBEDDER, EMBEDDED("l512/p32n24/fit/A100-40GB"), "--seq 512" NEGATIVES_24},
+        {EMBEDDER, EMBEDDED("l512/p32n24/fit/A100-80GB"), "--seq 512" NEGATIVES_24},
+        {EMBEDDER, EMBEDDED("l192/p32n24/fit/A100-80GB"), "--seq 192" NEGATIVES_24},
+        {EMBEDDER, EMBEDDED("l512/p16n8/fit/Quadro-RTX-6000-24GB"), "--seq 512" NEGATIVES_8},
+        {EMBEDDER, EMBEDDED("l192/p16n8/fit/A100-40GB"), "--seq 192" NEGATIVES_8},
     };
     for (size_t i = 0; i < sizeof(largest) / sizeof(largest[0]); i++) {
         const struct measured *row = &largest[i];
@@ -140,7 +147,7 @@ Test(zoo_recordings, the_planned_batches_of_the_embedder_do_not_fit)
     for (size_t i = 0; i < sizeof(planned) / sizeof(planned[0]); i++) {
         const struct measured row = {EMBEDDER, planned[i].id, ""};
         char options[256];
-        snprintf(options, sizeof(options), "--overhead 512MiB --device sim:%s --batch %d --seq 512",
+        snprintf(options, sizeof(options), "--overhead 512MiB --device sim:%s --batch %d --seq 512" NEGATIVES_24,
                  planned[i].gpu, planned[i].batch);
         struct program p = ask("explain", row.recording, options);
         json_t *root = program_json(&p);
