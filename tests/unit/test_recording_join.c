@@ -1,0 +1,314 @@
+/* What makes a recording of runs: sizes as functions, traces that are joined, the micro-steps in them. */
+#include "workloads/recording/join.h"
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+static const struct plim_recorded_point grid[] = {{2, 64}, {2, 128}, {2, 192}, {2, 256}, {3, 256},
+                                                  {4, 64}, {4, 128}, {4, 192}, {4, 256}};
+enum { POINTS = sizeof(grid) / sizeof(grid[0]) };
+
+static struct plim_recorded_size fit(int64_t (*bytes_of)(int64_t b, int64_t s))
+{
+    struct plim_recorded_size size;
+    int64_t bytes[POINTS];
+    for (size_t i = 0; i < POINTS; i++) bytes[i] = bytes_of(grid[i].batch, grid[i].seq);
+    cr_assert(eq(int, plim_recorded_size_fit(grid, bytes, POINTS, &size), PLIM_OK));
+    return size;
+}
+
+static int64_t at(const struct plim_recorded_size *size, int64_t batch, int64_t seq)
+{
+    return plim_recorded_size_at(size, (struct plim_recorded_point){batch, seq});
+}
+
+static int64_t attention(int64_t b, int64_t s) { return 16 * b * s * s + 24 * b * s + 8 * b + 512; }
+static int64_t constant(int64_t b, int64_t s) { (void)b, (void)s; return 4096; }
+static int64_t positions(int64_t b, int64_t s) { (void)b; return 8 * s + 8; }
+static int64_t cubic(int64_t b, int64_t s) { return b * s * s * s; }
+static int64_t steps_of_batch(int64_t b, int64_t s) { return (b + 1) / 2 * 1024 + s; }
+
+Test(recording_size, products_of_dimensions_are_exact_where_nothing_was_recorded)
+{
+    int64_t (*const all[])(int64_t, int64_t) = {attention, constant, positions};
+    for (size_t i = 0; i < 3; i++) {
+        const struct plim_recorded_size size = fit(all[i]);
+        cr_expect(not(size.is_table), "%zu", i);
+        cr_expect(eq(i64, at(&size, 37, 1000), all[i](37, 1000)), "%zu", i);
+    }
+}
+
+/* Of three lengths one is the proof: of a square there is one, of a square, a line and a constant none. */
+Test(recording_size, three_lengths_show_a_square_but_not_three_terms)
+{
+    struct plim_recorded_point points[6];
+    int64_t squares[6], sums[6];
+    for (size_t i = 0; i < 6; i++) {
+        points[i] = (struct plim_recorded_point){4 + (int64_t)(i / 3), 1024 + 512 * (int64_t)(i % 3)};
+        const int64_t b = points[i].batch, s = points[i].seq;
+        squares[i] = 8 * b * s * s;
+        sums[i] = 8 * b * s * s + 2 * b * s + 16 * b;
+    }
+    struct plim_recorded_size size;
+    cr_assert(eq(int, plim_recorded_size_fit(points, squares, 6, &size), PLIM_OK));
+    cr_expect(not(size.is_table));
+    cr_expect(eq(i64, at(&size, 9, 700), 8 * INT64_C(9) * 700 * 700));
+    cr_assert(eq(int, plim_recorded_size_fit(points, sums, 6, &size), PLIM_OK));
+    cr_expect(size.is_table);
+    free(size.entries);
+}
+
+Test(recording_size, what_is_no_polynomial_is_a_table)
+{
+    int64_t (*const all[])(int64_t, int64_t) = {cubic, steps_of_batch};
+    for (size_t i = 0; i < 2; i++) {
+        struct plim_recorded_size size = fit(all[i]);
+        cr_expect(size.is_table, "%zu", i);
+        for (size_t k = 0; k < POINTS; k++)
+            cr_expect(eq(i64, at(&size, grid[k].batch, grid[k].seq),
+                         all[i](grid[k].batch, grid[k].seq)));
+        cr_expect(eq(i64, at(&size, 3, 200), all[i](3, 256))); /* the next that was recorded */
+        cr_expect(eq(i64, at(&size, 9, 999), all[i](4, 256))); /* the last */
+        free(size.entries);
+    }
+}
+
+Test(recording_size, a_line_through_two_points_alone_proves_nothing)
+{
+    static const struct plim_recorded_point points[] = {{1, 1}, {2, 1}};
+    static const int64_t bytes[] = {100, 230};
+    struct plim_recorded_size size;
+    cr_assert(eq(int, plim_recorded_size_fit(points, bytes, 2, &size), PLIM_OK));
+    cr_expect(size.is_table);
+    free(size.entries);
+}
+
+Test(recording_size, beyond_any_memory_and_below_one_byte_is_none)
+{
+    struct plim_recorded_size size = {.terms = {0, 0, 0, 0, 0, INT64_C(1) << 60}};
+    cr_expect(eq(i64, at(&size, 1, 1), INT64_C(1) << 60));
+    cr_expect(eq(i64, at(&size, 2, 1), -1));
+    cr_expect(eq(i64, at(&size, INT64_C(1) << 40, INT64_C(1) << 40), -1));
+    size.terms[5] = -1;
+    cr_expect(eq(i64, at(&size, 1, 1), -1));
+}
+
+/* --- traces ----------------------------------------------------------------------------------- */
+
+/* "A100" allocates, "F2" frees, "K7" launches what moves 7 KiB, "Kb7" 7 KiB for each sample. */
+static struct plim_trace trace_of(int64_t batch, const char *text, int times, const char *step)
+{
+    struct plim_trace trace = {.point = {batch, 1}};
+    for (int part = 0; part <= times; part++)
+        for (const char *c = part ? step : text; *c; c += *c == ' ') {
+            char *end;
+            enum plim_traced_kind kind = *c == 'A'   ? PLIM_TRACED_ALLOCATION
+                                         : *c == 'F' ? PLIM_TRACED_FREE : PLIM_TRACED_LAUNCH;
+            bool scales = c[1] == 'b';
+            int64_t value = strtoll(c + 1 + scales, &end, 10) * (scales ? batch : 1);
+            const struct plim_traced event = {kind, value, trace.costs.count};
+            const struct plim_cost cost = {.kind = PLIM_COST_MOVE, .number = {value << 10}};
+            if (kind == PLIM_TRACED_LAUNCH)
+                cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.costs, cost), PLIM_OK));
+            cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.events, event), PLIM_OK));
+            c = end;
+        }
+    return trace;
+}
+
+static enum plim_status join(const char *const *texts, size_t count, const char *step, int times,
+                             struct plim_recorded_stream *out, struct plim_error *err)
+{
+    struct plim_trace traces[8];
+    for (size_t i = 0; i < count; i++)
+        traces[i] = trace_of((int64_t)i + 1, texts[i], times, step);
+    *out = (struct plim_recorded_stream){0};
+    enum plim_status st = plim_trace_join(traces, count, out, err);
+    for (size_t i = 0; i < count; i++) plim_trace_finish(&traces[i]);
+    return st;
+}
+
+Test(recording_join, a_step_begins_where_least_is_held)
+{
+    static const char *const before[] = {"A1000", "A1000", "A1000"};
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, join(before, 3, "K1 Ab512 K2 A64 K3 F2 F1", 4, &stream, &err), PLIM_OK), "%s",
+              err.text);
+    cr_expect(eq(sz, stream.before, 1));
+    cr_expect(eq(sz, stream.events.count, 5));
+    cr_expect(eq(i64, at(&stream.sizes.items[stream.events.items[1].value], 10, 1), 5120));
+    plim_recorded_stream_finish(&stream);
+}
+
+Test(recording_join, smaller_sizes_that_do_otherwise_are_left_out)
+{
+    static const char *const before[] = {"A1000 A8 A8 F1 F1", "A1000", "A1000", "A1000"};
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, join(before, 4, "Ab512 F1", 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(i64, stream.from.batch, 2));
+    plim_recorded_stream_finish(&stream);
+}
+
+/* At batches 2 and 4 a workspace is taken for a moment, at 3 another one in another place. */
+Test(recording_join, a_workspace_of_some_sizes_has_no_bytes_at_the_others)
+{
+    static const char *const steps[] = {"K1 Ab512 Ab64 K2 F2 K3 A32 F2 F1",
+                                        "K1 Ab512 A700 K9 F1 Ab64 K2 F3 K3 A32 F2 F1",
+                                        "A900 K8 F1 K1 Ab512 Ab64 K2 F2 K3 A32 F2 F1",
+                                        "K1 Ab512 A800 K9 F1 Ab64 K2 F3 K3 A32 F2 F1"};
+    static const int64_t workspaces[] = {0, 700, 0, 800}, others[] = {0, 0, 900, 0};
+    struct plim_trace traces[4];
+    struct plim_recorded_stream stream = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    for (int i = 0; i < 4; i++) traces[i] = trace_of(i + 1, "A1000", 4, steps[i]);
+    cr_assert(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(i64, stream.from.batch, 1));
+    cr_expect(eq(sz, stream.events.count - stream.before, 10));
+    size_t tables = 0;
+    for (size_t i = stream.before; i < stream.events.count; i++) {
+        const struct plim_recorded_event *event = &stream.events.items[i];
+        const struct plim_recorded_size *size = &stream.sizes.items[event->value];
+        if (event->frees || !size->is_table) continue;
+        const int64_t *expected = at(size, 3, 1) ? others : workspaces;
+        tables++;
+        for (int64_t b = 1; b <= 4; b++) cr_expect(eq(i64, at(size, b, 1), expected[b - 1]), "%zu", i);
+    }
+    cr_expect(eq(sz, tables, 2));
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    plim_recorded_stream_finish(&stream);
+}
+
+/* At batches 2 and 4 a sum takes a buffer and semaphores, and gives them back beside another block. */
+Test(recording_join, a_workspace_within_another_has_no_bytes_at_the_others)
+{
+    static const char *const steps[] = {"K1 Ab16 Ab512 K2 A32 F3 K3 A40 F1 F2 F3",
+                                        "K1 Ab16 Ab512 K2 A32 A700 A8 K9 F1 F2 F5 K3 A40 F1 F4 F5"};
+    struct plim_trace traces[4];
+    struct plim_recorded_stream stream = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    for (int i = 0; i < 4; i++) traces[i] = trace_of(i + 1, "A1000", 4, steps[i % 2]);
+    cr_assert(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, stream.events.count - stream.before, 12));
+    int64_t tables[5] = {0};
+    for (size_t i = stream.before; i < stream.events.count; i++) {
+        const struct plim_recorded_event *event = &stream.events.items[i];
+        const struct plim_recorded_size *size = &stream.sizes.items[event->value];
+        if (event->frees || !size->is_table) continue;
+        for (int64_t b = 1; b <= 4; b++) tables[b] += at(size, b, 1);
+    }
+    for (int64_t b = 1; b <= 4; b++) cr_expect(eq(i64, tables[b], b % 2 ? 0 : 708), "%d", (int)b);
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    plim_recorded_stream_finish(&stream);
+}
+
+Test(recording_join, the_order_of_frees_in_a_row_does_not_count)
+{
+    struct plim_trace a = trace_of(1, "", 4, "A8 A16 A24 F2 F3 F1"),
+                      b = trace_of(1, "", 4, "A8 A16 A24 F1 F3 F2");
+    plim_trace_sort_frees(a.events.items, a.events.count);
+    plim_trace_sort_frees(b.events.items, b.events.count);
+    for (size_t i = 0; i < a.events.count; i++)
+        cr_expect(eq(i64, a.events.items[i].value, b.events.items[i].value));
+    plim_trace_finish(&a);
+    plim_trace_finish(&b);
+}
+
+Test(recording_join, what_cannot_be_recorded_is_refused_by_name)
+{
+    static const char *const same[] = {"A8", "A8", "A8"}, *const others[] = {"A8", "A8 A8", "A8 F1"};
+    static const char *const irregular[] = {"A8 A9 K1 A10 A11", "A8", "A8"};
+    static const struct {
+        const char *const *before;
+        const char *step, *says;
+        int times;
+        enum plim_status status;
+    } cases[] = {{same, "Ab8", "goes on growing", 5, PLIM_UNSTABLE},
+                 {same, "Ab8 F1", "never repeats", 2, PLIM_UNSTABLE},
+                 {irregular, "", "never repeats", 1, PLIM_UNSTABLE},
+                 {others, "Ab8 F1", "in the order of the largest", 4, PLIM_DIFFERS}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_recorded_stream stream;
+        struct plim_error err = PLIM_ERROR_INIT;
+        cr_expect(eq(int, join(cases[i].before, 3, cases[i].step, cases[i].times, &stream, &err),
+                     cases[i].status), "%zu", i);
+        cr_expect(strstr(err.text, cases[i].says) != NULL, "%zu: %s", i, err.text);
+        plim_recorded_stream_finish(&stream);
+    }
+}
+
+/* --- micro-steps ------------------------------------------------------------------------------ */
+
+/* Steps of so many micro-steps: input, activations, gradient. An input is held until the next has its
+ * own; the first gradient until the step's end, the others for a moment. `more`: in each further one;
+ * with `scratch` each takes a block for a moment first. */
+static struct plim_trace accumulated(int64_t batch, int64_t micro_steps, bool scratch, const char *more)
+{
+    char step[1024];
+    const char *moment = scratch ? "A16 F1 " : "";
+    int used = snprintf(step, sizeof(step), "K1 %sAb8 F%d Ab512 A64 F2 ", moment, 5 + scratch);
+    for (int64_t i = 1; i < micro_steps; i++)
+        used += snprintf(step + used, sizeof(step) - (size_t)used, "%sAb8 F%d Ab512 A64 F1 F2 %s", moment,
+                         4 + scratch, more);
+    snprintf(step + used, sizeof(step) - (size_t)used, "F%d A32 F1", (int)((3 + scratch) * (micro_steps - 1) + 1));
+    return trace_of(batch, "A1000 Ab8 A1 A1 A1 F1 F2 F3", 5, step);
+}
+
+/* Joins steps of three, and finds what comes again with each further micro-step. `scratch_from`: the least batch
+ * with a block for a moment. */
+static enum plim_status find_loops(int64_t scratch_from, const char *more_in_five,
+                                   struct plim_recorded_stream *out, struct plim_error *err)
+{
+    static const int64_t accumulations[] = {4, 5, 2}, batches[] = {1, 3, 1};
+    struct plim_trace threes[3], others[3];
+    *out = (struct plim_recorded_stream){0};
+    for (int64_t i = 0; i < 3; i++) {
+        threes[i] = accumulated(i + 1, 3, i + 1 >= scratch_from, "");
+        others[i] = accumulated(batches[i], accumulations[i], batches[i] >= scratch_from,
+                                accumulations[i] == 5 ? more_in_five : "");
+    }
+    enum plim_status st = plim_trace_join(threes, 3, out, err);
+    if (!st) st = plim_trace_loops(out, others, accumulations, 3, err);
+    for (int i = 0; i < 3; i++) {
+        plim_trace_finish(&threes[i]);
+        plim_trace_finish(&others[i]);
+    }
+    return st;
+}
+
+Test(recording_loops, what_comes_with_each_micro_step_is_found)
+{
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, find_loops(9, "", &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(ge(sz, stream.loops.count, 1));
+    const struct plim_recorded_loop *loop = &stream.loops.items[stream.loops.count - 1];
+    cr_expect(eq(sz, loop->count, 6));
+    cr_expect(ge(sz, loop->first, stream.before));
+    cr_expect(not(stream.events.items[loop->first].frees));
+    plim_recorded_stream_finish(&stream);
+}
+
+/* Its events are in the stream for all sizes, of 0 bytes where it is not there. */
+Test(recording_loops, a_moment_that_some_sizes_lack_is_part_of_each_micro_step)
+{
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, find_loops(2, "", &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(ge(sz, stream.loops.count, 1));
+    cr_expect(eq(sz, stream.loops.items[stream.loops.count - 1].count, 8));
+    plim_recorded_stream_finish(&stream);
+}
+
+Test(recording_loops, micro_steps_that_are_not_alike_are_refused)
+{
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_expect(eq(int, find_loops(9, "A7 F1 ", &stream, &err), PLIM_DIFFERS));
+    cr_expect(strstr(err.text, "{accumulation} 5") != NULL, "%s", err.text);
+    plim_recorded_stream_finish(&stream);
+}
