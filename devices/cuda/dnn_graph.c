@@ -343,13 +343,14 @@ char *plim_dnn_plan_write(const struct plim_dnn *dnn, cudnnBackendDescriptor_t p
     return NULL;
 }
 
-/* The handle is said to be of no use any more, but cuDNN 9.19 crashes where it is not set first. */
-cudnnStatus_t plim_dnn_plan_read(const struct plim_dnn *dnn, cudnnHandle_t handle, const char *text,
-                                 size_t bytes, cudnnBackendDescriptor_t *plan,
-                                 int64_t *workspace_bytes)
+/* cuDNN 9.19 crashes where neither of the two is set before the text. */
+cudnnStatus_t plim_dnn_plan_read(const struct plim_dnn *dnn, cudnnHandle_t handle,
+                                 cudnnBackendDescriptor_t device, const char *text, size_t bytes,
+                                 cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes)
 {
     struct filling f = begin(dnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    set(&f, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    if (handle) set(&f, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    if (!handle) set_descriptor(&f, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
     set(&f, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)bytes, text);
     return take_plan(&f, plan, workspace_bytes);
 }

@@ -110,12 +110,13 @@ int64_t plim_dnn_config_engine(const struct plim_dnn_configs *configs, int i);
 cudnnStatus_t plim_dnn_plan_open(const struct plim_dnn_configs *configs, int i,
                                  cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes);
 
-/* A compiled plan as text, and a plan of such a text: of the same GPU and the same cuDNN. The text is
- * the caller's to free, `bytes` long with a zero behind it; NULL: this cuDNN cannot write it. */
+/* A compiled plan as text (75 to 220 KB), and a plan of such a text, in milliseconds: of the same GPU and
+ * the same cuDNN. The text is the caller's to free, `bytes` long with a zero behind it; NULL: this cuDNN
+ * cannot write it. `handle` NULL: for the GPU that `device` describes, as above. */
 char *plim_dnn_plan_write(const struct plim_dnn *dnn, cudnnBackendDescriptor_t plan, size_t *bytes);
-cudnnStatus_t plim_dnn_plan_read(const struct plim_dnn *dnn, cudnnHandle_t handle, const char *text,
-                                 size_t bytes, cudnnBackendDescriptor_t *plan,
-                                 int64_t *workspace_bytes);
+cudnnStatus_t plim_dnn_plan_read(const struct plim_dnn *dnn, cudnnHandle_t handle,
+                                 cudnnBackendDescriptor_t device, const char *text, size_t bytes,
+                                 cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes);
 
 /* Enqueues a plan. `id` are tensor numbers, `address` where they lie (scalars: on the host). */
 cudnnStatus_t plim_dnn_execute(const struct plim_dnn *dnn, cudnnHandle_t handle,

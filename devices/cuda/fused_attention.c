@@ -309,7 +309,7 @@ static bool take_kept(const struct plim_fused *f, const struct plim_memo_answer 
     e->refusal = (enum refusal)kept.refusal;
     for (int i = 0; i < PLIM_FUSED_TENSORS; i++) e->id[i] = kept.id[i];
     if (answer->size == sizeof kept) return true;
-    return !plim_dnn_plan_read(&f->dnn, f->handle, (const char *)answer->bytes + sizeof kept,
+    return !plim_dnn_plan_read(&f->dnn, f->handle, NULL, (const char *)answer->bytes + sizeof kept,
                                answer->size - sizeof kept, &e->plan, &e->workspace_bytes) &&
            e->workspace_bytes == kept.workspace_bytes;
 }
