@@ -18,6 +18,8 @@ struct plim_details_reader {
     bool predicts;   /* trials are played from a recording of one: they verify nothing */
     /* In tensors at the peak; 0: not known. */
     int64_t (*allocated_bytes)(const struct plim_trial *trial);
+    /* Of the largest block that a prediction has to guess; 0: none. NULL: of none. */
+    int64_t (*guessed_bytes)(const struct plim_trial *trial);
     /* What was asked for when memory ran out, in one line; `out` comes as "", which is: not known.
      * NULL: it never is. */
     void (*describe_oom)(const struct plim_trial *trial, char *out, size_t size);

@@ -220,6 +220,21 @@ static void tell_world(const struct plim_answer *a, const struct plim_setting *s
             world);
 }
 
+/* Where a block of the recording may be other than it is played by more than 1 % of the peak. */
+static void tell_guess(const struct plim_answer *a, const struct plim_trial *trial,
+                       struct plim_result *result)
+{
+    int64_t guessed = a->details->guessed_bytes ? a->details->guessed_bytes(trial) : 0;
+    char bytes[16];
+    if (guessed <= trial->reserved_bytes / 100) return;
+    plim_result_reason(result,
+                       "Workspaces of libraries, up to %s (%.1f %% of the peak), are known at the "
+                       "recorded batches alone and differ from batch to batch: record batches around "
+                       "this one to be sure.",
+                       plim_format_bytes(guessed, bytes),
+                       100.0 * (double)guessed / (double)trial->reserved_bytes);
+}
+
 static void tell_limits_of_choice(const struct plim_answer *a, const struct plim_decision *d,
                                   struct plim_result *result)
 {
@@ -235,6 +250,7 @@ static void tell_limits_of_choice(const struct plim_answer *a, const struct plim
         plim_result_reason(result, "That it fits for ever was not proven.");
     if (a->details->predicts)
         plim_result_reason(result, "Played from a recording, which predicts: --prove runs the program.");
+    tell_guess(a, &choice->trial, result);
     if (a->details->predicts)
         plim_result_reason(result, choice->step_seconds > 0
                                        ? "Its seconds are simulated: what the program launched, by "
@@ -455,6 +471,7 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
         plim_describe_failure(a, tried->verdict, &tried->trial, failure, sizeof(failure));
         if (tried->verdict != PLIM_OK) tell_end(tried, failure, result);
     }
+    tell_guess(a, &e->trial, result);
     tell_world(a, &e->setting, &e->trial, result);
     tell_bf16(a, &e->setting, result);
     tell_overhead(a->limit, result);

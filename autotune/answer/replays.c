@@ -23,6 +23,11 @@ static void describe_oom(const struct plim_trial *trial, char *out, size_t size)
              plim_memory_class_name(replay->oom_class), replay->oom_where);
 }
 
+static int64_t guessed_bytes(const struct plim_trial *trial)
+{
+    return replay_of(trial)->guessed_bytes;
+}
+
 static void describe_recorded_oom(const struct plim_trial *trial, char *out, size_t size)
 {
     const struct plim_replay *replay = replay_of(trial);
@@ -169,5 +174,6 @@ const struct plim_details_reader plim_details_replay = {.allocated_bytes = alloc
 
 const struct plim_details_reader plim_details_recording = {.predicts = true,
                                                            .allocated_bytes = allocated_bytes,
+                                                           .guessed_bytes = guessed_bytes,
                                                            .describe_oom = describe_recorded_oom,
                                                            .describe_steps = describe_steps};

@@ -1,4 +1,5 @@
 /* record, and recordings as specs, with the trainer of the tests of exec. */
+#include "autotune/base/sha256.h"
 #include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -276,6 +277,35 @@ Test(record, what_a_recording_does_not_know_is_refused_by_name)
         p = ask("explain", path, cases[i][0]);
         cr_expect(ne(int, p.exit_code, 0), "%zu", i);
         cr_expect(strstr(p.err, cases[i][1]) != NULL, "%zu: %s", i, p.err);
+        program_finish(&p);
+    }
+    program_file_remove(path);
+}
+
+/* 30 MiB that stay, and for a moment 64 at batch 2, 48 at batch 4. */
+static const char of_two_batches[] =
+    "plimsoll_recording: 1\nname: \"t\"\ncommand: [\"t\", \"{batch}\"]\nmade_by: \"plimsoll\"\n"
+    "compute_capability: 80\nallocator: pytorch\nproof: \"\"\nbatch: [2, 4]\nseq: []\naxes: {}\nstreams:\n"
+    "- from_batch: 1\n  from_seq: 1\n  sizes:\n  - \"31457280\"\n  - \"table 2,1=67108864 4,1=50331648\"\n"
+    "  before: [\"a0\"]\n  step: [\"a1 f1\"]\n";
+
+Test(record, what_is_known_at_recorded_batches_alone_is_told_at_the_others)
+{
+    static const struct {
+        const char *batch;
+        bool is_known;
+    } cases[] = {{"2", true}, {"3", false}, {"4", true}, {"5", false}};
+    char text[1024], sum[PLIM_SHA256_TEXT];
+    plim_sha256_text(of_two_batches, strlen(of_two_batches), sum);
+    snprintf(text, sizeof(text), "%schecksum: %s\n", of_two_batches, sum);
+    char *path = program_file("two.plim", text);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char options[128];
+        snprintf(options, sizeof(options), SMALL " --batch %s", cases[i].batch);
+        struct program p = ask("explain", path, options);
+        cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+        cr_expect(eq(int, strstr(p.out, "Workspaces of libraries, up to 64.0 MiB") == NULL, cases[i].is_known),
+                  "batch %s: %s", cases[i].batch, p.out);
         program_finish(&p);
     }
     program_file_remove(path);

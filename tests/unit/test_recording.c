@@ -283,6 +283,7 @@ Test(recording_play, a_block_of_no_bytes_is_none)
             struct bench b;
             cr_assert(eq(int, play(&b, text, "sim:A100-SXM4-80GB", allocators[i], batch), PLIM_OK));
             cr_expect(eq(i64, b.replay.peak_reserved_bytes, (batch == 2 ? 30 : 46) * MIB));
+            cr_expect(eq(i64, b.replay.guessed_bytes, batch == 3 ? 16 * MIB : 0));
             bench_finish(&b);
         }
 }

@@ -67,9 +67,12 @@ Test(recording_size, what_is_no_polynomial_is_a_table)
     for (size_t i = 0; i < 2; i++) {
         struct plim_recorded_size size = fit(all[i]);
         cr_expect(size.is_table, "%zu", i);
-        for (size_t k = 0; k < POINTS; k++)
+        for (size_t k = 0; k < POINTS; k++) {
             cr_expect(eq(i64, at(&size, grid[k].batch, grid[k].seq),
                          all[i](grid[k].batch, grid[k].seq)));
+            cr_expect(eq(i64, plim_recorded_size_guessed(&size, grid[k]), 0));
+        }
+        cr_expect(eq(i64, plim_recorded_size_guessed(&size, (struct plim_recorded_point){4, 200}), all[i](4, 256)));
         cr_expect(eq(i64, at(&size, 3, 200), all[i](3, 256))); /* the next that was recorded */
         cr_expect(eq(i64, at(&size, 9, 999), all[i](4, 256))); /* the last */
         free(size.entries);

@@ -20,7 +20,7 @@ struct player_run {
     bool is_direct;
     size_t loop; /* whose micro-steps have the `micro_states` */
     bool restless; /* micro-steps need cached memory back and never repeat */
-    int64_t asked_bytes;
+    int64_t asked_bytes, guessed_bytes;
     int64_t live_bytes, live_peak_bytes; /* of direct allocations */
     int64_t small_bytes;
 };
@@ -218,6 +218,8 @@ static enum plim_status prepare_sizes(struct plim_player *p, struct plim_recorde
     if (PLIM_ARRAY_RESERVE(&p->bytes, stream->sizes.count) != PLIM_OK)
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
     for (size_t i = 0; i < stream->sizes.count; i++) {
+        int64_t guessed = plim_recorded_size_guessed(&stream->sizes.items[i], point);
+        if (guessed > p->run.guessed_bytes) p->run.guessed_bytes = guessed;
         p->bytes.items[i] = plim_recorded_size_at(&stream->sizes.items[i], point);
         if (p->bytes.items[i] < 0)
             return plim_fail(err, PLIM_INVALID,
@@ -346,6 +348,7 @@ static enum plim_status fill_seconds(struct plim_player *p, struct plim_recorded
 static void judge(const struct plim_player *p, enum plim_status st, struct plim_replay *out)
 {
     out->retries = plim_allocator_statistics(p->allocator)->retries;
+    out->guessed_bytes = p->run.guessed_bytes;
     if (st == PLIM_OOM) {
         out->oom_asked_bytes = p->run.asked_bytes;
         snprintf(out->oom_where, sizeof(out->oom_where), "step %d", out->steps_done + 1);

@@ -115,6 +115,11 @@ struct plim_recorded_size {
 int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
                               struct plim_recorded_point point);
 
+/* 0: what the size has at this point is exact. Else it is a guess, of a table in which the point is not: the
+ * largest of the table's bytes. */
+int64_t plim_recorded_size_guessed(const struct plim_recorded_size *size,
+                                   struct plim_recorded_point point);
+
 /* The function through these values: a polynomial of lowest degree that at least one point more than
  * it takes lies on, else a table. Exact in any case. PLIM_NOMEM is the only failure. */
 enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points,

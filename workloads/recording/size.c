@@ -58,6 +58,18 @@ int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
     return polynomial_at(size->terms, point, &bytes) && bytes > 0 ? bytes : -1;
 }
 
+int64_t plim_recorded_size_guessed(const struct plim_recorded_size *size,
+                                   struct plim_recorded_point point)
+{
+    int64_t most = 0;
+    for (size_t i = 0; size->is_table && i < size->count; i++) {
+        const struct plim_recorded_entry *e = &size->entries[i];
+        if (e->point.batch == point.batch && e->point.seq == point.seq) return 0;
+        if (e->bytes > most) most = e->bytes;
+    }
+    return most;
+}
+
 /* --- fitting ---------------------------------------------------------------------------------- */
 
 /* Values at one sequence length each: of the slope over b, or of what is left at b = 0. */

@@ -36,6 +36,9 @@ struct plim_replay {
     /* Of a job whose ranks need different amounts (ranks.h): the rank that is told, and what rank 0
      * reserves at its peak; 0: that is not known. */
     int64_t rank, rank0_reserved_bytes;
+    /* Played from a recording: the largest block whose bytes are known at the recorded sizes alone, of
+     * which this is none (a library's workspace); 0: all are known. */
+    int64_t guessed_bytes;
     int64_t retries; /* times cached segments had to be freed to go on */
     /* where it ran out, when verdict is PLIM_OOM */
     int64_t oom_asked_bytes;
