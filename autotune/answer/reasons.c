@@ -276,6 +276,7 @@ static void describe_values(const struct plim_axes *axes, const struct plim_sett
         const char *name, *before;
     } told[] = {{"precision", ""}, {"optimizer", ", "}, {"checkpointing", ", checkpointing "}};
     size_t used = 0;
+    *out = '\0';
     for (size_t i = 0; i < sizeof(told) / sizeof(told[0]) && used < size; i++) {
         char room[PLIM_AXIS_TEXT];
         int axis = plim_axes_find(axes, told[i].name);
@@ -283,6 +284,33 @@ static void describe_values(const struct plim_axes *axes, const struct plim_sett
         used += (size_t)snprintf(out + used, size - used, "%s%s", told[i].before,
                                  plim_axes_text(axes, setting, (size_t)axis, room));
     }
+}
+
+/* Of a recording, whose axes have any names: " at seq 512, negatives 24". */
+static void describe_recorded(const struct plim_axes *axes, const struct plim_setting *setting,
+                              char *out, size_t size)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (size_t i = 0; i < axes->count && used < size; i++) {
+        char room[PLIM_AXIS_TEXT];
+        used += (size_t)snprintf(out + used, size - used, "%s%s %s", i ? ", " : " at ",
+                                 axes->axis[i].name, plim_axes_text(axes, setting, i, room));
+    }
+}
+
+/* The least that is in a recording is not the least that the program can do. */
+static void tell_recorded_need(const struct plim_answer *a, const struct plim_setting *s,
+                               const char *needs, const char *budget, struct plim_result *result)
+{
+    char values[160];
+    describe_recorded(&a->question->axes, s, values, sizeof(values));
+    plim_result_reason(result,
+                       "Nothing fits. Micro-batch %" PRId64 "%s needs %s, more than the budget of %s.",
+                       s->micro_batch, values, needs, budget);
+    if (s->micro_batch > 1)
+        plim_result_reason(result, "The recording begins at micro-batch %" PRId64
+                                   ": smaller ones may fit, and exec tries them.", s->micro_batch);
 }
 
 static void tell_need(const struct plim_answer *a, const struct plim_decision *d,
@@ -294,6 +322,10 @@ static void tell_need(const struct plim_answer *a, const struct plim_decision *d
     plim_format_bytes(d->smallest_reserved_bytes, needs);
     plim_format_bytes(a->limit->budget_bytes, budget);
     describe_values(axes, s, values, sizeof(values));
+    if (a->details->predicts) {
+        tell_recorded_need(a, s, needs, budget, result);
+        return;
+    }
     if (a->details->is_program && d->rule.request->listed_count == 1)
         plim_result_reason(result,
                            "Nothing fits. The program needs %s, more than the budget of %s.", needs,

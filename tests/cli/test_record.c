@@ -282,11 +282,11 @@ Test(record, what_a_recording_does_not_know_is_refused_by_name)
     program_file_remove(path);
 }
 
-/* 30 MiB that stay, and for a moment 64 at batch 2, 48 at batch 4. */
+/* 30 MiB that stay, and for a moment 64 at batch 2, 48 at batch 4. It holds from batch 2 on. */
 static const char of_two_batches[] =
     "plimsoll_recording: 1\nname: \"t\"\ncommand: [\"t\", \"{batch}\"]\nmade_by: \"plimsoll\"\n"
     "compute_capability: 80\nallocator: pytorch\nproof: \"\"\nbatch: [2, 4]\nseq: []\naxes: {}\nstreams:\n"
-    "- from_batch: 1\n  from_seq: 1\n  sizes:\n  - \"31457280\"\n  - \"table 2,1=67108864 4,1=50331648\"\n"
+    "- from_batch: 2\n  from_seq: 1\n  sizes:\n  - \"31457280\"\n  - \"table 2,1=67108864 4,1=50331648\"\n"
     "  before: [\"a0\"]\n  step: [\"a1 f1\"]\n";
 
 Test(record, what_is_known_at_recorded_batches_alone_is_told_at_the_others)
@@ -308,6 +308,11 @@ Test(record, what_is_known_at_recorded_batches_alone_is_told_at_the_others)
                   "batch %s: %s", cases[i].batch, p.out);
         program_finish(&p);
     }
+    struct program p = ask("tune", path, " --device sim:A100-SXM4-80GB,memory=64MiB --margin 0 --overhead 0");
+    cr_expect(eq(int, p.exit_code, 1), "%s", p.err);
+    cr_expect(strstr(p.out, "Micro-batch 2 needs 94.0 MiB") != NULL, "%s", p.out);
+    cr_expect(strstr(p.out, "The recording begins at micro-batch 2") != NULL, "%s", p.out);
+    program_finish(&p);
     program_file_remove(path);
 }
 

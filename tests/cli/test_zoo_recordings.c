@@ -9,6 +9,9 @@
 
 #define AUTOENCODER "multimodal-autoencoder.plim", "004-multimodal-autoencoder"
 #define SPARSE_ATTENTION "gsa-512m.plim", "002-gsa"
+#define VIDEO "video-llm.plim", "001-video-llm"
+#define FRAMES(count, rest) "qwen3-1.7b/frozen/bfloat16/ckpt/amp-float16/f" #count "/" rest
+#define FRAMES_OF(count) " --axis max_frames=" #count
 #define EMBEDDER "naics-embedder.plim", "003-naics-embedder"
 #define NEGATIVES_24 " --axis negatives=24"
 #define NEGATIVES_8 " --axis negatives=8"
@@ -32,6 +35,13 @@ static const struct measured {
      "--batch 64 --precision bf16 --axis optimizer=adam-fused"},
     {AUTOENCODER, "batch/--precision fp32 --batch 32", "--batch 32 --precision fp32 --axis optimizer=adam"},
     {AUTOENCODER, "batch/--precision bf16 --batch 16", "--batch 16 --precision bf16 --axis optimizer=adam"},
+    {VIDEO, FRAMES(100, "b4/x2/sm86"), "--batch 4 --accumulation 2" FRAMES_OF(100)},
+    {VIDEO, FRAMES(100, "b4/x8/sm86"), "--batch 4 --accumulation 8" FRAMES_OF(100)},
+    {VIDEO, FRAMES(50, "b16/x2/sm86"), "--batch 16 --accumulation 2" FRAMES_OF(50)},
+    {VIDEO, FRAMES(200, "b16/x2/sm86"), "--batch 16 --accumulation 2" FRAMES_OF(200)},
+    {VIDEO, FRAMES(100, "b4/x1/sm86"), "--batch 4 --accumulation 1" FRAMES_OF(100)},
+    {VIDEO, FRAMES(100, "b8/x2/sm86"), "--batch 8 --accumulation 2" FRAMES_OF(100)},
+    {VIDEO, FRAMES(100, "b16/x2/sm86"), "--batch 16 --accumulation 2" FRAMES_OF(100)},
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s1024/b4", "--batch 4 --seq 1024 --accumulation 2"},
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s1024/b8", "--batch 8 --seq 1024 --accumulation 2"},
     {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/b4", "--batch 4 --seq 1536 --accumulation 2"},
@@ -103,6 +113,13 @@ Test(zoo_recordings, take_what_their_programs_were_measured_to_take)
 Test(zoo_recordings, the_largest_batch_is_the_measured_one)
 {
     static const struct measured largest[] = {
+        {VIDEO, FRAMES(100, "fit/RTX-3060-8GB|RTX-3070"), "--accumulation 2" FRAMES_OF(100)},
+        {VIDEO, FRAMES(50, "fit/RTX-3090-24GB"), "--accumulation 2" FRAMES_OF(50)},
+        {VIDEO, FRAMES(200, "fit/RTX-4080-16GB"), "--accumulation 2" FRAMES_OF(200)},
+        {VIDEO, FRAMES(100, "fit/RTX-4080-16GB"), "--accumulation 2" FRAMES_OF(100)},
+        {VIDEO, FRAMES(100, "fit/RTX-3090-24GB"), "--accumulation 2" FRAMES_OF(100)},
+        {VIDEO, FRAMES(100, "fit/RTX-3060-8GB|RTX-3070/expandable_segments:True"), "--accumulation 2 " EXPANDABLE FRAMES_OF(100)},
+        {VIDEO, FRAMES(100, "fit/RTX-3090-24GB/expandable_segments:True"), "--accumulation 2 " EXPANDABLE FRAMES_OF(100)},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s1024/fit", "--seq 1024 --accumulation 2"},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s1536/fit", "--seq 1536 --accumulation 2"},
         {SPARSE_ATTENTION, "518m/mask/checkpoint/s2048/fit", "--seq 2048 --accumulation 2"},
@@ -153,6 +170,7 @@ Test(zoo_recordings, the_planned_batches_of_the_embedder_do_not_fit)
         json_t *root = program_json(&p);
         const json_int_t needed = json_int_at(root, "peak.reserved_bytes");
         cr_expect(eq(int, p.exit_code, 1), "%s", planned[i].gpu);
+        cr_expect(strstr(p.out, "known at the recorded batches alone") == NULL, "no block's bytes are");
         cr_expect(eq(i64, needed, measured_bytes(&row)), "%s", planned[i].gpu);
         cr_expect(eq(i64, json_int_at(root, "short_bytes"), needed - json_int_at(root, "limit.budget_bytes")),
                   "%s", planned[i].gpu);
@@ -240,26 +258,53 @@ Test(zoo_recordings, an_effective_batch_of_several_gpus_is_met_or_told)
 }
 
 /* What a profile asks for it gets: no other has a higher rate, or needs less memory. */
-Test(zoo_recordings, profiles_are_best_at_what_they_are_for)
+static void expect_profiles(const char *asked)
 {
     static const char *const profiles[] = {"max-memory", "balanced", "max-speed"};
     double rates[3];
     json_int_t bytes[3];
     for (size_t i = 0; i < 3; i++) {
         char line[512];
-        snprintf(line, sizeof(line), "tune " PLIM_ZOO_FOLDER "/gsa-512m.plim --device sim:A40 "
-                 "--profile %s --seq 1024 --accumulation 2 --json --quiet", profiles[i]);
+        snprintf(line, sizeof(line), "tune " PLIM_ZOO_FOLDER "/%s --profile %s --json --quiet", asked, profiles[i]);
         struct program p = program_run(line);
         json_t *root = program_json(&p);
-        rates[i] = json_number_value(json_at(root, "choice.tokens_per_second"));
+        rates[i] = json_number_value(json_at(root, "choice.samples_per_second"));
         bytes[i] = json_int_at(root, "choice.peak.device_bytes");
         json_decref(root);
         program_finish(&p);
     }
-    cr_expect(lt(i64, bytes[0], bytes[1]));
-    cr_expect(le(i64, bytes[1], bytes[2]));
-    cr_expect(lt(dbl, rates[0], rates[1]));
-    cr_expect(lt(dbl, rates[1], rates[2]));
+    cr_expect(lt(i64, bytes[0], bytes[1]), "%s", asked);
+    cr_expect(le(i64, bytes[1], bytes[2]), "%s", asked);
+    cr_expect(lt(dbl, rates[0], rates[1]), "%s", asked);
+    cr_expect(le(dbl, rates[1], rates[2]), "%s", asked);
+}
+
+Test(zoo_recordings, profiles_are_best_at_what_they_are_for)
+{
+    expect_profiles("gsa-512m.plim --device sim:A40 --seq 1024 --accumulation 2");
+    expect_profiles("video-llm.plim --device sim:RTX-3090 --effective-batch 32" FRAMES_OF(100));
+}
+
+/* 4 x 8 = 32 clips, as its owners have them: on 8 GB too, and on larger GPUs larger batches make the same. */
+Test(zoo_recordings, thirty_two_clips_a_step_are_kept)
+{
+    static const struct {
+        const char *options;
+        json_int_t batch, accumulation;
+    } asked[] = {{"--device sim:RTX-3070 --batch 4", 4, 8},
+                 {"--device sim:RTX-3070 --objective largest-batch", 4, 8},
+                 {"--device sim:RTX-4080 --objective largest-batch", 16, 2}};
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        char options[256];
+        snprintf(options, sizeof(options), "--overhead 320MiB --effective-batch 32" FRAMES_OF(100) " %s", asked[i].options);
+        struct program p = ask("tune", "video-llm.plim", options);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), asked[i].batch), "%s", p.out);
+        cr_expect(eq(i64, json_int_at(root, "choice.accumulation"), asked[i].accumulation));
+        cr_expect(eq(i64, json_int_at(root, "choice.effective_batch"), 32));
+        json_decref(root);
+        program_finish(&p);
+    }
 }
 
 /* Many GPUs share what is played of a recording, and each has the answer that it has alone: of other speed

@@ -32,6 +32,7 @@ struct plim_player {
     const void *stop_user;
     struct player_run run;
     PLIM_ARRAY(int64_t) bytes;     /* of the stream's sizes, at the point */
+    PLIM_ARRAY(int64_t) guessed;   /* of each size: plim_recorded_size_guessed() */
     struct plim_recorded_walk walk;
     PLIM_ARRAY(struct held) held;  /* by the walk's slots */
     PLIM_ARRAY(uint64_t) pages;    /* that small direct allocations share */
@@ -59,6 +60,7 @@ void plim_player_destroy(struct plim_player **player)
     if (!p) return;
     plim_allocator_destroy(&p->allocator);
     PLIM_ARRAY_FINISH(&p->bytes);
+    PLIM_ARRAY_FINISH(&p->guessed);
     plim_recorded_walk_finish(&p->walk);
     PLIM_ARRAY_FINISH(&p->held);
     PLIM_ARRAY_FINISH(&p->pages);
@@ -128,6 +130,7 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
     enum plim_status st = PLIM_ARRAY_RESERVE(&p->held, (size_t)slot + 1);
     if (st) return st;
     p->run.asked_bytes = bytes;
+    if (p->guessed.items[size] > p->run.guessed_bytes) p->run.guessed_bytes = p->guessed.items[size];
     if (!bytes) st = PLIM_OK; /* there is no such block at this size */
     else if (p->run.is_direct) st = take_direct(p, bytes, &held);
     else st = plim_allocator_malloc(p->allocator, bytes, 0, &held.block);
@@ -215,11 +218,11 @@ static enum plim_status prepare_sizes(struct plim_player *p, struct plim_recorde
                          "%lld, length %lld: exec runs the program there",
                          (long long)stream->from.batch, (long long)stream->from.seq,
                          (long long)point.batch, (long long)point.seq);
-    if (PLIM_ARRAY_RESERVE(&p->bytes, stream->sizes.count) != PLIM_OK)
+    if (PLIM_ARRAY_RESERVE(&p->bytes, stream->sizes.count) != PLIM_OK ||
+        PLIM_ARRAY_RESERVE(&p->guessed, stream->sizes.count) != PLIM_OK)
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
     for (size_t i = 0; i < stream->sizes.count; i++) {
-        int64_t guessed = plim_recorded_size_guessed(&stream->sizes.items[i], point);
-        if (guessed > p->run.guessed_bytes) p->run.guessed_bytes = guessed;
+        p->guessed.items[i] = plim_recorded_size_guessed(&stream->sizes.items[i], point);
         p->bytes.items[i] = plim_recorded_size_at(&stream->sizes.items[i], point);
         if (p->bytes.items[i] < 0)
             return plim_fail(err, PLIM_INVALID,
