@@ -84,7 +84,7 @@ static void answer(FILE *file, const struct plim_result *r)
     }
     if (plim_result_rate(c) > 0)
         fprintf(file, "<p>%s %s%s, %s a step</p>\n",
-                plim_number_grouped(plim_result_rate(c), figure),
+                plim_number_rate(plim_result_rate(c), figure),
                 plim_result_rate_unit(&c->setting),
                 r->device.simulated ? " (simulated)" : "",
                 plim_number_seconds(c->step_seconds, whole));

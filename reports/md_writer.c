@@ -56,7 +56,7 @@ static void answer(FILE *file, const struct plim_result *r)
     plim_table_values(&c->setting, text, sizeof(text));
     if (text[0]) line(file, "- ", text);
     if (plim_result_rate(c) > 0)
-        fprintf(file, "- %s %s\n", plim_number_grouped(plim_result_rate(c), number),
+        fprintf(file, "- %s %s\n", plim_number_rate(plim_result_rate(c), number),
                 plim_result_rate_unit(&c->setting));
     fprintf(file, "- peak %s of %s\n", plim_number_bytes(c->peak.device_bytes, number),
             plim_number_bytes(r->limit.usable_bytes, whole));

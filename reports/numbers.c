@@ -20,6 +20,14 @@ char *plim_number_grouped(double value, char out[PLIM_NUMBER])
     return out;
 }
 
+char *plim_number_rate(double value, char out[PLIM_NUMBER])
+{
+    if (value >= 99.95) return plim_number_grouped(value, out);
+    if (value >= 0.995) snprintf(out, PLIM_NUMBER, "%.*f", value >= 9.995 ? 1 : 2, value);
+    else snprintf(out, PLIM_NUMBER, "%.3g", value);
+    return out;
+}
+
 char *plim_number_seconds(double seconds, char out[PLIM_NUMBER])
 {
     int digits = seconds >= 100 ? 0 : seconds >= 10 ? 1 : seconds >= 1 ? 2 : seconds >= 0.1 ? 3 : 4;

@@ -125,7 +125,7 @@ static void add_result_cells(const struct plim_result_choice *choice, struct pli
     char text[PLIM_NUMBER];
     plim_grid_cell(grid, plim_number_batch(&choice->setting, text));
     if (has_rates && plim_result_rate(choice) > 0)
-        plim_grid_cell(grid, plim_number_grouped(plim_result_rate(choice), text));
+        plim_grid_cell(grid, plim_number_rate(plim_result_rate(choice), text));
     else if (has_rates)
         plim_grid_cell(grid, "-");
     plim_grid_cell(grid, plim_number_bytes(choice->peak.device_bytes, text));

@@ -65,7 +65,7 @@ static void rate_line(struct plim_page *page, const struct plim_result_choice *c
     char rate[PLIM_NUMBER], step[PLIM_NUMBER];
     if (plim_result_rate(c) <= 0) return;
     fprintf(page->file, "  %s%s %s%s, %s a step", page->bold,
-            plim_number_grouped(plim_result_rate(c), rate), plim_result_rate_unit(&c->setting),
+            plim_number_rate(plim_result_rate(c), rate), plim_result_rate_unit(&c->setting),
             page->plain, plim_number_seconds(c->step_seconds, step));
     if (c->mfu > 0) fprintf(page->file, ", MFU %.1f %%", 100 * c->mfu);
     if (c->host_bound) fputs(", host-bound", page->file);
