@@ -47,23 +47,31 @@ static void add_variables(struct plim_program *program, const char *const *list,
         program->variables[program->variable_count++] = list[i];
 }
 
+/* ", seq 512, precision bf16, k 3": the values along all axes, or all but the sequence length. */
+static void describe_axes(const struct recorder *r, const struct plim_setting *setting, bool with_seq,
+                          char *text, size_t size)
+{
+    const struct plim_axes *axes = &r->record->question->question.axes;
+    size_t used = 0;
+    *text = '\0';
+    for (size_t i = 0; i < axes->count && used < size; i++) {
+        char room[PLIM_AXIS_TEXT];
+        if ((int)i == axes->seq && !with_seq) continue;
+        used += (size_t)snprintf(text + used, size - used, ", %s %s", axes->axis[i].name,
+                                 plim_axes_text(axes, setting, i, room));
+    }
+}
+
 /* A line for each run: what was run, how much it did, how long it took. */
 static void tell_run(const struct recorder *r, const struct plim_setting *setting, bool caches,
                      const struct plim_trace *trace, double seconds)
 {
-    const struct plim_axes *axes = &r->record->question->question.axes;
-    char text[512];
-    int length = snprintf(text, sizeof(text), "batch %lld", (long long)setting->micro_batch);
+    char micro_steps[48] = "", axes[512];
     if (r->out->accumulates)
-        length += snprintf(text + length, sizeof(text) - (size_t)length, ", %lld micro-steps",
-                           (long long)setting->accumulation);
-    for (size_t i = 0; i < axes->count && length < (int)sizeof(text); i++) {
-        char room[PLIM_AXIS_TEXT];
-        length += snprintf(text + length, sizeof(text) - (size_t)length, ", %s %s",
-                           axes->axis[i].name,
-                           plim_axes_text(axes, setting, i, room));
-    }
-    plim_log(r->record->log, PLIM_LOG_INFO, "%s%s: %zu events, %zu steps, %.1f s", text,
+        snprintf(micro_steps, sizeof(micro_steps), ", %lld micro-steps", (long long)setting->accumulation);
+    describe_axes(r, setting, true, axes, sizeof(axes));
+    plim_log(r->record->log, PLIM_LOG_INFO, "batch %lld%s%s%s: %zu events, %zu steps, %.1f s",
+             (long long)setting->micro_batch, micro_steps, axes,
              caches ? ", with its own allocator" : "", trace->events.count, trace->steps, seconds);
 }
 
@@ -367,6 +375,19 @@ static enum plim_status take_head(const struct plim_record *record, struct plim_
     return PLIM_OK;
 }
 
+/* One combination that cannot be recorded ends the recording, and is named: it can be left out. */
+static enum plim_status record_or_name(struct recorder *r, const struct plim_setting *values,
+                                       struct plim_error *err)
+{
+    struct plim_error failure = PLIM_ERROR_INIT;
+    char axes[256];
+    enum plim_status st = record_combination(r, values, &failure);
+    if (!st) return PLIM_OK;
+    describe_axes(r, values, false, axes, sizeof(axes));
+    if (!axes[0] || st == PLIM_CANCELLED) return plim_fail(err, st, "%s", failure.text);
+    return plim_fail(err, st, "with%s: %s", axes + 1, failure.text);
+}
+
 enum plim_status plim_record_run(const struct plim_record *record, struct plim_recording *out,
                                  struct plim_error *err)
 {
@@ -382,7 +403,7 @@ enum plim_status plim_record_run(const struct plim_record *record, struct plim_r
     PLIM_TRY(plim_space_build(&space, &axes, axes.seq < 0 ? NULL : &no_seq, axes.seq < 0 ? 0 : 1,
                               err));
     for (size_t i = 0; i < space.points.count; i++)
-        PLIM_TRY(record_combination(&r, &space.points.items[i], err));
+        PLIM_TRY(record_or_name(&r, &space.points.items[i], err));
 out:
     forget_traces(&r);
     PLIM_ARRAY_FINISH(&r.traces);

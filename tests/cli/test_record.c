@@ -226,6 +226,7 @@ Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
     } cases[] = {
         {"", "{batch} fails=3", "exit code 3", 2},
         {"", "{batch} signal=11", "signal 11", 2},
+        {"--batch 1,2,3 --axis code=0,3", "{batch} fails={code}", "with code 3: recording at batch 1", 2},
         {"", "{batch} cpu=1", "did not use a GPU", 2},
         {"", "{batch} grows=1 steps=9 cache=0", "never repeats", 2},
         {"", "{batch} leak=2 steps=20 cache=0", "goes on growing", 2},
