@@ -175,3 +175,8 @@ const char *plim_result_value(const struct plim_result_setting *setting, const c
         if (!strcmp(setting->values[i].name, name)) return setting->values[i].text;
     return "";
 }
+
+int64_t plim_result_first_accumulation(const struct plim_result_choice *choice)
+{
+    return choice->phase_count ? choice->phases[0].accumulation : choice->setting.accumulation;
+}

@@ -117,6 +117,9 @@ struct plim_result_choice {
     int64_t repeats_after_steps; /* replayed so many, then everything repeats; 0: not seen */
 };
 
+/* The micro-steps of an optimizer step in the first epoch. */
+int64_t plim_result_first_accumulation(const struct plim_result_choice *choice);
+
 /* What came of one combination of the values that were asked for. */
 struct plim_result_point {
     struct plim_result_choice best; /* present: the best that fits; else only its setting is filled */

@@ -55,7 +55,9 @@ static enum plim_status read_result(const struct plim_request *request, const st
     if (!st) {
         const struct plim_result_choice *choice = &file.result->choice;
         ask->sizes.micro = choice->setting.micro_batch;
-        ask->sizes.accumulation = choice->setting.accumulation;
+        ask->sizes.accumulation = plim_result_first_accumulation(choice);
+        ask->phase_count = choice->phase_count;
+        memcpy(ask->phases, choice->phases, sizeof(ask->phases));
         if (!ask->sizes.dp) ask->sizes.dp = choice->world;
         if (!ask->sizes.seq) ask->sizes.seq = choice->setting.seq;
         if (!request->quiet) note_settings(&choice->setting, io);

@@ -49,7 +49,7 @@ static void fill_answer(const struct plim_request *request, const struct plim_re
     if (choice) {
         const struct plim_result_setting *setting = &choice->setting;
         *sizes = (struct plim_config_sizes){
-            setting->micro_batch, setting->accumulation,
+            setting->micro_batch, plim_result_first_accumulation(choice),
             asked->dp ? asked->dp : choice->world, asked->seq ? asked->seq : setting->seq};
         answer->setting = setting;
         answer->world = choice->world;

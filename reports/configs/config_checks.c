@@ -1,4 +1,4 @@
-#include "config_group.h"
+#include "accumulation_schedule.h"
 #include <string.h>
 #include <strings.h>
 
@@ -21,12 +21,34 @@ static enum plim_status check_schedules(struct plim_config_group *g, const char 
         for (size_t i = 0; i < g->plan->places.list.count; i++) {
             const struct plim_config_place *place = &g->plan->places.list.items[i];
             if (place->hidden || !plim_config_match(*patterns, place->name)) continue;
+            if (plim_config_schedule_covers(g, place)) continue;
             if (!is_on(plim_config_node_of(place)) || plim_config_is_evaluation(place->name))
                 continue;
             return plim_config_refuse(g, place,
                                       "'%s' changes the batch while training: what is written "
                                       "would not hold%s",
                                       place->path, "");
+        }
+    return PLIM_OK;
+}
+
+/* Beside an accumulation that follows epochs: a number that says something else than 1. */
+static enum plim_status check_number_beside(struct plim_config_group *g)
+{
+    const struct plim_config_found *found = &g->found[PLIM_CONFIG_ACCUMULATION];
+    if (found->state != PLIM_CONFIG_BY_EPOCH) return PLIM_OK;
+    const char *const *patterns = g->framework->roles[PLIM_CONFIG_ACCUMULATION];
+    for (; *patterns; patterns++)
+        for (size_t i = 0; i < g->plan->places.list.count; i++) {
+            const struct plim_config_place *place = &g->plan->places.list.items[i];
+            const struct plim_config_node *node = plim_config_node_of(place);
+            if (place->hidden || !plim_config_match(*patterns, place->name)) continue;
+            if (plim_config_is_evaluation(place->name) || node->kind != PLIM_CONFIG_SCALAR)
+                continue;
+            if (!is_on(node) || plim_config_whole(node->text) == 1) continue;
+            return plim_config_refuse(g, place,
+                                      "'%s' and '%s' both say the accumulation, expected one",
+                                      place->path, found->place->path);
         }
     return PLIM_OK;
 }
@@ -39,7 +61,8 @@ static enum plim_status check_callbacks(struct plim_config_group *g)
         const char *text = place->node->kind == PLIM_CONFIG_SCALAR ? place->node->text : NULL;
         if (!text || place->node->style == PLIM_CONFIG_BLOCK) continue;
         size_t length = strlen(text), size = strlen("GradientAccumulationScheduler");
-        if (length >= size && !strcmp(text + length - size, "GradientAccumulationScheduler"))
+        if (length >= size && !strcmp(text + length - size, "GradientAccumulationScheduler") &&
+            !plim_config_schedule_covers(g, place))
             return plim_config_refuse(g, place,
                                       "%s changes the accumulation while training: what is "
                                       "written would not hold%s",
@@ -125,6 +148,7 @@ enum plim_status plim_config_check(struct plim_config_group *g)
     PLIM_TRY(plim_config_use_tokens(g));
     PLIM_TRY(check_schedules(g, plim_config_common()->schedules));
     PLIM_TRY(check_schedules(g, g->framework->schedules));
+    PLIM_TRY(check_number_beside(g));
     PLIM_TRY(check_callbacks(g));
 out:
     return st;

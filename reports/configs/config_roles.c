@@ -19,19 +19,6 @@ struct plim_config_node *plim_config_node_of(const struct plim_config_place *pla
     return place->node->target ? place->node->target : place->node;
 }
 
-int64_t plim_config_whole(const char *text)
-{
-    char digits[40];
-    size_t used = 0;
-    if (!text || !plim_config_is_number(text)) return 0;
-    for (; *text && used + 1 < sizeof(digits); text++)
-        if (*text != '_') digits[used++] = *text;
-    digits[used] = '\0';
-    double number = strtod(digits, NULL);
-    int64_t whole = number >= 1 && number < 1e15 ? (int64_t)number : 0;
-    return (double)whole == number ? whole : 0;
-}
-
 static enum plim_status refuse(const struct plim_config_place *place, struct plim_error *err,
                                const char *fmt, const char *argument)
 {
@@ -332,6 +319,10 @@ static enum plim_status answer(struct search *s, struct plim_config_found *out)
     case PLIM_CONFIG_REFERENCE:
     case PLIM_CONFIG_WORD:
         return no_number(s, out);
+    case PLIM_CONFIG_SCHEDULE:
+        out->state = PLIM_CONFIG_BY_EPOCH;
+        out->number = plim_config_first_steps(plim_config_node_of(out->end));
+        return PLIM_OK;
     default:
         out->state = PLIM_CONFIG_FOREIGN;
         return PLIM_OK;

@@ -2,13 +2,14 @@
 #ifndef PLIM_REPORTS_CONFIGS_CONFIG_ROLES_H
 #define PLIM_REPORTS_CONFIGS_CONFIG_ROLES_H
 
-#include "patch_plan.h"
 #include "config_value.h"
+#include "patch_plan.h"
 
 enum plim_config_state {
     PLIM_CONFIG_ABSENT,
     PLIM_CONFIG_SETTABLE, /* a number, or nothing yet: `value` says where */
     PLIM_CONFIG_MERGED,   /* it comes from a merged mapping: `place->mapping` takes an override */
+    PLIM_CONFIG_BY_EPOCH, /* a number for every phase (accumulation_schedule.h) */
     PLIM_CONFIG_FOREIGN,  /* filled in or computed by something else: `value` says what */
 };
 
@@ -17,14 +18,14 @@ struct plim_config_found {
     const struct plim_config_place *place; /* as the framework reads it */
     const struct plim_config_place *end;   /* where the number is, behind aliases and references */
     struct plim_config_value value;        /* of `end` */
-    int64_t number;                        /* what is there now; 0: no whole number above 0 */
+    int64_t number; /* what is there now, by epoch the first; 0: no whole number above 0 */
 };
 
 /* Finds a role by its patterns (NULL ends them). PLIM_SPEC: it stands twice, in several sections,
  * or is no number, with the places. */
-enum plim_status plim_config_find(const struct plim_config_plan *plan,
-                                  const char *const *patterns, const char *select,
-                                  const char *what, struct plim_config_found *out,
+enum plim_status plim_config_find(const struct plim_config_plan *plan, const char *const *patterns,
+                                  const char *select, const char *what,
+                                  struct plim_config_found *out,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 /* The first place that matches one of the patterns and is not for evaluation; NULL: none. */
@@ -36,8 +37,5 @@ bool plim_config_has(const struct plim_config_places *places, const char *mark);
 
 /* A place's node behind aliases. */
 struct plim_config_node *plim_config_node_of(const struct plim_config_place *place);
-
-/* A whole number above 0 that a text is, also as "4.0"; else 0. */
-int64_t plim_config_whole(const char *text);
 
 #endif

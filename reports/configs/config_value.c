@@ -3,6 +3,7 @@
 #include "config_format.h"
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,6 +26,19 @@ bool plim_config_is_number(const char *text)
         text += strspn(text, "0123456789");
     }
     return digits && !*text;
+}
+
+int64_t plim_config_whole(const char *text)
+{
+    char digits[40];
+    size_t used = 0;
+    if (!text || !plim_config_is_number(text)) return 0;
+    for (; *text && used + 1 < sizeof(digits); text++)
+        if (*text != '_') digits[used++] = *text;
+    digits[used] = '\0';
+    double number = strtod(digits, NULL);
+    int64_t whole = number >= 1 && number < 1e15 ? (int64_t)number : 0;
+    return (double)whole == number ? whole : 0;
 }
 
 static bool is_unset(const char *text)
@@ -232,6 +246,37 @@ static enum plim_config_meaning meaning_of_call(const struct plim_config_documen
     return is_python_environment(text, value) ? PLIM_CONFIG_ENVIRONMENT : PLIM_CONFIG_COMPUTED;
 }
 
+/* --- by epoch --------------------------------------------------------------------------------- */
+
+int64_t plim_config_epoch(const struct plim_config_node *member)
+{
+    size_t digits = member->key ? strspn(member->key, "0123456789") : 0;
+    return digits && digits < 16 && !member->key[digits] ? strtoll(member->key, NULL, 10) : -1;
+}
+
+int64_t plim_config_steps(const struct plim_config_node *member)
+{
+    const struct plim_config_node *node = member->target ? member->target : member;
+    return node->kind == PLIM_CONFIG_SCALAR ? plim_config_whole(node->text) : 0;
+}
+
+int64_t plim_config_first_steps(const struct plim_config_node *schedule)
+{
+    for (const struct plim_config_node *member = schedule->first; member; member = member->next)
+        if (plim_config_epoch(member) == 0) return plim_config_steps(member);
+    return 1;
+}
+
+static bool is_schedule(const struct plim_config_node *node)
+{
+    if (node->kind != PLIM_CONFIG_MAPPING || !node->first) return false;
+    for (const struct plim_config_node *member = node->first; member; member = member->next)
+        if (plim_config_epoch(member) < 0) return false;
+    return true;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
 struct plim_config_value plim_config_value_of(const struct plim_config_document *document,
                                               const struct plim_config_node *node)
 {
@@ -253,6 +298,7 @@ struct plim_config_value plim_config_value_of(const struct plim_config_document 
     bool call = document->format->language == PLIM_CONFIG_PYTHON &&
                 node->kind == PLIM_CONFIG_MAPPING && document->text[node->begin] == '(';
     if (call) value.meaning = meaning_of_call(document, node, &value);
+    if (!call && is_schedule(node)) value.meaning = PLIM_CONFIG_SCHEDULE;
     if (node->kind != PLIM_CONFIG_SCALAR || node->style == PLIM_CONFIG_BLOCK) return value;
     value.meaning = of[document->format->language](node, &value);
     return value;

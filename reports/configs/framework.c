@@ -62,6 +62,7 @@ static const struct field {
 #undef ROLE
         {"needs", NEEDS, AT(needs)},
     {"tokens", LIST, AT(tokens)},
+    {"by_epoch", LIST, AT(by_epoch)},
     {"schedules", LIST, AT(schedules)},
     {"dp", LIST, AT(dp)},
     {"devices", LIST, AT(devices)},

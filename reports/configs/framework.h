@@ -43,11 +43,13 @@ struct plim_yaml_node;
 struct plim_config_framework {
     const char *name, *title;
     const char *aka[PLIM_CONFIG_LIST];
-    const char *marks[PLIM_CONFIG_LIST];   /* all have to be there: patterns, | between alternatives */
+    const char
+        *marks[PLIM_CONFIG_LIST]; /* all have to be there: patterns, | between alternatives */
     const char *formats[PLIM_CONFIG_LIST]; /* of which format the file has to be; none: any */
     const char *roles[PLIM_CONFIG_ROLE_COUNT][PLIM_CONFIG_LIST]; /* patterns, the best first */
-    unsigned needs[PLIM_CONFIG_NEEDS];     /* sets of roles (bits) that say it all; 0 ends */
-    const char *tokens[PLIM_CONFIG_LIST];  /* sizes in tokens or frames in the place of samples */
+    unsigned needs[PLIM_CONFIG_NEEDS];       /* sets of roles (bits) that say it all; 0 ends */
+    const char *tokens[PLIM_CONFIG_LIST];    /* sizes in tokens or frames in the place of samples */
+    const char *by_epoch[PLIM_CONFIG_LIST];  /* an accumulation that follows epochs */
     const char *schedules[PLIM_CONFIG_LIST]; /* what overrides the sizes while training */
     const char *dp[PLIM_CONFIG_LIST], *devices[PLIM_CONFIG_LIST], *nodes[PLIM_CONFIG_LIST],
         *parallel[PLIM_CONFIG_LIST];
@@ -57,10 +59,10 @@ struct plim_config_framework {
     const char *outside; /* where the sizes belong instead: "the script's arguments"; NULL: here */
     const char *arguments; /* how an override is written: "{path}={value}"; NULL: none is known */
     const char *no_accumulation; /* why it cannot accumulate; NULL: it can */
-    const char *warning;   /* what a user of it should know; NULL: nothing */
-    bool numbers;          /* its reader wants numbers: never "4" in quotes */
-    bool lists;            /* its accumulation is a list with one number for each phase */
-    bool guess;            /* nothing is known but names: no key is added */
+    const char *warning;         /* what a user of it should know; NULL: nothing */
+    bool numbers;                /* its reader wants numbers: never "4" in quotes */
+    bool lists;                  /* its accumulation is a list with one number for each phase */
+    bool guess;                  /* nothing is known but names: no key is added */
     const struct plim_yaml_node *terms, *emits; /* for emission.h; NULL: none */
 };
 

@@ -11,12 +11,15 @@
 #include "autotune/base/text_stream.h"
 #include "framework.h"
 #include "config_places.h"
+#include "reports/result.h"
 
 enum { PLIM_CONFIG_FILES = 64, PLIM_CONFIG_SETS = 16 };
 
 /* What the user asked for. Texts are the caller's. */
 struct plim_config_ask {
     struct plim_config_sizes sizes;
+    size_t phase_count; /* the answer's accumulation by epoch; 0: it is one number */
+    struct plim_result_phase phases[PLIM_RESULT_PHASES];
     int64_t tokens;        /* a micro-batch in tokens, for keys of that unit; 0: not given */
     const char *framework; /* a name; NULL: by the keys */
     const char *format;    /* a name; NULL: by the file */

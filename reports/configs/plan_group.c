@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* strcasestr */
 #include "plan_group.h"
+#include "accumulation_schedule.h"
 #include "config_format.h"
 #include "config_group.h"
 #include "patch_notes.h"
@@ -50,9 +51,20 @@ static enum plim_status find_role(struct plim_config_group *g, enum plim_config_
     const char *given[2] = {NULL, NULL};
     for (size_t i = 0; i < g->ask->set_count; i++)
         if (g->ask->sets[i].role == role) given[0] = g->ask->sets[i].path;
-    return plim_config_find(g->plan, given[0] ? given : g->framework->roles[role],
-                            given[0] ? NULL : g->ask->select, plim_config_role_text(role),
-                            &g->found[role], g->err);
+    const char *const *patterns = given[0] ? given : g->framework->roles[role];
+    const char *select = given[0] ? NULL : g->ask->select, *text = plim_config_role_text(role);
+    struct plim_config_found *found = &g->found[role];
+    enum plim_status st = PLIM_OK;
+    if (role == PLIM_CONFIG_ACCUMULATION && !given[0]) {
+        st = plim_config_find(g->plan, g->framework->by_epoch, select, text, found, g->err);
+        if (st || found->state == PLIM_CONFIG_BY_EPOCH) return st;
+    }
+    st = plim_config_find(g->plan, patterns, select, text, found, g->err);
+    if (!st && found->state == PLIM_CONFIG_BY_EPOCH && role != PLIM_CONFIG_ACCUMULATION)
+        return plim_config_refuse(g, found->end,
+                                  "'%s' is a schedule (several values), expected one number%s",
+                                  found->end->path, "");
+    return st;
 }
 
 static bool is_used(const struct plim_config_group *g, enum plim_config_role role)
@@ -74,6 +86,7 @@ static void choose_needs(struct plim_config_group *g)
             score += plim_config_is_size(&g->found[role])       ? 100
                      : plim_config_is_settable(&g->found[role]) ? 10
                                                                 : 0;
+            score += g->found[role].state == PLIM_CONFIG_BY_EPOCH ? 100 : 0;
             score += g->found[role].state == PLIM_CONFIG_FOREIGN;
         }
         score = score * 4 / all;
@@ -144,8 +157,8 @@ static enum plim_status check_multiples(struct plim_config_group *g)
         if (g->sizes.dp) {
             char text[64];
             snprintf(text, sizeof(text), "%" PRId64 " samples of an optimizer step", all);
-            return plim_config_refuse(g, place, "'%s' does not divide the %s, so it would not start",
-                                      place->path, text);
+            return plim_config_refuse(
+                g, place, "'%s' does not divide the %s, so it would not start", place->path, text);
         }
         plim_config_note(g->plan,
                          "%s:%d: %s is %" PRId64 ", which does not divide %" PRId64
@@ -263,6 +276,7 @@ static enum plim_status plan_found(struct plim_config_group *g, enum plim_config
 {
     enum plim_status st;
     PLIM_TRY(plim_config_check(g));
+    PLIM_TRY(plim_config_schedule_check(g));
     if (g->framework->no_accumulation && g->sizes.accumulation > 1)
         return plim_config_refuse(g, plim_config_primary(g)->place,
                                   "an accumulation above 1 cannot be written: %s%s",

@@ -72,6 +72,7 @@ static bool write_override(const struct plim_config_group *g, enum plim_config_r
                     found->value.name[0];
     const char *pattern = g->framework->roles[role][0], *path = pattern;
     if (found->place) path = found->place->path;
+    if (found->state == PLIM_CONFIG_BY_EPOCH) return false;
     if (!variable && (!path || !takes_arguments(g, document))) return false;
     const char *dot = strrchr(path, '.');
     if (variable)

@@ -1,4 +1,4 @@
-#include "config_group.h"
+#include "accumulation_schedule.h"
 #include "splice.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -112,7 +112,9 @@ enum plim_status plim_config_write_sizes(struct plim_config_group *g)
     for (int role = 0; role < PLIM_CONFIG_ROLE_COUNT && !st; role++) {
         bool needed = g->needs >> role & 1;
         if (role == PLIM_CONFIG_SEQ && !g->sizes.seq) continue;
-        if (plim_config_is_settable(&g->found[role]))
+        if (g->found[role].state == PLIM_CONFIG_BY_EPOCH)
+            st = plim_config_schedule_write(g);
+        else if (plim_config_is_settable(&g->found[role]))
             st = write_role(g, (enum plim_config_role)role);
         else if (needed && g->found[role].state == PLIM_CONFIG_ABSENT &&
                  !plim_config_is_default(g, (enum plim_config_role)role))

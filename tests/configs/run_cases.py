@@ -4,7 +4,8 @@
 A case is a file of `cases`: lines `name: value`, then files after `=== NAME`, then what becomes of them after `--- NAME`:
 `N: text` for line N, `N+: text` for a line behind it. No such section: the file stays as it is.
 
-    args      of `plimsoll apply`, besides the files; default: --micro-batch 4 --accumulation 8
+    args      of `plimsoll apply`, besides the files; default: --micro-batch 4 --accumulation 8, with a plan nothing
+    plan      of `plimsoll plan`: its answer is the result that is applied
     exit      default: 0
     says      text that stderr has to have; `prints` the same of stdout; both may be repeated
     with      crlf, bom, nofinal: what is done to every file, before and after
@@ -23,7 +24,7 @@ BOM = b'\xef\xbb\xbf'
 
 
 def read_case(path):
-    case = {'args': '--micro-batch 4 --accumulation 8', 'exit': '0', 'says': [], 'prints': [], 'with': ''}
+    case = {'exit': '0', 'says': [], 'prints': [], 'with': ''}
     files, changes, into = {}, {}, None
     with open(path, encoding='utf-8') as file:
         for line in file.read().split('\n')[:-1]:
@@ -74,7 +75,7 @@ def try_case(program, path, dress):
     case, files, changes = read_case(path)
     dress = dress + case['with'].split()
     order = case['files'].split() if 'files' in case else list(files)
-    args = shlex.split(case['args'])
+    args = shlex.split(case.get('args', '' if 'plan' in case else '--micro-batch 4 --accumulation 8'))
     with tempfile.TemporaryDirectory(prefix='a blank ') as folder:
         before = {name: as_bytes(lines, dress) for name, lines in files.items()}
         after = {name: as_bytes(changed(lines, changes.get(name, [])), dress) for name, lines in files.items()}
@@ -82,6 +83,11 @@ def try_case(program, path, dress):
             os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
             with open(os.path.join(folder, name), 'wb') as file:
                 file.write(data)
+        if 'plan' in case:
+            planned = run(program, ['plan', '--quiet', '--out', 'result.json'] + shlex.split(case['plan']), folder)
+            if planned.returncode:
+                return f'plan: {planned.stderr}'
+            order = ['result.json'] + order
         result = run(program, ['apply'] + args + order, folder)
         if result.returncode != int(case['exit']):
             return f'exit {result.returncode}, expected {case["exit"]}: {result.stdout}{result.stderr}'
