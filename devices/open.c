@@ -2,6 +2,7 @@
 
 #if PLIM_WITH_CUDA
 #include "devices/cuda/cuda.h"
+#include "devices/cuda/nccl.h"
 #endif
 #include "devices/host/host.h"
 #include "devices/sim/sim.h"
@@ -51,4 +52,16 @@ enum plim_status plim_device_open(const char *uri, struct plim_device **out, str
         return plim_fail(err, PLIM_UNSUPPORTED, "%s: this plimsoll is built without that device",
                          uri);
     return kind->open(uri + strlen(kind->prefix), out, err);
+}
+
+enum plim_status plim_all_reduce_measure(int gpus, struct plim_all_reduce *out,
+                                         struct plim_error *err)
+{
+    *out = (struct plim_all_reduce){0};
+#if PLIM_WITH_CUDA
+    return plim_nccl_measure(gpus, out, err);
+#else
+    (void)gpus;
+    return plim_fail(err, PLIM_UNSUPPORTED, "this plimsoll is built without CUDA");
+#endif
 }

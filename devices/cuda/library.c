@@ -28,6 +28,16 @@ const struct plim_cuda_library_spec plim_cuda_library_cudnn = {
     .help = PLIM_CUDNN_HELP,
 };
 
+/* Versions before 2.9 were counted in another way. */
+const struct plim_cuda_library_spec plim_cuda_library_nccl = {
+    .name = "NCCL",
+    .soname = "libnccl.so.2",
+    .version_symbol = "ncclGetVersion",
+    .version_is_stored = true,
+    .least_version = 21000,
+    .help = PLIM_NCCL_HELP,
+};
+
 /* A place is the value of a variable, or a fixed folder, and a pattern below it. */
 static const struct place {
     const char *variable, *below;
@@ -46,8 +56,10 @@ static const struct place {
     {NULL, NULL}, /* the loader's path */
     {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
     {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/" PLIM_CUBLAS_WHEEL "/lib"},
+    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/nccl/lib"},
     {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
     {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/" PLIM_CUBLAS_WHEEL "/lib"},
+    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/nccl/lib"},
     {"CONDA_PREFIX", "/lib"},
 };
 
@@ -123,6 +135,16 @@ static void format_version(size_t version, char out[32])
     snprintf(out, 32, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
 }
 
+static size_t read_version(const struct plim_cuda_library_spec *spec, void *symbol)
+{
+    size_t (*get)(void);
+    int (*store)(int *version), version = 0;
+    memcpy(&get, &symbol, sizeof get);
+    memcpy(&store, &symbol, sizeof store);
+    if (!spec->version_is_stored) return get();
+    return store(&version) || version < 0 ? 0 : (size_t)version;
+}
+
 static enum plim_status check_version(const struct plim_cuda_library_spec *spec,
                                       struct plim_cuda_library *library, struct plim_error *err)
 {
@@ -130,9 +152,7 @@ static enum plim_status check_version(const struct plim_cuda_library_spec *spec,
     if (!symbol)
         return plim_fail(err, PLIM_NODEVICE, "%s has no %s, expected %s", library->path,
                          spec->version_symbol, spec->name);
-    size_t (*get_version)(void);
-    memcpy(&get_version, &symbol, sizeof get_version);
-    library->version = get_version();
+    library->version = read_version(spec, symbol);
     if (library->version >= spec->least_version) return PLIM_OK;
     char has[32], wants[32];
     format_version(library->version, has);

@@ -8,8 +8,8 @@
  *   /usr/local/cuda, those of the toolkit's   lib64, the newest first
  *     major version (toolkit.h)
  *   the loader's own path                     by soname
- *   $VIRTUAL_ENV, $CONDA_PREFIX               lib/python3*'s site-packages/nvidia: cudnn/lib, and
- *                                             cu13/lib, of 12.x cublas/lib
+ *   $VIRTUAL_ENV, $CONDA_PREFIX               lib/python3*'s site-packages/nvidia: cudnn/lib, nccl/lib,
+ *                                             and cu13/lib, of 12.x cublas/lib
  *   $CONDA_PREFIX                             lib
  *
  * A variable with a relative path counts as not set, as do all of them where the program has more
@@ -22,18 +22,21 @@
 #define PLIM_DEVICES_CUDA_LIBRARY_H
 
 #include "autotune/base/status.h"
+#include <stdbool.h>
 #include <stddef.h>
 
-/* What is looked for. Versions as 10000 major + 100 minor + patch, which both libraries use. */
+/* What is looked for. Versions as 10000 major + 100 minor + patch, which all of them use. */
 struct plim_cuda_library_spec {
     const char *name;           /* for people: "cuDNN" */
     const char *soname;         /* "libcudnn.so.9" */
     const char *version_symbol; /* a function size_t (void) */
+    bool version_is_stored;     /* or int (int *version) */
     size_t least_version;
     const char *help; /* how one gets it */
 };
 
-extern const struct plim_cuda_library_spec plim_cuda_library_cublaslt, plim_cuda_library_cudnn;
+extern const struct plim_cuda_library_spec plim_cuda_library_cublaslt, plim_cuda_library_cudnn,
+    plim_cuda_library_nccl;
 
 struct plim_cuda_library {
     void *handle;

@@ -23,6 +23,7 @@
 #define PLIM_CUBLASLT_LEAST 130000
 #define PLIM_CUBLASLT_HELP "install libcublas-13-0 or nvidia-cublas (pip)"
 #define PLIM_CUDNN_HELP "install libcudnn9-cuda-13 or nvidia-cudnn-cu13 (pip)"
+#define PLIM_NCCL_HELP "install libnccl2 or nvidia-nccl-cu13 (pip)"
 #define PLIM_TOOLKIT_FOLDER "/usr/local/cuda-13*"
 #define PLIM_CUBLAS_WHEEL "cu13"
 #else
@@ -30,6 +31,7 @@
 #define PLIM_CUBLASLT_LEAST 120400
 #define PLIM_CUBLASLT_HELP "install libcublas-12-4 or nvidia-cublas-cu12 (pip)"
 #define PLIM_CUDNN_HELP "install libcudnn9-cuda-12 or nvidia-cudnn-cu12 (pip)"
+#define PLIM_NCCL_HELP "install libnccl2 or nvidia-nccl-cu12 (pip)"
 #define PLIM_TOOLKIT_FOLDER "/usr/local/cuda-12*"
 #define PLIM_CUBLAS_WHEEL "cublas"
 #endif

@@ -40,6 +40,8 @@ enum { GPU_MAX = 4, GPU_MAX_PROCESSES = 64 };
     X(VANISH, "vanish", true)        /* a call: the GPU is gone */                                \
     X(OOM_LIB, "oom-lib", false)     /* a call of cuBLASLt, of cuDNN: an allocation in it fails */ \
     X(DISGUISED_LIB, "disguised-lib", false) /* the same: it fails and does not say why */         \
+    X(NCCL, "nccl", false)           /* a call of NCCL: it fails */                                \
+    X(NCCL_HANG, "nccl-hang", false) /* a call of NCCL: it never returns */                        \
     X(CHOICE, "choice", false)       /* an algorithm or a plan is asked for: there is none */      \
     X(LEAK, "leak", true)            /* something is freed: free memory does not grow */           \
     X(STEAL, "steal", false)         /* a launch: strangers take half of the free memory */        \

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SAMPLES = 9 };
+enum { SAMPLES = 11 };
 
 static struct plim_message_result sample_result(void)
 {
@@ -82,6 +82,14 @@ static struct plim_message sample(int index)
         m.kind = PLIM_MESSAGE_FAILED;
         m.failed.status = PLIM_NODEVICE;
         strcpy(m.failed.text, "no such device");
+        break;
+    case 8:
+        m.kind = PLIM_MESSAGE_REDUCE;
+        m.reduce.gpus = 8;
+        break;
+    case 9:
+        m.kind = PLIM_MESSAGE_REDUCED;
+        m.reduced = (struct plim_all_reduce){8, 2e11, 3e-5, "2.28.9"};
         break;
     default:
         m.kind = PLIM_MESSAGE_BYE;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+enum { MOST_GPUS = 1024 };
+
 const char *plim_worker_phase_name(enum plim_worker_phase phase)
 {
     static const char *const names[] = {
@@ -258,6 +260,20 @@ static void pass_failed(struct codec *c, struct plim_message_failed *failed)
     pass_array(c, failed->text, sizeof(failed->text));
 }
 
+static void pass_reduce(struct codec *c, struct plim_message_reduce *reduce)
+{
+    pass_int(c, &reduce->gpus, 2, MOST_GPUS);
+}
+
+static void pass_all_reduce(struct codec *c, struct plim_all_reduce *a)
+{
+    pass_int(c, &a->gpus, 0, MOST_GPUS);
+    pass_seconds(c, &a->bytes_per_second);
+    pass_seconds(c, &a->latency_seconds);
+    pass_array(c, a->nccl, sizeof(a->nccl));
+    check(c, (a->gpus > 1) == (a->bytes_per_second > 0));
+}
+
 static void pass_message(struct codec *c, struct plim_message *m)
 {
     pass_u32(c, &m->id);
@@ -285,6 +301,13 @@ static void pass_message(struct codec *c, struct plim_message *m)
         pass_failed(c, &m->failed);
         return;
     case PLIM_MESSAGE_BYE:
+        return;
+    case PLIM_MESSAGE_REDUCE:
+        pass_reduce(c, &m->reduce);
+        return;
+    case PLIM_MESSAGE_REDUCED:
+        pass_all_reduce(c, &m->reduced);
+        check(c, m->reduced.gpus > 1);
         return;
     }
     c->bad = true;

@@ -2,6 +2,9 @@
  *
  *     parent                         worker
  *                                    HELLO    version, build
+ *     REDUCE   how many GPUs   ->
+ *                              <-    PHASE    timing the all-reduce
+ *                              <-    REDUCED  how fast they are       (or FAILED)
  *     OPEN     device, spec    ->
  *                              <-    PHASE    opening
  *                              <-    OPENED   the device          (or FAILED)
@@ -9,6 +12,8 @@
  *                              <-    PHASE    building, step 1, ..., timing, clearing
  *                              <-    RESULT   verdict and numbers (or FAILED)
  *     BYE                      ->    ends; so does the end of the stream
+ *
+ * REDUCE comes to a worker of its own, before its device is opened, if at all (all_reduce.h).
  *
  * A message is a header of 16 bytes and a payload; all numbers are little-endian:
  *
@@ -27,6 +32,7 @@
 
 #include "autotune/run/measure.h"
 #include "autotune/search/setting.h"
+#include "devices/all_reduce.h"
 #include "workloads/train/replay.h"
 
 enum { PLIM_WIRE_VERSION = 1, PLIM_WIRE_HEADER_BYTES = 16, PLIM_WIRE_MAX_BYTES = 1 << 18 };
@@ -34,6 +40,7 @@ enum { PLIM_WIRE_VERSION = 1, PLIM_WIRE_HEADER_BYTES = 16, PLIM_WIRE_MAX_BYTES =
 /* What a worker is doing. The order is that of time: within one request it never goes back. */
 #define PLIM_PHASE_MAP(X)                                                                          \
     X(STARTING, "starting")                                                                        \
+    X(REDUCING, "timing the all-reduce")                                                           \
     X(OPENING, "opening the device")                                                               \
     X(BUILDING, "building the model")                                                              \
     X(STEP, "step")                                                                                \
@@ -57,11 +64,17 @@ enum plim_message_kind {
     PLIM_MESSAGE_PHASE,
     PLIM_MESSAGE_RESULT,
     PLIM_MESSAGE_FAILED,
-    PLIM_MESSAGE_BYE
+    PLIM_MESSAGE_BYE,
+    PLIM_MESSAGE_REDUCE,
+    PLIM_MESSAGE_REDUCED
 };
 
 struct plim_message_hello {
     const char *build; /* of the executable: both ends have to be of one build */
+};
+
+struct plim_message_reduce {
+    int gpus; /* the first of those that the worker sees */
 };
 
 struct plim_message_open {
@@ -116,6 +129,8 @@ struct plim_message {
         struct plim_message_phase phase;
         struct plim_message_result result;
         struct plim_message_failed failed;
+        struct plim_message_reduce reduce;
+        struct plim_all_reduce reduced;
     };
 };
 

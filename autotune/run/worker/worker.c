@@ -44,6 +44,20 @@ static enum plim_status fail(struct worker *w, enum plim_status why, const struc
     return reply(w);
 }
 
+/* --- before a device is opened ---------------------------------------------------------------- */
+
+static enum plim_status serve_reduce(struct worker *w)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_all_reduce measured;
+    enum plim_status st = tell_phase(w, PLIM_PHASE_REDUCING, 0);
+    if (st) return st;
+    st = plim_all_reduce_measure(w->in.reduce.gpus, &measured, &err);
+    if (st) return fail(w, st, &err);
+    w->out = (struct plim_message){.kind = PLIM_MESSAGE_REDUCED, .reduced = measured};
+    return reply(w);
+}
+
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static enum plim_status load_spec(struct worker *w, const struct plim_message_open *open,
@@ -244,6 +258,8 @@ static enum plim_status serve(struct worker *w)
             break;
         else if (w->in.kind == PLIM_MESSAGE_OPEN && !w->device)
             st = serve_open(w);
+        else if (w->in.kind == PLIM_MESSAGE_REDUCE && !w->device)
+            st = serve_reduce(w);
         else if (w->in.kind == PLIM_MESSAGE_RUN)
             st = serve_run(w);
         else if (w->in.kind == PLIM_MESSAGE_BYE)
