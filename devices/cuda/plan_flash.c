@@ -10,7 +10,7 @@ struct plim_flash {
     const char *forward, *dq, *dkv;
     enum plim_dtype dtype;
     int capability; /* the least */
-    int element_bytes, size, warps, keys, dq_keys, queries, stages, columns;
+    int element_bytes, size, warps, keys, dq_keys, queries, stages, wide, columns;
 };
 
 enum {
@@ -22,10 +22,10 @@ enum {
 
 /* The smaller sizes of a type come first, and those for newer GPUs. */
 static const struct plim_flash kernels[] = {
-#define FLASH(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)                   \
+#define FLASH(type, bytes, size, warps, keys, dq_keys, queries, stages, wide, columns)             \
     {"flash_" #type "_" #size, "flash_dq_" #type "_" #size, "flash_dkv_" #type "_" #size,          \
      (enum plim_dtype)DTYPE_##type, PLIM_FLASH_CAPABILITY_##type, bytes, size, warps, keys,        \
-     dq_keys, queries, stages, columns},
+     dq_keys, queries, stages, wide, columns},
     PLIM_FLASH_MAP(FLASH)
 #undef FLASH
 };
@@ -73,6 +73,12 @@ const struct plim_flash *plim_cuda_flash_find(const struct plim_device_info *inf
 
 /* --- launches --------------------------------------------------------------------------------- */
 
+/* A head's columns, so many to a block. */
+static int parts_of(int size, int columns)
+{
+    return (size + columns - 1) / columns;
+}
+
 /* `elements` of the kernels' type and `numbers` of fp32 are in shared memory. */
 static enum plim_status launch(const struct plim_cuda_plan *plan, const struct plim_flash *flash,
                                const char *kernel, const struct plim_array *rows, int parts,
@@ -85,8 +91,7 @@ static enum plim_status launch(const struct plim_cuda_plan *plan, const struct p
         .kernel = kernel,
         .grid = {(uint32_t)blocks, (uint32_t)parts, 1},
         .block = {(uint32_t)flash->warps * PLIM_CUDA_PLAN_WARP, 1, 1},
-        .shared_bytes =
-            (uint32_t)(elements * flash->element_bytes + numbers * (int)sizeof(float)),
+        .shared_bytes = (uint32_t)(elements * flash->element_bytes + numbers * (int)sizeof(float)),
         .args = args,
         .args_bytes = sizeof *args};
     return plan->emit(plan->user, &launch);
@@ -97,15 +102,17 @@ enum plim_status plim_cuda_plan_flash(const struct plim_cuda_plan *plan,
                                       const struct plim_attention_args *attention)
 {
     const struct plim_flash_args args = {.attention = *attention, .batch = op->in[0]->shape[0]};
-    int rows = flash->warps * ROWS_OF_WARP + 2 * flash->keys;
-    return launch(plan, flash, flash->forward, op->in[0], 1, rows * flash->size, 0, &args);
+    int rows = flash->warps * ROWS_OF_WARP + flash->keys;
+    return launch(plan, flash, flash->forward, op->in[0], parts_of(attention->v_size, flash->wide),
+                  rows * flash->size + flash->keys * flash->wide, 0, &args);
 }
 
 static enum plim_status launch_sums(const struct plim_cuda_plan *plan, const struct plim_array *q,
                                     const struct plim_flash_args *args)
 {
     int64_t rows = q->shape[0] * q->shape[1] * q->shape[2];
-    int64_t blocks = plim_cuda_plan_blocks(plan, rows * PLIM_CUDA_PLAN_WARP, PLIM_FLASH_SUMS_THREADS);
+    int64_t blocks =
+        plim_cuda_plan_blocks(plan, rows * PLIM_CUDA_PLAN_WARP, PLIM_FLASH_SUMS_THREADS);
     if (rows == 0) return PLIM_OK;
     return plim_cuda_plan_launch(plan, "flash_sums", blocks, PLIM_FLASH_SUMS_THREADS, args,
                                  sizeof *args);
@@ -118,14 +125,14 @@ enum plim_status plim_cuda_plan_flash_backward(const struct plim_cuda_plan *plan
 {
     struct plim_flash_args args = {.attention = *attention, .batch = op->in[1]->shape[0]};
     int rows = flash->warps * ROWS_OF_WARP, of_stages = flash->stages * flash->queries;
+    int size = attention->size > attention->v_size ? attention->size : attention->v_size;
     enum plim_status st = PLIM_OK;
     if (!find_sums(op, &args.sums)) return PLIM_UNSUPPORTED;
     PLIM_TRY(launch_sums(plan, op->in[1], &args));
-    PLIM_TRY(launch(plan, flash, flash->dkv, op->in[2], flash->size / flash->columns,
+    PLIM_TRY(launch(plan, flash, flash->dkv, op->in[2], parts_of(size, flash->columns),
                     2 * (rows + of_stages) * flash->size, 2 * of_stages, &args));
-    PLIM_TRY(launch(plan, flash, flash->dq, op->in[1], 1, 2 * (rows + flash->dq_keys) * flash->size,
-                    0,
-                    &args));
+    PLIM_TRY(launch(plan, flash, flash->dq, op->in[1], parts_of(attention->size, flash->wide),
+                    2 * (rows + flash->dq_keys) * flash->size, 0, &args));
 out:
     return st;
 }

@@ -82,14 +82,13 @@ static double tolerance(enum plim_dtype dtype)
     return dtype == PLIM_F32 ? 16 : 2;
 }
 
-/* Whatever rows are of whole 16 bytes is for tensor cores, but large heads of fp32; on 7.5 fp16 alone. */
+/* Whatever rows are of whole 16 bytes is for tensor cores; on 7.5 fp16 alone. */
 static void expect_engine(const struct call *t, const struct plim_op *op)
 {
     bool rows_fit = t->size % 8 == 0 && t->v_size % 8 == 0 && t->offset % 8 == 0;
     int64_t size = t->size > t->v_size ? t->size : t->v_size;
     bool has_cores = c.info.compute_capability >= (t->dtype == PLIM_F16 ? 75 : 80);
-    bool wanted = has_cores && rows_fit &&
-                  size <= (t->dtype == PLIM_F32 ? 128 : 256);
+    bool wanted = has_cores && rows_fit && size <= 256;
     cr_expect(eq(int, plim_cuda_attention_has_tensor_cores(&c.info, op), wanted));
     cr_expect(eq(int, strncmp(c.kernel, "flash", 5) == 0, wanted), "%s", c.kernel);
 }
@@ -160,8 +159,9 @@ static void expect_room(const char *kernels, int capability, int elements, int e
 
 Test(kernels_attention, tiles_are_no_larger_than_shared_memory)
 {
-#define FLASH(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)                   \
-    expect_room(#type, PLIM_FLASH_CAPABILITY_##type, (16 * warps + 2 * keys) * size, bytes, 0);    \
+#define FLASH(type, bytes, size, warps, keys, dq_keys, queries, stages, wide, columns)             \
+    expect_room(#type, PLIM_FLASH_CAPABILITY_##type,                                               \
+                (16 * warps + keys) * size + keys * wide, bytes, 0);                               \
     expect_room(#type, PLIM_FLASH_CAPABILITY_##type, 2 * (16 * warps + dq_keys) * size, bytes, 0); \
     expect_room(#type, PLIM_FLASH_CAPABILITY_##type, 2 * (16 * warps + stages * queries) * size,   \
                 bytes, 2 * stages * queries);
@@ -207,6 +207,23 @@ Test(kernels_attention, many_tiles_of_every_head_size)
                                 .causal = i != 1,
                                 .heads_inside = true,
                                 .dtype = types[t]});
+}
+
+/* Blocks write parts of a large head of fp32: the last part may be narrow, and of keys and values one alone. */
+Test(kernels_attention, parts_of_large_heads_of_fp32)
+{
+    static const int64_t sizes[][2] = {{136, 136}, {192, 64}, {64, 200}, {256, 8}, {8, 256}, {248, 132}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        check((struct call){.heads = 2,
+                            .kv_heads = 1,
+                            .q_length = 37,
+                            .k_length = 50,
+                            .size = sizes[i][0],
+                            .v_size = sizes[i][1],
+                            .dropout = i % 2 ? 0.2 : 0,
+                            .causal = i % 3 == 0,
+                            .heads_inside = true,
+                            .dtype = PLIM_F32});
 }
 
 /* 7.5 has tensor cores for fp16 alone, and kernels of their own for them. */

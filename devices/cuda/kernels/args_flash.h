@@ -9,22 +9,23 @@
 
 #include "args_attention.h"
 
-/* X(type, bytes of an element, head sizes up to, warps, keys, keys of flash_dq, queries, stages, columns)
+/* X(type, bytes of an element, head sizes up to, warps, keys, keys of flash_dq, queries, stages, wide, columns)
  *
- * flash_dkv writes so many `columns` of dk and dv: blockIdx.y says which of them. fp32 with larger heads
- * has no kernel here: its accumulators alone would fill the registers. */
+ * A block writes `wide` columns of out or dq, and flash_dkv `columns` of dk and dv: blockIdx.y says which of
+ * them. Each computes the scores of its rows again: fewer columns where accumulators would fill the registers. */
 #define PLIM_FLASH_MAP(X)                                                                          \
-    X(bf16, 2, 64, 4, 64, 64, 64, 2, 64)                                                           \
-    X(bf16, 2, 128, 4, 64, 32, 32, 2, 128)                                                         \
-    X(bf16, 2, 256, 4, 16, 16, 16, 2, 128)                                                         \
-    X(fp16, 2, 64, 4, 64, 64, 64, 2, 64)                                                           \
-    X(fp16, 2, 128, 4, 64, 32, 32, 2, 128)                                                         \
-    X(fp16, 2, 256, 4, 16, 16, 16, 2, 128)                                                         \
-    X(tf32, 4, 64, 4, 32, 32, 32, 2, 64)                                                           \
-    X(tf32, 4, 128, 4, 16, 16, 16, 2, 64)                                                          \
-    X(turing, 2, 64, 4, 64, 64, 32, 2, 64)                                                         \
-    X(turing, 2, 128, 4, 64, 32, 16, 2, 128)                                                       \
-    X(turing, 2, 256, 2, 16, 16, 16, 1, 128)
+    X(bf16, 2, 64, 4, 64, 64, 64, 2, 64, 64)                                                       \
+    X(bf16, 2, 128, 4, 64, 32, 32, 2, 128, 128)                                                    \
+    X(bf16, 2, 256, 4, 16, 16, 16, 2, 256, 128)                                                    \
+    X(fp16, 2, 64, 4, 64, 64, 64, 2, 64, 64)                                                       \
+    X(fp16, 2, 128, 4, 64, 32, 32, 2, 128, 128)                                                    \
+    X(fp16, 2, 256, 4, 16, 16, 16, 2, 256, 128)                                                    \
+    X(tf32, 4, 64, 4, 32, 32, 32, 2, 64, 64)                                                       \
+    X(tf32, 4, 128, 4, 16, 16, 16, 2, 128, 64)                                                     \
+    X(tf32, 4, 256, 2, 16, 16, 16, 1, 128, 64)                                                     \
+    X(turing, 2, 64, 4, 64, 64, 32, 2, 64, 64)                                                     \
+    X(turing, 2, 128, 4, 64, 32, 16, 2, 128, 128)                                                  \
+    X(turing, 2, 256, 2, 16, 16, 16, 1, 256, 128)
 
 /* The least compute capability of a type, for which alone it is compiled and newer ones: turing is fp16 in
  * the instructions of 7.5, which has 64 KiB of shared memory for a block, and for 7.5 alone. */

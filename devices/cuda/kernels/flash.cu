@@ -57,33 +57,37 @@ __device__ inline void finish(const plim_attention_args &args, const score_view 
         float sum = warp_fold(rows.sum[r], adding<float>(), 4);
         int64_t i = row + group() + 8 * r;
         factor[r] = sum == 0 ? 0 : 1 / sum;
-        if (args.logsumexp && pair() == 0 && i < args.q_length)
+        if (args.logsumexp && blockIdx.y == 0 && pair() == 0 && i < args.q_length)
             ((float *)args.logsumexp)[view.head * args.q_length + i] =
                 rows.maximum[r] * LN_2 + logf(sum);
     }
 }
 
-template <class Math, int COLUMNS, int WARPS, int KEYS>
+/* Of heads of COLUMNS, WIDTH columns of the output. */
+template <class Math, int COLUMNS, int WIDTH, int WARPS, int KEYS>
 __device__ inline void forward(const plim_attention_args &args)
 {
     enum { QUERIES = WARPS * ROWS, THREADS = WARPS * 32 };
     typedef typename Math::element T;
     typedef tile<T, COLUMNS> rows_of_head;
     PLIM_DYNAMIC_SHARED(T, shared);
-    rows_of_head q = {shared}, k = {q.data + QUERIES * COLUMNS}, v = {k.data + KEYS * COLUMNS};
+    rows_of_head q = {shared}, k = {q.data + QUERIES * COLUMNS};
+    tile<T, WIDTH> v = {k.data + KEYS * COLUMNS};
 
     block_place at = place_of_block(args.q_length, args.heads, QUERIES);
     int sharer = at.head / args.sharing, warp_row = (int)threadIdx.x / 32 * ROWS;
+    int first_column = (int)blockIdx.y * WIDTH;
     int64_t row = at.row + warp_row, end = keys_seen(args, at.row, QUERIES);
     head_view keys = view_of(args.k, at.batch, sharer, args.k_length, args.size);
-    head_view values = view_of(args.v, at.batch, sharer, args.k_length, args.v_size);
+    head_view values =
+        columns_of<T>(view_of(args.v, at.batch, sharer, args.k_length, args.v_size), first_column);
     score_view view = scores_of(args, at.batch, at.head);
     load_tile<QUERIES, THREADS>(
         q, view_of(args.q, at.batch, at.head, args.q_length, args.size), at.row);
     load_tile<KEYS, THREADS>(k, keys, 0);
     copy_commit();
 
-    float out[COLUMNS / BLOCK][4] = {}, factor[2];
+    float out[WIDTH / BLOCK][4] = {}, factor[2];
     softmax_rows softmax = {{-INFINITY, -INFINITY}, {0, 0}};
     for (int64_t key = 0; key < end; key += KEYS) {
         copy_wait<0>();
@@ -97,7 +101,7 @@ __device__ inline void forward(const plim_attention_args &args)
         advance(softmax, p, factor);
         if (args.dropout) drop(p, args, view, first);
         PLIM_UNROLL
-        for (int n = 0; n < COLUMNS / BLOCK; n++) {
+        for (int n = 0; n < WIDTH / BLOCK; n++) {
             PLIM_UNROLL
             for (int e = 0; e < 4; e++) out[n][e] *= factor[e / 2];
         }
@@ -105,20 +109,20 @@ __device__ inline void forward(const plim_attention_args &args)
         __syncthreads(); /* the values are here, the keys are done with */
         if (key + KEYS < end) load_tile<KEYS, THREADS>(k, keys, key + KEYS);
         copy_commit();
-        multiply_columns<Math>(out, p, v, 0, args.v_size);
+        multiply_columns<Math>(out, p, v, 0, values.size);
     }
     copy_wait<0>();
     finish(args, view, row, softmax, factor);
-    store_rows<T>(view_of(args.out, at.batch, at.head, args.q_length, args.v_size), row, 0, out,
-                  factor);
+    store_rows<T>(view_of(args.out, at.batch, at.head, args.q_length, args.v_size), row,
+                  first_column, out, factor);
 }
 
 } // namespace flash
 
-#define FLASH_KERNEL(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)            \
+#define FLASH_KERNEL(type, bytes, size, warps, keys, dq_keys, queries, stages, wide, columns)      \
     PLIM_KERNEL(flash_##type##_##size, plim_flash_args, 32 * warps, 1)                             \
     {                                                                                              \
-        FLASH_BODY_##type(flash::forward<flash_##type, size, warps, keys>(args.attention);)        \
+        FLASH_BODY_##type(flash::forward<flash_##type, size, wide, warps, keys>(args.attention);)  \
     }
 
 PLIM_FLASH_MAP(FLASH_KERNEL)

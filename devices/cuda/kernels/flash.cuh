@@ -65,6 +65,14 @@ __device__ inline void load_tile(Tile to, const head_view &x, int64_t row)
     }
 }
 
+/* The columns of x from `first` on. */
+template <class T> __device__ inline head_view columns_of(head_view x, int first)
+{
+    x.data += (uint64_t)first * sizeof(T);
+    x.size -= first;
+    return x;
+}
+
 /* --- operands --------------------------------------------------------------------------------- */
 
 /* How products are made of a type: operands of DEPTH columns of a and rows of b; b comes for two

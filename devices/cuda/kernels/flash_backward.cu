@@ -30,7 +30,8 @@ __device__ inline void differentiate(float (&s)[N][4], float (&dp)[N][4],
 
 /* --- queries ---------------------------------------------------------------------------------- */
 
-template <class Math, int COLUMNS, int WARPS, int KEYS>
+/* Of heads of COLUMNS, WIDTH columns of dq. */
+template <class Math, int COLUMNS, int WIDTH, int WARPS, int KEYS>
 __device__ inline void backward_queries(const plim_flash_args &flash)
 {
     enum { QUERIES = WARPS * ROWS, THREADS = WARPS * 32 };
@@ -43,6 +44,7 @@ __device__ inline void backward_queries(const plim_flash_args &flash)
 
     block_place at = place_of_block(args.q_length, args.heads, QUERIES);
     int sharer = at.head / args.sharing, warp_row = (int)threadIdx.x / 32 * ROWS;
+    int first_column = (int)blockIdx.y * WIDTH;
     int64_t row = at.row + warp_row, end = keys_seen(args, at.row, QUERIES);
     head_view keys = view_of(args.k, at.batch, sharer, args.k_length, args.size);
     head_view values = view_of(args.v, at.batch, sharer, args.k_length, args.v_size);
@@ -55,7 +57,7 @@ __device__ inline void backward_queries(const plim_flash_args &flash)
     load_tile<KEYS, THREADS>(v, values, 0);
     copy_commit();
 
-    float dq[COLUMNS / BLOCK][4] = {}, bases[2], sums[2];
+    float dq[WIDTH / BLOCK][4] = {}, bases[2], sums[2];
     PLIM_UNROLL
     for (int r = 0; r < 2; r++) {
         bases[r] = base_of(flash, view.head, row + group() + 8 * r);
@@ -74,14 +76,15 @@ __device__ inline void backward_queries(const plim_flash_args &flash)
         differentiate<false>(
             s, ds, args, view, first, [&](int, int e) { return bases[e / 2]; },
             [&](int, int e) { return sums[e / 2]; });
-        multiply_columns<Math>(dq, ds, k, 0, args.size);
+        multiply_columns<Math>(dq, ds, k, first_column, args.size);
         __syncthreads(); /* the keys are done with */
         if (key + KEYS < end) load_tile<KEYS, THREADS>(k, keys, key + KEYS);
         copy_commit();
     }
     copy_wait<0>();
     const float scale[2] = {args.scale, args.scale};
-    store_rows<T>(view_of(args.dq, at.batch, at.head, args.q_length, args.size), row, 0, dq, scale);
+    store_rows<T>(view_of(args.dq, at.batch, at.head, args.q_length, args.size), row, first_column,
+                  dq, scale);
 }
 
 /* --- keys and values -------------------------------------------------------------------------- */
@@ -228,10 +231,10 @@ PLIM_KERNEL(flash_sums, plim_flash_args, PLIM_FLASH_SUMS_THREADS)
     flash::sum_rows(args);
 }
 
-#define FLASH_KERNELS(type, bytes, size, warps, keys, dq_keys, queries, stages, columns)           \
+#define FLASH_KERNELS(type, bytes, size, warps, keys, dq_keys, queries, stages, wide, columns)     \
     PLIM_KERNEL(flash_dq_##type##_##size, plim_flash_args, 32 * warps, 1)                          \
     {                                                                                              \
-        FLASH_BODY_##type(flash::backward_queries<flash_##type, size, warps, dq_keys>(args);)      \
+        FLASH_BODY_##type(flash::backward_queries<flash_##type, size, wide, warps, dq_keys>(args);) \
     }                                                                                              \
     PLIM_KERNEL(flash_dkv_##type##_##size, plim_flash_args, 32 * warps, 1)                         \
     {                                                                                              \
