@@ -96,6 +96,9 @@ static void note(const struct plim_recording *r, struct plim_spec_question *ques
     int used = snprintf(question->defaults, size,
                         "a recording of compute capability %d.%d: other GPUs may get other kernels",
                         r->compute_capability / 10, r->compute_capability % 10);
+    if (r->each_batch && used > 0 && (size_t)used < size)
+        used += snprintf(question->defaults + used, size - (size_t)used,
+                         "; it holds at the recorded batches alone");
     if (tables && used > 0 && (size_t)used < size)
         used += snprintf(question->defaults + used, size - (size_t)used,
                          "; %zu of %zu events have sizes that are known at recorded batches alone",
@@ -125,6 +128,8 @@ static enum plim_status read_recording(const struct plim_request *request,
                        request->subject);
     if (st) return st;
     plim_recording_question_make(recording, &out->spec, request->objective, &out->question);
+    st = plim_recording_question_check(&out->question, err);
+    if (st) return st;
     note(recording, &out->question);
     return choose_axes(request, &out->question, err);
 }

@@ -57,6 +57,8 @@ static const struct plim_option options[] = {
       "what {seq} may be: 512,1024 or 256:1024:256; the best batch is found for each"),
     FIELD("--batch", "LIST", W, text, program.batch, 0,
       "batches to record, of which three have to do alike; default: 1,2,3,4, and larger ones where these do not"),
+    SWITCH("--each-batch", W, program.each_batch,
+      "each batch does otherwise (samples one by one): it is recorded alone, and holds for itself alone"),
     FIELD("--axis", "NAME=LIST", X | W, pairs, program.axes, 8,
       "what {NAME} may be: words, numbers or a range; repeatable"),
     FIELD("--axis", "NAME=LIST", T | P | E, pairs, program.axes, 8,

@@ -104,6 +104,7 @@ static void fill(struct recording_run *x, const struct plim_io *io)
                     .stop = &x->stop},
         .question = &x->asked.question,
         .may_extend = !asked->batch,
+        .each_batch = asked->each_batch,
         .device = x->run_options.uri,
         .compute_capability = x->device.info.compute_capability,
         .name = name_of(x->asked.program.command),
@@ -123,9 +124,10 @@ static void tell(const struct recording_run *x, size_t bytes, const struct plim_
     for (size_t i = 0; i < r->streams.count; i++) {
         const struct plim_recorded_stream *s = &r->streams.items[i];
         fprintf(io->out,
-                "  %sfrom batch %" PRId64 ", length %" PRId64 " on: %zu allocations and frees "
+                "  %s%s batch %" PRId64 ", length %" PRId64 " on: %zu allocations and frees "
                 "before the step, %zu in it, %zu launches; %zu sizes; %zu by table\n",
                 !r->accumulates ? "" : i % 2 ? "several micro-steps, " : "one micro-step, ",
+                r->each_batch ? "of" : "from",
                 s->from.batch, s->from.seq, s->before, s->events.count - s->before,
                 plim_recorded_stream_launches(s), s->sizes.count,
                 plim_recorded_stream_tables(s));

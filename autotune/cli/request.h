@@ -34,7 +34,7 @@ struct plim_request_program {
     int64_t gpus, jobs, steps, repetitions; /* 0: not given */
     double run_seconds, limit_seconds;      /* 0: not given */
     const char *logs; /* a folder that stays; NULL: none */
-    bool dry_run, observe;
+    bool dry_run, observe, each_batch;
 };
 
 /* What becomes of answers, and how env hands one over. */

@@ -140,12 +140,12 @@ static enum plim_status take_numbers(struct plim_recording *out,
         if (PLIM_ARRAY_PUSH(&out->batches, batch->listed[i]) != PLIM_OK) return no_memory(err);
     for (size_t i = 0; seq && i < seq->count; i++)
         if (PLIM_ARRAY_PUSH(&out->seqs, seq->values[i]) != PLIM_OK) return no_memory(err);
-    if (out->batches.count < PLIM_RECORD_SIZES || (seq && seq->count < PLIM_RECORD_SIZES))
+    bool few_batches = !out->each_batch && out->batches.count < PLIM_RECORD_SIZES;
+    if (few_batches || (seq && seq->count < PLIM_RECORD_SIZES))
         return plim_fail(err, PLIM_INVALID,
                          "--%s: expected a list of at least %d values to record: a line goes "
                          "through any two, the third is the proof",
-                         out->batches.count < PLIM_RECORD_SIZES ? "batch" : "seq",
-                         PLIM_RECORD_SIZES);
+                         few_batches ? "batch" : "seq", PLIM_RECORD_SIZES);
     qsort(out->batches.items, out->batches.count, sizeof(int64_t), compare_numbers);
     if (out->seqs.count) qsort(out->seqs.items, out->seqs.count, sizeof(int64_t), compare_numbers);
     return PLIM_OK;
@@ -157,7 +157,7 @@ static enum plim_status choose_points(struct recorder *r, struct plim_error *err
     size_t seqs = out->seqs.count ? out->seqs.count : 1, batches = out->batches.count;
     for (size_t s = 0; s < seqs; s++)
         for (size_t b = 0; b < batches; b++) {
-            if (b > 0 && b + 1 < batches && s + 1 < seqs) continue;
+            if (!out->each_batch && b > 0 && b + 1 < batches && s + 1 < seqs) continue;
             const struct plim_recorded_point point = {out->batches.items[b],
                                                       out->seqs.count ? out->seqs.items[s] : 1};
             if (PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK) return no_memory(err);
@@ -231,7 +231,8 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
 static enum plim_status leave_out(const struct recorder *r, enum plim_status st, size_t left,
                                   const struct plim_error *failure, struct plim_error *err)
 {
-    if (st != PLIM_CRASHED || left < PLIM_RECORD_SIZES) return plim_fail(err, st, "%s", failure->text);
+    if (st != PLIM_CRASHED || left < PLIM_RECORD_SIZES || r->out->each_batch)
+        return plim_fail(err, st, "%s", failure->text);
     r->record->failed_log[0] = '\0';
     plim_log(r->record->log, PLIM_LOG_WARNING, "%s: this size is left out", failure->text);
     return PLIM_OK;
@@ -269,7 +270,8 @@ static enum plim_status add_batch(struct recorder *r, struct plim_error *err)
 static enum plim_status join_points(struct recorder *r, const struct plim_setting *values,
                                     struct plim_recorded_stream *stream, struct plim_error *err)
 {
-    bool may_extend = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count;
+    bool may_extend = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count &&
+                      !r->out->each_batch;
     for (int more = 0;; more++) {
         struct plim_error failure = PLIM_ERROR_INIT;
         size_t known = r->points.count;
@@ -348,19 +350,37 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
     if (!st && values->accumulation > 1) st = find_loops(r, values, &stream, err);
     if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = no_memory(err);
     if (st) plim_recorded_stream_finish(&stream);
-    if (!st && r->out->streams.count == 1) forget_failed(r);
+    if (!st && r->out->streams.count == 1 && !r->out->each_batch) forget_failed(r);
     if (!st && r->out->streams.count == 1) st = prove(r, values, err);
     return st;
 }
 
-static enum plim_status record_combination(struct recorder *r, const struct plim_setting *point,
-                                           struct plim_error *err)
+/* With one number of micro-steps, and with several. */
+static enum plim_status record_points(struct recorder *r, const struct plim_setting *point,
+                                      struct plim_error *err)
 {
     struct plim_setting values = *point;
     values.accumulation = 1;
     enum plim_status st = record_stream(r, &values, err);
     values.accumulation = PLIM_TRACE_MICRO_STEPS;
     return st || !r->out->accumulates ? st : record_stream(r, &values, err);
+}
+
+static enum plim_status record_combination(struct recorder *r, const struct plim_setting *values,
+                                           struct plim_error *err)
+{
+    if (!r->out->each_batch) return record_points(r, values, err);
+    struct recorder one = *r; /* batch by batch: the points are sorted by it */
+    size_t lengths = r->points.count / r->out->batches.count;
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < r->points.count && !st; i += lengths) {
+        one.points.items = r->points.items + i;
+        one.points.count = lengths;
+        st = record_points(&one, values, err);
+    }
+    one.points = r->points;
+    *r = one;
+    return st;
 }
 
 static enum plim_status take_head(const struct plim_record *record, struct plim_recording *out,
@@ -370,6 +390,7 @@ static enum plim_status take_head(const struct plim_record *record, struct plim_
     snprintf(out->made_by, sizeof(out->made_by), "plimsoll %s", record->version);
     out->compute_capability = record->compute_capability;
     out->accumulates = record->question->uses_accumulation;
+    out->each_batch = record->each_batch;
     for (char *const *word = record->options.program->command; *word; word++)
         if (plim_recorded_texts_add(&out->command, *word)) return no_memory(err);
     return PLIM_OK;

@@ -8,6 +8,9 @@
  * one micro-step a step and with three, and one size with two, four and five, which have to be the three
  * with the one in the middle left out or repeated.
  *
+ * Where each batch is to have streams of its own, one batch is enough, each is run at every length, and none
+ * is left out.
+ *
  * Then the recording proves itself: at a size in the middle the program runs once more with the
  * allocator that it has, and the segments that it asks the GPU for, one after the other, have to be those
  * that PyTorch's allocator asks for when it is played the recording. Or they are the recorded allocations
@@ -31,6 +34,7 @@ struct plim_record {
     /* The batches are ours: where too few of them do alike, larger ones are recorded too. Programs
      * change their ways at small sizes: PyTorch's embeddings at 3,072 tokens, convolutions. */
     bool may_extend;
+    bool each_batch;    /* each batch has streams of its own: for programs whose batches do otherwise */
     const char *device;                           /* the URI of what it is recorded on */
     int compute_capability;
     const char *name, *version; /* for the file */

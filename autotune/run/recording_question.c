@@ -11,6 +11,16 @@ static int64_t first_batch(const struct plim_recording *recording)
     return first;
 }
 
+/* Of the batches that are not recorded nothing is known. */
+static void only_recorded(const struct plim_recording *recording, struct plim_batch_request *batch)
+{
+    batch->only_listed = true;
+    batch->first = recording->batches.items[0];
+    if (batch->listed_count) return;
+    batch->listed = recording->batches.items;
+    batch->listed_count = recording->batches.count;
+}
+
 static struct plim_axis *add_axis(struct plim_spec_question *q, const char *name)
 {
     struct plim_axes *axes = &q->question.axes;
@@ -55,8 +65,28 @@ void plim_recording_question_make(const struct plim_recording *recording,
         for (size_t k = 0; k < axis->count; k++) out->values[q->axes.count - 1][k] = (int64_t)k;
     }
     plim_spec_question_batch(spec, &q->batch);
-    q->batch.first = first_batch(recording);
+    if (recording->each_batch) only_recorded(recording, &q->batch);
+    else q->batch.first = first_batch(recording);
     if (!recording->accumulates) q->batch.accumulation = 1; /* as it was recorded */
+}
+
+enum plim_status plim_recording_question_check(const struct plim_spec_question *question,
+                                               struct plim_error *err)
+{
+    const struct plim_recording *recording = question->recording;
+    const struct plim_batch_request *batch = &question->question.batch;
+    char known[128];
+    size_t used = 0;
+    for (size_t i = 0; i < recording->batches.count && used < sizeof(known); i++)
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%lld", i ? ", " : "",
+                                 (long long)recording->batches.items[i]);
+    for (size_t i = 0; i < batch->listed_count; i++)
+        if (!plim_recording_has_batch(recording, batch->listed[i]))
+            return plim_fail(err, PLIM_INVALID,
+                             "--batch %lld: each batch of this recording does otherwise, and these alone "
+                             "were recorded: %s; exec runs the program at others",
+                             (long long)batch->listed[i], known);
+    return PLIM_OK;
 }
 
 enum plim_status plim_recording_question_choose(struct plim_spec_question *question,
@@ -94,7 +124,7 @@ void plim_recording_question_setting(const struct plim_spec_question *question,
     size_t index = 0, first = axes->seq >= 0;
     for (size_t i = 0; i < recording->axis_count; i++)
         index = index * recording->axes[i].values.count + (size_t)setting->value[first + i];
-    *stream = plim_recording_stream(recording, index, setting->accumulation);
+    *stream = plim_recording_stream(recording, index, setting->micro_batch, setting->accumulation);
     *point = (struct plim_recorded_point){setting->micro_batch,
                                           first ? setting->value[axes->seq] : 1};
 }

@@ -18,7 +18,12 @@ enum plim_status plim_recording_question_choose(struct plim_spec_question *quest
                                                 const char *list,
                                                 struct plim_error *err) PLIM_MUST_CHECK;
 
-/* What is to be played for a setting. */
+/* PLIM_INVALID: a batch is listed of which the recording knows nothing. */
+enum plim_status plim_recording_question_check(const struct plim_spec_question *question,
+                                               struct plim_error *err) PLIM_MUST_CHECK;
+
+/* What is to be played for a setting; no stream (NULL): its batch is none of the recorded ones, of which each
+ * has its own. */
 void plim_recording_question_setting(const struct plim_spec_question *question,
                                      const struct plim_setting *setting,
                                      const struct plim_recorded_stream **stream,

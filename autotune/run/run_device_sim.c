@@ -60,6 +60,12 @@ static enum plim_status replay_steps(struct plim_replayer *replayer,
     return plim_replay_end(replayer, out, err);
 }
 
+static enum plim_status not_recorded(const struct plim_setting *setting, struct plim_error *err)
+{
+    return plim_fail(err, PLIM_INVALID, "batch %lld is none of the recorded ones, of which each does otherwise",
+                     (long long)setting->micro_batch);
+}
+
 /* A recording is always played until it repeats. */
 static enum plim_status play(struct plim_run_device *d, const struct plim_setting *setting,
                              enum plim_run_mode mode, struct plim_replay *out,
@@ -71,6 +77,7 @@ static enum plim_status play(struct plim_run_device *d, const struct plim_settin
     enum plim_status st = start_engine(d, mode, err);
     if (st) return st;
     plim_recording_question_setting(d->options->question, setting, &stream, &point);
+    if (!stream) return not_recorded(setting, err);
     return plim_player_run(d->engines[mode == PLIM_RUN_UNLIMITED].player, recording->allocator,
                            stream, point, setting->accumulation, out, err);
 }
@@ -86,6 +93,7 @@ static enum plim_status retime(struct plim_run_device *d, const struct plim_sett
     if (st) return st;
     *out = *played;
     plim_recording_question_setting(d->options->question, setting, &stream, &point);
+    if (!stream) return not_recorded(setting, err);
     return plim_player_retime(d->engines[mode == PLIM_RUN_UNLIMITED].player, stream, point,
                               setting->accumulation, out, err);
 }

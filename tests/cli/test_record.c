@@ -109,6 +109,49 @@ Test(record, a_size_at_which_the_program_does_not_run_is_left_out)
     program_file_remove(path);
 }
 
+/* Samples one after the other: each batch is another sequence, and says nothing of the others. */
+Test(record, each_batch_is_recorded_alone_where_that_is_asked_for)
+{
+    static const char command[] = "{batch} cache=0 steps=30 alone=1 micro={accumulation}";
+    char *path = new_path(), line[128];
+    struct program p = record(path, "--batch 1,2,5", command);
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
+    cr_expect(strstr(p.err, "with --each-batch the batches that are to be used") != NULL, "%s", p.err);
+    program_finish(&p);
+    p = record(path, "--each-batch --batch 1,2,5", command);
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.out, "several micro-steps, of batch 5") != NULL, "%s", p.out);
+    program_finish(&p);
+    for (int batch = 1; batch <= 6; batch++) {
+        bool is_known = batch == 1 || batch == 2 || batch == 5;
+        snprintf(line, sizeof(line), " --batch %d --accumulation 3" SMALL, batch);
+        p = ask("explain", path, line);
+        cr_expect(eq(int, p.exit_code, is_known ? 0 : 2), "%s", p.err);
+        if (!is_known) cr_expect(strstr(p.err, "alone were recorded: 1, 2, 5; exec") != NULL, "%s", p.err);
+        json_t *root = is_known ? program_json(&p) : NULL;
+        if (is_known) cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), (64 + batch * 32) * MIB));
+        if (is_known) cr_expect(strstr(p.out, "it holds at the recorded batches alone") != NULL, "%s", p.out);
+        json_decref(root);
+        program_finish(&p);
+    }
+    static const struct {
+        const char *options;
+        int64_t batch, accumulation;
+    } asked[] = {{" --effective-batch 10 --objective largest-batch" SMALL, 5, 2},
+                 {" --effective-batch 4 --objective largest-batch" SMALL, 2, 2},
+                 {" --objective largest-batch" SMALL, 5, 1},
+                 {" --objective largest-batch --margin 0 --overhead 0 --json --device sim:A100-SXM4-80GB,memory=200MiB", 2, 1}};
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        p = ask("tune", path, asked[i].options);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), asked[i].batch), "%zu: %s", i, p.out);
+        cr_expect(eq(i64, json_int_at(root, "choice.accumulation"), asked[i].accumulation), "%zu", i);
+        json_decref(root);
+        program_finish(&p);
+    }
+    program_file_remove(path);
+}
+
 Test(record, each_value_of_an_axis_has_a_stream)
 {
     char *path = new_path();

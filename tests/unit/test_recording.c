@@ -166,6 +166,51 @@ Test(recording_file, a_newer_one_is_told_from_a_damaged_one)
     free(text);
 }
 
+/* Two batches, each with streams of its own: of one micro-step and of several. */
+#define OF_BATCH(batch, sizes, step)                                                               \
+    "- from_batch: " #batch "\n  from_seq: 1\n  sizes: [" sizes "]\n  before: [a0]\n  step: [" step "]\n"
+#define EACH "axes: {}\nmicro_steps: any\nbatches: each\nstreams:\n"
+#define OF_ONE OF_BATCH(1, "8, 16", "a1 f1") OF_BATCH(1, "8, 17", "a1 f1")
+#define OF_TWO OF_BATCH(2, "8, 18", "a1 a1 f1 f2") OF_BATCH(2, "8, 19", "a1 a1 f1 f2")
+#define OF_FOUR OF_BATCH(4, "8, 20", "a1 a1 a1 a1 f4 f3 f2 f1") OF_BATCH(4, "8, 21", "a1 a1 a1 a1 f4 f3 f2 f1")
+
+Test(recording_file, a_batch_may_have_streams_of_its_own)
+{
+    struct plim_recording recording, other;
+    struct plim_error err = PLIM_ERROR_INIT;
+    static const int64_t batches[] = {1, 2, 4};
+    static const char streams_each[] = EACH OF_ONE OF_TWO OF_FOUR;
+    char *text = with_sum(head, streams_each), *again = NULL;
+    cr_assert(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_recording_write(&recording, &again, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, read_text(again, strlen(again), &other, &err), PLIM_OK), "%s", err.text);
+    for (size_t i = 0; i < 6; i++) {
+        const struct plim_recorded_stream *stream = plim_recording_stream(&other, 0, batches[i / 2], 1 + i % 2 * 6);
+        cr_assert(stream == &other.streams.items[i], "%zu", i);
+        cr_expect(eq(i64, stream->sizes.items[1].terms[0], 16 + (int64_t)i), "%zu", i);
+        cr_expect(eq(i64, stream->from.batch, batches[i / 2]));
+    }
+    cr_expect(plim_recording_stream(&other, 0, 3, 1) == NULL);
+    cr_expect(plim_recording_stream(&other, 0, 5, 2) == NULL);
+    plim_recording_finish(&recording);
+    plim_recording_finish(&other);
+    free(text);
+    free(again);
+}
+
+Test(recording_file, of_each_batch_there_are_its_streams_or_it_is_refused)
+{
+    static const char *const cases[] = {
+        EACH OF_ONE OF_FOUR,                                            /* too few */
+        EACH OF_ONE OF_FOUR OF_FOUR,                                    /* another batch's */
+        EACH OF_FOUR OF_FOUR OF_ONE,
+        "axes: {}\nbatches: each\nstreams:\n" OF_BATCH(1, "8", "a0 f1"),
+        "axes: {}\nbatches: some\nstreams:\n" OF_BATCH(1, "8", "a0 f1"),
+        "axes: {}\nbatches: [1]\nstreams:\n" OF_BATCH(1, "8", "a0 f1"),
+    };
+    expect_refused(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
 /* --- playing ---------------------------------------------------------------------------------- */
 
 struct bench {
@@ -189,7 +234,7 @@ static enum plim_status play_steps(struct bench *b, const char *text, const char
     free(file);
     const struct plim_recorded_point point = {batch, 1};
     return plim_player_run(b->player, allocator,
-                           plim_recording_stream(&b->recording, 0, accumulation), point,
+                           plim_recording_stream(&b->recording, 0, batch, accumulation), point,
                            accumulation, &b->replay, &b->err);
 }
 

@@ -157,6 +157,27 @@ Test(recording_join, smaller_sizes_that_do_otherwise_are_left_out)
     plim_recorded_stream_finish(&stream);
 }
 
+/* A program that goes through its samples one by one: runs of one batch, of three lengths. */
+Test(recording_join, one_batch_is_enough_for_itself)
+{
+    static const char *const steps[] = {"Ab512 Ab512 F1 F1", "Ab512 Ab512 F1 F1", "Ab512 Ab512 F2 F1"};
+    for (size_t others = 0; others < 2; others++) {
+        struct plim_trace traces[3];
+        struct plim_recorded_stream stream = {0};
+        struct plim_error err = PLIM_ERROR_INIT;
+        for (size_t i = 0; i < 3; i++) {
+            traces[i] = trace_of((int64_t)i + 2, "A1000", 4, i < 2 ? steps[0] : steps[others ? 2 : 1]);
+            traces[i].point = (struct plim_recorded_point){4, (int64_t)i + 2};
+        }
+        cr_expect(eq(int, plim_trace_join(traces, 3, &stream, &err), others ? PLIM_DIFFERS : PLIM_OK), "%s", err.text);
+        if (others) cr_expect(strstr(err.text, "--each-batch") != NULL, "%s", err.text);
+        else cr_expect(eq(i64, at(&stream.sizes.items[stream.events.items[1].value], 4, 9), 9 * 512));
+        if (!others) cr_expect(eq(i64, stream.from.batch, 4));
+        plim_recorded_stream_finish(&stream);
+        for (size_t i = 0; i < 3; i++) plim_trace_finish(&traces[i]);
+    }
+}
+
 /* At batches 2 and 4 a workspace is taken for a moment, at 3 another one in another place. */
 Test(recording_join, a_workspace_of_some_sizes_has_no_bytes_at_the_others)
 {

@@ -76,6 +76,44 @@ Test(recording_question, it_begins_where_every_stream_holds)
     cr_expect(eq(i64, question.question.batch.first, 4));
 }
 
+/* Where each batch has streams of its own, none but the recorded ones may be run or asked for. */
+Test(recording_question, of_batches_of_their_own_only_the_recorded_may_be_asked_for)
+{
+    static int64_t batches[] = {2, 3, 6};
+    static const struct {
+        int64_t asked[2];
+        const char *wrong;
+    } cases[] = {{{3, 6}, ""}, {{6, 2}, ""}, {{3, 4}, "--batch 4: "}, {{1, 2}, "2, 3, 6; exec"}};
+    recording.each_batch = true;
+    recording.batches.items = batches;
+    recording.batches.count = 3;
+    recording.axis_count = 1;
+    ask(0);
+    const struct plim_batch_request *batch = &question.question.batch;
+    cr_expect(batch->only_listed);
+    cr_expect(eq(i64, batch->first, 2));
+    cr_expect(eq(sz, batch->listed_count, 3));
+    struct plim_error none = PLIM_ERROR_INIT;
+    cr_expect(eq(int, plim_recording_question_check(&question, &none), PLIM_OK), "%s", none.text);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_error err = PLIM_ERROR_INIT;
+        memcpy(spec.micro_batch.values, cases[i].asked, sizeof(cases[i].asked));
+        spec.micro_batch.count = 2;
+        ask(0);
+        enum plim_status st = plim_recording_question_check(&question, &err);
+        cr_expect(eq(int, st, cases[i].wrong[0] ? PLIM_INVALID : PLIM_OK), "%zu", i);
+        cr_expect(strstr(err.text, cases[i].wrong) != NULL, "%zu: %s", i, err.text);
+    }
+    const struct plim_recorded_stream *stream;
+    struct plim_recorded_point point;
+    struct plim_setting setting = {.micro_batch = 3, .value = {1}};
+    plim_recording_question_setting(&question, &setting, &stream, &point);
+    cr_expect(stream == &streams[4], "three of the first value, then the second's");
+    setting.micro_batch = 4;
+    plim_recording_question_setting(&question, &setting, &stream, &point);
+    cr_expect(stream == NULL);
+}
+
 static void expect_choice(size_t seq_count, const char *name, const char *list, const char *wrong)
 {
     struct plim_error err = PLIM_ERROR_INIT;

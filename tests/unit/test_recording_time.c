@@ -204,7 +204,7 @@ static enum plim_status play_steps(const char *text, int64_t batch, int64_t accu
     cr_assert(eq(int, read_text(text, &recording, &err), PLIM_OK), "%s", err.text);
     cr_assert(eq(int, plim_device_open("sim:A100-SXM4-80GB", &device, &err), PLIM_OK));
     cr_assert(eq(int, plim_player_create(device, NULL, &player, &err), PLIM_OK));
-    const struct plim_recorded_stream *stream = plim_recording_stream(&recording, 0, accumulation);
+    const struct plim_recorded_stream *stream = plim_recording_stream(&recording, 0, batch, accumulation);
     enum plim_status st = plim_player_run(player, recording.allocator, stream, point, accumulation,
                                           out, &err);
     plim_player_destroy(&player);

@@ -11,6 +11,7 @@
  *               it takes for a moment (0)
  *     cache     1: keeps what it freed, and gives it back when memory is refused, as PyTorch (1)
  *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
+ *     alone     1: takes each sample's memory by itself, one after the other
  *     ignores   1: takes one sample whatever BATCH is
  *     catches   1: halves the batch when memory is refused, and goes on
  *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session;
@@ -49,7 +50,7 @@ void **__cudaRegisterFatBinary(const void *image);
 void __cudaRegisterFunction(void **module, const void *host, char *device, const char *name,
                             int threads, void *a, void *b, void *c, void *d, int *e);
 
-enum { LAYERS = 6, MIB = 1 << 20, CACHED = 64 };
+enum { LAYERS = 6, MIB = 1 << 20, CACHED = 64, ALONE = 64 };
 
 static const char *find(int argc, char **argv, const char *key)
 {
@@ -142,6 +143,18 @@ static void launch(int kernel, long batch)
 
 /* --- training --------------------------------------------------------------------------------- */
 
+/* What a micro-step holds: a block, or one a sample. False: out of memory. */
+static bool take_activations(void **blocks, long count, size_t bytes)
+{
+    for (long i = 0; i < count; i++) {
+        blocks[i] = take(bytes / (size_t)count);
+        if (blocks[i]) continue;
+        while (i-- > 0) give(blocks[i], bytes / (size_t)count);
+        return false;
+    }
+    return true;
+}
+
 /* False: out of memory. */
 static bool step(long batch, long number)
 {
@@ -150,15 +163,16 @@ static bool step(long batch, long number)
     size_t grads_bytes = (size_t)option("grads", 0) * MIB;
     void *grads = NULL;
     for (long m = 0; m < option("micro", 1); m++) {
-        void *activations = take(bytes);
-        if (!activations) return false;
+        void *activations[ALONE];
+        long blocks = option("alone", 0) && batch <= ALONE ? batch : 1;
+        if (!take_activations(activations, blocks, bytes)) return false;
         launch(EMBED, batch);
         for (int i = 0; i < LAYERS; i++) launch(i, batch);
         launch(LOSS, batch);
         void *added = grads_bytes ? take(grads_bytes) : NULL;
         if (grads_bytes && !added) return false;
         for (int i = LAYERS; i-- > 0;) launch(BACKWARD + i, batch);
-        give(activations, bytes);
+        for (long i = 0; i < blocks; i++) give(activations[i], bytes / (size_t)blocks);
         if (m) give(added, grads_bytes);
         else grads = added;
     }

@@ -72,7 +72,8 @@ static bool has_lengths(const struct plim_traced_memory *all, size_t count,
            (recorded < LEAST_LENGTHS ? recorded : LEAST_LENGTHS);
 }
 
-/* Do all runs from this point on agree, and are there enough of them to fit and to check? */
+/* Do all runs from this point on agree, and are there enough of them to fit and to check? Of one batch alone,
+ * which no other is fitted by, all lengths have to agree. */
 static bool holds_from(const struct plim_traced_memory *all, size_t count, struct plim_recorded_point from)
 {
     size_t runs = 0;
@@ -85,6 +86,7 @@ static bool holds_from(const struct plim_traced_memory *all, size_t count, struc
         if (batch > most_batch) most_batch = batch;
         runs++;
     }
+    if (all[0].trace->point.batch == all[count - 1].trace->point.batch) return runs == count;
     return runs >= 3 && most_batch > least_batch && has_lengths(all, count, from);
 }
 
@@ -104,7 +106,7 @@ static enum plim_status find_from(const struct plim_traced_memory *all, size_t c
     return plim_fail(err, PLIM_DIFFERS,
                      "%zu of %zu sizes allocate and free in the order of the largest (batch %lld, "
                      "length %lld), and three in a row have to, of lengths too: record larger ones, "
-                     "such as --batch 4,5,6,8",
+                     "such as --batch 4,5,6,8, or with --each-batch the batches that are to be used",
                      alike, count, (long long)last->batch, (long long)last->seq);
 }
 

@@ -48,8 +48,8 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 /* Joins traces of one program, in the order of their points (batch, then seq). Sizes that are smaller
- * and have another sequence of events are left out (`out->from`). PLIM_DIFFERS: too
- * few sizes have the sequence of the largest one. PLIM_UNSTABLE: the program does not repeat, or memory
+ * and have another sequence of events are left out (`out->from`); where all are of one batch, none may
+ * be. PLIM_DIFFERS: too few sizes have the sequence of the largest one. PLIM_UNSTABLE: the program does not repeat, or memory
  * goes on growing. The zeroed `out` is to be finished
  * in any case. */
 enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,

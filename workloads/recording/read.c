@@ -106,6 +106,17 @@ static enum plim_status read_micro_steps(const struct plim_reader *r, const stru
                : plim_yaml_fail(&r->yaml, node, r->err, "micro_steps: expected any or one");
 }
 
+/* Up to version 4 there were none: together. */
+static enum plim_status read_batches(const struct plim_reader *r, const struct plim_yaml_node *root)
+{
+    const struct plim_yaml_node *node = plim_yaml_get(root, "batches");
+    if (!node) return PLIM_OK;
+    r->out->each_batch = plim_reader_is(node, "each");
+    return r->out->each_batch || plim_reader_is(node, "together")
+               ? PLIM_OK
+               : plim_yaml_fail(&r->yaml, node, r->err, "batches: expected each or together");
+}
+
 static enum plim_status read_host_speed(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
     static const double least = 1e-6, most = 1e6;
@@ -140,6 +151,7 @@ static enum plim_status read_head(const struct plim_reader *r, const struct plim
     PLIM_TRY(read_points(r, root));
     PLIM_TRY(read_axes(r, root));
     PLIM_TRY(read_micro_steps(r, root));
+    PLIM_TRY(read_batches(r, root));
 out:
     return st;
 }
@@ -148,7 +160,7 @@ static enum plim_status read_root(struct plim_reader *r)
 {
     static const char *const known[] = {
         "plimsoll_recording", "name", "command", "made_by", "compute_capability", "allocator",
-        "proof", "host_speed", "batch", "seq", "axes", "micro_steps", "streams", "checksum", NULL};
+        "proof", "host_speed", "batch", "seq", "axes", "micro_steps", "batches", "streams", "checksum", NULL};
     const struct plim_yaml_node *root = r->yaml.root, *streams;
     int64_t version;
     enum plim_status st = PLIM_OK;
@@ -163,10 +175,10 @@ static enum plim_status read_root(struct plim_reader *r)
     PLIM_TRY(read_head(r, root));
     PLIM_TRY(plim_reader_get(r, root, "streams", PLIM_YAML_SEQUENCE, &streams));
     if (!streams->count ||
-        streams->count != plim_recording_combinations(r->out) * (r->out->accumulates ? 2 : 1))
+        streams->count != plim_recording_combinations(r->out) * plim_recording_streams_each(r->out))
         PLIM_TRY(plim_yaml_fail(&r->yaml, streams, r->err,
-                                "expected a stream for each combination of the axes (two with "
-                                "micro_steps any), of which there are at most %d",
+                                "expected a stream for each combination of the axes, of which there are "
+                                "at most %d (of batches each for each batch; two with micro_steps any)",
                                 PLIM_RECORDED_STREAMS));
     for (size_t i = 0; i < streams->count; i++) PLIM_TRY(plim_reader_stream(r, streams->items[i]));
 out:

@@ -73,6 +73,7 @@ static enum plim_status check_size(const struct plim_reader *r, const struct pli
             const struct plim_recorded_point point = {out->batches.items[i],
                                                       out->seqs.count ? out->seqs.items[k] : 1};
             if (point.batch < stream->from.batch || point.seq < stream->from.seq) continue;
+            if (out->each_batch && point.batch != stream->from.batch) continue;
             if (plim_recorded_size_at(size, point) >= 0) continue;
             return plim_yaml_fail(&r->yaml, node, r->err,
                                   "the size is none at batch %lld, length %lld",
@@ -250,6 +251,13 @@ static enum plim_status check_events(const struct plim_reader *r, const struct p
     return wrong ? plim_yaml_fail(&r->yaml, node, r->err, "%s", wrong) : PLIM_OK;
 }
 
+/* Of which batch this stream is, where each has its own. */
+static int64_t batch_at(const struct plim_recording *recording, size_t stream)
+{
+    size_t place = stream % plim_recording_streams_each(recording);
+    return recording->batches.items[place / (recording->accumulates ? 2 : 1)];
+}
+
 enum plim_status plim_reader_stream(struct plim_reader *r, const struct plim_yaml_node *node)
 {
     static const char *const known[] = {"from_batch", "from_seq", "sizes", "launches", "work", "before", "step", NULL};
@@ -261,6 +269,9 @@ enum plim_status plim_reader_stream(struct plim_reader *r, const struct plim_yam
     PLIM_TRY(plim_reader_refuse_others(r, node, known));
     PLIM_TRY(plim_reader_int(r, node, "from_batch", 1, PLIM_MOST_BYTES, &stream.from.batch));
     PLIM_TRY(plim_reader_int(r, node, "from_seq", 1, PLIM_MOST_BYTES, &stream.from.seq));
+    if (r->out->each_batch && stream.from.batch != batch_at(r->out, r->out->streams.count))
+        PLIM_TRY(plim_yaml_fail(&r->yaml, node, r->err, "from_batch: expected %lld, this stream's batch",
+                                (long long)batch_at(r->out, r->out->streams.count)));
     PLIM_TRY(plim_reader_get(r, node, "sizes", PLIM_YAML_SEQUENCE, &sizes));
     if (sizes->count > PLIM_RECORDED_SIZES)
         PLIM_TRY(plim_yaml_fail(&r->yaml, sizes, r->err, "expected at most %d sizes",

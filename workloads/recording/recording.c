@@ -44,11 +44,33 @@ void plim_recording_finish(struct plim_recording *recording)
     PLIM_ARRAY_FINISH(&recording->streams);
 }
 
-const struct plim_recorded_stream *plim_recording_stream(const struct plim_recording *recording,
-                                                         size_t combination, int64_t accumulation)
+/* Among those that have streams of their own: its place, or how many there are. */
+static size_t place_of(const struct plim_recording *recording, int64_t batch)
 {
-    if (!recording->accumulates) return &recording->streams.items[combination];
-    return &recording->streams.items[2 * combination + (accumulation > 1)];
+    size_t i = 0;
+    while (i < recording->batches.count && recording->batches.items[i] != batch) i++;
+    return i;
+}
+
+bool plim_recording_has_batch(const struct plim_recording *recording, int64_t batch)
+{
+    return !recording->each_batch || place_of(recording, batch) < recording->batches.count;
+}
+
+size_t plim_recording_streams_each(const struct plim_recording *recording)
+{
+    return (recording->each_batch ? recording->batches.count : 1) * (recording->accumulates ? 2 : 1);
+}
+
+const struct plim_recorded_stream *plim_recording_stream(const struct plim_recording *recording,
+                                                         size_t combination, int64_t batch,
+                                                         int64_t accumulation)
+{
+    size_t index = combination * plim_recording_streams_each(recording);
+    if (!plim_recording_has_batch(recording, batch)) return NULL;
+    if (recording->each_batch)
+        index += place_of(recording, batch) * (recording->accumulates ? 2 : 1);
+    return &recording->streams.items[index + (recording->accumulates && accumulation > 1)];
 }
 
 size_t plim_recording_combinations(const struct plim_recording *recording)

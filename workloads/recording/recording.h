@@ -25,14 +25,18 @@
  * of steps of two or more. In the second, loops stand for the micro-steps between the first and the
  * last, which are all alike: walk.h.
  *
+ * Where the batch changes the sequence of events (a program that goes through its samples one after the
+ * other), each recorded batch has streams of its own, and nothing is said of the others.
+ *
  * What changes the sequence of events (precision, checkpointing, the optimizer) is an axis with
  * values that are texts, and each combination of them has a stream of its own.
  *
  * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 4               the version of the format; 3 had no host_speed; 2 had no launches
- *                                         and no work, and so no time; 1 had no micro_steps, no 0 bytes
+ *     plimsoll_recording: 5               the version of the format; 4 had no batches; 3 had no host_speed;
+ *                                         2 had no launches and no work, and so no time; 1 had no
+ *                                         micro_steps, no 0 bytes
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0
@@ -46,8 +50,11 @@
  *     seq: [128, 256, 512]                the same; [] where there is no sequence length
  *     axes: {precision: [bf16, fp32]}     at most 8, of at most 64 values in all combinations
  *     micro_steps: any                    any: a step has as many as is asked for; one: as recorded
- *     streams:                            one a combination, the last axis running fastest; with
- *                                         micro_steps any two each, that of one micro-step first
+ *     batches: each                       each recorded batch has streams of its own; together, and where
+ *                                         it is left out: a stream holds for all from from_batch on
+ *     streams:                            one a combination, the last axis running fastest, of batches
+ *                                         each one a batch; with micro_steps any two each, that of one
+ *                                         micro-step first
  *     - from_batch: 1                     the least sizes at which this sequence of events holds
  *       from_seq: 1
  *       sizes:
@@ -74,7 +81,7 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 4,
+    PLIM_RECORDING_VERSION = 5,
     PLIM_RECORDED_BYTES = 4 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
@@ -176,6 +183,7 @@ struct plim_recording {
     enum plim_recorded_allocator allocator;
     PLIM_ARRAY(int64_t) batches; /* ascending */
     PLIM_ARRAY(int64_t) seqs;    /* ascending; empty: there is no sequence length */
+    bool each_batch;  /* each of the batches has streams of its own, and no other has any */
     bool accumulates; /* a step has as many micro-steps as is asked for; else as it was recorded */
     size_t axis_count;
     struct plim_recorded_axis axes[PLIM_RECORDED_AXES];
@@ -190,9 +198,17 @@ enum plim_status plim_recorded_texts_add(struct plim_recorded_texts *texts,
 void plim_recording_finish(struct plim_recording *recording); /* NULL and zeroed are fine */
 void plim_recorded_stream_finish(struct plim_recorded_stream *stream);
 
-/* Of a combination of values (the last axis runs fastest) the stream of steps of so many micro-steps. */
+/* Of a combination of values (the last axis runs fastest) the stream of steps of so many micro-steps. NULL:
+ * of this batch nothing is known, as each has its own. */
 const struct plim_recorded_stream *plim_recording_stream(const struct plim_recording *recording,
-                                                         size_t combination, int64_t accumulation);
+                                                         size_t combination, int64_t batch,
+                                                         int64_t accumulation);
+
+/* How many streams a combination has. */
+size_t plim_recording_streams_each(const struct plim_recording *recording);
+
+/* Is something known of this batch? What lies before the first one is the streams' matter. */
+bool plim_recording_has_batch(const struct plim_recording *recording, int64_t batch);
 
 /* How many combinations the axes have; 0: more than PLIM_RECORDED_STREAMS. */
 size_t plim_recording_combinations(const struct plim_recording *recording);

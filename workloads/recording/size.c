@@ -136,6 +136,8 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
 {
     struct samples slopes = {0}, rests = {0};
     int64_t slope_terms[3], rest_terms[3];
+    bool is_of_one_batch = true;
+    for (size_t i = 1; i < count; i++) is_of_one_batch &= points[i].batch == points[0].batch;
     for (size_t i = 0; i < count; i++) {
         bool is_new = true, has_slope;
         int64_t slope, rest;
@@ -143,11 +145,11 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
         if (!is_new) continue;
         if (!line_over_batch(points, bytes, count, points[i].seq, &slope, &rest, &has_slope))
             return false;
-        if (!has_slope) continue; /* it checks */
+        if (!has_slope && !is_of_one_batch) continue; /* it checks */
         size_t n = slopes.count++;
         rests.count = slopes.count;
         slopes.at[n] = rests.at[n] = points[i].seq;
-        slopes.value[n] = slope;
+        slopes.value[n] = slope; /* 0 of one batch alone */
         rests.value[n] = rest;
     }
     if (!slopes.count || !fit_line(&slopes, slope_terms) || !fit_line(&rests, rest_terms))

@@ -203,7 +203,8 @@ static void write_all(FILE *file, const struct plim_recording *r)
         write_texts(file, r->axes[i].values.items, r->axes[i].values.count);
         fputc('\n', file);
     }
-    fprintf(file, "micro_steps: %s\nstreams:\n", r->accumulates ? "any" : "one");
+    fprintf(file, "micro_steps: %s\n%sstreams:\n", r->accumulates ? "any" : "one",
+            r->each_batch ? "batches: each\n" : "");
     for (size_t i = 0; i < r->streams.count; i++) write_stream(file, &r->streams.items[i]);
 }
 
