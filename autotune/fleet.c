@@ -33,6 +33,7 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                      const struct plim_asker *asker)
 {
     const struct plim_spec_question *question = device->options->question;
+    const struct plim_ring *ring = device->options->ring;
     return (struct plim_answer){.name = question->spec->name,
                                 .source = question->spec->source,
                                 .hash = question->spec->hash,
@@ -45,6 +46,8 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                 .device = &device->info,
                                 .limit = &device->limit,
                                 .tdp_watts = device->gpu.tdp_watts,
+                                .nccl = ring ? ring->measured.nccl : NULL,
+                                .why_modelled = ring ? ring->why_not : NULL,
                                 .peak_rate = question->recording ? NULL : device->peak_rate,
                                 .details = question->recording ? &plim_details_recording
                                                                : &plim_details_replay};
@@ -228,6 +231,7 @@ static enum plim_status open_devices(struct planner *p, const char *const *uris,
                                                   .log = p->fleet->log,
                                                   .runs_program = p->fleet->proving != NULL,
                                                   .runs_ahead = p->count == 1,
+                                                  .ring = p->fleet->ring,
                                                   .timing_seconds = p->fleet->timing_seconds};
         enum plim_status st = plim_run_device_open(&part->device, &part->options, err);
         if (st) return st;

@@ -19,6 +19,7 @@ struct plim_fleet {
     const struct plim_log *log; /* NULL: notes are dropped */
     double timing_seconds;      /* on a real GPU: for the repeats of one setting */
     const struct plim_proving *proving; /* on one device: the user's program runs what was planned */
+    const struct plim_ring *ring; /* on one real GPU: those of its kind here; NULL: nothing is known */
     bool with_timeline;         /* of a step of the choice; where nothing fits, of what needs least */
     /* Told before every run, from any thread, and after every device; may be NULL. */
     void (*on_run)(void *user);

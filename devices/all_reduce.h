@@ -19,6 +19,12 @@ struct plim_all_reduce {
     char nccl[32];           /* its version: "2.28.9" */
 };
 
+/* What was found out about the GPUs of this machine. Zeroed: nothing was asked of them. */
+struct plim_ring {
+    struct plim_all_reduce measured; /* zeroed: it was not */
+    char why_not[200]; /* where it was to be measured and was not: one line; "": it is not so */
+};
+
 /* The two numbers from what the two sizes took among `gpus`. Where the small one took more than half of
  * the large one's time they do not tell one from the other: it is all bandwidth then. PLIM_INVALID:
  * these are no times. */

@@ -141,6 +141,18 @@ static void read_limit(struct reader *r, const struct plim_yaml_node *root,
     READ_TEXT(r, node, "alloc_conf", limit->alloc_conf);
 }
 
+static void read_all_reduce(struct reader *r, const struct plim_yaml_node *root,
+                            struct plim_result_all_reduce *a)
+{
+    const struct plim_yaml_node *node = part_of_kind(r, root, "all_reduce", PLIM_YAML_MAPPING);
+    a->gpus = (int)read_int(r, node, "gpus");
+    a->bytes_per_second = read_number(r, node, "bytes_per_second");
+    a->latency_seconds = read_number(r, node, "latency_seconds");
+    a->waits_seconds = read_number(r, node, "waits_seconds");
+    READ_TEXT(r, node, "nccl", a->nccl);
+    READ_TEXT(r, node, "why_not", a->why_not);
+}
+
 static void read_peak(struct reader *r, const struct plim_yaml_node *parent,
                       struct plim_result_peak *peak)
 {
@@ -385,6 +397,7 @@ static void read_result(struct reader *r, const struct plim_yaml_node *root,
     read_spec(r, root, result);
     read_device(r, root, &result->device);
     read_limit(r, root, &result->limit);
+    read_all_reduce(r, root, &result->all_reduce);
     const char *choice = explains ? "setting" : "choice";
     read_choice(r, part_of_kind(r, root, choice, PLIM_YAML_MAPPING), &result->choice);
     if (explains) read_peak(r, root, &result->choice.peak);

@@ -213,6 +213,16 @@ struct plim_result_step {
     int64_t peak_allocated_bytes, peak_reserved_bytes, end_allocated_bytes;
 };
 
+/* What gradients go over between GPUs of a machine, as the seconds of the choice count it. */
+struct plim_result_all_reduce {
+    double bytes_per_second; /* of a GPU to the next; 0: nothing goes, or it is not known */
+    double latency_seconds;  /* of an all-reduce besides its bytes; 0: not known */
+    int gpus;                /* among which it was measured; 0: it is modelled */
+    double waits_seconds;    /* of a step, for what the others have; 0: not known */
+    char nccl[32];           /* by which version: "2.28.9" */
+    char why_not[200];       /* was to be measured, and is modelled: why; "": it was not to be */
+};
+
 struct plim_result {
     enum plim_result_kind kind;
     bool is_program; /* of a user's own program: only what its process shows is known */
@@ -228,6 +238,7 @@ struct plim_result {
     struct plim_result_choice largest_fit; /* DECISION */
     struct plim_result_next next;          /* after largest_fit */
     struct plim_result_breakdown breakdown;
+    struct plim_result_all_reduce all_reduce;
     size_t reason_count;                   /* why: one sentence each */
     char reasons[PLIM_RESULT_REASONS][PLIM_RESULT_LINE];
     PLIM_ARRAY(struct plim_result_point) points; /* DECISION: of every combination */

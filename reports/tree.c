@@ -189,6 +189,20 @@ static void add_breakdown(struct plim_json *json, json_t *root,
     known_int(json, node, "rank0_reserved_bytes", b->rank0_reserved_bytes);
 }
 
+static void add_all_reduce(struct plim_json *json, json_t *root,
+                           const struct plim_result_all_reduce *a)
+{
+    if (a->bytes_per_second <= 0) return;
+    json_t *node = plim_json_object(json, root, "all_reduce");
+    plim_json_bool(json, node, "measured", a->gpus > 0);
+    known_int(json, node, "gpus", a->gpus);
+    plim_json_number(json, node, "bytes_per_second", a->bytes_per_second);
+    if (a->gpus) plim_json_number(json, node, "latency_seconds", a->latency_seconds);
+    known_number(json, node, "waits_seconds", a->waits_seconds);
+    known_text(json, node, "nccl", a->nccl);
+    known_text(json, node, "why_not", a->why_not);
+}
+
 static void add_reasons(struct plim_json *json, json_t *root, const struct plim_result *result)
 {
     json_t *list = plim_json_array(json, root, "why");
@@ -332,6 +346,7 @@ static void fill_decision(struct plim_json *json, json_t *root, const struct pli
     add_points(json, root, result);
     add_prediction(json, root, &result->prediction);
     add_breakdown(json, root, &result->breakdown);
+    add_all_reduce(json, root, &result->all_reduce);
     add_segments(json, root, result);
     add_values_read(json, root, result);
     add_reasons(json, root, result);
@@ -349,6 +364,7 @@ static void fill_explanation(struct plim_json *json, json_t *root, const struct 
     add_choice(json, root, "setting", &result->choice, false);
     add_peak(json, root, &result->choice.peak);
     add_breakdown(json, root, &result->breakdown);
+    add_all_reduce(json, root, &result->all_reduce);
     plim_json_bool(json, root, "fits", result->fits);
     known_int(json, root, "short_bytes", result->short_bytes);
     add_reasons(json, root, result);

@@ -236,6 +236,20 @@ static void fill_memory(const struct plim_answer *a, const struct plim_trial *tr
     if (a->details->describe_memory && trial->details) a->details->describe_memory(trial, result);
 }
 
+static void fill_all_reduce(const struct plim_answer *a, const struct plim_trial *trial,
+                            struct plim_result *result)
+{
+    struct plim_result_all_reduce *out = &result->all_reduce;
+    if (trial->link_bytes_per_second <= 0) return;
+    *out = (struct plim_result_all_reduce){.bytes_per_second = trial->link_bytes_per_second,
+                                           .latency_seconds = trial->link_latency_seconds,
+                                           .waits_seconds = trial->communication_seconds,
+                                           .gpus = trial->link_gpus};
+    if (out->gpus && a->nccl) snprintf(out->nccl, sizeof(out->nccl), "%s", a->nccl);
+    if (!out->gpus && a->why_modelled)
+        snprintf(out->why_not, sizeof(out->why_not), "%s", a->why_modelled);
+}
+
 enum plim_status plim_answer_decision(const struct plim_answer *a,
                                       const struct plim_decision *decision,
                                       struct plim_result *result, struct plim_error *err)
@@ -249,6 +263,7 @@ enum plim_status plim_answer_decision(const struct plim_answer *a,
     if (decision->found) {
         fill_choice(a, &decision->rule, &decision->choice, &result->choice);
         fill_memory(a, &decision->choice.trial, result);
+        fill_all_reduce(a, &decision->choice.trial, result);
     }
     if (decision->was_planned)
         result->prediction =
@@ -292,6 +307,7 @@ enum plim_status plim_answer_inspection(const struct plim_answer *a,
     choice->peak = peak_of(a, trial);
     fill_rates(a, setting, trial, trial->seconds, choice);
     fill_memory(a, trial, result);
+    fill_all_reduce(a, trial, result);
     result->fits = inspection->fits;
     if (!result->fits && trial->reserved_bytes > a->limit->budget_bytes)
         result->short_bytes = trial->reserved_bytes - a->limit->budget_bytes;

@@ -46,6 +46,9 @@ struct plim_answer {
     const struct plim_device_info *device;
     const struct plim_limit *limit;
     int tdp_watts; /* of the GPU; 0: not known */
+    /* Of the all-reduce: NCCL's version where it was measured, and why it is modelled where it was to be
+     * measured; NULL, "": there is nothing to say. */
+    const char *nccl, *why_modelled;
     /* FLOP/s of the device by the values of the axis "precision"; NULL: not known. */
     const double *peak_rate;
     const struct plim_details_reader *details;

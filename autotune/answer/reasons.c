@@ -196,6 +196,33 @@ static const struct {
              "block and on the model). Rank 0 has the largest shards, the last the smallest."},
 };
 
+/* What a step waits for the other GPUs, and how that is known. */
+static void tell_links(int64_t world, const struct plim_trial *trial, struct plim_result *result)
+{
+    bool is_long = trial->link_latency_seconds >= 1e-3;
+    char how[112] = "an estimate from the GPU's links", waits[64] = "does not wait";
+    double gigabytes = trial->link_bytes_per_second / 1e9;
+    if (trial->link_bytes_per_second <= 0) {
+        plim_result_reason(
+            result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.",
+            world);
+        return;
+    }
+    if (trial->link_gpus)
+        snprintf(how, sizeof(how), "all-reduce measured: %.3g GB/s over %d GPUs, latency %.3g %s",
+                 gigabytes, trial->link_gpus, (is_long ? 1e3 : 1e6) * trial->link_latency_seconds,
+                 is_long ? "ms" : "us");
+    else
+        snprintf(how, sizeof(how), "an estimate from the GPU's links (all-reduce modelled: %.3g GB/s)",
+                 gigabytes);
+    if (trial->communication_seconds > 0)
+        snprintf(waits, sizeof(waits), "waits %.3g s", trial->communication_seconds);
+    plim_result_reason(result,
+                       "Rates are %" PRId64 " times those of one GPU; a step %s for gradients of the "
+                       "others, %s.",
+                       world, waits, how);
+}
+
 /* How several GPUs train, and what their rates count. */
 static void tell_world(const struct plim_answer *a, const struct plim_setting *setting,
                        const struct plim_trial *trial, struct plim_result *result)
@@ -209,15 +236,10 @@ static void tell_world(const struct plim_answer *a, const struct plim_setting *s
     for (size_t i = 0; i < sizeof(shardings) / sizeof(*shardings); i++)
         if (!strcmp(sharding, shardings[i].name))
             plim_result_reason(result, "%" PRId64 " GPUs %s", world, shardings[i].text);
-    if (trial->communication_seconds > 0)
-        plim_result_reason(result,
-                           "Rates are %" PRId64 " times those of one GPU; a step waits %.3g s for "
-                           "gradients of the others, an estimate from the GPU's links.",
-                           world, trial->communication_seconds);
-    else
-        plim_result_reason(
-            result, "Rates are %" PRId64 " times those of one GPU; communication is not counted.",
-            world);
+    tell_links(world, trial, result);
+    bool is_modelled = trial->link_bytes_per_second > 0 && !trial->link_gpus;
+    if (is_modelled && a->why_modelled && a->why_modelled[0])
+        plim_result_reason(result, "The all-reduce is modelled, not measured: %s.", a->why_modelled);
 }
 
 /* Where a block of the recording may be other than it is played by more than 1 % of the peak. */

@@ -1,5 +1,6 @@
 #include "inspect.h"
 #include "autotune/search/space.h"
+#include "gpu_ring.h"
 
 static enum plim_status first_setting(const struct plim_question *question,
                                       struct plim_setting *setting, struct plim_error *err)
@@ -27,12 +28,15 @@ enum plim_status plim_inspect_open(const struct plim_request *request, const str
     PLIM_TRY(first_setting(&out->asked.question.question, &out->setting, err));
     PLIM_TRY(plim_common_device(request, &out->asked.spec, log, out->asked.question.recording ? NULL : &out->target, &uri, err));
     out->allowance = plim_common_allowance(request, log);
+    if (!out->asked.question.recording)
+        plim_gpu_ring_take(request, &out->asked.spec, uri, stop, log, &out->ring);
     out->options = (struct plim_run_options){.uri = uri,
                                              .allowance = &out->allowance,
                                              .question = &out->asked.question,
                                              .stop = stop,
                                              .log = log,
                                              .steps = request->steps,
+                                             .ring = &out->ring,
                                              .runs_ahead = true};
     PLIM_TRY(plim_run_device_open(&out->device, &out->options, err));
 out:

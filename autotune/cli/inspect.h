@@ -11,6 +11,7 @@ struct plim_inspected {
     struct plim_asked_question asked;
     struct plim_target target;
     struct plim_allowance allowance;
+    struct plim_ring ring;
     struct plim_run_options options;
     struct plim_run_device device;
     struct plim_setting setting; /* the first value of every axis */

@@ -187,4 +187,5 @@ const struct plim_command plim_command_tune = {
              "Example:\n\n"
              "  plimsoll tune llama-3.2-1b --device sim:A100-SXM4-40GB --effective-batch 64\n\n"
              "--device cuda:all is every GPU of this machine: one of each kind is tuned,\n"
-             "all at the same time.\n"};
+             "all at the same time. For a job of several GPUs (--world) the all-reduce among\n"
+             "those of a kind is measured with NCCL, and kept; else it is modelled.\n"};

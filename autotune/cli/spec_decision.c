@@ -1,6 +1,7 @@
 #include "spec_decision.h"
 #include "autotune/fleet.h"
 #include "devices/open.h"
+#include "gpu_ring.h"
 #include "progress.h"
 
 /* For the repeats of one setting on a real GPU: enough for a median within 1 % of steps of a tenth
@@ -51,6 +52,7 @@ struct search {
     struct plim_decide *decide;
     const char *const *uris;
     size_t count;
+    struct plim_ring ring; /* of the GPUs of the one device's kind */
 };
 
 /* One result a device, with one margin. */
@@ -64,6 +66,7 @@ static enum plim_status search_round(struct search *s, size_t round, struct plim
                                .stop = &d->stop,
                                .log = d->log,
                                .proving = d->proving,
+                               .ring = &s->ring,
                                .with_timeline = plim_common_draws(d->request),
                                .timing_seconds = timing_seconds(d->request),
                                .on_run = plim_progress_run,
@@ -90,6 +93,9 @@ static enum plim_status search(void *user, struct plim_report *report, struct pl
     s->decide->stop = plim_common_stop(request, s->decide->io); /* time that was waited does not count */
     report->version = s->decide->io->version;
     report->is_table |= request->tiers;
+    if (s->count == 1 && !s->decide->asked.question.recording)
+        plim_gpu_ring_take(request, &s->decide->asked.spec, s->uris[0], &s->decide->stop,
+                           s->decide->log, &s->ring);
     for (size_t i = 0; i < plim_common_rounds(request) && !st; i++)
         st = search_round(s, i, report, err);
     return st;

@@ -142,6 +142,7 @@ static enum plim_status start_worker(struct plim_run_device *d, const char *uri,
     config.alloc_conf = d->options->allowance->alloc_conf;
     config.spec = d->options->question->spec;
     config.visible_gpu = gpu;
+    config.all_reduce = d->options->ring ? &d->options->ring->measured : NULL;
     config.stop = d->options->stop;
     config.log = d->options->log;
     config.timing_seconds = d->options->timing_seconds;

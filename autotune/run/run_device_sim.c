@@ -43,7 +43,9 @@ static enum plim_status start_engine(struct plim_run_device *d, enum plim_run_mo
     st = plim_replayer_create(engine->device, &config, &engine->replayer, err);
     if (st) return st;
     plim_replayer_stop(engine->replayer, is_stopped, d->options->stop);
-    const struct plim_links links = plim_run_links(d->options->question->spec, &d->gpu);
+    const struct plim_ring *ring = d->options->ring;
+    const struct plim_links links =
+        plim_run_links(d->options->question->spec, &d->gpu, ring ? &ring->measured : NULL);
     plim_replayer_links(engine->replayer, &links);
     return PLIM_OK;
 }
@@ -171,6 +173,9 @@ void plim_run_trial(const struct plim_replay *replay, struct plim_trial *out)
                             .seconds = (kept ? replay->step[kept - 1].seconds : 0) + communication,
                             .seconds_are_modelled = replay->sdpa_engines & PLIM_SDPA_BY_FALLBACK,
                             .communication_seconds = communication,
+                            .link_bytes_per_second = replay->link_bytes_per_second,
+                            .link_latency_seconds = replay->link_latency_seconds,
+                            .link_gpus = replay->link_gpus,
                             .host_bound = replay->host_bound,
                             .steps_done = replay->steps_done,
                             .repeats_after = replay->repeats_after,
@@ -311,15 +316,6 @@ enum plim_status plim_run_device_timeline(struct plim_run_device *d,
     return with_reason(d, replay(d, &shown, mode, timeline, &last, err), err);
 }
 
-/* Is there a way of training asked for in which the GPUs talk? */
-static bool any_communicates(const struct plim_spec *spec)
-{
-    const struct plim_enum_axis *sharding = &spec->sharding;
-    for (size_t i = 0; i < sharding->count; i++)
-        if (plim_spec_sharding(spec, sharding->values[i]) != PLIM_SHARDING_NONE) return true;
-    return false;
-}
-
 struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable_bytes,
                                  int64_t estimate_bytes, int64_t measured_bytes)
 {
@@ -327,7 +323,7 @@ struct plim_limit plim_run_limit(const struct plim_run_device *d, int64_t usable
     const struct plim_spec_question *question = d->options->question;
     struct plim_limit limit =
         plim_allowance_limit(allowance, usable_bytes, estimate_bytes, measured_bytes);
-    if (question && question->spec->world > 1 && any_communicates(question->spec))
+    if (question && plim_run_communicates(question->spec))
         plim_allowance_add_communicator(allowance, &limit);
     return limit;
 }

@@ -288,9 +288,24 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
     return st;
 }
 
-struct plim_links plim_run_links(const struct plim_spec *spec, const struct plim_gpu *gpu)
+bool plim_run_communicates(const struct plim_spec *spec)
 {
-    return (struct plim_links){.gpu_bandwidth = plim_gpu_link_bandwidth(gpu),
+    const struct plim_enum_axis *sharding = &spec->sharding;
+    if (spec->world < 2) return false;
+    for (size_t i = 0; i < sharding->count; i++)
+        if (plim_spec_sharding(spec, sharding->values[i]) != PLIM_SHARDING_NONE) return true;
+    return false;
+}
+
+struct plim_links plim_run_links(const struct plim_spec *spec, const struct plim_gpu *gpu,
+                                 const struct plim_all_reduce *measured)
+{
+    struct plim_links links = {.gpu_bandwidth = gpu ? plim_gpu_link_bandwidth(gpu) : 0,
                                .node_bandwidth = spec->node_bandwidth * 1e9,
                                .gpus_per_node = spec->gpus_per_node};
+    if (!measured || !measured->gpus) return links;
+    links.gpu_bandwidth = measured->bytes_per_second;
+    links.gpu_latency = measured->latency_seconds;
+    links.measured_gpus = measured->gpus;
+    return links;
 }

@@ -7,6 +7,7 @@
 #define PLIM_AUTOTUNE_RUN_SPEC_QUESTION_H
 
 #include "autotune/search/question.h"
+#include "devices/all_reduce.h"
 #include "devices/catalogue/catalogue.h"
 #include "workloads/spec/spec.h"
 #include "workloads/train/replay.h"
@@ -40,7 +41,12 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                             struct plim_train_setting *out,
                                             struct plim_error *err) PLIM_MUST_CHECK;
 
-/* How the spec's GPUs are connected, where they are of this kind. */
-struct plim_links plim_run_links(const struct plim_spec *spec, const struct plim_gpu *gpu);
+/* Are there several GPUs, and is there a way of training asked for in which they talk? */
+bool plim_run_communicates(const struct plim_spec *spec);
+
+/* How the spec's GPUs are connected, where they are of this kind (NULL: it is not known), and an all-reduce
+ * among them was measured (NULL, zeroed: it was not). */
+struct plim_links plim_run_links(const struct plim_spec *spec, const struct plim_gpu *gpu,
+                                 const struct plim_all_reduce *measured);
 
 #endif

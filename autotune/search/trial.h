@@ -18,6 +18,10 @@ struct plim_trial {
     double seconds;          /* of one optimizer step; 0: not known */
     bool seconds_are_modelled; /* not measured, though the setting ran on a GPU */
     double communication_seconds; /* of these, for reductions among GPUs: an estimate */
+    /* From what that is: bytes a second of a GPU to the next (0: not known), seconds of an all-reduce
+     * besides them, and among how many GPUs both were measured (0: they are modelled). */
+    double link_bytes_per_second, link_latency_seconds;
+    int link_gpus;
     bool host_bound; /* its seconds are an estimate that hangs on how fast the host is */
     int steps_done;          /* optimizer steps that were run to their end; 0: not known */
     int repeats_after;       /* so many of them, then everything repeats; 0: that was not seen */

@@ -84,8 +84,10 @@ static double tokens_per_second(char *const fields[COLUMNS], const char *folder)
     snprintf(uri, sizeof uri, "%s,memory=64TiB", fields[DEVICE]);
     cr_assert_eq(plim_sim_open(uri, &device, &err), PLIM_OK, "%s", err.text);
     cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
-    const struct plim_links links = {plim_gpu_link_bandwidth(plim_sim_gpu(device)),
-                                     spec.node_bandwidth * 1e9, spec.gpus_per_node};
+    const struct plim_links links = {
+        .gpu_bandwidth = plim_gpu_link_bandwidth(plim_sim_gpu(device)),
+        .node_bandwidth = spec.node_bandwidth * 1e9,
+        .gpus_per_node = spec.gpus_per_node};
     plim_replayer_links(replayer, &links);
     cr_assert_eq(plim_replay_run(replayer, &spec.model, &setting, &replay, &err), PLIM_OK, "%s",
                  err.text);

@@ -224,6 +224,24 @@ Test(ddp, backward_hides_all_buckets_but_the_last)
     cr_expect_eq(waits(&rank_of_two, &(struct plim_links){.gpus_per_node = 8}), 0);
 }
 
+/* Of a link that is all latency a bucket takes no more than that, of a ring that leaves the machine too. */
+Test(ddp, an_all_reduce_has_a_latency)
+{
+    const struct plim_links late = {.gpu_bandwidth = 1e30, .node_bandwidth = 1e30, .gpus_per_node = 8,
+                                    .gpu_latency = 1e3, .measured_gpus = 4};
+    struct plim_train_setting setting = rank_of_two;
+    expect_near(waits(&setting, &late), 2 * 1e3);
+    cr_expect_eq(out.link_gpus, 4);
+    cr_expect_eq(out.link_bytes_per_second, 1e30);
+    cr_expect_eq(out.link_latency_seconds, 1e3);
+    setting.world = 16;
+    expect_near(waits(&setting, &late), 2 * 1e3);
+    cr_expect_eq(out.link_gpus, 0, "between machines nothing was measured");
+    setting.sharding = PLIM_SHARDING_NONE;
+    cr_expect_eq(waits(&setting, &late), 0);
+    cr_expect_eq(out.link_bytes_per_second, 0);
+}
+
 /* Only the last micro-step reduces: the second forward keeps the first bucket, and the buffers. */
 Test(ddp, no_sync_reduces_nothing)
 {

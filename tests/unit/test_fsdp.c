@@ -127,7 +127,8 @@ Test(fsdp, a_world_that_divides_nothing_is_padded)
 
 static double waits(const struct plim_train_setting *setting, double bandwidth)
 {
-    const struct plim_links both = {bandwidth, bandwidth, 8};
+    const struct plim_links both = {
+        .gpu_bandwidth = bandwidth, .node_bandwidth = bandwidth, .gpus_per_node = 8};
     links = &both;
     simulate(setting);
     links = NULL;

@@ -202,6 +202,14 @@ Test(run_device, communication_comes_on_top_of_a_step)
     plim_run_trial(&replay, &together);
     cr_expect(eq(dbl, together.communication_seconds, 0.5));
     cr_expect(eq(dbl, together.seconds, 3.5));
+    cr_expect(eq(int, together.link_gpus, 0));
+    replay.link_bytes_per_second = 2e11;
+    replay.link_latency_seconds = 2e-5;
+    replay.link_gpus = 8;
+    plim_run_trial(&replay, &together);
+    cr_expect(eq(dbl, together.link_bytes_per_second, 2e11));
+    cr_expect(eq(dbl, together.link_latency_seconds, 2e-5));
+    cr_expect(eq(int, together.link_gpus, 8));
 }
 
 static long size_of(const char *path)

@@ -29,6 +29,9 @@ static struct plim_message_result sample_result(void)
     r.replay.oom_class = PLIM_MEMORY_WORKSPACE;
     strcpy(r.replay.oom_where, "forward, step 1");
     r.replay.communication_seconds = 0.125;
+    r.replay.link_bytes_per_second = 2e11;
+    r.replay.link_latency_seconds = 3e-5;
+    r.replay.link_gpus = 8;
     r.replay.model_flops_per_token = 6e9;
     r.replay.sdpa_engines = PLIM_SDPA_BY_CUDNN | PLIM_SDPA_BY_FALLBACK;
     r.timing = (struct plim_timing){12, 0.5, 0.001, -0.01, true};
@@ -53,7 +56,8 @@ static struct plim_message sample(int index)
     case 1:
         m.kind = PLIM_MESSAGE_OPEN;
         m.open =
-            (struct plim_message_open){"cuda:0", "max_split_size_mb:128", "model:\n", 99, 5, 6};
+            (struct plim_message_open){"cuda:0", "max_split_size_mb:128", "model:\n", 99,
+                                       {4, 1e11, 2e-5, "2.27.3"}, 5, 6};
         break;
     case 2:
         m.kind = PLIM_MESSAGE_OPENED;

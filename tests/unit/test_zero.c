@@ -205,7 +205,8 @@ Test(ranks, what_does_not_differ_is_run_once)
 
 static double waits(const struct plim_train_setting *setting, double bandwidth)
 {
-    const struct plim_links both = {bandwidth, bandwidth, 8};
+    const struct plim_links both = {
+        .gpu_bandwidth = bandwidth, .node_bandwidth = bandwidth, .gpus_per_node = 8};
     replay(open_gpu("A100-SXM4-80GB"), setting, &both, 0);
     return out.communication_seconds;
 }

@@ -14,7 +14,8 @@ double link_send(struct link *l, double ready, double bytes, int passes)
 {
     if (!(l->bytes_per_second > 0)) return 0;
     double share = (double)(l->world - 1) / (double)l->world;
-    l->free_at = fmax(l->free_at, ready) + passes * share * bytes / l->bytes_per_second;
+    double pass = l->latency_seconds + share * bytes / l->bytes_per_second;
+    l->free_at = fmax(l->free_at, ready) + passes * pass;
     return l->free_at;
 }
 

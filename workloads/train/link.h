@@ -16,6 +16,7 @@
 struct link {
     struct engine *e;
     double bytes_per_second; /* of a GPU to the next; 0: not known, and nothing takes time */
+    double latency_seconds;  /* of a pass, besides its bytes; 0: not known */
     int64_t world;
     double free_at; /* when what was sent so far has arrived */
     double waited;

@@ -71,11 +71,19 @@ void plim_replayer_links(struct plim_replayer *r, const struct plim_links *links
     r->links = *links;
 }
 
-/* Of a ring through all GPUs: where it leaves a machine, all that passes a GPU passes there. */
-static double ring_bandwidth(const struct plim_links *links, int64_t world)
+/* Of a ring through all GPUs: where it leaves a machine, all that passes a GPU passes there, and nothing
+ * of it was measured. */
+static struct plim_replay ring_of(const struct plim_links *links,
+                                  const struct plim_train_setting *setting)
 {
-    if (world <= links->gpus_per_node) return links->gpu_bandwidth;
-    return fmin(links->gpu_bandwidth, links->node_bandwidth);
+    bool is_inside = setting->world <= links->gpus_per_node;
+    if (setting->world < 2 || setting->sharding == PLIM_SHARDING_NONE)
+        return (struct plim_replay){0};
+    return (struct plim_replay){
+        .link_bytes_per_second = is_inside ? links->gpu_bandwidth
+                                           : fmin(links->gpu_bandwidth, links->node_bandwidth),
+        .link_latency_seconds = links->gpu_latency,
+        .link_gpus = is_inside ? links->measured_gpus : 0};
 }
 
 void plim_replayer_stop(struct plim_replayer *r, plim_replay_stop *stop, const void *user)
@@ -161,13 +169,14 @@ void plim_replay_begin(struct plim_replayer *replayer, const struct plim_model_c
                       .stop_user = replayer->stop_user,
                       .timeline = replayer->timeline,
                       .setting = *setting,
-                      .link = {.e = replayer->engine,
-                               .bytes_per_second =
-                                   ring_bandwidth(&replayer->links, setting->world),
-                               .world = setting->world},
+                      .out = ring_of(&replayer->links, setting),
                       .states = &replayer->states,
                       .micro_states = &replayer->micro_states,
                       .tape = &replayer->tape};
+    r->link = (struct link){.e = replayer->engine,
+                            .bytes_per_second = r->out.link_bytes_per_second,
+                            .latency_seconds = r->out.link_latency_seconds / 2,
+                            .world = setting->world};
     replayer->states.count = 0;
     tape_rewind(&replayer->tape);
     engine_reset(r->e);

@@ -62,6 +62,8 @@ struct plim_links {
     double gpu_bandwidth;  /* a GPU to another of its machine; 0: not known */
     double node_bandwidth; /* a machine to the others, all its network adapters together */
     int64_t gpus_per_node;
+    double gpu_latency; /* seconds of an all-reduce on one machine besides its bytes; 0: not known */
+    int measured_gpus;  /* among so many the first and the last were measured; 0: they are modelled */
 };
 /* For the runs that follow; at first nothing is known, and communication takes no time. */
 void plim_replayer_links(struct plim_replayer *replayer, const struct plim_links *links);

@@ -47,6 +47,10 @@ struct plim_replay {
     /* By what communication among several GPUs makes the last step longer than its seconds, which
      * leave it out: an estimate (link.h); 0 where nothing is known of the links. */
     double communication_seconds;
+    /* The links that it goes over: of a GPU to the next, 0 where nothing is known of them; of an all-reduce
+     * besides its bytes; among how many GPUs both were measured, 0: they are modelled. */
+    double link_bytes_per_second, link_latency_seconds;
+    int link_gpus;
     /* Simulated: on the slowest host that was seen, launching the last step takes longer than running
      * it: its seconds hang on the host. */
     bool host_bound;

@@ -21,6 +21,7 @@ struct plim_remote {
     struct plim_remote_config config;
     char *uri, *alloc_conf, *visible_gpu, *program, *spec_text; /* the config's texts, ours */
     uint64_t spec_hash;
+    struct plim_all_reduce all_reduce;
     int64_t budget_bytes;
 
     struct plim_dialogue dialogue;
@@ -89,6 +90,7 @@ static enum plim_dialogue_outcome ask_to_open(struct plim_remote *r, struct plim
                                             .alloc_conf = r->alloc_conf,
                                             .spec = r->spec_text,
                                             .spec_hash = r->spec_hash,
+                                            .all_reduce = r->all_reduce,
                                             .leak_bytes = r->config.leak_bytes,
                                             .load_bytes = r->config.load_bytes}};
     const struct plim_expectation expectation = {.phase = PLIM_PHASE_STARTING};
@@ -372,6 +374,8 @@ enum plim_status plim_remote_create(const struct plim_remote_config *config,
     if (!r) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     r->config = *config;
     r->config.spec = NULL;
+    r->config.all_reduce = NULL;
+    if (config->all_reduce) r->all_reduce = *config->all_reduce;
     r->dialogue = (struct plim_dialogue)PLIM_DIALOGUE_INIT;
     r->dialogue.memo_fd = plim_process_make_memo();
     r->dialogue.stop = config->stop;

@@ -48,6 +48,8 @@ struct plim_remote_config {
     const struct plim_spec *spec;   /* resolved; only read by plim_remote_create() */
     const char *visible_gpu;        /* CUDA_VISIBLE_DEVICES of the worker; NULL: as it is */
     const char *program;            /* the worker's executable; NULL: this one */
+    /* Among GPUs of this kind, only read by plim_remote_create(); NULL: it was not measured */
+    const struct plim_all_reduce *all_reduce;
     const struct plim_stop *stop;   /* NULL: never */
     const struct plim_log *log;     /* told of every worker that was lost; NULL: nothing is told */
     double timing_seconds;          /* for the repeats of one setting; 0: one run, no repeats */

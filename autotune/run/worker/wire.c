@@ -210,6 +210,9 @@ static void pass_replay(struct codec *c, struct plim_replay *r)
     PASS_ENUM(c, r->oom_class, PLIM_MEMORY_CLASS_COUNT);
     pass_array(c, r->oom_where, sizeof(r->oom_where));
     pass_seconds(c, &r->communication_seconds);
+    pass_seconds(c, &r->link_bytes_per_second);
+    pass_seconds(c, &r->link_latency_seconds);
+    pass_int(c, &r->link_gpus, 0, MOST_GPUS);
     pass_seconds(c, &r->model_flops_per_token);
     pass_u32(c, &r->sdpa_engines);
     check(c, r->verdict != PLIM_OK || r->steps_done == PLIM_REPLAY_STEPS);
@@ -230,12 +233,22 @@ static void pass_result(struct codec *c, struct plim_message_result *r)
     pass_amount(c, &r->free_after_bytes);
 }
 
+static void pass_all_reduce(struct codec *c, struct plim_all_reduce *a)
+{
+    pass_int(c, &a->gpus, 0, MOST_GPUS);
+    pass_seconds(c, &a->bytes_per_second);
+    pass_seconds(c, &a->latency_seconds);
+    pass_array(c, a->nccl, sizeof(a->nccl));
+    check(c, (a->gpus > 1) == (a->bytes_per_second > 0));
+}
+
 static void pass_open(struct codec *c, struct plim_message_open *open)
 {
     pass_text(c, &open->uri);
     pass_text(c, &open->alloc_conf);
     pass_text(c, &open->spec);
     pass_number(c, &open->spec_hash, 8);
+    pass_all_reduce(c, &open->all_reduce);
     pass_amount(c, &open->leak_bytes);
     pass_amount(c, &open->load_bytes);
 }
@@ -263,15 +276,6 @@ static void pass_failed(struct codec *c, struct plim_message_failed *failed)
 static void pass_reduce(struct codec *c, struct plim_message_reduce *reduce)
 {
     pass_int(c, &reduce->gpus, 2, MOST_GPUS);
-}
-
-static void pass_all_reduce(struct codec *c, struct plim_all_reduce *a)
-{
-    pass_int(c, &a->gpus, 0, MOST_GPUS);
-    pass_seconds(c, &a->bytes_per_second);
-    pass_seconds(c, &a->latency_seconds);
-    pass_array(c, a->nccl, sizeof(a->nccl));
-    check(c, (a->gpus > 1) == (a->bytes_per_second > 0));
 }
 
 static void pass_message(struct codec *c, struct plim_message *m)

@@ -82,6 +82,7 @@ struct plim_message_open {
     const char *alloc_conf; /* allocator options in PyTorch's syntax; "": its defaults */
     const char *spec;       /* YAML */
     uint64_t spec_hash;
+    struct plim_all_reduce all_reduce; /* measured among GPUs of this kind; zeroed: it was not */
     int64_t leak_bytes; /* what may be missing, in all, after settings that had run before */
     int64_t load_bytes; /* and after those that had not, which load kernels and plans (leaks.h) */
 };

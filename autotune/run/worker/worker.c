@@ -21,6 +21,7 @@ struct worker {
     struct plim_allocator_config allocator;
     struct plim_spec spec;
     struct plim_spec_question question; /* of the spec: what the settings mean */
+    struct plim_all_reduce all_reduce; /* among GPUs of this kind; zeroed: it was not measured */
     struct plim_leaks leaks;
 };
 
@@ -76,6 +77,7 @@ static enum plim_status serve_open(struct worker *w)
     const struct plim_message_open *open = &w->in.open;
     enum plim_status st = tell_phase(w, PLIM_PHASE_OPENING, 0);
     if (st) return st;
+    w->all_reduce = open->all_reduce;
     w->leaks.may_leak_bytes = open->leak_bytes;
     w->leaks.may_load_bytes = open->load_bytes;
     st = load_spec(w, open, &err);
@@ -198,13 +200,13 @@ static enum plim_status clear(struct worker *w, struct plim_message_result *resu
     return st;
 }
 
-/* What a GPU of the catalogue is known to be connected by. */
+/* What the GPU is connected by: as was measured, or as its kind is known to be. */
 static void connect(struct worker *w)
 {
     struct plim_error unknown = PLIM_ERROR_INIT;
     const struct plim_gpu *gpu;
-    if (plim_catalogue_find(w->device->info.name, &gpu, &unknown) != PLIM_OK) return;
-    const struct plim_links links = plim_run_links(&w->spec, gpu);
+    if (plim_catalogue_find(w->device->info.name, &gpu, &unknown) != PLIM_OK) gpu = NULL;
+    const struct plim_links links = plim_run_links(&w->spec, gpu, &w->all_reduce);
     plim_replayer_links(w->replayer, &links);
 }
 
