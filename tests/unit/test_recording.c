@@ -135,6 +135,10 @@ Test(recording_file, what_is_hostile_is_refused_in_one_line)
         STREAM("\"1152921504606846976*b\"", "a0", "a0 f1"),        /* too large at batch 2 */
         STREAM("\"-8*b\"", "a0", "a0 f1"),
         STREAM("\"8*b*b\"", "a0", "a0 f1"),
+        STREAM("\"8*s@\"", "a0", "a0 f1"),
+        STREAM("\"8*s@0\"", "a0", "a0 f1"),
+        STREAM("\"8*s@8192\"", "a0", "a0 f1"),
+        STREAM("\"8*s@256@256\"", "a0", "a0 f1"),
         STREAM("\"table\"", "a0", "a0 f1"),
         STREAM("\"8\"", "1000000000(a0)", "a0 f1"),                /* 10^9 events */
         STREAM("\"8\"", "4000000(a0), 4000000(f1)", "a0 f1"),
@@ -172,7 +176,7 @@ Test(recording_file, a_newer_one_is_told_from_a_damaged_one)
 #define EACH "axes: {}\nmicro_steps: any\nbatches: each\nstreams:\n"
 #define OF_ONE OF_BATCH(1, "8, 16", "a1 f1") OF_BATCH(1, "8, 17", "a1 f1")
 #define OF_TWO OF_BATCH(2, "8, 18", "a1 a1 f1 f2") OF_BATCH(2, "8, 19", "a1 a1 f1 f2")
-#define OF_FOUR OF_BATCH(4, "8, 20", "a1 a1 a1 a1 f4 f3 f2 f1") OF_BATCH(4, "8, 21", "a1 a1 a1 a1 f4 f3 f2 f1")
+#define OF_FOUR OF_BATCH(4, "8, 20*s@256", "a1 a1 a1 a1 f4 f3 f2 f1") OF_BATCH(4, "8, 21", "a1 a1 a1 a1 f4 f3 f2 f1")
 
 Test(recording_file, a_batch_may_have_streams_of_its_own)
 {
@@ -187,7 +191,8 @@ Test(recording_file, a_batch_may_have_streams_of_its_own)
     for (size_t i = 0; i < 6; i++) {
         const struct plim_recorded_stream *stream = plim_recording_stream(&other, 0, batches[i / 2], 1 + i % 2 * 6);
         cr_assert(stream == &other.streams.items[i], "%zu", i);
-        cr_expect(eq(i64, stream->sizes.items[1].terms[0], 16 + (int64_t)i), "%zu", i);
+        const struct plim_recorded_point chunk = {batches[i / 2], 200};
+        cr_expect(eq(i64, plim_recorded_size_at(&stream->sizes.items[1], chunk), 16 + (int64_t)i), "%zu", i);
         cr_expect(eq(i64, stream->from.batch, batches[i / 2]));
     }
     cr_expect(plim_recording_stream(&other, 0, 3, 1) == NULL);

@@ -41,6 +41,25 @@ Test(recording_size, products_of_dimensions_are_exact_where_nothing_was_recorded
     }
 }
 
+/* Chunks of 256 tokens, the last of which is not full; half a chunk more, and it is one more. */
+Test(recording_size, what_is_kept_of_chunks_is_exact_between_recorded_lengths)
+{
+    static const struct plim_recorded_point points[] = {{2, 150000}, {2, 225000}, {2, 300000}};
+    int64_t bytes[3], others[3];
+    for (size_t i = 0; i < 3; i++) {
+        bytes[i] = (points[i].seq + 255) / 256 * 65536;
+        others[i] = bytes[i] + (i == 1);
+    }
+    struct plim_recorded_size size;
+    cr_assert(eq(int, plim_recorded_size_fit(points, bytes, 3, &size), PLIM_OK));
+    cr_expect(not(size.is_table));
+    cr_expect(eq(i64, at(&size, 2, 256 * 1000), 65536 * 1000));
+    cr_expect(eq(i64, at(&size, 2, 256 * 1000 + 1), 65536 * 1001));
+    cr_assert(eq(int, plim_recorded_size_fit(points, others, 3, &size), PLIM_OK));
+    cr_expect(size.is_table);
+    free(size.entries);
+}
+
 /* Of three lengths one is the proof: of a square there is one, of a square, a line and a constant none. */
 Test(recording_size, three_lengths_show_a_square_but_not_three_terms)
 {

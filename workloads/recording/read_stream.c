@@ -4,7 +4,7 @@
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
-static bool read_polynomial(const char *at, int64_t terms[PLIM_RECORDED_TERMS])
+static bool read_polynomial(const char *at, struct plim_recorded_size *out)
 {
     unsigned seen = 0;
     do {
@@ -20,8 +20,13 @@ static bool read_polynomial(const char *at, int64_t terms[PLIM_RECORDED_TERMS])
         int index = b + 2 * s;
         if (b > 1 || s > 2 || seen >> index & 1) return false;
         seen |= 1u << index;
-        terms[index] = negative ? -value : value;
+        out->terms[index] = negative ? -value : value;
     } while (*at == '+' || *at == '-');
+    if (*at == '@') {
+        at++;
+        if (!plim_reader_number(&at, &out->chunk) || out->chunk < 2 || out->chunk > PLIM_RECORDED_CHUNK)
+            return false;
+    }
     return !*at;
 }
 
@@ -52,7 +57,7 @@ static enum plim_status read_size(const struct plim_reader *r, const struct plim
     enum plim_status st = PLIM_OK;
     if (node->kind == PLIM_YAML_SCALAR && !strncmp(node->text, "table", 5))
         st = read_table(r, node->text + 5, &size, &good);
-    else if (node->kind == PLIM_YAML_SCALAR) good = read_polynomial(node->text, size.terms);
+    else if (node->kind == PLIM_YAML_SCALAR) good = read_polynomial(node->text, &size);
     if (!st && !good)
         st = plim_yaml_fail(&r->yaml, node, r->err,
                             "expected a size such as 24*b*s+8 or table 1,128=8192, of at most 2^60");

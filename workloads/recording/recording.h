@@ -12,6 +12,8 @@
  *     a polynomial  of degree 1 in b and 2 in s, with integer coefficients: sizes of tensors are
  *                   products of their dimensions. It is exact at every recorded size, and at least
  *                   one of those was not needed to find it.
+ *                   Where it is none of s it may be one of chunks of s, of a power of two each: what
+ *                   a kernel keeps of each 256 tokens, the last ones rounded up.
  *     a table       of the recorded sizes, where there is no such polynomial (a library's workspace,
  *                   rows of a data set). Between them the next larger recorded size counts, beyond
  *                   them the last: an estimate, and answers that hang on one say so. 0 bytes are
@@ -34,7 +36,7 @@
  * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 5               the version of the format; 4 had no batches; 3 had no host_speed;
+ *     plimsoll_recording: 5               the version of the format; 4 had no batches, no @; 3 had no host_speed;
  *                                         2 had no launches and no work, and so no time; 1 had no
  *                                         micro_steps, no 0 bytes
  *     name: train.py                      for reports
@@ -59,6 +61,7 @@
  *       from_seq: 1
  *       sizes:
  *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s
+ *       - "512*b*s@256"                   s is the length in chunks of 256, rounded up
  *       - "table 1,128=8192 2,128=8448"   batch,seq=bytes
  *       launches:                         KIND[.TYPE]:N,N...: a kind of cost, its type and numbers,
  *       - "matmul.bf16:0,2,3,4,2,3"       which are sizes[N]; then "causal", and "autograd" for what
@@ -90,6 +93,7 @@ enum {
     PLIM_RECORDED_AXES = 8,
     PLIM_RECORDED_STREAMS = 64,
     PLIM_RECORDED_TERMS = 6,
+    PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
 };
 
 /* How a size is counted where the caching allocator has a hand in it. */
@@ -109,6 +113,7 @@ struct plim_recorded_point {
 /* Bytes as a function of batch and sequence length. */
 struct plim_recorded_size {
     bool is_table;
+    int64_t chunk; /* s counts chunks of so many, of which the last need not be full; 0: single tokens */
     int64_t terms[PLIM_RECORDED_TERMS]; /* of 1, b, s, b*s, s*s, b*s*s */
     size_t count;                       /* of a table, in the order of the points */
     struct plim_recorded_entry {

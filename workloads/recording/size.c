@@ -50,10 +50,18 @@ static int64_t table_at(const struct plim_recorded_size *size, struct plim_recor
     return best ? best->bytes : size->entries[size->count - 1].bytes;
 }
 
+/* The length in chunks. */
+static struct plim_recorded_point in_chunks(struct plim_recorded_point p, int64_t chunk)
+{
+    if (chunk > 1) p.seq = (p.seq - 1) / chunk + 1;
+    return p;
+}
+
 int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
                               struct plim_recorded_point point)
 {
     int64_t bytes = -1;
+    point = in_chunks(point, size->chunk);
     if (size->is_table) return size->count ? table_at(size, point) : -1;
     return polynomial_at(size->terms, point, &bytes) && bytes > 0 ? bytes : -1;
 }
@@ -166,6 +174,20 @@ static bool fit(const struct plim_recorded_point *points, const int64_t *bytes, 
     return true;
 }
 
+/* The same with lengths in the largest chunks that it takes: what is made of each 256 tokens. */
+static bool fit_chunks(const struct plim_recorded_point *points, const int64_t *bytes, size_t count,
+                       struct plim_recorded_size *out)
+{
+    struct plim_recorded_point chunks[PLIM_RECORDED_POINTS];
+    for (int64_t chunk = PLIM_RECORDED_CHUNK; chunk > 1; chunk /= 2) {
+        for (size_t i = 0; i < count; i++) chunks[i] = in_chunks(points[i], chunk);
+        out->chunk = chunk;
+        if (fit(chunks, bytes, count, out->terms)) return true;
+    }
+    out->chunk = 0;
+    return false;
+}
+
 enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points,
                                         const int64_t *bytes, size_t count,
                                         struct plim_recorded_size *out)
@@ -180,6 +202,8 @@ enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points
     if (is_constant) return PLIM_OK;
     memset(out->terms, 0, sizeof(out->terms));
     if (is_always && fit(points, bytes, count, out->terms)) return PLIM_OK;
+    memset(out->terms, 0, sizeof(out->terms));
+    if (is_always && fit_chunks(points, bytes, count, out)) return PLIM_OK;
     memset(out->terms, 0, sizeof(out->terms));
     out->entries = calloc(count, sizeof(*out->entries));
     if (!out->entries) return PLIM_NOMEM;

@@ -59,6 +59,7 @@ static void write_size(FILE *file, const struct plim_recorded_size *size)
     fputs("  - \"", file);
     if (!size->is_table) write_polynomial(file, size->terms);
     else fputs("table", file);
+    if (size->chunk > 1) fprintf(file, "@%" PRId64, size->chunk);
     for (size_t i = 0; i < size->count; i++) {
         const struct plim_recorded_entry *e = &size->entries[i];
         fprintf(file, " %" PRId64 ",%" PRId64 "=%" PRId64, e->point.batch, e->point.seq, e->bytes);
