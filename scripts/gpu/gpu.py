@@ -72,6 +72,12 @@ class Programs:
             raise Failed(err.strip())
         return json_lines(out), code
 
+    def alike(self):
+        """How many GPUs CUDA shows here that are of the first one's name."""
+        code, out, _ = run([self.plimsoll, 'devices', '--json'], 60, self.env)
+        gpus = json.loads(out)['machine']['gpus'] if code == 0 else []
+        return sum(gpu['name'] == gpus[0]['name'] for gpu in gpus)
+
     def tune(self, subject, options, seconds, device=None):
         """(report, exit code, wall seconds, stderr) of a tune."""
         command = [self.plimsoll, 'tune', subject, '--device', device or self.device,

@@ -167,11 +167,36 @@ def killed_worker(bench, seconds, _):
             'stderr': err[-500:]}
 
 
+# --- ring -----------------------------------------------------------------------------------------
+
+def ring_of(count):
+    """The all-reduce among all GPUs here, measured, and a data-parallel step that counts it."""
+    def run(bench, seconds, _):
+        subject, options, memory = cases.SHORT_TUNE if bench.small else cases.LONGER_TUNE
+        device = f'{bench.programs.device},memory={memory}'
+        report, code, wall, err = bench.programs.tune(
+            subject, options + ['--batch', '1', '--world', str(count), '--no-store'], seconds, device)
+        if code == 'killed':
+            raise Late({'stderr': err[-500:]})
+        found = (report or {}).get('all_reduce') or {}
+        return {'ok': bool(found.get('measured')) and found['gpus'] > 1, 'all_reduce': found, 'exit': code,
+                'step_seconds': report and report['choice'] and report['choice'].get('step_seconds'),
+                'wall_seconds': wall, 'stderr': err[-500:]}
+    return run
+
+
+def list_ring(bench):
+    """No case where a GPU is alone of its kind."""
+    count = bench.programs.alike()
+    return [Case(f'{count} GPUs', 30, ring_of(count))] if count > 1 else []
+
+
 SECOND = {
-    'caps': Part(2, 'tunes under caps, and PyTorch\'s own edge', 160, list_caps),
+    'caps': Part(2, 'tunes under caps, and PyTorch\'s own edge', 150, list_caps),
     'compiled': Part(2, 'seconds of a step by torch.compile', 90, list_compiled),
     'operations': Part(2, 'all other operations against the reference; losses', 100, list_operations),
-    'search': Part(2, 'seconds of a search, and of other people\'s finders', 120, list_search),
+    'search': Part(2, 'seconds of a search, and of other people\'s finders', 110, list_search),
     'workers': Part(2, 'a worker killed in the middle of a tune', 60,
                     lambda bench: [Case('killed worker', 60, killed_worker)]),
+    'ring': Part(2, 'the all-reduce among GPUs of a kind, measured', 30, list_ring),
 }

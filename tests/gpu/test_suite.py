@@ -16,12 +16,12 @@ import parts  # noqa: E402
 import second  # noqa: E402
 
 
-def suite(*options, hangs=''):
+def suite(*options, hangs='', gpu='A100-SXM4-80GB'):
     """(exit code, seconds, parts of the record)"""
     env = dict(os.environ, PLIM_STAND_IN_HANGS=hangs,
                PLIM_ON_GPU=os.path.join(BUILD, 'tests', 'gpu', 'on_gpu'))
     begin = time.monotonic()
-    code = subprocess.run([WITH_STAND_INS, '--memory', '2GiB', '--build', BUILD, '--', SUITE, '--small',
+    code = subprocess.run([WITH_STAND_INS, '--gpu', gpu, '--memory', '2GiB', '--build', BUILD, '--', SUITE, '--small',
                            '--build', BUILD, '--out', OUT, '--torch-side',
                            os.path.join(HERE, 'torch_stand_in.py'), *options], env=env).returncode
     with open(OUT, encoding='utf-8') as file:
@@ -68,9 +68,17 @@ def all_parts_find_what_they_look_for(before):
         expect('statuses', statuses, {name: lacking.get(name, 'ok') for name in table})
         expect('exit code', code, 0)
         expect('not run again', found['seconds']['results'], before['seconds']['results'])
+    expect('a ring of one GPU', found['ring']['results'], {})
+
+
+def gpus_of_a_kind_have_a_ring():
+    code, _, found = suite('--parts', 'ring', gpu='A100-SXM4-80GB,T4,A100-SXM4-80GB')
+    expect('exit code with several GPUs', code, 0)
+    expect('GPUs in the ring', found['ring']['results']['2 GPUs']['all_reduce']['gpus'], 2)
 
 
 deadlines_leave_room_in_a_call()
 FOUND = what_hangs_is_cut_short_and_done_later()
 operations_stand_beside_pytorchs(FOUND)
 all_parts_find_what_they_look_for(FOUND)
+gpus_of_a_kind_have_a_ring()
