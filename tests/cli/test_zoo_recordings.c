@@ -17,6 +17,8 @@
 #define NEGATIVES_8 " --axis negatives=8"
 #define EMBEDDED(rest) "all-minilm-l6-v2/16-mixed/ckpt/e4r8/" rest
 
+#define HILBERT "hilbert-ssm.plim", "000-hilbert-ssm"
+
 #define EXPANDABLE "--alloc-conf expandable_segments:True"
 
 /* Rows of a system's cases.jsonl, and the options of plimsoll that ask for the same. */
@@ -109,6 +111,77 @@ Test(zoo_recordings, take_what_their_programs_were_measured_to_take)
     }
 }
 
+/* The recordings of 000's waterfall: a share of the vectors is a length here. */
+static const struct {
+    const char *ratio;
+    int length;
+} shares[] = {{"0.2", 300000}, {"0.15", 225000}, {"0.1", 150000}};
+static const char *const precisions[][2] = {{"32-true", "fp32"}};
+static const int widths[] = {256}, samples[] = {1, 2, 4};
+enum { SHARES = 3, PRECISIONS = 1, WIDTHS = 1, BATCHES = 3 };
+
+/* Sets which case it is, and the options that ask for the same, of all but the batch. */
+static void name_setting(int setting, char id[128], char options[256])
+{
+    int share = setting % SHARES, precision = setting / SHARES % PRECISIONS, width = setting / SHARES / PRECISIONS;
+    snprintf(id, 128, "%d/%s/checkpoint/ratio%s", widths[width], precisions[precision][0], shares[share].ratio);
+    snprintf(options, 256, "--accumulation 2 --seq %d --precision %s --axis d_model=%d", shares[share].length,
+             precisions[precision][1], widths[width]);
+}
+
+Test(zoo_recordings, each_batch_of_samples_one_by_one_takes_what_it_was_measured_to_take)
+{
+    for (int i = 0; i < SHARES * PRECISIONS * WIDTHS * BATCHES; i++) {
+        char setting[128], id[160], options[256], line[512];
+        int batch = samples[i % BATCHES];
+        name_setting(i / BATCHES, setting, options);
+        snprintf(id, sizeof(id), "%s/b%d", setting, batch);
+        snprintf(line, sizeof(line), "--overhead 0 --device sim:RTX-3090,memory=1TiB --batch %d %s", batch, options);
+        const struct measured row = {HILBERT, id, line};
+        struct program p = ask("explain", row.recording, line);
+        cr_assert(eq(int, p.exit_code, 0), "%s: %s", id, p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), measured_bytes(&row)), "%s", id);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+/* 187,500 vectors were never recorded. What steps.py took there under exec, with 2 samples and 2 micro-steps. */
+Test(zoo_recordings, between_recorded_lengths_it_takes_what_a_trial_takes)
+{
+    static const json_int_t tried = 25945964544;
+    struct program p = ask("explain", "hilbert-ssm.plim",
+                           "--overhead 0 --device sim:RTX-3090,memory=1TiB --batch 2 --accumulation 2 --seq 187500 "
+                           "--precision fp32 --axis d_model=256");
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), tried), "%s", p.err);
+    json_decref(root);
+    program_finish(&p);
+}
+
+/* Of the recorded batches the largest that is none too large, on an L40S. */
+Test(zoo_recordings, the_largest_of_each_batch_is_the_measured_one)
+{
+    for (int i = 0; i < SHARES * PRECISIONS * WIDTHS; i++) {
+        char setting[128], id[160], options[256], line[512];
+        json_int_t most = 0;
+        name_setting(i, setting, options);
+        snprintf(id, sizeof(id), "%s/fit", setting);
+        json_t *c = case_of("000-hilbert-ssm", id);
+        for (int k = 0; k < BATCHES; k++)
+            if (samples[k] <= json_int_at(c, "fit.largest_batch")) most = samples[k];
+        snprintf(line, sizeof(line), "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld %s",
+                 (long long)json_int_at(c, "fit.capacity_bytes"), options);
+        struct program p = ask("tune", "hilbert-ssm.plim", line);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), most), "%s: %s", id, p.err);
+        json_decref(root);
+        json_decref(c);
+        program_finish(&p);
+    }
+}
+
 /* Of batches that were not recorded the largest that fits, with either kind of segments. */
 Test(zoo_recordings, the_largest_batch_is_the_measured_one)
 {
@@ -196,6 +269,34 @@ Test(zoo_recordings, what_fitted_at_no_batch_fits_at_none)
         json_decref(root);
         program_finish(&p);
     }
+}
+
+/* 4 samples at once: vectors are given up until they fit, and with 1 x 4 none has to be. */
+Test(zoo_recordings, vectors_are_given_up_before_a_batch_is)
+{
+    static const struct {
+        const char *options;
+        json_int_t batch, accumulation, vectors;
+    } asked[] = {{"--batch 4 --accumulation 1", 4, 1, 150000},
+                 {"--batch 2 --effective-batch 4", 2, 2, 300000},
+                 {"--effective-batch 4 --objective largest-batch", 2, 2, 300000}};
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        char options[256];
+        snprintf(options, sizeof(options),
+                 "--device sim:L40S --precision fp32 --axis d_model=256 --seq 300000,225000,150000 --waterfall seq %s",
+                 asked[i].options);
+        struct program p = ask("tune", "hilbert-ssm.plim", options);
+        json_t *root = program_json(&p);
+        cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), asked[i].batch), "%s", p.out);
+        cr_expect(eq(i64, json_int_at(root, "choice.accumulation"), asked[i].accumulation));
+        cr_expect(eq(i64, json_int_at(root, "choice.seq"), asked[i].vectors));
+        json_decref(root);
+        program_finish(&p);
+    }
+    struct program p = ask("explain", "hilbert-ssm.plim", "--device sim:L40S --batch 3");
+    cr_expect(eq(int, p.exit_code, 2));
+    cr_expect(strstr(p.err, "alone were recorded: 1, 2, 4; exec") != NULL, "%s", p.err);
+    program_finish(&p);
 }
 
 /* The precision is given up in its order until it fits; with more memory nothing has to be. */
