@@ -1,5 +1,6 @@
 #include "target.h"
 #include "autotune/base/text.h"
+#include "devices/cuda/minimum.h"
 #include "devices/nvml/nvml_abi.h"
 #include "devices/nvml/absence.h"
 #include "devices/nvml/visible.h"
@@ -49,13 +50,14 @@ static enum plim_status read_uri(const char *uri, struct question *out, struct p
 static enum plim_status check_driver(const struct plim_nvml *nvml, struct plim_error *err)
 {
     int version = plim_nvml_cuda_version(nvml);
-    if (version < 0 || version >= PLIM_TARGET_CUDA) return PLIM_OK;
+    if (version < 0 || version >= plim_cuda_minimum.cuda_version) return PLIM_OK;
     return plim_fail(
         err, PLIM_NODEVICE,
         "the NVIDIA driver %s runs CUDA up to %d.%d, this plimsoll needs %d.%d: driver "
         "%d or newer",
         plim_nvml_driver_version(nvml), version / 1000, version % 1000 / 10,
-        PLIM_TARGET_CUDA / 1000, PLIM_TARGET_CUDA % 1000 / 10, PLIM_TARGET_DRIVER);
+        plim_cuda_minimum.cuda_version / 1000, plim_cuda_minimum.cuda_version % 1000 / 10,
+        plim_cuda_minimum.driver);
 }
 
 /* In an exclusive mode CUDA refuses a second process, unless both are clients of the one that has the
@@ -83,13 +85,13 @@ static enum plim_status check_mode(const struct plim_nvml *nvml, const struct pl
 
 static enum plim_status check_capability(const struct plim_nvml_gpu *gpu, struct plim_error *err)
 {
-    if (gpu->compute_capability >= PLIM_TARGET_CAPABILITY) return PLIM_OK;
+    if (gpu->compute_capability >= plim_cuda_minimum.compute_capability) return PLIM_OK;
     return plim_fail(
         err, PLIM_UNSUPPORTED,
         "GPU %d (%s) has compute capability %d.%d, this plimsoll has kernels for %d.%d "
         "and newer: --device sim:NAME predicts for it",
         gpu->index, gpu->name, gpu->compute_capability / 10, gpu->compute_capability % 10,
-        PLIM_TARGET_CAPABILITY / 10, PLIM_TARGET_CAPABILITY % 10);
+        plim_cuda_minimum.compute_capability / 10, plim_cuda_minimum.compute_capability % 10);
 }
 
 /* --- what it is ------------------------------------------------------------------------------- */

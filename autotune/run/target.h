@@ -15,10 +15,6 @@
 #include "devices/nvml/mps.h"
 #include "devices/nvml/nvml.h"
 
-/* The CUDA version that our kernels are compiled for, as the driver counts (13000 is 13.0), the
- * first driver that runs them, and the oldest GPUs that they are compiled for. */
-enum { PLIM_TARGET_CUDA = 13000, PLIM_TARGET_DRIVER = 580, PLIM_TARGET_CAPABILITY = 75 };
-
 struct plim_target {
     bool simulate; /* "auto" found nothing: only `note` (why) and memory_cap_bytes are set */
     /* There is a driver and no NVML, as in a container without the `utility` capability: only

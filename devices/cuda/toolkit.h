@@ -1,8 +1,10 @@
 /* What differs between the CUDA toolkits that plimsoll is built with, 12.4 to 13.x: all of it, so that
  * no other file asks for CUDA_VERSION's number.
  *
- * Code runs with drivers of its toolkit's major version and later ones: built with 12.4, which still
- * knows Volta (sm_70), with driver 550 and later; built with 13, with 580 and later.
+ * Machine code runs with drivers of its toolkit's major version and later ones (NVIDIA's "minor version
+ * compatibility"; only PTX wants a driver as new as the toolkit): built with 12.x, which still knows Volta
+ * (sm_70), with driver 535 (12.2) and later, whose predecessors are out of support; built with 13, with 580
+ * and later.
  */
 #ifndef PLIM_DEVICES_CUDA_TOOLKIT_H
 #define PLIM_DEVICES_CUDA_TOOLKIT_H
@@ -15,6 +17,17 @@
 
 #if CUDA_VERSION < 12040
 #error "plimsoll needs CUDA 12.4 or later"
+#endif
+
+/* A driver by the CUDA that it runs and by its number, a GPU by its compute capability (minimum.h). */
+#if CUDA_VERSION >= 13000
+#define PLIM_CUDA_LEAST 13000
+#define PLIM_DRIVER_LEAST 580
+#define PLIM_CAPABILITY_LEAST 75
+#else
+#define PLIM_CUDA_LEAST 12020
+#define PLIM_DRIVER_LEAST 535
+#define PLIM_CAPABILITY_LEAST 70
 #endif
 
 /* cuBLASLt is that of the toolkit's major version: where it is, and what installs it. */

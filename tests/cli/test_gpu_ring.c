@@ -11,11 +11,15 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define GPU "A100-SXM4-80GB"
 #define TWO "--gpu " GPU "," GPU " --memory 400MiB"
 #define ASKED                                                                                      \
     "'" PLIM_SMALLEST "' --batch 1 --checkpointing none --margin 0 --overhead 278MiB --json "
+#define TEXT_(number) #number
+#define TEXT(number) TEXT_(number)
+#define BUDGET TEXT(PLIM_RING_SECONDS) "s"
 #define EXPLAIN "explain " ASKED "--device cuda:0 "
 
 struct ran {
@@ -45,6 +49,8 @@ static struct ran run(const char *gpus, const char *arguments)
              PLIM_BUILD_FOLDER, gpus, PLIM_BINARY, arguments, out, err);
     int status = system(command);
     r.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    for (int i = 0; i < 200 && waitpid(-1, NULL, WNOHANG) >= 0; i++) /* LeakSanitizer's helper takes a while */
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
     cr_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a process is left");
     char *report = read_file(out), *errors = read_file(err);
     snprintf(r.errors, sizeof(r.errors), "%s", errors);
@@ -90,11 +96,10 @@ static void expect_untried(const char *gpus, const char *arguments)
     json_decref(r.report);
 }
 
-Test(gpu_ring, what_is_measured_is_in_the_report_and_in_the_seconds, .init = no_store)
+Test(gpu_ring, what_is_measured_is_in_the_report, .init = no_store)
 {
     setenv("PLIM_DOUBLE_NCCL", "2,8", 1);
-    struct ran measured = run(TWO, EXPLAIN "--world 2"),
-               modelled = run(TWO " --fault nccl@1", EXPLAIN "--world 2");
+    struct ran measured = run(TWO, EXPLAIN "--world 2");
     cr_expect(eq(int, measured.exit_code, 0), "%s", measured.errors);
     cr_expect(json_true_at(measured.report, "all_reduce.measured"));
     cr_expect(eq(i64, json_int_at(measured.report, "all_reduce.gpus"), 2));
@@ -104,15 +109,10 @@ Test(gpu_ring, what_is_measured_is_in_the_report_and_in_the_seconds, .init = no_
     cr_expect(says(measured.report, "all-reduce measured: "));
     cr_expect(says(measured.report, " GB/s over 2 GPUs, latency "));
     /* The bucket of 70 KiB adds 36 us to its latency. */
-    double waits = number(&measured, "all_reduce.waits_seconds");
-    cr_expect(epsilon_eq(dbl, waits, 8e-3, 1e-3));
-    double longer = number(&measured, "setting.step_seconds") -
-                    number(&modelled, "setting.step_seconds");
-    cr_expect(gt(dbl, longer, waits / 2));
+    cr_expect(epsilon_eq(dbl, number(&measured, "all_reduce.waits_seconds"), 8e-3, 1e-3));
     /* What measured is gone when the GPU's memory is looked at. */
     cr_expect(eq(i64, json_int_at(measured.report, "limit.usable_bytes"), 400 << 20));
     json_decref(measured.report);
-    json_decref(modelled.report);
 }
 
 /* What does not fit is told by the GPU's simulated twin. */
@@ -184,8 +184,8 @@ Test(gpu_ring, what_hangs_is_killed_and_the_search_goes_on, .init = no_store)
 {
     double start = plim_clock_seconds();
     struct ran r = run(TWO " --fault nccl-hang@3",
-                       "tune " ASKED "--device cuda:0 --world 2 --budget " PLIM_RING_BUDGET);
-    cr_expect(lt(dbl, plim_clock_seconds() - start, 60));
+                       "tune " ASKED "--device cuda:0 --world 2 --budget " BUDGET);
+    cr_expect(lt(dbl, plim_clock_seconds() - start, PLIM_RING_SECONDS + 20));
     cr_expect(r.exit_code == 0 || r.exit_code == 5, "%d: %s", r.exit_code, r.errors);
     json_expect_text(r.report, "device.uri", "cuda:GPU-706c696d-736f-6c6c-2067-707520203000");
     cr_assert(says(r.report, "modelled, not measured: the worker hung: timing the all-reduce took "
@@ -235,12 +235,32 @@ Test(gpu_ring, what_was_measured_is_kept)
     cr_expect(eq(int, system(arguments), 0));
 }
 
+/* However long the step itself takes on a busy machine, it is not 100 s. */
+Test(gpu_ring, what_is_known_of_it_counts_in_the_seconds_of_a_measured_step)
+{
+    char store[] = "/tmp/plimsoll-ring-XXXXXX", command[512];
+    cr_assert(ne(ptr, mkdtemp(store), NULL));
+    setenv("PLIMSOLL_STORE", store, 1);
+    setenv("PLIM_DOUBLE_NCCL", "20,0.2", 1);
+    struct ran r = run(TWO, EXPLAIN "--world 2");
+    cr_expect(lt(dbl, number(&r, "setting.step_seconds"), 100));
+    json_decref(r.report);
+    snprintf(command, sizeof(command), "sed -i 's/^2 \\([^ ]*\\) [^ ]*/2 \\1 100/' %s/all-reduce/*", store);
+    cr_assert(eq(int, system(command), 0));
+    r = run(TWO, EXPLAIN "--world 2 --seq 8");
+    cr_expect(epsilon_eq(dbl, number(&r, "all_reduce.waits_seconds"), 100, 0.1));
+    cr_expect(gt(dbl, number(&r, "setting.step_seconds"), 100));
+    json_decref(r.report);
+    snprintf(command, sizeof(command), "rm -rf %s", store);
+    cr_expect(eq(int, system(command), 0));
+}
+
 /* Of three GPUs two are of a kind: the ring is theirs. */
 Test(gpu_ring, each_kind_has_a_ring_of_its_own, .init = no_store)
 {
     struct ran r = run("--gpu T4,RTX-2080-Ti,T4 --memory 2GiB",
                        "tune '" PLIM_SMALLEST "' --device cuda:all --batch 1 --checkpointing none "
-                       "--margin 0 --overhead 2000MiB --world 2 --json --budget " PLIM_RING_BUDGET);
+                       "--margin 0 --overhead 2000MiB --world 2 --json --budget " BUDGET);
     cr_expect(r.exit_code == 0 || r.exit_code == 5, "%d: %s", r.exit_code, r.errors);
     size_t i, rings = 0;
     json_t *result;

@@ -25,7 +25,7 @@
 /* Micro-batch 9 fits without checkpointing and nothing does with it. The GPU has 2 MiB beyond what
  * the budget and the process itself take, so that what others take is missed. */
 #define QUOTED(path) "\"" path "\"" /* for a shell, also inside of '' */
-#define TUNE QUOTED(PLIM_BINARY) " tune " QUOTED(PLIM_SPECS) "/%s.yaml --margin 0 --device cuda:0 --json "
+#define TUNE QUOTED(PLIM_BINARY) " tune " QUOTED(PLIM_SPECS) "/smallest.yaml --margin 0 --device cuda:0 --json "
 
 static const double BUDGET_SECONDS = PLIM_SLOWER * 6, HANGING_BUDGET_SECONDS = PLIM_SLOWER * 2,
                     GRACE_SECONDS = 15, MOST_BUDGET_SECONDS = 90;
@@ -59,8 +59,7 @@ struct fault_case {
     char name[64];              /* in messages */
     char fault[64];             /* "oom@3!", or "" */
     char environment[192];      /* for env(1) */
-    char gpu[32], options[48]; /* of with-stand-ins, of plimsoll */
-    char spec[32];
+    char gpu[48], options[80]; /* of with-stand-ins, of plimsoll */
     enum harm harm;
     double budget_seconds;
 };
@@ -99,7 +98,7 @@ static struct search search_once(const struct fault_case *c, const char *then)
                  PLIM_BUILD_FOLDER) " %s %s%s -- sh -c 'env %s " TUNE
                                     "%s --budget %gs; status=$?; %s; "
                                     "exit $status' >%s/out 2>%s/err </dev/null",
-             s.folder, c->gpu, *c->fault ? "--fault " : "", c->fault, c->environment, c->spec, c->options,
+             s.folder, c->gpu, *c->fault ? "--fault " : "", c->fault, c->environment, c->options,
              c->budget_seconds, *then ? then : ":", s.folder, s.folder);
     double start = plim_clock_seconds();
     int status = system(command);
@@ -129,7 +128,6 @@ static struct fault_case plain_case(void)
                                .environment = "LC_ALL=C",
                                .gpu = "--memory 300MiB",
                                .options = "--overhead 278MiB --quiet",
-                               .spec = "smallest",
                                .budget_seconds = BUDGET_SECONDS};
 }
 
@@ -538,15 +536,18 @@ static bool has_reason(const json_t *report, const char *part)
     return false;
 }
 
-/* PyTorch's attention is on tensor cores for fp32 with heads of 136, and ours is not. Time may run out. */
+/* Volta's tensor cores are PyTorch's and not ours. Time may run out. */
 Test(gpus, attention_that_falls_back_is_named_and_its_seconds_are_simulated)
 {
     struct fault_case c = plain_case();
-    snprintf(c.gpu, sizeof(c.gpu), "--memory 1GiB");
-    snprintf(c.options, sizeof(c.options), "--overhead 900MiB --batch 1");
-    snprintf(c.spec, sizeof(c.spec), "large_head");
-    c.budget_seconds = BUDGET_SECONDS / 2;
+    snprintf(c.gpu, sizeof(c.gpu), "--gpu V100-SXM2-16GB --memory 1GiB");
+    snprintf(c.options, sizeof(c.options),
+             "--overhead 900MiB --batch 1 --precision fp16-mixed --checkpointing none");
     struct search s = search_once(&c, "");
+    if (s.exit_code == NOT_BUILT) {
+        finish(&s);
+        cr_skip_test("this build has no kernels for Volta");
+    }
     cr_assert(s.exit_code == ANSWER || s.exit_code == EARLY, "%s", s.errors);
     size_t i, named = 0;
     json_t *sample;

@@ -1,5 +1,6 @@
 /* What --device means on a machine, against the stand-in for NVML. */
 #include "autotune/run/target.h"
+#include "devices/cuda/minimum.h"
 
 #include "support/fake_root.h"
 #include <criterion/criterion.h>
@@ -239,15 +240,32 @@ Test(target, an_nvml_that_fails_is_no_missing_one)
 
 Test(target, a_driver_too_old_says_which_is_needed)
 {
-    set("PLIM_DOUBLE_NVML", "driver=550.54,cuda=12040");
-    expect_refused("cuda", PLIM_NODEVICE, "driver 550.54 runs CUDA up to 12.4");
-    expect_refused("cuda", PLIM_NODEVICE, "driver 580 or newer");
+    char needed[64];
+    snprintf(needed, sizeof(needed), "driver %d or newer", plim_cuda_minimum.driver);
+    set("PLIM_DOUBLE_NVML", "driver=530.41,cuda=12010");
+    expect_refused("cuda", PLIM_NODEVICE, "driver 530.41 runs CUDA up to 12.1");
+    expect_refused("cuda", PLIM_NODEVICE, needed);
     cr_expect(resolve("auto").simulate);
 }
 
+/* Toolkits 12 make code for drivers of 12.x, those of 13 do not. */
+Test(target, a_driver_of_the_toolkits_major_version_will_do)
+{
+    set("PLIM_DOUBLE_NVML", "driver=535.54,cuda=12020");
+    if (OF_TOOLKIT_12)
+        cr_expect(not(resolve("cuda").simulate));
+    else
+        expect_refused("cuda", PLIM_NODEVICE, "driver 580 or newer");
+}
+
+/* Toolkits 12 know Volta, those of 13 do not. */
 Test(target, a_gpu_too_old_is_not_supported)
 {
     set("PLIM_DOUBLE_GPU", "V100-SXM2-16GB");
+    if (OF_TOOLKIT_12) {
+        cr_expect(not(resolve("auto").simulate));
+        return;
+    }
     expect_refused("cuda", PLIM_UNSUPPORTED, "compute capability 7.0");
     cr_expect(resolve("auto").simulate);
 }
@@ -334,6 +352,7 @@ Test(target, a_library_that_does_not_fit_the_driver_asks_for_a_restart)
 
 Test(target, auto_passes_over_a_gpu_that_cannot_be_used)
 {
+    if (OF_TOOLKIT_12) cr_skip_test("this build can use every GPU of the catalogue");
     set("PLIM_DOUBLE_GPU", "V100-SXM2-16GB,T4");
     place.device_order = "PCI_BUS_ID";
     struct plim_target t = resolve("auto");
