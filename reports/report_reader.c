@@ -258,6 +258,7 @@ static void read_breakdown(struct reader *r, const struct plim_yaml_node *root,
     const struct plim_yaml_node *node = part_of_kind(r, root, "breakdown", PLIM_YAML_MAPPING);
     char key[48];
     breakdown->present = node != NULL;
+    breakdown->inferred = read_bool(r, node, "inferred");
     for (int i = 0; i < PLIM_RESULT_CLASSES; i++) {
         snprintf(key, sizeof(key), "%s_bytes", plim_result_class_name(i));
         *plim_result_class(breakdown, i) = read_int(r, node, key);

@@ -146,11 +146,14 @@ struct plim_result_next {
     X(logits)                                                                                      \
     X(temporaries)                                                                                 \
     X(workspace)                                                                                   \
-    X(communication)
+    X(communication)                                                                               \
+    X(other)
 
-/* At the moment of the largest allocation; `cached` is held by the allocator and in no tensor. */
+/* At the moment of the largest allocation; `cached` is held by the allocator and in no tensor. `other` is
+ * what stays from step to step and is not known to be any of the rest. */
 struct plim_result_breakdown {
     bool present;
+    bool inferred; /* from how long blocks live: a class without bytes is not known to be none */
 #define PLIM_RESULT_CLASS_FIELD(name) int64_t name##_bytes;
     PLIM_RESULT_CLASS_MAP(PLIM_RESULT_CLASS_FIELD)
 #undef PLIM_RESULT_CLASS_FIELD
@@ -161,9 +164,13 @@ struct plim_result_breakdown {
     int64_t rank, rank0_reserved_bytes;
 };
 
-/* The same by number: parameters are 0. */
+/* The same by number: parameters are 0, other and communication are the last. */
 #define PLIM_RESULT_CLASS_ONE(name) +1
-enum { PLIM_RESULT_CLASSES = 0 PLIM_RESULT_CLASS_MAP(PLIM_RESULT_CLASS_ONE) };
+enum {
+    PLIM_RESULT_CLASSES = 0 PLIM_RESULT_CLASS_MAP(PLIM_RESULT_CLASS_ONE),
+    PLIM_RESULT_COMMUNICATION = PLIM_RESULT_CLASSES - 2,
+    PLIM_RESULT_OTHER
+};
 #undef PLIM_RESULT_CLASS_ONE
 const char *plim_result_class_name(int index);
 int64_t *plim_result_class(struct plim_result_breakdown *breakdown, int index);

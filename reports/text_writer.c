@@ -169,28 +169,31 @@ static enum plim_status point_table(struct plim_page *page, const struct plim_re
     return set_grid(page, &grid, common);
 }
 
+static void byte_row(struct plim_page *page, const struct plim_result *r, const char *name, int64_t bytes)
+{
+    char text[PLIM_NUMBER];
+    fprintf(page->file, "  %-14s %10s", name, plim_number_bytes(bytes, text));
+    int width = plim_page_share(bytes, r->choice.peak.device_bytes, bar_width(page));
+    if (width) fputs("  ", page->file);
+    plim_page_repeat(page, '#', width);
+    fputc('\n', page->file);
+}
+
+/* A class of which nothing is there is left out where not every job has it, or it is not known to be none. */
 static void byte_table(struct plim_page *page, const struct plim_result *r)
 {
-    static const char communication[] = "communication";
     const struct plim_result_breakdown *b = &r->breakdown;
-    const struct { const char *name; int64_t bytes; } rows[] = {
-        {"parameters", b->parameters_bytes},   {"gradients", b->gradients_bytes},
-        {"optimizer", b->optimizer_bytes},     {"activations", b->activations_bytes},
-        {"logits", b->logits_bytes},           {"temporaries", b->temporaries_bytes},
-        {"workspace", b->workspace_bytes},     {communication, b->communication_bytes},
-        {"cached, free", b->cached_bytes},     {"overhead", b->overhead_bytes}};
     char text[PLIM_NUMBER];
     if (!b->present) return;
-    plim_page_heading(page, "Where the bytes are, at the peak");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].name == communication && !rows[i].bytes) continue; /* of several GPUs */
-        fprintf(page->file, "  %-14s %10s", rows[i].name, plim_number_bytes(rows[i].bytes, text));
-        int width =
-            plim_page_share(rows[i].bytes, r->choice.peak.device_bytes, bar_width(page));
-        if (width) fputs("  ", page->file);
-        plim_page_repeat(page, '#', width);
-        fputc('\n', page->file);
+    plim_page_heading(page, b->inferred ? "Where the bytes are, at the peak, by how long blocks live"
+                                        : "Where the bytes are, at the peak");
+    for (int i = 0; i < PLIM_RESULT_CLASSES; i++) {
+        int64_t bytes = plim_result_class_bytes(b, i);
+        if (bytes || (!b->inferred && i < PLIM_RESULT_COMMUNICATION))
+            byte_row(page, r, plim_result_class_name(i), bytes);
     }
+    byte_row(page, r, "cached, free", b->cached_bytes);
+    byte_row(page, r, "overhead", b->overhead_bytes);
     fprintf(page->file, "  %-14s %10s\n", "in all",
             plim_number_bytes(r->choice.peak.device_bytes, text));
 }

@@ -171,7 +171,7 @@ static void add_next(struct plim_json *json, json_t *parent, const struct plim_r
     known_text(json, node, "why", next->why);
 }
 
-/* A class without bytes at the peak is a measured 0, and is said. */
+/* A class without bytes at the peak is a measured 0, and is said; not where it was inferred. */
 static void add_breakdown(struct plim_json *json, json_t *root,
                           const struct plim_result_breakdown *b)
 {
@@ -179,9 +179,12 @@ static void add_breakdown(struct plim_json *json, json_t *root,
     if (!b->present) return;
     json_t *node = plim_json_object(json, root, "breakdown");
     for (int i = 0; i < PLIM_RESULT_CLASSES; i++) {
+        int64_t bytes = plim_result_class_bytes(b, i);
         snprintf(key, sizeof(key), "%s_bytes", plim_result_class_name(i));
-        plim_json_int(json, node, key, plim_result_class_bytes(b, i));
+        if (bytes || (!b->inferred && i != PLIM_RESULT_OTHER))
+            plim_json_int(json, node, key, bytes);
     }
+    if (b->inferred) plim_json_bool(json, node, "inferred", true);
     plim_json_int(json, node, "cached_bytes", b->cached_bytes);
     plim_json_int(json, node, "overhead_bytes", b->overhead_bytes);
     known_int(json, node, "managed_bytes", b->managed_bytes);

@@ -113,6 +113,7 @@ static struct plim_result_breakdown breakdown_of(const int64_t *bytes, int64_t c
         .temporaries_bytes = bytes[PLIM_MEMORY_TEMPORARIES],
         .workspace_bytes = bytes[PLIM_MEMORY_WORKSPACE],
         .communication_bytes = bytes[PLIM_MEMORY_COMMUNICATION],
+        .other_bytes = bytes[PLIM_MEMORY_OTHER],
         .cached_bytes = cached_bytes,
         .overhead_bytes = overhead_bytes};
 }
@@ -164,6 +165,18 @@ static void describe_steps(const struct plim_trial *trial, struct plim_result *r
     }
 }
 
+static void describe_recorded_memory(const struct plim_trial *trial, struct plim_result *result)
+{
+    const struct plim_replay *replay = replay_of(trial);
+    int64_t known = 0;
+    for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) known += replay->class_bytes[i];
+    if (!known) return;
+    result->breakdown = breakdown_of(replay->class_bytes,
+                                     replay->peak_reserved_bytes - replay->peak_allocated_bytes,
+                                     result->limit.overhead_bytes);
+    result->breakdown.inferred = true;
+}
+
 const struct plim_details_reader plim_details_replay = {.allocated_bytes = allocated_bytes,
                                                         .describe_oom = describe_oom,
                                                         .describe_model = describe_model,
@@ -176,4 +189,5 @@ const struct plim_details_reader plim_details_recording = {.predicts = true,
                                                            .allocated_bytes = allocated_bytes,
                                                            .guessed_bytes = guessed_bytes,
                                                            .describe_oom = describe_recorded_oom,
+                                                           .describe_memory = describe_recorded_memory,
                                                            .describe_steps = describe_steps};

@@ -319,6 +319,35 @@ Test(zoo_recordings, a_waterfall_stops_at_the_first_that_fits)
     }
 }
 
+/* 518 million parameters in fp32, as many gradients as the buckets of DDP hold, and Adam's states: that is known
+ * of the model. The rest is what the recording says. */
+Test(zoo_recordings, what_blocks_are_for_is_inferred)
+{
+    char command[512], *path = program_file("inferred.json", "");
+    snprintf(command, sizeof(command),
+             "explain " PLIM_ZOO_FOLDER "/gsa-512m.plim --device sim:A40 --batch 4 --seq 1024 --out %s --json --quiet", path);
+    struct program p = program_run(command);
+    json_t *root = program_json(&p);
+    int64_t parameters = json_int_at(root, "breakdown.parameters_bytes");
+    cr_expect(json_true_at(root, "breakdown.inferred"));
+    cr_expect(json_at(root, "breakdown.logits_bytes") == NULL, "what is not known is no 0");
+    cr_expect(epsilon_eq(dbl, (double)parameters, 4 * 518e6, 4 * 1e6));
+    cr_expect(epsilon_eq(dbl, (double)json_int_at(root, "breakdown.optimizer_bytes"), 2.0 * (double)parameters,
+                         0.03 * (double)parameters));
+    int64_t sum = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(root, "breakdown"), key, value) sum += json_integer_value(value);
+    cr_expect(eq(i64, sum, json_int_at(root, "peak.device_bytes")));
+    json_decref(root);
+    program_finish(&p);
+    snprintf(command, sizeof(command), "report %s", path);
+    p = program_run(command);
+    cr_expect(strstr(p.out, "by how long blocks live") != NULL, "%s", p.out);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
 /* Four answers to one question, as workloads/zoo/README.md has them: the less stays free, the larger the batch. */
 Test(zoo_recordings, tiers_are_answered_together)
 {

@@ -5,7 +5,8 @@
 /* Activations: what forward saved for backward. Logits: the result of a language model's head, what
  * is made of it element by element up to the loss (the fp32 copy, log-probabilities), and the
  * gradients of these. Temporaries: whatever is none of the others. Workspace: what cuBLAS keeps
- * between calls. Communication: buffers of collectives that stay from step to step. */
+ * between calls. Communication: buffers of collectives that stay from step to step. Other: what a
+ * recording does not tell; the engine has none. */
 #define PLIM_MEMORY_CLASS_MAP(X)                                                                   \
     X(PARAMETERS, "parameters")                                                                    \
     X(GRADIENTS, "gradients")                                                                      \
@@ -14,7 +15,8 @@
     X(LOGITS, "logits")                                                                            \
     X(TEMPORARIES, "temporaries")                                                                  \
     X(WORKSPACE, "workspace")                                                                      \
-    X(COMMUNICATION, "communication")
+    X(COMMUNICATION, "communication")                                                              \
+    X(OTHER, "other")
 
 enum plim_memory_class {
 #define PLIM_MEMORY_CLASS_ENUM(name, text) PLIM_MEMORY_##name,

@@ -4,6 +4,7 @@
 #include "walk.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* cudaMalloc gives pages of 2 MiB; smaller requests share them. */
 enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512 };
@@ -11,8 +12,9 @@ enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512 };
 /* A block that the program holds. */
 struct held {
     struct plim_block *block; /* of PyTorch's allocator */
-    int64_t bytes;            /* of a direct allocation */
+    int64_t bytes;            /* that it counts as allocated */
     uint64_t address;
+    uint8_t memory_class;
 };
 
 struct player_run {
@@ -23,6 +25,11 @@ struct player_run {
     int64_t asked_bytes, guessed_bytes;
     int64_t live_bytes, live_peak_bytes; /* of direct allocations */
     int64_t small_bytes;
+    bool in_step;
+    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];
+    /* The same at the peak: of a step's, where that is as high as the one before the steps. */
+    int64_t class_bytes_at_peak[PLIM_MEMORY_CLASS_COUNT], peak_bytes;
+    bool peak_is_of_step;
 };
 
 struct plim_player {
@@ -120,13 +127,36 @@ static enum plim_status give_direct(struct plim_player *p, const struct held *he
     return PLIM_OK;
 }
 
+/* --- classes ---------------------------------------------------------------------------------- */
+
+static int64_t allocated_bytes(const struct plim_player *p)
+{
+    return p->run.is_direct ? p->run.live_bytes : plim_allocator_statistics(p->allocator)->allocated;
+}
+
+static void count_class(struct plim_player *p, const struct held *held, int64_t sign)
+{
+    p->run.class_bytes[held->memory_class] += sign * held->bytes;
+}
+
+static void note_classes(struct plim_player *p)
+{
+    struct player_run *run = &p->run;
+    int64_t allocated = allocated_bytes(p);
+    bool is_first_of_step = run->in_step && !run->peak_is_of_step && allocated == run->peak_bytes;
+    if (allocated <= run->peak_bytes && !is_first_of_step) return;
+    run->peak_bytes = allocated;
+    run->peak_is_of_step = run->in_step;
+    memcpy(run->class_bytes_at_peak, run->class_bytes, sizeof(run->class_bytes));
+}
+
 /* --- events ----------------------------------------------------------------------------------- */
 
 static enum plim_status take(void *user, uint32_t slot, uint32_t size)
 {
     struct plim_player *p = user;
-    struct held held = {0};
-    int64_t bytes = p->bytes.items[size];
+    struct held held = {.memory_class = p->run.stream->events.items[p->walk.event].memory_class};
+    int64_t bytes = p->bytes.items[size], before = allocated_bytes(p);
     enum plim_status st = PLIM_ARRAY_RESERVE(&p->held, (size_t)slot + 1);
     if (st) return st;
     p->run.asked_bytes = bytes;
@@ -134,8 +164,15 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
     if (!bytes) st = PLIM_OK; /* there is no such block at this size */
     else if (p->run.is_direct) st = take_direct(p, bytes, &held);
     else st = plim_allocator_malloc(p->allocator, bytes, 0, &held.block);
-    if (!st && held.block) held.address = plim_block_address(held.block);
+    if (!st && held.block) {
+        held.address = plim_block_address(held.block);
+        held.bytes = allocated_bytes(p) - before;
+    }
     p->held.items[slot] = held;
+    if (!st) {
+        count_class(p, &held, 1);
+        note_classes(p);
+    }
     return st;
 }
 
@@ -143,6 +180,7 @@ static enum plim_status give(void *user, uint32_t slot)
 {
     struct plim_player *p = user;
     const struct held *held = &p->held.items[slot];
+    count_class(p, held, -1);
     if (p->run.is_direct) return give_direct(p, held);
     if (held->block) plim_allocator_free(p->allocator, held->block);
     return PLIM_OK;
@@ -310,6 +348,7 @@ static enum plim_status play_steps(struct plim_player *p, struct plim_replay *ou
     struct plim_replay_step step;
     enum plim_status st = play_part(p, 0, stream->before, &step, out);
     if (!st) st = compare(p, out);
+    p->run.in_step = true;
     while (!st && out->steps_done < PLIM_REPLAY_PROOF_STEPS && !out->repeats_after) {
         if (p->stop && p->stop(p->stop_user)) return PLIM_CANCELLED;
         st = play_part(p, stream->before, stream->events.count, &step, out);
@@ -380,6 +419,8 @@ enum plim_status plim_player_run(struct plim_player *player,
     if (st) return st;
     st = play_steps(player, out);
     judge(player, st, out);
+    if (stream->is_classified)
+        memcpy(out->class_bytes, player->run.class_bytes_at_peak, sizeof(out->class_bytes));
     if (st == PLIM_OK || st == PLIM_OOM) {
         fill_steps(out);
         return fill_seconds(player, point, accumulation, out, err);

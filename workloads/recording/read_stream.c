@@ -1,4 +1,5 @@
 /* A stream of a recording, which may be anything. */
+#include "classes.h"
 #include "reader.h"
 #include "walk.h"
 
@@ -290,6 +291,10 @@ enum plim_status plim_reader_stream(struct plim_reader *r, const struct plim_yam
     stream.before = stream.events.count;
     PLIM_TRY(read_events(r, node, "step", &stream));
     PLIM_TRY(check_events(r, node, &stream));
+    if (plim_recorded_classify(&stream) != PLIM_OK) {
+        st = plim_reader_no_memory(r);
+        goto out;
+    }
     r->events += stream.events.count;
     if (PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) {
         st = plim_reader_no_memory(r);

@@ -140,6 +140,7 @@ enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points
 
 struct plim_recorded_event {
     bool frees;
+    uint8_t memory_class; /* of an allocation: enum plim_memory_class (classes.h), where it is classified */
     uint32_t value; /* index of the size; freeing: of the last allocations the N-th, from 1 */
     uint32_t work;  /* of an allocation in the step: index and 1; 0: none */
 };
@@ -164,6 +165,7 @@ struct plim_recorded_stream {
     PLIM_ARRAY(struct plim_recorded_work) works;
     PLIM_ARRAY(struct plim_recorded_event) events; /* those before the step, then those of it */
     size_t before;                                 /* how many come before the step */
+    bool is_classified;                            /* by classes.h, when it is read */
     size_t longest; /* how far back it looks: the largest N of a free, the allocations of a loop */
 };
 

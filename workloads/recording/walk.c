@@ -89,7 +89,7 @@ static enum plim_status walk_run(struct plim_recorded_walk *w, size_t from, size
 {
     const struct plim_recorded_event *events = w->stream->events.items;
     enum plim_status st = PLIM_OK;
-    for (size_t i = from; i < to && !st; i++)
+    for (size_t i = w->event = from; i < to && !st; w->event = ++i)
         st = events[i].frees ? give(w, events[i].value, in_loop) : take(w, events[i].value);
     return st;
 }

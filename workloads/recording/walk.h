@@ -32,6 +32,7 @@ struct plim_recorded_walk {
     const struct plim_recorded_stream *stream;
     const struct plim_recorded_walker *walker;
     void *user;
+    size_t event;                /* that is walked: a walker is called of it */
     int64_t loops_times;         /* how often each loop is walked */
     uint64_t allocated, counted; /* allocations: made; with each loop counted once */
     PLIM_ARRAY(struct plim_recorded_reference) made, outside; /* the last, by those two counts */

@@ -31,7 +31,8 @@ struct plim_replay {
     struct plim_replay_step step[PLIM_REPLAY_STEPS]; /* the first ones */
     int64_t peak_allocated_bytes, peak_reserved_bytes; /* over everything that ran */
     int64_t loading_allocated_bytes, loading_reserved_bytes; /* peaks while the model was made */
-    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];      /* at the moment of peak_allocated_bytes */
+    /* At the moment of peak_allocated_bytes; of a recording that is not classified all are 0. */
+    int64_t class_bytes[PLIM_MEMORY_CLASS_COUNT];
     int64_t managed_bytes; /* of a paged optimizer's states: managed memory beside the GPU's own */
     /* Of a job whose ranks need different amounts (ranks.h): the rank that is told, and what rank 0
      * reserves at its peak; 0: that is not known. */
