@@ -86,16 +86,27 @@ static enum plim_status choose_axes(const struct plim_request *request,
     return st;
 }
 
+/* "torch 2.11.0"; NULL: not known. */
+static const char *framework_of(const struct plim_recording *r)
+{
+    for (size_t i = 0; i < r->made_with.count; i++)
+        if (!strncmp(r->made_with.items[i], "torch ", 6) || !strncmp(r->made_with.items[i], "jax ", 4))
+            return r->made_with.items[i];
+    return NULL;
+}
+
 static void note(const struct plim_recording *r, struct plim_spec_question *question)
 {
     size_t tables = 0, events = 0, size = sizeof(question->defaults);
+    const char *framework = framework_of(r);
     for (size_t i = 0; i < r->streams.count; i++) {
         tables += plim_recorded_stream_tables(&r->streams.items[i]);
         events += r->streams.items[i].events.count;
     }
     int used = snprintf(question->defaults, size,
-                        "a recording of compute capability %d.%d: other GPUs may get other kernels",
-                        r->compute_capability / 10, r->compute_capability % 10);
+                        "a recording of compute capability %d.%d%s%.40s: other GPUs may get other kernels",
+                        r->compute_capability / 10, r->compute_capability % 10,
+                        framework ? ", " : "", framework ? framework : "");
     if (r->each_batch && used > 0 && (size_t)used < size)
         used += snprintf(question->defaults + used, size - (size_t)used,
                          "; it holds at the recorded batches alone");

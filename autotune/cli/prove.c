@@ -1,4 +1,5 @@
 #include "prove.h"
+#include "autotune/exec/program_files.h"
 #include "exec.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -110,6 +111,15 @@ static void judge(const struct plim_result *tried, int64_t next, struct plim_res
                            off > 0 ? off : -off, off > 0 ? "more" : "less");
 }
 
+/* What is run now need not be what was recorded. */
+static void tell_changes(const struct plim_recording *recording, struct plim_result *result)
+{
+    char path[PATH_MAX];
+    for (size_t i = 0; i < recording->made_with.count; i++)
+        if (plim_program_changed(recording->made_with.items[i], path))
+            plim_result_reason(result, "%.200s is not the file that was recorded.", path);
+}
+
 enum plim_status plim_prove_recording(const struct plim_request *request, const struct plim_io *io,
                                       const struct plim_log *log,
                                       const struct plim_recording *recording, const char *uri,
@@ -121,7 +131,10 @@ enum plim_status plim_prove_recording(const struct plim_request *request, const 
     enum plim_status st = p ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) st = fill(p, request, recording, result, err);
     if (!st) st = plim_exec_report(&p->request, io, log, uri, &report, err);
-    if (!st && report.results.count) judge(&report.results.items[0], next_of(result), result);
+    if (!st && report.results.count) {
+        judge(&report.results.items[0], next_of(result), result);
+        tell_changes(recording, result);
+    }
     plim_report_finish(&report);
     if (p) free(p->command);
     free(p);

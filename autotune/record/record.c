@@ -1,5 +1,6 @@
 #include "record.h"
 #include "autotune/base/clock.h"
+#include "autotune/exec/program_files.h"
 #include "autotune/search/space.h"
 #include "host_speed.h"
 #include "proof.h"
@@ -383,6 +384,12 @@ static enum plim_status record_combination(struct recorder *r, const struct plim
     return st;
 }
 
+static enum plim_status add_part(void *user, const char *text)
+{
+    struct plim_recorded_texts *parts = user;
+    return parts->count < PLIM_RECORDED_PARTS ? plim_recorded_texts_add(parts, text) : PLIM_OK;
+}
+
 static enum plim_status take_head(const struct plim_record *record, struct plim_recording *out,
                                   struct plim_error *err)
 {
@@ -393,7 +400,9 @@ static enum plim_status take_head(const struct plim_record *record, struct plim_
     out->each_batch = record->each_batch;
     for (char *const *word = record->options.program->command; *word; word++)
         if (plim_recorded_texts_add(&out->command, *word)) return no_memory(err);
-    return PLIM_OK;
+    return plim_program_made_with(record->options.program->command, add_part, &out->made_with)
+               ? no_memory(err)
+               : PLIM_OK;
 }
 
 /* One combination that cannot be recorded ends the recording, and is named: it can be left out. */

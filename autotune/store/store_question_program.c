@@ -1,10 +1,9 @@
 #define _DEFAULT_SOURCE /* realpath */
 /* A program's part of a question: what it is made of, as far as files can tell. */
 #include "autotune/base/text_stream.h"
+#include "autotune/exec/program_files.h"
 #include "store_question.h"
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,26 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SCRIPT_BYTES = 4 << 20 };
-
 /* --- files ------------------------------------------------------------------------------------ */
-
-/* The hash of a regular file; false where it is none, or larger than scripts are. */
-static bool hash_file(const char *path, char out[PLIM_SHA256_TEXT])
-{
-    char block[1 << 14];
-    struct plim_sha256 hash;
-    struct stat info;
-    ssize_t got = -1;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    plim_sha256_init(&hash);
-    if (fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_size <= SCRIPT_BYTES)
-        while ((got = read(fd, block, sizeof(block))) > 0)
-            plim_sha256_add(&hash, block, (size_t)got);
-    if (fd >= 0) close(fd);
-    if (!got) plim_sha256_finish(&hash, out);
-    return !got;
-}
 
 /* A file that is too large to be read at every launch: its size and time. */
 static bool describe_file(const char *path, char *out, size_t size)
@@ -52,24 +32,15 @@ static bool has_ending(const char *name, const char *const *endings)
     return false;
 }
 
-/* Does a word name a file that says what is run? Data and logs do not. */
-static bool is_script(const char *word)
-{
-    static const char *const endings[] = {".py",   ".sh",   ".bash", ".yaml",  ".yml",
-                                          ".json", ".toml", ".cfg",  ".ini",   ".conf",
-                                          ".gin",  ".lua",  ".plim", ".ipynb", NULL};
-    return has_ending(word, endings);
-}
-
 /* --- the command ------------------------------------------------------------------------------ */
 
 /* A word, with the content of the script that it names, also behind "--config=". */
 static void write_word(FILE *file, const char *word, bool is_first)
 {
     char hash[PLIM_SHA256_TEXT], size[64];
-    const char *equals = strchr(word, '='), *path = equals ? equals + 1 : word;
-    bool reads = is_first ? strchr(word, '/') != NULL : is_script(path);
-    if (reads && hash_file(is_first ? word : path, hash))
+    const char *path = plim_program_path(word);
+    bool reads = is_first ? strchr(word, '/') != NULL : plim_program_is_script(path);
+    if (reads && plim_program_hash_file(is_first ? word : path, hash))
         fprintf(file, "%s sha256 %s\n", word, hash);
     else if (reads && describe_file(is_first ? word : path, size, sizeof(size)))
         fprintf(file, "%s of %s\n", word, size);
@@ -85,24 +56,10 @@ static void write_command(FILE *file, const struct plim_program *program)
         fprintf(file, "--env %s\n", program->variables[i]);
     for (size_t i = 0; i < program->file_count; i++)
         fprintf(file, "--file %s sha256 %s\n", program->files[i].path,
-                hash_file(program->files[i].template_path, hash) ? hash : "none");
+                plim_program_hash_file(program->files[i].template_path, hash) ? hash : "none");
 }
 
 /* --- what it stands on ------------------------------------------------------------------------ */
-
-/* Where the shell would find a command. */
-static bool find_command(const char *name, char out[PATH_MAX])
-{
-    const char *list = getenv("PATH");
-    if (strchr(name, '/')) return snprintf(out, PATH_MAX, "%s", name) < PATH_MAX;
-    while (list && *list) {
-        size_t length = strcspn(list, ":");
-        int used = snprintf(out, PATH_MAX, "%.*s/%s", (int)length, list, name);
-        if (length && used < PATH_MAX && !access(out, X_OK)) return true;
-        list += length + (list[length] == ':');
-    }
-    return false;
-}
 
 /* Names in a folder that have one of the endings, in order; adds them to the hash, with size and
  * time where `with_times`. */
@@ -172,7 +129,7 @@ static void write_libraries(FILE *file, const struct plim_program *program)
 {
     static const char *const endings[] = {".py", NULL};
     char path[PATH_MAX], size[64];
-    if (!find_command(program->command[0], path)) return;
+    if (!plim_program_find(program->command[0], path)) return;
     char *real = realpath(path, NULL);
     if (real && describe_file(real, size, sizeof(size))) {
         fprintf(file, "%s of %s", real, size);

@@ -261,6 +261,26 @@ Test(record, only_trials_verify_an_answer)
 }
 
 /* What goes wrong, the exit code, and what is said of it. */
+/* Proven is what the program does today. */
+Test(record, a_script_that_was_changed_since_is_told_by_the_proof)
+{
+    char *path = new_path(), *config = program_file("job.yaml", "a: 1\n"), command[512];
+    snprintf(command, sizeof(command), "{batch} cache=0 steps=30 config=%s", config);
+    struct program p = record(path, "", command);
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    p = ask("plan", path, " --prove" SMALL);
+    cr_expect(strstr(p.out, "not the file that was recorded") == NULL, "%s%s", p.out, p.err);
+    program_finish(&p);
+    FILE *file = fopen(config, "w");
+    cr_assert(file != NULL && fputs("a: 2\n", file) >= 0 && !fclose(file));
+    p = ask("plan", path, " --prove" SMALL);
+    cr_expect(strstr(p.out, "job.yaml is not the file that was recorded") != NULL, "%s%s", p.out, p.err);
+    program_finish(&p);
+    program_file_remove(config);
+    program_file_remove(path);
+}
+
 Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
 {
     static const struct {

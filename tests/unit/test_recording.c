@@ -65,6 +65,28 @@ Test(recording_file, is_read_and_written_byte_for_byte)
     free(again);
 }
 
+Test(recording_file, says_what_it_was_made_with)
+{
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char more[1024], *again = NULL;
+    snprintf(more, sizeof(more), "made_with: [\"torch 2.11.0\", \"a b.py sha256 01\"]\n%s", streams);
+    char *text = with_sum(head, more);
+    cr_assert(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, recording.made_with.count, 2));
+    cr_expect(eq(str, recording.made_with.items[1], (char *)"a b.py sha256 01"));
+    cr_assert(eq(int, plim_recording_write(&recording, &again, &err), PLIM_OK), "%s", err.text);
+    cr_expect(strstr(again, "\nmade_with: [\"torch 2.11.0\", \"a b.py sha256 01\"]\n") != NULL, "%s", again);
+    plim_recording_finish(&recording);
+    free(text);
+    free(again);
+    snprintf(more, sizeof(more), "made_with: torch\n%s", streams);
+    text = with_sum(head, more);
+    cr_expect(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_SPEC));
+    plim_recording_finish(&recording);
+    free(text);
+}
+
 Test(recording_file, says_how_fast_its_host_launched)
 {
     static const char *const wrong[] = {"0", "-1", "1e7", "fast", "nan"};

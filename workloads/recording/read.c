@@ -95,6 +95,15 @@ static enum plim_status read_points(const struct plim_reader *r, const struct pl
     return st;
 }
 
+/* Up to version 5 there was none. */
+static enum plim_status read_made_with(const struct plim_reader *r, const struct plim_yaml_node *root)
+{
+    const struct plim_yaml_node *list;
+    if (!plim_yaml_get(root, "made_with")) return PLIM_OK;
+    enum plim_status st = plim_reader_get(r, root, "made_with", PLIM_YAML_SEQUENCE, &list);
+    return st ? st : read_texts(r, list, PLIM_RECORDED_PARTS, &r->out->made_with);
+}
+
 /* Version 1 had none: as it was recorded. */
 static enum plim_status read_micro_steps(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
@@ -148,6 +157,7 @@ static enum plim_status read_head(const struct plim_reader *r, const struct plim
                                 "expected pytorch, direct or unknown"));
     PLIM_TRY(read_host_speed(r, root));
     PLIM_TRY(read_command(r, root));
+    PLIM_TRY(read_made_with(r, root));
     PLIM_TRY(read_points(r, root));
     PLIM_TRY(read_axes(r, root));
     PLIM_TRY(read_micro_steps(r, root));
@@ -159,7 +169,7 @@ out:
 static enum plim_status read_root(struct plim_reader *r)
 {
     static const char *const known[] = {
-        "plimsoll_recording", "name", "command", "made_by", "compute_capability", "allocator",
+        "plimsoll_recording", "name", "command", "made_by", "made_with", "compute_capability", "allocator",
         "proof", "host_speed", "batch", "seq", "axes", "micro_steps", "batches", "streams", "checksum", NULL};
     const struct plim_yaml_node *root = r->yaml.root, *streams;
     int64_t version;

@@ -36,12 +36,15 @@
  * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 5               the version of the format; 4 had no batches, no @; 3 had no host_speed;
+ *     plimsoll_recording: 6               the version of the format; 5 had no made_with; 4 had no batches,
+ *                                         no @; 3 had no host_speed;
  *                                         2 had no launches and no work, and so no time; 1 had no
  *                                         micro_steps, no 0 bytes
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0
+ *     made_with: [torch 2.11.0, "train.py sha256 01..."]    packages, and scripts of the command; left out
+ *                                         where nothing is known of either
  *     compute_capability: 80              of the GPU it was recorded on: others may get other kernels
  *     allocator: pytorch                  who cuts segments into blocks: pytorch, direct (nobody: each
  *                                         allocation is a cudaMalloc) or unknown
@@ -84,13 +87,14 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 5,
+    PLIM_RECORDING_VERSION = 6,
     PLIM_RECORDED_BYTES = 4 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
     PLIM_RECORDED_SIZES = 1 << 16,   /* functions of a stream */
     PLIM_RECORDED_POINTS = 64,       /* sizes that were recorded: batches times lengths */
     PLIM_RECORDED_AXES = 8,
+    PLIM_RECORDED_PARTS = 64, /* what a recording was made with, at most */
     PLIM_RECORDED_STREAMS = 64,
     PLIM_RECORDED_TERMS = 6,
     PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
@@ -183,6 +187,7 @@ struct plim_recorded_axis {
 struct plim_recording {
     char name[64];
     struct plim_recorded_texts command;
+    struct plim_recorded_texts made_with; /* at most PLIM_RECORDED_PARTS */
     char made_by[64];
     char proof[256];
     int compute_capability;

@@ -189,6 +189,10 @@ static void write_all(FILE *file, const struct plim_recording *r)
     write_texts(file, r->command.items, r->command.count);
     fputs("\nmade_by: ", file);
     write_text(file, r->made_by);
+    if (r->made_with.count) {
+        fputs("\nmade_with: ", file);
+        write_texts(file, r->made_with.items, r->made_with.count);
+    }
     fprintf(file, "\ncompute_capability: %d\nallocator: %s\nproof: ", r->compute_capability,
             plim_recorded_allocator_names[r->allocator]);
     write_text(file, r->proof);
