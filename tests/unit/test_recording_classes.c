@@ -134,6 +134,22 @@ Test(recording_classes, a_bucket_as_large_as_a_parameter_is_no_state)
     cr_expect(eq(str, (char *)classes(), (char *)"pppxtoooox|atagtgt"));
 }
 
+/* Two blocks of backward are as large as a small parameter: the second finds its states, which are none. */
+Test(recording_classes, parameters_end_where_nearly_all_are_found)
+{
+    stream.sizes.items[LARGE].terms[0] = 1 << 20;
+    model_and_states(true);
+    in_step = true;
+    uint32_t saved = take(BATCH, BOTH);
+    uint32_t large = take(LARGE, AUTOGRAD), small = take(SMALL, AUTOGRAD), other = take(SMALL, AUTOGRAD);
+    give(saved);
+    give(take(LARGE, PROGRAM));
+    give(large);
+    give(small);
+    give(other);
+    cr_expect(eq(str, (char *)classes(), (char *)"pppxaoooo|agggt"));
+}
+
 Test(recording_classes, states_may_be_of_another_type)
 {
     model_and_states(false);
@@ -152,6 +168,21 @@ Test(recording_classes, where_gradients_stay_so_does_what_they_would_tell)
     give(inner);
     give(take(LARGE, PROGRAM));
     cr_expect(eq(str, (char *)classes(), (char *)"xxxxtxxxx|att"));
+}
+
+/* Shards: one small gradient alone is as large as something that stays. */
+Test(recording_classes, where_most_gradients_find_no_parameter_none_is_known)
+{
+    model_and_states(true);
+    in_step = true;
+    uint32_t saved = take(BATCH, BOTH), first = take(HALF_LARGE, AUTOGRAD);
+    uint32_t second = take(HALF_LARGE, AUTOGRAD), small = take(SMALL, AUTOGRAD);
+    give(saved);
+    give(take(LARGE, PROGRAM));
+    give(first);
+    give(second);
+    give(small);
+    cr_expect(eq(str, (char *)classes(), (char *)"xxxxaxxxx|agggt"));
 }
 
 /* A gradient is freed by the next step, and what has its size before is that of the step before. What most
