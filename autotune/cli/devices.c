@@ -21,7 +21,9 @@ static enum plim_status look_around(struct machine *machine, struct plim_error *
     const struct plim_target_place place = plim_target_here();
     *machine = (struct machine){.world = {.visible_devices = place.visible_devices,
                                           .device_order = place.device_order}};
-    if (plim_target_open(&place, &machine->nvml, &absent)) {
+    enum plim_status opened = plim_target_open(&place, &machine->nvml, &absent);
+    if (opened == PLIM_NOMEM) return plim_fail(err, opened, "%s", absent.text);
+    if (opened) {
         snprintf(machine->problem, sizeof(machine->problem), "%s", absent.text);
         return PLIM_OK;
     }

@@ -3,6 +3,7 @@
 #include "nvml_abi.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,10 @@ static bool look_into(const char *root, const char *path, struct plim_absence *o
     char full[PATH_BYTES];
     if ((size_t)snprintf(full, sizeof(full), "%s%s", root, path) >= sizeof(full)) return false;
     DIR *folder = opendir(full);
-    if (!folder) return false;
+    if (!folder) {
+        out->no_memory |= errno == ENOMEM;
+        return false;
+    }
     for (struct dirent *entry; (entry = readdir(folder));)
         if (entry->d_name[0] != '.') see(root, entry->d_name, out);
     closedir(folder);
@@ -171,6 +175,7 @@ enum plim_status plim_absence_explain(const struct plim_absence *absence, int co
                                       const struct plim_error *nvml, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
+    if (absence->no_memory) return plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (code == NVML_DRIVER_NOT_LOADED || code == NVML_LIBRARY_NOT_FOUND) {
         if (absence->wsl)
             st = explain_wsl(absence, err);

@@ -19,6 +19,7 @@ struct plim_absence {
     bool container;
     bool wsl, wsl_gpu; /* Windows' Linux; its /dev/dxg */
     bool wsl_library;  /* its libnvidia-ml.so.1 */
+    bool no_memory;    /* there was no host memory to look */
 };
 
 /* `root` stands before every path: "" for this machine, a folder in tests. */
@@ -26,7 +27,7 @@ void plim_absence_read(const char *root, struct plim_absence *out);
 
 /* One line into `err`: what was looked for, where, what would help. `code` and `nvml` are what
  * plim_nvml_open() said: that stands, unless all it says is that a library or the driver is missing
- * and the system shows why. Returns the status. */
+ * and the system shows why. PLIM_NOMEM: there was no host memory to look. Returns the status. */
 enum plim_status plim_absence_explain(const struct plim_absence *absence, int code,
                                       const struct plim_error *nvml, struct plim_error *err);
 

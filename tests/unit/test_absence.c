@@ -45,6 +45,14 @@ Test(absence, the_bus_cannot_be_read)
     expect_says(NO_LIBRARY, "no NVIDIA GPU", "/sys/bus/pci/devices cannot be read");
 }
 
+Test(absence, without_memory_to_look_nothing_is_told_of_the_machine)
+{
+    const struct plim_absence absence = {.no_memory = true};
+    const struct plim_error nvml = {.status = PLIM_NODEVICE, .text = "what NVML said"};
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_expect(eq(int, plim_absence_explain(&absence, NO_LIBRARY, &nvml, &err), PLIM_NOMEM));
+}
+
 Test(absence, sound_of_a_gpu_is_no_gpu)
 {
     fake_root_write(&root, "/sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");
