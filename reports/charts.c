@@ -355,35 +355,43 @@ void plim_charts_devices(const struct plim_report *report, struct plim_chart *ch
 
 /* --- all -------------------------------------------------------------------------------------- */
 
-static void show_and_finish(struct plim_chart *chart, plim_charts_show *show, void *user)
+static enum plim_status show_and_finish(struct plim_chart *chart, plim_charts_show *show, void *user)
 {
+    enum plim_status st = chart->failed ? PLIM_NOMEM : PLIM_OK;
     if (!plim_chart_is_empty(chart)) show(chart, user);
     plim_chart_finish(chart);
+    return st;
 }
 
-void plim_charts_of_result(const struct plim_report *report, const struct plim_result *result,
-                           plim_charts_show *show, void *user)
+enum plim_status plim_charts_of_result(const struct plim_report *report,
+                                       const struct plim_result *result, plim_charts_show *show,
+                                       void *user)
 {
     struct plim_chart chart;
+    enum plim_status st = PLIM_OK;
     /* The chart of the peak is made of a report: of this result alone. */
     struct plim_report alone = *report;
     alone.results.items = (struct plim_result *)(uintptr_t)result;
     alone.results.count = 1;
     plim_charts_memory(result, &chart);
-    show_and_finish(&chart, show, user);
+    PLIM_TRY(show_and_finish(&chart, show, user));
     plim_charts_speed(result, &chart);
-    show_and_finish(&chart, show, user);
+    PLIM_TRY(show_and_finish(&chart, show, user));
     plim_charts_peak(&alone, &chart);
-    show_and_finish(&chart, show, user);
+    PLIM_TRY(show_and_finish(&chart, show, user));
     plim_charts_step(result, &chart);
-    show_and_finish(&chart, show, user);
+    PLIM_TRY(show_and_finish(&chart, show, user));
+out:
+    return st;
 }
 
-void plim_charts_of_table(const struct plim_report *report, plim_charts_show *show, void *user)
+enum plim_status plim_charts_of_table(const struct plim_report *report, plim_charts_show *show,
+                                      void *user)
 {
     struct plim_chart chart;
     plim_charts_devices(report, &chart);
-    show_and_finish(&chart, show, user);
+    enum plim_status st = show_and_finish(&chart, show, user);
+    if (st) return st;
     plim_charts_peak(report, &chart);
-    show_and_finish(&chart, show, user);
+    return show_and_finish(&chart, show, user);
 }

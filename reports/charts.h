@@ -25,10 +25,13 @@ void plim_charts_peak(const struct plim_report *report, struct plim_chart *chart
 /* A bar for each result of a table that has a choice: tokens per second. */
 void plim_charts_devices(const struct plim_report *report, struct plim_chart *chart);
 
-/* All that a result, or a report of several, has; in the order in which they are shown. */
+/* All that a result, or a report of several, has; in the order in which they are shown. PLIM_NOMEM is the
+ * only failure: then one was not shown. */
 typedef void plim_charts_show(const struct plim_chart *chart, void *user);
-void plim_charts_of_result(const struct plim_report *report, const struct plim_result *result,
-                           plim_charts_show *show, void *user);
-void plim_charts_of_table(const struct plim_report *report, plim_charts_show *show, void *user);
+enum plim_status plim_charts_of_result(const struct plim_report *report,
+                                       const struct plim_result *result, plim_charts_show *show,
+                                       void *user) PLIM_MUST_CHECK;
+enum plim_status plim_charts_of_table(const struct plim_report *report, plim_charts_show *show,
+                                      void *user) PLIM_MUST_CHECK;
 
 #endif

@@ -28,12 +28,14 @@ static enum plim_status draw_charts(const struct plim_report *report, char **cha
 {
     struct plim_text_stream stream;
     struct sheet sheet = {.file = plim_text_stream_open(&stream), .height = EDGE};
+    enum plim_status st = PLIM_OK, closed;
     if (sheet.file && (report->results.count > 1 || report->is_table))
-        plim_charts_of_table(report, add_chart, &sheet);
-    for (size_t i = 0; sheet.file && i < report->results.count && !report->is_table; i++)
-        plim_charts_of_result(report, &report->results.items[i], add_chart, &sheet);
+        st = plim_charts_of_table(report, add_chart, &sheet);
+    for (size_t i = 0; sheet.file && !st && i < report->results.count && !report->is_table; i++)
+        st = plim_charts_of_result(report, &report->results.items[i], add_chart, &sheet);
     *height = sheet.height;
-    return plim_text_stream_close(&stream, charts);
+    closed = plim_text_stream_close(&stream, charts);
+    return st ? st : closed;
 }
 
 static enum plim_status write_svg(const struct plim_report *report, const struct plim_style *style,

@@ -182,7 +182,7 @@ static enum plim_status write_result(FILE *file, const struct plim_report *repor
     fputs("<section>\n", file);
     element(file, "h1", title);
     answer(file, r);
-    plim_charts_of_result(report, r, chart, file);
+    enum plim_status drawn = plim_charts_of_result(report, r, chart, file);
     if (r->points.count > 1) {
         fputs("<h2>Settings</h2>\n", file);
         plim_table_points(r, &points, common);
@@ -198,7 +198,7 @@ static enum plim_status write_result(FILE *file, const struct plim_report *repor
     }
     environment(file, r);
     fputs("</section>\n", file);
-    return st ? st : second;
+    return drawn ? drawn : st ? st : second;
 }
 
 /* --- several ---------------------------------------------------------------------------------- */
@@ -214,12 +214,12 @@ static enum plim_status write_table(FILE *file, const struct plim_report *report
     with_power.tells_power = true;
     plim_table_devices(report, &with_power, &devices, common);
     enum plim_status st = table(file, &devices, common, "Results");
-    plim_charts_of_table(report, chart, file);
+    enum plim_status drawn = plim_charts_of_table(report, chart, file);
     plim_table_device_advice(report, &advice);
     if (advice.rows.count) fputs("<h2>What would help</h2>\n", file);
     enum plim_status second = table(file, &advice, "", "What would help");
     fputs("</section>\n", file);
-    return st ? st : second;
+    return drawn ? drawn : st ? st : second;
 }
 
 static void begin(FILE *file, const struct plim_report *report)

@@ -109,6 +109,45 @@ Test(host_memory, import_answers_wholly_or_not_at_all)
     sweep_both("import gpt2-124m");
 }
 
+/* "": there is no such file, which is removed. */
+static char *take_page(const char *path)
+{
+    char *text = calloc(1, 1 << 20);
+    FILE *file = fopen(path, "r");
+    cr_assert(text != NULL);
+    if (file) text[fread(text, 1, (1 << 20) - 1, file)] = '\0';
+    if (file) fclose(file);
+    unlink(path);
+    return text;
+}
+
+/* Charts are made near the end. A result whose step cannot be replayed is drawn without it, and that is said. */
+Test(host_memory, a_page_is_whole_or_there_is_none)
+{
+    char *result = program_file("result.json", ""), page[512], command[2048];
+    snprintf(page, sizeof(page), "%s.html", result);
+    snprintf(command, sizeof(command), "plan gpt2-124m --device sim:T4 --seq 512 --quiet --out %s", result);
+    struct program p = program_run(command);
+    program_finish(&p);
+    snprintf(command, sizeof(command), "report %s -o %s", result, page);
+    p = run_with(command, 0);
+    long count = allocations();
+    char *whole = take_page(page);
+    cr_assert(strstr(whole, "<svg") != NULL);
+    program_finish(&p);
+    for (long i = 0; i < 4 * SAMPLES; i++) {
+        p = run_with(command, count - 5 * i);
+        char *text = take_page(page);
+        bool is_none = !*text, is_said = strstr(p.err, "is not drawn") != NULL;
+        cr_expect(is_none || is_said || !strcmp(text, whole), "allocation %ld of %ld, exit %d: %s",
+                  count - 5 * i, count, p.exit_code, p.err);
+        program_finish(&p);
+        free(text);
+    }
+    free(whole);
+    program_file_remove(result);
+}
+
 /* --- the store -------------------------------------------------------------------------------- */
 
 static char store[] = "/tmp/plimsoll-memory-store-XXXXXX";

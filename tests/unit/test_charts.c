@@ -195,7 +195,7 @@ Test(charts, the_peak_of_a_result_is_of_it_alone)
     struct plim_result results[] = {result_with_peak("a", "T4"), result_with_peak("a", "L4")};
     struct plim_report report = {.results = {results, 2, 2}};
     size_t bars = 0;
-    plim_charts_of_result(&report, &results[0], count_bars, &bars);
+    cr_expect(eq(int, plim_charts_of_result(&report, &results[0], count_bars, &bars), PLIM_OK));
     cr_expect(eq(sz, bars, 1));
 }
 
