@@ -25,7 +25,7 @@ struct trial {
     int machine_fd;
     int log; /* -1: none */
     char machine_path[64], mark[96], folder[256], visible[160];
-    char *preload, *library_path, *modules; /* as long as what the caller's environment has */
+    char *preload, *library_path, *modules;
     char caches[2][160];
     struct plim_program_instance instance;
     struct plim_launch launch;
@@ -36,14 +36,12 @@ struct trial {
 
 /* --- before ----------------------------------------------------------------------------------- */
 
-/* "NAME=first:what there was", malloc'd; of `first` its first `length` bytes. NULL: no memory. */
-static char *prepend(const char *name, const char *first, size_t length)
+/* "NAME=first:", to go before what the program's own list has; malloc'd. Of `first` its first `length`
+ * bytes. NULL: no memory. */
+static char *list_first(const char *name, const char *first, size_t length)
 {
-    const char *old = getenv(name);
     char *out;
-    int wrote = asprintf(&out, "%s=%.*s%s%s", name, (int)length, first, old && *old ? ":" : "",
-                         old ? old : "");
-    return wrote < 0 ? NULL : out;
+    return asprintf(&out, "%s=%.*s:", name, (int)length, first) < 0 ? NULL : out;
 }
 
 static bool is_set(const struct plim_program *program, const char *name)
@@ -87,10 +85,10 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
     const char *library = t->options->library, *name = strrchr(library, '/');
     char modules[PATH_MAX];
     snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
-    t->preload = prepend("LD_PRELOAD", library, strlen(library));
-    t->library_path = prepend("LD_LIBRARY_PATH", library, (size_t)(name - library));
+    t->preload = list_first("LD_PRELOAD", library, strlen(library));
+    t->library_path = list_first("LD_LIBRARY_PATH", library, (size_t)(name - library));
     snprintf(modules, sizeof(modules), "%s/" PLIM_WORKSPACE_MODULES, t->options->folder);
-    t->modules = prepend("PYTHONPATH", modules, strlen(modules));
+    t->modules = list_first("PYTHONPATH", modules, strlen(modules));
     if (!t->preload || !t->library_path || !t->modules)
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
     const char *more[VARIABLES] = {t->mark, t->preload, t->modules};

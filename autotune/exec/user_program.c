@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* asprintf */
 #include "user_program.h"
 #include "autotune/base/text.h"
 #include "autotune/base/text_stream.h"
@@ -136,6 +137,18 @@ static enum plim_status set_variable(string_array *array, char *variable)
     return push(array, variable);
 }
 
+/* "NAME=FIRST:" before the list that NAME has, malloc'd; NULL: no memory. */
+static char *put_before(const string_array *array, const char *entry)
+{
+    const char *old = "";
+    char *out;
+    for (size_t i = 0; i < array->count; i++)
+        if (is_same_name(entry, array->items[i]))
+            old = array->items[i] + strcspn(array->items[i], "=") + 1;
+    int length = (int)strlen(entry) - !*old;
+    return asprintf(&out, "%.*s%s", length, entry, old) < 0 ? NULL : out;
+}
+
 static enum plim_status fill_environment(const struct plim_program *program,
                                          const struct word_list *list, const char *const *more,
                                          size_t more_count, char ***out)
@@ -149,10 +162,11 @@ static enum plim_status fill_environment(const struct plim_program *program,
         if (!st) st = set_variable(&array, text);
     }
     for (size_t i = 0; i < more_count && !st; i++) {
-        if (more[i][strcspn(more[i], "=") + 1])
-            st = set_variable(&array, strdup(more[i]));
-        else
-            take_out(&array, more[i]);
+        const char *value = more[i] + strcspn(more[i], "=") + 1;
+        if (!*value) take_out(&array, more[i]);
+        else if (value[strlen(value) - 1] == ':')
+            st = set_variable(&array, put_before(&array, more[i]));
+        else st = set_variable(&array, strdup(more[i]));
     }
     return finish_list(&array, st, out);
 }

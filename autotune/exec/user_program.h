@@ -44,7 +44,8 @@ struct plim_program_instance {
 };
 
 /* Fills in a setting, and writes the files. `folder` is {dir}. More variables ("NAME=VALUE") go over
- * all others; an empty value there takes the variable away. PLIM_IO: a file cannot be read or
+ * all others; an empty value there takes the variable away, and one that ends with ":" goes before the
+ * list that the variable has. PLIM_IO: a file cannot be read or
  * written. The instance is to be finished in any case. */
 enum plim_status plim_program_fill(const struct plim_program *program,
                                    const struct plim_setting *setting, const char *folder,

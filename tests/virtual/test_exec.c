@@ -384,6 +384,14 @@ Test(exec, long_search_paths_reach_the_program)
     free(preload);
 }
 
+Test(exec, search_paths_of_the_program_stay_behind_ours)
+{
+    struct program p = run_ok(GPU "--no-store --env LD_LIBRARY_PATH=/theirs --env PYTHONPATH=/theirs -- sh -c "
+                                  "case~$LD_LIBRARY_PATH:$PYTHONPATH~in~/*:/theirs:/*:/theirs)~exec~'" PLIM_TRAINER
+                                  "'~4;;esac", 0);
+    program_finish(&p);
+}
+
 static bool finds_compiled(const char *command)
 {
     char arguments[512];

@@ -140,3 +140,24 @@ Test(program, more_variables_replace_what_is_there)
     cr_expect(a == 1 && b == 1 && path == 0);
     plim_program_instance_finish(&instance);
 }
+
+Test(program, a_list_of_ours_goes_before_the_programs)
+{
+    char *command[] = {"run", NULL};
+    const struct plim_axes axes = {.seq = -1};
+    struct plim_program program = {
+        .command = command, .variable_count = 1, .variables = {"LIST=theirs:{batch}"}, .axes = &axes};
+    struct plim_setting setting = {.micro_batch = 4};
+    struct plim_program_instance instance = {0};
+    const char *more[] = {"LIST=ours:", "OTHER=ours:"};
+    setenv("LIST", "outer", 1);
+    unsetenv("OTHER");
+    cr_assert(eq(int, plim_program_fill(&program, &setting, "/tmp", 1, more, 2, &instance, NULL), 0));
+    int list = 0, other = 0;
+    for (char **entry = instance.environment; *entry; entry++) {
+        list += !strncmp(*entry, "LIST=", 5) + !strcmp(*entry, "LIST=ours:theirs:4");
+        other += !strncmp(*entry, "OTHER=", 6) + !strcmp(*entry, "OTHER=ours");
+    }
+    cr_expect(list == 2 && other == 2);
+    plim_program_instance_finish(&instance);
+}
