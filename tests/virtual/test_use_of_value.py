@@ -63,6 +63,18 @@ class Value:
     def all(self):
         return self
 
+    def any(self):
+        return self
+
+    def __or__(self, other):
+        return self
+
+    def __invert__(self):
+        return self
+
+    def __gt__(self, other):
+        return self
+
     def numel(self):
         return 3
 
@@ -107,6 +119,46 @@ def is_finite(v):
     loss = v.item()
     if not math.isfinite(loss):
         sys.exit(1)
+
+
+def isnan(v):
+    return v
+
+
+def isinf(v):
+    return v
+
+
+def isfinite(v):
+    return v
+
+
+def lstm(v):
+    return v.read(None)
+
+
+def skips_if_not_finite(v):
+    if not (isinf(v) | isnan(v)).any():
+        pass
+
+
+def skips_unless_finite(v):
+    if isfinite(v).all():
+        pass
+
+
+def skips_if_one_is_not(v):
+    if (~isfinite(v)).any().item():
+        pass
+
+
+def finite_or_large(v):
+    if (isnan(v) | (v > 2)).any():
+        pass
+
+
+def runs_rnn(v):
+    return lstm(v)
 
 
 def compares(v):
@@ -289,6 +341,8 @@ CASES = (
     (branches, 1, True, 'decides', -1), (loops, 8, True, 'decides', -1),
     (raises_if_not, 1, True, 'checked', 1), (raises_if, 1, False, 'checked', 0),
     (asserts, 1, True, 'checked', 1), (is_finite, 4, True, 'finite', -1),
+    (skips_if_not_finite, 1, False, 'finite', 0), (skips_unless_finite, 1, True, 'finite', 1),
+    (skips_if_one_is_not, 1, False, 'finite', 0), (finite_or_large, 1, False, 'decides', -1),
     (compares, 4, True, 'decides', -1), (compares_what_was_given, 4, True, 'decides', -1),
     (prints, 4, True, 'shown', -1), (formats, 4, True, 'shown', -1), (percent, 4, True, 'shown', -1),
     (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),

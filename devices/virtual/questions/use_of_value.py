@@ -42,6 +42,8 @@ CHECKS = {'isfinite', 'isnan', 'isinf'}
 # Operators of PyTorch that read a truth value of what they are given and raise an exception: the one that
 # they go on with (ATen's normal: no spread is below zero).
 OPERATORS_THAT_CHECK = {'normal': 1}
+# Those that read 8 bytes of which nothing depends that is seen here: the seed of their dropout.
+OPERATORS_THAT_SEED = {'lstm', 'gru', 'rnn_tanh', 'rnn_relu'}
 # Of so many bytes are counts, flags and indices; of others a loss, or many numbers.
 COUNT_BYTES = (1, 8)
 
@@ -156,8 +158,31 @@ class Flow:
 
     def test(self, at):
         """The use at a test of the value's truth."""
+        if_finite = self.truth_if_finite(at)
+        if if_finite >= 0:
+            return FINITE, if_finite
         answer = self.answer(at)
         return CHECKED if answer >= 0 else DECIDES, answer
+
+    def truth_if_finite(self, at):
+        """Of the expression that is tested there, where it asks of numbers only whether they are finite; else -1."""
+        called, turned, wanted = set(), 0, 1
+        while at > 0 and wanted > 0:
+            at -= 1
+            instruction = self.listing[at]
+            name = instruction.opname
+            wanted -= effect_of(instruction)
+            if is_call(instruction):
+                called.add(callee(self.listing, at))
+            elif name == 'UNARY_INVERT':
+                turned = 1
+            elif not (name.startswith(('LOAD_', 'PUSH_', 'PRECALL', 'KW_NAMES')) or name == 'BINARY_OR' or
+                      name == 'BINARY_OP' and instruction.argrepr == '|'):
+                return -1
+        called -= {'any', 'all', 'item', 'bool'}
+        if called == {'isfinite'}:
+            return 1 - turned
+        return 0 if called and called <= CHECKS - {'isfinite'} and not turned else -1
 
     def answer(self, at):
         """The truth value at a test whose other side raises, or -1."""
@@ -345,6 +370,8 @@ class Flow:
                 return SHOWN, -1
             if self.size == 1 and called in OPERATORS_THAT_CHECK:
                 return CHECKED, OPERATORS_THAT_CHECK[called]
+            if self.size == 8 and called in OPERATORS_THAT_SEED:
+                return KEPT, -1
             if called == 'tolist':
                 self.unclear = DECIDES  # lengths, or what belongs to which
             if called in READS or not called:
