@@ -125,8 +125,8 @@ Test(devices, why_no_gpu_can_be_used_is_said)
 {
     use_stand_in("A100-SXM4-80GB", "no-gpus");
     expect_in_list("the driver knows of no GPU");
-    use_stand_in("A100-SXM4-80GB", "driver=550.54,cuda=12040");
-    expect_in_list("driver 550.54 runs CUDA up to 12.4");
+    use_stand_in("A100-SXM4-80GB", "driver=530.41,cuda=12010");
+    expect_in_list("driver 530.41 runs CUDA up to 12.1");
 }
 
 /* Also in a build that has none of its own. */
