@@ -343,6 +343,7 @@ CASES = (
     (asserts, 1, True, 'checked', 1), (is_finite, 4, True, 'finite', -1),
     (skips_if_not_finite, 1, False, 'finite', 0), (skips_unless_finite, 1, True, 'finite', 1),
     (skips_if_one_is_not, 1, False, 'finite', 0), (finite_or_large, 1, False, 'decides', -1),
+    (runs_rnn, 8, True, 'kept', -1), (runs_rnn, 4, True, 'decides', -1),
     (compares, 4, True, 'decides', -1), (compares_what_was_given, 4, True, 'decides', -1),
     (prints, 4, True, 'shown', -1), (formats, 4, True, 'shown', -1), (percent, 4, True, 'shown', -1),
     (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),
