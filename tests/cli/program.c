@@ -187,3 +187,10 @@ void program_finish(struct program *program)
     free(program->out);
     free(program->err);
 }
+
+bool program_none_is_left(void)
+{
+    for (int i = 0; i < 200 && waitpid(-1, NULL, WNOHANG) >= 0; i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+}

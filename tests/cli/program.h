@@ -45,4 +45,8 @@ void program_file_remove(char *path); /* with its directory; frees the path */
 
 void program_finish(struct program *program);
 
+/* Of a test to which orphans are given (PR_SET_CHILD_SUBREAPER): has every process ended? Those that are just
+ * ending, as LeakSanitizer's helper, have two seconds for it. */
+bool program_none_is_left(void);
+
 #endif

@@ -5,13 +5,11 @@
 #include "program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define GPU "A100-SXM4-80GB"
 #define TWO "--gpu " GPU "," GPU " --memory 400MiB"
@@ -49,9 +47,7 @@ static struct ran run(const char *gpus, const char *arguments)
              PLIM_BUILD_FOLDER, gpus, PLIM_BINARY, arguments, out, err);
     int status = system(command);
     r.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    for (int i = 0; i < 200 && waitpid(-1, NULL, WNOHANG) >= 0; i++) /* LeakSanitizer's helper takes a while */
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-    cr_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a process is left");
+    cr_expect(program_none_is_left(), "a process is left");
     char *report = read_file(out), *errors = read_file(err);
     snprintf(r.errors, sizeof(r.errors), "%s", errors);
     r.report = json_loads(report, 0, NULL);

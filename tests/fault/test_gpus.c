@@ -7,11 +7,11 @@
  *   PLIM_FAULT_TABLE       a file to which a line for each fault is added: what came of it
  */
 #include "autotune/base/clock.h"
+#include "tests/cli/program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <criterion/parameterized.h>
 #include <dirent.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Micro-batch 9 fits without checkpointing and nothing does with it. The GPU has 2 MiB beyond what
@@ -114,9 +113,7 @@ static struct search search_once(const struct fault_case *c, const char *then)
 /* Orphans are ours, and there are none; what was not removed keeps its folder. */
 static void finish(struct search *s)
 {
-    for (int i = 0; i < 200 && waitpid(-1, NULL, WNOHANG) >= 0; i++)
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-    cr_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a process is left");
+    cr_expect(program_none_is_left(), "a process is left");
     cr_expect(not(rmdir(s->folder)), "%s: a file is left", s->folder);
     json_decref(s->report);
     free(s->errors);
