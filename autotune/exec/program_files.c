@@ -27,15 +27,20 @@ bool plim_program_hash_file(const char *path, char out[PLIM_SHA256_TEXT])
     return !got;
 }
 
+bool plim_program_has_ending(const char *name, const char *const *endings)
+{
+    const char *dot = strrchr(name, '.');
+    for (; dot && *endings; endings++)
+        if (!strcmp(dot, *endings)) return true;
+    return false;
+}
+
 bool plim_program_is_script(const char *word)
 {
     static const char *const endings[] = {".py",   ".sh",   ".bash", ".yaml",  ".yml",
                                           ".json", ".toml", ".cfg",  ".ini",   ".conf",
                                           ".gin",  ".lua",  ".plim", ".ipynb", NULL};
-    const char *dot = strrchr(word, '.');
-    for (const char *const *ending = endings; dot && *ending; ending++)
-        if (!strcmp(dot, *ending)) return true;
-    return false;
+    return plim_program_has_ending(word, endings);
 }
 
 bool plim_program_find(const char *command, char out[PATH_MAX])
@@ -49,6 +54,17 @@ bool plim_program_find(const char *command, char out[PATH_MAX])
         list += length + (list[length] == ':');
     }
     return false;
+}
+
+bool plim_program_prefix(const char *path, char out[PATH_MAX])
+{
+    snprintf(out, PATH_MAX, "%s", path);
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(out, '/');
+        if (!slash) return false;
+        *slash = '\0';
+    }
+    return true;
 }
 
 const char *plim_program_path(const char *word)
@@ -83,14 +99,9 @@ static enum plim_status tell_packages(const char *command, plim_program_tell *te
         "pytorch_lightning", "triton", "timm", "diffusers", "flash_attn", "liger_kernel", "mamba_ssm", "xformers",
         "jax", "jaxlib", "tensorflow", "nvidia_cudnn_cu13", "nvidia_cudnn_cu12", "nvidia_cudnn_cu11",
         "nvidia_cublas", "nvidia_cublas_cu12", "nvidia_cublas_cu11"};
-    char prefix[PATH_MAX];
+    char path[PATH_MAX], prefix[PATH_MAX];
     enum plim_status st = PLIM_OK;
-    if (!plim_program_find(command, prefix)) return PLIM_OK;
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(prefix, '/');
-        if (!slash) return PLIM_OK;
-        *slash = '\0';
-    }
+    if (!plim_program_find(command, path) || !plim_program_prefix(path, prefix)) return PLIM_OK;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !st; i++)
         st = tell_package(prefix, names[i], tell, user);
     return st;

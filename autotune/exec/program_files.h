@@ -14,8 +14,14 @@ bool plim_program_hash_file(const char *path, char out[PLIM_SHA256_TEXT]) PLIM_M
 /* Does a word name a file that says what is run ("train.py", "base.yaml")? Data and logs do not. */
 bool plim_program_is_script(const char *word);
 
+/* Is the end of a name, from its last dot on, one of these? NULL ends them. */
+bool plim_program_has_ending(const char *name, const char *const *endings);
+
 /* Where the shell would find a command. */
 bool plim_program_find(const char *command, char out[PATH_MAX]) PLIM_MUST_CHECK;
+
+/* Of a command that was found, PREFIX/bin/python, the PREFIX, in which its packages are; false: it has none. */
+bool plim_program_prefix(const char *path, char out[PATH_MAX]) PLIM_MUST_CHECK;
 
 /* The file that a word of a command names, also behind "--config=". */
 const char *plim_program_path(const char *word);

@@ -24,14 +24,6 @@ static bool describe_file(const char *path, char *out, size_t size)
     return true;
 }
 
-static bool has_ending(const char *name, const char *const *endings)
-{
-    const char *dot = strrchr(name, '.');
-    for (; dot && *endings; endings++)
-        if (!strcmp(dot, *endings)) return true;
-    return false;
-}
-
 /* --- the command ------------------------------------------------------------------------------ */
 
 /* A word, with the content of the script that it names, also behind "--config=". */
@@ -71,7 +63,7 @@ static size_t hash_names(const char *folder, const char *const *endings, bool wi
     int count = scandir(folder, &files, NULL, alphasort);
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX], size[64] = "";
-        if (has_ending(files[i]->d_name, endings)) {
+        if (plim_program_has_ending(files[i]->d_name, endings)) {
             int used = snprintf(path, sizeof(path), "%s/%s", folder, files[i]->d_name);
             if (with_times && used < PATH_MAX) describe_file(path, size, sizeof(size));
             plim_sha256_add(hash, files[i]->d_name, strlen(files[i]->d_name) + 1);
@@ -93,12 +85,7 @@ static void write_packages(FILE *file, const char *command)
     char pattern[PATH_MAX + 64], prefix[PATH_MAX], text[PLIM_SHA256_TEXT];
     struct plim_sha256 hash;
     size_t count = 0;
-    snprintf(prefix, sizeof(prefix), "%s", command);
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(prefix, '/');
-        if (!slash) return;
-        *slash = '\0';
-    }
+    if (!plim_program_prefix(command, prefix)) return;
     plim_sha256_init(&hash);
     for (size_t p = 0; p < 2; p++) {
         glob_t found = {0};
@@ -135,7 +122,7 @@ static void write_libraries(FILE *file, const struct plim_program *program)
         fprintf(file, "%s of %s", real, size);
         write_packages(file, path);
         for (size_t i = 1; program->command[i]; i++) {
-            if (!has_ending(program->command[i], endings)) continue;
+            if (!plim_program_has_ending(program->command[i], endings)) continue;
             write_modules(file, program->command[i]);
             break;
         }
