@@ -118,12 +118,17 @@ static struct plim_result_breakdown breakdown_of(const int64_t *bytes, int64_t c
         .overhead_bytes = overhead_bytes};
 }
 
-static void describe_memory(const struct plim_trial *trial, struct plim_result *result)
+static void fill_breakdown(const struct plim_replay *replay, struct plim_result *result)
 {
-    const struct plim_replay *replay = replay_of(trial);
     result->breakdown = breakdown_of(replay->class_bytes,
                                      replay->peak_reserved_bytes - replay->peak_allocated_bytes,
                                      result->limit.overhead_bytes);
+}
+
+static void describe_memory(const struct plim_trial *trial, struct plim_result *result)
+{
+    const struct plim_replay *replay = replay_of(trial);
+    fill_breakdown(replay, result);
     result->breakdown.managed_bytes = replay->managed_bytes;
     result->breakdown.rank = replay->rank;
     result->breakdown.rank0_reserved_bytes = replay->rank0_reserved_bytes;
@@ -171,9 +176,7 @@ static void describe_recorded_memory(const struct plim_trial *trial, struct plim
     int64_t known = 0;
     for (int i = 0; i < PLIM_MEMORY_CLASS_COUNT; i++) known += replay->class_bytes[i];
     if (!known) return;
-    result->breakdown = breakdown_of(replay->class_bytes,
-                                     replay->peak_reserved_bytes - replay->peak_allocated_bytes,
-                                     result->limit.overhead_bytes);
+    fill_breakdown(replay, result);
     result->breakdown.inferred = true;
 }
 

@@ -13,7 +13,7 @@ static const double NEARLY_ALL = 0.99, MOST = 0.9;
 /* Of an allocation: when its block is freed. */
 struct life {
     uint32_t freed; /* by which event */
-    uint8_t born_in, freed_in;
+    uint8_t freed_in;
 };
 
 /* Of a size: how many gradients have it, and of what is left at the end of a step the class. */
@@ -46,8 +46,7 @@ static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
     struct classifier *c = user;
     uint32_t event = (uint32_t)c->walk.event;
     (void)size;
-    if (c->pass != SECOND)
-        c->lives[event] = (struct life){.born_in = (uint8_t)c->pass, .freed_in = NEVER};
+    if (c->pass != SECOND) c->lives[event] = (struct life){.freed_in = NEVER};
     if (slot == c->event_of_slot.count) return PLIM_ARRAY_PUSH(&c->event_of_slot, event);
     c->event_of_slot.items[slot] = event;
     return PLIM_OK;
@@ -59,8 +58,7 @@ static enum plim_status note_give(void *user, uint32_t slot)
     struct classifier *c = user;
     struct life *life = &c->lives[c->event_of_slot.items[slot]];
     if (life->freed_in != NEVER) return PLIM_OK;
-    *life = (struct life){
-        .freed = (uint32_t)c->walk.event, .born_in = life->born_in, .freed_in = (uint8_t)c->pass};
+    *life = (struct life){.freed = (uint32_t)c->walk.event, .freed_in = (uint8_t)c->pass};
     return PLIM_OK;
 }
 
@@ -119,9 +117,8 @@ static enum plim_memory_class class_of_step(const struct classifier *c, size_t e
     if (c->for_backward[event])
         return outlives_step || !c->after_backward[life->freed] ? PLIM_MEMORY_GRADIENTS
                                                              : PLIM_MEMORY_TEMPORARIES;
-    size_t backward = c->backward_at[event];
-    bool is_there = backward < c->stream->events.count && (outlives_step || life->freed > backward);
-    return is_there || outlives_step ? PLIM_MEMORY_ACTIVATIONS : PLIM_MEMORY_TEMPORARIES;
+    return outlives_step || life->freed > c->backward_at[event] ? PLIM_MEMORY_ACTIVATIONS
+                                                                : PLIM_MEMORY_TEMPORARIES;
 }
 
 static void classify_step(struct classifier *c)

@@ -129,11 +129,6 @@ static enum plim_status give_direct(struct plim_player *p, const struct held *he
 
 /* --- classes ---------------------------------------------------------------------------------- */
 
-static int64_t allocated_bytes(const struct plim_player *p)
-{
-    return p->run.is_direct ? p->run.live_bytes : plim_allocator_statistics(p->allocator)->allocated;
-}
-
 static void count_class(struct plim_player *p, const struct held *held, int64_t sign)
 {
     p->run.class_bytes[held->memory_class] += sign * held->bytes;
@@ -142,7 +137,8 @@ static void count_class(struct plim_player *p, const struct held *held, int64_t 
 static void note_classes(struct plim_player *p)
 {
     struct player_run *run = &p->run;
-    int64_t allocated = allocated_bytes(p);
+    int64_t allocated = run->is_direct ? run->live_bytes
+                                       : plim_allocator_statistics(p->allocator)->allocated;
     bool is_first_of_step = run->in_step && !run->peak_is_of_step && allocated == run->peak_bytes;
     if (allocated <= run->peak_bytes && !is_first_of_step) return;
     run->peak_bytes = allocated;
@@ -156,7 +152,7 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
 {
     struct plim_player *p = user;
     struct held held = {.memory_class = p->run.stream->events.items[p->walk.event].memory_class};
-    int64_t bytes = p->bytes.items[size], before = allocated_bytes(p);
+    int64_t bytes = p->bytes.items[size];
     enum plim_status st = PLIM_ARRAY_RESERVE(&p->held, (size_t)slot + 1);
     if (st) return st;
     p->run.asked_bytes = bytes;
@@ -166,7 +162,7 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
     else st = plim_allocator_malloc(p->allocator, bytes, 0, &held.block);
     if (!st && held.block) {
         held.address = plim_block_address(held.block);
-        held.bytes = allocated_bytes(p) - before;
+        held.bytes = plim_block_bytes(held.block);
     }
     p->held.items[slot] = held;
     if (!st) {
