@@ -333,6 +333,7 @@ static void read_question(struct reader *r, const struct plim_yaml_node *node,
     if (!question->use) question->use = "decides";
     question->count = read_int(r, node, "count");
     question->bytes = read_int(r, node, "bytes");
+    question->answer = read_int(r, node, "answer");
 }
 
 static void read_step(struct reader *r, const struct plim_yaml_node *node,

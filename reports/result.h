@@ -206,6 +206,7 @@ struct plim_result_question {
     char place[120], kernel[120]; /* "FILE:LINE" that read it, what wrote it; "": not known */
     const char *use; /* "shown", "kept", "checked", "given", "decides" (machine/question.h) */
     int64_t count, bytes; /* how often; bytes of one */
+    int64_t answer; /* what it was told: 0, or the most that a mask selects */
 };
 
 /* Something the user may change, replayed: what it would need. */

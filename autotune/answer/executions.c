@@ -113,6 +113,7 @@ static void write_assumptions(uint32_t assumed, char *out, size_t size)
         {PLIM_ASSUMPTION_FINITE, "learned numbers are finite"},
         {PLIM_ASSUMPTION_SPREAD, "routing is spread evenly"},
         {PLIM_ASSUMPTION_SEED, "random numbers are those of some seed"},
+        {PLIM_ASSUMPTION_ALL, "masks of learned numbers select all that they may"},
         {PLIM_ASSUMPTION_CHECKS, "what is checked, or an exception ends the program, holds"},
     };
     size_t used = 0;
@@ -132,6 +133,7 @@ static void fill_questions(const struct plim_machine_questions *asked, struct pl
         to->use = uses[from->use];
         to->count = from->count;
         to->bytes = from->bytes;
+        to->answer = from->answer;
     }
     write_assumptions(asked->assumed, result->assumptions, sizeof(result->assumptions));
 }
@@ -150,9 +152,12 @@ static void add_count(const struct plim_result *result, enum plim_question_use u
 
 static void tell_questions(const struct plim_machine_questions *asked, struct plim_result *result)
 {
-    int64_t count = asked->unlisted;
+    int64_t count = asked->unlisted, selected = 0;
     char parts[160] = "";
-    for (uint32_t i = 0; i < asked->count; i++) count += asked->rows[i].count;
+    for (uint32_t i = 0; i < asked->count; i++) {
+        count += asked->rows[i].count;
+        selected += asked->rows[i].answer > 0;
+    }
     add_count(result, PLIM_QUESTION_DECIDES, "it decides by", parts, sizeof(parts));
     add_count(result, PLIM_QUESTION_GIVEN, "given by --assume", parts, sizeof(parts));
     add_count(result, PLIM_QUESTION_CHECKED, "only checked", parts, sizeof(parts));
@@ -160,9 +165,10 @@ static void tell_questions(const struct plim_machine_questions *asked, struct pl
     add_count(result, PLIM_QUESTION_SHOWN, "only shown", parts, sizeof(parts));
     if (count)
         plim_result_reason(result,
-                           "The program read %" PRId64 " %s answered as 0 (%s).", count,
+                           "The program read %" PRId64 " %s answered as 0%s (%s).", count,
                            count == 1 ? "value that only a real GPU knows; it was"
                                       : "values that only a real GPU knows; they were",
+                           selected ? ", or as all where a mask selects" : "",
                            parts[0] ? parts : "not listed");
     if (result->assumptions[0]) plim_result_reason(result, "Assumed: %s.", result->assumptions);
 }
@@ -175,12 +181,15 @@ static void tell_decisions(struct plim_result *result)
     for (size_t i = 0; i < result->question_count && told < PLACES; i++) {
         const struct plim_result_question *question = &result->questions[i];
         if (question->use != uses[PLIM_QUESTION_DECIDES]) continue;
+        char taken[80] = "0";
+        if (question->answer)
+            snprintf(taken, sizeof(taken), "%" PRId64 ", the most that its mask selects", question->answer);
         told++;
         plim_result_reason(result,
                            "The answer is uncertain: %s decides by a value that is not known (of "
-                           "%.60s), taken as 0; --assume %s=VALUE says what it is.",
+                           "%.60s), taken as %s; --assume %s=VALUE says what it is.",
                            question->place[0] ? question->place : "the program",
-                           question->kernel[0] ? question->kernel : "memory never written",
+                           question->kernel[0] ? question->kernel : "memory never written", taken,
                            question->place[0] ? question->place : "FILE:LINE");
     }
 }

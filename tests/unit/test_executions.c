@@ -170,6 +170,26 @@ Test(executions, a_value_that_decides_makes_the_answer_uncertain)
                  "program, holds."));
 }
 
+Test(executions, what_a_mask_selects_is_told_by_its_number)
+{
+    begin();
+    decision.found = false;
+    ask(PLIM_QUESTION_DECIDES, "boxes.py:3", 2);
+    executions[0].questions.rows[0].answer = 8663;
+    executions[0].questions.assumed = PLIM_ASSUMPTION_ALL;
+    tell(true, true);
+    cr_expect(plim_result_is_uncertain(&result));
+    cr_expect(eq(i64, result.questions[0].answer, 8663));
+    cr_expect(eq(str, result.reasons[1],
+                 "The answer is uncertain: boxes.py:3 decides by a value that is not known (of "
+                 "reduce_kernel), taken as 8663, the most that its mask selects; --assume "
+                 "boxes.py:3=VALUE says what it is."));
+    cr_expect(eq(str, result.reasons[2],
+                 "The program read 2 values that only a real GPU knows; they were answered as 0, or as "
+                 "all where a mask selects (2 it decides by)."));
+    cr_expect(eq(str, result.reasons[3], "Assumed: masks of learned numbers select all that they may."));
+}
+
 Test(executions, what_is_only_shown_leaves_the_answer_certain)
 {
     begin();

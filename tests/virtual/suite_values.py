@@ -34,6 +34,10 @@ STEERED = (
     ('steered.py generate', '', HF, UNKNOWN, False),
     ('steered.py boxes_with_a_score', '', ('torch',), UNKNOWN, False),
     ('steered.py hard_examples', '', ('torch',), UNKNOWN, False),
+    ('steered.py sampled', '', ('torch',),
+     {'uncertain': True, 'uses': {'checked', 'decides'},
+      'assumed': 'learned numbers are finite; random numbers are those of some seed; masks of learned numbers select '
+                 'all that they may'}, True),
     ('steered.py pruned', '', ('torch',), UNKNOWN, False),
     ('steered.py patience', '', ('torch',), UNKNOWN, False),
     ('ppo.py', '', ('torch',), CHECKED, True),

@@ -67,6 +67,7 @@ void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_qu
         row->count++;
         if (question->use > row->use) row->use = question->use;
         if (question->bytes > row->bytes) row->bytes = question->bytes;
+        if (question->answer > row->answer) row->answer = question->answer;
     }
     plim_machine_unlock(machine);
 }

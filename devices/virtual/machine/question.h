@@ -14,7 +14,7 @@ enum plim_question_use {
     PLIM_QUESTION_KEPT,    /* put away: what becomes of it is not seen (a loss that is added up) */
     PLIM_QUESTION_CHECKED, /* an exception ends the program if it is not as it should be */
     PLIM_QUESTION_GIVEN,   /* it decides, and the user has said what it is (--assume) */
-    PLIM_QUESTION_DECIDES, /* the program goes on as if it were 0 */
+    PLIM_QUESTION_DECIDES, /* the program goes on as if it were `answer` */
 };
 
 enum { PLIM_QUESTION_TEXT = 120, PLIM_MACHINE_QUESTIONS = 32, PLIM_MACHINE_GIVEN = 16 };
@@ -24,6 +24,7 @@ struct plim_machine_question {
     char place[PLIM_QUESTION_TEXT];  /* "FILE:LINE" of the code that asked; "": not known */
     int32_t use;                     /* enum plim_question_use */
     int64_t count, bytes;            /* so often; the most bytes of one */
+    int64_t answer; /* what the program was told: 0, or the most that a mask selects; the largest */
 };
 
 /* What the user says of the value that is read at a place. */
@@ -36,7 +37,7 @@ struct plim_machine_given {
 /* What an answer rests on besides: names of bits of enum plim_known (memory/shadow.h), and of the one
  * that checks hold. */
 enum { PLIM_ASSUMPTION_FINITE = 4, PLIM_ASSUMPTION_SPREAD = 8, PLIM_ASSUMPTION_SEED = 16,
-       PLIM_ASSUMPTION_CHECKS = 32 };
+       PLIM_ASSUMPTION_ALL = 32, PLIM_ASSUMPTION_CHECKS = 64 };
 
 struct plim_machine_questions {
     uint32_t count; /* of rows */

@@ -10,7 +10,8 @@ void (*plim_question_find_asker)(size_t, struct plim_question_asker *);
 
 _Static_assert((int)PLIM_ASSUMPTION_FINITE == (int)PLIM_ASSUMED_FINITE &&
                    (int)PLIM_ASSUMPTION_SPREAD == (int)PLIM_ASSUMED_SPREAD &&
-                   (int)PLIM_ASSUMPTION_SEED == (int)PLIM_ASSUMED_SEED,
+                   (int)PLIM_ASSUMPTION_SEED == (int)PLIM_ASSUMED_SEED &&
+                   (int)PLIM_ASSUMPTION_ALL == (int)PLIM_ASSUMED_ALL,
                "assumptions have one number");
 
 /* Without the return type, and what stands in brackets behind the name. */
@@ -66,6 +67,20 @@ static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, con
     return asker->is_finite_check ? PLIM_ASSUMPTION_FINITE : PLIM_ASSUMPTION_CHECKS;
 }
 
+/* How many a mask selects is a size, and decides, whatever it looks like. What the user says it is stands on the GPU
+ * too: what is selected then goes where room for as many was made. */
+static void settle_count(uintptr_t from, const void *to, const char *kernel, struct plim_machine_question *question)
+{
+    unsigned char known[sizeof(question->answer)];
+    if ((size_t)question->bytes > sizeof(known)) return;
+    memset(known, PLIM_KNOWN | PLIM_ASSUMED_ALL, sizeof(known));
+    if (question->use == PLIM_QUESTION_KEPT) question->use = PLIM_QUESTION_DECIDES;
+    if (question->use == PLIM_QUESTION_GIVEN)
+        plim_shadow_store(from, to, known, (size_t)question->bytes, kernel);
+    else
+        memcpy(&question->answer, to, (size_t)question->bytes);
+}
+
 void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
 {
     struct plim_machine *machine = plim_self_machine();
@@ -73,7 +88,7 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     struct plim_question_asker asker = {.use = PLIM_QUESTION_KEPT, .answer = -1};
     if (!machine) return;
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
-    if (!(known & PLIM_SOME_UNKNOWN)) return;
+    if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL))) return;
     if (plim_question_find_asker) plim_question_find_asker(bytes, &asker);
     const char *kernel = plim_shadow_writer(from, bytes);
     uint32_t assumed = answer(machine, to, bytes, kernel, &asker);
@@ -81,5 +96,6 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     name_kernel(kernel, question.kernel);
     memcpy(question.place, asker.place, sizeof(question.place));
     question.use = asker.use;
+    if (known & PLIM_ASSUMED_ALL) settle_count(from, to, kernel, &question);
     plim_machine_ask(machine, &question);
 }

@@ -1,6 +1,6 @@
 /* What the host asks of the GPU's values and only a real GPU knows: such a question is answered as
- * 0, or as the user says (--assume), or so that a check holds, and it is written down with its place
- * in the program (machine/question.h). */
+ * 0, or as all that a mask may select, or as the user says (--assume), or so that a check holds, and it is written
+ * down with its place in the program (machine/question.h). */
 #ifndef PLIM_DEVICES_VIRTUAL_QUESTIONS_QUESTION_H
 #define PLIM_DEVICES_VIRTUAL_QUESTIONS_QUESTION_H
 

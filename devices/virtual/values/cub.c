@@ -62,17 +62,33 @@ static bool read_parts(const char *list, struct plim_plan *plan)
            plan->numbers[SEES_TRUTH] && plim_name_begins(plim_name_argument(list, 4), "int");
 }
 
+enum { ALL = PLIM_KNOWN | PLIM_ASSUMED_ALL };
+
+/* An element whose truth is not known counts. */
 static unsigned char sum(const struct plim_plan *plan, const struct plim_view *in, size_t count,
                          int64_t *total)
 {
     size_t width = plim_type_bytes(plan->types[IN]);
     unsigned char known = PLIM_KNOWN;
-    *total = 0;
     for (size_t i = 0; i < count; i++) {
         struct plim_number x;
-        known = plim_known_both(known, plim_view_get(in, i * width, plan->types[IN], &x));
-        *total += plan->numbers[SEES_TRUTH] ? plim_number_is_true(x) : x.i;
+        unsigned char its = plim_view_get(in, i * width, plan->types[IN], &x);
+        bool counts = plan->numbers[SEES_TRUTH] && !(its & PLIM_KNOWN);
+        known = plim_known_both(known, counts ? ALL : its);
+        *total += counts ? 1 : plan->numbers[SEES_TRUTH] ? plim_number_is_true(x) : x.i;
     }
+    return known;
+}
+
+/* Of elements that are too many to look at: all, unless they are known to be zero. */
+static unsigned char sum_many(const struct plim_plan *plan, uintptr_t from, size_t count, int64_t *total)
+{
+    size_t width = plim_type_bytes(plan->types[IN]);
+    unsigned char element[sizeof(int64_t)] = {0}, known;
+    if (!plan->numbers[SEES_TRUTH]) return PLIM_UNKNOWN;
+    *total = (int64_t)count;
+    if (!plim_shadow_is_filled(from, count * width, width, element, &known)) return ALL;
+    if (!memcmp(element, (unsigned char[sizeof(element)]){0}, width)) *total = 0;
     return known;
 }
 
@@ -84,11 +100,10 @@ static bool run_sum(const struct plim_plan *plan, const struct plim_launch *laun
            width = plim_type_bytes(plan->types[NUMBER]);
     struct plim_view in = {0}, out;
     int64_t total = 0;
-    unsigned char known = PLIM_UNKNOWN;
     if (!plim_heap_is_device(from) || !plim_view_blank(&out, to, parts * width)) return false;
-    if (count <= SHADOW_BYTES &&
-        plim_view_open(&in, from, count * plim_type_bytes(plan->types[IN])))
-        known = sum(plan, &in, count, &total);
+    bool few = count <= SHADOW_BYTES &&
+               plim_view_open(&in, from, count * plim_type_bytes(plan->types[IN]));
+    unsigned char known = few ? sum(plan, &in, count, &total) : sum_many(plan, from, count, &total);
     for (size_t i = 0; i < parts; i++)
         plim_view_put(&out, i * width, plan->types[NUMBER],
                       (struct plim_number){.i = i ? 0 : total}, known);
@@ -127,10 +142,10 @@ static bool read_select(const char *list, struct plim_plan *plan)
     return plan->types[IN] != PLIM_NO_TYPE && plan->types[NUMBER] != PLIM_NO_TYPE;
 }
 
-/* Goes over the elements; what is selected goes to `out`. Returns how many were. */
+/* Goes over the elements; what is selected goes to `out`, which has room for `most`. Returns how many were. */
 static size_t select(const struct plim_plan *plan, const struct plim_launch *launch,
                      const struct plim_view *in, const struct plim_view *flags,
-                     struct plim_view *out, size_t count, unsigned char *known)
+                     struct plim_view *out, size_t count, size_t most, unsigned char *known)
 {
     enum plim_type type = plan->types[IN];
     size_t width = plim_type_bytes(type), taken = 0;
@@ -144,16 +159,31 @@ static size_t select(const struct plim_plan *plan, const struct plim_launch *lau
         else
             its = plim_view_get(in, i * width, type, &x);
         if (plan->types[FLAGS] != PLIM_NO_TYPE) {
-            its = plim_known_both(its, plim_view_get(flags, i * plim_type_bytes(plan->types[FLAGS]),
-                                                     plan->types[FLAGS], &flag));
-            is_taken = plim_number_is_true(flag);
+            unsigned char told = plim_view_get(flags, i * plim_type_bytes(plan->types[FLAGS]),
+                                               plan->types[FLAGS], &flag);
+            is_taken = !(told & PLIM_KNOWN) || plim_number_is_true(flag);
+            its = plim_known_both(its, told & PLIM_KNOWN ? told : ALL);
         } else
             is_taken = !i || plim_number_compare(x, before) != 0 || (x.is_float && x.f != x.f);
         before = x;
         *known = plim_known_both(*known, its);
-        if (is_taken) plim_view_put(out, taken++ * width, type, x, PLIM_KNOWN);
+        if (is_taken && taken < most) plim_view_put(out, taken++ * width, type, x, PLIM_KNOWN);
     }
     return taken;
+}
+
+/* Whoever counts first, and makes room for as many, finds his count where it goes: what he was told then (--assume)
+ * may be less than a mask of learned numbers selects here. */
+static size_t room_for(const struct plim_plan *plan, uintptr_t number, size_t count)
+{
+    struct plim_view view = {0};
+    struct plim_number told = {0};
+    size_t room = count;
+    if (!plim_view_open(&view, number, plim_type_bytes(plan->types[NUMBER]))) return room;
+    unsigned char known = plim_view_get(&view, 0, plan->types[NUMBER], &told);
+    if (known & PLIM_ASSUMED_ALL && told.i >= 0 && (uint64_t)told.i < count) room = (size_t)told.i;
+    plim_view_close(&view);
+    return room;
 }
 
 static bool run_select(const struct plim_plan *plan, const struct plim_launch *launch)
@@ -164,6 +194,7 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     unsigned char known = PLIM_UNKNOWN;
     size_t taken = 0;
     bool has_flags = plan->types[FLAGS] != PLIM_NO_TYPE;
+    size_t room = has_flags ? room_for(plan, number, count) : count;
     if (!plim_view_blank(&total, number, plim_type_bytes(plan->types[NUMBER]))) return false;
     bool works = count && count <= PLIM_MOST_ELEMENTS && plim_view_blank(&out, to, count * width);
     if (works && !plan->numbers[COUNTS])
@@ -171,7 +202,7 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     if (works && has_flags)
         works = plim_view_open(&flags, pointer_of(launch, 1, plan->numbers[FLAGS_AT]),
                                count * plim_type_bytes(plan->types[FLAGS]));
-    if (works) taken = select(plan, launch, &in, &flags, &out, count, &known);
+    if (works) taken = select(plan, launch, &in, &flags, &out, count, room, &known);
     out.bytes =
         taken *
         width; /* the rest stays as it was; what the program gave room for it does not tell */

@@ -4,7 +4,11 @@
  * *values in, V *values out, count, first bit, last bit) DeviceRadixSortOnesweepKernel<policy,
  * descending, K, V, ...>(look-back, counters, bins out, bins in, K *out, const K *in, V *values
  * out, const V *values in, int count, int bit, int bits)        one pass
- *     DeviceRadixSortHistogramKernel, DeviceRadixSortExclusiveSumKernel           prepare these */
+ *     DeviceRadixSortHistogramKernel, DeviceRadixSortExclusiveSumKernel           prepare these
+ *
+ * randperm sorts indices by random keys, and orders anew those whose keys are equal (Randperm.cuh):
+ *
+ *     randperm_handle_duplicate_keys_kernel<T, ...>(keys, T *indices, mask, count, random state) */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
@@ -156,6 +160,45 @@ static bool rearrange(const struct plim_plan *plan, const struct plim_launch *la
     return works;
 }
 
+static void swap(unsigned char *a, unsigned char *b, size_t width)
+{
+    for (size_t i = 0; i < width; i++) {
+        unsigned char kept = a[i];
+        a[i] = b[i], b[i] = kept;
+    }
+}
+
+/* The same order each time (Fisher and Yates, with the numbers of Marsaglia's xorshift64). */
+static void shuffle(struct plim_view *view, size_t count, size_t width)
+{
+    uint64_t state = 0x9e3779b97f4a7c15;
+    for (size_t i = count; i > 1; i--) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        size_t k = state % i;
+        swap(view->data + k * width, view->data + (i - 1) * width, width);
+        swap(view->known + k * width, view->known + (i - 1) * width, width);
+    }
+}
+
+/* What random keys put into an order: into that of some seed. The keys stay random for the next pass. False: they
+ * are not random, or there is no room. */
+static bool order_by_chance(const struct pass *p, size_t width, size_t value_width)
+{
+    const char *writer = plim_shadow_writer(p->from, p->count * width);
+    struct plim_view values = {0};
+    if (!value_width || !writer || !strstr(writer, "distribution_elementwise_grid_stride_kernel") ||
+        !plim_view_open(&values, p->values_from, p->count * value_width))
+        return false;
+    values.at = p->values_to;
+    shuffle(&values, p->count, value_width);
+    for (size_t i = 0; i < values.bytes; i++)
+        values.known[i] = plim_known_both(values.known[i], PLIM_KNOWN | PLIM_ASSUMED_SEED);
+    plim_view_store(&values, writer);
+    plim_view_close(&values);
+    plim_shadow_spoil(p->to, p->count * width, writer);
+    return true;
+}
+
 static bool sort(const struct plim_plan *plan, const struct plim_launch *launch,
                  const struct pass *p)
 {
@@ -170,7 +213,8 @@ static bool sort(const struct plim_plan *plan, const struct plim_launch *launch,
     unsigned char known = opens ? known_of(&in) : PLIM_UNKNOWN;
     if (known == PLIM_KNOWN && is_sorted(p, &in, plan->types[0])) {
         copy(p, width, value_width);
-    } else if (!(known & PLIM_KNOWN) || !rearrange(plan, launch, p, &in, value_width)) {
+    } else if (known & PLIM_KNOWN ? !rearrange(plan, launch, p, &in, value_width)
+                                  : !order_by_chance(p, width, value_width)) {
         plim_launch_spoil(launch, p->to, p->count * width);
         if (value_width) plim_launch_spoil(launch, p->values_to, p->count * value_width);
     }
@@ -197,6 +241,15 @@ static bool run_sweep(const struct plim_plan *plan, const struct plim_launch *l)
                                plim_launch_int(l, 10)});
 }
 
+/* Indices whose order is that of some seed stay so. */
+static bool run_duplicates(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    (void)plan;
+    (void)launch;
+    return true;
+}
+
 const struct plim_row plim_rows_radix[] = {{"DeviceRadixSortSingleTileKernel<", read, run_tile},
                                            {"DeviceRadixSortOnesweepKernel<", read, run_sweep},
+                                           {"randperm_handle_duplicate_keys_kernel<", NULL, run_duplicates},
                                            {0}};

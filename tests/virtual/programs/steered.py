@@ -239,6 +239,23 @@ def hard_examples():
     learn(model, torch.masked_select(losses, losses > losses.mean()).sum())
 
 
+def sampled():
+    """As many anchors with a box as without one, drawn by chance, as torchvision's detectors draw them. All that may
+    have a box are taken to have one: a loss over none is no number, and takes no memory."""
+    model, out = learned()
+    scores = out.flatten()
+    chosen = torch.zeros(2, scores.numel(), dtype=torch.uint8, device='cuda')
+    for row, mask in zip(chosen, (scores > 0.1, scores[5:] < -0.1)):
+        some = torch.where(mask)[0]
+        assert some.numel() == mask.numel(), 'not all may be selected'
+        row[some[torch.randperm(some.numel(), device='cuda')[:128]]] = 1
+    places = torch.where(chosen[0] | chosen[1])[0]
+    assert 192 < places.numel() <= 256, 'those chosen by chance are not spread'
+    loss = scores[places].square().mean()
+    assert math.isfinite(loss.item())
+    learn(model, loss)
+
+
 def pruned():
     """Weights that are small are no longer stored."""
     model, out = learned()
