@@ -114,6 +114,7 @@ static void write_assumptions(uint32_t assumed, char *out, size_t size)
         {PLIM_ASSUMPTION_SPREAD, "routing is spread evenly"},
         {PLIM_ASSUMPTION_SEED, "random numbers are those of some seed"},
         {PLIM_ASSUMPTION_ALL, "masks of learned numbers select all that they may"},
+        {PLIM_ASSUMPTION_LONGEST, "what a model generates is as long as it may be"},
         {PLIM_ASSUMPTION_CHECKS, "what is checked, or an exception ends the program, holds"},
     };
     size_t used = 0;

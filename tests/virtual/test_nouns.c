@@ -5,6 +5,7 @@
 #include "devices/virtual/work/fat_binary.h"
 #include "devices/virtual/work/readable.h"
 #include "devices/virtual/work/signature.h"
+#include "devices/virtual/work/writes.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>
 #include <stdint.h>
@@ -387,6 +388,35 @@ Test(kernel, its_name_tells_what_it_may_write)
         cr_expect(eq(int, signature.parameters, cases[i].parameters), "%s", cases[i].name);
         cr_expect(eq(u32, signature.written, cases[i].written), "%s", cases[i].name);
         cr_expect(eq(u32, signature.structures, cases[i].structures), "%s", cases[i].name);
+    }
+}
+
+/* Behind attention's parameters lies what else was on the stack: old pointers, to memory that has been given anew. */
+Test(kernel, attention_writes_what_its_structure_holds)
+{
+    static const struct {
+        const char *name;
+        size_t output, behind; /* in words: the output, and the first that is no pointer of its own */
+    } cases[] = {{"_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernelIfN7cutlass4arch"
+                  "4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE", 8, 11},
+                 {"_Z36fmha_cutlassB_f32_aligned_64x64_sm80N22PyTorchMemEffAttention23AttentionBackwardKernelIN7"
+                  "cutlass4arch4Sm80EfLb1ELb0ELb0ELi64ELi64ELi64ELb0EE6ParamsE", 10, 17},
+                 {"_Z16flash_fwd_kernelN13pytorch_flash16Flash_fwd_paramsE", 14, 64}};
+    static uintptr_t parameters[512];
+    uintptr_t written[PLIM_WRITES];
+    uintptr_t memory = 0;
+    make_machine("A100-SXM4-80GB", 1, 10 * MIB);
+    cr_assert(eq(int, plim_self_use(0), GPU_OK));
+    cr_assert(eq(int, plim_heap_take(0, (size_t)MIB, &memory), GPU_OK));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct plim_kernel kernel = {.name = cases[i].name, .signature = plim_signature_of(cases[i].name)};
+        void *arguments[1] = {parameters};
+        memset(parameters, 0, sizeof(parameters));
+        parameters[cases[i].output] = memory + 64;
+        parameters[cases[i].behind] = memory + 1024;
+        size_t count = plim_writes_find(&kernel, arguments, written);
+        cr_expect(eq(sz, count, 1), "%s", kernel.name);
+        cr_expect(eq(u64, written[0], memory + 64), "%s", kernel.name);
     }
 }
 

@@ -37,7 +37,7 @@ struct plim_machine_given {
 /* What an answer rests on besides: names of bits of enum plim_known (memory/shadow.h), and of the one
  * that checks hold. */
 enum { PLIM_ASSUMPTION_FINITE = 4, PLIM_ASSUMPTION_SPREAD = 8, PLIM_ASSUMPTION_SEED = 16,
-       PLIM_ASSUMPTION_ALL = 32, PLIM_ASSUMPTION_CHECKS = 64 };
+       PLIM_ASSUMPTION_ALL = 32, PLIM_ASSUMPTION_LONGEST = 64, PLIM_ASSUMPTION_CHECKS = 128 };
 
 struct plim_machine_questions {
     uint32_t count; /* of rows */

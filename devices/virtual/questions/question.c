@@ -11,7 +11,8 @@ void (*plim_question_find_asker)(size_t, struct plim_question_asker *);
 _Static_assert((int)PLIM_ASSUMPTION_FINITE == (int)PLIM_ASSUMED_FINITE &&
                    (int)PLIM_ASSUMPTION_SPREAD == (int)PLIM_ASSUMED_SPREAD &&
                    (int)PLIM_ASSUMPTION_SEED == (int)PLIM_ASSUMED_SEED &&
-                   (int)PLIM_ASSUMPTION_ALL == (int)PLIM_ASSUMED_ALL,
+                   (int)PLIM_ASSUMPTION_ALL == (int)PLIM_ASSUMED_ALL &&
+                   (int)PLIM_ASSUMPTION_LONGEST == (int)PLIM_ASSUMED_LONGEST,
                "assumptions have one number");
 
 /* Without the return type, and what stands in brackets behind the name. */

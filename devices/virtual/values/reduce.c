@@ -301,6 +301,44 @@ static size_t second_bytes(const struct plim_plan *plan, size_t bytes)
                : bytes / plim_type_bytes(plan->types[OUTPUT]) * 8;
 }
 
+/* Where the largest of many unknown numbers is: of a vocabulary, the token that is picked. It is taken to be none with
+ * a meaning of its own, which stand at either end. */
+enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
+
+static bool picks_token(const struct plim_plan *plan, const struct reduction *r)
+{
+    int64_t kind = plan->numbers[KIND];
+    return (kind == LARGEST_AT || kind == LARGEST_AND_AT) && plim_type_is_float(plan->types[INPUT]) &&
+           r->inputs > MOST_CLASSES && r->outputs <= PLIM_MOST_ELEMENTS && !r->is_partial && !r->base;
+}
+
+/* False: there is no room for it. `at`: the indices' place. */
+static bool pick_tokens(const struct plim_plan *plan, const struct plim_launch *launch,
+                        const struct reduction *r, uintptr_t at, size_t bytes)
+{
+    size_t width = plan->numbers[KIND] == LARGEST_AT ? sizeof(int64_t) : plim_type_bytes(plan->types[OUTPUT]);
+    struct plim_view out;
+    if (!plim_view_open(&out, at, bytes)) return false;
+    for (size_t o = 0; o < r->outputs; o++) {
+        struct plim_number token = {.i = (int64_t)(r->inputs / 2 + o % (r->inputs / 4))};
+        plim_view_put(&out, plim_offsets_of(r->out, o, 0, 2) / width * sizeof(int64_t), PLIM_INT64, token,
+                      PLIM_KNOWN | PLIM_ASSUMED_LONGEST);
+    }
+    plim_view_store(&out, launch->kernel);
+    plim_view_close(&out);
+    return true;
+}
+
+/* What is not worked out is unknown. */
+static void leave(const struct plim_plan *plan, const struct plim_launch *launch, const struct reduction *r,
+                  size_t bytes, size_t more)
+{
+    bool picks = picks_token(plan, r), second = more > 0;
+    bool picked = picks && pick_tokens(plan, launch, r, r->to[second], second ? more : bytes);
+    if (!picked || second) plim_launch_spoil(launch, r->to[0], bytes);
+    if (!picked && second) plim_launch_spoil(launch, r->to[1], more);
+}
+
 static bool run(const struct plim_plan *given, const struct plim_launch *launch)
 {
     struct reduction r;
@@ -329,8 +367,7 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
         plim_view_store(&out[0], launch->kernel);
         if (more) plim_view_store(&out[1], launch->kernel);
     } else {
-        plim_launch_spoil(launch, r.to[0], bytes);
-        if (more) plim_launch_spoil(launch, r.to[1], more);
+        leave(&plan, launch, &r, bytes, more);
         if (kind == UNKNOWN_KIND && plim_heap_is_device(r.to[1]))
             return false; /* how large the second is, is not known */
     }

@@ -62,8 +62,8 @@ static const char *const plain[] = {"bool",
                                     "cuda::std::",
                                     "thrust::"};
 
-/* Where the pointers are in structures that are known; CUB's states of a scan are one array or
- * three. */
+/* Where the pointers end in structures that are known; what lies behind one on the stack is old pointers. CUB's states
+ * of a scan are one array or three; of FlashAttention's (flash.h, to PyTorch 2.11), which grew, no less than it is. */
 static const struct {
     const char *name;
     uint16_t bytes;
@@ -74,6 +74,10 @@ static const struct {
              {"ScanTileState<float, true>", 8},
              {"ScanTileState<", 24},
              {"GenericPackedTensorAccessor<", 8},
+             {"PyTorchMemEffAttention::AttentionKernel<", 88},
+             {"PyTorchMemEffAttention::AttentionBackwardKernel<", 136},
+             {"Flash_fwd_params", 512},
+             {"Flash_bwd_params", 704},
              {"PackedTensorAccessor", 8}};
 
 static bool has(const char *type, size_t length, const char *word)

@@ -174,14 +174,18 @@ def early_stopping():
 
 
 def generate():
-    """Evaluation generates text, until the end token or the most that is allowed."""
+    """Evaluation generates text, until the end token or the most that is allowed; as in reinforcement learning, what
+    stands behind an end token does not count."""
     from transformers import GPT2Config, GPT2LMHeadModel
-    model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=64, vocab_size=1000)).cuda()
+    model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=64, vocab_size=5000)).cuda()
     prompt = torch.arange(10)[None].expand(2, -1).cuda()
     for sampled in (False, True):
         out = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20,
                              do_sample=sampled, pad_token_id=0)
         assert out.shape == (2, 30), out.shape
+        ends = torch.isin(out, torch.tensor([0, 4999], device='cuda'))[:, 10:]
+        kept = [row[mask].tolist() for row, mask in zip(out[:, 10:].cpu(), ~ends.cpu())]
+        assert [len(row) for row in kept] == [20, 20], kept
 
 
 def masked_head():
