@@ -99,6 +99,31 @@ Test(recording_launches, numbers_are_those_of_the_runs_that_launch_alike)
     plim_recorded_stream_finish(&stream);
 }
 
+/* Batches of 4 take a workspace before the product, and launch it behind that. */
+Test(recording_launches, a_workspace_moves_a_launch_and_not_its_numbers)
+{
+    struct plim_trace traces[4];
+    struct plim_recorded_stream stream = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    for (int64_t batch = 1; batch <= 4; batch++) {
+        struct plim_trace *trace = &traces[batch - 1];
+        *trace = (struct plim_trace){.point = {batch, 1}};
+        push(trace, PLIM_TRACED_ALLOCATION, 4096);
+        for (int step = 0; step < 4; step++) {
+            push(trace, PLIM_TRACED_ALLOCATION, 512 * batch);
+            if (batch == 4) push(trace, PLIM_TRACED_ALLOCATION, 64);
+            launch(trace, PLIM_COST_MATMUL, 32 * batch);
+            if (batch == 4) push(trace, PLIM_TRACED_FREE, 1);
+            push(trace, PLIM_TRACED_FREE, batch == 4 ? 2 : 1);
+        }
+    }
+    cr_assert(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(sz, stream.launches.count, 1));
+    cr_expect(eq(i64, number_at(&stream, &stream.launches.items[0], 0, 100), 3200));
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    plim_recorded_stream_finish(&stream);
+}
+
 /* At length 64 and 128 the program does otherwise: one length alone says nothing of others. */
 Test(recording_launches, a_stream_that_holds_at_one_length_alone_is_refused)
 {

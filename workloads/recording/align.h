@@ -27,7 +27,8 @@ void plim_traced_pair(struct plim_traced *events, size_t count);
 enum plim_status plim_traced_align(struct plim_traced_memory *runs, size_t count) PLIM_MUST_CHECK;
 
 /* Fills launches and work of a stream that was joined of these runs, whose step are the events [from, to).
- * The launches are those of the last run; their numbers come from all runs that launch alike there. */
+ * The launches are those of the last run; their numbers come from all runs that launch alike there, or in the
+ * same order. */
 enum plim_status plim_traced_join_costs(const struct plim_traced_memory *const *runs, size_t count,
                                         size_t from, size_t to, struct plim_recorded_stream *out,
                                         struct plim_error *err) PLIM_MUST_CHECK;

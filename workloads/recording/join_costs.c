@@ -16,6 +16,10 @@ struct costs {
     struct plim_recorded_stream *out;
     struct index sizes, launches, works;
     PLIM_ARRAY(uint32_t) work; /* that is made */
+    /* Of each run's launches that are joined: where they begin, how many, and whether they come one for
+     * one as those of the last run. */
+    size_t firsts[PLIM_RECORDED_POINTS], launched[PLIM_RECORDED_POINTS];
+    bool in_order[PLIM_RECORDED_POINTS];
 };
 
 static uint64_t hash_of(uint64_t hash, const void *data, size_t bytes)
@@ -136,13 +140,12 @@ static bool same_launch(const struct costs *c, uint32_t number, const void *thin
     return is_alike(a, b) && !memcmp(a->number, b->number, sizeof(a->number));
 }
 
-/* The N-th launch behind the event, of the runs that are alike. `firsts`: of each what it launches
- * there; NULL: it is not alike. */
-static enum plim_status add_launch(struct costs *c, const struct plim_cost *const *firsts, size_t n)
+/* A launch of each of the runs; NULL: the run has none that is alike. */
+static enum plim_status add_launch(struct costs *c, const struct plim_cost *const *each)
 {
     struct plim_recorded_point points[PLIM_RECORDED_POINTS];
     int64_t values[PLIM_RECORDED_POINTS];
-    const struct plim_cost *model = &firsts[c->count - 1][n];
+    const struct plim_cost *model = each[c->count - 1];
     struct plim_cost launch = *model;
     uint32_t number = 0;
     enum plim_status st = PLIM_OK;
@@ -152,9 +155,9 @@ static enum plim_status add_launch(struct costs *c, const struct plim_cost *cons
         launch.number[k] = 0;
         if (k >= plim_cost_rows[model->kind].numbers) continue;
         for (size_t i = 0; i < c->count; i++) {
-            if (!firsts[i]) continue;
+            if (!each[i]) continue;
             points[alike] = c->runs[i]->trace->point;
-            values[alike++] = firsts[i][n].number[k] > 0 ? firsts[i][n].number[k] : 1;
+            values[alike++] = each[i]->number[k] > 0 ? each[i]->number[k] : 1;
         }
         st = alike == c->count ? plim_recorded_size_fit(points, values, alike, &size)
                                : make_table(points, values, alike, &size);
@@ -201,9 +204,40 @@ static enum plim_status add_work(struct costs *c, struct plim_recorded_event *ev
     return st;
 }
 
+/* A run that launches as much as the last one in all of the step, kind by kind, does so in the same
+ * order, even where events between two launches differ: a convolution's workspace that is taken at some
+ * sizes moves the launch behind another event. */
+static bool is_in_order(const struct costs *c, size_t i)
+{
+    const struct plim_traced_memory *run = c->runs[i], *last = c->runs[c->count - 1];
+    if (c->launched[i] != c->launched[c->count - 1]) return false;
+    if (!c->launched[i]) return true;
+    const struct plim_cost *a = run->trace->costs.items + c->firsts[i],
+                           *b = last->trace->costs.items + c->firsts[c->count - 1];
+    for (size_t n = 0; n < c->launched[i]; n++)
+        if (a[n].kind != b[n].kind) return false;
+    return true;
+}
+
+/* Where the launches of the events [from, to) are. */
+static void find_launches(struct costs *c, size_t from, size_t to)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        const struct plim_cost *first;
+        c->firsts[i] = c->launched[i] = 0;
+        for (size_t at = from; at < to; at++) {
+            if (c->out->events.items[at].frees) continue;
+            size_t count = launches_of(c->runs[i], at, &first);
+            if (count && !c->launched[i]) c->firsts[i] = (size_t)(first - c->runs[i]->trace->costs.items);
+            c->launched[i] += count;
+        }
+    }
+    for (size_t i = 0; i < c->count; i++) c->in_order[i] = is_in_order(c, i);
+}
+
 static enum plim_status join_event(struct costs *c, size_t at)
 {
-    const struct plim_cost *firsts[PLIM_RECORDED_POINTS], *first;
+    const struct plim_cost *firsts[PLIM_RECORDED_POINTS], *each[PLIM_RECORDED_POINTS], *first;
     const struct plim_traced_memory *last = c->runs[c->count - 1];
     size_t count = launches_of(last, at, &first);
     enum plim_status st = PLIM_OK;
@@ -213,7 +247,16 @@ static enum plim_status join_event(struct costs *c, size_t at)
         if (!alike) firsts[i] = NULL;
     }
     c->work.count = 0;
-    for (size_t n = 0; n < count && !st; n++) st = add_launch(c, firsts, n);
+    for (size_t n = 0; n < count && !st; n++) {
+        size_t place = (size_t)(first - last->trace->costs.items) + n - c->firsts[c->count - 1];
+        for (size_t i = 0; i < c->count; i++) {
+            each[i] = c->in_order[i] ? c->runs[i]->trace->costs.items + c->firsts[i] + place
+                      : firsts[i]    ? &firsts[i][n]
+                                     : NULL;
+            if (each[i] && !is_alike(each[i], &first[n])) each[i] = NULL;
+        }
+        st = add_launch(c, each);
+    }
     return st ? st : add_work(c, &c->out->events.items[at]);
 }
 
@@ -223,6 +266,7 @@ enum plim_status plim_traced_join_costs(const struct plim_traced_memory *const *
 {
     struct costs c = {.runs = runs, .count = count, .out = out};
     enum plim_status st = index_sizes(&c);
+    find_launches(&c, from, to);
     for (size_t i = from; i < to && !st; i++)
         if (!out->events.items[i].frees) st = join_event(&c, i);
     free(c.sizes.rows);
