@@ -75,6 +75,26 @@ static enum plim_status launch_matmul(struct plim_device *device, const struct p
     return plim_device_launch(device, &op);
 }
 
+/* One step of 0 bytes from row to row: kernels are made for any, and the bytes are said apart. */
+static struct plim_array pixels(const struct plim_cost *cost, int64_t rows, int64_t columns)
+{
+    return (struct plim_array){.shape = {cost->number[3], rows, columns},
+                               .ndim = 3,
+                               .dtype = (uint8_t)dtypes[cost->type]};
+}
+
+static enum plim_status launch_convolution(struct plim_device *device, const struct plim_cost *cost)
+{
+    const int64_t *n = cost->number;
+    const struct plim_array a = pixels(cost, n[0], n[2]), b = pixels(cost, n[2], n[1]),
+                            out = pixels(cost, n[0], n[1]), all = bytes_of(n[4], 1);
+    const struct plim_op op = {.kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 3, .out = {&out},
+                               .in = {&a, &b, &all}, .tf32 = cost->type == PLIM_COST_TF32};
+    const struct plim_cost copies = {.kind = PLIM_COST_MOVE, .number = {n[5]}};
+    enum plim_status st = n[5] > 1 ? launch_move(device, &copies) : PLIM_OK;
+    return st ? st : plim_device_launch(device, &op);
+}
+
 /* --- attention -------------------------------------------------------------------------------- */
 
 static struct plim_array heads_of(const struct plim_cost *cost, int64_t heads, int64_t length)
@@ -115,7 +135,7 @@ static bool is_possible(const struct plim_cost *cost)
     double size = sizeof(float), most = (double)PLIM_MOST_BYTES;
     for (int i = 0; i < plim_cost_rows[cost->kind].numbers; i++)
         if (n[i] < (plim_cost_rows[cost->kind].is_typed ? 1 : 0) || n[i] > PLIM_MOST_BYTES) return false;
-    if (cost->kind == PLIM_COST_MATMUL)
+    if (cost->kind == PLIM_COST_MATMUL || cost->kind == PLIM_COST_CONVOLUTION)
         return fmax(fmax((double)n[0] * (double)n[1], (double)n[0] * (double)n[2]),
                     (double)n[1] * (double)n[2]) * (double)n[3] * size <= most;
     if (!plim_cost_rows[cost->kind].is_typed) return true;
@@ -132,6 +152,7 @@ enum plim_status plim_cost_launch(struct plim_device *device, const struct plim_
         [PLIM_COST_LISTS] = launch_lists,
         [PLIM_COST_READ_BACK] = launch_read_back,
         [PLIM_COST_MATMUL] = launch_matmul,
+        [PLIM_COST_CONVOLUTION] = launch_convolution,
         [PLIM_COST_FLASH] = launch_attention,
         [PLIM_COST_FLASH_BACKWARD] = launch_attention,
         [PLIM_COST_EFFICIENT] = launch_attention,

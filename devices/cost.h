@@ -27,6 +27,9 @@ struct plim_device;
     X(READ_BACK, "read", 1, false)                                                                 \
     /* m, n, k, batch, bytes from row to row of both factors */                                    \
     X(MATMUL, "matmul", 6, true)                                                                   \
+    /* m, n, k, groups, bytes that it reads and writes, bytes that copies of its operands in another    \
+       layout move before it (1: there are none) */                                                \
+    X(CONVOLUTION, "convolution", 6, true)                                                           \
     /* batch, heads, heads of keys, queries, keys, head size; FlashAttention-2 */                  \
     X(FLASH, "flash", 6, true)                                                                     \
     X(FLASH_BACKWARD, "flash-backward", 6, true)                                                   \

@@ -3,10 +3,10 @@
 
     tests/bench/bench_programs.py build-dev/autotune/plimsoll PYTHON [--recordings FOLDER] [--only WORD] [--csv FILE]
 
-PYTHON is one with PyTorch and transformers (tests/virtual/install.sh VENV 13). Each program of programs/ is recorded once, on a
-virtual A100 at batches of 8 and more, whose kernels are those of the large batches that are trained, and explained at each
-row's batch on the row's GPU; some twenty recordings, half a minute each. They are kept in FOLDER where it is said, and taken from
-there again: empty it when the recording itself has changed. No GPU is needed.
+PYTHON is one with PyTorch and transformers (tests/virtual/install.sh VENV 13). Each program of programs/ is recorded at
+small batches whose kernels are those of the row's, on a virtual A100, or where it has many convolutions on a GPU of the row's
+kind; and explained at each row's batch on the row's GPU. Some forty recordings, most of a minute each. They are kept in FOLDER where
+it is said, and taken from there again: empty it when the recording itself has changed. No GPU is needed.
 
 Prints each row's estimate, what was published and how far the estimate is off, then medians. Half of the rows, told by a hash of
 their names, are held back: no rule of the clock may be chosen by how far these are off.
@@ -22,23 +22,40 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RECORDED_ON = "sim:A100-SXM4-80GB,memory=64TiB"
-BATCHES = "8,16,24,32"
+# PyTorch for CUDA 13 has no kernels for a V100; cuDNN has no other kinds of convolutions for it than for Turing.
+RECORDED_ON = {"V100": "RTX-2080-Ti", "Quadro-RTX": "RTX-2080-Ti", "RTX-2080": "RTX-2080-Ti", "T4": "RTX-2080-Ti",
+               "A10": "RTX-3090", "RTX-3090": "RTX-3090", "RTX-A6000": "RTX-3090", "RTX-4090": "RTX-4090",
+               "RTX-6000-Ada": "RTX-4090", "L4": "RTX-4090", "H100": "H100-SXM5-80GB", "A100": "A100-SXM4-80GB"}
 
 
 def is_held_back(row):
     return hashlib.sha256(row["id"].encode()).digest()[0] % 2 == 1
 
 
-def recording_of(options, program):
+def recorded_on(row):
+    """The GPU whose convolutions are those of the row's GPU; products and attention are told alike from any."""
+    if not row["program"].startswith("resnet"):
+        return "A100-SXM4-80GB"
+    return RECORDED_ON[max((card for card in RECORDED_ON if row["card"].startswith(card)), key=len)]
+
+
+def batches_of(row):
+    """Around the row's, or where that is large, such as have the kernels of large ones."""
+    batch = int(row["batch"])
+    return "8,16,24,32" if batch >= 16 else "1,2,3,4" if batch < 8 else f"{batch - 6},{batch - 4},{batch - 2},{batch}"
+
+
+def recording_of(options, row):
     """The file, or None."""
-    path = os.path.join(options.recordings, hashlib.sha256(program.encode()).hexdigest()[:12] + ".plim")
+    program, gpu, batches = row["program"], recorded_on(row), batches_of(row)
+    key = hashlib.sha256(" ".join((program, gpu, batches)).encode()).hexdigest()[:12]
+    path = os.path.join(options.recordings, key + ".plim")
     if os.path.exists(path):
         return path
     script, *arguments = program.split()
     command = [options.python, os.path.join(HERE, "programs", script), "--batch", "{batch}", *arguments]
-    done = subprocess.run([options.plimsoll, "record", "-o", path, "--quiet", "--batch", BATCHES,
-                           "--device", RECORDED_ON, "--", *command], capture_output=True, text=True, check=False)
+    done = subprocess.run([options.plimsoll, "record", "-o", path, "--quiet", "--batch", batches,
+                           "--device", f"sim:{gpu},memory=64TiB", "--", *command], capture_output=True, text=True, check=False)
     if done.returncode:
         print(program, "cannot be recorded:", (done.stderr or done.stdout).strip()[:200], file=sys.stderr)
     return path if os.path.exists(path) else None
@@ -46,7 +63,7 @@ def recording_of(options, program):
 
 def estimate(options, row):
     """Samples a second, or None."""
-    path = recording_of(options, row["program"])
+    path = recording_of(options, row)
     if not path:
         return None
     done = subprocess.run([options.plimsoll, "explain", path, "--device", f'sim:{row["card"]},memory=64TiB',

@@ -278,6 +278,25 @@ Test(recording_time, is_that_of_the_launches)
     }
 }
 
+/* The same product without a matrix of neighbours in memory, behind the copies that it asks for. */
+Test(recording_time, a_convolution_takes_as_long_as_its_product_and_its_copies)
+{
+    enum { PIXELS = 1 << 20, BYTES = 2 * PIXELS * 128 };
+    const struct plim_cost plain = {.kind = PLIM_COST_CONVOLUTION, .type = PLIM_COST_FP16,
+                                    .number = {PIXELS, 128, 1152, 1, BYTES, 1}};
+    struct plim_cost copying = plain, product = plain, moving[2];
+    copying.number[5] = BYTES;
+    product.kind = PLIM_COST_MATMUL;
+    product.number[4] = product.number[5] = 2304;
+    moving[0] = (struct plim_cost){.kind = PLIM_COST_MOVE, .number = {BYTES}};
+    moving[1] = plain;
+    cr_expect(ieee_ulp_eq(dbl, seconds_of(&copying, 1), seconds_of(moving, 2), 1 << 20));
+    cr_expect(ge(dbl, seconds_of(&product, 1), seconds_of(&plain, 1)));
+    struct plim_cost large = plain;
+    large.number[4] = (int64_t)BYTES << 6;
+    cr_expect(gt(dbl, seconds_of(&large, 1), 4 * seconds_of(&plain, 1))); /* what memory takes */
+}
+
 static double seconds_of_attention(enum plim_cost_kind kind, bool causal, int64_t length)
 {
     const struct plim_cost cost = {.kind = (uint8_t)kind, .type = PLIM_COST_BF16, .causal = causal,

@@ -1,4 +1,4 @@
-#include "backend.h"
+#include "convolution_cost.h"
 #include "devices/virtual/work/stream.h"
 #include "devices/virtual/machine/version.h"
 #include <inttypes.h>
@@ -93,8 +93,9 @@ static void *description_of(int device)
 struct plan {
     const void *mark; /* tells it from the library's descriptors */
     void *config;
-    bool is_final;
+    bool is_final, has_cost;
     int64_t workspace_bytes;
+    struct plim_cost cost;
 };
 
 static const char mark;
@@ -121,6 +122,7 @@ static int finalize_plan(struct plan *plan)
     int failed = backend.get(plan->config, DNN_CONFIG_WORKSPACE, DNN_OF_INT64, 1, &count,
                              &plan->workspace_bytes);
     plan->is_final = !failed;
+    plan->has_cost = !failed && plim_dnn_config_cost(&backend, plan->config, &plan->cost);
     return failed;
 }
 
@@ -167,7 +169,10 @@ ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
 ANSWER int cudnnBackendDestroyDescriptor(void *descriptor)
 {
     struct plan *plan = plan_of(descriptor);
-    if (!plan) return use_backend()->destroy(descriptor);
+    if (!plan) {
+        plim_dnn_note_gone(descriptor);
+        return use_backend()->destroy(descriptor);
+    }
     plan->mark = NULL;
     free(plan);
     return 0;
@@ -204,7 +209,10 @@ ANSWER int cudnnBackendSetAttribute(void *descriptor, int attribute, int type, i
         return set_description(descriptor, device);
     }
     if (type == DNN_OF_HANDLE) return 0;
-    return use_backend()->set(descriptor, attribute, type, count, values);
+    int failed = use_backend()->set(descriptor, attribute, type, count, values);
+    if (!failed && type == DNN_OF_DESCRIPTOR)
+        plim_dnn_note_set(&backend, descriptor, attribute, count, values);
+    return failed;
 }
 
 ANSWER int cudnnBackendGetAttribute(const void *descriptor, int attribute, int type, int64_t asked,
@@ -214,7 +222,12 @@ ANSWER int cudnnBackendGetAttribute(const void *descriptor, int attribute, int t
     if (plan) return get_of_plan(plan, attribute, asked, count, values);
     if (type == DNN_OF_HANDLE)
         return plim_unsupported(PLIM_CUDNN, "cudnnBackendGetAttribute of a handle");
-    return use_backend()->get(descriptor, attribute, type, asked, count, values);
+    int64_t given = 0;
+    int failed = use_backend()->get(descriptor, attribute, type, asked, &given, values);
+    if (count) *count = given;
+    if (!failed && attribute == DNN_HEURISTICS_RESULTS)
+        plim_dnn_note_results(descriptor, given < asked ? given : asked, values);
+    return failed;
 }
 
 ANSWER int cudnnBackendExecute(const struct plim_handle *handle, const void *plan, const void *pack)
@@ -227,7 +240,8 @@ ANSWER int cudnnBackendExecute(const struct plim_handle *handle, const void *pla
     if (use_backend()->get(pack, DNN_PACK_POINTERS, DNN_OF_POINTER, OPERANDS, &count, operands))
         count = 0;
     return plim_dnn_launch(handle, "cudnnBackendExecute", (uint64_t)(uintptr_t)plan, operands,
-                           count < OPERANDS ? (size_t)count : OPERANDS);
+                           count < OPERANDS ? (size_t)count : OPERANDS,
+                           of->has_cost ? &of->cost : NULL);
 }
 
 /* A plan as a node of a graph that the program builds. */

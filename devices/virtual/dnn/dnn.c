@@ -100,7 +100,7 @@ ANSWER int cudnnQueryRuntimeError(const struct plim_handle *handle, int *status,
 }
 
 int plim_dnn_launch(const struct plim_handle *handle, const char *what, uint64_t form,
-                    const void *const *operands, size_t count)
+                    const void *const *operands, size_t count, const struct plim_cost *cost)
 {
     enum { KEPT = 64 };
     const void *kept[KEPT];
@@ -109,7 +109,8 @@ int plim_dnn_launch(const struct plim_handle *handle, const char *what, uint64_t
     for (size_t i = 0; i < count && n < KEPT; i++)
         if (plim_heap_is_device((uintptr_t)operands[i])) kept[n++] = operands[i];
     int failed = plim_library_launch(&(struct plim_work){
-        .stream = handle->stream, .what = what, .form = form, .operands = kept, .read = n});
+        .stream = handle->stream, .what = what, .form = form, .operands = kept, .read = n,
+        .cost = cost});
     return plim_dnn_status(failed ? PLIM_DNN_EXECUTION_FAILED : PLIM_DNN_OK);
 }
 

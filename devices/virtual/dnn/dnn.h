@@ -35,9 +35,10 @@ bool plim_dnn_real_into(void *pointer, size_t size, const char *name);
 int plim_dnn_version(void);
 
 /* A launch on the handle's stream. `form` tells uses of the function apart: the plan. Of the operands
- * only addresses of a GPU count. */
+ * only addresses of a GPU count. `cost`: NULL for that of moving the operands. */
+struct plim_cost;
 int plim_dnn_launch(const struct plim_handle *handle, const char *what, uint64_t form,
-                    const void *const *operands, size_t count);
+                    const void *const *operands, size_t count, const struct plim_cost *cost);
 
 /* cudnnDataType_t */
 enum plim_dnn_type {
@@ -66,6 +67,10 @@ enum plim_dnn_pass { PLIM_DNN_FORWARD, PLIM_DNN_BACKWARD_DATA, PLIM_DNN_BACKWARD
 int64_t plim_dnn_convolution_bytes(enum plim_dnn_pass pass, const struct plim_dnn_tensor *x,
                                    const struct plim_dnn_tensor *w,
                                    const struct plim_dnn_tensor *y);
+
+/* Of these, copies of operands in another layout. */
+int64_t plim_dnn_copied_bytes(enum plim_dnn_pass pass, const struct plim_dnn_tensor *x,
+                              const struct plim_dnn_tensor *w, const struct plim_dnn_tensor *y);
 
 /* What persistent batch normalization asks for, batch_norm.c. */
 int64_t plim_dnn_batch_norm_bytes(enum plim_dnn_pass pass, const struct plim_dnn_tensor *x);

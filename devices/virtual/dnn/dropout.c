@@ -52,7 +52,7 @@ ANSWER int cudnnSetDropoutDescriptor(void *descriptor, const struct plim_handle 
     if (!descriptor || !handle) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     keep(descriptor, &(struct plim_dnn_dropout){probability, states, seed});
     return states ? plim_dnn_launch(handle, "cudnnSetDropoutDescriptor", 0,
-                                    (const void *const *)&states, 1)
+                                    (const void *const *)&states, 1, NULL)
                   : 0;
 }
 

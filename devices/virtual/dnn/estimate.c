@@ -12,22 +12,31 @@
 enum { PARTIAL_BYTES = 4 << 20, LARGE_BYTES = 2 << 20 };
 enum { TENSOR_CORES = 70, TF32 = 80, TF32_IN_PLACE = 90 }; /* compute capabilities */
 
+int64_t plim_dnn_copied_bytes(enum plim_dnn_pass pass, const struct plim_dnn_tensor *x,
+                              const struct plim_dnn_tensor *w, const struct plim_dnn_tensor *y)
+{
+    const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
+    int64_t x_bytes = plim_dnn_tensor_bytes(x), w_bytes = plim_dnn_tensor_bytes(w);
+    int64_t y_bytes = plim_dnn_tensor_bytes(y);
+    bool is_half = x->type == DNN_HALF || x->type == DNN_BFLOAT16;
+    bool is_last = plim_dnn_channels_last(x);
+    if (!gpu || gpu->compute_capability < (is_half ? TENSOR_CORES : TF32)) return 0;
+    if (is_half) return is_last ? 0 : x_bytes + w_bytes + y_bytes;
+    if (x->type != DNN_FLOAT) return 0;
+    if (is_last && gpu->compute_capability >= TF32_IN_PLACE) return 0;
+    if (pass == PLIM_DNN_FORWARD) return x_bytes + w_bytes;
+    if (pass == PLIM_DNN_BACKWARD_DATA) return y_bytes + w_bytes + (is_last ? 0 : x_bytes);
+    return x_bytes + y_bytes;
+}
+
 int64_t plim_dnn_convolution_bytes(enum plim_dnn_pass pass, const struct plim_dnn_tensor *x,
                                    const struct plim_dnn_tensor *w,
                                    const struct plim_dnn_tensor *y)
 {
     const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
-    int64_t x_bytes = plim_dnn_tensor_bytes(x), w_bytes = plim_dnn_tensor_bytes(w);
-    int64_t y_bytes = plim_dnn_tensor_bytes(y);
-    bool is_split = pass == PLIM_DNN_BACKWARD_FILTER && w_bytes < LARGE_BYTES;
-    int64_t partial_bytes = is_split ? PARTIAL_BYTES : 0;
     bool is_half = x->type == DNN_HALF || x->type == DNN_BFLOAT16;
-    bool is_last = plim_dnn_channels_last(x);
+    bool is_split = pass == PLIM_DNN_BACKWARD_FILTER && plim_dnn_tensor_bytes(w) < LARGE_BYTES;
     if (!gpu || gpu->compute_capability < (is_half ? TENSOR_CORES : TF32)) return 0;
-    if (is_half) return partial_bytes + (is_last ? 0 : x_bytes + w_bytes + y_bytes);
-    if (x->type != DNN_FLOAT) return 0;
-    if (is_last && gpu->compute_capability >= TF32_IN_PLACE) return partial_bytes;
-    if (pass == PLIM_DNN_FORWARD) return x_bytes + w_bytes;
-    if (pass == PLIM_DNN_BACKWARD_DATA) return y_bytes + w_bytes + (is_last ? 0 : x_bytes);
-    return x_bytes + y_bytes + partial_bytes;
+    int64_t partial_bytes = is_split && (is_half || x->type == DNN_FLOAT) ? PARTIAL_BYTES : 0;
+    return plim_dnn_copied_bytes(pass, x, w, y) + partial_bytes;
 }
