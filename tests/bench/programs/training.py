@@ -93,7 +93,9 @@ def optimizer_of(options, model):
         return BertAdam([p for name, p in model.named_parameters() if 'pooler' not in name])
     if options.optimizer == 'adam-master':
         return MasterAdam(p for name, p in model.named_parameters() if 'pooler' not in name)
-    return None
+    one = torch.zeros(1, device='cuda', requires_grad=True)  # of nothing, so that steps are seen
+    one.grad = torch.zeros_like(one)
+    return torch.optim.SGD([one], lr=0.0)
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -111,11 +113,10 @@ def train(options, model, loss_of):
             optimizer.step()
         else:
             scaler.scale(loss).backward()
-            if optimizer:
-                scaler.step(optimizer)
-                scaler.update()
-        if optimizer:
-            optimizer.zero_grad()
-        else:
+            scaler.step(optimizer)
+            scaler.update()
+        if options.optimizer == 'none':
             model.zero_grad()
+        else:
+            optimizer.zero_grad()
         torch.cuda.synchronize()
