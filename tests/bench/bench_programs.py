@@ -40,9 +40,13 @@ def recorded_on(row):
 
 
 def batches_of(row):
-    """Around the row's, or where that is large, such as have the kernels of large ones."""
+    """Around the row's, or where that is large, such as have the kernels of large ones; alone where no others do alike."""
     batch = int(row["batch"])
-    return "8,16,24,32" if batch >= 16 else "1,2,3,4" if batch < 8 else f"{batch - 6},{batch - 4},{batch - 2},{batch}"
+    if batch >= 16:
+        return "8,16,24,32"
+    if row["program"].startswith("bert") and batch >= 8:
+        return str(batch)
+    return "1,2,3,4" if batch < 8 else f"{batch - 6},{batch - 4},{batch - 2},{batch}"
 
 
 def recording_of(options, row):
@@ -55,6 +59,7 @@ def recording_of(options, row):
     script, *arguments = program.split()
     command = [options.python, os.path.join(HERE, "programs", script), "--batch", "{batch}", *arguments]
     done = subprocess.run([options.plimsoll, "record", "-o", path, "--quiet", "--batch", batches,
+                           *([] if "," in batches else ["--each-batch"]),
                            "--device", f"sim:{gpu},memory=64TiB", "--", *command], capture_output=True, text=True, check=False)
     if done.returncode:
         print(program, "cannot be recorded:", (done.stderr or done.stdout).strip()[:200], file=sys.stderr)
