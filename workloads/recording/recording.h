@@ -36,8 +36,8 @@
  * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 6               the version of the format; 5 had no made_with; 4 had no batches,
- *                                         no @; 3 had no host_speed;
+ *     plimsoll_recording: 7               the version of the format; 6 had no convolutions; 5 had no
+ *                                         made_with; 4 had no batches, no @; 3 had no host_speed;
  *                                         2 had no launches and no work, and so no time; 1 had no
  *                                         micro_steps, no 0 bytes
  *     name: train.py                      for reports
@@ -87,7 +87,7 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 6,
+    PLIM_RECORDING_VERSION = 7,
     PLIM_RECORDED_BYTES = 4 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
