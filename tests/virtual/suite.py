@@ -9,6 +9,7 @@ Prints TAP, and a summary at the end. Parts:
     recordings  a size that was not recorded, against a trial
     ranks     DDP and FSDP on 2 and 8 ranks
     runtimes  a small program with each of CUDA's runtimes from 11.8 to 13, shared and linked in
+    steps     programs whose steps are recognised from little
     values    operations and programs that hang on values which the GPU computes
     seeds     five training systems that people have, and their measured cases
 What an installation lacks is skipped, and said. install.sh makes one.
@@ -29,10 +30,11 @@ from suite_programs import programs, ranks
 from suite_recordings import recordings
 from suite_runtimes import runtimes
 from suite_seeds import seeds
+from suite_steps import steps
 from suite_values import values
 
 PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'launchers': launchers, 'recordings': recordings,
-         'ranks': ranks, 'runtimes': runtimes, 'values': values, 'seeds': seeds}
+         'ranks': ranks, 'runtimes': runtimes, 'steps': steps, 'values': values, 'seeds': seeds}
 # Of what the virtual GPU says it does not know, what no program can be kept from asking.
 SAID = ('are estimates', 'has ended', 'batch normalization with channels last')
 

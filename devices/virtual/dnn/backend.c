@@ -148,6 +148,42 @@ static int get_of_plan(const struct plan *plan, int attribute, int64_t asked, in
     return 0;
 }
 
+/* --- what plans are run with ------------------------------------------------------------------- */
+
+/* Ours too: the library's keeps what it is given, and does not tell it ("not supported"). */
+struct pack {
+    const void *mark;
+    const void *operands[64];
+    size_t count;
+};
+
+static const char pack_mark;
+
+static struct pack *pack_of(const void *descriptor)
+{
+    struct pack *pack = (struct pack *)(uintptr_t)descriptor;
+    return pack && pack->mark == &pack_mark ? pack : NULL;
+}
+
+static int create_pack(void **out)
+{
+    struct pack *pack = calloc(1, sizeof(*pack));
+    if (!pack) return plim_dnn_status(PLIM_DNN_ALLOC_FAILED);
+    pack->mark = &pack_mark;
+    *out = pack;
+    return 0;
+}
+
+static int set_of_pack(struct pack *pack, int attribute, int64_t count, const void *values)
+{
+    const int64_t most = sizeof(pack->operands) / sizeof(pack->operands[0]);
+    if (attribute != DNN_PACK_POINTERS) return 0; /* identifiers, a workspace */
+    if (count < 0 || (count && !values)) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    pack->count = (size_t)(count < most ? count : most);
+    if (count) memcpy(pack->operands, values, pack->count * sizeof(pack->operands[0]));
+    return 0;
+}
+
 /* --- the interface ---------------------------------------------------------------------------- */
 
 /* Heuristics and engines are told which GPU they are for when they are made. */
@@ -156,6 +192,7 @@ ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
     if (!out) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     use_backend();
     if (type == DNN_PLAN) return create_plan(out);
+    if (type == DNN_VARIANT_PACK) return create_pack(out);
     int failed = plim_self_use_current() ? plim_dnn_status(PLIM_DNN_NOT_INITIALIZED)
                                          : backend.create(type, out);
     bool is_for_gpu = type == DNN_HEURISTICS || type == DNN_ENGINE;
@@ -169,12 +206,14 @@ ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
 ANSWER int cudnnBackendDestroyDescriptor(void *descriptor)
 {
     struct plan *plan = plan_of(descriptor);
-    if (!plan) {
+    struct pack *pack = pack_of(descriptor);
+    if (!plan && !pack) {
         plim_dnn_note_gone(descriptor);
         return use_backend()->destroy(descriptor);
     }
-    plan->mark = NULL;
-    free(plan);
+    if (plan) plan->mark = NULL;
+    if (pack) pack->mark = NULL;
+    free(descriptor);
     return 0;
 }
 
@@ -188,6 +227,7 @@ ANSWER int cudnnBackendInitialize(void *descriptor)
 ANSWER int cudnnBackendFinalize(void *descriptor)
 {
     struct plan *plan = plan_of(descriptor);
+    if (pack_of(descriptor)) return 0;
     return plan ? finalize_plan(plan) : use_backend()->finalize(descriptor);
 }
 
@@ -196,7 +236,9 @@ ANSWER int cudnnBackendSetAttribute(void *descriptor, int attribute, int type, i
                                     const void *values)
 {
     struct plan *plan = plan_of(descriptor);
+    struct pack *pack = pack_of(descriptor);
     if (plan) return set_of_plan(plan, attribute, count, values);
+    if (pack) return set_of_pack(pack, attribute, count, values);
     if (attribute == DNN_DEVICE_HANDLE && values) {
         const struct plim_handle *handle;
         memcpy(&handle, values, sizeof(handle));
@@ -220,6 +262,8 @@ ANSWER int cudnnBackendGetAttribute(const void *descriptor, int attribute, int t
 {
     const struct plan *plan = plan_of(descriptor);
     if (plan) return get_of_plan(plan, attribute, asked, count, values);
+    if (pack_of(descriptor))
+        return plim_unsupported(PLIM_CUDNN, "cudnnBackendGetAttribute of a variant pack");
     if (type == DNN_OF_HANDLE)
         return plim_unsupported(PLIM_CUDNN, "cudnnBackendGetAttribute of a handle");
     int64_t given = 0;
@@ -232,16 +276,11 @@ ANSWER int cudnnBackendGetAttribute(const void *descriptor, int attribute, int t
 
 ANSWER int cudnnBackendExecute(const struct plim_handle *handle, const void *plan, const void *pack)
 {
-    enum { OPERANDS = 64 };
-    const void *operands[OPERANDS] = {NULL};
-    int64_t count = 0;
     const struct plan *of = plan_of(plan);
-    if (!handle || !of || !of->is_final || !pack) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
-    if (use_backend()->get(pack, DNN_PACK_POINTERS, DNN_OF_POINTER, OPERANDS, &count, operands))
-        count = 0;
-    return plim_dnn_launch(handle, "cudnnBackendExecute", (uint64_t)(uintptr_t)plan, operands,
-                           count < OPERANDS ? (size_t)count : OPERANDS,
-                           of->has_cost ? &of->cost : NULL);
+    const struct pack *with = pack_of(pack);
+    if (!handle || !of || !of->is_final || !with) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    return plim_dnn_launch(handle, "cudnnBackendExecute", (uint64_t)(uintptr_t)plan, with->operands,
+                           with->count, of->has_cost ? &of->cost : NULL);
 }
 
 /* A plan as a node of a graph that the program builds. */
