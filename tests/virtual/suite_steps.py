@@ -2,9 +2,12 @@
 import functools
 import re
 
-# Mode of stepping.py, the steps that have to be seen, and by what. Of twelve the last is never seen whole.
+# Mode of stepping.py, the steps that have to be seen, by what, and whether it is in the quick selection. Of
+# twelve the last is never seen whole, and the first by which a rule shows are not counted.
 STEPPING = (
-    ('convolutions', '11', "its optimizer's own word"),
+    ('convolutions', '11', "its optimizer's own word", True),
+    ('by_hand', '9', 'writes to weights', True),
+    ('recurrent', '9', 'writes to weights', False),
 )
 
 
@@ -23,6 +26,6 @@ def check_steps(exec_, mode, *expected):
 
 
 def steps(exec_, options):
-    for mode, count, rule in STEPPING:
-        if options.wants(f'stepping.py {mode}', True):
+    for mode, count, rule, is_quick in STEPPING:
+        if options.wants(f'stepping.py {mode}', is_quick):
             yield functools.partial(check_steps, exec_, mode, count, rule)

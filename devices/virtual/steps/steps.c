@@ -11,6 +11,7 @@ enum {
     KINDS = 16,
     TIMES = 64,
     PAUSE = 64,      /* plain launches after which a burst is over */
+    ROW = 4,         /* tensors written in place in a row: nothing that layers do */
 };
 
 /* A key, or an address; `key` 0: free. */
@@ -70,6 +71,8 @@ struct plim_steps {
     uint32_t address_epoch;
     int64_t weights; /* addresses read first, and by two operations */
     int64_t updated; /* of these, written since */
+    int row;         /* addresses written in place in a row, which nothing wrote in this epoch */
+    uintptr_t row_end;
     bool are_updated; /* most of them, in a row */
     int silent;      /* library calls since the last such write */
     bool epoch_is_whole; /* began when weights had been written, as it ends */
@@ -242,21 +245,30 @@ static struct entry *find_address(struct plim_steps *steps, uintptr_t at)
     return entry;
 }
 
+/* Few weights may be so by chance, but not where tensors are written in place before and after: those
+ * of a program that updates one parameter after the other by itself. */
+static void weigh_updates(struct plim_steps *steps)
+{
+    enum { FEWEST = 8, SHARE = 2, SHARE_IN_ROW = 4 };
+    bool is_row = steps->row >= ROW;
+    if (steps->updated < (is_row ? 1 : FEWEST)) return;
+    if ((is_row ? SHARE_IN_ROW : SHARE) * steps->updated < steps->weights) return;
+    take_sign(steps, PLIM_STEPS_BY_WEIGHTS);
+    steps->are_updated = true;
+}
+
 /* An activation is written before it is read, by something known mostly. Trained weights are read
  * forward and backward, and then written, many of them in a row; a running average's only
  * forward. */
 static void note_write(struct plim_steps *steps, uintptr_t at)
 {
-    enum { FEWEST = 8, SHARE = 2 };
     struct entry *entry = find_address(steps, at);
     if (!entry->flags) entry->flags = WRITTEN_FIRST;
     if ((entry->flags & (READ_TWICE | UPDATED)) != READ_TWICE) return;
     entry->flags |= UPDATED;
     steps->updated++;
     steps->silent = 0;
-    if (steps->updated < FEWEST || SHARE * steps->updated < steps->weights) return;
-    take_sign(steps, PLIM_STEPS_BY_WEIGHTS);
-    steps->are_updated = true;
+    weigh_updates(steps);
 }
 
 /* What a library writes is no weight. */
@@ -302,7 +314,9 @@ static void break_updates(struct plim_steps *steps)
 {
     enum { FIRST_EPOCH = 256, SILENCE = 2 };
     steps->tail.calls++;
-    if (++steps->silent > SILENCE) {
+    bool ends_row = steps->row >= ROW;
+    steps->row = 0;
+    if (++steps->silent > SILENCE || ends_row) {
         steps->updated = 0;
         if (steps->are_updated) begin_epoch(steps, true);
     }
@@ -313,6 +327,14 @@ static void break_updates(struct plim_steps *steps)
 
 /* --- what happens ----------------------------------------------------------------------------- */
 
+void plim_steps_in_place(struct plim_steps *steps, uintptr_t at)
+{
+    if (!steps || find_address(steps, at)->flags & WRITTEN_FIRST) return;
+    if (at != steps->row_end) steps->row++;
+    steps->row_end = at;
+    if (steps->updated) weigh_updates(steps);
+}
+
 void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps_class class,
                        const uintptr_t *written, size_t count)
 {
@@ -320,7 +342,7 @@ void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps
     if (!steps) return;
     token = plim_token_more(token, 1);
     if (class == PLIM_STEPS_WORK || class == PLIM_STEPS_BACKWARD) end_burst(steps);
-    if (class == PLIM_STEPS_BACKWARD) begin_backward(steps);
+    if (class == PLIM_STEPS_BACKWARD) begin_backward(steps), steps->row = 0;
     count_launch(steps, token, token);
     for (size_t i = 0; i < count; i++) note_write(steps, written[i]);
     switch (class) {

@@ -4,8 +4,9 @@
  * The steps of a program are not told to a GPU. What is there to be seen, and what is made of it:
  *
  * - Weights are updated once a step. PyTorch's optimizers say when; their kernels are known by name;
- *   or many addresses that libraries read forward and backward are written in a row. Such a *burst*
- *   of launches ends a step.
+ *   or many addresses that libraries read forward and backward are written in a row: few will do
+ *   where tensors beside them are written in place, as by a loop over all parameters. Such a
+ *   *burst* of launches ends a step.
  * - Layers are told from steps by what follows a burst until something runs that is known to belong
  *   to a backward pass: after a step it is a whole forward pass, after the update of one parameter
  *   within a backward pass it is little. A forward pass is measured in distinct *keys*: a library
@@ -44,6 +45,9 @@ void plim_steps_destroy(struct plim_steps *steps);
  * and block, whatever the operands. `written`: device addresses that it is known to write to. */
 void plim_steps_launch(struct plim_steps *steps, uint64_t token, enum plim_steps_class class,
                        const uintptr_t *written, size_t count);
+
+/* The kernel that is launched next works in place: what it writes there it reads, too. */
+void plim_steps_in_place(struct plim_steps *steps, uintptr_t at);
 
 /* A library's launch that runs now. `operation`: hash of the function and its transposes, without
  * sizes; for cuDNN the plan. `token`: with sizes. `read` are the operands' addresses in their

@@ -71,6 +71,12 @@ void plim_watch_kernel(uint64_t token, enum plim_steps_class class, const struct
     end_launch();
 }
 
+void plim_watch_in_place(uintptr_t at)
+{
+    plim_steps_in_place(begin(), at);
+    end();
+}
+
 void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const uintptr_t *operands,
                         size_t read, size_t written)
 {

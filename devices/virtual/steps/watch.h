@@ -13,6 +13,9 @@
 void plim_watch_kernel(uint64_t token, enum plim_steps_class class, const struct gpu_dim3 *grid,
                        const struct gpu_dim3 *block, const uintptr_t *written, size_t count);
 
+/* The kernel that is told next works in place (steps.h). */
+void plim_watch_in_place(uintptr_t at);
+
 /* A library's launch. `form`: of the function `what`, a hash of transposes and epilogue, a plan;
  * `sizes`: a hash of its sizes. `operands`: first those that it reads, then those that it writes. */
 void plim_watch_library(const char *what, uint64_t form, uint64_t sizes, const uintptr_t *operands,

@@ -54,8 +54,10 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
         return GPU_OK;
     }
     size_t count = kernel ? plim_writes_plain(kernel, launch->arguments, written) : 0;
+    uintptr_t in_place = kernel ? plim_writes_in_place(kernel, launch->arguments) : 0;
     if (kernel) settle(kernel, launch);
     plim_self_process()->launches++;
+    if (in_place) plim_watch_in_place(in_place);
     plim_watch_kernel(plim_kernel_token(kernel), plim_kernel_class(kernel), &launch->grid,
                       &launch->block, written, count);
     struct plim_cost cost;

@@ -19,14 +19,21 @@ char *plim_signature_text(const char *name)
     return function ? function(name, NULL, NULL, NULL) : NULL;
 }
 
-/* One parameter's type: is it a pointer to something not const? PyTorch's elementwise kernels take
- * an array of pointers, the output first. */
+/* PyTorch's elementwise kernels take an array of pointers, the output first: its bytes, else 0. */
+static uint16_t array_bytes(const char *type, size_t length)
+{
+    static const char array[] = "rray<char*, ";
+    for (const char *c = type; c + sizeof(array) - 1 < type + length; c++)
+        if (!strncmp(c, array, sizeof(array) - 1))
+            return (uint16_t)(strtoul(c + sizeof(array) - 1, NULL, 10) % 32 * sizeof(void *));
+    return 0;
+}
+
+/* One parameter's type: is it a pointer to something not const? */
 static bool is_written(const char *type, size_t length)
 {
-    static const char const_pointer[] = " const*", array[] = "rray<char*";
+    static const char const_pointer[] = " const*";
     while (length && type[length - 1] == ' ') length--;
-    for (const char *c = type; c + sizeof(array) - 1 < type + length; c++)
-        if (!strncmp(c, array, sizeof(array) - 1)) return true;
     if (!length || type[length - 1] != '*') return false;
     size_t ending = sizeof(const_pointer) - 1;
     return length < ending || strncmp(type + length - ending, const_pointer, ending) != 0;
@@ -129,7 +136,9 @@ static void read_parameters(const char *list, struct plim_signature *out)
         if (!ends) continue;
         size_t length = (size_t)(c - begin);
         uint32_t bit = out->parameters < 32 ? (uint32_t)1 << out->parameters : 0;
-        if (is_written(begin, length))
+        uint16_t array = array_bytes(begin, length);
+        if (bit && array) out->structure_bytes[out->parameters] = array;
+        if (array || is_written(begin, length))
             out->written |= bit;
         else if (is_pointer(begin, length) || is_read_only(begin, length))
             out->read |= bit;

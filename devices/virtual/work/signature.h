@@ -13,7 +13,7 @@ struct plim_signature {
     uint32_t written;    /* pointers to non-const, and arrays of pointers, the output first */
     uint32_t read;       /* pointers to const, and layouts that begin with one */
     uint32_t structures; /* passed by value: there may be pointers in them */
-    uint16_t structure_bytes[32]; /* where the pointers in each end, or no less; 0: not known */
+    uint16_t structure_bytes[32]; /* where the pointers in each end, in arrays too, or no less; 0: not known */
 };
 
 /* No parameters for a name that is no C++ name. Slow: ask once a kernel. */

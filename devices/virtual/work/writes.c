@@ -46,6 +46,18 @@ size_t plim_writes_plain(const struct plim_kernel *kernel, void *const *argument
     return count;
 }
 
+uintptr_t plim_writes_in_place(const struct plim_kernel *kernel, void *const *arguments)
+{
+    const struct plim_signature *signature = &kernel->signature;
+    for (int i = 0; arguments && i < signature->parameters && i < 32; i++) {
+        if (!(signature->written >> i & 1)) continue;
+        const uintptr_t *operands = arguments[i];
+        for (size_t k = 1; k < signature->structure_bytes[i] / sizeof(*operands); k++)
+            if (operands[k] == operands[0]) return operands[0];
+    }
+    return 0;
+}
+
 size_t plim_writes_find(const struct plim_kernel *kernel, void *const *arguments, uintptr_t *out)
 {
     const struct plim_signature *signature = &kernel->signature;

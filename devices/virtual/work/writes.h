@@ -16,6 +16,10 @@ size_t plim_writes_find(const struct plim_kernel *kernel, void *const *arguments
 size_t plim_writes_plain(const struct plim_kernel *kernel, void *const *arguments,
                          uintptr_t out[32]);
 
+/* What it reads and writes, each number in its place, as `weight += step * gradient` does; 0: nothing is
+ * known to be so. */
+uintptr_t plim_writes_in_place(const struct plim_kernel *kernel, void *const *arguments);
+
 /* Makes all blocks unknown that these lie in. */
 void plim_writes_spoil(const uintptr_t *written, size_t count, const char *writer);
 

@@ -1,6 +1,8 @@
 """Twelve training steps, which are to be recognised from what little each of these shows.
 
     python stepping.py convolutions     nothing but convolutions, and an evaluation that is longer than a step
+    python stepping.py by_hand          two layers without an optimizer, two micro-steps to a step
+    python stepping.py recurrent        the same of an LSTM
 """
 import sys
 
@@ -23,6 +25,28 @@ def convolutions():
         with torch.no_grad():
             for _ in range(20 if step % 5 == 4 else 0):
                 model(images)
+
+
+def update(model, batch):
+    """A step without an optimizer, of two micro-steps."""
+    model.zero_grad()
+    for _ in range(2):
+        out = model(batch)
+        (out[0] if isinstance(out, tuple) else out).square().mean().backward()
+    for parameter in model.parameters():
+        parameter.data.add_(parameter.grad, alpha=-0.1)
+
+
+def by_hand():
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).cuda()
+    for _ in range(STEPS):
+        update(model, torch.randn(16, 64, device='cuda'))
+
+
+def recurrent():
+    model = nn.LSTM(64, 64).cuda()
+    for _ in range(STEPS):
+        update(model, torch.randn(16, 8, 64, device='cuda'))
 
 
 def main():
