@@ -111,7 +111,7 @@ static void write_assumptions(uint32_t assumed, char *out, size_t size)
         const char *says;
     } assumptions[] = {
         {PLIM_ASSUMPTION_FINITE, "learned numbers are finite"},
-        {PLIM_ASSUMPTION_SPREAD, "routing is spread evenly"},
+        {PLIM_ASSUMPTION_SPREAD, "the largest of learned numbers are spread evenly, as routing is"},
         {PLIM_ASSUMPTION_SEED, "random numbers are those of some seed"},
         {PLIM_ASSUMPTION_ALL, "masks of learned numbers select all that they may"},
         {PLIM_ASSUMPTION_LONGEST, "what a model generates is as long as it may be"},

@@ -82,15 +82,25 @@ static void settle_count(uintptr_t from, const void *to, const char *kernel, str
         memcpy(&question->answer, to, (size_t)question->bytes);
 }
 
+/* Which of the learned numbers are the largest, as for a metric's best five, or which token is, is nothing that an
+ * answer rests on unless the program decides by it. */
+static unsigned without_idle(unsigned known, const struct plim_question_asker *asker)
+{
+    bool is_idle = asker->place[0] && asker->use <= PLIM_QUESTION_KEPT;
+    return is_idle ? known & ~(unsigned)(PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST) : known;
+}
+
 void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
 {
     struct plim_machine *machine = plim_self_machine();
     struct plim_machine_question question = {.bytes = (int64_t)bytes};
     struct plim_question_asker asker = {.use = PLIM_QUESTION_KEPT, .answer = -1};
     if (!machine) return;
+    if (plim_question_find_asker && known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST))
+        plim_question_find_asker(bytes, &asker);
+    known = without_idle(known, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL))) return;
-    if (plim_question_find_asker) plim_question_find_asker(bytes, &asker);
     const char *kernel = plim_shadow_writer(from, bytes);
     uint32_t assumed = answer(machine, to, bytes, kernel, &asker);
     if (assumed) plim_machine_assume(machine, assumed);

@@ -224,6 +224,30 @@ def experts():
     learn(model, loss)
 
 
+class Meter:
+    def __init__(self):
+        self.value, self.sum = 0, 0
+
+    def update(self, value, count):
+        self.value = value
+        self.sum += value * count
+
+    def __str__(self):
+        return '{value:6.2f} {sum:6.2f}'.format(**self.__dict__)
+
+
+def best_five():
+    """How often the right class is among the best five, as PyTorch's example for ImageNet counts it."""
+    model, meters = nn.Linear(8, 100).cuda(), [Meter(), Meter()]
+    out, wanted = model(torch.randn(16, 8, device='cuda')), torch.arange(16).cuda()
+    learn(model, F.cross_entropy(out, wanted))
+    is_right = out.topk(5, 1, True, True)[1].t().eq(wanted.view(1, -1).expand(5, -1))
+    for meter, most in zip(meters, (1, 5)):
+        right = is_right[:most].reshape(-1).float().sum(0, keepdim=True).mul_(100.0 / 16)
+        meter.update(right[0], 16)
+        print(meter)
+
+
 def learned(rows=64):
     """A model and numbers that only it knows."""
     model = nn.Linear(8, 8).cuda()
