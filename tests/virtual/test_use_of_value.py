@@ -24,11 +24,11 @@ def load(path):
 class Value:
     """As a tensor of one number."""
 
-    def __init__(self, size, truth):
-        self.size, self.truth = size, truth
+    def __init__(self, size, truth, is_floating):
+        self.size, self.truth, self.is_floating = size, truth, is_floating
 
     def read(self, answer):
-        found.append(finder.use_of(sys._getframe(2), self.size))
+        found.append(finder.use_of(sys._getframe(2), self.size, self.is_floating))
         return answer
 
     def __bool__(self):
@@ -77,6 +77,9 @@ class Value:
 
     def numel(self):
         return 3
+
+    def __iter__(self):
+        return iter([1.0, 2.0])
 
     def split(self, size):
         return [self] * size
@@ -181,6 +184,23 @@ def formats(v):
 
 def percent(v):
     '%f' % v
+
+
+def shows_bar(*_):
+    pass
+
+
+def percents_in_a_bar(v):
+    right = v.item()
+    shows_bar(1, 'Loss: %.3f | Acc: %.3f%% (%d)' % (2 / 3, 100. * right / 3, right))
+
+
+def remainder(v):
+    shows_bar(1, 7 % v.item())
+
+
+def given_away(v):
+    math.fsum(v.cpu())
 
 
 def names_and_prints(v):
@@ -346,7 +366,8 @@ CASES = (
     (runs_rnn, 8, True, 'kept', -1), (runs_rnn, 4, True, 'decides', -1),
     (compares, 4, True, 'decides', -1), (compares_what_was_given, 4, True, 'decides', -1),
     (prints, 4, True, 'shown', -1), (formats, 4, True, 'shown', -1), (percent, 4, True, 'shown', -1),
-    (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),
+    (percents_in_a_bar, 8, True, 'shown', -1), (remainder, 8, True, 'decides', -1),
+    (given_away, 8, True, 'decides', -1), (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),
     (appends, 4, True, 'kept', -1), (appends, 8, True, 'decides', -1), (keeps, 4, True, 'kept', -1),
     (mean_of_list, 4, True, 'decides', -1), (length_of_list, 4, True, 'kept', -1),
     (entry_of_dictionary, 4, True, 'decides', -1), (other_entry, 4, True, 'kept', -1),
@@ -361,14 +382,17 @@ CASES = (
     (whole_tensor, 4096, True, 'kept', -1), (split, 480, True, 'shown', -1),
 )
 
+# Of floating-point numbers: two are no count.
+FLOATING = ((given_away, 8, True, 'kept', -1), (appends, 8, True, 'kept', -1), (compares, 8, True, 'decides', -1))
+
 # What is read stands in another function.
 THROUGH_OTHERS = (compares_what_was_given, attribute, list_of_attribute, shown_attribute, total_attribute,
                   counted_attribute, compared_elsewhere, shown_elsewhere)
 
 
-def check(function, size, truth, use, answer):
+def check(is_floating, function, size, truth, use, answer):
     found.clear()
-    function(Value(size, truth))
+    function(Value(size, truth, is_floating))
     file, line, number, told = found[0]
     first = function.__code__.co_firstlineno
     if (WORDS[number], told) != (use, answer):
@@ -381,12 +405,12 @@ def check(function, size, truth, use, answer):
 
 def main():
     failed = 0
-    for case in CASES:
-        problem = check(*case)
+    for case in CASES + FLOATING:
+        problem = check(case in FLOATING, *case)
         failed += bool(problem)
         if problem:
             print(f'{case[0].__name__}, {case[1]} bytes: {problem}')
-    print(f'{len(CASES)} cases, {failed} failed')
+    print(f'{len(CASES + FLOATING)} cases, {failed} failed')
     return 1 if failed else 0
 
 

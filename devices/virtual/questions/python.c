@@ -60,7 +60,7 @@ static void *prepare(void)
     return names ? python.PyDict_GetItemString(names, "use_of") : NULL;
 }
 
-static void ask(void *frame, size_t bytes, struct plim_question_asker *asker)
+static void ask(void *frame, size_t bytes, bool is_floating, struct plim_question_asker *asker)
 {
     static const struct {
         enum plim_question_use use;
@@ -71,7 +71,9 @@ static void ask(void *frame, size_t bytes, struct plim_question_asker *asker)
     const char *file;
     int line, use, answer;
     void *function = prepare();
-    void *told = function ? python.PyObject_CallFunction(function, "On", frame, (ptrdiff_t)bytes) : NULL;
+    void *told = function ? python.PyObject_CallFunction(function, "Oni", frame, (ptrdiff_t)bytes,
+                                                         (int)is_floating)
+                          : NULL;
     if (told && python.PyArg_ParseTuple(told, "siii", &file, &line, &use, &answer) && use >= 0 &&
         use < (int)(sizeof(uses) / sizeof(uses[0]))) {
         snprintf(asker->place, sizeof(asker->place), "%.*s:%d", PLIM_QUESTION_TEXT - 16, file, line);
@@ -82,7 +84,7 @@ static void ask(void *frame, size_t bytes, struct plim_question_asker *asker)
     if (told) python.Py_DecRef(told);
 }
 
-static void find_asker(size_t bytes, struct plim_question_asker *asker)
+static void find_asker(size_t bytes, bool is_floating, struct plim_question_asker *asker)
 {
     static _Thread_local bool is_asking;
     void *type, *value, *trace;
@@ -92,7 +94,7 @@ static void find_asker(size_t bytes, struct plim_question_asker *asker)
     int state = python.PyGILState_Ensure();
     python.PyErr_Fetch(&type, &value, &trace);
     void *frame = python.PyEval_GetFrame();
-    if (frame) ask(frame, bytes, asker);
+    if (frame) ask(frame, bytes, is_floating, asker);
     python.PyErr_Restore(type, value, trace); /* and forgets what went wrong here */
     python.PyGILState_Release(state);
     is_asking = false;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void (*plim_question_find_asker)(size_t, struct plim_question_asker *);
+void (*plim_question_find_asker)(size_t, bool, struct plim_question_asker *);
 
 _Static_assert((int)PLIM_ASSUMPTION_FINITE == (int)PLIM_ASSUMED_FINITE &&
                    (int)PLIM_ASSUMPTION_SPREAD == (int)PLIM_ASSUMED_SPREAD &&
@@ -25,6 +25,28 @@ static void name_kernel(const char *mangled, char out[PLIM_QUESTION_TEXT])
     if (!strncmp(end, hidden, strlen(hidden))) end += strlen(hidden), end += strcspn(end, "<(");
     snprintf(out, PLIM_QUESTION_TEXT, "%.*s", (int)(end - name), name);
     free(text);
+}
+
+static bool has_any(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strstr(text, words[i])) return true;
+    return false;
+}
+
+/* A kernel whose name has types of floating-point numbers in it, and none of what else it might
+ * write: places, counts, truth (which an optimizer's kernel is given by value). */
+static bool writes_floats(const char *mangled)
+{
+    static const char *const floats[] = {"float", "double", "c10::Half", "c10::BFloat16"};
+    static const char *const others[] = {"long", "ompare", "bool"};
+    char *text = mangled ? plim_signature_text(mangled) : NULL;
+    size_t excluded = sizeof(others) / sizeof(others[0]);
+    if (text && strstr(text, "multi_tensor_apply_kernel<")) excluded--;
+    bool is_so = text && has_any(text, floats, sizeof(floats) / sizeof(floats[0])) &&
+                 !has_any(text, others, excluded);
+    free(text);
+    return is_so;
 }
 
 /* A number of so many bytes; false: it cannot be told what that would look like. */
@@ -95,13 +117,14 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     struct plim_machine *machine = plim_self_machine();
     struct plim_machine_question question = {.bytes = (int64_t)bytes};
     struct plim_question_asker asker = {.use = PLIM_QUESTION_KEPT, .answer = -1};
-    if (!machine) return;
-    if (plim_question_find_asker && known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST))
-        plim_question_find_asker(bytes, &asker);
+    const unsigned chosen = PLIM_ASSUMED_ALL | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST;
+    if (!machine || !(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED))) return;
+    const char *kernel = plim_shadow_writer(from, bytes);
+    if (plim_question_find_asker && known & (PLIM_SOME_UNKNOWN | chosen))
+        plim_question_find_asker(bytes, writes_floats(kernel), &asker);
     known = without_idle(known, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL))) return;
-    const char *kernel = plim_shadow_writer(from, bytes);
     uint32_t assumed = answer(machine, to, bytes, kernel, &asker);
     if (assumed) plim_machine_assume(machine, assumed);
     name_kernel(kernel, question.kernel);

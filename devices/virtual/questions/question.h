@@ -19,7 +19,9 @@ struct plim_question_asker {
     bool is_finite_check;
 };
 
-/* Fills it in; NULL: it is not known. Called without the lock. */
-extern void (*plim_question_find_asker)(size_t bytes, struct plim_question_asker *asker);
+/* Fills it in; NULL: it is not known. `is_floating`: what is read is known to be floating-point numbers.
+ * Called without the lock. */
+extern void (*plim_question_find_asker)(size_t bytes, bool is_floating,
+                                        struct plim_question_asker *asker);
 
 #endif

@@ -8,9 +8,10 @@ What is kept is followed in variables, in lists and dictionaries of the same fun
 and globals through all code of the program's own modules (of an installed package, of that module alone);
 not into functions that it is given to.
 
-    use_of(frame, size) -> (file, line, use, answer)
+    use_of(frame, size, is_floating) -> (file, line, use, answer)
 
-`frame` is the innermost one, `size` the bytes of what was read. `file` and `line` are those of the
+`frame` is the innermost one, `size` the bytes of what was read, `is_floating` says that it is known to be
+floating-point numbers. `file` and `line` are those of the
 innermost code that is not PyTorch's. `use` is one of those below: of two, the greater one counts.
 `answer` is the truth value with which the program goes on where the other one raises an exception
 (the use is CHECKED then), else -1.
@@ -44,7 +45,7 @@ CHECKS = {'isfinite', 'isnan', 'isinf'}
 OPERATORS_THAT_CHECK = {'normal': 1}
 # Those that read 8 bytes of which nothing depends that is seen here: the seed of their dropout.
 OPERATORS_THAT_SEED = {'lstm', 'gru', 'rnn_tanh', 'rnn_relu'}
-# Of so many bytes are counts, flags and indices; of others a loss, or many numbers.
+# Of so many bytes are counts, flags and indices, if not floating-point numbers; of others a loss, or many numbers.
 COUNT_BYTES = (1, 8)
 
 
@@ -141,11 +142,11 @@ def own_modules(space):
 class Flow:
     """One value on its way through a function, and through what it is kept in."""
 
-    def __init__(self, code, size, space, followed=None):
-        self.code, self.size, self.space = code, size, space
+    def __init__(self, code, size, is_floating, space, followed=None):
+        self.code, self.size, self.is_floating, self.space = code, size, is_floating, space
         self.listing = instructions_of(code)
         self.followed = set() if followed is None else followed
-        self.unclear = DECIDES if size in COUNT_BYTES else KEPT
+        self.unclear = DECIDES if size in COUNT_BYTES and not is_floating else KEPT
         self.returned = False
 
     def index_of(self, offset):
@@ -250,7 +251,7 @@ class Flow:
         self.followed.add((name, key))
         for space in own_modules(self.space):
             for code in {code for code in codes_of(space) if name in code.co_names}:
-                flow = Flow(code, self.size, space, self.followed)
+                flow = Flow(code, self.size, self.is_floating, space, self.followed)
                 found.append(flow.uses(name, is_container, key))
         return max(found)
 
@@ -275,6 +276,14 @@ class Flow:
             depth -= effect_of(self.listing[at])
         return -1
 
+    def formats(self, at):
+        """Is it the operator % of a text that stands there?"""
+        instruction = self.listing[at]
+        if instruction.opname != 'BINARY_MODULO' and not instruction.argrepr.startswith('%'):
+            return False
+        text = self.listing[self.loaded(at, 1)]
+        return text.opname == 'LOAD_CONST' and isinstance(text.argval, str)
+
     def consumed(self, at, above):
         """By an instruction that leaves one value: the use, or None if that one goes on."""
         instruction = self.listing[at]
@@ -282,6 +291,8 @@ class Flow:
         if name in ('COMPARE_OP', 'CONTAINS_OP') or 'SLICE' in name:
             return DECIDES, -1
         if name == 'IS_OP' or name == 'BUILD_STRING' or name.startswith(('FORMAT_', 'CONVERT_')):
+            return SHOWN, -1
+        if above == 0 and self.formats(at):
             return SHOWN, -1
         if name == 'BINARY_SUBSCR' and above == 0:
             return DECIDES, -1
@@ -384,29 +395,31 @@ def is_torch(frame):
     return '/torch/' in name and '-packages/' in name or name.startswith('<')
 
 
-told = {}  # of code, an instruction in it, and a size: use, answer, and whether the value is returned
+told = {}  # of code, an instruction in it, and what was read: use, answer, and whether the value is returned
 
 
-def use_in(frame, size, waits):
-    key = frame.f_code, frame.f_lasti, size, waits
+def use_in(frame, size, is_floating, waits):
+    key = frame.f_code, frame.f_lasti, size, is_floating, waits
     if key not in told:
-        flow = Flow(frame.f_code, size, frame.f_globals)
+        flow = Flow(frame.f_code, size, is_floating, frame.f_globals)
         found = flow.waiting(frame.f_lasti) if waits else flow.after(flow.index_of(frame.f_lasti) + 1)
         told[key] = (*found, flow.returned)
     return told[key]
 
 
-def use_of(frame, size):
+def use_of(frame, size, is_floating):
     gc_was_on = gc.isenabled()
     gc.disable()  # what the program holds must not change
     try:
         inner = place = frame
+        saves = False
         while place.f_back and is_torch(place):
+            saves = saves or place.f_code.co_filename.endswith('/torch/serialization.py')
             place = place.f_back
-        use, answer, returned = use_in(inner, size, True)
+        use, answer, returned = (KEPT, -1, False) if saves else use_in(inner, size, is_floating, True)
         while returned and use == SHOWN and inner.f_back:
             inner = inner.f_back
-            use, answer, returned = use_in(inner, size, False)
+            use, answer, returned = use_in(inner, size, is_floating, False)
         name = place.f_code.co_filename
         name = name.split('-packages/')[-1]
         return name, place.f_lineno or 0, use, answer
