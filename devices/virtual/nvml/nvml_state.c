@@ -383,6 +383,16 @@ NOT_HERE(nvmlDeviceGetTotalEccErrors)
 NOT_HERE(nvmlDeviceGetVbiosVersion)
 NOT_HERE(nvmlDeviceGetViolationStatus)
 
+/* GPU performance monitoring: no GPU before Hopper has it, and ours has nothing to count. `support`
+ * is nvmlGpmSupport_t: a version, and the answer. */
+ANSWER int nvmlGpmQueryDeviceSupport(const struct nvml_device *device, uint32_t support[2])
+{
+    NVML_GPU(gpu, device);
+    if (!support) return NVML_INVALID_ARGUMENT;
+    support[1] = 0;
+    return NVML_SUCCESS;
+}
+
 /* Settings of the GPU are root's. */
 #define NOT_ALLOWED(name)                                                                          \
     ANSWER int name(const struct nvml_device *device)                                              \

@@ -253,6 +253,15 @@ def watched():
         numpy.histogram(parameter.grad.cpu())
         numpy.histogram(parameter.data.cpu())
     torch.save(model.state_dict(), io.BytesIO())
+    watch_gpu()
+
+
+def watch_gpu():
+    """As wandb looks whether there are counters of the GPU to read."""
+    import ctypes
+    nvml, gpu, support = ctypes.CDLL('libnvidia-ml.so.1'), ctypes.c_void_p(), (ctypes.c_uint * 2)(1, 7)
+    assert nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(gpu)) == 0
+    assert nvml.nvmlGpmQueryDeviceSupport(gpu, support) == 0 and support[1] == 0
 
 
 def learned(rows=64):
