@@ -3,6 +3,7 @@
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/pool.h"
 #include "devices/virtual/work/fat_binary.h"
+#include "devices/virtual/work/launches.h"
 #include "devices/virtual/work/readable.h"
 #include "devices/virtual/work/signature.h"
 #include "devices/virtual/work/writes.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int64_t MIB = 1 << 20;
@@ -418,6 +420,25 @@ Test(kernel, attention_writes_what_its_structure_holds)
         cr_expect(eq(sz, count, 1), "%s", kernel.name);
         cr_expect(eq(u64, written[0], memory + 64), "%s", kernel.name);
     }
+}
+
+Test(event, every_launch_between_two_takes_the_same)
+{
+    struct plim_event *events[4];
+    double seconds[3];
+    make_machine("A100-SXM4-80GB", 1, 100 * MIB);
+    const struct plim_work work = {.what = "a product"};
+    for (int i = 0; i < 4; i++) {
+        cr_assert(eq(int, plim_event_create(0, &events[i]), 0));
+        cr_assert(eq(int, plim_event_record(events[i], plim_stream_of(NULL)), 0));
+        if (i == 1) nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL); /* no time of the GPU's */
+        for (int n = 0; n < (i == 2 ? 2 : 1); n++) cr_assert(eq(int, plim_library_launch(&work), 0));
+    }
+    for (int i = 0; i < 3; i++)
+        cr_assert(eq(int, plim_event_seconds(events[i], events[i + 1], &seconds[i]), 0));
+    cr_expect(eq(dbl, seconds[0], seconds[1]));
+    cr_expect(gt(dbl, seconds[2], 1.5 * seconds[0]));
+    for (int i = 0; i < 4; i++) plim_event_destroy(events[i]);
 }
 
 /* --- properties: sizes and offsets read off the headers of CUDA 11.8, 12.1, 12.9 and 13.0 ---------- */

@@ -81,12 +81,13 @@ int plim_library_launch(const struct plim_work *work)
     plim_self_goes_on();
     if (plim_capture_take(stream, PLIM_NODE_KERNEL)) {
         plim_capture_note(stream, PLIM_STEPS_WORK, true);
-        plim_capture_writes(stream, (const uintptr_t *)work->operands + work->read, work->written);
+        if (work->written)
+            plim_capture_writes(stream, (const uintptr_t *)work->operands + work->read, work->written);
         return GPU_OK;
     }
     plim_self_process()->launches++;
     const uintptr_t *operands = (const uintptr_t *)work->operands;
-    plim_writes_spoil(operands + work->read, work->written, work->what);
+    if (work->written) plim_writes_spoil(operands + work->read, work->written, work->what);
     plim_watch_library(work->what, work->form, work->sizes, operands, work->read, work->written);
     if (plim_stream_is_on()) {
         struct plim_cost moving = cost_of_moving(operands, work->read + work->written);
