@@ -25,7 +25,7 @@ struct trial {
     int machine_fd;
     int log; /* -1: none */
     char machine_path[64], mark[96], folder[256], visible[160];
-    char *preload, *library_path, *modules;
+    char *preload, *library_path, *modules, *programs;
     char caches[2][160];
     struct plim_program_instance instance;
     struct plim_launch launch;
@@ -83,13 +83,15 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
                              struct plim_error *err)
 {
     const char *library = t->options->library, *name = strrchr(library, '/');
-    char modules[PATH_MAX];
+    char modules[PATH_MAX], programs[PATH_MAX];
     snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
     t->preload = list_first("LD_PRELOAD", library, strlen(library));
     t->library_path = list_first("LD_LIBRARY_PATH", library, (size_t)(name - library));
     snprintf(modules, sizeof(modules), "%s/" PLIM_WORKSPACE_MODULES, t->options->folder);
     t->modules = list_first("PYTHONPATH", modules, strlen(modules));
-    if (!t->preload || !t->library_path || !t->modules)
+    snprintf(programs, sizeof(programs), "%s/" PLIM_WORKSPACE_PROGRAMS, t->options->folder);
+    t->programs = list_first("PATH", programs, strlen(programs));
+    if (!t->preload || !t->library_path || !t->modules || !t->programs)
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
     const char *more[VARIABLES] = {t->mark, t->preload, t->modules};
     size_t count = 3;
@@ -99,6 +101,7 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
         more[count++] = t->visible;
     } else {
         more[count++] = t->library_path;
+        more[count++] = t->programs;
         /* What is set for a real GPU here means nothing on virtual ones. */
         if (getenv("CUDA_VISIBLE_DEVICES")) more[count++] = "CUDA_VISIBLE_DEVICES=";
     }
@@ -316,6 +319,7 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
     free(t.preload);
     free(t.library_path);
     free(t.modules);
+    free(t.programs);
     plim_program_instance_finish(&t.instance);
     plim_machine_destroy(t.machine, t.machine_fd);
     plim_execution_remove_folder(t.folder);

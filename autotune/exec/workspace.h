@@ -10,6 +10,8 @@
 
 /* In the workspace's folder: what goes before PYTHONPATH. */
 #define PLIM_WORKSPACE_MODULES "python"
+/* What goes before PATH: programs that tell of the GPU. */
+#define PLIM_WORKSPACE_PROGRAMS "bin"
 /* And what the programs' compilers keep, which makes it when they first do. */
 #define PLIM_WORKSPACE_COMPILED "compiled"
 

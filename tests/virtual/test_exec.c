@@ -392,6 +392,29 @@ Test(exec, search_paths_of_the_program_stay_behind_ours)
     program_finish(&p);
 }
 
+/* Whatever is called so elsewhere on the machine. */
+Test(exec, nvidia_smi_tells_of_the_virtual_gpu)
+{
+    static const char *const asked[][2] = {
+        {"", "NVIDIA-SMI*580*NVIDIA*A100*/*MiB*"},
+        {"-L", "GPU~0:*A100*UUID:*GPU-*"},
+        {"--query-gpu=name,memory.total,fan.speed~--format=csv,noheader", "NVIDIA*A100*,*1024~MiB,*N/A?"},
+        {"--query-gpu~memory.total~--format~csv,nounits~-i~0", "memory.total?1024"},
+        {"-i~7", "No~devices*"}};
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        char arguments[512], pattern[128];
+        size_t used = 0;
+        for (const char *c = asked[i][1]; *c; c++) pattern[used++] = *c == '~' ? '?' : *c;
+        pattern[used] = '\0';
+        snprintf(arguments, sizeof(arguments),
+                 GPU "--no-store -- sh -c case~$(nvidia-smi~%s)~in~%s)~exec~'" PLIM_TRAINER "'~4;;esac;exit~9",
+                 asked[i][0], pattern);
+        struct program p = program_run(arguments);
+        cr_expect(eq(int, p.exit_code, 0), "%s: %s", asked[i][0], p.err);
+        program_finish(&p);
+    }
+}
+
 static bool finds_compiled(const char *command)
 {
     char arguments[512];

@@ -331,6 +331,11 @@ def lengths(v):
         pass
 
 
+def logged(v):
+    logs = {'advantages': []}
+    logs['advantages'].extend(v.tolist())
+
+
 def split(v):
     t = v.cpu()
     if t.dtype == float:
@@ -378,12 +383,13 @@ CASES = (
     (shown_elsewhere, 4, True, 'kept', -1),
     (sizes, 8, True, 'decides', -1), (sizes, 4, True, 'decides', -1), (indexes, 8, True, 'decides', -1),
     (selects, 8, True, 'decides', -1), (draws, 1, True, 'checked', 1), (draws, 4, True, 'decides', -1),
-    (lengths, 64, True, 'decides', -1),
+    (lengths, 64, True, 'decides', -1), (logged, 32, True, 'decides', -1),
     (whole_tensor, 4096, True, 'kept', -1), (split, 480, True, 'shown', -1),
 )
 
 # Of floating-point numbers: two are no count.
-FLOATING = ((given_away, 8, True, 'kept', -1), (appends, 8, True, 'kept', -1), (compares, 8, True, 'decides', -1))
+FLOATING = ((given_away, 8, True, 'kept', -1), (appends, 8, True, 'kept', -1), (compares, 8, True, 'decides', -1),
+            (logged, 32, True, 'kept', -1))
 
 # What is read stands in another function.
 THROUGH_OTHERS = (compares_what_was_given, attribute, list_of_attribute, shown_attribute, total_attribute,

@@ -383,7 +383,7 @@ class Flow:
                 return CHECKED, OPERATORS_THAT_CHECK[called]
             if self.size == 8 and called in OPERATORS_THAT_SEED:
                 return KEPT, -1
-            if called == 'tolist':
+            if called == 'tolist' and not self.is_floating:
                 self.unclear = DECIDES  # lengths, or what belongs to which
             if called in READS or not called:
                 return self.after(at + 1)

@@ -1,0 +1,291 @@
+/* nvidia-smi, as programs under `plimsoll exec` call it: what a virtual GPU has to tell, in the formats of NVIDIA's own
+ * program ("nvidia-smi --help-query-gpu"). It asks the NVML that the programs themselves find.
+ *
+ *     nvidia-smi [-i INDEX]                                                          a table
+ *     nvidia-smi -L                                                                  a line for each GPU
+ *     nvidia-smi --query-gpu=FIELD,... --format=csv[,noheader][,nounits] [-i INDEX]
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- NVML ------------------------------------------------------------------------------------- */
+
+enum { TEXT = 96, GPU_UTILIZATION = 0 };
+
+struct memory {
+    uint64_t total, free, used;
+};
+
+struct pci {
+    char bus_id_legacy[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char bus_id[32];
+};
+
+static struct {
+    int (*nvmlInit_v2)(void);
+    int (*nvmlDeviceGetCount_v2)(unsigned *);
+    int (*nvmlDeviceGetHandleByIndex_v2)(unsigned, void **);
+    int (*nvmlDeviceGetName)(void *, char *, unsigned);
+    int (*nvmlDeviceGetUUID)(void *, char *, unsigned);
+    int (*nvmlDeviceGetMemoryInfo)(void *, struct memory *);
+    int (*nvmlDeviceGetPciInfo_v3)(void *, struct pci *);
+    int (*nvmlDeviceGetCudaComputeCapability)(void *, int *, int *);
+    int (*nvmlSystemGetDriverVersion)(char *, unsigned);
+    int (*nvmlSystemGetCudaDriverVersion_v2)(int *);
+} nvml;
+
+static bool open_nvml(void)
+{
+    static const char *const names[] = {
+        "nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetName",
+        "nvmlDeviceGetUUID", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetPciInfo_v3",
+        "nvmlDeviceGetCudaComputeCapability", "nvmlSystemGetDriverVersion", "nvmlSystemGetCudaDriverVersion_v2"};
+    void *found[sizeof(names) / sizeof(names[0])], *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    _Static_assert(sizeof(found) == sizeof(nvml), "a function for each name");
+    for (size_t i = 0; library && i < sizeof(names) / sizeof(names[0]); i++)
+        if (!(found[i] = dlsym(library, names[i]))) return false;
+    if (library) memcpy(&nvml, found, sizeof(nvml));
+    return library && nvml.nvmlInit_v2() == 0;
+}
+
+/* --- fields ----------------------------------------------------------------------------------- */
+
+struct gpu {
+    unsigned index;
+    void *handle;
+};
+
+static void tell_index(const struct gpu *gpu, char *out)
+{
+    snprintf(out, TEXT, "%u", gpu->index);
+}
+static void tell_count(const struct gpu *gpu, char *out)
+{
+    unsigned count = 0;
+    (void)gpu;
+    if (!nvml.nvmlDeviceGetCount_v2(&count)) snprintf(out, TEXT, "%u", count);
+}
+static void tell_name(const struct gpu *gpu, char *out)
+{
+    (void)nvml.nvmlDeviceGetName(gpu->handle, out, TEXT);
+}
+static void tell_uuid(const struct gpu *gpu, char *out)
+{
+    (void)nvml.nvmlDeviceGetUUID(gpu->handle, out, TEXT);
+}
+static void tell_driver(const struct gpu *gpu, char *out)
+{
+    (void)gpu;
+    (void)nvml.nvmlSystemGetDriverVersion(out, TEXT);
+}
+static void tell_bus(const struct gpu *gpu, char *out)
+{
+    struct pci pci = {0};
+    if (!nvml.nvmlDeviceGetPciInfo_v3(gpu->handle, &pci)) snprintf(out, TEXT, "%s", pci.bus_id);
+}
+static void tell_capability(const struct gpu *gpu, char *out)
+{
+    int major, minor;
+    if (!nvml.nvmlDeviceGetCudaComputeCapability(gpu->handle, &major, &minor))
+        snprintf(out, TEXT, "%d.%d", major, minor);
+}
+static void tell_mebibytes(const struct gpu *gpu, size_t which, char *out)
+{
+    struct memory memory;
+    uint64_t bytes;
+    if (nvml.nvmlDeviceGetMemoryInfo(gpu->handle, &memory)) return;
+    memcpy(&bytes, (const char *)&memory + which, sizeof(bytes));
+    snprintf(out, TEXT, "%llu", (unsigned long long)(bytes >> 20));
+}
+static void tell_total(const struct gpu *gpu, char *out)
+{
+    tell_mebibytes(gpu, offsetof(struct memory, total), out);
+}
+static void tell_used(const struct gpu *gpu, char *out)
+{
+    tell_mebibytes(gpu, offsetof(struct memory, used), out);
+}
+static void tell_free(const struct gpu *gpu, char *out)
+{
+    tell_mebibytes(gpu, offsetof(struct memory, free), out);
+}
+/* A virtual GPU never waits, and never is busy. */
+static void tell_nothing(const struct gpu *gpu, char *out)
+{
+    (void)gpu;
+    snprintf(out, TEXT, "0");
+}
+
+static const struct field {
+    const char *name, *other_name, *unit;
+    void (*tell)(const struct gpu *, char *out);
+} fields[] = {
+    {"index", NULL, "", tell_index},
+    {"count", NULL, "", tell_count},
+    {"name", "gpu_name", "", tell_name},
+    {"uuid", "gpu_uuid", "", tell_uuid},
+    {"driver_version", NULL, "", tell_driver},
+    {"pci.bus_id", "gpu_bus_id", "", tell_bus},
+    {"compute_cap", NULL, "", tell_capability},
+    {"memory.total", NULL, "MiB", tell_total},
+    {"memory.used", NULL, "MiB", tell_used},
+    {"memory.free", NULL, "MiB", tell_free},
+    {"utilization.gpu", NULL, "%", tell_nothing},
+    {"utilization.memory", NULL, "%", tell_nothing},
+};
+
+/* NULL: it tells nothing, [N/A], as NVIDIA's program says of what a GPU has not. */
+static const struct field *find_field(const char *name)
+{
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (!strcmp(fields[i].name, name) || (fields[i].other_name && !strcmp(fields[i].other_name, name)))
+            return &fields[i];
+    return NULL;
+}
+
+static void tell(const char *name, const struct gpu *gpu, bool with_unit, char out[TEXT])
+{
+    const struct field *field = find_field(name);
+    *out = '\0';
+    if (field) field->tell(gpu, out);
+    size_t used = strlen(out);
+    if (!used) snprintf(out, TEXT, "[N/A]");
+    else if (with_unit && *field->unit) snprintf(out + used, TEXT - used, " %s", field->unit);
+}
+
+/* --- output ----------------------------------------------------------------------------------- */
+
+struct asked {
+    char *query;       /* NULL: no --query-gpu */
+    const char *format, *only; /* only: an index, a UUID or a bus; NULL: all */
+    bool list;
+};
+
+static bool is_asked(const struct asked *asked, const struct gpu *gpu)
+{
+    static const char *const ways[] = {"index", "uuid", "pci.bus_id"};
+    char text[TEXT];
+    bool found = !asked->only;
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && !found; i++) {
+        tell(ways[i], gpu, false, text);
+        found = !strcmp(text, asked->only);
+    }
+    return found;
+}
+
+static void show_line(const struct gpu *gpu)
+{
+    char name[TEXT], uuid[TEXT];
+    tell("name", gpu, false, name);
+    tell("uuid", gpu, false, uuid);
+    printf("GPU %u: %s (UUID: %s)\n", gpu->index, name, uuid);
+}
+
+static void show_fields(char *const *names, size_t count, const struct gpu *gpu, bool with_unit)
+{
+    char text[TEXT];
+    for (size_t i = 0; i < count; i++) {
+        tell(names[i], gpu, with_unit, text);
+        printf("%s%s", i ? ", " : "", text);
+    }
+    printf("\n");
+}
+
+static void show_header(char *const *names, size_t count, bool with_unit)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct field *field = find_field(names[i]);
+        printf("%s%s", i ? ", " : "", names[i]);
+        if (with_unit && field && *field->unit) printf(" [%s]", field->unit);
+    }
+    printf("\n");
+}
+
+static void begin_table(void)
+{
+    char driver[TEXT] = "";
+    int cuda = 0;
+    (void)nvml.nvmlSystemGetDriverVersion(driver, sizeof(driver));
+    (void)nvml.nvmlSystemGetCudaDriverVersion_v2(&cuda);
+    printf("NVIDIA-SMI %s    Driver Version: %s    CUDA Version: %d.%d\n(virtual GPUs of plimsoll exec)\n\n", driver, driver,
+           cuda / 1000, cuda % 1000 / 10);
+}
+
+static void show_row(const struct gpu *gpu)
+{
+    char name[TEXT], bus[TEXT], used[TEXT], total[TEXT];
+    tell("name", gpu, false, name);
+    tell("pci.bus_id", gpu, false, bus);
+    tell("memory.used", gpu, true, used);
+    tell("memory.total", gpu, true, total);
+    printf("| %2u  %-32s %18s | %12s / %12s |   0%%  Default |\n", gpu->index, name, bus, used, total);
+}
+
+/* The names, one after the other; the text is cut up. Returns how many. */
+static size_t read_names(char *text, char **names, size_t room)
+{
+    size_t count = 0;
+    for (char *at = text, *rest; at && count < room; at = rest) {
+        rest = strchr(at, ',');
+        if (rest) *rest++ = '\0';
+        while (*at == ' ') at++;
+        names[count++] = at;
+    }
+    return count;
+}
+
+static int show(const struct asked *asked)
+{
+    char *names[64];
+    unsigned gpus = 0, shown = 0;
+    bool plain = asked->format && strstr(asked->format, "noheader");
+    bool with_unit = !asked->format || !strstr(asked->format, "nounits");
+    size_t count = asked->query ? read_names(asked->query, names, 64) : 0;
+    if (nvml.nvmlDeviceGetCount_v2(&gpus)) return 2;
+    if (asked->query && !plain) show_header(names, count, with_unit);
+    for (struct gpu gpu = {0}; gpu.index < gpus; gpu.index++) {
+        if (nvml.nvmlDeviceGetHandleByIndex_v2(gpu.index, &gpu.handle) || !is_asked(asked, &gpu)) continue;
+        if (!shown++ && !asked->query && !asked->list) begin_table();
+        if (asked->query) show_fields(names, count, &gpu, with_unit);
+        else if (asked->list) show_line(&gpu);
+        else show_row(&gpu);
+    }
+    if (!shown) printf("No devices were found\n");
+    return shown ? 0 : 6; /* as NVIDIA's */
+}
+
+/* An option's value, in either way to write it; NULL: it is another option. */
+static char *value_of(const char *name, char **argv, int *i)
+{
+    size_t length = strlen(name);
+    if (!strncmp(argv[*i], name, length) && argv[*i][length] == '=') return argv[*i] + length + 1;
+    return !strcmp(argv[*i], name) && argv[*i + 1] ? argv[++*i] : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    struct asked asked = {0};
+    for (int i = 1; i < argc; i++) {
+        char *value;
+        if (!strcmp(argv[i], "-L") || !strcmp(argv[i], "--list-gpus")) asked.list = true;
+        else if ((value = value_of("--query-gpu", argv, &i))) asked.query = value;
+        else if ((value = value_of("--format", argv, &i))) asked.format = value;
+        else if ((value = value_of("-i", argv, &i)) || (value = value_of("--id", argv, &i))) asked.only = value;
+        else {
+            fprintf(stderr, "nvidia-smi of a virtual GPU: %s is not implemented (-L, -i, --query-gpu and --format are)\n",
+                    argv[i]);
+            return 2;
+        }
+    }
+    if (!open_nvml()) {
+        fprintf(stderr, "nvidia-smi of a virtual GPU: there is no NVML\n");
+        return 12;
+    }
+    return show(&asked);
+}
