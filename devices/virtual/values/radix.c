@@ -187,6 +187,7 @@ static bool order_by_chance(const struct pass *p, size_t width, size_t value_wid
     const char *writer = plim_shadow_writer(p->from, p->count * width);
     struct plim_view values = {0};
     if (!value_width || !writer || !strstr(writer, "distribution_elementwise_grid_stride_kernel") ||
+        plim_shadow_survey(p->from, p->count * width) & PLIM_KNOWN ||
         !plim_view_open(&values, p->values_from, p->count * value_width))
         return false;
     values.at = p->values_to;

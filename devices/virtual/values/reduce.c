@@ -238,7 +238,7 @@ static void finish(const struct plim_plan *plan, struct total *t, size_t inputs)
     if (!(t->known & PLIM_KNOWN)) t->known = PLIM_UNKNOWN;
 }
 
-static void put(const struct plim_plan *plan, const struct total *t, size_t at,
+static void put(const struct plim_plan *plan, const struct total *t, unsigned char index_known, size_t at,
                 struct plim_view *out)
 {
     enum plim_type type = plan->types[OUTPUT];
@@ -246,12 +246,12 @@ static void put(const struct plim_plan *plan, const struct total *t, size_t at,
     switch (plan->numbers[KIND]) {
     case LARGEST_AT:
     case SMALLEST_AT:
-        plim_view_put(&out[0], at, PLIM_INT64, index, t->known);
+        plim_view_put(&out[0], at, PLIM_INT64, index, index_known);
         break;
     case LARGEST_AND_AT:
     case SMALLEST_AND_AT:
         plim_view_put(&out[0], at, type, t->value, t->known);
-        plim_view_put(&out[1], at / plim_type_bytes(type) * 8, PLIM_INT64, index, t->known);
+        plim_view_put(&out[1], at / plim_type_bytes(type) * 8, PLIM_INT64, index, index_known);
         break;
     case SMALLEST_AND_LARGEST:
         plim_view_put(&out[0], at, type, t->least, t->known);
@@ -275,6 +275,22 @@ static bool is_of_one(enum kind kind)
     return kind != SUM && kind != MEAN && kind != PRODUCT && kind != ABSOLUTE_SUM && kind != NOT_ZERO;
 }
 
+/* Where the largest of many unknown numbers is: of a vocabulary, the token that is picked. It is taken to be none with
+ * a meaning of its own, which stand at either end. */
+enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
+
+static bool picks_token(const struct plim_plan *plan, const struct reduction *r)
+{
+    int64_t kind = plan->numbers[KIND];
+    return (kind == LARGEST_AT || kind == LARGEST_AND_AT) && plim_type_is_float(plan->types[INPUT]) &&
+           r->inputs > MOST_CLASSES && r->outputs <= PLIM_MOST_ELEMENTS && !r->is_partial && !r->base;
+}
+
+static int64_t token_of(const struct reduction *r, size_t output)
+{
+    return (int64_t)(r->inputs / 2 + output % (r->inputs / 4));
+}
+
 /* `inputs`: of those that make a result, so many are looked at. */
 static void work(const struct plim_plan *plan, const struct reduction *r, size_t inputs,
                  const struct plim_view *in, struct plim_view *out)
@@ -289,7 +305,12 @@ static void work(const struct plim_plan *plan, const struct reduction *r, size_t
             take((enum kind)plan->numbers[KIND], &total, x, (int64_t)i, known);
         }
         finish(plan, &total, r->inputs);
-        put(plan, &total, plim_offsets_of(r->out, o, 0, 2), out);
+        unsigned char index_known = total.known;
+        if (!(total.known & PLIM_KNOWN) && picks_token(plan, r)) {
+            total.index = token_of(r, o);
+            index_known = PLIM_KNOWN | PLIM_ASSUMED_LONGEST;
+        }
+        put(plan, &total, index_known, plim_offsets_of(r->out, o, 0, 2), out);
     }
 }
 
@@ -301,17 +322,6 @@ static size_t second_bytes(const struct plim_plan *plan, size_t bytes)
                : bytes / plim_type_bytes(plan->types[OUTPUT]) * 8;
 }
 
-/* Where the largest of many unknown numbers is: of a vocabulary, the token that is picked. It is taken to be none with
- * a meaning of its own, which stand at either end. */
-enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
-
-static bool picks_token(const struct plim_plan *plan, const struct reduction *r)
-{
-    int64_t kind = plan->numbers[KIND];
-    return (kind == LARGEST_AT || kind == LARGEST_AND_AT) && plim_type_is_float(plan->types[INPUT]) &&
-           r->inputs > MOST_CLASSES && r->outputs <= PLIM_MOST_ELEMENTS && !r->is_partial && !r->base;
-}
-
 /* False: there is no room for it. `at`: the indices' place. */
 static bool pick_tokens(const struct plim_plan *plan, const struct plim_launch *launch,
                         const struct reduction *r, uintptr_t at, size_t bytes)
@@ -320,7 +330,7 @@ static bool pick_tokens(const struct plim_plan *plan, const struct plim_launch *
     struct plim_view out;
     if (!plim_view_open(&out, at, bytes)) return false;
     for (size_t o = 0; o < r->outputs; o++) {
-        struct plim_number token = {.i = (int64_t)(r->inputs / 2 + o % (r->inputs / 4))};
+        struct plim_number token = {.i = token_of(r, o)};
         plim_view_put(&out, plim_offsets_of(r->out, o, 0, 2) / width * sizeof(int64_t), PLIM_INT64, token,
                       PLIM_KNOWN | PLIM_ASSUMED_LONGEST);
     }

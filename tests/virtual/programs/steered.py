@@ -179,9 +179,9 @@ def generate():
     from transformers import GPT2Config, GPT2LMHeadModel
     model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=64, vocab_size=5000)).cuda()
     prompt = torch.arange(10)[None].expand(2, -1).cuda()
-    for sampled in (False, True):
-        out = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20,
-                             do_sample=sampled, pad_token_id=0)
+    for sampled, least in ((False, 0), (True, 0), (False, 5)):
+        out = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, min_new_tokens=least,
+                             do_sample=sampled, pad_token_id=0, eos_token_id=4999)
         assert out.shape == (2, 30), out.shape
         ends = torch.isin(out, torch.tensor([0, 4999], device='cuda'))[:, 10:]
         kept = [row[mask].tolist() for row, mask in zip(out[:, 10:].cpu(), ~ends.cpu())]
