@@ -120,8 +120,9 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     const unsigned chosen = PLIM_ASSUMED_ALL | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST;
     if (!machine || !(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED))) return;
     const char *kernel = plim_shadow_writer(from, bytes);
+    bool is_floating = writes_floats(kernel);
     if (plim_question_find_asker && known & (PLIM_SOME_UNKNOWN | chosen))
-        plim_question_find_asker(bytes, writes_floats(kernel), &asker);
+        plim_question_find_asker(bytes, is_floating, &asker);
     known = without_idle(known, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL))) return;
@@ -130,6 +131,6 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     name_kernel(kernel, question.kernel);
     memcpy(question.place, asker.place, sizeof(question.place));
     question.use = asker.use;
-    if (known & PLIM_ASSUMED_ALL) settle_count(from, to, kernel, &question);
+    if (known & PLIM_ASSUMED_ALL && !is_floating) settle_count(from, to, kernel, &question);
     plim_machine_ask(machine, &question);
 }
