@@ -9,6 +9,7 @@
  * randperm sorts indices by random keys, and orders anew those whose keys are equal (Randperm.cuh):
  *
  *     randperm_handle_duplicate_keys_kernel<T, ...>(keys, T *indices, mask, count, random state) */
+#include "devices/random.h"
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
@@ -168,20 +169,18 @@ static void swap(unsigned char *a, unsigned char *b, size_t width)
     }
 }
 
-/* The same order each time (Fisher and Yates, with the numbers of Marsaglia's xorshift64). */
+/* The same order each time (Fisher and Yates). */
 static void shuffle(struct plim_view *view, size_t count, size_t width)
 {
-    uint64_t state = 0x9e3779b97f4a7c15;
     for (size_t i = count; i > 1; i--) {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        size_t k = state % i;
+        size_t k = plim_random_word(count, i) % i;
         swap(view->data + k * width, view->data + (i - 1) * width, width);
         swap(view->known + k * width, view->known + (i - 1) * width, width);
     }
 }
 
-/* What random keys put into an order: into that of some seed. The keys stay random for the next pass. False: they
- * are not random, or there is no room. */
+/* What random keys put into an order: into that of some seed, in the first pass. The keys stay random for the next.
+ * False: they are not random, or there is no room. */
 static bool order_by_chance(const struct pass *p, size_t width, size_t value_width)
 {
     const char *writer = plim_shadow_writer(p->from, p->count * width);
@@ -191,7 +190,7 @@ static bool order_by_chance(const struct pass *p, size_t width, size_t value_wid
         !plim_view_open(&values, p->values_from, p->count * value_width))
         return false;
     values.at = p->values_to;
-    shuffle(&values, p->count, value_width);
+    if (!p->first_bit) shuffle(&values, p->count, value_width);
     for (size_t i = 0; i < values.bytes; i++)
         values.known[i] = plim_known_both(values.known[i], PLIM_KNOWN | PLIM_ASSUMED_SEED);
     plim_view_store(&values, writer);

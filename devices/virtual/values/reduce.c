@@ -275,29 +275,23 @@ static bool is_of_one(enum kind kind)
     return kind != SUM && kind != MEAN && kind != PRODUCT && kind != ABSOLUTE_SUM && kind != NOT_ZERO;
 }
 
-/* Where the largest of many unknown numbers is: of a vocabulary, the token that is picked. It is taken to be none with
- * a meaning of its own, which stand at either end. */
-enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
-
+/* The largest of many unknown numbers is the token that is picked of a vocabulary. It is taken to be none with a meaning
+ * of its own, which stand at either end. */
 static bool picks_token(const struct plim_plan *plan, const struct reduction *r)
 {
+    enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
     int64_t kind = plan->numbers[KIND];
     return (kind == LARGEST_AT || kind == LARGEST_AND_AT) && plim_type_is_float(plan->types[INPUT]) &&
-           r->inputs > MOST_CLASSES && r->outputs <= PLIM_MOST_ELEMENTS && !r->is_partial && !r->base;
+           r->inputs > MOST_CLASSES && r->outputs <= PLIM_MOST_ELEMENTS;
 }
 
-static int64_t token_of(const struct reduction *r, size_t output)
-{
-    return (int64_t)(r->inputs / 2 + output % (r->inputs / 4));
-}
-
-/* `inputs`: of those that make a result, so many are looked at. */
+/* `inputs`: of those that make a result, so many are looked at; 0: none is known. */
 static void work(const struct plim_plan *plan, const struct reduction *r, size_t inputs,
                  const struct plim_view *in, struct plim_view *out)
 {
     for (size_t o = 0; o < r->outputs; o++) {
         size_t base = plim_offsets_of(r->out, o, 1, 2);
-        struct total total = {.known = PLIM_KNOWN};
+        struct total total = {.known = inputs ? PLIM_KNOWN : PLIM_UNKNOWN};
         for (size_t i = 0; i < inputs; i++) {
             struct plim_number x;
             unsigned char known =
@@ -307,7 +301,7 @@ static void work(const struct plim_plan *plan, const struct reduction *r, size_t
         finish(plan, &total, r->inputs);
         unsigned char index_known = total.known;
         if (!(total.known & PLIM_KNOWN) && picks_token(plan, r)) {
-            total.index = token_of(r, o);
+            total.index = (int64_t)(r->inputs / 2 + o % (r->inputs / 4));
             index_known = PLIM_KNOWN | PLIM_ASSUMED_LONGEST;
         }
         put(plan, &total, index_known, plim_offsets_of(r->out, o, 0, 2), out);
@@ -320,33 +314,6 @@ static size_t second_bytes(const struct plim_plan *plan, size_t bytes)
     return plan->numbers[KIND] == SMALLEST_AND_LARGEST
                ? bytes
                : bytes / plim_type_bytes(plan->types[OUTPUT]) * 8;
-}
-
-/* False: there is no room for it. `at`: the indices' place. */
-static bool pick_tokens(const struct plim_plan *plan, const struct plim_launch *launch,
-                        const struct reduction *r, uintptr_t at, size_t bytes)
-{
-    size_t width = plan->numbers[KIND] == LARGEST_AT ? sizeof(int64_t) : plim_type_bytes(plan->types[OUTPUT]);
-    struct plim_view out;
-    if (!plim_view_open(&out, at, bytes)) return false;
-    for (size_t o = 0; o < r->outputs; o++) {
-        struct plim_number token = {.i = token_of(r, o)};
-        plim_view_put(&out, plim_offsets_of(r->out, o, 0, 2) / width * sizeof(int64_t), PLIM_INT64, token,
-                      PLIM_KNOWN | PLIM_ASSUMED_LONGEST);
-    }
-    plim_view_store(&out, launch->kernel);
-    plim_view_close(&out);
-    return true;
-}
-
-/* What is not worked out is unknown. */
-static void leave(const struct plim_plan *plan, const struct plim_launch *launch, const struct reduction *r,
-                  size_t bytes, size_t more)
-{
-    bool picks = picks_token(plan, r), second = more > 0;
-    bool picked = picks && pick_tokens(plan, launch, r, r->to[second], second ? more : bytes);
-    if (!picked || second) plim_launch_spoil(launch, r->to[0], bytes);
-    if (!picked && second) plim_launch_spoil(launch, r->to[1], more);
 }
 
 static bool run(const struct plim_plan *given, const struct plim_launch *launch)
@@ -366,18 +333,18 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
     size_t bytes = plim_offsets_last(r.out, 0, 2) + out_width,
            more = has_two(kind) ? second_bytes(&plan, bytes) : 0;
     size_t span = plim_offsets_last(r.in, 0, 1) + plim_offsets_last(r.out, 1, 2) + width;
-    bool works = kind != UNKNOWN_KIND && !r.is_partial && !r.base &&
-                 r.inputs * r.outputs <= PLIM_MOST_ELEMENTS &&
-                 plim_shadow_survey(r.from, span) & PLIM_KNOWN &&
-                 plim_view_open(&in, r.from, span) && plim_view_open(&out[0], r.to[0], bytes) &&
-                 (!more || plim_view_open(&out[1], r.to[1], more));
+    bool is_seen = r.inputs * r.outputs <= PLIM_MOST_ELEMENTS &&
+                   plim_shadow_survey(r.from, span) & PLIM_KNOWN && plim_view_open(&in, r.from, span);
+    bool works = kind != UNKNOWN_KIND && !r.is_partial && !r.base && (is_seen || picks_token(&plan, &r)) &&
+                 plim_view_open(&out[0], r.to[0], bytes) && (!more || plim_view_open(&out[1], r.to[1], more));
     if (works) {
-        bool is_even = plim_shadow_is_filled(r.from, span, width, one, &state);
-        work(&plan, &r, is_even && is_of_one((enum kind)kind) ? 1 : r.inputs, &in, out);
+        bool is_even = is_of_one((enum kind)kind) && plim_shadow_is_filled(r.from, span, width, one, &state);
+        work(&plan, &r, !is_seen ? 0 : is_even ? 1 : r.inputs, &in, out);
         plim_view_store(&out[0], launch->kernel);
         if (more) plim_view_store(&out[1], launch->kernel);
     } else {
-        leave(&plan, launch, &r, bytes, more);
+        plim_launch_spoil(launch, r.to[0], bytes);
+        if (more) plim_launch_spoil(launch, r.to[1], more);
         if (kind == UNKNOWN_KIND && plim_heap_is_device(r.to[1]))
             return false; /* how large the second is, is not known */
     }
