@@ -118,11 +118,11 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     struct plim_machine_question question = {.bytes = (int64_t)bytes};
     struct plim_question_asker asker = {.use = PLIM_QUESTION_KEPT, .answer = -1};
     const unsigned chosen = PLIM_ASSUMED_ALL | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST;
-    if (!machine || !(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED))) return;
-    const char *kernel = plim_shadow_writer(from, bytes);
+    if (!machine) return;
+    bool is_asked = known & (PLIM_SOME_UNKNOWN | chosen);
+    const char *kernel = is_asked ? plim_shadow_writer(from, bytes) : NULL;
     bool is_floating = writes_floats(kernel);
-    if (plim_question_find_asker && known & (PLIM_SOME_UNKNOWN | chosen))
-        plim_question_find_asker(bytes, is_floating, &asker);
+    if (plim_question_find_asker && is_asked) plim_question_find_asker(bytes, is_floating, &asker);
     known = without_idle(known, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL))) return;
