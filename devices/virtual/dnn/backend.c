@@ -86,33 +86,42 @@ static void *description_of(int device)
     return gpus[device].descriptor;
 }
 
+/* --- descriptors of ours ---------------------------------------------------------------------- */
+
+/* Begins each: a mark that tells it from the library's descriptors, and of which kind it is. */
+static const char plan_mark, pack_mark;
+
+static void *ours_of(const void *descriptor, const char *mark)
+{
+    const void *has = NULL;
+    if (descriptor) memcpy(&has, descriptor, sizeof(has));
+    return has == mark ? (void *)(uintptr_t)descriptor : NULL;
+}
+
+static int create(const char *mark, size_t bytes, void **out)
+{
+    void *made = calloc(1, bytes);
+    if (!made) return plim_dnn_status(PLIM_DNN_ALLOC_FAILED);
+    memcpy(made, &mark, sizeof(mark));
+    *out = made;
+    return 0;
+}
+
 /* --- execution plans -------------------------------------------------------------------------- */
 
 /* Ours: the library would compile kernels and load them. What a plan is asked for, its workspace,
  * its engine configuration knows already. */
 struct plan {
-    const void *mark; /* tells it from the library's descriptors */
+    const void *mark;
     void *config;
     bool is_final, has_cost;
     int64_t workspace_bytes;
     struct plim_cost cost;
 };
 
-static const char mark;
-
 static struct plan *plan_of(const void *descriptor)
 {
-    struct plan *plan = (struct plan *)(uintptr_t)descriptor;
-    return plan && plan->mark == &mark ? plan : NULL;
-}
-
-static int create_plan(void **out)
-{
-    struct plan *plan = calloc(1, sizeof(*plan));
-    if (!plan) return plim_dnn_status(PLIM_DNN_ALLOC_FAILED);
-    plan->mark = &mark;
-    *out = plan;
-    return 0;
+    return ours_of(descriptor, &plan_mark);
 }
 
 static int finalize_plan(struct plan *plan)
@@ -157,21 +166,9 @@ struct pack {
     size_t count;
 };
 
-static const char pack_mark;
-
 static struct pack *pack_of(const void *descriptor)
 {
-    struct pack *pack = (struct pack *)(uintptr_t)descriptor;
-    return pack && pack->mark == &pack_mark ? pack : NULL;
-}
-
-static int create_pack(void **out)
-{
-    struct pack *pack = calloc(1, sizeof(*pack));
-    if (!pack) return plim_dnn_status(PLIM_DNN_ALLOC_FAILED);
-    pack->mark = &pack_mark;
-    *out = pack;
-    return 0;
+    return ours_of(descriptor, &pack_mark);
 }
 
 static int set_of_pack(struct pack *pack, int attribute, int64_t count, const void *values)
@@ -191,8 +188,8 @@ ANSWER int cudnnBackendCreateDescriptor(int type, void **out)
 {
     if (!out) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
     use_backend();
-    if (type == DNN_PLAN) return create_plan(out);
-    if (type == DNN_VARIANT_PACK) return create_pack(out);
+    if (type == DNN_PLAN) return create(&plan_mark, sizeof(struct plan), out);
+    if (type == DNN_VARIANT_PACK) return create(&pack_mark, sizeof(struct pack), out);
     int failed = plim_self_use_current() ? plim_dnn_status(PLIM_DNN_NOT_INITIALIZED)
                                          : backend.create(type, out);
     bool is_for_gpu = type == DNN_HEURISTICS || type == DNN_ENGINE;
