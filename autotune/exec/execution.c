@@ -44,6 +44,14 @@ static char *list_first(const char *name, const char *first, size_t length)
     return asprintf(&out, "%s=%.*s:", name, (int)length, first) < 0 ? NULL : out;
 }
 
+/* The same of one of the workspace's folders. */
+static char *folder_first(const char *name, const struct trial *t, const char *folder)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s/%s", t->options->folder, folder);
+    return list_first(name, path, (size_t)length);
+}
+
 static bool is_set(const struct plim_program *program, const char *name)
 {
     size_t length = strlen(name);
@@ -83,14 +91,11 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
                              struct plim_error *err)
 {
     const char *library = t->options->library, *name = strrchr(library, '/');
-    char modules[PATH_MAX], programs[PATH_MAX];
     snprintf(t->mark, sizeof(t->mark), "%s=%s", PLIM_MACHINE_VARIABLE, t->machine_path);
     t->preload = list_first("LD_PRELOAD", library, strlen(library));
     t->library_path = list_first("LD_LIBRARY_PATH", library, (size_t)(name - library));
-    snprintf(modules, sizeof(modules), "%s/" PLIM_WORKSPACE_MODULES, t->options->folder);
-    t->modules = list_first("PYTHONPATH", modules, strlen(modules));
-    snprintf(programs, sizeof(programs), "%s/" PLIM_WORKSPACE_PROGRAMS, t->options->folder);
-    t->programs = list_first("PATH", programs, strlen(programs));
+    t->modules = folder_first("PYTHONPATH", t, PLIM_WORKSPACE_MODULES);
+    t->programs = folder_first("PATH", t, PLIM_WORKSPACE_PROGRAMS);
     if (!t->preload || !t->library_path || !t->modules || !t->programs)
         return plim_fail(err, PLIM_NOMEM, "out of host memory");
     const char *more[VARIABLES] = {t->mark, t->preload, t->modules};

@@ -171,11 +171,12 @@ static enum plim_status write_module(struct plim_workspace *w, struct plim_error
 }
 
 /* nvidia-smi lies beside the virtual GPU; where it does not, programs find another one or none. */
-static enum plim_status link_programs(struct plim_workspace *w, const char *folder, struct plim_error *err)
+static enum plim_status link_programs(struct plim_workspace *w, struct plim_error *err)
 {
     static const char name[] = "nvidia-smi";
-    char program[2 * PATH_MAX], path[sizeof(w->folder) + sizeof(name) + 8];
-    snprintf(program, sizeof(program), "%s/%s", folder, name);
+    char program[PATH_MAX + sizeof(name)], path[sizeof(w->folder) + sizeof(name) + 8];
+    int folder = (int)(strrchr(w->library, '/') - w->library);
+    snprintf(program, sizeof(program), "%.*s/%s", folder, w->library, name);
     snprintf(path, sizeof(path), "%s/" PLIM_WORKSPACE_PROGRAMS, w->folder);
     if (mkdir(path, 0700)) return plim_fail(err, PLIM_IO, "%s: %s", path, strerror(errno));
     snprintf(path, sizeof(path), "%s/" PLIM_WORKSPACE_PROGRAMS "/%s", w->folder, name);
@@ -189,11 +190,8 @@ enum plim_status plim_workspace_make(struct plim_workspace *w, enum plim_preload
 {
     *w = (struct plim_workspace){.keeper = -1};
     enum plim_status st = find_library(w, preloaded, err);
-    char beside[PATH_MAX];
-    memcpy(beside, w->library, sizeof(beside));
-    if (!st) *strrchr(beside, '/') = '\0';
     if (!st) st = make_folders(w, logs, err);
-    if (!st && preloaded == PLIM_PRELOAD_VIRTUAL_GPU) st = link_programs(w, beside, err);
+    if (!st && preloaded == PLIM_PRELOAD_VIRTUAL_GPU) st = link_programs(w, err);
     if (!st) st = link_library(w, preloaded, err);
     return st ? st : write_module(w, err);
 }
