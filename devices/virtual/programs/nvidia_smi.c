@@ -5,118 +5,67 @@
  *     nvidia-smi -L                                                                  a line for each GPU
  *     nvidia-smi --query-gpu=FIELD,... --format=csv[,noheader][,nounits] [-i INDEX]
  */
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "devices/nvml/nvml.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* --- NVML ------------------------------------------------------------------------------------- */
+enum { TEXT = PLIM_NVML_TEXT };
 
-enum { TEXT = 96, GPU_UTILIZATION = 0 };
-
-struct memory {
-    uint64_t total, free, used;
-};
-
-struct pci {
-    char bus_id_legacy[16];
-    unsigned domain, bus, device, device_id, subsystem_id;
-    char bus_id[32];
-};
-
-static struct {
-    int (*nvmlInit_v2)(void);
-    int (*nvmlDeviceGetCount_v2)(unsigned *);
-    int (*nvmlDeviceGetHandleByIndex_v2)(unsigned, void **);
-    int (*nvmlDeviceGetName)(void *, char *, unsigned);
-    int (*nvmlDeviceGetUUID)(void *, char *, unsigned);
-    int (*nvmlDeviceGetMemoryInfo)(void *, struct memory *);
-    int (*nvmlDeviceGetPciInfo_v3)(void *, struct pci *);
-    int (*nvmlDeviceGetCudaComputeCapability)(void *, int *, int *);
-    int (*nvmlSystemGetDriverVersion)(char *, unsigned);
-    int (*nvmlSystemGetCudaDriverVersion_v2)(int *);
-} nvml;
-
-static bool open_nvml(void)
-{
-    static const char *const names[] = {
-        "nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetName",
-        "nvmlDeviceGetUUID", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetPciInfo_v3",
-        "nvmlDeviceGetCudaComputeCapability", "nvmlSystemGetDriverVersion", "nvmlSystemGetCudaDriverVersion_v2"};
-    void *found[sizeof(names) / sizeof(names[0])], *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-    _Static_assert(sizeof(found) == sizeof(nvml), "a function for each name");
-    for (size_t i = 0; library && i < sizeof(names) / sizeof(names[0]); i++)
-        if (!(found[i] = dlsym(library, names[i]))) return false;
-    if (library) memcpy(&nvml, found, sizeof(nvml));
-    return library && nvml.nvmlInit_v2() == 0;
-}
+static struct plim_nvml *nvml;
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-struct gpu {
-    unsigned index;
-    void *handle;
-};
-
-static void tell_index(const struct gpu *gpu, char *out)
+static void tell_index(const struct plim_nvml_gpu *gpu, char *out)
 {
-    snprintf(out, TEXT, "%u", gpu->index);
+    snprintf(out, TEXT, "%d", gpu->index);
 }
-static void tell_count(const struct gpu *gpu, char *out)
+static void tell_count(const struct plim_nvml_gpu *gpu, char *out)
 {
-    unsigned count = 0;
+    size_t count;
     (void)gpu;
-    if (!nvml.nvmlDeviceGetCount_v2(&count)) snprintf(out, TEXT, "%u", count);
+    (void)plim_nvml_gpus(nvml, &count);
+    snprintf(out, TEXT, "%zu", count);
 }
-static void tell_name(const struct gpu *gpu, char *out)
+static void tell_name(const struct plim_nvml_gpu *gpu, char *out)
 {
-    (void)nvml.nvmlDeviceGetName(gpu->handle, out, TEXT);
+    snprintf(out, TEXT, "%s", gpu->name);
 }
-static void tell_uuid(const struct gpu *gpu, char *out)
+static void tell_uuid(const struct plim_nvml_gpu *gpu, char *out)
 {
-    (void)nvml.nvmlDeviceGetUUID(gpu->handle, out, TEXT);
+    snprintf(out, TEXT, "%s", gpu->uuid);
 }
-static void tell_driver(const struct gpu *gpu, char *out)
+static void tell_driver(const struct plim_nvml_gpu *gpu, char *out)
 {
     (void)gpu;
-    (void)nvml.nvmlSystemGetDriverVersion(out, TEXT);
+    snprintf(out, TEXT, "%s", plim_nvml_driver_version(nvml));
 }
-static void tell_bus(const struct gpu *gpu, char *out)
+/* A domain has eight digits here, of which CUDA and Linux write four. */
+static void tell_bus(const struct plim_nvml_gpu *gpu, char *out)
 {
-    struct pci pci = {0};
-    if (!nvml.nvmlDeviceGetPciInfo_v3(gpu->handle, &pci)) snprintf(out, TEXT, "%s", pci.bus_id);
+    snprintf(out, TEXT, "0000%s", gpu->bus_id);
 }
-static void tell_capability(const struct gpu *gpu, char *out)
+static void tell_capability(const struct plim_nvml_gpu *gpu, char *out)
 {
-    int major, minor;
-    if (!nvml.nvmlDeviceGetCudaComputeCapability(gpu->handle, &major, &minor))
-        snprintf(out, TEXT, "%d.%d", major, minor);
+    snprintf(out, TEXT, "%d.%d", gpu->compute_capability / 10, gpu->compute_capability % 10);
 }
-static void tell_mebibytes(const struct gpu *gpu, size_t which, char *out)
+static void tell_mebibytes(int64_t bytes, char *out)
 {
-    struct memory memory;
-    uint64_t bytes;
-    if (nvml.nvmlDeviceGetMemoryInfo(gpu->handle, &memory)) return;
-    memcpy(&bytes, (const char *)&memory + which, sizeof(bytes));
-    snprintf(out, TEXT, "%llu", (unsigned long long)(bytes >> 20));
+    snprintf(out, TEXT, "%lld", (long long)(bytes >> 20));
 }
-static void tell_total(const struct gpu *gpu, char *out)
+static void tell_total(const struct plim_nvml_gpu *gpu, char *out)
 {
-    tell_mebibytes(gpu, offsetof(struct memory, total), out);
+    tell_mebibytes(gpu->memory.total_bytes, out);
 }
-static void tell_used(const struct gpu *gpu, char *out)
+static void tell_used(const struct plim_nvml_gpu *gpu, char *out)
 {
-    tell_mebibytes(gpu, offsetof(struct memory, used), out);
+    tell_mebibytes(gpu->memory.total_bytes - gpu->memory.free_bytes, out);
 }
-static void tell_free(const struct gpu *gpu, char *out)
+static void tell_free(const struct plim_nvml_gpu *gpu, char *out)
 {
-    tell_mebibytes(gpu, offsetof(struct memory, free), out);
+    tell_mebibytes(gpu->memory.free_bytes, out);
 }
 /* A virtual GPU never waits, and never is busy. */
-static void tell_nothing(const struct gpu *gpu, char *out)
+static void tell_nothing(const struct plim_nvml_gpu *gpu, char *out)
 {
     (void)gpu;
     snprintf(out, TEXT, "0");
@@ -124,7 +73,7 @@ static void tell_nothing(const struct gpu *gpu, char *out)
 
 static const struct field {
     const char *name, *other_name, *unit;
-    void (*tell)(const struct gpu *, char *out);
+    void (*tell)(const struct plim_nvml_gpu *, char *out);
 } fields[] = {
     {"index", NULL, "", tell_index},
     {"count", NULL, "", tell_count},
@@ -149,7 +98,7 @@ static const struct field *find_field(const char *name)
     return NULL;
 }
 
-static void tell(const char *name, const struct gpu *gpu, bool with_unit, char out[TEXT])
+static void tell(const char *name, const struct plim_nvml_gpu *gpu, bool with_unit, char out[TEXT])
 {
     const struct field *field = find_field(name);
     *out = '\0';
@@ -167,7 +116,7 @@ struct asked {
     bool list;
 };
 
-static bool is_asked(const struct asked *asked, const struct gpu *gpu)
+static bool is_asked(const struct asked *asked, const struct plim_nvml_gpu *gpu)
 {
     static const char *const ways[] = {"index", "uuid", "pci.bus_id"};
     char text[TEXT];
@@ -179,15 +128,15 @@ static bool is_asked(const struct asked *asked, const struct gpu *gpu)
     return found;
 }
 
-static void show_line(const struct gpu *gpu)
+static void show_line(const struct plim_nvml_gpu *gpu)
 {
     char name[TEXT], uuid[TEXT];
     tell("name", gpu, false, name);
     tell("uuid", gpu, false, uuid);
-    printf("GPU %u: %s (UUID: %s)\n", gpu->index, name, uuid);
+    printf("GPU %d: %s (UUID: %s)\n", gpu->index, name, uuid);
 }
 
-static void show_fields(char *const *names, size_t count, const struct gpu *gpu, bool with_unit)
+static void show_fields(char *const *names, size_t count, const struct plim_nvml_gpu *gpu, bool with_unit)
 {
     char text[TEXT];
     for (size_t i = 0; i < count; i++) {
@@ -209,22 +158,20 @@ static void show_header(char *const *names, size_t count, bool with_unit)
 
 static void begin_table(void)
 {
-    char driver[TEXT] = "";
-    int cuda = 0;
-    (void)nvml.nvmlSystemGetDriverVersion(driver, sizeof(driver));
-    (void)nvml.nvmlSystemGetCudaDriverVersion_v2(&cuda);
+    const char *driver = plim_nvml_driver_version(nvml);
+    int cuda = plim_nvml_cuda_version(nvml);
     printf("NVIDIA-SMI %s    Driver Version: %s    CUDA Version: %d.%d\n(virtual GPUs of plimsoll exec)\n\n", driver, driver,
            cuda / 1000, cuda % 1000 / 10);
 }
 
-static void show_row(const struct gpu *gpu)
+static void show_row(const struct plim_nvml_gpu *gpu)
 {
     char name[TEXT], bus[TEXT], used[TEXT], total[TEXT];
     tell("name", gpu, false, name);
     tell("pci.bus_id", gpu, false, bus);
     tell("memory.used", gpu, true, used);
     tell("memory.total", gpu, true, total);
-    printf("| %2u  %-32s %18s | %12s / %12s |   0%%  Default |\n", gpu->index, name, bus, used, total);
+    printf("| %2d  %-32s %18s | %12s / %12s |   0%%  Default |\n", gpu->index, name, bus, used, total);
 }
 
 /* The names, one after the other; the text is cut up. Returns how many. */
@@ -243,18 +190,17 @@ static size_t read_names(char *text, char **names, size_t room)
 static int show(const struct asked *asked)
 {
     char *names[64];
-    unsigned gpus = 0, shown = 0;
+    size_t gpus, shown = 0, count = asked->query ? read_names(asked->query, names, 64) : 0;
+    const struct plim_nvml_gpu *gpu = plim_nvml_gpus(nvml, &gpus);
     bool plain = asked->format && strstr(asked->format, "noheader");
     bool with_unit = !asked->format || !strstr(asked->format, "nounits");
-    size_t count = asked->query ? read_names(asked->query, names, 64) : 0;
-    if (nvml.nvmlDeviceGetCount_v2(&gpus)) return 2;
     if (asked->query && !plain) show_header(names, count, with_unit);
-    for (struct gpu gpu = {0}; gpu.index < gpus; gpu.index++) {
-        if (nvml.nvmlDeviceGetHandleByIndex_v2(gpu.index, &gpu.handle) || !is_asked(asked, &gpu)) continue;
+    for (; gpus; gpus--, gpu++) {
+        if (!is_asked(asked, gpu)) continue;
         if (!shown++ && !asked->query && !asked->list) begin_table();
-        if (asked->query) show_fields(names, count, &gpu, with_unit);
-        else if (asked->list) show_line(&gpu);
-        else show_row(&gpu);
+        if (asked->query) show_fields(names, count, gpu, with_unit);
+        else if (asked->list) show_line(gpu);
+        else show_row(gpu);
     }
     if (!shown) printf("No devices were found\n");
     return shown ? 0 : 6; /* as NVIDIA's */
@@ -283,9 +229,13 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    if (!open_nvml()) {
-        fprintf(stderr, "nvidia-smi of a virtual GPU: there is no NVML\n");
-        return 12;
+    struct plim_error err = PLIM_ERROR_INIT;
+    int code;
+    if (plim_nvml_open(NULL, &nvml, &code, &err)) {
+        fprintf(stderr, "nvidia-smi of a virtual GPU: %s\n", err.text);
+        return code;
     }
-    return show(&asked);
+    int status = show(&asked);
+    plim_nvml_close(&nvml);
+    return status;
 }
