@@ -14,12 +14,14 @@ their names, are held back: no rule of the clock may be chosen by how far these 
 import argparse
 import csv
 import hashlib
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True  # nothing is left in the tree
+from published import told
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # PyTorch for CUDA 13 has no kernels for a V100; cuDNN has no other kinds of convolutions for it than for Turing.
@@ -71,13 +73,8 @@ def estimate(options, row):
     path = recording_of(options, row)
     if not path:
         return None
-    done = subprocess.run([options.plimsoll, "explain", path, "--device", f'sim:{row["card"]},memory=64TiB',
-                           "--batch", row["batch"], "--json"], capture_output=True, text=True, check=False)
-    try:
-        return json.loads(done.stdout)["setting"]["samples_per_second"]
-    except (ValueError, KeyError, TypeError):
-        print(row["id"], "cannot be told:", done.stderr.strip()[:200], file=sys.stderr)
-        return None
+    return told(options.plimsoll, [path, "--device", f'sim:{row["card"]},memory=64TiB', "--batch", row["batch"]], row,
+                "samples_per_second")
 
 
 def rows_of(options):
