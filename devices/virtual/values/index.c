@@ -1,24 +1,20 @@
-/* Elements by their indices: at::native::index_elementwise_kernel
- * (aten/src/ATen/native/cuda/IndexKernel.cu, PyTorch 2.0 to 2.11), vectorized_gather_kernel
- * (IndexKernelUtils.cu, from 2.7) and indexSelect*Index (Indexing.cu).
+/* Elements by their indices: at::native::index_elementwise_kernel (aten/src/ATen/native/cuda/IndexKernel.cu,
+ * PyTorch 2.0 to 2.11):
  *
  *     index_elementwise_kernel<threads, work, closure>(long count, closure)
- *         index, index_put: {OffsetCalculator<3>; output, input; how many; indices[25], sizes[25],
- * strides[25]} flip:             {OffsetCalculator<2> of signed strides; output, input} index_fill:
- * {OffsetCalculator<2>; self, indices; size, stride; number} index_copy: {OffsetCalculator<3>;
- * self, indices, source; size, stride} take:             {OffsetCalculator<2>; output, indices; int
- * count; bool contiguous; OffsetCalculator<1>; source} vectorized_gather_kernel<bytes, I>(char
- * *out, char *in, I *indices, int count, long slice, long size, long in stride, long out stride,
- * bool) indexSelectSmallIndex<T, I, index, ...>(TensorInfo<T> out, TensorInfo<const T> in,
- * TensorInfo<const I> indices, int out dimension, int in dimension, index inner, long size)
- *     indexSelectLargeIndex<...>(the same, ..., index total, index inner, long size) */
+ *         index, index_put: {OffsetCalculator<3>; output, input; how many; indices[25], sizes[25], strides[25]}
+ *         flip:             {OffsetCalculator<2> of signed strides; output, input}
+ *         index_fill:       {OffsetCalculator<2>; self, indices; size, stride; number}
+ *         index_copy:       {OffsetCalculator<3>; self, indices, source; size, stride}
+ *         take:             {OffsetCalculator<2>; output, indices; int count; bool contiguous;
+ *                            OffsetCalculator<1>; source} */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum kind { INDEX, INDEX_PUT, FLIP, FILL, COPY, TAKE, PUT };
-enum { KIND, WIDTH, INDEX_BYTES };
+enum { KIND, WIDTH };
 enum { MOST_INDICES = 25, OPERANDS = 3 };
 
 static const struct {
@@ -62,16 +58,34 @@ struct gathering {
     int64_t low[OPERANDS]; /* the lowest offset: the view begins there */
 };
 
-/* Strides may be negative; flip's are. */
-static int64_t offset_of(const struct gathering *g, size_t index, int operand)
+/* Where an element lies in each operand. Elements are gone through one after the other: a division for each
+ * dimension of each would take most of the time. */
+struct place {
+    uint32_t at[PLIM_DIMENSIONS];
+    int64_t offset[OPERANDS]; /* in the operand's view */
+};
+
+/* Of the first element, once the views are open. */
+static struct place first(const struct gathering *g)
 {
-    int64_t sum = 0;
+    struct place place = {0};
+    for (int i = 0; i < g->operands; i++) place.offset[i] = -g->low[i];
+    return place;
+}
+
+/* Strides may be negative; flip's are. */
+static void next(const struct gathering *g, struct place *place)
+{
     for (int d = 0; d < g->offsets->dimensions; d++) {
-        size_t size = g->offsets->sizes[d][0];
-        sum += (int64_t)(index % size) * (int32_t)g->offsets->strides[d * g->operands + operand];
-        index /= size;
+        uint32_t size = g->offsets->sizes[d][0];
+        bool is_last = ++place->at[d] == size;
+        if (is_last) place->at[d] = 0;
+        for (int i = 0; i < g->operands; i++) {
+            int64_t stride = (int32_t)g->offsets->strides[d * g->operands + i];
+            place->offset[i] += is_last ? -stride * (int64_t)(size - 1) : stride;
+        }
+        if (!is_last) return;
     }
-    return sum;
 }
 
 static void range_of(const struct gathering *g, int operand, int64_t *low, int64_t *high)
@@ -84,20 +98,37 @@ static void range_of(const struct gathering *g, int operand, int64_t *low, int64
     }
 }
 
-/* The view of an operand's elements, and `more` bytes behind what the offsets reach. */
-static bool open(struct gathering *g, int operand, uintptr_t at, size_t width, int64_t more)
-{
-    int64_t high;
-    range_of(g, operand, &g->low[operand], &high);
-    return plim_view_open(&g->views[operand], at + (uintptr_t)g->low[operand],
-                          (size_t)(high - g->low[operand] + more) + width);
-}
-
 static uintptr_t pointer_at(const char *rest, size_t i)
 {
     uintptr_t value;
     memcpy(&value, rest + i * sizeof(value), sizeof(value));
     return value;
+}
+
+/* Of an operand's elements, and `more` bytes behind what the offsets reach: how many from which address on. */
+static size_t span_of(struct gathering *g, int operand, size_t width, int64_t more, uintptr_t *at)
+{
+    int64_t high;
+    range_of(g, operand, &g->low[operand], &high);
+    *at += (uintptr_t)g->low[operand];
+    return (size_t)(high - g->low[operand] + more) + width;
+}
+
+static bool open(struct gathering *g, int operand, uintptr_t at, size_t width, int64_t more)
+{
+    size_t bytes = span_of(g, operand, width, more, &at);
+    return plim_view_open(&g->views[operand], at, bytes);
+}
+
+/* Where nothing is known of what is read (operand 1), nothing is of what is written (0): gradients, mostly. */
+static bool spoil_unknown(struct gathering *g, const struct plim_launch *launch, size_t width,
+                          int64_t reach)
+{
+    uintptr_t to = pointer_at(g->rest, 0), from = pointer_at(g->rest, 1);
+    size_t written = span_of(g, 0, width, 0, &to), read = span_of(g, 1, width, reach, &from);
+    if (plim_shadow_survey(from, read) & PLIM_KNOWN) return false;
+    plim_launch_spoil(launch, to, written);
+    return true;
 }
 
 static bool begin(struct gathering *g, const struct plim_launch *launch, int operands)
@@ -151,14 +182,13 @@ static int64_t reach_of(const struct indices *x)
 }
 
 /* PLIM_UNKNOWN: an index is not known, or none of this tensor's. */
-static unsigned char find_place(const struct gathering *g, const struct indices *x, size_t element,
-                                int64_t *place)
+static unsigned char find_place(const struct indices *x, int64_t element, int64_t *place)
 {
     unsigned char known = PLIM_KNOWN;
     *place = 0;
     for (size_t i = 0; i < x->count; i++) {
         struct plim_number index;
-        known = plim_known_both(known, plim_view_get(&x->views[i], (size_t)offset_of(g, element, 2),
+        known = plim_known_both(known, plim_view_get(&x->views[i], (size_t)element,
                                                      PLIM_INT64, &index));
         if (index.i < 0) index.i += x->sizes[i];
         if (index.i < 0 || index.i >= x->sizes[i]) return PLIM_UNKNOWN;
@@ -167,41 +197,34 @@ static unsigned char find_place(const struct gathering *g, const struct indices 
     return known;
 }
 
-/* An element moves, and is known no better than where it moves to. */
-static void move(struct plim_view *to, size_t at, const struct plim_view *from, size_t source,
-                 size_t width, unsigned char known)
-{
-    if (at + width > to->bytes) return;
-    plim_view_move(to, at, from, source, width);
-    for (size_t b = 0; b < width; b++)
-        to->known[at + b] = plim_known_both(to->known[at + b], known);
-}
-
 static bool run_index(const struct plim_plan *plan, const struct plim_launch *launch,
                       struct gathering *g)
 {
     bool puts = plan->numbers[KIND] == INDEX_PUT;
     size_t width = (size_t)plan->numbers[WIDTH];
     struct indices x = {0};
-    bool works = g->elements <= PLIM_MOST_ELEMENTS && open_indices(g, &x);
+    bool works = open_indices(g, &x);
     int64_t reach = works ? reach_of(&x) : 0;
-    works = works && open(g, 0, pointer_at(g->rest, 0), width, puts ? reach : 0) &&
+    bool is_done = works && !puts && spoil_unknown(g, launch, width, reach);
+    works = works && !is_done && g->elements <= PLIM_MOST_ELEMENTS &&
+            open(g, 0, pointer_at(g->rest, 0), width, puts ? reach : 0) &&
             open(g, 1, pointer_at(g->rest, 1), width, puts ? 0 : reach);
-    for (size_t e = 0; works && e < g->elements; e++) {
-        int64_t place, out = offset_of(g, e, 0) - g->low[0], in = offset_of(g, e, 1) - g->low[1];
-        unsigned char known = find_place(g, &x, e, &place);
+    struct place at = first(g);
+    for (size_t e = 0; works && e < g->elements; e++, next(g, &at)) {
+        int64_t place, out = at.offset[0], in = at.offset[1];
+        unsigned char known = find_place(&x, at.offset[2], &place);
         if (puts && !(known & PLIM_KNOWN))
             works = false; /* anywhere */
         else if (puts)
-            move(&g->views[0], (size_t)(out + place), &g->views[1], (size_t)in, width, known);
+            plim_view_move_by(&g->views[0], (size_t)(out + place), &g->views[1], (size_t)in, width, known);
         else if (known & PLIM_KNOWN)
-            move(&g->views[0], (size_t)out, &g->views[1], (size_t)(in + place), width, known);
+            plim_view_move_by(&g->views[0], (size_t)out, &g->views[1], (size_t)(in + place), width, known);
         else
             memset(g->views[0].known + out, PLIM_UNKNOWN, width);
     }
     if (works) plim_view_store(&g->views[0], launch->kernel);
     for (size_t i = 0; i < x.count; i++) plim_view_close(&x.views[i]);
-    return works;
+    return works || is_done;
 }
 
 /* --- flip, index_fill, index_copy ------------------------------------------------------------- */
@@ -210,12 +233,13 @@ static bool run_flip(const struct plim_plan *plan, const struct plim_launch *lau
                      struct gathering *g)
 {
     size_t width = (size_t)plan->numbers[WIDTH];
+    if (spoil_unknown(g, launch, width, 0)) return true;
     bool works = g->elements <= PLIM_MOST_ELEMENTS &&
                  open(g, 0, pointer_at(g->rest, 0), width, 0) &&
                  open(g, 1, pointer_at(g->rest, 1), width, 0);
-    for (size_t e = 0; works && e < g->elements; e++)
-        plim_view_move(&g->views[0], (size_t)(offset_of(g, e, 0) - g->low[0]), &g->views[1],
-                       (size_t)(offset_of(g, e, 1) - g->low[1]), width);
+    struct place at = first(g);
+    for (size_t e = 0; works && e < g->elements; e++, next(g, &at))
+        plim_view_move(&g->views[0], (size_t)at.offset[0], &g->views[1], (size_t)at.offset[1], width);
     if (works) plim_view_store(&g->views[0], launch->kernel);
     return works;
 }
@@ -236,16 +260,17 @@ static bool run_place(const struct plim_plan *plan, const struct plim_launch *la
                  width <= sizeof(number) && open(g, 1, pointer_at(g->rest, 1), 8, 0) &&
                  open(g, 0, pointer_at(g->rest, 0), width, (size - 1) * stride) &&
                  (!copies || open(g, 2, pointer_at(g->rest, 2), width, 0));
-    for (size_t e = 0; works && e < g->elements; e++) {
+    struct place at = first(g);
+    for (size_t e = 0; works && e < g->elements; e++, next(g, &at)) {
         struct plim_number index;
-        unsigned char known = plim_view_get(&g->views[1], (size_t)(offset_of(g, e, 1) - g->low[1]),
-                                            PLIM_INT64, &index);
+        unsigned char known =
+            plim_view_get(&g->views[1], (size_t)at.offset[1], PLIM_INT64, &index);
         if (index.i < 0) index.i += size;
         works = known & PLIM_KNOWN && index.i >= 0 && index.i < size;
         if (!works) break;
-        size_t at = (size_t)(offset_of(g, e, 0) - g->low[0] + index.i * stride);
-        size_t source = copies ? (size_t)(offset_of(g, e, 2) - g->low[2]) : 0;
-        move(&g->views[0], at, copies ? &g->views[2] : &constant, source, width, known);
+        size_t to = (size_t)(at.offset[0] + index.i * stride);
+        size_t source = copies ? (size_t)at.offset[2] : 0;
+        plim_view_move_by(&g->views[0], to, copies ? &g->views[2] : &constant, source, width, known);
     }
     if (works) plim_view_store(&g->views[0], launch->kernel);
     return works;
@@ -273,13 +298,14 @@ static bool run_take(const struct plim_plan *plan, const struct plim_launch *lau
                  open(g, 0, pointer_at(g->rest, 0), width, 0) &&
                  open(g, 1, pointer_at(g->rest, 1), 8, 0) &&
                  plim_view_open(&g->views[2], from, (size_t)count * width);
-    for (size_t e = 0; works && e < g->elements; e++) {
+    struct place at = first(g);
+    for (size_t e = 0; works && e < g->elements; e++, next(g, &at)) {
         struct plim_number index;
-        unsigned char known = plim_view_get(&g->views[1], (size_t)(offset_of(g, e, 1) - g->low[1]),
-                                            PLIM_INT64, &index);
+        unsigned char known =
+            plim_view_get(&g->views[1], (size_t)at.offset[1], PLIM_INT64, &index);
         if (index.i < 0) index.i += count;
         if (index.i < 0 || index.i >= count) known = PLIM_UNKNOWN, index.i = 0;
-        move(&g->views[0], (size_t)(offset_of(g, e, 0) - g->low[0]), &g->views[2],
+        plim_view_move_by(&g->views[0], (size_t)at.offset[0], &g->views[2],
              (size_t)index.i * width, width, known);
     }
     if (works) plim_view_store(&g->views[0], launch->kernel);
@@ -304,241 +330,4 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     return true;
 }
 
-/* --- rows of bytes ---------------------------------------------------------------------------- */
-
-static bool read_gather(const char *list, struct plim_plan *plan)
-{
-    plan->types[0] = plim_name_type(plim_name_argument(list, 1));
-    return plan->types[0] == PLIM_INT64 || plan->types[0] == PLIM_INT32;
-}
-
-struct row_gathering {
-    uintptr_t to, from;
-    int64_t count, slice, size; /* rows that are written; their bytes; rows that there are */
-    int64_t in_stride, out_stride;
-    struct plim_view indices;
-    enum plim_type index_type;
-};
-
-/* Which row the i-th is; -1: that is not known for certain. */
-static int64_t row_of(const struct row_gathering *g, int64_t i)
-{
-    struct plim_number index;
-    size_t place = (size_t)i * plim_type_bytes(g->index_type);
-    unsigned char known = plim_view_get(&g->indices, place, g->index_type, &index);
-    if (index.i < 0) index.i += g->size;
-    bool is_certain = known == PLIM_KNOWN; /* an assumption is not passed on */
-    return is_certain && index.i >= 0 && index.i < g->size ? index.i : -1;
-}
-
-static size_t bytes_read(const struct row_gathering *g)
-{
-    return (size_t)((g->size - 1) * g->in_stride + g->slice);
-}
-
-static size_t bytes_written(const struct row_gathering *g)
-{
-    return (size_t)((g->count - 1) * g->out_stride + g->slice);
-}
-
-/* In one piece: what is known of memory is kept by ranges, and a range for each of many rows takes
- * time with their square. False: it is too large for that. */
-static bool gather_whole(const struct row_gathering *g, const char *writer)
-{
-    struct plim_view to, from, unknown = {0};
-    if (!plim_view_open(&to, g->to, bytes_written(g))) return false;
-    bool works = plim_view_open(&from, g->from, bytes_read(g));
-    for (int64_t i = 0; works && i < g->count; i++) {
-        int64_t row = row_of(g, i);
-        plim_view_move(&to, (size_t)(i * g->out_stride), row < 0 ? &unknown : &from,
-                       row < 0 ? 0 : (size_t)(row * g->in_stride), (size_t)g->slice);
-    }
-    if (works) plim_view_store(&to, writer);
-    if (works) plim_view_close(&from);
-    plim_view_close(&to);
-    return works;
-}
-
-static bool gather_rows(const struct row_gathering *g, const struct plim_launch *launch)
-{
-    enum { MOST_ROWS = 1 << 12 };
-    if (g->count > MOST_ROWS) return false;
-    for (int64_t i = 0; i < g->count; i++) {
-        int64_t row = row_of(g, i);
-        uintptr_t to = g->to + (uintptr_t)(i * g->out_stride);
-        if (row >= 0)
-            plim_shadow_copy(to, g->from + (uintptr_t)(row * g->in_stride), (size_t)g->slice);
-        else
-            plim_launch_spoil(launch, to, (size_t)g->slice);
-    }
-    return true;
-}
-
-static bool run_gather(const struct plim_plan *plan, const struct plim_launch *launch)
-{
-    struct row_gathering g = {.to = plim_launch_address(launch, 0),
-                              .from = plim_launch_address(launch, 1),
-                              .count = plim_launch_int(launch, 3),
-                              .slice = plim_launch_long(launch, 4),
-                              .size = plim_launch_long(launch, 5),
-                              .in_stride = plim_launch_long(launch, 6),
-                              .out_stride = plim_launch_long(launch, 7),
-                              .index_type = plan->types[0]};
-    if (g.count <= 0 || g.slice <= 0 || g.size <= 0 || g.in_stride < 0 || g.out_stride < g.slice ||
-        !plim_heap_is_device(g.to) ||
-        !plim_view_open(&g.indices, plim_launch_address(launch, 2),
-                        (size_t)g.count * plim_type_bytes(g.index_type)))
-        return false;
-    bool works = g.count <= PLIM_MOST_ELEMENTS &&
-                 plim_shadow_survey(g.from, bytes_read(&g)) & PLIM_KNOWN &&
-                 (gather_whole(&g, launch->kernel) || gather_rows(&g, launch));
-    if (!works) plim_launch_spoil(launch, g.to, bytes_written(&g));
-    plim_view_close(&g.indices);
-    return true;
-}
-
-/* --- index_select ----------------------------------------------------------------------------- */
-
-static bool read_select(const char *list, struct plim_plan *plan)
-{
-    plan->types[0] = plim_name_type(plim_name_argument(list, 0));
-    plan->types[1] = plim_name_type(plim_name_argument(list, 1));
-    struct plim_name index = plim_name_argument(list, 2);
-    plan->numbers[INDEX_BYTES] = plim_name_begins(index, "unsigned int")    ? 4
-                                 : plim_name_begins(index, "unsigned long") ? 8
-                                                                            : 0;
-    return plan->types[0] != PLIM_NO_TYPE && plan->numbers[INDEX_BYTES] &&
-           (plan->types[1] == PLIM_INT64 || plan->types[1] == PLIM_INT32);
-}
-
-static bool select(const struct plim_plan *plan, const struct plim_launch *launch, int64_t inner,
-                   int64_t size)
-{
-    size_t index_bytes = (size_t)plan->numbers[INDEX_BYTES],
-           width = plim_type_bytes(plan->types[0]);
-    size_t place_bytes = plim_type_bytes(plan->types[1]);
-    struct plim_tensor out, in, places;
-    struct plim_view to = {0}, from = {0}, indices = {0};
-    int out_dimension = plim_launch_int(launch, 3), in_dimension = plim_launch_int(launch, 4);
-    if (!plim_tensor_read(launch->arguments[0], index_bytes, &out) ||
-        !plim_tensor_read(launch->arguments[1], index_bytes, &in) ||
-        !plim_tensor_read(launch->arguments[2], index_bytes, &places) || inner <= 0 || size <= 0 ||
-        places.dimensions != 1 || out_dimension < 0 || out_dimension >= out.dimensions ||
-        in_dimension < 0 || in_dimension >= in.dimensions)
-        return false;
-    int64_t count = places.sizes[0], out_stride = out.strides[out_dimension],
-            in_stride = in.strides[in_dimension];
-    size_t out_bytes = (plim_tensor_span(&out) + (size_t)((count - 1) * out_stride)) * width;
-    size_t in_bytes = (plim_tensor_span(&in) + (size_t)((size - 1) * in_stride)) * width;
-    bool works = count * inner <= PLIM_MOST_ELEMENTS &&
-                 plim_shadow_survey(in.at, in_bytes) & PLIM_KNOWN &&
-                 plim_view_open(&to, out.at, out_bytes) && plim_view_open(&from, in.at, in_bytes) &&
-                 plim_view_open(&indices, places.at, plim_tensor_span(&places) * place_bytes);
-    if (!works) plim_launch_spoil(launch, out.at, out_bytes);
-    for (int64_t i = 0; works && i < count; i++) {
-        struct plim_number index;
-        unsigned char known = plim_view_get(
-            &indices, plim_tensor_offset(&places, (size_t)i) * place_bytes, plan->types[1], &index);
-        if (index.i < 0 || index.i >= size) known = PLIM_UNKNOWN, index.i = 0;
-        for (int64_t k = 0; k < inner; k++)
-            move(&to, (plim_tensor_offset(&out, (size_t)k) + (size_t)(i * out_stride)) * width,
-                 &from,
-                 (plim_tensor_offset(&in, (size_t)k) + (size_t)(index.i * in_stride)) * width,
-                 width, known);
-    }
-    if (works) plim_view_store(&to, launch->kernel);
-    plim_view_close(&to);
-    plim_view_close(&from);
-    plim_view_close(&indices);
-    return true;
-}
-
-static int64_t number_at(const struct plim_plan *plan, const struct plim_launch *launch, int i)
-{
-    return plan->numbers[INDEX_BYTES] == 8 ? plim_launch_long(launch, i)
-                                           : (uint32_t)plim_launch_int(launch, i);
-}
-
-static bool run_small(const struct plim_plan *plan, const struct plim_launch *launch)
-{
-    return select(plan, launch, number_at(plan, launch, 5), plim_launch_long(launch, 6));
-}
-
-static bool run_large(const struct plim_plan *plan, const struct plim_launch *launch)
-{
-    int64_t total = number_at(plan, launch, 5);
-    struct plim_tensor places;
-    if (!plim_tensor_read(launch->arguments[2], (size_t)plan->numbers[INDEX_BYTES], &places) ||
-        places.dimensions != 1)
-        return false;
-    return select(plan, launch, total / places.sizes[0], plim_launch_long(launch, 7));
-}
-
-/* --- index_add -------------------------------------------------------------------------------- */
-
-static bool read_add(const char *list, struct plim_plan *plan)
-{
-    return read_select(list, plan) && plim_name_begins(plim_name_argument(list, 6), "ReduceAdd");
-}
-
-/* Each slice of the source is added where its index says, times alpha. */
-static bool add(const struct plim_plan *plan, const struct plim_launch *launch, int64_t inner,
-                int64_t size, struct plim_number alpha)
-{
-    size_t index_bytes = (size_t)plan->numbers[INDEX_BYTES],
-           width = plim_type_bytes(plan->types[0]);
-    size_t place_bytes = plim_type_bytes(plan->types[1]);
-    struct plim_tensor out, in, places;
-    struct plim_view to = {0}, from = {0}, indices = {0};
-    int out_dimension = plim_launch_int(launch, 3), in_dimension = plim_launch_int(launch, 4);
-    if (!plim_tensor_read(launch->arguments[0], index_bytes, &out) ||
-        !plim_tensor_read(launch->arguments[1], index_bytes, &in) ||
-        !plim_tensor_read(launch->arguments[2], index_bytes, &places) || inner <= 0 || size <= 0 ||
-        places.dimensions != 1 || out_dimension < 0 || out_dimension >= out.dimensions ||
-        in_dimension < 0 || in_dimension >= in.dimensions)
-        return false;
-    int64_t count = places.sizes[0], out_stride = out.strides[out_dimension],
-            in_stride = in.strides[in_dimension];
-    size_t out_bytes = (plim_tensor_span(&out) + (size_t)((size - 1) * out_stride)) * width;
-    size_t in_bytes = (plim_tensor_span(&in) + (size_t)((count - 1) * in_stride)) * width;
-    bool works = count * inner <= PLIM_MOST_ELEMENTS && plim_view_open(&to, out.at, out_bytes) &&
-                 plim_view_open(&from, in.at, in_bytes) &&
-                 plim_view_open(&indices, places.at, plim_tensor_span(&places) * place_bytes);
-    for (int64_t i = 0; works && i < count; i++) {
-        struct plim_number index, a, b;
-        unsigned char known = plim_view_get(
-            &indices, plim_tensor_offset(&places, (size_t)i) * place_bytes, plan->types[1], &index);
-        works = known & PLIM_KNOWN && index.i >= 0 && index.i < size;
-        for (int64_t k = 0; works && k < inner; k++) {
-            size_t at =
-                (plim_tensor_offset(&out, (size_t)k) + (size_t)(index.i * out_stride)) * width;
-            size_t source = (plim_tensor_offset(&in, (size_t)k) + (size_t)(i * in_stride)) * width;
-            unsigned char all = plim_known_both(known, plim_view_get(&to, at, plan->types[0], &a));
-            all = plim_known_both(all, plim_view_get(&from, source, plan->types[0], &b));
-            a.i = (int64_t)((uint64_t)a.i + (uint64_t)alpha.i * (uint64_t)b.i);
-            a.f += alpha.f * b.f;
-            plim_view_put(&to, at, plan->types[0], a, all);
-        }
-    }
-    if (works)
-        plim_view_store(&to, launch->kernel);
-    else
-        plim_launch_spoil(launch, out.at, out_bytes);
-    plim_view_close(&to);
-    plim_view_close(&from);
-    plim_view_close(&indices);
-    return true;
-}
-
-static bool run_add_small(const struct plim_plan *plan, const struct plim_launch *launch)
-{
-    return add(plan, launch, number_at(plan, launch, 5), plim_launch_long(launch, 6),
-               plim_number_load(launch->arguments[9], plan->types[0]));
-}
-
-const struct plim_row plim_rows_index[] = {{"index_elementwise_kernel<", read, run},
-                                           {"vectorized_gather_kernel<", read_gather, run_gather},
-                                           {"indexSelectSmallIndex<", read_select, run_small},
-                                           {"indexSelectLargeIndex<", read_select, run_large},
-                                           {"indexFuncSmallIndex<", read_add, run_add_small},
-                                           {0}};
+const struct plim_row plim_rows_index[] = {{"index_elementwise_kernel<", read, run}, {0}};

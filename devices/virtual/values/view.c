@@ -72,13 +72,33 @@ void plim_view_put(struct plim_view *view, size_t offset, enum plim_type type,
     memset(view->known + offset, known, bytes);
 }
 
+/* A call of memcpy costs more than the few bytes of an element. */
+static void copy(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+    if (bytes == 8)
+        memcpy(to, from, 8);
+    else if (bytes == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, bytes);
+}
+
 void plim_view_move(struct plim_view *to, size_t to_offset, const struct plim_view *from,
                     size_t from_offset, size_t bytes)
 {
     if (!has(to, to_offset, bytes)) return;
     if (has(from, from_offset, bytes)) {
-        memcpy(to->data + to_offset, from->data + from_offset, bytes);
-        memcpy(to->known + to_offset, from->known + from_offset, bytes);
+        copy(to->data + to_offset, from->data + from_offset, bytes);
+        copy(to->known + to_offset, from->known + from_offset, bytes);
     } else
         memset(to->known + to_offset, PLIM_UNKNOWN, bytes);
+}
+
+void plim_view_move_by(struct plim_view *to, size_t to_offset, const struct plim_view *from,
+                       size_t from_offset, size_t bytes, unsigned char index_known)
+{
+    if (!has(to, to_offset, bytes)) return;
+    plim_view_move(to, to_offset, from, from_offset, bytes);
+    for (size_t i = to_offset; i < to_offset + bytes && index_known != PLIM_KNOWN; i++)
+        to->known[i] = plim_known_both(to->known[i], index_known);
 }
