@@ -110,6 +110,10 @@ static void note(const struct plim_recording *r, struct plim_spec_question *ques
     if (r->each_batch && used > 0 && (size_t)used < size)
         used += snprintf(question->defaults + used, size - (size_t)used,
                          "; it holds at the recorded batches alone");
+    if (r->combinations.count && used > 0 && (size_t)used < size)
+        used += snprintf(question->defaults + used, size - (size_t)used,
+                         "; of %zu combinations of its axes %zu are recorded, others are left out",
+                         plim_recording_combinations(r), r->combinations.count);
     if (tables && used > 0 && (size_t)used < size)
         used += snprintf(question->defaults + used, size - (size_t)used,
                          "; %zu of %zu events have sizes that are known at recorded batches alone",
@@ -141,8 +145,10 @@ static enum plim_status read_recording(const struct plim_request *request,
     plim_recording_question_make(recording, &out->spec, request->objective, &out->question);
     st = plim_recording_question_check(&out->question, err);
     if (st) return st;
+    st = choose_axes(request, &out->question, err);
+    if (!st) st = plim_recording_question_check_axes(&out->question, err);
     note(recording, &out->question);
-    return choose_axes(request, &out->question, err);
+    return st;
 }
 
 enum plim_status plim_asked_question_read(const struct plim_request *request,

@@ -59,6 +59,8 @@ static const struct plim_option options[] = {
       "batches to record, of which three have to do alike; default: 1,2,3,4, and larger ones where these do not"),
     SWITCH("--each-batch", W, program.each_batch,
       "each batch does otherwise (samples one by one): it is recorded alone, and holds for itself alone"),
+    FIELD("--merge", "FILE.plim", W, list, program.merged, 0,
+      "instead of CMD: a recording that was made with some values of the axes; those given become one; repeatable"),
     FIELD("--axis", "NAME=LIST", X | W, pairs, program.axes, 8,
       "what {NAME} may be: words, numbers or a range; repeatable"),
     FIELD("--axis", "NAME=LIST", T | P | E, pairs, program.axes, 8,

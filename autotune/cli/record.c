@@ -7,6 +7,7 @@
 #include "autotune/run/run_device.h"
 #include "common.h"
 #include "devices/open.h"
+#include "workloads/recording/merge.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -113,12 +114,12 @@ static void fill(struct recording_run *x, const struct plim_io *io)
         .failed_log = x->failed_log};
 }
 
-static void tell(const struct recording_run *x, size_t bytes, const struct plim_io *io)
+static void tell(const struct plim_request *request, const struct plim_recording *r, size_t bytes,
+                 const struct plim_io *io)
 {
-    const struct plim_recording *r = &x->recording;
     char size[16];
-    if (x->asked.request->quiet) return;
-    fprintf(io->out, "%s: %s, %zu stream%s\n", x->asked.request->files.items[0],
+    if (request->quiet) return;
+    fprintf(io->out, "%s: %s, %zu stream%s\n", request->files.items[0],
             plim_format_bytes((int64_t)bytes, size), r->streams.count,
             r->streams.count == 1 ? "" : "s");
     for (size_t i = 0; i < r->streams.count; i++) {
@@ -135,13 +136,38 @@ static void tell(const struct recording_run *x, size_t bytes, const struct plim_
     fprintf(io->out, "allocator: %s (%s)\n", plim_recorded_allocator_names[r->allocator], r->proof);
 }
 
-static enum plim_status save(const struct recording_run *x, const struct plim_io *io,
-                             struct plim_error *err)
+static enum plim_status save(const struct plim_request *request, const struct plim_recording *recording,
+                             const struct plim_io *io, struct plim_error *err)
 {
     size_t bytes;
-    enum plim_status st =
-        plim_recording_save(&x->recording, x->asked.request->files.items[0], &bytes, err);
-    if (!st) tell(x, bytes, io);
+    enum plim_status st = plim_recording_save(recording, request->files.items[0], &bytes, err);
+    if (!st) tell(request, recording, bytes, io);
+    return st;
+}
+
+/* Recordings that were made before become one. */
+static enum plim_status merge(const struct plim_request *request, const struct plim_io *io,
+                              struct plim_error *err)
+{
+    const struct plim_request_list *merged = &request->program.merged;
+    struct plim_recording all = {0};
+    enum plim_status st = PLIM_OK;
+    PLIM_TRY(check_request(request, err));
+    if (request->program.command)
+        PLIM_TRY(plim_fail(err, PLIM_INVALID, "--merge is of recordings that are there, expected no command"));
+    PLIM_TRY(plim_recording_read(merged->items[0], &all, err));
+    for (size_t i = 1; i < merged->count && !st; i++) {
+        struct plim_recording part = {0};
+        struct plim_error failure = PLIM_ERROR_INIT;
+        st = plim_recording_read(merged->items[i], &part, &failure);
+        if (st) st = plim_fail(err, st, "%s", failure.text);
+        else if ((st = plim_recording_merge(&all, &part, &failure)))
+            st = plim_fail(err, st, "--merge %s: %s", merged->items[i], failure.text);
+        plim_recording_finish(&part);
+    }
+    if (!st) st = save(request, &all, io, err);
+out:
+    plim_recording_finish(&all);
     return st;
 }
 
@@ -159,6 +185,7 @@ static enum plim_status blame(const struct recording_run *x, enum plim_status st
 static enum plim_status run_record(const struct plim_request *request, const struct plim_io *io,
                                    struct plim_error *err)
 {
+    if (request->program.merged.count) return merge(request, io, err);
     struct recording_run *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
     enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (st) return st;
@@ -174,7 +201,7 @@ static enum plim_status run_record(const struct plim_request *request, const str
     fill(x, io);
     st = plim_record_run(&x->record, &x->recording, err);
     st = blame(x, st);
-    if (!st) st = save(x, io, err);
+    if (!st) st = save(request, &x->recording, io, err);
 out:
     plim_recording_finish(&x->recording);
     plim_run_device_close(&x->device);
@@ -196,7 +223,8 @@ const struct plim_command plim_command_record = {
              "more run with the program's own allocator has to ask for the same segments.\n"
              "A size at which the program ends with an error is left out.\n"
              "With {accumulation} in CMD the file is good for any effective batch.\n"
-             "Packed by gzip: zcat shows what is in it.\n"
+             "Packed by gzip: zcat shows what is in it. Axes may be recorded value by value, on\n"
+             "several machines: --merge makes one file of them.\n"
              "Example:\n\n"
              "  plimsoll record -o train.plim -- \\\n"
              "    python train.py --batch-size {batch}\n"

@@ -189,7 +189,7 @@ static enum plim_status take_axes(struct plim_recording *out,
     }
     if (!plim_recording_combinations(out))
         return plim_fail(err, PLIM_INVALID, "the axes have more than %d combinations",
-                         PLIM_RECORDED_STREAMS);
+                         PLIM_RECORDED_COMBINATIONS);
     return PLIM_OK;
 }
 

@@ -1,4 +1,5 @@
 #include "recording_question.h"
+#include "autotune/search/space.h"
 #include <stdio.h>
 
 /* The smallest batch at which every stream holds. */
@@ -46,6 +47,22 @@ static void add_seq(struct plim_spec_question *q)
     q->question.seq_most = PLIM_SEQ_MAX;
 }
 
+/* The combination of values along the recording's own axes. */
+static size_t combination_of(const struct plim_spec_question *question, const struct plim_setting *setting)
+{
+    const struct plim_recording *recording = question->recording;
+    size_t number = 0, first = question->question.axes.seq >= 0;
+    for (size_t i = 0; i < recording->axis_count; i++)
+        number = number * recording->axes[i].values.count + (size_t)setting->value[first + i];
+    return number;
+}
+
+static bool is_recorded(const void *user, const struct plim_setting *point)
+{
+    const struct plim_spec_question *question = user;
+    return plim_recording_has(question->recording, combination_of(question, point));
+}
+
 void plim_recording_question_make(const struct plim_recording *recording,
                                   const struct plim_spec *spec, enum plim_objective objective,
                                   struct plim_spec_question *out)
@@ -68,6 +85,9 @@ void plim_recording_question_make(const struct plim_recording *recording,
     if (recording->each_batch) only_recorded(recording, &q->batch);
     else q->batch.first = first_batch(recording);
     if (!recording->accumulates) q->batch.accumulation = 1; /* as it was recorded */
+    if (!recording->combinations.count) return;
+    q->axes.has = is_recorded;
+    q->axes.has_user = out;
 }
 
 enum plim_status plim_recording_question_check(const struct plim_spec_question *question,
@@ -114,6 +134,39 @@ enum plim_status plim_recording_question_choose(struct plim_spec_question *quest
     return PLIM_OK;
 }
 
+/* "fp32 256": the values of a combination. */
+static size_t tell_combination(const struct plim_recording *recording, size_t combination, char *text,
+                               size_t size)
+{
+    size_t used = 0, below = plim_recording_combinations(recording);
+    for (size_t i = 0; i < recording->axis_count && used < size; i++) {
+        const struct plim_recorded_texts *values = &recording->axes[i].values;
+        below /= values->count;
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
+                                 values->items[combination / below % values->count]);
+    }
+    return used;
+}
+
+enum plim_status plim_recording_question_check_axes(const struct plim_spec_question *question,
+                                                    struct plim_error *err)
+{
+    const struct plim_recording *recording = question->recording;
+    const struct plim_axes *axes = &question->question.axes;
+    const struct plim_setting first = plim_space_first(axes);
+    char there[512] = "";
+    size_t used = 0;
+    if (!axes->has || axes->has(axes->has_user, &first)) return PLIM_OK;
+    for (size_t i = 0; i < recording->combinations.count && used < sizeof(there); i++) {
+        used += (size_t)snprintf(there + used, sizeof(there) - used, "%s", i ? "; " : "");
+        if (used < sizeof(there))
+            used += tell_combination(recording, recording->combinations.items[i], there + used,
+                                     sizeof(there) - used);
+    }
+    return plim_fail(err, PLIM_INVALID, "none of these combinations of values is recorded, but these are: %s",
+                     there);
+}
+
 void plim_recording_question_setting(const struct plim_spec_question *question,
                                      const struct plim_setting *setting,
                                      const struct plim_recorded_stream **stream,
@@ -121,10 +174,8 @@ void plim_recording_question_setting(const struct plim_spec_question *question,
 {
     const struct plim_recording *recording = question->recording;
     const struct plim_axes *axes = &question->question.axes;
-    size_t index = 0, first = axes->seq >= 0;
-    for (size_t i = 0; i < recording->axis_count; i++)
-        index = index * recording->axes[i].values.count + (size_t)setting->value[first + i];
-    *stream = plim_recording_stream(recording, index, setting->micro_batch, setting->accumulation);
+    *stream = plim_recording_stream(recording, combination_of(question, setting), setting->micro_batch,
+                                    setting->accumulation);
     *point = (struct plim_recorded_point){setting->micro_batch,
-                                          first ? setting->value[axes->seq] : 1};
+                                          axes->seq >= 0 ? setting->value[axes->seq] : 1};
 }

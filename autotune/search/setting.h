@@ -42,6 +42,9 @@ struct plim_axes {
     /* Gives values that follow from others what they must be; NULL: none do. Settings that are equal
      * after it are one. */
     void (*normalize)(struct plim_setting *setting);
+    /* Which points there are; NULL: all. Others are left out of the search. */
+    bool (*has)(const void *user, const struct plim_setting *point);
+    const void *has_user;
 };
 
 /* One choice: samples per GPU and micro-step, micro-steps per optimizer step, and a value along each

@@ -43,6 +43,24 @@ static int level_of(const struct plim_axes *axes, const size_t choice[PLIM_AXES]
     return (int)level;
 }
 
+static bool has(const struct plim_axes *axes, const struct plim_setting *point)
+{
+    return !axes->has || axes->has(axes->has_user, point);
+}
+
+/* The N-th combination of values, the last axis running fastest. */
+static struct plim_setting point_at(const struct plim_axes *axes, const int64_t *const values[PLIM_AXES],
+                                    const size_t choices[PLIM_AXES], size_t n, size_t choice[PLIM_AXES])
+{
+    struct plim_setting point = {0};
+    for (size_t i = axes->count; i-- > 0;) {
+        choice[i] = n % choices[i];
+        point.value[i] = values[i][choice[i]];
+        n /= choices[i];
+    }
+    return point;
+}
+
 /* Adds the points of one level. */
 static enum plim_status add_level(struct plim_space *space, const struct plim_axes *axes,
                                   const int64_t *const values[PLIM_AXES],
@@ -51,14 +69,10 @@ static enum plim_status add_level(struct plim_space *space, const struct plim_ax
     size_t count = 1;
     for (size_t i = 0; i < axes->count; i++) count *= choices[i];
     for (size_t n = 0; n < count; n++) {
-        struct plim_setting point = {0};
-        size_t choice[PLIM_AXES] = {0}, rest = n;
-        for (size_t i = axes->count; i-- > 0;) {
-            choice[i] = rest % choices[i];
-            point.value[i] = values[i][choice[i]];
-            rest /= choices[i];
-        }
+        size_t choice[PLIM_AXES] = {0};
+        struct plim_setting point = point_at(axes, values, choices, n, choice);
         if (level_of(axes, choice, choices) != level || !normalize_once(axes, &point)) continue;
+        if (!has(axes, &point)) continue;
         if (PLIM_ARRAY_PUSH(&space->points, point) != PLIM_OK) return PLIM_NOMEM;
     }
     return PLIM_ARRAY_PUSH(&space->level_ends, space->points.count);
@@ -88,8 +102,16 @@ void plim_space_finish(struct plim_space *space)
 
 struct plim_setting plim_space_first(const struct plim_axes *axes)
 {
-    struct plim_setting first = {0};
-    for (size_t i = 0; i < axes->count; i++) first.value[i] = axes->axis[i].values[0];
+    const int64_t *values[PLIM_AXES];
+    size_t choices[PLIM_AXES], choice[PLIM_AXES] = {0}, count = 1;
+    for (size_t i = 0; i < axes->count; i++) {
+        choices[i] = values_of(axes, i, NULL, 0, &values[i]);
+        count *= choices[i];
+    }
+    struct plim_setting first = point_at(axes, values, choices, 0, choice), point = first;
+    for (size_t n = 1; n < count && !has(axes, &point); n++)
+        point = point_at(axes, values, choices, n, choice);
+    if (has(axes, &point)) first = point;
     plim_axes_normalize(axes, &first);
     return first;
 }

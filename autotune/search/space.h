@@ -23,7 +23,7 @@ enum plim_status plim_space_build(struct plim_space *space, const struct plim_ax
                                   struct plim_error *err) PLIM_MUST_CHECK;
 void plim_space_finish(struct plim_space *space); /* NULL and zeroed are fine */
 
-/* The first value of every axis. */
+/* The first value of every axis; where there is no such point the first one that there is, if any. */
 struct plim_setting plim_space_first(const struct plim_axes *axes);
 
 /* A point with a micro-batch, as this runner is asked about it while searching. */

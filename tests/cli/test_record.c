@@ -152,6 +152,50 @@ Test(record, each_batch_is_recorded_alone_where_that_is_asked_for)
     program_file_remove(path);
 }
 
+/* Values of axes that were recorded one by one, in as many files: together as if at once, but for what is in none. */
+Test(record, parts_become_one_file)
+{
+    static const char command[] = "{batch} cache=0 steps=30 sample={kind} states={held}";
+    char *parts[3] = {new_path(), new_path(), new_path()}, *all = new_path(), line[512];
+    static const char *const values[3] = {"--axis kind=32 --axis held=100", "--axis kind=48 --axis held=100",
+                                          "--axis kind=48 --axis held=10"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(line, sizeof(line), "--batch 1,2,3 %s", values[i]);
+        struct program p = record(parts[i], line, command);
+        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+        program_finish(&p);
+    }
+    snprintf(line, sizeof(line), "record -o %s --merge %s --merge %s --merge %s", all, parts[0], parts[1], parts[2]);
+    struct program p = program_run(line);
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(strstr(p.out, "3 streams") != NULL, "%s", p.out);
+    program_finish(&p);
+    p = ask("explain", all, " --batch 5 --axis kind=48 --axis held=10" SMALL);
+    json_t *root = program_json(&p);
+    cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), (64 + 10 + 5 * 48) * MIB));
+    json_decref(root);
+    program_finish(&p);
+    p = ask("explain", all, " --batch 5 --axis kind=32 --axis held=10" SMALL);
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.out);
+    cr_expect(strstr(p.err, "but these are: 32 100; 48 100; 48 10") != NULL, "%s", p.err);
+    program_finish(&p);
+    /* The first of three levels is none of the recorded ones. */
+    p = ask("tune", all, " --axis kind=32,48 --axis held=10,100 --waterfall kind,held --batch 5" SMALL);
+    root = program_json(&p);
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    cr_expect(eq(i64, json_int_at(root, "choice.peak.reserved_bytes"), (64 + 10 + 5 * 48) * MIB), "%s", p.out);
+    cr_expect(strstr(p.out, "of 4 combinations of its axes 3 are recorded") != NULL, "%s", p.out);
+    json_decref(root);
+    program_finish(&p);
+    snprintf(line, sizeof(line), "record -o %s --merge %s --merge %s", parts[0], all, parts[1]);
+    p = program_run(line);
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
+    cr_expect(strstr(p.err, "a combination of values twice") != NULL, "%s", p.err);
+    program_finish(&p);
+    for (int i = 0; i < 3; i++) program_file_remove(parts[i]);
+    program_file_remove(all);
+}
+
 Test(record, each_value_of_an_axis_has_a_stream)
 {
     char *path = new_path();

@@ -65,6 +65,33 @@ Test(recording_file, is_read_and_written_byte_for_byte)
     free(again);
 }
 
+static void expect_combinations(const char *list, const char *why)
+{
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char more[1024];
+    snprintf(more, sizeof(more), "axes: {a: [x, y, z]}\ncombinations: %s\n%s", list,
+             strchr(streams, '\n') + 1);
+    char *text = with_sum(head, more);
+    enum plim_status st = read_text(text, strlen(text), &recording, &err);
+    cr_expect(eq(int, st, why ? PLIM_SPEC : PLIM_OK), "%s", list);
+    if (why) cr_expect(strstr(err.text, why) != NULL, "%s: %s", list, err.text);
+    plim_recording_finish(&recording);
+    free(text);
+}
+
+Test(recording_file, may_have_some_combinations_of_its_axes_alone)
+{
+    expect_combinations("[0]", NULL);
+    expect_combinations("[2]", NULL);
+    expect_combinations("[3]", "below the 3 of the axes");
+    expect_combinations("[-1]", "ascend");
+    expect_combinations("[1, 1]", "ascend");
+    expect_combinations("[]", "at least one");
+    expect_combinations("[0, 1]", "expected a stream for each combination");
+    expect_combinations("2", "combinations");
+}
+
 Test(recording_file, says_what_it_was_made_with)
 {
     struct plim_recording recording;

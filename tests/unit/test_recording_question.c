@@ -1,5 +1,6 @@
 /* What may be asked of a recording: its axes, and where it holds. */
 #include "autotune/run/recording_question.h"
+#include "autotune/search/space.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>
@@ -160,4 +161,25 @@ Test(recording_question, a_setting_finds_its_stream)
     plim_recording_question_setting(&question, &setting, &stream, &point);
     cr_expect(eq(sz, (size_t)(stream - streams), 3));
     cr_expect(eq(i64, point.seq, 1));
+}
+
+Test(recording_question, what_is_not_recorded_is_no_point_of_the_search)
+{
+    size_t some[] = {1, 3}; /* fp32 yes, bf16 no */
+    struct plim_space space = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    recording.combinations.items = some;
+    recording.combinations.count = 2;
+    ask(2);
+    const struct plim_axes *axes = &question.question.axes;
+    cr_assert(eq(int, plim_space_build(&space, axes, NULL, 0, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, space.points.count, 4)); /* of 12: two lengths each */
+    struct plim_setting first = plim_space_first(axes);
+    cr_expect(eq(i64, first.value[1], 0));
+    cr_expect(eq(i64, first.value[2], 1));
+    cr_expect(eq(int, plim_recording_question_check_axes(&question, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, plim_recording_question_choose(&question, "--axis", "frozen", "half", &err), PLIM_OK));
+    cr_expect(eq(int, plim_recording_question_check_axes(&question, &err), PLIM_INVALID));
+    cr_expect(strstr(err.text, "these are: fp32 yes; bf16 no") != NULL, "%s", err.text);
+    plim_space_finish(&space);
 }

@@ -126,6 +126,30 @@ static enum plim_status read_batches(const struct plim_reader *r, const struct p
                : plim_yaml_fail(&r->yaml, node, r->err, "batches: expected each or together");
 }
 
+/* Up to version 7 there were none: all are recorded. */
+static enum plim_status read_combinations(const struct plim_reader *r, const struct plim_yaml_node *root)
+{
+    const struct plim_yaml_node *list;
+    if (!plim_yaml_get(root, "combinations")) return PLIM_OK;
+    enum plim_status st = plim_reader_get(r, root, "combinations", PLIM_YAML_SEQUENCE, &list);
+    if (st) return st;
+    int64_t most = (int64_t)plim_recording_combinations(r->out), last = -1, number;
+    if (!list->count)
+        return plim_yaml_fail(&r->yaml, list, r->err, "combinations: expected at least one");
+    for (size_t i = 0; i < list->count; i++) {
+        st = plim_yaml_int(&r->yaml, list->items[i], &number, r->err);
+        if (!st && (number <= last || number >= most))
+            st = plim_yaml_fail(&r->yaml, list->items[i], r->err,
+                                "combinations: expected numbers that ascend, below the %lld of the axes",
+                                (long long)most);
+        if (st) return st;
+        if (PLIM_ARRAY_PUSH(&r->out->combinations, (size_t)number) != PLIM_OK)
+            return plim_reader_no_memory(r);
+        last = number;
+    }
+    return PLIM_OK;
+}
+
 static enum plim_status read_host_speed(const struct plim_reader *r, const struct plim_yaml_node *root)
 {
     static const double least = 1e-6, most = 1e6;
@@ -162,6 +186,7 @@ static enum plim_status read_head(const struct plim_reader *r, const struct plim
     PLIM_TRY(read_axes(r, root));
     PLIM_TRY(read_micro_steps(r, root));
     PLIM_TRY(read_batches(r, root));
+    PLIM_TRY(read_combinations(r, root));
 out:
     return st;
 }
@@ -170,7 +195,7 @@ static enum plim_status read_root(struct plim_reader *r)
 {
     static const char *const known[] = {
         "plimsoll_recording", "name", "command", "made_by", "made_with", "compute_capability", "allocator",
-        "proof", "host_speed", "batch", "seq", "axes", "micro_steps", "batches", "streams", "checksum", NULL};
+        "proof", "host_speed", "batch", "seq", "axes", "micro_steps", "batches", "combinations", "streams", "checksum", NULL};
     const struct plim_yaml_node *root = r->yaml.root, *streams;
     int64_t version;
     enum plim_status st = PLIM_OK;
@@ -185,11 +210,11 @@ static enum plim_status read_root(struct plim_reader *r)
     PLIM_TRY(read_head(r, root));
     PLIM_TRY(plim_reader_get(r, root, "streams", PLIM_YAML_SEQUENCE, &streams));
     if (!streams->count ||
-        streams->count != plim_recording_combinations(r->out) * plim_recording_streams_each(r->out))
+        streams->count != plim_recording_recorded(r->out) * plim_recording_streams_each(r->out))
         PLIM_TRY(plim_yaml_fail(&r->yaml, streams, r->err,
                                 "expected a stream for each combination of the axes, of which there are "
                                 "at most %d (of batches each for each batch; two with micro_steps any)",
-                                PLIM_RECORDED_STREAMS));
+                                PLIM_RECORDED_COMBINATIONS));
     for (size_t i = 0; i < streams->count; i++) PLIM_TRY(plim_reader_stream(r, streams->items[i]));
 out:
     return st;

@@ -43,6 +43,27 @@ void plim_recording_finish(struct plim_recording *recording)
     for (size_t i = 0; i < recording->streams.count; i++)
         plim_recorded_stream_finish(&recording->streams.items[i]);
     PLIM_ARRAY_FINISH(&recording->streams);
+    PLIM_ARRAY_FINISH(&recording->combinations);
+}
+
+/* A combination's place among those that are recorded, or how many these are. */
+static size_t place_of_combination(const struct plim_recording *recording, size_t combination)
+{
+    size_t i = 0, count = plim_recording_recorded(recording);
+    if (!recording->combinations.count) return combination < count ? combination : count;
+    while (i < count && recording->combinations.items[i] != combination) i++;
+    return i;
+}
+
+size_t plim_recording_recorded(const struct plim_recording *recording)
+{
+    return recording->combinations.count ? recording->combinations.count
+                                         : plim_recording_combinations(recording);
+}
+
+bool plim_recording_has(const struct plim_recording *recording, size_t combination)
+{
+    return place_of_combination(recording, combination) < plim_recording_recorded(recording);
 }
 
 /* Among those that have streams of their own: its place, or how many there are. */
@@ -67,8 +88,9 @@ const struct plim_recorded_stream *plim_recording_stream(const struct plim_recor
                                                          size_t combination, int64_t batch,
                                                          int64_t accumulation)
 {
-    size_t index = combination * plim_recording_streams_each(recording);
-    if (!plim_recording_has_batch(recording, batch)) return NULL;
+    if (!plim_recording_has(recording, combination) || !plim_recording_has_batch(recording, batch))
+        return NULL;
+    size_t index = place_of_combination(recording, combination) * plim_recording_streams_each(recording);
     if (recording->each_batch)
         index += place_of(recording, batch) * (recording->accumulates ? 2 : 1);
     return &recording->streams.items[index + (recording->accumulates && accumulation > 1)];
@@ -79,7 +101,7 @@ size_t plim_recording_combinations(const struct plim_recording *recording)
     size_t count = 1;
     for (size_t i = 0; i < recording->axis_count; i++) {
         count *= recording->axes[i].values.count;
-        if (!count || count > PLIM_RECORDED_STREAMS) return 0;
+        if (!count || count > PLIM_RECORDED_COMBINATIONS) return 0;
     }
     return count;
 }

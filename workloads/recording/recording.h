@@ -31,15 +31,16 @@
  * other), each recorded batch has streams of its own, and nothing is said of the others.
  *
  * What changes the sequence of events (precision, checkpointing, the optimizer) is an axis with
- * values that are texts, and each combination of them has a stream of its own.
+ * values that are texts, and each combination of them has a stream of its own. Combinations that
+ * nobody asks about need not be recorded.
  *
- * The file, NAME.plim, is YAML of at most 4 MiB, so that it is read without this program, packed by
+ * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 7               the version of the format; 6 had no convolutions; 5 had no
- *                                         made_with; 4 had no batches, no @; 3 had no host_speed;
- *                                         2 had no launches and no work, and so no time; 1 had no
- *                                         micro_steps, no 0 bytes
+ *     plimsoll_recording: 8               the version of the format; 7 had no combinations; 6 had no
+ *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had
+ *                                         no host_speed; 2 had no launches and no work, and so no time; 1
+ *                                         had no micro_steps, no 0 bytes
  *     name: train.py                      for reports
  *     command: [python, train.py, "{batch}"]
  *     made_by: plimsoll 0.1.0
@@ -57,7 +58,9 @@
  *     micro_steps: any                    any: a step has as many as is asked for; one: as recorded
  *     batches: each                       each recorded batch has streams of its own; together, and where
  *                                         it is left out: a stream holds for all from from_batch on
- *     streams:                            one a combination, the last axis running fastest, of batches
+ *     combinations: [0, 2, 3]             of the axes' values, the last axis running fastest: those that
+ *                                         are recorded; left out where all are
+ *     streams:                            one a combination, of batches
  *                                         each one a batch; with micro_steps any two each, that of one
  *                                         micro-step first
  *     - from_batch: 1                     the least sizes at which this sequence of events holds
@@ -87,15 +90,15 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 7,
-    PLIM_RECORDED_BYTES = 4 << 20, /* of a file, and of its text, at most */
+    PLIM_RECORDING_VERSION = 8,
+    PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
     PLIM_RECORDED_SIZES = 1 << 16,   /* functions of a stream */
     PLIM_RECORDED_POINTS = 64,       /* sizes that were recorded: batches times lengths */
     PLIM_RECORDED_AXES = 8,
     PLIM_RECORDED_PARTS = 64, /* what a recording was made with, at most */
-    PLIM_RECORDED_STREAMS = 64,
+    PLIM_RECORDED_COMBINATIONS = 64, /* of the axes' values */
     PLIM_RECORDED_TERMS = 6,
     PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
 };
@@ -199,6 +202,7 @@ struct plim_recording {
     bool accumulates; /* a step has as many micro-steps as is asked for; else as it was recorded */
     size_t axis_count;
     struct plim_recorded_axis axes[PLIM_RECORDED_AXES];
+    PLIM_ARRAY(size_t) combinations; /* those that are recorded, ascending; empty: all */
     PLIM_ARRAY(struct plim_recorded_stream) streams; /* plim_recording_stream() finds one */
     uint64_t hash;                                   /* of the file; 0: it was not read from one */
 };
@@ -211,7 +215,7 @@ void plim_recording_finish(struct plim_recording *recording); /* NULL and zeroed
 void plim_recorded_stream_finish(struct plim_recorded_stream *stream);
 
 /* Of a combination of values (the last axis runs fastest) the stream of steps of so many micro-steps. NULL:
- * of this batch nothing is known, as each has its own. */
+ * the combination is not recorded, or of this batch nothing is known, as each has its own. */
 const struct plim_recorded_stream *plim_recording_stream(const struct plim_recording *recording,
                                                          size_t combination, int64_t batch,
                                                          int64_t accumulation);
@@ -222,8 +226,12 @@ size_t plim_recording_streams_each(const struct plim_recording *recording);
 /* Is something known of this batch? What lies before the first one is the streams' matter. */
 bool plim_recording_has_batch(const struct plim_recording *recording, int64_t batch);
 
-/* How many combinations the axes have; 0: more than PLIM_RECORDED_STREAMS. */
+/* How many combinations the axes have; 0: more than PLIM_RECORDED_COMBINATIONS. */
 size_t plim_recording_combinations(const struct plim_recording *recording);
+
+/* How many of them are recorded, and whether this one is. */
+size_t plim_recording_recorded(const struct plim_recording *recording);
+bool plim_recording_has(const struct plim_recording *recording, size_t combination);
 
 /* Does it say what is launched? Else its steps have no seconds. */
 bool plim_recording_is_timed(const struct plim_recording *recording);
@@ -240,7 +248,7 @@ size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream);
 enum plim_status plim_recording_read(const char *path, struct plim_recording *out,
                                      struct plim_error *err) PLIM_MUST_CHECK;
 
-/* The file's text, malloc'd, which the caller frees. PLIM_UNSUPPORTED: it would have more than 4 MiB. */
+/* The file's text, malloc'd, which the caller frees. PLIM_UNSUPPORTED: it would have more than PLIM_RECORDED_BYTES. */
 enum plim_status plim_recording_write(const struct plim_recording *recording, char **text,
                                       struct plim_error *err) PLIM_MUST_CHECK;
 

@@ -181,6 +181,15 @@ static void write_stream(FILE *file, const struct plim_recorded_stream *stream)
     write_events(file, "step", stream, stream->before, stream->events.count);
 }
 
+static void write_combinations(FILE *file, const struct plim_recording *r)
+{
+    if (!r->combinations.count) return;
+    fputs("combinations: [", file);
+    for (size_t i = 0; i < r->combinations.count; i++)
+        fprintf(file, "%s%zu", i ? ", " : "", r->combinations.items[i]);
+    fputs("]\n", file);
+}
+
 static void write_all(FILE *file, const struct plim_recording *r)
 {
     fprintf(file, "plimsoll_recording: %d\nname: ", PLIM_RECORDING_VERSION);
@@ -208,8 +217,10 @@ static void write_all(FILE *file, const struct plim_recording *r)
         write_texts(file, r->axes[i].values.items, r->axes[i].values.count);
         fputc('\n', file);
     }
-    fprintf(file, "micro_steps: %s\n%sstreams:\n", r->accumulates ? "any" : "one",
+    fprintf(file, "micro_steps: %s\n%s", r->accumulates ? "any" : "one",
             r->each_batch ? "batches: each\n" : "");
+    write_combinations(file, r);
+    fputs("streams:\n", file);
     for (size_t i = 0; i < r->streams.count; i++) write_stream(file, &r->streams.items[i]);
 }
 

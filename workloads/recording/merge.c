@@ -1,0 +1,176 @@
+#include "merge.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_texts(const struct plim_recorded_texts *a, const struct plim_recorded_texts *b)
+{
+    if (a->count != b->count) return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->items[i], b->items[i])) return false;
+    return true;
+}
+
+static bool same_numbers(const int64_t *a, size_t a_count, const int64_t *b, size_t b_count)
+{
+    return a_count == b_count && (!a_count || !memcmp(a, b, a_count * sizeof(*a)));
+}
+
+static bool same_axes(const struct plim_recording *a, const struct plim_recording *b)
+{
+    if (a->axis_count != b->axis_count) return false;
+    for (size_t i = 0; i < a->axis_count; i++)
+        if (strcmp(a->axes[i].name, b->axes[i].name)) return false;
+    return true;
+}
+
+/* What keeps them apart; NULL: nothing. */
+static const char *difference(const struct plim_recording *a, const struct plim_recording *b)
+{
+    return !same_texts(&a->command, &b->command)       ? "their commands"
+           : !same_texts(&a->made_with, &b->made_with) ? "the packages or scripts they were made with"
+           : a->compute_capability != b->compute_capability ? "their compute capabilities"
+           : a->allocator != b->allocator                   ? "their allocators"
+           : !same_numbers(a->batches.items, a->batches.count, b->batches.items, b->batches.count)
+               ? "their batches"
+           : !same_numbers(a->seqs.items, a->seqs.count, b->seqs.items, b->seqs.count) ? "their lengths"
+           : a->each_batch != b->each_batch || a->accumulates != b->accumulates
+               ? "how batches or micro-steps were recorded"
+           : !same_axes(a, b) ? "the names of their axes"
+                              : NULL;
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+/* The values of a combination: their indices along the axes. */
+static void split(const struct plim_recording *r, size_t combination, size_t values[PLIM_RECORDED_AXES])
+{
+    for (size_t i = r->axis_count; i-- > 0;) {
+        values[i] = combination % r->axes[i].values.count;
+        combination /= r->axes[i].values.count;
+    }
+}
+
+static size_t index_of(const struct plim_recorded_texts *texts, const char *text)
+{
+    size_t i = 0;
+    while (i < texts->count && strcmp(texts->items[i], text)) i++;
+    return i;
+}
+
+/* The number that a recording's combination has where the axes are those of `all`. */
+static size_t number_in(const struct plim_recording *all, const struct plim_recording *r, size_t combination)
+{
+    size_t values[PLIM_RECORDED_AXES] = {0}, number = 0;
+    split(r, combination, values);
+    for (size_t i = 0; i < r->axis_count; i++)
+        number = number * all->axes[i].values.count +
+                 index_of(&all->axes[i].values, r->axes[i].values.items[values[i]]);
+    return number;
+}
+
+static size_t combination_at(const struct plim_recording *r, size_t place)
+{
+    return r->combinations.count ? r->combinations.items[place] : place;
+}
+
+/* The axes of both, as a recording of nothing. */
+static enum plim_status unite_axes(struct plim_recording *all, const struct plim_recording *a,
+                                   const struct plim_recording *b)
+{
+    const struct plim_recording *const both[] = {a, b};
+    all->axis_count = a->axis_count;
+    for (size_t i = 0; i < a->axis_count; i++) {
+        struct plim_recorded_axis *axis = &all->axes[i];
+        memcpy(axis->name, a->axes[i].name, sizeof(axis->name));
+        for (size_t k = 0; k < 2; k++)
+            for (size_t v = 0; v < both[k]->axes[i].values.count; v++) {
+                const char *value = both[k]->axes[i].values.items[v];
+                if (index_of(&axis->values, value) < axis->values.count) continue;
+                if (plim_recorded_texts_add(&axis->values, value)) return PLIM_NOMEM;
+            }
+    }
+    return PLIM_OK;
+}
+
+/* --- streams ---------------------------------------------------------------------------------- */
+
+/* A combination of one of the two: its number, and where its streams are. */
+struct part {
+    size_t number, place;
+    struct plim_recording *of;
+};
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* All parts, in their order. */
+static void list_parts(const struct plim_recording *all, struct plim_recording *a, struct plim_recording *b,
+                       struct part *parts, size_t count)
+{
+    size_t first = plim_recording_recorded(a);
+    for (size_t i = 0; i < count; i++) {
+        struct plim_recording *of = i < first ? a : b;
+        size_t place = i < first ? i : i - first;
+        parts[i] = (struct part){number_in(all, of, combination_at(of, place)), place, of};
+    }
+    qsort(parts, count, sizeof(*parts), compare_parts);
+}
+
+static enum plim_status take(struct plim_recording *all, const struct part *part, size_t each)
+{
+    if (PLIM_ARRAY_PUSH(&all->combinations, part->number) != PLIM_OK) return PLIM_NOMEM;
+    for (size_t i = 0; i < each; i++) {
+        struct plim_recorded_stream *stream = &part->of->streams.items[part->place * each + i];
+        if (PLIM_ARRAY_PUSH(&all->streams, *stream) != PLIM_OK) return PLIM_NOMEM;
+        *stream = (struct plim_recorded_stream){0};
+    }
+    return PLIM_OK;
+}
+
+/* What was united takes the place of what `into` had. */
+static void replace(struct plim_recording *into, struct plim_recording *all)
+{
+    struct plim_recording old = *into;
+    memcpy(into->axes, all->axes, sizeof(into->axes));
+    into->streams.items = all->streams.items;
+    into->streams.count = all->streams.count;
+    into->streams.capacity = all->streams.capacity;
+    into->combinations.items = all->combinations.items;
+    into->combinations.count = all->combinations.count;
+    into->combinations.capacity = all->combinations.capacity;
+    if (into->combinations.count == plim_recording_combinations(into)) into->combinations.count = 0;
+    *all = (struct plim_recording){.axis_count = old.axis_count};
+    memcpy(all->axes, old.axes, sizeof(all->axes));
+    all->streams.items = old.streams.items;
+    all->streams.count = old.streams.count;
+    all->combinations.items = old.combinations.items;
+}
+
+enum plim_status plim_recording_merge(struct plim_recording *into, struct plim_recording *from,
+                                      struct plim_error *err)
+{
+    const char *differs = difference(into, from);
+    if (differs)
+        return plim_fail(err, PLIM_INVALID, "the recordings are not parts of one: %s differ", differs);
+    struct plim_recording all = {0};
+    size_t each = plim_recording_streams_each(into);
+    size_t count = plim_recording_recorded(into) + plim_recording_recorded(from);
+    struct part *parts = calloc(count, sizeof(*parts));
+    enum plim_status st = parts ? unite_axes(&all, into, from) : PLIM_NOMEM;
+    if (!st && !plim_recording_combinations(&all))
+        st = plim_fail(err, PLIM_INVALID, "the axes of all recordings have more than %d combinations",
+                       PLIM_RECORDED_COMBINATIONS);
+    if (!st) list_parts(&all, into, from, parts, count);
+    for (size_t i = 1; i < count && !st; i++)
+        if (parts[i].number == parts[i - 1].number)
+            st = plim_fail(err, PLIM_INVALID, "the recordings have a combination of values twice");
+    for (size_t i = 0; i < count && !st; i++) st = take(&all, &parts[i], each);
+    if (!st) replace(into, &all);
+    if (st == PLIM_NOMEM) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    free(parts);
+    plim_recording_finish(&all);
+    return st;
+}
