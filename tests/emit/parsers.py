@@ -30,10 +30,10 @@ class Missing(Exception):
     """A package that is not installed."""
 
 
-def case(form, *packages):
+def case(form, *packages, sharding='ddp'):
     """Registers a parser of `plimsoll emit RESULT form`; `packages`: the modules that it needs."""
     def register(function):
-        CASES.append((form, packages, function))
+        CASES.append((form, packages, function, sharding))
         return function
     return register
 
@@ -92,6 +92,22 @@ def hf_yaml(text):
     return hf_sizes(hf_parser().parse_yaml_file(as_file(text, 'a.yaml'))[0])
 
 
+@case('hf.yaml', 'transformers', 'torch', 'accelerate', sharding='fsdp')
+@with_bf16
+def hf_yaml_fsdp(text):
+    arguments = hf_parser().parse_yaml_file(as_file(text, 'a.yaml'))[0]
+    assert arguments.fsdp_plugin_args['fsdp_version'] == 2, arguments.fsdp_plugin_args
+    return hf_sizes(arguments)
+
+
+@case('hf.cli', 'transformers', 'torch', 'accelerate', sharding='fsdp')
+@with_bf16
+def hf_cli_fsdp(text):
+    arguments = hf_parser().parse_args_into_dataclasses(shlex.split(text))[0]
+    assert arguments.fsdp_plugin_args['fsdp_version'] == 2, arguments.fsdp_plugin_args
+    return hf_sizes(arguments)
+
+
 @case('hf.json', 'transformers', 'torch', 'accelerate')
 @with_bf16
 def hf_json(text):
@@ -133,6 +149,38 @@ def accelerate_yaml(text):
     config = load_config_from_file(as_file(text, 'a.yaml'))
     assert str(config.mixed_precision).endswith('bf16') and str(config.distributed_type).endswith('MULTI_GPU'), config
     return {'dp': config.num_processes}
+
+
+@case('accelerate.yaml', 'accelerate', 'torch', sharding='fsdp')
+def accelerate_fsdp(text):
+    from accelerate.commands.config.config_args import load_config_from_file
+    config = load_config_from_file(as_file(text, 'a.yaml'))
+    assert str(config.distributed_type).endswith('FSDP') and config.fsdp_config['fsdp_version'] == 2, config
+    return {'dp': config.num_processes}
+
+
+@case('accelerate.yaml', 'accelerate', 'torch', sharding='zero2')
+def accelerate_zero(text):
+    from accelerate.commands.config.config_args import load_config_from_file
+    config = load_config_from_file(as_file(text, 'a.yaml'))
+    assert str(config.distributed_type).endswith('DEEPSPEED') and config.deepspeed_config['zero_stage'] == 2, config
+    return {'dp': config.num_processes, 'accumulation': config.deepspeed_config['gradient_accumulation_steps']}
+
+
+@case('accelerate.cli', 'accelerate', 'torch', sharding='fsdp')
+def accelerate_cli_fsdp(text):
+    from accelerate.commands.launch import launch_command_parser
+    arguments = launch_command_parser().parse_args(shlex.split(text) + ['train.py'])
+    assert arguments.use_fsdp and int(arguments.fsdp_version) == 2, arguments
+    return {'dp': int(arguments.num_processes), 'accumulation': int(arguments.gradient_accumulation_steps)}
+
+
+@case('accelerate.cli', 'accelerate', 'torch', sharding='zero3')
+def accelerate_cli_zero(text):
+    from accelerate.commands.launch import launch_command_parser
+    arguments = launch_command_parser().parse_args(shlex.split(text) + ['train.py'])
+    assert arguments.use_deepspeed and int(arguments.zero_stage) == 3, arguments
+    return {'dp': int(arguments.num_processes), 'accumulation': int(arguments.gradient_accumulation_steps)}
 
 
 @case('accelerate.cli', 'accelerate', 'torch')
@@ -406,8 +454,11 @@ def has_module(name):
         return False
 
 
-def emitted(program, form):
-    said = subprocess.run([program, 'emit', '--quiet', RESULT, form], capture_output=True, text=True, check=False)
+def emitted(program, form, sharding):
+    with open(RESULT, encoding='utf-8') as file:
+        text = file.read().replace('"sharding": "ddp"', f'"sharding": "{sharding}"')
+    result = as_file(text, 'result.json')
+    said = subprocess.run([program, 'emit', '--quiet', result, form], capture_output=True, text=True, check=False)
     if said.returncode:
         raise AssertionError(said.stderr)
     return said.stdout
@@ -420,12 +471,12 @@ def judge(read):
     return f'read back {wrong}, expected {expected}' if wrong or not read else None
 
 
-def try_case(program, form, function):
+def try_case(program, form, function, sharding):
     noise = io.StringIO()
     arguments, sys.argv = sys.argv, ['train.py']
     try:
         with contextlib.redirect_stdout(noise):
-            return judge(function(emitted(program, form)))
+            return judge(function(emitted(program, form, sharding)))
     except (Exception, SystemExit) as problem:  # pylint: disable=broad-except
         return f'{type(problem).__name__}: {str(problem)[-400:]}'
     finally:
@@ -436,17 +487,17 @@ def main(arguments):
     program, names = os.path.abspath(arguments[0]), arguments[1:]
     failed, read, skipped = 0, 0, []
     os.environ.update(CUDA_VISIBLE_DEVICES='', DISABLE_VERSION_CHECK='1', HF_HUB_OFFLINE='1', WANDB_MODE='disabled')
-    for form, packages, function in CASES:
+    for form, packages, function, sharding in CASES:
         if names and not any(name in form for name in names):
             continue
         missing = [name for name in packages if not has_module(name)]
         if missing:
             skipped.append(f'{form} ({missing[0]})')
             continue
-        problem = try_case(program, form, function)
+        problem = try_case(program, form, function, sharding)
         read += not problem
         failed += bool(problem)
-        print(f'{form}: {problem or "ok"}', flush=True)
+        print(f'{form} with {sharding}: {problem or "ok"}', flush=True)
     if skipped:
         print('SKIPPED, not installed: ' + ', '.join(skipped))
     print(f'{read} of {read + failed} read back, {len(skipped)} skipped')

@@ -4,6 +4,7 @@
 Every form of every framework is emitted with sizes that are prime, and `apply --check` finds in it that they are right already;
 of other sizes it says that the file would change. Also: the tables' forms without a key of a batch, --emit of a plan, and env.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -131,6 +132,33 @@ def notes(program):
     return f'{said.stdout}{said.stderr}' if wrong else None
 
 
+SHARDED = {
+    ('fsdp', 'hf.python'): 'fsdp=True,', ('fsdp', 'hf.cli'): ' --fsdp\n', ('fsdp', 'axolotl.yaml'): 'fsdp_version: 2',
+    ('fsdp', 'accelerate.env'): 'FSDP_VERSION=2', ('fsdp', 'accelerate.python'): 'fsdp_version=2',
+    ('fsdp', 'torchtitan.toml'): 'data_parallel_shard_degree = -1', ('fsdp', 'lightning.yaml'): 'strategy: fsdp',
+    ('zero2', 'hf.json'): '"zero_optimization": {"stage": 2}', ('zero3', 'hf.yaml'): 'zero_optimization: {stage: 3}',
+    ('zero1', 'accelerate.env'): 'ZERO_STAGE=1', ('zero3', 'accelerate.python'): 'zero_stage=3',
+    ('zero3', 'llama-factory.cli'): '--deepspeed examples/deepspeed/ds_z3_config.json', ('fsdp', 'trl.yaml'): 'fsdp: true',
+    ('zero2', 'axolotl.yaml'): 'deepspeed_configs/zero2.json', ('zero3', 'deepspeed.json'): '{"stage": 3}',
+}
+
+
+def sharded(program):
+    """An answer that rests on sharding is none without it."""
+    with open(RESULT, encoding='utf-8') as file:
+        text = file.read()
+    for (sharding, form), word in SHARDED.items():
+        with tempfile.NamedTemporaryFile('w', suffix='.json') as file:
+            file.write(text.replace('"sharding": "ddp"', f'"sharding": "{sharding}"'))
+            file.flush()
+            said, plain = run(program, 'emit', file.name, form), run(program, 'emit', RESULT, form)
+        if word not in said.stdout or word in plain.stdout or 'sharding' in said.stderr:
+            return f'{form} with {sharding}: {said.stdout}{said.stderr}'
+        if form.endswith('.json'):
+            json.loads(said.stdout)
+    return None
+
+
 def main(program):
     program = os.path.abspath(program)
     os.environ['PLIMSOLL_STORE'] = 'off'
@@ -140,6 +168,7 @@ def main(program):
     problems['plan, env'] = same_from_everywhere(program, folder)
     problems['refusals'] = refusals(program)
     problems['notes'] = notes(program)
+    problems['sharded'] = sharded(program)
     shutil.rmtree(folder)
     failed = {name: problem for name, problem in problems.items() if problem}
     for name, problem in failed.items():
