@@ -4,7 +4,7 @@
 #include "devices/needs/needs.h"
 #include "devices/sim/sim.h"
 #include "workloads/spec/spec.h"
-#include "workloads/train/replay.h"
+#include "workloads/train/ranks.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -137,6 +137,50 @@ static double waits(const struct plim_train_setting *setting, double bandwidth)
 
 /* Over a slow link the step takes as long as what is sent: half of all parameters twice for forward
  * and backward in bf16, the decoder's own but once, and half of all gradients in fp32. */
+/* Of 320 rows 45 ranks of 50 have 7 and one has 5; of 777 48 have 16 and one 9; of 64 32 have 2; of 32,003 49 have
+ * 641 and one 594. */
+Test(fsdp, ranks_are_of_as_many_kinds_as_rows_run_out)
+{
+    static const int64_t kinds[] = {0, 32, 45, 46, 48, 49, 0};
+    struct plim_train_setting setting = rank_of_two;
+    setting.world = 50;
+    for (size_t i = 0; i + 1 < sizeof kinds / sizeof *kinds; i++) {
+        setting.rank = kinds[i];
+        simulate(&setting);
+        cr_expect_eq(out.next_rank, kinds[i + 1], "behind %lld: %lld", (long long)kinds[i], (long long)out.next_rank);
+    }
+    setting.world = 2; /* 32,003 and 777 are odd */
+    setting.rank = 0;
+    simulate(&setting);
+    cr_expect_eq(out.next_rank, 1);
+}
+
+Test(fsdp, no_rank_reserves_more_than_the_one_that_is_told)
+{
+    static struct plim_spec spec;
+    struct plim_device *device;
+    struct plim_train_setting setting = rank_of_two;
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_replayer *replayer;
+    struct plim_replay told, one;
+    int64_t most = 0;
+    setting.world = 50;
+    setting.rank = -1;
+    cr_assert_eq(plim_sim_open("A100-SXM4-80GB", &device, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_spec_load_text("model.yaml", model, &spec, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_replayer_create(device, NULL, &replayer, &err), PLIM_OK, "%s", err.text);
+    cr_assert_eq(plim_ranks_prove(replayer, &spec.model, &setting, &told, &err), PLIM_OK, "%s", err.text);
+    for (setting.rank = 0; setting.rank < 50; setting.rank++) {
+        cr_assert_eq(plim_replay_prove(replayer, &spec.model, &setting, &one, &err), PLIM_OK, "%s", err.text);
+        if (one.peak_reserved_bytes > most) most = one.peak_reserved_bytes;
+        if (setting.rank == told.rank) cr_expect_eq(one.peak_reserved_bytes, told.peak_reserved_bytes);
+    }
+    cr_expect_eq(most, told.peak_reserved_bytes, "%lld, told %lld of rank %lld", (long long)most,
+                 (long long)told.peak_reserved_bytes, (long long)told.rank);
+    plim_replayer_destroy(&replayer);
+    plim_device_close(&device);
+}
+
 Test(fsdp, a_slow_link_is_all_that_counts)
 {
     struct plim_train_setting kept = rank_of_two;

@@ -87,6 +87,9 @@ const char *fsdp_refuses(const struct plim_device_info *info, const struct plim_
 /* Shards `model`, which was made on the meta device (engine.meta). It and `link` outlive it. */
 enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct link *link,
                              struct fsdp *f) PLIM_MUST_CHECK;
+/* The first rank behind this one that has fewer rows of some parameter than the one before it; 0: there is
+ * none. Of n rows the first ranks have ceil(n / world), then one has the rest, and others none. */
+int64_t fsdp_next_rank(const struct fsdp *f);
 void fsdp_finish(struct fsdp *f); /* host memory; tensors go with the engine */
 
 /* Around model(...): `reduces`: its backward is to reduce the gradients. `loss` is what came out. */

@@ -166,6 +166,19 @@ enum plim_status fsdp_create(struct engine *e, struct decoder *model, struct lin
     return st;
 }
 
+int64_t fsdp_next_rank(const struct fsdp *f)
+{
+    int64_t next = f->world;
+    for (size_t k = 0; k < f->unit_count; k++)
+        for (size_t i = 0; i < f->units[k].count; i++) {
+            const struct fsdp_parameter *p = &f->units[k].parameters[i];
+            int64_t full = p->rows / shard_rows(f, p); /* ranks that have all that a rank may */
+            if (full > f->rank && full < next) next = full;
+            else if (full == f->rank && p->rows % shard_rows(f, p) && full + 1 < next) next = full + 1;
+        }
+    return next < f->world ? next : 0;
+}
+
 void fsdp_finish(struct fsdp *f)
 {
     free(f->parameters);

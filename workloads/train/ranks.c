@@ -8,10 +8,13 @@ bool plim_ranks_differ(const struct plim_train_setting *setting)
     return parted && setting->world > 1 && setting->rank < 0;
 }
 
-static int64_t ranks_proven(const struct plim_train_setting *setting)
+/* The N-th rank that is proven, behind the one that was replayed last; -1: there are no more. */
+static int64_t next_rank(const struct plim_train_setting *setting, const struct plim_replay *of_last, int64_t n)
 {
-    int64_t most = setting->sharding == PLIM_SHARDING_FSDP ? 2 : PLIM_RANKS_PROVEN;
-    return setting->world < most ? setting->world : most;
+    int64_t most = setting->world < PLIM_RANKS_PROVEN ? setting->world : PLIM_RANKS_PROVEN;
+    if (n >= most) return -1;
+    if (setting->sharding == PLIM_SHARDING_FSDP) return of_last->next_rank ? of_last->next_rank : -1;
+    return n * (setting->world - 1) / (most - 1);
 }
 
 enum plim_status plim_ranks_prove(struct plim_replayer *replayer,
@@ -20,20 +23,20 @@ enum plim_status plim_ranks_prove(struct plim_replayer *replayer,
                                   struct plim_error *err)
 {
     struct plim_train_setting of_rank = *setting;
-    int64_t count = ranks_proven(setting), rank0_reserved_bytes = 0;
-    enum plim_status st = PLIM_OK;
-    for (int64_t i = 0; i < count && !st; i++) {
+    int64_t rank0_reserved_bytes = 0;
+    of_rank.rank = 0;
+    for (int64_t n = 0; of_rank.rank >= 0; n++) {
         struct plim_replay replay;
-        of_rank.rank = i * (setting->world - 1) / (count - 1);
-        st = plim_replay_prove(replayer, model, &of_rank, &replay, err);
-        if (st) break;
+        enum plim_status st = plim_replay_prove(replayer, model, &of_rank, &replay, err);
+        if (st) return st;
         replay.rank = of_rank.rank;
-        if (i == 0) rank0_reserved_bytes = replay.peak_reserved_bytes;
-        if (i == 0 || replay.verdict != PLIM_OK ||
+        if (n == 0) rank0_reserved_bytes = replay.peak_reserved_bytes;
+        if (n == 0 || replay.verdict != PLIM_OK ||
             replay.peak_reserved_bytes > out->peak_reserved_bytes)
             *out = replay;
         if (replay.verdict != PLIM_OK) return PLIM_OK;
+        of_rank.rank = next_rank(setting, &replay, n + 1);
     }
     out->rank0_reserved_bytes = rank0_reserved_bytes;
-    return st;
+    return PLIM_OK;
 }
