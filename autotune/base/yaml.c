@@ -7,7 +7,7 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { MAX_BYTES = 4 << 20, MAX_DEPTH = 64, MAX_NODES = 1 << 18 };
+enum { FILE_BYTES = 4 << 20, TEXT_BYTES = 32 << 20, MAX_DEPTH = 64, MAX_NODES = 1 << 18 };
 
 struct builder {
     yaml_parser_t parser;
@@ -289,9 +289,9 @@ enum plim_status plim_yaml_read_string(const char *source_name, const char *text
 {
     enum plim_status st = PLIM_OK;
     *out = (struct plim_yaml){0};
-    if (length > MAX_BYTES)
+    if (length > TEXT_BYTES)
         return plim_fail_at(err, PLIM_SPEC, source_name, 0, 0,
-                            "the text has %zu bytes, expected at most %d", length, MAX_BYTES);
+                            "the text has %zu bytes, expected at most %d", length, TEXT_BYTES);
     /* libyaml would count a byte order mark as the first column. */
     if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         text += 3;
@@ -317,7 +317,7 @@ enum plim_status plim_yaml_read_file(const char *path, struct plim_yaml *out,
     char *text;
     size_t length;
     *out = (struct plim_yaml){0};
-    enum plim_status st = plim_textfile_read(path, MAX_BYTES, &text, &length, err);
+    enum plim_status st = plim_textfile_read(path, FILE_BYTES, &text, &length, err);
     if (st != PLIM_OK) return st;
     st = plim_yaml_read_string(path, text, length, out, err);
     free(text);

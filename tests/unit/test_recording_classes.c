@@ -185,8 +185,8 @@ Test(recording_classes, where_most_gradients_find_no_parameter_none_is_known)
     cr_expect(eq(str, (char *)classes(), (char *)"xxxxaxxxx|agggt"));
 }
 
-/* A gradient is freed by the next step, and what has its size before is that of the step before. What most
- * of a size are in a step, it was in those before. */
+/* A gradient is freed by the next step, and what has its size before is that of the step before. What is gone
+ * before the step is what has its size and as many behind it in the step. */
 Test(recording_classes, of_blocks_that_the_next_step_frees)
 {
     model_and_states(true);
@@ -201,6 +201,23 @@ Test(recording_classes, of_blocks_that_the_next_step_frees)
     give(take(LARGE, PROGRAM));
     give(large);
     cr_expect(eq(str, (char *)classes(), (char *)"pppxaoooogt|aggt"));
+}
+
+/* The first step is as the others but for what comes once (a buffer), and of one size there is everything. */
+Test(recording_classes, of_the_first_step_are_those_of_the_next)
+{
+    model_and_states(true);
+    give(take(SMALL, NOBODY)); /* a buffer that no other step has */
+    for (int pass = 0; pass < 2; pass++) {
+        in_step = pass > 0;
+        give(take(BATCH, PROGRAM));
+        uint32_t saved = take(BATCH, PROGRAM);
+        give(take(BATCH, AUTOGRAD));
+        give(take(BATCH, AUTOGRAD));
+        give(saved);
+        give(take(BATCH, PROGRAM));
+    }
+    cr_expect(eq(str, (char *)classes(), (char *)"xxxxtxxxxttattt|tattt"));
 }
 
 Test(recording_classes, add_up_to_what_is_allocated_at_the_peak)

@@ -18,7 +18,9 @@ struct life {
 
 /* Of a size: how many gradients have it, and of what is left at the end of a step the class. */
 struct of_size {
-    uint32_t allocations, activations, gradients; /* of a step */
+    uint32_t allocations, gradients; /* of a step */
+    size_t end;                    /* in of_size: behind the last of its allocations in the step */
+    uint32_t past;                 /* those before the step that are gone, from the last one on */
     uint32_t staying;              /* blocks from before that stay */
     uint32_t unmatched;            /* gradients that are to find a parameter */
     uint32_t later, states;        /* behind the parameters: that stay, that are states */
@@ -34,6 +36,7 @@ struct classifier {
     bool *for_backward;               /* by event: does it launch what is launched next? */
     size_t *backward_at;              /* by event: the next from here on, behind which it launches */
     struct of_size *sizes;
+    size_t *of_size; /* events of the step that allocate: size by size, in their order */
     int64_t *gradient_bytes;          /* ascending */
     size_t gradient_sizes;
     PLIM_ARRAY(uint32_t) event_of_slot;
@@ -131,9 +134,21 @@ static void classify_step(struct classifier *c)
         struct of_size *size = &c->sizes[event->value];
         size->allocations++;
         if (event->memory_class == PLIM_MEMORY_GRADIENTS) size->gradients++;
-        if (event->memory_class == PLIM_MEMORY_ACTIVATIONS) size->activations++;
         if (c->lives[i].freed_in != FIRST) size->kept_class = event->memory_class;
     }
+}
+
+/* Lists the step's allocations by size. */
+static void list_by_size(struct classifier *c)
+{
+    const struct plim_recorded_stream *stream = c->stream;
+    size_t end = 0;
+    for (size_t i = 0; i < stream->sizes.count; i++) {
+        c->sizes[i].end = end;
+        end += c->sizes[i].allocations;
+    }
+    for (size_t i = stream->before; i < stream->events.count; i++)
+        if (!stream->events.items[i].frees) c->of_size[c->sizes[stream->events.items[i].value].end++] = i;
 }
 
 /* --- what stays ------------------------------------------------------------------------------- */
@@ -238,16 +253,26 @@ static bool is_state(const struct classifier *c, const struct plim_recorded_size
     return false;
 }
 
-/* Of a block that is gone before the step: what most of its size are in the step, which comes after
- * steps like it. */
-static enum plim_memory_class class_of_past(const struct of_size *size)
+/* Of a block that is gone before the step, which comes after steps like it: what is as many allocations of its
+ * size before the end of the step. Asked from the last one on. */
+static enum plim_memory_class class_of_past(struct classifier *c, struct of_size *size)
 {
-    if (2 * (uint64_t)size->activations > size->allocations) return PLIM_MEMORY_ACTIVATIONS;
-    return 2 * (uint64_t)size->gradients > size->allocations ? PLIM_MEMORY_GRADIENTS
-                                                             : PLIM_MEMORY_TEMPORARIES;
+    if (!size->allocations) return PLIM_MEMORY_TEMPORARIES;
+    size_t event = c->of_size[size->end - 1 - size->past++ % size->allocations];
+    return (enum plim_memory_class)c->stream->events.items[event].memory_class;
 }
 
-static void classify_before(struct classifier *c)
+static void classify_past(struct classifier *c)
+{
+    struct plim_recorded_stream *stream = c->stream;
+    for (size_t i = stream->before; i-- > 0;) {
+        struct plim_recorded_event *event = &stream->events.items[i];
+        if (event->frees || c->lives[i].freed_in != BEFORE) continue;
+        event->memory_class = (uint8_t)class_of_past(c, &c->sizes[event->value]);
+    }
+}
+
+static void classify_staying(struct classifier *c)
 {
     struct plim_recorded_stream *stream = c->stream;
     size_t parameters = find_parameters(c);
@@ -256,9 +281,8 @@ static void classify_before(struct classifier *c)
         struct plim_recorded_event *event = &stream->events.items[i];
         struct of_size *size = &c->sizes[event->value];
         enum plim_memory_class memory_class = PLIM_MEMORY_OTHER;
-        if (event->frees) continue;
-        if (c->lives[i].freed_in == BEFORE) memory_class = class_of_past(size);
-        else if (!stays(c, i)) memory_class = size->kept_class;
+        if (event->frees || c->lives[i].freed_in == BEFORE) continue;
+        if (!stays(c, i)) memory_class = size->kept_class;
         else if (i < parameters) memory_class = PLIM_MEMORY_PARAMETERS;
         else if (parameters && is_state(c, &stream->sizes.items[event->value]) && is_one_of(size, each))
             memory_class = PLIM_MEMORY_OPTIMIZER;
@@ -276,9 +300,11 @@ static bool make_room(struct classifier *c)
     c->for_backward = calloc(events, sizeof(*c->for_backward));
     c->backward_at = calloc(events, sizeof(*c->backward_at));
     c->sizes = calloc(sizes, sizeof(*c->sizes));
+    c->of_size = calloc(events, sizeof(*c->of_size));
     c->gradient_bytes = calloc(sizes, sizeof(*c->gradient_bytes));
     for (size_t i = 0; c->sizes && i < sizes; i++) c->sizes[i].kept_class = PLIM_MEMORY_OTHER;
-    return c->lives && c->after_backward && c->for_backward && c->backward_at && c->sizes && c->gradient_bytes;
+    return c->lives && c->after_backward && c->for_backward && c->backward_at && c->sizes && c->of_size &&
+           c->gradient_bytes;
 }
 
 enum plim_status plim_recorded_classify(struct plim_recorded_stream *stream)
@@ -289,8 +315,10 @@ enum plim_status plim_recorded_classify(struct plim_recorded_stream *stream)
         st = find_lives(&c);
         if (!st) {
             classify_step(&c);
+            list_by_size(&c);
             list_gradients(&c);
-            classify_before(&c);
+            classify_past(&c);
+            classify_staying(&c);
             stream->is_classified = true;
         }
     }
@@ -301,6 +329,7 @@ enum plim_status plim_recorded_classify(struct plim_recorded_stream *stream)
     free(c.for_backward);
     free(c.backward_at);
     free(c.sizes);
+    free(c.of_size);
     free(c.gradient_bytes);
     return st == PLIM_INVALID ? PLIM_OK : st;
 }

@@ -262,7 +262,6 @@ enum plim_status plim_recording_read(const char *path, struct plim_recording *ou
     char *text = NULL;
     size_t length;
     enum plim_status st = read_file(path, &text, &length, err);
-    if (!st) st = plim_textfile_check(path, text, length, err);
     if (!st) st = plim_yaml_read_string(path, text, length, &r.yaml, err);
     if (!st) st = read_root(&r);
     if (!st) st = check_sum(path, text, length, out, err);
