@@ -10,3 +10,18 @@ class Meter:
 
     def show(self):
         print(self.latest)
+
+    def update(self, value, count=1):
+        self.total_seen = self.total_seen + value * count
+
+
+def tell(name, value, where=None):
+    print(name, value, where)
+
+
+def choose(name, value, *, most=3):
+    return name if value > most else ''
+
+
+def half(value):
+    return value / 2

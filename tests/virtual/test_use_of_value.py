@@ -361,6 +361,46 @@ def shown_elsewhere(v):
     kept_by_others.Meter().keep_latest(v)
 
 
+def told_by_another(v):
+    kept_by_others.tell('loss', v.item())
+
+
+def told_by_name(v):
+    kept_by_others.tell('loss', where=v.item(), value=1)
+
+
+def chosen_by_another(v):
+    kept_by_others.choose('best', v.item(), most=2)
+
+
+def chosen_by_name(v):
+    kept_by_others.choose('best', 2, most=v.item())
+
+
+def gives_back(v):
+    if kept_by_others.half(v.item()) > 1:
+        pass
+
+
+def gives_back_and_shows(v):
+    print(kept_by_others.half(v.item()))
+
+
+def summed_by_a_meter(v):
+    meter = kept_by_others.Meter()
+    meter.total_seen = 0
+    meter.update(v.item(), 2)
+
+
+def kept_in_a_dictionary(v):
+    metrics = {}
+    metrics.update({'count': v.item()})
+
+
+def given_to_a_package(v):
+    math.gcd(4, v.item())
+
+
 # What is read, of how many bytes, what it is; how it is used, and what it has to be.
 CASES = (
     (branches, 1, True, 'decides', -1), (loops, 8, True, 'decides', -1),
@@ -380,7 +420,11 @@ CASES = (
     (shown_attribute, 4, True, 'kept', -1), (total_attribute, 4, True, 'kept', -1),
     (counted_attribute, 4, True, 'decides', -1),
     (keeps_global, 4, True, 'decides', -1), (compared_elsewhere, 4, True, 'decides', -1),
-    (shown_elsewhere, 4, True, 'kept', -1),
+    (shown_elsewhere, 4, True, 'kept', -1), (told_by_another, 8, True, 'shown', -1), (told_by_name, 8, True, 'shown', -1),
+    (chosen_by_another, 4, True, 'decides', -1), (chosen_by_name, 4, True, 'decides', -1),
+    (gives_back, 4, True, 'decides', -1), (gives_back_and_shows, 8, True, 'shown', -1),
+    (summed_by_a_meter, 8, True, 'kept', -1), (kept_in_a_dictionary, 8, True, 'decides', -1),
+    (given_to_a_package, 8, True, 'decides', -1),
     (sizes, 8, True, 'decides', -1), (sizes, 4, True, 'decides', -1), (indexes, 8, True, 'decides', -1),
     (selects, 8, True, 'decides', -1), (draws, 1, True, 'checked', 1), (draws, 4, True, 'decides', -1),
     (lengths, 64, True, 'decides', -1), (logged, 32, True, 'decides', -1),

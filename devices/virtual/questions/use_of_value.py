@@ -5,8 +5,8 @@ those that follow, it tells whether the program decides by the value, only shows
 something that is not seen here (a loss that is added up). It runs nothing and changes nothing.
 
 What is kept is followed in variables, in lists and dictionaries of the same function, and in attributes
-and globals through all code of the program's own modules (of an installed package, of that module alone);
-not into functions that it is given to.
+and globals through all code of the program's own modules (of an installed package, of that module alone),
+and so is what is given to functions and methods of these, which are found by their names.
 
     use_of(frame, size, is_floating) -> (file, line, use, answer)
 
@@ -37,6 +37,8 @@ SHOWS = {'print', 'format', 'str', 'repr', 'info', 'debug', 'warning', 'write', 
          'set_postfix_str', 'set_description', 'add_scalar', 'log_metrics', 'dumps'}
 # Methods that keep what they are given in what they are a method of.
 KEEPS = {'append', 'appendleft', 'add', 'insert', 'setdefault'}
+# Methods of lists, sets and dictionaries: what they are given in a list or dictionary may be kept in one.
+OF_CONTAINERS = {*dir(list), *dir(set), *dir(dict)}
 SIZES = {'range', 'zeros', 'ones', 'empty', 'full', 'arange', 'view', 'reshape', 'expand', 'split',
          'repeat', 'narrow', 'pad', 'linspace'}
 CHECKS = {'isfinite', 'isnan', 'isinf'}
@@ -147,7 +149,7 @@ class Flow:
         self.listing = instructions_of(code)
         self.followed = set() if followed is None else followed
         self.unclear = DECIDES if size in COUNT_BYTES and not is_floating else KEPT
-        self.returned = False
+        self.returned = self.is_wrapped = False
 
     def index_of(self, offset):
         """Of the instruction there; what follows it may be its cache."""
@@ -284,6 +286,50 @@ class Flow:
         text = self.listing[self.loaded(at, 1)]
         return text.opname == 'LOAD_CONST' and isinstance(text.argval, str)
 
+    def place_given(self, at, above):
+        """Which argument of the call there it is: its place, or its name."""
+        given, before = self.listing[at].arg or 0, self.listing[at - 1]
+        names = ()
+        if self.listing[at].opname in ('CALL_KW', 'CALL_FUNCTION_KW'):  # the names lie on the stack
+            names, above = before.argval, above - 1
+        elif before.opname == 'PRECALL':
+            before = self.listing[at - 2]
+        if before.opname == 'KW_NAMES':
+            names = self.code.co_consts[before.arg]
+        place = given - 1 - above
+        return place if place < given - len(names) else names[place - given + len(names)]
+
+    def given_to(self, called, place):
+        """The uses in the program's own functions of that name, and whether one of them gives it back; None: there
+        is none that takes it."""
+        found, returned = [], False
+        for space in own_modules(self.space):
+            for code in {code for code in codes_of(space) if code.co_name == called}:
+                is_method = code.co_varnames[:1] in (('self',), ('cls',))
+                names = code.co_varnames[is_method:code.co_argcount + code.co_kwonlyargcount]
+                if isinstance(place, int):
+                    name = names[place] if place < code.co_argcount - is_method else None
+                else:
+                    name = place if place in names else None
+                if name is None:
+                    continue
+                flow = Flow(code, self.size, self.is_floating, space, self.followed)
+                flow.unclear = self.unclear
+                found.append(flow.of_name(name))
+                returned |= flow.returned
+        return (max(found), returned) if found else None
+
+    def after_call(self, at, above, called):
+        """Of what a call is given that is none of those known by name."""
+        is_known = self.listing[at].opname != 'CALL_FUNCTION_EX' and called
+        if not is_known or self.is_wrapped and called in OF_CONTAINERS:
+            return self.unclear, -1
+        given = self.given_to(called, self.place_given(at, above))
+        if given is None:
+            return self.unclear, -1
+        use, returned = given
+        return max(use, self.after(at + 1)) if returned else use
+
     def consumed(self, at, above):
         """By an instruction that leaves one value: the use, or None if that one goes on."""
         instruction = self.listing[at]
@@ -297,6 +343,7 @@ class Flow:
         if name == 'BINARY_SUBSCR' and above == 0:
             return DECIDES, -1
         if not is_call(instruction):
+            self.is_wrapped |= name.startswith('BUILD_')
             return None
         called = callee(self.listing, at)
         if called in SHOWS:
@@ -309,7 +356,7 @@ class Flow:
             return DECIDES, -1
         if called in KEEPS and self.unclear == KEPT:
             return self.of_container(callee_at(self.listing, at) - 1)
-        return None if called in PASSES else (self.unclear, -1)
+        return None if called in PASSES else self.after_call(at, above, called)
 
     def after(self, at, above=0):
         """The value lies below `above` others on the stack before instruction `at`."""
