@@ -372,12 +372,13 @@ struct indexing {
     int64_t index_sizes[25], index_strides[25];
 };
 
+#define INDEX                                                                                      \
+    "_ZN2at6native24index_elementwise_kernelILi128ELi4EZNS0_16gpu_index_kernelIZNS0_17index_"      \
+    "kernel_implINS0_10OpaqueTypeILi8EEEEEvRNS_"                                                   \
+    "18TensorIteratorBaseEN3c108ArrayRefIlEESA_EUlPcPKclE_EEvS7_SA_SA_RKT_bEUliE_EEvlT1_"
+
 Test(index, takes_rows)
 {
-    static const char name[] =
-        "_ZN2at6native24index_elementwise_kernelILi128ELi4EZNS0_16gpu_index_kernelIZNS0_17index_"
-        "kernel_implINS0_10OpaqueTypeILi8EEEEEvRNS_"
-        "18TensorIteratorBaseEN3c108ArrayRefIlEESA_EUlPcPKclE_EEvS7_SA_SA_RKT_bEUliE_EEvlT1_";
     int64_t count = 3;
     begin();
     struct indexing closure = {.dimensions = 1,
@@ -390,8 +391,45 @@ Test(index, takes_rows)
                                .index_sizes = {3},
                                .index_strides = {8}};
     plim_shadow_spoil(memory + 1024 + 16, 8, "other");
-    cr_assert(LAUNCH(name, &count, &closure));
+    cr_assert(LAUNCH(INDEX, &count, &closure));
     expect_numbers(memory, PLIM_INT64, 3, "30 10 ?");
+}
+
+/* Two of three columns of each row, in the order of the indices. */
+Test(index, goes_through_dimensions)
+{
+    int64_t count = 6;
+    begin();
+    struct indexing closure = {.dimensions = 2,
+                               .sizes = {{2}, {3}},
+                               .strides = {{8, 8, 0}, {16, 0, 8}},
+                               .out = memory,
+                               .count = 1,
+                               .in = PUT(512, int64_t, 10, 11, 12, 20, 21, 22, 30, 31, 32),
+                               .indices = {PUT(1024, int64_t, 2, 0, 1)},
+                               .index_sizes = {3},
+                               .index_strides = {24}};
+    cr_assert(LAUNCH(INDEX, &count, &closure));
+    expect_numbers(memory, PLIM_INT64, 6, "30 31 10 11 20 21");
+}
+
+/* What was known where they are written is not known any more, and beside it still is. */
+Test(index, of_unknown_rows_nothing_is_known)
+{
+    int64_t count = 3;
+    begin();
+    struct indexing closure = {.dimensions = 1,
+                               .sizes = {{3}},
+                               .strides = {{8, 0, 8}},
+                               .out = PUT(0, int64_t, 1, 2, 3, 4),
+                               .count = 1,
+                               .in = memory + 512,
+                               .indices = {PUT(1024, int64_t, 2, 0, 1)},
+                               .index_sizes = {3},
+                               .index_strides = {8}};
+    plim_shadow_spoil(memory + 512, 24, "other");
+    cr_assert(LAUNCH(INDEX, &count, &closure));
+    expect_numbers(memory, PLIM_INT64, 4, "? ? ? 4");
 }
 
 struct scattering {

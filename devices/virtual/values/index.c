@@ -105,7 +105,8 @@ static uintptr_t pointer_at(const char *rest, size_t i)
     return value;
 }
 
-/* Of an operand's elements, and `more` bytes behind what the offsets reach: how many from which address on. */
+/* How many bytes from which address on an operand's elements lie in, and `more` behind what the offsets reach. Notes
+ * the lowest offset. */
 static size_t span_of(struct gathering *g, int operand, size_t width, int64_t more, uintptr_t *at)
 {
     int64_t high;
