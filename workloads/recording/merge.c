@@ -130,23 +130,16 @@ static enum plim_status take(struct plim_recording *all, const struct part *part
     return PLIM_OK;
 }
 
-/* What was united takes the place of what `into` had. */
-static void replace(struct plim_recording *into, struct plim_recording *all)
+/* Axes and streams of the two change places. */
+static void exchange(struct plim_recording *a, struct plim_recording *b)
 {
-    struct plim_recording old = *into;
-    memcpy(into->axes, all->axes, sizeof(into->axes));
-    into->streams.items = all->streams.items;
-    into->streams.count = all->streams.count;
-    into->streams.capacity = all->streams.capacity;
-    into->combinations.items = all->combinations.items;
-    into->combinations.count = all->combinations.count;
-    into->combinations.capacity = all->combinations.capacity;
-    if (into->combinations.count == plim_recording_combinations(into)) into->combinations.count = 0;
-    *all = (struct plim_recording){.axis_count = old.axis_count};
-    memcpy(all->axes, old.axes, sizeof(all->axes));
-    all->streams.items = old.streams.items;
-    all->streams.count = old.streams.count;
-    all->combinations.items = old.combinations.items;
+    const struct plim_recording old = *a;
+    memcpy(a->axes, b->axes, sizeof(a->axes));
+    a->streams = b->streams;
+    a->combinations = b->combinations;
+    memcpy(b->axes, old.axes, sizeof(b->axes));
+    b->streams = old.streams;
+    b->combinations = old.combinations;
 }
 
 enum plim_status plim_recording_merge(struct plim_recording *into, struct plim_recording *from,
@@ -168,7 +161,8 @@ enum plim_status plim_recording_merge(struct plim_recording *into, struct plim_r
         if (parts[i].number == parts[i - 1].number)
             st = plim_fail(err, PLIM_INVALID, "the recordings have a combination of values twice");
     for (size_t i = 0; i < count && !st; i++) st = take(&all, &parts[i], each);
-    if (!st) replace(into, &all);
+    if (!st) exchange(into, &all);
+    if (!st && count == plim_recording_combinations(into)) into->combinations.count = 0; /* all are there */
     if (st == PLIM_NOMEM) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     free(parts);
     plim_recording_finish(&all);
