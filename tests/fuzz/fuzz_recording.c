@@ -4,6 +4,7 @@
 #include "autotune/base/gzip.h"
 #include "autotune/base/sha256.h"
 #include "devices/open.h"
+#include "workloads/recording/merge.h"
 #include "workloads/recording/play.h"
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,17 @@ static void play(const struct plim_recording *recording)
     }
     plim_player_destroy(&player);
     plim_device_close(&device);
+}
+
+/* Each of its combinations is in itself already. */
+static void merge_with_itself(struct plim_recording *recording, const char *path)
+{
+    struct plim_error err = PLIM_ERROR_INIT;
+    struct plim_recording again = {0};
+    enum plim_status st = plim_recording_read(path, &again, &err);
+    if (!st) st = plim_recording_merge(recording, &again, &err);
+    fuzz_expect(st == PLIM_INVALID || st == PLIM_NOMEM);
+    plim_recording_finish(&again);
 }
 
 static void pack(const char *text, size_t length)
@@ -57,7 +69,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         length += (size_t)snprintf(text + size, 128, "checksum: %s\n", hash);
     pack(text, length);
     const char *path = fuzz_file("job.plim", (const uint8_t *)text, length);
-    if (plim_recording_read(path, &recording, &err) == PLIM_OK) play(&recording);
+    if (plim_recording_read(path, &recording, &err) == PLIM_OK) {
+        play(&recording);
+        merge_with_itself(&recording, path);
+    }
     plim_recording_finish(&recording);
     free(text);
     return 0;
