@@ -24,7 +24,7 @@ struct plim_spec_question {
     const struct plim_recording *recording; /* what is played in the engine's place; NULL: nothing */
     struct plim_question question;
     int64_t values[PLIM_AXES][PLIM_MAX_CHOICES];
-    char lora[224], quantization[128], defaults[224]; /* what reports say of the spec; "": nothing */
+    char lora[224], quantization[128], defaults[384]; /* what reports say of the spec; "": nothing */
 };
 
 /* `spec` is resolved and outlives `out`. */

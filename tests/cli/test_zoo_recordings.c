@@ -13,8 +13,10 @@
 #define FRAMES(count, rest) "qwen3-1.7b/frozen/bfloat16/ckpt/amp-float16/f" #count "/" rest
 #define FRAMES_OF(count) " --axis max_frames=" #count
 #define EMBEDDER "naics-embedder.plim", "003-naics-embedder"
-#define NEGATIVES_24 " --axis negatives=24"
-#define NEGATIVES_8 " --axis negatives=8"
+#define NEGATIVES_24 " --axis negatives=24 --axis positives=1"
+#define NEGATIVES_8 " --axis negatives=8 --axis positives=1"
+#define ALL_POSITIVES " --axis negatives=24 --axis positives=32"
+#define ALL_OF_FEW " --axis negatives=8 --axis positives=16"
 #define EMBEDDED(rest) "all-minilm-l6-v2/16-mixed/ckpt/e4r8/" rest
 
 #define HILBERT "hilbert-ssm.plim", "000-hilbert-ssm"
@@ -56,6 +58,10 @@ static const struct measured {
     {EMBEDDER, EMBEDDED("l192/p16n8/b8/x2/sm75"), "--batch 8 --seq 192" NEGATIVES_8},
     {EMBEDDER, EMBEDDED("l128/p16n8/b45/x2/sm75"), "--batch 45 --seq 128" NEGATIVES_8},
     {EMBEDDER, EMBEDDED("l512/p16n8/b128/x2/sm80"), "--batch 128 --seq 512" NEGATIVES_8},
+    {EMBEDDER, EMBEDDED("l192/p32n24all/b8/x2/sm75"), "--batch 8 --seq 192" ALL_POSITIVES},
+    {EMBEDDER, EMBEDDED("l192/p32n24all/b45/x2/sm75"), "--batch 45 --seq 192" ALL_POSITIVES},
+    {EMBEDDER, EMBEDDED("l192/p16n8all/b8/x2/sm75"), "--batch 8 --seq 192" ALL_OF_FEW},
+    {EMBEDDER, EMBEDDED("l192/p16n8all/b45/x2/sm75"), "--batch 45 --seq 192" ALL_OF_FEW},
 };
 
 /* The row of this name, which the caller decrefs. The test fails where there is none. */
@@ -111,37 +117,91 @@ Test(zoo_recordings, take_what_their_programs_were_measured_to_take)
     }
 }
 
-/* The recordings of 000's waterfall: a share of the vectors is a length here. */
+/* 000: a share of the vectors is a length here, and what its cases call `store` is no checkpointing. */
+#define AS_RECORDED " --axis checkpoint=yes --axis share=bidirectional"
 static const struct {
     const char *ratio;
     int length;
 } shares[] = {{"0.2", 300000}, {"0.15", 225000}, {"0.1", 150000}};
-static const char *const precisions[][2] = {{"32-true", "fp32"}};
-static const int widths[] = {256}, samples[] = {1, 2, 4};
-enum { SHARES = 3, PRECISIONS = 1, WIDTHS = 1, BATCHES = 3 };
+enum { SHARES = 3 };
 
-/* Sets which case it is, and the options that ask for the same, of all but the batch. */
-static void name_setting(int setting, char id[128], char options[256])
+/* The case of a point of a tune. */
+static void name_case(json_t *point, char id[128])
 {
-    int share = setting % SHARES, precision = setting / SHARES % PRECISIONS, width = setting / SHARES / PRECISIONS;
-    snprintf(id, 128, "%d/%s/checkpoint/ratio%s", widths[width], precisions[precision][0], shares[share].ratio);
-    snprintf(options, 256, "--accumulation 2 --seq %d --precision %s --axis d_model=%d", shares[share].length,
-             precisions[precision][1], widths[width]);
+    const char *precision = json_text_at(point, "sizes.precision"), *width = json_text_at(point, "sizes.d_model");
+    bool checkpoints = !strcmp(json_text_at(point, "sizes.checkpoint"), "yes");
+    int share = 0;
+    while (shares[share].length != json_int_at(point, "seq")) share++;
+    snprintf(id, 128, "%s/%s/%s/ratio%s/b%d", width, !strcmp(precision, "fp32") ? "32-true" : precision,
+             checkpoints ? "checkpoint" : "store", shares[share].ratio, (int)json_int_at(point, "micro_batch"));
 }
 
+/* All that is recorded with one way of sharing weights; of four samples without checkpointing nothing was measured. */
 Test(zoo_recordings, each_batch_of_samples_one_by_one_takes_what_it_was_measured_to_take)
 {
-    for (int i = 0; i < SHARES * PRECISIONS * WIDTHS * BATCHES; i++) {
-        char setting[128], id[160], options[256], line[512];
-        int batch = samples[i % BATCHES];
-        name_setting(i / BATCHES, setting, options);
-        snprintf(id, sizeof(id), "%s/b%d", setting, batch);
-        snprintf(line, sizeof(line), "--overhead 0 --device sim:RTX-3090,memory=1TiB --batch %d %s", batch, options);
-        const struct measured row = {HILBERT, id, line};
-        struct program p = ask("explain", row.recording, line);
-        cr_assert(eq(int, p.exit_code, 0), "%s: %s", id, p.err);
+    static const struct {
+        const char *options;
+        size_t points;
+    } batches[] = {{"--batch 1", 15}, {"--batch 2", 15}, {"--batch 4 --axis checkpoint=yes", 12}};
+    for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
+        char line[256];
+        snprintf(line, sizeof(line), "--overhead 0 --device sim:RTX-3090,memory=1TiB --accumulation 2 %s --axis share=bidirectional",
+                 batches[b].options);
+        struct program p = ask("tune", "hilbert-ssm.plim", line);
+        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+        json_t *root = program_json(&p), *points = json_object_get(root, "points"), *point;
+        size_t i;
+        cr_expect(eq(sz, json_array_size(points), batches[b].points));
+        json_array_foreach(points, i, point) {
+            char id[128];
+            name_case(point, id);
+            const struct measured row = {HILBERT, id, ""};
+            cr_expect(eq(i64, json_int_at(point, "peak.reserved_bytes"), measured_bytes(&row)), "%s", id);
+        }
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+/* What is shared of the weights changes next to nothing, as was measured. */
+Test(zoo_recordings, weights_that_are_shared_take_what_was_measured)
+{
+    static const char *const ids[][2] = {{"knob/share-true", "all"}, {"knob/share-none", "none"}};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        char line[256];
+        const struct measured row = {HILBERT, ids[i][0], ""};
+        snprintf(line, sizeof(line),
+                 "--overhead 0 --device sim:RTX-3090,memory=1TiB --batch 2 --accumulation 2 --seq 225000 "
+                 "--precision bf16-mixed --axis d_model=192 --axis share=%s", ids[i][1]);
+        struct program p = ask("explain", "hilbert-ssm.plim", line);
         json_t *root = program_json(&p);
-        cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), measured_bytes(&row)), "%s", id);
+        cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), measured_bytes(&row)), "%s: %s", ids[i][0], p.err);
+        json_decref(root);
+        program_finish(&p);
+    }
+}
+
+/* Its owners' waterfall, on an L40S: two samples at once need none of it; for four the precision, then the length, then
+ * the width. */
+Test(zoo_recordings, the_waterfall_stops_at_the_first_that_fits)
+{
+    static const struct {
+        const char *options, *precision, *width;
+        int length;
+    } falls[] = {{"--batch 2 --seq 300000,225000,150000", "fp32", "256", 300000},
+                 {"--batch 4 --seq 300000,225000,150000", "bf16-mixed", "256", 150000},
+                 {"--batch 4 --seq 300000,225000", "bf16-mixed", "192", 225000}};
+    for (size_t i = 0; i < sizeof(falls) / sizeof(falls[0]); i++) {
+        char line[512];
+        snprintf(line, sizeof(line),
+                 "--device sim:L40S --accumulation 1 --precision fp32,bf16-mixed --axis d_model=256,192 "
+                 "--waterfall precision,seq,d_model" AS_RECORDED " %s", falls[i].options);
+        struct program p = ask("tune", "hilbert-ssm.plim", line);
+        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+        json_t *root = program_json(&p);
+        cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.precision"), (char *)falls[i].precision), "%s", falls[i].options);
+        cr_expect(eq(str, (char *)json_text_at(root, "choice.sizes.d_model"), (char *)falls[i].width), "%s", falls[i].options);
+        cr_expect(eq(i64, json_int_at(root, "choice.seq"), falls[i].length), "%s", falls[i].options);
         json_decref(root);
         program_finish(&p);
     }
@@ -153,7 +213,7 @@ Test(zoo_recordings, between_recorded_lengths_it_takes_what_a_trial_takes)
     static const json_int_t tried = 25945964544;
     struct program p = ask("explain", "hilbert-ssm.plim",
                            "--overhead 0 --device sim:RTX-3090,memory=1TiB --batch 2 --accumulation 2 --seq 187500 "
-                           "--precision fp32 --axis d_model=256");
+                           "--precision fp32 --axis d_model=256" AS_RECORDED);
     json_t *root = program_json(&p);
     cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), tried), "%s", p.err);
     json_decref(root);
@@ -163,16 +223,20 @@ Test(zoo_recordings, between_recorded_lengths_it_takes_what_a_trial_takes)
 /* Of the recorded batches the largest that is none too large, on an L40S. */
 Test(zoo_recordings, the_largest_of_each_batch_is_the_measured_one)
 {
-    for (int i = 0; i < SHARES * PRECISIONS * WIDTHS; i++) {
-        char setting[128], id[160], options[256], line[512];
+    static const int samples[] = {1, 2, 4};
+    static const char *const widths[] = {"256", "192"}, *const precisions[][2] = {{"fp32", "32-true"},
+                                                                                 {"bf16-mixed", "bf16-mixed"}};
+    for (int i = 0; i < 4; i++) { /* another share each time */
+        char id[128], line[512];
         json_int_t most = 0;
-        name_setting(i, setting, options);
-        snprintf(id, sizeof(id), "%s/fit", setting);
+        snprintf(id, sizeof(id), "%s/%s/checkpoint/ratio%s/fit", widths[i / 2], precisions[i % 2][1], shares[i % SHARES].ratio);
         json_t *c = case_of("000-hilbert-ssm", id);
-        for (int k = 0; k < BATCHES; k++)
+        for (int k = 0; k < 3; k++)
             if (samples[k] <= json_int_at(c, "fit.largest_batch")) most = samples[k];
-        snprintf(line, sizeof(line), "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld %s",
-                 (long long)json_int_at(c, "fit.capacity_bytes"), options);
+        snprintf(line, sizeof(line),
+                 "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld --accumulation 2 --seq %d "
+                 "--precision %s --axis d_model=%s" AS_RECORDED,
+                 (long long)json_int_at(c, "fit.capacity_bytes"), shares[i % SHARES].length, precisions[i % 2][0], widths[i / 2]);
         struct program p = ask("tune", "hilbert-ssm.plim", line);
         json_t *root = program_json(&p);
         cr_expect(eq(i64, json_int_at(root, "choice.micro_batch"), most), "%s: %s", id, p.err);
@@ -206,6 +270,10 @@ Test(zoo_recordings, the_largest_batch_is_the_measured_one)
         {EMBEDDER, EMBEDDED("l192/p32n24/fit/A100-80GB"), "--seq 192" NEGATIVES_24},
         {EMBEDDER, EMBEDDED("l512/p16n8/fit/Quadro-RTX-6000-24GB"), "--seq 512" NEGATIVES_8},
         {EMBEDDER, EMBEDDED("l192/p16n8/fit/A100-40GB"), "--seq 192" NEGATIVES_8},
+        {EMBEDDER, EMBEDDED("l192/p32n24all/fit/Quadro-RTX-6000-24GB"), "--seq 192" ALL_POSITIVES},
+        {EMBEDDER, EMBEDDED("l192/p32n24all/fit/V100-32GB"), "--seq 192" ALL_POSITIVES},
+        {EMBEDDER, EMBEDDED("l192/p32n24all/fit/A100-40GB"), "--seq 192" ALL_POSITIVES},
+        {EMBEDDER, EMBEDDED("l192/p32n24all/fit/A100-80GB"), "--seq 192" ALL_POSITIVES},
     };
     for (size_t i = 0; i < sizeof(largest) / sizeof(largest[0]); i++) {
         const struct measured *row = &largest[i];
