@@ -37,7 +37,7 @@ struct plim_result_spec {
     char quantization[128]; /* "nf4 (double quantisation, computes in bf16)"; "": none */
     double host_speed; /* as of train.host_speed; 0: not known */
     char defaults
-        [224]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
+        [384]; /* what was not asked for, and taken: "optimizer adamw-fused, ..."; "": nothing */
 };
 
 struct plim_result_device {
