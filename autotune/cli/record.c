@@ -153,8 +153,10 @@ static enum plim_status merge(const struct plim_request *request, const struct p
     struct plim_recording all = {0};
     enum plim_status st = PLIM_OK;
     PLIM_TRY(check_request(request, err));
-    if (request->program.command)
-        PLIM_TRY(plim_fail(err, PLIM_INVALID, "--merge is of recordings that are there, expected no command"));
+    const struct plim_request_program *asked = &request->program;
+    if (asked->command || asked->batch || asked->seq || asked->axes.count || request->setting_count)
+        PLIM_TRY(plim_fail(err, PLIM_INVALID,
+                           "--merge is of recordings that are there, expected no command and no sizes"));
     PLIM_TRY(plim_recording_read(merged->items[0], &all, err));
     for (size_t i = 1; i < merged->count && !st; i++) {
         struct plim_recording part = {0};

@@ -192,6 +192,14 @@ Test(record, parts_become_one_file)
     cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
     cr_expect(strstr(p.err, "a combination of values twice") != NULL, "%s", p.err);
     program_finish(&p);
+    static const char *const with[] = {"--axis kind=32", "--batch 4", "-- true"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(line, sizeof(line), "record -o %s --merge %s %s", all, parts[1], with[i]);
+        p = program_run(line);
+        cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
+        cr_expect(strstr(p.err, "expected no command and no sizes") != NULL, "%s", p.err);
+        program_finish(&p);
+    }
     for (int i = 0; i < 3; i++) program_file_remove(parts[i]);
     program_file_remove(all);
 }
