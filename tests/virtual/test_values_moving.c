@@ -45,19 +45,25 @@ struct indexing {
     "kernel_implINS0_10OpaqueTypeILi8EEEEEvRNS_"                                                   \
     "18TensorIteratorBaseEN3c108ArrayRefIlEESA_EUlPcPKclE_EEvS7_SA_SA_RKT_bEUliE_EEvlT1_"
 
+/* Three numbers of three, by as many indices. */
+static struct indexing three_of_three(uintptr_t out, uintptr_t in, uintptr_t indices)
+{
+    return (struct indexing){.dimensions = 1,
+                             .sizes = {{3}},
+                             .strides = {{8, 0, 8}},
+                             .out = out,
+                             .in = in,
+                             .count = 1,
+                             .indices = {indices},
+                             .index_sizes = {3},
+                             .index_strides = {8}};
+}
+
 Test(index, takes_rows)
 {
     int64_t count = 3;
     begin();
-    struct indexing closure = {.dimensions = 1,
-                               .sizes = {{3}},
-                               .strides = {{8, 0, 8}},
-                               .out = memory,
-                               .count = 1,
-                               .in = PUT(512, int64_t, 10, 20, 30),
-                               .indices = {PUT(1024, int64_t, 2, -3, 1)},
-                               .index_sizes = {3},
-                               .index_strides = {8}};
+    struct indexing closure = three_of_three(memory, PUT(512, int64_t, 10, 20, 30), PUT(1024, int64_t, 2, -3, 1));
     plim_shadow_spoil(memory + 1024 + 16, 8, "other");
     cr_assert(LAUNCH(INDEX, &count, &closure));
     expect_numbers(memory, PLIM_INT64, 3, "30 10 ?");
@@ -86,15 +92,8 @@ Test(index, of_unknown_rows_nothing_is_known)
 {
     int64_t count = 3;
     begin();
-    struct indexing closure = {.dimensions = 1,
-                               .sizes = {{3}},
-                               .strides = {{8, 0, 8}},
-                               .out = PUT(0, int64_t, 1, 2, 3, 4),
-                               .count = 1,
-                               .in = memory + 512,
-                               .indices = {PUT(1024, int64_t, 2, 0, 1)},
-                               .index_sizes = {3},
-                               .index_strides = {8}};
+    struct indexing closure =
+        three_of_three(PUT(0, int64_t, 1, 2, 3, 4), memory + 512, PUT(1024, int64_t, 2, 0, 1));
     plim_shadow_spoil(memory + 512, 24, "other");
     cr_assert(LAUNCH(INDEX, &count, &closure));
     expect_numbers(memory, PLIM_INT64, 4, "? ? ? 4");

@@ -157,20 +157,25 @@ struct indices {
     int64_t sizes[MOST_INDICES], strides[MOST_INDICES];
 };
 
-static bool open_indices(struct gathering *g, struct indices *x)
+static bool read_indices(const struct gathering *g, struct indices *x)
 {
-    int64_t low, high;
     x->count = (size_t)pointer_at(g->rest, 2);
     if (x->count < 1 || x->count > MOST_INDICES) return false;
-    range_of(g, 2, &low, &high);
-    if (low < 0) return false;
     for (size_t i = 0; i < x->count; i++) {
         x->sizes[i] = (int64_t)pointer_at(g->rest, 3 + MOST_INDICES + i);
         x->strides[i] = (int64_t)pointer_at(g->rest, 3 + 2 * MOST_INDICES + i);
-        if (x->sizes[i] <= 0 || x->strides[i] < 0 ||
-            !plim_view_open(&x->views[i], pointer_at(g->rest, 3 + i), (size_t)high + 8))
-            return false;
+        if (x->sizes[i] <= 0 || x->strides[i] < 0) return false;
     }
+    return true;
+}
+
+static bool open_indices(const struct gathering *g, struct indices *x)
+{
+    int64_t low, high;
+    range_of(g, 2, &low, &high);
+    for (size_t i = 0; i < x->count; i++)
+        if (low < 0 || !plim_view_open(&x->views[i], pointer_at(g->rest, 3 + i), (size_t)high + 8))
+            return false;
     return true;
 }
 
@@ -204,10 +209,10 @@ static bool run_index(const struct plim_plan *plan, const struct plim_launch *la
     bool puts = plan->numbers[KIND] == INDEX_PUT;
     size_t width = (size_t)plan->numbers[WIDTH];
     struct indices x = {0};
-    bool works = open_indices(g, &x);
-    int64_t reach = works ? reach_of(&x) : 0;
-    bool is_done = works && !puts && spoil_unknown(g, launch, width, reach);
-    works = works && !is_done && g->elements <= PLIM_MOST_ELEMENTS &&
+    if (!read_indices(g, &x)) return false;
+    int64_t reach = reach_of(&x);
+    if (!puts && spoil_unknown(g, launch, width, reach)) return true;
+    bool works = g->elements <= PLIM_MOST_ELEMENTS && open_indices(g, &x) &&
             open(g, 0, pointer_at(g->rest, 0), width, puts ? reach : 0) &&
             open(g, 1, pointer_at(g->rest, 1), width, puts ? 0 : reach);
     struct place at = first(g);
@@ -225,7 +230,7 @@ static bool run_index(const struct plim_plan *plan, const struct plim_launch *la
     }
     if (works) plim_view_store(&g->views[0], launch->kernel);
     for (size_t i = 0; i < x.count; i++) plim_view_close(&x.views[i]);
-    return works || is_done;
+    return works;
 }
 
 /* --- flip, index_fill, index_copy ------------------------------------------------------------- */
@@ -306,8 +311,8 @@ static bool run_take(const struct plim_plan *plan, const struct plim_launch *lau
             plim_view_get(&g->views[1], (size_t)at.offset[1], PLIM_INT64, &index);
         if (index.i < 0) index.i += count;
         if (index.i < 0 || index.i >= count) known = PLIM_UNKNOWN, index.i = 0;
-        plim_view_move_by(&g->views[0], (size_t)at.offset[0], &g->views[2],
-             (size_t)index.i * width, width, known);
+        plim_view_move_by(&g->views[0], (size_t)at.offset[0], &g->views[2], (size_t)index.i * width,
+                          width, known);
     }
     if (works) plim_view_store(&g->views[0], launch->kernel);
     return works;

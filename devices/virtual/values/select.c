@@ -106,7 +106,19 @@ static bool run_gather(const struct plim_plan *plan, const struct plim_launch *l
     return true;
 }
 
-/* --- index_select ----------------------------------------------------------------------------- */
+/* --- slices ----------------------------------------------------------------------------------- */
+
+/* index_select takes slices of `in` where the indices say, one after the other, and index_add puts those of `in`
+ * where they say. */
+struct slices {
+    size_t width, place_bytes;
+    enum plim_type type, place_type;
+    struct plim_tensor out, in, places;
+    struct plim_view to, from, indices;
+    int64_t count, size, inner; /* indices; slices that these may name; elements of a slice */
+    int64_t out_stride, in_stride;
+    size_t out_bytes, in_bytes;
+};
 
 static bool read_select(const char *list, struct plim_plan *plan)
 {
@@ -120,45 +132,95 @@ static bool read_select(const char *list, struct plim_plan *plan)
            (plan->types[1] == PLIM_INT64 || plan->types[1] == PLIM_INT32);
 }
 
+static size_t bytes_of(const struct plim_tensor *tensor, int64_t slices, int64_t stride, size_t width)
+{
+    return (plim_tensor_span(tensor) + (size_t)((slices - 1) * stride)) * width;
+}
+
+/* False: the launch is not understood. */
+static bool find_slices(const struct plim_plan *plan, const struct plim_launch *launch, int64_t inner,
+                        int64_t size, bool adds, struct slices *s)
+{
+    size_t index_bytes = (size_t)plan->numbers[INDEX_BYTES];
+    int out_dimension = plim_launch_int(launch, 3), in_dimension = plim_launch_int(launch, 4);
+    *s = (struct slices){.width = plim_type_bytes(plan->types[0]),
+                         .place_bytes = plim_type_bytes(plan->types[1]),
+                         .type = plan->types[0],
+                         .place_type = plan->types[1],
+                         .size = size,
+                         .inner = inner};
+    if (!plim_tensor_read(launch->arguments[0], index_bytes, &s->out) ||
+        !plim_tensor_read(launch->arguments[1], index_bytes, &s->in) ||
+        !plim_tensor_read(launch->arguments[2], index_bytes, &s->places) || inner <= 0 || size <= 0 ||
+        s->places.dimensions != 1 || out_dimension < 0 || out_dimension >= s->out.dimensions ||
+        in_dimension < 0 || in_dimension >= s->in.dimensions)
+        return false;
+    s->count = s->places.sizes[0];
+    s->out_stride = s->out.strides[out_dimension];
+    s->in_stride = s->in.strides[in_dimension];
+    s->out_bytes = bytes_of(&s->out, adds ? size : s->count, s->out_stride, s->width);
+    s->in_bytes = bytes_of(&s->in, adds ? s->count : size, s->in_stride, s->width);
+    return true;
+}
+
+/* False: it is too much. They are to be closed in any case. */
+static bool open_slices(struct slices *s)
+{
+    return s->count * s->inner <= PLIM_MOST_ELEMENTS &&
+           plim_view_open(&s->to, s->out.at, s->out_bytes) &&
+           plim_view_open(&s->from, s->in.at, s->in_bytes) &&
+           plim_view_open(&s->indices, s->places.at, plim_tensor_span(&s->places) * s->place_bytes);
+}
+
+/* What was made is stored, or what may have been is unknown. */
+static void close_slices(struct slices *s, bool works, const struct plim_launch *launch)
+{
+    if (works)
+        plim_view_store(&s->to, launch->kernel);
+    else
+        plim_launch_spoil(launch, s->out.at, s->out_bytes);
+    plim_view_close(&s->to);
+    plim_view_close(&s->from);
+    plim_view_close(&s->indices);
+}
+
+/* The i-th index; PLIM_UNKNOWN: it names no slice. */
+static unsigned char index_at(const struct slices *s, int64_t i, int64_t *index)
+{
+    struct plim_number number;
+    size_t place = plim_tensor_offset(&s->places, (size_t)i) * s->place_bytes;
+    unsigned char known = plim_view_get(&s->indices, place, s->place_type, &number);
+    bool is_one = number.i >= 0 && number.i < s->size;
+    *index = is_one ? number.i : 0;
+    return is_one ? known : PLIM_UNKNOWN;
+}
+
+/* Where element k of a slice lies. */
+static size_t in_out(const struct slices *s, int64_t slice, int64_t k)
+{
+    return (plim_tensor_offset(&s->out, (size_t)k) + (size_t)(slice * s->out_stride)) * s->width;
+}
+
+static size_t in_in(const struct slices *s, int64_t slice, int64_t k)
+{
+    return (plim_tensor_offset(&s->in, (size_t)k) + (size_t)(slice * s->in_stride)) * s->width;
+}
+
+/* --- index_select ----------------------------------------------------------------------------- */
+
 static bool select(const struct plim_plan *plan, const struct plim_launch *launch, int64_t inner,
                    int64_t size)
 {
-    size_t index_bytes = (size_t)plan->numbers[INDEX_BYTES],
-           width = plim_type_bytes(plan->types[0]);
-    size_t place_bytes = plim_type_bytes(plan->types[1]);
-    struct plim_tensor out, in, places;
-    struct plim_view to = {0}, from = {0}, indices = {0};
-    int out_dimension = plim_launch_int(launch, 3), in_dimension = plim_launch_int(launch, 4);
-    if (!plim_tensor_read(launch->arguments[0], index_bytes, &out) ||
-        !plim_tensor_read(launch->arguments[1], index_bytes, &in) ||
-        !plim_tensor_read(launch->arguments[2], index_bytes, &places) || inner <= 0 || size <= 0 ||
-        places.dimensions != 1 || out_dimension < 0 || out_dimension >= out.dimensions ||
-        in_dimension < 0 || in_dimension >= in.dimensions)
-        return false;
-    int64_t count = places.sizes[0], out_stride = out.strides[out_dimension],
-            in_stride = in.strides[in_dimension];
-    size_t out_bytes = (plim_tensor_span(&out) + (size_t)((count - 1) * out_stride)) * width;
-    size_t in_bytes = (plim_tensor_span(&in) + (size_t)((size - 1) * in_stride)) * width;
-    bool works = count * inner <= PLIM_MOST_ELEMENTS &&
-                 plim_shadow_survey(in.at, in_bytes) & PLIM_KNOWN &&
-                 plim_view_open(&to, out.at, out_bytes) && plim_view_open(&from, in.at, in_bytes) &&
-                 plim_view_open(&indices, places.at, plim_tensor_span(&places) * place_bytes);
-    if (!works) plim_launch_spoil(launch, out.at, out_bytes);
-    for (int64_t i = 0; works && i < count; i++) {
-        struct plim_number index;
-        unsigned char known = plim_view_get(
-            &indices, plim_tensor_offset(&places, (size_t)i) * place_bytes, plan->types[1], &index);
-        if (index.i < 0 || index.i >= size) known = PLIM_UNKNOWN, index.i = 0;
+    struct slices s;
+    if (!find_slices(plan, launch, inner, size, false, &s)) return false;
+    bool works = plim_shadow_survey(s.in.at, s.in_bytes) & PLIM_KNOWN && open_slices(&s);
+    for (int64_t i = 0; works && i < s.count; i++) {
+        int64_t index;
+        unsigned char known = index_at(&s, i, &index);
         for (int64_t k = 0; k < inner; k++)
-            plim_view_move_by(&to, (plim_tensor_offset(&out, (size_t)k) + (size_t)(i * out_stride)) * width,
-                 &from,
-                 (plim_tensor_offset(&in, (size_t)k) + (size_t)(index.i * in_stride)) * width,
-                 width, known);
+            plim_view_move_by(&s.to, in_out(&s, i, k), &s.from, in_in(&s, index, k), s.width, known);
     }
-    if (works) plim_view_store(&to, launch->kernel);
-    plim_view_close(&to);
-    plim_view_close(&from);
-    plim_view_close(&indices);
+    close_slices(&s, works, launch);
     return true;
 }
 
@@ -194,48 +256,24 @@ static bool read_add(const char *list, struct plim_plan *plan)
 static bool add(const struct plim_plan *plan, const struct plim_launch *launch, int64_t inner,
                 int64_t size, struct plim_number alpha)
 {
-    size_t index_bytes = (size_t)plan->numbers[INDEX_BYTES],
-           width = plim_type_bytes(plan->types[0]);
-    size_t place_bytes = plim_type_bytes(plan->types[1]);
-    struct plim_tensor out, in, places;
-    struct plim_view to = {0}, from = {0}, indices = {0};
-    int out_dimension = plim_launch_int(launch, 3), in_dimension = plim_launch_int(launch, 4);
-    if (!plim_tensor_read(launch->arguments[0], index_bytes, &out) ||
-        !plim_tensor_read(launch->arguments[1], index_bytes, &in) ||
-        !plim_tensor_read(launch->arguments[2], index_bytes, &places) || inner <= 0 || size <= 0 ||
-        places.dimensions != 1 || out_dimension < 0 || out_dimension >= out.dimensions ||
-        in_dimension < 0 || in_dimension >= in.dimensions)
-        return false;
-    int64_t count = places.sizes[0], out_stride = out.strides[out_dimension],
-            in_stride = in.strides[in_dimension];
-    size_t out_bytes = (plim_tensor_span(&out) + (size_t)((size - 1) * out_stride)) * width;
-    size_t in_bytes = (plim_tensor_span(&in) + (size_t)((count - 1) * in_stride)) * width;
-    bool works = count * inner <= PLIM_MOST_ELEMENTS && plim_view_open(&to, out.at, out_bytes) &&
-                 plim_view_open(&from, in.at, in_bytes) &&
-                 plim_view_open(&indices, places.at, plim_tensor_span(&places) * place_bytes);
-    for (int64_t i = 0; works && i < count; i++) {
-        struct plim_number index, a, b;
-        unsigned char known = plim_view_get(
-            &indices, plim_tensor_offset(&places, (size_t)i) * place_bytes, plan->types[1], &index);
-        works = known & PLIM_KNOWN && index.i >= 0 && index.i < size;
+    struct slices s;
+    if (!find_slices(plan, launch, inner, size, true, &s)) return false;
+    bool works = open_slices(&s);
+    for (int64_t i = 0; works && i < s.count; i++) {
+        int64_t index;
+        unsigned char known = index_at(&s, i, &index);
+        works = known & PLIM_KNOWN;
         for (int64_t k = 0; works && k < inner; k++) {
-            size_t at =
-                (plim_tensor_offset(&out, (size_t)k) + (size_t)(index.i * out_stride)) * width;
-            size_t source = (plim_tensor_offset(&in, (size_t)k) + (size_t)(i * in_stride)) * width;
-            unsigned char all = plim_known_both(known, plim_view_get(&to, at, plan->types[0], &a));
-            all = plim_known_both(all, plim_view_get(&from, source, plan->types[0], &b));
+            struct plim_number a, b;
+            size_t at = in_out(&s, index, k);
+            unsigned char all = plim_known_both(known, plim_view_get(&s.to, at, s.type, &a));
+            all = plim_known_both(all, plim_view_get(&s.from, in_in(&s, i, k), s.type, &b));
             a.i = (int64_t)((uint64_t)a.i + (uint64_t)alpha.i * (uint64_t)b.i);
             a.f += alpha.f * b.f;
-            plim_view_put(&to, at, plan->types[0], a, all);
+            plim_view_put(&s.to, at, s.type, a, all);
         }
     }
-    if (works)
-        plim_view_store(&to, launch->kernel);
-    else
-        plim_launch_spoil(launch, out.at, out_bytes);
-    plim_view_close(&to);
-    plim_view_close(&from);
-    plim_view_close(&indices);
+    close_slices(&s, works, launch);
     return true;
 }
 
