@@ -143,10 +143,8 @@ static enum plim_status read_recording(const struct plim_request *request,
                        request->subject);
     if (st) return st;
     plim_recording_question_make(recording, &out->spec, request->objective, &out->question);
-    st = plim_recording_question_check(&out->question, err);
-    if (st) return st;
     st = choose_axes(request, &out->question, err);
-    if (!st) st = plim_recording_question_check_axes(&out->question, err);
+    if (!st) st = plim_recording_question_check(&out->question, err);
     note(recording, &out->question);
     return st;
 }

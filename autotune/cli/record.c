@@ -149,11 +149,11 @@ static enum plim_status save(const struct plim_request *request, const struct pl
 static enum plim_status merge(const struct plim_request *request, const struct plim_io *io,
                               struct plim_error *err)
 {
-    const struct plim_request_list *merged = &request->program.merged;
+    const struct plim_request_program *asked = &request->program;
+    const struct plim_request_list *merged = &asked->merged;
     struct plim_recording all = {0};
     enum plim_status st = PLIM_OK;
     PLIM_TRY(check_request(request, err));
-    const struct plim_request_program *asked = &request->program;
     if (asked->command || asked->batch || asked->seq || asked->axes.count || request->setting_count)
         PLIM_TRY(plim_fail(err, PLIM_INVALID,
                            "--merge is of recordings that are there, expected no command and no sizes"));
@@ -161,9 +161,8 @@ static enum plim_status merge(const struct plim_request *request, const struct p
     for (size_t i = 1; i < merged->count && !st; i++) {
         struct plim_recording part = {0};
         struct plim_error failure = PLIM_ERROR_INIT;
-        st = plim_recording_read(merged->items[i], &part, &failure);
-        if (st) st = plim_fail(err, st, "%s", failure.text);
-        else if ((st = plim_recording_merge(&all, &part, &failure)))
+        st = plim_recording_read(merged->items[i], &part, err);
+        if (!st && (st = plim_recording_merge(&all, &part, &failure)))
             st = plim_fail(err, st, "--merge %s: %s", merged->items[i], failure.text);
         plim_recording_finish(&part);
     }

@@ -50,11 +50,10 @@ static void add_seq(struct plim_spec_question *q)
 /* The combination of values along the recording's own axes. */
 static size_t combination_of(const struct plim_spec_question *question, const struct plim_setting *setting)
 {
-    const struct plim_recording *recording = question->recording;
-    size_t number = 0, first = question->question.axes.seq >= 0;
-    for (size_t i = 0; i < recording->axis_count; i++)
-        number = number * recording->axes[i].values.count + (size_t)setting->value[first + i];
-    return number;
+    size_t values[PLIM_RECORDED_AXES], first = question->question.axes.seq >= 0;
+    for (size_t i = 0; i < question->recording->axis_count; i++)
+        values[i] = (size_t)setting->value[first + i];
+    return plim_recording_combination(question->recording, values);
 }
 
 static bool is_recorded(const void *user, const struct plim_setting *point)
@@ -90,25 +89,6 @@ void plim_recording_question_make(const struct plim_recording *recording,
     q->axes.has_user = out;
 }
 
-enum plim_status plim_recording_question_check(const struct plim_spec_question *question,
-                                               struct plim_error *err)
-{
-    const struct plim_recording *recording = question->recording;
-    const struct plim_batch_request *batch = &question->question.batch;
-    char known[128];
-    size_t used = 0;
-    for (size_t i = 0; i < recording->batches.count && used < sizeof(known); i++)
-        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%lld", i ? ", " : "",
-                                 (long long)recording->batches.items[i]);
-    for (size_t i = 0; i < batch->listed_count; i++)
-        if (!plim_recording_has_batch(recording, batch->listed[i]))
-            return plim_fail(err, PLIM_INVALID,
-                             "--batch %lld: each batch of this recording does otherwise, and these alone "
-                             "were recorded: %s; exec runs the program at others",
-                             (long long)batch->listed[i], known);
-    return PLIM_OK;
-}
-
 enum plim_status plim_recording_question_choose(struct plim_spec_question *question,
                                                 const char *option, const char *name,
                                                 const char *list, struct plim_error *err)
@@ -134,22 +114,37 @@ enum plim_status plim_recording_question_choose(struct plim_spec_question *quest
     return PLIM_OK;
 }
 
+static enum plim_status check_batches(const struct plim_spec_question *question, struct plim_error *err)
+{
+    const struct plim_recording *recording = question->recording;
+    const struct plim_batch_request *batch = &question->question.batch;
+    char known[128];
+    size_t used = 0;
+    for (size_t i = 0; i < recording->batches.count && used < sizeof(known); i++)
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%lld", i ? ", " : "",
+                                 (long long)recording->batches.items[i]);
+    for (size_t i = 0; i < batch->listed_count; i++)
+        if (!plim_recording_has_batch(recording, batch->listed[i]))
+            return plim_fail(err, PLIM_INVALID,
+                             "--batch %lld: each batch of this recording does otherwise, and these alone "
+                             "were recorded: %s; exec runs the program at others",
+                             (long long)batch->listed[i], known);
+    return PLIM_OK;
+}
+
 /* "fp32 256": the values of a combination. */
 static size_t tell_combination(const struct plim_recording *recording, size_t combination, char *text,
                                size_t size)
 {
-    size_t used = 0, below = plim_recording_combinations(recording);
-    for (size_t i = 0; i < recording->axis_count && used < size; i++) {
-        const struct plim_recorded_texts *values = &recording->axes[i].values;
-        below /= values->count;
+    size_t used = 0, values[PLIM_RECORDED_AXES];
+    plim_recording_values(recording, combination, values);
+    for (size_t i = 0; i < recording->axis_count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
-                                 values->items[combination / below % values->count]);
-    }
+                                 recording->axes[i].values.items[values[i]]);
     return used;
 }
 
-enum plim_status plim_recording_question_check_axes(const struct plim_spec_question *question,
-                                                    struct plim_error *err)
+static enum plim_status check_axes(const struct plim_spec_question *question, struct plim_error *err)
 {
     const struct plim_recording *recording = question->recording;
     const struct plim_axes *axes = &question->question.axes;
@@ -165,6 +160,13 @@ enum plim_status plim_recording_question_check_axes(const struct plim_spec_quest
     }
     return plim_fail(err, PLIM_INVALID, "none of these combinations of values is recorded, but these are: %s",
                      there);
+}
+
+enum plim_status plim_recording_question_check(const struct plim_spec_question *question,
+                                               struct plim_error *err)
+{
+    enum plim_status st = check_batches(question, err);
+    return st ? st : check_axes(question, err);
 }
 
 void plim_recording_question_setting(const struct plim_spec_question *question,

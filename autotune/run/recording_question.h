@@ -18,17 +18,13 @@ enum plim_status plim_recording_question_choose(struct plim_spec_question *quest
                                                 const char *list,
                                                 struct plim_error *err) PLIM_MUST_CHECK;
 
-/* PLIM_INVALID: a batch is listed of which the recording knows nothing. */
+/* PLIM_INVALID, with what there is: a batch is listed of which the recording knows nothing, or of the values that
+ * are left along the axes no combination is recorded. */
 enum plim_status plim_recording_question_check(const struct plim_spec_question *question,
                                                struct plim_error *err) PLIM_MUST_CHECK;
 
-/* PLIM_INVALID, with those that there are: of the values that are left along the axes no combination is
- * recorded. */
-enum plim_status plim_recording_question_check_axes(const struct plim_spec_question *question,
-                                                    struct plim_error *err) PLIM_MUST_CHECK;
-
-/* What is to be played for a setting; no stream (NULL): its batch is none of the recorded ones, of which each
- * has its own. */
+/* What is to be played for a setting; no stream (NULL): its combination of values is not recorded, or its batch
+ * is none of the recorded ones, of which each has its own. */
 void plim_recording_question_setting(const struct plim_spec_question *question,
                                      const struct plim_setting *setting,
                                      const struct plim_recorded_stream **stream,

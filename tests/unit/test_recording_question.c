@@ -177,9 +177,9 @@ Test(recording_question, what_is_not_recorded_is_no_point_of_the_search)
     struct plim_setting first = plim_space_first(axes);
     cr_expect(eq(i64, first.value[1], 0));
     cr_expect(eq(i64, first.value[2], 1));
-    cr_expect(eq(int, plim_recording_question_check_axes(&question, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(int, plim_recording_question_check(&question, &err), PLIM_OK), "%s", err.text);
     cr_assert(eq(int, plim_recording_question_choose(&question, "--axis", "frozen", "half", &err), PLIM_OK));
-    cr_expect(eq(int, plim_recording_question_check_axes(&question, &err), PLIM_INVALID));
+    cr_expect(eq(int, plim_recording_question_check(&question, &err), PLIM_INVALID));
     cr_expect(strstr(err.text, "these are: fp32 yes; bf16 no") != NULL, "%s", err.text);
     plim_space_finish(&space);
 }

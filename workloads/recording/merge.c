@@ -41,15 +41,6 @@ static const char *difference(const struct plim_recording *a, const struct plim_
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* The values of a combination: their indices along the axes. */
-static void split(const struct plim_recording *r, size_t combination, size_t values[PLIM_RECORDED_AXES])
-{
-    for (size_t i = r->axis_count; i-- > 0;) {
-        values[i] = combination % r->axes[i].values.count;
-        combination /= r->axes[i].values.count;
-    }
-}
-
 static size_t index_of(const struct plim_recorded_texts *texts, const char *text)
 {
     size_t i = 0;
@@ -60,12 +51,11 @@ static size_t index_of(const struct plim_recorded_texts *texts, const char *text
 /* The number that a recording's combination has where the axes are those of `all`. */
 static size_t number_in(const struct plim_recording *all, const struct plim_recording *r, size_t combination)
 {
-    size_t values[PLIM_RECORDED_AXES] = {0}, number = 0;
-    split(r, combination, values);
+    size_t values[PLIM_RECORDED_AXES];
+    plim_recording_values(r, combination, values);
     for (size_t i = 0; i < r->axis_count; i++)
-        number = number * all->axes[i].values.count +
-                 index_of(&all->axes[i].values, r->axes[i].values.items[values[i]]);
-    return number;
+        values[i] = index_of(&all->axes[i].values, r->axes[i].values.items[values[i]]);
+    return plim_recording_combination(all, values);
 }
 
 static size_t combination_at(const struct plim_recording *r, size_t place)

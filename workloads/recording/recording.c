@@ -106,6 +106,24 @@ size_t plim_recording_combinations(const struct plim_recording *recording)
     return count;
 }
 
+size_t plim_recording_combination(const struct plim_recording *recording,
+                                  const size_t values[PLIM_RECORDED_AXES])
+{
+    size_t number = 0;
+    for (size_t i = 0; i < recording->axis_count; i++)
+        number = number * recording->axes[i].values.count + values[i];
+    return number;
+}
+
+void plim_recording_values(const struct plim_recording *recording, size_t combination,
+                           size_t values[PLIM_RECORDED_AXES])
+{
+    for (size_t i = recording->axis_count; i-- > 0;) {
+        values[i] = combination % recording->axes[i].values.count;
+        combination /= recording->axes[i].values.count;
+    }
+}
+
 bool plim_recording_is_timed(const struct plim_recording *recording)
 {
     for (size_t i = 0; i < recording->streams.count; i++)

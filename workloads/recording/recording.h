@@ -229,6 +229,12 @@ bool plim_recording_has_batch(const struct plim_recording *recording, int64_t ba
 /* How many combinations the axes have; 0: more than PLIM_RECORDED_COMBINATIONS. */
 size_t plim_recording_combinations(const struct plim_recording *recording);
 
+/* The number of a combination of values, of which an index is given for each axis, and the other way round. */
+size_t plim_recording_combination(const struct plim_recording *recording,
+                                  const size_t values[PLIM_RECORDED_AXES]);
+void plim_recording_values(const struct plim_recording *recording, size_t combination,
+                           size_t values[PLIM_RECORDED_AXES]);
+
 /* How many of them are recorded, and whether this one is. */
 size_t plim_recording_recorded(const struct plim_recording *recording);
 bool plim_recording_has(const struct plim_recording *recording, size_t combination);
