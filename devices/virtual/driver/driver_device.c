@@ -41,6 +41,37 @@ ANSWER int cuGetErrorString(int error, const char **out)
     return *out ? GPU_OK : GPU_INVALID_VALUE;
 }
 
+/* --- messages of the driver (from CUDA 12.9; PyTorch listens from 2.12): there is never any -------- */
+
+ANSWER int cuLogsRegisterCallback(void *callback, void *user, void **handle)
+{
+    (void)user;
+    if (!callback) return GPU_INVALID_VALUE;
+    if (handle) *handle = callback;
+    return GPU_OK;
+}
+
+ANSWER int cuLogsUnregisterCallback(void *handle)
+{
+    return handle ? GPU_OK : GPU_INVALID_VALUE;
+}
+
+ANSWER int cuLogsCurrent(unsigned *end, unsigned flags)
+{
+    if (!end || flags) return GPU_INVALID_VALUE;
+    *end = 0;
+    return GPU_OK;
+}
+
+ANSWER int cuLogsDumpToMemory(unsigned *from, char *buffer, size_t *size, unsigned flags)
+{
+    (void)from;
+    if (!buffer || !size || flags) return GPU_INVALID_VALUE;
+    if (*size) *buffer = '\0';
+    *size = 0;
+    return GPU_OK;
+}
+
 /* --- GPUs ------------------------------------------------------------------------------------ */
 
 ANSWER int cuDeviceGetCount(int *count)

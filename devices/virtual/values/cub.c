@@ -1,4 +1,4 @@
-/* Counting and selecting: CUB's DeviceReduce and DeviceSelect, with which PyTorch makes nonzero,
+/* Counting and selecting: CUB's DeviceReduce and DeviceSelect, with which PyTorch makes nonzero (see nonzero.c),
  * masked_select and unique (aten/src/ATen/native/cuda/Nonzero.cu, UniqueCub.cu, Unique.cu,
  * PyTorch 2.0 to 2.11; CUB of CUDA 11.8 to 13).
  *
@@ -7,7 +7,6 @@
  *     DeviceSelectSweepKernel<policy, in, flags, out, number, ...>(in, flags, out, number, state,
  * operation, equality, count) DeviceReduceByKeyKernel<policy, keys, unique, values, sums, number,
  * ...>(keys, unique, values, sums, number, state, first tile, equality, operation, count)
- *     write_indices<index>(long *indices, sizes[16], int dimensions, index count)
  *     adjacent_difference_kernel<long const *>(long count, long const *sorted, int *differs)
  *     unique_bool_write_output(int count, const int *trues, bool *out, long *number)
  *
@@ -326,45 +325,6 @@ static bool run_unique_bool(const struct plim_plan *plan, const struct plim_laun
     return works;
 }
 
-/* --- nonzero ---------------------------------------------------------------------------------- */
-
-static bool read_write_indices(const char *list, struct plim_plan *plan)
-{
-    plan->numbers[0] = plim_name_begins(plim_name_argument(list, 0), "long") ? 8 : 4;
-    return true;
-}
-
-/* The first row has linear indices, and each row gets those of its dimension. */
-static bool run_write_indices(const struct plim_plan *plan, const struct plim_launch *launch)
-{
-    size_t width = (size_t)plan->numbers[0];
-    uintptr_t at = plim_launch_address(launch, 0);
-    int32_t dimensions = plim_launch_int(launch, 2);
-    size_t count =
-        width == 8 ? (size_t)plim_launch_long(launch, 3) : (uint32_t)plim_launch_int(launch, 3);
-    int64_t sizes[16] = {0};
-    struct plim_view view;
-    if (dimensions < 1 || dimensions > 16 || !count) return false;
-    for (int d = 0; d < dimensions; d++) {
-        memcpy(&sizes[d], (const char *)launch->arguments[1] + (size_t)d * width, width);
-        if (sizes[d] <= 0) return false;
-    }
-    if (count > PLIM_MOST_ELEMENTS || !plim_view_open(&view, at, count * (size_t)dimensions * 8))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        struct plim_number flat;
-        unsigned char known = plim_view_get(&view, i * 8, PLIM_INT64, &flat);
-        for (int d = dimensions; d-- > 0;) {
-            plim_view_put(&view, (i + (size_t)d * count) * 8, PLIM_INT64,
-                          (struct plim_number){.i = flat.i % sizes[d]}, known);
-            flat.i /= sizes[d];
-        }
-    }
-    plim_view_store(&view, launch->kernel);
-    plim_view_close(&view);
-    return true;
-}
-
 const struct plim_row plim_rows_cub[] = {
     {"DeviceReduceSingleTileKernel<", read_single, run_single},
     {"DeviceReduceKernel<", read_parts, run_parts},
@@ -372,5 +332,4 @@ const struct plim_row plim_rows_cub[] = {
     {"DeviceReduceByKeyKernel<", read_runs, run_runs},
     {"adjacent_difference_kernel<", read_difference, run_difference},
     {"unique_bool_write_output", NULL, run_unique_bool},
-    {"write_indices<", read_write_indices, run_write_indices},
     {0}};

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The functions of PyTorch's aten/src/ATen/native/cuda, from 2.0 to 2.11: BinaryMulKernel.cu,
+/* The functions of PyTorch's aten/src/ATen/native/cuda, from 2.0 to 2.15: BinaryMulKernel.cu,
  * BinaryDiv*Kernels.cu, BinaryRemainderKernel.cu, BinaryBitwiseOpsKernels.cu,
  * BinaryShiftOpsKernels.cu, BinaryLogicalOpsKernels.cu, CompareKernels.cu, CompareEQKernel.cu,
  * MaxMinElementwiseKernel.cu, TensorCompare.cu, FillKernel.cu, Copy.cu, IndexKernel.cu
@@ -457,6 +457,7 @@ FUNCTION(masked_scatter)
 static const struct plim_function_row rows[] = {
     {"FillFunctor<", fill, 0, 0, 1, PLIM_AS_FIRST, true},
     {"direct_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_FIRST, false},
+    {"converting_copy_kernel_cuda<", copy, 1, 0, 0, PLIM_AS_NAMED, false},
     {"bfloat16_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_BFLOAT16, false},
     {"float16_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_HALF, false},
     {"bfloat16tofloat32_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_FIRST, false},

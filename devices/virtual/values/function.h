@@ -27,6 +27,7 @@ enum plim_function_result {
     PLIM_AS_TRUTH,
     PLIM_AS_BFLOAT16,
     PLIM_AS_HALF,
+    PLIM_AS_NAMED, /* the function's second template argument */
 };
 
 struct plim_function_row {

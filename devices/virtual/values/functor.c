@@ -3,10 +3,12 @@
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Types stand in the functor's template arguments, or are those of its last lambda. */
+/* Types stand in the functor's template arguments, or are those of its last lambda. From 2.12 on
+ * `where` moves words of the operands' width. */
 static int read_types(struct plim_name name, enum plim_type types[3])
 {
-    int count = plim_name_lambda(name, types, 3);
+    bool moves = plim_name_begins(name, "where_kernel_impl");
+    int count = plim_name_lambda(name, moves, types, 3);
     const char *list = plim_name_behind(name, "<");
     if (count < 0) return 0;
     if (count || !list) return count;
@@ -36,10 +38,13 @@ static bool read_function(struct plim_name name, struct plim_functor *out)
     case PLIM_AS_HALF:
         out->result = PLIM_HALF;
         break;
+    case PLIM_AS_NAMED:
+        out->result = plim_name_type(plim_name_argument(plim_name_behind(name, "<"), 1));
+        break;
     default:
         break;
     }
-    return true;
+    return out->result != PLIM_NO_TYPE;
 }
 
 /* AUnaryFunctor<A, B, R, F> holds F's first argument, BUnaryFunctor its second, BinaryFunctor none.

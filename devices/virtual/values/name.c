@@ -38,7 +38,19 @@ enum plim_type plim_name_type(struct plim_name part)
     return at && at <= part.at + part.length + 1 ? type : PLIM_NO_TYPE;
 }
 
-int plim_name_lambda(struct plim_name part, enum plim_type *types, int most)
+static enum plim_type read_parameter(const char **at, bool words)
+{
+    static const char word[] = "unsigned ";
+    const char *signed_name = *at;
+    while (*signed_name == ' ') signed_name++;
+    bool is_word = words && !strncmp(signed_name, word, strlen(word));
+    enum plim_type type = plim_type_read(at);
+    if (type != PLIM_NO_TYPE || !is_word) return type;
+    *at = signed_name + strlen(word);
+    return plim_type_read(at);
+}
+
+int plim_name_lambda(struct plim_name part, bool words, enum plim_type *types, int most)
 {
     static const char word[] = "{lambda(";
     const char *last = NULL, *end = part.at + part.length;
@@ -47,7 +59,7 @@ int plim_name_lambda(struct plim_name part, enum plim_type *types, int most)
         if (*c != ')') last = c;
     int count = 0;
     while (last && *last != ')' && count < most) {
-        types[count] = plim_type_read(&last);
+        types[count] = read_parameter(&last, words);
         if (types[count] == PLIM_NO_TYPE) return -1;
         count++;
     }

@@ -21,7 +21,8 @@ bool plim_name_begins(struct plim_name part, const char *word);
 enum plim_type plim_name_type(struct plim_name part);
 
 /* The parameters of the last lambda in a part that has any: how many, at most `most`; 0: there is
- * none; -1: they are of types that are not known. */
-int plim_name_lambda(struct plim_name part, enum plim_type *types, int most);
+ * none; -1: they are of types that are not known. `words`: unsigned integers are read as the signed
+ * ones of their width, for a lambda that only moves them. */
+int plim_name_lambda(struct plim_name part, bool words, enum plim_type *types, int most);
 
 #endif
