@@ -23,7 +23,7 @@
 #include "devices/virtual/nccl/nccl.h"
 #include "devices/virtual/nvml/nvml_device.h"
 #include "devices/virtual/work/fat_binary.h"
-#include "devices/virtual/work/readable.h"
+#include "devices/virtual/memory/readable.h"
 #include "devices/virtual/work/kernel.h"
 #include "machine_fixture.h"
 #include <criterion/new/assert.h>

@@ -3,7 +3,7 @@
 #define _DEFAULT_SOURCE
 #include "devices/virtual/work/cubin.h"
 #include "devices/virtual/work/fat_binary.h"
-#include "devices/virtual/work/readable.h"
+#include "devices/virtual/memory/readable.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <elf.h>

@@ -4,7 +4,7 @@
 #include "devices/virtual/memory/pool.h"
 #include "devices/virtual/work/fat_binary.h"
 #include "devices/virtual/work/launches.h"
-#include "devices/virtual/work/readable.h"
+#include "devices/virtual/memory/readable.h"
 #include "devices/virtual/work/signature.h"
 #include "devices/virtual/work/writes.h"
 #include "machine_fixture.h"
@@ -416,7 +416,7 @@ Test(kernel, attention_writes_what_its_structure_holds)
         memset(parameters, 0, sizeof(parameters));
         parameters[cases[i].output] = memory + 64;
         parameters[cases[i].behind] = memory + 1024;
-        size_t count = plim_writes_find(&kernel, arguments, written);
+        size_t count = plim_writes_find(&kernel, &(struct gpu_dim3){1, 1, 1}, arguments, written);
         cr_expect(eq(sz, count, 1), "%s", kernel.name);
         cr_expect(eq(u64, written[0], memory + 64), "%s", kernel.name);
     }

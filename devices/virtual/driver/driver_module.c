@@ -3,7 +3,7 @@
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/work/cubin.h"
 #include "devices/virtual/work/fat_binary.h"
-#include "devices/virtual/work/readable.h"
+#include "devices/virtual/memory/readable.h"
 #include "autotune/base/array.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "devices/virtual/machine/version.h"
 #include "devices/virtual/memory/symbol.h"
 #include "devices/virtual/work/fat_binary.h"
-#include "devices/virtual/work/readable.h"
+#include "devices/virtual/memory/readable.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -87,6 +87,12 @@ bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
     return false;
 }
 
+size_t plim_family_bytes(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments)
+{
+    const struct plim_launch launch = {NULL, grid, arguments};
+    return plan && plan->row == plim_rows_lists && arguments ? plim_lists_bytes(plan, &launch) : 0;
+}
+
 /* --- arguments -------------------------------------------------------------------------------- */
 
 uintptr_t plim_launch_address(const struct plim_launch *launch, int i)

@@ -3,7 +3,7 @@
  * (memory/shadow.h): what it makes of known values is known, element by element, the rest of what
  * it writes is unknown.
  *
- * Layouts are those of PyTorch 2.0 to 2.11, of CUB as in CUDA 11.8 to 13; each family's file names
+ * Layouts are those of PyTorch 2.0 to 2.15, of CUB as in CUDA 11.8 to 13; each family's file names
  * its source. All in them that is known beforehand is checked, and where something differs the
  * kernel is one like all others.
  */
@@ -28,5 +28,8 @@ bool plim_family_run(const struct plim_plan *plan, const char *kernel, const str
 /* What it costs; false: the sizes of its operands are not known from its arguments. */
 bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
                       void *const *arguments, struct plim_cost *out);
+
+/* How far addresses stand in its first argument, where only the launch tells; 0: that is not known. */
+size_t plim_family_bytes(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments);
 
 #endif

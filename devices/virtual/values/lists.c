@@ -1,31 +1,40 @@
 /* Lists of tensors, of which PyTorch's foreach functions and fused optimizers make one launch:
- * multi_tensor_apply_kernel (aten/src/ATen/native/cuda/MultiTensorApply.cuh, PyTorch 2.0 to 2.11).
+ * multi_tensor_apply_kernel (aten/src/ATen/native/cuda/MultiTensorApply.cuh, PyTorch 2.0 to 2.15).
  * Nothing is worked out, but it is known which tensors are written. The first argument is
  *
- *     TensorListMetadata<n>                  {addresses[n][most]; long numels[most]; u8
- * block_to_tensor[320]; ...} TensorListScalarListMetadata<T, n>     {addresses[n][most]; long
- * numels[most]; T scalars[most]; u8 block_to_tensor[320]; ...} FusedOptimizerTensorListMetadata<n>
- * {addresses[n][most]; long numels[most]; float *steps[most]; u8 block_to_tensor[320]; ...}
+ *     TensorListMetadata<n>                {addresses[n][most]; long numels[most]; index block_to_tensor[blocks]; ...}
+ *     TensorListScalarListMetadata<T, n>   {addresses[n][most]; long numels[most]; T scalars[most];
+ *                                           index block_to_tensor[blocks]; ...}
+ *     FusedOptimizerTensorListMetadata<n>  {addresses[n][most]; long numels[most]; float *steps[most];
+ *                                           index block_to_tensor[blocks]; ...}
  *
  * and the functors of the first end with how many lists are read and which is written: <T, n, read,
- * written>. */
+ * written>. How many tensors there is room for depends on how large a launch's parameters may be, and
+ * is in no name: 4 KiB, or 32 KiB in what is made with CUDA 13 from PyTorch 2.12 on. */
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/memory/heap.h"
+#include "devices/virtual/memory/readable.h"
 #include "plan.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    LISTS,
-    MOST,
-    BETWEEN_BYTES,
-    WRITTEN,
-    READ,
-    IS_FUSED
-}; /* BETWEEN_BYTES: of each tensor, before block_to_tensor */
-enum { BLOCKS = 320, CHUNK = 65536, ALL = -1 }; /* CHUNK: elements of a tensor that are a block's */
+enum { LISTS, HAS_NUMBERS, BETWEEN_BYTES, WRITTEN, READ, IS_FUSED }; /* BETWEEN_BYTES: of a tensor, before
+                                                                       * block_to_tensor */
+enum { MOST_LISTS = 5, CHUNK = 65536, ALL = -1 }; /* CHUNK: elements of a tensor that are a block's */
 
-static const int most_tensors[] = {110, 64, 48, 36, 30}, most_with_numbers[] = {96, 64, 48, 36, 30};
+/* By the number of lists, less one; and without numbers or with. */
+static const struct room {
+    uint16_t tensors[2][MOST_LISTS], blocks;
+    uint8_t index_bytes;
+} rooms[] = {{{{110, 64, 48, 36, 30}, {96, 64, 48, 36, 30}}, 320, sizeof(uint8_t)},
+             {{{770, 448, 336, 252, 210}, {672, 448, 336, 252, 210}}, 2240, sizeof(uint16_t)}};
+
+/* Metadata as it is read. */
+struct metadata {
+    const struct room *room;
+    const unsigned char *at;
+    size_t most, tensors, blocks; /* room for tensors; tensors and blocks that there are */
+};
 
 static int number_in(struct plim_name name)
 {
@@ -40,17 +49,14 @@ static bool read_metadata(struct plim_name name, struct plim_plan *plan)
     const char *list = plim_name_behind(name, "Metadata<");
     if (!list || (!has_numbers && !is_fused && !plim_name_begins(name, plain))) return false;
     int lists = number_in(plim_name_argument(list, has_numbers ? 1 : 0));
-    if (lists < 1 || lists > 5) return false;
+    if (lists < 1 || lists > MOST_LISTS) return false;
     plan->numbers[LISTS] = lists;
-    plan->numbers[MOST] = has_numbers ? most_with_numbers[lists - 1] : most_tensors[lists - 1];
-    plan->numbers[BETWEEN_BYTES] = plan->numbers[MOST] * 8;
-    if (has_numbers) {
-        enum plim_type type = plim_name_type(plim_name_argument(list, 0));
-        if (type == PLIM_NO_TYPE) return false;
-        plan->numbers[BETWEEN_BYTES] += plan->numbers[MOST] * (int64_t)plim_type_bytes(type);
-    }
-    if (is_fused) plan->numbers[BETWEEN_BYTES] += most_with_numbers[lists - 1] * 8;
-    return true;
+    plan->numbers[HAS_NUMBERS] = has_numbers;
+    plan->numbers[BETWEEN_BYTES] = sizeof(int64_t) + (is_fused ? sizeof(float *) : 0);
+    if (!has_numbers) return true;
+    enum plim_type type = plim_name_type(plim_name_argument(list, 0));
+    plan->numbers[BETWEEN_BYTES] += (int64_t)plim_type_bytes(type);
+    return type != PLIM_NO_TYPE;
 }
 
 /* BinaryOpScalarFunctor<float, 2, 1, 1>: the second of two lists is written. Others may write all.
@@ -73,43 +79,80 @@ static bool read(const char *list, struct plim_plan *plan)
     return true;
 }
 
-static const unsigned char *block_to_tensor_of(const struct plim_plan *plan,
-                                               const struct plim_launch *launch)
+/* --- metadata --------------------------------------------------------------------------------- */
+
+static size_t blocks_at(const struct plim_plan *plan, const struct metadata *m)
 {
-    size_t addresses = (size_t)(plan->numbers[LISTS] * plan->numbers[MOST]);
-    return (const unsigned char *)launch->arguments[0] + addresses * sizeof(uintptr_t) +
-           plan->numbers[BETWEEN_BYTES];
+    return m->most * (size_t)(plan->numbers[LISTS] * (int64_t)sizeof(uintptr_t) + plan->numbers[BETWEEN_BYTES]);
 }
 
-/* How many tensors each list has; 0: that is not known. */
-static size_t count_tensors(const struct plim_plan *plan, const struct plim_launch *launch)
+static size_t tensor_of_block(const struct plim_plan *plan, const struct metadata *m, size_t block)
 {
-    size_t most = (size_t)plan->numbers[MOST], tensors = 0;
-    const unsigned char *block_to_tensor = block_to_tensor_of(plan, launch);
-    if (launch->grid->x > BLOCKS) return 0;
-    for (unsigned i = 0; i < launch->grid->x; i++)
-        if (block_to_tensor[i] >= tensors) tensors = block_to_tensor[i] + (size_t)1;
-    return tensors > most ? 0 : tensors;
+    const unsigned char *at = m->at + blocks_at(plan, m) + block * m->room->index_bytes;
+    uint16_t wide;
+    if (m->room->index_bytes == sizeof(*at)) return *at;
+    memcpy(&wide, at, sizeof(wide));
+    return wide;
 }
 
-static uintptr_t address_of(const struct plim_plan *plan, const struct plim_launch *launch,
-                            size_t list, size_t tensor)
+static uintptr_t address_of(const struct metadata *m, size_t list, size_t tensor)
 {
     uintptr_t at;
-    const char *metadata = launch->arguments[0];
-    memcpy(&at, metadata + (list * (size_t)plan->numbers[MOST] + tensor) * sizeof(at), sizeof(at));
+    memcpy(&at, m->at + (list * m->most + tensor) * sizeof(at), sizeof(at));
     return at;
 }
 
+static int64_t elements_of(const struct plim_plan *plan, const struct metadata *m, size_t tensor)
+{
+    return (int64_t)address_of(m, (size_t)plan->numbers[LISTS], tensor);
+}
+
+/* Each tensor's blocks stand together, and it has elements, in a block of memory that has room for them. */
+static bool is_plausible(const struct plim_plan *plan, struct metadata *m)
+{
+    for (size_t i = 0; i < m->blocks; i++) {
+        size_t tensor = tensor_of_block(plan, m, i);
+        if (tensor > m->tensors || (tensor + 1 < m->tensors) || tensor >= m->most) return false;
+        m->tensors = tensor + 1;
+    }
+    for (size_t t = 0; t < m->tensors; t++) {
+        int64_t elements = elements_of(plan, m, t);
+        uintptr_t at = address_of(m, 0, t);
+        struct plim_block block = plim_heap_is_device(at) ? plim_block_find(at) : (struct plim_block){0};
+        if (elements <= 0 || (uint64_t)elements > block.bytes) return false;
+    }
+    return true;
+}
+
+/* False: it is none of those that are known. */
+static bool read_launch(const struct plim_plan *plan, const struct plim_launch *launch, struct metadata *out)
+{
+    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+        const struct room *room = &rooms[i];
+        *out = (struct metadata){.room = room,
+                                 .at = launch->arguments[0],
+                                 .most = room->tensors[plan->numbers[HAS_NUMBERS]][plan->numbers[LISTS] - 1],
+                                 .blocks = launch->grid->x};
+        size_t bytes = blocks_at(plan, out) + out->blocks * room->index_bytes;
+        if (out->blocks && out->blocks <= room->blocks &&
+            plim_is_readable(out->at, PLIM_UNKNOWN_BYTES, 0, bytes) && is_plausible(plan, out))
+            return true;
+    }
+    return false;
+}
+
+/* --- launches --------------------------------------------------------------------------------- */
+
 static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
 {
-    size_t lists = (size_t)plan->numbers[LISTS], tensors = count_tensors(plan, launch);
-    if (!tensors) return false;
+    struct metadata m;
+    size_t lists = (size_t)plan->numbers[LISTS];
+    if (!read_launch(plan, launch, &m)) return false;
     for (size_t l = 0; l < lists; l++)
         for (size_t t = 0;
-             t < tensors && (plan->numbers[WRITTEN] == ALL || (size_t)plan->numbers[WRITTEN] == l);
+             t < m.tensors && (plan->numbers[WRITTEN] == ALL || (size_t)plan->numbers[WRITTEN] == l);
              t++) {
-            uintptr_t at = address_of(plan, launch, l, t);
+            uintptr_t at = address_of(&m, l, t);
             if (plim_heap_is_device(at)) plim_launch_spoil_block(launch, at);
         }
     if (strstr(launch->kernel, "_amp_foreach_non_finite_check")) plim_launch_check(launch, 2);
@@ -126,33 +169,34 @@ static int64_t times_moved(const struct plim_plan *plan, size_t list)
 }
 
 /* Of a tensor's elements the share that this launch does: the rest is another one's. */
-static double share_of(const struct plim_plan *plan, const struct plim_launch *launch, size_t tensor)
+static double share_of(const struct plim_plan *plan, const struct metadata *m, size_t tensor)
 {
-    const unsigned char *block_to_tensor = block_to_tensor_of(plan, launch);
-    int64_t elements, done = 0;
-    size_t addresses = (size_t)(plan->numbers[LISTS] * plan->numbers[MOST]);
-    memcpy(&elements, (const char *)launch->arguments[0] + (addresses + tensor) * sizeof(elements),
-           sizeof(elements));
-    for (unsigned i = 0; i < launch->grid->x; i++)
-        done += block_to_tensor[i] == tensor ? CHUNK : 0;
+    int64_t elements = elements_of(plan, m, tensor), done = 0;
+    for (size_t i = 0; i < m->blocks; i++)
+        done += tensor_of_block(plan, m, i) == tensor ? CHUNK : 0;
     return elements > done ? (double)done / (double)elements : 1;
 }
 
 bool plim_lists_cost(const struct plim_plan *plan, const struct plim_launch *launch,
                      struct plim_cost *out)
 {
-    size_t lists = (size_t)plan->numbers[LISTS], tensors = count_tensors(plan, launch);
-    if (!tensors) return false;
+    struct metadata m;
+    if (!read_launch(plan, launch, &m)) return false;
     out->kind = PLIM_COST_LISTS;
-    out->number[1] = (int64_t)tensors;
-    for (size_t t = 0; t < tensors; t++) {
+    out->number[1] = (int64_t)m.tensors;
+    for (size_t t = 0; t < m.tensors; t++) {
         int64_t bytes = 0;
-        for (size_t l = 0; l < lists; l++)
-            bytes += times_moved(plan, l) *
-                     (int64_t)plim_block_find(address_of(plan, launch, l, t)).bytes;
-        out->number[0] += (int64_t)((double)bytes * share_of(plan, launch, t));
+        for (size_t l = 0; l < (size_t)plan->numbers[LISTS]; l++)
+            bytes += times_moved(plan, l) * (int64_t)plim_block_find(address_of(&m, l, t)).bytes;
+        out->number[0] += (int64_t)((double)bytes * share_of(plan, &m, t));
     }
     return true;
+}
+
+size_t plim_lists_bytes(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    struct metadata m;
+    return read_launch(plan, launch, &m) ? blocks_at(plan, &m) : 0;
 }
 
 const struct plim_row plim_rows_lists[] = {{"multi_tensor_apply_kernel<", read, run}, {0}};

@@ -48,6 +48,9 @@ bool plim_reduce_cost(const struct plim_plan *plan, const struct plim_launch *la
 bool plim_lists_cost(const struct plim_plan *plan, const struct plim_launch *launch,
                      struct plim_cost *out);
 
+/* How far addresses stand in the metadata; 0: it is not understood. */
+size_t plim_lists_bytes(const struct plim_plan *plan, const struct plim_launch *launch);
+
 /* --- arguments -------------------------------------------------------------------------------- */
 
 /* The 8 or 4 bytes of argument i. */

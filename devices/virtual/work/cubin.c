@@ -1,5 +1,5 @@
 #include "cubin.h"
-#include "readable.h"
+#include "devices/virtual/memory/readable.h"
 #include <elf.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "fat_binary.h"
-#include "readable.h"
+#include "devices/virtual/memory/readable.h"
 #include <stdlib.h>
 #include <string.h>
 

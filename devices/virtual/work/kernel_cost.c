@@ -105,10 +105,11 @@ static int64_t exception_bytes(const struct exception *e, const struct plim_kern
 /* --- all others ------------------------------------------------------------------------------- */
 
 /* Every block that an address among the arguments lies in, once. */
-static int64_t all_bytes(const struct plim_kernel *kernel, void *const *arguments)
+static int64_t all_bytes(const struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
+    void *const *arguments = launch->arguments;
     uintptr_t at[PLIM_WRITES + 32];
-    size_t count = plim_writes_find(kernel, arguments, at), blocks = 0;
+    size_t count = plim_writes_find(kernel, &launch->grid, arguments, at), blocks = 0;
     int64_t bytes = 0;
     const struct plim_signature *signature = &kernel->signature;
     for (int i = 0; i < signature->parameters && i < 32; i++)
@@ -142,6 +143,6 @@ bool plim_kernel_cost(const struct plim_kernel *kernel, const struct plim_launch
         }
     if (plim_family_cost(kernel->plan, &launch->grid, launch->arguments, out)) return true;
     *out = (struct plim_cost){.kind = PLIM_COST_MOVE};
-    out->number[0] = all_bytes(kernel, launch->arguments);
+    out->number[0] = all_bytes(kernel, launch);
     return true;
 }

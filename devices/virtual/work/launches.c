@@ -24,14 +24,14 @@ static void settle(const struct plim_kernel *kernel, const struct plim_launch_co
     uintptr_t written[PLIM_WRITES];
     if (!launch->arguments) return;
     if (plim_family_run(kernel->plan, kernel->name, &launch->grid, launch->arguments)) return;
-    plim_writes_spoil(written, plim_writes_find(kernel, launch->arguments, written), kernel->name);
+    plim_writes_spoil(written, plim_writes_find(kernel, &launch->grid, launch->arguments, written), kernel->name);
 }
 
 static void note_writes(struct plim_stream *stream, const struct plim_kernel *kernel,
                         const struct plim_launch_config *launch)
 {
     uintptr_t written[PLIM_WRITES];
-    if (kernel) plim_capture_writes(stream, written, plim_writes_find(kernel, launch->arguments, written));
+    if (kernel) plim_capture_writes(stream, written, plim_writes_find(kernel, &launch->grid, launch->arguments, written));
 }
 
 int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)

@@ -2,17 +2,18 @@
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/shadow.h"
-#include "readable.h"
+#include "devices/virtual/memory/readable.h"
 #include <string.h>
 
-/* A structure's size is not known: no launch has more than this, and one parameter ends where the
- * next that lies behind it begins. */
+/* A structure's size is not known: few launches have more than this (from CUDA 12.1 on 32 KiB are allowed), and
+ * one parameter ends where the next that lies behind it begins. */
 enum { STRUCTURE_BYTES = 4096, PAGE_BYTES = 4096 };
 
-static size_t room_of(const struct plim_signature *signature, void *const *arguments, int i)
+/* `told`: what the launch tells of it; 0: nothing. */
+static size_t room_of(const struct plim_signature *signature, void *const *arguments, int i, size_t told)
 {
     uintptr_t at = (uintptr_t)arguments[i];
-    size_t known = signature->structure_bytes[i], room = known ? known : STRUCTURE_BYTES,
+    size_t known = told ? told : signature->structure_bytes[i], room = known ? known : STRUCTURE_BYTES,
            page = PAGE_BYTES - at % PAGE_BYTES;
     for (int k = 0; k < signature->parameters && k < 32; k++) {
         uintptr_t other = (uintptr_t)arguments[k];
@@ -58,13 +59,14 @@ uintptr_t plim_writes_in_place(const struct plim_kernel *kernel, void *const *ar
     return 0;
 }
 
-size_t plim_writes_find(const struct plim_kernel *kernel, void *const *arguments, uintptr_t *out)
+size_t plim_writes_find(const struct plim_kernel *kernel, const struct gpu_dim3 *grid, void *const *arguments,
+                        uintptr_t *out)
 {
     const struct plim_signature *signature = &kernel->signature;
-    size_t count = plim_writes_plain(kernel, arguments, out);
+    size_t count = plim_writes_plain(kernel, arguments, out), told = plim_family_bytes(kernel->plan, grid, arguments);
     for (int i = 0; arguments && i < signature->parameters && i < 32; i++)
         if (signature->structures >> i & 1)
-            count += look_through(arguments[i], room_of(signature, arguments, i), out + count,
+            count += look_through(arguments[i], room_of(signature, arguments, i, i ? 0 : told), out + count,
                                   PLIM_WRITES - count);
     return count;
 }

@@ -6,11 +6,12 @@
 
 #include "kernel.h"
 
-enum { PLIM_WRITES = 640 }; /* as many addresses as 4 KiB of parameters and a list of them hold */
+enum { PLIM_WRITES = 4224 }; /* as many addresses as 32 KiB of parameters and a list of them hold */
 
 /* Fills `out` with addresses in the GPU's memory, at most PLIM_WRITES; returns how many there are.
  * `arguments` NULL: not seen, and none. */
-size_t plim_writes_find(const struct plim_kernel *kernel, void *const *arguments, uintptr_t *out);
+size_t plim_writes_find(const struct plim_kernel *kernel, const struct gpu_dim3 *grid, void *const *arguments,
+                        uintptr_t *out);
 
 /* Those that pointers among the parameters themselves hold: at most 32. */
 size_t plim_writes_plain(const struct plim_kernel *kernel, void *const *arguments,
