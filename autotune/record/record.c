@@ -267,23 +267,57 @@ static enum plim_status add_batch(struct recorder *r, struct plim_error *err)
     return PLIM_OK;
 }
 
-/* Larger batches are only tried for the first combination: the points are the same for all. */
+/* The lengths that the smallest batch lacks that lacks any: with one that allocates in another order those are
+ * needed of the next. Nothing is added where none does, or where there is no room. */
+static enum plim_status add_lengths(struct recorder *r, struct plim_error *err)
+{
+    size_t known = r->points.count;
+    for (size_t b = 0; b < r->out->batches.count && r->points.count == known; b++)
+        for (size_t s = 0; s < r->out->seqs.count && r->points.count < PLIM_RECORDED_POINTS; s++) {
+            const struct plim_recorded_point point = {r->out->batches.items[b], r->out->seqs.items[s]};
+            size_t i = 0;
+            while (i < known && compare_points(&r->points.items[i], &point)) i++;
+            if (i == known && PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK) return no_memory(err);
+        }
+    return PLIM_OK;
+}
+
+static int compare_traces(const void *a, const void *b)
+{
+    const struct plim_trace *x = a, *y = b;
+    return compare_points(&x->point, &y->point);
+}
+
+/* Adds points where that may help and runs the program at them. Larger batches are only tried where none were
+ * asked for. */
+static enum plim_status extend(struct recorder *r, const struct plim_setting *values, struct plim_error *err)
+{
+    size_t known = r->points.count;
+    enum plim_status st = r->out->seqs.count     ? add_lengths(r, err)
+                          : r->record->may_extend ? add_batch(r, err)
+                                                  : PLIM_OK;
+    if (!st) st = run_points(r, values, known, err);
+    qsort(r->points.items, r->points.count, sizeof(r->points.items[0]), compare_points);
+    qsort(r->traces.items, r->traces.count, sizeof(r->traces.items[0]), compare_traces);
+    return st;
+}
+
+/* Points are only added for the first combination: they are the same for all. */
 static enum plim_status join_points(struct recorder *r, const struct plim_setting *values,
                                     struct plim_recorded_stream *stream, struct plim_error *err)
 {
-    bool may_extend = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count &&
-                      !r->out->each_batch;
+    bool may_extend = !r->out->streams.count && !r->out->each_batch;
     for (int more = 0;; more++) {
         struct plim_error failure = PLIM_ERROR_INIT;
         size_t known = r->points.count;
         enum plim_status st = plim_trace_join(r->traces.items, r->traces.count, stream, &failure);
-        if (st != PLIM_DIFFERS || !may_extend || more == MORE_BATCHES)
-            return st ? plim_fail(err, st, "%s", failure.text) : PLIM_OK;
+        if (!st) return PLIM_OK;
+        bool extends = st == PLIM_DIFFERS && may_extend && more < MORE_BATCHES;
+        enum plim_status extended = extends ? extend(r, values, err) : PLIM_OK;
+        if (extended) return extended;
+        if (r->points.count == known) return plim_fail(err, st, "%s", failure.text);
         plim_recorded_stream_finish(stream);
         *stream = (struct plim_recorded_stream){0};
-        st = add_batch(r, err);
-        if (!st) st = run_points(r, values, known, err);
-        if (st) return st;
     }
 }
 

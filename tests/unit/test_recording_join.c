@@ -176,6 +176,33 @@ Test(recording_join, smaller_sizes_that_do_otherwise_are_left_out)
     plim_recorded_stream_finish(&stream);
 }
 
+/* All lengths at batches 1 and 4, and all batches at the last length. Batch 1 does otherwise, so of batch 2 all
+ * lengths are needed: else 8 * batch * length cannot be told from 256 * batch + 32 * length - 1024. */
+Test(recording_join, how_sizes_grow_with_batch_and_length_is_seen)
+{
+    static const struct plim_recorded_point points[] = {{1, 8},  {1, 16}, {1, 32}, {2, 32}, {3, 32},
+                                                        {4, 8},  {4, 16}, {4, 32}, {2, 8},  {2, 16}};
+    enum { COUNT = sizeof(points) / sizeof(points[0]), WITHOUT = COUNT - 2 };
+    for (size_t count = WITHOUT; count <= COUNT; count += COUNT - WITHOUT) {
+        struct plim_trace traces[COUNT];
+        struct plim_recorded_stream stream = {0};
+        struct plim_error err = PLIM_ERROR_INIT;
+        for (size_t i = 0; i < count; i++) {
+            /* the largest is the last */
+            const struct plim_recorded_point *p = &points[i < WITHOUT - 1 ? i : i + 1 < count ? i + 1 : WITHOUT - 1];
+            traces[i] = trace_of(p->batch * p->seq, p->batch == 1 ? "A1000 A8 A8 F1 F1" : "A1000", 4, "Ab8 F1");
+            traces[i].point = *p;
+        }
+        bool is_enough = count == COUNT;
+        cr_assert(eq(int, plim_trace_join(traces, count, &stream, &err), is_enough ? PLIM_OK : PLIM_DIFFERS), "%s",
+                  err.text);
+        if (is_enough) cr_expect(eq(i64, at(&stream.sizes.items[stream.events.items[1].value], 7, 40), 8 * 7 * 40));
+        if (is_enough) cr_expect(eq(i64, stream.from.batch, 2));
+        plim_recorded_stream_finish(&stream);
+        for (size_t i = 0; i < count; i++) plim_trace_finish(&traces[i]);
+    }
+}
+
 /* A program that goes through its samples one by one: runs of one batch, of three lengths. */
 Test(recording_join, one_batch_is_enough_for_itself)
 {

@@ -48,17 +48,17 @@ static bool is_within(const struct plim_traced_memory *m, struct plim_recorded_p
 
 enum { LEAST_LENGTHS = 3 }; /* functions of the length have degree 2 */
 
-/* How many lengths the runs from this point on have. */
+/* Of how many lengths the runs from this point on have two batches or more: without them it is not seen how
+ * a size grows with the product of both. */
 static size_t count_lengths(const struct plim_traced_memory *all, size_t count,
                             struct plim_recorded_point from)
 {
     size_t lengths = 0;
     for (size_t i = 0; i < count; i++) {
-        bool is_new = is_within(&all[i], from);
-        for (size_t k = 0; k < i && is_new; k++)
-            is_new = !is_within(&all[k], from) ||
-                     all[k].trace->point.seq != all[i].trace->point.seq;
-        lengths += is_new;
+        size_t smaller = 0;
+        for (size_t k = 0; k < i && is_within(&all[i], from); k++)
+            smaller += is_within(&all[k], from) && all[k].trace->point.seq == all[i].trace->point.seq;
+        lengths += smaller == 1; /* its second batch */
     }
     return lengths;
 }
