@@ -144,10 +144,21 @@ static int set_of_plan(struct plan *plan, int attribute, int64_t count, const vo
     return 0;
 }
 
+/* cudnn-frontend keeps it beside each plan; a plan is not made of it again (set_of_plan()). */
+static int text_of_plan(const struct plan *plan, int64_t room, int64_t *count, char *out)
+{
+    char text[64];
+    int length = snprintf(text, sizeof(text), "{\"workspace_bytes\":%" PRId64 "}", plan->workspace_bytes);
+    if (count) *count = length + 1;
+    if (out && room > 0) snprintf(out, (size_t)room, "%s", text);
+    return 0;
+}
+
 static int get_of_plan(const struct plan *plan, int attribute, int64_t asked, int64_t *count,
                        void *values)
 {
     if (!plan->is_final) return plim_dnn_status(PLIM_DNN_BAD_PARAM);
+    if (attribute == DNN_PLAN_JSON) return text_of_plan(plan, asked, count, values);
     bool is_empty = attribute == DNN_PLAN_COMPUTED_UIDS || attribute == DNN_PLAN_RUN_ONLY_UIDS;
     if (!is_empty && attribute != DNN_PLAN_WORKSPACE)
         return plim_unsupported(PLIM_CUDNN, "cudnnBackendGetAttribute of a plan");

@@ -152,8 +152,10 @@ class Flow:
         self.returned = self.is_wrapped = False
 
     def index_of(self, offset):
-        """Of the instruction there; what follows it may be its cache."""
-        return max(sum(found.offset <= offset for found in self.listing) - 1, 0)
+        """Of the instruction there; what follows it may be its cache. Python 3.11 calls some functions as early as
+        in PRECALL, once it has done so some times."""
+        at = max(sum(found.offset <= offset for found in self.listing) - 1, 0)
+        return at + (self.listing[at].opname == 'PRECALL')
 
     def target_of(self, jump):
         offset = jump.argval
