@@ -1,5 +1,5 @@
 /* PyTorch's caching allocator tells PyTorch's profiler of every block that it hands out or takes
- * back (c10/cuda/CUDACachingAllocator.cpp, 1.8 to 2.11), through a function of another library: so
+ * back (c10/cuda/CUDACachingAllocator.cpp, 1.8 to 2.15), through a function of another library: so
  * the call comes here first, and is passed on. */
 #include "devices/virtual/machine/cuda_abi.h"
 #include "devices/virtual/machine/version.h"

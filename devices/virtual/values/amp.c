@@ -1,4 +1,4 @@
-/* Loss scaling (aten/src/ATen/native/cuda/AmpKernels.cu, PyTorch 2.0 to 2.11):
+/* Loss scaling (aten/src/ATen/native/cuda/AmpKernels.cu, PyTorch 2.0 to 2.15):
  *
  *     amp_update_scale_cuda_kernel(float *scale, int *steps, const float *found, double growth,
  * double backoff, int interval)

@@ -1,4 +1,4 @@
-/* at::native::CatArrayBatchedCopy* (aten/src/ATen/native/cuda/Shape.cu, PyTorch 2.0 to 2.11).
+/* at::native::CatArrayBatchedCopy* (aten/src/ATen/native/cuda/Shape.cu, PyTorch 2.0 to 2.15).
  * Template arguments: an opaque type, its index, dimensions, most inputs, most whose strides are
  * kept. Arguments: (output; metadata; sizes and strides of the output, 4 each; the dimension; its
  * stride). The metadata:

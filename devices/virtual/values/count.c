@@ -1,5 +1,5 @@
 /* bincount and histc: kernelHistogram1D (aten/src/ATen/native/cuda/SummaryOps.cu, PyTorch 2.0
- * to 2.11).
+ * to 2.15).
  *
  *     kernelHistogram1D<out, in, long, ...>(TensorInfo<out> counts, TensorInfo<out>,
  * TensorInfo<const in> in, long bins, least, greatest, long count, weights) */

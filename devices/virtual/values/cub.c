@@ -1,6 +1,6 @@
 /* Counting and selecting: CUB's DeviceReduce and DeviceSelect, with which PyTorch makes nonzero (see nonzero.c),
  * masked_select and unique (aten/src/ATen/native/cuda/Nonzero.cu, UniqueCub.cu, Unique.cu,
- * PyTorch 2.0 to 2.11; CUB of CUDA 11.8 to 13).
+ * PyTorch 2.0 to 2.15; CUB of CUDA 11.8 to 13).
  *
  *     DeviceReduceSingleTileKernel<policy, in, out, ...>(in, out, count, operation, initial)
  *     DeviceReduceKernel<policy, in, ...>(in, parts, count, shares, operation)

@@ -1,5 +1,5 @@
 /* A function of each element: at::native::{vectorized,unrolled}_elementwise_kernel,
- * elementwise_kernel (aten/src/ATen/native/cuda/CUDALoops.cuh, PyTorch 2.0 to 2.11). Operands are
+ * elementwise_kernel (aten/src/ATen/native/cuda/CUDALoops.cuh, PyTorch 2.0 to 2.15). Operands are
  * the output and up to three inputs:
  *
  *     (int count, functor, array<char *, n>)                           contiguous, not converted

@@ -1,5 +1,5 @@
 /* Elements by their indices: at::native::index_elementwise_kernel (aten/src/ATen/native/cuda/IndexKernel.cu,
- * PyTorch 2.0 to 2.11):
+ * PyTorch 2.0 to 2.15):
  *
  *     index_elementwise_kernel<threads, work, closure>(long count, closure)
  *         index, index_put: {OffsetCalculator<3>; output, input; how many; indices[25], sizes[25], strides[25]}

@@ -1,5 +1,5 @@
 /* Numbers of a row: arange and linspace, elementwise_kernel_with_index
- * (aten/src/ATen/native/cuda/RangeFactories.cu, PyTorch 2.0 to 2.11). Arguments: (count of 4 or 8
+ * (aten/src/ATen/native/cuda/RangeFactories.cu, PyTorch 2.0 to 2.15). Arguments: (count of 4 or 8
  * bytes, the lambda {start, step} in the type of sums, the output). */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"

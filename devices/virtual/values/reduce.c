@@ -1,4 +1,4 @@
-/* at::native::reduce_kernel (aten/src/ATen/native/cuda/Reduce.cuh, PyTorch 2.0 to 2.11), and its
+/* at::native::reduce_kernel (aten/src/ATen/native/cuda/Reduce.cuh, PyTorch 2.0 to 2.15), and its
  * twin that is compiled when it is used, of which only that of prod says what it is. One argument:
  *
  *     {operation, identity, ReduceConfig of 16 words, OffsetCalculator<1> of the inputs,

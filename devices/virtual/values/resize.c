@@ -1,5 +1,5 @@
 /* Images to another size by their nearest pixels, as masks of pixels are made smaller
- * (aten/src/ATen/native/cuda/UpSampleNearest2d.cu, UpSample.cuh; PyTorch 2.0 to 2.11).
+ * (aten/src/ATen/native/cuda/UpSampleNearest2d.cu, UpSample.cuh; PyTorch 2.0 to 2.15).
  *
  *     upsample_nearest2d_out_frame<T, source_index>(const T *in, T *out, size_t images,
  *         size_t height, size_t width, size_t new_height, size_t new_width, float height_scale,

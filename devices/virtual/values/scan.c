@@ -1,4 +1,4 @@
-/* Running sums, products, maxima (aten/src/ATen/native/cuda/ScanUtils.cuh, PyTorch 2.0 to 2.11) and
+/* Running sums, products, maxima (aten/src/ATen/native/cuda/ScanUtils.cuh, PyTorch 2.0 to 2.15) and
  * CUB's scan of one row.
  *
  *     tensor_kernel_scan_innermost_dim<T, op>(T *out, const T *in, u32 rows, u32 length, u32, T

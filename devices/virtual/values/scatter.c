@@ -1,5 +1,5 @@
 /* gather and scatter along a dimension: _scatter_gather_elementwise_kernel
- * (aten/src/ATen/native/cuda/ScatterGatherKernel.cu, PyTorch 2.0 to 2.11). Arguments: (int count,
+ * (aten/src/ATen/native/cuda/ScatterGatherKernel.cu, PyTorch 2.0 to 2.15). Arguments: (int count,
  * closure), the closure
  *
  *     {OffsetCalculator<3>; indices; size; a reference; self; stride in elements; numbers; source}

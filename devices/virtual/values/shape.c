@@ -1,5 +1,5 @@
 /* Kernels that only move elements, or find places for them (aten/src/ATen/native/cuda, PyTorch 2.0
- * to 2.11):
+ * to 2.15):
  *
  *     roll_cuda_kernel<T>(const T *in, T *out, long count, long dimension, long start, long size,
  * long stride, long) triu_tril_kernel<T, index, upper, ...>(TensorInfo<T> out, TensorInfo<const T>

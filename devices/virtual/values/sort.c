@@ -1,5 +1,5 @@
 /* Sorting along a dimension, and the largest k (aten/src/ATen/native/cuda/Sort.cu, SortUtils.cuh,
- * TensorTopK.cu, PyTorch 2.0 to 2.11). In place, each row a slice of `size` elements that lie
+ * TensorTopK.cu, PyTorch 2.0 to 2.15). In place, each row a slice of `size` elements that lie
  * `stride` apart:
  *
  *     bitonicSortKVInPlace<..., K, V, index, comparator, ...>(TensorInfo<K> keys, slices, size,

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* c10::ScalarType (c10/core/ScalarType.h; the same from 1.0 to 2.11), as far as it is worked with.
+/* c10::ScalarType (c10/core/ScalarType.h; the same from 1.0 to 2.15), as far as it is worked with.
  */
 enum plim_type {
     PLIM_UINT8 = 0,
