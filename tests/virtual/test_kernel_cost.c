@@ -143,6 +143,71 @@ Test(kernel_cost, efficient_attention_says_its_sizes)
     cr_expect(eq(int, cost.kind, PLIM_COST_MOVE));
 }
 
+/* From PyTorch 2.15 on heads may share keys and values, in forward behind two offsets. */
+Test(kernel_cost, efficient_attention_of_groups_says_its_sizes)
+{
+    static const char name[] =
+        "_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernel"
+        "IfN7cutlass4arch4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE";
+    static const int64_t expected[] = {3, 12, 4, 1000, 1024, 64};
+    struct {
+        void *operands[7];
+        uint32_t offset;
+        void *results[3];
+        int32_t window;
+        float scale;
+        int32_t head, value_head, queries, keys, all_keys;
+        uint8_t mask;
+        int32_t row_strides[8];
+        int64_t strides[5];
+        int32_t batch, first_batch, first_head, heads, group;
+        char more[4096];
+    } parameters = {.head = 64, .queries = 1000, .keys = 1024, .mask = 1, .heads = 12, .group = 3};
+    struct plim_cost cost;
+    cr_assert(cost_of_grid(name, (struct gpu_dim3){16, 12, 3}, (void *[]){&parameters}, &cost));
+    cr_expect(eq(int, cost.kind, PLIM_COST_EFFICIENT));
+    cr_expect(cost.causal);
+    expect_numbers(&cost, expected);
+}
+
+/* `group` has what stands between the heads and the mask: nothing, or heads that share keys. */
+#define BACKWARD_PARAMETERS(group)                                                                 \
+    struct {                                                                                       \
+        void *operands[17];                                                                        \
+        int32_t window;                                                                            \
+        float scale;                                                                               \
+        int32_t head, value_head, queries, keys, heads;                                            \
+        group uint8_t mask;                                                                        \
+        int64_t strides[6];                                                                        \
+        int8_t times;                                                                              \
+        char more[4096];                                                                           \
+    }
+
+/* A mask of none is none, although a group of one head stands where the mask did. */
+Test(kernel_cost, backward_of_groups_is_told_from_that_without)
+{
+    static const char name[] =
+        "_Z41fmha_cutlassB_bf16_aligned_64x64_k64_sm80N22PyTorchMemEffAttention23AttentionBackwardKernel"
+        "IN7cutlass4arch4Sm80ENS1_10bfloat16_tELb1ELb0ELb1ELi64ELi64ELi64ELb0EE6ParamsE";
+    BACKWARD_PARAMETERS() plain = {.head = 64, .queries = 96, .keys = 100, .heads = 8, .mask = 1,
+                                  .strides = {512, 512, 512, 0, 512, -1}, .times = 1};
+    BACKWARD_PARAMETERS(int32_t group;) grouped = {.head = 64, .queries = 96, .keys = 100, .heads = 8, .group = 1,
+                                           .strides = {512, 512, 512, 0, 512, -1}, .times = 1};
+    static const int64_t expected[] = {5, 8, 8, 96, 100, 64}, of_pairs[] = {5, 8, 4, 96, 100, 64};
+    const struct gpu_dim3 grid = {1, 8, 5};
+    struct plim_cost cost;
+    cr_assert(cost_of_grid(name, grid, (void *[]){&plain}, &cost));
+    cr_expect(eq(int, cost.kind, PLIM_COST_EFFICIENT_BACKWARD));
+    cr_expect(cost.causal);
+    expect_numbers(&cost, expected);
+    cr_assert(cost_of_grid(name, grid, (void *[]){&grouped}, &cost));
+    cr_expect(not(cost.causal));
+    expect_numbers(&cost, expected);
+    grouped.group = 2;
+    cr_assert(cost_of_grid(name, grid, (void *[]){&grouped}, &cost));
+    expect_numbers(&cost, of_pairs);
+}
+
 /* A program's column-major product is the transposed one in rows. */
 Test(kernel_cost, products_are_in_rows)
 {

@@ -19,18 +19,22 @@ struct attention_layout {
     enum plim_cost_kind kind;
     size_t batch; /* 0: the grid says it, in its last dimension */
     size_t heads, key_heads, queries, keys, head;
-    size_t causal; /* of efficient attention: custom_mask_type; 0: the name says it */
+    size_t causal;     /* of efficient attention: custom_mask_type; 0: the name says it */
+    size_t group;      /* heads that share keys and values; 0: `key_heads` says them */
+    size_t row_stride; /* of queries, behind which a layout is known from another; 0: by its heads */
 };
 
 /* Flash: Flash_fwd_params in flash.h of FlashAttention 2.5 and later, with which backward's begin.
  * Efficient: AttentionKernel::Params and AttentionBackwardKernel::Params in PyTorch's
- * mem_eff_attention/kernel_forward.h and kernel_backward.h (2.5 to 2.11), launched over blocks, heads and
- * batch. */
+ * mem_eff_attention/kernel_forward.h and kernel_backward.h (2.5 to 2.13, and 2.15 with heads in groups), launched
+ * over blocks, heads and batch. */
 static const struct attention_layout layouts[] = {
-    {"flash_fwd", PLIM_COST_FLASH, 176, 96, 100, 180, 184, 192, 0},
-    {"flash_bwd_dq_dk_dv", PLIM_COST_FLASH_BACKWARD, 176, 96, 100, 180, 184, 192, 0},
-    {"fmha_cutlassF", PLIM_COST_EFFICIENT, 0, 196, 196, 104, 108, 96, 116},
-    {"fmha_cutlassB", PLIM_COST_EFFICIENT_BACKWARD, 0, 160, 160, 152, 156, 144, 164},
+    {"flash_fwd", PLIM_COST_FLASH, 176, 96, 100, 180, 184, 192, 0, 0, 0},
+    {"flash_bwd_dq_dk_dv", PLIM_COST_FLASH_BACKWARD, 176, 96, 100, 180, 184, 192, 0, 0, 0},
+    {"fmha_cutlassF", PLIM_COST_EFFICIENT, 0, 196, 196, 104, 108, 96, 116, 0, 0},
+    {"fmha_cutlassF", PLIM_COST_EFFICIENT, 0, 204, 204, 104, 108, 96, 116, 208, 0},
+    {"fmha_cutlassB", PLIM_COST_EFFICIENT_BACKWARD, 0, 160, 160, 152, 156, 144, 164, 0, 168},
+    {"fmha_cutlassB", PLIM_COST_EFFICIENT_BACKWARD, 0, 160, 160, 152, 156, 144, 168, 164, 176},
 };
 
 static enum plim_cost_type type_of(const char *name)
@@ -48,6 +52,17 @@ static bool flash_is_causal(const char *name)
     return at && at[2] == '1';
 }
 
+/* Six strides of rows, those of queries first, and how many times these are those of the gradients: 1, or 3 where
+ * queries, keys and values are packed. */
+static bool has_strides(const struct attention_layout *layout, const void *parameters, int64_t head)
+{
+    enum { STRIDES = 6 };
+    int64_t stride[STRIDES];
+    memcpy(stride, (const char *)parameters + layout->row_stride, sizeof(stride));
+    char times = *((const char *)parameters + layout->row_stride + sizeof(stride));
+    return stride[0] >= head && (times == 1 || times == 3);
+}
+
 /* False where the sizes are none, or other heads than the grid has: another layout. */
 static bool attention_cost(const struct attention_layout *layout, const char *name,
                            const struct plim_launch_config *launch, struct plim_cost *out)
@@ -61,6 +76,10 @@ static bool attention_cost(const struct attention_layout *layout, const char *na
         if (out->number[i] < 1) return false;
     }
     if (!layout->batch && out->number[1] != (int64_t)launch->grid.y) return false;
+    if (layout->row_stride && !has_strides(layout, parameters, out->number[5])) return false;
+    int32_t group = layout->group ? int_at(parameters, layout->group) : 1;
+    if (group < 1 || out->number[2] % group) return false;
+    out->number[2] /= group;
     out->causal = layout->causal ? *((const char *)parameters + layout->causal) != 0
                                  : flash_is_causal(name);
     return true;
