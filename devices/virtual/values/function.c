@@ -452,6 +452,34 @@ FUNCTION(masked_scatter)
     }
 }
 
+/* The place of an element of a sparse tensor, as one number: its indices, each times what a step of it is worth.
+ * ATen/native/sparse/FlattenIndicesCommon.h; the functor holds the following. */
+struct flatten {
+    uintptr_t indices; /* of long */
+    int64_t stride_of_elements, dimensions, worth[8], stride_of_dimensions;
+};
+
+FUNCTION(flatten)
+{
+    struct flatten f;
+    memcpy(&f, call->state, sizeof(f));
+    bool works = f.dimensions > 0 && f.dimensions <= (int64_t)(sizeof(f.worth) / sizeof(f.worth[0]));
+    EACH
+    {
+        int64_t sum = 0;
+        if (!works) out->known[k] = PLIM_UNKNOWN;
+        for (int64_t d = 0; works && d < f.dimensions; d++) {
+            unsigned char bytes[sizeof(int64_t)], states[sizeof(bytes)];
+            int64_t at = x->i[k] * f.stride_of_elements + d * f.stride_of_dimensions;
+            if (!(x->known[k] & PLIM_KNOWN)) break;
+            plim_shadow_load(f.indices + (uintptr_t)at * sizeof(bytes), bytes, states, sizeof(bytes));
+            for (size_t b = 0; b < sizeof(bytes); b++) out->known[k] = plim_known_both(out->known[k], states[b]);
+            sum += plim_number_load(bytes, PLIM_INT64).i * f.worth[d];
+        }
+        out->i[k] = sum;
+    }
+}
+
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const struct plim_function_row rows[] = {
@@ -490,6 +518,8 @@ static const struct plim_function_row rows[] = {
     {"where_kernel_impl", where, 3, 0, 0, PLIM_AS_SECOND, false},
     {"masked_fill_kernel", masked_fill, 2, 0, 1, PLIM_AS_FIRST, true},
     {"launch_masked_scatter_kernel", masked_scatter, 3, 8, 0, PLIM_AS_FIRST, false},
+    {"_flatten_indices_impl<CUDAKernelLauncher, long, 8l>", flatten, 1, sizeof(struct flatten), 0, PLIM_AS_FIRST,
+     false},
     {"neg_kernel_cuda", negate, 1, 0, 0, PLIM_AS_FIRST, false},
     {"AbsFunctor<", absolute, 1, 0, 0, PLIM_AS_FIRST, false},
     {"sign_kernel_cuda", sign, 1, 0, 0, PLIM_AS_FIRST, false},
