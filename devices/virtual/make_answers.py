@@ -13,7 +13,7 @@ import sys
 
 LIBRARIES = {'cudart': 'PLIM_CUDART', 'cuda': 'PLIM_CUDA', 'cublas': 'PLIM_CUBLAS',
              'cublaslt': 'PLIM_CUBLASLT', 'cudnn': 'PLIM_CUDNN', 'nccl': 'PLIM_NCCL',
-             'nvml': 'PLIM_NVML'}
+             'nvml': 'PLIM_NVML', 'cufft': 'PLIM_CUFFT', 'cusparse': 'PLIM_CUSPARSE', 'cusolver': 'PLIM_CUSOLVER'}
 
 MACROS = {'': 'UNSUPPORTED', 'compute': 'COMPUTED', 'null': 'NULL_UNSUPPORTED'}
 

@@ -38,6 +38,9 @@ PROGRAMS = (
     ('lora_bnb.py --bits 8', BNB, 0, True),
     ('lora_bnb.py --bits 4 --optimizer PagedAdamW8bit', BNB, 0, False),
     ('accelerate_find.py', ('torch', 'accelerate'), 0, False),
+    ('math_libraries.py fft', ('torch',), 0, True),
+    ('math_libraries.py solver', ('torch',), 0, False),
+    ('math_libraries.py sparse', ('torch',), 0, False),
     ('jax_train.py', ('jax',), 0, False),
 )
 RANKS = (

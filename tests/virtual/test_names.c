@@ -26,8 +26,9 @@ static const struct library {
 } libraries[] = {
     {"cudart", 801, 400},   {"cuda", 801, 400}, {"cublas", 15, 1}, {"cublaslt", 15, 1},
     {"cudnn", 3000, 1001}, {"nccl", 3, 4},     {"nvml", 3, 2},
+    {"cufft", 16, 1}, {"cusparse", 10, 1}, {"cusolver", 9, 1},
 };
-enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), NAMES = 4000 };
+enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), NAMES = 6000 };
 
 static struct name {
     char text[96];

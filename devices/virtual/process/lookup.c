@@ -9,7 +9,7 @@
  * one. */
 static const char *const libraries[] = {"libcudart.so", "libcublas.so", "libcublasLt.so",
                                         "libcudnn", "libnccl.so", "libnvidia-ml.so",
-                                        "libcupti.so"};
+                                        "libcupti.so", "libcufft.so", "libcusparse.so", "libcusolver.so"};
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), NO_LIBRARY = -1, OURSELVES = -2 };
 
 /* Which of them has this address. */
@@ -38,7 +38,7 @@ static void *self_handle(void)
 static bool is_nvidias_name(const char *name)
 {
     static const char *const prefixes[] = {"cuda", "cublas", "cudnn", "nccl",
-                                           "nvml", "cupti",  "__cuda"};
+                                           "nvml", "cupti",  "__cuda", "cufft", "cusparse", "cusolver"};
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
     return false;

@@ -14,6 +14,9 @@ static const struct {
     [PLIM_CUDNN] = {"cuDNN", 3000, 1001, 5000},
     [PLIM_NCCL] = {"NCCL", 3, 4, 1},
     [PLIM_NVML] = {"NVML", 3, 2, 999},
+    [PLIM_CUFFT] = {"cuFFT", 16, 1, 6},
+    [PLIM_CUSPARSE] = {"cuSPARSE", 10, 1, 6},
+    [PLIM_CUSOLVER] = {"cuSOLVER", 9, 1, 6},
 };
 
 /* cuDNN 9 numbers its statuses anew. */

@@ -13,6 +13,7 @@
 
 enum plim_nvidia_library {
     PLIM_CUDART, PLIM_CUDA, PLIM_CUBLAS, PLIM_CUBLASLT, PLIM_CUDNN, PLIM_NCCL, PLIM_NVML,
+    PLIM_CUFFT, PLIM_CUSPARSE, PLIM_CUSOLVER,
 };
 
 /* Notes, once for each name, that `name` is not supported, and returns the library's own code for
@@ -25,7 +26,7 @@ int plim_unsupported(enum plim_nvidia_library library, const char *name);
  * below; NULL gives the library's code for a handle that is none. */
 int plim_compute(enum plim_nvidia_library library, const char *name, const void *handle);
 
-/* Every handle that this library makes for cuBLAS, cuBLASLt or cuDNN begins so. */
+/* Every handle that this library makes for cuBLAS, cuBLASLt, cuDNN, cuSPARSE or cuSOLVER begins so. */
 struct plim_handle {
     void *stream;
     int device; /* the current GPU when it was made */

@@ -1,0 +1,322 @@
+/* cuSOLVER: factorizations, eigenvalues and singular values of dense matrices. They succeed: learned matrices are
+ * regular, and what is told of it is 0. Work areas are estimated as as many numbers as the matrix has, and 32 a row.
+ */
+#include "devices/virtual/memory/heap.h"
+#include "devices/virtual/memory/shadow.h"
+#include "math_library.h"
+#include <stdlib.h>
+
+/* Parameters that no answer depends on keep their names, so that signatures can be read. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+enum status { OK, NOT_INITIALIZED, ALLOC_FAILED, INVALID_VALUE, EXECUTION_FAILED = 6 };
+enum { BLOCK = 32, WIDEST = 16 }; /* columns that are worked on at once; bytes of a complex double */
+
+typedef const struct plim_handle *handle_type;
+
+/* --- handles ---------------------------------------------------------------------------------- */
+
+ANSWER int cusolverDnCreate(void **out)
+{
+    if (!out) return INVALID_VALUE;
+    plim_self_note("cuSOLVER's work areas are estimates");
+    int failed = plim_math_handle(sizeof(struct plim_handle), out);
+    return failed == GPU_OUT_OF_MEMORY ? ALLOC_FAILED : failed ? NOT_INITIALIZED : OK;
+}
+
+ANSWER int cusolverDnDestroy(struct plim_handle *handle)
+{
+    free(handle);
+    return OK;
+}
+
+ANSWER int cusolverDnSetStream(struct plim_handle *handle, void *stream)
+{
+    if (!handle) return NOT_INITIALIZED;
+    handle->stream = stream;
+    return OK;
+}
+
+ANSWER int cusolverDnGetStream(const struct plim_handle *handle, void **stream)
+{
+    if (!handle) return NOT_INITIALIZED;
+    *stream = handle->stream;
+    return OK;
+}
+
+/* What says how something is done. */
+#define OPTIONS(create, destroy)                                                                   \
+    ANSWER int create(void **out)                                                                  \
+    {                                                                                              \
+        *out = calloc(1, sizeof(int64_t));                                                         \
+        return *out ? OK : ALLOC_FAILED;                                                           \
+    }                                                                                              \
+    ANSWER int destroy(void *options)                                                              \
+    {                                                                                              \
+        free(options);                                                                             \
+        return OK;                                                                                 \
+    }
+
+OPTIONS(cusolverDnCreateParams, cusolverDnDestroyParams)
+OPTIONS(cusolverDnCreateSyevjInfo, cusolverDnDestroySyevjInfo)
+OPTIONS(cusolverDnCreateGesvdjInfo, cusolverDnDestroyGesvdjInfo)
+
+ANSWER int cusolverDnXgesvdjSetTolerance(void *options, double tolerance) { return OK; }
+ANSWER int cusolverDnXgesvdjSetMaxSweeps(void *options, int most) { return OK; }
+ANSWER int cusolverDnXgesvdjSetSortEig(void *options, int sorts) { return OK; }
+ANSWER int cusolverDnXsyevjSetTolerance(void *options, double tolerance) { return OK; }
+ANSWER int cusolverDnXsyevjSetMaxSweeps(void *options, int most) { return OK; }
+ANSWER int cusolverDnXsyevjSetSortEig(void *options, int sorts) { return OK; }
+
+/* --- work --------------------------------------------------------------------------------------- */
+
+/* In numbers. */
+static int room(int64_t rows, int64_t columns, int64_t batch, int *numbers)
+{
+    int64_t count = (rows * columns + BLOCK * (rows + columns)) * batch;
+    if (rows < 0 || columns < 0 || batch < 0 || !numbers) return INVALID_VALUE;
+    *numbers = count < INT32_MAX ? (int)count : INT32_MAX;
+    return OK;
+}
+
+/* In bytes, on the GPU and on the host. */
+static int room_in_bytes(int64_t rows, int64_t columns, int64_t batch, int type, size_t *device, size_t *host)
+{
+    static const unsigned char widths[] = {4, 8, 2, 1, 8, WIDEST}; /* cudaDataType: R_32F, R_64F, R_16F, R_8I, C_32F, C_64F */
+    int numbers, failed = room(rows, columns, batch, &numbers);
+    if (failed || !device || !host) return INVALID_VALUE;
+    bool is_known = type >= 0 && (size_t)type < sizeof(widths);
+    *device = (size_t)numbers * (is_known ? widths[type] : WIDEST);
+    *host = 0;
+    return OK;
+}
+
+/* `changed`: what it writes, NULL for none. `info`: so many are 0 afterwards. */
+static int work(const char *name, handle_type handle, const void *read, const void *const changed[4], int *info,
+                int64_t count)
+{
+    const void *operands[5] = {read};
+    size_t written = 0;
+    const int zero = 0;
+    if (!handle) return NOT_INITIALIZED;
+    for (int i = 0; i < 4; i++)
+        if (changed[i]) operands[1 + written++] = changed[i];
+    if (plim_math_launch(handle->stream, name, operands, 1 + written, written)) return EXECUTION_FAILED;
+    if (info && plim_heap_is_device((uintptr_t)info) && count > 0)
+        plim_shadow_fill((uintptr_t)info, &zero, sizeof(zero), PLIM_KNOWN | PLIM_ASSUMED_FINITE,
+                         (size_t)count * sizeof(zero));
+    return OK;
+}
+
+#define WORK(name, read, info, count, ...)                                                         \
+    {                                                                                              \
+        return work(#name, handle, read, (const void *const[4]){__VA_ARGS__}, info, count);        \
+    }
+#define ROOM(rows, columns, batch)                                                                 \
+    {                                                                                              \
+        return room(rows, columns, batch, numbers);                                                \
+    }
+/* Of float, double and their complex numbers. */
+#define REAL(form, name) form(cusolverDnS##name) form(cusolverDnD##name)
+#define COMPLEX(form, name) form(cusolverDnC##name) form(cusolverDnZ##name)
+#define ALL(form, name) REAL(form, name) COMPLEX(form, name)
+
+/* --- linear equations --------------------------------------------------------------------------- */
+
+#define POTRF(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int half, int n, void *a, int leading,        \
+                                 int *numbers) ROOM(n, n, 1)                                       \
+    ANSWER int name(handle_type handle, int half, int n, void *a, int leading, void *area,         \
+                    int numbers, int *info) WORK(name, a, info, 1, a)                              \
+    ANSWER int name##Batched(handle_type handle, int half, int n, void **a, int leading,           \
+                             int *info, int batch) WORK(name##Batched, a, info, batch, NULL)
+ALL(POTRF, potrf)
+
+#define POTRS(name)                                                                                \
+    ANSWER int name(handle_type handle, int half, int n, int columns, const void *a, int leading,  \
+                    void *b, int b_leading, int *info) WORK(name, a, info, 1, b)                   \
+    ANSWER int name##Batched(handle_type handle, int half, int n, int columns, void **a,           \
+                             int leading, void **b, int b_leading, int *info, int batch)           \
+        WORK(name##Batched, a, info, 1, NULL)
+ALL(POTRS, potrs)
+
+#define GETRF(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int m, int n, void *a, int leading,           \
+                                 int *numbers) ROOM(m, n, 1)                                       \
+    ANSWER int name(handle_type handle, int m, int n, void *a, int leading, void *area,            \
+                    int *pivots, int *info) WORK(name, a, info, 1, a, pivots)
+ALL(GETRF, getrf)
+
+#define GETRS(name)                                                                                \
+    ANSWER int name(handle_type handle, int form, int n, int columns, const void *a, int leading,  \
+                    const int *pivots, void *b, int b_leading, int *info) WORK(name, a, info, 1, b)
+ALL(GETRS, getrs)
+
+#define SYTRF(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int n, void *a, int leading, int *numbers)    \
+        ROOM(n, n, 1)                                                                              \
+    ANSWER int name(handle_type handle, int half, int n, void *a, int leading, int *pivots,        \
+                    void *area, int numbers, int *info) WORK(name, a, info, 1, a, pivots)
+ALL(SYTRF, sytrf)
+
+/* --- QR ------------------------------------------------------------------------------------------- */
+
+#define GEQRF(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int m, int n, void *a, int leading,           \
+                                 int *numbers) ROOM(m, n, 1)                                       \
+    ANSWER int name(handle_type handle, int m, int n, void *a, int leading, void *factors,         \
+                    void *area, int numbers, int *info) WORK(name, a, info, 1, a, factors)
+ALL(GEQRF, geqrf)
+
+#define ORGQR(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int m, int n, int k, const void *a,           \
+                                 int leading, const void *factors, int *numbers) ROOM(m, n, 1)     \
+    ANSWER int name(handle_type handle, int m, int n, int k, void *a, int leading,                 \
+                    const void *factors, void *area, int numbers, int *info)                       \
+        WORK(name, a, info, 1, a)
+REAL(ORGQR, orgqr)
+COMPLEX(ORGQR, ungqr)
+
+#define ORMQR(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int side, int form, int m, int n, int k,      \
+                                 const void *a, int leading, const void *factors, const void *c,   \
+                                 int c_leading, int *numbers) ROOM(m, n, 1)                        \
+    ANSWER int name(handle_type handle, int side, int form, int m, int n, int k, const void *a,    \
+                    int leading, const void *factors, void *c, int c_leading, void *area,          \
+                    int numbers, int *info) WORK(name, a, info, 1, c)
+REAL(ORMQR, ormqr)
+COMPLEX(ORMQR, unmqr)
+
+/* --- singular values ------------------------------------------------------------------------------ */
+
+#define GESVD(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int m, int n, int *numbers) ROOM(m, n, 1)     \
+    ANSWER int name(handle_type handle, signed char wants_u, signed char wants_v, int m, int n,    \
+                    void *a, int leading, void *s, void *u, int u_leading, void *v, int v_leading, \
+                    void *area, int numbers, void *more, int *info)                                \
+        WORK(name, a, info, 1, a, s, u, v)
+ALL(GESVD, gesvd)
+
+#define GESVDJ(name)                                                                               \
+    ANSWER int name##_bufferSize(handle_type handle, int wants, int is_thin, int m, int n,         \
+                                 const void *a, int leading, const void *s, const void *u,         \
+                                 int u_leading, const void *v, int v_leading, int *numbers,        \
+                                 void *options) ROOM(m, n, 1)                                      \
+    ANSWER int name(handle_type handle, int wants, int is_thin, int m, int n, void *a,             \
+                    int leading, void *s, void *u, int u_leading, void *v, int v_leading,          \
+                    void *area, int numbers, int *info, void *options)                             \
+        WORK(name, a, info, 1, a, s, u, v)                                                         \
+    ANSWER int name##Batched_bufferSize(handle_type handle, int wants, int m, int n,               \
+                                        const void *a, int leading, const void *s, const void *u,  \
+                                        int u_leading, const void *v, int v_leading, int *numbers, \
+                                        void *options, int batch) ROOM(m, n, batch)                \
+    ANSWER int name##Batched(handle_type handle, int wants, int m, int n, void *a, int leading,    \
+                             void *s, void *u, int u_leading, void *v, int v_leading, void *area,  \
+                             int numbers, int *info, void *options, int batch)                     \
+        WORK(name##Batched, a, info, batch, a, s, u, v)
+ALL(GESVDJ, gesvdj)
+
+#define GESVDA(name)                                                                               \
+    ANSWER int name##_bufferSize(handle_type handle, int wants, int rank, int m, int n,            \
+                                 const void *a, int leading, long long a_stride, const void *s,    \
+                                 long long s_stride, const void *u, int u_leading,                 \
+                                 long long u_stride, const void *v, int v_leading,                 \
+                                 long long v_stride, int *numbers, int batch) ROOM(m, n, batch)    \
+    ANSWER int name(handle_type handle, int wants, int rank, int m, int n, const void *a,          \
+                    int leading, long long a_stride, void *s, long long s_stride, void *u,         \
+                    int u_leading, long long u_stride, void *v, int v_leading, long long v_stride, \
+                    void *area, int numbers, int *info, double *errors, int batch)                 \
+        WORK(name, a, info, batch, s, u, v)
+ALL(GESVDA, gesvdaStridedBatched)
+
+/* --- eigenvalues ---------------------------------------------------------------------------------- */
+
+#define SYEVD(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int wants, int half, int n, const void *a,    \
+                                 int leading, const void *w, int *numbers) ROOM(n, n, 2)           \
+    ANSWER int name(handle_type handle, int wants, int half, int n, void *a, int leading, void *w, \
+                    void *area, int numbers, int *info) WORK(name, a, info, 1, a, w)
+REAL(SYEVD, syevd)
+COMPLEX(SYEVD, heevd)
+
+#define SYEVJ(name)                                                                                \
+    ANSWER int name##_bufferSize(handle_type handle, int wants, int half, int n, const void *a,    \
+                                 int leading, const void *w, int *numbers, void *options)          \
+        ROOM(n, n, 1)                                                                              \
+    ANSWER int name(handle_type handle, int wants, int half, int n, void *a, int leading, void *w, \
+                    void *area, int numbers, int *info, void *options)                             \
+        WORK(name, a, info, 1, a, w)                                                               \
+    ANSWER int name##Batched_bufferSize(handle_type handle, int wants, int half, int n,            \
+                                        const void *a, int leading, const void *w, int *numbers,   \
+                                        void *options, int batch) ROOM(n, n, batch)                \
+    ANSWER int name##Batched(handle_type handle, int wants, int half, int n, void *a, int leading, \
+                             void *w, void *area, int numbers, int *info, void *options,           \
+                             int batch) WORK(name##Batched, a, info, batch, a, w)
+REAL(SYEVJ, syevj)
+COMPLEX(SYEVJ, heevj)
+
+/* --- of any type ---------------------------------------------------------------------------------- */
+
+ANSWER int cusolverDnXpotrf_bufferSize(handle_type handle, void *options, int half, int64_t n, int type, const void *a,
+                                       int64_t leading, int compute, size_t *device, size_t *host)
+{
+    return room_in_bytes(n, n, 1, type, device, host);
+}
+
+ANSWER int cusolverDnXpotrf(handle_type handle, void *options, int half, int64_t n, int type, void *a, int64_t leading,
+                            int compute, void *area, size_t bytes, void *host, size_t host_bytes, int *info)
+WORK(cusolverDnXpotrf, a, info, 1, a)
+
+ANSWER int cusolverDnXpotrs(handle_type handle, void *options, int half, int64_t n, int64_t columns, int type,
+                            const void *a, int64_t leading, int b_type, void *b, int64_t b_leading, int *info)
+WORK(cusolverDnXpotrs, a, info, 1, b)
+
+ANSWER int cusolverDnXgeqrf_bufferSize(handle_type handle, void *options, int64_t m, int64_t n, int type, const void *a,
+                                       int64_t leading, int factor_type, const void *factors, int compute,
+                                       size_t *device, size_t *host)
+{
+    return room_in_bytes(m, n, 1, type, device, host);
+}
+
+ANSWER int cusolverDnXgeqrf(handle_type handle, void *options, int64_t m, int64_t n, int type, void *a, int64_t leading,
+                            int factor_type, void *factors, int compute, void *area, size_t bytes, void *host,
+                            size_t host_bytes, int *info)
+WORK(cusolverDnXgeqrf, a, info, 1, a, factors)
+
+ANSWER int cusolverDnXsyevd_bufferSize(handle_type handle, void *options, int wants, int half, int64_t n, int type,
+                                       const void *a, int64_t leading, int w_type, const void *w, int compute,
+                                       size_t *device, size_t *host)
+{
+    return room_in_bytes(n, n, 2, type, device, host);
+}
+
+ANSWER int cusolverDnXsyevd(handle_type handle, void *options, int wants, int half, int64_t n, int type, void *a,
+                            int64_t leading, int w_type, void *w, int compute, void *area, size_t bytes, void *host,
+                            size_t host_bytes, int *info)
+WORK(cusolverDnXsyevd, a, info, 1, a, w)
+
+ANSWER int cusolverDnXsyevBatched_bufferSize(handle_type handle, void *options, int wants, int half, int64_t n,
+                                             int type, const void *a, int64_t leading, int w_type, const void *w,
+                                             int compute, size_t *device, size_t *host, int64_t batch)
+{
+    return room_in_bytes(n, n, batch, type, device, host);
+}
+
+ANSWER int cusolverDnXsyevBatched(handle_type handle, void *options, int wants, int half, int64_t n, int type, void *a,
+                                  int64_t leading, int w_type, void *w, int compute, void *area, size_t bytes,
+                                  void *host, size_t host_bytes, int *info, int64_t batch)
+WORK(cusolverDnXsyevBatched, a, info, batch, a, w)
+
+ANSWER int cusolverDnXgeev_bufferSize(handle_type handle, void *options, int wants_left, int wants_right, int64_t n,
+                                      int type, const void *a, int64_t leading, int w_type, const void *w, int vl_type,
+                                      const void *vl, int64_t vl_leading, int vr_type, const void *vr,
+                                      int64_t vr_leading, int compute, size_t *device, size_t *host)
+{
+    return room_in_bytes(n, n, 2, type, device, host);
+}
+
+ANSWER int cusolverDnXgeev(handle_type handle, void *options, int wants_left, int wants_right, int64_t n, int type,
+                           void *a, int64_t leading, int w_type, void *w, int vl_type, void *vl, int64_t vl_leading,
+                           int vr_type, void *vr, int64_t vr_leading, int compute, void *area, size_t bytes,
+                           void *host, size_t host_bytes, int *info)
+WORK(cusolverDnXgeev, a, info, 1, a, w, vl, vr)
