@@ -68,14 +68,14 @@ def golden(exec_, options):
                 yield functools.partial(compare, exec_, path, mine[i:i + AT_ONCE], gpu)
 
 
-def search(exec_, path, case):
+def search(exec_, path, case, is_near):
     name, lacks = f'fit {case["id"]}', exec_.installation.lacks(*needs(case))
     if lacks:
         return [(name, '', lacks)]
     wanted = case['fit']['largest_batch']
     run = exec_.run(['golden.py', path, case['id'], '--batch', '{batch}'],
                     gpu=GPUS[case['compute_capability']], memory=case['fit']['capacity_bytes'],
-                    more=['--batch', '1:512'])
+                    more=['--batch', f'{wanted // 2}:{2 * wanted}' if is_near else '1:512'])
     found = run.report.get('largest_fit', {}).get('micro_batch')
     problem = first_difference(found, wanted, 'largest batch')
     return [(name, f'{problem}\n{run.tail()}' if problem else '', '')]
@@ -88,4 +88,4 @@ def fit(exec_, options):
         return
     for path in files(options):
         for case in chosen(path, options, True):
-            yield functools.partial(search, exec_, path, case)
+            yield functools.partial(search, exec_, path, case, options.quick)
