@@ -1,6 +1,7 @@
-/* How indices of a sparse tensor become those of one element each (aten/src/ATen/native/sparse/cuda/SparseCUDATensor.cu,
- * coalesce: gradients of sparse embeddings), by Thrust's sequence, sort_by_key and unique_by_key, as CUB of CUDA 12.9
- * and 13 launches them. Keys and values are long:
+/* Thrust on longs, as CUB of CUDA 12.9 and 13 launches it: sequence, sort_by_key, unique_by_key and adjacent_difference.
+ * So the indices of a sparse tensor become those of one element each (coalesce in
+ * aten/src/ATen/native/sparse/cuda/SparseCUDATensor.cu: gradients of sparse embeddings), and so rows are counted
+ * (unique_rows.c).
  *
  *     transform_kernel<policy, int, __identity, out, counting_iterator<long>>(int count, int, f, out, long first)
  *     transform_kernel<policy, int, always_true_predicate, f, out, counting_iterator<long>>(int count, int, bool,
@@ -10,6 +11,7 @@
  *     DeviceMergeSortPartitionKernel<...>(...), DeviceMergeSortMergeKernel<...>(...)            on what that has sorted
  *     DeviceUniqueByKeySweepKernel<policy, 4 iterators, unsigned *, state, equal, count>(keys, values, unique keys,
  *                                                                their values, unsigned *number, state, equal, count)
+ *     DeviceAdjacentDifferenceDifferenceKernel<policy, long *, long *, minus<long>, ...>(in, ..., out, minus, int count)
  */
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
@@ -193,9 +195,43 @@ static bool run_unique(const struct plim_plan *plan, const struct plim_launch *l
     return true;
 }
 
+/* --- differences ------------------------------------------------------------------------------ */
+
+static bool read_difference(const char *list, struct plim_plan *plan)
+{
+    (void)plan;
+    return plim_name_begins(plim_name_argument(list, 1), "long*") && plim_name_begins(plim_name_argument(list, 2), "long*") &&
+           plim_name_behind(plim_name_argument(list, 3), "minus<long>");
+}
+
+/* The first stays. */
+static bool run_difference(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    int64_t count = plim_launch_int(launch, 4);
+    struct plim_view in = {0}, out = {0};
+    struct plim_number before = {0}, x;
+    unsigned char had = PLIM_KNOWN;
+    (void)plan;
+    bool works = count > 0 && count <= PLIM_MOST_ELEMENTS &&
+                 plim_view_open(&in, plim_launch_address(launch, 0), (size_t)count * WIDTH) &&
+                 plim_view_blank(&out, plim_launch_address(launch, 2), (size_t)count * WIDTH);
+    for (int64_t i = 0; works && i < count; i++) {
+        unsigned char known = plim_view_get(&in, (size_t)i * WIDTH, PLIM_INT64, &x);
+        struct plim_number difference = {.i = (int64_t)((uint64_t)x.i - (uint64_t)before.i)};
+        plim_view_put(&out, (size_t)i * WIDTH, PLIM_INT64, difference, plim_known_both(known, had));
+        before = x;
+        had = known;
+    }
+    if (works) plim_view_store(&out, launch->kernel);
+    plim_view_close(&in);
+    plim_view_close(&out);
+    return works;
+}
+
 const struct plim_row plim_rows_thrust[] = {{"transform_kernel<", read_sequence, run_sequence},
                                             {"DeviceMergeSortBlockSortKernel<", read_sort, run_sort},
                                             {"DeviceMergeSortPartitionKernel<", read_partition, run_merge},
                                             {"DeviceMergeSortMergeKernel<", read_sort, run_merge},
                                             {"DeviceUniqueByKeySweepKernel<", read_unique, run_unique},
+                                            {"DeviceAdjacentDifferenceDifferenceKernel<", read_difference, run_difference},
                                             {0}};
