@@ -25,6 +25,7 @@ STEERED = (
     ('steered.py finite', '', ('torch',), CHECKED, False),
     ('steered.py masked_head', '', HF, KNOWN, False),
     ('steered.py experts', '', HF, {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
+    ('steered.py switch', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, True),
     ('steered.py watched', '', ('torch',), {**KNOWN, 'assumed': ''}, True),
     ('steered.py detection', '', ('torch',), UNKNOWN, False),
     ('steered.py detection', '--assume steered.py:{any}=1 --assume steered.py:{some}=30 --assume steered.py:{has}=30',

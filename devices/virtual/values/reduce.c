@@ -275,14 +275,23 @@ static bool is_of_one(enum kind kind)
     return kind != SUM && kind != MEAN && kind != PRODUCT && kind != ABSOLUTE_SUM && kind != NOT_ZERO;
 }
 
-/* The largest of many unknown numbers is the token that is picked of a vocabulary. It is taken to be none with a meaning
- * of its own, which stand at either end. */
-static bool picks_token(const struct plim_plan *plan, const struct reduction *r)
+/* Does it pick one of unknown numbers, a token or a class? */
+static bool picks(const struct plim_plan *plan, const struct reduction *r)
 {
-    enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
     int64_t kind = plan->numbers[KIND];
     return (kind == LARGEST_AT || kind == LARGEST_AND_AT) && plim_type_is_float(plan->types[INPUT]) &&
-           r->inputs > MOST_CLASSES && r->outputs <= PLIM_MOST_ELEMENTS;
+           r->inputs > 1 && r->outputs <= PLIM_MOST_ELEMENTS;
+}
+
+/* The largest of many unknown numbers is the token that is picked of a vocabulary. It is taken to be none with a meaning
+ * of its own, which stand at either end. That of few is a class, or the expert that a token goes to: they are spread
+ * evenly, as the largest k are (sort.c). */
+static unsigned char pick(const struct reduction *r, size_t output, int64_t *index)
+{
+    enum { MOST_CLASSES = 1024 }; /* not a vocabulary's */
+    bool is_token = r->inputs > MOST_CLASSES;
+    *index = (int64_t)(is_token ? r->inputs / 2 + output % (r->inputs / 4) : output % r->inputs);
+    return PLIM_KNOWN | (is_token ? PLIM_ASSUMED_LONGEST : PLIM_ASSUMED_SPREAD);
 }
 
 /* `inputs`: of those that make a result, so many are looked at; 0: none is known. */
@@ -300,10 +309,7 @@ static void work(const struct plim_plan *plan, const struct reduction *r, size_t
         }
         finish(plan, &total, r->inputs);
         unsigned char index_known = total.known;
-        if (!(total.known & PLIM_KNOWN) && picks_token(plan, r)) {
-            total.index = (int64_t)(r->inputs / 2 + o % (r->inputs / 4));
-            index_known = PLIM_KNOWN | PLIM_ASSUMED_LONGEST;
-        }
+        if (!(total.known & PLIM_KNOWN) && picks(plan, r)) index_known = pick(r, o, &total.index);
         put(plan, &total, index_known, plim_offsets_of(r->out, o, 0, 2), out);
     }
 }
@@ -335,7 +341,7 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
     size_t span = plim_offsets_last(r.in, 0, 1) + plim_offsets_last(r.out, 1, 2) + width;
     bool is_seen = r.inputs * r.outputs <= PLIM_MOST_ELEMENTS &&
                    plim_shadow_survey(r.from, span) & PLIM_KNOWN && plim_view_open(&in, r.from, span);
-    bool works = kind != UNKNOWN_KIND && !r.is_partial && !r.base && (is_seen || picks_token(&plan, &r)) &&
+    bool works = kind != UNKNOWN_KIND && !r.is_partial && !r.base && (is_seen || picks(&plan, &r)) &&
                  plim_view_open(&out[0], r.to[0], bytes) && (!more || plim_view_open(&out[1], r.to[1], more));
     if (works) {
         bool is_even = is_of_one((enum kind)kind) && plim_shadow_is_filled(r.from, span, width, one, &state);

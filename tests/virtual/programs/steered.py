@@ -224,6 +224,19 @@ def experts():
     learn(model, loss)
 
 
+def switch():
+    """Each token goes to the expert with the largest number, which takes its own by counts that the host reads."""
+    router, experts = nn.Linear(64, 4).cuda(), nn.ModuleList([nn.Linear(64, 64) for _ in range(4)]).cuda()
+    tokens = torch.randn(512, 64, device='cuda')
+    numbers, chosen = router(tokens).max(-1)
+    again = router(tokens).argmax(-1)
+    counts = torch.bincount(chosen, minlength=4).tolist()
+    assert counts == torch.bincount(again, minlength=4).tolist() == [128] * 4, counts
+    parts = tokens[chosen.argsort()].split(counts)
+    loss = sum(expert(part).square().mean() for expert, part in zip(experts, parts)) + numbers.mean()
+    learn(nn.ModuleList([router, experts]), loss)
+
+
 class Meter:
     def __init__(self):
         self.value, self.sum = 0, 0
