@@ -20,7 +20,7 @@ CHECKED_AND_UNKNOWN = {'uncertain': True, 'uses': {'checked', 'decides'}}
 # The program, options of exec, needed packages, what has to be in the report, and whether it is in
 # the quick selection. Boxes with a score are as many as --assume says.
 STEERED = (
-    ('steered.py distributions', '', ('torch',), CHECKED, False),
+    ('steered.py distributions', '', ('torch',), KNOWN, False),
     ('steered.py unique', '', ('torch',), KNOWN, False),
     ('steered.py finite', '', ('torch',), CHECKED, False),
     ('steered.py masked_head', '', HF, KNOWN, False),
@@ -44,9 +44,9 @@ STEERED = (
                  'all that they may'}, True),
     ('steered.py pruned', '', ('torch',), UNKNOWN, False),
     ('steered.py patience', '', ('torch',), UNKNOWN, False),
-    ('ppo.py', '', ('torch',), CHECKED, True),
+    ('ppo.py', '', ('torch',), KNOWN, True),
     ('ppo.py --continuous', '', ('torch',), CHECKED, False),
-    ('ppo.py --target-kl 0.01', '', ('torch',), CHECKED_AND_UNKNOWN, False),
+    ('ppo.py --target-kl 0.01', '', ('torch',), UNKNOWN, False),
     ('stable_baselines.py', '', ('torch', 'stable_baselines3'), CHECKED_AND_UNKNOWN, False),
     ('yolo.py', '', ('torch', 'ultralytics'), UNKNOWN, False),
 )
