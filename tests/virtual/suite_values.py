@@ -15,7 +15,6 @@ TRAINER = HF + ('accelerate',)
 CHECKED = {'uncertain': False, 'uses': {'checked'}}
 KNOWN = {'uncertain': False, 'uses': set()}
 UNKNOWN = {'uncertain': True, 'uses': {'decides'}}
-CHECKED_AND_UNKNOWN = {'uncertain': True, 'uses': {'checked', 'decides'}}
 
 # The program, options of exec, needed packages, what has to be in the report, and whether it is in
 # the quick selection. Boxes with a score are as many as --assume says.
@@ -47,7 +46,7 @@ STEERED = (
     ('ppo.py', '', ('torch',), KNOWN, True),
     ('ppo.py --continuous', '', ('torch',), CHECKED, False),
     ('ppo.py --target-kl 0.01', '', ('torch',), UNKNOWN, False),
-    ('stable_baselines.py', '', ('torch', 'stable_baselines3'), CHECKED_AND_UNKNOWN, False),
+    ('stable_baselines.py', '', ('torch', 'stable_baselines3'), UNKNOWN, False),
     ('yolo.py', '', ('torch', 'ultralytics'), UNKNOWN, False),
 )
 
