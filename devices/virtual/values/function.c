@@ -23,6 +23,17 @@ static struct plim_number held(const struct plim_function_call *call, size_t at,
     return plim_number_load(call->state + plim_align(at, plim_type_bytes(type)), type);
 }
 
+/* An element of memory whose address the functor holds. */
+static struct plim_number load_element(uintptr_t at, enum plim_type type, unsigned char *known)
+{
+    unsigned char bytes[8], states[8];
+    size_t width = plim_type_bytes(type);
+    plim_shadow_load(at, bytes, states, width);
+    *known = PLIM_KNOWN;
+    for (size_t b = 0; b < width; b++) *known = plim_known_both(*known, states[b]);
+    return plim_number_load(bytes, type);
+}
+
 /* --- of one or two arguments ------------------------------------------------------------------ */
 
 /* Integers wrap around. */
@@ -437,15 +448,13 @@ FUNCTION(masked_scatter)
     memcpy(&source, call->state, sizeof(source));
     EACH
     {
-        unsigned char bytes[8], states[8], known = PLIM_KNOWN;
+        unsigned char known;
         out->i[k] = x[0].i[k];
         out->f[k] = x[0].f[k];
         if (!(x[1].known[k] & PLIM_KNOWN)) continue;
         out->known[k] = plim_known_both(x[0].known[k], x[1].known[k]);
         if (!x[1].i[k]) continue;
-        plim_shadow_load(source + (uintptr_t)x[2].i[k] * width, bytes, states, width);
-        for (size_t b = 0; b < width; b++) known = plim_known_both(known, states[b]);
-        struct plim_number n = plim_number_load(bytes, type);
+        struct plim_number n = load_element(source + (uintptr_t)x[2].i[k] * width, type, &known);
         out->i[k] = n.i;
         out->f[k] = n.f;
         out->known[k] = plim_known_both(plim_known_both(known, x[1].known[k]), x[2].known[k]);
@@ -469,12 +478,11 @@ FUNCTION(flatten)
         int64_t sum = 0;
         if (!works) out->known[k] = PLIM_UNKNOWN;
         for (int64_t d = 0; works && d < f.dimensions; d++) {
-            unsigned char bytes[sizeof(int64_t)], states[sizeof(bytes)];
+            unsigned char known;
             int64_t at = x->i[k] * f.stride_of_elements + d * f.stride_of_dimensions;
             if (!(x->known[k] & PLIM_KNOWN)) break;
-            plim_shadow_load(f.indices + (uintptr_t)at * sizeof(bytes), bytes, states, sizeof(bytes));
-            for (size_t b = 0; b < sizeof(bytes); b++) out->known[k] = plim_known_both(out->known[k], states[b]);
-            sum += plim_number_load(bytes, PLIM_INT64).i * f.worth[d];
+            sum += load_element(f.indices + (uintptr_t)at * sizeof(int64_t), PLIM_INT64, &known).i * f.worth[d];
+            out->known[k] = plim_known_both(out->known[k], known);
         }
         out->i[k] = sum;
     }

@@ -50,11 +50,6 @@ static bool read_flags(const char *list, struct plim_plan *plan)
     return read_blocks(list, TYPE, plan);
 }
 
-static bool is_nonzero(struct plim_number x)
-{
-    return x.is_float ? x.f < 0 || x.f > 0 || x.f != x.f : x.i != 0;
-}
-
 static bool run_sums(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     int64_t count = plim_launch_long(launch, 2), block = plan->numbers[BLOCK_ELEMENTS] * plim_launch_int(launch, 3);
@@ -68,7 +63,7 @@ static bool run_sums(const struct plim_plan *plan, const struct plim_launch *lau
         unsigned char known = PLIM_KNOWN;
         for (int64_t i = first; i < count && i < first + block; i++) {
             known = plim_known_both(known, plim_view_get(&in, (size_t)i * width, plan->types[0], &x));
-            sum.i += is_nonzero(x);
+            sum.i += plim_number_is_true(x);
         }
         plim_view_put(&sums, (size_t)(first / block) * sizeof(int32_t), PLIM_INT32, sum, known);
     }
@@ -112,7 +107,7 @@ static bool run_flags(const struct plim_plan *plan, const struct plim_launch *la
     for (int64_t i = 0; works && i < count && found < size; i++) {
         known = plim_known_both(known, plim_view_get(&in, (size_t)i * width, plan->types[0], &x));
         works = known & PLIM_KNOWN;
-        if (works && is_nonzero(x))
+        if (works && plim_number_is_true(x))
             plim_view_put(&places, (size_t)found++ * sizeof(int64_t), PLIM_INT64, (struct plim_number){.i = i}, known);
     }
     if (works) plim_view_store(&places, launch->kernel);
