@@ -108,7 +108,7 @@ static bool is_smooth(long long n)
 /* 0: beyond any memory. */
 static size_t area_of(int rank, const long long *n, long long batch, bool is_real, size_t width)
 {
-    enum { TWICE = 2 };
+    enum { PADDED = 2 * 2 }; /* two copies, of twice the length */
     double bytes = (double)batch * (double)width;
     bool pads = false;
     for (int i = 0; i < rank; i++) {
@@ -116,7 +116,7 @@ static size_t area_of(int rank, const long long *n, long long batch, bool is_rea
         bytes *= (double)(is_halved ? n[i] / 2 + 1 : n[i]);
         pads |= !is_smooth(n[i]);
     }
-    if (pads) bytes *= 2 * TWICE;
+    if (pads) bytes *= PADDED;
     return bytes < (double)PLIM_MOST_BYTES ? (size_t)bytes : 0;
 }
 

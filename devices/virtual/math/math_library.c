@@ -1,15 +1,36 @@
 #include "math_library.h"
 #include <stdlib.h>
 
-int plim_math_handle(size_t bytes, void **out)
+int plim_math_create(void **out, const char *note)
 {
-    int failed = plim_self_use_current();
-    struct plim_handle *made = failed ? NULL : calloc(1, bytes);
-    if (failed) return failed;
-    if (!made) return GPU_OUT_OF_MEMORY;
+    if (!out) return MATH_INVALID_VALUE;
+    plim_self_note("%s", note);
+    if (plim_self_use_current()) return MATH_NOT_INITIALIZED;
+    struct plim_handle *made = calloc(1, sizeof(*made));
+    if (!made) return MATH_ALLOC_FAILED;
     made->device = plim_self_device();
     *out = made;
-    return GPU_OK;
+    return MATH_OK;
+}
+
+int plim_math_destroy(struct plim_handle *handle)
+{
+    free(handle);
+    return MATH_OK;
+}
+
+int plim_math_set_stream(struct plim_handle *handle, void *stream)
+{
+    if (!handle) return MATH_NOT_INITIALIZED;
+    handle->stream = stream;
+    return MATH_OK;
+}
+
+int plim_math_get_stream(const struct plim_handle *handle, void **stream)
+{
+    if (!handle) return MATH_NOT_INITIALIZED;
+    *stream = handle->stream;
+    return MATH_OK;
 }
 
 int plim_math_launch(void *stream, const char *what, const void *const *operands, size_t count, size_t written)

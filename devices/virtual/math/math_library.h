@@ -8,8 +8,28 @@
 #include "devices/virtual/process/unsupported.h"
 #include "devices/virtual/work/launches.h"
 
-/* A zeroed handle with the current GPU in it, as every handle begins. GPU_OK, or a CUDA error. */
-int plim_math_handle(size_t bytes, void **out);
+/* What cuSPARSE and cuSOLVER answer. */
+enum plim_math_status {
+    MATH_OK, MATH_NOT_INITIALIZED, MATH_ALLOC_FAILED, MATH_INVALID_VALUE, MATH_EXECUTION_FAILED = 6,
+};
+
+/* Their handles: made for the current GPU, `note` is said once. Without a handle: MATH_NOT_INITIALIZED. */
+int plim_math_create(void **out, const char *note);
+int plim_math_destroy(struct plim_handle *handle);
+int plim_math_set_stream(struct plim_handle *handle, void *stream);
+int plim_math_get_stream(const struct plim_handle *handle, void **stream);
+
+#define PLIM_MATH_HANDLE(prefix, note)                                                             \
+    ANSWER int prefix##Create(void **out) { return plim_math_create(out, note); }                  \
+    ANSWER int prefix##Destroy(struct plim_handle *handle) { return plim_math_destroy(handle); }   \
+    ANSWER int prefix##SetStream(struct plim_handle *handle, void *stream)                         \
+    {                                                                                              \
+        return plim_math_set_stream(handle, stream);                                               \
+    }                                                                                              \
+    ANSWER int prefix##GetStream(const struct plim_handle *handle, void **stream)                  \
+    {                                                                                              \
+        return plim_math_get_stream(handle, stream);                                               \
+    }
 
 /* A launch of `what` that reads all but the last of `count` operands and writes the last `written`. A CUDA error. */
 int plim_math_launch(void *stream, const char *what, const void *const *operands, size_t count, size_t written);

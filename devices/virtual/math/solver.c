@@ -9,64 +9,37 @@
 /* Parameters that no answer depends on keep their names, so that signatures can be read. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-enum status { OK, NOT_INITIALIZED, ALLOC_FAILED, INVALID_VALUE, EXECUTION_FAILED = 6 };
 enum { BLOCK = 32, WIDEST = 16 }; /* columns that are worked on at once; bytes of a complex double */
 
 typedef const struct plim_handle *handle_type;
 
 /* --- handles ---------------------------------------------------------------------------------- */
 
-ANSWER int cusolverDnCreate(void **out)
-{
-    if (!out) return INVALID_VALUE;
-    plim_self_note("cuSOLVER's work areas are estimates");
-    int failed = plim_math_handle(sizeof(struct plim_handle), out);
-    return failed == GPU_OUT_OF_MEMORY ? ALLOC_FAILED : failed ? NOT_INITIALIZED : OK;
-}
-
-ANSWER int cusolverDnDestroy(struct plim_handle *handle)
-{
-    free(handle);
-    return OK;
-}
-
-ANSWER int cusolverDnSetStream(struct plim_handle *handle, void *stream)
-{
-    if (!handle) return NOT_INITIALIZED;
-    handle->stream = stream;
-    return OK;
-}
-
-ANSWER int cusolverDnGetStream(const struct plim_handle *handle, void **stream)
-{
-    if (!handle) return NOT_INITIALIZED;
-    *stream = handle->stream;
-    return OK;
-}
+PLIM_MATH_HANDLE(cusolverDn, "cuSOLVER's work areas are estimates")
 
 /* What says how something is done. */
 #define OPTIONS(create, destroy)                                                                   \
     ANSWER int create(void **out)                                                                  \
     {                                                                                              \
         *out = calloc(1, sizeof(int64_t));                                                         \
-        return *out ? OK : ALLOC_FAILED;                                                           \
+        return *out ? MATH_OK : MATH_ALLOC_FAILED;                                                           \
     }                                                                                              \
     ANSWER int destroy(void *options)                                                              \
     {                                                                                              \
         free(options);                                                                             \
-        return OK;                                                                                 \
+        return MATH_OK;                                                                                 \
     }
 
 OPTIONS(cusolverDnCreateParams, cusolverDnDestroyParams)
 OPTIONS(cusolverDnCreateSyevjInfo, cusolverDnDestroySyevjInfo)
 OPTIONS(cusolverDnCreateGesvdjInfo, cusolverDnDestroyGesvdjInfo)
 
-ANSWER int cusolverDnXgesvdjSetTolerance(void *options, double tolerance) { return OK; }
-ANSWER int cusolverDnXgesvdjSetMaxSweeps(void *options, int most) { return OK; }
-ANSWER int cusolverDnXgesvdjSetSortEig(void *options, int sorts) { return OK; }
-ANSWER int cusolverDnXsyevjSetTolerance(void *options, double tolerance) { return OK; }
-ANSWER int cusolverDnXsyevjSetMaxSweeps(void *options, int most) { return OK; }
-ANSWER int cusolverDnXsyevjSetSortEig(void *options, int sorts) { return OK; }
+ANSWER int cusolverDnXgesvdjSetTolerance(void *options, double tolerance) { return MATH_OK; }
+ANSWER int cusolverDnXgesvdjSetMaxSweeps(void *options, int most) { return MATH_OK; }
+ANSWER int cusolverDnXgesvdjSetSortEig(void *options, int sorts) { return MATH_OK; }
+ANSWER int cusolverDnXsyevjSetTolerance(void *options, double tolerance) { return MATH_OK; }
+ANSWER int cusolverDnXsyevjSetMaxSweeps(void *options, int most) { return MATH_OK; }
+ANSWER int cusolverDnXsyevjSetSortEig(void *options, int sorts) { return MATH_OK; }
 
 /* --- work --------------------------------------------------------------------------------------- */
 
@@ -74,9 +47,9 @@ ANSWER int cusolverDnXsyevjSetSortEig(void *options, int sorts) { return OK; }
 static int room(int64_t rows, int64_t columns, int64_t batch, int *numbers)
 {
     int64_t count = (rows * columns + BLOCK * (rows + columns)) * batch;
-    if (rows < 0 || columns < 0 || batch < 0 || !numbers) return INVALID_VALUE;
+    if (rows < 0 || columns < 0 || batch < 0 || !numbers) return MATH_INVALID_VALUE;
     *numbers = count < INT32_MAX ? (int)count : INT32_MAX;
-    return OK;
+    return MATH_OK;
 }
 
 /* In bytes, on the GPU and on the host. */
@@ -84,11 +57,11 @@ static int room_in_bytes(int64_t rows, int64_t columns, int64_t batch, int type,
 {
     static const unsigned char widths[] = {4, 8, 2, 1, 8, WIDEST}; /* cudaDataType: R_32F, R_64F, R_16F, R_8I, C_32F, C_64F */
     int numbers, failed = room(rows, columns, batch, &numbers);
-    if (failed || !device || !host) return INVALID_VALUE;
+    if (failed || !device || !host) return MATH_INVALID_VALUE;
     bool is_known = type >= 0 && (size_t)type < sizeof(widths);
     *device = (size_t)numbers * (is_known ? widths[type] : WIDEST);
     *host = 0;
-    return OK;
+    return MATH_OK;
 }
 
 /* `changed`: what it writes, NULL for none. `info`: so many are 0 afterwards. */
@@ -98,14 +71,14 @@ static int work(const char *name, handle_type handle, const void *read, const vo
     const void *operands[5] = {read};
     size_t written = 0;
     const int zero = 0;
-    if (!handle) return NOT_INITIALIZED;
+    if (!handle) return MATH_NOT_INITIALIZED;
     for (int i = 0; i < 4; i++)
         if (changed[i]) operands[1 + written++] = changed[i];
-    if (plim_math_launch(handle->stream, name, operands, 1 + written, written)) return EXECUTION_FAILED;
+    if (plim_math_launch(handle->stream, name, operands, 1 + written, written)) return MATH_EXECUTION_FAILED;
     if (info && plim_heap_is_device((uintptr_t)info) && count > 0)
         plim_shadow_fill((uintptr_t)info, &zero, sizeof(zero), PLIM_KNOWN | PLIM_ASSUMED_FINITE,
                          (size_t)count * sizeof(zero));
-    return OK;
+    return MATH_OK;
 }
 
 #define WORK(name, read, info, count, ...)                                                         \

@@ -8,8 +8,6 @@
 /* Parameters that no answer depends on keep their names, so that signatures can be read. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-enum status { OK, NOT_INITIALIZED, ALLOC_FAILED, INVALID_VALUE, EXECUTION_FAILED = 6, NOT_SUPPORTED = 10 };
-
 /* A matrix, a vector or an old descriptor. */
 struct descriptor {
     const void *data[3]; /* places of rows, of columns, values; of a dense one values alone */
@@ -17,83 +15,59 @@ struct descriptor {
     int64_t rows, columns, numbers;
 };
 
-static const char *const texts[] = {
-    [OK] = "success", [NOT_INITIALIZED] = "initialization error", [ALLOC_FAILED] = "out of memory",
-    [INVALID_VALUE] = "invalid argument", [EXECUTION_FAILED] = "execution failed", [NOT_SUPPORTED] = "operation not supported"};
+static const struct {
+    const char *name, *text;
+} statuses[] = {{"CUSPARSE_STATUS_SUCCESS", "success"},
+                {"CUSPARSE_STATUS_NOT_INITIALIZED", "initialization error"},
+                {"CUSPARSE_STATUS_ALLOC_FAILED", "out of memory"},
+                {"CUSPARSE_STATUS_INVALID_VALUE", "invalid argument"},
+                {"CUSPARSE_STATUS_ARCH_MISMATCH", "not possible on this GPU"},
+                {"CUSPARSE_STATUS_MAPPING_ERROR", "device memory cannot be used"},
+                {"CUSPARSE_STATUS_EXECUTION_FAILED", "execution failed"},
+                {"CUSPARSE_STATUS_INTERNAL_ERROR", "internal error"},
+                {"CUSPARSE_STATUS_MATRIX_TYPE_NOT_SUPPORTED", "type of matrix not supported"},
+                {"CUSPARSE_STATUS_ZERO_PIVOT", "zero pivot"},
+                {"CUSPARSE_STATUS_NOT_SUPPORTED", "operation not supported"},
+                {"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", "too few resources"},
+                {"unrecognized error code", "unknown error"}};
+enum { UNKNOWN_STATUS = sizeof(statuses) / sizeof(statuses[0]) - 1 };
 
-ANSWER const char *cusparseGetErrorString(int status)
-{
-    bool is_known = status >= 0 && (size_t)status < sizeof(texts) / sizeof(texts[0]) && texts[status];
-    return is_known ? texts[status] : "unknown error";
-}
+static int known_status(int status) { return status >= 0 && status < UNKNOWN_STATUS ? status : UNKNOWN_STATUS; }
 
-ANSWER const char *cusparseGetErrorName(int status)
-{
-    return status == OK ? "CUSPARSE_STATUS_SUCCESS" : "CUSPARSE_STATUS_EXECUTION_FAILED";
-}
+ANSWER const char *cusparseGetErrorString(int status) { return statuses[known_status(status)].text; }
+ANSWER const char *cusparseGetErrorName(int status) { return statuses[known_status(status)].name; }
 
 /* --- handles ---------------------------------------------------------------------------------- */
 
-ANSWER int cusparseCreate(void **out)
-{
-    if (!out) return INVALID_VALUE;
-    plim_self_note("cuSPARSE's buffers are estimates");
-    int failed = plim_math_handle(sizeof(struct plim_handle), out);
-    return failed == GPU_OUT_OF_MEMORY ? ALLOC_FAILED : failed ? NOT_INITIALIZED : OK;
-}
-
-ANSWER int cusparseDestroy(struct plim_handle *handle)
-{
-    free(handle);
-    return OK;
-}
-
-ANSWER int cusparseSetStream(struct plim_handle *handle, void *stream)
-{
-    if (!handle) return NOT_INITIALIZED;
-    handle->stream = stream;
-    return OK;
-}
-
-ANSWER int cusparseGetStream(const struct plim_handle *handle, void **stream)
-{
-    if (!handle) return NOT_INITIALIZED;
-    *stream = handle->stream;
-    return OK;
-}
+PLIM_MATH_HANDLE(cusparse, "cuSPARSE's buffers are estimates")
 
 ANSWER int cusparseSetPointerMode(struct plim_handle *handle, int mode)
 {
-    return handle ? OK : NOT_INITIALIZED;
+    return handle ? MATH_OK : MATH_NOT_INITIALIZED;
 }
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
 static int describe(struct descriptor **out, struct descriptor descriptor)
 {
-    if (!out) return INVALID_VALUE;
+    if (!out) return MATH_INVALID_VALUE;
     *out = malloc(sizeof(**out));
-    if (!*out) return ALLOC_FAILED;
+    if (!*out) return MATH_ALLOC_FAILED;
     **out = descriptor;
-    return OK;
+    return MATH_OK;
 }
 
-#define SPARSE(name)                                                                               \
+/* `types`: of the indices, two for rows and columns, one for coordinates. */
+#define SPARSE(name, types)                                                                        \
     ANSWER int name(struct descriptor **out, int64_t rows, int64_t columns, int64_t numbers,       \
-                    const void *row_places, const void *column_places, const void *values,         \
-                    int first_type, int second_type, int base, int type)                           \
+                    const void *row_places, const void *column_places, const void *values, types,  \
+                    int base, int type)                                                            \
     {                                                                                              \
         return describe(out, (struct descriptor){{row_places, column_places, values}, 3, rows,     \
                                                  columns, numbers});                               \
     }
-#define COORDINATES(name)                                                                          \
-    ANSWER int name(struct descriptor **out, int64_t rows, int64_t columns, int64_t numbers,       \
-                    const void *row_places, const void *column_places, const void *values,         \
-                    int index_type, int base, int type)                                            \
-    {                                                                                              \
-        return describe(out, (struct descriptor){{row_places, column_places, values}, 3, rows,     \
-                                                 columns, numbers});                               \
-    }
+#define OF_ROWS int row_type, int column_type
+#define OF_COORDINATES int index_type
 #define MATRIX(name)                                                                               \
     ANSWER int name(struct descriptor **out, int64_t rows, int64_t columns, int64_t leading,       \
                     const void *values, int type, int order)                                       \
@@ -109,17 +83,17 @@ static int describe(struct descriptor **out, struct descriptor descriptor)
     ANSWER int name(struct descriptor *descriptor)                                                 \
     {                                                                                              \
         free(descriptor);                                                                          \
-        return OK;                                                                                 \
+        return MATH_OK;                                                                                 \
     }
 #define SET(name, parameters)                                                                      \
-    ANSWER int name parameters { return descriptor ? OK : INVALID_VALUE; }
+    ANSWER int name parameters { return descriptor ? MATH_OK : MATH_INVALID_VALUE; }
 
-SPARSE(cusparseCreateCsr)
-SPARSE(cusparseCreateConstCsr)
-SPARSE(cusparseCreateCsc)
-SPARSE(cusparseCreateConstCsc)
-COORDINATES(cusparseCreateCoo)
-COORDINATES(cusparseCreateConstCoo)
+SPARSE(cusparseCreateCsr, OF_ROWS)
+SPARSE(cusparseCreateConstCsr, OF_ROWS)
+SPARSE(cusparseCreateCsc, OF_ROWS)
+SPARSE(cusparseCreateConstCsc, OF_ROWS)
+SPARSE(cusparseCreateCoo, OF_COORDINATES)
+SPARSE(cusparseCreateConstCoo, OF_COORDINATES)
 MATRIX(cusparseCreateDnMat)
 MATRIX(cusparseCreateConstDnMat)
 VECTOR(cusparseCreateDnVec)
@@ -141,11 +115,11 @@ ANSWER int cusparseCreateMatDescr(struct descriptor **out) { return describe(out
 
 ANSWER int cusparseCsrSetPointers(struct descriptor *descriptor, void *rows, void *columns, void *values)
 {
-    if (!descriptor) return INVALID_VALUE;
+    if (!descriptor) return MATH_INVALID_VALUE;
     descriptor->data[0] = rows;
     descriptor->data[1] = columns;
     descriptor->data[2] = values;
-    return OK;
+    return MATH_OK;
 }
 
 /* --- products --------------------------------------------------------------------------------- */
@@ -155,19 +129,19 @@ static int product(const char *name, const struct plim_handle *handle, const str
 {
     const void *operands[9];
     size_t count = 0;
-    if (!handle) return NOT_INITIALIZED;
-    if (!a || !b || !c) return INVALID_VALUE;
+    if (!handle) return MATH_NOT_INITIALIZED;
+    if (!a || !b || !c) return MATH_INVALID_VALUE;
     const struct descriptor *all[] = {a, b, c};
     for (size_t d = 0; d < 3; d++)
         for (size_t i = 0; i < all[d]->arrays; i++) operands[count++] = all[d]->data[i];
-    return plim_math_launch(handle->stream, name, operands, count, 1) ? EXECUTION_FAILED : OK;
+    return plim_math_launch(handle->stream, name, operands, count, 1) ? MATH_EXECUTION_FAILED : MATH_OK;
 }
 
 static int room(const struct descriptor *sparse, size_t *bytes)
 {
-    if (!sparse || !bytes) return INVALID_VALUE;
+    if (!sparse || !bytes) return MATH_INVALID_VALUE;
     *bytes = (size_t)sparse->rows * sizeof(int32_t);
-    return OK;
+    return MATH_OK;
 }
 
 /* C = A B, where one of the three is sparse. */
@@ -184,7 +158,7 @@ static int room(const struct descriptor *sparse, size_t *bytes)
                                  const struct descriptor *b, const void *beta,                     \
                                  struct descriptor *c, int type, int algorithm, void *buffer)      \
     {                                                                                              \
-        return handle ? OK : NOT_INITIALIZED;                                                      \
+        return handle ? MATH_OK : MATH_NOT_INITIALIZED;                                                      \
     }                                                                                              \
     ANSWER int name(const struct plim_handle *handle, int a_form, int b_form, const void *alpha,   \
                     const struct descriptor *a, const struct descriptor *b, const void *beta,      \
@@ -215,7 +189,7 @@ ANSWER int cusparseSpMV(const struct plim_handle *handle, int form, const void *
 ANSWER int cusparseXcoo2csr(const struct plim_handle *handle, const int *places, int numbers, int rows, int *row_begins,
                             int base)
 {
-    if (!handle) return NOT_INITIALIZED;
+    if (!handle) return MATH_NOT_INITIALIZED;
     const void *operands[] = {places, row_begins};
-    return plim_math_launch(handle->stream, "cusparseXcoo2csr", operands, 2, 1) ? EXECUTION_FAILED : OK;
+    return plim_math_launch(handle->stream, "cusparseXcoo2csr", operands, 2, 1) ? MATH_EXECUTION_FAILED : MATH_OK;
 }
