@@ -113,61 +113,55 @@ Test(kernel_cost, flash_attention_says_its_sizes)
     }
 }
 
-Test(kernel_cost, efficient_attention_says_its_sizes)
+static const char efficient[] =
+    "_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernel"
+    "IfN7cutlass4arch4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE";
+
+/* `heads`: how many, and what stands beside them. */
+#define FORWARD_PARAMETERS(heads)                                                                  \
+    struct {                                                                                       \
+        void *operands[7];                                                                         \
+        uint32_t offset;                                                                           \
+        void *results[3];                                                                          \
+        int32_t window;                                                                            \
+        float scale;                                                                               \
+        int32_t head, value_head, queries, keys, all_keys;                                         \
+        uint8_t mask;                                                                              \
+        int32_t row_strides[8];                                                                    \
+        int64_t strides[5];                                                                        \
+        int32_t batch;                                                                             \
+        heads char more[4096]; /* which is what a launch may have */                               \
+    }
+
+static void expect_efficient(struct gpu_dim3 grid, void *parameters, const int64_t expected[6])
 {
-    static const char name[] =
-        "_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernel"
-        "IfN7cutlass4arch4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE";
-    static const int64_t expected[] = {3, 12, 12, 1000, 1024, 64};
-    struct {
-        void *operands[7];
-        uint32_t offset;
-        void *results[3];
-        int32_t window;
-        float scale;
-        int32_t head, value_head, queries, keys, all_keys;
-        uint8_t mask;
-        int32_t row_strides[8];
-        int64_t strides[5];
-        int32_t batch, heads;
-        char more[4096]; /* which is what a launch may have */
-    } parameters = {.head = 64, .queries = 1000, .keys = 1024, .mask = 1, .heads = 12};
-    const struct gpu_dim3 grid = {16, 12, 3}, other = {16, 11, 3};
     struct plim_cost cost;
-    cr_assert(cost_of_grid(name, grid, (void *[]){&parameters}, &cost));
+    cr_assert(cost_of_grid(efficient, grid, (void *[]){parameters}, &cost));
     cr_expect(eq(int, cost.kind, PLIM_COST_EFFICIENT));
     cr_expect(eq(int, cost.type, PLIM_COST_FP32));
     cr_expect(cost.causal);
     expect_numbers(&cost, expected);
-    cr_assert(cost_of_grid(name, other, (void *[]){&parameters}, &cost)); /* another layout */
+}
+
+Test(kernel_cost, efficient_attention_says_its_sizes)
+{
+    static const int64_t expected[] = {3, 12, 12, 1000, 1024, 64};
+    FORWARD_PARAMETERS(int32_t heads;) parameters = {
+        .head = 64, .queries = 1000, .keys = 1024, .mask = 1, .heads = 12};
+    struct plim_cost cost;
+    expect_efficient((struct gpu_dim3){16, 12, 3}, &parameters, expected);
+    const struct gpu_dim3 other = {16, 11, 3};
+    cr_assert(cost_of_grid(efficient, other, (void *[]){&parameters}, &cost)); /* another layout */
     cr_expect(eq(int, cost.kind, PLIM_COST_MOVE));
 }
 
 /* From PyTorch 2.15 on heads may share keys and values, in forward behind two offsets. */
 Test(kernel_cost, efficient_attention_of_groups_says_its_sizes)
 {
-    static const char name[] =
-        "_Z39fmha_cutlassF_f32_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernel"
-        "IfN7cutlass4arch4Sm80ELb1ELi64ELi64ELi64ELb1ELb1EE6ParamsE";
     static const int64_t expected[] = {3, 12, 4, 1000, 1024, 64};
-    struct {
-        void *operands[7];
-        uint32_t offset;
-        void *results[3];
-        int32_t window;
-        float scale;
-        int32_t head, value_head, queries, keys, all_keys;
-        uint8_t mask;
-        int32_t row_strides[8];
-        int64_t strides[5];
-        int32_t batch, first_batch, first_head, heads, group;
-        char more[4096];
-    } parameters = {.head = 64, .queries = 1000, .keys = 1024, .mask = 1, .heads = 12, .group = 3};
-    struct plim_cost cost;
-    cr_assert(cost_of_grid(name, (struct gpu_dim3){16, 12, 3}, (void *[]){&parameters}, &cost));
-    cr_expect(eq(int, cost.kind, PLIM_COST_EFFICIENT));
-    cr_expect(cost.causal);
-    expect_numbers(&cost, expected);
+    FORWARD_PARAMETERS(int32_t first_batch; int32_t first_head; int32_t heads; int32_t group;) parameters = {
+        .head = 64, .queries = 1000, .keys = 1024, .mask = 1, .heads = 12, .group = 3};
+    expect_efficient((struct gpu_dim3){16, 12, 3}, &parameters, expected);
 }
 
 /* `group` has what stands between the heads and the mask: nothing, or heads that share keys. */
