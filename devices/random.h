@@ -13,9 +13,10 @@
 #define PLIM_HOST_DEVICE
 #endif
 
-PLIM_HOST_DEVICE static inline void plim_philox(uint64_t seed, uint64_t counter, uint32_t out[4])
+/* The four words of block `counter` of stream `stream`, of which cuRAND gives each thread its own. */
+PLIM_HOST_DEVICE static inline void plim_philox_stream(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t out[4])
 {
-    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
@@ -27,6 +28,11 @@ PLIM_HOST_DEVICE static inline void plim_philox(uint64_t seed, uint64_t counter,
         k1 += 0xBB67AE85u;
     }
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+}
+
+PLIM_HOST_DEVICE static inline void plim_philox(uint64_t seed, uint64_t counter, uint32_t out[4])
+{
+    plim_philox_stream(seed, 0, counter, out);
 }
 
 /* Word i of the stream of `seed`. */

@@ -211,7 +211,8 @@ void plim_shadow_fill(uintptr_t at, const void *element, size_t element_bytes, u
         .at = at, .bytes = bytes, .pattern = pattern, .kind = FILLED, .known = known});
 }
 
-void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *source, size_t bytes)
+void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *source, unsigned char known, size_t bytes,
+                             const char *writer)
 {
     plim_self_lock();
     struct value *value = make_value(0, false);
@@ -221,8 +222,9 @@ void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *sour
                    &(struct entry){.at = at,
                                    .bytes = bytes,
                                    .value = value,
+                                   .writer = writer,
                                    .kind = value ? LATER : SPOILT,
-                                   .known = value ? PLIM_KNOWN : PLIM_UNKNOWN});
+                                   .known = value ? known : PLIM_UNKNOWN});
     plim_self_unlock();
     if (!value) source->release(source->user);
 }

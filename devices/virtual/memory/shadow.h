@@ -38,11 +38,11 @@ static inline unsigned char plim_known_both(unsigned char a, unsigned char b)
     return a & b & PLIM_KNOWN ? a | b : PLIM_UNKNOWN;
 }
 
-/* What a value is made of when it is not known yet: a collective's result depends on what other
- * ranks bring. */
+/* What a value is made of that is not worked out yet: a collective's result depends on what other ranks bring, and
+ * most random numbers are never read. */
 struct plim_shadow_source {
-    /* Writes `bytes` of the value from `offset` on. False: it is unknown. May wait; is called
-     * without the lock. */
+    /* Writes `bytes` of the value from `offset` on, as often as it is asked. False: it is unknown. May wait; is
+     * called without the lock. */
     bool (*read)(void *user, size_t offset, void *out, size_t bytes);
     void (*release)(void *user);
     void *user;
@@ -50,7 +50,9 @@ struct plim_shadow_source {
 
 /* Host to device: known, or unknown where it is too much to keep. */
 void plim_shadow_write(uintptr_t at, const void *from, size_t bytes);
-void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *source, size_t bytes);
+/* What is worked out when it is read; `known` is its state then. */
+void plim_shadow_write_later(uintptr_t at, const struct plim_shadow_source *source, unsigned char known, size_t bytes,
+                             const char *writer);
 
 /* An element of 1, 2, 4 or 8 bytes, over and over. */
 void plim_shadow_fill(uintptr_t at, const void *element, size_t element_bytes, unsigned char known,

@@ -233,8 +233,8 @@ static void take_part(const struct nccl_call *call, const void *known, bool is_s
     plim_nccl_unlock();
     if (result)
         plim_shadow_write_later((uintptr_t)call->to,
-                                &(struct plim_shadow_source){read_result, release_result, result},
-                                call->to_bytes);
+                                &(struct plim_shadow_source){read_result, release_result, result}, PLIM_KNOWN,
+                                call->to_bytes, NULL);
     else if (call->to) plim_shadow_spoil((uintptr_t)call->to, call->to_bytes, call->name);
 }
 

@@ -8,7 +8,8 @@ static const struct plim_row *const families[] = {
     plim_rows_cub,         plim_rows_cat,     plim_rows_index,  plim_rows_select,
     plim_rows_scatter,     plim_rows_sort,    plim_rows_radix,  plim_rows_shape,
     plim_rows_count,       plim_rows_lists,   plim_rows_resize, plim_rows_amp,
-    plim_rows_nonzero,     plim_rows_thrust};
+    plim_rows_nonzero,     plim_rows_thrust, plim_rows_random,
+    plim_rows_segments};
 
 /* --- names ------------------------------------------------------------------------------------ */
 

@@ -6,9 +6,7 @@
  * out, const V *values in, int count, int bit, int bits)        one pass
  *     DeviceRadixSortHistogramKernel, DeviceRadixSortExclusiveSumKernel           prepare these
  *
- * randperm sorts indices by random keys, and orders anew those whose keys are equal (Randperm.cuh):
- *
- *     randperm_handle_duplicate_keys_kernel<T, ...>(keys, T *indices, mask, count, random state) */
+ * In which order values come whose keys are not known is assumed: in that of chance. Each is still there once. */
 #include "devices/random.h"
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
@@ -169,30 +167,31 @@ static void swap(unsigned char *a, unsigned char *b, size_t width)
     }
 }
 
-/* The same order each time (Fisher and Yates). */
-static void shuffle(struct plim_view *view, size_t count, size_t width)
+/* The same order each time (Fisher and Yates), which a descending sort turns around. */
+static void shuffle(struct plim_view *view, size_t count, size_t width, bool is_descending)
 {
     for (size_t i = count; i > 1; i--) {
         size_t k = plim_random_word(count, i) % i;
         swap(view->data + k * width, view->data + (i - 1) * width, width);
         swap(view->known + k * width, view->known + (i - 1) * width, width);
     }
+    for (size_t i = 0; is_descending && i < count / 2; i++) {
+        swap(view->data + i * width, view->data + (count - 1 - i) * width, width);
+        swap(view->known + i * width, view->known + (count - 1 - i) * width, width);
+    }
 }
 
-/* What random keys put into an order: into that of some seed, in the first pass. The keys stay random for the next.
- * False: they are not random, or there is no room. */
-static bool order_by_chance(const struct pass *p, size_t width, size_t value_width)
+/* Values whose keys are not known: the first pass puts them into some order, and the others leave them there. False:
+ * there are none, or there is no room. */
+static bool order_by_chance(const struct pass *p, size_t width, size_t value_width, bool is_descending)
 {
     const char *writer = plim_shadow_writer(p->from, p->count * width);
     struct plim_view values = {0};
-    if (!value_width || !writer || !strstr(writer, "distribution_elementwise_grid_stride_kernel") ||
-        plim_shadow_survey(p->from, p->count * width) & PLIM_KNOWN ||
-        !plim_view_open(&values, p->values_from, p->count * value_width))
-        return false;
+    if (!value_width || !plim_view_open(&values, p->values_from, p->count * value_width)) return false;
     values.at = p->values_to;
-    if (!p->first_bit) shuffle(&values, p->count, value_width);
+    if (!p->first_bit) shuffle(&values, p->count, value_width, is_descending);
     for (size_t i = 0; i < values.bytes; i++)
-        values.known[i] = plim_known_both(values.known[i], PLIM_KNOWN | PLIM_ASSUMED_SEED);
+        values.known[i] = plim_known_both(values.known[i], PLIM_KNOWN | PLIM_ASSUMED_SPREAD);
     plim_view_store(&values, writer);
     plim_view_close(&values);
     plim_shadow_spoil(p->to, p->count * width, writer);
@@ -213,8 +212,9 @@ static bool sort(const struct plim_plan *plan, const struct plim_launch *launch,
     unsigned char known = opens ? known_of(&in) : PLIM_UNKNOWN;
     if (known == PLIM_KNOWN && is_sorted(p, &in, plan->types[0])) {
         copy(p, width, value_width);
-    } else if (known & PLIM_KNOWN ? !rearrange(plan, launch, p, &in, value_width)
-                                  : !order_by_chance(p, width, value_width)) {
+    } else if (!opens || (known & PLIM_KNOWN
+                              ? !rearrange(plan, launch, p, &in, value_width)
+                              : !order_by_chance(p, width, value_width, plan->numbers[DESCENDING] != 0))) {
         plim_launch_spoil(launch, p->to, p->count * width);
         if (value_width) plim_launch_spoil(launch, p->values_to, p->count * value_width);
     }
@@ -241,15 +241,6 @@ static bool run_sweep(const struct plim_plan *plan, const struct plim_launch *l)
                                plim_launch_int(l, 10)});
 }
 
-/* Indices whose order is that of some seed stay so. */
-static bool run_duplicates(const struct plim_plan *plan, const struct plim_launch *launch)
-{
-    (void)plan;
-    (void)launch;
-    return true;
-}
-
 const struct plim_row plim_rows_radix[] = {{"DeviceRadixSortSingleTileKernel<", read, run_tile},
                                            {"DeviceRadixSortOnesweepKernel<", read, run_sweep},
-                                           {"randperm_handle_duplicate_keys_kernel<", NULL, run_duplicates},
                                            {0}};

@@ -9,7 +9,8 @@
  * TensorInfo<long> indices, stride, T *thresholds)
  *
  * Which of the largest of unknown numbers these are is assumed where the numbers are few, as those
- * of experts are: they are spread evenly over all places. */
+ * of experts are: they are spread evenly over all places. So is the order of unknown numbers, of which each is still
+ * there once: each row's begins one place behind the one before. */
 #include "plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,12 @@ static size_t span_of(const struct plim_tensor *tensor, size_t size, size_t stri
     return plim_tensor_span(tensor) + (size - 1) * stride;
 }
 
+/* The place of the number of rank i, of numbers that are not known. */
+static size_t place_of(size_t row, size_t i, size_t size, bool descending)
+{
+    return (row + (descending ? i : size - 1 - i)) % size;
+}
+
 static void sort_rows(const struct plim_plan *plan, const struct sorted *s, struct plim_view *keys,
                       struct plim_view *values, bool descending, struct item *items)
 {
@@ -103,10 +110,10 @@ static void sort_rows(const struct plim_plan *plan, const struct sorted *s, stru
                                    plan->types[VALUES], &moved[i]));
         if (is_known) qsort(items, s->size, sizeof(*items), descending ? falling : rising);
         /* What was spread is as evenly spread in any other order. */
-        all = is_known                   ? plim_known_both(all, known)
-              : all & PLIM_ASSUMED_SPREAD ? all
-                                          : PLIM_UNKNOWN;
+        bool stays = !is_known && all & PLIM_ASSUMED_SPREAD;
+        all = is_known ? plim_known_both(all, known) : plim_known_both(all, PLIM_KNOWN | PLIM_ASSUMED_SPREAD);
         for (size_t i = 0; i < s->size; i++) {
+            if (!is_known && !stays) items[i].place = place_of(r, i, s->size, descending);
             plim_view_put(keys, (first + i * s->keys_stride) * width, plan->types[KEYS],
                           items[i].key, is_known ? known : PLIM_UNKNOWN);
             plim_view_put(values, (first_value + i * s->values_stride) * value_width,
@@ -132,8 +139,7 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch, 
     struct plim_view keys = {0}, values = {0};
     struct item *items = calloc(s.size, sizeof(*items));
     bool works = items && s.slices * s.size <= PLIM_MOST_ELEMENTS &&
-                 (plim_shadow_survey(s.keys.at, bytes) & PLIM_KNOWN ||
-                  plim_shadow_survey(s.values.at, value_bytes) & PLIM_ASSUMED_SPREAD) &&
+                 (plim_shadow_survey(s.keys.at, bytes) | plim_shadow_survey(s.values.at, value_bytes)) & PLIM_KNOWN &&
                  plim_view_open(&keys, s.keys.at, bytes) &&
                  plim_view_open(&values, s.values.at, value_bytes);
     if (works) {
