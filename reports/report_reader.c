@@ -334,6 +334,7 @@ static void read_question(struct reader *r, const struct plim_yaml_node *node,
     question->count = read_int(r, node, "count");
     question->bytes = read_int(r, node, "bytes");
     question->answer = read_int(r, node, "answer");
+    question->turned = read_int(r, node, "turned");
 }
 
 static void read_step(struct reader *r, const struct plim_yaml_node *node,

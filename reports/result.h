@@ -207,6 +207,7 @@ struct plim_result_question {
     const char *use; /* "shown", "kept", "checked", "given", "decides" (machine/question.h) */
     int64_t count, bytes; /* how often; bytes of one */
     int64_t answer; /* what it was told: 0, or the most that a mask selects */
+    int64_t turned; /* so often something else, so that a loop ends */
 };
 
 /* Something the user may change, replayed: what it would need. */

@@ -278,6 +278,7 @@ static void add_questions(struct plim_json *json, json_t *root, const char *key,
         plim_json_int(json, node, "count", question->count);
         plim_json_int(json, node, "bytes", question->bytes);
         plim_json_int(json, node, "answer", question->answer);
+        plim_json_int(json, node, "turned", question->turned);
     }
 }
 

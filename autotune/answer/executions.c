@@ -135,6 +135,7 @@ static void fill_questions(const struct plim_machine_questions *asked, struct pl
         to->count = from->count;
         to->bytes = from->bytes;
         to->answer = from->answer;
+        to->turned = from->turned;
     }
     write_assumptions(asked->assumed, result->assumptions, sizeof(result->assumptions));
 }
@@ -182,9 +183,12 @@ static void tell_decisions(struct plim_result *result)
     for (size_t i = 0; i < result->question_count && told < PLACES; i++) {
         const struct plim_result_question *question = &result->questions[i];
         if (question->use != uses[PLIM_QUESTION_DECIDES]) continue;
-        char taken[80] = "0";
+        char taken[120] = "0";
         if (question->answer)
             snprintf(taken, sizeof(taken), "%" PRId64 ", the most that its mask selects", question->answer);
+        else if (question->turned)
+            snprintf(taken, sizeof(taken), "0, and %" PRId64 " times otherwise, to leave a loop of %d reads",
+                     question->turned, PLIM_LOOP_READS);
         told++;
         plim_result_reason(result,
                            "The answer is uncertain: %s decides by a value that is not known (of "

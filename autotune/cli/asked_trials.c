@@ -10,7 +10,8 @@ static enum plim_status read_assumptions(struct plim_asked_trials *t, struct pli
     for (size_t i = 0; i < list->count; i++)
         if (!plim_machine_given_parse(list->items[i], &options->given[options->given_count++]))
             return plim_fail(err, PLIM_INVALID,
-                             "--assume %s: expected FILE:LINE=VALUE, VALUE a number, true or false",
+                             "--assume %s: expected FILE:LINE=VALUE, VALUE a number, true or false, or several in "
+                             "turn: true*12,false",
                              list->items[i]);
     return PLIM_OK;
 }

@@ -70,7 +70,8 @@ static const struct plim_option options[] = {
     FIELD("--file", "TEMPLATE=PATH", X | W, pairs, program.files, PLIM_PROGRAM_FILES,
       "write TEMPLATE, its placeholders filled in, to PATH for each trial ({dir}/train.yaml)"),
     FIELD("--assume", "FILE:LINE=VALUE", X, pairs, program.assumes, PLIM_PROGRAM_ASSUMES,
-      "what the program reads there and only a real GPU knows: a number, true or false; repeatable"),
+      "what the program reads there and only a real GPU knows: a number, true or false, or several in turn "
+      "(true*12,false); repeatable"),
     FIELD("--gpus", "N", X, number, program.gpus, PLIM_PROGRAM_GPUS,
       "simulated GPUs that the program sees; default: 1"),
     KEY("--effective-batch", "N", T | P | E | X, "train.effective_batch",

@@ -190,6 +190,19 @@ Test(executions, what_a_mask_selects_is_told_by_its_number)
     cr_expect(eq(str, result.reasons[3], "Assumed: masks of learned numbers select all that they may."));
 }
 
+Test(executions, a_loop_that_was_left_is_told)
+{
+    begin();
+    decision.found = false;
+    ask(PLIM_QUESTION_DECIDES, "ode.py:7", 2);
+    executions[0].questions.rows[0].turned = 14;
+    tell(true, true);
+    cr_expect(eq(i64, result.questions[0].turned, 14));
+    cr_expect(eq(str, result.reasons[1],
+                 "The answer is uncertain: ode.py:7 decides by a value that is not known (of reduce_kernel), taken as 0, "
+                 "and 14 times otherwise, to leave a loop of 1000 reads; --assume ode.py:7=VALUE says what it is."));
+}
+
 Test(executions, what_is_only_shown_leaves_the_answer_certain)
 {
     begin();

@@ -271,7 +271,7 @@ Test(writers, a_program)
     r->samples.items[0].setting.value_count = 0;
     r->question_count = 2;
     r->questions[0] = (struct plim_result_question){.place = "train.py:9", .kernel = "at::native::reduce_kernel",
-                                                    .use = "decides", .count = 3, .bytes = 1};
+                                                    .use = "decides", .count = 3, .bytes = 1, .turned = 14};
     r->questions[1] = (struct plim_result_question){.use = "kept", .count = 40, .bytes = 4, .answer = 8663};
     snprintf(r->assumptions, sizeof(r->assumptions), "learned numbers are finite");
     expect_golden(&report, &plim_writer_text, false, "program.txt");

@@ -25,6 +25,10 @@ STEERED = (
     ('steered.py masked_head', '', HF, KNOWN, False),
     ('steered.py experts', '', HF, {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
     ('steered.py switch', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, True),
+    ('steered.py pooled', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, True),
+    ('steered.py dropped', '', ('torch',), {**KNOWN, 'assumed': 'random numbers are those of some seed'}, True),
+    ('steered.py converged', '', ('torch',), {**UNKNOWN, 'turned': [3]}, False),
+    ('steered.py converged', '--assume steered.py:{until}=false*4,true', ('torch',), {'uncertain': False, 'uses': {'given'}}, True),
     ('steered.py watched', '', ('torch',), {**KNOWN, 'assumed': ''}, True),
     ('steered.py detection', '', ('torch',), UNKNOWN, False),
     ('steered.py detection', '--assume steered.py:{any}=1 --assume steered.py:{some}=30 --assume steered.py:{has}=30',
@@ -83,7 +87,7 @@ def places():
     with open(os.path.join(PROGRAMS, 'steered.py')) as file:
         lines = file.read().splitlines()
     return {mark: 1 + next(i for i, line in enumerate(lines) if line.endswith(f'# {mark}'))
-            for mark in ('any', 'some', 'has')}
+            for mark in ('any', 'some', 'has', 'until')}
 
 
 def check_steered(exec_, key, program, options, needed, expected):
@@ -95,6 +99,7 @@ def check_steered(exec_, key, program, options, needed, expected):
         return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
     found = {'uncertain': run.report.get('uncertain'),
              'uses': {read['use'] for read in run.report.get('unknown_reads', [])},
+             'turned': [read['turned'] for read in run.report.get('unknown_reads', []) if read['turned']],
              'assumed': run.report.get('assumptions', '')}
     return [(key, first_difference(found, expected), '')]
 

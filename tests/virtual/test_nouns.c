@@ -2,6 +2,7 @@
 #include "devices/virtual/machine/attribute.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/pool.h"
+#include "devices/virtual/questions/loops.h"
 #include "devices/virtual/work/fat_binary.h"
 #include "devices/virtual/work/launches.h"
 #include "devices/virtual/memory/readable.h"
@@ -122,7 +123,8 @@ Test(machine, what_decides_is_not_lost_behind_what_is_kept)
 Test(machine, what_the_user_says_of_a_place_is_found)
 {
     static const char *const bad[] = {"a.py=3", "a.py:=3", "a.py:x=3", ":3=3", "a.py:3=", "a.py:3",
-                                      "a.py:3=no", "a.py:3=nan"};
+                                      "a.py:3=no", "a.py:3=nan", "a.py:3=1,", "a.py:3=,1", "a.py:3=1*", "a.py:3=1*0",
+                                      "a.py:3=*2", "a.py:3=1*-1", "a.py:3=1*2*3", "a.py:3=1,2,3,4,5,6,7,8,9"};
     struct plim_machine_given given;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         cr_expect(not(plim_machine_given_parse(bad[i], &given)), "%s", bad[i]);
@@ -132,15 +134,42 @@ Test(machine, what_the_user_says_of_a_place_is_found)
     cr_assert(plim_machine_given_parse("train.py:7=0.5", &machine->given[1]));
     const struct plim_machine_given *found = plim_machine_find_given(machine, "/home/model/loss.py:30");
     cr_assert(found == &machine->given[0]);
-    cr_expect(found->is_whole);
-    cr_expect(eq(dbl, found->number, 1));
+    cr_expect(found->values[0].is_whole);
+    cr_expect(eq(dbl, found->values[0].number, 1));
     found = plim_machine_find_given(machine, "train.py:7");
     cr_assert(found == &machine->given[1]);
-    cr_expect(not(found->is_whole));
-    cr_expect(eq(dbl, found->number, 0.5));
+    cr_expect(not(found->values[0].is_whole));
+    cr_expect(eq(dbl, found->values[0].number, 0.5));
     cr_expect(plim_machine_find_given(machine, "/home/pretrain.py:7") == NULL);
     cr_expect(plim_machine_find_given(machine, "train.py:70") == NULL);
     plim_machine_destroy(machine, machine_fd);
+}
+
+Test(machine, values_are_given_in_turn)
+{
+    struct plim_machine_given given;
+    cr_assert(plim_machine_given_parse("a.py:3=true*3,false,-2.5", &given));
+    cr_expect(eq(str, given.place, "a.py:3"));
+    static const double expected[] = {1, 1, 1, 0, -2.5, 1, 1, 1, 0, -2.5, 1};
+    for (int i = 0; i < 11; i++) {
+        const struct plim_given_value *value = plim_machine_given_value(&given, i);
+        cr_expect(eq(dbl, value->number, expected[i]));
+        cr_expect(eq(int, value->is_whole, value->number != -2.5));
+    }
+}
+
+/* What was seen to go round a thousand times goes round ten times from then on; another place, or a new step, counts
+ * from the beginning. */
+Test(loops, end)
+{
+    int turned = 0;
+    for (int i = 0; i < PLIM_LOOP_READS; i++) turned += plim_loops_turn("a.py:1", 0) + plim_loops_turn("b.py:1", i);
+    cr_assert(eq(int, turned, 0));
+    cr_expect(not(plim_loops_turn("a.py:1", 1)));
+    for (int i = 0; i < PLIM_LOOP_READS - 1; i++) cr_assert(not(plim_loops_turn("a.py:1", 1)));
+    cr_expect(plim_loops_turn("a.py:1", 1));
+    for (int i = 0; i < PLIM_LOOP_READS_AGAIN; i++) cr_assert(not(plim_loops_turn("a.py:1", 1)));
+    cr_expect(plim_loops_turn("a.py:1", 1));
 }
 
 static void expect_in_range(int64_t value)

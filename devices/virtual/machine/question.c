@@ -5,24 +5,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* "VALUE" or "VALUE*TIMES" up to a comma; returns where it ends, or NULL. */
+static const char *parse_value(const char *text, struct plim_given_value *out)
+{
+    enum { LETTERS = 5 };
+    size_t length = strcspn(text, "*,");
+    bool is_true = length == LETTERS - 1 && !strncmp(text, "true", length);
+    bool is_false = length == LETTERS && !strncmp(text, "false", length);
+    char *end = (char *)text + length;
+    *out = (struct plim_given_value){.times = 1, .is_whole = is_true || is_false, .number = is_true};
+    if (!out->is_whole) {
+        out->number = strtod(text, &end);
+        size_t sign = strcspn(text, ".eE");
+        out->is_whole = sign >= length;
+        if (!length || end != text + length || !isfinite(out->number)) return NULL;
+    }
+    if (*end != '*') return end;
+    if (end[1] < '0' || end[1] > '9') return NULL;
+    out->times = strtoll(end + 1, &end, 10);
+    return out->times > 0 && out->times <= INT32_MAX ? end : NULL;
+}
+
 bool plim_machine_given_parse(const char *text, struct plim_machine_given *out)
 {
     const char *value = strrchr(text, '='), *colon = value;
     while (colon && colon > text && *colon != ':') colon--;
-    if (!value || colon == text || *colon != ':' || value - text >= PLIM_QUESTION_TEXT) return false;
+    if (!value || colon == text || *colon != ':' || value == colon + 1 || value - text >= PLIM_QUESTION_TEXT) return false;
     for (const char *digit = colon + 1; digit < value; digit++)
         if (*digit < '0' || *digit > '9') return false;
-    *out = (struct plim_machine_given){.is_whole = !strpbrk(value, ".eE")};
+    *out = (struct plim_machine_given){0};
     snprintf(out->place, sizeof(out->place), "%.*s", (int)(value - text), text);
-    bool is_true = !strcmp(value + 1, "true");
-    if (is_true || !strcmp(value + 1, "false")) {
-        out->is_whole = true;
-        out->number = is_true;
-        return value > colon + 1;
+    while (*value && out->count < PLIM_GIVEN_VALUES) {
+        value = parse_value(value + 1, &out->values[out->count++]);
+        if (!value || (*value && *value != ',')) return false;
     }
-    char *end;
-    out->number = strtod(value + 1, &end);
-    return value > colon + 1 && end > value + 1 && !*end && isfinite(out->number);
+    return !*value;
+}
+
+const struct plim_given_value *plim_machine_given_value(const struct plim_machine_given *given, int64_t reads)
+{
+    int64_t all = 0;
+    for (int i = 0; i < given->count; i++) all += given->values[i].times;
+    const struct plim_given_value *value = given->values;
+    for (reads %= all; reads >= value->times; value++) reads -= value->times;
+    return value;
 }
 
 /* Of one kernel's values, read at one place. */
@@ -65,6 +91,7 @@ void plim_machine_ask(struct plim_machine *machine, const struct plim_machine_qu
         row->count = 1;
     } else {
         row->count++;
+        row->turned += question->turned;
         if (question->use > row->use) row->use = question->use;
         if (question->bytes > row->bytes) row->bytes = question->bytes;
         if (question->answer > row->answer) row->answer = question->answer;

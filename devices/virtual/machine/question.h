@@ -17,6 +17,10 @@ enum plim_question_use {
     PLIM_QUESTION_DECIDES, /* the program goes on as if it were `answer` */
 };
 
+/* How often a place is read in one training step before it counts as a loop, and how often one goes round that did
+ * (questions/loops.h). */
+enum { PLIM_LOOP_READS = 1000, PLIM_LOOP_READS_AGAIN = 10 };
+
 enum { PLIM_QUESTION_TEXT = 120, PLIM_MACHINE_QUESTIONS = 32, PLIM_MACHINE_GIVEN = 16 };
 
 struct plim_machine_question {
@@ -25,13 +29,20 @@ struct plim_machine_question {
     int32_t use;                     /* enum plim_question_use */
     int64_t count, bytes;            /* so often; the most bytes of one */
     int64_t answer; /* what the program was told: 0, or the most that a mask selects; the largest */
+    int64_t turned; /* so often it was told otherwise than before, so that it leaves a loop (questions/loops.h) */
 };
 
-/* What the user says of the value that is read at a place. */
-struct plim_machine_given {
-    char place[PLIM_QUESTION_TEXT]; /* the end of a path is enough */
+/* What the user says of the values that are read at a place, in turn and over again. */
+enum { PLIM_GIVEN_VALUES = 8 };
+struct plim_given_value {
+    int64_t times;
     bool is_whole;
     double number;
+};
+struct plim_machine_given {
+    char place[PLIM_QUESTION_TEXT]; /* the end of a path is enough */
+    int32_t count;                  /* 1 at least */
+    struct plim_given_value values[PLIM_GIVEN_VALUES];
 };
 
 /* What an answer rests on besides: names of bits of enum plim_known (memory/shadow.h), and of the one
@@ -48,8 +59,10 @@ struct plim_machine_questions {
 
 struct plim_machine;
 
-/* "FILE:LINE=VALUE", VALUE a number or true or false; false: it is none. */
+/* "FILE:LINE=VALUE[*TIMES][,VALUE[*TIMES]...]", VALUE a number or true or false; false: it is none. */
 bool plim_machine_given_parse(const char *text, struct plim_machine_given *out);
+/* The value that is read there after so many others. */
+const struct plim_given_value *plim_machine_given_value(const struct plim_machine_given *given, int64_t reads);
 
 /* The program's side: adds one, with its count of 1; assumptions that an answer rests on. Where all rows
  * are taken, one of a lesser use is given up: what decides is not lost behind what is only shown. */

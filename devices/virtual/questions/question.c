@@ -2,6 +2,7 @@
 #include "devices/virtual/machine/self.h"
 #include "devices/virtual/memory/shadow.h"
 #include "devices/virtual/work/signature.h"
+#include "loops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static bool writes_floats(const char *mangled)
 }
 
 /* A number of so many bytes; false: it cannot be told what that would look like. */
-static bool give(void *to, size_t bytes, const struct plim_machine_given *given)
+static bool give(void *to, size_t bytes, const struct plim_given_value *given)
 {
     int64_t whole = (int64_t)given->number;
     float single = (float)given->number;
@@ -61,25 +62,28 @@ static bool give(void *to, size_t bytes, const struct plim_machine_given *given)
     return true;
 }
 
-/* Backward asks again what forward did, in a thread of which Python knows nothing: it is told the same
- * as whoever read last what that kernel writes. */
-static const struct plim_machine_given *find_given(const struct plim_machine *machine,
-                                                   const char *place, const char *kernel)
+/* The value that the user gives. Backward asks again what forward did, in a thread of which Python knows nothing: it is
+ * told the same as whoever read last what that kernel writes. */
+static const struct plim_given_value *find_given(const struct plim_machine *machine, const char *place,
+                                                 const char *kernel)
 {
-    static const struct plim_machine_given *last;
+    static int64_t reads[PLIM_MACHINE_GIVEN];
+    static const struct plim_given_value *last;
     static const char *last_kernel;
     const struct plim_machine_given *given = plim_machine_find_given(machine, place);
+    const struct plim_given_value *value = NULL;
     plim_self_lock();
-    if (place[0]) last = given, last_kernel = kernel;
-    else if (kernel && kernel == last_kernel) given = last;
+    if (given) value = plim_machine_given_value(given, reads[given - machine->given]++);
+    if (place[0]) last = value, last_kernel = kernel;
+    else if (kernel && kernel == last_kernel) value = last;
     plim_self_unlock();
-    return given;
+    return value;
 }
 
 static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, const char *kernel,
                        struct plim_question_asker *asker)
 {
-    const struct plim_machine_given *given = find_given(machine, asker->place, kernel);
+    const struct plim_given_value *given = find_given(machine, asker->place, kernel);
     if (given && give(to, bytes, given)) {
         asker->use = PLIM_QUESTION_GIVEN;
         return 0;
@@ -88,6 +92,19 @@ static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, con
         *(unsigned char *)to = (unsigned char)asker->answer;
     if (asker->use != PLIM_QUESTION_CHECKED) return 0;
     return asker->is_finite_check ? PLIM_ASSUMPTION_FINITE : PLIM_ASSUMPTION_CHECKS;
+}
+
+/* Where the program seems to go round and round, what was 0 is something else this time: true, or more than it waits
+ * for. Of what is neither a truth value nor a floating-point number nothing is known. */
+static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
+{
+    const struct plim_machine_process *process = plim_self_process();
+    const struct plim_given_value much = {.is_whole = bytes == 1, .number = bytes == 1 ? 1 : 1e9};
+    if ((bytes != 1 && !is_floating) || !place[0]) return false;
+    plim_self_lock();
+    bool turns = plim_loops_turn(place, process ? process->steps : 0);
+    plim_self_unlock();
+    return turns && give(to, bytes, &much);
 }
 
 /* How many a mask selects is a size, and decides, whatever it looks like. What the user says it is stands on the GPU
@@ -132,5 +149,7 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     memcpy(question.place, asker.place, sizeof(question.place));
     question.use = asker.use;
     if (known & PLIM_ASSUMED_ALL && !is_floating) settle_count(from, to, kernel, &question);
+    if (question.use == PLIM_QUESTION_DECIDES && !question.answer)
+        question.turned = turn(to, bytes, is_floating, question.place);
     plim_machine_ask(machine, &question);
 }

@@ -237,6 +237,48 @@ def switch():
     learn(nn.ModuleList([router, experts]), loss)
 
 
+def pooled():
+    """Of each graph of a batch the nodes with the largest numbers are kept, and the edges between them."""
+    nodes, kept = torch.arange(1, 41, device='cuda') * 5, torch.arange(1, 41, device='cuda') * 2
+    graph = torch.repeat_interleave(torch.arange(40, device='cuda'), nodes)
+    model = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 1)).cuda()
+    features = torch.randn(len(graph), 64, device='cuda')
+    order = model(features)[:, 0].argsort(descending=True)
+    order = order[graph[order].argsort(stable=True)]
+    place = torch.arange(len(graph), device='cuda') - (nodes.cumsum(0) - nodes).repeat_interleave(nodes)
+    chosen = order[place < kept[graph]]
+    assert torch.equal(graph[chosen].bincount(), kept), graph[chosen].bincount()
+    assert len(chosen.unique()) == len(chosen)
+    learn(model, model(features[chosen]).square().mean())
+
+
+def dropped():
+    """Some at random, by the GPU's generator: those that PyTorch takes on any GPU."""
+    torch.manual_seed(0)
+    chosen = (torch.rand(8, device='cuda') < 0.5).nonzero()[:, 0]
+    assert chosen.tolist() == [0, 2, 6], chosen.tolist()
+    orders = [torch.randperm(5000, device='cuda') for _ in range(2)]
+    assert not torch.equal(*orders) and torch.equal(orders[0].sort().values, orders[1].sort().values)
+    edges = torch.randint(0, 300, (2, 20000), device='cuda')
+    edges = edges[:, torch.rand(edges.size(1), device='cuda') >= 0.3]
+    assert 13000 < edges.size(1) < 15000, edges.shape
+    nodes = nn.Embedding(300, 64).cuda()
+    learn(nodes, (nodes(edges[0]) * nodes(edges[1])).mean())
+
+
+def converged():
+    """Goes on until little changes, which the host reads."""
+    for _ in range(3):
+        (model, last), rounds = learned(), 0
+        while True:
+            step = model(last.detach())
+            rounds, change, last = rounds + 1, (step - last).norm(), step
+            if change < 1e-3:  # until
+                break
+        print('rounds', rounds, flush=True)
+        learn(model, last.square().mean())
+
+
 class Meter:
     def __init__(self):
         self.value, self.sum = 0, 0
