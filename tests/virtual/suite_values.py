@@ -22,6 +22,7 @@ STEERED = (
     ('steered.py distributions', '', ('torch',), KNOWN, False),
     ('steered.py unique', '', ('torch',), KNOWN, False),
     ('steered.py finite', '', ('torch',), CHECKED, False),
+    ('steered.py norms', '', ('torch',), {**KNOWN, 'assumed': 'learned numbers are finite'}, True),
     ('steered.py masked_head', '', HF, KNOWN, False),
     ('steered.py experts', '', HF, {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, False),
     ('steered.py switch', '', ('torch',), {**KNOWN, 'assumed': 'the largest of learned numbers are spread evenly, as routing is'}, True),

@@ -147,11 +147,15 @@ void plim_shadow_forget(uintptr_t at, size_t bytes)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-void plim_shadow_spoil(uintptr_t at, size_t bytes, const char *writer)
+void plim_shadow_spoil_as(uintptr_t at, size_t bytes, unsigned char unknown, const char *writer)
 {
     if (bytes)
-        put(&(struct entry){
-            .at = at, .bytes = bytes, .writer = writer, .kind = SPOILT, .known = PLIM_UNKNOWN});
+        put(&(struct entry){.at = at, .bytes = bytes, .writer = writer, .kind = SPOILT, .known = unknown});
+}
+
+void plim_shadow_spoil(uintptr_t at, size_t bytes, const char *writer)
+{
+    plim_shadow_spoil_as(at, bytes, PLIM_UNKNOWN, writer);
 }
 
 /* The same 8 bytes over and over: masks and counters are often so. */
@@ -194,8 +198,8 @@ void plim_shadow_store(uintptr_t at, const void *from, const unsigned char *know
     bool is_even = !memcmp(known, known + 1, bytes - 1);
     if (is_even && known[0] == PLIM_NEVER)
         plim_shadow_forget(at, bytes);
-    else if (is_even && known[0] == PLIM_UNKNOWN)
-        plim_shadow_spoil(at, bytes, writer);
+    else if (is_even && !(known[0] & PLIM_KNOWN))
+        plim_shadow_spoil_as(at, bytes, known[0], writer);
     else
         hold(at, from, is_even ? NULL : known, known[0], bytes, writer);
 }

@@ -19,7 +19,8 @@
  * costs nothing. */
 enum { SHADOW_BYTES = 8 << 20, SHADOW_TOTAL_BYTES = 256 << 20 };
 
-/* A byte's state. All but the first two are known; the bits say what the value rests on. */
+/* A byte's state. All but the first two are known; the bits say what the value rests on. Of a number that is not known
+ * it may be known that it is not below zero. */
 enum plim_known {
     PLIM_NEVER = 0,
     PLIM_UNKNOWN = 1,
@@ -29,6 +30,7 @@ enum plim_known {
     PLIM_ASSUMED_SEED = 16,  /* random numbers are those of some seed */
     PLIM_ASSUMED_ALL = 32,   /* a mask of learned numbers selects all that it may: no memory is missed */
     PLIM_ASSUMED_LONGEST = 64, /* a token that a model picks ends no text: generation goes on to its longest */
+    PLIM_NOT_NEGATIVE = 128,   /* with PLIM_UNKNOWN: a norm, a root */
     PLIM_ASSUMED = PLIM_ASSUMED_FINITE | PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_SEED | PLIM_ASSUMED_ALL | PLIM_ASSUMED_LONGEST,
 };
 
@@ -64,6 +66,8 @@ void plim_shadow_store(uintptr_t at, const void *from, const unsigned char *know
                        const char *writer);
 /* A kernel wrote there, what is not known. NULL: nor which. */
 void plim_shadow_spoil(uintptr_t at, size_t bytes, const char *writer);
+/* The same; `unknown` is PLIM_UNKNOWN with what is known all the same. */
+void plim_shadow_spoil_as(uintptr_t at, size_t bytes, unsigned char unknown, const char *writer);
 
 /* Device to device. */
 void plim_shadow_copy(uintptr_t to, uintptr_t from, size_t bytes);

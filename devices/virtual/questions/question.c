@@ -122,11 +122,13 @@ static void settle_count(uintptr_t from, const void *to, const char *kernel, str
 }
 
 /* Which of the learned numbers are the largest, as for a metric's best five, or which token is, is nothing that an
- * answer rests on unless the program decides by it. */
+ * answer rests on unless the program decides by it; nor is how many a mask selects that are only shown. */
 static unsigned without_idle(unsigned known, const struct plim_question_asker *asker)
 {
     bool is_idle = asker->place[0] && asker->use <= PLIM_QUESTION_KEPT;
-    return is_idle ? known & ~(unsigned)(PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST) : known;
+    unsigned idle = is_idle ? PLIM_ASSUMED_SPREAD | PLIM_ASSUMED_LONGEST : 0;
+    if (is_idle && asker->use == PLIM_QUESTION_SHOWN) idle |= PLIM_ASSUMED_ALL;
+    return known & ~idle;
 }
 
 void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)

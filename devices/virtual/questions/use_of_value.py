@@ -47,6 +47,8 @@ CHECKS = {'isfinite', 'isnan', 'isinf'}
 OPERATORS_THAT_CHECK = {'normal': 1}
 # Those that read 8 bytes of which nothing depends that is seen here: the seed of their dropout.
 OPERATORS_THAT_SEED = {'lstm', 'gru', 'rnn_tanh', 'rnn_relu'}
+# What PyTorch itself reads a value for, by its files.
+BY_FILE = {'/torch/serialization.py': KEPT, '/torch/_tensor_str.py': SHOWN}
 # Of so many bytes are counts, flags and indices, if not floating-point numbers; of others a loss, or many numbers.
 COUNT_BYTES = (1, 8)
 
@@ -461,11 +463,11 @@ def use_of(frame, size, is_floating):
     gc.disable()  # what the program holds must not change
     try:
         inner = place = frame
-        saves = False
+        use = None
         while place.f_back and is_torch(place):
-            saves = saves or place.f_code.co_filename.endswith('/torch/serialization.py')
+            use = next((use for end, use in BY_FILE.items() if place.f_code.co_filename.endswith(end)), use)
             place = place.f_back
-        use, answer, returned = (KEPT, -1, False) if saves else use_in(inner, size, is_floating, True)
+        use, answer, returned = use_in(inner, size, is_floating, True) if use is None else (use, -1, False)
         while returned and use == SHOWN and inner.f_back:
             inner = inner.f_back
             use, answer, returned = use_in(inner, size, is_floating, False)

@@ -161,9 +161,12 @@ static void work(const struct plim_function_call *call, const struct operands *o
     }
 }
 
-/* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known. */
+/* Is there any hope? Of what is all unknown only a comparison with itself or infinity is known, and of a norm that it is
+ * not below zero. */
 static bool is_worth_it(const struct plim_functor *functor, const struct operands *o)
 {
+    enum { NORMS = 64 };
+    if (o->elements <= NORMS) return true;
     unsigned bits = o->count == 1 ? PLIM_KNOWN : 0;
     for (int i = 1; i < o->count; i++) bits |= plim_shadow_survey(o->at[i], span_of(o, i));
     return bits & PLIM_KNOWN ||

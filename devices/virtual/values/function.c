@@ -53,17 +53,45 @@ static struct plim_number load_element(uintptr_t at, enum plim_type type, unsign
         }                                                                                          \
     }
 
-UNARY(copy, a, a)
+UNARY(copied, a, a)
 UNARY(negate, (int64_t) - (uint64_t)a, -a)
-UNARY(absolute, a < 0 ? (int64_t) - (uint64_t)a : a, fabs(a))
+UNARY(size_of, a < 0 ? (int64_t) - (uint64_t)a : a, fabs(a))
 UNARY(sign, (a > 0) - (a < 0), isnan(a) ? 0 : (a > 0) - (a < 0))
 UNARY(ceiling, a, ceil(a))
 UNARY(lower, a, floor(a))
 UNARY(nearest, a, nearbyint(a))
 UNARY(truncate, a, trunc(a))
-UNARY(root, a, sqrt(a))
+UNARY(root_of, a, sqrt(a))
 UNARY(reciprocal, a, 1 / a)
-UNARY(square, (int64_t)((uint64_t)a *(uint64_t)a), a *a)
+UNARY(square_of, (int64_t)((uint64_t)a *(uint64_t)a), a *a)
+
+/* Learned numbers are finite: their roots too. */
+static void note_not_negative(const struct plim_column *x, struct plim_column *out, size_t count)
+{
+    EACH if (x->is_float && !(out->known[k] & PLIM_KNOWN)) out->known[k] = PLIM_UNKNOWN | PLIM_NOT_NEGATIVE;
+}
+#define NOT_NEGATIVE(name, function)                                                               \
+    FUNCTION(name)                                                                                 \
+    {                                                                                              \
+        function(call, x, out, count);                                                             \
+        note_not_negative(x, out, count);                                                          \
+    }
+
+NOT_NEGATIVE(absolute, size_of)
+NOT_NEGATIVE(root, root_of)
+NOT_NEGATIVE(square, square_of)
+
+/* The state of what is moved as it is, and not known. */
+static unsigned char unknown_of(unsigned char known)
+{
+    return known & PLIM_UNKNOWN ? known : PLIM_UNKNOWN;
+}
+
+FUNCTION(copy)
+{
+    copied(call, x, out, count);
+    EACH if (!(x->known[k] & PLIM_KNOWN)) out->known[k] = unknown_of(x->known[k]);
+}
 
 FUNCTION(bitwise_not)
 {
@@ -299,7 +327,7 @@ FUNCTION(equal)
         bool infinite = x->is_float && ((x[0].known[k] & PLIM_KNOWN && isinf(x[0].f[k])) ||
                                         (x[1].known[k] & PLIM_KNOWN && isinf(x[1].f[k])));
         bool is_learned =
-            x->is_float && (x[0].known[k] == PLIM_UNKNOWN || x[1].known[k] == PLIM_UNKNOWN);
+            x->is_float && (x[0].known[k] | x[1].known[k]) & PLIM_UNKNOWN;
         if (is_learned && (call->same || infinite)) {
             same = call->same;
             out->known[k] = PLIM_KNOWN | PLIM_ASSUMED_FINITE;
@@ -322,6 +350,15 @@ static bool holds(int32_t operation, int order)
     }
 }
 
+/* What is known of a learned number beside `other`: it is finite, and a norm is not below zero. */
+static bool is_told(unsigned char unknown, double other, int32_t operation, int *order)
+{
+    *order = other > 0 ? -1 : 1;
+    if (isinf(other)) return true;
+    if (!(unknown & PLIM_NOT_NEGATIVE) || other > 0) return false;
+    return other < 0 || holds(operation, 0) == holds(operation, 1); /* it may be zero, too */
+}
+
 static void compare(int32_t operation, const struct plim_column *a, const struct plim_column *b,
                     struct plim_column *out, size_t count)
 {
@@ -333,11 +370,9 @@ static void compare(int32_t operation, const struct plim_column *a, const struct
         }
         int order = a->is_float ? (a->f[k] > b->f[k]) - (a->f[k] < b->f[k])
                                 : (a->i[k] > b->i[k]) - (a->i[k] < b->i[k]);
-        if (a->known[k] == PLIM_UNKNOWN && a->is_float && b->known[k] & PLIM_KNOWN &&
-            isinf(b->f[k])) {
-            order = b->f[k] > 0 ? -1 : 1;
+        if (a->is_float && a->known[k] & PLIM_UNKNOWN && b->known[k] & PLIM_KNOWN &&
+            is_told(a->known[k], b->f[k], operation, &order))
             out->known[k] = PLIM_KNOWN | PLIM_ASSUMED_FINITE;
-        }
         out->i[k] = holds(operation, order);
     }
 }
@@ -419,7 +454,8 @@ static void pick(const struct plim_column *condition, const struct plim_column *
         out->i[k] = from->i[k];
         out->f[k] = from->f[k];
         if (condition->known[k] & PLIM_KNOWN)
-            out->known[k] = plim_known_both(condition->known[k], from->known[k]);
+            out->known[k] = from->known[k] & PLIM_KNOWN ? condition->known[k] | from->known[k]
+                                                        : unknown_of(from->known[k]);
         else
             out->known[k] = is_same(yes, no, k) ? yes->known[k] | no->known[k] : PLIM_UNKNOWN;
     }

@@ -28,6 +28,7 @@ enum kind {
     ABSOLUTE_SUM,
     ABSOLUTE_LARGEST,
     NOT_ZERO,
+    NORM, /* not known, but not below zero */
     UNKNOWN_KIND
 };
 enum { KIND, INPUT = 0, OUTPUT };
@@ -49,6 +50,8 @@ static const struct {
              {"NormOneOps<", ABSOLUTE_SUM},
              {"AbsMaxOps<", ABSOLUTE_LARGEST},
              {"NormZeroOps<", NOT_ZERO},
+             {"NormTwoOps<", NORM},
+             {"NormOps<", NORM},
              {"prod_functor<", PRODUCT}};
 
 static enum kind kind_of(struct plim_name name)
@@ -341,7 +344,8 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
     size_t span = plim_offsets_last(r.in, 0, 1) + plim_offsets_last(r.out, 1, 2) + width;
     bool is_seen = r.inputs * r.outputs <= PLIM_MOST_ELEMENTS &&
                    plim_shadow_survey(r.from, span) & PLIM_KNOWN && plim_view_open(&in, r.from, span);
-    bool works = kind != UNKNOWN_KIND && !r.is_partial && !r.base && (is_seen || picks(&plan, &r)) &&
+    bool is_norm = kind == NORM || kind == ABSOLUTE_SUM || kind == ABSOLUTE_LARGEST;
+    bool works = kind != UNKNOWN_KIND && kind != NORM && !r.is_partial && !r.base && (is_seen || picks(&plan, &r)) &&
                  plim_view_open(&out[0], r.to[0], bytes) && (!more || plim_view_open(&out[1], r.to[1], more));
     if (works) {
         bool is_even = is_of_one((enum kind)kind) && plim_shadow_is_filled(r.from, span, width, one, &state);
@@ -349,7 +353,7 @@ static bool run(const struct plim_plan *given, const struct plim_launch *launch)
         plim_view_store(&out[0], launch->kernel);
         if (more) plim_view_store(&out[1], launch->kernel);
     } else {
-        plim_launch_spoil(launch, r.to[0], bytes);
+        plim_shadow_spoil_as(r.to[0], bytes, is_norm ? PLIM_UNKNOWN | PLIM_NOT_NEGATIVE : PLIM_UNKNOWN, launch->kernel);
         if (more) plim_launch_spoil(launch, r.to[1], more);
         if (kind == UNKNOWN_KIND && plim_heap_is_device(r.to[1]))
             return false; /* how large the second is, is not known */

@@ -155,6 +155,21 @@ def qwen2_vl():
     learn(model, out.loss)
 
 
+def norms():
+    """A norm of gradients is neither infinite nor below zero, as DeepSpeed looks."""
+    model, out = learned()
+    out.square().mean().backward()
+    norms = [parameter.grad.double().norm(2) for parameter in model.parameters()]
+    total = torch.stack(norms).pow(2).sum().float().pow(0.5)
+    total.masked_fill_(total.isinf() | total.isnan(), -1)
+    for norm in (total, torch.stack(norms).norm(), torch.stack(norms).to(torch.bfloat16), out.mean().abs()):
+        if bool((~torch.isfinite(norm) | (norm < 0)).any()):
+            raise SystemExit('a norm below zero')
+        if not (norm >= 0).all():
+            del model
+    torch.optim.AdamW(model.parameters(), fused=True).step()
+
+
 def early_stopping():
     """The Trainer of transformers, which stops when the loss does not get less."""
     import tempfile
@@ -308,6 +323,7 @@ def watched():
         numpy.histogram(parameter.grad.cpu())
         numpy.histogram(parameter.data.cpu())
     torch.save(model.state_dict(), io.BytesIO())
+    assert 'device' in f'{locals()}'
     watch_gpu()
 
 
