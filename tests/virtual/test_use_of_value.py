@@ -427,7 +427,7 @@ CASES = (
     (appends, 4, True, 'kept', -1), (appends, 8, True, 'decides', -1), (keeps, 4, True, 'kept', -1),
     (mean_of_list, 4, True, 'decides', -1), (length_of_list, 4, True, 'kept', -1),
     (entry_of_dictionary, 4, True, 'decides', -1), (other_entry, 4, True, 'kept', -1),
-    (attribute, 4, True, 'decides', -1), (list_of_attribute, 4, True, 'decides', -1),
+    (attribute, 4, True, 'decides', -1), (attribute, 1 << 20, True, 'kept', -1), (list_of_attribute, 4, True, 'decides', -1),
     (shown_attribute, 4, True, 'kept', -1), (total_attribute, 4, True, 'kept', -1),
     (counted_attribute, 4, True, 'decides', -1),
     (keeps_global, 4, True, 'decides', -1), (compared_elsewhere, 4, True, 'decides', -1),

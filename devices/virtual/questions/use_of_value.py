@@ -51,6 +51,8 @@ OPERATORS_THAT_SEED = {'lstm', 'gru', 'rnn_tanh', 'rnn_relu'}
 BY_FILE = {'/torch/serialization.py': KEPT, '/torch/_tensor_str.py': SHOWN}
 # Of so many bytes are counts, flags and indices, if not floating-point numbers; of others a loss, or many numbers.
 COUNT_BYTES = (1, 8)
+# What is more than this is data, weights that are moved to the host: where it is kept is not followed.
+MOST_KEPT_BYTES = 1 << 16
 
 
 def instructions_of(code):
@@ -252,7 +254,7 @@ class Flow:
     def of_kept(self, name, is_container=False, key=None):
         """All uses of an attribute or a global in the program's modules."""
         found = [(KEPT, -1)]
-        if (name, key) in self.followed:
+        if (name, key) in self.followed or self.size > MOST_KEPT_BYTES:
             return found[0]
         self.followed.add((name, key))
         for space in own_modules(self.space):
