@@ -277,6 +277,8 @@ enum plim_status plim_spec_question_setting(const struct plim_spec_question *que
                                        .rank = spec->rank,
                                        .packing = spec->packing,
                                        .padding = spec->padding,
+                                       .torch = spec->torch,
+                                       .transformers = spec->transformers,
                                        .clip = spec->clip,
                                        .lora = spec->lora,
                                        .quantization = spec->quantization};

@@ -116,6 +116,9 @@ void case_setting(const json_t *c, struct plim_train_setting *s)
             plim_reduce_type_names, PLIM_REDUCE_TYPE_COUNT, case_text(c, "reduce", "fp32")),
         .packing = json_is_true(json_object_get(c, "packed")) ? PLIM_PACKING_YES : PLIM_PACKING_NO,
         .padding = json_is_true(json_object_get(c, "padded")) ? PLIM_PADDING_YES : PLIM_PADDING_NO,
+        .torch = (enum plim_torch)index_of(plim_torch_names, PLIM_TORCH_COUNT, case_text(c, "torch", "2.11")),
+        .transformers = (enum plim_transformers)index_of(plim_transformers_names, PLIM_TRANSFORMERS_COUNT,
+                                                         case_text(c, "transformers", "5.17")),
         .clip = json_is_true(json_object_get(c, "clip")) ? 1.0 : 0,
         .liger = json_is_true(json_object_get(c, "liger")),
     };

@@ -210,6 +210,8 @@ Test(spec_write, is_what_a_person_would_write)
                  "  weights: fp32\n"
                  "  optimizer: adamw-fused\n"
                  "  checkpointing: [none, full]\n"
+                 "  torch: 2.11\n"
+                 "  transformers: 5.17\n"
                  "  attention: eager\n"
                  "  effective_batch_tolerance: 0\n"
                  "  world: 1\n"

@@ -1,24 +1,26 @@
 #include "blas_workspace.h"
 #include "devices/needs/needs.h"
 
-static struct storage *workspace(struct engine *e, struct storage **slot, int64_t bytes)
+static struct storage *get(struct engine *e, int64_t bytes)
 {
-    if (*slot || e->halted) return *slot;
     enum plim_memory_class before = engine_set_class(e, PLIM_MEMORY_WORKSPACE);
-    *slot = storage_get(e, bytes);
+    struct storage *workspace = e->halted ? NULL : storage_get(e, bytes);
     engine_set_class(e, before);
-    return *slot;
+    return workspace;
 }
 
-struct storage *blas_workspace(struct engine *e)
+struct storage *blas_workspace_take(struct engine *e, bool is_lt)
 {
-    return workspace(e, &e->blas_workspace[e->thread],
-                     plim_cublas_workspace_bytes(&e->device->info));
+    const struct plim_device_info *info = &e->device->info;
+    int64_t bytes = plim_cublas_workspace_bytes(info), lt_bytes = plim_cublaslt_workspace_bytes(info);
+    if (e->torch_2_15) return get(e, is_lt ? lt_bytes : bytes);
+    struct storage **blas = &e->blas_workspace[e->thread], **lt = &e->blaslt_workspace[e->thread];
+    if (!*blas) *blas = get(e, bytes);
+    if (is_lt && !*lt) *lt = get(e, lt_bytes);
+    return is_lt ? *lt : *blas;
 }
 
-struct storage *blaslt_workspace(struct engine *e)
+void blas_workspace_give(struct engine *e, struct storage *workspace)
 {
-    blas_workspace(e);
-    return workspace(e, &e->blaslt_workspace[e->thread],
-                     plim_cublaslt_workspace_bytes(&e->device->info));
+    if (e->torch_2_15 && workspace) storage_put(e, workspace);
 }

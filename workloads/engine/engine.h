@@ -66,6 +66,8 @@ struct engine {
     struct autocast autocast;
 
     struct storage *blas_workspace[THREAD_COUNT], *blaslt_workspace[THREAD_COUNT];
+    /* As PyTorch 2.15: a product takes its workspace and gives it back; and devices/needs/needs_attention.h. */
+    bool torch_2_15;
     const struct module_hooks *modules; /* lent; NULL: none */
     bool tf32;           /* torch.backends.cuda.matmul.allow_tf32 */
     uint64_t seed;       /* of the next random operation */

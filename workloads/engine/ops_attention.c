@@ -333,6 +333,7 @@ struct tensor *op_sdpa(struct engine *e, struct tensor *q, struct tensor *k, str
         struct plim_attention_shape shape =
             describe(qkv[Q], qkv[K], params->mask, params->causal, params->dropout > 0);
         shape.training = autograd_needed(e, 3, qkv);
+        shape.torch_2_15 = e->torch_2_15;
         enum plim_sdpa kernel = plim_sdpa_select(&e->device->info, &shape);
         struct tensor *mask = additive_mask(e, params->mask, shape.dtype);
         if (mask && mask == params->mask) tensor_ref(mask);

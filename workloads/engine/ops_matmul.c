@@ -16,7 +16,7 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
                    struct tensor *c, double beta, double alpha)
 {
     bool bias_epilogue = c && c->a.ndim == 1;
-    struct storage *workspace = bias_epilogue ? blaslt_workspace(e) : blas_workspace(e);
+    struct storage *workspace = blas_workspace_take(e, bias_epilogue);
     if (e->halted) return;
     struct plim_array scratch = {.data = workspace->address,
                                  .shape = {workspace->bytes},
@@ -35,6 +35,7 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
                          .in = {&a->a, &b->a, c ? &c->a : NULL},
                          .scratch = {&scratch}};
     engine_launch(e, &op);
+    blas_workspace_give(e, workspace);
 }
 
 static struct tensor *product_shape(struct engine *e, const struct tensor *a,

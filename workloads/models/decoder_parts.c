@@ -38,9 +38,9 @@ struct tensor *decoder_embed(struct engine *e, struct decoder *m, struct tensor 
     return x;
 }
 
-void decoder_create_rotary(struct engine *e, const struct plim_model_config *c, enum plim_rope rope,
-                           struct rotary *r)
+void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r)
 {
+    const struct plim_model_config *c = m->config;
     static const struct rope *const ropes[PLIM_ROPE_COUNT] = {
         [PLIM_ROPE_DEFAULT] = &nn_rope_default,     [PLIM_ROPE_LINEAR] = &nn_rope_linear,
         [PLIM_ROPE_DYNAMIC] = &nn_rope_dynamic,     [PLIM_ROPE_YARN] = &nn_rope_yarn,
@@ -50,7 +50,8 @@ void decoder_create_rotary(struct engine *e, const struct plim_model_config *c, 
     *r = (struct rotary){.rope = ropes[rope],
                          .positions = c->positions,
                          .original_positions = c->rope_original_positions,
-                         .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor)};
+                         .dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor),
+                         .by_elements = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
     nn_rotary_create(e, r);
 }
 

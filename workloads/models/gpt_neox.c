@@ -22,7 +22,7 @@ static void build(struct engine *e, struct decoder *m)
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     decoder_build_layers(e, m, build_layer);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
-    decoder_create_rotary(e, c, c->rope, &m->rotary);
+    decoder_create_rotary(e, m, c->rope, &m->rotary);
     nn_rotary_initialise(e, &m->rotary);
     m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     if (c->tie_word_embeddings) nn_tie(e, p, &m->head, m->embedding);

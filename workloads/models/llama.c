@@ -120,8 +120,8 @@ static void build_rotaries(struct engine *e, struct decoder *m)
     const struct traits *t = traits_of(m);
     bool local = t->two_rotaries && decoder_has_layers(m, true);
     bool global = !t->two_rotaries || decoder_has_layers(m, false);
-    if (global) decoder_create_rotary(e, c, c->rope, &m->rotary);
-    if (local) decoder_create_rotary(e, c, PLIM_ROPE_DEFAULT, &m->rotary_local);
+    if (global) decoder_create_rotary(e, m, c->rope, &m->rotary);
+    if (local) decoder_create_rotary(e, m, PLIM_ROPE_DEFAULT, &m->rotary_local);
     if (local && global)
         nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
     else

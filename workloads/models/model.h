@@ -203,8 +203,7 @@ bool decoder_has_layers(const struct decoder *m, bool sliding);
 /* ACT2FN[f](x); floating */
 struct tensor *decoder_activation(struct engine *e, enum plim_activation f, struct tensor *x);
 /* The constructor of a model's rotary embedding. */
-void decoder_create_rotary(struct engine *e, const struct plim_model_config *c, enum plim_rope rope,
-                           struct rotary *r);
+void decoder_create_rotary(struct engine *e, const struct decoder *m, enum plim_rope rope, struct rotary *r);
 /* arange(S) + 0 as (1, S); named */
 struct tensor *decoder_positions(struct engine *e, int64_t seq);
 /* The causal mask of this forward; named or NULL */

@@ -19,8 +19,8 @@ static void build_layer(struct engine *e, struct decoder *m, struct decoder_laye
 static void build_rotaries(struct engine *e, struct decoder *m)
 {
     bool full = decoder_has_layers(m, false), sliding = decoder_has_layers(m, true);
-    if (full) decoder_create_rotary(e, m->config, m->config->rope, &m->rotary);
-    if (sliding) decoder_create_rotary(e, m->config, m->config->rope, &m->rotary_local);
+    if (full) decoder_create_rotary(e, m, m->config->rope, &m->rotary);
+    if (sliding) decoder_create_rotary(e, m, m->config->rope, &m->rotary_local);
     if (full && sliding)
         nn_rotary_initialise_both(e, &m->rotary, &m->rotary_local);
     else

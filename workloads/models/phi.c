@@ -25,7 +25,7 @@ static void build(struct engine *e, struct decoder *m)
     struct parameters *p = &m->parameters;
     m->embedding = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));
     decoder_build_layers(e, m, build_layer);
-    decoder_create_rotary(e, c, c->rope, &m->rotary);
+    decoder_create_rotary(e, m, c->rope, &m->rotary);
     nn_norm_create(e, p, &m->final_norm, NORM_LAYER, c->hidden_size, true);
     nn_rotary_initialise(e, &m->rotary);
     m->head = nn_parameter(e, p, INIT_WEIGHT, SHAPE(c->vocab_size, c->hidden_size));

@@ -153,6 +153,7 @@ struct rotary {
     int64_t dim;
     int64_t positions, original_positions; /* of the model; before scaling (longrope) */
     bool fp32;                             /* cos and sin stay in fp32 (olmo2) */
+    bool by_elements; /* positions times frequencies, not a matrix product (transformers from 5.20 on) */
 };
 /* Makes the buffers as the constructor does; the rest is given. */
 void nn_rotary_create(struct engine *e, struct rotary *r);

@@ -23,6 +23,19 @@ void nn_rotary_initialise_both(struct engine *e, const struct rotary *a, const s
     tensor_drop(e, second);
 }
 
+/* The angles (1, S, dim / 2) of the positions. As a matrix product Python's variables live on: `variables`. */
+static struct tensor *angles(struct engine *e, const struct rotary *r, struct tensor *positions,
+                             struct tensor *variables[2])
+{
+    int64_t seq = tensor_size(positions, -1), half = (r->dim + 1) / 2;
+    if (r->by_elements)
+        return op_mul(e, op_to(e, op_view(e, positions, SHAPE(1, seq, 1)), PLIM_F32),
+                      op_to(e, r->inv_freq, PLIM_F32));
+    variables[0] = tensor_hold(op_to(e, op_view(e, r->inv_freq, SHAPE(1, half, 1)), PLIM_F32));
+    variables[1] = tensor_keep(op_to(e, op_view(e, positions, SHAPE(1, 1, seq)), PLIM_F32));
+    return op_transpose(e, op_matmul(e, variables[0], variables[1]), 1, 2);
+}
+
 void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enum plim_dtype dtype,
                struct tensor **cos, struct tensor **sin)
 {
@@ -30,19 +43,15 @@ void nn_rotary(struct engine *e, struct rotary *r, struct tensor *positions, enu
     if (r->fp32) dtype = PLIM_F32;
     e->grad_enabled = e->autocast.on = false;
     nn_rope_update(e, r, positions);
-    int64_t seq = tensor_size(positions, -1), half = (r->dim + 1) / 2;
-    struct tensor *frequencies =
-        tensor_hold(op_to(e, op_view(e, r->inv_freq, SHAPE(1, half, 1)), PLIM_F32));
-    struct tensor *where = tensor_keep(op_to(e, op_view(e, positions, SHAPE(1, 1, seq)), PLIM_F32));
-    struct tensor *freqs = tensor_keep(op_transpose(e, op_matmul(e, frequencies, where), 1, 2));
+    struct tensor *variables[2] = {NULL, NULL}, *freqs = tensor_keep(angles(e, r, positions, variables));
     struct tensor *pair[2] = {freqs, freqs};
     struct tensor *emb = tensor_keep(op_cat(e, 2, pair, -1));
     struct tensor *c = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_COS), 1));
     struct tensor *s = tensor_keep(op_mul_scalar(e, op_unary(e, emb, PLIM_UNARY_SIN), 1));
     *cos = tensor_hold(op_to(e, c, dtype));
     *sin = tensor_hold(op_to(e, s, dtype));
-    tensor_drop(e, frequencies);
-    tensor_drop(e, where);
+    tensor_drop(e, variables[0]);
+    tensor_drop(e, variables[1]);
     tensor_drop(e, freqs);
     tensor_drop(e, emb);
     tensor_drop(e, c);

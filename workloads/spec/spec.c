@@ -31,6 +31,8 @@ const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT] = {"none", "n
                                                                     "int8"};
 const char *const plim_packing_names[PLIM_PACKING_COUNT] = {"no", "yes"};
 const char *const plim_padding_names[PLIM_PADDING_COUNT] = {"no", "yes"};
+const char *const plim_torch_names[PLIM_TORCH_COUNT] = {"2.11", "2.15"};
+const char *const plim_transformers_names[PLIM_TRANSFORMERS_COUNT] = {"5.17", "5.24"};
 const char *const plim_pooling_names[PLIM_POOLING_COUNT] = {"cls", "mean"};
 
 void plim_spec_describe_lora(const struct plim_spec *spec, char *text, size_t size)

@@ -208,6 +208,12 @@ enum plim_overlap { PLIM_OVERLAP_AUTO, PLIM_OVERLAP_NO, PLIM_OVERLAP_YES, PLIM_O
  * builds a block mask, and SDPA runs its masked kernels. */
 enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
 
+/* Whose rules of memory. PyTorch 2.11 keeps cuBLAS's workspace, 2.15 takes it for each product (2.13 is as 2.11); its
+ * efficient attention takes heads that share keys. transformers 5.24 multiplies positions with frequencies where 5.17
+ * has a matrix product (5.20 is as 5.24). */
+enum plim_torch { PLIM_TORCH_2_11, PLIM_TORCH_2_15, PLIM_TORCH_COUNT };
+enum plim_transformers { PLIM_TRANSFORMERS_5_17, PLIM_TRANSFORMERS_5_24, PLIM_TRANSFORMERS_COUNT };
+
 /* How bitsandbytes keeps the weights of linear layers, the head's not among them (transformers'
  * BitsAndBytesConfig). */
 enum plim_quantization_type { PLIM_QUANTIZATION_NONE, PLIM_QUANTIZATION_NF4, PLIM_QUANTIZATION_FP4,
@@ -235,6 +241,8 @@ extern const char *const plim_overlap_names[PLIM_OVERLAP_COUNT];
 extern const char *const plim_packing_names[PLIM_PACKING_COUNT];
 extern const char *const plim_quantization_names[PLIM_QUANTIZATION_COUNT];
 extern const char *const plim_padding_names[PLIM_PADDING_COUNT];
+extern const char *const plim_torch_names[PLIM_TORCH_COUNT];
+extern const char *const plim_transformers_names[PLIM_TRANSFORMERS_COUNT];
 
 enum { PLIM_LORA_TARGETS = 16 };
 
@@ -296,6 +304,8 @@ struct plim_train_setting {
     int64_t rank; /* whose memory is told, of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
     enum plim_padding padding; /* of encoders */
+    enum plim_torch torch;
+    enum plim_transformers transformers;
     double clip;           /* max norm of clip_grad_norm_; 0: none */
     enum plim_liger liger;
     struct plim_lora lora;
@@ -332,6 +342,8 @@ struct plim_spec {
     int64_t rank;                       /* of ZeRO; -1: the one that holds most */
     enum plim_packing packing;
     enum plim_padding padding;
+    enum plim_torch torch;
+    enum plim_transformers transformers;
     int64_t world;                      /* data-parallel GPUs; 1 */
     int64_t gpus_per_node;              /* of one machine; 8 */
     double node_bandwidth;              /* GB/s that a machine sends to others */

@@ -138,6 +138,13 @@ void plim_spec_describe_defaults(const struct plim_spec *spec, char *text, size_
                plim_quantization_names[spec->quantization.type], "");
     if (!plim_spec_key_given(spec, "data.packing"))
         append(text, size, "%s%s", "rows of one document", "");
+    bool has_torch = plim_spec_key_given(spec, "train.torch"),
+         has_transformers = plim_spec_key_given(spec, "train.transformers");
+    const char *torch = plim_torch_names[spec->torch],
+               *transformers = plim_transformers_names[spec->transformers];
+    if (!has_torch && !has_transformers) append(text, size, "PyTorch %s with transformers %s", torch, transformers);
+    else if (!has_torch) append(text, size, "PyTorch %s%s", torch, "");
+    else if (!has_transformers) append(text, size, "transformers %s%s", transformers, "");
     if (spec->model.experts)
         append(text, size, "%s%s", "each expert sees as many rows as any other", "");
 }

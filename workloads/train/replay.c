@@ -100,6 +100,7 @@ static enum plim_status build(struct training_run *r, const struct plim_model_co
     struct engine *e = r->e;
     training_run_enter(r, "building the model");
     e->tf32 = r->setting.precision == PLIM_PRECISION_TF32;
+    e->torch_2_15 = r->setting.torch == PLIM_TORCH_2_15;
     engine_set_class(e, PLIM_MEMORY_TEMPORARIES);
     const struct parameters *trained = &r->model.parameters;
     bool is_ddp = r->setting.sharding == PLIM_SHARDING_DDP;
