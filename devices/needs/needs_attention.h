@@ -24,8 +24,8 @@ struct plim_attention_shape {
     int64_t mask_batch, mask_heads; /* its leading extents */
     bool causal, dropout;
     bool training;       /* some operand needs a gradient */
-    /* PyTorch 2.15's efficient kernel takes heads that share keys, and where nothing is dropped (as the rules stand
-     * there) the random state is on the GPU. */
+    /* PyTorch 2.15: the efficient kernel takes heads that share keys, and its random state is on the GPU where nothing
+     * is dropped. */
     bool torch_2_15;
     /* q lies in (batch, length, heads, size) order in memory, as views of projections do. False: in
      * (batch, heads, length, size) order, as torch.cat and padding leave it. Flash and cuDNN lay
