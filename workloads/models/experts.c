@@ -91,13 +91,24 @@ struct pairs {
     struct tensor *order, *rows;   /* (S); (S, H) */
     struct tensor *counted;        /* (S), int32 */
     struct tensor *counts, *ends;  /* (experts), int32: how many rows an expert has; where they end */
-    struct tensor *nobodys;        /* (S, 1): pairs without an expert on this GPU, which are none */
+    /* (S, 1): pairs without an expert on this GPU, which are none; NULL: transformers 5.24 does not look for them
+     * unless experts lie on several GPUs */
+    struct tensor *nobodys;
 };
 
-static struct pairs sort_pairs(struct engine *e, const struct plim_model_config *c,
-                               const struct routing *r, struct tensor *x)
+static struct tensor *find_nobodys(struct engine *e, struct pairs *p, int64_t bins)
 {
-    struct pairs p;
+    struct tensor *beyond = op_compare_scalar(e, PLIM_BINARY_GE, p->experts, (double)bins);
+    struct tensor *nobodys = tensor_keep(op_unsqueeze(e, beyond, -1));
+    if (!e->halted) op_clamp_(e, p->experts, 0, (double)(bins - 1));
+    return nobodys;
+}
+
+static struct pairs sort_pairs(struct engine *e, const struct block_call *b, const struct routing *r,
+                               struct tensor *x)
+{
+    const struct plim_model_config *c = b->m->config;
+    struct pairs p = {0};
     struct tensor *sorted[2];
     int64_t pairs = tensor_elements(r->experts), bins = c->experts;
     struct tensor *weights = tensor_keep(op_reshape(e, r->weights, SHAPE(pairs)));
@@ -109,9 +120,7 @@ static struct pairs sort_pairs(struct engine *e, const struct plim_model_config 
     p.counted = tensor_keep(op_to(e, p.experts, PLIM_I32));
     p.counts = tensor_keep(op_histogram(e, p.counted, bins));
     p.ends = tensor_keep(op_cumsum_last(e, p.counts, PLIM_I32));
-    struct tensor *beyond = op_compare_scalar(e, PLIM_BINARY_GE, p.experts, (double)bins);
-    p.nobodys = tensor_keep(op_unsqueeze(e, beyond, -1));
-    if (!e->halted) op_clamp_(e, p.experts, 0, (double)(bins - 1));
+    if (b->m->setting->transformers == PLIM_TRANSFORMERS_5_17) p.nobodys = find_nobodys(e, &p, bins);
     tensor_drop(e, weights);
     return p;
 }
@@ -140,14 +149,14 @@ static struct tensor *expert_mlp(struct engine *e, const struct block_call *b,
     const struct plim_model_config *c = b->m->config;
     const struct decoder_layer *l = b->layer;
     struct tensor *part[2], *y = tensor_keep(grouped_linear(e, p->rows, l->experts_gate_up, p));
-    tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
+    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
     op_split(e, y, -1, 2, (int64_t[]){c->expert_size, c->expert_size}, part);
     struct tensor *gate = tensor_keep(part[0]), *up = tensor_keep(part[1]);
     tensor_set(e, &y, op_mul(e, decoder_activation(e, c->activation, gate), up));
     tensor_drop(e, gate);
     tensor_drop(e, up);
     tensor_set(e, &y, grouped_linear(e, y, l->experts_down, p));
-    tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
+    if (p->nobodys) tensor_set(e, &y, op_masked_fill(e, y, p->nobodys));
     return y;
 }
 
@@ -167,8 +176,8 @@ static struct tensor *experts_forward(struct engine *e, const struct block_call 
 {
     const struct plim_model_config *c = b->m->config;
     if (e->halted) return e->poison;
-    struct pairs p = sort_pairs(e, c, r, x);
-    tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.nobodys));
+    struct pairs p = sort_pairs(e, b, r, x);
+    if (p.nobodys) tensor_set(e, &p.rows, op_masked_fill_(e, p.rows, p.nobodys));
     struct tensor *out = expert_mlp(e, b, &p), *inverse;
     struct tensor *weighted = tensor_keep(op_mul(e, out, op_unsqueeze(e, p.weights, -1)));
     tensor_set(e, &weighted, unsorted(e, &p, weighted, &inverse));

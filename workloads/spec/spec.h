@@ -210,7 +210,7 @@ enum plim_packing { PLIM_PACKING_NO, PLIM_PACKING_YES, PLIM_PACKING_COUNT };
 
 /* Whose rules of memory. PyTorch 2.11 keeps cuBLAS's workspace, 2.15 takes it for each product (2.13 is as 2.11); its
  * efficient attention takes heads that share keys. transformers 5.24 multiplies positions with frequencies where 5.17
- * has a matrix product (5.20 is as 5.24). */
+ * has a matrix product (5.20 is as 5.24), and does not look for rows without an expert. */
 enum plim_torch { PLIM_TORCH_2_11, PLIM_TORCH_2_15, PLIM_TORCH_COUNT };
 enum plim_transformers { PLIM_TRANSFORMERS_5_17, PLIM_TRANSFORMERS_5_24, PLIM_TRANSFORMERS_COUNT };
 
