@@ -222,6 +222,7 @@ Test(machine, whatever_a_program_wrote_is_read_in_range)
             cr_assert(row->use >= PLIM_QUESTION_SHOWN && row->use <= PLIM_QUESTION_DECIDES);
             expect_in_range(row->count);
             expect_in_range(row->bytes);
+            expect_in_range(row->turned);
         }
     }
     plim_machine_destroy(machine, machine_fd);

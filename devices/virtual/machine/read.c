@@ -104,6 +104,7 @@ void plim_machine_read_questions(const struct plim_machine *machine,
         row->kernel[PLIM_QUESTION_TEXT - 1] = row->place[PLIM_QUESTION_TEXT - 1] = '\0';
         row->count = within(row->count);
         row->bytes = within(row->bytes);
+        row->turned = within(row->turned);
         if (row->use < PLIM_QUESTION_SHOWN || row->use > PLIM_QUESTION_DECIDES)
             row->use = PLIM_QUESTION_DECIDES;
     }
