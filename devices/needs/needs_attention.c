@@ -280,9 +280,10 @@ static int64_t padded_mask_bytes(const struct plim_attention_shape *s)
 static void efficient_forward(const struct plim_attention_shape *s, struct list *l)
 {
     enum { REGISTER_HEAD = 128, LSE_ALIGNMENT = 32, STATE_BYTES = 8 };
-    int mask = take_saved(l, s, padded_mask_bytes(s), PLIM_NEED_MASK), rng[2] = {-1, -1};
-    bool has_rng = s->torch_2_15 && !s->dropout;
-    for (int i = 0; i < 2 && has_rng; i++) rng[i] = take_saved(l, s, STATE_BYTES, PLIM_NEED_RNG);
+    int64_t state_bytes = s->torch_2_15 && !s->dropout ? STATE_BYTES : 0;
+    int mask = take_saved(l, s, padded_mask_bytes(s), PLIM_NEED_MASK);
+    int seed = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
+    int offset = take_saved(l, s, state_bytes, PLIM_NEED_RNG);
     take(l, q_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_OUT);
     int64_t lse_bytes = s->batch * s->heads * round_up(s->q_length, LSE_ALIGNMENT) * 4;
     take(l, s->training ? lse_bytes : 0, PLIM_NEED_LSE);
@@ -290,7 +291,8 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
     if (is_half(s->dtype) && s->head_size > REGISTER_HEAD)
         release(l, take(l, q_elements(s) * 4, PLIM_NEED_TEMPORARY));
     release_unsaved(l, mask);
-    for (int i = 0; i < 2 && has_rng; i++) release_unsaved(l, rng[i]);
+    release_unsaved(l, seed);
+    release_unsaved(l, offset);
 }
 
 /* One backward kernel: tiles of `rows` queries by `columns` keys. */
@@ -393,15 +395,16 @@ static void efficient_backward(int cc, const struct plim_attention_shape *s, str
     assert(t);
     int grad = take_copy(l, s, s->grad_heads_first);
     take_gradients(l, s);
-    int each_head[2] = {-1, -1}; /* dK and dV of every head, which are added up */
-    for (int i = 0; i < 2 && is_grouped(s); i++)
-        each_head[i] = take(l, expanded_kv_elements(s) * plim_dtype_size(s->dtype), PLIM_NEED_TEMPORARY);
+    /* of every head, where heads share keys: they are added up */
+    int64_t each_bytes = is_grouped(s) ? expanded_kv_elements(s) * plim_dtype_size(s->dtype) : 0;
+    int each_dk = take(l, each_bytes, PLIM_NEED_TEMPORARY), each_dv = take(l, each_bytes, PLIM_NEED_TEMPORARY);
     bool by_kernel = t->half && (keeps_in_registers(t) || cc >= 75);
     int row_sums = by_kernel ? take(l, rows(s) * 4, PLIM_NEED_TEMPORARY) : composed_row_sums(s, l);
     int workspace = take(l, efficient_workspace_bytes(t, s), PLIM_NEED_TEMPORARY);
     release(l, row_sums);
     release(l, workspace);
-    for (int i = 1; i >= 0 && is_grouped(s); i--) release(l, each_head[i]);
+    release(l, each_dv);
+    release(l, each_dk);
     release(l, grad);
 }
 

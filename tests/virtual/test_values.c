@@ -273,12 +273,6 @@ Test(cub, selects_the_places)
 
 /* --- the largest, and routing ----------------------------------------------------------------- */
 
-struct tensor {
-    uintptr_t at;
-    uint32_t sizes[25], strides[25];
-    int32_t dimensions;
-};
-
 /* The places of the largest 2 of 4 in each of 3 rows. */
 static void largest(uintptr_t from)
 {

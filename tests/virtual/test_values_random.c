@@ -221,12 +221,6 @@ Test(chances, are_curands)
     expect_places(PLIM_FLOAT, "1 1 0 0 0 0 0 0 1 0");
 }
 
-struct tensor {
-    uintptr_t at;
-    uint32_t sizes[25], strides[25];
-    int32_t dimensions;
-};
-
 /* 0.249 0.984 0.797 0.536, 0.172 0.293 0.401 0.613, 0.447 are drawn, four by a thread. */
 Test(chances, each_its_own)
 {

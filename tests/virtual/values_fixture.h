@@ -32,6 +32,13 @@ static uintptr_t put(size_t at, const void *values, size_t bytes)
 }
 #define PUT(at, type, ...) put(at, (type[]){__VA_ARGS__}, sizeof((type[]){__VA_ARGS__}))
 
+/* at::cuda::detail::TensorInfo with indices of 4 bytes. */
+struct tensor {
+    uintptr_t at;
+    uint32_t sizes[25], strides[25];
+    int32_t dimensions;
+};
+
 /* What the memory at `address` holds: numbers, ? for those not known. */
 static void expect_numbers(uintptr_t address, enum plim_type type, size_t count,
                            const char *expected)

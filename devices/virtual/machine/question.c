@@ -16,8 +16,7 @@ static const char *parse_value(const char *text, struct plim_given_value *out)
     *out = (struct plim_given_value){.times = 1, .is_whole = is_true || is_false, .number = is_true};
     if (!out->is_whole) {
         out->number = strtod(text, &end);
-        size_t sign = strcspn(text, ".eE");
-        out->is_whole = sign >= length;
+        out->is_whole = strcspn(text, ".eE") >= length;
         if (!length || end != text + length || !isfinite(out->number)) return NULL;
     }
     if (*end != '*') return end;

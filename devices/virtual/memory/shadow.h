@@ -40,6 +40,12 @@ static inline unsigned char plim_known_both(unsigned char a, unsigned char b)
     return a & b & PLIM_KNOWN ? a | b : PLIM_UNKNOWN;
 }
 
+/* The state of what is moved as it is, and is not known. */
+static inline unsigned char plim_unknown_of(unsigned char known)
+{
+    return known & PLIM_UNKNOWN ? known : PLIM_UNKNOWN;
+}
+
 /* What a value is made of that is not worked out yet: a collective's result depends on what other ranks bring, and
  * most random numbers are never read. */
 struct plim_shadow_source {

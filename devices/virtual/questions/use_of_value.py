@@ -467,7 +467,8 @@ def use_of(frame, size, is_floating):
         inner = place = frame
         use = None
         while place.f_back and is_torch(place):
-            use = next((use for end, use in BY_FILE.items() if place.f_code.co_filename.endswith(end)), use)
+            for end in BY_FILE:
+                use = BY_FILE[end] if place.f_code.co_filename.endswith(end) else use
             place = place.f_back
         use, answer, returned = use_in(inner, size, is_floating, True) if use is None else (use, -1, False)
         while returned and use == SHOWN and inner.f_back:

@@ -16,12 +16,10 @@
 enum { WIDTH, DIMENSIONS, MOST, KEPT, VECTOR };
 enum { CAT_DIMENSIONS = 4 };
 
-/* "OpaqueType<8u>" */
 static bool read(const char *list, struct plim_plan *plan)
 {
-    const char *bytes = plim_name_behind(plim_name_argument(list, 0), "OpaqueType<");
-    if (!bytes || !plim_name_begins(plim_name_argument(list, 1), "unsigned int")) return false;
-    plan->numbers[WIDTH] = strtol(bytes, NULL, 10);
+    plan->numbers[WIDTH] = plim_name_opaque_bytes(plim_name_argument(list, 0));
+    if (!plan->numbers[WIDTH] || !plim_name_begins(plim_name_argument(list, 1), "unsigned int")) return false;
     plan->numbers[VECTOR] = 1;
     for (int i = DIMENSIONS; i <= KEPT; i++) {
         struct plim_name number = plim_name_argument(list, i + 1);

@@ -53,45 +53,17 @@ static struct plim_number load_element(uintptr_t at, enum plim_type type, unsign
         }                                                                                          \
     }
 
-UNARY(copied, a, a)
+UNARY(copy, a, a)
 UNARY(negate, (int64_t) - (uint64_t)a, -a)
-UNARY(size_of, a < 0 ? (int64_t) - (uint64_t)a : a, fabs(a))
+UNARY(absolute, a < 0 ? (int64_t) - (uint64_t)a : a, fabs(a))
 UNARY(sign, (a > 0) - (a < 0), isnan(a) ? 0 : (a > 0) - (a < 0))
 UNARY(ceiling, a, ceil(a))
 UNARY(lower, a, floor(a))
 UNARY(nearest, a, nearbyint(a))
 UNARY(truncate, a, trunc(a))
-UNARY(root_of, a, sqrt(a))
+UNARY(root, a, sqrt(a))
 UNARY(reciprocal, a, 1 / a)
-UNARY(square_of, (int64_t)((uint64_t)a *(uint64_t)a), a *a)
-
-/* Learned numbers are finite: their roots too. */
-static void note_not_negative(const struct plim_column *x, struct plim_column *out, size_t count)
-{
-    EACH if (x->is_float && !(out->known[k] & PLIM_KNOWN)) out->known[k] = PLIM_UNKNOWN | PLIM_NOT_NEGATIVE;
-}
-#define NOT_NEGATIVE(name, function)                                                               \
-    FUNCTION(name)                                                                                 \
-    {                                                                                              \
-        function(call, x, out, count);                                                             \
-        note_not_negative(x, out, count);                                                          \
-    }
-
-NOT_NEGATIVE(absolute, size_of)
-NOT_NEGATIVE(root, root_of)
-NOT_NEGATIVE(square, square_of)
-
-/* The state of what is moved as it is, and not known. */
-static unsigned char unknown_of(unsigned char known)
-{
-    return known & PLIM_UNKNOWN ? known : PLIM_UNKNOWN;
-}
-
-FUNCTION(copy)
-{
-    copied(call, x, out, count);
-    EACH if (!(x->known[k] & PLIM_KNOWN)) out->known[k] = unknown_of(x->known[k]);
-}
+UNARY(square, (int64_t)((uint64_t)a *(uint64_t)a), a *a)
 
 FUNCTION(bitwise_not)
 {
@@ -326,8 +298,7 @@ FUNCTION(equal)
         bool same = x->is_float ? x[0].f[k] == x[1].f[k] : x[0].i[k] == x[1].i[k];
         bool infinite = x->is_float && ((x[0].known[k] & PLIM_KNOWN && isinf(x[0].f[k])) ||
                                         (x[1].known[k] & PLIM_KNOWN && isinf(x[1].f[k])));
-        bool is_learned =
-            x->is_float && (x[0].known[k] | x[1].known[k]) & PLIM_UNKNOWN;
+        bool is_learned = x->is_float && (x[0].known[k] | x[1].known[k]) & PLIM_UNKNOWN;
         if (is_learned && (call->same || infinite)) {
             same = call->same;
             out->known[k] = PLIM_KNOWN | PLIM_ASSUMED_FINITE;
@@ -455,7 +426,7 @@ static void pick(const struct plim_column *condition, const struct plim_column *
         out->f[k] = from->f[k];
         if (condition->known[k] & PLIM_KNOWN)
             out->known[k] = from->known[k] & PLIM_KNOWN ? condition->known[k] | from->known[k]
-                                                        : unknown_of(from->known[k]);
+                                                        : plim_unknown_of(from->known[k]);
         else
             out->known[k] = is_same(yes, no, k) ? yes->known[k] | no->known[k] : PLIM_UNKNOWN;
     }
@@ -527,53 +498,53 @@ FUNCTION(flatten)
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const struct plim_function_row rows[] = {
-    {"FillFunctor<", fill, 0, 0, 1, PLIM_AS_FIRST, true},
-    {"direct_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"converting_copy_kernel_cuda<", copy, 1, 0, 0, PLIM_AS_NAMED, false},
-    {"bfloat16_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_BFLOAT16, false},
-    {"float16_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_HALF, false},
-    {"bfloat16tofloat32_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"CUDAFunctor_add<", add, 2, 0, 1, PLIM_AS_FIRST, false},
-    {"CUDAFunctorOnSelf_add<", add_to_each, 1, 0, 2, PLIM_AS_FIRST, false},
-    {"CUDAFunctorOnOther_add<", add_each_to, 1, 0, 2, PLIM_AS_FIRST, false},
-    {"MulFunctor<", multiply, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"DivFunctor<", divide, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"div_floor_kernel_cuda", divide_down, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"div_floor_kernel_cuda", divide_down_by, 1, 0, 2, PLIM_AS_FIRST, false},
-    {"div_trunc_kernel_cuda", divide_to_zero, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"remainder_kernel_cuda", modulo, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"fmod_kernel_cuda", remainder_of, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"lshift_kernel_cuda", shift_left, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"rshift_kernel_cuda", shift_right, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"CompareEqFunctor<", equal, 2, 4, 0, PLIM_AS_TRUTH, false},
-    {"CompareFunctor<", compare_two, 2, 4, 0, PLIM_AS_TRUTH, false},
-    {"compare_scalar_kernel<", compare_with_number, 1, 4, 1, PLIM_AS_TRUTH, true},
-    {"BitwiseAndFunctor<", bitwise_and, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"BitwiseOrFunctor<", bitwise_or, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"BitwiseXorFunctor<", bitwise_xor, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"bitwise_not_kernel_cuda", bitwise_not, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"logical_not_kernel_cuda", logical_not, 1, 0, 0, PLIM_AS_TRUTH, false},
-    {"logical_and_kernel_cuda", logical_and, 2, 0, 0, PLIM_AS_TRUTH, false},
-    {"logical_or_kernel_cuda", logical_or, 2, 0, 0, PLIM_AS_TRUTH, false},
-    {"logical_xor_kernel_cuda", logical_xor, 2, 0, 0, PLIM_AS_TRUTH, false},
-    {"maximum_kernel_cuda", larger, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"minimum_kernel_cuda", smaller, 2, 0, 0, PLIM_AS_FIRST, false},
-    {"launch_clamp_scalar", clamp, 1, 4, 2, PLIM_AS_FIRST, false},
-    {"where_kernel_impl", where, 3, 0, 0, PLIM_AS_SECOND, false},
-    {"masked_fill_kernel", masked_fill, 2, 0, 1, PLIM_AS_FIRST, true},
-    {"launch_masked_scatter_kernel", masked_scatter, 3, 8, 0, PLIM_AS_FIRST, false},
+    {"FillFunctor<", fill, 0, 0, 1, PLIM_AS_FIRST, PLIM_KEEPS_TYPE},
+    {"direct_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_FIRST, PLIM_KEEPS_SIGN},
+    {"converting_copy_kernel_cuda<", copy, 1, 0, 0, PLIM_AS_NAMED, PLIM_KEEPS_SIGN},
+    {"bfloat16_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_BFLOAT16, PLIM_KEEPS_SIGN},
+    {"float16_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_HALF, PLIM_KEEPS_SIGN},
+    {"bfloat16tofloat32_copy_kernel_cuda", copy, 1, 0, 0, PLIM_AS_FIRST, PLIM_KEEPS_SIGN},
+    {"CUDAFunctor_add<", add, 2, 0, 1, PLIM_AS_FIRST, 0},
+    {"CUDAFunctorOnSelf_add<", add_to_each, 1, 0, 2, PLIM_AS_FIRST, 0},
+    {"CUDAFunctorOnOther_add<", add_each_to, 1, 0, 2, PLIM_AS_FIRST, 0},
+    {"MulFunctor<", multiply, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"DivFunctor<", divide, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"div_floor_kernel_cuda", divide_down, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"div_floor_kernel_cuda", divide_down_by, 1, 0, 2, PLIM_AS_FIRST, 0},
+    {"div_trunc_kernel_cuda", divide_to_zero, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"remainder_kernel_cuda", modulo, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"fmod_kernel_cuda", remainder_of, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"lshift_kernel_cuda", shift_left, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"rshift_kernel_cuda", shift_right, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"CompareEqFunctor<", equal, 2, 4, 0, PLIM_AS_TRUTH, 0},
+    {"CompareFunctor<", compare_two, 2, 4, 0, PLIM_AS_TRUTH, 0},
+    {"compare_scalar_kernel<", compare_with_number, 1, 4, 1, PLIM_AS_TRUTH, PLIM_KEEPS_TYPE},
+    {"BitwiseAndFunctor<", bitwise_and, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"BitwiseOrFunctor<", bitwise_or, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"BitwiseXorFunctor<", bitwise_xor, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"bitwise_not_kernel_cuda", bitwise_not, 1, 0, 0, PLIM_AS_FIRST, 0},
+    {"logical_not_kernel_cuda", logical_not, 1, 0, 0, PLIM_AS_TRUTH, 0},
+    {"logical_and_kernel_cuda", logical_and, 2, 0, 0, PLIM_AS_TRUTH, 0},
+    {"logical_or_kernel_cuda", logical_or, 2, 0, 0, PLIM_AS_TRUTH, 0},
+    {"logical_xor_kernel_cuda", logical_xor, 2, 0, 0, PLIM_AS_TRUTH, 0},
+    {"maximum_kernel_cuda", larger, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"minimum_kernel_cuda", smaller, 2, 0, 0, PLIM_AS_FIRST, 0},
+    {"launch_clamp_scalar", clamp, 1, 4, 2, PLIM_AS_FIRST, 0},
+    {"where_kernel_impl", where, 3, 0, 0, PLIM_AS_SECOND, 0},
+    {"masked_fill_kernel", masked_fill, 2, 0, 1, PLIM_AS_FIRST, PLIM_KEEPS_TYPE},
+    {"launch_masked_scatter_kernel", masked_scatter, 3, 8, 0, PLIM_AS_FIRST, 0},
     {"_flatten_indices_impl<CUDAKernelLauncher, long, 8l>", flatten, 1, sizeof(struct flatten), 0, PLIM_AS_FIRST,
-     false},
-    {"neg_kernel_cuda", negate, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"AbsFunctor<", absolute, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"sign_kernel_cuda", sign, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"ceil_kernel_cuda", ceiling, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"floor_kernel_cuda", lower, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"round_kernel_cuda", nearest, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"trunc_kernel_cuda", truncate, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"sqrt_kernel_cuda", root, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"reciprocal_kernel_cuda", reciprocal, 1, 0, 0, PLIM_AS_FIRST, false},
-    {"pow_tensor_scalar_kernel_impl<", square, 1, 0, 0, PLIM_AS_FIRST, false},
+     0},
+    {"neg_kernel_cuda", negate, 1, 0, 0, PLIM_AS_FIRST, 0},
+    {"AbsFunctor<", absolute, 1, 0, 0, PLIM_AS_FIRST, PLIM_IS_NOT_NEGATIVE},
+    {"sign_kernel_cuda", sign, 1, 0, 0, PLIM_AS_FIRST, 0},
+    {"ceil_kernel_cuda", ceiling, 1, 0, 0, PLIM_AS_FIRST, 0},
+    {"floor_kernel_cuda", lower, 1, 0, 0, PLIM_AS_FIRST, 0},
+    {"round_kernel_cuda", nearest, 1, 0, 0, PLIM_AS_FIRST, 0},
+    {"trunc_kernel_cuda", truncate, 1, 0, 0, PLIM_AS_FIRST, 0},
+    {"sqrt_kernel_cuda", root, 1, 0, 0, PLIM_AS_FIRST, PLIM_IS_NOT_NEGATIVE},
+    {"reciprocal_kernel_cuda", reciprocal, 1, 0, 0, PLIM_AS_FIRST, 0},
+    {"pow_tensor_scalar_kernel_impl<", square, 1, 0, 0, PLIM_AS_FIRST, PLIM_IS_NOT_NEGATIVE},
 };
 
 static bool is_named(struct plim_name name, const char *wanted)

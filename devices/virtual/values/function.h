@@ -30,6 +30,12 @@ enum plim_function_result {
     PLIM_AS_NAMED, /* the function's second template argument */
 };
 
+enum plim_function_trait {
+    PLIM_KEEPS_TYPE = 1,     /* its numbers are of the elements' own type */
+    PLIM_KEEPS_SIGN = 2,     /* the result is what was given, in another type at most */
+    PLIM_IS_NOT_NEGATIVE = 4 /* the result is not below zero, whatever was given */
+};
+
 struct plim_function_row {
     const char *name; /* how it begins, without its namespace */
     plim_function *function;
@@ -38,7 +44,7 @@ struct plim_function_row {
      * computes. */
     size_t head_bytes, numbers;
     enum plim_function_result result;
-    bool keeps_type; /* its numbers are of the elements' own type */
+    unsigned traits; /* bits of enum plim_function_trait */
 };
 
 /* `arguments` 0: so many as it has. NULL: it is not worked out. */

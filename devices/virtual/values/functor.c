@@ -82,7 +82,7 @@ size_t plim_functor_bytes(const struct plim_functor *f)
     if (!row) return 0;
     bool is_stored = f->stored >= 0;
     enum plim_type type = is_stored ? f->inner[f->stored] : plim_type_math(f->inner[0]);
-    if (!is_stored && row->keeps_type) type = f->inner[0];
+    if (!is_stored && row->traits & PLIM_KEEPS_TYPE) type = f->inner[0];
     size_t width = plim_type_bytes(type), head = row->head_bytes,
            numbers = is_stored ? 1 : row->numbers;
     if (is_stored && !head) head = 1;
@@ -100,6 +100,14 @@ static struct plim_number stored_number(const struct plim_function_call *call)
     enum plim_type type = f->inner[f->stored];
     size_t head = f->row->head_bytes ? f->row->head_bytes : 1;
     return plim_number_load(call->state + plim_align(head, plim_type_bytes(type)), type);
+}
+
+/* Learned numbers are finite: their roots too. */
+static unsigned char unknown_result(const struct plim_function_row *row, const struct plim_column *x, size_t k)
+{
+    if (row->traits & PLIM_KEEPS_SIGN) return plim_unknown_of(x->known[k]);
+    bool is_known = row->traits & PLIM_IS_NOT_NEGATIVE && x->is_float;
+    return is_known ? PLIM_UNKNOWN | PLIM_NOT_NEGATIVE : PLIM_UNKNOWN;
 }
 
 void plim_functor_apply(const struct plim_function_call *call, const struct plim_column *x,
@@ -120,7 +128,7 @@ void plim_functor_apply(const struct plim_function_call *call, const struct plim
         out->known[k] = inputs ? arguments[0].known[k] : PLIM_KNOWN;
         for (int i = 1; i < inputs; i++)
             out->known[k] = plim_known_both(out->known[k], arguments[i].known[k]);
-        if (!(out->known[k] & PLIM_KNOWN)) out->known[k] = PLIM_UNKNOWN;
+        if (!(out->known[k] & PLIM_KNOWN)) out->known[k] = unknown_result(functor->row, arguments, k);
     }
     bool is_choice = functor->row->result == PLIM_AS_SECOND; /* the first is a condition */
     out->is_float = inputs ? arguments[is_choice].is_float : plim_type_is_float(functor->result);

@@ -30,7 +30,6 @@ static const struct {
 static bool read(const char *list, struct plim_plan *plan)
 {
     struct plim_name closure = plim_name_argument(list, 2);
-    const char *bytes = plim_name_behind(closure, "OpaqueType<");
     const char *take = plim_name_behind(closure, "cuda_take_put_kernel<");
     if (take) {
         plan->numbers[KIND] = plim_name_behind(closure, "take_kernel(") ? TAKE : PUT;
@@ -38,10 +37,10 @@ static bool read(const char *list, struct plim_plan *plan)
             (int64_t)plim_type_bytes(plim_name_type(plim_name_argument(take, 0)));
         return plan->numbers[WIDTH] > 0;
     }
-    for (size_t i = 0; bytes && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (plim_name_begins(closure, kinds[i].name)) {
             plan->numbers[KIND] = kinds[i].kind;
-            plan->numbers[WIDTH] = strtol(bytes, NULL, 10);
+            plan->numbers[WIDTH] = plim_name_opaque_bytes(closure);
             return plan->numbers[WIDTH] > 0;
         }
     return false;

@@ -1,4 +1,5 @@
 #include "name.h"
+#include <stdlib.h>
 #include <string.h>
 
 struct plim_name plim_name_argument(const char *at, int index)
@@ -36,6 +37,13 @@ enum plim_type plim_name_type(struct plim_name part)
     const char *at = part.at;
     enum plim_type type = at ? plim_type_read(&at) : PLIM_NO_TYPE;
     return at && at <= part.at + part.length + 1 ? type : PLIM_NO_TYPE;
+}
+
+int64_t plim_name_opaque_bytes(struct plim_name part)
+{
+    const char *bytes = plim_name_behind(part, "OpaqueType<");
+    int64_t number = bytes ? strtoll(bytes, NULL, 10) : 0;
+    return number > 0 ? number : 0;
 }
 
 static enum plim_type read_parameter(const char **at, bool words)

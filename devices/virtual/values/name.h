@@ -19,6 +19,8 @@ bool plim_name_begins(struct plim_name part, const char *word);
 
 /* The type that a part is; PLIM_NO_TYPE for others. */
 enum plim_type plim_name_type(struct plim_name part);
+/* N of the first OpaqueType<N> in a part, what PyTorch only moves: bytes of an element; 0: there is none. */
+int64_t plim_name_opaque_bytes(struct plim_name part);
 
 /* The parameters of the last lambda in a part that has any: how many, at most `most`; 0: there is
  * none; -1: they are of types that are not known. `words`: unsigned integers are read as the signed

@@ -18,13 +18,12 @@ enum { DESCENDING, VALUE_BYTES };
 static bool read(const char *list, struct plim_plan *plan)
 {
     struct plim_name order = plim_name_argument(list, 1), value = plim_name_argument(list, 3);
-    const char *opaque = plim_name_behind(value, "OpaqueType<");
+    int64_t opaque = plim_name_opaque_bytes(value);
     bool is_falling = plim_name_behind(order, ")1") || plim_name_begins(order, "true");
     bool is_rising = plim_name_behind(order, ")0") || plim_name_begins(order, "false");
     plan->types[0] = plim_name_type(plim_name_argument(list, 2));
     plan->numbers[DESCENDING] = is_falling;
-    plan->numbers[VALUE_BYTES] =
-        opaque ? strtol(opaque, NULL, 10) : (int64_t)plim_type_bytes(plim_name_type(value));
+    plan->numbers[VALUE_BYTES] = opaque ? opaque : (int64_t)plim_type_bytes(plim_name_type(value));
     bool has_no_values = plim_name_behind(value, "NullType");
     return (is_falling || is_rising) && plan->types[0] != PLIM_NO_TYPE &&
            (has_no_values || plan->numbers[VALUE_BYTES] > 0);
@@ -159,26 +158,13 @@ static bool rearrange(const struct plim_plan *plan, const struct plim_launch *la
     return works;
 }
 
-static void swap(unsigned char *a, unsigned char *b, size_t width)
-{
-    for (size_t i = 0; i < width; i++) {
-        unsigned char kept = a[i];
-        a[i] = b[i], b[i] = kept;
-    }
-}
-
 /* The same order each time (Fisher and Yates), which a descending sort turns around. */
 static void shuffle(struct plim_view *view, size_t count, size_t width, bool is_descending)
 {
-    for (size_t i = count; i > 1; i--) {
-        size_t k = plim_random_word(count, i) % i;
-        swap(view->data + k * width, view->data + (i - 1) * width, width);
-        swap(view->known + k * width, view->known + (i - 1) * width, width);
-    }
-    for (size_t i = 0; is_descending && i < count / 2; i++) {
-        swap(view->data + i * width, view->data + (count - 1 - i) * width, width);
-        swap(view->known + i * width, view->known + (count - 1 - i) * width, width);
-    }
+    for (size_t i = count; i > 1; i--)
+        plim_view_swap(view, plim_random_word(count, i) % i * width, (i - 1) * width, width);
+    for (size_t i = 0; is_descending && i < count / 2; i++)
+        plim_view_swap(view, i * width, (count - 1 - i) * width, width);
 }
 
 /* Values whose keys are not known: the first pass puts them into some order, and the others leave them there. False:

@@ -119,19 +119,25 @@ static struct plim_number element_of(const struct draw *d, size_t i)
 
 enum { KIND, DRAWN, COUNT_BYTES, IS_STRIDED };
 
+/* Where the last of these words begins; NULL: there is none. */
+static const char *last_of(const char *text, const char *word)
+{
+    const char *last = NULL;
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) last = at;
+    return last;
+}
+
 static bool read(const char *list, struct plim_plan *plan)
 {
     static const char nullary[] = "distribution_nullary_kernel<";
     struct plim_name whole_list = {list, strlen(list)}, drawn = plim_name_argument(list, 1);
-    const char *type = plim_name_behind(whole_list, nullary), *parameters = strstr(list, ">("), *lambda = NULL;
+    const char *type = plim_name_behind(whole_list, nullary), *parameters = last_of(list, ">(");
     plan->numbers[KIND] = KINDS;
     for (int kind = 0; kind < KINDS; kind++)
         if (plim_name_behind(whole_list, names[kind])) plan->numbers[KIND] = kind;
     plan->numbers[DRAWN] = plim_name_begins(drawn, "4") ? 4 : 2;
     if (!type || plan->numbers[KIND] == KINDS) return false;
-    for (const char *at = strstr(type, "{lambda(int, "); at; at = strstr(at + 1, "{lambda(int, ")) lambda = at;
-    const char *number = lambda ? strchr(lambda, '#') : NULL;
-    while (parameters && strstr(parameters + 1, ">(")) parameters = strstr(parameters + 1, ">(");
+    const char *lambda = last_of(type, "{lambda(int, "), *number = lambda ? strchr(lambda, '#') : NULL;
     plan->types[0] = plim_name_type(plim_name_argument(type, 0));
     plan->numbers[IS_STRIDED] = number && number[1] == '2';
     plan->numbers[COUNT_BYTES] = parameters && !strncmp(parameters, ">(int", 5) ? 4 : 8;
@@ -323,9 +329,8 @@ enum { KEY_BYTES, VALUE_BYTES };
 
 static bool read_duplicates(const char *list, struct plim_plan *plan)
 {
-    const char *opaque = plim_name_behind(plim_name_argument(list, 1), "OpaqueType<");
     plan->numbers[KEY_BYTES] = (int64_t)plim_type_bytes(plim_name_type(plim_name_argument(list, 0)));
-    plan->numbers[VALUE_BYTES] = opaque ? strtol(opaque, NULL, 10) : 0;
+    plan->numbers[VALUE_BYTES] = plim_name_opaque_bytes(plim_name_argument(list, 1));
     return plan->numbers[KEY_BYTES] && plan->numbers[VALUE_BYTES] > 0 && plan->numbers[VALUE_BYTES] <= 8;
 }
 
@@ -337,16 +342,12 @@ static uint64_t key_at(const unsigned char *keys, size_t i, size_t width, uint64
 }
 
 /* The values from `first` on whose keys are the same, by the numbers of the thread that is the first's. */
-static void shuffle(unsigned char *values, size_t count, size_t width, size_t first, const struct philox *philox)
+static void shuffle(struct plim_view *values, size_t count, size_t width, size_t first, const struct philox *philox)
 {
     uint32_t words[4];
     for (size_t i = count - 1, drawn = 0; i > 0; i--, drawn++) {
-        unsigned char kept[8];
         plim_philox_stream(philox->seed, first, philox->offset / 4 + drawn / 4, words);
-        unsigned char *a = values + (first + i) * width, *b = values + (first + words[drawn % 4] % (i + 1)) * width;
-        memcpy(kept, a, width);
-        memmove(a, b, width);
-        memcpy(b, kept, width);
+        plim_view_swap(values, (first + i) * width, (first + words[drawn % 4] % (i + 1)) * width, width);
     }
 }
 
@@ -367,7 +368,7 @@ static bool run_duplicates(const struct plim_plan *plan, const struct plim_launc
     for (size_t i = 0, end; works && i < count; i = end) {
         uint64_t key = key_at(keys.data, i, key_bytes, mask);
         for (end = i + 1; end < count && key_at(keys.data, end, key_bytes, mask) == key; end++) continue;
-        shuffle(values.data, end - i, value_bytes, i, &philox);
+        shuffle(&values, end - i, value_bytes, i, &philox);
     }
     if (works) plim_view_store(&values, launch->kernel);
     plim_view_close(&keys);

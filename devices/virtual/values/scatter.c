@@ -45,11 +45,10 @@ static bool read(const char *list, struct plim_plan *plan)
     plan->numbers[FILLS] = fills != NULL;
     plan->numbers[SCATTERS] = fills || plim_name_begins(plim_name_argument(types, 0), "true");
     struct plim_name type = plim_name_argument(types, fills ? 0 : 1);
-    const char *opaque = plim_name_behind(type, "OpaqueType<");
+    int64_t opaque = plim_name_opaque_bytes(type);
     plan->types[0] = plim_name_type(type);
     plan->types[1] = plim_name_type(plim_name_argument(types, fills ? 1 : 2));
-    plan->numbers[WIDTH] =
-        opaque ? strtol(opaque, NULL, 10) : (int64_t)plim_type_bytes(plan->types[0]);
+    plan->numbers[WIDTH] = opaque ? opaque : (int64_t)plim_type_bytes(plan->types[0]);
     bool is_opaque = plan->types[0] == PLIM_NO_TYPE;
     return plan->numbers[WIDTH] > 0 && plan->numbers[WIDTH] <= 8 &&
            (!is_opaque || plan->numbers[OPERATION] == ASSIGN) &&

@@ -8,9 +8,16 @@
  * An IntDivider begins with what is divided by. */
 #include "plan.h"
 
-enum { NUMBERS };
+enum { NUMBERS, HAS_ROWS = 0 };
 
-static bool run_places(const struct plim_launch *launch, bool has_rows)
+/* `list` begins with the type of the places. */
+static bool read_places(const char *list, struct plim_plan *plan)
+{
+    plan->numbers[HAS_ROWS] = !strncmp(list, "int2", strlen("int2"));
+    return true;
+}
+
+static bool run_places(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     enum { WIDTH = sizeof(int64_t) };
     int32_t count = plim_launch_int(launch, 1);
@@ -20,24 +27,12 @@ static bool run_places(const struct plim_launch *launch, bool has_rows)
         !plim_view_blank(&view, plim_launch_address(launch, 0), (size_t)count * WIDTH))
         return false;
     for (uint32_t i = 0; i < (uint32_t)count; i++) {
-        uint64_t place = has_rows ? (uint64_t)(i % size) << 32 | i / size : i % size;
+        uint64_t place = plan->numbers[HAS_ROWS] ? (uint64_t)(i % size) << 32 | i / size : i % size;
         plim_view_put(&view, i * WIDTH, PLIM_INT64, (struct plim_number){.i = (int64_t)place}, PLIM_KNOWN);
     }
     plim_view_store(&view, launch->kernel);
     plim_view_close(&view);
     return true;
-}
-
-static bool run_reverse(const struct plim_plan *plan, const struct plim_launch *launch)
-{
-    (void)plan;
-    return run_places(launch, false);
-}
-
-static bool run_with_rows(const struct plim_plan *plan, const struct plim_launch *launch)
-{
-    (void)plan;
-    return run_places(launch, true);
 }
 
 static bool read(const char *list, struct plim_plan *plan)
@@ -83,7 +78,7 @@ static bool run_last(const struct plim_plan *plan, const struct plim_launch *lau
     return works;
 }
 
-const struct plim_row plim_rows_segments[] = {{"fill_reverse_indices_kernel(", NULL, run_reverse},
-                                              {"fill_index_and_segment_kernel(", NULL, run_with_rows},
+const struct plim_row plim_rows_segments[] = {{"fill_reverse_indices_kernel(", read_places, run_places},
+                                              {"fill_index_and_segment_kernel(", read_places, run_places},
                                               {"sort_postprocess_kernel<", read, run_last},
                                               {0}};

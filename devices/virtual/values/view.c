@@ -94,6 +94,21 @@ void plim_view_move(struct plim_view *to, size_t to_offset, const struct plim_vi
         memset(to->known + to_offset, PLIM_UNKNOWN, bytes);
 }
 
+static void swap(unsigned char *a, unsigned char *b, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char kept = a[i];
+        a[i] = b[i], b[i] = kept;
+    }
+}
+
+void plim_view_swap(struct plim_view *view, size_t a_offset, size_t b_offset, size_t bytes)
+{
+    if (!has(view, a_offset, bytes) || !has(view, b_offset, bytes)) return;
+    swap(view->data + a_offset, view->data + b_offset, bytes);
+    swap(view->known + a_offset, view->known + b_offset, bytes);
+}
+
 void plim_view_move_by(struct plim_view *to, size_t to_offset, const struct plim_view *from,
                        size_t from_offset, size_t bytes, unsigned char index_known)
 {

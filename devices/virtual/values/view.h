@@ -30,7 +30,9 @@ void plim_view_put(struct plim_view *view, size_t offset, enum plim_type type,
 /* The bytes of an element as they are. */
 void plim_view_move(struct plim_view *to, size_t to_offset, const struct plim_view *from,
                     size_t from_offset, size_t bytes);
-/* The same, by an index: it is known no better than where it lies. */
+/* Two elements of a view change places. */
+void plim_view_swap(struct plim_view *view, size_t a_offset, size_t b_offset, size_t bytes);
+/* The bytes of an element, by an index: it is known no better than where it lies. */
 void plim_view_move_by(struct plim_view *to, size_t to_offset, const struct plim_view *from,
                        size_t from_offset, size_t bytes, unsigned char index_known);
 
