@@ -22,7 +22,8 @@
  * shapes are aligned at the last dimension, and a missing dimension or an extent of 1 repeats.
  *
  * Randomness is counter-based: element i (counted in row-major order of the output's shape) of an
- * operation with `seed` s depends on s and i alone (random.h), whatever device runs it.
+ * operation with `seed` s depends on s and i alone (random.h), whatever device runs it. Attention by
+ * cuDNN draws by a rule of its own, on `seed` alone too (devices/cuda/fused_attention.h).
  */
 #ifndef PLIM_DEVICES_OP_H
 #define PLIM_DEVICES_OP_H

@@ -128,9 +128,9 @@ int plim_dnn_virtual(struct plim_dnn_graph *g, cudnnDataType_t type, struct plim
     return add_tensor(g, type, shape, VIRTUAL);
 }
 
-int plim_dnn_scalar(struct plim_dnn_graph *g)
+int plim_dnn_scalar(struct plim_dnn_graph *g, cudnnDataType_t type)
 {
-    return add_tensor(g, CUDNN_DATA_FLOAT, plim_dnn_packed(1, 1, 1, 1), BY_VALUE);
+    return add_tensor(g, type, plim_dnn_packed(1, 1, 1, 1), BY_VALUE);
 }
 
 /* --- operations ------------------------------------------------------------------------------- */
@@ -224,6 +224,22 @@ void plim_dnn_reshape(struct plim_dnn_graph *g, int x, int y)
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
     add_operation(g, NULL, &o);
+}
+
+void plim_dnn_bernoulli(struct plim_dnn_graph *g, double kept, int seed, int offset, int y)
+{
+    if (!can_add(g)) return;
+    cudnnRngDistribution_t distribution = CUDNN_RNG_DISTRIBUTION_BERNOULLI;
+    struct filling p = begin(g->dnn, CUDNN_BACKEND_RNG_DESCRIPTOR);
+    set(&p, CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_TYPE_RNG_DISTRIBUTION, 1, &distribution);
+    set(&p, CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, CUDNN_TYPE_DOUBLE, 1, &kept);
+    finalize(&p);
+    struct filling o = begin(g->dnn, CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR);
+    set_descriptor(&o, CUDNN_ATTR_OPERATION_RNG_DESC, p.descriptor);
+    set_tensor(&o, g, CUDNN_ATTR_OPERATION_RNG_SEED, seed);
+    set_tensor(&o, g, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC, offset);
+    set_tensor(&o, g, CUDNN_ATTR_OPERATION_RNG_YDESC, y);
+    add_operation(g, &p, &o);
 }
 
 cudnnStatus_t plim_dnn_graph_seal(struct plim_dnn_graph *g)

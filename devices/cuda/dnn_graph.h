@@ -67,8 +67,8 @@ void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn);
 int plim_dnn_tensor(struct plim_dnn_graph *g, cudnnDataType_t type, struct plim_dnn_shape shape);
 /* Between operations, never stored. */
 int plim_dnn_virtual(struct plim_dnn_graph *g, cudnnDataType_t type, struct plim_dnn_shape shape);
-/* An fp32 number that a call gives by a host pointer. */
-int plim_dnn_scalar(struct plim_dnn_graph *g);
+/* A number that a call gives by a host pointer. */
+int plim_dnn_scalar(struct plim_dnn_graph *g, cudnnDataType_t type);
 
 /* y = f(x), f(x, b), or select: t ? x : b. Computed in `precision`. -1: no such operand. */
 void plim_dnn_pointwise(struct plim_dnn_graph *g, cudnnPointwiseMode_t mode,
@@ -81,6 +81,8 @@ void plim_dnn_matmul(struct plim_dnn_graph *g, int a, int b, int y);
 void plim_dnn_reduce(struct plim_dnn_graph *g, cudnnReduceTensorOp_t fold, int x, int y);
 /* The same memory in another shape. */
 void plim_dnn_reshape(struct plim_dnn_graph *g, int x, int y);
+/* y = 1 with probability `kept`, else 0: by Philox from two int64 numbers, the same y from the same two. */
+void plim_dnn_bernoulli(struct plim_dnn_graph *g, double kept, int seed, int offset, int y);
 
 /* Seals the graph. */
 cudnnStatus_t plim_dnn_graph_seal(struct plim_dnn_graph *g);

@@ -198,7 +198,9 @@ static const char *read_call(struct call *c, const struct plim_op *op)
     int mask = backward ? BACKWARD_MASK : FORWARD_MASK;
     uint8_t dtype = op->in[0]->dtype;
     if (dtype != PLIM_BF16 && dtype != PLIM_F16) return "a type other than bf16 and fp16";
-    if (op->alpha != 0) return "dropout";
+    if (op->alpha != 0 && op->sdpa != PLIM_SDPA_CUDNN)
+        return "dropout where PyTorch takes another kernel";
+    if (op->alpha >= 1) return "dropout of everything";
     const char *refusal = NULL;
     for (int i = 0; i < count && !refusal; i++) {
         const struct place *at = &places[i];
@@ -215,16 +217,18 @@ static const char *read_call(struct call *c, const struct plim_op *op)
     p->backward = backward;
     p->causal = op->causal;
     p->has_logsumexp = lse != NULL;
+    p->dropped = op->alpha;
     c->address[PLIM_FUSED_LOGSUMEXP] = lse ? lse->data : 0;
     for (int i = 0; i < op->n_scratch; i++)
         c->key.scratch_bytes[i] = plim_array_bytes(op->scratch[i]);
     return refusal;
 }
 
-/* Up to 9.15.0 keys beyond the last whole tile of 128 were not masked in backward. */
+/* Up to 9.15.0 keys beyond the last whole tile of 128 were not masked in backward. With dropout, forward
+ * is left to the kernel that will do backward: each draws its own random numbers. */
 static bool is_wrong_there(const struct plim_fused *f, const struct plim_fused_problem *p)
 {
-    return f->dnn.library.version <= 91500 && p->backward &&
+    return f->dnn.library.version <= 91500 && (p->backward || p->dropped > 0) &&
            p->shape[PLIM_FUSED_K].extent[2] % 128 != 0;
 }
 
@@ -379,16 +383,20 @@ static enum plim_status run(const struct plim_fused *f, struct call *c, const st
         return plim_fail(err, PLIM_UNSUPPORTED, "attention by cuDNN: scratch that is not aligned");
     c->address[PLIM_FUSED_DQ_SUMS] = pieces[DQ_SUMS].address;
     c->address[PLIM_FUSED_ROW_SUMS] = pieces[ROW_SUMS].address;
-    float number[PLIM_FUSED_TENSORS] = {[PLIM_FUSED_SCALE] = (float)c->op->beta,
-                                        [PLIM_FUSED_MINUS_INFINITY] = -INFINITY,
-                                        [PLIM_FUSED_ONE] = 1};
+    double dropped = c->op->alpha;
+    float number[] = {[PLIM_FUSED_SCALE] = (float)c->op->beta,
+                      [PLIM_FUSED_MINUS_INFINITY] = -INFINITY,
+                      [PLIM_FUSED_KEEP] = (float)(1 - dropped),
+                      [PLIM_FUSED_KEEP_INVERSE] = (float)(1 / (1 - dropped))};
+    int64_t integer[PLIM_FUSED_TENSORS] = {[PLIM_FUSED_SEED] = (int64_t)c->op->seed};
     int ids[PLIM_FUSED_TENSORS], count = 0;
     void *address[PLIM_FUSED_TENSORS];
     for (int i = 0; i < PLIM_FUSED_TENSORS; i++) {
         if (e->id[i] < 0) continue;
         ids[count] = e->id[i];
-        address[count++] =
-            i >= PLIM_FUSED_SCALE ? (void *)&number[i] : (void *)(uintptr_t)c->address[i];
+        address[count++] = i >= PLIM_FUSED_SEED    ? (void *)&integer[i]
+                           : i >= PLIM_FUSED_SCALE ? (void *)&number[i]
+                                                   : (void *)(uintptr_t)c->address[i];
     }
     cudnnStatus_t status = plim_dnn_execute(&f->dnn, f->handle, e->plan, count, ids, address,
                                             (void *)(uintptr_t)pieces[WORKSPACE].address);

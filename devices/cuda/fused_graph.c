@@ -24,7 +24,8 @@ static int stored_transposed(struct builder *b, enum plim_fused_tensor which)
 
 static int number(struct builder *b, enum plim_fused_tensor which)
 {
-    return b->id[which] = plim_dnn_scalar(b->g);
+    cudnnDataType_t type = which >= PLIM_FUSED_SEED ? CUDNN_DATA_INT64 : f32;
+    return b->id[which] = plim_dnn_scalar(b->g, type);
 }
 
 /* f(x, operand) in fp32, of the shape of x */
@@ -73,6 +74,15 @@ static int scores(struct builder *b, int q, int k_transposed, int scale)
     return b->p->causal ? masked(b, s) : s;
 }
 
+/* 1 where dropout keeps an element of P, else 0. */
+static int kept(struct builder *b)
+{
+    int y = plim_dnn_virtual(b->g, f32, b->scores);
+    int seed = number(b, PLIM_FUSED_SEED), offset = number(b, PLIM_FUSED_OFFSET);
+    plim_dnn_bernoulli(b->g, 1 - b->p->dropped, seed, offset, y);
+    return y;
+}
+
 static void build_forward(struct builder *b)
 {
     struct plim_dnn_graph *g = b->g;
@@ -88,7 +98,14 @@ static void build_forward(struct builder *b)
         plim_dnn_pointwise(g, CUDNN_POINTWISE_ADD, f32, top, log, -1, lse);
     }
     int p = plim_dnn_virtual(g, b->half, b->scores);
-    plim_dnn_pointwise(g, CUDNN_POINTWISE_DIV, f32, e, sum, -1, p);
+    if (b->p->dropped > 0) {
+        int some =
+            pointwise(b, CUDNN_POINTWISE_MUL, pointwise(b, CUDNN_POINTWISE_DIV, e, sum), kept(b));
+        plim_dnn_pointwise(g, CUDNN_POINTWISE_MUL, f32, some, number(b, PLIM_FUSED_KEEP_INVERSE),
+                           -1, p);
+    } else {
+        plim_dnn_pointwise(g, CUDNN_POINTWISE_DIV, f32, e, sum, -1, p);
+    }
     int v = stored(b, PLIM_FUSED_V);
     plim_dnn_matmul(g, p, v, stored(b, PLIM_FUSED_O));
 }
@@ -123,8 +140,9 @@ static int row_sums(struct builder *b, int grad, int out)
     int folded = row_fold(b, CUDNN_REDUCE_TENSOR_ADD, terms);
     int sums = plim_dnn_tensor(b->g, f32, b->column);
     b->id[PLIM_FUSED_ROW_SUMS] = sums;
-    /* times 1: where dropout's factor stands in the chain that the engines know */
-    plim_dnn_pointwise(b->g, CUDNN_POINTWISE_MUL, f32, folded, number(b, PLIM_FUSED_ONE), -1, sums);
+    /* without dropout too: it stands in the chain that the engines know */
+    plim_dnn_pointwise(b->g, CUDNN_POINTWISE_MUL, f32, folded, number(b, PLIM_FUSED_KEEP), -1,
+                       sums);
     return sums;
 }
 
@@ -141,6 +159,24 @@ static void q_gradient(struct builder *b, int ds, int k_transposed)
     plim_dnn_pointwise(b->g, CUDNN_POINTWISE_IDENTITY, f32, sums, -1, -1, stored(b, PLIM_FUSED_DQ));
 }
 
+/* dP -> P's part of the softmax's gradient: P (dP - sums), or with dropout P (M dP - sums) / keep. dV on
+ * the way, as it needs M too. */
+static int through_softmax(struct builder *b, int p, int grad, int sums)
+{
+    int mask = b->p->dropped > 0 ? kept(b) : -1, inverse = -1, used = p;
+    if (mask >= 0) {
+        inverse = number(b, PLIM_FUSED_KEEP_INVERSE);
+        used = pointwise(b, CUDNN_POINTWISE_MUL, p, mask);
+        used = pointwise(b, CUDNN_POINTWISE_MUL, used, inverse);
+    }
+    shared_gradient(b, transposed_half(b, used), grad, PLIM_FUSED_DV);
+    int dp = product(b, grad, stored_transposed(b, PLIM_FUSED_V), f32, b->scores);
+    if (mask >= 0) dp = pointwise(b, CUDNN_POINTWISE_MUL, dp, mask);
+    dp = pointwise(b, CUDNN_POINTWISE_SUB, dp, sums);
+    dp = pointwise(b, CUDNN_POINTWISE_MUL, dp, p);
+    return mask >= 0 ? pointwise(b, CUDNN_POINTWISE_MUL, dp, inverse) : dp;
+}
+
 static void build_backward(struct builder *b)
 {
     struct plim_dnn_graph *g = b->g;
@@ -151,10 +187,7 @@ static void build_backward(struct builder *b)
     int s = scores(b, q, k, scale);
     int lse = b->id[PLIM_FUSED_LOGSUMEXP] = plim_dnn_tensor(g, f32, b->column);
     int p = pointwise(b, CUDNN_POINTWISE_EXP, pointwise(b, CUDNN_POINTWISE_SUB, s, lse), -1);
-    shared_gradient(b, transposed_half(b, p), grad, PLIM_FUSED_DV);
-    int dp = product(b, grad, stored_transposed(b, PLIM_FUSED_V), f32, b->scores);
-    dp = pointwise(b, CUDNN_POINTWISE_SUB, dp, sums);
-    dp = pointwise(b, CUDNN_POINTWISE_MUL, dp, p);
+    int dp = through_softmax(b, p, grad, sums);
     int ds = plim_dnn_virtual(g, b->half, b->scores);
     plim_dnn_pointwise(g, CUDNN_POINTWISE_MUL, f32, dp, scale, -1, ds);
     shared_gradient(b, transposed_half(b, ds), q, PLIM_FUSED_DK);

@@ -2,10 +2,14 @@
  * reductions that its fused engines recognise. No score matrix is ever stored.
  *
  * forward   S = scale Q K^T [+ bias] [masked above the diagonal]; logsumexp and P = softmax(S) by
- *           rows; O = P V
- * backward  sums = rows of dO * O; P = exp(S - logsumexp); dV = P^T dO;
- *           dS = scale P (dO V^T - sums); dK = dS^T Q; dQ = dS K, added up in fp32 by blocks in any
- *           order
+ *           rows; O = (M P / keep) V
+ * backward  sums = keep * rows of dO * O; P = exp(S - logsumexp); dV = (M P / keep)^T dO;
+ *           dS = scale P (M (dO V^T) - sums) / keep; dK = dS^T Q; dQ = dS K, added up in fp32 by blocks
+ *           in any order
+ *
+ * With dropout, keep is the share of P that stays and M is 1 there, else 0: cuDNN draws it by Philox from
+ * a seed and an offset, in backward again, so it is never stored but as bits in the workspace of some
+ * engines. Without dropout keep is 1, and M and the division are left out.
  *
  * The backward without an order costs 4 bytes for each element of Q; the one with an order a whole
  * score matrix in 16 bits, which would change what fits.
@@ -24,7 +28,9 @@ enum plim_fused_tensor {
     PLIM_FUSED_DO, PLIM_FUSED_DQ, PLIM_FUSED_DK, PLIM_FUSED_DV,
     PLIM_FUSED_ROW_SUMS, /* fp32 (b, heads, s_q, 1): scratch of the caller */
     PLIM_FUSED_DQ_SUMS,  /* fp32 (b, heads, s_q, d), packed: scratch of the caller */
-    PLIM_FUSED_SCALE, PLIM_FUSED_MINUS_INFINITY, PLIM_FUSED_ONE, /* numbers on the host */
+    /* numbers on the host: fp32, then int64 */
+    PLIM_FUSED_SCALE, PLIM_FUSED_MINUS_INFINITY, PLIM_FUSED_KEEP, PLIM_FUSED_KEEP_INVERSE,
+    PLIM_FUSED_SEED, PLIM_FUSED_OFFSET,
     PLIM_FUSED_TENSORS
 };
 
@@ -33,12 +39,14 @@ struct plim_fused_problem {
     int32_t type; /* cudnnDataType_t of Q: CUDNN_DATA_BFLOAT16, CUDNN_DATA_HALF */
     uint8_t backward, causal, has_bias;
     uint8_t has_logsumexp; /* forward: is it asked for */
+    double dropped;        /* the share of P that dropout drops; 0: no dropout */
     struct plim_dnn_shape shape[PLIM_FUSED_TENSORS]; /* scratch and numbers are left zero */
 };
 
 /* Builds and seals the graph; `g` is closed by the caller in any case. id[i]: the number of the
  * tensor in the graph, -1 where it has none. */
 cudnnStatus_t plim_fused_graph(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
-                              const struct plim_fused_problem *problem, int id[PLIM_FUSED_TENSORS]);
+                               const struct plim_fused_problem *problem,
+                               int id[PLIM_FUSED_TENSORS]);
 
 #endif

@@ -1,6 +1,7 @@
 /* Operation graphs by their definition; the contract is in cudnn_descriptor.h. */
 #include "cudnn_descriptor.h"
 #include "devices/half.h"
+#include "devices/random.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,34 @@ static void run_reshape(struct run *r, const struct descriptor *op)
     }
 }
 
+static int64_t integer(struct run *r, const struct descriptor *op, cudnnBackendAttributeName_t name)
+{
+    const struct tensor *t = tensor_of(r, op, name);
+    int64_t value = 0;
+    if (!t || !t->by_value || t->type != CUDNN_DATA_INT64)
+        fail(r, CUDNN_STATUS_NOT_SUPPORTED);
+    else
+        memcpy(&value, t->data, sizeof value);
+    return value;
+}
+
+/* By the reference's own rule, so that the two can be compared; cuDNN has another. */
+static void run_random(struct run *r, const struct descriptor *op)
+{
+    const struct descriptor *p = descriptor_link(op, CUDNN_ATTR_OPERATION_RNG_DESC);
+    const struct attribute *chance = descriptor_find(p, CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY);
+    int64_t seed = integer(r, op, CUDNN_ATTR_OPERATION_RNG_SEED);
+    int64_t first = integer(r, op, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC);
+    struct tensor *y = tensor_of(r, op, CUDNN_ATTR_OPERATION_RNG_YDESC);
+    if (!chance ||
+        descriptor_number(p, CUDNN_ATTR_RNG_DISTRIBUTION, -1) != CUDNN_RNG_DISTRIBUTION_BERNOULLI)
+        fail(r, CUDNN_STATUS_NOT_SUPPORTED);
+    for (int64_t i = 0; !r->status && i < elements(y); i++) {
+        uint32_t word = plim_random_word((uint64_t)seed, (uint64_t)(first + i));
+        put(y, i, plim_random_unit(word) >= (float)(1 - *(const double *)chance->values));
+    }
+}
+
 static void run_operation(struct run *r, const struct descriptor *op)
 {
     switch (op->type) {
@@ -318,6 +347,9 @@ static void run_operation(struct run *r, const struct descriptor *op)
         break;
     case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
         run_reshape(r, op);
+        break;
+    case CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR:
+        run_random(r, op);
         break;
     default:
         fail(r, CUDNN_STATUS_NOT_SUPPORTED);

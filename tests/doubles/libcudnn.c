@@ -4,9 +4,9 @@
  * (tests/unit/test_cudnn_real.c compares those formulas with the real library). It writes over that
  * workspace.
  */
-#include "gpu_state.h"
 #include "cudnn_descriptor.h"
 #include "cudnn_text.h"
+#include "gpu_state.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +25,7 @@ size_t attribute_size(cudnnBackendAttributeType_t type)
     case CUDNN_TYPE_POINTWISE_MODE:
     case CUDNN_TYPE_REDUCTION_OPERATOR_TYPE:
     case CUDNN_TYPE_HEUR_MODE:
+    case CUDNN_TYPE_RNG_DISTRIBUTION:
         return sizeof(int);
     case CUDNN_TYPE_BOOLEAN:
     case CUDNN_TYPE_CHAR:
@@ -90,7 +91,7 @@ int64_t descriptor_number(const struct descriptor *d, cudnnBackendAttributeName_
 
 /* What an engine has to know of an attention graph. Its first product is Q K^T. */
 struct attention {
-    bool backward;
+    bool backward, dropout;
     int64_t batch, heads, kv_heads, q, k, size;
 };
 
@@ -98,23 +99,39 @@ static bool read_attention(const struct descriptor *graph, struct attention *out
 {
     const struct attribute *ops = descriptor_find(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
     int products = 0;
+    bool dropout = false;
     for (int64_t i = 0; ops && i < ops->count; i++) {
         const struct descriptor *op = ((struct descriptor **)ops->values)[i];
+        dropout |= op->type == CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR;
         if (op->type != CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR || products++) continue;
         const struct descriptor *a = descriptor_link(op, CUDNN_ATTR_OPERATION_MATMUL_ADESC);
         const struct descriptor *b = descriptor_link(op, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
         const int64_t *q = descriptor_find(a, CUDNN_ATTR_TENSOR_DIMENSIONS)->values;
         const int64_t *k = descriptor_find(b, CUDNN_ATTR_TENSOR_DIMENSIONS)->values;
-        *out = (struct attention){false, q[0], q[1], k[1], q[2], k[3], q[3]};
+        *out = (struct attention){false, false, q[0], q[1], k[1], q[2], k[3], q[3]};
     }
     out->backward = products == 5;
+    out->dropout = dropout;
     return products == 2 || products == 5;
+}
+
+/* What engines 3 and 5 keep of dropout: a bit for each score, in tiles of 128 x 128. */
+static int64_t dropout_bits(const struct attention *a)
+{
+    int64_t q_tiles = (a->q + 127) / 128, k_tiles = (a->k + 127) / 128;
+    return a->dropout ? a->batch * a->heads * q_tiles * k_tiles * (128 * 128 / 8) : 0;
+}
+
+static int64_t forward_workspace(const struct attention *a, int64_t engine)
+{
+    if (engine == 2) return a->q > 1 ? 256 : 0;
+    return engine == 3 && a->dropout ? dropout_bits(a) + 128 : 0;
 }
 
 /* Engine 6 is for 9.0, engine 5 for 10.x, engine 7 for everything from 8.0 on. */
 static int64_t backward_workspace(const struct attention *a, int64_t engine)
 {
-    int64_t heads = a->batch * a->heads, bytes = 0;
+    int64_t heads = a->batch * a->heads, bytes = engine == 5 ? dropout_bits(a) : 0;
     if (a->heads != a->kv_heads) bytes += 4 * heads * a->k * a->size;
     if (engine == 7) return bytes + 4 * heads * ((a->q + 7) / 8 * 8) * a->size + 128;
     if (engine == 6) return bytes + 256;
@@ -132,7 +149,7 @@ static int list_engines(const struct attention *a, int cc, struct descriptor *co
                         int64_t size)
 {
     int own = cc == 90 ? 2 : cc / 10 == 10 ? 3 : 1, count = 0;
-    bool tiny = a->q > 1 && (a->q <= 128 || a->k <= 128);
+    bool tiny = !a->dropout && a->q > 1 && (a->q <= 128 || a->k <= 128);
     int64_t engines[2] = {own, 1};
     if (a->backward) {
         engines[0] = cc == 90 ? 6 : cc / 10 == 10 && !tiny ? 5 : 7;
@@ -142,9 +159,8 @@ static int list_engines(const struct attention *a, int cc, struct descriptor *co
     for (int i = 0; i < 2 && i < size; i++) {
         if (i && engines[i] == engines[0]) break;
         configs[i]->engine = engines[i];
-        configs[i]->workspace_bytes = a->backward ? backward_workspace(a, engines[i])
-                                      : engines[i] == 2 && a->q > 1 ? 256
-                                                                    : 0;
+        configs[i]->workspace_bytes =
+            (a->backward ? backward_workspace : forward_workspace)(a, engines[i]);
         configs[i]->finalized = true;
         count++;
     }
@@ -241,7 +257,8 @@ static cudnnStatus_t restore_plan(struct descriptor *d, const struct attribute *
 /* A plan compiles: that is where a full GPU shows. */
 static cudnnStatus_t finalize_plan(struct descriptor *d)
 {
-    const struct attribute *text = descriptor_find(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+    const struct attribute *text =
+        descriptor_find(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
     if (text) return restore_plan(d, text);
     if (gpu_fault(GPU_FAULT_CHOICE)) return CUDNN_STATUS_NOT_SUPPORTED;
     const struct descriptor *config = descriptor_link(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);

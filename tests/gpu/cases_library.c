@@ -117,6 +117,7 @@ struct call {
     int64_t batch, heads, kv_heads, q_length, k_length, size;
     enum plim_dtype dtype;
     bool causal, mask;
+    double dropped;
 };
 
 static const struct plim_array *operand(const struct call *t, int64_t heads, int64_t length)
@@ -139,12 +140,13 @@ static void add_scratch(struct plim_op *op, const struct call *t, enum plim_sdpa
                                          .mask_batch = t->batch,
                                          .mask_heads = 1,
                                          .causal = t->causal,
+                                         .dropout = t->dropped > 0,
                                          .training = true,
                                          .contiguous_heads = true};
     struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     bool forward = op->kind == PLIM_OP_ATTENTION;
-    int count = (forward ? plim_attention_forward_needs : plim_attention_backward_needs)(
-        kernel_case_gpu(), kernel, &shape, needs);
+    int count = (forward ? plim_attention_forward_needs
+                         : plim_attention_backward_needs)(kernel_case_gpu(), kernel, &shape, needs);
     op->n_scratch = 0;
     for (int i = 0; i < count; i++)
         if (needs[i].role == PLIM_NEED_TEMPORARY && needs[i].bytes > 0)
@@ -208,12 +210,12 @@ static void check_attention(const struct call *t, enum plim_sdpa kernel)
     kernel_case_finish(&c);
 }
 
-static const struct call calls[] = {{2, 3, 3, 128, 128, 64, PLIM_BF16, true, false},
-                                    {2, 3, 3, 128, 128, 64, PLIM_F16, false, false},
-                                    {1, 4, 2, 96, 96, 128, PLIM_BF16, true, false},
-                                    {2, 2, 2, 64, 80, 40, PLIM_F16, false, false},
-                                    {2, 2, 2, 128, 128, 64, PLIM_BF16, false, true},
-                                    {1, 1, 1, 257, 257, 80, PLIM_BF16, true, false}};
+static const struct call calls[] = {{2, 3, 3, 128, 128, 64, PLIM_BF16, true, false, 0},
+                                    {2, 3, 3, 128, 128, 64, PLIM_F16, false, false, 0},
+                                    {1, 4, 2, 96, 96, 128, PLIM_BF16, true, false, 0},
+                                    {2, 2, 2, 64, 80, 40, PLIM_F16, false, false, 0},
+                                    {2, 2, 2, 128, 128, 64, PLIM_BF16, false, true, 0},
+                                    {1, 1, 1, 257, 257, 80, PLIM_BF16, true, false, 0}};
 
 static void check_all(enum plim_sdpa kernel)
 {
@@ -234,4 +236,71 @@ Test(library, attention_with_the_scratch_of_the_efficient_kernel)
 Test(library, attention_with_the_scratch_of_cudnn)
 {
     if (kernel_case_gpu()->compute_capability >= 80) check_all(PLIM_SDPA_CUDNN);
+}
+
+/* The sum of the elements of batch b and head h. */
+static double head_sum(const struct plim_array *a, int64_t b, int64_t h)
+{
+    int64_t count = a->shape[2] * a->shape[3];
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += kernel_case_get(a, (b * a->shape[1] + h) * count + i);
+    return sum;
+}
+
+/* cuDNN draws its own random numbers, so no element can be compared. With V and dO of ones, out is the sum
+ * of P's rows after dropout and dV that of its columns: of all they are the same number if both directions
+ * dropped the same. The scale is such that a row has few large scores. */
+static void check_dropout(const struct call *t)
+{
+    const struct plim_array *q = operand(t, t->heads, t->q_length);
+    const struct plim_array *k = operand(t, t->kv_heads, t->k_length);
+    const struct plim_array *ones = operand(t, t->heads, t->k_length);
+    const struct plim_array *out = operand(t, t->heads, t->q_length);
+    const struct plim_array *dq = operand(t, t->heads, t->q_length);
+    const struct plim_array *dk = operand(t, t->kv_heads, t->k_length);
+    const struct plim_array *dv = operand(t, t->kv_heads, t->k_length);
+    const struct plim_array *lse = KERNEL_ARRAY(&c, PLIM_F32, t->batch, t->heads, t->q_length);
+    for (int64_t i = 0; i < plim_array_elements(ones); i++) kernel_case_set(ones, i, 1);
+    struct plim_op op = {.kind = PLIM_OP_ATTENTION,
+                         .sdpa = PLIM_SDPA_CUDNN,
+                         .n_out = 2,
+                         .n_in = 3,
+                         .alpha = t->dropped,
+                         .beta = 4,
+                         .seed = 1234,
+                         .out = {out, lse},
+                         .in = {q, k, ones}};
+    struct plim_op back = op;
+    back.kind = PLIM_OP_ATTENTION_BACKWARD;
+    back.n_in = 6;
+    back.n_out = 3;
+    const struct plim_array *in[] = {ones, q, k, ones, out, lse}, *grads[] = {dq, dk, dv};
+    for (int i = 0; i < 6; i++) back.in[i] = in[i];
+    for (int i = 0; i < 3; i++) back.out[i] = grads[i];
+    add_scratch(&op, t, PLIM_SDPA_CUDNN);
+    add_scratch(&back, t, PLIM_SDPA_CUDNN);
+    kernel_case_run(&c, &op);
+    check_engine(PLIM_SDPA_CUDNN);
+    kernel_case_run(&c, &back);
+    check_engine(PLIM_SDPA_CUDNN);
+    double heads = (double)(t->batch * t->heads), each = (double)(t->q_length * t->size), all = 0;
+    for (int64_t b = 0; b < t->batch; b++)
+        for (int64_t h = 0; h < t->heads; h++) {
+            double forward = head_sum(out, b, h) / each, backward = head_sum(dv, b, h) / each;
+            cr_assert(fabs(forward - backward) < 0.01, "head %d: %g forward, %g backward", (int)h,
+                      forward, backward);
+            all += forward;
+        }
+    double off = fabs(all / heads - 1);
+    cr_assert(off < 0.1 && off > 1e-4, "a mean of %g: nothing was dropped, or not by its share",
+              all / heads);
+    kernel_case_finish(&c);
+}
+
+Test(library, dropout_of_cudnn_drops_the_same_in_both_directions)
+{
+    if (kernel_case_gpu()->compute_capability < 80) return;
+    check_dropout(&(struct call){2, 4, 4, 128, 128, 64, PLIM_F16, false, false, 0.25});
+    check_dropout(&(struct call){2, 4, 4, 96, 96, 128, PLIM_F16, false, false, 0.5});
 }

@@ -1,7 +1,6 @@
 /* Attention through cuDNN's interface, on the stand-in of tests/doubles, which runs our operation
- * graphs by their definition, against the reference; and where it finds its working memory. */
+ * graphs by their definition, against the reference; and in which working memory. */
 #include "devices/cuda/fused_attention.h"
-#include "devices/cuda/placement.h"
 #include "devices/half.h"
 #include "devices/host/reference.h"
 #include "devices/needs/needs_attention.h"
@@ -53,7 +52,7 @@ struct problem {
     enum plim_dtype dtype;
     bool causal, heads_first;
     int64_t mask[3]; /* batch, heads, rows; 0: no mask */
-    double scale;
+    double scale, dropped;
 };
 
 static void *memory(int64_t bytes)
@@ -162,6 +161,7 @@ static struct plim_attention_shape shape_of(const struct problem *p)
                                          .mask_heads = p->mask[1],
                                          .causal = p->causal,
                                          .training = true,
+                                         .dropout = p->dropped > 0,
                                          .contiguous_heads = !p->heads_first,
                                          .grad_heads_first = p->heads_first};
 }
@@ -251,7 +251,9 @@ static void expect_as_reference(const struct problem *p, const struct gpu *gpu)
                          .n_in = m ? 4 : 3,
                          .sdpa = PLIM_SDPA_CUDNN,
                          .causal = p->causal,
+                         .alpha = p->dropped,
                          .beta = p->scale,
+                         .seed = p->dropped > 0 ? 0x123456789abcd : 0,
                          .out = {&wanted[0], &wanted[4]},
                          .in = {&q, &k, &v, m}};
     cr_assert(eq(int, plim_reference_run(&op), PLIM_OK));
@@ -264,7 +266,9 @@ static void expect_as_reference(const struct problem *p, const struct gpu *gpu)
                            .n_in = m ? 7 : 6,
                            .sdpa = PLIM_SDPA_CUDNN,
                            .causal = p->causal,
+                           .alpha = op.alpha,
                            .beta = p->scale,
+                           .seed = op.seed,
                            .out = {&wanted[1], &wanted[2], &wanted[3]},
                            .in = {&grad, &q, &k, &v, &wanted[0], &wanted[4], m}};
     cr_assert(eq(int, plim_reference_run(&back), PLIM_OK));
@@ -354,6 +358,23 @@ Test(attention, mask_of_every_extent)
     }
 }
 
+/* The stand-in draws as the reference does: so it is seen that both directions drop the same, by the seed
+ * of the call, and what keeps the mean. */
+Test(attention, dropout)
+{
+    struct problem p = plain;
+    p.dropped = 0.3;
+    expect_as_reference(&p, &hopper);
+    expect_as_reference(&p, &blackwell);
+    p.causal = true;
+    p.heads = 6;
+    p.kv_heads = 2;
+    expect_as_reference(&p, &hopper);
+    p.dropped = 0.9;
+    p.k = 33;
+    expect_as_reference(&p, &blackwell);
+}
+
 Test(attention, inference_without_logsumexp)
 {
     struct plim_fused *f = open_stand_in(hopper.name);
@@ -378,8 +399,7 @@ Test(attention, inference_without_logsumexp)
 
 /* A forward call of `p` in what `kernel` asks for, of which nothing is read. */
 static enum plim_status try_forward_in(const char *gpu, int cc, enum plim_sdpa kernel,
-                                       const struct problem *p, double dropout,
-                                       struct plim_error *err)
+                                       const struct problem *p, struct plim_error *err)
 {
     struct plim_fused *f = open_stand_in(gpu);
     struct plim_array q = make(p, p->heads, p->q, 1), out = make(p, p->heads, p->q, 0);
@@ -387,7 +407,8 @@ static enum plim_status try_forward_in(const char *gpu, int cc, enum plim_sdpa k
     struct plim_op op = {.kind = PLIM_OP_ATTENTION,
                          .n_out = 1,
                          .n_in = 3,
-                         .alpha = dropout,
+                         .sdpa = (uint8_t)kernel,
+                         .alpha = p->dropped,
                          .beta = 1,
                          .out = {&out},
                          .in = {&q, &k, &k}};
@@ -397,17 +418,24 @@ static enum plim_status try_forward_in(const char *gpu, int cc, enum plim_sdpa k
     return st;
 }
 
-static enum plim_status try_forward(const char *gpu, const struct problem *p, double dropout,
+static enum plim_status try_forward(const char *gpu, const struct problem *p,
                                     struct plim_error *err)
 {
-    return try_forward_in(gpu, 80, PLIM_SDPA_FLASH, p, dropout, err);
+    return try_forward_in(gpu, 80, PLIM_SDPA_FLASH, p, err);
 }
 
-Test(attention, dropout_is_not_ours_there)
+Test(attention, dropout_is_for_the_kernel_that_pytorch_takes)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_expect(eq(int, try_forward(hopper.name, &plain, 0.1, &err), PLIM_UNSUPPORTED));
-    cr_expect(strstr(err.text, "dropout") != NULL, "%s", err.text);
+    struct problem p = plain;
+    p.dropped = 0.1;
+    cr_expect(eq(int, try_forward(hopper.name, &p, &err), PLIM_UNSUPPORTED));
+    cr_expect(strstr(err.text, "dropout where PyTorch takes another kernel") != NULL, "%s",
+              err.text);
+    cr_expect(eq(int, try_forward_in(hopper.name, 90, PLIM_SDPA_CUDNN, &p, &err), PLIM_OK));
+    p.dropped = 1;
+    cr_expect(
+        eq(int, try_forward_in(hopper.name, 90, PLIM_SDPA_CUDNN, &p, &err), PLIM_UNSUPPORTED));
 }
 
 /* A mask beside `causal` says the same: it need not even be one that the graph could read. */
@@ -439,13 +467,13 @@ Test(attention, head_size_of_no_eights)
 {
     struct problem p = plain;
     p.size = 20;
-    cr_expect(eq(int, try_forward(hopper.name, &p, 0, NULL), PLIM_UNSUPPORTED));
+    cr_expect(eq(int, try_forward(hopper.name, &p, NULL), PLIM_UNSUPPORTED));
 }
 
 Test(attention, gpu_without_engines)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_expect(eq(int, try_forward("T4", &plain, 0, &err), PLIM_UNSUPPORTED));
+    cr_expect(eq(int, try_forward("T4", &plain, &err), PLIM_UNSUPPORTED));
     cr_expect(strstr(err.text, "no engine") != NULL, "%s", err.text);
 }
 
@@ -518,36 +546,6 @@ Test(attention, backward_in_the_scratch_of_other_kernels)
     }
 }
 
-Test(placement, pieces_share_a_block_by_alignment)
-{
-    struct plim_array space = block(1024);
-    struct plim_op op = {.n_scratch = 1, .scratch = {&space}};
-    struct plim_piece p[3] = {{.bytes = 96, .alignment = 16},
-                              {.bytes = 256, .alignment = 256},
-                              {.bytes = 672, .alignment = 16}};
-    cr_assert(plim_place(&op, p, 3));
-    cr_expect(eq(u64, p[1].address, space.data));
-    cr_expect(eq(u64, p[0].address, space.data + 256));
-    cr_expect(eq(u64, p[2].address, space.data + 352));
-    p[0].bytes = 97;
-    cr_expect(not(plim_place(&op, p, 3)));
-    drop(&space);
-}
-
-Test(placement, each_takes_the_block_that_it_fills_best)
-{
-    struct plim_array blocks[3] = {block(512), block(4096), block(1024)};
-    struct plim_op op = {.n_scratch = 3, .scratch = {&blocks[0], &blocks[1], &blocks[2]}};
-    struct plim_piece p[3] = {{.bytes = 512, .alignment = 16},
-                              {.bytes = 1000, .alignment = 16},
-                              {.bytes = 0, .alignment = 16}};
-    cr_assert(plim_place(&op, p, 3));
-    cr_expect(eq(u64, p[0].address, blocks[0].data));
-    cr_expect(eq(u64, p[1].address, blocks[2].data));
-    cr_expect(eq(u64, p[2].address, 0), "nothing takes no place");
-    for (int i = 0; i < 3; i++) drop(&blocks[i]);
-}
-
 /* --- failures --------------------------------------------------------------------------------- */
 
 /* Calls that can fail: 1 create, 2 and 3 the plans of Hopper's two engines, then executions. */
@@ -556,15 +554,15 @@ Test(attention, engine_that_fails_leaves_it_to_the_next)
     static const char *const faults[] = {"oom-lib@2", "disguised-lib@2"};
     for (int i = 0; i < 2; i++) {
         setenv("PLIM_DOUBLE_FAULT", faults[i], 1);
-        enum plim_status st = try_forward_in(hopper.name, 90, PLIM_SDPA_CUDNN, &plain, 0, NULL);
+        enum plim_status st = try_forward_in(hopper.name, 90, PLIM_SDPA_CUDNN, &plain, NULL);
         cr_expect(eq(int, st, PLIM_OK), "%s", faults[i]);
     }
 }
 
 static struct plim_op call_of(struct plim_array *q, struct plim_array *out)
 {
-    return (struct plim_op){.kind = PLIM_OP_ATTENTION, .beta = 1,
-                            .n_out = 1, .out = {out}, .n_in = 3, .in = {q, q, q}};
+    return (struct plim_op){
+        .kind = PLIM_OP_ATTENTION, .beta = 1, .n_out = 1, .out = {out}, .n_in = 3, .in = {q, q, q}};
 }
 
 Test(attention, full_gpu_at_the_plans_is_out_of_memory_and_passes)

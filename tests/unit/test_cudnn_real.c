@@ -69,8 +69,8 @@ static cudnnBackendDescriptor_t describe_gpu(const struct plim_dnn *dnn, const s
              "\"l2CacheSize\":%" PRId64 ",\"cudaDeviceId\":0,\"deviceVer\":%d,"
              "\"driverVer\":13000,\"deviceName\":\"%s\"}",
              model->multiprocessors, gpu->shared_per_block,
-             gpu->shared_per_sm - gpu->shared_per_block, gpu->blocks_per_sm,
-             gpu->threads_per_sm, model->total_bytes, model->boost_mhz * 1000, model->l2_bytes,
+             gpu->shared_per_sm - gpu->shared_per_block, gpu->blocks_per_sm, gpu->threads_per_sm,
+             model->total_bytes, model->boost_mhz * 1000, model->l2_bytes,
              model->compute_capability * 10, model->match);
     cudnnBackendDescriptor_t d;
     cudnnStatus_t st = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d);
@@ -115,9 +115,21 @@ static struct plim_dnn_shape lies(int64_t b, int64_t h, int64_t s, int64_t d)
     return (struct plim_dnn_shape){{b, h, s, d}, {s * h * d, d, h * d, 1}};
 }
 
-static struct plim_fused_problem problem_of(const struct shape *s, bool backward,
-                                            cudnnDataType_t type)
+/* What is asked: a shape in one direction, with dropout or without. */
+struct question {
+    const struct shape *shape;
+    bool backward, dropout;
+};
+
+static struct question question_at(int i)
 {
+    return (struct question){&shapes[i / 4], i & 1, i & 2};
+}
+enum { QUESTIONS = SHAPES * 4 };
+
+static struct plim_fused_problem problem_of(const struct question *of, cudnnDataType_t type)
+{
+    const struct shape *s = of->shape;
     struct plim_fused_problem p;
     memset(&p, 0, sizeof p);
     struct plim_dnn_shape q = lies(s->batch, s->heads, s->q, s->size);
@@ -129,7 +141,8 @@ static struct plim_fused_problem problem_of(const struct shape *s, bool backward
         p.shape[of_k[i]] = k;
     }
     p.type = type;
-    p.backward = backward;
+    p.backward = of->backward;
+    p.dropped = of->dropout ? 0.1 : 0;
     p.causal = s->causal;
     p.has_bias = s->mask[0] > 0;
     p.has_logsumexp = 1;
@@ -165,14 +178,20 @@ static int64_t round_up(int64_t n, int64_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Measured: which engine comes first in backward, and every workspace. */
-static struct answer measured(const struct shape *s, int cc, bool backward)
+/* Measured: which engine comes first in backward, and every workspace. Blackwell keeps a bit for each
+ * score that dropout may drop. */
+static struct answer measured(const struct question *of, int cc)
 {
+    const struct shape *s = of->shape;
     int64_t heads = s->batch * s->heads;
     int64_t shared = s->heads == s->kv_heads ? 0 : 4 * heads * s->k * s->size;
-    if (cc < 80 || (backward && s->size > 128 && cc != 90)) return (struct answer){-1, 0};
-    if (!backward) return (struct answer){0, cc == 90 && s->q > 1 ? 256 : 0};
+    int64_t bits = cc / 10 == 10 && of->dropout
+                       ? heads * round_up(s->q, 128) * round_up(s->k, 128) / 8 + 128
+                       : 0;
+    if (cc < 80 || (of->backward && s->size > 128 && cc != 90)) return (struct answer){-1, 0};
+    if (!of->backward) return (struct answer){0, cc == 90 && s->q > 1 ? 256 : bits};
     if (cc == 90) return (struct answer){6, shared + 256};
+    if (bits) return (struct answer){5, shared + bits};
     bool is_short = s->q > 1 && (s->q <= 128 || s->k <= 128);
     if (cc / 10 == 10 && !is_short) return (struct answer){5, shared ? shared + 128 : 0};
     return (struct answer){7, shared + 4 * heads * round_up(s->q, 8) * s->size + 128};
@@ -208,24 +227,25 @@ ParameterizedTest(int *index, cudnn, engines_and_workspaces_are_as_measured)
     struct plim_dnn dnn;
     load_real(&dnn);
     cudnnBackendDescriptor_t there = describe_gpu(&dnn, gpu);
-    for (int i = 0; i < SHAPES; i++)
-        for (int backward = 0; backward < 2; backward++) {
-            struct plim_fused_problem p =
-                problem_of(&shapes[i], backward, i % 2 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16);
-            struct answer seen = ask(&dnn, there, &p);
-            struct answer wanted = measured(&shapes[i], model_of(gpu)->compute_capability, backward);
-            if (!backward && seen.engine >= 0) seen.engine = 0; /* several serve, none matters */
-            cr_expect(eq(i64, seen.engine, wanted.engine), "%s, shape %d", gpu->name, i);
-            cr_expect(eq(i64, seen.workspace_bytes, wanted.workspace_bytes), "%s, shape %d, %s",
-                      gpu->name, i, backward ? "backward" : "forward");
-        }
+    for (int i = 0; i < QUESTIONS; i++) {
+        struct question of = question_at(i);
+        struct plim_fused_problem p =
+            problem_of(&of, i / 4 % 2 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16);
+        struct answer seen = ask(&dnn, there, &p);
+        struct answer wanted = measured(&of, model_of(gpu)->compute_capability);
+        if (!of.backward && seen.engine >= 0) seen.engine = 0; /* several serve, none matters */
+        cr_expect(eq(i64, seen.engine, wanted.engine), "%s, question %d", gpu->name, i);
+        cr_expect(eq(i64, seen.workspace_bytes, wanted.workspace_bytes), "%s, question %d",
+                  gpu->name, i);
+    }
     dnn.cudnnBackendDestroyDescriptor(there);
 }
 
 /* What PyTorch allocates for its cuDNN call on Hopper and Blackwell, by needs_attention.c, is what
  * our graph needs: the workspace of the first engine, dQ in fp32, the row sums. */
-static void expect_need(const struct plim_device_info *info, const struct shape *s, bool backward)
+static void expect_need(const struct plim_device_info *info, const struct question *of)
 {
+    const struct shape *s = of->shape;
     struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     struct plim_attention_shape shape = {.batch = s->batch,
                                          .heads = s->heads,
@@ -235,18 +255,19 @@ static void expect_need(const struct plim_device_info *info, const struct shape 
                                          .head_size = s->size,
                                          .dtype = PLIM_BF16,
                                          .causal = s->causal,
+                                         .dropout = of->dropout,
                                          .training = true,
                                          .contiguous_heads = true};
-    struct answer engine = measured(s, info->compute_capability, backward);
-    if (engine.engine < 0) return;
-    int count = backward ? plim_attention_backward_needs(info, PLIM_SDPA_CUDNN, &shape, needs)
-                         : plim_attention_forward_needs(info, PLIM_SDPA_CUDNN, &shape, needs);
+    struct answer engine = measured(of, info->compute_capability);
+    if (engine.engine < 0 || plim_sdpa_select(info, &shape) != PLIM_SDPA_CUDNN) return;
+    int count = of->backward ? plim_attention_backward_needs(info, PLIM_SDPA_CUDNN, &shape, needs)
+                             : plim_attention_forward_needs(info, PLIM_SDPA_CUDNN, &shape, needs);
     int64_t given = 0, rows = s->batch * s->heads * s->q;
     for (int i = 0; i < count; i++)
         if (needs[i].role == PLIM_NEED_TEMPORARY) given += needs[i].bytes;
-    int64_t wanted = engine.workspace_bytes + (backward ? 4 * rows * (s->size + 1) : 0);
+    int64_t wanted = engine.workspace_bytes + (of->backward ? 4 * rows * (s->size + 1) : 0);
     cr_expect(eq(i64, given, wanted), "cc %d, %s, %d x %d, size %d", info->compute_capability,
-              backward ? "backward" : "forward", (int)s->q, (int)s->k, (int)s->size);
+              of->backward ? "backward" : "forward", (int)s->q, (int)s->k, (int)s->size);
 }
 
 Test(cudnn, measured_workspaces_are_what_the_engine_allocates)
@@ -255,9 +276,9 @@ Test(cudnn, measured_workspaces_are_what_the_engine_allocates)
         const struct plim_gpu *model = model_of(&gpus[c]);
         struct plim_device_info info = {.compute_capability = model->compute_capability,
                                         .multiprocessors = model->multiprocessors};
-        for (int i = 0; i < SHAPES; i++) {
-            expect_need(&info, &shapes[i], false);
-            expect_need(&info, &shapes[i], true);
+        for (int i = 0; i < QUESTIONS; i++) {
+            struct question of = question_at(i);
+            expect_need(&info, &of);
         }
     }
 }
@@ -267,7 +288,8 @@ Test(cudnn, measured_workspaces_are_what_the_engine_allocates)
 static void expect_read(const struct plim_dnn *dnn, cudnnBackendDescriptor_t there, bool backward)
 {
     int id[PLIM_FUSED_TENSORS];
-    struct plim_fused_problem p = problem_of(&shapes[0], backward, CUDNN_DATA_BFLOAT16);
+    struct question of = {&shapes[0], backward, true};
+    struct plim_fused_problem p = problem_of(&of, CUDNN_DATA_BFLOAT16);
     struct plim_dnn_graph graph;
     struct plim_dnn_configs configs;
     cudnnBackendDescriptor_t plan, again = NULL;
@@ -281,7 +303,8 @@ static void expect_read(const struct plim_dnn *dnn, cudnnBackendDescriptor_t the
     char *text = plim_dnn_plan_write(dnn, plan, &bytes);
     cr_assert(text != NULL);
     double written = plim_clock_seconds();
-    cr_assert(eq(int, plim_dnn_plan_read(dnn, NULL, there, text, bytes, &again, &read_workspace), 0));
+    cr_assert(
+        eq(int, plim_dnn_plan_read(dnn, NULL, there, text, bytes, &again, &read_workspace), 0));
     cr_expect(lt(dbl, plim_clock_seconds() - written, (compiled - start) / 4));
     cr_expect(eq(i64, read_workspace, workspace));
     char *text_again = plim_dnn_plan_write(dnn, again, &again_bytes);
@@ -312,17 +335,16 @@ Test(cudnn, stand_in_answers_as_measured)
     for (int c = 0; c < GPUS; c++) {
         setenv("PLIM_DOUBLE_GPU", gpus[c].name, 1);
         cr_assert(eq(int, plim_dnn_load(&stand_in, NULL), PLIM_OK));
-        for (int i = 0; i < SHAPES; i++)
-            for (int backward = 0; backward < 2; backward++) {
-                struct plim_fused_problem p = problem_of(&shapes[i], backward, CUDNN_DATA_BFLOAT16);
-                struct answer seen = ask(&stand_in, NULL, &p);
-                struct answer wanted =
-                    measured(&shapes[i], model_of(&gpus[c])->compute_capability, backward);
-                cr_expect(eq(int, seen.engine >= 0, wanted.engine >= 0), "%s, shape %d",
-                          gpus[c].name, i);
-                cr_expect(eq(i64, seen.workspace_bytes, wanted.workspace_bytes), "%s, shape %d",
-                          gpus[c].name, i);
-            }
+        for (int i = 0; i < QUESTIONS; i++) {
+            struct question of = question_at(i);
+            struct plim_fused_problem p = problem_of(&of, CUDNN_DATA_BFLOAT16);
+            struct answer seen = ask(&stand_in, NULL, &p);
+            struct answer wanted = measured(&of, model_of(&gpus[c])->compute_capability);
+            cr_expect(eq(int, seen.engine >= 0, wanted.engine >= 0), "%s, question %d",
+                      gpus[c].name, i);
+            cr_expect(eq(i64, seen.workspace_bytes, wanted.workspace_bytes), "%s, question %d",
+                      gpus[c].name, i);
+        }
         plim_dnn_unload(&stand_in);
     }
 }
