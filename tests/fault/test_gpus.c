@@ -450,7 +450,7 @@ Test(gpus, the_memory_limit_of_an_mps_client_counts)
     struct fault_case c = plain_case();
     snprintf(c.name, sizeof(c.name), "MPS, a memory limit");
     snprintf(c.gpu, sizeof(c.gpu), "--memory 4GiB");
-    snprintf(c.options, sizeof(c.options), "--overhead 700MiB --quiet");
+    snprintf(c.options, sizeof(c.options), "--overhead 1016MiB --quiet"); /* little is left to search in */
     start_mps(&c, folder, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G");
     struct search s = search(&c, "");
     const json_t *limit = json_object_get(s.report, "limit");
@@ -540,6 +540,7 @@ Test(gpus, attention_that_falls_back_is_named_and_its_seconds_are_simulated)
     snprintf(c.gpu, sizeof(c.gpu), "--gpu V100-SXM2-16GB --memory 1GiB");
     snprintf(c.options, sizeof(c.options),
              "--overhead 900MiB --batch 1 --precision fp16-mixed --checkpointing none");
+    c.budget_seconds = BUDGET_SECONDS / 3;
     struct search s = search_once(&c, "");
     if (s.exit_code == NOT_BUILT) {
         finish(&s);

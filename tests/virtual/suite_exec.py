@@ -28,6 +28,7 @@ class Installation:
 
     def __init__(self, python):
         self.python = python
+        self.cache = os.path.join(os.path.dirname(os.path.dirname(python)), 'pycache')
         try:
             answer = subprocess.run([python, '-c', ASK % (PACKAGES,)], capture_output=True, text=True)
         except OSError as error:
@@ -100,8 +101,8 @@ class Exec:
         command = [self.plimsoll, 'exec', '--device', device, '--margin', '0', '--overhead', '0',
                    '--gpus', str(ranks or 1), '--timeout', f'{timeout}s',
                    '--repetitions', str(TO_ITS_END), '--logs', folder, '--json', '--quiet', *more]
-        # What is compiled allocates more the first time than from a cache.
-        settings = {'OMP_NUM_THREADS': '1', 'PYTHONDONTWRITEBYTECODE': '1',
+        # What is compiled allocates more the first time than from a cache. Python's own is beside the installation.
+        settings = {'OMP_NUM_THREADS': '1', 'PYTHONDONTWRITEBYTECODE': '', 'PYTHONPYCACHEPREFIX': self.installation.cache,
                     'TORCHINDUCTOR_CACHE_DIR': os.path.join(folder, 'inductor'),
                     'TRITON_CACHE_DIR': os.path.join(folder, 'triton'),
                     # JAX takes no more than it needs, and no kernels by how fast they seem.
