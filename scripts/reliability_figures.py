@@ -37,10 +37,15 @@ def table(titles, rows):
     return '\n'.join('| ' + ' | '.join(str(cell) for cell in line) + ' |' for line in lines) + '\n'
 
 
+def replace(path, text):
+    """At once: others read while this is written."""
+    with open(path + '.new', 'w', encoding='utf-8') as file:
+        file.write(text)
+    os.replace(path + '.new', path)
+
+
 def write(kept):
-    with open(KEPT, 'w', encoding='utf-8') as file:
-        json.dump(kept, file, indent=1, sort_keys=True)
-        file.write('\n')
+    replace(KEPT, json.dumps(kept, indent=1, sort_keys=True) + '\n')
     faults, fuzzed = kept['faults'], kept['fuzzed']
     tried = sum(row['tried'] for row in faults.values())
     findings = [(name, text) for name, row in faults.items() for text in row['findings']]
@@ -58,8 +63,7 @@ def write(kept):
                   [[name, row['inputs'], round(row['seconds'] / 60), row['findings'], row['version'], row['day']]
                    for name, row in sorted(fuzzed.items())])
     text += '\nFaults of workers, GPUs and Slurm are in the suites `fault` and `slurm`.\n'
-    with open(PAGE, 'w', encoding='utf-8') as file:
-        file.write(text)
+    replace(PAGE, text)
 
 
 def keep_fault(kept, kind, command, tried, findings):
