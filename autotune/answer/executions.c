@@ -38,6 +38,20 @@ const struct plim_details_reader plim_details_execution = {.is_program = true,
 
 /* --- reasons ---------------------------------------------------------------------------------- */
 
+/* What a program does once an epoch: was it seen? */
+static void tell_epochs(const struct plim_execution *execution, struct plim_result *result)
+{
+    bool was_ended = execution->end == PLIM_END_STEADY || execution->end == PLIM_END_STEPS ||
+                     execution->end == PLIM_END_TIME;
+    if (execution->epochs > 0) return;
+    if (execution->in_epoch && was_ended)
+        plim_result_reason(result, "That was within the first epoch: what the program does after one (a smaller "
+                                   "last batch, an evaluation, saving) was not seen; --epoch-steps 5 goes through it.");
+    else if (!execution->in_epoch && execution->short_epochs)
+        plim_result_reason(result, "--epoch-steps changed nothing: no step was taken in a loop over a data loader "
+                                   "of PyTorch's (2.5 or later).");
+}
+
 static void tell_end(const struct plim_execution *execution, struct plim_result *result)
 {
     static const char *const ends[] = {
@@ -58,6 +72,7 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
     if (execution->end == PLIM_END_EXITED && execution->seconds > PLIM_LONG_TRIAL_SECONDS)
         plim_result_reason(result, "It ran to the program's own end; with --steps N or --for TIME "
                                    "trials end earlier.");
+    tell_epochs(execution, result);
     if (execution->finds_compiled)
         plim_result_reason(result,
                            "It found kernels that an earlier trial had compiled (torch.compile); a "

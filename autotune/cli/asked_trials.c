@@ -26,6 +26,7 @@ enum plim_status plim_asked_trials_read(const struct plim_request_program *asked
     options->limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS;
     options->steps = (int)asked->steps;
     options->repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS;
+    options->epoch_steps = (int)asked->epoch_steps;
     if (asked->observe && !asked->repetitions) options->repetitions = 0; /* to its own end */
     if (asked->observe && asked->limit_seconds <= 0) options->limit_seconds = 0;
     return read_assumptions(out, err);

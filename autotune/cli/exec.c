@@ -186,6 +186,7 @@ static size_t list_options(const struct exec *x, char (*texts)[512], const char 
     if (asked->gpus > 1) ADD("gpus=%lld", (long long)asked->gpus);
     if (asked->steps) ADD("steps=%lld", (long long)asked->steps);
     if (asked->repetitions) ADD("repetitions=%lld", (long long)asked->repetitions);
+    if (asked->epoch_steps) ADD("epoch_steps=%lld", (long long)asked->epoch_steps);
     for (size_t i = 0; i < asked->assumes.count; i++) ADD("assume %s", asked->assumes.items[i]);
     if (asked->run_seconds > 0) ADD("for=%g", asked->run_seconds);
 #undef ADD

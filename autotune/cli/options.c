@@ -166,6 +166,9 @@ static const struct plim_option options[] = {
       "a trial has gone well after N training steps"),
     FIELD("--repetitions", "N", X | W | T | P, number, program.repetitions, 1000000,
       "a trial has gone well when its peak has not grown for N steps; default: 5"),
+    FIELD("--epoch-steps", "N", X, number, program.epoch_steps, 1000000,
+      "end each loop over a PyTorch data loader after N training steps and its last batch, so that a trial sees "
+      "the evaluation and what else comes after an epoch"),
     FIELD("--timeout", "TIME", X | W | T | P, seconds, program.limit_seconds, 0,
       "a trial that takes longer has failed; default: 10m"),
     FIELD("--jobs", "N", X, number, program.jobs, 64,

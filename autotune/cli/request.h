@@ -32,7 +32,7 @@ struct plim_request_program {
     struct plim_request_list files;         /* TEMPLATE=PATH */
     struct plim_request_list assumes;       /* FILE:LINE=VALUE */
     struct plim_request_list merged;        /* recordings that become one */
-    int64_t gpus, jobs, steps, repetitions; /* 0: not given */
+    int64_t gpus, jobs, steps, repetitions, epoch_steps; /* 0: not given */
     double run_seconds, limit_seconds;      /* 0: not given */
     const char *logs; /* a folder that stays; NULL: none */
     bool dry_run, observe, each_batch;

@@ -126,6 +126,8 @@ static enum plim_status begin(struct trial *t, const struct plim_setting *settin
                                      t->machine_path);
     if (!t->machine) return plim_fail(err, PLIM_NOMEM, "no memory for the virtual machine");
     t->machine->repetitions = t->options->repetitions;
+    t->machine->epoch_steps = t->options->epoch_steps;
+    t->out->short_epochs = t->options->epoch_steps > 0;
     t->machine->accumulation = t->options->tells_accumulation ? (int32_t)setting->accumulation : 0;
     t->machine->given_count = (int32_t)t->options->given_count;
     memcpy(t->machine->given, t->options->given, sizeof(t->machine->given));
@@ -168,6 +170,7 @@ static void look(struct trial *t)
         restless += !p->steady && !p->ended && p->launches > 0;
         if (p->steps && p->steps < steps) steps = p->steps;
         if (p->steps) out->step_seconds = p->step_seconds, out->rule = p->rule;
+        if (p->steps) out->in_epoch = p->in_epoch, out->epochs = p->epochs;
         if (p->leak_bytes > out->leak_bytes) out->leak_bytes = p->leak_bytes;
     }
     out->steps = steps == INT64_MAX ? 0 : steps;

@@ -33,6 +33,7 @@ struct plim_execution_options {
     double limit_seconds; /* a trial that takes longer has failed */
     int steps;            /* a trial ends well after so many; 0: no such end */
     int repetitions;      /* a trial ends well after so many with a steady peak; 0: no such end */
+    int epoch_steps;      /* a program's epochs end after so many steps, and a trial after one; 0: whole ones */
     bool tells_accumulation; /* {accumulation} is in the command */
     bool adapts; /* the program finds its batch itself: going on with less is no failure */
     const struct plim_stop *stop;
@@ -67,6 +68,9 @@ struct plim_execution {
     int64_t launches;    /* and allocations: 0 is a program that did not use a GPU */
     int64_t steps;       /* recognised; 0: none */
     int rule;            /* by what: enum plim_steps_rule */
+    bool in_epoch;       /* the last was in a loop over a data loader of PyTorch's, */
+    int64_t epochs;      /* and came after so many others that were trained from */
+    bool short_epochs;   /* they were to end after so many steps (`epoch_steps`) */
     double step_seconds; /* host time; 0: not known */
     double leak_bytes;   /* a step; 0: none seen */
     double seconds;      /* of the whole trial */

@@ -1,20 +1,153 @@
-"""Tells plimsoll when an optimizer of the program has stepped.
+"""Tells plimsoll when an optimizer of the program has stepped, and whether that was in a loop over a data loader.
 
 PyTorch (2.5 or later) loads the entry points of the group "torch.backends" when it is imported. The
-function is that of the library that `plimsoll exec` preloads; without it nothing is done.
+functions are those of the library that `plimsoll exec` preloads; without it nothing is done.
 """
 import ctypes
+import sys
+import weakref
+
+
+class Epochs:
+    """Loops over PyTorch's data loaders: those that are trained from may be shortened, so that what comes after
+    them (an evaluation, saving) comes soon."""
+
+    def __init__(self, longest):
+        self.longest = longest  # training steps of a loop; 0: all
+        self.steps = 0
+        self.ended = 0          # loops that were trained from
+        self.under_way = {}     # references to iterators: the steps before their first batch
+
+    def stepped(self):
+        """Is it in a loop, and after how many others?"""
+        self.steps += 1
+        return bool(self.under_way), self.ended
+
+    def begin(self, iterator):
+        iterator.plimsoll_loop = weakref.ref(iterator, self.end)  # a loop that is left ends, too
+        self.under_way[iterator.plimsoll_loop] = self.steps
+
+    def end(self, loop):
+        self.ended += self.steps > self.under_way.pop(loop)
+
+    def watch(self, iterators):
+        """`iterators`: the class of what gives a loader's batches."""
+        give = iterators.__next__
+
+        def give_next(iterator):
+            if not hasattr(iterator, 'plimsoll_loop'):
+                self.begin(iterator)
+            try:
+                return give(iterator)
+            except StopIteration:
+                self.end(iterator.plimsoll_loop)
+                del iterator.plimsoll_loop
+                raise
+
+        iterators.__next__ = give_next
+
+    def shorten(self, loaders, endless):
+        """`loaders`: the class of data loaders, whose samplers say what is in a batch; of `endless` datasets they
+        say only that there is one more."""
+        sampler_of = loaders._index_sampler.fget
+
+        def short_sampler_of(loader):
+            tell_trainers()
+            return ShortSampler(self, sampler_of(loader), not isinstance(loader.dataset, endless))
+
+        loaders._index_sampler = property(short_sampler_of)
+
+
+class ShortSampler:
+    """A sampler that skips from where its loop is long enough to the last batch, which may be a smaller one."""
+
+    def __init__(self, epochs, sampler, has_last):
+        self.epochs, self.sampler, self.has_last = epochs, sampler, has_last
+
+    def __len__(self):
+        return len(self.sampler)
+
+    def __iter__(self):
+        before, rest = self.epochs.steps, iter(self.sampler)
+        for batch in rest:
+            yield batch
+            if self.epochs.steps - before >= self.epochs.longest:
+                break
+        last = None
+        if self.has_last:
+            for last in rest:
+                pass
+        if last is not None:
+            yield last
+
+
+def tell_trainers():
+    """Trainers that evaluate by a number of steps or batches do it after a short epoch, too. Those that are imported,
+    each once."""
+    for package in ('lightning.pytorch', 'pytorch_lightning'):
+        tell_lightning(part_of(f'{package}.loops.training_epoch_loop', '_TrainingEpochLoop'),
+                       part_of(f'{package}.loops.fetchers', '_DataFetcher'))
+    tell_transformers(part_of('transformers.trainer_callback', 'DefaultFlowCallback'))
+
+
+def part_of(module, name):
+    return getattr(sys.modules.get(module), name, None)
+
+
+def replace(owner, name, make):
+    """Puts make(owner.name) in its place, where there is one that was not replaced."""
+    old = getattr(owner, name, None)
+    if old is not None and not hasattr(old, 'plimsoll'):
+        new = make(old)
+        new.plimsoll = True
+        setattr(owner, name, new)
+
+
+def tell_lightning(loop, fetcher):
+    """It knows the last batch, and the one after which it evaluates, by the loader's length."""
+    replace(loop, '_should_check_val_fx', lambda decide: lambda self, batches: (
+        decide(self, batches) or self.batch_progress.is_last_batch and self._should_check_val_epoch()))
+
+    def without_length(reset):
+        def reset_without_length(self):
+            reset(self)
+            self.length = None  # it looks one batch ahead then
+
+        return reset_without_length
+
+    replace(fetcher, 'reset', without_length)
+
+
+def tell_transformers(flow):
+    def evaluate_too(end):
+        def on_epoch_end(self, arguments, state, control, **keywords):
+            control = end(self, arguments, state, control, **keywords)
+            if getattr(arguments, 'eval_strategy', 'no') != 'no':
+                control.should_evaluate = True
+            return control
+
+        return on_epoch_end
+
+    replace(flow, 'on_epoch_end', evaluate_too)
 
 
 def register():
-    told = getattr(ctypes.CDLL(None), 'plimsoll_optimizer_stepped', None)
+    library = ctypes.CDLL(None)
+    told = getattr(library, 'plimsoll_optimizer_stepped', None)
     if told is None:
         return
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
+    from torch.utils.data import DataLoader, IterableDataset
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    epochs = Epochs(library.plimsoll_epoch_steps())
+    epochs.watch(_BaseDataLoaderIter)
+    if epochs.longest:
+        epochs.shorten(DataLoader, IterableDataset)
 
     def stepped(optimizer, arguments, keywords):
         if not torch.compiler.is_compiling():  # a compiled step is told from its kernels
-            told()
+            told(*epochs.stepped())
 
     register_optimizer_step_post_hook(stepped)

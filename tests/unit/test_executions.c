@@ -86,6 +86,37 @@ Test(executions, how_the_trial_ended)
            "recognised.", NULL, NULL);
 }
 
+/* Within its first epoch or after one, with short epochs or whole ones. */
+Test(executions, what_comes_after_an_epoch_was_seen_or_not)
+{
+    static const char not_seen[] =
+        "That was within the first epoch: what the program does after one (a smaller last batch, an "
+        "evaluation, saving) was not seen; --epoch-steps 5 goes through it.";
+    static const char nothing[] = "--epoch-steps changed nothing: no step was taken in a loop over a data loader of "
+                                  "PyTorch's (2.5 or later).";
+    static const struct {
+        enum plim_execution_end end;
+        bool in_epoch, is_short;
+        int64_t epochs;
+        const char *says;
+    } rows[] = {{PLIM_END_STEADY, true, false, 0, not_seen}, {PLIM_END_STEPS, true, false, 0, not_seen},
+                {PLIM_END_TIME, true, true, 0, not_seen},    {PLIM_END_STEADY, true, false, 1, NULL},
+                {PLIM_END_STEADY, true, true, 2, NULL},      {PLIM_END_STEADY, false, false, 0, NULL},
+                {PLIM_END_EXITED, true, true, 0, NULL},      {PLIM_END_EXITED, false, true, 0, nothing},
+                {PLIM_END_STEADY, false, true, 0, nothing},  {PLIM_END_EXITED, false, false, 0, NULL}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        begin();
+        executions[0].end = rows[i].end;
+        executions[0].in_epoch = rows[i].in_epoch;
+        executions[0].short_epochs = rows[i].is_short;
+        executions[0].epochs = rows[i].epochs;
+        decision.choice.step_seconds = 1;
+        tell(false, true);
+        cr_expect(eq(sz, result.reason_count, rows[i].says ? 2 : 1), "row %d", (int)i);
+        if (rows[i].says) cr_expect(eq(str, result.reasons[1], (char *)rows[i].says));
+    }
+}
+
 Test(executions, compiled_kernels_that_a_trial_found_are_told)
 {
     begin();

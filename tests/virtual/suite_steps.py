@@ -2,6 +2,8 @@
 import functools
 import re
 
+from suite_exec import TO_ITS_END
+
 # Mode of stepping.py, the steps that have to be seen, by what, and whether it is in the quick selection. Of
 # twelve the last is never seen whole, and the first by which a rule shows are not counted.
 STEPPING = (
@@ -9,6 +11,44 @@ STEPPING = (
     ('by_hand', '9', 'writes to weights', True),
     ('recurrent', '9', 'writes to weights', False),
 )
+
+
+# Modes of epochs.py, what they need, and whether each is in the quick selection.
+EPOCHS = (
+    ('loader', (), True),
+    ('workers', (), False),
+    ('endless', (), False),
+    ('left', (), False),
+    ('accelerate', ('accelerate',), False),
+    ('lightning', ('lightning',), True),
+    ('trainer epoch', ('transformers', 'accelerate'), False),
+    ('trainer steps', ('transformers', 'accelerate'), False),
+)
+NOT_SEEN = 'was not seen; --epoch-steps 5 goes through it'
+
+
+def check_epochs(exec_, mode, needs):
+    """Short epochs have the peak of whole ones; a trial that ends within the first says what it did not see."""
+    key = f'epochs.py {mode}'
+    lacks = exec_.installation.lacks('torch>=2.5', *needs)
+    if lacks:
+        return [(key, '', lacks)]
+    runs = [exec_.run(['epochs.py', *mode.split()], more=more) for more in (
+        ['--repetitions', '5'], ['--repetitions', '5', '--epoch-steps', '5'], ['--repetitions', str(TO_ITS_END)])]
+    for run in runs:
+        if run.status:
+            return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
+    first, short, whole = (run.report['choice']['peak']['reserved_bytes'] for run in runs)
+    said = [NOT_SEEN in ' '.join(run.report.get('why', [])) for run in runs]
+    problem = ''
+    if not first < short == whole:
+        problem = f'peaks of {first} bytes in the first epoch, {short} with short epochs, {whole} in all'
+    elif mode in ('loader', 'workers') and not re.search(
+            r'after ([6-9]|1\d) batches, the last of 8: 3 evaluated', runs[1].log):
+        problem = f'not all of what ends an epoch:\n{runs[1].tail()}'
+    elif said != [True, False, False]:
+        problem = f'said that an epoch\'s end was not seen: {said}'
+    return [(key, problem, '')]
 
 
 def check_steps(exec_, mode, *expected):
@@ -29,3 +69,6 @@ def steps(exec_, options):
     for mode, count, rule, is_quick in STEPPING:
         if options.wants(f'stepping.py {mode}', is_quick):
             yield functools.partial(check_steps, exec_, mode, count, rule)
+    for mode, needs, is_quick in EPOCHS:
+        if options.wants(f'epochs.py {mode}', is_quick):
+            yield functools.partial(check_epochs, exec_, mode, needs)

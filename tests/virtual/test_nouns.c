@@ -193,6 +193,7 @@ Test(machine, whatever_a_program_wrote_is_read_in_range)
             struct plim_machine_process row;
             plim_machine_read_process(machine, i, &row);
             const int64_t numbers[] = {row.steps,
+                                       row.epochs,
                                        row.launches,
                                        row.allocations,
                                        row.peak_all_bytes,

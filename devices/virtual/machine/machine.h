@@ -25,7 +25,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 2 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 3 };
 
 /* What a program can ask of a GPU. Bytes; clocks in kHz. */
 struct plim_machine_gpu {
@@ -74,6 +74,8 @@ struct plim_machine_process {
     volatile int64_t steps;      /* training steps, as far as they are recognised (steps.h) */
     volatile int32_t rule;       /* by what: enum plim_steps_rule */
     volatile bool steady;        /* its memory has reached what it will stay at */
+    volatile bool in_epoch;      /* its last step was within a loop over a data loader of PyTorch's, */
+    volatile int64_t epochs;     /* and came after so many others that were trained from */
     volatile double step_seconds; /* host time of one, the median */
     volatile double leak_bytes;   /* how much more is held after each one; 0: no more */
 };
@@ -83,6 +85,8 @@ struct plim_machine {
     int32_t gpu_count;
     int32_t repetitions, accumulation; /* for the verdict `steady`: how many steps have to show it,
                                         * and the micro-steps of one; 0: no verdict, not known */
+    int32_t epoch_steps; /* loops that are trained from end after so many steps, and `steady` is no verdict
+                          * before the next one; 0: whole ones */
     pthread_mutex_t lock;
     struct plim_machine_gpu gpus[PLIM_MACHINE_GPUS];
     struct plim_machine_process processes[PLIM_MACHINE_PROCESSES];

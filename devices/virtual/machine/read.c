@@ -53,6 +53,7 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     }
     out->ended = truth_of(&out->ended);
     out->steady = truth_of((const void *)&out->steady);
+    out->in_epoch = truth_of((const void *)&out->in_epoch);
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++) {
         out->held_bytes[i] = within(out->held_bytes[i]);
         out->peak_bytes[i] = within(out->peak_bytes[i]);
@@ -69,6 +70,7 @@ void plim_machine_read_process(const struct plim_machine *machine, int row,
     out->allocations = within(out->allocations);
     out->frees = within(out->frees);
     out->steps = within(out->steps);
+    out->epochs = within(out->epochs);
     out->step_seconds = within_real(out->step_seconds, MOST_SECONDS);
     out->leak_bytes = within_real(out->leak_bytes, (double)MOST);
 }

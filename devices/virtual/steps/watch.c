@@ -24,7 +24,7 @@ static void publish(void)
     process->step_seconds = state.seconds;
     process->leak_bytes = state.leaks ? state.leak_bytes : 0;
     process->rule = (int32_t)state.rule;
-    process->steady = machine->repetitions &&
+    process->steady = machine->repetitions && (!machine->epoch_steps || process->epochs > 0) &&
                       plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
 }
 
@@ -111,10 +111,22 @@ void plim_watch_cost(const struct plim_cost *cost)
     end();
 }
 
-__attribute__((visibility("default"))) void plimsoll_optimizer_stepped(void)
+__attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_epoch, int epochs)
 {
-    plim_steps_told(begin());
+    struct plim_steps *steps = begin();
+    struct plim_machine_process *process = plim_self_process();
+    if (process) {
+        process->in_epoch = in_epoch;
+        process->epochs = epochs;
+    }
+    plim_steps_told(steps);
     end_launch();
+}
+
+__attribute__((visibility("default"))) int plimsoll_epoch_steps(void)
+{
+    const struct plim_machine *machine = plim_self_machine();
+    return machine ? machine->epoch_steps : 0;
 }
 
 void plim_watch_allocation(uint64_t at, int64_t bytes, int count)
