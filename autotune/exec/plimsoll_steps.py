@@ -9,14 +9,14 @@ import weakref
 
 
 class Epochs:
-    """Loops over PyTorch's data loaders: those that are trained from may be shortened, so that what comes after
-    them (an evaluation, saving) comes soon."""
+    """Loops over PyTorch's data loaders: they may be shortened, so that what comes after an epoch (an evaluation,
+    saving) comes soon."""
 
     def __init__(self, longest):
-        self.longest = longest  # training steps of a loop; 0: all
+        self.longest = longest  # training steps of a loop that is trained from; 0: all
         self.steps = 0
         self.ended = 0          # loops that were trained from
-        self.under_way = {}     # references to iterators: the steps before their first batch
+        self.under_way = {}     # by a reference to the iterator
 
     def stepped(self):
         """Is it in a loop, and after how many others?"""
@@ -24,19 +24,23 @@ class Epochs:
         return bool(self.under_way), self.ended
 
     def begin(self, iterator):
-        iterator.plimsoll_loop = weakref.ref(iterator, self.end)  # a loop that is left ends, too
-        self.under_way[iterator.plimsoll_loop] = self.steps
+        reference = weakref.ref(iterator, self.end)  # a loop that is left ends, too
+        iterator.plimsoll_loop = reference
+        self.under_way[reference] = Loop(self.steps)
 
-    def end(self, loop):
-        self.ended += self.steps > self.under_way.pop(loop)
+    def end(self, reference):
+        self.ended += self.steps > self.under_way.pop(reference).steps_before
 
-    def watch(self, iterators):
+    def watch(self, iterators, state):
         """`iterators`: the class of what gives a loader's batches."""
         give = iterators.__next__
 
         def give_next(iterator):
             if not hasattr(iterator, 'plimsoll_loop'):
                 self.begin(iterator)
+            loop = self.under_way[iterator.plimsoll_loop]
+            if self.longest and loop.is_long_enough(self.steps, self.longest, *state()):
+                iterator._index_sampler.skips = True
             try:
                 return give(iterator)
             except StopIteration:
@@ -53,29 +57,42 @@ class Epochs:
 
         def short_sampler_of(loader):
             tell_trainers()
-            return ShortSampler(self, sampler_of(loader), not isinstance(loader.dataset, endless))
+            return ShortSampler(sampler_of(loader), not isinstance(loader.dataset, endless))
 
         loaders._index_sampler = property(short_sampler_of)
 
 
-class ShortSampler:
-    """A sampler that skips from where its loop is long enough to the last batch, which may be a smaller one."""
+class Loop:
+    ALIKE = 10
 
-    def __init__(self, epochs, sampler, has_last):
-        self.epochs, self.sampler, self.has_last = epochs, sampler, has_last
+    def __init__(self, steps):
+        self.steps_before, self.held, self.alike = steps, None, 0
+
+    def is_long_enough(self, steps, longest, has_gradients, held):
+        """One that is not trained from, when it left memory as it was for some batches: it gathers nothing."""
+        self.alike = self.alike + 1 if held == self.held and not has_gradients else 0
+        self.held = held
+        return steps - self.steps_before >= longest or self.alike >= self.ALIKE
+
+
+class ShortSampler:
+    """Skips, when it is told to, to the last batch, which may be a smaller one."""
+
+    def __init__(self, sampler, has_last):
+        self.sampler, self.has_last, self.skips = sampler, has_last, False
 
     def __len__(self):
         return len(self.sampler)
 
     def __iter__(self):
-        before, rest = self.epochs.steps, iter(self.sampler)
-        for batch in rest:
+        self.skips = False
+        batches, last = iter(self.sampler), None
+        for batch in batches:
             yield batch
-            if self.epochs.steps - before >= self.epochs.longest:
+            if self.skips:
                 break
-        last = None
         if self.has_last:
-            for last in rest:
+            for last in batches:
                 pass
         if last is not None:
             yield last
@@ -131,6 +148,19 @@ def tell_transformers(flow):
     replace(flow, 'on_epoch_end', evaluate_too)
 
 
+def watch_loaders(epochs):
+    import torch
+    try:
+        from torch.utils.data import DataLoader, IterableDataset
+        from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+        epochs.watch(_BaseDataLoaderIter, lambda: (torch.is_grad_enabled(), torch.cuda.memory_allocated()))
+        if epochs.longest:
+            epochs.shorten(DataLoader, IterableDataset)
+    except (ImportError, AttributeError):
+        pass  # loaders of another kind than those of 2.5 to 2.15: epochs are not seen
+
+
 def register():
     library = ctypes.CDLL(None)
     told = getattr(library, 'plimsoll_optimizer_stepped', None)
@@ -138,13 +168,9 @@ def register():
         return
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
-    from torch.utils.data import DataLoader, IterableDataset
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     epochs = Epochs(library.plimsoll_epoch_steps())
-    epochs.watch(_BaseDataLoaderIter)
-    if epochs.longest:
-        epochs.shorten(DataLoader, IterableDataset)
+    watch_loaders(epochs)
 
     def stepped(optimizer, arguments, keywords):
         if not torch.compiler.is_compiling():  # a compiled step is told from its kernels

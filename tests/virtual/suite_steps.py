@@ -44,7 +44,7 @@ def check_epochs(exec_, mode, needs):
     if not first < short == whole:
         problem = f'peaks of {first} bytes in the first epoch, {short} with short epochs, {whole} in all'
     elif mode in ('loader', 'workers') and not re.search(
-            r'after ([6-9]|1\d) batches, the last of 8: 3 evaluated', runs[1].log):
+            r'after ([6-9]|1\d) batches, the last of 8: 25 evaluated', runs[1].log):
         problem = f'not all of what ends an epoch:\n{runs[1].tail()}'
     elif said != [True, False, False]:
         problem = f'said that an epoch\'s end was not seen: {said}'

@@ -1,4 +1,5 @@
-"""Training whose epochs end in what no training step takes: a smaller batch, an evaluation that takes more memory.
+"""Training whose epochs end in what no training step takes: a smaller batch, an evaluation that takes more memory, and
+gathers what it gets (the loops of its own) or not (Lightning's, transformers').
 
     epochs.py loader|workers|endless|left|accelerate|lightning|trainer [epoch|steps]
 """
@@ -11,15 +12,20 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-ROWS, WIDTH, BATCH, EVALUATED, EPOCHS = 1000, 512, 16, 400, 3
+ROWS, BATCH = 1000, 16
+EVALUATED_ROWS, EVALUATED_BATCH = 10000, 400
+WIDTH, CLASSES, EPOCHS = 512, 1000, 3
 
 
 class Rows(Dataset):
+    def __init__(self, count=ROWS):
+        self.row, self.count = torch.ones(WIDTH), count
+
     def __len__(self):
-        return ROWS
+        return self.count
 
     def __getitem__(self, i):
-        return torch.full((WIDTH,), i / ROWS), i % 7
+        return self.row, i % CLASSES
 
 
 class Stream(IterableDataset):
@@ -30,7 +36,7 @@ class Stream(IterableDataset):
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, 7))
+        self.layers = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, CLASSES))
 
     def forward(self, rows, labels=None):
         if torch.is_grad_enabled():
@@ -44,7 +50,7 @@ class Model(nn.Module):
 def loaders(kind):
     workers = {'num_workers': 2, 'persistent_workers': True} if kind == 'workers' else {}
     train = DataLoader(Stream() if kind == 'endless' else Rows(), BATCH, shuffle=kind != 'endless', **workers)
-    return train, DataLoader(Rows(), EVALUATED, **workers)
+    return train, DataLoader(Rows(EVALUATED_ROWS), EVALUATED_BATCH, **workers)
 
 
 def loop(kind):
@@ -81,9 +87,9 @@ def trainer(when):
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
-            folder, per_device_train_batch_size=BATCH, per_device_eval_batch_size=EVALUATED, num_train_epochs=EPOCHS,
+            folder, per_device_train_batch_size=BATCH, per_device_eval_batch_size=EVALUATED_BATCH, num_train_epochs=EPOCHS,
             gradient_accumulation_steps=2, eval_strategy=when, eval_steps=60, save_strategy='no', report_to=[])
-        Trainer(Model(), arguments, collate, Rows(), Rows()).train()
+        Trainer(Model(), arguments, collate, Rows(), Rows(EVALUATED_ROWS)).train()
 
 
 def lightning():
