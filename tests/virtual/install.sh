@@ -7,11 +7,11 @@
 set -eu
 [ $# = 2 ] || { echo "usage: install.sh VENV 13|13.2|12|12.1|jax" >&2; exit 2; }
 venv=$1
-common="peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2 timm==1.0.31 lightning==2.6.6 pyyaml==6.0.3 setuptools==65.5.0"
+common="peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2 timm==1.0.31 lightning==2.6.6 pyyaml==6.0.3"
 case $2 in
-13) packages="torch==2.11.0 torchvision==0.26.0 transformers==5.17.0 nvidia-cuda-nvdisasm==13.5.37 $common" ;;
-13.2) packages="torch==2.15.0 torchvision==0.29.2 transformers==5.24.0 nvidia-cuda-nvdisasm==13.5.37 $common" ;;
-12) packages="torch==2.8.0 torchvision==0.23.0 transformers==4.57.1 $common" ;;
+13) packages="torch==2.11.0 torchvision==0.26.0 transformers==5.17.0 nvidia-cuda-nvdisasm==13.5.37 setuptools==65.5.0 $common" ;;
+13.2) packages="torch==2.15.0 torchvision==0.29.2 transformers==5.24.0 nvidia-cuda-nvdisasm==13.5.37 setuptools==80.9.0 $common" ;;
+12) packages="torch==2.8.0 torchvision==0.23.0 transformers==4.57.1 setuptools==65.5.0 $common" ;;
 12.1) packages="torch==2.2.2 torchvision==0.17.2 transformers==4.44.2 numpy<2 accelerate==1.15.0 timm==1.0.31" ;;
 jax) packages="jax[cuda13]==0.10.2 pyyaml==6.0.3" ;;
 *) echo "install.sh: $2, expected 13, 13.2, 12, 12.1 or jax" >&2; exit 2 ;;
