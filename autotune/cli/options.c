@@ -165,7 +165,7 @@ static const struct plim_option options[] = {
     FIELD("--steps", "N", X | W, number, program.steps, 1000000,
       "a trial has gone well after N training steps"),
     FIELD("--repetitions", "N", X | W | T | P, number, program.repetitions, 1000000,
-      "a trial has gone well when its peak has not grown for N steps; default: 5"),
+      "a trial has gone well when its peak has not grown for N steps, or short epochs; default: 5"),
     FIELD("--epoch-steps", "N", X, number, program.epoch_steps, 1000000,
       "end each loop over a PyTorch data loader after N training steps and its last batch, so that a trial sees "
       "the evaluation and what else comes after an epoch"),

@@ -33,7 +33,8 @@ struct plim_execution_options {
     double limit_seconds; /* a trial that takes longer has failed */
     int steps;            /* a trial ends well after so many; 0: no such end */
     int repetitions;      /* a trial ends well after so many with a steady peak; 0: no such end */
-    int epoch_steps;      /* a program's epochs end after so many steps, and a trial after one; 0: whole ones */
+    int epoch_steps;      /* a program's epochs end after so many steps, and `repetitions` are epochs, too; 0:
+                           * whole ones */
     bool tells_accumulation; /* {accumulation} is in the command */
     bool adapts; /* the program finds its batch itself: going on with less is no failure */
     const struct plim_stop *stop;

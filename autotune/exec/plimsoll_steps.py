@@ -76,7 +76,9 @@ class Loop:
 
 
 class ShortSampler:
-    """Skips, when it is told to, to the last batch, which may be a smaller one."""
+    """Skips, when it is told to, to the last batch, which may be a smaller one, where that is not too far."""
+
+    FAR = 1000000
 
     def __init__(self, sampler, has_last):
         self.sampler, self.has_last, self.skips = sampler, has_last, False
@@ -91,7 +93,7 @@ class ShortSampler:
             yield batch
             if self.skips:
                 break
-        if self.has_last:
+        if self.has_last and hasattr(self.sampler, '__len__') and len(self) < self.FAR:
             for last in batches:
                 pass
         if last is not None:

@@ -20,7 +20,7 @@ EPOCHS = (
     ('endless', (), False),
     ('left', (), False),
     ('accelerate', ('accelerate',), False),
-    ('lightning', ('lightning',), True),
+    ('lightning', ('lightning',), False),
     ('trainer epoch', ('transformers', 'accelerate'), False),
     ('trainer steps', ('transformers', 'accelerate'), False),
 )

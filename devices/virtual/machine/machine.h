@@ -85,8 +85,8 @@ struct plim_machine {
     int32_t gpu_count;
     int32_t repetitions, accumulation; /* for the verdict `steady`: how many steps have to show it,
                                         * and the micro-steps of one; 0: no verdict, not known */
-    int32_t epoch_steps; /* loops that are trained from end after so many steps, and `steady` is no verdict
-                          * before the next one; 0: whole ones */
+    int32_t epoch_steps; /* loops that are trained from end after so many steps, and `steady` has to show
+                          * for as many of them as steps; 0: whole ones */
     pthread_mutex_t lock;
     struct plim_machine_gpu gpus[PLIM_MACHINE_GPUS];
     struct plim_machine_process processes[PLIM_MACHINE_PROCESSES];

@@ -10,6 +10,8 @@ static struct {
     pthread_mutex_t lock;
     struct plim_steps *steps;
     int64_t refusals; /* that the steps were told of */
+    int64_t epoch_peak; /* of memory, at the end of the last epoch, and for how many it did not grow */
+    int still_epochs;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void publish(void)
@@ -24,7 +26,7 @@ static void publish(void)
     process->step_seconds = state.seconds;
     process->leak_bytes = state.leaks ? state.leak_bytes : 0;
     process->rule = (int32_t)state.rule;
-    process->steady = machine->repetitions && (!machine->epoch_steps || process->epochs > 0) &&
+    process->steady = machine->repetitions && (!machine->epoch_steps || watch.still_epochs >= machine->repetitions) &&
                       plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
 }
 
@@ -116,6 +118,11 @@ __attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_ep
     struct plim_steps *steps = begin();
     struct plim_machine_process *process = plim_self_process();
     if (process) {
+        bool grew = process->peak_all_bytes > watch.epoch_peak;
+        if (epochs > process->epochs) {
+            watch.still_epochs = grew ? 0 : watch.still_epochs + 1;
+            watch.epoch_peak = process->peak_all_bytes;
+        }
         process->in_epoch = in_epoch;
         process->epochs = epochs;
     }
