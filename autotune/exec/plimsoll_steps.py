@@ -56,20 +56,23 @@ class Epochs:
         sampler_of = loaders._index_sampler.fget
 
         def short_sampler_of(loader):
-            tell_trainers()
+            adapt_trainers()
             return ShortSampler(sampler_of(loader), not isinstance(loader.dataset, endless))
 
         loaders._index_sampler = property(short_sampler_of)
 
 
 class Loop:
+    """One loop over a data loader."""
+
     ALIKE = 10
 
     def __init__(self, steps):
         self.steps_before, self.held, self.alike = steps, None, 0
 
     def is_long_enough(self, steps, longest, has_gradients, held):
-        """One that is not trained from, when it left memory as it was for some batches: it gathers nothing."""
+        """`longest`: training steps. One without any, when it left memory as it was for some batches: it gathers
+        nothing."""
         self.alike = self.alike + 1 if held == self.held and not has_gradients else 0
         self.held = held
         return steps - self.steps_before >= longest or self.alike >= self.ALIKE
@@ -100,13 +103,13 @@ class ShortSampler:
             yield last
 
 
-def tell_trainers():
+def adapt_trainers():
     """Trainers that evaluate by a number of steps or batches do it after a short epoch, too. Those that are imported,
     each once."""
     for package in ('lightning.pytorch', 'pytorch_lightning'):
-        tell_lightning(part_of(f'{package}.loops.training_epoch_loop', '_TrainingEpochLoop'),
-                       part_of(f'{package}.loops.fetchers', '_DataFetcher'))
-    tell_transformers(part_of('transformers.trainer_callback', 'DefaultFlowCallback'))
+        adapt_lightning(part_of(f'{package}.loops.training_epoch_loop', '_TrainingEpochLoop'),
+                        part_of(f'{package}.loops.fetchers', '_DataFetcher'))
+    adapt_transformers(part_of('transformers.trainer_callback', 'DefaultFlowCallback'))
 
 
 def part_of(module, name):
@@ -122,7 +125,7 @@ def replace(owner, name, make):
         setattr(owner, name, new)
 
 
-def tell_lightning(loop, fetcher):
+def adapt_lightning(loop, fetcher):
     """It knows the last batch, and the one after which it evaluates, by the loader's length."""
     replace(loop, '_should_check_val_fx', lambda decide: lambda self, batches: (
         decide(self, batches) or self.batch_progress.is_last_batch and self._should_check_val_epoch()))
@@ -137,7 +140,7 @@ def tell_lightning(loop, fetcher):
     replace(fetcher, 'reset', without_length)
 
 
-def tell_transformers(flow):
+def adapt_transformers(flow):
     def evaluate_too(end):
         def on_epoch_end(self, arguments, state, control, **keywords):
             control = end(self, arguments, state, control, **keywords)

@@ -51,6 +51,19 @@ def check_epochs(exec_, mode, needs):
     return [(key, problem, '')]
 
 
+def check_without_epochs(exec_, arguments):
+    """A program without a loader ends as if it had not been asked for short epochs, and that is said."""
+    key = f'{" ".join(arguments)} --epoch-steps'
+    lacks = exec_.installation.lacks('torch>=2.5')
+    if lacks:
+        return [(key, '', lacks)]
+    run = exec_.run(arguments, more=['--repetitions', '5', '--epoch-steps', '5'])
+    said = ' '.join(run.report.get('why', []))
+    if 'its peak had stopped growing' in said and '--epoch-steps changed nothing' in said:
+        return [(key, '', '')]
+    return [(key, f'exit code {run.status} of exec, it says: {said}\n{run.tail()}', '')]
+
+
 def check_steps(exec_, mode, *expected):
     key = f'stepping.py {mode}'
     lacks = exec_.installation.lacks('torch')
@@ -72,3 +85,6 @@ def steps(exec_, options):
     for mode, needs, is_quick in EPOCHS:
         if options.wants(f'epochs.py {mode}', is_quick):
             yield functools.partial(check_epochs, exec_, mode, needs)
+    without = ['nanogpt.py', '--model', 'tiny', '--seq', '128', '--max-steps', '1000000']
+    if options.wants(' '.join(without), False):
+        yield functools.partial(check_without_epochs, exec_, without)

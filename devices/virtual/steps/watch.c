@@ -14,6 +14,13 @@ static struct {
     int still_epochs;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Where epochs are short, and steps are in epochs: have they shown that the peak does not grow? */
+static bool are_epochs_still(const struct plim_machine *machine, const struct plim_machine_process *process)
+{
+    bool is_told = process->in_epoch || process->epochs > 0;
+    return !machine->epoch_steps || !is_told || watch.still_epochs >= machine->repetitions;
+}
+
 static void publish(void)
 {
     struct plim_steps_state state;
@@ -26,7 +33,7 @@ static void publish(void)
     process->step_seconds = state.seconds;
     process->leak_bytes = state.leaks ? state.leak_bytes : 0;
     process->rule = (int32_t)state.rule;
-    process->steady = machine->repetitions && (!machine->epoch_steps || watch.still_epochs >= machine->repetitions) &&
+    process->steady = machine->repetitions && are_epochs_still(machine, process) &&
                       plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
 }
 
