@@ -1,4 +1,4 @@
-/* Attention as operation graphs; the contract is in attention_graph.h. */
+/* Attention as operation graphs; the contract is in fused_graph.h. */
 #include "fused_graph.h"
 
 static const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
