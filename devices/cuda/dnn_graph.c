@@ -135,6 +135,16 @@ int plim_dnn_scalar(struct plim_dnn_graph *g, cudnnDataType_t type)
 
 /* --- operations ------------------------------------------------------------------------------- */
 
+/* An operation with its parameters, of which all are set; `link`: the attribute that they are. */
+static struct filling begin_operation(const struct plim_dnn_graph *g, cudnnBackendDescriptorType_t type,
+                                      cudnnBackendAttributeName_t link, struct filling *parameters)
+{
+    finalize(parameters);
+    struct filling o = begin(g->dnn, type);
+    set_descriptor(&o, link, parameters->descriptor);
+    return o;
+}
+
 /* Takes the parameters' descriptor, which may be missing, and the operation's; both are kept. */
 static void add_operation(struct plim_dnn_graph *g, struct filling *parameters,
                           struct filling *operation)
@@ -168,9 +178,8 @@ static void add_pointwise(struct plim_dnn_graph *g, cudnnPointwiseMode_t mode,
     set(&p, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set(&p, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
     if (axis) set(&p, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, axis);
-    finalize(&p);
-    struct filling o = begin(g->dnn, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    set_descriptor(&o, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, p.descriptor);
+    struct filling o = begin_operation(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                                       CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, &p);
     for (int i = 0; i < 4; i++) set_tensor(&o, g, name[i], operand[i]);
     add_operation(g, &p, &o);
 }
@@ -193,9 +202,8 @@ void plim_dnn_matmul(struct plim_dnn_graph *g, int a, int b, int y)
     cudnnDataType_t precision = CUDNN_DATA_FLOAT;
     struct filling p = begin(g->dnn, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
     set(&p, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &precision);
-    finalize(&p);
-    struct filling o = begin(g->dnn, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-    set_descriptor(&o, CUDNN_ATTR_OPERATION_MATMUL_DESC, p.descriptor);
+    struct filling o = begin_operation(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                                       CUDNN_ATTR_OPERATION_MATMUL_DESC, &p);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
@@ -209,9 +217,8 @@ void plim_dnn_reduce(struct plim_dnn_graph *g, cudnnReduceTensorOp_t fold, int x
     struct filling p = begin(g->dnn, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
     set(&p, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &fold);
     set(&p, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &precision);
-    finalize(&p);
-    struct filling o = begin(g->dnn, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    set_descriptor(&o, CUDNN_ATTR_OPERATION_REDUCTION_DESC, p.descriptor);
+    struct filling o = begin_operation(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+                                       CUDNN_ATTR_OPERATION_REDUCTION_DESC, &p);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
     add_operation(g, &p, &o);
@@ -233,9 +240,8 @@ void plim_dnn_bernoulli(struct plim_dnn_graph *g, double kept, int seed, int off
     struct filling p = begin(g->dnn, CUDNN_BACKEND_RNG_DESCRIPTOR);
     set(&p, CUDNN_ATTR_RNG_DISTRIBUTION, CUDNN_TYPE_RNG_DISTRIBUTION, 1, &distribution);
     set(&p, CUDNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, CUDNN_TYPE_DOUBLE, 1, &kept);
-    finalize(&p);
-    struct filling o = begin(g->dnn, CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR);
-    set_descriptor(&o, CUDNN_ATTR_OPERATION_RNG_DESC, p.descriptor);
+    struct filling o = begin_operation(g, CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR,
+                                       CUDNN_ATTR_OPERATION_RNG_DESC, &p);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_RNG_SEED, seed);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC, offset);
     set_tensor(&o, g, CUDNN_ATTR_OPERATION_RNG_YDESC, y);

@@ -4,9 +4,9 @@
  * (tests/unit/test_cudnn_real.c compares those formulas with the real library). It writes over that
  * workspace.
  */
+#include "gpu_state.h"
 #include "cudnn_descriptor.h"
 #include "cudnn_text.h"
-#include "gpu_state.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,8 +257,7 @@ static cudnnStatus_t restore_plan(struct descriptor *d, const struct attribute *
 /* A plan compiles: that is where a full GPU shows. */
 static cudnnStatus_t finalize_plan(struct descriptor *d)
 {
-    const struct attribute *text =
-        descriptor_find(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+    const struct attribute *text = descriptor_find(d, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
     if (text) return restore_plan(d, text);
     if (gpu_fault(GPU_FAULT_CHOICE)) return CUDNN_STATUS_NOT_SUPPORTED;
     const struct descriptor *config = descriptor_link(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);

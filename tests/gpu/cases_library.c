@@ -145,8 +145,8 @@ static void add_scratch(struct plim_op *op, const struct call *t, enum plim_sdpa
                                          .contiguous_heads = true};
     struct plim_attention_need needs[PLIM_SDPA_MAX_NEEDS];
     bool forward = op->kind == PLIM_OP_ATTENTION;
-    int count = (forward ? plim_attention_forward_needs
-                         : plim_attention_backward_needs)(kernel_case_gpu(), kernel, &shape, needs);
+    int count = (forward ? plim_attention_forward_needs : plim_attention_backward_needs)(
+        kernel_case_gpu(), kernel, &shape, needs);
     op->n_scratch = 0;
     for (int i = 0; i < count; i++)
         if (needs[i].role == PLIM_NEED_TEMPORARY && needs[i].bytes > 0)

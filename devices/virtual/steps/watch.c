@@ -125,8 +125,8 @@ __attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_ep
     struct plim_steps *steps = begin();
     struct plim_machine_process *process = plim_self_process();
     if (process) {
-        bool grew = process->peak_all_bytes > watch.epoch_peak;
         if (epochs > process->epochs) {
+            bool grew = process->peak_all_bytes > watch.epoch_peak;
             watch.still_epochs = grew ? 0 : watch.still_epochs + 1;
             watch.epoch_peak = process->peak_all_bytes;
         }
