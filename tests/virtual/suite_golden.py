@@ -67,14 +67,15 @@ def golden(exec_, options):
                 yield functools.partial(compare, exec_, path, mine[i:i + AT_ONCE], gpu)
 
 
-def search(exec_, path, case, is_near):
+def search(exec_, path, case, is_quick):
+    """The largest batch that exec finds; in the quick selection of that and the next one only."""
     name, lacks = f'fit {case["id"]}', exec_.installation.lacks(*needs(case))
     if lacks:
         return [(name, '', lacks)]
     wanted = case['fit']['largest_batch']
     run = exec_.run(['golden.py', path, case['id'], '--batch', '{batch}'],
                     gpu=GPUS[case['compute_capability']], memory=case['fit']['capacity_bytes'],
-                    more=['--batch', f'{wanted // 2}:{2 * wanted}' if is_near else '1:512'])
+                    more=['--batch', f'{wanted},{wanted + 1}' if is_quick else '1:512'])
     found = run.report.get('largest_fit', {}).get('micro_batch')
     problem = first_difference(found, wanted, 'largest batch')
     return [(name, f'{problem}\n{run.tail()}' if problem else '', '')]

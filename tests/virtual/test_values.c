@@ -269,6 +269,12 @@ Test(cub, selects_the_places)
     expect_numbers(number, PLIM_INT32, 1, "3");
     cr_assert(LAUNCH(split, &out, sizes, &dimensions, &selected, &none, &fill));
     expect_numbers(memory, PLIM_INT64, 6, "0 1 1 1 0 2");
+    /* Of nothing: an empty tensor has no address. */
+    flags[0] = PUT(512, bool, 0, 0, 0, 0, 0, 0);
+    cr_assert(LAUNCH(name, &first, flags, &none, &number, nothing, nothing, nothing, &count, nothing,
+                     nothing, nothing));
+    expect_numbers(number, PLIM_INT32, 1, "0");
+    expect_numbers(flags[0], PLIM_BOOL, 6, "0 0 0 0 0 0");
 }
 
 /* --- the largest, and routing ----------------------------------------------------------------- */

@@ -104,6 +104,7 @@ OTHERS = [
     'm.cumsum(0)',
     'm.cumprod(-1)',
     '(n > 100).nonzero()',
+    '(lambda none: none[none.nonzero().numel() + none.nonzero().numel():])(n < 0)',
     'b.nonzero()',
     'm[b]',
     'm.masked_select(b)',
