@@ -24,6 +24,7 @@ struct plim_black_box {
     int64_t gpus, jobs;
     void (*on_run)(void *user); /* told before each trial; may be NULL */
     void *user;
+    struct plim_execution *chosen; /* the choice's trial is copied there; NULL: it is not asked for */
 };
 
 /* Fills the zeroed result. PLIM_INVALID: the program cannot be started, or does not use its batch;

@@ -234,7 +234,7 @@ static enum plim_status make(struct env *env, size_t index, const char *uri, boo
 {
     struct plim_report report = {0};
     enum plim_status st =
-        is_program(env) ? plim_exec_report(env->request, env->io, &env->log, uri, &report, err)
+        is_program(env) ? plim_exec_report(env->request, env->io, &env->log, uri, &report, NULL, err)
                         : plim_decide_report(&env->decide, &uri, 1, &report, err);
     if (!st) st = take(env, &report, index, simulated, err);
     plim_report_finish(&report);

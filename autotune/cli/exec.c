@@ -282,13 +282,15 @@ static void finish(struct exec *x)
 
 enum plim_status plim_exec_report(const struct plim_request *request, const struct plim_io *io,
                                   const struct plim_log *log, const char *uri,
-                                  struct plim_report *report, struct plim_error *err)
+                                  struct plim_report *report, struct plim_execution *chosen,
+                                  struct plim_error *err)
 {
     struct exec *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
     enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (st) return st;
     x->uri = uri;
     x->is_silent = true;
+    x->box.chosen = chosen;
     st = prepare(x, request, io, log, err);
     if (!st) st = find_device(x, err);
     if (!st) st = answer(x, report, err);

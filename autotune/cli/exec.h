@@ -2,13 +2,15 @@
 #ifndef PLIM_AUTOTUNE_CLI_EXEC_H
 #define PLIM_AUTOTUNE_CLI_EXEC_H
 
+#include "autotune/exec/execution.h"
 #include "cli.h"
 #include "kept.h"
 
-/* Tries the request's program on the device of this URI, or takes what is kept. */
+/* Tries the request's program on the device of this URI, or takes what is kept. `chosen`: a zeroed one gets
+ * the choice's trial, if that was made now; NULL: it is not asked for. */
 enum plim_status plim_exec_report(const struct plim_request *request, const struct plim_io *io,
                                   const struct plim_log *log, const char *uri,
-                                  struct plim_report *report,
+                                  struct plim_report *report, struct plim_execution *chosen,
                                   struct plim_error *err) PLIM_MUST_CHECK;
 
 /* The question of the store about the request's program on this GPU, into a zeroed one. */

@@ -1,4 +1,5 @@
 #include "prove.h"
+#include "autotune/answer/executions.h"
 #include "autotune/exec/program_files.h"
 #include "exec.h"
 #include <inttypes.h>
@@ -8,9 +9,10 @@
 
 enum { TEXT_BYTES = 128 };
 
-/* The request that exec gets, and the texts that it points to. */
+/* The request that exec gets, the texts that it points to, and the trial of what it chose. */
 struct proof {
     struct plim_request request;
+    struct plim_execution trial;
     char **command;
     char batch[64], seq[32];
     char values[PLIM_RESULT_VALUES][TEXT_BYTES];
@@ -82,8 +84,9 @@ static enum plim_status fill(struct proof *p, const struct plim_request *request
     return PLIM_OK;
 }
 
-static void judge(const struct plim_result *tried, int64_t next, struct plim_result *result)
+static void judge(const struct proof *p, const struct plim_result *tried, struct plim_result *result)
 {
+    int64_t next = next_of(result);
     int64_t batch = result->choice.setting.micro_batch, bytes = result->choice.peak.reserved_bytes;
     int64_t fits = tried->choice.present ? tried->choice.setting.micro_batch : 0;
     if (fits < batch)
@@ -109,6 +112,7 @@ static void judge(const struct plim_result *tried, int64_t next, struct plim_res
     if (off)
         plim_result_reason(result, "Its trial reserved %" PRId64 " bytes %s than the recording says.",
                            off > 0 ? off : -off, off > 0 ? "more" : "less");
+    if (fits == batch) plim_reasons_execution(&p->trial, result);
 }
 
 /* What is run now need not be what was recorded. */
@@ -130,9 +134,9 @@ enum plim_status plim_prove_recording(const struct plim_request *request, const 
     struct proof *p = calloc(1, sizeof(*p)); /* too large for comfort on a stack */
     enum plim_status st = p ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) st = fill(p, request, recording, result, err);
-    if (!st) st = plim_exec_report(&p->request, io, log, uri, &report, err);
+    if (!st) st = plim_exec_report(&p->request, io, log, uri, &report, &p->trial, err);
     if (!st && report.results.count) {
-        judge(&report.results.items[0], next_of(result), result);
+        judge(p, &report.results.items[0], result);
         tell_changes(recording, result);
     }
     plim_report_finish(&report);

@@ -40,6 +40,7 @@ static void expect_choice(const char *more, json_int_t batch, json_int_t reserve
     cr_expect(eq(i64, json_int_at(root, "choice.peak.reserved_bytes"), reserved_bytes));
     cr_expect(json_true_at(root, "choice.verified"));
     cr_expect(says(root, "Proven with the program itself"), "%s", p.out);
+    cr_expect(eq(int, says(root, "--epoch-steps changed nothing"), strstr(more, "--epoch-steps") != NULL), "%s", p.out);
     json_decref(root);
     program_finish(&p);
 }
@@ -47,6 +48,7 @@ static void expect_choice(const char *more, json_int_t batch, json_int_t reserve
 Test(prove_with, what_the_program_takes_is_told)
 {
     expect_choice("~sample=1000", 16, (64 + 16 * 1000) * (json_int_t)MIB);
+    expect_choice("~sample=1000 --epoch-steps 5", 16, (64 + 16 * 1000) * (json_int_t)MIB);
 }
 
 Test(prove_with, a_program_that_takes_more_than_was_planned_gets_less)

@@ -301,6 +301,8 @@ Test(record, only_trials_verify_an_answer)
     program_finish(&p);
     cr_expect(not(is_verified(path, SMALL, "")));
     cr_expect(is_verified(path, " --prove" SMALL, "micro-batch 30 fits, 31 does not"));
+    cr_expect(is_verified(path, " --prove" SMALL, "29 training steps were recognised"));
+    cr_expect(is_verified(path, " --prove --epoch-steps 5" SMALL, "--epoch-steps changed nothing"));
     /* The program is another one since. */
     write_number(size, 40);
     cr_expect(not(is_verified(path, " --prove" SMALL, "micro-batch 30 does not fit")));
@@ -312,7 +314,6 @@ Test(record, only_trials_verify_an_answer)
     program_file_remove(path);
 }
 
-/* What goes wrong, the exit code, and what is said of it. */
 /* Proven is what the program does today. */
 Test(record, a_script_that_was_changed_since_is_told_by_the_proof)
 {
@@ -333,6 +334,7 @@ Test(record, a_script_that_was_changed_since_is_told_by_the_proof)
     program_file_remove(path);
 }
 
+/* What goes wrong, the exit code, and what is said of it. */
 Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
 {
     static const struct {
