@@ -180,6 +180,50 @@ def compares(v):
         pass
 
 
+def warns(v):
+    if v.item() > 2:
+        print('large:', round(v.item(), 2), end='\r', file=sys.stderr)
+    else:
+        print(f'small: {v}', file=sys.stderr)
+
+
+def warns_in_a_loop(v):
+    for _ in range(2):
+        if v.item() > 2:
+            print('large', file=sys.stderr)
+
+
+def adds_to_a_text(v):
+    text, loss = 'step 1', v.item()
+    if loss > 0.:
+        text += ' loss {:.3f}'.format(loss)
+
+
+def counts_if_large(v):
+    count = 0
+    if v.item() > 2:
+        print('large', file=sys.stderr)
+        count += 1
+    return [0] * count
+
+
+def stops_if_large(v):
+    for _ in range(2):
+        if v.item() > 2:
+            print('large', file=sys.stderr)
+            break
+
+
+def shows_what_is_made(v):
+    if v.item() > 2:
+        print(give(v))
+
+
+def of_a_list(v):
+    torch = kept_by_others
+    return float(torch.tensor([[v.item(), 1], [2, 3]]))
+
+
 def compares_what_was_given(v):
     if give(v) > 2:
         pass
@@ -421,6 +465,9 @@ CASES = (
     (skips_if_one_is_not, 1, False, 'finite', 0), (finite_or_large, 1, False, 'decides', -1),
     (runs_rnn, 8, True, 'kept', -1), (runs_rnn, 4, True, 'decides', -1),
     (compares, 4, True, 'decides', -1), (compares_what_was_given, 4, True, 'decides', -1),
+    (warns, 4, True, 'shown', -1), (warns_in_a_loop, 4, True, 'shown', -1), (adds_to_a_text, 4, True, 'shown', -1),
+    (counts_if_large, 4, True, 'decides', -1), (stops_if_large, 4, True, 'decides', -1),
+    (shows_what_is_made, 4, True, 'decides', -1), (of_a_list, 4, True, 'shown', -1),
     (prints, 4, True, 'shown', -1), (formats, 4, True, 'shown', -1), (percent, 4, True, 'shown', -1),
     (percents_in_a_bar, 8, True, 'shown', -1), (remainder, 8, True, 'decides', -1),
     (given_away, 8, True, 'decides', -1), (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),

@@ -26,7 +26,8 @@ SHOWN, KEPT, FINITE, CHECKED, DECIDES = range(5)
 
 # Functions that give back what they were given.
 PASSES = {'item', 'tolist', 'float', 'int', 'bool', 'cpu', 'numpy', 'to', 'detach', 'clone', 'copy_', 'round',
-          'abs', 'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'log', 'pow', 'array', 'asarray', 'type'}
+          'abs', 'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'log', 'pow', 'array', 'asarray', 'tensor', 'as_tensor',
+          'type'}
 # Those of them that read by themselves: any other is an operator that needs the value.
 READS = PASSES - {'mean', 'sum', 'max', 'min', 'sqrt', 'exp', 'pow', 'clone', 'detach'} | {
     'format', 'str', 'repr', 'print', 'isfinite', 'isnan', 'isinf', '_nested_gather', 'get'}
@@ -35,6 +36,10 @@ ASIDE = {'dtype', 'device', 'shape', 'ndim', 'is_cuda', 'requires_grad', 'layout
          'size', 'numel', 'nelement', 'element_size', 'dim', 'stride', 'is_contiguous'}
 SHOWS = {'print', 'format', 'str', 'repr', 'info', 'debug', 'warning', 'write', 'set_postfix',
          'set_postfix_str', 'set_description', 'add_scalar', 'log_metrics', 'dumps'}
+# What only makes and shows a text: calls of SHOWS and of these, and the instructions that begin so.
+SHOWS_WITH = SHOWS | {'item', 'round', 'float', 'int', 'len', 'join'}
+OF_TEXTS = ('LOAD_', 'PUSH_NULL', 'PRECALL', 'KW_NAMES', 'POP_TOP', 'FORMAT_', 'CONVERT_', 'BUILD_STRING', 'BUILD_TUPLE',
+            'BINARY_', 'INPLACE_ADD')
 # Methods that keep what they are given in what they are a method of.
 KEEPS = {'append', 'appendleft', 'add', 'insert', 'setdefault'}
 # Methods of lists, sets and dictionaries: what they are given in a list or dictionary may be kept in one.
@@ -165,8 +170,66 @@ class Flow:
         offset = jump.argval
         return next((i for i, found in enumerate(self.listing) if found.offset >= offset), 0)
 
+    def makes_text(self, at):
+        """Does the instruction there leave a text, as far as that is seen?"""
+        instruction = self.listing[at]
+        if is_call(instruction):
+            return callee(self.listing, at) in SHOWS
+        is_constant = instruction.opname == 'LOAD_CONST' and isinstance(instruction.argval, str)
+        return is_constant or instruction.opname.startswith(('FORMAT_', 'BUILD_STRING')) or self.formats(at)
+
+    def adds_text(self, at):
+        """Is a text added there to a variable, which is one then?"""
+        added = self.listing[at - 1]
+        return (self.listing[at].opname.startswith('STORE_') and self.listing[at].opname not in (
+            'STORE_ATTR', 'STORE_SUBSCR', 'STORE_SLICE') and self.makes_text(at - 2) and
+            (added.opname == 'INPLACE_ADD' or added.argrepr == '+='))
+
+    def way(self, at):
+        """What goes on from there as long as texts are made and shown, and the instruction behind that: of each how deep
+        the stack is before it, and whether something has been shown."""
+        seen, depth, has_shown = {}, 0, False
+        while at < len(self.listing) and at not in seen:
+            seen[at] = depth, has_shown
+            instruction = self.listing[at]
+            if instruction.opname.startswith('JUMP_') and '_IF_' not in instruction.opname:
+                at = self.target_of(instruction)
+                continue
+            if is_call(instruction):
+                called = callee(self.listing, at)
+                has_shown |= called in SHOWS
+                if called not in SHOWS_WITH:
+                    break
+            elif self.adds_text(at):
+                has_shown = True
+            elif not instruction.opname.startswith(OF_TEXTS):
+                break
+            depth += effect_of(instruction)
+            at += 1
+        return seen
+
+    def returns_nothing(self, at):
+        instruction, before = self.listing[at], self.listing[at - 1]
+        constant = before if instruction.opname == 'RETURN_VALUE' else instruction
+        return constant.opname in ('LOAD_CONST', 'RETURN_CONST') and constant.argval is None
+
+    def decides_of_texts(self, at):
+        """Does the test there decide of nothing but what is shown: do both ways come to the same place, or return?"""
+        at += self.listing[at].opname == 'TO_BOOL'
+        jump = self.listing[at]
+        if not jump.opname.startswith('POP_JUMP_'):
+            return False
+        passed, jumped = self.way(at + 1), self.way(self.target_of(jump))
+        meet = next((place for place in passed if place in jumped), None)
+        if meet is not None:
+            return passed[meet][0] == jumped[meet][0] == 0 and (passed[meet][1] or jumped[meet][1])
+        ends = list(passed)[-1], list(jumped)[-1]
+        return all(map(self.returns_nothing, ends)) and (passed[ends[0]][1] or jumped[ends[1]][1])
+
     def test(self, at):
         """The use at a test of the value's truth."""
+        if self.decides_of_texts(at):
+            return SHOWN, -1
         if_finite = self.truth_if_finite(at)
         if if_finite >= 0:
             return FINITE, if_finite
@@ -341,7 +404,7 @@ class Flow:
         instruction = self.listing[at]
         name = instruction.opname
         if name in ('COMPARE_OP', 'CONTAINS_OP') or 'SLICE' in name:
-            return DECIDES, -1
+            return SHOWN if is_test(self.listing[at + 1]) and self.decides_of_texts(at + 1) else DECIDES, -1
         if name == 'IS_OP' or name == 'BUILD_STRING' or name.startswith(('FORMAT_', 'CONVERT_')):
             return SHOWN, -1
         if above == 0 and self.formats(at):
