@@ -36,8 +36,9 @@ ASIDE = {'dtype', 'device', 'shape', 'ndim', 'is_cuda', 'requires_grad', 'layout
          'size', 'numel', 'nelement', 'element_size', 'dim', 'stride', 'is_contiguous'}
 SHOWS = {'print', 'format', 'str', 'repr', 'info', 'debug', 'warning', 'write', 'set_postfix',
          'set_postfix_str', 'set_description', 'add_scalar', 'log_metrics', 'dumps'}
-# What only makes and shows a text: calls of SHOWS and of these, and the instructions that begin so.
-SHOWS_WITH = SHOWS | {'item', 'round', 'float', 'int', 'len', 'join'}
+# What only makes and shows a text: calls of SHOWS and of these (one number takes no memory to speak of), and the
+# instructions that begin so.
+SHOWS_WITH = SHOWS | {'item', 'round', 'float', 'int', 'len', 'join', 'min', 'max', 'mean', 'sum', 'norm'}
 OF_TEXTS = ('LOAD_', 'PUSH_NULL', 'PRECALL', 'KW_NAMES', 'POP_TOP', 'FORMAT_', 'CONVERT_', 'BUILD_STRING', 'BUILD_TUPLE',
             'BINARY_', 'INPLACE_ADD')
 # Methods that keep what they are given in what they are a method of.
@@ -52,8 +53,10 @@ CHECKS = {'isfinite', 'isnan', 'isinf'}
 OPERATORS_THAT_CHECK = {'normal': 1}
 # Those that read 8 bytes of which nothing depends that is seen here: the seed of their dropout.
 OPERATORS_THAT_SEED = {'lstm', 'gru', 'rnn_tanh', 'rnn_relu'}
-# What PyTorch itself reads a value for, by its files.
-BY_FILE = {'/torch/serialization.py': KEPT, '/torch/_tensor_str.py': SHOWN}
+# What PyTorch itself and packages that only show read a value for, by parts of their files' names.
+BY_FILE = {'/torch/serialization.py': KEPT, '/torch/_tensor_str.py': SHOWN, '/torch/utils/tensorboard/': SHOWN,
+           **{f'-packages/{package}/': SHOWN for package in (
+               'tensorboardX', 'wandb', 'mlflow', 'comet_ml', 'neptune', 'aim', 'clearml', 'matplotlib', 'tqdm', 'rich')}}
 # Of so many bytes are counts, flags and indices, if not floating-point numbers; of others a loss, or many numbers.
 COUNT_BYTES = (1, 8)
 # What is more than this is data, weights that are moved to the host: where it is kept is not followed.
@@ -511,6 +514,10 @@ def is_torch(frame):
     return '/torch/' in name and '-packages/' in name or name.startswith('<')
 
 
+def use_by_file(frame):
+    return next((BY_FILE[part] for part in BY_FILE if part in frame.f_code.co_filename), None)
+
+
 told = {}  # of code, an instruction in it, and what was read: use, answer, and whether the value is returned
 
 
@@ -528,11 +535,10 @@ def use_of(frame, size, is_floating):
     gc.disable()  # what the program holds must not change
     try:
         inner = place = frame
-        use = None
+        use = use_by_file(place)
         while place.f_back and is_torch(place):
-            for end in BY_FILE:
-                use = BY_FILE[end] if place.f_code.co_filename.endswith(end) else use
             place = place.f_back
+            use = use_by_file(place) if use is None else use
         use, answer, returned = use_in(inner, size, is_floating, True) if use is None else (use, -1, False)
         while returned and use == SHOWN and inner.f_back:
             inner = inner.f_back

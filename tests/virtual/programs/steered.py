@@ -322,6 +322,11 @@ def watched():
     for parameter in model.parameters():
         numpy.histogram(parameter.grad.cpu())
         numpy.histogram(parameter.data.cpu())
+    if torch.min(out) < -1.:  # as HiFi-GAN looks at its waves
+        print('the lowest is', torch.min(out))
+    print(torch.tensor([[parameter.grad.norm() for parameter in model.parameters()]]).norm())  # as Megatron
+    none = wanted < 0
+    assert none.nonzero().numel() == none.nonzero().numel() == 0
     torch.save(model.state_dict(), io.BytesIO())
     assert 'device' in f'{locals()}'
     watch_gpu()
