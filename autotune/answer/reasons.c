@@ -223,7 +223,7 @@ static void tell_links(int64_t world, const struct plim_trial *trial, struct pli
                        world, waits, how);
 }
 
-/* How several GPUs train, and what their rates count. */
+/* How several GPUs train, and what their rates count, where there are any. */
 static void tell_world(const struct plim_answer *a, const struct plim_setting *setting,
                        const struct plim_trial *trial, struct plim_result *result)
 {
@@ -236,7 +236,7 @@ static void tell_world(const struct plim_answer *a, const struct plim_setting *s
     for (size_t i = 0; i < sizeof(shardings) / sizeof(*shardings); i++)
         if (!strcmp(sharding, shardings[i].name))
             plim_result_reason(result, "%" PRId64 " GPUs %s", world, shardings[i].text);
-    tell_links(world, trial, result);
+    if (trial->seconds > 0) tell_links(world, trial, result);
     bool is_modelled = trial->link_bytes_per_second > 0 && !trial->link_gpus;
     if (is_modelled && a->why_modelled && a->why_modelled[0])
         plim_result_reason(result, "The all-reduce is modelled, not measured: %s.", a->why_modelled);
