@@ -98,6 +98,30 @@ Test(elementwise, adds_with_strides)
     cr_expect(not(LAUNCH(name, &count, &closure)));
 }
 
+/* Which types are converted stands behind a function that is not known: all of the output's block is spoilt, and none of
+ * those whose addresses are left over behind the dimensions that there are. */
+Test(elementwise, of_what_is_left_over_nothing_is_spoilt)
+{
+    static const char name[] =
+        "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implIZZZNS0_51_GLOBAL__N__b1108092_12_PowKernel_"
+        "cu_ef1a7132_2138424pow_tensor_tensor_kernelERNS_18TensorIteratorBaseEENKUlvE_clEvENKUlvE5_clEvEUlffE_EEvS5_"
+        "RKT_EUliE_EEviT1_";
+    int count = 2;
+    begin();
+    for (size_t i = 0; i < 4; i++) plim_block_take(memory + i * 512, 512);
+    struct strided closure = {
+        .dimensions = 1,
+        .sizes = {{2}},
+        .strides = {{4, 4, 0}},
+        .data = {PUT(0, float, 7, 7), PUT(512, float, 1, 2), PUT(1024, float, 3)}};
+    uintptr_t other = PUT(1536, float, 5);
+    memcpy(closure.strides[20], &other, sizeof(other));
+    cr_assert(LAUNCH(name, &count, &closure));
+    expect_numbers(memory, PLIM_FLOAT, 2, "? ?");
+    expect_numbers(memory + 512, PLIM_FLOAT, 2, "1 2");
+    expect_numbers(other, PLIM_FLOAT, 1, "5");
+}
+
 /* x == x of learned numbers. */
 Test(elementwise, learned_numbers_are_taken_to_be_finite)
 {
@@ -377,6 +401,36 @@ Test(lists, of_32_KiB_are_read_too)
     cr_expect(gt(sz, plim_family_bytes(plan, &grid, arguments), 0));
     metadata.numels[7] = 9;
     cr_expect(eq(sz, plim_family_bytes(plan, &grid, arguments), 0));
+    free(plan);
+    free(text);
+}
+
+/* A block writes one norm; what lies behind the last address was left there by others. */
+Test(lists, norms_are_written_one_by_one)
+{
+    static const char name[] =
+        "_ZN2at6native14lpnorm_cleanupIfLNS0_8NormTypeE1EfLb1EfEEvPKT3_NS0_19TensorListAddressesEi";
+    static uintptr_t addresses[4096];
+    const struct gpu_dim3 grid = {2, 1, 1};
+    begin();
+    for (size_t i = 0; i < 4; i++) {
+        plim_block_take(memory + i * 512, 512);
+        addresses[i] = PUT(i * 512, float, 1);
+    }
+    uintptr_t parts = addresses[3];
+    int most = 1;
+    void *arguments[] = {&parts, addresses, &most};
+    char *text = plim_signature_text(name);
+    struct plim_plan *plan = plim_family_plan(name, text);
+    struct plim_cost cost;
+    cr_assert(plim_family_run(plan, name, &grid, arguments));
+    expect_numbers(addresses[0], PLIM_FLOAT, 1, "?");
+    expect_numbers(addresses[1], PLIM_FLOAT, 1, "?");
+    expect_numbers(addresses[2], PLIM_FLOAT, 1, "1");
+    expect_numbers(parts, PLIM_FLOAT, 1, "1");
+    cr_expect(plim_family_cost(plan, &grid, arguments, &cost));
+    cr_expect(eq(int, (int)cost.kind, PLIM_COST_MOVE));
+    cr_expect(lt(i64, cost.number[0], 100));
     free(plan);
     free(text);
 }

@@ -46,8 +46,7 @@ static bool read_strided(const char *list, struct plim_plan *plan)
         plim_name_behind(closure, converts ? "gpu_kernel_impl<" : "gpu_kernel_impl_nocast<");
     plan->numbers[FORM] = converts ? STRIDED_CONVERTED : STRIDED;
     if (!converts && !plim_name_begins(closure, "gpu_kernel_impl_nocast<")) return false;
-    return plim_functor_read(plim_name_argument(functor, 0), &plan->functor) &&
-           (!converts || plim_functor_bytes(&plan->functor));
+    return plim_functor_read(plim_name_argument(functor, 0), &plan->functor);
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
@@ -63,6 +62,12 @@ static void find_contiguous(const struct plim_plan *plan, const struct plim_laun
     for (int i = 1; i < out->count; i++) out->types[i] = (enum plim_type)loads[i - 1];
 }
 
+/* Types stand behind a function of which it is not known how large it is. */
+static bool lacks_types(const struct plim_plan *plan)
+{
+    return plan->numbers[FORM] == STRIDED_CONVERTED && !plim_functor_bytes(&plan->functor);
+}
+
 static void find_strided(const struct plim_plan *plan, const struct plim_launch *launch,
                          struct operands *out)
 {
@@ -71,7 +76,7 @@ static void find_strided(const struct plim_plan *plan, const struct plim_launch 
     out->offsets = (const struct plim_offsets *)(const void *)closure;
     memcpy(out->at, closure + at, (size_t)out->count * sizeof(*out->at));
     out->state = closure + at + (size_t)out->count * sizeof(*out->at);
-    if (plan->numbers[FORM] != STRIDED_CONVERTED) return;
+    if (plan->numbers[FORM] != STRIDED_CONVERTED || lacks_types(plan)) return;
     const int8_t *types = (const int8_t *)out->state + plim_functor_bytes(&plan->functor);
     for (int i = 0; i < out->count; i++) out->types[i] = (enum plim_type)types[i];
 }
@@ -179,6 +184,10 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     struct plim_view views[OPERANDS] = {{0}};
     struct operands o;
     if (!find(plan, launch, &o)) return false;
+    if (lacks_types(plan)) {
+        plim_launch_spoil_block(launch, o.at[0]);
+        return true;
+    }
     const struct plim_function_call call = {
         .functor = functor, .state = o.state, .same = o.count == 3 && o.at[1] == o.at[2]};
     bool works = functor->row && is_worth_it(functor, &o);

@@ -10,7 +10,13 @@
  *
  * and the functors of the first end with how many lists are read and which is written: <T, n, read,
  * written>. How many tensors there is room for depends on how large a launch's parameters may be, and
- * is in no name: 4 KiB, or 32 KiB in what is made with CUDA 13 from PyTorch 2.12 on. */
+ * is in no name: 4 KiB, or 32 KiB in what is made with CUDA 13 from PyTorch 2.12 on.
+ *
+ * Norms of tensors come in parts, which are put together by a block for each:
+ *
+ *     lpnorm_cleanup<...>(const T *parts, TensorListAddresses {addresses[most]}, int most)
+ *
+ * What is behind the last tensor was left there by others. */
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/readable.h"
@@ -127,6 +133,7 @@ static bool is_plausible(const struct plim_plan *plan, struct metadata *m)
 /* False: it is none of those that are known. */
 static bool read_launch(const struct plim_plan *plan, const struct plim_launch *launch, struct metadata *out)
 {
+    if (!plan->numbers[LISTS]) return false;
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
         const struct room *room = &rooms[i];
         *out = (struct metadata){.room = room,
@@ -159,6 +166,26 @@ static bool run(const struct plim_plan *plan, const struct plim_launch *launch)
     return true;
 }
 
+static bool read_norms(const char *list, struct plim_plan *plan)
+{
+    (void)plan;
+    return strstr(list, "TensorListAddresses") != NULL;
+}
+
+static bool run_norms(const struct plim_plan *plan, const struct plim_launch *launch)
+{
+    const unsigned char *addresses = launch->arguments[1];
+    size_t count = launch->grid->x;
+    (void)plan;
+    if (!plim_is_readable(addresses, PLIM_UNKNOWN_BYTES, 0, count * sizeof(uintptr_t))) return false;
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t at;
+        memcpy(&at, addresses + i * sizeof(at), sizeof(at));
+        if (plim_heap_is_device(at)) plim_launch_spoil_block(launch, at);
+    }
+    return true;
+}
+
 /* What is updated is read and written: parameters and moments of a fused optimizer, whose second
  * list are the gradients; else what the functor says. Norms are read. */
 static int64_t times_moved(const struct plim_plan *plan, size_t list)
@@ -181,6 +208,11 @@ bool plim_lists_cost(const struct plim_plan *plan, const struct plim_launch *lau
                      struct plim_cost *out)
 {
     struct metadata m;
+    if (plan->row->run == run_norms) {
+        out->kind = PLIM_COST_MOVE;
+        out->number[0] = (int64_t)(launch->grid->x * sizeof(double));
+        return true;
+    }
     if (!read_launch(plan, launch, &m)) return false;
     out->kind = PLIM_COST_LISTS;
     out->number[1] = (int64_t)m.tensors;
@@ -199,4 +231,6 @@ size_t plim_lists_bytes(const struct plim_plan *plan, const struct plim_launch *
     return read_launch(plan, launch, &m) ? blocks_at(plan, &m) : 0;
 }
 
-const struct plim_row plim_rows_lists[] = {{"multi_tensor_apply_kernel<", read, run}, {0}};
+const struct plim_row plim_rows_lists[] = {{"multi_tensor_apply_kernel<", read, run},
+                                           {"lpnorm_cleanup<", read_norms, run_norms},
+                                           {0}};
