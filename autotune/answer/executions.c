@@ -77,6 +77,10 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
         plim_result_reason(result,
                            "It found kernels that an earlier trial had compiled (torch.compile); a "
                            "first launch, which compiles them itself, can take more memory.");
+    if (execution->makes_compiled)
+        plim_result_reason(result,
+                           "It compiled kernels itself (torch.compile); a later launch, which finds them, leaves "
+                           "memory in other pieces and can reserve more.");
     if (execution->leak_bytes > 0)
         plim_result_reason(result, "The program leaks: it holds %s more after each step.",
                            plim_format_bytes((int64_t)execution->leak_bytes, bytes));

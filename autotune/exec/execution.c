@@ -69,16 +69,31 @@ static int is_file(const char *path, const struct stat *info, int kind, struct F
     return kind == FTW_F;
 }
 
+enum { COMPILED_BYTES = 96 }; /* of the name of the folder */
+
+static void name_compiled(const struct trial *t, char folder[COMPILED_BYTES])
+{
+    snprintf(folder, COMPILED_BYTES, "%s/" PLIM_WORKSPACE_COMPILED, t->options->folder);
+}
+
+/* PyTorch makes folders, also where it compiles nothing. */
+static bool is_compiled(const struct trial *t)
+{
+    char folder[COMPILED_BYTES];
+    name_compiled(t, folder);
+    return nftw(folder, is_file, 16, FTW_PHYS) == 1;
+}
+
 /* What torch.compile made for one trial is there for the next. Not in the user's own cache: what was
- * tuned on a virtual GPU is nothing for a real one, and what is in there takes less memory than a
- * first launch does. Adds to `more`; how many. */
+ * tuned on a virtual GPU is nothing for a real one, and with what is in there a program may take another amount
+ * of memory than at its first launch. Adds to `more`; how many. */
 static size_t share_compiled(struct trial *t, const char **more)
 {
     static const char *const names[] = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"};
-    char folder[96];
+    char folder[COMPILED_BYTES];
     size_t count = 0;
-    snprintf(folder, sizeof(folder), "%s/" PLIM_WORKSPACE_COMPILED, t->options->folder);
-    t->out->finds_compiled = nftw(folder, is_file, 16, FTW_PHYS) == 1; /* PyTorch makes folders */
+    name_compiled(t, folder);
+    t->out->finds_compiled = is_compiled(t);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (is_set(t->options->program, names[i])) continue;
         snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s/%zu", names[i], folder, i);
@@ -290,6 +305,7 @@ static void finish(struct trial *t)
     struct plim_execution *out = t->out;
     out->seconds = plim_clock_seconds() - t->start;
     plim_launch_end(&t->launch);
+    out->makes_compiled = !out->finds_compiled && is_compiled(t);
     look(t);
     read_memory(t);
     out->note_count =

@@ -75,8 +75,9 @@ struct plim_execution {
     double step_seconds; /* host time; 0: not known */
     double leak_bytes;   /* a step; 0: none seen */
     double seconds;      /* of the whole trial */
-    bool finds_compiled; /* torch.compile of an earlier trial left what it made: this one may take less
-                          * memory than a first launch */
+    /* torch.compile of an earlier trial left what it made, or this one's left the first: a first launch and a
+     * later one may take other amounts of memory. */
+    bool finds_compiled, makes_compiled;
     char log[40];        /* its name in `logs` */
     uint32_t note_count;
     char notes[8][PLIM_MACHINE_NOTE_BYTES]; /* the virtual GPU's: functions that are not implemented */

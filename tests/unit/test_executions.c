@@ -128,6 +128,13 @@ Test(executions, compiled_kernels_that_a_trial_found_are_told)
            "steps were recognised.",
            "It found kernels that an earlier trial had compiled (torch.compile); a first launch, which "
            "compiles them itself, can take more memory.", NULL);
+    begin();
+    executions[0].makes_compiled = true;
+    decision.choice.step_seconds = 1;
+    tell(false, true);
+    expect("The trial of the choice ended after 0.0 s: the program ended; no training steps were recognised.",
+           "It compiled kernels itself (torch.compile); a later launch, which finds them, leaves memory in "
+           "other pieces and can reserve more.", NULL);
 }
 
 Test(executions, steps_and_leaks_are_told)
