@@ -159,7 +159,8 @@ static enum plim_status decide(const struct plim_black_box *box, struct plim_exe
         decision = (struct plim_decision){0};
         st = search(box, untimed, &asker, &decision, err);
     }
-    if (!st && box->chosen && decision.found) *box->chosen = *(const struct plim_execution *)decision.choice.trial.details;
+    if (!st && box->chosen && decision.found)
+        *box->chosen = *(const struct plim_execution *)decision.choice.trial.details;
     if (!st) st = write_answer(box, &asker, &decision, result, err);
     plim_decision_finish(&decision);
     plim_asker_finish(&asker);

@@ -193,7 +193,8 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     unsigned char known = PLIM_UNKNOWN;
     size_t taken = 0;
     bool has_flags = plan->types[FLAGS] != PLIM_NO_TYPE;
-    size_t room = !to ? 0 : has_flags ? room_for(plan, number, count) : count; /* nothing is selected: no output */
+    /* Where nothing is selected there is no output. */
+    size_t room = !to ? 0 : has_flags ? room_for(plan, number, count) : count;
     if (!plim_view_blank(&total, number, plim_type_bytes(plan->types[NUMBER]))) return false;
     bool works = count && count <= PLIM_MOST_ELEMENTS && (!to || plim_view_blank(&out, to, count * width));
     if (works && !plan->numbers[COUNTS])
