@@ -72,6 +72,9 @@ static void tell_end(const struct plim_execution *execution, struct plim_result 
     if (execution->end == PLIM_END_EXITED && execution->seconds > PLIM_LONG_TRIAL_SECONDS)
         plim_result_reason(result, "It ran to the program's own end; with --steps N or --for TIME "
                                    "trials end earlier.");
+    if (execution->waiting_optimizers > 0)
+        plim_result_reason(result, "%d of the program's optimizers had not stepped by then: what that takes was not seen.",
+                           execution->waiting_optimizers);
     tell_epochs(execution, result);
     if (execution->finds_compiled)
         plim_result_reason(result,

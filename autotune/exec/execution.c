@@ -185,7 +185,11 @@ static void look(struct trial *t)
         restless += !p->steady && !p->ended && p->launches > 0;
         if (p->steps && p->steps < steps) steps = p->steps;
         if (p->steps) out->step_seconds = p->step_seconds, out->rule = p->rule;
-        if (p->steps) out->in_epoch = p->in_epoch, out->epochs = p->epochs;
+        if (p->steps) {
+            out->in_epoch = p->in_epoch;
+            out->epochs = p->epochs;
+            out->waiting_optimizers = p->waiting_optimizers;
+        }
         if (p->leak_bytes > out->leak_bytes) out->leak_bytes = p->leak_bytes;
     }
     out->steps = steps == INT64_MAX ? 0 : steps;

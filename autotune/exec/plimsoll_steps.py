@@ -4,8 +4,43 @@ PyTorch (2.5 or later) loads the entry points of the group "torch.backends" when
 functions are those of the library that `plimsoll exec` preloads; without it nothing is done.
 """
 import ctypes
+import functools
 import sys
 import weakref
+
+
+class Optimizers:
+    """The program's, and which of them have not stepped yet: a generator's may, after some steps of its
+    discriminator's."""
+
+    def __init__(self):
+        self.waiting, self.updated = weakref.WeakSet(), set()
+
+    def watch(self, optimizers):
+        """`optimizers`: the class of all."""
+        make = optimizers.__init__
+
+        @functools.wraps(make)
+        def make_and_wait(optimizer, *arguments, **keywords):
+            make(optimizer, *arguments, **keywords)
+            self.waiting.add(optimizer)
+
+        optimizers.__init__ = make_and_wait
+
+    def stepped(self, optimizer):
+        """How many wait; one around another, with the same parameters, does not."""
+        self.waiting.discard(optimizer)
+        if self.waiting:
+            self.updated.update(map(id, parameters_of(optimizer)))
+            for other in list(self.waiting):
+                if not self.updated.isdisjoint(map(id, parameters_of(other))):
+                    self.waiting.discard(other)
+        return sum(any(parameter.is_cuda and parameter.requires_grad for parameter in parameters_of(other))
+                   for other in self.waiting)
+
+
+def parameters_of(optimizer):
+    return [parameter for group in optimizer.param_groups for parameter in group['params']]
 
 
 class Epochs:
@@ -174,11 +209,12 @@ def register():
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    epochs = Epochs(library.plimsoll_epoch_steps())
+    epochs, optimizers = Epochs(library.plimsoll_epoch_steps()), Optimizers()
     watch_loaders(epochs)
+    optimizers.watch(torch.optim.Optimizer)
 
     def stepped(optimizer, arguments, keywords):
         if not torch.compiler.is_compiling():  # a compiled step is told from its kernels
-            told(*epochs.stepped())
+            told(*epochs.stepped(), optimizers.stepped(optimizer))
 
     register_optimizer_step_post_hook(stepped)

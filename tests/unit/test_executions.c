@@ -117,6 +117,18 @@ Test(executions, what_comes_after_an_epoch_was_seen_or_not)
     }
 }
 
+Test(executions, optimizers_that_had_not_stepped_are_told)
+{
+    begin();
+    executions[0].end = PLIM_END_STEADY;
+    executions[0].waiting_optimizers = 2;
+    decision.choice.step_seconds = 1;
+    tell(false, true);
+    expect("The trial of the choice ended after 0.0 s: its peak had stopped growing; no training "
+           "steps were recognised.",
+           "2 of the program's optimizers had not stepped by then: what that takes was not seen.", NULL);
+}
+
 Test(executions, compiled_kernels_that_a_trial_found_are_told)
 {
     begin();

@@ -64,6 +64,26 @@ def check_without_epochs(exec_, arguments):
     return [(key, f'exit code {run.status} of exec, it says: {said}\n{run.tail()}', '')]
 
 
+def check_turns(exec_, arguments):
+    """A trial waits for the first step of each optimizer, but not for ever, and not of one around another."""
+    key = f'turns.py {" ".join(arguments)}'.strip()
+    lacks = exec_.installation.lacks('torch>=2.5')
+    if lacks:
+        return [(key, '', lacks)]
+    short, whole = (exec_.run(['turns.py', *arguments], more=['--repetitions', str(steps)]) for steps in (5, TO_ITS_END))
+    for run in (short, whole):
+        if run.status:
+            return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
+    peaks = [run.report['choice']['peak']['reserved_bytes'] for run in (short, whole)]
+    said, done = ' '.join(short.report.get('why', [])), len(re.findall(r'^step \d+$', short.log, re.MULTILINE))
+    problem = f'peaks of {peaks[0]} bytes, {peaks[1]} in all' if peaks[0] != peaks[1] else ''
+    if 'its peak had stopped growing' not in said or not (45 if arguments else 20) < done < 120:
+        problem = f'{done} steps: {said}'
+    elif ("1 of the program's optimizers had not stepped" in said) != bool(arguments):
+        problem = said
+    return [(key, problem, '')]
+
+
 def check_steps(exec_, mode, *expected):
     key = f'stepping.py {mode}'
     lacks = exec_.installation.lacks('torch')
@@ -85,6 +105,9 @@ def steps(exec_, options):
     for mode, needs, is_quick in EPOCHS:
         if options.wants(f'epochs.py {mode}', is_quick):
             yield functools.partial(check_epochs, exec_, mode, needs)
+    for arguments in ([], ['never']):
+        if options.wants(' '.join(['turns.py', *arguments]), not arguments):
+            yield functools.partial(check_turns, exec_, arguments)
     without = ['nanogpt.py', '--model', 'tiny', '--seq', '128', '--max-steps', '1000000']
     if options.wants(' '.join(without), False):
         yield functools.partial(check_without_epochs, exec_, without)

@@ -25,7 +25,7 @@ struct plim_gpu; /* devices/catalogue/catalogue.h */
 #define PLIM_MACHINE_VARIABLE "PLIMSOLL_MACHINE"
 
 enum { PLIM_MACHINE_GPUS = 16, PLIM_MACHINE_PROCESSES = 256, PLIM_MACHINE_NOTES = 64,
-       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 3 };
+       PLIM_MACHINE_NOTE_BYTES = 160, PLIM_MACHINE_VERSION = 4 };
 
 /* What a program can ask of a GPU. Bytes; clocks in kHz. */
 struct plim_machine_gpu {
@@ -76,6 +76,7 @@ struct plim_machine_process {
     volatile bool steady;        /* its memory has reached what it will stay at */
     volatile bool in_epoch;      /* its last step was within a loop over a data loader of PyTorch's, */
     volatile int64_t epochs;     /* and came after so many others that were trained from */
+    volatile int32_t waiting_optimizers; /* PyTorch's, with parameters on a GPU of which no step is known */
     volatile double step_seconds; /* host time of one, the median */
     volatile double leak_bytes;   /* how much more is held after each one; 0: no more */
 };

@@ -21,7 +21,8 @@
  *
  * A verdict that comes too early is wrong; one that comes late costs time. So what is unclear
  * merges steps into one rather than splitting one. What cannot be known: what a program does for
- * the first time later on (its first evaluation, a longer batch, a second optimizer's first turn).
+ * the first time later on (its first evaluation, a longer batch, a second optimizer's first turn but for
+ * PyTorch's, which tell: watch.c).
  *
  * It works on what it is told; no CUDA, no locks (the caller has one), no calls of the clock but
  * one a burst. Memory is about 8 MB of address space, touched as needed; 10 to 40 ns a launch.

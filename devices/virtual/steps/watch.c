@@ -21,6 +21,14 @@ static bool are_epochs_still(const struct plim_machine *machine, const struct pl
     return !machine->epoch_steps || !is_told || watch.still_epochs >= machine->repetitions;
 }
 
+/* Has every optimizer had its turn (a generator's, after some of its discriminator's)? One that is never stepped is
+ * not waited for longer than this. */
+static bool have_all_stepped(const struct plim_machine_process *process)
+{
+    enum { MOST_STEPS = 50 };
+    return process->waiting_optimizers <= 0 || process->steps >= MOST_STEPS;
+}
+
 static void publish(void)
 {
     struct plim_steps_state state;
@@ -33,7 +41,7 @@ static void publish(void)
     process->step_seconds = state.seconds;
     process->leak_bytes = state.leaks ? state.leak_bytes : 0;
     process->rule = (int32_t)state.rule;
-    process->steady = machine->repetitions && are_epochs_still(machine, process) &&
+    process->steady = machine->repetitions && are_epochs_still(machine, process) && have_all_stepped(process) &&
                       plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
 }
 
@@ -120,7 +128,8 @@ void plim_watch_cost(const struct plim_cost *cost)
     end();
 }
 
-__attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_epoch, int epochs)
+__attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_epoch, int epochs,
+                                                                        int waiting_optimizers)
 {
     struct plim_steps *steps = begin();
     struct plim_machine_process *process = plim_self_process();
@@ -132,6 +141,7 @@ __attribute__((visibility("default"))) void plimsoll_optimizer_stepped(int in_ep
         }
         process->in_epoch = in_epoch;
         process->epochs = epochs;
+        process->waiting_optimizers = waiting_optimizers;
     }
     plim_steps_told(steps);
     end_launch();

@@ -31,8 +31,9 @@ void plim_watch_cost(const struct plim_cost *cost);
 
 /* Called by the module that exec puts in the way of PyTorch (autotune/exec/plimsoll_steps.py), under these
  * very names. An optimizer of the program has stepped: in a loop over a data loader, and after `epochs` other
- * loops that were trained from? And after how many steps is such a loop to end; 0: by itself. */
-void plimsoll_optimizer_stepped(int in_epoch, int epochs);
+ * loops that were trained from? How many other optimizers have not stepped yet? And after how many steps is such a
+ * loop to end; 0: by itself. */
+void plimsoll_optimizer_stepped(int in_epoch, int epochs, int waiting_optimizers);
 int plimsoll_epoch_steps(void);
 
 /* Memory of a GPU was taken, or given back (count -1), by an allocation of so many bytes. `at`: its
