@@ -101,14 +101,22 @@ Test(with_stand_ins, of_many_tuners_one_measures)
 /* Two of the three GPUs are of a kind. Time may run out where the processor is slow. */
 #define TUNE_ALL                                                                                   \
     "--gpu T4,RTX-2080-Ti,T4 --memory 2GiB %s -- '" PLIM_BINARY "' tune '" PLIM_SMALLEST           \
-    "' --device cuda:all --batch 1 --checkpointing none --margin 0 --overhead 2000MiB --budget 3s " \
+    "' --device cuda:all --batch 1 --checkpointing none --margin 0 --overhead 2000MiB --budget %ds " \
     "--no-store %s"
+
+static int tune_all(int seconds, const char *stand_ins, const char *options, char output[65536])
+{
+    char arguments[1024];
+    snprintf(arguments, sizeof(arguments), TUNE_ALL, stand_ins, seconds, options);
+    return run(arguments, output, 65536);
+}
 
 Test(with_stand_ins, of_each_kind_of_gpu_one_is_tuned)
 {
-    char arguments[1024], output[65536], *table;
-    snprintf(arguments, sizeof(arguments), TUNE_ALL, "", "");
-    int exit_code = run(arguments, output, sizeof(output));
+    char output[65536], *table;
+    int exit_code, seconds = 3; /* more, as busy as the machine is now */
+    do exit_code = tune_all(seconds, "", "", output);
+    while (exit_code == 5 && strstr(output, "no answer") && (seconds *= 2) < 30);
     cr_expect(exit_code == 0 || exit_code == 5, "exit %d: %s", exit_code, output);
     cr_assert(ne(ptr, (table = strstr(output, "batch x acc")), NULL), "%s", output);
     cr_expect(ne(ptr, strstr(table, "\n2 x Tesla T4 "), NULL), "%s", output);
@@ -121,16 +129,13 @@ Test(with_stand_ins, of_each_kind_of_gpu_one_is_tuned)
 /* A report has what there is; the exit code says that it is not all. */
 Test(with_stand_ins, a_kind_without_an_answer_is_told)
 {
-    char arguments[1024], output[65536];
-    snprintf(arguments, sizeof(arguments), TUNE_ALL, "--fault vanish@1!", "--json");
-    cr_expect(eq(int, run(arguments, output, sizeof(output)), 3), "%s", output);
+    char output[65536];
+    cr_expect(eq(int, tune_all(3, "--fault vanish@1!", "--json", output), 3), "%s", output);
     cr_expect(ne(ptr, strstr(output, "no answer for 1 of 2 kinds of GPU\n"), NULL), "%s", output);
     cr_expect(ne(ptr, strstr(output, "\"choice\""), NULL), "%s", output);
-    snprintf(arguments, sizeof(arguments), TUNE_ALL, "--fault vanish@1", "--json");
-    cr_expect(eq(int, run(arguments, output, sizeof(output)), 3), "%s", output);
+    cr_expect(eq(int, tune_all(3, "--fault vanish@1", "--json", output), 3), "%s", output);
     cr_expect(ne(ptr, strstr(output, "no answer for 2 of 2 kinds of GPU\n"), NULL), "%s", output);
-    snprintf(arguments, sizeof(arguments), TUNE_ALL, "", "--device cuda:0");
-    cr_expect(eq(int, run(arguments, output, sizeof(output)), 2), "%s", output);
+    cr_expect(eq(int, tune_all(3, "", "--device cuda:0", output), 2), "%s", output);
 }
 
 Test(with_stand_ins, mistakes_are_told)
