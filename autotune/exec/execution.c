@@ -168,6 +168,7 @@ static void look(struct trial *t)
 {
     struct plim_execution *out = t->out;
     int64_t steps = INT64_MAX, unmet = 0, steady = 0, restless = 0;
+    int waiting = 0;
     out->processes = out->launches = out->refusals = 0;
     for (int i = 0; i < PLIM_MACHINE_PROCESSES; i++) {
         struct plim_machine_process row, *p = &row;
@@ -185,14 +186,12 @@ static void look(struct trial *t)
         restless += !p->steady && !p->ended && p->launches > 0;
         if (p->steps && p->steps < steps) steps = p->steps;
         if (p->steps) out->step_seconds = p->step_seconds, out->rule = p->rule;
-        if (p->steps) {
-            out->in_epoch = p->in_epoch;
-            out->epochs = p->epochs;
-            out->waiting_optimizers = p->waiting_optimizers;
-        }
+        if (p->steps) out->in_epoch = p->in_epoch, out->epochs = p->epochs;
+        if (p->waiting_optimizers > waiting) waiting = p->waiting_optimizers;
         if (p->leak_bytes > out->leak_bytes) out->leak_bytes = p->leak_bytes;
     }
     out->steps = steps == INT64_MAX ? 0 : steps;
+    out->waiting_optimizers = waiting;
     t->steady = steady > 0 && !restless;
     t->unmet = unmet;
 }

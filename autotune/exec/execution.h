@@ -71,7 +71,7 @@ struct plim_execution {
     int rule;            /* by what: enum plim_steps_rule */
     bool in_epoch;       /* the last was in a loop over a data loader of PyTorch's, */
     int64_t epochs;      /* and came after so many others that were trained from */
-    int waiting_optimizers; /* PyTorch's, that had not stepped by then */
+    int waiting_optimizers; /* PyTorch's, of one process, that had not stepped by then */
     bool short_epochs;   /* they were to end after so many steps (`epoch_steps`) */
     double step_seconds; /* host time; 0: not known */
     double leak_bytes;   /* a step; 0: none seen */
