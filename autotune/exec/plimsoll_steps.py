@@ -3,6 +3,7 @@
 PyTorch (2.5 or later) loads the entry points of the group "torch.backends" when it is imported. The
 functions are those of the library that `plimsoll exec` preloads; without it nothing is done.
 """
+import contextlib
 import ctypes
 import functools
 import sys
@@ -23,12 +24,21 @@ class Optimizers:
         @functools.wraps(make)
         def make_and_wait(optimizer, *arguments, **keywords):
             make(optimizer, *arguments, **keywords)
-            self.waiting.add(optimizer)
+            with contextlib.suppress(TypeError):  # it may be a kind that is in no set
+                self.waiting.add(optimizer)
 
         optimizers.__init__ = make_and_wait
 
     def stepped(self, optimizer):
-        """How many wait; one around another, with the same parameters, does not."""
+        """How many wait; of kinds whose parameters are not found none does."""
+        try:
+            return self.left_by(optimizer)
+        except (AttributeError, KeyError, TypeError):
+            self.waiting.clear()
+            return 0
+
+    def left_by(self, optimizer):
+        """How many wait beside this one; one around another, with the same parameters, does not."""
         self.waiting.discard(optimizer)
         if self.waiting:
             self.updated.update(map(id, parameters_of(optimizer)))
