@@ -83,6 +83,11 @@ def is_test(instruction):
         'TO_BOOL', 'UNARY_NOT')
 
 
+def sets_variable(instruction):
+    return instruction.opname.startswith('STORE_') and instruction.opname not in (
+        'STORE_ATTR', 'STORE_SUBSCR', 'STORE_SLICE')
+
+
 def callee_at(listing, at):
     """Where what a call calls was put on the stack; -1 if that is not seen."""
     wanted, name = listing[at].arg or 0, listing[at].opname
@@ -184,9 +189,8 @@ class Flow:
     def adds_text(self, at):
         """Is a text added there to a variable, which is one then?"""
         added = self.listing[at - 1]
-        return (self.listing[at].opname.startswith('STORE_') and self.listing[at].opname not in (
-            'STORE_ATTR', 'STORE_SUBSCR', 'STORE_SLICE') and self.makes_text(at - 2) and
-            (added.opname == 'INPLACE_ADD' or added.argrepr == '+='))
+        return (sets_variable(self.listing[at]) and self.makes_text(at - 2) and
+                (added.opname == 'INPLACE_ADD' or added.argrepr == '+='))
 
     def way(self, at):
         """What goes on from there as long as texts are made and shown, and the instruction behind that: of each how deep
@@ -449,8 +453,7 @@ class Flow:
             if (name, above) == ('STORE_SUBSCR', 2):
                 key = self.listing[self.loaded(at, 0)]
                 return self.of_container(self.loaded(at, 1), key.argval if key.opname == 'LOAD_CONST' else None)
-            if above == 0 and name.startswith('STORE_') and name not in ('STORE_ATTR', 'STORE_SUBSCR',
-                                                                         'STORE_SLICE'):
+            if above == 0 and sets_variable(instruction):
                 names = instruction.argval
                 return self.of_name(names[0] if isinstance(names, tuple) else names)
             if name.startswith('STORE_') and above <= 2 and name in ('STORE_ATTR', 'STORE_SUBSCR'):

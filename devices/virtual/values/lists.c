@@ -133,7 +133,6 @@ static bool is_plausible(const struct plim_plan *plan, struct metadata *m)
 /* False: it is none of those that are known. */
 static bool read_launch(const struct plim_plan *plan, const struct plim_launch *launch, struct metadata *out)
 {
-    if (!plan->numbers[LISTS]) return false;
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
         const struct room *room = &rooms[i];
         *out = (struct metadata){.room = room,
