@@ -2,6 +2,7 @@
 #include "cudnn_descriptor.h"
 #include "devices/half.h"
 #include "devices/random.h"
+#include "gpu_state.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct run {
     const struct descriptor *pack;
     struct tensor tensor[MAX_TENSORS];
     int tensors;
+    double work; /* multiplications of its products */
     cudnnStatus_t status;
 };
 
@@ -250,6 +252,7 @@ static void run_matmul(struct run *r, const struct descriptor *op)
         }
         put(y, i, sum);
     }
+    r->work += (double)elements(y) * (double)k;
 }
 
 static void run_reduction(struct run *r, const struct descriptor *op)
@@ -366,6 +369,7 @@ cudnnStatus_t graph_run(const struct descriptor *graph, const struct descriptor 
         run_operation(r, ((struct descriptor **)ops->values)[i]);
     for (int i = 0; i < r->tensors; i++) free(r->tensor[i].values);
     cudnnStatus_t status = r->status;
+    gpu_time_passes(gpu_launch_seconds(r->work));
     free(r);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "gpu_state.h"
 
 #include "autotune/base/text.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -360,6 +361,18 @@ uint32_t gpu_all_events(enum gpu_fault kind)
 const char *gpu_fault_name(enum gpu_fault kind)
 {
     return faults[kind].name;
+}
+
+void gpu_time_passes(double seconds)
+{
+    void (*passes)(double seconds);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *symbol = driver ? dlsym(driver, "double_time_passes") : NULL;
+    if (symbol) {
+        memcpy(&passes, &symbol, sizeof(passes));
+        passes(seconds);
+    }
+    if (driver) dlclose(driver);
 }
 
 bool gpu_gone(void)

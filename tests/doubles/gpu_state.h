@@ -93,6 +93,16 @@ uint32_t gpu_most_events(enum gpu_fault kind);
 uint32_t gpu_all_events(enum gpu_fault kind);
 const char *gpu_fault_name(enum gpu_fault kind);
 
+/* What a launch takes on the pretended GPU's clock: a little, and a little for each of its threads, or
+ * multiplications. */
+static inline double gpu_launch_seconds(double work)
+{
+    return 1e-3 + 1e-7 * work;
+}
+
+/* Moves the clock of this process's stand-in driver on (libcuda.h), if there is one. */
+void gpu_time_passes(double seconds);
+
 /* The GPUs are gone, for all processes (`vanish` without "!"): NVML knows as well. */
 bool gpu_gone(void);
 

@@ -351,6 +351,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                          .beta = biased ? 1 : scale[1],
                          .out = {&x[D]},
                          .in = {&x[A], &x[B], &x[C]}};
+    double inner = (double)(p->transposed[A] ? l[A]->rows : l[A]->columns);
+    gpu_time_passes(
+        gpu_launch_seconds((double)l[D]->rows * (double)l[D]->columns * l[D]->batch * inner));
     return plim_reference_run(&op) == PLIM_OK ? CUBLAS_STATUS_SUCCESS
                                               : CUBLAS_STATUS_EXECUTION_FAILED;
 }

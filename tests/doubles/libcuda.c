@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CONTEXT_BYTES (INT64_C(256) << 20)
@@ -19,7 +18,7 @@ static struct {
     bool initialised;
     int visible[GPU_MAX], visible_count; /* CUDA's ordinal -> GPU */
     struct CUctx_st contexts[GPU_MAX];
-    double seconds, cpu_seconds; /* the clock, and the CPU time at which it was read */
+    double seconds; /* the clock */
     bool slow;
 } self;
 
@@ -404,14 +403,9 @@ struct CUevent_st {
     double seconds;
 };
 
-static double clock_seconds(void)
+void double_time_passes(double seconds)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    double cpu_seconds = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    self.seconds += (cpu_seconds - self.cpu_seconds) * (self.slow ? 5 : 1);
-    self.cpu_seconds = cpu_seconds;
-    return self.seconds;
+    self.seconds += seconds * (self.slow ? 5 : 1);
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
@@ -433,7 +427,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     (void)stream;
     ENTER(NEEDS_CONTEXT);
-    event->seconds = clock_seconds();
+    event->seconds = self.seconds;
     event->recorded = true;
     return CUDA_SUCCESS;
 }
@@ -548,7 +542,6 @@ static CUresult launch_faults(void)
     if (gpu_fault(GPU_FAULT_KILL)) raise(SIGKILL);
     if (gpu_fault(GPU_FAULT_STEAL)) gpu_steal(gpu, gpu_free_bytes(gpu) / 2);
     if (gpu_fault(GPU_FAULT_HANG)) double_current->hangs = true;
-    clock_seconds();
     self.slow = gpu_fault(GPU_FAULT_SLOW);
     if (gpu_fault(GPU_FAULT_OOM_LAUNCH)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (gpu_fault(GPU_FAULT_LOST)) double_current->error = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -575,5 +568,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     if (result == CUDA_SUCCESS) result = load(function->module);
     if (result != CUDA_SUCCESS || double_current->hangs || double_current->error) return result;
     emulated_kernel_run(function->kernel, grid, block, shared_bytes, parameters[0]);
+    double blocks = (double)grid_x * grid_y * grid_z, threads = (double)block_x * block_y * block_z;
+    double_time_passes(gpu_launch_seconds(blocks * threads));
     return CUDA_SUCCESS;
 }

@@ -9,7 +9,8 @@
  *   PLIM_DOUBLE_DRIVER   what cuDriverGetVersion says; plain: the headers' version
  *   PLIM_DOUBLE_RESULT   CALL=NUMBER, with commas: what these functions return ("cuInit=802")
  *
- * A clock counts the CPU time of the calling thread, so that other processes do not disturb it.
+ * A clock counts what was launched, so that a step always takes the same time, whatever else runs on the
+ * machine (gpu_launch_seconds()). The libraries say what theirs take (gpu_time_passes()).
  */
 #ifndef PLIM_TESTS_DOUBLES_LIBCUDA_H
 #define PLIM_TESTS_DOUBLES_LIBCUDA_H
@@ -48,6 +49,9 @@ bool double_is_memory(CUdeviceptr address, size_t bytes);
 /* What this process may still take of a GPU: what is free, and of that, as a client of MPS, no more than
  * its limit (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT) leaves. */
 int64_t double_free_bytes(int gpu);
+
+/* Moves the clock on. Exported: other stand-ins call it by its name. */
+__attribute__((visibility("default"))) void double_time_passes(double seconds);
 
 /* Everything that the context of a GPU still has. */
 void double_forget_memory(int gpu);

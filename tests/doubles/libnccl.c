@@ -1,5 +1,5 @@
 /* An NCCL for tests: nothing is added up, but the time that it takes passes on the stand-in driver's clock
- * (libcuda.h), which counts CPU time.
+ * (libcuda.h).
  *
  *   PLIM_DOUBLE_NCCL           "GB_PER_SECOND,MILLISECONDS": bus bandwidth and latency; plain: 20,0.2
  *   PLIM_DOUBLE_NCCL_VERSION   what ncclGetVersion says; plain: 22809
@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SUCCESS, UNHANDLED_CUDA_ERROR, SYSTEM_ERROR, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_USAGE };
@@ -44,21 +43,13 @@ __attribute__((noreturn)) static void hang(void)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void pass_time(int gpus, size_t bytes)
 {
     double gigabytes = 20, milliseconds = 0.2;
     const char *told = getenv("PLIM_DOUBLE_NCCL");
     if (told && sscanf(told, "%lf,%lf", &gigabytes, &milliseconds) != 2) abort();
-    double end = cpu_seconds() + 1e-3 * milliseconds +
-                 2.0 * (gpus - 1) / gpus * (double)bytes / (1e9 * gigabytes);
-    while (cpu_seconds() < end) continue;
+    gpu_time_passes(1e-3 * milliseconds +
+                    2.0 * (gpus - 1) / gpus * (double)bytes / (1e9 * gigabytes));
 }
 
 /* --- communicators ---------------------------------------------------------------------------- */
