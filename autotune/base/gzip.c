@@ -6,6 +6,7 @@
 enum {
     GZIP_WINDOW = 16 + MAX_WBITS, /* zlib's way to ask for gzip's header and checksum */
     MOST_MEMORY = 9,              /* of deflate: 256 KiB */
+    FIRST_ROOM = 1 << 16,         /* to unpack into */
 };
 
 static enum plim_status no_memory(struct plim_error *err)
@@ -53,22 +54,34 @@ static enum plim_status judge(const char *source_name, const z_stream *z, int re
                                                : "the gzip data is damaged");
 }
 
+/* Into a block that grows with what comes out, with room for a NUL. */
+static enum plim_status inflate_all(const char *source_name, z_stream *z, size_t max_bytes,
+                                    char **out, struct plim_error *err)
+{
+    size_t room = 0;
+    int returned;
+    do {
+        room = room ? 4 * room : FIRST_ROOM;
+        if (room > max_bytes) room = max_bytes;
+        char *larger = realloc(*out, room + 1);
+        if (!larger) return no_memory(err);
+        *out = larger;
+        z->next_out = (Bytef *)larger + z->total_out;
+        z->avail_out = (uInt)(room - z->total_out);
+        returned = inflate(z, Z_FINISH);
+    } while (returned == Z_BUF_ERROR && !z->avail_out && room < max_bytes);
+    return judge(source_name, z, returned, max_bytes, err);
+}
+
 enum plim_status plim_gzip_unpack(const char *source_name, const char *packed, size_t packed_bytes,
                                   size_t max_bytes, char **text, size_t *length,
                                   struct plim_error *err)
 {
     z_stream z = {.next_in = (const Bytef *)packed, .avail_in = (uInt)packed_bytes};
+    char *out = NULL;
     *text = NULL;
     if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return no_memory(err);
-    enum plim_status st = PLIM_OK;
-    char *out = malloc(max_bytes + 1);
-    if (!out) {
-        st = no_memory(err);
-    } else {
-        z.next_out = (Bytef *)out;
-        z.avail_out = (uInt)max_bytes;
-        st = judge(source_name, &z, inflate(&z, Z_FINISH), max_bytes, err);
-    }
+    enum plim_status st = inflate_all(source_name, &z, max_bytes, &out, err);
     (void)inflateEnd(&z);
     if (st) {
         free(out);

@@ -47,6 +47,27 @@ Test(gzip, what_goes_in_comes_out_up_to_the_most_that_is_wanted)
     }
 }
 
+/* It is unpacked into a block that grows. */
+Test(gzip, a_long_text_comes_out_whole)
+{
+    enum { LENGTH = 3000000 };
+    struct plim_error err;
+    char *text = malloc(LENGTH), *again;
+    size_t got;
+    cr_assert(text != NULL);
+    for (size_t i = 0; i < LENGTH; i++) text[i] = (char)('a' + i * i % 23);
+    struct packed p = pack(text, LENGTH);
+    cr_assert(lt(sz, p.count, LENGTH / 20));
+    cr_assert(eq(int, unpack(p.bytes, p.count, LENGTH, &again, &got, &err), PLIM_OK), "%s",
+              err.text);
+    cr_expect(eq(sz, got, LENGTH));
+    cr_expect(memcmp(again, text, LENGTH) == 0 && again[LENGTH] == '\0');
+    free(again);
+    cr_expect(eq(int, unpack(p.bytes, p.count, LENGTH - 1, &again, &got, &err), PLIM_SPEC));
+    free(p.bytes);
+    free(text);
+}
+
 Test(gzip, what_is_cut_damaged_or_followed_by_more_is_named)
 {
     struct plim_error err;
