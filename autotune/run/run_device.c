@@ -60,7 +60,9 @@ bool plim_run_device_same_class(const struct plim_run_device *a, const struct pl
 {
     if (!a->info.simulated || !b->info.simulated) return false;
     const struct plim_spec_question *question = a->options ? a->options->question : NULL;
-    if (question && question->recording) return true; /* it is of one GPU, whatever plays it */
+    /* A recording is of one GPU, whatever plays it. But classes are planned beside each other, and plays under
+     * other budgets are rarely the same. */
+    if (question && question->recording) return a->limit.budget_bytes == b->limit.budget_bytes;
     return a->info.compute_capability == b->info.compute_capability &&
            a->info.multiprocessors == b->info.multiprocessors &&
            a->info.threads_per_multiprocessor == b->info.threads_per_multiprocessor;
