@@ -56,7 +56,7 @@ static bool grow(struct places *places)
 
 static enum plim_status push(struct reading *r, enum plim_traced_kind kind, int64_t value)
 {
-    const struct plim_traced event = {kind, value, r->trace->costs.count};
+    const struct plim_traced event = {.kind = kind, .value = value, .costs = r->trace->costs.count};
     if (kind == PLIM_TRACED_LAUNCH) r->launched = (uint64_t)value;
     else r->listed = 0;
     return PLIM_ARRAY_PUSH(&r->trace->events, event);
@@ -101,12 +101,16 @@ static enum plim_status add_number(struct reading *r, const struct plim_stream_e
 
 static enum plim_status add_allocation(struct reading *r, const struct plim_stream_event *event)
 {
-    if (event->bytes <= 0 || event->bytes > PLIM_MOST_BYTES) return PLIM_OK;
+    if (event->bytes <= 0 || event->bytes > PLIM_MOST_BYTES ||
+        event->cuda_stream >= PLIM_RECORDED_CUDA_STREAMS)
+        return PLIM_OK;
     if (2 * r->places.count >= r->places.capacity && !grow(&r->places)) return PLIM_NOMEM;
     struct place *place = find_place(&r->places, event->what);
     r->places.count += !place->is_used;
     *place = (struct place){event->what, ++r->allocated, true};
-    return push(r, PLIM_TRACED_ALLOCATION, event->bytes);
+    enum plim_status st = push(r, PLIM_TRACED_ALLOCATION, event->bytes);
+    if (!st) r->trace->events.items[r->trace->events.count - 1].cuda_stream = event->cuda_stream;
+    return st;
 }
 
 /* What was allocated before the trace began is none of it. */

@@ -16,9 +16,10 @@ enum { MIB = 1 << 20 };
 static const char head[] = "plimsoll_recording: 1\nname: \"t\"\ncommand: [\"t\", \"{batch}\"]\n"
                            "made_by: \"plimsoll\"\ncompute_capability: 80\nallocator: pytorch\n"
                            "proof: \"\"\nbatch: [1, 2, 4]\nseq: []\n";
-static const char streams[] = "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n"
-                              "  - \"1048576*b\"\n  - \"table 1,1=512 2,1=512 4,1=1024\"\n"
-                              "  before:\n  - \"a0\"\n  - \"3(a1)\"\n  step:\n  - \"a0 a1 f1 f2\"\n";
+static const char streams[] =
+    "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n"
+    "  - \"1048576*b\"\n  - \"table 1,1=512 2,1=512 4,1=1024\"\n  - \"stream 255: 8*b\"\n"
+    "  before:\n  - \"a0\"\n  - \"3(a1)\"\n  step:\n  - \"a0 a1 f1 f2 a2 f1\"\n";
 
 /* From a file. */
 static enum plim_status read_text(const char *text, size_t length, struct plim_recording *out,
@@ -52,13 +53,17 @@ Test(recording_file, is_read_and_written_byte_for_byte)
     struct plim_error err = PLIM_ERROR_INIT;
     char *text = with_sum(head, streams), *again = NULL;
     cr_assert(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_OK), "%s", err.text);
-    cr_expect(eq(sz, recording.streams.items[0].events.count, 8));
+    cr_expect(eq(sz, recording.streams.items[0].events.count, 10));
     cr_assert(eq(int, plim_recording_write(&recording, &again, &err), PLIM_OK), "%s", err.text);
     struct plim_recording other;
     cr_assert(eq(int, read_text(again, strlen(again), &other, &err), PLIM_OK), "%s", err.text);
-    cr_expect(eq(sz, other.streams.items[0].events.count, 8));
+    cr_expect(eq(sz, other.streams.items[0].events.count, 10));
     const struct plim_recorded_point three = {3, 1};
-    cr_expect(eq(i64, plim_recorded_size_at(&other.streams.items[0].sizes.items[0], three), 3 * MIB));
+    const struct plim_recorded_size *sizes = other.streams.items[0].sizes.items;
+    cr_expect(eq(i64, plim_recorded_size_at(&sizes[0], three), 3 * MIB));
+    cr_expect(eq(i64, plim_recorded_size_at(&sizes[2], three), 24));
+    cr_expect(eq(int, sizes[0].cuda_stream, 0));
+    cr_expect(eq(int, sizes[2].cuda_stream, 255));
     plim_recording_finish(&recording);
     plim_recording_finish(&other);
     free(text);
@@ -180,8 +185,8 @@ static void expect_refused(const char *const *cases, size_t count)
 Test(recording_file, what_is_hostile_is_refused_in_one_line)
 {
     static const char *const cases[] = {
-        STREAM("\"9223372036854775808\"", "a0", "a0 f1"),          /* 2^63 */
-        STREAM("\"1152921504606846976*b\"", "a0", "a0 f1"),        /* too large at batch 2 */
+        STREAM("\"9223372036854775808\"", "a0", "a0 f1"),   /* 2^63 */
+        STREAM("\"1152921504606846976*b\"", "a0", "a0 f1"), /* too large at batch 2 */
         STREAM("\"-8*b\"", "a0", "a0 f1"),
         STREAM("\"8*b*b\"", "a0", "a0 f1"),
         STREAM("\"8*s@\"", "a0", "a0 f1"),
@@ -189,19 +194,24 @@ Test(recording_file, what_is_hostile_is_refused_in_one_line)
         STREAM("\"8*s@8192\"", "a0", "a0 f1"),
         STREAM("\"8*s@256@256\"", "a0", "a0 f1"),
         STREAM("\"table\"", "a0", "a0 f1"),
-        STREAM("\"8\"", "1000000000(a0)", "a0 f1"),                /* 10^9 events */
+        STREAM("\"stream 0: 8\"", "a0", "a0 f1"),
+        STREAM("\"stream 256: 8\"", "a0", "a0 f1"),
+        STREAM("\"stream 1:8\"", "a0", "a0 f1"),
+        STREAM("\"stream 1: \"", "a0", "a0 f1"),
+        STREAM("\"stream 1: stream 2: 8\"", "a0", "a0 f1"),
+        STREAM("\"8\"", "1000000000(a0)", "a0 f1"), /* 10^9 events */
         STREAM("\"8\"", "4000000(a0), 4000000(f1)", "a0 f1"),
-        STREAM("\"8\"", "\"3(3(a0))\"", "a0 f1"),                  /* nested */
-        STREAM("\"8\"", "a1", "a0 f1"),                            /* no such size */
-        STREAM("\"8\"", "a0", "f3 a0"),                            /* before the first */
-        STREAM("\"8\"", "a0", "a0 f1 f1 a0"),                      /* twice */
+        STREAM("\"8\"", "\"3(3(a0))\"", "a0 f1"), /* nested */
+        STREAM("\"8\"", "a1", "a0 f1"),           /* no such size */
+        STREAM("\"8\"", "a0", "f3 a0"),           /* before the first */
+        STREAM("\"8\"", "a0", "a0 f1 f1 a0"),     /* twice */
         STREAM("\"8\"", "a0", "f1 a0 a0 f2 f1 a0 f4"),
-        STREAM("\"8\"", "a0", "a0"),                               /* grows for ever */
+        STREAM("\"8\"", "a0", "a0"), /* grows for ever */
         STREAM("\"8\"", "a0", "f0"),
         STREAM("\"8\"", "a-1", "a0 f1"),
         STREAM("\"8\"", "a99999999999999999999", "a0 f1"),
-        "axes: {x: [a, b]}\nstreams: []\n",                        /* streams are missing */
-        "axes: &a {x: *a}\nstreams: []\n",                         /* a cycle */
+        "axes: {x: [a, b]}\nstreams: []\n", /* streams are missing */
+        "axes: &a {x: *a}\nstreams: []\n",  /* a cycle */
         STREAM("\"8\"", "a0", "a0 f1") "more: 1\n",
         "axes: {}\n",
     };
@@ -317,6 +327,21 @@ Test(recording_play, is_cut_into_segments_as_pytorch_does)
     cr_expect(eq(i64, b.replay.peak_reserved_bytes, 66 * MIB));
     cr_expect(b.replay.repeats_after > 0);
     cr_expect(eq(i64, b.replay.step[3].end_allocated_bytes, 30 * MIB));
+    bench_finish(&b);
+}
+
+/* What one stream gave back is not another's. */
+Test(recording_play, blocks_of_cuda_streams_are_kept_apart)
+{
+    static const char one[] = STREAM("\"12582912\", \"12582912*b\"", "a0", "a1 f1 a0 f1"),
+                      two[] = STREAM("\"12582912\", \"stream 3: 12582912*b\"", "a0", "a1 f1 a0 f1");
+    struct bench b;
+    cr_assert(eq(int, play(&b, one, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 1), PLIM_OK));
+    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 24 * MIB));
+    bench_finish(&b);
+    cr_assert(eq(int, play(&b, two, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 1), PLIM_OK));
+    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 36 * MIB));
+    cr_expect(eq(i64, b.replay.peak_allocated_bytes, 24 * MIB));
     bench_finish(&b);
 }
 

@@ -120,7 +120,7 @@ Test(recording_size, beyond_any_memory_and_below_one_byte_is_none)
 
 /* --- traces ----------------------------------------------------------------------------------- */
 
-/* "A100" allocates, "F2" frees, "K7" launches what moves 7 KiB, "Kb7" 7 KiB for each sample. */
+/* "A100" allocates, "A100/1" for CUDA stream 1, "F2" frees, "K7" launches what moves 7 KiB, "Kb7" 7 KiB for each sample. */
 static struct plim_trace trace_of(int64_t batch, const char *text, int times, const char *step)
 {
     struct plim_trace trace = {.point = {batch, 1}};
@@ -131,7 +131,8 @@ static struct plim_trace trace_of(int64_t batch, const char *text, int times, co
                                          : *c == 'F' ? PLIM_TRACED_FREE : PLIM_TRACED_LAUNCH;
             bool scales = c[1] == 'b';
             int64_t value = strtoll(c + 1 + scales, &end, 10) * (scales ? batch : 1);
-            const struct plim_traced event = {kind, value, trace.costs.count};
+            struct plim_traced event = {kind, value, trace.costs.count, 0};
+            if (*end == '/') event.cuda_stream = (int)strtol(end + 1, &end, 10);
             const struct plim_cost cost = {.kind = PLIM_COST_MOVE, .number = {value << 10}};
             if (kind == PLIM_TRACED_LAUNCH)
                 cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.costs, cost), PLIM_OK));
@@ -163,6 +164,33 @@ Test(recording_join, a_step_begins_where_least_is_held)
     cr_expect(eq(sz, stream.before, 1));
     cr_expect(eq(sz, stream.events.count, 5));
     cr_expect(eq(i64, at(&stream.sizes.items[stream.events.items[1].value], 10, 1), 5120));
+    plim_recorded_stream_finish(&stream);
+}
+
+/* Blocks of the same bytes for two streams are two sizes, and a run whose streams are others has another
+ * sequence of events. */
+Test(recording_join, blocks_for_another_cuda_stream_are_told_apart)
+{
+    static const char *const before[] = {"A1000 A8/2 F1", "A1000", "A1000", "A1000"};
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, join(before + 1, 3, "Ab512 Ab512/1 F2 F1", 4, &stream, &err), PLIM_OK), "%s",
+              err.text);
+    cr_assert(eq(sz, stream.events.count, 5));
+    const struct plim_recorded_event *step = stream.events.items + 1;
+    cr_expect(ne(u32, step[0].value, step[1].value));
+    cr_expect(eq(int, stream.sizes.items[step[0].value].cuda_stream, 0));
+    cr_expect(eq(int, stream.sizes.items[step[1].value].cuda_stream, 1));
+    cr_expect(eq(i64, at(&stream.sizes.items[step[1].value], 10, 1), 5120));
+    plim_recorded_stream_finish(&stream);
+    static const char *const others[] = {"A1000 A8/1 F1", "A1000 A8/2 F1", "A1000 A8/2 F1",
+                                         "A1000 A8/2 F1"};
+    cr_assert(eq(int, join(others, 4, "Ab512 F1", 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(i64, stream.from.batch, 2));
+    plim_recorded_stream_finish(&stream);
+    cr_assert(eq(int, join(before, 4, "A8/1 F1 A8/2 F1", 4, &stream, &err), PLIM_OK), "%s",
+              err.text);
+    cr_expect(eq(sz, stream.events.count - stream.before, 4), "the period is of both streams");
     plim_recorded_stream_finish(&stream);
 }
 

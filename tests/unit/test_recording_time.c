@@ -15,7 +15,7 @@
 
 static void push(struct plim_trace *trace, enum plim_traced_kind kind, int64_t value)
 {
-    const struct plim_traced event = {kind, value, trace->costs.count};
+    const struct plim_traced event = {.kind = kind, .value = value, .costs = trace->costs.count};
     cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace->events, event), PLIM_OK));
 }
 

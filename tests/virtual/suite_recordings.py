@@ -19,6 +19,7 @@ RECORDED = (
      {'batch': 7, 'seq': 320}, False),
     ('nanogpt.py --model tiny --seq 128 --max-steps 100 --batch-size {batch} --grad-accum {accumulation}',
      ('torch',), (), {'batch': 7, 'accumulation': 6}, False),
+    ('side_streams.py --batch-size {batch}', ('torch',), (), {'batch': 13}, True),
 )
 
 # Two layers each, wide enough for the GPU to decide. Below 3,072 tokens PyTorch's embeddings do otherwise.

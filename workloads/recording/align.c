@@ -64,9 +64,11 @@ struct completing {
 };
 
 /* In front of the event of the run that is completed, which is at hand. */
-static void push(struct completing *c, enum plim_traced_kind kind, int64_t value)
+static void push(struct completing *c, const struct plim_traced *like, int64_t value)
 {
-    const struct plim_traced event = {kind, value, c->mine.events[c->mine.at].costs};
+    struct plim_traced event = *like;
+    event.value = value;
+    event.costs = c->mine.events[c->mine.at].costs;
     c->failed |= PLIM_ARRAY_PUSH(&c->out->events, event) != PLIM_OK;
 }
 
@@ -81,10 +83,10 @@ static void take_mine(struct completing *c)
     struct side *s = &c->mine;
     const struct plim_traced *event = &s->events[s->at];
     if (event->kind == PLIM_TRACED_FREE)
-        push(c, PLIM_TRACED_FREE, (int64_t)(c->allocated - target(s) + 1));
+        push(c, event, (int64_t)(c->allocated - target(s) + 1));
     else {
         note_allocation(s, ++c->allocated);
-        push(c, PLIM_TRACED_ALLOCATION, event->value);
+        push(c, event, event->value);
     }
     s->at++;
 }
@@ -95,10 +97,11 @@ static void take_other(struct completing *c, const struct plim_traced_memory *me
     struct side *s = &c->other;
     size_t events = moment_at_hand(s);
     for (size_t i = 0; i < events; i++, s->at++) {
-        if (s->events[s->at].kind == PLIM_TRACED_FREE) {
-            push(c, PLIM_TRACED_FREE, (int64_t)(c->allocated - target(s) + 1));
+        const struct plim_traced *event = &s->events[s->at];
+        if (event->kind == PLIM_TRACED_FREE) {
+            push(c, event, (int64_t)(c->allocated - target(s) + 1));
         } else {
-            push(c, PLIM_TRACED_ALLOCATION, 0);
+            push(c, event, 0);
             note_allocation(s, ++c->allocated);
         }
     }

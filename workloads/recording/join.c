@@ -35,7 +35,7 @@ static bool agree(const struct plim_traced_memory *a, const struct plim_traced_m
     if (a->period != b->period || end > a->events.count || end > b->events.count) return false;
     for (size_t i = 0; i < end; i++) {
         const struct plim_traced *x = &a->events.items[i], *y = &b->events.items[i];
-        if (x->kind != y->kind) return false;
+        if (x->kind != y->kind || x->cuda_stream != y->cuda_stream) return false;
         if (x->kind == PLIM_TRACED_FREE && x->value != y->value) return false;
     }
     return true;
@@ -138,7 +138,8 @@ static enum plim_status check_balance(const struct plim_traced_memory *m, struct
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
-/* An allocation that stands for all that have the same bytes in every run; a table of hashes. */
+/* An allocation that stands for all that have the same bytes in every run, for the same CUDA stream; a table of
+ * hashes. */
 struct key {
     size_t event; /* its index and 1; 0: a free row */
     uint32_t size;
@@ -158,11 +159,16 @@ static int64_t bytes_of(const struct joiner *j, size_t run, size_t event)
     return j->runs[run]->events.items[event].value;
 }
 
-static bool same_bytes(const struct joiner *j, size_t a, size_t b)
+static int cuda_stream_of(const struct joiner *j, size_t event)
+{
+    return j->runs[0]->events.items[event].cuda_stream; /* the runs agree */
+}
+
+static bool same_size(const struct joiner *j, size_t a, size_t b)
 {
     size_t i = 0;
     while (i < j->count && bytes_of(j, i, a) == bytes_of(j, i, b)) i++;
-    return i == j->count;
+    return i == j->count && cuda_stream_of(j, a) == cuda_stream_of(j, b);
 }
 
 /* The row of events like this one; a free one, if it is the first. */
@@ -174,7 +180,7 @@ static struct key *find_key(struct joiner *j, size_t event)
         hash ^= hash >> 29;
     }
     size_t at = hash & (j->capacity - 1);
-    while (j->keys[at].event && !same_bytes(j, j->keys[at].event - 1, event))
+    while (j->keys[at].event && !same_size(j, j->keys[at].event - 1, event))
         at = (at + 1) & (j->capacity - 1);
     return &j->keys[at];
 }
@@ -188,6 +194,7 @@ static enum plim_status add_size(struct joiner *j, size_t event, struct plim_err
                          PLIM_RECORDED_SIZES);
     for (size_t i = 0; i < j->count; i++) bytes[i] = bytes_of(j, i, event);
     if (plim_recorded_size_fit(j->points, bytes, j->count, &size)) return no_memory(err);
+    size.cuda_stream = cuda_stream_of(j, event);
     if (PLIM_ARRAY_PUSH(&j->out->sizes, size) == PLIM_OK) return PLIM_OK;
     free(size.entries);
     return no_memory(err);

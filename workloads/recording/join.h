@@ -16,9 +16,9 @@ struct plim_traced {
     /* Bytes; freeing: of the last allocations the N-th, from 1; of a launch what tells it from
      * others. */
     int64_t value;
-    size_t costs; /* how many launches with a cost came before it */
+    size_t costs;    /* how many launches with a cost came before it */
+    int cuda_stream; /* of an allocation: that it is for */
 };
-
 
 /* From one training step that was recognised to the next. */
 struct plim_traced_step {

@@ -150,9 +150,10 @@ struct walked {
 static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
 {
     struct walked *w = user;
-    const struct plim_traced event = {
-        .kind = PLIM_TRACED_ALLOCATION,
-        .value = plim_recorded_size_at(&w->stream->sizes.items[size], w->point)};
+    const struct plim_recorded_size *of = &w->stream->sizes.items[size];
+    const struct plim_traced event = {.kind = PLIM_TRACED_ALLOCATION,
+                                      .value = plim_recorded_size_at(of, w->point),
+                                      .cuda_stream = of->cuda_stream};
     if (slot == w->numbers.count && PLIM_ARRAY_PUSH(&w->numbers, 0) != PLIM_OK) return PLIM_NOMEM;
     w->numbers.items[slot] = event.value ? ++w->allocated : 0;
     return event.value ? PLIM_ARRAY_PUSH(&w->events, event) : PLIM_OK;
@@ -171,7 +172,8 @@ static bool same(const struct walked *walked, const struct plim_trace *memory)
     if (walked->events.count > memory->events.count) return false;
     for (size_t i = 0; i < walked->events.count; i++) {
         const struct plim_traced *a = &walked->events.items[i], *b = &memory->events.items[i];
-        if (a->kind != b->kind || a->value != b->value) return false;
+        if (a->kind != b->kind || a->value != b->value || a->cuda_stream != b->cuda_stream)
+            return false;
     }
     return true;
 }

@@ -159,7 +159,9 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
     if (p->guessed.items[size] > p->run.guessed_bytes) p->run.guessed_bytes = p->guessed.items[size];
     if (!bytes) st = PLIM_OK; /* there is no such block at this size */
     else if (p->run.is_direct) st = take_direct(p, bytes, &held);
-    else st = plim_allocator_malloc(p->allocator, bytes, 0, &held.block);
+    else
+        st = plim_allocator_malloc(p->allocator, bytes,
+                                   p->run.stream->sizes.items[size].cuda_stream, &held.block);
     if (!st && held.block) {
         held.address = plim_block_address(held.block);
         held.bytes = plim_block_bytes(held.block);

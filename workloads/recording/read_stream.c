@@ -50,15 +50,32 @@ static enum plim_status read_table(const struct plim_reader *r, const char *at,
     return PLIM_OK;
 }
 
+/* "stream N: ", which may be left out, in front of a size. */
+static bool read_cuda_stream(const char **at, struct plim_recorded_size *out)
+{
+    static const char word[] = "stream ";
+    int64_t number;
+    if (strncmp(*at, word, strlen(word)) != 0) return true;
+    *at += strlen(word);
+    if (!plim_reader_number(at, &number) || number < 1 || number >= PLIM_RECORDED_CUDA_STREAMS ||
+        strncmp(*at, ": ", 2) != 0)
+        return false;
+    *at += 2;
+    out->cuda_stream = (int)number;
+    return true;
+}
+
 static enum plim_status read_size(const struct plim_reader *r, const struct plim_yaml_node *node,
                                   struct plim_recorded_stream *stream)
 {
     struct plim_recorded_size size = {0};
-    bool good = false;
+    const char *at = node->kind == PLIM_YAML_SCALAR ? node->text : "";
+    bool good = read_cuda_stream(&at, &size);
     enum plim_status st = PLIM_OK;
-    if (node->kind == PLIM_YAML_SCALAR && !strncmp(node->text, "table", 5))
-        st = read_table(r, node->text + 5, &size, &good);
-    else if (node->kind == PLIM_YAML_SCALAR) good = read_polynomial(node->text, &size);
+    if (good && !strncmp(at, "table", 5))
+        st = read_table(r, at + 5, &size, &good);
+    else if (good)
+        good = read_polynomial(at, &size);
     if (!st && !good)
         st = plim_yaml_fail(&r->yaml, node, r->err,
                             "expected a size such as 24*b*s+8 or table 1,128=8192, of at most 2^60");

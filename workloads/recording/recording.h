@@ -19,6 +19,9 @@
  *                   them the last: an estimate, and answers that hang on one say so. 0 bytes are
  *                   no block at all: a workspace that the library's algorithm does without there.
  *
+ * Blocks of each CUDA stream are kept apart by the caching allocator, so the stream that a block is for
+ * belongs to its size.
+ *
  * What the step launches is said by its cost alone (devices/cost.h): which operation takes as long, and
  * its numbers, which are functions of b and s too. All launches behind an allocation and before the next
  * one are its work.
@@ -37,7 +40,8 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 8               the version of the format; 7 had no combinations; 6 had no
+ *     plimsoll_recording: 9               the version of the format; 8 had no CUDA streams; 7 had no
+ *                                         combinations; 6 had no
  *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had
  *                                         no host_speed; 2 had no launches and no work, and so no time; 1
  *                                         had no micro_steps, no 0 bytes
@@ -69,6 +73,7 @@
  *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s
  *       - "512*b*s@256"                   s is the length in chunks of 256, rounded up
  *       - "table 1,128=8192 2,128=8448"   batch,seq=bytes
+ *       - "stream 1: 4*b*s"               blocks for another CUDA stream than the default one, 0
  *       launches:                         KIND[.TYPE]:N,N...: a kind of cost, its type and numbers,
  *       - "matmul.bf16:0,2,3,4,2,3"       which are sizes[N]; then "causal", and "autograd" for what
  *       - "move:0 autograd"               autograd's thread launches
@@ -90,17 +95,18 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 8,
+    PLIM_RECORDING_VERSION = 9,
     PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
-    PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
-    PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
-    PLIM_RECORDED_SIZES = 1 << 16,   /* functions of a stream */
-    PLIM_RECORDED_POINTS = 64,       /* sizes that were recorded: batches times lengths */
+    PLIM_RECORDED_OUTSIDE = 2,      /* micro-steps of a step that are outside of its loop */
+    PLIM_RECORDED_EVENTS = 1 << 22, /* of all streams together, at most */
+    PLIM_RECORDED_SIZES = 1 << 16,  /* functions of a stream */
+    PLIM_RECORDED_POINTS = 64,      /* sizes that were recorded: batches times lengths */
     PLIM_RECORDED_AXES = 8,
-    PLIM_RECORDED_PARTS = 64, /* what a recording was made with, at most */
+    PLIM_RECORDED_PARTS = 64,        /* what a recording was made with, at most */
     PLIM_RECORDED_COMBINATIONS = 64, /* of the axes' values */
     PLIM_RECORDED_TERMS = 6,
     PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
+    PLIM_RECORDED_CUDA_STREAMS = 256,
 };
 
 /* How a size is counted where the caching allocator has a hand in it. */
@@ -120,6 +126,7 @@ struct plim_recorded_point {
 /* Bytes as a function of batch and sequence length. */
 struct plim_recorded_size {
     bool is_table;
+    int cuda_stream; /* that such a block is allocated for; 0: the default one */
     int64_t chunk; /* s counts chunks of so many, of which the last need not be full; 0: single tokens */
     int64_t terms[PLIM_RECORDED_TERMS]; /* of 1, b, s, b*s, s*s, b*s*s */
     size_t count;                       /* of a table, in the order of the points */

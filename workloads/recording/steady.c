@@ -27,7 +27,7 @@ void plim_trace_sort_frees(struct plim_traced *events, size_t count)
 
 static bool same(const struct plim_traced *a, const struct plim_traced *b)
 {
-    return a->kind == b->kind && a->value == b->value;
+    return a->kind == b->kind && a->value == b->value && a->cuda_stream == b->cuda_stream;
 }
 
 /* The Z-function of the trace read backwards: reach[p] events before the end are equal to those p

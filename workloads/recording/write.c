@@ -57,6 +57,7 @@ static void write_polynomial(FILE *file, const int64_t *terms)
 static void write_size(FILE *file, const struct plim_recorded_size *size)
 {
     fputs("  - \"", file);
+    if (size->cuda_stream) fprintf(file, "stream %d: ", size->cuda_stream);
     if (!size->is_table) write_polynomial(file, size->terms);
     else fputs("table", file);
     if (size->chunk > 1) fprintf(file, "@%" PRId64, size->chunk);

@@ -1,8 +1,9 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
 #include "heap.h"
-#include "shadow.h"
-#include "devices/virtual/steps/watch.h"
 #include "autotune/base/array.h"
+#include "devices/virtual/record/torch_stream.h"
+#include "devices/virtual/steps/watch.h"
+#include "shadow.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -163,13 +164,14 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
     int64_t small = (int64_t)round_up(bytes, SMALL_ALIGNMENT);
     bool shares = bytes < SMALL_BYTES;
     if (!shares) block.cost_bytes = (int64_t)round_up(bytes, HEAP_PAGE_BYTES);
+    int cuda_stream = plim_torch_stream(device);
     plim_self_lock();
     bool paid = shares ? change_small(device, small) : plim_self_take(device, block.cost_bytes);
     if (paid) block.at = find_addresses(bytes);
     int failed = block.at ? insert(&block) : GPU_OUT_OF_MEMORY;
     if (failed && paid && shares) change_small(device, -small);
     if (failed && paid && !shares) plim_self_give(device, block.cost_bytes);
-    if (!failed) plim_watch_allocation(block.at, (int64_t)bytes, 1);
+    if (!failed) plim_watch_allocation(block.at, (int64_t)bytes, cuda_stream);
     plim_self_unlock();
     *at = block.at;
     return failed;
@@ -188,7 +190,7 @@ int plim_heap_free(uintptr_t at)
     if (!plim_heap_remove(at, HEAP_DEVICE, &block)) return GPU_INVALID_VALUE;
     plim_self_lock();
     pay_back(&block);
-    plim_watch_allocation(at, (int64_t)block.bytes, -1);
+    plim_watch_free(at, (int64_t)block.bytes);
     plim_self_unlock();
     return GPU_OK;
 }

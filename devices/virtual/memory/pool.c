@@ -90,7 +90,7 @@ int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
                                .cost_bytes = cost,
                                .owner = pool};
     failed = plim_heap_add(&block, at);
-    if (!failed) plim_watch_allocation(*at, (int64_t)bytes, 1);
+    if (!failed) plim_watch_allocation(*at, (int64_t)bytes, 0);
     return failed;
 }
 
@@ -103,7 +103,7 @@ int plim_pool_free(uintptr_t at)
     plim_self_lock();
     pool->used_bytes -= block.cost_bytes;
     plim_self_unlock();
-    plim_watch_allocation(at, (int64_t)block.bytes, -1);
+    plim_watch_free(at, (int64_t)block.bytes);
     return GPU_OK;
 }
 

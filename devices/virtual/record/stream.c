@@ -73,7 +73,7 @@ static uint32_t microseconds_passed(void)
     return now < before ? 0 : now - before < UINT32_MAX ? (uint32_t)(now - before) : UINT32_MAX;
 }
 
-void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes)
+static void write_event(enum plim_stream_kind kind, int cuda_stream, uint64_t what, int64_t bytes)
 {
     if (stream.owner != getpid()) begin();
     if (stream.fd < 0) return;
@@ -83,11 +83,22 @@ void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes)
         return;
     }
     bool is_told = kind == PLIM_STREAM_COST || kind == PLIM_STREAM_NUMBER; /* by their launch */
-    *event = (struct plim_stream_event){.kind = (uint32_t)kind,
+    *event = (struct plim_stream_event){.kind = (uint16_t)kind,
+                                        .cuda_stream = (uint16_t)cuda_stream,
                                         .microseconds = is_told ? 0 : microseconds_passed(),
                                         .what = what,
                                         .bytes = bytes};
     stream.head->count++;
+}
+
+void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes)
+{
+    write_event(kind, 0, what, bytes);
+}
+
+void plim_stream_allocation(uint64_t at, int64_t bytes, int cuda_stream)
+{
+    write_event(PLIM_STREAM_ALLOCATION, cuda_stream, at, bytes);
 }
 
 bool plim_stream_is_on(void)

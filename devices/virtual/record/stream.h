@@ -22,7 +22,7 @@
 /* The environment variable with the folder. */
 #define PLIM_STREAM_VARIABLE "PLIMSOLL_RECORDING"
 
-enum { PLIM_STREAM_VERSION = 2, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
+enum { PLIM_STREAM_VERSION = 3, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
 
 enum plim_stream_kind {
     PLIM_STREAM_ALLOCATION, /* what: its address; bytes: as asked for */
@@ -38,7 +38,8 @@ enum plim_stream_kind {
 };
 
 struct plim_stream_event {
-    uint32_t kind;
+    uint16_t kind;
+    uint16_t cuda_stream; /* of an allocation: that it is for, as PyTorch has it (torch_stream.h) */
     uint32_t microseconds; /* of its thread since the thread's event before; 0 of costs and numbers */
     uint64_t what;
     int64_t bytes;
@@ -52,6 +53,7 @@ struct plim_stream_head {
 
 /* Writes one event down; nothing where there is no folder. The caller has a lock. */
 void plim_stream_write(enum plim_stream_kind kind, uint64_t what, int64_t bytes);
+void plim_stream_allocation(uint64_t at, int64_t bytes, int cuda_stream);
 
 /* Is anything written? */
 bool plim_stream_is_on(void);

@@ -153,13 +153,27 @@ __attribute__((visibility("default"))) int plimsoll_epoch_steps(void)
     return machine ? machine->epoch_steps : 0;
 }
 
-void plim_watch_allocation(uint64_t at, int64_t bytes, int count)
+/* `count`: 1, or -1 for one that is given back. */
+static void watch_memory(uint64_t at, int64_t bytes, int count, int cuda_stream)
 {
     int64_t held = 0;
     const struct plim_machine_process *process = plim_self_process();
     plim_self_count_allocation(bytes, count);
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++) held += process->held_bytes[i];
     plim_steps_held(begin(), held);
-    plim_stream_write(count > 0 ? PLIM_STREAM_ALLOCATION : PLIM_STREAM_FREE, at, bytes);
+    if (count > 0)
+        plim_stream_allocation(at, bytes, cuda_stream);
+    else
+        plim_stream_write(PLIM_STREAM_FREE, at, bytes);
     end();
+}
+
+void plim_watch_allocation(uint64_t at, int64_t bytes, int cuda_stream)
+{
+    watch_memory(at, bytes, 1, cuda_stream);
+}
+
+void plim_watch_free(uint64_t at, int64_t bytes)
+{
+    watch_memory(at, bytes, -1, 0);
 }

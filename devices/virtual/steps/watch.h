@@ -36,8 +36,9 @@ void plim_watch_cost(const struct plim_cost *cost);
 void plimsoll_optimizer_stepped(int in_epoch, int epochs, int waiting_optimizers);
 int plimsoll_epoch_steps(void);
 
-/* Memory of a GPU was taken, or given back (count -1), by an allocation of so many bytes. `at`: its
- * address, or what else it is known by. */
-void plim_watch_allocation(uint64_t at, int64_t bytes, int count);
+/* Memory of a GPU was taken, or given back, by an allocation of so many bytes. `at`: its address, or what else
+ * it is known by. `cuda_stream`: that it is for (record/torch_stream.h). */
+void plim_watch_allocation(uint64_t at, int64_t bytes, int cuda_stream);
+void plim_watch_free(uint64_t at, int64_t bytes);
 
 #endif
