@@ -115,6 +115,34 @@ def raises_unless_told(v):
         raise ValueError
 
 
+class Mode:
+    """What a value's truth goes through, as with FlopCounterMode."""
+
+    def __init__(self, value):
+        self.value, self.counts = value, []
+
+    def count(self, out):
+        self.counts.append(1)
+        return out
+
+    def __torch_dispatch__(self):
+        out = bool(self.value)
+        return self.count(out)
+
+    __bool__ = __torch_dispatch__
+
+
+def raises_behind_a_mode(v):
+    mode = Mode(v)
+    if not mode:
+        raise ValueError
+
+
+def tests_behind_a_mode(v):
+    mode = Mode(v)
+    return 1 if mode else 2
+
+
 def raises_if_not(v):
     if not v.all():
         raise ValueError(f'not {v.size}')
@@ -483,6 +511,7 @@ CASES = (
     (gives_back, 4, True, 'decides', -1), (gives_back_and_shows, 8, True, 'shown', -1),
     (summed_by_a_meter, 8, True, 'kept', -1), (kept_in_a_dictionary, 8, True, 'decides', -1),
     (given_to_a_package, 8, True, 'decides', -1),
+    (raises_behind_a_mode, 1, True, 'checked', 1), (tests_behind_a_mode, 1, True, 'decides', -1),
     (sizes, 8, True, 'decides', -1), (sizes, 4, True, 'decides', -1), (indexes, 8, True, 'decides', -1),
     (selects, 8, True, 'decides', -1), (draws, 1, True, 'checked', 1), (draws, 4, True, 'decides', -1),
     (lengths, 64, True, 'decides', -1), (logged, 32, True, 'decides', -1),

@@ -53,10 +53,14 @@ CHECKS = {'isfinite', 'isnan', 'isinf'}
 OPERATORS_THAT_CHECK = {'normal': 1}
 # Those that read 8 bytes of which nothing depends that is seen here: the seed of their dropout.
 OPERATORS_THAT_SEED = {'lstm', 'gru', 'rnn_tanh', 'rnn_relu'}
-# What PyTorch itself and packages that only show read a value for, by parts of their files' names.
+# What PyTorch itself and packages that only show read a value for, by parts of their files' names. (What a learning
+# rate is decided by takes no memory.)
 BY_FILE = {'/torch/serialization.py': KEPT, '/torch/_tensor_str.py': SHOWN, '/torch/utils/tensorboard/': SHOWN,
+           '/torch/optim/lr_scheduler.py': KEPT,
            **{f'-packages/{package}/': SHOWN for package in (
                'tensorboardX', 'wandb', 'mlflow', 'comet_ml', 'neptune', 'aim', 'clearml', 'matplotlib', 'tqdm', 'rich')}}
+# PyTorch's own functions around a mode, and between it and an operator: they pass on what they are given.
+OF_OPERATORS = ('/torch/_ops.py', '/torch/utils/_stats.py', '/torch/_compile.py', '/torch/_dynamo/eval_frame.py')
 # Of so many bytes are counts, flags and indices, if not floating-point numbers; of others a loss, or many numbers.
 COUNT_BYTES = (1, 8)
 # What is more than this is data, weights that are moved to the host: where it is kept is not followed.
@@ -524,6 +528,15 @@ def use_by_file(frame):
 told = {}  # of code, an instruction in it, and what was read: use, answer, and whether the value is returned
 
 
+def waiting_frame(frame):
+    """The frame whose instruction waits. What operators go through (a mode such as FlopCounterMode) stands between: it
+    passes the value on."""
+    while frame.f_back and (frame.f_code.co_name == '__torch_dispatch__' or
+                            frame.f_code.co_filename.endswith(OF_OPERATORS)):
+        frame = frame.f_back
+    return frame
+
+
 def use_in(frame, size, is_floating, waits):
     key = frame.f_code, frame.f_lasti, size, is_floating, waits
     if key not in told:
@@ -537,7 +550,7 @@ def use_of(frame, size, is_floating):
     gc_was_on = gc.isenabled()
     gc.disable()  # what the program holds must not change
     try:
-        inner = place = frame
+        inner = place = waiting_frame(frame)
         use = use_by_file(place)
         while place.f_back and is_torch(place):
             place = place.f_back

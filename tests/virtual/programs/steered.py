@@ -52,6 +52,15 @@ def finite():
             sys.exit('the loss is no number')
         learn(model, loss)
         done += 1
+    count_operations(model)
+
+
+def count_operations(model):
+    """What a distribution checks while operations are counted, as Lightning's summary does."""
+    from torch.utils.flop_counter import FlopCounterMode
+    with FlopCounterMode(display=False), torch.no_grad():
+        rates = F.softplus(model(torch.randn(8, 64, device='cuda')))
+        torch.distributions.Gamma(rates, torch.ones_like(rates))
 
 
 class Assigner(nn.Module):
@@ -329,7 +338,15 @@ def watched():
     assert none.nonzero().numel() == none.nonzero().numel() == 0
     torch.save(model.state_dict(), io.BytesIO())
     assert 'device' in f'{locals()}'
+    watch_rate(model, out)
     watch_gpu()
+
+
+def watch_rate(model, out):
+    """A learning rate that is lowered where a loss stands still."""
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD(model.parameters()), patience=1)
+    for _ in range(3):
+        scheduler.step(out.mean())
 
 
 def watch_gpu():
