@@ -16,7 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_NANOSECONDS = 10000000, WAITS_FOR_INPUT_SECONDS = 3, VARIABLES = 8 };
+enum {
+    LOOK_NANOSECONDS = 10000000,
+    WAITS_FOR_INPUT_SECONDS = 3,
+    VARIABLES = 8,
+    FOLDER_BYTES = 256,
+    COMPILED_BYTES = FOLDER_BYTES + 16, /* of the name of the folder with what torch.compile made */
+};
 
 struct trial {
     const struct plim_execution_options *options;
@@ -24,9 +30,9 @@ struct trial {
     struct plim_machine *machine;
     int machine_fd;
     int log; /* -1: none */
-    char machine_path[64], mark[96], folder[256], visible[160];
+    char machine_path[64], mark[96], folder[FOLDER_BYTES], visible[160];
     char *preload, *library_path, *modules, *programs;
-    char caches[2][160];
+    char caches[2][COMPILED_BYTES + 32];
     struct plim_program_instance instance;
     struct plim_launch launch;
     double start, waits_since; /* 0: it does not wait for input */
@@ -69,11 +75,10 @@ static int is_file(const char *path, const struct stat *info, int kind, struct F
     return kind == FTW_F;
 }
 
-enum { COMPILED_BYTES = 96 }; /* of the name of the folder */
-
 static void name_compiled(const struct trial *t, char folder[COMPILED_BYTES])
 {
-    snprintf(folder, COMPILED_BYTES, "%s/" PLIM_WORKSPACE_COMPILED, t->options->folder);
+    snprintf(folder, COMPILED_BYTES, "%s/" PLIM_WORKSPACE_COMPILED,
+             t->options->compiles_alone ? t->folder : t->options->folder);
 }
 
 /* PyTorch makes folders, also where it compiles nothing. */

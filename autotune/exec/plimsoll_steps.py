@@ -211,6 +211,19 @@ def watch_loaders(epochs):
         pass  # loaders of another kind than those of 2.5 to 2.15: epochs are not seen
 
 
+def watch_cache(torch, told):
+    """PyTorch's allocator gives back what it keeps; without a cache (autotune/record) nothing else tells."""
+    for name in '_cuda_emptyCache', '_accelerator_emptyCache':
+        empty = getattr(torch._C, name, None)
+        if empty:
+            setattr(torch._C, name, functools.partial(call_and_tell, empty, told))
+
+
+def call_and_tell(function, told, *arguments):
+    function(*arguments)
+    told()
+
+
 def register():
     library = ctypes.CDLL(None)
     told = getattr(library, 'plimsoll_optimizer_stepped', None)
@@ -221,6 +234,7 @@ def register():
 
     epochs, optimizers = Epochs(library.plimsoll_epoch_steps()), Optimizers()
     watch_loaders(epochs)
+    watch_cache(torch, library.plimsoll_cache_emptied)
     optimizers.watch(torch.optim.Optimizer)
 
     def stepped(optimizer, arguments, keywords):

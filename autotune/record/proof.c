@@ -6,6 +6,7 @@
 /* What is asked of the GPU and given back, one after the other: bytes, negative where given back. */
 struct segments {
     PLIM_ARRAY(int64_t) bytes;
+    size_t repeats; /* so many until what follows repeats: none, unless each step gives some back */
     bool failed;
 };
 
@@ -26,7 +27,7 @@ static void read_own(const struct plim_trace *own, struct segments *out)
     struct segments allocated = {0};
     for (size_t i = 0; i < own->events.count; i++) {
         const struct plim_traced *event = &own->events.items[i];
-        if (event->kind == PLIM_TRACED_LAUNCH) continue;
+        if (!plim_traced_change(event)) continue;
         if (event->kind == PLIM_TRACED_ALLOCATION) push(&allocated, event->value);
         size_t back = (size_t)event->value;
         push(out, event->kind == PLIM_TRACED_ALLOCATION
@@ -37,6 +38,23 @@ static void read_own(const struct plim_trace *own, struct segments *out)
     PLIM_ARRAY_FINISH(&allocated.bytes);
 }
 
+static int compare_bytes(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* What is given back in a row stands in a trace in another order than it was (plim_trace_sort_frees()): by its
+ * bytes, on both sides. */
+static void sort_returns(struct segments *list)
+{
+    int64_t *bytes = list->bytes.items;
+    for (size_t i = 0, run; i < list->bytes.count; i += run + 1) {
+        for (run = 0; i + run < list->bytes.count && bytes[i + run] < 0; run++) continue;
+        if (run > 1) qsort(bytes + i, run, sizeof(*bytes), compare_bytes);
+    }
+}
+
 /* How many are equal from the first on. */
 static size_t equal_until(const struct segments *a, const struct segments *b)
 {
@@ -45,8 +63,9 @@ static size_t equal_until(const struct segments *a, const struct segments *b)
     return i;
 }
 
+/* Of a step that asks for segments again and again, so many steps. */
 static enum plim_status play(const struct plim_recorded_stream *stream,
-                             struct plim_recorded_point point, const char *uri,
+                             struct plim_recorded_point point, size_t steps, const char *uri,
                              struct segments *out, struct plim_error *err)
 {
     struct plim_device *device = NULL;
@@ -57,7 +76,12 @@ static enum plim_status play(const struct plim_recorded_stream *stream,
     if (!st) {
         plim_player_observe(player, note, out);
         st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
-        plim_player_observe(player, NULL, NULL);
+        out->repeats = out->bytes.count;
+    }
+    if (!st) {
+        out->bytes.count = 0;
+        plim_player_go_on(player, replay.steps_done + (int)steps);
+        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
     }
     plim_player_destroy(&player);
     if (device) plim_device_close(&device);
@@ -82,7 +106,7 @@ static void tell(struct plim_recording *recording, struct plim_recorded_point po
                  const struct segments *ours, const struct segments *theirs)
 {
     size_t equal = equal_until(ours, theirs), size = sizeof(recording->proof);
-    bool is_equal = equal == ours->bytes.count && equal == theirs->bytes.count;
+    bool is_equal = equal == theirs->bytes.count && equal >= ours->repeats;
     recording->allocator = is_equal ? PLIM_RECORDED_PYTORCH : PLIM_RECORDED_UNKNOWN;
     int used = snprintf(recording->proof, size, "at batch %lld, length %lld: ",
                         (long long)point.batch, (long long)point.seq);
@@ -95,7 +119,7 @@ static void tell(struct plim_recording *recording, struct plim_recorded_point po
         snprintf(recording->proof + used, size - (size_t)used,
                  "the program asked for %zu segments, PyTorch's allocator for %zu when it is "
                  "played the recording; the first %zu are equal",
-                 theirs->bytes.count, ours->bytes.count, equal);
+                 theirs->bytes.count, ours->repeats, equal);
 }
 
 enum plim_status plim_record_prove(const struct plim_trace *recorded, const struct plim_trace *own,
@@ -113,9 +137,13 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
         return PLIM_OK;
     }
     read_own(own, &theirs);
-    st = play(stream, recorded->point, device, &ours, err);
+    st = play(stream, recorded->point, own->steps, device, &ours, err);
     if (!st && (ours.failed || theirs.failed)) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
-    if (!st) tell(recording, recorded->point, &ours, &theirs);
+    if (!st) {
+        sort_returns(&ours);
+        sort_returns(&theirs);
+        tell(recording, recorded->point, &ours, &theirs);
+    }
     PLIM_ARRAY_FINISH(&ours.bytes);
     PLIM_ARRAY_FINISH(&theirs.bytes);
     return st;

@@ -97,6 +97,7 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
     add_variables(&program, more, 1);
     add_variables(&program, caches ? as_it_is : uncached, 2);
     options.program = &program;
+    options.compiles_alone = true; /* each run as the first launch: what compiles takes memory, too */
     double start = plim_clock_seconds();
     enum plim_status st = PLIM_OK;
     if (mkdir(folder, 0700))

@@ -144,6 +144,8 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
     case PLIM_STREAM_COST: return add_cost(r, event);
     case PLIM_STREAM_NUMBER: return add_number(r, event);
     case PLIM_STREAM_STEP: return add_step(r);
+    case PLIM_STREAM_EMPTY_CACHE:
+        return push(r, PLIM_TRACED_EMPTY_CACHE, 0);
     default: return PLIM_OK;
     }
 }

@@ -94,6 +94,10 @@ void plim_allocator_empty_cache(struct plim_allocator *allocator);
  * in the blocks. */
 uint64_t plim_allocator_fingerprint(struct plim_allocator *allocator);
 
+/* Of a block that is held: where it stood, from 1, in the order in which the last fingerprint went through all
+ * that were. Behind equal fingerprints blocks with the same place are alike. */
+uint32_t plim_block_place(const struct plim_block *block);
+
 uint64_t plim_block_address(const struct plim_block *block);
 int64_t plim_block_bytes(const struct plim_block *block); /* as counted in `allocated` */
 

@@ -25,7 +25,10 @@ struct plim_block {
     struct plim_block *free_prev, *free_next; /* of a free or unmapped block: in its index */
     struct plim_block_list *list;   /* pool and stream it belongs to; NULL: not in use */
     struct plim_range *range;       /* expandable range it lies in; NULL: an ordinary segment */
-    uint32_t free_since;            /* of a free block: count of searches when it became free */
+    union {
+        uint32_t free_since; /* of a free block: count of searches when it became free */
+        uint32_t place;      /* of one that is held: plim_block_place() */
+    };
     bool allocated;
     bool pending;                   /* freed, but work on another stream may still use it */
     bool used_elsewhere;            /* record_stream was called on it */

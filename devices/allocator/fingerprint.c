@@ -53,16 +53,19 @@ static bool is_aging(const struct plim_allocator *a, const struct plim_block *bl
 uint64_t plim_allocator_fingerprint(struct plim_allocator *a)
 {
     uint64_t hash = 0;
+    uint32_t place = 0;
     a->heads.count = 0;
     plim_block_store_visit(&a->store, collect_head, a);
     if (a->host_memory_ran_out) return 0;
     if (a->heads.count)
         qsort(a->heads.items, a->heads.count, sizeof(*a->heads.items), by_list_and_address);
     for (size_t i = 0; i < a->heads.count; i++) {
-        const struct plim_block *head = a->heads.items[i];
+        struct plim_block *head = a->heads.items[i];
         hash = mix(hash, (uint64_t)head->list->stream << 1 | (uint64_t)head->list->pool);
-        for (const struct plim_block *block = head; block; block = block->next)
+        for (struct plim_block *block = head; block; block = block->next) {
             hash = mix(hash, word_of(block));
+            if (block->allocated) block->place = ++place;
+        }
         if (is_aging(a, head))
             hash = mix(hash, a->searches[PLIM_POOL_LARGE] - head->free_since);
     }

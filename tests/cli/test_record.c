@@ -64,6 +64,21 @@ Test(record, a_size_that_was_not_recorded_takes_what_a_trial_takes)
     program_file_remove(path);
 }
 
+/* What one run compiled would be there for the next, which then takes another amount of memory. */
+Test(record, each_run_compiles_for_itself)
+{
+    char *path = new_path(), line[2048];
+    unsetenv("TORCHINDUCTOR_CACHE_DIR");
+    snprintf(line, sizeof(line),
+             "record -o %s -- sh -c 'mkdir -p \"$TORCHINDUCTOR_CACHE_DIR\" && "
+             "mkdir \"$TORCHINDUCTOR_CACHE_DIR/made\" && exec %s {batch} cache=0 states=100 steps=30'",
+             path, PLIM_TRAINER);
+    struct program p = program_run(line);
+    cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
 Test(record, plan_finds_the_batch_that_exec_finds)
 {
     char *path = new_path();

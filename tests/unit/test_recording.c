@@ -19,7 +19,7 @@ static const char head[] = "plimsoll_recording: 1\nname: \"t\"\ncommand: [\"t\",
 static const char streams[] =
     "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n"
     "  - \"1048576*b\"\n  - \"table 1,1=512 2,1=512 4,1=1024\"\n  - \"stream 255: 8*b\"\n"
-    "  before:\n  - \"a0\"\n  - \"3(a1)\"\n  step:\n  - \"a0 a1 f1 f2 a2 f1\"\n";
+    "  before:\n  - \"a0\"\n  - \"3(a1)\"\n  step:\n  - \"a0 a1 f1 f2 a2 f1 f0\"\n";
 
 /* From a file. */
 static enum plim_status read_text(const char *text, size_t length, struct plim_recording *out,
@@ -53,11 +53,11 @@ Test(recording_file, is_read_and_written_byte_for_byte)
     struct plim_error err = PLIM_ERROR_INIT;
     char *text = with_sum(head, streams), *again = NULL;
     cr_assert(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_OK), "%s", err.text);
-    cr_expect(eq(sz, recording.streams.items[0].events.count, 10));
+    cr_expect(eq(sz, recording.streams.items[0].events.count, 11));
     cr_assert(eq(int, plim_recording_write(&recording, &again, &err), PLIM_OK), "%s", err.text);
     struct plim_recording other;
     cr_assert(eq(int, read_text(again, strlen(again), &other, &err), PLIM_OK), "%s", err.text);
-    cr_expect(eq(sz, other.streams.items[0].events.count, 10));
+    cr_expect(eq(sz, other.streams.items[0].events.count, 11));
     const struct plim_recorded_point three = {3, 1};
     const struct plim_recorded_size *sizes = other.streams.items[0].sizes.items;
     cr_expect(eq(i64, plim_recorded_size_at(&sizes[0], three), 3 * MIB));
@@ -207,7 +207,7 @@ Test(recording_file, what_is_hostile_is_refused_in_one_line)
         STREAM("\"8\"", "a0", "a0 f1 f1 a0"),     /* twice */
         STREAM("\"8\"", "a0", "f1 a0 a0 f2 f1 a0 f4"),
         STREAM("\"8\"", "a0", "a0"), /* grows for ever */
-        STREAM("\"8\"", "a0", "f0"),
+        STREAM("\"8\"", "a0", "f-1"),
         STREAM("\"8\"", "a-1", "a0 f1"),
         STREAM("\"8\"", "a99999999999999999999", "a0 f1"),
         "axes: {x: [a, b]}\nstreams: []\n", /* streams are missing */
@@ -342,6 +342,34 @@ Test(recording_play, blocks_of_cuda_streams_are_kept_apart)
     cr_assert(eq(int, play(&b, two, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 1), PLIM_OK));
     cr_expect(eq(i64, b.replay.peak_reserved_bytes, 36 * MIB));
     cr_expect(eq(i64, b.replay.peak_allocated_bytes, 24 * MIB));
+    bench_finish(&b);
+}
+
+/* 36 MiB that are free again hold the 30, unless they were given back. */
+Test(recording_play, the_cache_is_emptied)
+{
+    static const char kept[] = STREAM("\"31457280\", \"12582912*b\"", "a1 f1 a0", "a1 f1"),
+                      emptied[] = STREAM("\"31457280\", \"12582912*b\"", "a1 f1 f0 a0", "a1 f1 f0");
+    struct bench b;
+    cr_assert(eq(int, play(&b, kept, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 3), PLIM_OK));
+    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 72 * MIB));
+    cr_expect(eq(i64, b.replay.step[1].end_reserved_bytes, 72 * MIB));
+    bench_finish(&b);
+    cr_assert(eq(int, play(&b, emptied, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 3), PLIM_OK));
+    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 66 * MIB));
+    cr_expect(eq(i64, b.replay.step[1].end_reserved_bytes, 30 * MIB));
+    cr_expect(b.replay.repeats_after > 0);
+    bench_finish(&b);
+}
+
+/* A block that outlives its step lies elsewhere after each, and beside the same others. */
+Test(recording_play, what_lies_elsewhere_in_each_step_repeats_too)
+{
+    static const char moved[] = STREAM("\"31457280\", \"12582912*b\"", "a0 a1", "a1 f2 f0");
+    struct bench b;
+    cr_assert(eq(int, play(&b, moved, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 3), PLIM_OK));
+    cr_expect(eq(int, b.replay.repeats_after, 1));
+    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 102 * MIB));
     bench_finish(&b);
 }
 

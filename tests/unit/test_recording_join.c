@@ -120,7 +120,7 @@ Test(recording_size, beyond_any_memory_and_below_one_byte_is_none)
 
 /* --- traces ----------------------------------------------------------------------------------- */
 
-/* "A100" allocates, "A100/1" for CUDA stream 1, "F2" frees, "K7" launches what moves 7 KiB, "Kb7" 7 KiB for each sample. */
+/* "A100" allocates, "A100/1" for CUDA stream 1, "F2" frees, "E" empties the cache, "K7" launches what moves 7 KiB, "Kb7" 7 KiB for each sample. */
 static struct plim_trace trace_of(int64_t batch, const char *text, int times, const char *step)
 {
     struct plim_trace trace = {.point = {batch, 1}};
@@ -128,7 +128,9 @@ static struct plim_trace trace_of(int64_t batch, const char *text, int times, co
         for (const char *c = part ? step : text; *c; c += *c == ' ') {
             char *end;
             enum plim_traced_kind kind = *c == 'A'   ? PLIM_TRACED_ALLOCATION
-                                         : *c == 'F' ? PLIM_TRACED_FREE : PLIM_TRACED_LAUNCH;
+                                         : *c == 'F' ? PLIM_TRACED_FREE
+                                         : *c == 'E' ? PLIM_TRACED_EMPTY_CACHE
+                                                     : PLIM_TRACED_LAUNCH;
             bool scales = c[1] == 'b';
             int64_t value = strtoll(c + 1 + scales, &end, 10) * (scales ? batch : 1);
             struct plim_traced event = {kind, value, trace.costs.count, 0};
@@ -191,6 +193,24 @@ Test(recording_join, blocks_for_another_cuda_stream_are_told_apart)
     cr_assert(eq(int, join(before, 4, "A8/1 F1 A8/2 F1", 4, &stream, &err), PLIM_OK), "%s",
               err.text);
     cr_expect(eq(sz, stream.events.count - stream.before, 4), "the period is of both streams");
+    plim_recorded_stream_finish(&stream);
+}
+
+/* No free is moved across it. */
+Test(recording_join, what_empties_the_cache_stays_between_the_frees)
+{
+    static const char *const before[] = {"A1000 A8 F1", "A1000 A8 F1 E", "A1000 A8 F1 E",
+                                         "A1000 A8 F1 E"};
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, join(before, 4, "Ab512 A64 A32 F1 E F3 F2", 4, &stream, &err), PLIM_OK), "%s",
+              err.text);
+    cr_expect(eq(i64, stream.from.batch, 2));
+    cr_assert(eq(sz, stream.events.count - stream.before, 7));
+    const struct plim_recorded_event *step = stream.events.items + stream.before;
+    cr_expect(step[3].frees && step[3].value == 1);
+    cr_expect(plim_recorded_empties_cache(&step[4]));
+    cr_expect(step[5].frees && step[5].value == 3);
     plim_recorded_stream_finish(&stream);
 }
 
@@ -357,17 +377,17 @@ static struct plim_trace accumulated(int64_t batch, int64_t micro_steps, bool sc
 }
 
 /* Joins steps of three, and finds what comes again with each further micro-step. `scratch_from`: the least batch
- * with a block for a moment. */
-static enum plim_status find_loops(int64_t scratch_from, const char *more_in_five,
+ * with a block for a moment. `more`, `more_in_five`: in each micro-step after the first. */
+static enum plim_status find_loops(int64_t scratch_from, const char *more, const char *more_in_five,
                                    struct plim_recorded_stream *out, struct plim_error *err)
 {
     static const int64_t accumulations[] = {4, 5, 2}, batches[] = {1, 3, 1};
     struct plim_trace threes[3], others[3];
     *out = (struct plim_recorded_stream){0};
     for (int64_t i = 0; i < 3; i++) {
-        threes[i] = accumulated(i + 1, 3, i + 1 >= scratch_from, "");
+        threes[i] = accumulated(i + 1, 3, i + 1 >= scratch_from, more);
         others[i] = accumulated(batches[i], accumulations[i], batches[i] >= scratch_from,
-                                accumulations[i] == 5 ? more_in_five : "");
+                                accumulations[i] == 5 ? more_in_five : more);
     }
     enum plim_status st = plim_trace_join(threes, 3, out, err);
     if (!st) st = plim_trace_loops(out, others, accumulations, 3, err);
@@ -382,7 +402,7 @@ Test(recording_loops, what_comes_with_each_micro_step_is_found)
 {
     struct plim_recorded_stream stream;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert(eq(int, find_loops(9, "", &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, find_loops(9, "", "", &stream, &err), PLIM_OK), "%s", err.text);
     cr_assert(ge(sz, stream.loops.count, 1));
     const struct plim_recorded_loop *loop = &stream.loops.items[stream.loops.count - 1];
     cr_expect(eq(sz, loop->count, 6));
@@ -396,9 +416,22 @@ Test(recording_loops, a_moment_that_some_sizes_lack_is_part_of_each_micro_step)
 {
     struct plim_recorded_stream stream;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_assert(eq(int, find_loops(2, "", &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(eq(int, find_loops(2, "", "", &stream, &err), PLIM_OK), "%s", err.text);
     cr_assert(ge(sz, stream.loops.count, 1));
     cr_expect(eq(sz, stream.loops.items[stream.loops.count - 1].count, 8));
+    plim_recorded_stream_finish(&stream);
+}
+
+Test(recording_loops, each_micro_step_may_empty_the_cache)
+{
+    struct plim_recorded_stream stream;
+    struct plim_error err = PLIM_ERROR_INIT;
+    cr_assert(eq(int, find_loops(9, "E ", "E ", &stream, &err), PLIM_OK), "%s", err.text);
+    cr_assert(ge(sz, stream.loops.count, 1));
+    const struct plim_recorded_loop *loop = &stream.loops.items[stream.loops.count - 1];
+    cr_expect(eq(sz, loop->count, 7));
+    plim_recorded_stream_finish(&stream);
+    cr_expect(eq(int, find_loops(9, "E ", "", &stream, &err), PLIM_DIFFERS));
     plim_recorded_stream_finish(&stream);
 }
 
@@ -406,7 +439,7 @@ Test(recording_loops, micro_steps_that_are_not_alike_are_refused)
 {
     struct plim_recorded_stream stream;
     struct plim_error err = PLIM_ERROR_INIT;
-    cr_expect(eq(int, find_loops(9, "A7 F1 ", &stream, &err), PLIM_DIFFERS));
+    cr_expect(eq(int, find_loops(9, "", "A7 F1 ", &stream, &err), PLIM_DIFFERS));
     cr_expect(strstr(err.text, "{accumulation} 5") != NULL, "%s", err.text);
     plim_recorded_stream_finish(&stream);
 }

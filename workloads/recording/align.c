@@ -82,10 +82,10 @@ static void take_mine(struct completing *c)
 {
     struct side *s = &c->mine;
     const struct plim_traced *event = &s->events[s->at];
-    if (event->kind == PLIM_TRACED_FREE)
+    if (event->kind == PLIM_TRACED_FREE) {
         push(c, event, (int64_t)(c->allocated - target(s) + 1));
-    else {
-        note_allocation(s, ++c->allocated);
+    } else {
+        if (event->kind == PLIM_TRACED_ALLOCATION) note_allocation(s, ++c->allocated);
         push(c, event, event->value);
     }
     s->at++;

@@ -120,7 +120,7 @@ static size_t find_cut(const struct plim_traced_memory *m, size_t start)
             least = held;
             cut = i;
         }
-        held += m->events.items[i].kind == PLIM_TRACED_ALLOCATION ? 1 : -1;
+        held += plim_traced_change(&m->events.items[i]);
     }
     return cut;
 }
@@ -129,7 +129,7 @@ static enum plim_status check_balance(const struct plim_traced_memory *m, struct
 {
     int64_t balance = 0;
     for (size_t i = m->start; i < m->start + m->period; i++)
-        balance += m->events.items[i].kind == PLIM_TRACED_ALLOCATION ? 1 : -1;
+        balance += plim_traced_change(&m->events.items[i]);
     if (!balance) return PLIM_OK;
     return plim_fail(err, PLIM_UNSTABLE,
                      "memory goes on growing: each step takes %lld blocks more than it gives back",
@@ -203,7 +203,7 @@ static enum plim_status add_size(struct joiner *j, size_t event, struct plim_err
 static enum plim_status add_event(struct joiner *j, size_t at, struct plim_error *err)
 {
     const struct plim_traced *event = &j->runs[0]->events.items[at];
-    struct plim_recorded_event out = {.frees = event->kind == PLIM_TRACED_FREE,
+    struct plim_recorded_event out = {.frees = event->kind != PLIM_TRACED_ALLOCATION,
                                       .value = (uint32_t)event->value};
     enum plim_status st = PLIM_OK;
     if (out.frees && out.value > j->out->longest) j->out->longest = out.value;

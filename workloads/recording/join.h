@@ -9,16 +9,27 @@
 #include "devices/cost.h"
 #include "recording.h"
 
-enum plim_traced_kind { PLIM_TRACED_ALLOCATION, PLIM_TRACED_FREE, PLIM_TRACED_LAUNCH };
+enum plim_traced_kind {
+    PLIM_TRACED_ALLOCATION,
+    PLIM_TRACED_FREE,
+    PLIM_TRACED_EMPTY_CACHE, /* the allocator gives back what it keeps */
+    PLIM_TRACED_LAUNCH
+};
 
 struct plim_traced {
     enum plim_traced_kind kind;
     /* Bytes; freeing: of the last allocations the N-th, from 1; of a launch what tells it from
-     * others. */
+     * others; else 0. */
     int64_t value;
     size_t costs;    /* how many launches with a cost came before it */
     int cuda_stream; /* of an allocation: that it is for */
 };
+
+/* How many blocks more are held behind it: 1, 0 or -1. */
+static inline int plim_traced_change(const struct plim_traced *event)
+{
+    return event->kind == PLIM_TRACED_ALLOCATION ? 1 : event->kind == PLIM_TRACED_FREE ? -1 : 0;
+}
 
 /* From one training step that was recognised to the next. */
 struct plim_traced_step {

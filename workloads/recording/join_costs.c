@@ -122,7 +122,8 @@ static size_t launches_of(const struct plim_traced_memory *run, size_t at,
                           const struct plim_cost **first)
 {
     size_t next = at + 1, from = run->events.items[at].costs, to = run->trace->costs.count;
-    while (next < run->events.count && run->events.items[next].kind == PLIM_TRACED_FREE) next++;
+    while (next < run->events.count && run->events.items[next].kind != PLIM_TRACED_ALLOCATION)
+        next++;
     if (next < run->events.count) to = run->events.items[next].costs;
     *first = to > from ? run->trace->costs.items + from : NULL;
     return to > from ? to - from : 0;

@@ -2,8 +2,10 @@
 #include "align.h"
 #include "walk.h"
 
-/* What happens, one number an event: bytes that are allocated, minus the bytes that are freed. A block of 0
- * bytes is none: it is there at other sizes only (align.h). */
+/* What happens, one number an event: bytes that are allocated, minus the bytes that are freed, EMPTY_CACHE. A
+ * block of 0 bytes is none: it is there at other sizes only (align.h). */
+#define EMPTY_CACHE INT64_MIN
+
 struct signs {
     PLIM_ARRAY(int64_t) list, allocated;
     PLIM_ARRAY(size_t) events; /* of a stream: which event each one is, and in the end how many there are */
@@ -45,7 +47,10 @@ static void read_stream(const struct plim_recorded_stream *stream, struct plim_r
 {
     for (size_t i = 0; i < stream->events.count && !out->failed; i++) {
         const struct plim_recorded_event *e = &stream->events.items[i];
-        if (e->frees) add_free(out, e->value);
+        if (plim_recorded_empties_cache(e))
+            add_sign(out, EMPTY_CACHE);
+        else if (e->frees)
+            add_free(out, e->value);
         else add_allocation(out, plim_recorded_size_at(&stream->sizes.items[e->value], point));
         if (out->events.count < out->list.count)
             out->failed |= PLIM_ARRAY_PUSH(&out->events, i) != PLIM_OK;
@@ -56,7 +61,10 @@ static void read_stream(const struct plim_recorded_stream *stream, struct plim_r
 static void read_trace(const struct plim_traced *events, size_t count, struct signs *out)
 {
     for (size_t i = 0; i < count && !out->failed; i++) {
-        if (events[i].kind == PLIM_TRACED_FREE) add_free(out, (size_t)events[i].value);
+        if (events[i].kind == PLIM_TRACED_EMPTY_CACHE)
+            add_sign(out, EMPTY_CACHE);
+        else if (events[i].kind == PLIM_TRACED_FREE)
+            add_free(out, (size_t)events[i].value);
         else add_allocation(out, events[i].value);
     }
 }
@@ -113,7 +121,7 @@ static bool is_balanced(const struct plim_recorded_stream *stream, const struct 
 {
     int64_t balance = 0;
     for (size_t i = 0; i < loop->count; i++)
-        balance += stream->events.items[loop->first + i].frees ? -1 : 1;
+        balance += plim_recorded_change(&stream->events.items[loop->first + i]);
     return !balance;
 }
 
@@ -167,6 +175,13 @@ static enum plim_status note_give(void *user, uint32_t slot)
     return w->numbers.items[slot] ? PLIM_ARRAY_PUSH(&w->events, event) : PLIM_OK;
 }
 
+static enum plim_status note_empty_cache(void *user)
+{
+    struct walked *w = user;
+    const struct plim_traced event = {.kind = PLIM_TRACED_EMPTY_CACHE};
+    return PLIM_ARRAY_PUSH(&w->events, event);
+}
+
 static bool same(const struct walked *walked, const struct plim_trace *memory)
 {
     if (walked->events.count > memory->events.count) return false;
@@ -183,7 +198,8 @@ static enum plim_status check(const struct plim_recorded_stream *stream,
                               const struct plim_trace *memory, int64_t accumulation,
                               struct plim_error *err)
 {
-    static const struct plim_recorded_walker walker = {.take = note_take, .give = note_give};
+    static const struct plim_recorded_walker walker = {
+        .take = note_take, .give = note_give, .empty_cache = note_empty_cache};
     struct plim_recorded_walk walk = {0};
     struct walked walked = {.stream = stream, .point = memory->point};
     enum plim_status st = plim_recorded_walk_begin(&walk, stream, accumulation, &walker, &walked);

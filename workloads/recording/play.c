@@ -13,7 +13,7 @@ enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512 };
 struct held {
     struct plim_block *block; /* of PyTorch's allocator */
     int64_t bytes;            /* that it counts as allocated */
-    uint64_t address;
+    uint64_t address;         /* of a direct one */
     uint8_t memory_class;
 };
 
@@ -37,6 +37,7 @@ struct plim_player {
     struct plim_allocator *allocator;
     plim_replay_stop *stop;
     const void *stop_user;
+    int least_steps;
     struct player_run run;
     PLIM_ARRAY(int64_t) bytes;     /* of the stream's sizes, at the point */
     PLIM_ARRAY(int64_t) guessed;   /* of each size: plim_recorded_size_guessed() */
@@ -82,6 +83,11 @@ void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const 
 {
     player->stop = stop;
     player->stop_user = user;
+}
+
+void plim_player_go_on(struct plim_player *player, int steps)
+{
+    player->least_steps = steps;
 }
 
 void plim_player_observe(struct plim_player *player, plim_allocator_observer observer, void *user)
@@ -162,10 +168,7 @@ static enum plim_status take(void *user, uint32_t slot, uint32_t size)
     else
         st = plim_allocator_malloc(p->allocator, bytes,
                                    p->run.stream->sizes.items[size].cuda_stream, &held.block);
-    if (!st && held.block) {
-        held.address = plim_block_address(held.block);
-        held.bytes = plim_block_bytes(held.block);
-    }
+    if (!st && held.block) held.bytes = plim_block_bytes(held.block);
     p->held.items[slot] = held;
     if (!st) {
         count_class(p, &held, 1);
@@ -184,13 +187,21 @@ static enum plim_status give(void *user, uint32_t slot)
     return PLIM_OK;
 }
 
+static enum plim_status empty_cache(void *user)
+{
+    struct plim_player *p = user;
+    if (!p->run.is_direct) plim_allocator_empty_cache(p->allocator);
+    return PLIM_OK;
+}
+
 /* --- states ----------------------------------------------------------------------------------- */
 
-/* Adds where a block of the walk lies; one that is free lies at 0. */
+/* Adds where a block of the walk lies among all of the fingerprint; one that is free, or none, lies at 0. */
 static uint64_t add_place(const struct plim_player *p, uint64_t state, uint32_t back, bool in_loop)
 {
     int64_t slot = plim_recorded_walk_slot(&p->walk, back, in_loop);
-    state = (state ^ (slot < 0 ? 0 : p->held.items[slot].address)) * 0x9e3779b97f4a7c15u;
+    const struct plim_block *block = slot < 0 ? NULL : p->held.items[slot].block;
+    state = (state ^ (block ? plim_block_place(block) : 0)) * 0x9e3779b97f4a7c15u;
     return state ^ state >> 32;
 }
 
@@ -240,7 +251,7 @@ static enum plim_status repeated(void *user, size_t loop, int64_t *left)
     return PLIM_OK;
 }
 
-static const struct plim_recorded_walker walker = {take, give, repeated};
+static const struct plim_recorded_walker walker = {take, give, empty_cache, repeated};
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
@@ -347,7 +358,8 @@ static enum plim_status play_steps(struct plim_player *p, struct plim_replay *ou
     enum plim_status st = play_part(p, 0, stream->before, &step, out);
     if (!st) st = compare(p, out);
     p->run.in_step = true;
-    while (!st && out->steps_done < PLIM_REPLAY_PROOF_STEPS && !out->repeats_after) {
+    while (!st && out->steps_done < PLIM_REPLAY_PROOF_STEPS &&
+           (!out->repeats_after || out->steps_done < p->least_steps)) {
         if (p->stop && p->stop(p->stop_user)) return PLIM_CANCELLED;
         st = play_part(p, stream->before, stream->events.count, &step, out);
         if (st) break;

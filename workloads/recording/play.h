@@ -28,6 +28,9 @@ void plim_player_destroy(struct plim_player **player);
 /* Asked before each step, as plim_replayer_stop(). */
 void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const void *user);
 
+/* So many steps are played at least from now on, though they repeat. */
+void plim_player_go_on(struct plim_player *player, int steps);
+
 /* Told of every segment, as plim_allocator_observe(); NULL: nobody is. Under PyTorch's allocator. */
 void plim_player_observe(struct plim_player *player, plim_allocator_observer observer, void *user);
 

@@ -129,7 +129,7 @@ static bool read_event(const struct plim_recorded_stream *stream, const char **a
     (*at)++;
     if (!plim_reader_number(at, &value) || value > PLIM_RECORDED_EVENTS) return false;
     *out = (struct plim_recorded_event){.frees = kind == 'f', .value = (uint32_t)value};
-    if (out->frees) return value > 0;
+    if (out->frees) return true;
     if ((size_t)value >= stream->sizes.count) return false;
     if (**at != 'w') return true;
     (*at)++;
@@ -252,11 +252,11 @@ static void measure(struct plim_recorded_stream *stream, const char **wrong)
             stream->longest = stream->events.items[i].value;
     for (size_t i = 0; i < stream->loops.count; i++) {
         const struct plim_recorded_loop *loop = &stream->loops.items[i];
-        size_t frees = 0;
-        for (size_t k = 0; k < loop->count; k++) frees += stream->events.items[loop->first + k].frees;
-        if (2 * frees != loop->count)
-            *wrong = "a micro-step does not give back as many blocks as it takes";
-        if (loop->count - frees > stream->longest) stream->longest = loop->count - frees;
+        int64_t balance = 0;
+        for (size_t k = 0; k < loop->count; k++)
+            balance += plim_recorded_change(&stream->events.items[loop->first + k]);
+        if (balance) *wrong = "a micro-step does not give back as many blocks as it takes";
+        if (loop->count / 2 > stream->longest) stream->longest = loop->count / 2;
     }
 }
 

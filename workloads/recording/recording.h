@@ -40,7 +40,7 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 9               the version of the format; 8 had no CUDA streams; 7 had no
+ *     plimsoll_recording: 9               the version of the format; 8 had no CUDA streams, no f0; 7 had no
  *                                         combinations; 6 had no
  *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had
  *                                         no host_speed; 2 had no launches and no work, and so no time; 1
@@ -79,9 +79,10 @@
  *       - "move:0 autograd"               autograd's thread launches
  *       work: ["0 1 1"]                   launches[N], one after the other
  *       before: ["a0 a1 f1", "3(a0 f1)"]  events: aN allocates sizes[N] bytes; fN frees the block of
- *       step: ["a1 a0w0 f2 f1"]           the N-th last allocation; N(...) is N times what is in it;
- *                                         wN behind an allocation is its work[N]; what stands
- *                                         between the lines micro( and ) is a loop
+ *       step: ["a1 a0w0 f2 f1"]           the N-th last allocation, f0 all that the allocator keeps
+ *                                         (empty_cache()); N(...) is N times what is in it; wN
+ *                                         behind an allocation is its work[N]; what stands between the
+ *                                         lines micro( and ) is a loop
  *     checksum: 0123...                   SHA-256 of all bytes before this line
  *
  * Bytes are at most 1 EiB everywhere. A reader refuses what it does not know.
@@ -155,9 +156,22 @@ enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points
 struct plim_recorded_event {
     bool frees;
     uint8_t memory_class; /* of an allocation: enum plim_memory_class (classes.h), where it is classified */
-    uint32_t value; /* index of the size; freeing: of the last allocations the N-th, from 1 */
+    /* Index of the size; freeing: of the last allocations the N-th, from 1; 0: what the allocator keeps. */
+    uint32_t value;
     uint32_t work;  /* of an allocation in the step: index and 1; 0: none */
 };
+
+/* Does PyTorch's allocator give back what it keeps (empty_cache())? */
+static inline bool plim_recorded_empties_cache(const struct plim_recorded_event *event)
+{
+    return event->frees && !event->value;
+}
+
+/* How many blocks more are held behind it: 1, 0 or -1. */
+static inline int plim_recorded_change(const struct plim_recorded_event *event)
+{
+    return !event->frees ? 1 : event->value ? -1 : 0;
+}
 
 /* What is launched between two allocations: a range of the stream's launched. */
 struct plim_recorded_work {

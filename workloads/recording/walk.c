@@ -83,6 +83,11 @@ static enum plim_status give(struct plim_recorded_walk *w, uint32_t back, bool i
     return w->walker->give(w->user, (uint32_t)slot);
 }
 
+static enum plim_status empty_cache(struct plim_recorded_walk *w)
+{
+    return w->walker->empty_cache ? w->walker->empty_cache(w->user) : PLIM_OK;
+}
+
 /* --- events ----------------------------------------------------------------------------------- */
 
 static enum plim_status walk_run(struct plim_recorded_walk *w, size_t from, size_t to, bool in_loop)
@@ -90,7 +95,9 @@ static enum plim_status walk_run(struct plim_recorded_walk *w, size_t from, size
     const struct plim_recorded_event *events = w->stream->events.items;
     enum plim_status st = PLIM_OK;
     for (size_t i = w->event = from; i < to && !st; w->event = ++i)
-        st = events[i].frees ? give(w, events[i].value, in_loop) : take(w, events[i].value);
+        st = !events[i].frees  ? take(w, events[i].value)
+             : events[i].value ? give(w, events[i].value, in_loop)
+                               : empty_cache(w);
     return st;
 }
 

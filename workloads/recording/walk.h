@@ -18,6 +18,7 @@
 struct plim_recorded_walker {
     enum plim_status (*take)(void *user, uint32_t slot, uint32_t size); /* of the stream's sizes */
     enum plim_status (*give)(void *user, uint32_t slot);
+    enum plim_status (*empty_cache)(void *user); /* NULL: not asked */
     /* Behind each walk of a loop; `left`, how many there will be, may be made less. NULL: not asked. */
     enum plim_status (*repeated)(void *user, size_t loop, int64_t *left);
 };

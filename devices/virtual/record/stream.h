@@ -25,15 +25,16 @@
 enum { PLIM_STREAM_VERSION = 3, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
 
 enum plim_stream_kind {
-    PLIM_STREAM_ALLOCATION, /* what: its address; bytes: as asked for */
-    PLIM_STREAM_FREE,       /* what: the same address */
-    PLIM_STREAM_KERNEL,     /* what: the same for the same kernel; bytes: 0 */
-    PLIM_STREAM_LIBRARY,    /* what: the same for the same function and form; bytes: 0 */
-    PLIM_STREAM_GRAPH,      /* a launch of a CUDA graph; bytes: 0 */
-    PLIM_STREAM_COPY,       /* to device memory; what: 0 */
-    PLIM_STREAM_STEP,       /* a training step was recognised: it ended somewhat before */
-    PLIM_STREAM_COST,       /* of a launch; what: the head of a cost; bytes: its first number */
-    PLIM_STREAM_NUMBER,     /* bytes: the next number of the last cost; those that lack are 0 */
+    PLIM_STREAM_ALLOCATION,  /* what: its address; bytes: as asked for */
+    PLIM_STREAM_FREE,        /* what: the same address */
+    PLIM_STREAM_KERNEL,      /* what: the same for the same kernel; bytes: 0 */
+    PLIM_STREAM_LIBRARY,     /* what: the same for the same function and form; bytes: 0 */
+    PLIM_STREAM_GRAPH,       /* a launch of a CUDA graph; bytes: 0 */
+    PLIM_STREAM_COPY,        /* to device memory; what: 0 */
+    PLIM_STREAM_STEP,        /* a training step was recognised: it ended somewhat before */
+    PLIM_STREAM_COST,        /* of a launch; what: the head of a cost; bytes: its first number */
+    PLIM_STREAM_NUMBER,      /* bytes: the next number of the last cost; those that lack are 0 */
+    PLIM_STREAM_EMPTY_CACHE, /* the program's allocator gave back what it had kept */
     PLIM_STREAM_KINDS
 };
 

@@ -153,6 +153,13 @@ __attribute__((visibility("default"))) int plimsoll_epoch_steps(void)
     return machine ? machine->epoch_steps : 0;
 }
 
+__attribute__((visibility("default"))) void plimsoll_cache_emptied(void)
+{
+    begin();
+    plim_stream_write(PLIM_STREAM_EMPTY_CACHE, 0, 0);
+    end();
+}
+
 /* `count`: 1, or -1 for one that is given back. */
 static void watch_memory(uint64_t at, int64_t bytes, int count, int cuda_stream)
 {

@@ -35,6 +35,8 @@ void plim_watch_cost(const struct plim_cost *cost);
  * loop to end; 0: by itself. */
 void plimsoll_optimizer_stepped(int in_epoch, int epochs, int waiting_optimizers);
 int plimsoll_epoch_steps(void);
+/* PyTorch's allocator gave back what it had kept (empty_cache()). */
+void plimsoll_cache_emptied(void);
 
 /* Memory of a GPU was taken, or given back, by an allocation of so many bytes. `at`: its address, or what else
  * it is known by. `cuda_stream`: that it is for (record/torch_stream.h). */

@@ -1,5 +1,6 @@
 """A training program that allocates on other CUDA streams: inputs that are copied ahead, as apex's example and
-timm's loader do, and an average of the weights that is kept beside.
+timm's loader do, and an average of the weights that is kept beside. After a first pass and at the end of each step it
+gives back what PyTorch keeps.
 
     side_streams.py --batch-size N [--steps N]
 """
@@ -27,6 +28,13 @@ def ahead():
         return raw.float().div_(255).sub_(0.5)
 
 
+def warm_up():
+    model(torch.ones(arguments.batch_size, 100, WIDTH, device='cuda')).sum().backward()
+    optimizer.zero_grad()
+    torch.cuda.empty_cache()
+
+
+warm_up()
 following = ahead()
 for step in range(arguments.steps):
     torch.cuda.current_stream().wait_stream(loading)
@@ -40,5 +48,8 @@ for step in range(arguments.steps):
     averaging.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(averaging):
         weights = [p.detach().float().mul(0.01) for p in model.parameters()]
-        average = weights if average is None else [a.mul(0.99).add(w) for a, w in zip(average, weights)]
+        average = average or [torch.zeros_like(p) for p in model.parameters()]
+        for mean, weight in zip(average, weights):
+            mean.mul_(0.99).add_(weight)
     torch.cuda.current_stream().wait_stream(averaging)
+    torch.cuda.empty_cache()
