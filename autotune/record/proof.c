@@ -6,7 +6,8 @@
 /* What is asked of the GPU and given back, one after the other: bytes, negative where given back. */
 struct segments {
     PLIM_ARRAY(int64_t) bytes;
-    size_t repeats; /* so many until what follows repeats: none, unless each step gives some back */
+    PLIM_ARRAY(size_t)
+    before_step; /* how many there were before each steady step that was played */
     bool failed;
 };
 
@@ -63,29 +64,58 @@ static size_t equal_until(const struct segments *a, const struct segments *b)
     return i;
 }
 
-/* Of a step that asks for segments again and again, so many steps. */
+/* The player's stop, which is asked before each step. */
+static bool note_step(const void *user)
+{
+    struct segments *list = *(struct segments *const *)user;
+    list->failed |= PLIM_ARRAY_PUSH(&list->before_step, list->bytes.count) != PLIM_OK;
+    return false;
+}
+
+/* At least so many steps. */
 static enum plim_status play(const struct plim_recorded_stream *stream,
                              struct plim_recorded_point point, size_t steps, const char *uri,
-                             struct segments *out, struct plim_error *err)
+                             struct segments *out, struct plim_replay *replay,
+                             struct plim_error *err)
 {
     struct plim_device *device = NULL;
     struct plim_player *player = NULL;
-    struct plim_replay replay;
     enum plim_status st = plim_device_open(uri, &device, err);
     if (!st) st = plim_player_create(device, NULL, &player, err);
     if (!st) {
         plim_player_observe(player, note, out);
-        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
-        out->repeats = out->bytes.count;
-    }
-    if (!st) {
-        out->bytes.count = 0;
-        plim_player_go_on(player, replay.steps_done + (int)steps);
-        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
+        plim_player_stop(player, note_step, &out);
+        plim_player_go_on(player, (int)steps);
+        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, replay, err);
     }
     plim_player_destroy(&player);
     if (device) plim_device_close(&device);
     return st;
+}
+
+/* How many steps of the recorded run came before its steady ones, but for the one that the cut is in. */
+static size_t steps_before(const struct plim_trace *recorded,
+                           const struct plim_recorded_stream *stream)
+{
+    size_t at = 0, seen = 0, steps = 0;
+    for (; at < recorded->events.count && seen < stream->before; at++)
+        seen += recorded->events.items[at].kind != PLIM_TRACED_LAUNCH;
+    if (at == recorded->events.count) return recorded->steps;
+    while (steps < recorded->timed.count &&
+           recorded->timed.items[steps].costs <= recorded->events.items[at].costs)
+        steps++;
+    return steps;
+}
+
+/* How many segments the program has to have asked for, which did as many steps as the recorded run or more: all
+ * until the played step repeats, or the program's end. */
+static size_t count_wanted(const struct segments *ours, const struct plim_replay *replay,
+                           size_t steady_steps)
+{
+    size_t steps = steady_steps;
+    if (replay->repeats_after && (size_t)replay->repeats_after < steps)
+        steps = (size_t)replay->repeats_after;
+    return steps < ours->before_step.count ? ours->before_step.items[steps] : ours->bytes.count;
 }
 
 /* Are they the same allocations, as far as both go? */
@@ -102,11 +132,12 @@ static bool is_direct(const struct plim_trace *recorded, const struct plim_trace
     }
 }
 
+/* `wanted`: of ours. */
 static void tell(struct plim_recording *recording, struct plim_recorded_point point,
-                 const struct segments *ours, const struct segments *theirs)
+                 const struct segments *ours, size_t wanted, const struct segments *theirs)
 {
     size_t equal = equal_until(ours, theirs), size = sizeof(recording->proof);
-    bool is_equal = equal == theirs->bytes.count && equal >= ours->repeats;
+    bool is_equal = equal == theirs->bytes.count && equal >= wanted;
     recording->allocator = is_equal ? PLIM_RECORDED_PYTORCH : PLIM_RECORDED_UNKNOWN;
     int used = snprintf(recording->proof, size, "at batch %lld, length %lld: ",
                         (long long)point.batch, (long long)point.seq);
@@ -119,7 +150,7 @@ static void tell(struct plim_recording *recording, struct plim_recorded_point po
         snprintf(recording->proof + used, size - (size_t)used,
                  "the program asked for %zu segments, PyTorch's allocator for %zu when it is "
                  "played the recording; the first %zu are equal",
-                 theirs->bytes.count, ours->repeats, equal);
+                 theirs->bytes.count, wanted, equal);
 }
 
 enum plim_status plim_record_prove(const struct plim_trace *recorded, const struct plim_trace *own,
@@ -127,6 +158,8 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
                                    struct plim_recording *recording, struct plim_error *err)
 {
     struct segments ours = {0}, theirs = {0};
+    struct plim_replay replay;
+    size_t before = steps_before(recorded, stream) + 1, steps = own->steps;
     enum plim_status st = PLIM_OK;
     if (is_direct(recorded, own)) {
         recording->allocator = PLIM_RECORDED_DIRECT;
@@ -137,14 +170,16 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
         return PLIM_OK;
     }
     read_own(own, &theirs);
-    st = play(stream, recorded->point, own->steps, device, &ours, err);
+    st = play(stream, recorded->point, steps, device, &ours, &replay, err);
     if (!st && (ours.failed || theirs.failed)) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) {
         sort_returns(&ours);
         sort_returns(&theirs);
-        tell(recording, recorded->point, &ours, &theirs);
+        size_t wanted = count_wanted(&ours, &replay, steps > before ? steps - before : 0);
+        tell(recording, recorded->point, &ours, wanted, &theirs);
     }
     PLIM_ARRAY_FINISH(&ours.bytes);
+    PLIM_ARRAY_FINISH(&ours.before_step);
     PLIM_ARRAY_FINISH(&theirs.bytes);
     return st;
 }
