@@ -71,7 +71,7 @@ Test(record, each_run_compiles_for_itself)
     unsetenv("TORCHINDUCTOR_CACHE_DIR");
     snprintf(line, sizeof(line),
              "record -o %s -- sh -c mkdir~-p~$TORCHINDUCTOR_CACHE_DIR&&mkdir~$TORCHINDUCTOR_CACHE_DIR/made&&"
-             "exec~%s~{batch}~cache=0~states=100~steps=30",
+             "exec~'%s'~{batch}~cache=0~states=100~steps=30",
              path, PLIM_TRAINER);
     struct program p = program_run(line);
     cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
