@@ -75,9 +75,9 @@ static bool note_step(const void *user)
 /* At least so many steps. */
 static enum plim_status play(const struct plim_recorded_stream *stream,
                              struct plim_recorded_point point, size_t steps, const char *uri,
-                             struct segments *out, struct plim_replay *replay,
-                             struct plim_error *err)
+                             struct segments *out, struct plim_error *err)
 {
+    struct plim_replay replay;
     struct plim_device *device = NULL;
     struct plim_player *player = NULL;
     enum plim_status st = plim_device_open(uri, &device, err);
@@ -86,7 +86,7 @@ static enum plim_status play(const struct plim_recorded_stream *stream,
         plim_player_observe(player, note, out);
         plim_player_stop(player, note_step, &out);
         plim_player_go_on(player, (int)steps);
-        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, replay, err);
+        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
     }
     plim_player_destroy(&player);
     if (device) plim_device_close(&device);
@@ -107,15 +107,12 @@ static size_t steps_before(const struct plim_trace *recorded,
     return steps;
 }
 
-/* How many segments the program has to have asked for, which did as many steps as the recorded run or more: all
- * until the played step repeats, or the program's end. */
-static size_t count_wanted(const struct segments *ours, const struct plim_replay *replay,
-                           size_t steady_steps)
+/* How many there were before a steady step, or before the last one that was played. */
+static size_t count_before(const struct segments *list, size_t step)
 {
-    size_t steps = steady_steps;
-    if (replay->repeats_after && (size_t)replay->repeats_after < steps)
-        steps = (size_t)replay->repeats_after;
-    return steps < ours->before_step.count ? ours->before_step.items[steps] : ours->bytes.count;
+    size_t count = list->before_step.count;
+    if (!count) return list->bytes.count;
+    return list->before_step.items[step < count ? step : count - 1];
 }
 
 /* Are they the same allocations, as far as both go? */
@@ -132,7 +129,7 @@ static bool is_direct(const struct plim_trace *recorded, const struct plim_trace
     }
 }
 
-/* `wanted`: of ours. */
+/* `wanted`: so many of ours the program has asked for as well, at least. */
 static void tell(struct plim_recording *recording, struct plim_recorded_point point,
                  const struct segments *ours, size_t wanted, const struct segments *theirs)
 {
@@ -158,8 +155,8 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
                                    struct plim_recording *recording, struct plim_error *err)
 {
     struct segments ours = {0}, theirs = {0};
-    struct plim_replay replay;
-    size_t before = steps_before(recorded, stream) + 1, steps = own->steps;
+    size_t before = steps_before(recorded, stream) + 1; /* and where the program was cut off */
+    size_t steady = own->steps > before ? own->steps - before : 0;
     enum plim_status st = PLIM_OK;
     if (is_direct(recorded, own)) {
         recording->allocator = PLIM_RECORDED_DIRECT;
@@ -170,13 +167,12 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
         return PLIM_OK;
     }
     read_own(own, &theirs);
-    st = play(stream, recorded->point, steps, device, &ours, &replay, err);
+    st = play(stream, recorded->point, own->steps, device, &ours, err);
     if (!st && (ours.failed || theirs.failed)) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) {
         sort_returns(&ours);
         sort_returns(&theirs);
-        size_t wanted = count_wanted(&ours, &replay, steps > before ? steps - before : 0);
-        tell(recording, recorded->point, &ours, wanted, &theirs);
+        tell(recording, recorded->point, &ours, count_before(&ours, steady), &theirs);
     }
     PLIM_ARRAY_FINISH(&ours.bytes);
     PLIM_ARRAY_FINISH(&ours.before_step);
