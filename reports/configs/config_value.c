@@ -308,6 +308,7 @@ bool plim_config_mentions(const char *text, const char *path)
 {
     const char *dot = strrchr(path, '.'), *last = dot ? dot + 1 : path;
     size_t length = strlen(last);
+    if (!length) return false;
     for (const char *at = text; (at = strcasestr(at, last)); at += length) {
         bool starts = at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '_');
         bool ends = !isalnum((unsigned char)at[length]) && at[length] != '_';
