@@ -6,8 +6,7 @@
 /* What is asked of the GPU and given back, one after the other: bytes, negative where given back. */
 struct segments {
     PLIM_ARRAY(int64_t) bytes;
-    PLIM_ARRAY(size_t)
-    before_step; /* how many there were before each steady step that was played */
+    PLIM_ARRAY(size_t) before_step; /* how many there were before each steady step that is played */
     bool failed;
 };
 
