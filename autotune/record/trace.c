@@ -54,9 +54,10 @@ static bool grow(struct places *places)
     return true;
 }
 
-static enum plim_status push(struct reading *r, enum plim_traced_kind kind, int64_t value)
+static enum plim_status push(struct reading *r, enum plim_traced_kind kind, int64_t value,
+                             int cuda_stream)
 {
-    const struct plim_traced event = {.kind = kind, .value = value, .costs = r->trace->costs.count};
+    const struct plim_traced event = {kind, value, r->trace->costs.count, cuda_stream};
     if (kind == PLIM_TRACED_LAUNCH) r->launched = (uint64_t)value;
     else r->listed = 0;
     return PLIM_ARRAY_PUSH(&r->trace->events, event);
@@ -108,9 +109,7 @@ static enum plim_status add_allocation(struct reading *r, const struct plim_stre
     struct place *place = find_place(&r->places, event->what);
     r->places.count += !place->is_used;
     *place = (struct place){event->what, ++r->allocated, true};
-    enum plim_status st = push(r, PLIM_TRACED_ALLOCATION, event->bytes);
-    if (!st) r->trace->events.items[r->trace->events.count - 1].cuda_stream = event->cuda_stream;
-    return st;
+    return push(r, PLIM_TRACED_ALLOCATION, event->bytes, event->cuda_stream);
 }
 
 /* What was allocated before the trace began is none of it. */
@@ -120,7 +119,7 @@ static enum plim_status add_free(struct reading *r, const struct plim_stream_eve
     if (!place || !place->is_used || !place->number) return PLIM_OK;
     uint64_t back = r->allocated - place->number + 1;
     place->number = 0;
-    return push(r, PLIM_TRACED_FREE, (int64_t)back);
+    return push(r, PLIM_TRACED_FREE, (int64_t)back, 0);
 }
 
 static enum plim_status add_step(struct reading *r)
@@ -140,12 +139,11 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
     case PLIM_STREAM_FREE: return add_free(r, event);
     case PLIM_STREAM_KERNEL:
     case PLIM_STREAM_LIBRARY:
-    case PLIM_STREAM_GRAPH: return push(r, PLIM_TRACED_LAUNCH, (int64_t)event->what);
+    case PLIM_STREAM_GRAPH: return push(r, PLIM_TRACED_LAUNCH, (int64_t)event->what, 0);
     case PLIM_STREAM_COST: return add_cost(r, event);
     case PLIM_STREAM_NUMBER: return add_number(r, event);
     case PLIM_STREAM_STEP: return add_step(r);
-    case PLIM_STREAM_EMPTY_CACHE:
-        return push(r, PLIM_TRACED_EMPTY_CACHE, 0);
+    case PLIM_STREAM_EMPTY_CACHE: return push(r, PLIM_TRACED_EMPTY_CACHE, 0, 0);
     default: return PLIM_OK;
     }
 }

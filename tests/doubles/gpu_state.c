@@ -363,16 +363,20 @@ const char *gpu_fault_name(enum gpu_fault kind)
     return faults[kind].name;
 }
 
+void *gpu_driver_symbol(const char *name)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *symbol = driver ? dlsym(driver, name) : NULL;
+    if (driver) dlclose(driver); /* others have it open */
+    return symbol;
+}
+
 void gpu_time_passes(double seconds)
 {
+    void *symbol = gpu_driver_symbol("double_time_passes");
     void (*passes)(double seconds);
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    void *symbol = driver ? dlsym(driver, "double_time_passes") : NULL;
-    if (symbol) {
-        memcpy(&passes, &symbol, sizeof(passes));
-        passes(seconds);
-    }
-    if (driver) dlclose(driver);
+    memcpy(&passes, &symbol, sizeof(passes));
+    if (symbol) passes(seconds);
 }
 
 bool gpu_gone(void)

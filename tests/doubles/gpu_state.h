@@ -100,6 +100,9 @@ static inline double gpu_launch_seconds(double work)
     return 1e-3 + 1e-7 * work;
 }
 
+/* What the stand-in driver of this process exports by that name; NULL: nothing, or there is none. */
+void *gpu_driver_symbol(const char *name);
+
 /* Moves the clock of this process's stand-in driver on (libcuda.h), if there is one. */
 void gpu_time_passes(double seconds);
 

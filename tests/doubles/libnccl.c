@@ -8,7 +8,6 @@
  * which not every GPU has the same operations. Of <nccl.h> there is only what is called.
  */
 #include "gpu_state.h"
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +74,7 @@ const char *ncclGetErrorString(int result)
 static int shown_gpus(void)
 {
     int (*get_count)(int *count), count = 0;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    void *symbol = driver ? dlsym(driver, "cuDeviceGetCount") : NULL;
+    void *symbol = gpu_driver_symbol("cuDeviceGetCount");
     if (!symbol) return 0;
     memcpy(&get_count, &symbol, sizeof(get_count));
     return get_count(&count) ? 0 : count;

@@ -1,14 +1,14 @@
 /* The all-reduce among pretended GPUs, timed in a worker, and all that keeps it from being timed. */
-#include "autotune/base/clock.h"
 #include "autotune/run/worker/all_reduce.h"
+#include "autotune/base/clock.h"
 #include "bench.h"
+#include "tests/cli/program.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define GPU "A100-SXM4-80GB"
@@ -124,16 +124,6 @@ Test(all_reduce, what_hangs_is_killed_at_the_deadline)
     cr_expect(lt(dbl, plim_clock_seconds() - start, 10));
 }
 
-/* All processes that were started here end within some seconds. */
-static bool all_end(void)
-{
-    double end = plim_clock_seconds() + 10;
-    pid_t ended;
-    while ((ended = waitpid(-1, NULL, WNOHANG)) != -1 && plim_clock_seconds() < end)
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-    return ended == -1 && errno == ECHILD;
-}
-
 /* Its worker is killed, and not waited for long either. */
 Test(all_reduce, a_search_that_has_to_end_does_not_wait_for_it)
 {
@@ -145,7 +135,7 @@ Test(all_reduce, a_search_that_has_to_end_does_not_wait_for_it)
     setenv("PLIM_DOUBLE_FAULT", "nccl-hang@1", 1);
     cr_expect(eq(int, plim_worker_all_reduce(&request, &out, NULL), PLIM_TIMEOUT));
     cr_expect(lt(dbl, plim_clock_seconds() - start, 10));
-    cr_expect(all_end());
+    cr_expect(program_none_is_left());
 }
 
 Test(all_reduce, an_nccl_that_is_too_old_is_told)

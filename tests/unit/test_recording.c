@@ -185,8 +185,8 @@ static void expect_refused(const char *const *cases, size_t count)
 Test(recording_file, what_is_hostile_is_refused_in_one_line)
 {
     static const char *const cases[] = {
-        STREAM("\"9223372036854775808\"", "a0", "a0 f1"),   /* 2^63 */
-        STREAM("\"1152921504606846976*b\"", "a0", "a0 f1"), /* too large at batch 2 */
+        STREAM("\"9223372036854775808\"", "a0", "a0 f1"),          /* 2^63 */
+        STREAM("\"1152921504606846976*b\"", "a0", "a0 f1"),        /* too large at batch 2 */
         STREAM("\"-8*b\"", "a0", "a0 f1"),
         STREAM("\"8*b*b\"", "a0", "a0 f1"),
         STREAM("\"8*s@\"", "a0", "a0 f1"),
@@ -199,19 +199,19 @@ Test(recording_file, what_is_hostile_is_refused_in_one_line)
         STREAM("\"stream 1:8\"", "a0", "a0 f1"),
         STREAM("\"stream 1: \"", "a0", "a0 f1"),
         STREAM("\"stream 1: stream 2: 8\"", "a0", "a0 f1"),
-        STREAM("\"8\"", "1000000000(a0)", "a0 f1"), /* 10^9 events */
+        STREAM("\"8\"", "1000000000(a0)", "a0 f1"),                /* 10^9 events */
         STREAM("\"8\"", "4000000(a0), 4000000(f1)", "a0 f1"),
-        STREAM("\"8\"", "\"3(3(a0))\"", "a0 f1"), /* nested */
-        STREAM("\"8\"", "a1", "a0 f1"),           /* no such size */
-        STREAM("\"8\"", "a0", "f3 a0"),           /* before the first */
-        STREAM("\"8\"", "a0", "a0 f1 f1 a0"),     /* twice */
+        STREAM("\"8\"", "\"3(3(a0))\"", "a0 f1"),                  /* nested */
+        STREAM("\"8\"", "a1", "a0 f1"),                            /* no such size */
+        STREAM("\"8\"", "a0", "f3 a0"),                            /* before the first */
+        STREAM("\"8\"", "a0", "a0 f1 f1 a0"),                      /* twice */
         STREAM("\"8\"", "a0", "f1 a0 a0 f2 f1 a0 f4"),
-        STREAM("\"8\"", "a0", "a0"), /* grows for ever */
+        STREAM("\"8\"", "a0", "a0"),                               /* grows for ever */
         STREAM("\"8\"", "a0", "f-1"),
         STREAM("\"8\"", "a-1", "a0 f1"),
         STREAM("\"8\"", "a99999999999999999999", "a0 f1"),
-        "axes: {x: [a, b]}\nstreams: []\n", /* streams are missing */
-        "axes: &a {x: *a}\nstreams: []\n",  /* a cycle */
+        "axes: {x: [a, b]}\nstreams: []\n",                        /* streams are missing */
+        "axes: &a {x: *a}\nstreams: []\n",                         /* a cycle */
         STREAM("\"8\"", "a0", "a0 f1") "more: 1\n",
         "axes: {}\n",
     };

@@ -28,13 +28,20 @@ static void end_step(struct plim_trace *trace)
     trace->steps++;
 }
 
-static struct plim_trace recorded_at(const struct program *p, int64_t batch)
+/* `less`: than segments, of each block. */
+static struct plim_trace warm_up(int64_t batch, int64_t less)
 {
     struct plim_trace trace = {.point = {batch, 1}};
-    push(&trace, PLIM_TRACED_ALLOCATION, 12 * MIB * batch - LESS);
+    push(&trace, PLIM_TRACED_ALLOCATION, 12 * MIB * batch - less);
     push(&trace, PLIM_TRACED_FREE, 1);
     push(&trace, PLIM_TRACED_EMPTY_CACHE, 0);
-    push(&trace, PLIM_TRACED_ALLOCATION, 30 * MIB - LESS);
+    push(&trace, PLIM_TRACED_ALLOCATION, 30 * MIB - less);
+    return trace;
+}
+
+static struct plim_trace recorded_at(const struct program *p, int64_t batch)
+{
+    struct plim_trace trace = warm_up(batch, LESS);
     for (int i = 0; i < STEPS; i++) {
         push(&trace, PLIM_TRACED_ALLOCATION, 12 * MIB * batch - LESS);
         push(&trace, PLIM_TRACED_FREE, 1);
@@ -47,11 +54,7 @@ static struct plim_trace recorded_at(const struct program *p, int64_t batch)
 /* The segments that the program asks for, and gives back where it empties its cache; `asking`: in so many steps. */
 static struct plim_trace own_at(const struct program *p, int64_t batch, int asking)
 {
-    struct plim_trace trace = {.point = {batch, 1}};
-    push(&trace, PLIM_TRACED_ALLOCATION, 12 * MIB * batch);
-    push(&trace, PLIM_TRACED_FREE, 1);
-    push(&trace, PLIM_TRACED_EMPTY_CACHE, 0);
-    push(&trace, PLIM_TRACED_ALLOCATION, 30 * MIB);
+    struct plim_trace trace = warm_up(batch, 0);
     for (int i = 0; i < STEPS; i++) {
         bool asks = i < asking && (i == 0 || p->empties_in_steps);
         if (asks) push(&trace, PLIM_TRACED_ALLOCATION, p->scratch * batch);

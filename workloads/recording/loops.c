@@ -2,10 +2,10 @@
 #include "align.h"
 #include "walk.h"
 
+#define EMPTY_CACHE INT64_MIN /* a sign */
+
 /* What happens, one number an event: bytes that are allocated, minus the bytes that are freed, EMPTY_CACHE. A
  * block of 0 bytes is none: it is there at other sizes only (align.h). */
-#define EMPTY_CACHE INT64_MIN
-
 struct signs {
     PLIM_ARRAY(int64_t) list, allocated;
     PLIM_ARRAY(size_t) events; /* of a stream: which event each one is, and in the end how many there are */

@@ -98,12 +98,12 @@
 enum {
     PLIM_RECORDING_VERSION = 9,
     PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
-    PLIM_RECORDED_OUTSIDE = 2,      /* micro-steps of a step that are outside of its loop */
-    PLIM_RECORDED_EVENTS = 1 << 22, /* of all streams together, at most */
-    PLIM_RECORDED_SIZES = 1 << 16,  /* functions of a stream */
-    PLIM_RECORDED_POINTS = 64,      /* sizes that were recorded: batches times lengths */
+    PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
+    PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
+    PLIM_RECORDED_SIZES = 1 << 16,   /* functions of a stream */
+    PLIM_RECORDED_POINTS = 64,       /* sizes that were recorded: batches times lengths */
     PLIM_RECORDED_AXES = 8,
-    PLIM_RECORDED_PARTS = 64,        /* what a recording was made with, at most */
+    PLIM_RECORDED_PARTS = 64, /* what a recording was made with, at most */
     PLIM_RECORDED_COMBINATIONS = 64, /* of the axes' values */
     PLIM_RECORDED_TERMS = 6,
     PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
