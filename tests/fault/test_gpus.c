@@ -1,7 +1,7 @@
 /* A whole `plimsoll tune` on a pretended GPU on which something goes wrong, at every place where it
  * can: the answer is right or says what is missing, and nothing is left behind.
  *
- * With sanitizers (PLIM_FAULT_WAYS 1) every third fault is tried, once or always in turn; else all are, both ways.
+ * With sanitizers (PLIM_FAULT_WAYS 1) every sixth fault is tried, once or always in turn; else all are, both ways.
  *
  *   PLIM_FAULT_POSITIONS   how many positions of each fault are tried, evenly; "all"; plain: one
  *   PLIM_FAULT_TABLE       a file to which a line for each fault is added: what came of it
@@ -326,7 +326,7 @@ ParameterizedTestParameters(gpus, a_fault_anywhere)
         unsigned events = count_of(s.errors, kinds[k].name), wanted = positions(events);
         cr_assert(gt(u32, events, 0), "%s: %s", kinds[k].name, s.errors);
         for (unsigned i = 0; i < 2 * wanted && count < MOST_CASES; i++)
-            if (PLIM_FAULT_WAYS == 2 || (i + k) % 6 == 0)
+            if (PLIM_FAULT_WAYS == 2 || (i + k) % 12 == 0)
                 cases[count++] = make_case(&kinds[k], position(i / 2, wanted, events), i % 2 != 0);
     }
     finish(&s);

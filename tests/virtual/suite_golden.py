@@ -11,8 +11,7 @@ FIGURES = ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps'
 AT_ONCE = 16  # cases of one start of Python
 
 QUICK = ('gpt2/bf16-mixed/adamw/b1/s64', 'gpt2/bf16-mixed/adamw/b8/s1024/cc90',
-         'tinyllama-1.1b/bf16-mixed/adamw/b2/s1024/lora', 'tv-resnet50/bf16-mixed/sgd/b64',
-         'bert-base/bf16-mixed/adamw/b16/s512')
+         'tinyllama-1.1b/bf16-mixed/adamw/b2/s1024/lora', 'tv-resnet50/bf16-mixed/sgd/b64')
 QUICK_FIT = ('gpt2/fp32/adamw/fit16g/s512',)
 
 

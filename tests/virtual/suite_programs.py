@@ -23,7 +23,7 @@ PROGRAMS = (
     ('nanogpt.py --model tiny --seq 256', ('torch',), 0, True),
     ('nanogpt.py --batch-size 8 --grad-accum 2', ('torch',), 0, False),
     ('nanogpt.py --model tiny --seq 256 --compile', ('torch',), 0, False),
-    ('hf_trainer.py --model tiny --seq 256', HF, 0, True),
+    ('hf_trainer.py --model tiny --seq 256', HF, 0, False),
     ('hf_trainer.py --batch-size 4 --grad-accum 2 --checkpointing', HF, 0, False),
     ('lightning_fit.py --batch-size 16 --grad-accum 2', LIGHTNING, 0, False),
     ('lightning_fit.py --batch-size 16 --precision 16-mixed', LIGHTNING, 0, False),
