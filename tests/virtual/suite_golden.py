@@ -12,7 +12,6 @@ AT_ONCE = 16  # cases of one start of Python
 
 QUICK = ('gpt2/bf16-mixed/adamw/b1/s64', 'gpt2/bf16-mixed/adamw/b8/s1024/cc90',
          'tinyllama-1.1b/bf16-mixed/adamw/b2/s1024/lora', 'tv-resnet50/bf16-mixed/sgd/b64')
-QUICK_FIT = ('gpt2/fp32/adamw/fit16g/s512',)
 
 
 def files(options):
@@ -22,9 +21,8 @@ def files(options):
 
 
 def chosen(path, options, is_fit):
-    quick = QUICK_FIT if is_fit else QUICK
     return [case for case in load_cases(path) if ('fit' in case) == is_fit and 'steps' in case
-            and options.wants(case['id'], case['id'] in quick)]
+            and options.wants(case['id'], case['id'] in QUICK)]
 
 
 def needs(case):
@@ -66,15 +64,15 @@ def golden(exec_, options):
                 yield functools.partial(compare, exec_, path, mine[i:i + AT_ONCE], gpu)
 
 
-def search(exec_, path, case, is_quick):
-    """The largest batch that exec finds; in the quick selection of that and the next one only."""
+def search(exec_, path, case):
+    """The largest batch that exec finds."""
     name, lacks = f'fit {case["id"]}', exec_.installation.lacks(*needs(case))
     if lacks:
         return [(name, '', lacks)]
     wanted = case['fit']['largest_batch']
     run = exec_.run(['golden.py', path, case['id'], '--batch', '{batch}'],
                     gpu=GPUS[case['compute_capability']], memory=case['fit']['capacity_bytes'],
-                    more=['--batch', f'{wanted},{wanted + 1}' if is_quick else '1:512'])
+                    more=['--batch', '1:512'])
     found = run.report.get('largest_fit', {}).get('micro_batch')
     problem = first_difference(found, wanted, 'largest batch')
     return [(name, f'{problem}\n{run.tail()}' if problem else '', '')]
@@ -87,4 +85,4 @@ def fit(exec_, options):
         return
     for path in files(options):
         for case in chosen(path, options, True):
-            yield functools.partial(search, exec_, path, case, options.quick)
+            yield functools.partial(search, exec_, path, case)

@@ -433,7 +433,7 @@ enum plim_status plim_player_run(struct plim_player *player,
         memcpy(out->class_bytes, player->run.class_bytes_at_peak, sizeof(out->class_bytes));
     if (st == PLIM_OK || st == PLIM_OOM) {
         fill_steps(out);
-        return fill_seconds(player, point, accumulation, out, err);
+        return out->steps_done ? fill_seconds(player, point, accumulation, out, err) : PLIM_OK;
     }
     if (st == PLIM_CANCELLED) return st;
     return plim_fail(err, st, st == PLIM_INVALID ? "the recording frees a block twice" : "%s",
