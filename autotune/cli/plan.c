@@ -79,12 +79,31 @@ static enum plim_status verdict(const struct plim_report *report)
     return st;
 }
 
+/* An option that says how a program is run; NULL: none is given. */
+static const char *option_of_trials(const struct plim_request *request)
+{
+    const struct plim_request_program *program = &request->program;
+    return program->repetitions         ? "--repetitions"
+           : program->epoch_steps       ? "--epoch-steps"
+           : program->limit_seconds > 0 ? "--timeout"
+           : program->logs              ? "--logs"
+                                        : NULL;
+}
+
+static enum plim_status check_no_trials(const struct plim_request *request, struct plim_error *err)
+{
+    const char *option = option_of_trials(request);
+    if (!option || request->framework_python) return PLIM_OK;
+    return plim_fail(err, PLIM_INVALID,
+                     "%s says how a program is run, expected --prove or --prove-with, which run one", option);
+}
+
 /* --prove is for one recording on one device, --prove-with for one spec. */
 static enum plim_status check_prove(const struct plim_request *request, const struct plim_decide *d,
                                     const struct targets *targets, struct plim_error *err)
 {
     const char *option = request->prove ? "--prove" : "--prove-with";
-    if (!request->prove && !request->prove_with) return PLIM_OK;
+    if (!request->prove && !request->prove_with) return check_no_trials(request, err);
     if (request->prove && !d->asked.question.recording)
         return plim_fail(err, PLIM_INVALID,
                          "--prove is for recordings (--prove-with runs a command for a spec)");

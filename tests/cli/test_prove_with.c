@@ -93,6 +93,16 @@ Test(prove_with, a_command_that_cannot_be_told_is_refused)
     expect_refusal(PLAN PLAIN " --world 32 --prove-with true~{batch}", "up to 16 simulated ones");
 }
 
+Test(prove_with, how_a_program_is_run_is_no_question_where_none_is_run)
+{
+    static const char *const options[] = {"--repetitions 3", "--epoch-steps 3", "--timeout 5m", "--logs /tmp"};
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        char command[1024];
+        snprintf(command, sizeof(command), PLAN PLAIN " %s", options[i]);
+        expect_refusal(command, "expected --prove or --prove-with");
+    }
+}
+
 Test(prove_with, a_program_that_never_fits_says_what_it_needs)
 {
     struct program p = prove("~sample=30000");
