@@ -75,33 +75,50 @@ static int is_file(const char *path, const struct stat *info, int kind, struct F
     return kind == FTW_F;
 }
 
-static void name_compiled(const struct trial *t, char folder[COMPILED_BYTES])
+static void name_compiled(const struct trial *t, bool is_own, char folder[COMPILED_BYTES])
 {
     snprintf(folder, COMPILED_BYTES, "%s/" PLIM_WORKSPACE_COMPILED,
-             t->options->compiles_alone ? t->folder : t->options->folder);
+             is_own ? t->folder : t->options->folder);
 }
 
 /* PyTorch makes folders, also where it compiles nothing. */
 static bool is_compiled(const struct trial *t)
 {
     char folder[COMPILED_BYTES];
-    name_compiled(t, folder);
+    name_compiled(t, t->options->compiles_alone, folder);
     return nftw(folder, is_file, 16, FTW_PHYS) == 1;
+}
+
+static int forget_if_tuned(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    static const char end[] = ".autotune.json"; /* Triton's */
+    size_t length = strlen(path), tail = sizeof(end) - 1;
+    (void)info;
+    (void)place;
+    if (kind == FTW_F && length > tail && !strcmp(path + length - tail, end)) unlink(path);
+    return 0;
 }
 
 /* What torch.compile made for one trial is there for the next. Not in the user's own cache: what was
  * tuned on a virtual GPU is nothing for a real one, and with what is in there a program may take another amount
- * of memory than at its first launch. Adds to `more`; how many. */
+ * of memory than at its first launch. One that compiles alone finds what Triton compiled, which is code and no
+ * more, but not what was tuned, which takes memory. Adds to `more`; how many. */
 static size_t share_compiled(struct trial *t, const char **more)
 {
-    static const char *const names[] = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"};
+    static const struct {
+        const char *name;
+        bool is_code; /* and no more */
+    } caches[] = {{"TORCHINDUCTOR_CACHE_DIR", false}, {"TRITON_CACHE_DIR", true}};
+    bool is_alone = t->options->compiles_alone;
     char folder[COMPILED_BYTES];
     size_t count = 0;
-    name_compiled(t, folder);
     t->out->finds_compiled = is_compiled(t);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (is_set(t->options->program, names[i])) continue;
-        snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s/%zu", names[i], folder, i);
+    name_compiled(t, false, folder);
+    if (is_alone) nftw(folder, forget_if_tuned, 16, FTW_PHYS);
+    for (size_t i = 0; i < sizeof(caches) / sizeof(caches[0]); i++) {
+        if (is_set(t->options->program, caches[i].name)) continue;
+        name_compiled(t, is_alone && !caches[i].is_code, folder);
+        snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s/%zu", caches[i].name, folder, i);
         more[count++] = t->caches[i];
     }
     return count;

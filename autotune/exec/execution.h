@@ -37,7 +37,7 @@ struct plim_execution_options {
                            * whole ones */
     bool tells_accumulation; /* {accumulation} is in the command */
     bool adapts; /* the program finds its batch itself: going on with less is no failure */
-    bool compiles_alone; /* what torch.compile made for other trials is not there */
+    bool compiles_alone; /* what torch.compile and tuning made for other trials is not there */
     const struct plim_stop *stop;
     const atomic_bool *given_up; /* the trial is not wanted any more; NULL: it always is */
 };
