@@ -332,6 +332,12 @@ def other_entry(v):
         pass
 
 
+def is_given(v):
+    loss = v.item()
+    if loss is not None:
+        pass
+
+
 class Watch:
     best = worst = total = counted = 3
     seen = []
@@ -501,7 +507,7 @@ CASES = (
     (given_away, 8, True, 'decides', -1), (names_and_prints, 4, True, 'shown', -1), (drops, 4, True, 'shown', -1),
     (appends, 4, True, 'kept', -1), (appends, 8, True, 'decides', -1), (keeps, 4, True, 'kept', -1),
     (mean_of_list, 4, True, 'decides', -1), (length_of_list, 4, True, 'kept', -1),
-    (entry_of_dictionary, 4, True, 'decides', -1), (other_entry, 4, True, 'kept', -1),
+    (entry_of_dictionary, 4, True, 'decides', -1), (other_entry, 4, True, 'kept', -1), (is_given, 4, True, 'shown', -1),
     (attribute, 4, True, 'decides', -1), (attribute, 1 << 20, True, 'kept', -1), (list_of_attribute, 4, True, 'decides', -1),
     (shown_attribute, 4, True, 'kept', -1), (total_attribute, 4, True, 'kept', -1),
     (counted_attribute, 4, True, 'decides', -1),

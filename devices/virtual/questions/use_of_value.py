@@ -72,6 +72,13 @@ def instructions_of(code):
                                                                       'NOT_TAKEN', 'RESUME')]
 
 
+def operator_of(instruction):
+    """The name of an instruction; Python 3.8 has comparisons for two that have names of their own later."""
+    if instruction.opname != 'COMPARE_OP':
+        return instruction.opname
+    return {'in': 'CONTAINS_OP', 'not in': 'CONTAINS_OP', 'is': 'IS_OP', 'is not': 'IS_OP'}.get(instruction.argval, 'COMPARE_OP')
+
+
 def effect_of(instruction):
     has_argument = instruction.opcode >= dis.HAVE_ARGUMENT
     return dis.stack_effect(instruction.opcode, instruction.arg if has_argument else None, jump=False)
@@ -297,7 +304,7 @@ class Flow:
     def is_about_another(self, at, key):
         """Is what follows the load of a container not about the value in it: about whether it is empty, what it
         has, or another entry than `key`?"""
-        after = [(i.opname, i.argval) for i in self.listing[at + 1:at + 3]] + [('', None)] * 2
+        after = [(operator_of(i), i.argval) for i in self.listing[at + 1:at + 3]] + [('', None)] * 2
         if is_test(self.listing[at + 1]) or after[0][0] == 'CONTAINS_OP':
             return True
         return (isinstance(key, str) and after[0][0] == 'LOAD_CONST' and 'BINARY' in after[1][0] and
@@ -413,7 +420,7 @@ class Flow:
     def consumed(self, at, above):
         """By an instruction that leaves one value: the use, or None if that one goes on."""
         instruction = self.listing[at]
-        name = instruction.opname
+        name = operator_of(instruction)
         if name in ('COMPARE_OP', 'CONTAINS_OP') or 'SLICE' in name:
             return SHOWN if is_test(self.listing[at + 1]) and self.decides_of_texts(at + 1) else DECIDES, -1
         if name == 'IS_OP' or name == 'BUILD_STRING' or name.startswith(('FORMAT_', 'CONVERT_')):
