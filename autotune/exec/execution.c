@@ -32,7 +32,7 @@ struct trial {
     int log; /* -1: none */
     char machine_path[64], mark[96], folder[FOLDER_BYTES], visible[160];
     char *preload, *library_path, *modules, *programs;
-    char caches[2][COMPILED_BYTES + 32];
+    char caches[2][COMPILED_BYTES + 48];
     struct plim_program_instance instance;
     struct plim_launch launch;
     double start, waits_since; /* 0: it does not wait for input */
@@ -67,13 +67,11 @@ static bool is_set(const struct plim_program *program, const char *name)
     return getenv(name) != NULL;
 }
 
-static int is_file(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)path;
-    (void)info;
-    (void)place;
-    return kind == FTW_F;
-}
+/* torch.compile's has choices beside code; Triton's has code, and choices where a program wants them kept. */
+enum { INDUCTOR, TRITON };
+static const struct {
+    const char *variable, *folder;
+} caches[] = {[INDUCTOR] = {"TORCHINDUCTOR_CACHE_DIR", "/torchinductor"}, [TRITON] = {"TRITON_CACHE_DIR", "/triton"}};
 
 static void name_compiled(const struct trial *t, bool is_own, char folder[COMPILED_BYTES])
 {
@@ -81,44 +79,54 @@ static void name_compiled(const struct trial *t, bool is_own, char folder[COMPIL
              is_own ? t->folder : t->options->folder);
 }
 
-/* PyTorch makes folders, also where it compiles nothing. */
-static bool is_compiled(const struct trial *t)
+/* What Triton has chosen for a kernel by running it, which takes memory. */
+static bool is_tuned(const char *path)
 {
-    char folder[COMPILED_BYTES];
-    name_compiled(t, t->options->compiles_alone, folder);
-    return nftw(folder, is_file, 16, FTW_PHYS) == 1;
+    static const char end[] = ".autotune.json";
+    size_t length = strlen(path), tail = sizeof(end) - 1;
+    return length > tail && !strcmp(path + length - tail, end);
 }
 
 static int forget_if_tuned(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
-    static const char end[] = ".autotune.json"; /* Triton's */
-    size_t length = strlen(path), tail = sizeof(end) - 1;
     (void)info;
     (void)place;
-    if (kind == FTW_F && length > tail && !strcmp(path + length - tail, end)) unlink(path);
+    if (kind == FTW_F && is_tuned(path)) unlink(path);
     return 0;
+}
+
+/* PyTorch makes folders, also where it compiles nothing. */
+static int saves_memory(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info;
+    (void)place;
+    return kind == FTW_F && (is_tuned(path) || strstr(path, caches[INDUCTOR].folder));
+}
+
+/* Is there what a program would take memory to make? */
+static bool is_compiled(const struct trial *t)
+{
+    char folder[COMPILED_BYTES];
+    name_compiled(t, t->options->compiles_alone, folder);
+    return nftw(folder, saves_memory, 16, FTW_PHYS) == 1;
 }
 
 /* What torch.compile made for one trial is there for the next. Not in the user's own cache: what was
  * tuned on a virtual GPU is nothing for a real one, and with what is in there a program may take another amount
- * of memory than at its first launch. One that compiles alone finds what Triton compiled, which is code and no
- * more, but not what was tuned, which takes memory. Adds to `more`; how many. */
+ * of memory than at its first launch. One that compiles alone finds Triton's code and no more. Adds to `more`; how
+ * many. */
 static size_t share_compiled(struct trial *t, const char **more)
 {
-    static const struct {
-        const char *name;
-        bool is_code; /* and no more */
-    } caches[] = {{"TORCHINDUCTOR_CACHE_DIR", false}, {"TRITON_CACHE_DIR", true}};
     bool is_alone = t->options->compiles_alone;
     char folder[COMPILED_BYTES];
     size_t count = 0;
     t->out->finds_compiled = is_compiled(t);
     name_compiled(t, false, folder);
     if (is_alone) nftw(folder, forget_if_tuned, 16, FTW_PHYS);
-    for (size_t i = 0; i < sizeof(caches) / sizeof(caches[0]); i++) {
-        if (is_set(t->options->program, caches[i].name)) continue;
-        name_compiled(t, is_alone && !caches[i].is_code, folder);
-        snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s/%zu", caches[i].name, folder, i);
+    for (int i = INDUCTOR; i <= TRITON; i++) {
+        if (is_set(t->options->program, caches[i].variable)) continue;
+        name_compiled(t, is_alone && i == INDUCTOR, folder);
+        snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s%s", caches[i].variable, folder, caches[i].folder);
         more[count++] = t->caches[i];
     }
     return count;

@@ -434,9 +434,11 @@ Test(exec, compiled_kernels_are_kept_for_the_search)
     unsetenv("TORCHINDUCTOR_CACHE_DIR");
     unsetenv("TRITON_CACHE_DIR");
     expect_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR", false, false);
-    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel", true, false);
-    expect_compiled("test~{batch}~=~1~||~touch~$TRITON_CACHE_DIR/kernel~||~true", false, false); /* of another search */
-    expect_compiled("test~{batch}~=~1~||~mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel~||~true", false, true);
+    expect_compiled("mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel", true, false);
+    expect_compiled("test~{batch}~=~1~||~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false, false); /* of another search */
+    expect_compiled("test~{batch}~=~1~||~mkdir~-p~$TORCHINDUCTOR_CACHE_DIR~&&~touch~$TORCHINDUCTOR_CACHE_DIR/kernel~||~true", false, true);
+    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.cubin", false, false); /* takes no memory to make */
+    expect_compiled("mkdir~-p~$TRITON_CACHE_DIR~&&~touch~$TRITON_CACHE_DIR/kernel.autotune.json", true, false);
     setenv("TRITON_CACHE_DIR", "/nowhere", 1);
     expect_compiled("test~$TRITON_CACHE_DIR~=~/nowhere", false, false); /* the user's own stays */
 }
