@@ -31,8 +31,22 @@ def needs(case):
     return names + (['bitsandbytes'] if case['optimizer'] == 'adamw-8bit' else [])
 
 
+def problems_of(exec_, path, cases, gpu):
+    """Of each case what differs, all run by one start of Python."""
+    run = exec_.run(['golden.py', path, *[case['id'] for case in cases]], gpu=gpu, memory=UNLIMITED)
+    found = {line['id']: line for line in run.lines if 'id' in line}
+    problems = {}
+    for case in cases:
+        figures = found.get(case['id'], {})
+        expected = {key: case[key] for key in FIGURES}
+        failed = figures.get('error') or figures.get('oom') or ('' if figures else run.tail())
+        problems[case['id']] = failed or first_difference(figures, expected)
+    return problems
+
+
 def compare(exec_, path, cases, gpu):
-    """(name, problem, why skipped) for each case, all run by one start of Python."""
+    """(name, problem, why skipped) for each case. What differs is run once more: autograd's thread lets go of the
+    gradient that it began with, 512 bytes, when backward() may have returned, on a busy machine later than usual."""
     installed = exec_.installation
     able = [case for case in cases if not installed.lacks(*needs(case))]
     for case in cases:
@@ -40,14 +54,12 @@ def compare(exec_, path, cases, gpu):
             yield f'golden {case["id"]}', '', installed.lacks(*needs(case))
     if not able:
         return
-    run = exec_.run(['golden.py', path, *[case['id'] for case in able]], gpu=gpu,
-                    memory=UNLIMITED)
-    found = {line['id']: line for line in run.lines if 'id' in line}
-    for case in able:
-        figures = found.get(case['id'], {})
-        expected = {key: case[key] for key in FIGURES}
-        failed = figures.get('error') or figures.get('oom') or ('' if figures else run.tail())
-        yield f'golden {case["id"]}', failed or first_difference(figures, expected), ''
+    problems = problems_of(exec_, path, able, gpu)
+    again = [case for case in able if problems[case['id']]]
+    if again:
+        problems.update(problems_of(exec_, path, again, gpu))
+    for name, problem in problems.items():
+        yield f'golden {name}', problem, ''
 
 
 def golden(exec_, options):
