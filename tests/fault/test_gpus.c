@@ -450,7 +450,7 @@ Test(gpus, the_memory_limit_of_an_mps_client_counts)
     struct fault_case c = plain_case();
     snprintf(c.name, sizeof(c.name), "MPS, a memory limit");
     snprintf(c.gpu, sizeof(c.gpu), "--memory 4GiB");
-    snprintf(c.options, sizeof(c.options), "--overhead 1226MiB --quiet"); /* little is left to search in */
+    snprintf(c.options, sizeof(c.options), "--overhead 1232MiB --quiet"); /* nothing is left to search in */
     start_mps(&c, folder, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G");
     struct search s = search(&c, "");
     const json_t *limit = json_object_get(s.report, "limit");
