@@ -69,9 +69,10 @@ static bool is_set(const struct plim_program *program, const char *name)
 
 /* torch.compile's has choices beside code; Triton's has code, and choices where a program wants them kept. */
 enum { INDUCTOR, TRITON };
+#define INDUCTOR_FOLDER "/torchinductor"
 static const struct {
     const char *variable, *folder;
-} caches[] = {[INDUCTOR] = {"TORCHINDUCTOR_CACHE_DIR", "/torchinductor"}, [TRITON] = {"TRITON_CACHE_DIR", "/triton"}};
+} caches[] = {[INDUCTOR] = {"TORCHINDUCTOR_CACHE_DIR", INDUCTOR_FOLDER}, [TRITON] = {"TRITON_CACHE_DIR", "/triton"}};
 
 static void name_compiled(const struct trial *t, bool is_own, char folder[COMPILED_BYTES])
 {
@@ -100,7 +101,7 @@ static int saves_memory(const char *path, const struct stat *info, int kind, str
 {
     (void)info;
     (void)place;
-    return kind == FTW_F && (is_tuned(path) || strstr(path, caches[INDUCTOR].folder));
+    return kind == FTW_F && (is_tuned(path) || strstr(path, "/" PLIM_WORKSPACE_COMPILED INDUCTOR_FOLDER "/"));
 }
 
 /* Is there what a program would take memory to make? */
