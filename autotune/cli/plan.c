@@ -94,8 +94,9 @@ static enum plim_status check_no_trials(const struct plim_request *request, stru
 {
     const char *option = option_of_trials(request);
     if (!option || request->framework_python) return PLIM_OK;
-    return plim_fail(err, PLIM_INVALID,
-                     "%s says how a program is run, expected --prove or --prove-with, which run one", option);
+    return plim_fail(
+        err, PLIM_INVALID,
+        "%s says how a program is run, expected --prove or --prove-with, which run one", option);
 }
 
 /* --prove is for one recording on one device, --prove-with for one spec. */

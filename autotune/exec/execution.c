@@ -72,7 +72,8 @@ enum { INDUCTOR, TRITON };
 #define INDUCTOR_FOLDER "/torchinductor"
 static const struct {
     const char *variable, *folder;
-} caches[] = {[INDUCTOR] = {"TORCHINDUCTOR_CACHE_DIR", INDUCTOR_FOLDER}, [TRITON] = {"TRITON_CACHE_DIR", "/triton"}};
+} caches[] = {[INDUCTOR] = {"TORCHINDUCTOR_CACHE_DIR", INDUCTOR_FOLDER},
+              [TRITON] = {"TRITON_CACHE_DIR", "/triton"}};
 
 static void name_compiled(const struct trial *t, bool is_own, char folder[COMPILED_BYTES])
 {
@@ -101,7 +102,8 @@ static int saves_memory(const char *path, const struct stat *info, int kind, str
 {
     (void)info;
     (void)place;
-    return kind == FTW_F && (is_tuned(path) || strstr(path, "/" PLIM_WORKSPACE_COMPILED INDUCTOR_FOLDER "/"));
+    return kind == FTW_F &&
+           (is_tuned(path) || strstr(path, "/" PLIM_WORKSPACE_COMPILED INDUCTOR_FOLDER "/"));
 }
 
 /* Is there what a program would take memory to make? */
@@ -127,7 +129,8 @@ static size_t share_compiled(struct trial *t, const char **more)
     for (int i = INDUCTOR; i <= TRITON; i++) {
         if (is_set(t->options->program, caches[i].variable)) continue;
         name_compiled(t, is_alone && i == INDUCTOR, folder);
-        snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s%s", caches[i].variable, folder, caches[i].folder);
+        snprintf(t->caches[i], sizeof(t->caches[i]), "%s=%s%s", caches[i].variable, folder,
+                 caches[i].folder);
         more[count++] = t->caches[i];
     }
     return count;
