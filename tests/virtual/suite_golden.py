@@ -45,7 +45,7 @@ def problems_of(exec_, path, cases, gpu):
 
 
 def compare(exec_, path, cases, gpu):
-    """(name, problem, why skipped) for each case. What differs is run once more: autograd's thread lets go of the
+    """(name, problem, why skipped) for each case. What differs is run once more, and named so: autograd's thread lets go of the
     gradient that it began with, 512 bytes, when backward() may have returned, on a busy machine later than usual."""
     installed = exec_.installation
     able = [case for case in cases if not installed.lacks(*needs(case))]
@@ -54,12 +54,12 @@ def compare(exec_, path, cases, gpu):
             yield f'golden {case["id"]}', '', installed.lacks(*needs(case))
     if not able:
         return
-    problems = problems_of(exec_, path, able, gpu)
-    again = [case for case in able if problems[case['id']]]
-    if again:
-        problems.update(problems_of(exec_, path, again, gpu))
+    first = problems_of(exec_, path, able, gpu)
+    again = [case for case in able if first[case['id']]]
+    problems = {**first, **(problems_of(exec_, path, again, gpu) if again else {})}
     for name, problem in problems.items():
-        yield f'golden {name}', problem, ''
+        was = f' (run again, first: {first[name].splitlines()[0]})' if first[name] and not problem else ''
+        yield f'golden {name}{was}', problem, ''
 
 
 def golden(exec_, options):
