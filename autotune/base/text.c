@@ -224,6 +224,12 @@ int plim_nearest(const char *word, const char *const *names, size_t count)
     return best;
 }
 
+bool plim_text_ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
 void plim_join_names(const char *const *names, size_t count, char *out, size_t size)
 {
     size_t used = 0;

@@ -33,6 +33,8 @@ char *plim_text_show(const char *text, char *out, size_t size);
 /* Is it shown as it is? */
 bool plim_text_is_plain(const char *text);
 
+bool plim_text_ends_with(const char *text, const char *end);
+
 /* The same as plim_text_show(), of any length, to a stream. Everything that plimsoll prints and did not make itself goes
  * through this; errors of the stream stay in it. */
 void plim_text_write(FILE *file, const char *text);

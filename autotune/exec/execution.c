@@ -84,9 +84,7 @@ static void name_compiled(const struct trial *t, bool is_own, char folder[COMPIL
 /* What Triton has chosen for a kernel by running it, which takes memory. */
 static bool is_tuned(const char *path)
 {
-    static const char end[] = ".autotune.json";
-    size_t length = strlen(path), tail = sizeof(end) - 1;
-    return length > tail && !strcmp(path + length - tail, end);
+    return plim_text_ends_with(path, ".autotune.json");
 }
 
 static int forget_if_tuned(const char *path, const struct stat *info, int kind, struct FTW *place)

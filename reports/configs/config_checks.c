@@ -1,4 +1,5 @@
 #include "accumulation_schedule.h"
+#include "autotune/base/text.h"
 #include <string.h>
 #include <strings.h>
 
@@ -60,8 +61,7 @@ static enum plim_status check_callbacks(struct plim_config_group *g)
         const struct plim_config_place *place = &g->plan->places.list.items[i];
         const char *text = place->node->kind == PLIM_CONFIG_SCALAR ? place->node->text : NULL;
         if (!text || place->node->style == PLIM_CONFIG_BLOCK) continue;
-        size_t length = strlen(text), size = strlen("GradientAccumulationScheduler");
-        if (length >= size && !strcmp(text + length - size, "GradientAccumulationScheduler") &&
+        if (plim_text_ends_with(text, "GradientAccumulationScheduler") &&
             !plim_config_schedule_covers(g, place))
             return plim_config_refuse(g, place,
                                       "%s changes the accumulation while training: what is "

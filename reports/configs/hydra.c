@@ -1,4 +1,5 @@
 #include "hydra.h"
+#include "autotune/base/text.h"
 #include "config_format.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static void split(const char *path, char *folders, char *stem)
 static bool ends_with_group(const char *folders, const char *group)
 {
     size_t length = strlen(folders), size = strlen(group);
-    return length >= size && !strcmp(folders + length - size, group) &&
+    return plim_text_ends_with(folders, group) &&
            (length == size || folders[length - size - 1] == '/');
 }
 

@@ -217,3 +217,12 @@ Test(text, half_a_character_is_trimmed_and_nothing_else)
         cr_expect(eq(str, text, (char *)cases[i].trimmed));
     }
 }
+
+Test(text, an_end_is_whole_and_no_longer_than_the_text)
+{
+    cr_expect(plim_text_ends_with("a.plim", ".plim"));
+    cr_expect(plim_text_ends_with(".plim", ".plim"));
+    cr_expect(plim_text_ends_with("", ""));
+    cr_expect(not(plim_text_ends_with("plim", ".plim")));
+    cr_expect(not(plim_text_ends_with("a.plim.gz", ".plim")));
+}

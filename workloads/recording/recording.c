@@ -1,4 +1,5 @@
 #include "recording.h"
+#include "autotune/base/text.h"
 
 const char *const plim_recorded_allocator_names[PLIM_RECORDED_ALLOCATORS] = {
     [PLIM_RECORDED_PYTORCH] = "pytorch",
@@ -153,6 +154,5 @@ size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream)
 
 bool plim_recording_is_name(const char *path)
 {
-    size_t length = strlen(path);
-    return length > 5 && !strcmp(path + length - 5, ".plim");
+    return plim_text_ends_with(path, ".plim") && strcmp(path, ".plim") != 0;
 }

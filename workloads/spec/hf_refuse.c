@@ -1,4 +1,5 @@
 #include "hf_refuse.h"
+#include "autotune/base/text.h"
 #include "family.h"
 
 #include <string.h>
@@ -120,12 +121,6 @@ enum plim_status plim_hf_refuse_other_code(const struct plim_yaml *yaml, struct 
 
 /* --- heads ------------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* How the classes are called that have the head of a task. */
 static const char *const head_names[PLIM_TASK_COUNT] = {
     [PLIM_TASK_CAUSAL_LM] = "ForCausalLM",
@@ -164,12 +159,12 @@ enum plim_status plim_hf_read_task(const struct plim_yaml *yaml, enum plim_famil
         list->items[0]->kind != PLIM_YAML_SCALAR)
         return PLIM_OK;
     const char *name = list->items[0]->text;
-    bool plain = ends_with(name, "Model") && !ends_with(name, "DoubleHeadsModel") &&
-                 !ends_with(name, "RewardModel");
+    bool plain = plim_text_ends_with(name, "Model") && !plim_text_ends_with(name, "DoubleHeadsModel") &&
+                 !plim_text_ends_with(name, "RewardModel");
     if (plain) return PLIM_OK;
     bool images = plim_family_info(family)->images;
     for (int i = 0; i < PLIM_TASK_COUNT; i++)
-        if (ends_with(name, images ? "ForImageClassification" : head_names[i]) && plim_family_has_task(family, (enum plim_task)i)) {
+        if (plim_text_ends_with(name, images ? "ForImageClassification" : head_names[i]) && plim_family_has_task(family, (enum plim_task)i)) {
             *task = (enum plim_task)i;
             return PLIM_OK;
         }
