@@ -1,4 +1,4 @@
-"""PyTorch's side as one process for the whole suite, so that it is imported once (torch_side.py)."""
+"""PyTorch's side as a process that stays, so that it is imported once (torch_side.py)."""
 import importlib.util
 import json
 import os
@@ -6,6 +6,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import gpu
@@ -13,14 +14,13 @@ from record import Late
 
 
 class Framework:
-    """Jobs go to it and answers come back, one JSON object a line each. It is killed, with what it
-    started, when a job's time is over; the next job starts another."""
+    """Jobs go to processes of it that stay, as many as there are jobs at a time."""
 
     def __init__(self, root, script, environment):
         self.script = script or os.path.join(root, 'scripts', 'gpu', 'torch_side.py')
         self.is_stand_in = script is not None
         self.environment = environment
-        self.process = None
+        self.lock, self.idle, self.started = threading.Lock(), [], []
 
     def lacks(self, machine):
         """Why there is none to ask; None: there is."""
@@ -31,6 +31,31 @@ class Framework:
         if lacking:
             return f'python3 has no {" and no ".join(lacking)}'
         return 'a pretended GPU has no PyTorch' if machine['simulated_gpu'] else None
+
+    def stop(self):
+        for side in self.started:
+            side.stop()
+
+    def ask(self, job, seconds):
+        """The answer to a job. gpu.Failed: there was none; Late: not in time."""
+        with self.lock:
+            if not self.idle:
+                self.idle.append(Side(self.script, self.environment))
+                self.started.append(self.idle[-1])
+            side = self.idle.pop()
+        try:
+            return side.ask(job, seconds)
+        finally:
+            with self.lock:
+                self.idle.append(side)
+
+
+class Side:
+    """One process: jobs go to it and answers come back, one JSON object a line each. It is killed, with
+    what it started, when a job's time is over; the next job starts another."""
+
+    def __init__(self, script, environment):
+        self.script, self.environment, self.process = script, environment, None
 
     def start(self):
         self.process = subprocess.Popen([sys.executable, '-B', self.script], env=self.environment,
@@ -61,7 +86,6 @@ class Framework:
         return line
 
     def ask(self, job, seconds):
-        """The answer to a job. gpu.Failed: there was none; Late: not in time."""
         end = time.monotonic() + seconds
         if not self.process:
             self.start()

@@ -92,7 +92,9 @@ class Programs:
 
     def pack(self, folder):
         """Copies what is needed to run here and what a bare machine lacks."""
-        for program in (self.plimsoll, self.on_gpu):
+        libraries = (os.path.join(self.build, 'devices', *name) for name in (
+            ('virtual', 'libcuda.so.1'), ('observe', 'libplimsoll-observe.so')))
+        for program in (self.plimsoll, self.on_gpu, *libraries):
             to = os.path.join(folder, os.path.relpath(program, self.build))
             os.makedirs(os.path.dirname(to), exist_ok=True)
             shutil.copy2(program, to)

@@ -14,10 +14,13 @@ import os
 import re
 import sys
 import time
+import threading
 import traceback
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 
-Part = namedtuple('Part', 'call what seconds cases')  # cases(bench): a list of Case
+# cases(bench): a list of Case. at_once: how many run side by side; 1 where seconds are measured.
+Part = namedtuple('Part', 'call what seconds cases at_once', defaults=(1,))
 Case = namedtuple('Case', 'id seconds run')  # run(bench, seconds, results of its part so far)
 
 BEGIN_NOTHING_SECONDS = 1  # before a part's end
@@ -65,7 +68,7 @@ def run_case(case, bench, seconds, results):
 
 class Record:
     def __init__(self, path, machine, resume):
-        self.path = path
+        self.path, self.lock = path, threading.Lock()
         self.data = {'schema': 'plimsoll.gpu/2', 'parts': {}}
         if resume and os.path.exists(path):
             with open(path, encoding='utf-8') as file:
@@ -89,15 +92,19 @@ class Record:
         results = entry.setdefault('results', {})
         entry['what'] = part.what
         wanted = part.cases(bench)
-        for case in wanted:
+
+        def run(case):
             left = end - time.monotonic()
-            if is_done(results.get(case.id)):
-                continue
             if left < BEGIN_NOTHING_SECONDS:
-                break
-            results[case.id] = run_case(case, bench, min(left, case.seconds), results)
-            entry['status'] = status_of(wanted, results)
-            self.save()
+                return
+            result = run_case(case, bench, min(left, case.seconds), results)
+            with self.lock:
+                results[case.id] = result
+                entry['status'] = status_of(wanted, results)
+                self.save()
+
+        with ThreadPoolExecutor(part.at_once) as pool:
+            list(pool.map(run, [case for case in wanted if not is_done(results.get(case.id))]))
         entry['status'] = status_of(wanted, results)
         entry['left'] = [case.id for case in wanted if case.id not in results]
         entry['seconds'] = entry.get('seconds', 0) + time.monotonic() - begin

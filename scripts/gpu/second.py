@@ -7,6 +7,7 @@ import time
 
 import cases
 import gpu
+import programs
 from parts import beside, kernels, tune_result
 from record import Case, Late, Part
 
@@ -192,11 +193,12 @@ def list_ring(bench):
 
 
 SECOND = {
-    'caps': Part(2, 'tunes under caps, and PyTorch\'s own edge', 150, list_caps),
-    'compiled': Part(2, 'seconds of a step by torch.compile', 90, list_compiled),
-    'operations': Part(2, 'all other operations against the reference; losses', 100, list_operations),
-    'search': Part(2, 'seconds of a search, and of other people\'s finders', 110, list_search),
-    'workers': Part(2, 'a worker killed in the middle of a tune', 60,
+    'alone': Part(2, 'driver, programs alone on the GPU, exec', 120, programs.list_alone),
+    'caps': Part(2, 'tunes under caps, and PyTorch\'s own edge', 120, list_caps),
+    'compiled': Part(2, 'seconds of a step by torch.compile', 70, list_compiled),
+    'operations': Part(2, 'all other operations against the reference; losses', 60, list_operations, at_once=4),
+    'search': Part(2, 'seconds of a search, and of other people\'s finders', 90, list_search),
+    'workers': Part(2, 'a worker killed in the middle of a tune', 50,
                     lambda bench: [Case('killed worker', 60, killed_worker)]),
     'ring': Part(2, 'the all-reduce among GPUs of a kind, measured', 30, list_ring),
 }
