@@ -86,6 +86,11 @@ void plim_device_range_unmap(struct plim_device *device, uint64_t address, int64
     if (!device->lost) device->ops->range_unmap(device, address, bytes);
 }
 
+uint64_t plim_device_placement(struct plim_device *device)
+{
+    return device->ops->placement ? device->ops->placement(device) : 0;
+}
+
 void plim_device_limit(struct plim_device *device, int64_t bytes)
 {
     if (!device->lost && device->ops->limit) device->ops->limit(device, bytes);

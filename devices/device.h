@@ -38,7 +38,7 @@ int64_t plim_round_up(int64_t bytes, int64_t step);
 /* What is known of the GPU. Filled at open and constant afterwards. */
 struct plim_device_info {
     char name[64];          /* "A100-SXM4-80GB" */
-    char uri[96];           /* as it can be asked for again: "sim:A100-SXM4-80GB,memory=24GiB" */
+    char uri[128];          /* as it can be asked for again: "sim:A100-SXM4-80GB,memory=24GiB" */
     bool simulated;         /* numbers come from a model of the GPU, not from the GPU */
     int compute_capability; /* 10 * major + minor: 80, 86, 90; 0 where unknown */
     int multiprocessors;    /* SMs; 0 where unknown */
@@ -92,6 +92,9 @@ struct plim_device_ops {
     enum plim_status (*range_map)(struct plim_device *device, uint64_t address, int64_t bytes,
                                   int64_t page_bytes);
     void (*range_unmap)(struct plim_device *device, uint64_t address, int64_t bytes);
+    /* A number for all that decides which addresses the next segments get relative to those that are held;
+     * NULL: each lies above all before it, or nothing is known of that. */
+    uint64_t (*placement)(struct plim_device *device);
 
     /* From now on no more than so many bytes are given out, held ones included; 0 or less: none. */
     void (*limit)(struct plim_device *device, int64_t bytes);
@@ -153,6 +156,7 @@ void plim_device_range_release(struct plim_device *device, uint64_t address, int
 enum plim_status plim_device_range_map(struct plim_device *device, uint64_t address, int64_t bytes,
                                        int64_t page_bytes) PLIM_MUST_CHECK;
 void plim_device_range_unmap(struct plim_device *device, uint64_t address, int64_t bytes);
+uint64_t plim_device_placement(struct plim_device *device);
 void plim_device_limit(struct plim_device *device, int64_t bytes);
 int64_t plim_device_free_bytes(struct plim_device *device);
 enum plim_status plim_device_launch(struct plim_device *device,

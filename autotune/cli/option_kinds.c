@@ -2,6 +2,7 @@
 #include "autotune/base/text.h"
 #include "autotune/search/limit.h"
 #include "devices/catalogue/catalogue.h"
+#include "devices/uri.h"
 #include "workloads/spec/key.h"
 #include <errno.h>
 #include <stdio.h>
@@ -103,21 +104,11 @@ enum plim_status plim_option_pairs(struct plim_request *request, const struct pl
     return plim_option_list(request, option, value, err);
 }
 
-/* A comma ends a URI, but for the one in front of an option of the device. */
-static size_t uri_length(const char *text)
-{
-    static const char option[] = ",memory=";
-    size_t length = strcspn(text, ",");
-    if (!strncmp(text + length, option, strlen(option)))
-        length += 1 + strcspn(text + length + 1, ",");
-    return length;
-}
-
 enum plim_status plim_option_devices(struct plim_request *request, const struct plim_option *option,
                                      const char *value, struct plim_error *err)
 {
     for (;;) {
-        size_t length = uri_length(value);
+        size_t length = plim_uri_length(value);
         char *text = request->texts + request->texts_used;
         if (!length)
             return plim_fail(err, PLIM_INVALID, "%s has an empty value, expected %s", option->name,

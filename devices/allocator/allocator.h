@@ -88,8 +88,8 @@ void plim_allocator_empty_cache(struct plim_allocator *allocator);
 
 /* One number for everything that decides what the allocator will do: two equal ones mean that the
  * same calls from here on get the same blocks (in the order of their addresses; the addresses may
- * differ), the same segments, the same retries and the same end. That holds for a device which
- * gives each new segment an address above all others, as `sim` does, and whose memory is all here:
+ * differ), the same segments, the same retries and the same end. That holds for a device that says where it
+ * places segments (`placement` of its operations) or places each above all others, and whose memory is all here:
  * what it has left then follows from the segments. Never 0, but for a lack of host memory. Linear
  * in the blocks. */
 uint64_t plim_allocator_fingerprint(struct plim_allocator *allocator);

@@ -1,7 +1,8 @@
 /* What decides is what the files beside this one read: of a block its size, its place between its
  * neighbours, its pool and stream, and its flags; of the free lists their order, which is that of
- * sizes and then of addresses. Addresses themselves are never read, so segments count in their
- * order: a segment that is returned and asked for again lies elsewhere, and decides the same. */
+ * sizes and then of addresses; and where the device would place new segments among those that are held. Addresses
+ * themselves are never read, so segments count in their order: on a device that places each above all before it,
+ * one that is returned and asked for again lies elsewhere, and decides the same. */
 #include "blocks.h"
 
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static bool is_aging(const struct plim_allocator *a, const struct plim_block *bl
 
 uint64_t plim_allocator_fingerprint(struct plim_allocator *a)
 {
-    uint64_t hash = 0;
+    uint64_t hash = plim_device_placement(a->device);
     uint32_t place = 0;
     a->heads.count = 0;
     plim_block_store_visit(&a->store, collect_head, a);

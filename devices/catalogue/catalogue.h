@@ -7,6 +7,7 @@
 #define PLIM_DEVICES_CATALOGUE_H
 
 #include "autotune/base/status.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ struct plim_gpu {
     double nvlink_bandwidth; /* bytes per second, both directions; 0: none */
     double pcie_bandwidth;   /* the same of its slot */
     int tdp_watts;
+    bool ascending; /* simulated: each segment of memory lies above all before it, as on the virtual GPU that
+                       the golden runs were made on, and not where the driver would place it (address_space.h) */
 };
 
 /* Bytes per second that a GPU sends to the next one in an all-reduce among the GPUs of one machine;

@@ -2,6 +2,7 @@
 
 #include "autotune/base/text.h"
 #include "devices/catalogue/architecture.h"
+#include "devices/address_space.h"
 #include "devices/uri.h"
 #include "clock.h"
 #include "score.h"
@@ -11,13 +12,16 @@
 #include <string.h>
 
 #define PLAIN_GPU "A100-SXM4-40GB"
-#define FIRST_ADDRESS UINT64_C(0x300000000000)
+/* As large as ranges for a GPU without limits (9/8 of 64 TiB, for each pool and stream) need. */
+#define FIRST_ADDRESS (UINT64_C(1) << 40)
+#define END_OF_ADDRESSES (UINT64_C(1) << 62)
 
 struct sim {
     struct plim_device device; /* first: the head of every device */
     struct plim_gpu gpu;
     int64_t capacity_bytes, held_bytes;
-    uint64_t next_address;
+    struct plim_address_space addresses;
+    uint64_t next_address; /* where addresses ascend */
     struct plim_sim_clock clock;
     struct plim_roofline roofline;
     struct plim_score_recorder *recorder; /* NULL: nothing is recorded */
@@ -42,11 +46,19 @@ static enum plim_status hold(struct sim *sim, int64_t bytes)
     return PLIM_OK;
 }
 
-static uint64_t take_addresses(struct sim *sim, int64_t bytes)
+/* `alone`: of a range, which nothing else is placed in. */
+static enum plim_status take_addresses(struct sim *sim, int64_t bytes, bool alone, uint64_t *address)
 {
-    uint64_t address = sim->next_address;
-    sim->next_address += (uint64_t)whole_pages(bytes);
-    return address;
+    uint64_t whole = (uint64_t)whole_pages(bytes);
+    if (!sim->gpu.ascending) return plim_address_space_take(&sim->addresses, whole, alone, address);
+    *address = sim->next_address;
+    sim->next_address += whole;
+    return PLIM_OK;
+}
+
+static void return_addresses(struct sim *sim, uint64_t address)
+{
+    if (!sim->gpu.ascending) plim_address_space_give(&sim->addresses, address);
 }
 
 static void note(struct sim *sim, enum plim_score_action action, uint32_t number, int64_t times)
@@ -73,25 +85,34 @@ static enum plim_status segment_get(struct plim_device *device, int64_t bytes, u
 {
     struct sim *sim = sim_of(device);
     enum plim_status st = take_memory(sim, whole_pages(bytes));
-    if (st == PLIM_OK) *address = take_addresses(sim, bytes);
+    if (st != PLIM_OK) return st;
+    st = take_addresses(sim, bytes, false, address);
+    if (st != PLIM_OK) sim->held_bytes -= whole_pages(bytes);
     return st;
 }
 
 static void segment_return(struct plim_device *device, uint64_t address, int64_t bytes)
 {
-    (void)address;
+    return_addresses(sim_of(device), address);
     return_memory(sim_of(device), whole_pages(bytes));
 }
 
 static enum plim_status range_reserve(struct plim_device *device, int64_t bytes, uint64_t *address)
 {
-    *address = take_addresses(sim_of(device), bytes);
-    return PLIM_OK;
+    return take_addresses(sim_of(device), bytes, true, address);
 }
 
 static void range_release(struct plim_device *device, uint64_t address, int64_t bytes)
 {
-    (void)device, (void)address, (void)bytes;
+    (void)bytes;
+    return_addresses(sim_of(device), address);
+}
+
+/* What a device does next follows from its clock, which has a number of its own, and from this. */
+static uint64_t placement_number(struct plim_device *device)
+{
+    struct sim *sim = sim_of(device);
+    return sim->gpu.ascending ? 0 : plim_address_space_fingerprint(&sim->addresses);
 }
 
 static enum plim_status range_map(struct plim_device *device, uint64_t address, int64_t bytes,
@@ -194,13 +215,15 @@ static enum plim_status reset(struct plim_device *device)
     struct sim *sim = sim_of(device);
     sim->held_bytes = 0;
     sim->next_address = FIRST_ADDRESS;
+    enum plim_status st = plim_address_space_begin(&sim->addresses, FIRST_ADDRESS, END_OF_ADDRESSES);
     sim->clock = (struct plim_sim_clock){0};
     if (sim->recorder) plim_score_rewind(sim->recorder);
-    return PLIM_OK;
+    return st;
 }
 
 static void close_sim(struct plim_device *device)
 {
+    plim_address_space_clear(&sim_of(device)->addresses);
     free(sim_of(device));
 }
 
@@ -212,6 +235,7 @@ static const struct plim_device_ops sim_ops = {
     .range_release = range_release,
     .range_map = range_map,
     .range_unmap = range_unmap,
+    .placement = placement_number,
     .limit = limit,
     .free_bytes = free_bytes,
     .launch = launch,
@@ -239,10 +263,11 @@ static void describe(struct plim_device_info *info, const struct plim_gpu *gpu,
     info->threads_per_multiprocessor = plim_architecture_of(gpu->compute_capability)->threads;
     info->total_bytes = memory_bytes > 0 ? memory_bytes : gpu->total_bytes;
     plim_uri_format_bytes(info->total_bytes, memory, sizeof(memory));
+    const char *placement = gpu->ascending ? ",placement=ascending" : "";
     if (info->total_bytes == gpu->total_bytes)
-        snprintf(info->uri, sizeof(info->uri), "sim:%s", gpu->name);
+        snprintf(info->uri, sizeof(info->uri), "sim:%s%s", gpu->name, placement);
     else
-        snprintf(info->uri, sizeof(info->uri), "sim:%s,memory=%s", gpu->name, memory);
+        snprintf(info->uri, sizeof(info->uri), "sim:%s,memory=%s%s", gpu->name, memory, placement);
 }
 
 enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_bytes,
@@ -256,10 +281,11 @@ enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_by
     sim->gpu = *gpu;
     describe(&sim->device.info, gpu, memory_bytes);
     sim->capacity_bytes = sim->device.info.total_bytes;
-    sim->next_address = FIRST_ADDRESS;
     plim_roofline_init(&sim->roofline, &sim->gpu);
-    *out = &sim->device;
-    return PLIM_OK;
+    enum plim_status st = reset(&sim->device);
+    if (st == PLIM_OK) *out = &sim->device;
+    else close_sim(&sim->device);
+    return st;
 }
 
 /* "24GiB", but not "4090", which is a GPU. */
@@ -269,8 +295,8 @@ static bool is_size(const char *text, int64_t *bytes)
            plim_parse_bytes(text, bytes, NULL) == PLIM_OK && *bytes > 0;
 }
 
-static enum plim_status open_plain(int64_t bytes, int64_t memory_bytes, struct plim_device **out,
-                                   struct plim_error *err)
+static enum plim_status open_plain(int64_t bytes, const struct plim_uri_options *options,
+                                   struct plim_device **out, struct plim_error *err)
 {
     const struct plim_gpu *known;
     enum plim_status st = plim_catalogue_find(PLAIN_GPU, &known, err);
@@ -279,7 +305,8 @@ static enum plim_status open_plain(int64_t bytes, int64_t memory_bytes, struct p
     plim_uri_format_bytes(bytes, plain.name, sizeof(plain.name));
     plain.match[0] = '\0';
     plain.total_bytes = bytes;
-    st = plim_sim_open_gpu(&plain, memory_bytes, out, err);
+    plain.ascending = options->ascending;
+    st = plim_sim_open_gpu(&plain, options->memory_bytes, out, err);
     if (!st) (*out)->info.based_on = known->name;
     return st;
 }
@@ -289,17 +316,21 @@ enum plim_status plim_sim_open(const char *uri_tail, struct plim_device **out,
 {
     const struct plim_gpu *gpu;
     char name[80];
-    int64_t memory_bytes, plain_bytes;
+    struct plim_uri_options options;
+    int64_t plain_bytes;
 
     *out = NULL;
     size_t length = strcspn(uri_tail, ",");
     snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1),
              uri_tail);
-    enum plim_status st = plim_uri_read_memory(uri_tail + length, &memory_bytes, err);
+    enum plim_status st = plim_uri_read(uri_tail + length, &options, err);
     if (st != PLIM_OK) return st;
-    if (is_size(name, &plain_bytes)) return open_plain(plain_bytes, memory_bytes, out, err);
+    if (is_size(name, &plain_bytes)) return open_plain(plain_bytes, &options, out, err);
     st = plim_catalogue_find(name, &gpu, err);
-    return st == PLIM_OK ? plim_sim_open_gpu(gpu, memory_bytes, out, err) : st;
+    if (st != PLIM_OK) return st;
+    struct plim_gpu chosen = *gpu;
+    chosen.ascending = options.ascending;
+    return plim_sim_open_gpu(&chosen, options.memory_bytes, out, err);
 }
 
 const struct plim_gpu *plim_sim_gpu(const struct plim_device *device)

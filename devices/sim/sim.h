@@ -1,7 +1,7 @@
 /* The simulated device: a GPU of the catalogue, or a plain one, without the GPU.
  *
  * Memory is counted, not held: a segment takes what cudaMalloc would (multiples of 2 MiB), pages
- * take what they are, addresses are unique until the next reset. Time is the roofline clock
+ * take what they are, and both lie where the driver would place them (address_space.h). Time is the roofline clock
  * (roofline.h). Operations compute nothing; what is read back is zeros.
  *
  * A device is one small allocation and opening one from a known GPU takes about a microsecond, so
@@ -16,7 +16,7 @@
 
 /* Opens what stands behind "sim:" in a URI:
  *   "RTX-4090"               a GPU of the catalogue, with the total that CUDA reports on it
- *   "RTX-4090,memory=20GiB"  the same GPU with another total
+ *   "RTX-4090,memory=20GiB"  the same GPU with another total; ",placement=ascending": catalogue.h
  *   "24GiB"                  a plain GPU of that size: for the rest an A100-SXM4-40GB, so it
  *                            allocates as compute capability 8.0 does, at that GPU's speeds
  * PLIM_NODEVICE with the nearest names for an unknown GPU, PLIM_INVALID for a bad option. */

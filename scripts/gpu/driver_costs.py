@@ -4,7 +4,6 @@
   small           bytes taken by 64 requests of each of these sizes
   milliseconds    of cuMemAlloc and cuMemFree, the median of 100, by size
   mapped          the same of cuMemCreate with cuMemMap and cuMemSetAccess, of 2 MiB
-  communicator    is not measured: it needs two GPUs
 """
 import ctypes
 import json
@@ -91,12 +90,18 @@ def mapped(count=2 * MiB, times=100):
     return statistics.median(seconds)
 
 
-def main():
+def start():
+    """Milliseconds of making a context."""
     check(cuda.cuInit(0), 'cuInit')
     device, context = ctypes.c_int(), ctypes.c_void_p()
     check(cuda.cuDeviceGet(ctypes.byref(device), 0), 'cuDeviceGet')
-    _, context_ms = clocked(cuda.cuDevicePrimaryCtxRetain, ctypes.byref(context), device)
+    _, milliseconds_ = clocked(cuda.cuDevicePrimaryCtxRetain, ctypes.byref(context), device)
     check(cuda.cuCtxSetCurrent(context), 'cuCtxSetCurrent')
+    return milliseconds_
+
+
+def main():
+    context_ms = start()
     found = {'context_bytes': taken(), 'context_milliseconds': context_ms,
              'small': {size: small(size) for size in (1, 512, 4096, 65536, MiB // 2, MiB - 1, MiB, MiB + 1, 3 * MiB // 2,
                                                       2 * MiB, 3 * MiB)},
@@ -105,4 +110,5 @@ def main():
     print(json.dumps(found))
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -59,6 +59,8 @@ class Torch:
                 'reserved': stats['reserved_bytes.all.current'],
                 'retries': stats['num_alloc_retries'],
                 'step_milliseconds': [a.elapsed_time(b) for a, b in zip(self.marks, self.marks[1:])],
+                'segments': [[t['action'], t['size'], t['addr'], t.get('stream')] for t in traces
+                             if t['action'].startswith('segment')],
                 'events': [[t['action'], t['size'], place(t.get('frames', ()))] for t in traces]}
 
 

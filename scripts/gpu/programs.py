@@ -133,7 +133,7 @@ def compare(program, real, virtual):
     is_free = any(word in program for word in MAY_DIFFER)
     return {'ok': is_free or (same and not difference), 'equal': same and not difference,
             'events': len(real['events']), 'differs': difference,
-            'step_milliseconds': real['step_milliseconds'][-8:],
+            'step_milliseconds': real['step_milliseconds'][-8:], 'segments': real.get('segments'),
             'said': None if real['said'] == virtual['said'] else [real['said'], virtual['said']],
             'real': {name: real.get(name) for name in FIGURES},
             'virtual': {name: virtual.get(name) for name in FIGURES}}

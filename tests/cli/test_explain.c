@@ -202,7 +202,7 @@ Test(explain, explain_replays_as_many_steps_as_are_asked_for)
                  "--set model.hidden_size=256 --set model.vocab_size=20966 --batch 24 --seq 320 "
                  "--accumulation 4 --precision fp16 --packing yes --optimizer adamw-fused "
                  "--checkpointing none "
-                 "--device sim:RTX-3090,memory=3488706416B --overhead 0 --margin 0 "
+                 "--device sim:RTX-3090,memory=3488706416B,placement=ascending --overhead 0 --margin 0 "
                  "--alloc-conf expandable_segments:True,max_split_size_mb:100 --json %s",
                  cases[i].steps);
         struct program p = program_run(arguments);

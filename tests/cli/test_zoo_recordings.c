@@ -106,7 +106,7 @@ Test(zoo_recordings, take_what_their_programs_were_measured_to_take)
 {
     for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
         char options[512];
-        snprintf(options, sizeof(options), "--overhead 0 --device sim:RTX-3090,memory=1TiB %s", measured[i].options);
+        snprintf(options, sizeof(options), "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending %s", measured[i].options);
         struct program p = ask("explain", measured[i].recording, options);
         cr_assert(eq(int, p.exit_code, 0), "%s: %s", measured[i].id, p.err);
         json_t *root = program_json(&p);
@@ -145,7 +145,7 @@ Test(zoo_recordings, each_batch_of_samples_one_by_one_takes_what_it_was_measured
     } batches[] = {{"--batch 1", 18}, {"--batch 2", 18}, {"--batch 4 --axis checkpoint=yes", 12}};
     for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
         char line[256];
-        snprintf(line, sizeof(line), "--overhead 0 --device sim:RTX-3090,memory=1TiB --accumulation 2 %s --axis share=bidirectional",
+        snprintf(line, sizeof(line), "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --accumulation 2 %s --axis share=bidirectional",
                  batches[b].options);
         struct program p = ask("tune", "hilbert-ssm.plim", line);
         cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
@@ -171,7 +171,7 @@ Test(zoo_recordings, weights_that_are_shared_take_what_was_measured)
         char line[256];
         const struct measured row = {HILBERT, ids[i][0], ""};
         snprintf(line, sizeof(line),
-                 "--overhead 0 --device sim:RTX-3090,memory=1TiB --batch 2 --accumulation 2 --seq 225000 "
+                 "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --batch 2 --accumulation 2 --seq 225000 "
                  "--precision bf16-mixed --axis d_model=192 --axis share=%s", ids[i][1]);
         struct program p = ask("explain", "hilbert-ssm.plim", line);
         json_t *root = program_json(&p);
@@ -212,7 +212,7 @@ Test(zoo_recordings, between_recorded_lengths_it_takes_what_a_trial_takes)
 {
     static const json_int_t tried = 25945964544;
     struct program p = ask("explain", "hilbert-ssm.plim",
-                           "--overhead 0 --device sim:RTX-3090,memory=1TiB --batch 2 --accumulation 2 --seq 187500 "
+                           "--overhead 0 --device sim:RTX-3090,memory=1TiB,placement=ascending --batch 2 --accumulation 2 --seq 187500 "
                            "--precision fp32 --axis d_model=256" AS_RECORDED);
     json_t *root = program_json(&p);
     cr_expect(eq(i64, json_int_at(root, "peak.reserved_bytes"), tried), "%s", p.err);
@@ -234,7 +234,7 @@ Test(zoo_recordings, the_largest_of_each_batch_is_the_measured_one)
         for (int k = 0; k < 3; k++)
             if (samples[k] <= json_int_at(c, "fit.largest_batch")) most = samples[k];
         snprintf(line, sizeof(line),
-                 "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld --accumulation 2 --seq %d "
+                 "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld,placement=ascending --accumulation 2 --seq %d "
                  "--precision %s --axis d_model=%s" AS_RECORDED,
                  (long long)json_int_at(c, "fit.capacity_bytes"), shares[i % SHARES].length, precisions[i % 2][0], widths[i / 2]);
         struct program p = ask("tune", "hilbert-ssm.plim", line);
@@ -280,7 +280,7 @@ Test(zoo_recordings, the_largest_batch_is_the_measured_one)
         char options[256];
         json_t *c = case_of(row->cases, row->id);
         snprintf(options, sizeof(options),
-                 "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld %s",
+                 "--overhead 0 --objective largest-batch --device sim:RTX-3090,memory=%lld,placement=ascending %s",
                  (long long)json_int_at(c, "fit.capacity_bytes"), row->options);
         struct program p = ask("tune", row->recording, options);
         json_t *root = program_json(&p);
@@ -305,7 +305,7 @@ Test(zoo_recordings, the_planned_batches_of_the_embedder_do_not_fit)
     for (size_t i = 0; i < sizeof(planned) / sizeof(planned[0]); i++) {
         const struct measured row = {EMBEDDER, planned[i].id, ""};
         char options[256];
-        snprintf(options, sizeof(options), "--overhead 512MiB --device sim:%s --batch %d --seq 512" NEGATIVES_24,
+        snprintf(options, sizeof(options), "--overhead 512MiB --device sim:%s,placement=ascending --batch %d --seq 512" NEGATIVES_24,
                  planned[i].gpu, planned[i].batch);
         struct program p = ask("explain", row.recording, options);
         json_t *root = program_json(&p);

@@ -32,7 +32,9 @@ static struct plim_device *open_gpu(const json_t *c)
         const struct plim_gpu *gpu;
         if (gpus[i].capability != case_integer(c, "compute_capability", 80)) continue;
         cr_assert_eq(plim_catalogue_find(gpus[i].name, &gpu, &err), PLIM_OK, "%s", err.text);
-        cr_assert_eq(plim_sim_open_gpu(gpu, capacity, &device, &err), PLIM_OK, "%s", err.text);
+        struct plim_gpu as_then = *gpu;
+        as_then.ascending = true;
+        cr_assert_eq(plim_sim_open_gpu(&as_then, capacity, &device, &err), PLIM_OK, "%s", err.text);
     }
     cr_assert_not_null(device);
     return device;

@@ -366,11 +366,17 @@ Test(recording_play, the_cache_is_emptied)
 Test(recording_play, what_lies_elsewhere_in_each_step_repeats_too)
 {
     static const char moved[] = STREAM("\"31457280\", \"12582912*b\"", "a0 a1", "a1 f2 f0");
-    struct bench b;
-    cr_assert(eq(int, play(&b, moved, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 3), PLIM_OK));
-    cr_expect(eq(int, b.replay.repeats_after, 1));
-    cr_expect(eq(i64, b.replay.peak_reserved_bytes, 102 * MIB));
-    bench_finish(&b);
+    static const struct {
+        const char *device;
+        int repeats_after;
+    } placed[] = {{"sim:A100-SXM4-80GB", 3}, {"sim:A100-SXM4-80GB,placement=ascending", 1}};
+    for (size_t i = 0; i < 2; i++) {
+        struct bench b;
+        cr_assert(eq(int, play(&b, moved, placed[i].device, PLIM_RECORDED_PYTORCH, 3), PLIM_OK));
+        cr_expect(eq(int, b.replay.repeats_after, placed[i].repeats_after));
+        cr_expect(eq(i64, b.replay.peak_reserved_bytes, 102 * MIB));
+        bench_finish(&b);
+    }
 }
 
 Test(recording_play, ends_where_the_memory_does)

@@ -374,7 +374,7 @@ static void prove(struct bench *b, struct plim_replay *out)
 Test(replay, four_steps_prove_little)
 {
     struct plim_error err = PLIM_ERROR_INIT;
-    open_late(&bench, "RTX-3090,memory=3488706416B");
+    open_late(&bench, "RTX-3090,memory=3488706416B,placement=ascending");
     cr_assert_eq(plim_replay_run(bench.replayer, &bench.spec.model, &late, &first, &err), PLIM_OK);
     cr_expect_eq(first.verdict, PLIM_OK);
     cr_expect_eq(first.repeats_after, 0);
@@ -392,7 +392,7 @@ Test(replay, a_step_that_is_played_fails_where_one_that_runs_does)
 {
     FILE *nowhere = fopen("/dev/null", "w");
     cr_assert_not_null(nowhere);
-    open_late(&bench, "RTX-3090,memory=3488706416B");
+    open_late(&bench, "RTX-3090,memory=3488706416B,placement=ascending");
     prove(&bench, &first);
     plim_replayer_trace(bench.replayer, nowhere);
     prove(&bench, &again);

@@ -99,7 +99,8 @@ Test(sim_device, bad_uris_are_refused)
     expect_refused("T4,memory=lots", PLIM_INVALID, "lots");
     expect_refused("T4,memory=-1GiB", PLIM_INVALID, "-1GiB");
     expect_refused("T4,memory=0", PLIM_INVALID, "memory=0");
-    expect_refused("T4,memory=1GiB,memory=2GiB", PLIM_INVALID, "not a size");
+    expect_refused("T4,memory=1GiB,memory=2GiB", PLIM_INVALID, "given twice");
+    expect_refused("T4,placement=high", PLIM_INVALID, "driver or ascending");
     expect_refused("0GiB", PLIM_NODEVICE, "no GPU");
 }
 
@@ -129,19 +130,29 @@ Test(sim_device, memory_ends_where_the_total_ends)
 
 Test(sim_device, addresses_do_not_overlap)
 {
-    uint64_t previous = 0, address;
-    struct plim_device *d = open_sim("24GiB");
-    for (int64_t bytes = 1; bytes < GIB; bytes *= 3) {
-        cr_assert(eq(int, plim_device_segment_get(d, bytes, &address), PLIM_OK));
-        cr_expect(ge(u64, address, previous));
-        previous = address + (uint64_t)bytes;
+    static const char *const devices[] = {"24GiB", "24GiB,placement=ascending"};
+    enum { MOST = 32 };
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t at[MOST], end[MOST];
+        size_t count = 0;
+        struct plim_device *d = open_sim(devices[i]);
+        for (int64_t bytes = 1; bytes < GIB; bytes *= 3, count++) {
+            cr_assert(eq(int, plim_device_segment_get(d, bytes, &at[count]), PLIM_OK));
+            end[count] = at[count] + (uint64_t)bytes;
+        }
+        cr_assert(eq(int, plim_device_range_reserve(d, 64 * GIB, &at[count]), PLIM_OK));
+        end[count] = at[count] + (uint64_t)(64 * GIB);
+        count++;
+        cr_assert(eq(int, plim_device_segment_get(d, MIB, &at[count]), PLIM_OK));
+        end[count] = at[count] + (uint64_t)MIB;
+        count++;
+        for (size_t a = 0; a < count; a++)
+            for (size_t b = 0; b < a; b++) {
+                cr_expect(at[a] >= end[b] || at[b] >= end[a], "%s: %zu and %zu", devices[i], a, b);
+                if (i) cr_expect(ge(u64, at[a], end[b]), "above all before it");
+            }
+        plim_device_close(&d);
     }
-    cr_assert(eq(int, plim_device_range_reserve(d, 64 * GIB, &address), PLIM_OK));
-    cr_expect(ge(u64, address, previous));
-    previous = address + (uint64_t)(64 * GIB);
-    cr_assert(eq(int, plim_device_segment_get(d, MIB, &address), PLIM_OK));
-    cr_expect(ge(u64, address, previous));
-    plim_device_close(&d);
 }
 
 Test(sim_device, a_reserved_range_takes_memory_only_where_it_is_mapped)

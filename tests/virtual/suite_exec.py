@@ -96,7 +96,8 @@ class Exec:
                     timeout=600):
         """`program`: words. `memory`: bytes of the GPU. `more`: options of exec. `timeout`: seconds
         of a trial."""
-        device = f'sim:{gpu}' + (f',memory={memory}' if memory else '')
+        # The figures of this tree are of a virtual GPU whose addresses ascend.
+        device = f'sim:{gpu},placement=ascending' + (f',memory={memory}' if memory else '')
         folder = tempfile.mkdtemp(prefix='plimsoll-suite-')
         command = [self.plimsoll, 'exec', '--device', device, '--margin', '0', '--overhead', '0',
                    '--gpus', str(ranks or 1), '--timeout', f'{timeout}s',

@@ -34,6 +34,7 @@ void plim_machine_gpu_fill(struct plim_machine_gpu *gpu, const struct plim_gpu *
         .shared_per_block_optin = of->shared_block_kib << 10,
         .l2_bytes = (int32_t)model->l2_bytes,
         .clock_khz = model->boost_mhz * 1000,
+        .ascending = model->ascending,
         .total_bytes = model->total_bytes,
     };
     snprintf(gpu->name, sizeof(gpu->name), "%s", model->match);

@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
 #include "heap.h"
 #include "shadow.h"
+#include "devices/address_space.h"
 #include "devices/virtual/record/torch_stream.h"
 #include "devices/virtual/steps/watch.h"
 #include "autotune/base/array.h"
@@ -9,10 +10,12 @@
 
 /* Where device addresses begin, if that is free: between the usual places of heap and libraries. */
 #define FIRST_ADDRESS ((uintptr_t)0x300000000000)
-enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512 };
+enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512, PLACED_ALIGNMENT = 32 << 20 };
 
 static struct {
-    uintptr_t first, next, end;          /* of the addresses set aside */
+    uintptr_t first, next, end;          /* of the addresses set aside, but for device memory's */
+    uintptr_t placed_end;                /* of those of device memory, which lie behind them */
+    struct plim_address_space spaces[PLIM_MACHINE_GPUS];
     PLIM_ARRAY(struct heap_block) blocks; /* by address; a mapped one follows what it lies in */
     int64_t small_bytes[PLIM_MACHINE_GPUS]; /* in shared pages */
 } heap;
@@ -20,6 +23,16 @@ static struct {
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 /* --- addresses -------------------------------------------------------------------------------- */
+
+/* Each GPU's device memory has a share of the upper half. */
+static void divide(void)
+{
+    uintptr_t begin = round_up(heap.end, PLACED_ALIGNMENT);
+    uintptr_t share = (heap.placed_end - begin) / PLIM_MACHINE_GPUS / PLACED_ALIGNMENT * PLACED_ALIGNMENT;
+    for (int i = 0; i < PLIM_MACHINE_GPUS; i++, begin += share)
+        if (plim_address_space_begin(&heap.spaces[i], begin, begin + share) != PLIM_OK)
+            plim_self_note("few addresses for device memory (ulimit -v?)");
+}
 
 /* Address space costs nothing, but a limit may be set on it (ulimit -v): then less. */
 static bool set_aside(void)
@@ -30,14 +43,19 @@ static bool set_aside(void)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at == MAP_FAILED) continue;
         heap.first = heap.next = round_up((uintptr_t)at, HEAP_PAGE_BYTES);
-        heap.end = (uintptr_t)at + bytes;
+        heap.end = heap.first + bytes / 2 / PLACED_ALIGNMENT * PLACED_ALIGNMENT;
+        heap.placed_end = (uintptr_t)at + bytes;
+        divide();
         return true;
     }
     plim_self_note("no address space for device memory (ulimit -v?)");
     return false;
 }
 
-bool plim_heap_is_device(uintptr_t at) { return at >= heap.first && at < heap.end && heap.first; }
+bool plim_heap_is_device(uintptr_t at)
+{
+    return at >= heap.first && at < heap.placed_end && heap.first;
+}
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -74,6 +92,23 @@ static uintptr_t find_addresses(size_t bytes)
     if (!at) at = find_gap(heap.first, span);
     if (at) heap.next = at + span;
     return at;
+}
+
+/* Where the driver would place device memory; anywhere where a limit leaves few addresses. */
+static uintptr_t find_place(int device, size_t bytes)
+{
+    uint64_t at;
+    const struct plim_machine_gpu *gpu = plim_self_gpu(device);
+    if (!set_aside()) return 0;
+    if (!gpu || gpu->ascending ||
+        plim_address_space_take(&heap.spaces[device], round_up(bytes, HEAP_PAGE_BYTES), false, &at) != PLIM_OK)
+        return find_addresses(bytes);
+    return (uintptr_t)at;
+}
+
+static void leave_place(const struct heap_block *block)
+{
+    if (block->at >= heap.end) plim_address_space_give(&heap.spaces[block->device], block->at);
 }
 
 static int insert(const struct heap_block *block)
@@ -162,13 +197,14 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
     if (bytes > (size_t)1 << 50) return GPU_OUT_OF_MEMORY;
     struct heap_block block = {.bytes = bytes, .kind = HEAP_DEVICE, .device = device};
     int64_t small = (int64_t)round_up(bytes, SMALL_ALIGNMENT);
-    bool shares = bytes < SMALL_BYTES;
+    bool shares = bytes <= SMALL_BYTES;
     if (!shares) block.cost_bytes = (int64_t)round_up(bytes, HEAP_PAGE_BYTES);
     int cuda_stream = plim_torch_stream(device);
     plim_self_lock();
     bool paid = shares ? change_small(device, small) : plim_self_take(device, block.cost_bytes);
-    if (paid) block.at = find_addresses(bytes);
+    if (paid) block.at = find_place(device, bytes);
     int failed = block.at ? insert(&block) : GPU_OUT_OF_MEMORY;
+    if (failed && block.at) leave_place(&block);
     if (failed && paid && shares) change_small(device, -small);
     if (failed && paid && !shares) plim_self_give(device, block.cost_bytes);
     if (!failed) plim_watch_allocation(block.at, (int64_t)bytes, cuda_stream);
@@ -189,6 +225,7 @@ int plim_heap_free(uintptr_t at)
     if (!at) return GPU_OK;
     if (!plim_heap_remove(at, HEAP_DEVICE, &block)) return GPU_INVALID_VALUE;
     plim_self_lock();
+    leave_place(&block);
     pay_back(&block);
     plim_watch_free(at, (int64_t)block.bytes);
     plim_self_unlock();
@@ -203,6 +240,7 @@ void plim_heap_drop(int device)
         if (block.device != device || block.kind != HEAP_DEVICE) continue;
         erase(i);
         plim_shadow_forget_locked(block.at, block.bytes);
+        leave_place(&block);
         pay_back(&block);
     }
     plim_self_unlock();
