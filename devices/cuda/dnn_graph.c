@@ -90,9 +90,10 @@ struct plim_dnn_shape plim_dnn_transposed(struct plim_dnn_shape s)
                                    {s.stride[0], s.stride[1], s.stride[3], s.stride[2]}};
 }
 
-void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn)
+void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
+                         cudnnHandle_t handle)
 {
-    *g = (struct plim_dnn_graph){.dnn = dnn};
+    *g = (struct plim_dnn_graph){.dnn = dnn, .handle = handle};
 }
 
 enum kind { STORED, VIRTUAL, BY_VALUE };
@@ -254,6 +255,7 @@ cudnnStatus_t plim_dnn_graph_seal(struct plim_dnn_graph *g)
     struct filling f = begin(g->dnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     set(&f, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->operations,
         g->operation);
+    if (g->handle) set(&f, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle);
     finalize(&f);
     g->graph = f.descriptor;
     return g->status = f.status;
@@ -294,7 +296,7 @@ static cudnnStatus_t take_results(struct plim_dnn_configs *c)
 cudnnStatus_t plim_dnn_configs_open(const struct plim_dnn_graph *g, cudnnBackendDescriptor_t device,
                                     struct plim_dnn_configs *out)
 {
-    *out = (struct plim_dnn_configs){.dnn = g->dnn};
+    *out = (struct plim_dnn_configs){.dnn = g->dnn, .handle = g->handle};
     cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
     struct filling f = begin(g->dnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_descriptor(&f, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, g->graph);
@@ -345,6 +347,7 @@ cudnnStatus_t plim_dnn_plan_open(const struct plim_dnn_configs *c, int i,
                                  cudnnBackendDescriptor_t *plan, int64_t *workspace_bytes)
 {
     struct filling f = begin(c->dnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    if (c->handle) set(&f, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &c->handle);
     set_descriptor(&f, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, c->config[i]);
     return take_plan(&f, plan, workspace_bytes);
 }

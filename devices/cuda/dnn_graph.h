@@ -52,6 +52,7 @@ struct plim_dnn_shape plim_dnn_transposed(struct plim_dnn_shape shape); /* the l
 
 struct plim_dnn_graph {
     const struct plim_dnn *dnn;
+    cudnnHandle_t handle; /* of the GPU that it is for; NULL: a GPU that is described (DEVICEPROP) */
     cudnnStatus_t status; /* of the first failure */
     int tensors, operations;
     cudnnBackendDescriptor_t tensor[PLIM_DNN_MAX_TENSORS];
@@ -61,7 +62,8 @@ struct plim_dnn_graph {
     cudnnBackendDescriptor_t graph;
 };
 
-void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn);
+void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
+                         cudnnHandle_t handle);
 
 /* Tensors are numbered; the number is also the identity by which a call names it (plus one). */
 int plim_dnn_tensor(struct plim_dnn_graph *g, cudnnDataType_t type, struct plim_dnn_shape shape);
@@ -96,6 +98,7 @@ enum { PLIM_DNN_MAX_CONFIGS = 8 };
  * of a GPU that need not be there; NULL: the current one. */
 struct plim_dnn_configs {
     const struct plim_dnn *dnn;
+    cudnnHandle_t handle; /* the graph's */
     cudnnBackendDescriptor_t heuristic;
     int count;
     cudnnBackendDescriptor_t config[PLIM_DNN_MAX_CONFIGS];

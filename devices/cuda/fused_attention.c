@@ -277,7 +277,7 @@ static cudnnStatus_t make_plan(const struct plim_fused *f, const struct call *c,
 {
     struct plim_dnn_graph graph;
     struct plim_dnn_configs configs = {.dnn = &f->dnn};
-    cudnnStatus_t st = plim_fused_graph(&graph, &f->dnn, &c->key.problem, e->id);
+    cudnnStatus_t st = plim_fused_graph(&graph, &f->dnn, f->handle, &c->key.problem, e->id);
     if (!st) st = plim_dnn_configs_open(&graph, NULL, &configs);
     if (!st) st = choose_engine(c, e, &configs);
     plim_dnn_configs_close(&configs);

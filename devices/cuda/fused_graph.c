@@ -195,7 +195,8 @@ static void build_backward(struct builder *b)
 }
 
 cudnnStatus_t plim_fused_graph(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
-                               const struct plim_fused_problem *problem, int id[PLIM_FUSED_TENSORS])
+                               cudnnHandle_t handle, const struct plim_fused_problem *problem,
+                               int id[PLIM_FUSED_TENSORS])
 {
     const int64_t *q = problem->shape[PLIM_FUSED_Q].extent,
                   *k = problem->shape[PLIM_FUSED_K].extent;
@@ -206,7 +207,7 @@ cudnnStatus_t plim_fused_graph(struct plim_dnn_graph *g, const struct plim_dnn *
                         .scores = plim_dnn_packed(q[0], q[1], q[2], k[2]),
                         .column = plim_dnn_packed(q[0], q[1], q[2], 1)};
     for (int i = 0; i < PLIM_FUSED_TENSORS; i++) id[i] = -1;
-    plim_dnn_graph_init(g, dnn);
+    plim_dnn_graph_init(g, dnn, handle);
     if (problem->backward)
         build_backward(&b);
     else

@@ -44,9 +44,9 @@ struct plim_fused_problem {
 };
 
 /* Builds and seals the graph; `g` is closed by the caller in any case. id[i]: the number of the
- * tensor in the graph, -1 where it has none. */
+ * tensor in the graph, -1 where it has none. `handle`: of the GPU; NULL for one that is described. */
 cudnnStatus_t plim_fused_graph(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
-                               const struct plim_fused_problem *problem,
+                               cudnnHandle_t handle, const struct plim_fused_problem *problem,
                                int id[PLIM_FUSED_TENSORS]);
 
 #endif

@@ -45,6 +45,12 @@ static const struct place {
     {"PLIMSOLL_CUDA_PATH", ""},
     {"PLIMSOLL_CUDA_PATH", "/lib64"},
     {"PLIMSOLL_CUDA_PATH", "/lib"},
+    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
+    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/" PLIM_CUBLAS_WHEEL "/lib"},
+    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/nccl/lib"},
+    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
+    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/" PLIM_CUBLAS_WHEEL "/lib"},
+    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/nccl/lib"},
     {"CUDNN_PATH", "/lib64"},
     {"CUDNN_PATH", "/lib"},
     {"CUDA_HOME", "/lib64"},
@@ -54,18 +60,11 @@ static const struct place {
     {NULL, "/usr/local/cuda/lib64"},
     {NULL, PLIM_TOOLKIT_FOLDER "/lib64"},
     {NULL, NULL}, /* the loader's path */
-    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
-    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/" PLIM_CUBLAS_WHEEL "/lib"},
-    {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/nccl/lib"},
-    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/cudnn/lib"},
-    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/" PLIM_CUBLAS_WHEEL "/lib"},
-    {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/nccl/lib"},
     {"CONDA_PREFIX", "/lib"},
 };
 
-static const char searched[] = "$PLIMSOLL_CUDA_PATH, $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH, "
-                               "/usr/local/cuda*, the loader's path, "
-                               "$VIRTUAL_ENV and $CONDA_PREFIX";
+static const char searched[] = "$PLIMSOLL_CUDA_PATH, $VIRTUAL_ENV, $CONDA_PREFIX, $CUDNN_PATH, "
+                               "$CUDA_HOME, $CUDA_PATH, /usr/local/cuda* and the loader's path";
 
 /* RTLD_LOCAL: another CUDA in the process keeps its own symbols. */
 static void *load(const char *file)

@@ -4,12 +4,13 @@
  * Places, in order; the first that has the file is taken:
  *
  *   $PLIMSOLL_CUDA_PATH                       the folder itself, its lib64, its lib
+ *   $VIRTUAL_ENV, $CONDA_PREFIX               lib/python3*'s site-packages/nvidia: cudnn/lib, nccl/lib,
+ *                                             and cu13/lib, of 12.x cublas/lib: those that PyTorch
+ *                                             loads there
  *   $CUDNN_PATH, $CUDA_HOME, $CUDA_PATH       lib64, lib
  *   /usr/local/cuda, those of the toolkit's   lib64, the newest first
  *     major version (toolkit.h)
  *   the loader's own path                     by soname
- *   $VIRTUAL_ENV, $CONDA_PREFIX               lib/python3*'s site-packages/nvidia: cudnn/lib, nccl/lib,
- *                                             and cu13/lib, of 12.x cublas/lib
  *   $CONDA_PREFIX                             lib
  *
  * A variable with a relative path counts as not set, as do all of them where the program has more

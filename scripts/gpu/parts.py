@@ -140,7 +140,8 @@ def list_seconds(bench):
 # --- bytes ----------------------------------------------------------------------------------------
 
 def compare_golden(case, line, machine):
-    """What the engine did on the GPU beside `sim` and the case file, without the long lists."""
+    """What the engine did on the GPU beside `sim` and the case file, without the long lists. That is of a virtual GPU
+    whose addresses ascend: of that where memory lies PyTorch knows better."""
     result = {key: line[key] for key in ('verdict', 'why', 'error', 'as_simulated', 'taken_bytes')
               if key in line}
     result['ok'] = bool(line.get('as_simulated'))
@@ -148,8 +149,7 @@ def compare_golden(case, line, machine):
         result['differs_from_sim'] = cases.differences(line['steps'], line['simulated']['steps'])
     same_kind = case.get('compute_capability') == machine['gpu']['compute_capability']
     if same_kind and 'steps' in case and line.get('steps'):
-        found = cases.differences(line['steps'], case['steps'])
-        result.update(differs_from_golden=found, ok=result['ok'] and not found)
+        result['differs_from_golden'] = cases.differences(line['steps'], case['steps'])
     if line.get('steps'):
         result['peak_reserved'] = line['steps'][-1]['peak_reserved']
     return result

@@ -75,11 +75,11 @@ def run_losses(bench, seconds, _):
     path = os.path.join(bench.root, 'tests', 'losses', 'losses.jsonl')
     only = {'only': 'gpt2/fp32/adamw/eager/b3/s37'} if bench.small else {}
     lines, code = bench.programs.gpu('losses', seconds, cases=path, **only)
-    bounds = {'fp32': 1e-5, 'bf16-mixed': 2e-4}
+    bounds = {'fp32': 1e-5, 'bf16': 2e-3}  # others are mixed
     precision = {case['id']: case['precision'] for case in cases.read(path)}
     bad = [line['id'] for line in lines
            if line.get('largest_difference') is None
-           or line['largest_difference'] > bounds[precision[line['id']]]]
+           or line['largest_difference'] > bounds.get(precision[line['id']], 2e-4)]
     return {'ok': code == 0 and not bad and bool(lines), 'beyond_bounds': bad,
             'largest_differences': {line['id']: line.get('largest_difference') for line in lines}}
 

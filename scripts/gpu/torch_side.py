@@ -58,9 +58,12 @@ def make_config(case):
 
 def make_model(case):
     attention = case.get('attention', 'sdpa')
+    config = make_config(case)
+    # Its module comes in here: what modules make as they are imported is not of the model, and not on the GPU.
+    _ = transformers.AutoModelForCausalLM._model_mapping[type(config)]
     torch.set_default_dtype(LOW.get(case.get('weights', case['precision']), torch.float32))
     with torch.device('cuda'):
-        model = transformers.AutoModelForCausalLM.from_config(make_config(case),
+        model = transformers.AutoModelForCausalLM.from_config(config,
                                                               attn_implementation=attention)
     torch.set_default_dtype(torch.float32)
     if 'lora' in case:

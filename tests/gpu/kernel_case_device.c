@@ -141,6 +141,12 @@ static enum plim_status launch_plan(struct kernel_case *c)
 }
 #endif
 
+/* 7.5's kernels for fp16 are empty from 8.0 on (devices/cuda/kernels/flash.cuh). */
+bool kernel_case_has(int compute_capability)
+{
+    return compute_capability >= 80 || kernel_case_gpu()->compute_capability < 80;
+}
+
 enum kernel_case_way kernel_case_launch(struct kernel_case *c, const struct plim_op *op, int way)
 {
     enum { PLANNED, PLANNED_AGAIN, LAUNCHED, WAYS };

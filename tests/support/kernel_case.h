@@ -92,6 +92,9 @@ enum kernel_case_way {
     KERNEL_CASE_SKIPPED
 };
 
+/* Are kernels that are compiled for GPUs of this compute capability alone here? On the emulator all are. */
+bool kernel_case_has(int compute_capability);
+
 /* Runs the operation on the arrays in its `way`th way, counted from 0. KERNEL_CASE_AGAIN: the
  * bits must be those of the way before it; KERNEL_CASE_SKIPPED: this way is not for it, and nothing
  * was done; KERNEL_CASE_NO_WAY: there are not so many. */

