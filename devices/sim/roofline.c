@@ -35,13 +35,14 @@ static void set_rates(double rate[PLIM_RATE_COUNT], const struct plim_gpu *gpu)
     for (int i = 0; i < PLIM_RATE_COUNT; i++) rate[i] *= PLIM_SUSTAINED_SHARE;
 }
 
-/* Element-wise kernels over eight times the L2 cache, measured on a V100, a T4, an A100 and an L4. */
+/* Element-wise kernels over eight times the L2 cache, measured on a V100, a T4, an A100, an L4; over 300 MB on an
+ * H200. */
 static double memory_share(int compute_capability)
 {
     static const struct {
         int compute_capability;
         double share;
-    } shares[] = {{70, 0.91}, {75, 0.74}, {80, 0.87}, {89, 0.78}};
+    } shares[] = {{70, 0.91}, {75, 0.74}, {80, 0.87}, {89, 0.78}, {90, 0.76}};
     for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
         if (shares[i].compute_capability == compute_capability) return shares[i].share;
     return PLIM_MEMORY_SHARE;
@@ -59,6 +60,7 @@ void plim_roofline_init(struct plim_roofline *r, const struct plim_gpu *gpu)
     memset(r, 0, sizeof(*r));
     plim_roofline_host(r, 1, false);
     set_rates(r->rate, gpu);
+    r->aligns_results = gpu->compute_capability >= 90;
     r->tensor[PLIM_RATE_TF32] = gpu->tf32 > 0;
     r->tensor[PLIM_RATE_FP16] = gpu->fp16 > 0;
     r->tensor[PLIM_RATE_BF16] = gpu->bf16 > 0;
@@ -127,24 +129,32 @@ static double tiled_seconds(const struct plim_roofline *r, double m, double n, d
     return best;
 }
 
-/* A single launch: looked up, or computed and kept. */
-static double product_seconds(struct plim_roofline *r, const struct plim_work *w)
+/* What a product keeps of the rate of the best where its rows are not aligned. */
+static double aligned_rate(const struct plim_roofline *r, const struct plim_work *w)
 {
     static const double shares[] = {PLIM_ALIGNED_2_SHARE, PLIM_ALIGNED_2_SHARE,
                                     PLIM_ALIGNED_4_SHARE, PLIM_ALIGNED_8_SHARE, 1};
+    bool by_result = r->aligns_results && w->result_alignment && shares[w->result_alignment] < 1;
+    if (!r->tensor[w->rate] || (shares[w->alignment] == 1 && !by_result)) return r->rate[w->rate];
+    double share = shares[w->alignment];
+    if (by_result) share = fmin(share, shares[w->result_alignment] * PLIM_UNALIGNED_RESULT_SHARE);
+    return r->attention_rate[w->rate] * share;
+}
+
+/* A single launch: looked up, or computed and kept. */
+static double product_seconds(struct plim_roofline *r, const struct plim_work *w)
+{
     uint64_t hash = (uint64_t)w->m * 0x9e3779b97f4a7c15u + (uint64_t)w->n * 0xc2b2ae3d27d4eb4fu +
                     (uint64_t)w->k * 0x165667b19e3779f9u + (uint64_t)w->batch * 0x27d4eb2f165667c5u +
-                    (uint64_t)(w->rate * 8 + w->alignment) * 0x9fb21c651e98df25u;
+                    (uint64_t)(w->rate * 64 + w->alignment * 8 + w->result_alignment) * 0x9fb21c651e98df25u;
     struct plim_product_entry *slot = &r->cache[hash >> 32 & (PLIM_PRODUCT_CACHE - 1)];
     const struct plim_work *kept = &slot->work;
     if (kept->m == w->m && kept->n == w->n && kept->k == w->k && kept->batch == w->batch &&
-        kept->rate == w->rate && kept->alignment == w->alignment && kept->bytes == w->bytes)
+        kept->rate == w->rate && kept->alignment == w->alignment && kept->result_alignment == w->result_alignment && kept->bytes == w->bytes)
         return slot->seconds;
 
-    bool tensor = r->tensor[w->rate];
-    double rate = r->rate[w->rate] * (tensor ? shares[w->alignment] : 1);
     double compute = tiled_seconds(r, (double)w->m, (double)w->n, (double)w->k, (double)w->batch,
-                                   rate, tensor);
+                                   aligned_rate(r, w), r->tensor[w->rate]);
     slot->work = *w;
     slot->seconds = PLIM_KERNEL_SECONDS + fmax(compute, memory_seconds(r, w->bytes));
     return slot->seconds;

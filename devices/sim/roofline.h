@@ -17,8 +17,9 @@
  *                           / (1 - FIRST_WAVE_LOSS / waves without splits))
  *                waves = ceil(ceil(m/tm) ceil(n/tn) batch split / multiprocessors)
  *                rate  = SUSTAINED_SHARE * (the best matmul seen on the GPU, or the data sheet's
- *                        rate * TENSOR_SHARE); * ALIGNED_n_SHARE where the rows of an operand are
- *                        no multiple of 16 bytes
+ *                        rate * TENSOR_SHARE); where the rows of an operand, from Hopper on those of
+ *                        the result too, are no multiple of 16 bytes what mma.sync reaches
+ *                        * ALIGNED_n_SHARE
  *                So a row more than full tiles, a tile more than full waves costs a whole one.
  *
  *   attention  = scores / multiprocessors * (4 d / rate of one + SOFTMAX_CLOCKS / clock)
@@ -58,12 +59,10 @@
 #define PLIM_HOST_SECONDS_PER_TENSOR 1e-6
 
 /* A call of the driver that takes or gives back memory (cudaMalloc, cudaFree, mapping and unmapping of
- * pages). An assumption: 0.1 to 1 ms are seen; of 2 MiB and more here the middle of that, by ratio. On
- * a GPU of 2010 cudaMalloc took 50 us up to 512 KiB, and from there on more
- * (cs.virginia.edu/~mwb7w/cuda_support/memory_management_overhead.html). Giving back waits for the GPU
- * first ("Fast, Flexible Allocation for NVIDIA CUDA with RAPIDS Memory Manager",
- * developer.nvidia.com). */
-#define PLIM_DRIVER_MEMORY_SECONDS 0.3e-3
+ * pages). On an H200 with driver 580 (tests/gpu/records: driver): 0.03 to 0.04 ms to take or map up to 256 MiB, 0.17
+ * for 2 GiB; 0.03 to 0.1 and 0.6 ms to give it back. Giving back waits for the GPU first ("Fast, Flexible
+ * Allocation for NVIDIA CUDA with RAPIDS Memory Manager", developer.nvidia.com). */
+#define PLIM_DRIVER_MEMORY_SECONDS 0.05e-3
 
 /* --- the kernel ------------------------------------------------------------------------------- */
 
@@ -97,10 +96,13 @@
 #define PLIM_TILE_SECONDS 1.5e-6
 /* Tensor-core matmul of rows that are only a multiple of 2, 4, 8 bytes: loads get narrower (16 is
  * what an asynchronous copy wants). Padding GPT-2's vocabulary from 50257 to 50304 was reported to
- * save a quarter of nanoGPT's step (as remembered), which is this in its last layer's backward. */
+ * save a quarter of nanoGPT's step (as remembered), which is this in its last layer. An H200 kept 0.28 and 0.30 of
+ * mma.sync's rate where an operand has rows of 50257 numbers, and 0.19 where the result has (tests/gpu/records). */
 #define PLIM_ALIGNED_2_SHARE 0.3
 #define PLIM_ALIGNED_4_SHARE 0.5
 #define PLIM_ALIGNED_8_SHARE 0.75
+/* Of these what is left where it is the result that is not aligned: Hopper's own kernels want all three to be. */
+#define PLIM_UNALIGNED_RESULT_SHARE 0.65
 /* bf16 emulated, against fp32: 0.5 (T4), 0.56 (2080 Ti), 0.74 (V100) in
  * zzc0721/torch-performance-test-data. */
 #define PLIM_EMULATED_BF16_SHARE 0.6
@@ -130,6 +132,7 @@ struct plim_roofline {
     double rate[PLIM_RATE_COUNT];           /* flops per second that a large matmul sustains */
     double attention_rate[PLIM_RATE_COUNT]; /* the same through mma.sync */
     bool tensor[PLIM_RATE_COUNT];           /* runs on tensor cores */
+    bool aligns_results;                    /* products want results aligned as operands */
     double multiprocessors;
     double softmax_seconds;                 /* of one score on one multiprocessor */
     double seconds_per_byte, l2_seconds_per_byte;

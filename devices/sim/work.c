@@ -51,6 +51,7 @@ static struct plim_work matmul(const struct plim_op *op)
     struct plim_work w = {.kind = PLIM_WORK_PRODUCT,
                           .rate = rate_of(op, a->dtype),
                           .alignment = lesser(row_alignment(a), row_alignment(op->in[1])),
+                          .result_alignment = row_alignment(out),
                           .m = out->shape[out->ndim - 2],
                           .n = out->shape[out->ndim - 1],
                           .k = a->shape[a->ndim - 1],
@@ -142,6 +143,21 @@ static struct plim_work attention(const struct plim_op *op)
                               .bytes = plim_op_bytes(op)};
 }
 
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* PyTorch's softmax kernels keep rows of up to so many bytes on the multiprocessor, and read longer ones once more
+ * (SoftMax.cu: can_use_smem; H200: tests/gpu/records). */
+enum { SOFTMAX_ROW_BYTES = 48 << 10 };
+
+static struct plim_work softmax(const struct plim_op *op)
+{
+    const struct plim_array *x = op->in[0];
+    struct plim_work w = {.kind = PLIM_WORK_MOVE, .bytes = plim_op_bytes(op)};
+    int64_t row_bytes = x->shape[x->ndim - 1] * plim_dtype_size(x->dtype);
+    if (row_bytes > SOFTMAX_ROW_BYTES) w.bytes += (double)(plim_array_elements(x) * plim_dtype_size(x->dtype));
+    return w;
+}
+
 /* --- all -------------------------------------------------------------------------------------- */
 
 static struct plim_work sizes_of(const struct plim_op *op)
@@ -155,6 +171,10 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_MATMUL_INT8: return matmul_quantized(op);
     case PLIM_OP_ATTENTION:
     case PLIM_OP_ATTENTION_BACKWARD: return attention(op);
+    case PLIM_OP_SOFTMAX:
+    case PLIM_OP_LOG_SOFTMAX:
+    case PLIM_OP_SOFTMAX_BACKWARD:
+    case PLIM_OP_LOG_SOFTMAX_BACKWARD: return softmax(op);
     case PLIM_OP_COPY:
     case PLIM_OP_UNARY:
     case PLIM_OP_TRIL:

@@ -22,11 +22,11 @@ enum plim_work_kind {
 struct plim_work {
     uint8_t kind;      /* enum plim_work_kind */
     uint8_t rate;      /* PLIM_RATE_*: of PRODUCT and ATTENTION */
-    uint8_t alignment; /* PRODUCT: of its rows, log2 of bytes up to 16 */
+    uint8_t alignment; /* PRODUCT: of its operands' rows, log2 of bytes up to 16 */
     uint8_t sdpa;      /* ATTENTION: enum plim_sdpa */
     bool causal, backward;
     bool waits;        /* the host goes on when it is done */
-    uint8_t unused;
+    uint8_t result_alignment; /* of its result's rows; 0: not known */
     int64_t m, n, k, batch, times;
     int64_t window;      /* ATTENTION: as of struct plim_op */
     double bytes;        /* read and written by a launch */

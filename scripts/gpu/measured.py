@@ -1,11 +1,12 @@
 """Runs a program of PyTorch's or JAX's and says what it allocated:
 
-    python3 measured.py FILE PROGRAM [ARGUMENT]...
+    python3 measured.py [--seconds] FILE PROGRAM [ARGUMENT]...
 
 FILE gets one JSON object. With PyTorch: the peaks of the caching allocator, every block that was asked
 for or given back with its bytes and the line of Python that did (`events`), and the milliseconds of
 each optimizer's step. With JAX: the peak of its allocator. `process_bytes` is what the driver says that this
-process holds, None where it does not say.
+process holds, None where it does not say. With --seconds no events: writing them down takes the host longer than
+PyTorch itself.
 """
 import json
 import os
@@ -35,12 +36,13 @@ def place(frames):
 
 
 class Torch:
-    def __init__(self):
+    def __init__(self, with_events):
         import torch
         from torch.optim.optimizer import register_optimizer_step_post_hook
         self.torch, self.marks = torch, []
-        torch.cuda.memory._record_memory_history(context='alloc', stacks='python',
-                                                 max_entries=MOST_EVENTS)
+        if with_events:
+            torch.cuda.memory._record_memory_history(context='alloc', stacks='python',
+                                                     max_entries=MOST_EVENTS)
         register_optimizer_step_post_hook(self.mark)
 
     def mark(self, *_):
@@ -73,8 +75,10 @@ class Jax:
 
 
 def main():
-    path, program, *arguments = sys.argv[1:]
-    framework = Jax() if 'jax' in os.path.basename(program) else Torch()
+    given = sys.argv[1:]
+    with_events = given[0] != '--seconds'
+    path, program, *arguments = given if with_events else given[1:]
+    framework = Jax() if 'jax' in os.path.basename(program) else Torch(with_events)
     sys.argv = [program, *arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(program))
     runpy.run_path(program, run_name='__main__')

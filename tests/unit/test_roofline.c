@@ -223,12 +223,73 @@ Test(roofline, element_wise_kernels_reach_the_measured_share_of_the_bandwidth)
     static const struct {
         int compute_capability;
         double share;
-    } measured[] = {{70, 0.91}, {75, 0.74}, {80, 0.87}, {89, 0.78}, {90, PLIM_MEMORY_SHARE}};
+    } measured[] = {{70, 0.91}, {75, 0.74}, {80, 0.87}, {89, 0.78}, {90, 0.76}, {86, PLIM_MEMORY_SHARE}};
     enum { ROWS = 1 << 16, COLUMNS = 1 << 12 };
     for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
         double seconds = add(plain_clock_of(measured[i].compute_capability), ROWS, COLUMNS, false);
         double share = 3.0 * 2 * ROWS * COLUMNS / (seconds - PLIM_KERNEL_SECONDS) / 1e12;
         cr_expect(epsilon_eq(dbl, share, measured[i].share, 1e-9));
+    }
+}
+
+/* GPT-2's last layer, 8192 tokens: as measured on an H200 (tests/gpu/records), within a fifth. */
+Test(roofline, a_vocabulary_of_50257_costs_a_hopper_all_three_products)
+{
+    struct plim_roofline *hopper = clock_of("H200-SXM-141GB");
+    static const struct {
+        int64_t m, n, k;
+        double seconds;
+    } measured[] = {{8192, 50257, 768, 6.62e-3}, {8192, 768, 50257, 4.50e-3}, {50257, 768, 8192, 4.27e-3}};
+    const struct plim_array logits = {
+        .shape = {8192, 50257}, .stride = {50257, 1}, .ndim = 2, .dtype = PLIM_BF16};
+    struct plim_array turned = logits, hidden = logits, weight = logits;
+    turned.shape[0] = 50257, turned.shape[1] = 8192, turned.stride[0] = 1, turned.stride[1] = 50257;
+    hidden.shape[1] = 768, hidden.stride[0] = 768;
+    weight.shape[0] = 50257, weight.shape[1] = 768, weight.stride[0] = 768;
+    struct plim_array across = weight;
+    across.shape[0] = 768, across.shape[1] = 50257, across.stride[0] = 1, across.stride[1] = 768;
+    const struct plim_array *const of[][3] = {
+        {&logits, &hidden, &across}, {&hidden, &logits, &weight}, {&weight, &turned, &hidden}};
+    for (size_t i = 0; i < 3; i++) {
+        struct plim_op op = {.kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 2, .out = {of[i][0]},
+                             .in = {of[i][1], of[i][2]}};
+        double seconds = plim_roofline_device_seconds(hopper, &op);
+        cr_expect(fabs(seconds / measured[i].seconds - 1) < 0.2, "%zu: %g s, measured %g", i, seconds,
+                  measured[i].seconds);
+    }
+}
+
+/* 8192 rows of 50257 and of 32000 numbers, as measured on an H200, within a sixth; shorter rows are read once. */
+Test(roofline, softmax_reads_long_rows_twice)
+{
+    static const struct {
+        int kind;
+        int64_t columns;
+        enum plim_dtype dtype;
+        double seconds;
+    } measured[] = {{PLIM_OP_LOG_SOFTMAX, 50257, PLIM_F32, 1.49e-3},
+                    {PLIM_OP_LOG_SOFTMAX_BACKWARD, 50257, PLIM_F32, 1.74e-3},
+                    {PLIM_OP_LOG_SOFTMAX, 32000, PLIM_F32, 0.823e-3},
+                    {PLIM_OP_LOG_SOFTMAX_BACKWARD, 32000, PLIM_F32, 1.078e-3}};
+    struct plim_roofline *r = clock_of("H200-SXM-141GB");
+    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
+        struct plim_array x = {.shape = {8192, measured[i].columns},
+                               .stride = {measured[i].columns, 1},
+                               .ndim = 2,
+                               .dtype = measured[i].dtype};
+        struct plim_op op = {.kind = (uint8_t)measured[i].kind,
+                             .n_out = 1,
+                             .n_in = measured[i].kind == PLIM_OP_LOG_SOFTMAX ? 1 : 2,
+                             .out = {&x},
+                             .in = {&x, &x}};
+        double seconds = plim_roofline_device_seconds(r, &op);
+        cr_expect(fabs(seconds / measured[i].seconds - 1) < 1.0 / 6, "%zu: %g s, measured %g", i,
+                  seconds, measured[i].seconds);
+        struct plim_array narrow = x;
+        narrow.shape[1] = narrow.stride[0] = 1000;
+        op.out[0] = op.in[0] = op.in[1] = &narrow;
+        double narrow_seconds = plim_roofline_device_seconds(r, &op);
+        cr_expect(lt(dbl, narrow_seconds * (double)measured[i].columns / 1000, seconds));
     }
 }
 

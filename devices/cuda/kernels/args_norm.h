@@ -21,7 +21,7 @@ struct plim_layer_norm_backward_args {
 
 /* layer_norm_backward_params: grid (columns / PLIM_PARAMS_COLUMNS, parts), block
  * (PLIM_PARAMS_COLUMNS, up to PLIM_PARAMS_ROW_THREADS, which share the rows of a part) */
-enum { PLIM_PARAMS_COLUMNS = 32, PLIM_PARAMS_ROW_THREADS = 32 };
+enum { PLIM_PARAMS_COLUMNS = 8, PLIM_PARAMS_ROW_THREADS = 128 };
 struct plim_layer_norm_params_args {
     struct plim_cuda_rows rows;
     struct plim_cuda_row_operand dout, x;

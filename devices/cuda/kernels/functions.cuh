@@ -138,7 +138,7 @@ __device__ inline void unary_derivative(float (&v)[V], const float (&saved)[V], 
     case PLIM_UNARY_SIGMOID: EACH(x * (1.0f - S) * S)
     case PLIM_UNARY_GELU: EACH(x * (normal_cdf(S) + S * SQRT_1_OVER_2_PI * expf(-0.5f * S * S)))
     case PLIM_UNARY_GELU_TANH: EACH(x * gelu_tanh_slope(S))
-    case PLIM_UNARY_POW: EACH(alpha == 0.0f ? 0.0f : x * alpha * powf(S, alpha - 1.0f))
+    case PLIM_UNARY_POW: EACH(alpha == 0.0f ? 0.0f : x * alpha * power(S, alpha - 1.0f))
     case PLIM_UNARY_RECIPROCAL: EACH(-x / (S * S))
     case PLIM_UNARY_ABS: EACH(S > 0.0f ? x : S < 0.0f ? -x : 0.0f)
     case PLIM_UNARY_CLAMP: EACH(S >= alpha && S <= beta ? x : 0.0f)
