@@ -12,6 +12,7 @@ Prints TAP, and a summary at the end. Parts:
     steps     programs whose steps are recognised from little
     values    operations and programs that hang on values which the GPU computes
     seeds     five training systems that people have, and their measured cases
+    measured  programs and operations as a real GPU ran them, peaks and blocks
 What an installation lacks is skipped, and said. install.sh makes one.
 """
 import argparse
@@ -26,6 +27,7 @@ sys.dont_write_bytecode = True  # nothing is left in the tree
 from suite_exec import Exec, Installation
 from suite_golden import fit, golden
 from suite_launchers import launchers
+from suite_measured import measured
 from suite_programs import programs, ranks
 from suite_recordings import recordings
 from suite_runtimes import runtimes
@@ -34,7 +36,8 @@ from suite_steps import steps
 from suite_values import values
 
 PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'launchers': launchers, 'recordings': recordings,
-         'ranks': ranks, 'runtimes': runtimes, 'steps': steps, 'values': values, 'seeds': seeds}
+         'ranks': ranks, 'runtimes': runtimes, 'steps': steps, 'values': values, 'seeds': seeds,
+         'measured': measured}
 # Of what the virtual GPU says it does not know, what no program can be kept from asking.
 SAID = ('are estimates', 'RNNs is an estimate', 'has ended', 'batch normalization with channels last')
 

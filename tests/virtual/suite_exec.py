@@ -81,23 +81,22 @@ class Exec:
         self.plimsoll, self.installation = plimsoll, installation
         self.notes = {}  # what the virtual GPU could not do: the programs that saw it
 
-    def run(self, arguments, gpu='A100-SXM4-80GB', memory=None, more=(), ranks=0, timeout=600):
+    def run(self, arguments, gpu='A100-SXM4-80GB', memory=None, more=(), ranks=0, timeout=600, placement='ascending'):
         """`arguments`: the program of Python, relative to programs/, and its own. With `ranks`,
         torchrun starts so many, on a GPU each. The others: see run_command."""
         launcher = ['-m', 'torch.distributed.run', '--standalone', f'--nproc_per_node={ranks}']
         program = [self.installation.python, *(launcher if ranks else []),
                    os.path.join(PROGRAMS, arguments[0]), *map(str, arguments[1:])]
-        run = self.run_command(program, gpu, memory, more, ranks, timeout)
+        run = self.run_command(program, gpu, memory, more, ranks, timeout, placement)
         for note in run.notes:
             self.notes.setdefault(note, set()).add(arguments[0])
         return run
 
     def run_command(self, program, gpu='A100-SXM4-80GB', memory=None, more=(), ranks=0,
-                    timeout=600):
+                    timeout=600, placement='ascending'):
         """`program`: words. `memory`: bytes of the GPU. `more`: options of exec. `timeout`: seconds
-        of a trial."""
-        # The figures of this tree are of a virtual GPU whose addresses ascend.
-        device = f'sim:{gpu},placement=ascending' + (f',memory={memory}' if memory else '')
+        of a trial. `placement`: figures that no real GPU gave are of a virtual one whose addresses ascend."""
+        device = f'sim:{gpu},placement={placement}' + (f',memory={memory}' if memory else '')
         folder = tempfile.mkdtemp(prefix='plimsoll-suite-')
         command = [self.plimsoll, 'exec', '--device', device, '--margin', '0', '--overhead', '0',
                    '--gpus', str(ranks or 1), '--timeout', f'{timeout}s',

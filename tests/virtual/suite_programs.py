@@ -20,7 +20,7 @@ BNB = ('torch', 'transformers', 'peft', 'bitsandbytes')
 
 # Command, needed packages, ranks, whether it is in the quick selection.
 PROGRAMS = (
-    ('nanogpt.py --model tiny --seq 256', ('torch',), 0, True),
+    ('nanogpt.py --model tiny --seq 256', ('torch',), 0, False),
     ('nanogpt.py --batch-size 8 --grad-accum 2', ('torch',), 0, False),
     ('nanogpt.py --model tiny --seq 256 --compile', ('torch',), 0, False),
     ('hf_trainer.py --model tiny --seq 256', HF, 0, False),
@@ -29,7 +29,7 @@ PROGRAMS = (
     ('lightning_fit.py --batch-size 16 --precision 16-mixed', LIGHTNING, 0, False),
     ('timm_train.py --model resnet50 --batch-size 16 --channels-last', TIMM, 0, False),
     ('timm_train.py --model resnet50 --batch-size 16 --dtype float16', TIMM, 0, False),
-    ('timm_train.py --model vit_base_patch16_224 --batch-size 16 --average', TIMM, 0, True),
+    ('timm_train.py --model vit_base_patch16_224 --batch-size 16 --average', TIMM, 0, False),
     ('timm_train.py --model convnext_tiny --batch-size 16 --channels-last', TIMM, 0, False),
     ('compile_train.py', ('torch',), 0, False),
     ('compile_train.py --mode reduce-overhead', ('torch',), 0, False),
@@ -38,7 +38,7 @@ PROGRAMS = (
     ('lora_bnb.py --bits 8', BNB, 0, True),
     ('lora_bnb.py --bits 4 --optimizer PagedAdamW8bit', BNB, 0, False),
     ('accelerate_find.py', ('torch', 'accelerate'), 0, False),
-    ('math_libraries.py fft', ('torch',), 0, True),
+    ('math_libraries.py fft', ('torch',), 0, False),
     ('math_libraries.py solver', ('torch',), 0, False),
     ('math_libraries.py sparse', ('torch',), 0, False),
     ('jax_train.py', ('jax',), 0, False),

@@ -1,6 +1,6 @@
 """What NVIDIA's libraries ask for besides their operands, operation by operation:
 
-    python library_work.py [KIND ...]        conv, rnn, fft, solver, sparse
+    python library_work.py [KIND ...]        conv, rnn, fft, solver, sparse, pairs (of sparse matrices)
 
 A JSON line for each operation: its name and the bytes of every block that it asked for, in their order.
 """
@@ -106,13 +106,19 @@ def sparse():
         yield f'csr mm {n} {k} {width}', lambda x, csr=csr: csr @ x, x
         yield f'csr mv {n} {k}', lambda x, csr=csr: csr @ x[:, 0].contiguous(), x
         yield f'to csr {n} {k}', lambda c: c.to_sparse_csr(), one
-        if n <= 5000:
-            yield f'csr csr {n} {k}', lambda c: c @ c, csr
-            yield f'coo coo {n} {k}', lambda c: torch.sparse.mm(c, c), one
         yield f'sddmm {n} {k} {width}', lambda x, csr=csr: torch.sparse.sampled_addmm(csr, x, x.mT.contiguous()), x
 
 
-KINDS = {'conv': convs, 'rnn': rnns, 'fft': ffts, 'solver': solvers, 'sparse': sparse}
+def pairs():
+    for n, k in ((1000, 8000), (5000, 20000), (300, 300)):
+        torch.manual_seed(n)
+        index = torch.randint(0, n, (2, k), device=d)
+        one = torch.sparse_coo_tensor(index, torch.randn(k, device=d), (n, n)).coalesce()
+        yield f'csr csr {n} {k}', lambda c: c @ c, one.to_sparse_csr()
+        yield f'coo coo {n} {k}', lambda c: torch.sparse.mm(c, c), one
+
+
+KINDS = {'conv': convs, 'rnn': rnns, 'fft': ffts, 'solver': solvers, 'sparse': sparse, 'pairs': pairs}
 
 
 def asked(before):
