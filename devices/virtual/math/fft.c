@@ -35,6 +35,9 @@ static struct plan *plan_of(int number)
     return plan && plan->is_taken ? plan : NULL;
 }
 
+PLIM_MATH_PROPERTY(cufft)
+ANSWER int cufftGetVersion(int *version) { return cufft_version(version); }
+
 ANSWER int cufftCreate(int *out)
 {
     static bool is_noted;

@@ -31,6 +31,24 @@ int plim_math_get_stream(const struct plim_handle *handle, void **stream);
         return plim_math_get_stream(handle, stream);                                               \
     }
 
+/* What the program's own library says of its version (0 major, 1 minor, 2 patch), else CUDA 13.0's. A status: 0 or
+ * MATH_INVALID_VALUE. */
+int plim_math_property(const char *library, const char *function, int property, int *value);
+
+#define PLIM_MATH_PROPERTY(prefix)                                                                 \
+    ANSWER int prefix##GetProperty(int property, int *value)                                       \
+    {                                                                                              \
+        return plim_math_property("lib" #prefix ".so", #prefix "GetProperty", property, value);    \
+    }                                                                                              \
+    static int prefix##_version(int *version)                                                      \
+    {                                                                                              \
+        int part[3];                                                                               \
+        if (!version) return MATH_INVALID_VALUE;                                                   \
+        for (int i = 0; i < 3; i++) prefix##GetProperty(i, &part[i]);                              \
+        *version = part[0] * 1000 + part[1] * 100 + part[2];                                       \
+        return MATH_OK;                                                                            \
+    }
+
 /* A launch of `what` that reads all but the last of `count` operands and writes the last `written`. A CUDA error. */
 int plim_math_launch(void *stream, const char *what, const void *const *operands, size_t count, size_t written);
 

@@ -18,6 +18,8 @@ typedef const struct plim_handle *handle_type;
 /* --- handles ---------------------------------------------------------------------------------- */
 
 PLIM_MATH_HANDLE(cusolverDn, "cuSOLVER's work areas are estimates")
+PLIM_MATH_PROPERTY(cusolver)
+ANSWER int cusolverGetVersion(int *version) { return cusolver_version(version); }
 
 /* What says how something is done. */
 #define OPTIONS(create, destroy)                                                                   \

@@ -41,6 +41,8 @@ ANSWER const char *cusparseGetErrorName(int status) { return statuses[known_stat
 /* --- handles ---------------------------------------------------------------------------------- */
 
 PLIM_MATH_HANDLE(cusparse, "cuSPARSE's buffers are estimates")
+PLIM_MATH_PROPERTY(cusparse)
+ANSWER int cusparseGetVersion(struct plim_handle *handle, int *version) { return cusparse_version(version); }
 
 ANSWER int cusparseSetPointerMode(struct plim_handle *handle, int mode)
 {
