@@ -39,7 +39,8 @@ static void measure(struct plim_address_space_region *region)
     }
 }
 
-static enum plim_status place(struct plim_address_space_region *region, uint64_t bytes, uint64_t *at)
+static enum plim_status place(struct plim_address_space_region *region, uint64_t bytes,
+                              uint64_t *at)
 {
     size_t best = 0;
     uint64_t least = UINT64_MAX;
@@ -67,8 +68,10 @@ static size_t count_up_to(const struct plim_address_space *space, uint64_t at)
     size_t low = 0, high = space->by_address.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (space->by_address.items[middle]->at <= at) low = middle + 1;
-        else high = middle;
+        if (space->by_address.items[middle]->at <= at)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -126,8 +129,8 @@ static void remove_region(struct plim_address_space *space, size_t by_address)
     free(region);
 }
 
-enum plim_status plim_address_space_take(struct plim_address_space *space, uint64_t bytes, bool alone,
-                                     uint64_t *at)
+enum plim_status plim_address_space_take(struct plim_address_space *space, uint64_t bytes,
+                                         bool alone, uint64_t *at)
 {
     struct plim_address_space_region *region = NULL;
     for (size_t i = space->by_age.count; i-- > 0 && !region && !alone;)
@@ -149,12 +152,14 @@ void plim_address_space_give(struct plim_address_space *space, uint64_t at)
     while (region->held.items[i].at != at) i++;
     memmove(&region->held.items[i], &region->held.items[i + 1],
             (--region->held.count - i) * sizeof(*region->held.items));
-    if (region->held.count) measure(region);
-    else remove_region(space, index);
+    if (region->held.count)
+        measure(region);
+    else
+        remove_region(space, index);
 }
 
 enum plim_status plim_address_space_begin(struct plim_address_space *space, uint64_t bottom,
-                                      uint64_t top)
+                                          uint64_t top)
 {
     static const uint64_t of_context[] = {UINT64_C(8) << 20, UINT64_C(30) << 20};
     enum plim_status st = PLIM_OK;

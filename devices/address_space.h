@@ -23,18 +23,19 @@ struct plim_address_space_region;
 
 struct plim_address_space {
     uint64_t bottom, top;
-    PLIM_ARRAY(struct plim_address_space_region *) by_age, by_address; /* the oldest, the lowest first */
+    PLIM_ARRAY(struct plim_address_space_region *)
+    by_age, by_address; /* the oldest, the lowest first */
 };
 
 /* Empty but for what a context leaves free of its own regions, 24 MiB and 2 MiB. Addresses in multiples of
  * 32 MiB. Zeroed, or what was there is given back. PLIM_OK or PLIM_NOMEM. */
 enum plim_status plim_address_space_begin(struct plim_address_space *space, uint64_t bottom,
-                                      uint64_t top) PLIM_MUST_CHECK;
+                                          uint64_t top) PLIM_MUST_CHECK;
 
 /* `bytes`: whole pages of 2 MiB. `alone`: in a region of its own, which nothing else is placed in.
  * PLIM_NOMEM for a lack of host memory, PLIM_OOM for one of addresses. */
-enum plim_status plim_address_space_take(struct plim_address_space *space, uint64_t bytes, bool alone,
-                                     uint64_t *at) PLIM_MUST_CHECK;
+enum plim_status plim_address_space_take(struct plim_address_space *space, uint64_t bytes,
+                                         bool alone, uint64_t *at) PLIM_MUST_CHECK;
 
 /* What take() gave. */
 void plim_address_space_give(struct plim_address_space *space, uint64_t at);

@@ -52,16 +52,15 @@ enum plim_status plim_uri_read(const char *options, struct plim_uri_options *out
     while (*options) {
         size_t i = option_at(options);
         if (i == OPTIONS)
-            return plim_fail(err, PLIM_INVALID, "'%.64s' is no device option, expected ,memory=24GiB",
-                             options);
-        if (seen & 1u << i)
-            return plim_fail(err, PLIM_INVALID, "'%.64s': given twice", options);
+            return plim_fail(err, PLIM_INVALID,
+                             "'%.64s' is no device option, expected ,memory=24GiB", options);
+        if (seen & 1u << i) return plim_fail(err, PLIM_INVALID, "'%.64s': given twice", options);
         seen |= 1u << i;
         char value[64];
         options += strlen(options_table[i].name);
         size_t length = strcspn(options, ",");
-        snprintf(value, sizeof(value), "%.*s", (int)(length < sizeof(value) ? length : sizeof(value)),
-                 options);
+        snprintf(value, sizeof(value), "%.*s",
+                 (int)(length < sizeof(value) ? length : sizeof(value)), options);
         enum plim_status st = options_table[i].read(value, out, err);
         if (st != PLIM_OK) return st;
         options += length;

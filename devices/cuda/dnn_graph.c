@@ -90,8 +90,7 @@ struct plim_dnn_shape plim_dnn_transposed(struct plim_dnn_shape s)
                                    {s.stride[0], s.stride[1], s.stride[3], s.stride[2]}};
 }
 
-void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn,
-                         cudnnHandle_t handle)
+void plim_dnn_graph_init(struct plim_dnn_graph *g, const struct plim_dnn *dnn, cudnnHandle_t handle)
 {
     *g = (struct plim_dnn_graph){.dnn = dnn, .handle = handle};
 }

@@ -52,7 +52,7 @@ struct plim_dnn_shape plim_dnn_transposed(struct plim_dnn_shape shape); /* the l
 
 struct plim_dnn_graph {
     const struct plim_dnn *dnn;
-    cudnnHandle_t handle; /* of the GPU that it is for; NULL: a GPU that is described (DEVICEPROP) */
+    cudnnHandle_t handle; /* of its GPU; NULL: a GPU that is described (DEVICEPROP) */
     cudnnStatus_t status; /* of the first failure */
     int tensors, operations;
     cudnnBackendDescriptor_t tensor[PLIM_DNN_MAX_TENSORS];

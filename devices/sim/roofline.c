@@ -144,13 +144,15 @@ static double aligned_rate(const struct plim_roofline *r, const struct plim_work
 /* A single launch: looked up, or computed and kept. */
 static double product_seconds(struct plim_roofline *r, const struct plim_work *w)
 {
-    uint64_t hash = (uint64_t)w->m * 0x9e3779b97f4a7c15u + (uint64_t)w->n * 0xc2b2ae3d27d4eb4fu +
-                    (uint64_t)w->k * 0x165667b19e3779f9u + (uint64_t)w->batch * 0x27d4eb2f165667c5u +
-                    (uint64_t)(w->rate * 64 + w->alignment * 8 + w->result_alignment) * 0x9fb21c651e98df25u;
+    uint64_t hash =
+        (uint64_t)w->m * 0x9e3779b97f4a7c15u + (uint64_t)w->n * 0xc2b2ae3d27d4eb4fu +
+        (uint64_t)w->k * 0x165667b19e3779f9u + (uint64_t)w->batch * 0x27d4eb2f165667c5u +
+        (uint64_t)(w->rate * 64 + w->alignment * 8 + w->result_alignment) * 0x9fb21c651e98df25u;
     struct plim_product_entry *slot = &r->cache[hash >> 32 & (PLIM_PRODUCT_CACHE - 1)];
     const struct plim_work *kept = &slot->work;
     if (kept->m == w->m && kept->n == w->n && kept->k == w->k && kept->batch == w->batch &&
-        kept->rate == w->rate && kept->alignment == w->alignment && kept->result_alignment == w->result_alignment && kept->bytes == w->bytes)
+        kept->rate == w->rate && kept->alignment == w->alignment &&
+        kept->result_alignment == w->result_alignment && kept->bytes == w->bytes)
         return slot->seconds;
 
     double compute = tiled_seconds(r, (double)w->m, (double)w->n, (double)w->k, (double)w->batch,

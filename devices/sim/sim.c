@@ -1,8 +1,8 @@
 #include "sim.h"
 
 #include "autotune/base/text.h"
-#include "devices/catalogue/architecture.h"
 #include "devices/address_space.h"
+#include "devices/catalogue/architecture.h"
 #include "devices/uri.h"
 #include "clock.h"
 #include "score.h"
@@ -47,7 +47,8 @@ static enum plim_status hold(struct sim *sim, int64_t bytes)
 }
 
 /* `alone`: of a range, which nothing else is placed in. */
-static enum plim_status take_addresses(struct sim *sim, int64_t bytes, bool alone, uint64_t *address)
+static enum plim_status take_addresses(struct sim *sim, int64_t bytes, bool alone,
+                                       uint64_t *address)
 {
     uint64_t whole = (uint64_t)whole_pages(bytes);
     if (!sim->gpu.ascending) return plim_address_space_take(&sim->addresses, whole, alone, address);
@@ -215,7 +216,8 @@ static enum plim_status reset(struct plim_device *device)
     struct sim *sim = sim_of(device);
     sim->held_bytes = 0;
     sim->next_address = FIRST_ADDRESS;
-    enum plim_status st = plim_address_space_begin(&sim->addresses, FIRST_ADDRESS, END_OF_ADDRESSES);
+    enum plim_status st =
+        plim_address_space_begin(&sim->addresses, FIRST_ADDRESS, END_OF_ADDRESSES);
     sim->clock = (struct plim_sim_clock){0};
     if (sim->recorder) plim_score_rewind(sim->recorder);
     return st;
@@ -283,8 +285,10 @@ enum plim_status plim_sim_open_gpu(const struct plim_gpu *gpu, int64_t memory_by
     sim->capacity_bytes = sim->device.info.total_bytes;
     plim_roofline_init(&sim->roofline, &sim->gpu);
     enum plim_status st = reset(&sim->device);
-    if (st == PLIM_OK) *out = &sim->device;
-    else close_sim(&sim->device);
+    if (st == PLIM_OK)
+        *out = &sim->device;
+    else
+        close_sim(&sim->device);
     return st;
 }
 

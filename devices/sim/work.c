@@ -154,7 +154,8 @@ static struct plim_work softmax(const struct plim_op *op)
     const struct plim_array *x = op->in[0];
     struct plim_work w = {.kind = PLIM_WORK_MOVE, .bytes = plim_op_bytes(op)};
     int64_t row_bytes = x->shape[x->ndim - 1] * plim_dtype_size(x->dtype);
-    if (row_bytes > SOFTMAX_ROW_BYTES) w.bytes += (double)(plim_array_elements(x) * plim_dtype_size(x->dtype));
+    if (row_bytes > SOFTMAX_ROW_BYTES)
+        w.bytes += (double)(plim_array_elements(x) * plim_dtype_size(x->dtype));
     return w;
 }
 
@@ -174,7 +175,8 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_SOFTMAX:
     case PLIM_OP_LOG_SOFTMAX:
     case PLIM_OP_SOFTMAX_BACKWARD:
-    case PLIM_OP_LOG_SOFTMAX_BACKWARD: return softmax(op);
+    case PLIM_OP_LOG_SOFTMAX_BACKWARD:
+        return softmax(op);
     case PLIM_OP_COPY:
     case PLIM_OP_UNARY:
     case PLIM_OP_TRIL:

@@ -31,14 +31,17 @@ static void play(struct bed *bed, const char *name, const json_t *steps)
     json_array_foreach(steps, i, step)
     {
         int64_t mib = json_integer_value(json_array_get(step, 0));
-        uint64_t wanted = (uint64_t)(TOP + ours(bed, json_integer_value(json_array_get(step, 1))) * MIB), at;
+        uint64_t wanted =
+                     (uint64_t)(TOP + ours(bed, json_integer_value(json_array_get(step, 1))) * MIB),
+                 at;
         if (mib < 0) {
             plim_address_space_give(&bed->space, wanted);
             for (int64_t k = 0; k < count; k++)
                 if (held[k] == (int64_t)wanted) held[k--] = held[--count];
             continue;
         }
-        cr_assert_eq(plim_address_space_take(&bed->space, (uint64_t)(mib * MIB), false, &at), PLIM_OK);
+        cr_assert_eq(plim_address_space_take(&bed->space, (uint64_t)(mib * MIB), false, &at),
+                     PLIM_OK);
         cr_assert_eq(at, wanted, "%s, step %zu: %lld MiB at %lld, the driver's at %lld", name, i,
                      (long long)mib, (long long)((int64_t)at - TOP) / MIB,
                      (long long)((int64_t)wanted - TOP) / MIB);
@@ -95,7 +98,8 @@ Test(address_space, there_is_an_end_of_addresses)
     struct plim_address_space space = {0};
     uint64_t at;
     cr_assert_eq(plim_address_space_begin(&space, 0, (uint64_t)(256 * MIB)), PLIM_OK);
-    cr_expect(eq(int, plim_address_space_take(&space, (uint64_t)(192 * MIB), false, &at), PLIM_OOM));
+    cr_expect(
+        eq(int, plim_address_space_take(&space, (uint64_t)(192 * MIB), false, &at), PLIM_OOM));
     cr_expect(eq(int, plim_address_space_take(&space, UINT64_MAX - 1, false, &at), PLIM_OOM));
     cr_expect(eq(int, plim_address_space_take(&space, (uint64_t)(128 * MIB), false, &at), PLIM_OK));
     plim_address_space_clear(&space);

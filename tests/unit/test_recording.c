@@ -401,6 +401,11 @@ Test(recording_play, direct_allocations_share_pages_when_they_are_small)
     cr_expect(eq(i64, b.replay.peak_reserved_bytes, 10 * MIB));
     cr_expect(eq(i64, b.replay.step[0].end_reserved_bytes, 6 * MIB));
     bench_finish(&b);
+    /* 1 MiB is small too. */
+    static const char largest[] = STREAM("\"1048576\", \"3145728*b\"", "\"6(a0)\"", "a1 f1");
+    cr_assert(eq(int, play(&b, largest, "sim:A100-SXM4-80GB", PLIM_RECORDED_DIRECT, 1), PLIM_OK));
+    cr_expect(eq(i64, b.replay.step[0].end_reserved_bytes, 6 * MIB));
+    bench_finish(&b);
 }
 
 Test(recording_play, a_block_is_freed_in_a_later_step_than_it_was_made)

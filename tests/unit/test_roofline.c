@@ -223,7 +223,8 @@ Test(roofline, element_wise_kernels_reach_the_measured_share_of_the_bandwidth)
     static const struct {
         int compute_capability;
         double share;
-    } measured[] = {{70, 0.91}, {75, 0.74}, {80, 0.87}, {89, 0.78}, {90, 0.76}, {86, PLIM_MEMORY_SHARE}};
+    } measured[] = {{70, 0.91}, {75, 0.74}, {80, 0.87},
+                    {89, 0.78}, {90, 0.76}, {86, PLIM_MEMORY_SHARE}};
     enum { ROWS = 1 << 16, COLUMNS = 1 << 12 };
     for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
         double seconds = add(plain_clock_of(measured[i].compute_capability), ROWS, COLUMNS, false);
@@ -239,7 +240,8 @@ Test(roofline, a_vocabulary_of_50257_costs_a_hopper_all_three_products)
     static const struct {
         int64_t m, n, k;
         double seconds;
-    } measured[] = {{8192, 50257, 768, 6.62e-3}, {8192, 768, 50257, 4.50e-3}, {50257, 768, 8192, 4.27e-3}};
+    } measured[] = {
+        {8192, 50257, 768, 6.62e-3}, {8192, 768, 50257, 4.50e-3}, {50257, 768, 8192, 4.27e-3}};
     const struct plim_array logits = {
         .shape = {8192, 50257}, .stride = {50257, 1}, .ndim = 2, .dtype = PLIM_BF16};
     struct plim_array turned = logits, hidden = logits, weight = logits;
@@ -251,11 +253,14 @@ Test(roofline, a_vocabulary_of_50257_costs_a_hopper_all_three_products)
     const struct plim_array *const of[][3] = {
         {&logits, &hidden, &across}, {&hidden, &logits, &weight}, {&weight, &turned, &hidden}};
     for (size_t i = 0; i < 3; i++) {
-        struct plim_op op = {.kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 2, .out = {of[i][0]},
+        struct plim_op op = {.kind = PLIM_OP_MATMUL,
+                             .n_out = 1,
+                             .n_in = 2,
+                             .out = {of[i][0]},
                              .in = {of[i][1], of[i][2]}};
         double seconds = plim_roofline_device_seconds(hopper, &op);
-        cr_expect(fabs(seconds / measured[i].seconds - 1) < 0.2, "%zu: %g s, measured %g", i, seconds,
-                  measured[i].seconds);
+        cr_expect(fabs(seconds / measured[i].seconds - 1) < 0.2, "%zu: %g s, measured %g", i,
+                  seconds, measured[i].seconds);
     }
 }
 

@@ -60,11 +60,21 @@ def run_libraries(exec_, measured, kind):
     return [(name, problem, '')]
 
 
+def run_costs(exec_, measured):
+    """What small requests take of the GPU's memory. It needs no PyTorch."""
+    script = os.path.join(os.path.dirname(os.path.dirname(HERE)), 'scripts', 'gpu', 'driver_costs.py')
+    run = exec_.run_command([exec_.installation.python, script], gpu=measured['device'], placement='driver')
+    found = run.lines[-1].get('small') if run.lines else None
+    return [(f'driver_costs.py as on an {measured["gpu"]}', first_difference(found, measured['small']), '')]
+
+
 def measured(exec_, options):
     h200 = load('h200-programs.json')
     for program in h200['figures']:
         if options.wants(program, program in QUICK):
             yield functools.partial(run_program, exec_, h200, program)
+    if options.wants('driver_costs.py', True):
+        yield functools.partial(run_costs, exec_, h200)
     for kind in EQUAL:
         if options.wants(f'library_work.py {kind}', kind == 'fft'):
             yield functools.partial(run_libraries, exec_, h200, kind)

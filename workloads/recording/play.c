@@ -115,7 +115,7 @@ static enum plim_status change_small(struct plim_player *p, int64_t bytes)
 
 static enum plim_status take_direct(struct plim_player *p, int64_t bytes, struct held *out)
 {
-    bool shares = bytes < SMALL_BYTES;
+    bool shares = bytes <= SMALL_BYTES;
     out->bytes = plim_round_up(bytes, shares ? SMALL_ALIGNMENT : PLIM_PAGE_BYTES);
     enum plim_status st = shares ? change_small(p, out->bytes)
                                  : plim_device_segment_get(p->device, out->bytes, &out->address);
@@ -128,7 +128,7 @@ static enum plim_status take_direct(struct plim_player *p, int64_t bytes, struct
 static enum plim_status give_direct(struct plim_player *p, const struct held *held)
 {
     p->run.live_bytes -= held->bytes;
-    if (held->bytes < SMALL_BYTES) return change_small(p, -held->bytes);
+    if (held->bytes <= SMALL_BYTES) return change_small(p, -held->bytes);
     plim_device_segment_return(p->device, held->address, held->bytes);
     return PLIM_OK;
 }

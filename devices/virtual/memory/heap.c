@@ -1,10 +1,10 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
 #include "heap.h"
-#include "shadow.h"
+#include "autotune/base/array.h"
 #include "devices/address_space.h"
 #include "devices/virtual/record/torch_stream.h"
 #include "devices/virtual/steps/watch.h"
-#include "autotune/base/array.h"
+#include "shadow.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -13,8 +13,8 @@
 enum { SMALL_BYTES = 1 << 20, SMALL_ALIGNMENT = 512, PLACED_ALIGNMENT = 32 << 20 };
 
 static struct {
-    uintptr_t first, next, end;          /* of the addresses set aside, but for device memory's */
-    uintptr_t placed_end;                /* of those of device memory, which lie behind them */
+    uintptr_t first, next, end; /* of the addresses set aside, but for device memory's */
+    uintptr_t placed_end;       /* of those of device memory, which lie behind them */
     struct plim_address_space spaces[PLIM_MACHINE_GPUS];
     PLIM_ARRAY(struct heap_block) blocks; /* by address; a mapped one follows what it lies in */
     int64_t small_bytes[PLIM_MACHINE_GPUS]; /* in shared pages */
@@ -28,7 +28,8 @@ static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to *
 static void divide(void)
 {
     uintptr_t begin = round_up(heap.end, PLACED_ALIGNMENT);
-    uintptr_t share = (heap.placed_end - begin) / PLIM_MACHINE_GPUS / PLACED_ALIGNMENT * PLACED_ALIGNMENT;
+    uintptr_t share =
+        (heap.placed_end - begin) / PLIM_MACHINE_GPUS / PLACED_ALIGNMENT * PLACED_ALIGNMENT;
     for (int i = 0; i < PLIM_MACHINE_GPUS; i++, begin += share)
         if (plim_address_space_begin(&heap.spaces[i], begin, begin + share) != PLIM_OK)
             plim_self_note("few addresses for device memory (ulimit -v?)");
@@ -101,7 +102,8 @@ static uintptr_t find_place(int device, size_t bytes)
     const struct plim_machine_gpu *gpu = plim_self_gpu(device);
     if (!set_aside()) return 0;
     if (!gpu || gpu->ascending ||
-        plim_address_space_take(&heap.spaces[device], round_up(bytes, HEAP_PAGE_BYTES), false, &at) != PLIM_OK)
+        plim_address_space_take(&heap.spaces[device], round_up(bytes, HEAP_PAGE_BYTES), false,
+                                &at) != PLIM_OK)
         return find_addresses(bytes);
     return (uintptr_t)at;
 }
