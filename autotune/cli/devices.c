@@ -317,9 +317,9 @@ static void print_table(FILE *out)
     }
     fprintf(
         out,
-        "\nAlso sim:24GiB, a plain GPU of that size; \",memory=20GiB\" may follow any name, and\n"
-        "\",placement=ascending\": memory lies in the order in which it is asked for, as in the\n"
-        "golden runs, and not where the driver places it.\n");
+        "\nAlso sim:24GiB, a plain GPU of that size; \",memory=20GiB\" may follow any name,\n"
+        "and \",placement=ascending\": memory lies in the order in which it is asked\n"
+        "for, as in the golden runs, and not where the driver places it.\n");
 }
 
 static enum plim_status run_devices(const struct plim_request *request, const struct plim_io *io,
