@@ -238,11 +238,9 @@ def run_tune(bench, seconds, _):
 NANOGPT = ['--batch-size', '8', '--max-steps', '60']
 
 
+@programs.with_torch
 def observed(bench, seconds, _):
     """nanoGPT with the observer and without: the same peak, and what the observer costs."""
-    lacks = bench.lacks_torch()
-    if lacks or bench.framework.is_stand_in:
-        return {'ok': True, 'skipped': lacks or 'a stand-in trains nothing'}
     program = os.path.join(bench.root, 'tests', 'virtual', 'programs', 'nanogpt.py')
     command = [sys.executable, '-B', program, *NANOGPT]
     begin = time.monotonic()

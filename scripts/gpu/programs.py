@@ -7,8 +7,8 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import gpu
 from record import Case, Late
@@ -103,27 +103,6 @@ def run_one(command, path, seconds, env):
         return dict(json.load(file), said=told(out))
 
 
-class Pair(threading.Thread):
-    """One run, whose error is that of who waits for it."""
-
-    def __init__(self, *arguments):
-        super().__init__()
-        self.arguments, self.result, self.error = arguments, None, None
-        self.start()
-
-    def run(self):
-        try:
-            self.result = run_one(*self.arguments)
-        except Exception as error:  # raised again by get()
-            self.error = error
-
-    def get(self):
-        self.join()
-        if self.error:
-            raise self.error
-        return self.result
-
-
 FIGURES = ('peak_allocated', 'peak_reserved', 'peak_requested', 'reserved', 'retries', 'process_bytes')
 
 
@@ -139,8 +118,12 @@ def compare(program, real, virtual):
             'virtual': {name: virtual.get(name) for name in FIGURES}}
 
 
-def lacks_programs(bench):
-    return bench.lacks_torch() or ('a stand-in trains nothing' if bench.framework.is_stand_in else None)
+def with_torch(run):
+    """A case that is skipped where nothing real can be trained."""
+    def checked(bench, seconds, results):
+        lacks = bench.lacks_torch() or ('a stand-in trains nothing' if bench.framework.is_stand_in else None)
+        return {'ok': True, 'skipped': lacks} if lacks else run(bench, seconds, results)
+    return checked
 
 
 def words(bench, program):
@@ -153,10 +136,8 @@ def measured(file, *options):
 
 
 def program_of(program):
+    @with_torch
     def run(bench, seconds, _):
-        lacks = lacks_programs(bench)
-        if lacks:
-            return {'ok': True, 'skipped': lacks}
         with tempfile.TemporaryDirectory(prefix='gpu-suite-') as folder:
             files = [os.path.join(folder, kind) for kind in ('real.json', 'virtual.json')]
             plain, under = ([*measured(file), *words(bench, program)] for file in files)
@@ -164,8 +145,9 @@ def program_of(program):
                      '--overhead', '0', '--repetitions', '1000000', '--logs', folder, '--quiet', '--json', '--']
             envs = [dict(bench.programs.env, **SETTINGS, TORCHINDUCTOR_CACHE_DIR=os.path.join(folder, kind, 'inductor'),
                          TRITON_CACHE_DIR=os.path.join(folder, kind, 'triton')) for kind in ('r', 'v')]
-            runs = [Pair(plain, files[0], seconds, envs[0]), Pair(exec_ + under, files[1], seconds, envs[1])]
-            return compare(program, *(run.get() for run in runs))
+            with ThreadPoolExecutor() as pool:
+                real, virtual = pool.map(run_one, (plain, exec_ + under), files, (seconds, seconds), envs)
+            return compare(program, real, virtual)
     return run
 
 
@@ -174,10 +156,8 @@ def list_programs(bench):
 
 
 def alone(program):
+    @with_torch
     def run(bench, seconds, _):
-        lacks = lacks_programs(bench)
-        if lacks:
-            return {'ok': True, 'skipped': lacks}
         with tempfile.TemporaryDirectory(prefix='gpu-suite-') as folder:
             path = os.path.join(folder, 'real.json')
             found = run_one([*measured(path, '--seconds'), *words(bench, program)], path, seconds, dict(bench.programs.env, **SETTINGS))
@@ -187,10 +167,8 @@ def alone(program):
     return run
 
 
+@with_torch
 def run_driver_costs(bench, seconds, _):
-    lacks = lacks_programs(bench)
-    if lacks:
-        return {'ok': True, 'skipped': lacks}
     code, out, err = gpu.run([sys.executable, os.path.join(HERE, 'driver_costs.py')], seconds, bench.programs.env)
     return {'ok': code == 0, **(told(out) or {'why': err[-500:]})}
 
@@ -198,11 +176,9 @@ def run_driver_costs(bench, seconds, _):
 SEARCH = ['--batch', '1:512', '--steps', '5', '--json', '--quiet', '--margin', '0']
 
 
+@with_torch
 def search_by_exec(bench, seconds, _):
     """The largest batch of a program, searched on the GPU and on the virtual one."""
-    lacks = lacks_programs(bench)
-    if lacks:
-        return {'ok': True, 'skipped': lacks}
     program = [sys.executable, *words(bench, 'nanogpt.py --model gpt2-medium --max-steps 100 --batch-size {batch}')]
     found = {}
     begin = time.monotonic()
