@@ -24,7 +24,7 @@ LAUNCHERS = (
     ('torchrun', ('torch',), ['-m', 'torch.distributed.run', '--standalone', '--nproc_per_node=1'], False),
     ('accelerate launch', ('torch', 'accelerate'),
      ['-m', 'accelerate.commands.launch', '--num_processes=1', '--num_machines=1', '--mixed_precision=no',
-      '--dynamo_backend=no'], True),
+      '--dynamo_backend=no'], False),
     ('a command that executes itself again', ('torch',), ['-c', AGAIN], False),
     ('a command that starts another', ('torch',), ['-c', CHILD], False),
     ('a command that runs a script', ('torch',), ['-c', MODULE], False),
