@@ -144,6 +144,11 @@ enum plim_status plim_address_space_take(struct plim_address_space *space, uint6
     return st;
 }
 
+static void remove_all(struct plim_address_space *space)
+{
+    while (space->by_address.count) remove_region(space, space->by_address.count - 1);
+}
+
 void plim_address_space_give(struct plim_address_space *space, uint64_t at)
 {
     size_t index = count_up_to(space, at) - 1;
@@ -164,7 +169,7 @@ enum plim_status plim_address_space_begin(struct plim_address_space *space, uint
     static const uint64_t of_context[] = {UINT64_C(8) << 20, UINT64_C(30) << 20};
     enum plim_status st = PLIM_OK;
     uint64_t at;
-    while (space->by_age.count) remove_region(space, space->by_address.count - 1);
+    remove_all(space);
     space->bottom = bottom;
     space->top = top;
     for (size_t i = 0; i < sizeof(of_context) / sizeof(of_context[0]) && st == PLIM_OK; i++)
@@ -186,7 +191,7 @@ uint64_t plim_address_space_fingerprint(const struct plim_address_space *space)
 
 void plim_address_space_clear(struct plim_address_space *space)
 {
-    while (space->by_address.count) remove_region(space, space->by_address.count - 1);
+    remove_all(space);
     PLIM_ARRAY_FINISH(&space->by_age);
     PLIM_ARRAY_FINISH(&space->by_address);
 }

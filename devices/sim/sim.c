@@ -109,7 +109,6 @@ static void range_release(struct plim_device *device, uint64_t address, int64_t 
     return_addresses(sim_of(device), address);
 }
 
-/* What a device does next follows from its clock, which has a number of its own, and from this. */
 static uint64_t placement_number(struct plim_device *device)
 {
     struct sim *sim = sim_of(device);

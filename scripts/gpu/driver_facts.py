@@ -10,8 +10,7 @@ import json
 import random
 
 import driver_costs as driver
-
-MiB = 1 << 20
+from driver_costs import MiB
 
 
 def attributes():

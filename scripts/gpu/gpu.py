@@ -72,10 +72,22 @@ class Programs:
             raise Failed(err.strip())
         return json_lines(out), code
 
+    def devices(self):
+        code, out, _ = run([self.plimsoll, 'devices', '--json'], 60, self.env)
+        return json.loads(out) if code == 0 else {'machine': {'gpus': []}, 'devices': []}
+
+    def twin(self, own):
+        """The simulated GPU that is most like this one."""
+        found = [device for device in self.devices()['devices']
+                 if device['simulated'] and device['compute_capability'] == own['compute_capability']]
+        if not found:
+            raise Failed(f'no simulated GPU of compute capability {own["compute_capability"]}')
+        return min(found, key=lambda device: (abs(device['multiprocessors'] - own['multiprocessors']),
+                                              abs(device['total_bytes'] - own['total_bytes'])))['uri']
+
     def alike(self):
         """How many GPUs CUDA shows here that are of the first one's name."""
-        code, out, _ = run([self.plimsoll, 'devices', '--json'], 60, self.env)
-        gpus = json.loads(out)['machine']['gpus'] if code == 0 else []
+        gpus = self.devices()['machine']['gpus']
         return sum(gpu['name'] == gpus[0]['name'] for gpu in gpus)
 
     def tune(self, subject, options, seconds, device=None):

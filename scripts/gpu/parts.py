@@ -1,4 +1,5 @@
 """The first call's parts, the most truth first. A function here runs one case (record.py)."""
+import functools
 import json
 import os
 import shutil
@@ -18,6 +19,10 @@ class Bench:
     def __init__(self, root, programs, framework, machine, small):
         self.root, self.programs, self.framework = root, programs, framework
         self.machine, self.small = machine, small
+
+    @functools.cached_property
+    def sim(self):
+        return self.programs.twin(self.machine['gpu'])
 
     def lacks_torch(self):
         return self.framework.lacks(self.machine)

@@ -48,18 +48,6 @@ SETTINGS = {'OMP_NUM_THREADS': '1', 'HF_HUB_OFFLINE': '1', 'PYTHONDONTWRITEBYTEC
             'XLA_PYTHON_CLIENT_PREALLOCATE': 'false', 'XLA_FLAGS': '--xla_gpu_autotune_level=0'}
 
 
-def sim_of(programs, machine):
-    """The simulated GPU that is most like this one."""
-    code, out, _ = gpu.run([programs.plimsoll, 'devices', '--json'], 60, programs.env)
-    if code != 0:
-        raise gpu.Failed('plimsoll devices')
-    own = machine['gpu']
-    alike = [device for device in json.loads(out)['devices']
-             if device['simulated'] and device['compute_capability'] == own['compute_capability']]
-    return min(alike, key=lambda device: (abs(device['multiprocessors'] - own['multiprocessors']),
-                                          abs(device['total_bytes'] - own['total_bytes'])))['uri']
-
-
 def in_order(events):
     """Autocast gives its copies back in the order of their addresses on the host, which is another each
     time: what is given back in one go stands by its size."""
@@ -141,7 +129,7 @@ def program_of(program):
         with tempfile.TemporaryDirectory(prefix='gpu-suite-') as folder:
             files = [os.path.join(folder, kind) for kind in ('real.json', 'virtual.json')]
             plain, under = ([*measured(file), *words(bench, program)] for file in files)
-            exec_ = [bench.programs.plimsoll, 'exec', '--device', sim_of(bench.programs, bench.machine), '--margin', '0',
+            exec_ = [bench.programs.plimsoll, 'exec', '--device', bench.sim, '--margin', '0',
                      '--overhead', '0', '--repetitions', '1000000', '--logs', folder, '--quiet', '--json', '--']
             envs = [dict(bench.programs.env, **SETTINGS, TORCHINDUCTOR_CACHE_DIR=os.path.join(folder, kind, 'inductor'),
                          TRITON_CACHE_DIR=os.path.join(folder, kind, 'triton')) for kind in ('r', 'v')]
@@ -182,7 +170,7 @@ def search_by_exec(bench, seconds, _):
     program = [sys.executable, *words(bench, 'nanogpt.py --model gpt2-medium --max-steps 100 --batch-size {batch}')]
     found = {}
     begin = time.monotonic()
-    for kind, device in (('real', bench.programs.device), ('virtual', sim_of(bench.programs, bench.machine))):
+    for kind, device in (('real', bench.programs.device), ('virtual', bench.sim)):
         start = time.monotonic()
         command = [bench.programs.plimsoll, 'exec', '--device', device, *SEARCH, '--', *program]
         code, out, err = gpu.run(command, begin + seconds - start, dict(bench.programs.env, **SETTINGS))

@@ -13,8 +13,8 @@ import json
 import os
 import re
 import sys
-import time
 import threading
+import time
 import traceback
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor

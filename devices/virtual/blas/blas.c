@@ -54,16 +54,9 @@ int plim_blas_no_handle(int error)
 
 int plim_blas_property(const char *library, const char *function, int property, int *value)
 {
-    typedef int query(int, int *);
     static const int newest[] = {13, 1, 0};
-    if (property < 0 || property > 2 || !value) return BLAS_INVALID_VALUE;
-    void *loaded = plim_version_library(library);
-    void *found = loaded ? dlsym(loaded, function) : NULL;
-    query *ask;
-    memcpy(&ask, &found, sizeof(ask));
-    if (ask && !ask(property, value)) return BLAS_OK;
-    *value = newest[property];
-    return BLAS_OK;
+    bool told = plim_version_property(library, function, newest, property, value);
+    return told ? BLAS_OK : BLAS_INVALID_VALUE;
 }
 
 ANSWER const char *cublasGetStatusName(int status) { return plim_blas_status_name(status); }

@@ -48,9 +48,7 @@ struct plim_cost plim_blas_cost(const struct blas_product *product);
 /* A blas_status for a failure of making a handle: a CUDA error. */
 int plim_blas_no_handle(int error);
 
-/* What the loaded library of this name ("libcublas.so") says of itself through its ...GetProperty:
- * libraryPropertyType 0 major, 1 minor, 2 patch level. Where none is loaded: the newest that is
- * answered. BLAS_INVALID_VALUE. */
+/* plim_version_property() of a library of cuBLAS ("libcublas.so"). BLAS_INVALID_VALUE. */
 int plim_blas_property(const char *library, const char *function, int property, int *value);
 
 #endif

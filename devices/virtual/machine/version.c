@@ -27,6 +27,19 @@ void *plim_version_library(const char *name)
     return dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+bool plim_version_property(const char *library, const char *function, const int newest[3],
+                           int property, int *value)
+{
+    typedef int query(int, int *);
+    if (property < 0 || property > 2 || !value) return false;
+    void *loaded = plim_version_library(library);
+    void *found = loaded ? dlsym(loaded, function) : NULL;
+    query *ask;
+    memcpy(&ask, &found, sizeof(ask));
+    if (!ask || ask(property, value)) *value = newest[property];
+    return true;
+}
+
 int plim_version_linked;
 
 static int ask_runtime(void)

@@ -10,6 +10,12 @@
  * it; NULL: none is loaded. Never closed. */
 void *plim_version_library(const char *name);
 
+/* What the loaded library of this name says of itself through its ...GetProperty, `function`:
+ * libraryPropertyType 0 major, 1 minor, 2 patch level. Where none is loaded, or it does not say:
+ * `newest`. False: another property, or no place for the answer. */
+bool plim_version_property(const char *library, const char *function, const int newest[3],
+                           int property, int *value);
+
 /* As CUDA counts: 11080, 12090, 13000. Without any runtime the newest that is answered. */
 int plim_version_runtime(void);
 

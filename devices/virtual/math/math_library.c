@@ -1,8 +1,6 @@
 #include "math_library.h"
 #include "devices/virtual/machine/version.h"
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
 int plim_math_create(void **out, const char *note)
 {
@@ -38,15 +36,9 @@ int plim_math_get_stream(const struct plim_handle *handle, void **stream)
 
 int plim_math_property(const char *library, const char *function, int property, int *value)
 {
-    typedef int query(int, int *);
     static const int newest[] = {12, 0, 0};
-    if (property < 0 || property > 2 || !value) return MATH_INVALID_VALUE;
-    void *loaded = plim_version_library(library);
-    void *found = loaded ? dlsym(loaded, function) : NULL;
-    query *ask;
-    memcpy(&ask, &found, sizeof(ask));
-    if (!ask || ask(property, value)) *value = newest[property];
-    return MATH_OK;
+    bool told = plim_version_property(library, function, newest, property, value);
+    return told ? MATH_OK : MATH_INVALID_VALUE;
 }
 
 int plim_math_launch(void *stream, const char *what, const void *const *operands, size_t count, size_t written)

@@ -31,8 +31,7 @@ int plim_math_get_stream(const struct plim_handle *handle, void **stream);
         return plim_math_get_stream(handle, stream);                                               \
     }
 
-/* What the program's own library says of its version (0 major, 1 minor, 2 patch), else CUDA 13.0's. A status: 0 or
- * MATH_INVALID_VALUE. */
+/* plim_version_property(), else what CUDA 13.0 has. A status: 0 or MATH_INVALID_VALUE. */
 int plim_math_property(const char *library, const char *function, int property, int *value);
 
 #define PLIM_MATH_PROPERTY(prefix)                                                                 \

@@ -1,10 +1,10 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
 #include "heap.h"
-#include "autotune/base/array.h"
+#include "shadow.h"
 #include "devices/address_space.h"
 #include "devices/virtual/record/torch_stream.h"
 #include "devices/virtual/steps/watch.h"
-#include "shadow.h"
+#include "autotune/base/array.h"
 #include <string.h>
 #include <sys/mman.h>
 
