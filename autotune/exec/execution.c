@@ -3,6 +3,7 @@
 #include "autotune/base/clock.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
+#include "devices/virtual/steps/steps_verdict.h"
 #include "launch.h"
 #include "workspace.h"
 #include <errno.h>
@@ -228,6 +229,13 @@ static void look(struct trial *t)
     t->unmet = unmet;
 }
 
+/* For --steps: what is counted may be micro-steps. */
+static int64_t steps_needed(const struct trial *t)
+{
+    return plim_steps_needed((enum plim_steps_rule)t->out->rule, t->options->steps,
+                             t->machine->accumulation);
+}
+
 static bool is_over(struct trial *t)
 {
     const struct plim_execution_options *options = t->options;
@@ -240,7 +248,7 @@ static bool is_over(struct trial *t)
     if (plim_stop_check(options->stop, NULL) ||
         (options->given_up && atomic_load(options->given_up)))
         end = PLIM_END_STOPPED;
-    else if (options->steps && t->out->steps >= options->steps)
+    else if (options->steps && t->out->steps >= steps_needed(t))
         end = PLIM_END_STEPS;
     else if (t->steady)
         end = PLIM_END_STEADY;

@@ -84,6 +84,20 @@ def check_turns(exec_, arguments):
     return [(key, problem, '')]
 
 
+def check_asked_steps(exec_, arguments):
+    """--steps counts no micro-steps: a trial sees what the optimizer keeps from its first step on."""
+    key = f'{" ".join(arguments)} --steps 2'
+    lacks = exec_.installation.lacks('torch>=2.5')
+    if lacks:
+        return [(key, '', lacks)]
+    runs = [exec_.run(arguments, more=more) for more in (['--steps', '2'], ['--repetitions', str(TO_ITS_END)])]
+    for run in runs:
+        if run.status:
+            return [(key, f'exit code {run.status} of exec\n{run.tail()}', '')]
+    peaks = [run.report['choice']['peak']['reserved_bytes'] for run in runs]
+    return [(key, '' if peaks[0] == peaks[1] else f'a peak of {peaks[0]} bytes, {peaks[1]} in all', '')]
+
+
 def check_steps(exec_, mode, *expected):
     key = f'stepping.py {mode}'
     lacks = exec_.installation.lacks('torch')
@@ -108,6 +122,9 @@ def steps(exec_, options):
     for arguments in ([], ['never']):
         if options.wants(' '.join(['turns.py', *arguments]), not arguments):
             yield functools.partial(check_turns, exec_, arguments)
+    micro_steps = ['nanogpt.py', '--batch-size', '1', '--seq', '128', '--grad-accum', '16', '--max-steps', '4']
+    if options.wants(' '.join(micro_steps), True):
+        yield functools.partial(check_asked_steps, exec_, micro_steps)
     without = ['nanogpt.py', '--model', 'tiny', '--seq', '128', '--max-steps', '1000000']
     if options.wants(' '.join(without), False):
         yield functools.partial(check_without_epochs, exec_, without)

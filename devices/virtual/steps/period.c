@@ -47,12 +47,15 @@ void plim_period_note_backward(struct plim_period *period)
 
 void plim_period_note_unsteady(struct plim_period *period) { period->unsteady = period->position; }
 
-/* What repeats is believed to be training if it has a backward pass, and if it is most of what
- * there was so far. */
+/* What repeats is believed to be training if it has a backward pass, and if it is most of what there was so far. The
+ * layers of one backward pass repeat, too, where their operands are not known: up to four fifths of a step, with
+ * checkpointing. */
 static bool has_period(const struct plim_period *period)
 {
+    uint64_t rest = period->position - period->run;
+    uint64_t least = (period->knows_operands ? 1 : 7) * rest;
     return period->length && period->backward + period->length > period->position &&
-           period->run >= 2 * period->length && 2 * period->run >= period->position;
+           period->run >= 2 * period->length && period->run >= least;
 }
 
 void plim_period_look(const struct plim_period *period, struct plim_steps_state *out)

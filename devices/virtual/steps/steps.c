@@ -392,6 +392,7 @@ void plim_steps_library(struct plim_steps *steps, uint64_t token, uint64_t opera
     for (size_t i = 0; i < read_count; i++) {
         if (!read[i]) continue;
         uint64_t key = plim_token_more(plim_token_more(operation, i + 1), read[i]) | 1;
+        steps->period.knows_operands = true;
         symbol = plim_token_more(symbol, key);
         note_key(steps, key);
         note_read(steps, read[i], plim_token_more(operation, i + 1));

@@ -1,28 +1,35 @@
 #include "steps_verdict.h"
 #include <stddef.h>
 
-static int64_t steps_needed(const struct plim_steps_state *state, int wanted, int accumulation)
+int64_t plim_steps_needed(enum plim_steps_rule rule, int64_t wanted, int accumulation)
 {
     enum {
-        UNLIKE = 10, /* times as many where steps differ */
         SOME = 16,
-        MANY = 130, /* where they may be micro-steps: more than people accumulate */
+        MANY = 130, /* more than people accumulate */
     };
-    int64_t needed = wanted < 1 ? 1 : wanted;
-    int64_t unclear = state->rule <= PLIM_STEPS_BY_GRADIENTS ? MANY
-                      : state->rule == PLIM_STEPS_BY_LISTS   ? SOME : 0;
-    int64_t known = (needed + 2) * accumulation;
+    int64_t unclear = rule <= PLIM_STEPS_BY_GRADIENTS ? MANY
+                      : rule == PLIM_STEPS_BY_LISTS   ? SOME
+                                                      : 0;
+    int64_t known = (wanted + 2) * accumulation;
     if (unclear && accumulation > 0) unclear = known > SOME ? known : SOME;
+    return wanted > unclear ? wanted : unclear;
+}
+
+static int64_t steady_needed(const struct plim_steps_state *state, int wanted, int accumulation)
+{
+    enum { UNLIKE = 10 }; /* times as many where steps differ */
+    int64_t alike = wanted < 1 ? 1 : wanted;
+    int64_t needed = plim_steps_needed(state->rule, alike, accumulation);
     /* What came last at step N for the first time has to have had the time to come again. */
     int64_t fresh = state->steps - state->alike;
-    if (state->alike < needed || state->alike < fresh) needed *= UNLIKE;
-    return needed > unclear ? needed : unclear;
+    bool is_unlike = state->alike < alike || state->alike < fresh;
+    return is_unlike && needed < UNLIKE * alike ? UNLIKE * alike : needed;
 }
 
 bool plim_steps_is_steady(const struct plim_steps_state *state, int wanted, int accumulation)
 {
     return state->rule != PLIM_STEPS_BY_NOTHING && state->steps >= 2 &&
-           state->steady >= steps_needed(state, wanted, accumulation);
+           state->steady >= steady_needed(state, wanted, accumulation);
 }
 
 const char *plim_steps_rule_name(enum plim_steps_rule rule)

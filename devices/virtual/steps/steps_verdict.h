@@ -31,10 +31,13 @@ struct plim_steps_state {
     double leak_bytes; /* if so: per step */
 };
 
+/* How many of the counted steps are `wanted` training steps for certain: more where they may be micro-steps.
+ * `accumulation`: micro-steps in a step where the caller knows that, 0 where not. */
+int64_t plim_steps_needed(enum plim_steps_rule rule, int64_t wanted, int accumulation);
+
 /* Has memory reached what it stays at? That takes `wanted` steady steps (at least 1; 5 sees a GAN's
  * generator that is trained every sixth time) where steps are plainly seen and of kinds that came
- * before, more otherwise, and never fewer than two updates of the weights. `accumulation`:
- * micro-steps in a step where the caller knows that, 0 where not. */
+ * before, more otherwise, and never fewer than two updates of the weights. */
 bool plim_steps_is_steady(const struct plim_steps_state *state, int wanted, int accumulation);
 
 #endif
