@@ -33,7 +33,7 @@ static enum plim_status launch(const struct plim_cuda_plan *plan, kernel_forms f
     int64_t work = (int64_t)(args->walk.elements / (vector ? PLIM_WALK_VECTOR : 1));
     if (args->walk.elements == 0) return PLIM_OK;
     return plim_cuda_plan_launch(plan, forms[integers][vector],
-                                 plim_cuda_plan_blocks(plan, work, PLIM_ELEMENTWISE_THREADS),
+                                 plim_cuda_plan_all_blocks(work, PLIM_ELEMENTWISE_THREADS),
                                  PLIM_ELEMENTWISE_THREADS, args, sizeof *args);
 }
 

@@ -70,6 +70,12 @@ int64_t plim_cuda_plan_blocks(const struct plim_cuda_plan *plan, int64_t work, i
     return blocks > 0 ? blocks : 1;
 }
 
+int64_t plim_cuda_plan_all_blocks(int64_t work, int threads)
+{
+    int64_t blocks = (work + threads - 1) / threads;
+    return blocks < 1 ? 1 : blocks < INT32_MAX ? blocks : INT32_MAX;
+}
+
 bool plim_cuda_plan_is_integer(const struct plim_array *a)
 {
     return a->dtype == PLIM_I64 || a->dtype == PLIM_I32 || a->dtype == PLIM_U8 ||

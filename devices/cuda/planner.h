@@ -26,6 +26,10 @@ enum plim_status plim_cuda_plan_launch(const struct plim_cuda_plan *plan, const 
  * times over, because kernels loop over the grid. At least 1. */
 int64_t plim_cuda_plan_blocks(const struct plim_cuda_plan *plan, int64_t work, int threads);
 
+/* A thread for every unit, whatever the GPU: for kernels that only move memory. One that goes on to a second stretch
+ * took 122 us to multiply 96 MiB of fp32 on an H100, and 70 so (1.6 and 2.9 TB/s). At least 1. */
+int64_t plim_cuda_plan_all_blocks(int64_t work, int threads);
+
 /* Multiprocessors of the GPU, or a guess where they are unknown. */
 int plim_cuda_plan_multiprocessors(const struct plim_cuda_plan *plan);
 
