@@ -161,18 +161,19 @@ def run_driver_costs(bench, seconds, _):
     return {'ok': code == 0, **(told(out) or {'why': err[-500:]})}
 
 
-SEARCH = ['--batch', '1:512', '--steps', '5', '--json', '--quiet', '--margin', '0']
+SEARCHED = '12GiB'
+SEARCH = ['--batch', '1:64', '--steps', '5', '--json', '--quiet', '--margin', '0']
 
 
 @with_torch
 def search_by_exec(bench, seconds, _):
     """The largest batch of a program, searched on the GPU and on the virtual one."""
-    program = [sys.executable, *words(bench, 'nanogpt.py --model gpt2-medium --max-steps 100 --batch-size {batch}')]
+    program = [sys.executable, *words(bench, 'nanogpt.py --max-steps 100 --batch-size {batch}')]
     found = {}
     begin = time.monotonic()
     for kind, device in (('real', bench.programs.device), ('virtual', bench.sim)):
         start = time.monotonic()
-        command = [bench.programs.plimsoll, 'exec', '--device', device, *SEARCH, '--', *program]
+        command = [bench.programs.plimsoll, 'exec', '--device', f'{device},memory={SEARCHED}', *SEARCH, '--', *program]
         code, out, err = gpu.run(command, begin + seconds - start, dict(bench.programs.env, **SETTINGS))
         found[f'{kind}_seconds'] = time.monotonic() - start
         if code == 'killed':
