@@ -67,9 +67,10 @@ static struct plim_array matrices(const struct plim_cost *cost, int64_t rows, in
 
 static enum plim_status launch_matmul(struct plim_device *device, const struct plim_cost *cost)
 {
-    const int64_t *n = cost->number;
-    const struct plim_array a = matrices(cost, n[0], n[2], n[4]), b = matrices(cost, n[2], n[1], n[5]),
-                            out = matrices(cost, n[0], n[1], 0);
+    const int64_t *n = cost->number, out_bytes = n[1] * plim_dtype_size(dtypes[cost->type]);
+    const struct plim_array a = matrices(cost, n[0], n[2], n[4]),
+                            b = matrices(cost, n[2], n[1], n[5]),
+                            out = matrices(cost, n[0], n[1], out_bytes);
     const struct plim_op op = {.kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 2, .out = {&out},
                                .in = {&a, &b}, .tf32 = cost->type == PLIM_COST_TF32};
     return plim_device_launch(device, &op);

@@ -261,6 +261,49 @@ static double seconds_of(const struct plim_cost *costs, size_t count)
     return end - start;
 }
 
+static double running_seconds(struct plim_device *device)
+{
+    struct plim_device_load load;
+    plim_device_load(device, &load);
+    return load.running_seconds;
+}
+
+/* Of (m, k) by (k, n), all three contiguous. */
+static void expect_the_engines_product(const char *uri, int64_t m, int64_t n, int64_t k)
+{
+    struct plim_device *device;
+    struct plim_error err = PLIM_ERROR_INIT;
+#define BF16(rows, columns)                                                                        \
+    {                                                                                              \
+        .shape = {rows, columns}, .stride = {columns, 1}, .ndim = 2, .dtype = PLIM_BF16            \
+    }
+    struct plim_array a = BF16(m, k), b = BF16(k, n), out = BF16(m, n);
+    const struct plim_op op = {
+        .kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 2, .out = {&out}, .in = {&a, &b}};
+    const struct plim_cost cost = {
+        .kind = PLIM_COST_MATMUL, .type = PLIM_COST_BF16, .number = {m, n, k, 1, 2 * k, 2 * n}};
+    cr_assert(eq(int, plim_device_open(uri, &device, &err), PLIM_OK));
+    cr_assert(eq(int, plim_device_launch(device, &op), PLIM_OK));
+    double engine = running_seconds(device);
+    cr_assert(eq(int, plim_cost_launch(device, &cost), PLIM_OK));
+    cr_expect(epsilon_eq(dbl, running_seconds(device) - engine, engine, 1e-9 * engine),
+              "%s, %d x %d x %d", uri, (int)m, (int)n, (int)k);
+    plim_device_close(&device);
+}
+
+/* Results that are aligned and that are not, which Hopper tells apart. */
+Test(recording_time, of_a_product_is_the_engines_on_every_architecture)
+{
+    static const char *const uris[] = {
+        "sim:V100-SXM2-32GB", "sim:T4",      "sim:A100-SXM4-80GB", "sim:L4", "sim:H100-SXM5-80GB",
+        "sim:B200-SXM-180GB", "sim:RTX-5090"};
+    for (size_t i = 0; i < sizeof(uris) / sizeof(uris[0]); i++) {
+        expect_the_engines_product(uris[i], 8192, 3072, 768);
+        expect_the_engines_product(uris[i], 8192, 50257, 768);
+        expect_the_engines_product(uris[i], 768, 50304, 8192);
+    }
+}
+
 Test(recording_time, is_that_of_the_launches)
 {
     struct plim_cost costs[] = {
