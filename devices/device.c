@@ -145,6 +145,11 @@ void plim_device_spend(struct plim_device *device, double driver_seconds)
     if (device->ops->spend && driver_seconds > 0) device->ops->spend(device, driver_seconds);
 }
 
+void plim_device_host_work(struct plim_device *device, double seconds)
+{
+    if (device->ops->host_work && seconds > 0) device->ops->host_work(device, seconds);
+}
+
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load)
 {
     *load = (struct plim_device_load){0};

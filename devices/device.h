@@ -111,6 +111,8 @@ struct plim_device_ops {
 
     /* The host is in the driver for so long. NULL elsewhere as well. */
     void (*spend)(struct plim_device *device, double driver_seconds);
+    /* The host does something of its own for so long. NULL elsewhere as well. */
+    void (*host_work)(struct plim_device *device, double seconds);
 
     void (*load)(const struct plim_device *device, struct plim_device_load *load);
 
@@ -175,6 +177,9 @@ void plim_device_end_round(struct plim_device *device, struct plim_device_round 
 void plim_device_repeat(struct plim_device *device, const struct plim_device_round *round,
                         int64_t times);
 void plim_device_spend(struct plim_device *device, double driver_seconds);
+/* The program makes its data, say: a host as fast as the device takes its own to be is busy for so long, and launches
+ * nothing. Part of rounds as launches are. */
+void plim_device_host_work(struct plim_device *device, double seconds);
 /* Zeros on a device that is no such. */
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load);
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;

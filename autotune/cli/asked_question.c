@@ -1,6 +1,7 @@
 #include "asked_question.h"
 #include "autotune/run/recording_question.h"
 #include "host_speed.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,32 +96,56 @@ static const char *framework_of(const struct plim_recording *r)
     return NULL;
 }
 
+/* What follows "; "; cut where there is no room. */
+PLIM_PRINTF(2, 3)
+static void add_note(struct plim_spec_question *question, const char *format, ...)
+{
+    size_t used = strlen(question->defaults), size = sizeof(question->defaults);
+    va_list arguments;
+    if (used) used += (size_t)snprintf(question->defaults + used, size - used, "; ");
+    if (used >= size) return;
+    va_start(arguments, format);
+    vsnprintf(question->defaults + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+static void note_host_work(const struct plim_recording *r, struct plim_spec_question *question)
+{
+    const struct plim_recorded_stream *stream = &r->streams.items[0];
+    const struct plim_recorded_point point = {
+        r->each_batch ? stream->from.batch : r->batches.items[r->batches.count - 1],
+        r->seqs.count ? r->seqs.items[r->seqs.count - 1] : 1};
+    double seconds = plim_recorded_host_work(stream, point);
+    if (seconds <= 0) return;
+    add_note(question,
+             "at batch %lld its host works %.2g ms of a micro-step beside launching (data that it "
+             "makes itself)",
+             (long long)point.batch, 1e3 * seconds);
+}
+
 static void note(const struct plim_recording *r, struct plim_spec_question *question)
 {
-    size_t tables = 0, events = 0, size = sizeof(question->defaults);
+    size_t tables = 0, events = 0;
     const char *framework = framework_of(r);
     for (size_t i = 0; i < r->streams.count; i++) {
         tables += plim_recorded_stream_tables(&r->streams.items[i]);
         events += r->streams.items[i].events.count;
     }
-    int used = snprintf(question->defaults, size,
-                        "a recording of compute capability %d.%d%s%.40s: other GPUs may get other kernels",
-                        r->compute_capability / 10, r->compute_capability % 10,
-                        framework ? ", " : "", framework ? framework : "");
-    if (r->each_batch && used > 0 && (size_t)used < size)
-        used += snprintf(question->defaults + used, size - (size_t)used,
-                         "; it holds at the recorded batches alone");
-    if (r->combinations.count && used > 0 && (size_t)used < size)
-        used += snprintf(question->defaults + used, size - (size_t)used,
-                         "; of %zu combinations of its axes %zu are recorded, others are left out",
-                         plim_recording_combinations(r), r->combinations.count);
-    if (tables && used > 0 && (size_t)used < size)
-        used += snprintf(question->defaults + used, size - (size_t)used,
-                         "; %zu of %zu events have sizes that are known at recorded batches alone",
-                         tables, events);
-    if (question->question.batch.world > 1 && used > 0 && (size_t)used < size)
-        snprintf(question->defaults + used, size - (size_t)used,
-                 "; each GPU does what the recorded one did");
+    question->defaults[0] = '\0';
+    add_note(question,
+             "a recording of compute capability %d.%d%s%.40s: other GPUs may get other kernels",
+             r->compute_capability / 10, r->compute_capability % 10, framework ? ", " : "",
+             framework ? framework : "");
+    if (r->each_batch) add_note(question, "it holds at the recorded batches alone");
+    if (r->combinations.count)
+        add_note(question, "of %zu combinations of its axes %zu are recorded, others are left out",
+                 plim_recording_combinations(r), r->combinations.count);
+    if (tables)
+        add_note(question, "%zu of %zu events have sizes that are known at recorded batches alone",
+                 tables, events);
+    note_host_work(r, question);
+    if (question->question.batch.world > 1)
+        add_note(question, "each GPU does what the recorded one did");
 }
 
 static enum plim_status read_recording(const struct plim_request *request,

@@ -8,8 +8,6 @@
 
 extern const struct plim_embedded_file plim_host_speed_script[];
 
-enum { STARTING_STEPS = 2 };
-
 /* What the clock's host takes to launch the costs [from, to). */
 static enum plim_status launch(struct plim_device *device, const struct plim_trace *trace,
                                size_t from, size_t to, double *seconds)
@@ -18,7 +16,7 @@ static enum plim_status launch(struct plim_device *device, const struct plim_tra
     enum plim_status st = plim_device_reset(device);
     for (size_t i = from; i < to && !st; i++) st = plim_cost_launch(device, &trace->costs.items[i]);
     plim_device_load(device, &load);
-    *seconds = load.launching_seconds;
+    *seconds = st ? 0 : load.launching_seconds;
     return st == PLIM_INVALID ? PLIM_OK : st; /* sizes that nothing has: the step does not count */
 }
 
@@ -28,12 +26,11 @@ enum plim_status plim_host_speed_of(const struct plim_trace *trace, double *spee
     struct plim_device *device = NULL;
     *speed = 0;
     enum plim_status st = plim_device_open("sim:80GiB", &device, err); /* any GPU: the host is the same */
-    for (size_t i = STARTING_STEPS; i < trace->timed.count && !st; i++) {
+    for (size_t i = PLIM_TRACE_STARTING_STEPS; i < trace->timed.count && !st; i++) {
         const struct plim_traced_step *step = &trace->timed.items[i];
-        double seconds;
+        double seconds, took = step->host_seconds - step->work_seconds;
         st = launch(device, trace, step[-1].costs, step->costs, &seconds);
-        if (step->host_seconds > 0 && seconds > *speed * step->host_seconds)
-            *speed = seconds / step->host_seconds;
+        if (took > 0 && seconds > *speed * took) *speed = seconds / took;
     }
     if (!(*speed >= 1e-6 && *speed <= 1e6)) *speed = 0;
     if (device) plim_device_close(&device);

@@ -388,6 +388,10 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
     if (st) plim_recorded_stream_finish(&stream);
     if (!st && r->out->streams.count == 1 && !r->out->each_batch) forget_failed(r);
     if (!st && r->out->streams.count == 1) st = prove(r, values, err);
+    if (!st)
+        plim_trace_host_work(r->traces.items, r->traces.count, values->accumulation,
+                             r->out->host_speed,
+                             r->out->streams.items[r->out->streams.count - 1].host_work);
     return st;
 }
 

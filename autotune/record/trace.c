@@ -7,7 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK_EVENTS = 4096, FEWEST_STEPS = 2 };
+enum {
+    CHUNK_EVENTS = 4096,
+    FEWEST_STEPS = 2,
+    /* Between two events: more than it takes to launch anything, or to go from one module to the next. */
+    WORK_MICROSECONDS = 2000,
+};
 
 /* Where each block is: a table of hashes that only grows, as addresses are hardly given twice. */
 struct place {
@@ -28,6 +33,7 @@ struct reading {
     int numbers;               /* that the last cost has so far; 0: it is left out */
     size_t last_step;          /* events until the last step that was recognised */
     double seconds;            /* of the host, since then */
+    double work_seconds;       /* of these, in which it launched nothing */
 };
 
 static struct place *find_place(const struct places *places, uint64_t address)
@@ -124,8 +130,8 @@ static enum plim_status add_free(struct reading *r, const struct plim_stream_eve
 
 static enum plim_status add_step(struct reading *r)
 {
-    const struct plim_traced_step step = {r->seconds, r->trace->costs.count};
-    r->seconds = 0;
+    const struct plim_traced_step step = {r->seconds, r->work_seconds, r->trace->costs.count};
+    r->seconds = r->work_seconds = 0;
     r->trace->steps++;
     r->last_step = r->trace->events.count;
     return PLIM_ARRAY_PUSH(&r->trace->timed, step);
@@ -134,6 +140,7 @@ static enum plim_status add_step(struct reading *r)
 static enum plim_status add(struct reading *r, const struct plim_stream_event *event)
 {
     r->seconds += 1e-6 * event->microseconds;
+    if (event->microseconds >= WORK_MICROSECONDS) r->work_seconds += 1e-6 * event->microseconds;
     switch (event->kind) {
     case PLIM_STREAM_ALLOCATION: return add_allocation(r, event);
     case PLIM_STREAM_FREE: return add_free(r, event);
@@ -171,6 +178,14 @@ static enum plim_status read_stream(int fd, struct reading *r, uint64_t *lost)
     return st;
 }
 
+/* The events that count: up to the last step, and not into a row of frees, which is put into order as a whole. */
+static size_t end_of(const struct plim_trace *trace, const struct reading *r)
+{
+    size_t count = trace->steps >= FEWEST_STEPS ? r->last_step : trace->events.count;
+    while (count && trace->events.items[count - 1].kind == PLIM_TRACED_FREE) count--;
+    return r->allocated ? count : 0;
+}
+
 static enum plim_status read_file(int folder, const char *name, struct plim_trace *trace,
                                   uint64_t *lost)
 {
@@ -182,8 +197,7 @@ static enum plim_status read_file(int folder, const char *name, struct plim_trac
         return PLIM_OK;
     }
     enum plim_status st = read_stream(fd, &r, lost);
-    if (trace->steps >= FEWEST_STEPS) trace->events.count = r.last_step;
-    if (!r.allocated) trace->events.count = 0;
+    trace->events.count = end_of(trace, &r);
     plim_trace_sort_frees(trace->events.items, trace->events.count);
     free(r.places.rows);
     close(fd);

@@ -196,6 +196,7 @@ double plim_roofline_seconds(struct plim_roofline *r, const struct plim_work *wo
         return PLIM_KERNEL_SECONDS + memory_seconds(r, work->bytes) / PLIM_STRIDED_SHARE;
     case PLIM_WORK_PRODUCT: return (double)work->times * product_seconds(r, work);
     case PLIM_WORK_ATTENTION: return attention_seconds(r, work);
+    case PLIM_WORK_HOST: return 0;
     }
     return 0;
 }

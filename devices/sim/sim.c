@@ -141,14 +141,24 @@ static int64_t free_bytes(struct plim_device *device)
 
 /* --- work and time ---------------------------------------------------------------------------- */
 
+static void do_work(struct sim *sim, const struct plim_work *work)
+{
+    if (sim->recorder) plim_score_launch(sim->recorder, work);
+    plim_sim_clock_launch(&sim->clock, work->host_seconds * sim->roofline.host_share,
+                          plim_roofline_seconds(&sim->roofline, work), work->waits);
+}
+
 static enum plim_status launch(struct plim_device *device, const struct plim_op *op)
 {
-    struct sim *sim = sim_of(device);
     const struct plim_work work = plim_work_of(op, device->in_autograd);
-    if (sim->recorder) plim_score_launch(sim->recorder, &work);
-    plim_sim_clock_launch(&sim->clock, work.host_seconds * sim->roofline.host_share,
-                          plim_roofline_seconds(&sim->roofline, &work), work.waits);
+    do_work(sim_of(device), &work);
     return PLIM_OK;
+}
+
+static void host_work(struct plim_device *device, double seconds)
+{
+    const struct plim_work work = {.kind = PLIM_WORK_HOST, .host_seconds = seconds};
+    do_work(sim_of(device), &work);
 }
 
 static void begin_round(struct plim_device *device)
@@ -244,6 +254,7 @@ static const struct plim_device_ops sim_ops = {
     .end_round = end_round,
     .repeat = repeat,
     .spend = spend,
+    .host_work = host_work,
     .load = load,
     .now = now,
     .read = read_zeros,

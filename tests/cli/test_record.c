@@ -455,8 +455,8 @@ Test(record, what_is_known_at_recorded_batches_alone_is_told_at_the_others)
 
 Test(record, a_file_that_is_no_recording_is_refused_in_one_line)
 {
-    static const char *const texts[] = {"", "hello", "plimsoll_recording: 9\n", "{", "\177ELF",
-                                        "\x1f\x8b", "\x1f\x8b\x08 and more"};
+    static const char *const texts[] = {"",        "hello",    "plimsoll_recording: 10\n", "{",
+                                        "\177ELF", "\x1f\x8b", "\x1f\x8b\x08 and more"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         char *path = program_file("bad.plim", texts[i]);
         struct program p = ask("plan", path, "");

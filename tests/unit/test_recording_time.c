@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -195,6 +196,37 @@ Test(recording_launches, are_written_as_they_were_read)
     plim_recording_finish(&recording);
 }
 
+#define WITH_HOST_WORK(numbers)                                                                    \
+    "micro_steps: one\nstreams:\n- from_batch: 1\n  from_seq: 1\n  host_work: " numbers            \
+    "\n  sizes:\n"                                                                                 \
+    "  - \"1048576*b\"\n  launches:\n  - \"move:0\"\n  work:\n  - \"0\"\n  before: []\n"           \
+    "  step:\n  - \"a0w0 f1\"\n"
+
+Test(recording_launches, have_the_hosts_work_beside_them)
+{
+    static const char text[] = WITH_HOST_WORK("[5000, 2000000]");
+    static const char *const wrong[] = {
+        WITH_HOST_WORK("[1]"),      WITH_HOST_WORK("[1, 2, 3]"),
+        WITH_HOST_WORK("7"),        WITH_HOST_WORK("[0, -1]"),
+        WITH_HOST_WORK("[0, 0.5]"), WITH_HOST_WORK("[0, 99999999999999999999]"),
+        WITH_HOST_WORK("[[], 1]")};
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char *written;
+    cr_assert(eq(int, read_text(text, &recording, &err), PLIM_OK), "%s", err.text);
+    const struct plim_recorded_point point = {3, 7};
+    cr_expect(epsilon_eq(dbl, plim_recorded_host_work(&recording.streams.items[0], point),
+                         5e-6 + 21 * 2e-3, 1e-12));
+    cr_assert(eq(int, plim_recording_write(&recording, &written, &err), PLIM_OK), "%s", err.text);
+    cr_expect(strstr(written, text + strlen("micro_steps: one\n")) != NULL, "%s", written);
+    free(written);
+    plim_recording_finish(&recording);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        cr_expect(eq(int, read_text(wrong[i], &recording, &err), PLIM_SPEC), "%zu", i);
+        plim_recording_finish(&recording);
+    }
+}
+
 Test(recording_launches, that_cannot_be_are_refused_in_one_line)
 {
 #define LAUNCH(text) BODY(text, "\"0\"", "\"a0w0 f1\"")
@@ -304,6 +336,20 @@ Test(recording_time, of_a_product_is_the_engines_on_every_architecture)
     }
 }
 
+/* 8 ms a sample, and nothing of the device's that would take as long. */
+Test(recording_time, has_the_hosts_work)
+{
+    struct plim_replay with, without;
+    for (int64_t batch = 1; batch <= 3; batch++) {
+        cr_assert(eq(int, play(WITH_HOST_WORK("[1000000, 8000000]"), batch, &with), PLIM_OK));
+        cr_assert(eq(int, play(WITH_HOST_WORK("[0, 0]"), batch, &without), PLIM_OK));
+        double work = 1e-3 + (double)batch * 8e-3;
+        cr_expect(epsilon_eq(dbl, with.step[3].seconds, work, 1e-4), "%g", with.step[3].seconds);
+        cr_expect(epsilon_eq(dbl, with.launching_seconds - without.launching_seconds, work, 1e-9));
+        cr_expect(with.host_bound);
+    }
+}
+
 Test(recording_time, is_that_of_the_launches)
 {
     struct plim_cost costs[] = {
@@ -363,19 +409,26 @@ Test(recording_time, of_attention_depends_on_kernel_mask_and_length)
 }
 
 /* A step of one micro-step, and one of several, each behind its head. */
-#define STREAM "- from_batch: 1\n  from_seq: 1\n  sizes:\n  - \"1048576*b\"\n"                       \
-               "  launches:\n  - \"move:0\"\n  work:\n  - \"0\"\n  before:\n  - \"a0\"\n  step:\n"
-static const char accumulated[] = "micro_steps: any\nstreams:\n" STREAM "  - \"a0w0 f1\"\n" STREAM
-    "  - \"a0w0 f1\"\n  - \"micro(\"\n  - \"a0w0 f1\"\n  - \")\"\n  - \"a0w0 f1\"\n";
+#define STREAM(more)                                                                               \
+    "- from_batch: 1\n  from_seq: 1\n" more "  sizes:\n  - \"1048576*b\"\n"                        \
+    "  launches:\n  - \"move:0\"\n  work:\n  - \"0\"\n  before:\n  - \"a0\"\n  step:\n"
+#define ACCUMULATED(more)                                                                          \
+    "micro_steps: any\nstreams:\n" STREAM(more) "  - \"a0w0 f1\"\n" STREAM(                        \
+        more) "  - \"a0w0 f1\"\n  - \"micro(\"\n  - \"a0w0 f1\"\n  - \")\"\n  - \"a0w0 f1\"\n"
 
 Test(recording_time, grows_with_the_micro_steps)
 {
+    static const char *const texts[] = {ACCUMULATED(""),
+                                        ACCUMULATED("  host_work: [50000000, 0]\n")};
     struct plim_replay one, more;
-    cr_assert(eq(int, play_steps(accumulated, 100, 1, &one), PLIM_OK));
-    cr_expect(gt(dbl, one.step[3].seconds, 0));
-    for (int64_t n = 2; n < 2000; n = n * 3 + 1) {
-        cr_assert(eq(int, play_steps(accumulated, 100, n, &more), PLIM_OK));
-        cr_expect(ieee_ulp_eq(dbl, more.step[3].seconds, (double)n * one.step[3].seconds, 1 << 24));
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        cr_assert(eq(int, play_steps(texts[i], 100, 1, &one), PLIM_OK));
+        cr_expect(gt(dbl, one.step[3].seconds, i ? 0.05 : 0));
+        for (int64_t n = 2; n < 2000; n = n * 3 + 1) {
+            cr_assert(eq(int, play_steps(texts[i], 100, n, &more), PLIM_OK));
+            cr_expect(
+                ieee_ulp_eq(dbl, more.step[3].seconds, (double)n * one.step[3].seconds, 1 << 24));
+        }
     }
 }
 
@@ -400,7 +453,7 @@ Test(recording_time, of_what_no_memory_holds_is_refused)
 
 static void end_step(struct plim_trace *trace, double host_seconds)
 {
-    const struct plim_traced_step step = {host_seconds, trace->costs.count};
+    const struct plim_traced_step step = {host_seconds, 0, trace->costs.count};
     cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace->timed, step), PLIM_OK));
 }
 
@@ -442,5 +495,62 @@ Test(host_speed, of_steps_without_launches_or_time_is_not_known)
     launch(&trace, PLIM_COST_MATMUL, 32);
     end_step(&trace, 1e9); /* such a host is none */
     cr_expect(eq(dbl, speed_of(&trace), 0));
+    plim_trace_finish(&trace);
+}
+
+/* --- its own work ----------------------------------------------------------------------------- */
+
+static struct plim_trace working(int64_t batch, int64_t seq, const double work[5])
+{
+    struct plim_trace trace = {.point = {batch, seq}};
+    for (int i = 0; i < 5; i++) {
+        end_step(&trace, 1);
+        trace.timed.items[i].work_seconds = work[i];
+    }
+    return trace;
+}
+
+static void expect_work(struct plim_trace *traces, size_t count, int64_t micro_steps, double speed,
+                        int64_t always, int64_t each)
+{
+    int64_t found[2] = {-1, -1};
+    plim_trace_host_work(traces, count, micro_steps, speed, found);
+    cr_expect(le(i64, llabs(found[0] - always), 1), "%d", (int)found[0]);
+    cr_expect(le(i64, llabs(found[1] - each), 1), "%d", (int)found[1]);
+    for (size_t i = 0; i < count; i++) plim_trace_finish(&traces[i]);
+}
+
+#define ALWAYS(x) ((const double[5]){9, 9, x, x, x})
+
+Test(host_work, is_a_line_through_what_steps_have_at_least)
+{
+    const double noisy[5] = {0, 0, 0.5, 0.006, 0.007};
+    expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0.004)), working(2, 1, noisy),
+                                      working(4, 1, ALWAYS(0.010))},
+                3, 1, 0, 2000000, 2000000);
+    /* of tokens, on a host half as fast as assumed, in steps of four micro-steps */
+    expect_work(
+        (struct plim_trace[]){working(1, 64, ALWAYS(0.064)), working(2, 128, ALWAYS(0.256))}, 2, 4,
+        0.5, 0, 125000);
+    /* one size */
+    expect_work((struct plim_trace[]){working(8, 1, ALWAYS(0.003))}, 1, 1, 1, 3000000, 0);
+    /* less of it at larger sizes is chance; less than nothing at the smallest is none */
+    expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0.003)), working(2, 1, ALWAYS(0.001))},
+                2, 1, 1, 2000000, 0);
+    expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0)), working(2, 1, ALWAYS(0.005))}, 2, 1,
+                1, 0, 2000000);
+    expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0))}, 1, 1, 1, 0, 0);
+    expect_work(NULL, 0, 1, 1, 0, 0);
+}
+
+Test(host_work, is_no_part_of_how_fast_the_host_launches)
+{
+    struct plim_trace trace = {0};
+    for (int step = 0; step < 4; step++) {
+        launch(&trace, PLIM_COST_MATMUL, 32);
+        end_step(&trace, PLIM_HOST_SECONDS / 2 + 5);
+        trace.timed.items[step].work_seconds = 5;
+    }
+    cr_expect(epsilon_eq(dbl, speed_of(&trace), 2, 1e-6));
     plim_trace_finish(&trace);
 }

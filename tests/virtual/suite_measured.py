@@ -2,8 +2,10 @@
 import functools
 import json
 import os
+import tempfile
 
 from suite_exec import HERE, first_difference, load_cases
+from suite_recordings import ask, seconds_of
 
 MEASURED = os.path.join(os.path.dirname(HERE), 'gpu', 'measured')
 QUICK = ('layers.py attention', 'drawn.py', 'nanogpt.py --batch-size 8 --grad-accum 2')
@@ -68,7 +70,33 @@ def run_costs(exec_, measured):
     return [(f'driver_costs.py as on an {measured["gpu"]}', first_difference(found, measured['small']), '')]
 
 
+# Milliseconds of a step on the H100 (tests/gpu/records, part "alone"), of programs that the host does not hold up.
+SECONDS = {'nanogpt.py --batch-size 8': 28.0, 'hf_trainer.py --batch-size 8': 71.1}
+MOST_OFF = 0.12
+
+
+def run_seconds(exec_, program):
+    name = f'{program} recorded, its seconds on an H100'
+    lacks = exec_.installation.lacks(*NEEDS.get(program.split()[0], ('torch',)))
+    if lacks:
+        return [(name, '', lacks)]
+    script, *words = program.replace('8', '{batch}').split()
+    gpu = 'H100-SXM5-80GB'
+    with tempfile.TemporaryDirectory(prefix='plimsoll-suite-') as folder:
+        path = os.path.join(folder, 'job.plim')
+        _, problem = ask(exec_, ['record', '--quiet', '--device', f'sim:{gpu}', '--each-batch', '--batch', '8', '-o', path, '--',
+                                 exec_.installation.python, script, *words, '--max-steps', '100'])
+        if not problem:
+            seconds, problem = seconds_of(exec_, path, gpu, 8)
+    if not problem and abs(1e3 * seconds / SECONDS[program] - 1) > MOST_OFF:
+        problem = f'{1e3 * seconds} ms, measured {SECONDS[program]}'
+    return [(name, problem, '')]
+
+
 def measured(exec_, options):
+    for program in SECONDS:
+        if options.wants(f'{program} seconds', False):
+            yield functools.partial(run_seconds, exec_, program)
     h200 = load('h200-programs.json')
     for program in h200['figures']:
         if options.wants(program, program in QUICK):

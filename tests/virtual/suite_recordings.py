@@ -139,7 +139,37 @@ def run_host(exec_):
         return [(name, measure_host(exec_, folder), '')]
 
 
+HOST_WORK_MILLISECONDS = 1.5  # of each sample
+
+
+def check_host_work(exec_, path):
+    _, problem = ask(exec_, ['record', '--quiet', '--batch', '4,8,16', '-o', path, '--', exec_.installation.python,
+                             'host_data.py', '--milliseconds', str(HOST_WORK_MILLISECONDS), '--batch-size', '{batch}'])
+    seconds = {}
+    for batch in (4, 32) if not problem else ():
+        seconds[batch], problem = seconds_of(exec_, path, 'A100-SXM4-80GB', batch, '--host-speed', 'recorded')
+        if problem:
+            break
+    if problem:
+        return problem
+    each = 1e3 * (seconds[32] - seconds[4]) / 28
+    good = abs(each / HOST_WORK_MILLISECONDS - 1) < 0.1
+    return '' if good else f'{each} ms of a sample, expected {HOST_WORK_MILLISECONDS}: {seconds}'
+
+
+def run_host_work(exec_):
+    """What a program does on the host in its training loop is recorded."""
+    lacks = exec_.installation.lacks('torch>=2.5')
+    name = 'host_data.py recorded, its work on the host'
+    if lacks:
+        return [(name, '', lacks)]
+    with tempfile.TemporaryDirectory(prefix='plimsoll-suite-') as folder:
+        return [(name, check_host_work(exec_, os.path.join(folder, 'job.plim')), '')]
+
+
 def recordings(exec_, options):
+    if options.wants('host_data.py', False):
+        yield functools.partial(run_host_work, exec_)
     if options.wants('--framework-python', True):
         yield functools.partial(run_host, exec_)
     for name in TIMED:

@@ -34,6 +34,7 @@ static inline int plim_traced_change(const struct plim_traced *event)
 /* From one training step that was recognised to the next. */
 struct plim_traced_step {
     double host_seconds; /* the host's, in them */
+    double work_seconds; /* of these, in which the program did something else than launching */
     size_t costs;        /* how many launches with a cost came before its end */
 };
 
@@ -46,6 +47,13 @@ struct plim_trace {
 };
 
 void plim_trace_finish(struct plim_trace *trace); /* NULL and zeroed are fine */
+
+enum { PLIM_TRACE_STARTING_STEPS = 2 }; /* in which things are done for the first time */
+
+/* plim_recorded_stream.host_work of the stream that these traces are joined to: the line of least squares through what
+ * the steps of each have at least. A step of them has so many micro-steps. `host_speed`: of the machine; 0: not known. */
+void plim_trace_host_work(const struct plim_trace *traces, size_t count, int64_t micro_steps,
+                          double host_speed, int64_t host_work[2]);
 
 enum { PLIM_TRACE_REPEATS = 3 }; /* how often a step has to have come at least */
 

@@ -385,7 +385,7 @@ static enum plim_status fill_seconds(struct plim_player *p, struct plim_recorded
                                      struct plim_error *err)
 {
     struct plim_recorded_time time;
-    enum plim_status st = plim_recorded_step_time(p->device, p->run.stream, p->bytes.items,
+    enum plim_status st = plim_recorded_step_time(p->device, p->run.stream, point, p->bytes.items,
                                                   accumulation, &time);
     if (st)
         return plim_fail(err, st,

@@ -281,9 +281,25 @@ static int64_t batch_at(const struct plim_recording *recording, size_t stream)
     return recording->batches.items[place / (recording->accumulates ? 2 : 1)];
 }
 
+static enum plim_status read_host_work(const struct plim_reader *r,
+                                       const struct plim_yaml_node *stream, int64_t host_work[2])
+{
+    const struct plim_yaml_node *list = plim_yaml_get(stream, "host_work");
+    if (!list) return PLIM_OK;
+    bool is_pair = list->kind == PLIM_YAML_SEQUENCE && list->count == 2;
+    for (size_t i = 0; is_pair && i < 2; i++) {
+        enum plim_status st = plim_yaml_int(&r->yaml, list->items[i], &host_work[i], r->err);
+        if (st) return st;
+        is_pair = host_work[i] >= 0 && host_work[i] <= PLIM_MOST_BYTES;
+    }
+    if (is_pair) return PLIM_OK;
+    return plim_yaml_fail(&r->yaml, list, r->err, "host_work: expected two numbers of nanoseconds");
+}
+
 enum plim_status plim_reader_stream(struct plim_reader *r, const struct plim_yaml_node *node)
 {
-    static const char *const known[] = {"from_batch", "from_seq", "sizes", "launches", "work", "before", "step", NULL};
+    static const char *const known[] = {"from_batch", "from_seq", "host_work", "sizes", "launches",
+                                        "work",       "before",   "step",      NULL};
     const struct plim_yaml_node *sizes;
     struct plim_recorded_stream stream = {0};
     enum plim_status st = PLIM_OK;
@@ -295,6 +311,7 @@ enum plim_status plim_reader_stream(struct plim_reader *r, const struct plim_yam
     if (r->out->each_batch && stream.from.batch != batch_at(r->out, r->out->streams.count))
         PLIM_TRY(plim_yaml_fail(&r->yaml, node, r->err, "from_batch: expected %lld, this stream's batch",
                                 (long long)batch_at(r->out, r->out->streams.count)));
+    PLIM_TRY(read_host_work(r, node, stream.host_work));
     PLIM_TRY(plim_reader_get(r, node, "sizes", PLIM_YAML_SEQUENCE, &sizes));
     if (sizes->count > PLIM_RECORDED_SIZES)
         PLIM_TRY(plim_yaml_fail(&r->yaml, sizes, r->err, "expected at most %d sizes",

@@ -125,6 +125,13 @@ void plim_recording_values(const struct plim_recording *recording, size_t combin
     }
 }
 
+double plim_recorded_host_work(const struct plim_recorded_stream *stream,
+                               struct plim_recorded_point point)
+{
+    double times = (double)point.batch * (double)point.seq;
+    return 1e-9 * ((double)stream->host_work[0] + (double)stream->host_work[1] * times);
+}
+
 bool plim_recording_is_timed(const struct plim_recording *recording)
 {
     for (size_t i = 0; i < recording->streams.count; i++)

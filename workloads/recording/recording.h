@@ -40,7 +40,8 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 9               the version of the format; 8 had no CUDA streams, no f0; 7 had no
+ *     plimsoll_recording: 10              the version of the format; 9 had no host_work; 8 had no CUDA streams,
+ *                                         no f0; 7 had no
  *                                         combinations; 6 had no
  *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had
  *                                         no host_speed; 2 had no launches and no work, and so no time; 1
@@ -69,6 +70,9 @@
  *                                         micro-step first
  *     - from_batch: 1                     the least sizes at which this sequence of events holds
  *       from_seq: 1
+ *       host_work: [0, 1437000]           nanoseconds of a micro-step, and more for each b*s, that the program works
+ *                                         on the host beside launching (it makes its data), on one of host_speed 1;
+ *                                         left out where that is nothing
  *       sizes:
  *       - "24*b*s+8"                      terms: 1, b, s, b*s, s*s, b*s*s
  *       - "512*b*s@256"                   s is the length in chunks of 256, rounded up
@@ -96,14 +100,14 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 9,
+    PLIM_RECORDING_VERSION = 10,
     PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
-    PLIM_RECORDED_OUTSIDE = 2, /* micro-steps of a step that are outside of its loop */
-    PLIM_RECORDED_EVENTS = 1 << 22,  /* of all streams together, at most */
-    PLIM_RECORDED_SIZES = 1 << 16,   /* functions of a stream */
-    PLIM_RECORDED_POINTS = 64,       /* sizes that were recorded: batches times lengths */
+    PLIM_RECORDED_OUTSIDE = 2,      /* micro-steps of a step that are outside of its loop */
+    PLIM_RECORDED_EVENTS = 1 << 22, /* of all streams together, at most */
+    PLIM_RECORDED_SIZES = 1 << 16,  /* functions of a stream */
+    PLIM_RECORDED_POINTS = 64,      /* sizes that were recorded: batches times lengths */
     PLIM_RECORDED_AXES = 8,
-    PLIM_RECORDED_PARTS = 64, /* what a recording was made with, at most */
+    PLIM_RECORDED_PARTS = 64,        /* what a recording was made with, at most */
     PLIM_RECORDED_COMBINATIONS = 64, /* of the axes' values */
     PLIM_RECORDED_TERMS = 6,
     PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
@@ -186,6 +190,7 @@ struct plim_recorded_loop {
 
 struct plim_recorded_stream {
     struct plim_recorded_point from; /* the least at which it holds */
+    int64_t host_work[2]; /* nanoseconds of a micro-step: the first, and the second for each b*s */
     PLIM_ARRAY(struct plim_recorded_loop) loops; /* in their order; of a step of several micro-steps */
     PLIM_ARRAY(struct plim_recorded_size) sizes;
     PLIM_ARRAY(struct plim_cost) launches; /* `number`: indices of sizes */
@@ -262,6 +267,10 @@ bool plim_recording_has(const struct plim_recording *recording, size_t combinati
 
 /* Does it say what is launched? Else its steps have no seconds. */
 bool plim_recording_is_timed(const struct plim_recording *recording);
+
+/* Seconds of a micro-step at this point that its program works on a host of host_speed 1 beside launching. */
+double plim_recorded_host_work(const struct plim_recorded_stream *stream,
+                               struct plim_recorded_point point);
 
 /* How many launches its step has; of the micro-steps in a loop those of one. */
 size_t plim_recorded_stream_launches(const struct plim_recorded_stream *stream);

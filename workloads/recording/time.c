@@ -7,6 +7,7 @@ struct timing {
     const struct plim_recorded_stream *stream;
     const int64_t *numbers;
     int64_t accumulation;
+    double host_work; /* seconds of a micro-step */
 };
 
 static enum plim_status launch_work(const struct timing *t, const struct plim_recorded_work *work)
@@ -42,6 +43,7 @@ static enum plim_status launch_loop(const struct timing *t, const struct plim_re
     int64_t times = t->accumulation - PLIM_RECORDED_OUTSIDE;
     if (times <= 0) return PLIM_OK;
     plim_device_begin_round(t->device);
+    plim_device_host_work(t->device, t->host_work);
     enum plim_status st = launch_events(t, loop->first, loop->first + loop->count);
     plim_device_end_round(t->device, &round);
     if (!st) plim_device_repeat(t->device, &round, times - 1);
@@ -53,6 +55,9 @@ static enum plim_status launch_step(const struct timing *t)
     const struct plim_recorded_stream *stream = t->stream;
     size_t at = stream->before;
     enum plim_status st = PLIM_OK;
+    for (int64_t i = 0; i < (t->accumulation < PLIM_RECORDED_OUTSIDE ? 1 : PLIM_RECORDED_OUTSIDE);
+         i++)
+        plim_device_host_work(t->device, t->host_work);
     for (size_t i = 0; i < stream->loops.count && !st; i++) {
         const struct plim_recorded_loop *loop = &stream->loops.items[i];
         if (loop->first < stream->before) continue;
@@ -65,10 +70,11 @@ static enum plim_status launch_step(const struct timing *t)
 
 enum plim_status plim_recorded_step_time(struct plim_device *device,
                                          const struct plim_recorded_stream *stream,
-                                         const int64_t *numbers, int64_t accumulation,
-                                         struct plim_recorded_time *out)
+                                         struct plim_recorded_point point, const int64_t *numbers,
+                                         int64_t accumulation, struct plim_recorded_time *out)
 {
-    const struct timing timing = {device, stream, numbers, accumulation};
+    const struct timing timing = {device, stream, numbers, accumulation,
+                                  plim_recorded_host_work(stream, point)};
     struct plim_device_load before, after;
     struct plim_device_round round;
     double start, end;

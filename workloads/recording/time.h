@@ -17,11 +17,12 @@ struct plim_recorded_time {
     double running_seconds;   /* the device's */
 };
 
-/* `numbers`: the stream's sizes at the point; `accumulation`: micro-steps of the step, 2 or more where the
+/* `numbers`: the stream's sizes at `point`; `accumulation`: micro-steps of the step, 2 or more where the
  * stream has loops. All 0 where the stream does not say what is launched, or the device is a real one. */
 enum plim_status plim_recorded_step_time(struct plim_device *device,
                                          const struct plim_recorded_stream *stream,
-                                         const int64_t *numbers, int64_t accumulation,
+                                         struct plim_recorded_point point, const int64_t *numbers,
+                                         int64_t accumulation,
                                          struct plim_recorded_time *out) PLIM_MUST_CHECK;
 
 #endif

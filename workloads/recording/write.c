@@ -173,8 +173,12 @@ static void write_works(FILE *file, const struct plim_recorded_stream *stream)
 
 static void write_stream(FILE *file, const struct plim_recorded_stream *stream)
 {
-    fprintf(file, "- from_batch: %" PRId64 "\n  from_seq: %" PRId64 "\n  sizes:%s\n",
-            stream->from.batch, stream->from.seq, stream->sizes.count ? "" : " []");
+    fprintf(file, "- from_batch: %" PRId64 "\n  from_seq: %" PRId64 "\n", stream->from.batch,
+            stream->from.seq);
+    if (stream->host_work[0] || stream->host_work[1])
+        fprintf(file, "  host_work: [%" PRId64 ", %" PRId64 "]\n", stream->host_work[0],
+                stream->host_work[1]);
+    fprintf(file, "  sizes:%s\n", stream->sizes.count ? "" : " []");
     for (size_t i = 0; i < stream->sizes.count; i++) write_size(file, &stream->sizes.items[i]);
     write_launches(file, stream);
     write_works(file, stream);

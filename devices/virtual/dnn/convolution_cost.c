@@ -163,7 +163,7 @@ bool plim_dnn_convolution_cost(const struct plim_dnn_convolution *c, unsigned no
                          ? plim_dnn_copied_bytes(c->pass, &c->x, &c->w, &c->y) : 0;
     *out = (struct plim_cost){.kind = PLIM_COST_CONVOLUTION,
                               .type = (uint8_t)type_of(c->x.type, notes_of_it),
-                              .number = {m, n, k, groups, bytes, 2 * copied}};
+                              .number = {m, n, k, groups, bytes, copied > 0 ? 2 * copied : 1}};
     return true;
 }
 

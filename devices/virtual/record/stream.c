@@ -2,6 +2,7 @@
 #include "stream.h"
 #include "autotune/base/clock.h"
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@ static struct {
     struct plim_stream_event *window;
 } stream = {.fd = -1};
 
-/* Of this thread's processor time, what was told so far. */
-static _Thread_local uint64_t told_microseconds;
+/* Of this thread's processor time, what was told so far, and what there was when it paused. */
+static _Thread_local uint64_t told_microseconds, paused_microseconds;
 
 static void *map(off_t at, size_t bytes)
 {
@@ -66,9 +67,14 @@ static struct plim_stream_event *next_place(void)
     return stream.window ? &stream.window[count % WINDOW_EVENTS] : NULL;
 }
 
+static uint64_t thread_microseconds(void)
+{
+    return (uint64_t)(plim_clock_thread_seconds() * 1e6);
+}
+
 static uint32_t microseconds_passed(void)
 {
-    uint64_t now = (uint64_t)(plim_clock_thread_seconds() * 1e6), before = told_microseconds;
+    uint64_t now = thread_microseconds(), before = told_microseconds;
     told_microseconds = now;
     return now < before ? 0 : now - before < UINT32_MAX ? (uint32_t)(now - before) : UINT32_MAX;
 }
@@ -103,8 +109,23 @@ void plim_stream_allocation(uint64_t at, int64_t bytes, int cuda_stream)
 
 bool plim_stream_is_on(void)
 {
-    const char *folder = getenv(PLIM_STREAM_VARIABLE);
-    return folder && *folder;
+    enum { NOT_LOOKED_AT, OFF, ON };
+    static atomic_int state; /* asked at every launch */
+    if (state == NOT_LOOKED_AT) {
+        const char *folder = getenv(PLIM_STREAM_VARIABLE);
+        state = folder && *folder ? ON : OFF;
+    }
+    return state == ON;
+}
+
+void plim_stream_pause(void)
+{
+    if (plim_stream_is_on()) paused_microseconds = thread_microseconds();
+}
+
+void plim_stream_resume(void)
+{
+    if (plim_stream_is_on()) told_microseconds += thread_microseconds() - paused_microseconds;
 }
 
 /* PyTorch's autograd runs backward in threads of its own. */

@@ -59,6 +59,11 @@ void plim_stream_allocation(uint64_t at, int64_t bytes, int cuda_stream);
 /* Is anything written? */
 bool plim_stream_is_on(void);
 
+/* What the virtual GPU does between the two, in this thread, is no time of the program's: a GPU does it, or no GPU does
+ * (values that are worked out). */
+void plim_stream_pause(void);
+void plim_stream_resume(void);
+
 /* Writes down what a launch by this thread costs. The caller has a lock. */
 void plim_stream_cost(const struct plim_cost *cost);
 

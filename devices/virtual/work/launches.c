@@ -23,8 +23,12 @@ static void settle(const struct plim_kernel *kernel, const struct plim_launch_co
 {
     uintptr_t written[PLIM_WRITES];
     if (!launch->arguments) return;
-    if (plim_family_run(kernel->plan, kernel->name, &launch->grid, launch->arguments)) return;
-    plim_writes_spoil(written, plim_writes_find(kernel, &launch->grid, launch->arguments, written), kernel->name);
+    plim_stream_pause();
+    if (!plim_family_run(kernel->plan, kernel->name, &launch->grid, launch->arguments))
+        plim_writes_spoil(written,
+                          plim_writes_find(kernel, &launch->grid, launch->arguments, written),
+                          kernel->name);
+    plim_stream_resume();
 }
 
 static void note_writes(struct plim_stream *stream, const struct plim_kernel *kernel,

@@ -26,10 +26,12 @@ static void move(void *to, const void *from, size_t bytes)
     uintptr_t d = (uintptr_t)to, s = (uintptr_t)from;
     bool to_gpu = plim_heap_is_device(d), from_gpu = plim_heap_is_device(s);
     if (to_gpu) plim_watch_copy(d);
+    plim_stream_pause();
     if (to_gpu && from_gpu) plim_shadow_copy(d, s, bytes);
     else if (to_gpu) plim_shadow_write(d, from, bytes);
     else if (from_gpu) read(s, to, bytes);
     else memmove(to, from, bytes);
+    plim_stream_resume();
 }
 
 /* Within the GPU what is copied is read and written; what the host reads it waits for. */
@@ -82,10 +84,12 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
         note_cost(PLIM_COST_MOVE, count * element_bytes);
     unsigned char *bytes = to, pattern[4];
     memcpy(pattern, &value, sizeof(pattern)); /* little-endian */
+    plim_stream_pause();
     if (on_gpu)
         plim_shadow_fill((uintptr_t)to, pattern, element_bytes, PLIM_KNOWN, count * element_bytes);
     else
         for (size_t i = 0; i < count; i++)
             memcpy(bytes + i * element_bytes, pattern, element_bytes);
+    plim_stream_resume();
     return GPU_OK;
 }
