@@ -19,7 +19,7 @@ RECORDED = (
      {'batch': 7, 'seq': 320}, False),
     ('nanogpt.py --model tiny --seq 128 --max-steps 100 --batch-size {batch} --grad-accum {accumulation}',
      ('torch',), (), {'batch': 7, 'accumulation': 6}, False),
-    ('side_streams.py --batch-size {batch}', ('torch',), (), {'batch': 13}, True),
+    ('side_streams.py --batch-size {batch}', ('torch',), (), {'batch': 13}, False),
 )
 
 # Two layers each, wide enough for the GPU to decide. Below 3,072 tokens PyTorch's embeddings do otherwise.
@@ -168,7 +168,7 @@ def run_host_work(exec_):
 
 
 def recordings(exec_, options):
-    if options.wants('host_data.py', False):
+    if options.wants('host_data.py', True):
         yield functools.partial(run_host_work, exec_)
     if options.wants('--framework-python', True):
         yield functools.partial(run_host, exec_)
