@@ -11,7 +11,8 @@
  *              are.
  *   doubt      the two micro-batches beyond the edge are tried as well, and where the effective
  *              batch is fixed so is the largest (it needs no accumulated gradients); if one fits,
- *              the search goes on from there. Not where runs are costly.
+ *              the search goes on from there. Not where runs are costly, nor on a real GPU whose edge
+ *              is that of the plan, which looked beyond.
  *
  * Where runs are costly (trials of a program) the bisection begins where the first line crosses the
  * budget, and on a real GPU at the edge of the plan; where more than that fits, it goes on from there

@@ -162,25 +162,28 @@ def run_driver_costs(bench, seconds, _):
 
 
 SEARCHED = '12GiB'
-SEARCH = ['--batch', '1:64', '--steps', '5', '--json', '--quiet', '--margin', '0']
+SEARCH = ['--batch', '4:16', '--steps', '5', '--json', '--quiet', '--margin', '0']
+
+
+def search_on(bench, device, seconds):
+    program = [sys.executable, *words(bench, 'nanogpt.py --max-steps 100 --batch-size {batch}')]
+    command = [bench.programs.plimsoll, 'exec', '--device', f'{device},memory={SEARCHED}', *SEARCH, '--', *program]
+    begin = time.monotonic()
+    code, out, err = gpu.run(command, seconds, dict(bench.programs.env, **SETTINGS))
+    report = None if code == 'killed' else told(out.replace('\n', ' '))
+    return {'seconds': time.monotonic() - begin, 'report': report, 'stderr': err[-1000:]}
 
 
 @with_torch
 def search_by_exec(bench, seconds, _):
-    """The largest batch of a program, searched on the GPU and on the virtual one."""
-    program = [sys.executable, *words(bench, 'nanogpt.py --max-steps 100 --batch-size {batch}')]
-    found = {}
-    begin = time.monotonic()
-    for kind, device in (('real', bench.programs.device), ('virtual', bench.sim)):
-        start = time.monotonic()
-        command = [bench.programs.plimsoll, 'exec', '--device', f'{device},memory={SEARCHED}', *SEARCH, '--', *program]
-        code, out, err = gpu.run(command, begin + seconds - start, dict(bench.programs.env, **SETTINGS))
-        found[f'{kind}_seconds'] = time.monotonic() - start
-        if code == 'killed':
-            raise Late(found)
-        found[kind] = told(out.replace('\n', ' ')) or err[-1000:]
-    best = [found[kind].get('largest_fit') if isinstance(found[kind], dict) else None for kind in ('real', 'virtual')]
-    return {'ok': all(best) and best[0].get('micro_batch') == best[1].get('micro_batch'), **found}
+    """The largest batch of a program, searched on the GPU and meanwhile on the virtual one."""
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(search_on, (bench, bench), (bench.programs.device, bench.sim), (seconds, seconds)))
+    result = dict(zip(('real', 'virtual'), found))
+    if not all(one['report'] for one in found):
+        raise Late(result)
+    largest = [(one['report'].get('largest_fit') or {}).get('micro_batch') for one in found]
+    return {'ok': bool(largest[0]) and largest[0] == largest[1], 'largest': largest, **result}
 
 
 def list_alone(_):

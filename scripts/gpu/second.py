@@ -193,10 +193,10 @@ def list_ring(bench):
 
 
 SECOND = {
-    'alone': Part(2, 'driver, programs alone on the GPU, exec', 200, programs.list_alone),
+    'alone': Part(2, 'driver, programs alone on the GPU, exec', 150, programs.list_alone),
     'caps': Part(2, 'tunes under caps, and PyTorch\'s own edge', 120, list_caps),
     'compiled': Part(2, 'seconds of a step by torch.compile', 70, list_compiled),
-    'operations': Part(2, 'all other operations against the reference; losses', 60, list_operations, at_once=4),
+    'operations': Part(2, 'all other operations against the reference; losses', 30, list_operations, at_once=4),
     'search': Part(2, 'seconds of a search, and of other people\'s finders', 90, list_search),
     'workers': Part(2, 'a worker killed in the middle of a tune', 50,
                     lambda bench: [Case('killed worker', 60, killed_worker)]),

@@ -265,5 +265,5 @@ Test(validate, answers_are_true_of_the_gpu_for_random_plans)
         }
         synthetic_finish(&r);
     }
-    cr_expect(eq(sz, runs, 4414)); /* pinned, as tests/search/test_figures.c has it */
+    cr_expect(eq(sz, runs, 4268)); /* pinned, as tests/search/test_figures.c has it */
 }
