@@ -52,6 +52,12 @@ static enum plim_status launch_read_back(struct plim_device *device, const struc
     return plim_device_launch(device, &op);
 }
 
+static enum plim_status launch_link(struct plim_device *device, const struct plim_cost *cost)
+{
+    plim_device_link(device, cost->number[0], cost->kind == PLIM_COST_LINK_PAGEABLE);
+    return PLIM_OK;
+}
+
 /* --- products --------------------------------------------------------------------------------- */
 
 static struct plim_array matrices(const struct plim_cost *cost, int64_t rows, int64_t columns,
@@ -152,6 +158,8 @@ enum plim_status plim_cost_launch(struct plim_device *device, const struct plim_
         [PLIM_COST_STRIDED] = launch_strided,
         [PLIM_COST_LISTS] = launch_lists,
         [PLIM_COST_READ_BACK] = launch_read_back,
+        [PLIM_COST_LINK] = launch_link,
+        [PLIM_COST_LINK_PAGEABLE] = launch_link,
         [PLIM_COST_MATMUL] = launch_matmul,
         [PLIM_COST_CONVOLUTION] = launch_convolution,
         [PLIM_COST_FLASH] = launch_attention,

@@ -25,6 +25,10 @@ struct plim_device;
     X(LISTS, "lists", 2, false)                                                                    \
     /* bytes that the host reads back, and waits for */                                            \
     X(READ_BACK, "read", 1, false)                                                                 \
+    /* bytes between the GPU and pinned memory of the host */                                      \
+    X(LINK, "link", 1, false)                                                                      \
+    /* bytes to the GPU from other memory of the host, which waits */                              \
+    X(LINK_PAGEABLE, "link-pageable", 1, false)                                                    \
     /* m, n, k, batch, bytes from row to row of both factors */                                    \
     X(MATMUL, "matmul", 6, true)                                                                   \
     /* m, n, k, groups, bytes that it reads and writes, bytes that copies of its operands in another    \

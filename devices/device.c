@@ -150,6 +150,11 @@ void plim_device_host_work(struct plim_device *device, double seconds)
     if (device->ops->host_work && seconds > 0) device->ops->host_work(device, seconds);
 }
 
+void plim_device_link(struct plim_device *device, int64_t bytes, bool is_pageable)
+{
+    if (device->ops->link && bytes > 0) device->ops->link(device, bytes, is_pageable);
+}
+
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load)
 {
     *load = (struct plim_device_load){0};

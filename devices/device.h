@@ -111,8 +111,10 @@ struct plim_device_ops {
 
     /* The host is in the driver for so long. NULL elsewhere as well. */
     void (*spend)(struct plim_device *device, double driver_seconds);
-    /* The host does something of its own for so long. NULL elsewhere as well. */
+    /* The host does something of its own for so long; so many bytes go from the host to the device. NULL elsewhere as
+     * well. */
     void (*host_work)(struct plim_device *device, double seconds);
+    void (*link)(struct plim_device *device, int64_t bytes, bool is_pageable);
 
     void (*load)(const struct plim_device *device, struct plim_device_load *load);
 
@@ -180,6 +182,9 @@ void plim_device_spend(struct plim_device *device, double driver_seconds);
 /* The program makes its data, say: a host as fast as the device takes its own to be is busy for so long, and launches
  * nothing. Part of rounds as launches are. */
 void plim_device_host_work(struct plim_device *device, double seconds);
+/* So many bytes pass between host and device; of pageable memory, which the driver copies first, and which the host
+ * waits for. Part of rounds as well. */
+void plim_device_link(struct plim_device *device, int64_t bytes, bool is_pageable);
 /* Zeros on a device that is no such. */
 void plim_device_load(const struct plim_device *device, struct plim_device_load *load);
 enum plim_status plim_device_now(struct plim_device *device, double *seconds) PLIM_MUST_CHECK;

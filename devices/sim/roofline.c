@@ -77,6 +77,8 @@ void plim_roofline_init(struct plim_roofline *r, const struct plim_gpu *gpu)
     r->softmax_seconds = clock > 0 ? PLIM_SOFTMAX_CLOCKS / clock : 0;
     double bandwidth = gpu->bandwidth * memory_share(gpu->compute_capability);
     r->seconds_per_byte = bandwidth > 0 ? 1 / bandwidth : 0;
+    double link = gpu->pcie_bandwidth / 2 * PLIM_PCIE_SHARE; /* in one direction */
+    r->seconds_per_link_byte = link > 0 ? 1 / link : r->seconds_per_byte;
     r->l2_seconds_per_byte = r->seconds_per_byte / PLIM_L2_SPEEDUP;
     r->l2_bytes = (double)gpu->l2_bytes;
 }
@@ -196,6 +198,7 @@ double plim_roofline_seconds(struct plim_roofline *r, const struct plim_work *wo
         return PLIM_KERNEL_SECONDS + memory_seconds(r, work->bytes) / PLIM_STRIDED_SHARE;
     case PLIM_WORK_PRODUCT: return (double)work->times * product_seconds(r, work);
     case PLIM_WORK_ATTENTION: return attention_seconds(r, work);
+    case PLIM_WORK_LINK: return PLIM_KERNEL_SECONDS + work->bytes * r->seconds_per_link_byte;
     case PLIM_WORK_HOST: return 0;
     }
     return 0;

@@ -107,6 +107,14 @@
  * zzc0721/torch-performance-test-data. */
 #define PLIM_EMULATED_BF16_SHARE 0.6
 
+/* --- the link to the host ----------------------------------------------------------------------- */
+
+/* Of one direction of a PCIe slot's bandwidth that copies from pinned memory reach: 12.5 of 16 GB/s in the third generation
+ * (CUDA's bandwidthTest, as remembered). */
+#define PLIM_PCIE_SHARE 0.8
+/* How many times as long one takes from memory that is not pinned, which the driver copies into some that is. An estimate. */
+#define PLIM_PAGEABLE_SLOWDOWN 2
+
 /* --- attention -------------------------------------------------------------------------------- */
 
 /* Clocks of a multiprocessor for the softmax of one score: exp on 16 special function units, and
@@ -136,6 +144,7 @@ struct plim_roofline {
     double multiprocessors;
     double softmax_seconds;                 /* of one score on one multiprocessor */
     double seconds_per_byte, l2_seconds_per_byte;
+    double seconds_per_link_byte; /* between host and GPU */
     double l2_bytes;
     double host_share; /* of the seconds above that the host takes for a launch */
     double host_doubt; /* how many times longer it may take */

@@ -161,6 +161,17 @@ static void host_work(struct plim_device *device, double seconds)
     do_work(sim_of(device), &work);
 }
 
+/* What PyTorch does for one, too. */
+static void pass_link(struct plim_device *device, int64_t bytes, bool is_pageable)
+{
+    const struct plim_work work = {.kind = PLIM_WORK_LINK,
+                                   .waits = is_pageable,
+                                   .bytes =
+                                       (double)bytes * (is_pageable ? PLIM_PAGEABLE_SLOWDOWN : 1),
+                                   .host_seconds = PLIM_HOST_SECONDS};
+    do_work(sim_of(device), &work);
+}
+
 static void begin_round(struct plim_device *device)
 {
     struct sim *sim = sim_of(device);
@@ -255,6 +266,7 @@ static const struct plim_device_ops sim_ops = {
     .repeat = repeat,
     .spend = spend,
     .host_work = host_work,
+    .link = pass_link,
     .load = load,
     .now = now,
     .read = read_zeros,

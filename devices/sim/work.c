@@ -177,6 +177,7 @@ static struct plim_work sizes_of(const struct plim_op *op)
     case PLIM_OP_SOFTMAX_BACKWARD:
     case PLIM_OP_LOG_SOFTMAX_BACKWARD:
         return softmax(op);
+    case PLIM_OP_READ_BACK: return (struct plim_work){.kind = PLIM_WORK_LINK, .bytes = plim_op_bytes(op)};
     case PLIM_OP_COPY:
     case PLIM_OP_UNARY:
     case PLIM_OP_TRIL:

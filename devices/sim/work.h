@@ -16,6 +16,7 @@ enum plim_work_kind {
     PLIM_WORK_STRIDED,   /* the same, over differing layouts */
     PLIM_WORK_PRODUCT,   /* `batch` products (m, k) by (k, n), `times` launches of them */
     PLIM_WORK_ATTENTION, /* m queries, n keys, head size k, `batch` heads of all samples */
+    PLIM_WORK_LINK,      /* bytes between host and GPU */
     PLIM_WORK_HOST       /* the host's alone */
 };
 

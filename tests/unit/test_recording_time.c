@@ -350,6 +350,21 @@ Test(recording_time, has_the_hosts_work)
     }
 }
 
+/* 1,000 MiB over the slot of an A100, 64 GB/s in both directions. Pageable memory the host waits for. */
+Test(recording_time, has_copies_from_the_host)
+{
+    static const char *const texts[] = {BODY("\"link:0\"", "\"0\"", "\"a0w0 f1\""),
+                                        BODY("\"link-pageable:0\"", "\"0\"", "\"a0w0 f1\"")};
+    const double seconds = 1000 * 1048576.0 / (64e9 / 2 * PLIM_PCIE_SHARE);
+    for (int i = 0; i < 2; i++) {
+        struct plim_replay replay;
+        double expected = seconds * (i ? PLIM_PAGEABLE_SLOWDOWN : 1);
+        cr_assert(eq(int, play(texts[i], 1000, &replay), PLIM_OK));
+        cr_expect(
+            epsilon_eq(dbl, replay.step[3].seconds, expected + (i ? PLIM_HOST_SECONDS : 0), 1e-5));
+    }
+}
+
 Test(recording_time, is_that_of_the_launches)
 {
     struct plim_cost costs[] = {

@@ -34,11 +34,31 @@ static void move(void *to, const void *from, size_t bytes)
     plim_stream_resume();
 }
 
-/* Within the GPU what is copied is read and written; what the host reads it waits for. */
-static void note_cost(uint8_t kind, size_t bytes)
+static void note_cost(enum plim_cost_kind kind, size_t bytes)
 {
-    if (plim_stream_is_on())
-        plim_watch_cost(&(struct plim_cost){.kind = kind, .number = {(int64_t)bytes}});
+    plim_watch_cost(&(struct plim_cost){.kind = (uint8_t)kind, .number = {(int64_t)bytes}});
+}
+
+static bool is_pinned(const void *host)
+{
+    struct heap_block block;
+    return plim_heap_find((uintptr_t)host, &block) && block.kind == HEAP_HOST;
+}
+
+/* Within the GPU what is copied is read and written. What little the host reads it waits for: PyTorch takes single
+ * numbers through pinned memory. */
+static void note_transfer(const struct plim_transfer *t)
+{
+    enum { LITTLE = 1 << 20 };
+    size_t bytes = t->rows * t->bytes;
+    bool from = plim_heap_is_device((uintptr_t)t->from), to = plim_heap_is_device((uintptr_t)t->to);
+    if (!plim_stream_is_on() || (!from && !to)) return;
+    if (from && to)
+        note_cost(PLIM_COST_MOVE, 2 * bytes);
+    else if (from)
+        note_cost(bytes > LITTLE && is_pinned(t->to) ? PLIM_COST_LINK : PLIM_COST_READ_BACK, bytes);
+    else
+        note_cost(is_pinned(t->from) ? PLIM_COST_LINK : PLIM_COST_LINK_PAGEABLE, bytes);
 }
 
 int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
@@ -55,10 +75,7 @@ int plim_transfer(const struct plim_transfer *t, struct plim_stream *stream)
     for (size_t row = 0; row < t->rows; row++)
         move((char *)t->to + row * t->to_pitch, (const char *)t->from + row * t->from_pitch,
              t->bytes);
-    bool within = plim_heap_is_device((uintptr_t)t->from) && plim_heap_is_device((uintptr_t)t->to);
-    if (reads) note_cost(PLIM_COST_READ_BACK, t->rows * t->bytes);
-    else if (plim_heap_is_device((uintptr_t)t->to))
-        note_cost(PLIM_COST_MOVE, t->rows * t->bytes * (within ? 2 : 1));
+    note_transfer(t);
     return failed;
 }
 
@@ -80,7 +97,7 @@ int plim_fill(void *to, uint32_t value, size_t element_bytes, size_t count,
         return GPU_OK;
     }
     if (on_gpu) plim_watch_copy((uintptr_t)to);
-    if (on_gpu && count * element_bytes > COUNTERS_BYTES)
+    if (on_gpu && count * element_bytes > COUNTERS_BYTES && plim_stream_is_on())
         note_cost(PLIM_COST_MOVE, count * element_bytes);
     unsigned char *bytes = to, pattern[4];
     memcpy(pattern, &value, sizeof(pattern)); /* little-endian */
