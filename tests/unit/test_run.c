@@ -306,6 +306,7 @@ static void share_between(const char *first, const char *second, double host_spe
     open_to_share(&one, first, &share);
     open_to_share(&other, second, &share);
     open_device(&alone, second);
+    bool is_seen = false; /* that the two GPUs take other times */
     one.spec.host_speed = other.spec.host_speed = alone.spec.host_speed = host_speed;
     for (size_t i = 0; i < sizeof(shared_settings) / sizeof(shared_settings[0]); i++) {
         struct plim_setting setting = plim_space_first(&one.question.question.axes);
@@ -315,9 +316,10 @@ static void share_between(const char *first, const char *second, double host_spe
                            there = run_setting(&other, &setting, PLIM_RUN_LIMITED),
                            own = run_setting(&alone, &setting, PLIM_RUN_LIMITED);
         cr_expect(eq(sz, share.runs.count, i + 1));
-        cr_expect(ne(dbl, here.step[1].seconds, there.step[1].seconds));
+        is_seen |= here.step[1].seconds != there.step[1].seconds;
         expect_same_replay(&there, &own);
     }
+    cr_expect(is_seen);
     plim_run_device_close(&one.device);
     plim_run_device_close(&other.device);
     plim_run_device_close(&alone.device);
