@@ -118,8 +118,8 @@ static void note_host_work(const struct plim_recording *r, struct plim_spec_ques
     double seconds = plim_recorded_host_work(stream, point);
     if (seconds <= 0) return;
     add_note(question,
-             "at batch %lld its host works %.2g ms of a micro-step beside launching (data that it "
-             "makes itself)",
+             "at batch %lld the program keeps the host busy for %.2g ms of a micro-step besides "
+             "launching (it makes its data, say)",
              (long long)point.batch, 1e3 * seconds);
 }
 
