@@ -63,11 +63,10 @@ int plim_cuda_plan_multiprocessors(const struct plim_cuda_plan *plan)
 
 int64_t plim_cuda_plan_blocks(const struct plim_cuda_plan *plan, int64_t work, int threads)
 {
-    int64_t blocks = (work + threads - 1) / threads;
+    int64_t blocks = plim_cuda_plan_all_blocks(work, threads);
     int64_t most = (int64_t)plim_cuda_plan_multiprocessors(plan) * WAVES *
                    (THREADS_PER_MULTIPROCESSOR / threads);
-    if (blocks > most) blocks = most;
-    return blocks > 0 ? blocks : 1;
+    return blocks < most ? blocks : most;
 }
 
 int64_t plim_cuda_plan_all_blocks(int64_t work, int threads)

@@ -70,22 +70,21 @@ def run_costs(exec_, measured):
     return [(f'driver_costs.py as on an {measured["gpu"]}', first_difference(found, measured['small']), '')]
 
 
-# Milliseconds of a step on the H100 (tests/gpu/records, part "alone"), of programs that the host does not hold up.
-SECONDS = {'nanogpt.py --batch-size 8': 28.0, 'hf_trainer.py --batch-size 8': 71.1}
+# Milliseconds of a step at batch 8 on the H100 (tests/gpu/records, part "alone"), of programs that the host does not hold up.
+SECONDS = {'nanogpt.py': 28.0, 'hf_trainer.py': 71.1}
 MOST_OFF = 0.12
 
 
 def run_seconds(exec_, program):
     name = f'{program} recorded, its seconds on an H100'
-    lacks = exec_.installation.lacks(*NEEDS.get(program.split()[0], ('torch',)))
+    lacks = exec_.installation.lacks(*NEEDS.get(program, ('torch',)))
     if lacks:
         return [(name, '', lacks)]
-    script, *words = program.replace('8', '{batch}').split()
     gpu = 'H100-SXM5-80GB'
     with tempfile.TemporaryDirectory(prefix='plimsoll-suite-') as folder:
         path = os.path.join(folder, 'job.plim')
         _, problem = ask(exec_, ['record', '--quiet', '--device', f'sim:{gpu}', '--each-batch', '--batch', '8', '-o', path, '--',
-                                 exec_.installation.python, script, *words, '--max-steps', '100'])
+                                 exec_.installation.python, program, '--batch-size', '{batch}', '--max-steps', '100'])
         if not problem:
             seconds, problem = seconds_of(exec_, path, gpu, 8)
     if not problem and abs(1e3 * seconds / SECONDS[program] - 1) > MOST_OFF:
