@@ -161,7 +161,7 @@ static void host_work(struct plim_device *device, double seconds)
     do_work(sim_of(device), &work);
 }
 
-/* What PyTorch does for one, too. */
+/* The host launches a copy as it does a kernel. */
 static void pass_link(struct plim_device *device, int64_t bytes, bool is_pageable)
 {
     const struct plim_work work = {.kind = PLIM_WORK_LINK,

@@ -2,9 +2,6 @@
 #include "devices/virtual/steps/steps.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static double now;
 static double clock_of_test(void) { return now; }

@@ -55,9 +55,8 @@ static enum plim_status launch_step(const struct timing *t)
     const struct plim_recorded_stream *stream = t->stream;
     size_t at = stream->before;
     enum plim_status st = PLIM_OK;
-    for (int64_t i = 0; i < (t->accumulation < PLIM_RECORDED_OUTSIDE ? 1 : PLIM_RECORDED_OUTSIDE);
-         i++)
-        plim_device_host_work(t->device, t->host_work);
+    int outside = t->accumulation < PLIM_RECORDED_OUTSIDE ? 1 : PLIM_RECORDED_OUTSIDE;
+    plim_device_host_work(t->device, outside * t->host_work);
     for (size_t i = 0; i < stream->loops.count && !st; i++) {
         const struct plim_recorded_loop *loop = &stream->loops.items[i];
         if (loop->first < stream->before) continue;
