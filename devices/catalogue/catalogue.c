@@ -329,9 +329,18 @@ enum plim_status plim_catalogue_find(const char *name, const struct plim_gpu **o
     return PLIM_OK;
 }
 
+/* Of a link whose bandwidth is known for both directions together. */
+static double one_direction(double both_directions)
+{
+    return 0.8 * both_directions / 2;
+}
+
 double plim_gpu_link_bandwidth(const struct plim_gpu *gpu)
 {
-    double both_directions =
-        gpu->nvlink_bandwidth > 0 ? gpu->nvlink_bandwidth : gpu->pcie_bandwidth;
-    return 0.8 * both_directions / 2;
+    return one_direction(gpu->nvlink_bandwidth > 0 ? gpu->nvlink_bandwidth : gpu->pcie_bandwidth);
+}
+
+double plim_gpu_host_bandwidth(const struct plim_gpu *gpu)
+{
+    return one_direction(gpu->pcie_bandwidth);
 }

@@ -37,6 +37,10 @@ struct plim_gpu {
  * 0.8 of an H100's), of the PCIe slot where there is no NVLink. */
 double plim_gpu_link_bandwidth(const struct plim_gpu *gpu);
 
+/* Bytes per second between it and pinned memory of the host; 0: not known. An estimate: 0.8 of one direction of the
+ * PCIe slot (12.5 of 16 GB/s in the third generation by CUDA's bandwidthTest, as remembered). */
+double plim_gpu_host_bandwidth(const struct plim_gpu *gpu);
+
 /* All GPUs, in the order of the file. Parsed on first use, by whichever thread is first. The GPUs
  * live as long as the program. The count is 0 if the table itself is broken; plim_catalogue_find()
  * then says where. */

@@ -77,7 +77,7 @@ void plim_roofline_init(struct plim_roofline *r, const struct plim_gpu *gpu)
     r->softmax_seconds = clock > 0 ? PLIM_SOFTMAX_CLOCKS / clock : 0;
     double bandwidth = gpu->bandwidth * memory_share(gpu->compute_capability);
     r->seconds_per_byte = bandwidth > 0 ? 1 / bandwidth : 0;
-    double link = gpu->pcie_bandwidth / 2 * PLIM_PCIE_SHARE; /* in one direction */
+    double link = plim_gpu_host_bandwidth(gpu);
     r->seconds_per_link_byte = link > 0 ? 1 / link : r->seconds_per_byte;
     r->l2_seconds_per_byte = r->seconds_per_byte / PLIM_L2_SPEEDUP;
     r->l2_bytes = (double)gpu->l2_bytes;

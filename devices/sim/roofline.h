@@ -109,10 +109,8 @@
 
 /* --- the link to the host ----------------------------------------------------------------------- */
 
-/* Of one direction of a PCIe slot's bandwidth that copies from pinned memory reach: 12.5 of 16 GB/s in the third generation
- * (CUDA's bandwidthTest, as remembered). */
-#define PLIM_PCIE_SHARE 0.8
-/* How many times as long one takes from memory that is not pinned, which the driver copies into some that is. An estimate. */
+/* How many times as long a copy takes from memory that is not pinned, which the driver copies into some that is. An
+ * estimate. */
 #define PLIM_PAGEABLE_SLOWDOWN 2
 
 /* --- attention -------------------------------------------------------------------------------- */
