@@ -51,6 +51,12 @@ static ssize_t read_all(int file, char *text, size_t size)
     return (ssize_t)done;
 }
 
+/* O_NONBLOCK: a pipe must not keep us waiting for its writer before we can refuse it. */
+static int open_file(const char *path)
+{
+    return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 enum plim_status plim_textfile_read(const char *path, size_t max_bytes, char **text, size_t *length,
                                     struct plim_error *err)
 {
@@ -60,8 +66,7 @@ enum plim_status plim_textfile_read(const char *path, size_t max_bytes, char **t
     *text = NULL;
     *length = 0;
 
-    /* O_NONBLOCK: a pipe must not keep us waiting for its writer before we can refuse it. */
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int file = open_file(path);
     if (file < 0 || fstat(file, &info) != 0) {
         st = fail(err, PLIM_IO, path, strerror(errno));
         goto out;
@@ -87,6 +92,16 @@ out:
     free(buffer);
     if (file >= 0) close(file);
     return st;
+}
+
+size_t plim_textfile_begin(const char *path, char *bytes, size_t size)
+{
+    struct stat info;
+    int file = open_file(path);
+    if (file < 0) return 0;
+    ssize_t got = fstat(file, &info) == 0 && S_ISREG(info.st_mode) ? read_all(file, bytes, size) : 0;
+    close(file);
+    return got > 0 ? (size_t)got : 0;
 }
 
 /* --- is it text? ------------------------------------------------------------------------------ */

@@ -11,6 +11,9 @@
 enum plim_status plim_textfile_read(const char *path, size_t max_bytes, char **text, size_t *length,
                                     struct plim_error *err) PLIM_MUST_CHECK;
 
+/* The first bytes of a regular file, at most `size`, into `bytes`; how many: 0 where there is none. */
+size_t plim_textfile_begin(const char *path, char *bytes, size_t size);
+
 /* PLIM_SPEC, with line and column, unless `text` is UTF-8 without control characters (other than
  * tab and line ends). `source_name` is for the message. */
 enum plim_status plim_textfile_check(const char *source_name, const char *text, size_t length,

@@ -179,7 +179,7 @@ enum plim_status plim_asked_question_read(const struct plim_request *request,
                                           struct plim_asked_question *out, struct plim_error *err)
 {
     enum plim_status st;
-    if (request->subject && plim_recording_is_name(request->subject)) {
+    if (request->subject && plim_recording_is(request->subject)) {
         st = read_recording(request, log, stop, out, err);
         return st ? st : plim_common_waterfall(request, &out->question.question, err);
     }

@@ -99,6 +99,30 @@ Test(recording_packed, one_that_was_cut_or_changed_is_refused_in_one_line)
     cr_expect(le(sz, unused, 1));
 }
 
+/* A file of those bytes, under a name that says nothing. */
+static bool is_recording(const void *bytes, size_t count)
+{
+    char path[] = "/tmp/test_recording_packed_XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && write(fd, bytes, count) == (ssize_t)count);
+    close(fd);
+    bool is = plim_recording_is(path);
+    unlink(path);
+    return is;
+}
+
+Test(recording_packed, a_file_is_known_for_one_whatever_its_name)
+{
+    char bytes[FILE_BYTES];
+    size_t count = save(bytes);
+    cr_expect(is_recording(bytes, count));
+    cr_expect(is_recording(body, sizeof(body) - 1));
+    cr_expect(not(is_recording("name: \"t\"\nmodel:\n  family: llama\n", 32)));
+    cr_expect(not(is_recording(body, 10)));
+    cr_expect(plim_recording_is("there/is/none.plim"));
+    cr_expect(not(plim_recording_is("/tmp")));
+}
+
 /* 64 MiB of spaces in 64 KiB. */
 Test(recording_packed, one_of_more_than_a_text_may_have_is_refused)
 {

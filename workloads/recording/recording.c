@@ -1,5 +1,7 @@
 #include "recording.h"
+#include "autotune/base/gzip.h"
 #include "autotune/base/text.h"
+#include "autotune/base/textfile.h"
 
 const char *const plim_recorded_allocator_names[PLIM_RECORDED_ALLOCATORS] = {
     [PLIM_RECORDED_PYTORCH] = "pytorch",
@@ -162,4 +164,13 @@ size_t plim_recorded_stream_tables(const struct plim_recorded_stream *stream)
 bool plim_recording_is_name(const char *path)
 {
     return plim_text_ends_with(path, ".plim") && strcmp(path, ".plim") != 0;
+}
+
+bool plim_recording_is(const char *path)
+{
+    const char key[] = "plimsoll_recording:";
+    char begin[sizeof(key) - 1];
+    if (plim_recording_is_name(path)) return true;
+    size_t count = plim_textfile_begin(path, begin, sizeof(begin));
+    return plim_gzip_is(begin, count) || (count == sizeof(begin) && !memcmp(begin, key, count));
 }

@@ -295,4 +295,7 @@ enum plim_status plim_recording_save(const struct plim_recording *recording, con
 /* Is it the name of a recording ("job.plim")? */
 bool plim_recording_is_name(const char *path);
 
+/* Is it one by its name, or a file that begins as one does? */
+bool plim_recording_is(const char *path);
+
 #endif
