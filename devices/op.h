@@ -216,8 +216,8 @@ enum plim_foreach {
     PLIM_FOREACH_ADDCMUL, /* a += alpha b c */
     PLIM_FOREACH_ADDCDIV, /* a += alpha b / c */
     PLIM_FOREACH_SQRT,    /* a = sqrt(b) */
-    PLIM_FOREACH_NORM, /* a (scalars) = 2-norm of b; scratch[0]: fp32, zeroed, one for every 65536
-                             elements of the largest of b, for each of b */
+    PLIM_FOREACH_NORM, /* a (scalars) = 2-norm of b; scratch[0]: fp32, at least one for every 65536
+                          elements of each of b */
     PLIM_FOREACH_UNSCALE, /* a *= in[0]; out[0] = 1 where an element of a is not finite */
     /* lists: parameters, moments, second moments, step counters, gradients; in: [found_inf: do
        nothing when 1], [grad_scale: gradients are divided by it]; steps are counted here; `adam` */

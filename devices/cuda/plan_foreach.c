@@ -17,31 +17,28 @@ static enum plim_status plan_map(const struct plim_cuda_plan *plan, const char *
     return PLIM_OK;
 }
 
-static int64_t most_chunks(const struct plim_tensor_lists *lists)
+static int64_t all_chunks(const struct plim_tensor_lists *lists)
 {
-    int64_t most = 0;
+    int64_t all = 0;
     for (size_t j = 0; j < lists->length; j++) {
         int64_t elements = plim_array_elements(lists->list[0][j]);
-        int64_t chunks = (elements + PLIM_FOREACH_CHUNK - 1) / PLIM_FOREACH_CHUNK;
-        if (chunks > most) most = chunks;
+        all += (elements + PLIM_FOREACH_CHUNK - 1) / PLIM_FOREACH_CHUNK;
     }
-    return most;
+    return all;
 }
 
 static enum plim_status plan_norm(const struct plim_cuda_plan *plan, const struct plim_op *op)
 {
     const struct plim_tensor_lists lists = {
         .list = {op->lists[1], op->lists[0]}, .count = 2, .alike = 1, .length = op->list_length};
-    struct plim_foreach_norm_args args = {.chunks = most_chunks(&lists)};
     const struct plim_array *partial = op->n_scratch > 0 ? op->scratch[0] : NULL;
-    int64_t partial_bytes = (int64_t)op->list_length * args.chunks * (int64_t)sizeof(float);
+    int64_t partial_bytes = all_chunks(&lists) * (int64_t)sizeof(float);
     if (partial_bytes > 0 && (!partial || plim_array_bytes(partial) < partial_bytes))
         return PLIM_INVALID;
-    args.partial = partial ? partial->data : 0;
+    struct plim_foreach_norm_args args = {.partial = partial ? partial->data : 0};
     struct plim_list_launch launch = {0};
     while (launch.next < lists.length) {
         enum plim_status st = plim_lists_pack(&lists, &launch, &args.lists);
-        args.first = (int64_t)launch.first;
         if (st == PLIM_OK && launch.chunks > 0)
             st = plim_cuda_plan_launch(plan, "foreach_norm_chunks", launch.chunks,
                                        PLIM_FOREACH_THREADS, &args, sizeof args);
@@ -49,6 +46,7 @@ static enum plim_status plan_norm(const struct plim_cuda_plan *plan, const struc
             st = plim_cuda_plan_launch(plan, "foreach_norm_finish", args.lists.tensors,
                                        PLIM_FOREACH_THREADS, &args, sizeof args);
         if (st != PLIM_OK) return st;
+        args.first += launch.chunks;
     }
     return PLIM_OK;
 }

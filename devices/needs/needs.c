@@ -14,10 +14,11 @@ static int64_t smaller(int64_t a, int64_t b)
 
 /* --- cuBLAS ----------------------------------------------------------------------------------- */
 
-int64_t plim_cublas_workspace_bytes(const struct plim_device_info *info)
+int64_t plim_cublas_workspace_bytes(const struct plim_device_info *info, bool torch_2_15)
 {
-    bool is_hopper = info->compute_capability / 10 == 9;
-    return is_hopper ? INT64_C(32) << 20 : 2 * (INT64_C(4096) << 10) + 8 * (INT64_C(16) << 10);
+    int generation = info->compute_capability / 10;
+    bool is_large = torch_2_15 ? generation >= 9 : generation == 9;
+    return is_large ? INT64_C(32) << 20 : 2 * (INT64_C(4096) << 10) + 8 * (INT64_C(16) << 10);
 }
 
 int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info)
@@ -40,13 +41,11 @@ enum {
 
 /* Items a block takes, by the GPU for which the kernels were compiled: the newest not after it. */
 static const struct cub_tiles {
-    int from_compute_capability, sort, unique;
+    int from_compute_capability, sort, unique, unique_2_15; /* the last of PyTorch 2.15 */
 } cub_tiles[] = {
-    {100, 384 * 12, 384 * 10},
-    {90, 384 * 12, 640 * 7},
-    {86, 384 * 10, 64 * 5},
-    {80, 384 * 10, 256 * 7},
-    {0, 256 * 11, 64 * 5},
+    {100, 384 * 12, 384 * 10, 448 * 11}, {90, 384 * 12, 640 * 7, 448 * 11},
+    {86, 384 * 10, 64 * 5, 64 * 5},      {80, 384 * 10, 256 * 7, 192 * 7},
+    {0, 256 * 11, 64 * 5, 64 * 5},
 };
 
 static const struct cub_tiles *cub_tiles_of(const struct plim_device_info *info)
@@ -59,6 +58,14 @@ static const struct cub_tiles *cub_tiles_of(const struct plim_device_info *info)
 static int64_t cub_aligned(int64_t bytes)
 {
     return ceil_div(bytes, CUB_ALIGNMENT) * CUB_ALIGNMENT;
+}
+
+/* get_num_bits() */
+static int bits_of(int64_t n)
+{
+    int bits = 1;
+    while (n >>= 1) bits++;
+    return bits;
 }
 
 /* Pairs of 8 + 8 bytes, sorted by the lowest `bits` of the key, into other arrays. */
@@ -95,22 +102,25 @@ enum { UNSORTED_TOKENS = 3072, ROWS_PER_PARTIAL = 10 };
 /* Equal indices form a segment, a segment is summed in partial sums of ten rows, in fp32. How many
  * there are is known on the device only, so all is allocated for the most there can be. */
 static int sorted_embedding_needs(const struct plim_device_info *info, int64_t result_bytes,
-                                  int64_t tokens, int64_t rows, int64_t width,
+                                  int64_t tokens, int64_t rows, int64_t width, bool torch_2_15,
                                   struct plim_need *needs)
 {
     enum { RANGE_END = 4, UNIQUE_END = 9, SCAN_END = 12, END = 15 };
+    const struct cub_tiles *tiles = cub_tiles_of(info);
+    int key_bits = torch_2_15 ? bits_of(rows) : KEY_BITS;
+    int64_t unique = torch_2_15 ? tiles->unique_2_15 : tiles->unique;
     int64_t index_bytes = tokens * INDEX_BYTES;
     int64_t segments = smaller(tokens, rows), partials = tokens / ROWS_PER_PARTIAL + segments;
     const struct plim_need all[END] = {
         {index_bytes, false, END},                                         /* sorted */
         {index_bytes, false, END},                                         /* where they were */
         {index_bytes, false, RANGE_END},                                   /* 0 1 2 ... */
-        {sort_bytes(info, tokens, KEY_BITS), false, RANGE_END},
+        {sort_bytes(info, tokens, key_bits), false, RANGE_END},
         {result_bytes, true, END},
         {index_bytes, false, END},                                         /* starts of segments */
         {INDEX_BYTES, false, END},                                         /* how many */
         {index_bytes, false, UNIQUE_END},                                  /* their indices */
-        {scan_bytes(tokens, cub_tiles_of(info)->unique, PLIM_I64), false, UNIQUE_END},
+        {scan_bytes(tokens, unique, PLIM_I64), false, UNIQUE_END},
         {segments * INDEX_BYTES, false, END},                              /* partials of each */
         {segments * INDEX_BYTES, false, END},                              /* their sums so far */
         {scan_bytes(segments, SCAN_TILE, PLIM_I64), false, SCAN_END},
@@ -123,12 +133,12 @@ static int sorted_embedding_needs(const struct plim_device_info *info, int64_t r
 }
 
 int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype,
-                                  int64_t tokens, int64_t rows, int64_t width,
+                                  int64_t tokens, int64_t rows, int64_t width, bool torch_2_15,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS])
 {
     int64_t result_bytes = rows * width * plim_dtype_size(dtype);
     if (tokens > UNSORTED_TOKENS)
-        return sorted_embedding_needs(info, result_bytes, tokens, rows, width, needs);
+        return sorted_embedding_needs(info, result_bytes, tokens, rows, width, torch_2_15, needs);
     needs[0] = (struct plim_need){result_bytes, true, 1};
     return 1;
 }
@@ -149,11 +159,9 @@ void plim_index_add_needs(const struct plim_device_info *info, int64_t items, in
                           struct plim_need needs[PLIM_INDEX_ADD_NEEDS])
 {
     enum { IN_ONE_TILE = 256 * 9, END = PLIM_INDEX_ADD_NEEDS };
-    int bits = 1;
-    while (bits < KEY_BITS - 1 && INT64_C(1) << bits < rows) bits++;
     for (int i = 0; i < END; i++) needs[i] = (struct plim_need){items * INDEX_BYTES, false, END};
     needs[0].before = 2; /* as they were given */
-    needs[END - 1].bytes = items > IN_ONE_TILE ? sort_bytes(info, items, bits) : 1;
+    needs[END - 1].bytes = items > IN_ONE_TILE ? sort_bytes(info, items, bits_of(rows - 1)) : 1;
 }
 
 int plim_grouped_matmul_needs(const struct plim_device_info *info, enum plim_dtype dtype,

@@ -34,10 +34,11 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
 
 /* cuBLAS workspace of a (thread, stream), taken at its first use and kept; the same of cuBLASLt,
  * which a matmul with a bias takes at its first use, after cuBLAS's own if that is not there yet.
+ * `torch_2_15`: PyTorch 2.15 takes one of them, anew for each, and on Blackwell as much as on Hopper.
  * (Not every one: addmm goes to cuBLASLt where the bias is a contiguous row, and neither the summed
  * dimension nor the result's last is 1.)
  * Source: getChosenWorkspaceSize in aten/src/ATen/cuda/CublasHandlePool.cpp. */
-int64_t plim_cublas_workspace_bytes(const struct plim_device_info *info);
+int64_t plim_cublas_workspace_bytes(const struct plim_device_info *info, bool torch_2_15);
 int64_t plim_cublaslt_workspace_bytes(const struct plim_device_info *info);
 
 /* One block that a composed operation asks for. */
@@ -50,13 +51,14 @@ struct plim_need {
 
 /* What the embedding's backward asks for, of `tokens` indices into `rows` x `width`, in order; the
  * gradient of the weight is among them. Up to 3072 tokens it is the only one; more are sorted.
- * A padding index changes nothing. Returns how many.
+ * A padding index changes nothing. `torch_2_15`: of PyTorch 2.15, which sorts by the bits that `rows` has
+ * and no more. Returns how many.
  * Source: embedding_dense_backward_cuda, embedding_backward_cuda_kernel in
  * aten/src/ATen/native/cuda; temporary storage of CUB 3.0's DeviceRadixSort, DeviceSelect and
  * DeviceScan for the code that the PyTorch wheel brings for this compute capability. */
 enum { PLIM_EMBEDDING_MAX_NEEDS = 16 };
 int plim_embedding_backward_needs(const struct plim_device_info *info, enum plim_dtype dtype,
-                                  int64_t tokens, int64_t rows, int64_t width,
+                                  int64_t tokens, int64_t rows, int64_t width, bool torch_2_15,
                                   struct plim_need needs[PLIM_EMBEDDING_MAX_NEEDS]);
 
 /* The temporary of a cumulative sum of int64, int32 or fp32 along the last dimension, allocated after the

@@ -107,13 +107,25 @@ static bool has_fused_half(int cc, enum plim_dtype t)
     return is_half(t) && cc >= 80 && cc <= 121;
 }
 
+/* Of PyTorch 2.15, as _fused_sdp_choice() answers for each head size. */
+static bool fits_cudnn_2_15(const struct plim_attention_shape *s)
+{
+    if (s->dropout || s->k_length == 1) return false;
+    return s->head_size <= 128 || s->head_size == 256 || (s->head_size < 256 && !s->training);
+}
+
+static bool fits_cudnn_2_11(int cc, const struct plim_attention_shape *s)
+{
+    if (s->head_size > (cc == 90 ? 256 : 128)) return false;
+    return s->k_length != 1 && !(s->dropout && s->q_length == 1);
+}
+
 /* cuDNN is asked first on Hopper and data-centre Blackwell (check_prefer_cudnn_attention),
  * elsewhere after math, that is never. */
 static bool fits_cudnn(int cc, const struct plim_attention_shape *s)
 {
-    if (cc < 90 || cc >= 110 || !has_fused_half(cc, s->dtype)) return false;
-    if (s->head_size % 8 || s->head_size > (cc == 90 ? 256 : 128)) return false;
-    return s->k_length != 1 && !(s->dropout && s->q_length == 1);
+    if (cc < 90 || cc >= 110 || !has_fused_half(cc, s->dtype) || s->head_size % 8) return false;
+    return s->torch_2_15 ? fits_cudnn_2_15(s) : fits_cudnn_2_11(cc, s);
 }
 
 /* Backward of large heads needs more shared memory than consumer GPUs have. */
@@ -290,9 +302,9 @@ static void efficient_forward(const struct plim_attention_shape *s, struct list 
     /* larger heads accumulate in memory: in the result itself where that is fp32 */
     if (is_half(s->dtype) && s->head_size > REGISTER_HEAD)
         release(l, take(l, q_elements(s) * 4, PLIM_NEED_TEMPORARY));
-    release_unsaved(l, mask);
     release_unsaved(l, seed);
     release_unsaved(l, offset);
+    release_unsaved(l, mask);
 }
 
 /* One backward kernel: tiles of `rows` queries by `columns` keys. */
@@ -410,7 +422,8 @@ static void efficient_backward(int cc, const struct plim_attention_shape *s, str
 
 /* --- cuDNN --------------------------------------------------------------------------------- */
 
-/* cuDNN 9.19's workspaces are closed formulas, fitted to 2600 calls without a remainder. */
+/* Workspaces of cuDNN 9.19 (PyTorch 2.11) and 9.26 (2.15) are closed formulas, fitted to 2600 and 1950
+ * calls without a remainder. */
 
 /* Blackwell keeps one bit for every score that dropout may drop, in tiles of 128 x 128. */
 static int64_t cudnn_dropout_bytes(const struct plim_attention_shape *s)
@@ -427,14 +440,24 @@ static int64_t cudnn_forward_workspace_bytes(int cc, const struct plim_attention
     return s->dropout ? cudnn_dropout_bytes(s) + CUDNN_HEADER_BYTES : 0;
 }
 
+/* 9.26 on Blackwell: heads of 256 need no dQ; dK and dV for every head are in fp32, too, where heads share them. */
+static int64_t cudnn_large_backward_bytes(const struct plim_attention_shape *s)
+{
+    int64_t elements = expanded_kv_elements(s);
+    if (!is_grouped(s)) return rows(s) * 4;
+    return rows(s) * 4 + 2 * elements * (plim_dtype_size(s->dtype) + 4) + CUDNN_HEADER_BYTES;
+}
+
 /* dQ in fp32, the row sums, and dK and dV for every head where heads share them. */
 static int64_t cudnn_backward_workspace_bytes(int cc, const struct plim_attention_shape *s)
 {
     int64_t bytes = (q_elements(s) + rows(s)) * 4;
     int64_t expanded_bytes = expanded_kv_elements(s) * plim_dtype_size(s->dtype);
+    if (cc != 90 && s->head_size > 128) return cudnn_large_backward_bytes(s);
     if (is_grouped(s)) bytes += 2 * round_up(expanded_bytes, 128);
     if (cc == 90) return bytes + 2 * CUDNN_HEADER_BYTES;
-    bool is_short = s->q_length > 1 && (s->q_length <= 128 || s->k_length <= 128);
+    bool by_queries = s->q_length <= 128 && (s->has_mask || !s->torch_2_15);
+    bool is_short = s->q_length > 1 && (by_queries || s->k_length <= 128);
     if (s->dropout)
         bytes += cudnn_dropout_bytes(s);
     else if (is_short)

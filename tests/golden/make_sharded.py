@@ -3,6 +3,9 @@
     export PYTHONPATH=ORACLE OUT=...                     ORACLE: the folder of golden.py and trace.py; OUT: its build.sh's
     OUT/run VENV/bin/python make_sharded.py CASES.jsonl > ddp.jsonl
     OUT/run VENV/bin/python make_sharded.py CASES.jsonl ID [--stacks]      every allocation of one case (trace.py)
+    plimsoll exec --device sim:GPU,placement=ascending,memory=4TiB --gpus N ... -- \
+        VENV/bin/torchrun --nproc-per-node N make_sharded.py CASES.jsonl ID  one case on plimsoll's virtual GPUs, by all of
+                                                                             its ranks (newer.jsonl: PyTorch 2.15)
 
 The fields, the figures and the loop are golden.py's, with these fields more:
 
@@ -30,6 +33,9 @@ import os
 import sys
 import time
 
+RANKS = "LOCAL_RANK" in os.environ  # torchrun started all of them
+if RANKS:  # each sees its own GPU alone, as cuda:0
+    os.environ["CUDA_VISIBLE_DEVICES"], os.environ["LOCAL_RANK"] = os.environ["LOCAL_RANK"], "0"
 os.environ["VGPU_NCCL_ALONE"] = "1"
 import golden  # noqa: E402
 import torch  # noqa: E402
@@ -159,13 +165,21 @@ def figures(after_forward):
                 end_reserved=s["reserved_bytes.all.current"])
 
 
-def train(case, root, batch, steps, on_step=lambda: None):
-    torch.manual_seed(0)
-    golden.plain_rows(False)
+def join(case):
+    """The process group: of all ranks, or of this one alone."""
+    if RANKS:
+        dist.init_process_group("nccl")
+        return
     store = dist.HashStore()
     for group in ["", *(f"{n}//" for n in range(1, 16))] if case.get("rank") else []:
         store.set(f"0//{group}cuda//0", bytes(128).decode())  # what rank 0 would tell of its communicators
     dist.init_process_group("nccl", rank=case.get("rank", 0), world_size=case["world"], store=store)
+
+
+def train(case, root, batch, steps, on_step=lambda: None):
+    torch.manual_seed(0)
+    golden.plain_rows(False)
+    join(case)
     model, cfg = model_of(case, root)
     out = dict(parameters=sum(p.numel() for p in model.parameters()),
                trainable_parameters=sum(p.numel() for p in model.parameters() if p.requires_grad))
@@ -202,9 +216,21 @@ def train(case, root, batch, steps, on_step=lambda: None):
     return out
 
 
+def run_rank(path, ident):
+    """One case, of which all ranks run; that one tells whose case it is."""
+    with open(path) as file:
+        case = next(case for case in map(json.loads, file) if case["id"] == ident)
+    out = train(case, os.path.dirname(os.path.abspath(path)), case["batch"], 4)
+    if dist.get_rank() == case.get("rank", 0):
+        print(json.dumps({**case, **out}), flush=True)
+    dist.barrier()
+
+
 golden.train = train
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
+    if RANKS:
+        run_rank(*sys.argv[1:])
+    elif len(sys.argv) == 2:
         golden.main(sys.argv[1])
     else:
         import trace  # noqa: F401  runs it

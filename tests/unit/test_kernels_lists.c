@@ -176,10 +176,8 @@ static void check_norm(enum plim_dtype dtype, const struct sizes *sizes)
     make_list(&op, 0, dtype, sizes, true);
     make_list(&op, 1, dtype, sizes, false);
     int64_t chunks = 0;
-    for (size_t i = 0; i < sizes->count; i++)
-        if ((sizes->of[i] + CHUNK - 1) / CHUNK > chunks)
-            chunks = (sizes->of[i] + CHUNK - 1) / CHUNK;
-    op.scratch[op.n_scratch++] = kernel_case_scratch(&c, (int64_t)sizes->count * chunks * 4);
+    for (size_t i = 0; i < sizes->count; i++) chunks += (sizes->of[i] + CHUNK - 1) / CHUNK;
+    op.scratch[op.n_scratch++] = kernel_case_scratch(&c, chunks * 4);
     kernel_case_check(&c, &op, tolerance(dtype), 1);
     kernel_case_finish(&c);
 }
@@ -201,7 +199,7 @@ Test(kernels_lists, norms_want_their_scratch)
     make_list(&op, 0, PLIM_F32, &sizes, true);
     make_list(&op, 1, PLIM_F32, &sizes, false);
     cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
-    op.scratch[op.n_scratch++] = kernel_case_scratch(&c, 3 * 4);
+    op.scratch[op.n_scratch++] = kernel_case_scratch(&c, 2 * 4);
     cr_expect(eq(int, plim_cuda_plan(&c.info, &op, NULL, NULL), PLIM_INVALID));
 }
 

@@ -12,7 +12,8 @@ static struct storage *get(struct engine *e, int64_t bytes)
 struct storage *blas_workspace_take(struct engine *e, bool is_lt)
 {
     const struct plim_device_info *info = &e->device->info;
-    int64_t bytes = plim_cublas_workspace_bytes(info), lt_bytes = plim_cublaslt_workspace_bytes(info);
+    int64_t bytes = plim_cublas_workspace_bytes(info, e->torch_2_15);
+    int64_t lt_bytes = plim_cublaslt_workspace_bytes(info);
     if (e->torch_2_15) return get(e, is_lt ? lt_bytes : bytes);
     struct storage **blas = &e->blas_workspace[e->thread], **lt = &e->blaslt_workspace[e->thread];
     if (!*blas) *blas = get(e, bytes);

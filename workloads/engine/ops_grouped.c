@@ -1,4 +1,5 @@
 /* Products of groups of rows, one matrix a group: experts. */
+#include "blas_workspace.h"
 #include "devices/needs/needs.h"
 #include "ops.h"
 
@@ -17,6 +18,8 @@ static void launch(struct engine *e, struct tensor *y, struct tensor *a, struct 
     op_take_needs(e, count, needs, held);
     struct plim_op read = {.kind = PLIM_OP_READ_BACK, .n_in = 1, .in = {&ends->a}};
     if (!count && !e->halted) engine_launch(e, &read);
+    for (int64_t i = 0; !count && i < tensor_elements(ends); i++)
+        blas_workspace_give(e, blas_workspace_take(e, false));
     struct plim_op op = {.kind = PLIM_OP_MATMUL_GROUPED,
                          .n_out = 1,
                          .n_in = 3,

@@ -320,7 +320,7 @@ static void embedding_backward(struct engine *e, struct node *n, struct tensor *
     if (e->halted) return;
     enum plim_dtype dtype = (enum plim_dtype)dy->a.dtype;
     int count = plim_embedding_backward_needs(&e->device->info, dtype, tensor_elements(indices),
-                                              rows, width, needs);
+                                              rows, width, e->torch_2_15, needs);
     for (int i = 0; i < count; i++) {
         op_release_needs(e, needs, held, i, i);
         if (needs[i].is_result)

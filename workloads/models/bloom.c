@@ -209,6 +209,13 @@ static struct slopes make_slopes(struct engine *e, int64_t heads)
     return s;
 }
 
+/* All but the slopes themselves. */
+static void drop_powers(struct engine *e, const struct slopes *s)
+{
+    struct tensor *done[] = {s->base, s->powers, s->extra_base, s->extra_powers};
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+}
+
 /* Slope of the head times place of the token, (B * A, 1, S) in `dtype`; named. */
 static struct tensor *build_alibi(struct engine *e, int64_t heads, struct tensor *mask,
                                   enum plim_dtype dtype)
@@ -220,8 +227,28 @@ static struct tensor *build_alibi(struct engine *e, int64_t heads, struct tensor
     struct tensor *alibi = tensor_keep(op_mul(e, op_unsqueeze(e, s.all, -1), places));
     struct tensor *rows = op_reshape(e, alibi, SHAPE(batch * heads, 1, seq));
     struct tensor *y = tensor_hold(op_to(e, rows, dtype));
-    struct tensor *done[] = {s.base, s.powers, s.extra_base, s.extra_powers, s.all, places, alibi};
+    drop_powers(e, &s);
+    struct tensor *done[] = {s.all, places, alibi};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
+    return y;
+}
+
+/* The same without a mask, from transformers 5.24 on: one row of places for the whole batch. `slopes`, a
+ * variable of the forward, stays to its end; named. */
+static struct tensor *build_alibi_5_24(struct engine *e, int64_t heads, int64_t batch, int64_t seq,
+                                       enum plim_dtype dtype, struct tensor **slopes)
+{
+    struct slopes s = make_slopes(e, heads);
+    drop_powers(e, &s);
+    struct tensor *column = op_unsqueeze(e, op_unsqueeze(e, s.all, -1), -1);
+    struct tensor *alibi = tensor_keep(op_mul(e, column, op_arange(e, PLIM_I64, seq, 0, 1)));
+    struct tensor *all = op_expand(e, op_unsqueeze(e, alibi, 0), SHAPE(batch, heads, 1, seq));
+    struct tensor *rows =
+        tensor_keep(op_reshape(e, op_clone(e, all), SHAPE(batch * heads, 1, seq)));
+    struct tensor *y = tensor_hold(op_to(e, rows, dtype));
+    tensor_drop(e, rows);
+    tensor_drop(e, alibi);
+    *slopes = s.all;
     return y;
 }
 
@@ -230,13 +257,20 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct tensor *weights = NULL;
     struct tensor *embeddings = decoder_embed(e, m, ids);
     struct tensor *x = tensor_keep(nn_norm(e, &m->embedding_norm, embeddings));
-    struct tensor *mask = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     struct block_call call = {.outputs = &weights};
-    call.alibi = build_alibi(e, m->config->heads, mask, (enum plim_dtype)x->a.dtype);
+    enum plim_dtype dtype = (enum plim_dtype)x->a.dtype;
+    struct tensor *mask = NULL, *slopes = NULL;
+    int64_t batch = ids->a.shape[0], seq = ids->a.shape[1];
+    if (m->setting->transformers == PLIM_TRANSFORMERS_5_17) {
+        mask = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
+        call.alibi = build_alibi(e, m->config->heads, mask, dtype);
+    } else {
+        call.alibi = build_alibi_5_24(e, m->config->heads, batch, seq, dtype, &slopes);
+    }
     call.mask = decoder_padding_mask(e, m, embeddings, mask);
     x = decoder_blocks(e, m, x, &call, NULL);
     tensor_set(e, &x, nn_norm(e, &m->final_norm, x));
-    struct tensor *done[] = {embeddings, mask, call.alibi, call.mask, weights};
+    struct tensor *done[] = {embeddings, mask, slopes, call.alibi, call.mask, weights};
     for (size_t i = 0; i < sizeof done / sizeof *done; i++) tensor_drop(e, done[i]);
     return x;
 }

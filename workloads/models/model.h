@@ -209,7 +209,7 @@ struct tensor *decoder_positions(struct engine *e, int64_t seq);
 /* The causal mask of this forward; named or NULL */
 struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,
                             struct tensor *positions, int64_t window);
-/* The same of a model that passes an attention mask (B, S) of ones and no positions (opt, bloom) */
+/* The same of a model that passes no positions, but an attention mask (B, S) of ones, or NULL (opt, bloom) */
 struct tensor *decoder_padding_mask(struct engine *e, const struct decoder *m,
                                     struct tensor *embeddings, struct tensor *attention_mask);
 /* The mask of a model whose tokens see all of the row, or what lies within the window around them;

@@ -185,7 +185,8 @@ struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r)
     e->grad_enabled = false;
     struct tensor *padding =
         r->attention_mask ? tensor_keep(op_to(e, r->attention_mask, PLIM_BOOL)) : NULL;
-    struct tensor *document = padding ? NULL : packed_sequence(e, r), *mask = NULL;
+    bool may_be_packed = r->positions && !padding;
+    struct tensor *document = may_be_packed ? packed_sequence(e, r) : NULL, *mask = NULL;
     bool beyond = r->window && r->seq >= r->window; /* else the kernel's own causal mask does */
     bool eager = r->function == ATTENTION_EAGER;
     if (r->function == ATTENTION_FLASH2) {

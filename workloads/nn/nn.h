@@ -193,8 +193,8 @@ struct mask_request {
     bool packed;
     enum attention_function function;
     int64_t window;                /* sliding window; 0: none */
-    struct tensor *positions;      /* (1, S) int64 */
-    struct tensor *attention_mask; /* or, where a model passes one: (B, S), all ones. Lent */
+    struct tensor *positions;      /* (1, S) int64, or NULL: none are passed */
+    struct tensor *attention_mask; /* (B, S), all ones, or NULL: none is passed. Lent */
 };
 struct tensor *nn_causal_mask(struct engine *e, const struct mask_request *r);
 /* create_bidirectional_mask, create_bidirectional_sliding_window_mask: the same, where a token also

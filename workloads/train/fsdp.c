@@ -55,12 +55,13 @@ static void gather(struct engine *e, struct fsdp_unit *u, double ready)
 }
 
 /* wait_for_unshard(): each parameter out of the gathered buffer. In forward that is kept until the
- * next one has been copied out too. */
+ * next one has been copied out too; from PyTorch 2.15 on until that begins. */
 static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
 {
     struct fsdp *f = u->fsdp;
     if (!u->gathered || e->halted) return;
     struct tensor *earlier = in_forward ? f->copied_out : NULL;
+    if (e->torch_2_15) tensor_drop(e, earlier);
     link_wait(f->link, u->arrival);
     f->may_gather = f->copied_out_at;
     for (size_t i = 0; i < u->count; i++) {
@@ -79,7 +80,7 @@ static void copy_out(struct engine *e, struct fsdp_unit *u, bool in_forward)
     else
         tensor_drop(e, u->gathered);
     u->gathered = NULL;
-    tensor_drop(e, earlier);
+    if (!e->torch_2_15) tensor_drop(e, earlier);
 }
 
 static void reshard(struct engine *e, struct fsdp_unit *u)
@@ -90,6 +91,27 @@ static void reshard(struct engine *e, struct fsdp_unit *u)
 }
 
 /* --- gradients -------------------------------------------------------------------------------- */
+
+/* Are gradients kept in a wider type than backward gives them? */
+static bool keeps_wider(const struct fsdp *f)
+{
+    return f->is_mixed && plim_dtype_size(f->reduce_dtype) > plim_dtype_size(f->param_dtype);
+}
+
+/* _set_unsharded_grad_dtypes(), PyTorch 2.15: a gradient that later micro-steps will be added to gets its
+ * wider type by autograd; others stay as they are, and may be added to one that has it. */
+static void set_grad_dtypes(struct engine *e, struct fsdp_unit *u)
+{
+    struct fsdp *f = u->fsdp;
+    if (!e->torch_2_15 || !keeps_wider(f) || e->halted) return;
+    for (size_t i = 0; i < u->count; i++) {
+        struct tensor *whole = u->parameters[i].whole;
+        bool is_kept = !f->reduces && !whole->grad;
+        if (whole->accumulator)
+            whole->accumulator->output[0].dtype =
+                (uint8_t)(is_kept ? f->reduce_dtype : f->param_dtype);
+    }
+}
 
 /* accumulate_unsharded_grad_if_needed() */
 static void add_to_kept(struct engine *e, struct fsdp_parameter *p)
@@ -157,8 +179,8 @@ static void pad(struct engine *e, const struct fsdp *f, struct fsdp_reduction *r
     for (size_t i = 0; i < r->count; i++) tensor_drop(e, padded[i]);
 }
 
-/* foreach_reduce_scatter_copy_in(): consumes all gradients but the last, which a variable of Python's
- * holds to the end of the function */
+/* foreach_reduce_scatter_copy_in(): consumes all gradients; before PyTorch 2.15 all but the last, which a
+ * variable of Python's holds to the end of the function */
 static struct tensor *copy_in(struct engine *e, struct fsdp *f, struct fsdp_reduction *r,
                               enum plim_dtype dtype)
 {
@@ -171,7 +193,7 @@ static struct tensor *copy_in(struct engine *e, struct fsdp *f, struct fsdp_redu
     else
         kernel_table(e, plim_chunk_cat_table_bytes(r->count, f->chunks));
     buffer_copy(e, r->elements * f->world, input, from);
-    for (size_t i = r->count - 1; i-- > 0;) tensor_drop(e, r->grads[i]);
+    for (size_t i = r->count - (e->torch_2_15 ? 0 : 1); i-- > 0;) tensor_drop(e, r->grads[i]);
     return input;
 }
 
@@ -198,7 +220,7 @@ static void reduce(struct engine *e, struct fsdp *f, struct fsdp_reduction *r)
         offset += shard_elements(f, r->of[i]);
     }
     tensor_drop(e, reduced);
-    tensor_drop(e, r->grads[r->count - 1]);
+    if (!e->torch_2_15) tensor_drop(e, r->grads[r->count - 1]);
 }
 
 /* post_backward() */
@@ -211,7 +233,7 @@ void fsdp_unit_after_backward(struct engine *e, void *context)
     if (f->reduces) collect(u, &f->reduction);
     reshard(e, u);
     if (f->reduces && f->reduction.count) reduce(e, f, &f->reduction);
-    for (size_t i = 0; i < u->count && !f->reduces && f->is_mixed; i++)
+    for (size_t i = 0; i < u->count && !f->reduces && keeps_wider(f) && !e->torch_2_15; i++)
         keep(e, &u->parameters[i], f->reduce_dtype);
 }
 
@@ -225,6 +247,7 @@ void fsdp_unit_before_backward(struct engine *e, void *context)
     u->in_backward = true;
     gather(e, u, link_now(u->fsdp->link));
     copy_out(e, u, false);
+    set_grad_dtypes(e, u);
     if (u->place > 0)
         gather(e, u->fsdp->order[u->place - 1], u->fsdp->copied_out_at);
 }

@@ -23,6 +23,8 @@
  *   buffer lives until the next unit is reduced. A unit whose input needs no gradient, and the decoder's
  *   own, are reduced when backward has ended.
  * - A micro-step that does not reduce keeps its gradients whole, in reduce_dtype.
+ * - PyTorch 2.15 gives up the buffer of the last unit before the next one is copied out, and all gradients
+ *   when they are packed; and autograd casts gradients that are to be kept, one by one, as they come.
  *
  * Mixed precision is a policy (param_dtype, reduce_dtype, inputs of blocks cast), not autocast. */
 #ifndef PLIM_TRAIN_FSDP_H

@@ -121,15 +121,39 @@ enum {
     FOREACH_CHUNK = 65536
 }; /* elements of one block of a multi-tensor kernel (MultiTensorApply.cuh) */
 
-/* _foreach_norm: partial sums of every chunk of every tensor, then one number a tensor; named */
-static void norms_of(struct engine *e, size_t n, struct tensor **grads, struct tensor **norms)
+static int64_t chunks_of(const struct tensor *x)
+{
+    return (tensor_elements(x) + FOREACH_CHUNK - 1) / FOREACH_CHUNK;
+}
+
+/* The partial sums of _foreach_norm: of every chunk of every tensor, as many for each as the largest has. */
+static struct tensor *partials_2_11(struct engine *e, size_t n, struct tensor *const *grads)
 {
     int64_t largest = 0;
+    for (size_t i = 0; i < n; i++)
+        if (chunks_of(grads[i]) > largest) largest = chunks_of(grads[i]);
+    return tensor_keep(op_full(e, PLIM_F32, SHAPE((int64_t)n * largest), 0));
+}
+
+/* The same of PyTorch 2.15: as many as each has. `starts`: where those of each begin, and their end. */
+static struct tensor *partials_2_15(struct engine *e, size_t n, struct tensor *const *grads,
+                                    struct tensor **starts)
+{
+    int64_t all = 0, filled = 0;
     for (size_t i = 0; i < n; i++) {
-        int64_t chunks = (tensor_elements(grads[i]) + FOREACH_CHUNK - 1) / FOREACH_CHUNK;
-        if (chunks > largest) largest = chunks;
+        all += chunks_of(grads[i]);
+        filled += tensor_elements(grads[i]) > 0;
     }
-    struct tensor *partial = tensor_keep(op_full(e, PLIM_F32, SHAPE((int64_t)n * largest), 0));
+    *starts = tensor_keep(tensor_empty(e, PLIM_I64, SHAPE(filled + 1)));
+    return tensor_keep(op_full(e, PLIM_F32, SHAPE(all), 0));
+}
+
+/* _foreach_norm: partial sums, then one number a tensor; named */
+static void norms_of(struct engine *e, size_t n, struct tensor **grads, struct tensor **norms)
+{
+    struct tensor *starts = NULL;
+    struct tensor *partial =
+        e->torch_2_15 ? partials_2_15(e, n, grads, &starts) : partials_2_11(e, n, grads);
     for (size_t i = 0; i < n; i++)
         norms[i] = tensor_keep(tensor_empty(e, (enum plim_dtype)grads[i]->a.dtype, 0, NULL));
     struct plim_op op = {.kind = PLIM_OP_FOREACH,
@@ -142,6 +166,7 @@ static void norms_of(struct engine *e, size_t n, struct tensor **grads, struct t
                          .list_length = n};
     if (!e->halted) engine_launch(e, &op);
     tensor_drop(e, partial);
+    tensor_drop(e, starts);
 }
 
 /* torch.stack of scalars */

@@ -34,12 +34,12 @@ struct plim_foreach_args {
     float alpha;
 };
 
-/* Lists: tensors, norms. foreach_norm_chunks: partial[(first + tensor) chunks + chunk] = sum of
- * squares. foreach_norm_finish: a block for each tensor adds its chunks, in a fixed order. */
+/* Lists: tensors, norms. foreach_norm_chunks: partial[first + chunk of the launch] = sum of squares.
+ * foreach_norm_finish: a block for each tensor adds its chunks, in a fixed order. */
 struct plim_foreach_norm_args {
     struct plim_cuda_tensor_lists lists;
     uint64_t partial; /* fp32 */
-    int64_t first, chunks;
+    int64_t first;    /* chunks of the launches before this one */
 };
 
 #endif

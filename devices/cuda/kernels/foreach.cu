@@ -72,14 +72,14 @@ PLIM_KERNEL(foreach_norm_chunks, plim_foreach_norm_args, PLIM_FOREACH_THREADS)
         for (float x : b) mine.a += x * x;
     });
     sums all = team_fold(mine);
-    if (threadIdx.x == 0)
-        ((float *)args.partial)[(args.first + chunk.tensor) * args.chunks + chunk.index] = all.a;
+    if (threadIdx.x == 0) ((float *)args.partial)[args.first + blockIdx.x] = all.a;
 }
 
 PLIM_KERNEL(foreach_norm_finish, plim_foreach_norm_args, PLIM_FOREACH_THREADS)
 {
     const uint64_t *record = list_record(args.lists, (int)blockIdx.x);
-    const float *partial = (const float *)args.partial + (args.first + blockIdx.x) * args.chunks;
+    const float *partial =
+        (const float *)args.partial + args.first + (int64_t)record[PLIM_RECORD_CHUNKS];
     int64_t chunks =
         ((int64_t)record[PLIM_RECORD_SIZE] + PLIM_FOREACH_CHUNK - 1) / PLIM_FOREACH_CHUNK;
     sums mine = {0, 0};

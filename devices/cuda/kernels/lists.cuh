@@ -14,7 +14,6 @@ __device__ inline const uint64_t *list_record(const plim_cuda_tensor_lists &list
 struct list_chunk {
     const uint64_t *data; /* a list's array each */
     int64_t begin, end;
-    int tensor, index; /* which of the launch; which chunk of it */
 };
 
 /* The last record with no more chunks before it than blockIdx.x: empty tensors have none. */
@@ -29,10 +28,10 @@ __device__ inline list_chunk chunk_of_block(const plim_cuda_tensor_lists &lists)
             high = middle;
     }
     const uint64_t *record = list_record(lists, low);
-    int index = (int)(blockIdx.x - record[PLIM_RECORD_CHUNKS]);
-    int64_t size = (int64_t)record[PLIM_RECORD_SIZE], begin = (int64_t)index * PLIM_FOREACH_CHUNK;
+    int64_t index = (int64_t)(blockIdx.x - record[PLIM_RECORD_CHUNKS]);
+    int64_t size = (int64_t)record[PLIM_RECORD_SIZE], begin = index * PLIM_FOREACH_CHUNK;
     int64_t end = begin + PLIM_FOREACH_CHUNK;
-    return {record + PLIM_RECORD_DATA, begin, end < size ? end : size, low, index};
+    return {record + PLIM_RECORD_DATA, begin, end < size ? end : size};
 }
 
 /* visit(element, lanes<N>) for the elements of the chunk: eight at a time where all arrays of the

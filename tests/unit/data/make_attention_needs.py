@@ -1,6 +1,9 @@
 """Measures scaled_dot_product_attention on the virtual GPU and writes attention_needs.txt.
 
     python3 make_attention_needs.py OUT/run VENV/bin/python > attention_needs.txt      (a minute)
+    plimsoll exec --device sim:GPU,memory=64TiB --repetitions 99999 --logs DIR -- VENV/bin/python make_attention_needs.py CC
+                      one GPU, of PyTorch 2.15: attention_needs_2_15.txt, and there some calls more for 9.0 and 10.0 (queries and keys of
+                      other lengths around 128, heads of 256, large heads without training)
 
 The virtual CUDA of the oracle must know the GPUs in CARDS: where it knows fewer (7.0, 10.0 and 12.0 were not in it), add a line to GPU() in
 cudart.c and to the properties in cudnn.c, with the figures below.

@@ -1,6 +1,9 @@
 """Measures on the virtual GPU what reductions, the embedding's and the layer norm's backward and matmuls ask for: writes needs.txt.
 
     python3 make_needs.py OUT/run VENV/bin/python > needs.txt      (a minute)
+    plimsoll exec --device sim:GPU,memory=64TiB --repetitions 99999 --logs DIR -- VENV/bin/python make_needs.py CC
+                      one GPU, of PyTorch 2.15: needs_2_15.txt has its rows of embedding and cublas; the others are those of 2.11, but that
+                      2.15 folds "and" and "or" of floats in bytes
 
 One call a line, its kind first, then the GPU: cc, multiprocessors, resident threads of a multiprocessor. EVENTS are those of the allocator, separated by commas:
 +bytes is an allocation, bytes as requested; -n is the release of the n-th of them (from 0); what outlives the call is not released.
