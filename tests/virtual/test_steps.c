@@ -83,6 +83,33 @@ Test(steps, a_step_with_a_refusal_is_not_steady)
     plim_steps_destroy(steps);
 }
 
+/* A step whose activations come as a large block and a small one at these places. */
+static void make_step_at(struct plim_steps *steps, uintptr_t large, uintptr_t small)
+{
+    pass(steps, false);
+    plim_steps_block(steps, large, 2 << 20);
+    plim_steps_block(steps, small, 1 << 20);
+    pass(steps, true);
+    launch(steps, PLIM_STEPS_UPDATE, 6);
+}
+
+Test(steps, memory_that_is_laid_out_anew_is_not_steady)
+{
+    struct plim_steps *steps = plim_steps_create(clock_of_test);
+    plim_steps_held(steps, 100);
+    for (uintptr_t i = 1; i <= 20; i++) make_step_at(steps, i << 24, 1);
+    struct plim_steps_state state = look(steps);
+    cr_expect(ge(i64, state.steady, 18));
+    cr_expect(state.moves && !plim_steps_is_steady(&state, 5, 0));
+    for (uintptr_t i = 1; i <= 3; i++) make_step_at(steps, (19 + i % 2) << 24, i);
+    state = look(steps);
+    cr_expect(plim_steps_is_steady(&state, 5, 0) && !state.moves, "two places by turns, small ones anywhere");
+    for (uintptr_t i = 1; i <= 60; i++) make_step_at(steps, (100 + i) << 24, 1);
+    state = look(steps);
+    cr_expect(state.moves && plim_steps_is_steady(&state, 5, 0), "it need not ever come to rest");
+    plim_steps_destroy(steps);
+}
+
 Test(steps, a_period_with_a_refusal_is_not_steady)
 {
     struct plim_steps *steps = plim_steps_create(clock_of_test);

@@ -33,6 +33,7 @@ struct burst {
 /* Some launches in a row. */
 struct stretch {
     uint64_t length, calls, kind; /* calls: of libraries */
+    uint64_t places;    /* of the large blocks that were handed out; 0: none were told */
     int64_t held_bytes; /* the most */
     bool unsteady;      /* the peak grew, or memory was refused */
 };
@@ -61,7 +62,8 @@ struct plim_steps {
     bool changed; /* since plim_steps_changed() */
     int64_t steps, steady, alike;
     uint64_t length;
-    uint64_t kinds[KINDS];
+    uint64_t kinds[KINDS], places[KINDS];
+    bool moves; /* the last step's large blocks lay as in none before it */
     double times[TIMES], time;
     struct plim_leak leak;
 
@@ -122,12 +124,13 @@ static struct entry *find(struct entry *table, uint64_t key)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-static bool is_known(struct plim_steps *steps, uint64_t kind)
+/* Is it among the last ones? It is now. */
+static bool is_known(uint64_t last[KINDS], uint64_t value)
 {
     for (int i = 0; i < KINDS; i++)
-        if (steps->kinds[i] == kind) return true;
-    memmove(&steps->kinds[1], &steps->kinds[0], (KINDS - 1) * sizeof(steps->kinds[0]));
-    steps->kinds[0] = kind;
+        if (last[i] == value) return true;
+    memmove(&last[1], &last[0], (KINDS - 1) * sizeof(last[0]));
+    last[0] = value;
     return false;
 }
 
@@ -141,6 +144,7 @@ static void join_tail(struct plim_steps *steps)
 {
     struct stretch *step = &steps->step, *tail = &steps->tail;
     step->kind = plim_token_more(step->kind, tail->kind);
+    if (tail->places) step->places = plim_token_more(step->places, tail->places);
     step->length += tail->length;
     step->calls += tail->calls;
     step->unsteady |= tail->unsteady;
@@ -156,7 +160,8 @@ static void end_step(struct plim_steps *steps)
     if (steps->steps > 0) steps->times[(steps->steps - 1) % TIMES] = now - steps->time;
     steps->time = now;
     steps->length = step->length;
-    steps->alike = is_known(steps, step->kind) ? steps->alike + 1 : 0;
+    steps->alike = is_known(steps->kinds, step->kind) ? steps->alike + 1 : 0;
+    steps->moves = step->places && !is_known(steps->places, step->places);
     steps->steady = step->unsteady || steps->steps == 0 ? 0 : steps->steady + 1;
     steps->steps++;
     steps->changed = true;
@@ -198,6 +203,7 @@ static void adopt_rule(struct plim_steps *steps, enum plim_steps_rule rule)
     steps->first_calls = steps->calls;
     if (!steps->first_keys) steps->first_keys = steps->keys;
     memset(steps->kinds, 0, sizeof(steps->kinds));
+    memset(steps->places, 0, sizeof(steps->places));
     steps->undecided = false;
 }
 
@@ -408,6 +414,14 @@ void plim_steps_told(struct plim_steps *steps)
     end_burst(steps);
 }
 
+void plim_steps_block(struct plim_steps *steps, uintptr_t at, int64_t bytes)
+{
+    enum { SMALL = 1 << 20 };
+    if (!steps || bytes <= SMALL) return;
+    struct stretch *tail = &steps->tail;
+    tail->places = plim_token_more(plim_token_more(tail->places, at), (uint64_t)bytes);
+}
+
 void plim_steps_copy(struct plim_steps *steps, uintptr_t to)
 {
     if (steps) note_write(steps, to);
@@ -473,6 +487,7 @@ void plim_steps_look(const struct plim_steps *steps, struct plim_steps_state *ou
     out->steps = steps->steps;
     out->steady = steps->step.unsteady || steps->tail.unsteady ? 0 : steps->steady;
     out->alike = steps->alike;
+    out->moves = steps->moves;
     out->launches = (int64_t)steps->length;
     out->seconds = median_seconds(steps);
     out->leaks = plim_leak_find(&steps->leak, &out->leak_bytes);

@@ -18,6 +18,9 @@
  * - Steps need not be alike: lengths of batches vary, some are followed by an evaluation. Each has
  *   a kind, the hash of its launches with their grids. Kinds that were never seen before mean that
  *   the next one can be larger: then ten times as many steps have to pass.
+ * - An allocator that keeps what was given back may lay memory out anew for many steps, until a piece is
+ *   missing that all steps before had. It is done when the large blocks of a step lie where those of an
+ *   earlier one lay: from there on the steps repeat. Until then ten times as many steps have to pass, too.
  *
  * A verdict that comes too early is wrong; one that comes late costs time. So what is unclear
  * merges steps into one rather than splitting one. What cannot be known: what a program does for
@@ -66,6 +69,10 @@ void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_
  * burst. Several in a row (Muon beside AdamW) are one step, and so are those of single layers within
  * a backward pass. */
 void plim_steps_told(struct plim_steps *steps);
+
+/* The framework's allocator hands out a block. (Those of up to 1 MiB come from segments of 2 MiB; they move
+ * about without end, and cost little.) */
+void plim_steps_block(struct plim_steps *steps, uintptr_t at, int64_t bytes);
 
 /* A copy or a memset to device memory. */
 void plim_steps_copy(struct plim_steps *steps, uintptr_t to);

@@ -22,7 +22,7 @@ static int64_t steady_needed(const struct plim_steps_state *state, int wanted, i
     int64_t needed = plim_steps_needed(state->rule, alike, accumulation);
     /* What came last at step N for the first time has to have had the time to come again. */
     int64_t fresh = state->steps - state->alike;
-    bool is_unlike = state->alike < alike || state->alike < fresh;
+    bool is_unlike = state->alike < alike || state->alike < fresh || state->moves;
     return is_unlike && needed < UNLIKE * alike ? UNLIKE * alike : needed;
 }
 

@@ -25,6 +25,7 @@ struct plim_steps_state {
     int64_t steps;   /* completed; periods under BY_PERIOD */
     int64_t steady;  /* of these, the last ones: the peak did not grow, no memory was refused */
     int64_t alike;   /* of these, the last ones of a kind seen before */
+    bool moves;      /* the last step's large blocks lay as in no step before */
     int64_t launches; /* of the last step */
     double seconds;  /* median from step to step, of the last 64; 0: not known */
     bool leaks;      /* memory goes on growing from step to step */
@@ -36,8 +37,8 @@ struct plim_steps_state {
 int64_t plim_steps_needed(enum plim_steps_rule rule, int64_t wanted, int accumulation);
 
 /* Has memory reached what it stays at? That takes `wanted` steady steps (at least 1; 5 sees a GAN's
- * generator that is trained every sixth time) where steps are plainly seen and of kinds that came
- * before, more otherwise, and never fewer than two updates of the weights. */
+ * generator that is trained every sixth time) where steps are plainly seen, of kinds that came
+ * before, and use memory as one before, more otherwise, and never fewer than two updates of the weights. */
 bool plim_steps_is_steady(const struct plim_steps_state *state, int wanted, int accumulation);
 
 #endif

@@ -121,6 +121,12 @@ void plim_watch_copy(uintptr_t to)
     end();
 }
 
+void plim_watch_block(uintptr_t at, int64_t bytes)
+{
+    plim_steps_block(begin(), at, bytes);
+    end();
+}
+
 void plim_watch_cost(const struct plim_cost *cost)
 {
     begin();

@@ -26,6 +26,9 @@ void plim_watch_graph(uint64_t token, enum plim_steps_class class, size_t librar
 
 void plim_watch_copy(uintptr_t to);
 
+/* The framework's allocator hands out a block of the GPU's memory. */
+void plim_watch_block(uintptr_t at, int64_t bytes);
+
 /* What the launch that was told last costs; for recordings alone. */
 void plim_watch_cost(const struct plim_cost *cost);
 
