@@ -103,7 +103,8 @@ Test(steps, memory_that_is_laid_out_anew_is_not_steady)
     cr_expect(state.moves && !plim_steps_is_steady(&state, 5, 0));
     for (uintptr_t i = 1; i <= 3; i++) make_step_at(steps, (19 + i % 2) << 24, i);
     state = look(steps);
-    cr_expect(plim_steps_is_steady(&state, 5, 0) && !state.moves, "two places by turns, small ones anywhere");
+    cr_expect(plim_steps_is_steady(&state, 5, 0) && !state.moves,
+              "two places by turns, small ones anywhere");
     for (uintptr_t i = 1; i <= 60; i++) make_step_at(steps, (100 + i) << 24, 1);
     state = look(steps);
     cr_expect(state.moves && plim_steps_is_steady(&state, 5, 0), "it need not ever come to rest");

@@ -40,7 +40,7 @@ static void pass_on(report **theirs, const char *name, void *at, int64_t bytes, 
                        uint16_t device)                                                            \
     {                                                                                              \
         static report *theirs;                                                                     \
-        note(at, bytes, device);                                                                         \
+        note(at, bytes, device);                                                                   \
         pass_on(&theirs, #symbol, at, bytes, allocated, reserved, device);                         \
     }
 REPORT(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)

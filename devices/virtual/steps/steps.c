@@ -33,7 +33,7 @@ struct burst {
 /* Some launches in a row. */
 struct stretch {
     uint64_t length, calls, kind; /* calls: of libraries */
-    uint64_t places;    /* of the large blocks that were handed out; 0: none were told */
+    uint64_t places;              /* of the large blocks that were handed out; 0: none were told */
     int64_t held_bytes; /* the most */
     bool unsteady;      /* the peak grew, or memory was refused */
 };
