@@ -122,6 +122,23 @@ Test(elementwise, of_what_is_left_over_nothing_is_spoilt)
     expect_numbers(other, PLIM_FLOAT, 1, "5");
 }
 
+/* isneginf gives booleans, which its name does not say: no more is spoilt than the block has. */
+Test(elementwise, of_an_unknown_type_no_more_is_spoilt_than_the_block)
+{
+    static const char name[] = ELEMENTWISE
+        "ZZZNS0_49_GLOBAL__N__d2ba64fb_16_TensorCompare_cu_71e06f4e20isneginf_kernel_implERNS_"
+        "18TensorIteratorBaseEENKUlvE_clEvENKUlvE0_clEvEUlfE_" ARRAY(2);
+    int count = 512;
+    char nothing = 0;
+    begin();
+    for (size_t i = 0; i < 2; i++) plim_block_take(memory + i * 512, 512);
+    plim_block_take(memory + 4096, 2048);
+    uintptr_t data[2] = {PUT(0, bool, true, true), memory + 4096}, other = PUT(512, float, 5);
+    cr_assert(LAUNCH(name, &count, &nothing, data));
+    expect_numbers(memory, PLIM_BOOL, 2, "? ?");
+    expect_numbers(other, PLIM_FLOAT, 1, "5");
+}
+
 /* x == x of learned numbers. */
 Test(elementwise, learned_numbers_are_taken_to_be_finite)
 {
@@ -298,6 +315,14 @@ Test(cub, selects_the_places)
     cr_assert(LAUNCH(name, &first, flags, &none, &number, nothing, nothing, nothing, &count, nothing,
                      nothing, nothing));
     expect_numbers(number, PLIM_INT32, 1, "0");
+    expect_numbers(flags[0], PLIM_BOOL, 6, "0 0 0 0 0 0");
+    /* Of too many to look at: the places are not known, what they are selected by still is. */
+    count = PLIM_MOST_ELEMENTS + 1;
+    out = PUT(2048, int64_t, 7);
+    plim_block_take(out, 512);
+    cr_assert(LAUNCH(name, &first, flags, &out, &number, nothing, nothing, nothing, &count, nothing,
+                     nothing, nothing));
+    expect_numbers(out, PLIM_INT64, 1, "?");
     expect_numbers(flags[0], PLIM_BOOL, 6, "0 0 0 0 0 0");
 }
 

@@ -6,6 +6,7 @@
 #include "devices/virtual/memory/heap.h"
 #include "devices/virtual/memory/shadow.h"
 #include "devices/virtual/values/family.h"
+#include "devices/virtual/values/plan.h"
 #include "devices/virtual/values/type.h"
 #include "devices/virtual/work/signature.h"
 #include "machine_fixture.h"

@@ -23,9 +23,12 @@ int32_t plim_launch_int(const struct plim_launch *launch, int i)
     return value;
 }
 
+/* No kernel writes beyond the block: where a function is not known, neither is the type of what it gives. */
 void plim_launch_spoil(const struct plim_launch *launch, uintptr_t at, size_t bytes)
 {
-    plim_shadow_spoil(at, bytes, launch->kernel);
+    struct plim_block block = plim_block_find(at);
+    size_t room = block.at + block.bytes - at;
+    plim_shadow_spoil(at, block.bytes && bytes > room ? room : bytes, launch->kernel);
 }
 
 void plim_launch_spoil_block(const struct plim_launch *launch, uintptr_t at)

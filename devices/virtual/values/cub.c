@@ -197,6 +197,7 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     size_t room = !to ? 0 : has_flags ? room_for(plan, number, count) : count;
     if (!plim_view_blank(&total, number, plim_type_bytes(plan->types[NUMBER]))) return false;
     bool works = count && count <= PLIM_MOST_ELEMENTS && (!to || plim_view_blank(&out, to, count * width));
+    if (!works && to) plim_launch_spoil_block(launch, to);
     if (works && !plan->numbers[COUNTS])
         works = plim_view_open(&in, plim_launch_address(launch, 0), count * width);
     if (works && has_flags)
@@ -214,7 +215,7 @@ static bool run_select(const struct plim_plan *plan, const struct plim_launch *l
     plim_view_close(&flags);
     plim_view_close(&out);
     plim_view_close(&total);
-    return works && known & PLIM_KNOWN;
+    return true; /* what is selected, and how many; nothing else is written */
 }
 
 /* --- unique ----------------------------------------------------------------------------------- */
