@@ -544,16 +544,23 @@ Test(host_work, is_a_line_through_what_steps_have_at_least)
                                       working(4, 1, ALWAYS(0.010))},
                 3, 1, 0, 2000000, 2000000);
     /* of tokens, on a host half as fast as assumed, in steps of four micro-steps */
-    expect_work(
-        (struct plim_trace[]){working(1, 64, ALWAYS(0.064)), working(2, 128, ALWAYS(0.256))}, 2, 4,
-        0.5, 0, 125000);
+    expect_work((struct plim_trace[]){working(1, 64, ALWAYS(0.064)), working(1, 128, ALWAYS(0.128)),
+                                      working(2, 128, ALWAYS(0.256))},
+                3, 4, 0.5, 0, 125000);
     /* one size */
     expect_work((struct plim_trace[]){working(8, 1, ALWAYS(0.003))}, 1, 1, 1, 3000000, 0);
     /* less of it at larger sizes is chance; less than nothing at the smallest is none */
     expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0.003)), working(2, 1, ALWAYS(0.001))},
                 2, 1, 1, 2000000, 0);
-    expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0)), working(2, 1, ALWAYS(0.005))}, 2, 1,
-                1, 0, 2000000);
+    expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0)), working(2, 1, ALWAYS(0.005)),
+                                      working(3, 1, ALWAYS(0.010))},
+                3, 1, 1, 0, 2857143);
+    /* what does not stand out from how the points scatter, or is of two sizes alone, is chance */
+    expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0.050)), working(2, 1, ALWAYS(0.0535)),
+                                      working(3, 1, ALWAYS(0.0545)), working(4, 1, ALWAYS(0.0555))},
+                4, 1, 1, 53375000, 0);
+    expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0.002)), working(2, 1, ALWAYS(0.004))},
+                2, 1, 1, 3000000, 0);
     expect_work((struct plim_trace[]){working(1, 1, ALWAYS(0))}, 1, 1, 1, 0, 0);
     expect_work(NULL, 0, 1, 1, 0, 0);
 }

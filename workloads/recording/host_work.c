@@ -19,20 +19,46 @@ static int64_t nanoseconds(double seconds)
     return seconds > 0 ? (int64_t)llround(fmin(1e9 * seconds, (double)PLIM_MOST_BYTES)) : 0;
 }
 
+/* Points of work over size, and what lies between them. */
+struct line {
+    double n, x, y, xx, xy, yy, least, most;
+};
+
+static void add(struct line *line, double x, double y)
+{
+    if (!line->n || x < line->least) line->least = x;
+    if (!line->n || x > line->most) line->most = x;
+    line->n++, line->x += x, line->y += y;
+    line->xx += x * x, line->xy += x * y, line->yy += y * y;
+}
+
+/* 0 where what it makes of the sizes that there are does not stand out from how far points lie from it: sizes of
+ * hundreds of times those are asked for. */
+static double slope_of(const struct line *line)
+{
+    const double stands_out = 8, worth_seconds = 1e-3;
+    double spread = line->n * line->xx - line->x * line->x;
+    if (line->n < 3 || spread <= 0) return 0;
+    double slope = (line->n * line->xy - line->x * line->y) / spread;
+    double rest = (line->y - slope * line->x) / line->n;
+    double squares = line->yy - rest * line->y - slope * line->xy;
+    double scatter = sqrt(fmax(0, squares) / (line->n - 2));
+    double growth = slope * (line->most - line->least);
+    return growth > worth_seconds && growth > stands_out * scatter ? slope : 0;
+}
+
 void plim_trace_host_work(const struct plim_trace *traces, size_t count, int64_t micro_steps,
                           double host_speed, int64_t host_work[2])
 {
-    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    struct line line = {0};
     for (size_t i = 0; i < count; i++) {
-        double size = (double)traces[i].point.batch * (double)traces[i].point.seq;
         double work = least_work(&traces[i]) / (double)micro_steps;
-        if (work < 0) continue;
-        n++, x += size, y += work, xx += size * size, xy += size * work;
+        if (work >= 0)
+            add(&line, (double)traces[i].point.batch * (double)traces[i].point.seq, work);
     }
-    double spread = n * xx - x * x, speed = host_speed > 0 ? host_speed : 1;
-    double slope = spread > 0 ? fmax(0, (n * xy - x * y) / spread) : 0;
-    double rest = n > 0 ? (y - slope * x) / n : 0;
-    if (rest < 0) rest = 0, slope = xx > 0 ? xy / xx : 0;
+    double speed = host_speed > 0 ? host_speed : 1, slope = slope_of(&line);
+    double rest = line.n > 0 ? (line.y - slope * line.x) / line.n : 0;
+    if (rest < 0) rest = 0, slope = line.xx > 0 ? line.xy / line.xx : 0;
     host_work[0] = nanoseconds(rest * speed);
     host_work[1] = nanoseconds(slope * speed);
 }

@@ -1,7 +1,8 @@
-#define _GNU_SOURCE /* dladdr, RTLD_NEXT */
+#define _GNU_SOURCE /* dladdr, dl_iterate_phdr, RTLD_NEXT */
 #include "lookup.h"
 #include "dlsym.h"
 #include <dlfcn.h>
+#include <link.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -12,15 +13,37 @@ static const char *const libraries[] = {"libcudart.so", "libcublas.so", "libcubl
                                         "libcupti.so", "libcufft.so", "libcusparse.so", "libcusolver.so"};
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), NO_LIBRARY = -1, OURSELVES = -2 };
 
-/* Which of them has this address. */
+struct place {
+    uintptr_t address, base;
+    const char *path; /* of the library that has it */
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct place *place = user;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type != PT_LOAD || place->address < begin ||
+            place->address >= begin + info->dlpi_phdr[i].p_memsz)
+            continue;
+        place->base = info->dlpi_addr;
+        place->path = info->dlpi_name;
+        return 1;
+    }
+    return 0;
+}
+
+/* Which of them has this address. Not by dladdr(), which goes through all symbols of the library: cuDNN asks for its
+ * functions again and again. */
 static int library_at(const void *address)
 {
-    Dl_info info, self;
-    if (!dladdr(address, &info) || !info.dli_fname) return NO_LIBRARY;
-    if (dladdr((const void *)&plim_dlsym_real, &self) && self.dli_fbase == info.dli_fbase)
-        return OURSELVES;
-    const char *slash = strrchr(info.dli_fname, '/');
-    const char *file = slash ? slash + 1 : info.dli_fname;
+    struct place place = {.address = (uintptr_t)address},
+                 self = {.address = (uintptr_t)&library_at};
+    if (!dl_iterate_phdr(look, &place)) return NO_LIBRARY;
+    if (dl_iterate_phdr(look, &self) && self.base == place.base) return OURSELVES;
+    const char *slash = strrchr(place.path, '/');
+    const char *file = slash ? slash + 1 : place.path;
     for (int i = 0; i < LIBRARIES; i++)
         if (!strncmp(file, libraries[i], strlen(libraries[i]))) return i;
     return NO_LIBRARY;
