@@ -14,8 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLIM_RESULT_STEPS = 4, PLIM_RESULT_PHASES = 64, PLIM_RESULT_REASONS = 24,
-       PLIM_RESULT_LINE = 256, PLIM_RESULT_VALUES = 16, PLIM_RESULT_SEGMENTS = 24, PLIM_RESULT_QUESTIONS = 32 };
+enum {
+    PLIM_RESULT_STEPS = 4,
+    PLIM_RESULT_PHASES = 64,
+    PLIM_RESULT_REASONS = 24,
+    PLIM_RESULT_LINE = 400,
+    PLIM_RESULT_VALUES = 16,
+    PLIM_RESULT_SEGMENTS = 24,
+    PLIM_RESULT_QUESTIONS = 32
+};
 
 enum plim_result_kind {
     PLIM_RESULT_DECISION,    /* tune, plan: schema plimsoll.result/1 */

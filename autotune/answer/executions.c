@@ -197,34 +197,22 @@ static void tell_questions(const struct plim_machine_questions *asked, struct pl
     if (result->assumptions[0]) plim_result_reason(result, "Assumed: %s.", result->assumptions);
 }
 
-enum { PLACES = 4 }; /* as many are told; all are in JSON */
-
-static void tell_decisions(struct plim_result *result)
+static void tell_decisions(const struct plim_machine_questions *asked, struct plim_result *result)
 {
     int told = 0;
-    for (size_t i = 0; i < result->question_count && told < PLACES; i++) {
-        const struct plim_result_question *question = &result->questions[i];
-        if (question->use != uses[PLIM_QUESTION_DECIDES]) continue;
-        char taken[120] = "0";
-        if (question->answer)
-            snprintf(taken, sizeof(taken), "%" PRId64 ", the most that its mask selects", question->answer);
-        else if (question->turned)
-            snprintf(taken, sizeof(taken), "0, and %" PRId64 " times otherwise, to leave a loop of %d reads",
-                     question->turned, PLIM_LOOP_READS);
+    char text[PLIM_RESULT_LINE];
+    for (uint32_t i = 0; i < asked->count && told < PLIM_DECISIONS_TOLD; i++) {
+        if (asked->rows[i].use != PLIM_QUESTION_DECIDES) continue;
         told++;
-        plim_result_reason(result,
-                           "The answer is uncertain: %s decides by a value that is not known (of "
-                           "%.60s), taken as %s; --assume %s=VALUE says what it is.",
-                           question->place[0] ? question->place : "the program",
-                           question->kernel[0] ? question->kernel : "memory never written", taken,
-                           question->place[0] ? question->place : "FILE:LINE");
+        plim_execution_describe_decision(&asked->rows[i], text, sizeof(text));
+        plim_result_reason(result, "The answer is uncertain: %s.", text);
     }
 }
 
 static void tell_values_of(const struct plim_execution *execution, struct plim_result *result)
 {
     fill_questions(&execution->questions, result);
-    tell_decisions(result);
+    tell_decisions(&execution->questions, result);
     tell_questions(&execution->questions, result);
 }
 

@@ -1,5 +1,6 @@
 #include "reasons.h"
 #include "autotune/base/text.h"
+#include "autotune/exec/execution.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -478,6 +479,13 @@ static void tell_bf16(const struct plim_answer *a, const struct plim_setting *se
         capability / 10, capability % 10);
 }
 
+/* Of a recording: by what it decided that only a real GPU knows. */
+static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
+{
+    for (size_t i = 0; a->doubts && i < a->doubts->count && i < PLIM_DECISIONS_TOLD; i++)
+        plim_result_reason(result, "The answer is uncertain: %s.", a->doubts->items[i]);
+}
+
 void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,
                            struct plim_result *result)
 {
@@ -500,6 +508,7 @@ void plim_reasons_decision(const struct plim_answer *a, const struct plim_decisi
     if (d->found || d->has_smallest)
         tell_bf16(a, d->found ? &d->choice.setting : &d->smallest, result);
     tell_sequence(a, d, result);
+    tell_doubts(a, result);
     tell_overhead(a->limit, result);
 }
 
@@ -528,5 +537,6 @@ void plim_reasons_inspection(const struct plim_answer *a, const struct plim_insp
     tell_guess(a, &e->trial, result);
     tell_world(a, &e->setting, &e->trial, result);
     tell_bf16(a, &e->setting, result);
+    tell_doubts(a, result);
     tell_overhead(a->limit, result);
 }

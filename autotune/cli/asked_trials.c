@@ -3,10 +3,11 @@
 static const double LIMIT_SECONDS = 600;
 enum { REPETITIONS = 5 };
 
-static enum plim_status read_assumptions(struct plim_asked_trials *t, struct plim_error *err)
+enum plim_status plim_asked_trials_assume(const struct plim_request_program *asked,
+                                          struct plim_execution_options *options,
+                                          struct plim_error *err)
 {
-    const struct plim_request_list *list = &t->asked->assumes;
-    struct plim_execution_options *options = &t->options;
+    const struct plim_request_list *list = &asked->assumes;
     for (size_t i = 0; i < list->count; i++)
         if (!plim_machine_given_parse(list->items[i], &options->given[options->given_count++]))
             return plim_fail(err, PLIM_INVALID,
@@ -29,7 +30,7 @@ enum plim_status plim_asked_trials_read(const struct plim_request_program *asked
     options->epoch_steps = (int)asked->epoch_steps;
     if (asked->observe && !asked->repetitions) options->repetitions = 0; /* to its own end */
     if (asked->observe && asked->limit_seconds <= 0) options->limit_seconds = 0;
-    return read_assumptions(out, err);
+    return plim_asked_trials_assume(asked, options, err);
 }
 
 enum plim_status plim_asked_trials_place(struct plim_asked_trials *t, bool is_real,

@@ -1,4 +1,4 @@
-/* How trials of a program are run, as the command line has it; what exec and --prove-with share. */
+/* How trials of a program are run, as the command line has it; what exec, record and --prove-with share. */
 #ifndef PLIM_AUTOTUNE_CLI_ASKED_TRIALS_H
 #define PLIM_AUTOTUNE_CLI_ASKED_TRIALS_H
 
@@ -20,6 +20,11 @@ enum plim_status plim_asked_trials_read(const struct plim_request_program *asked
 /* Makes the folder that trials need; `is_real`: on a real GPU. Fails as plim_workspace_make() does. */
 enum plim_status plim_asked_trials_place(struct plim_asked_trials *trials, bool is_real,
                                          struct plim_error *err) PLIM_MUST_CHECK;
+
+/* What is said by --assume. PLIM_INVALID: something else. */
+enum plim_status plim_asked_trials_assume(const struct plim_request_program *asked,
+                                          struct plim_execution_options *options,
+                                          struct plim_error *err) PLIM_MUST_CHECK;
 
 void plim_asked_trials_finish(struct plim_asked_trials *trials); /* NULL is fine */
 

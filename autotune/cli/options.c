@@ -69,7 +69,7 @@ static const struct plim_option options[] = {
       "a variable of the program's environment, with placeholders; repeatable"),
     FIELD("--file", "TEMPLATE=PATH", X | W, pairs, program.files, PLIM_PROGRAM_FILES,
       "write TEMPLATE, its placeholders filled in, to PATH for each trial ({dir}/train.yaml)"),
-    FIELD("--assume", "FILE:LINE=VALUE", X, pairs, program.assumes, PLIM_PROGRAM_ASSUMES,
+    FIELD("--assume", "FILE:LINE=VALUE", X | W, pairs, program.assumes, PLIM_PROGRAM_ASSUMES,
       "what the program reads there and only a real GPU knows: a number, true or false, or several in turn "
       "(true*12,false); repeatable"),
     FIELD("--gpus", "N", X, number, program.gpus, PLIM_PROGRAM_GPUS,

@@ -1,9 +1,10 @@
 /* record: a program at a few sizes, as a spec for tune, plan and explain. */
+#include "autotune/record/record.h"
 #include "asked_program.h"
+#include "asked_trials.h"
 #include "autotune/black_box.h"
 #include "autotune/exec/launch.h"
 #include "autotune/exec/workspace.h"
-#include "autotune/record/record.h"
 #include "autotune/run/run_device.h"
 #include "common.h"
 #include "devices/open.h"
@@ -200,6 +201,7 @@ static enum plim_status run_record(const struct plim_request *request, const str
     PLIM_TRY(open_device(x, request, err));
     plim_launch_prepare();
     fill(x, io);
+    PLIM_TRY(plim_asked_trials_assume(&request->program, &x->record.options, err));
     st = plim_record_run(&x->record, &x->recording, err);
     st = blame(x, st);
     if (!st) st = save(request, &x->recording, io, err);

@@ -393,6 +393,27 @@ enum plim_status plim_execution_run(const struct plim_execution_options *options
     return st;
 }
 
+void plim_execution_describe_decision(const struct plim_machine_question *question, char *out,
+                                      size_t size)
+{
+    char taken[120] = "0";
+    const char *place = question->place[0] ? question->place : "FILE:LINE",
+               *slash = strrchr(place, '/');
+    if (question->answer)
+        snprintf(taken, sizeof(taken), "%" PRId64 ", the most that its mask selects",
+                 question->answer);
+    else if (question->turned)
+        snprintf(taken, sizeof(taken),
+                 "0, and %" PRId64 " times otherwise, to leave a loop of %d reads",
+                 question->turned, PLIM_LOOP_READS);
+    snprintf(out, size,
+             "%s decides by a value that is not known (of %.60s), taken as %s; --assume %s=VALUE "
+             "says what it is",
+             question->place[0] ? question->place : "the program",
+             question->kernel[0] ? question->kernel : "memory never written", taken,
+             slash ? slash + 1 : place);
+}
+
 _Static_assert((int)PLIM_PROGRAM_ASSUMES == (int)PLIM_MACHINE_GIVEN, "what a user says of values");
 _Static_assert((int)PLIM_PROGRAM_GPUS == (int)PLIM_MACHINE_GPUS, "GPUs of a virtual machine");
 

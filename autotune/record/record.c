@@ -76,6 +76,24 @@ static void tell_run(const struct recorder *r, const struct plim_setting *settin
              caches ? ", with its own allocator" : "", trace->events.count, trace->steps, seconds);
 }
 
+/* By what it decided that only a real GPU knows: said once, and kept. */
+static enum plim_status note_doubts(struct recorder *r, const struct plim_machine_questions *asked)
+{
+    struct plim_recorded_texts *doubts = &r->out->doubts;
+    enum plim_status st = PLIM_OK;
+    char text[400];
+    for (uint32_t i = 0; i < asked->count && !st; i++) {
+        if (asked->rows[i].use != PLIM_QUESTION_DECIDES) continue;
+        plim_execution_describe_decision(&asked->rows[i], text, sizeof(text));
+        bool is_new = doubts->count < PLIM_RECORDED_PARTS;
+        for (size_t k = 0; k < doubts->count; k++) is_new &= strcmp(doubts->items[k], text) != 0;
+        if (!is_new) continue;
+        plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
+        st = plim_recorded_texts_add(doubts, text);
+    }
+    return st;
+}
+
 /* Runs the program at one size, into the zeroed trace. */
 static enum plim_status run(struct recorder *r, const struct plim_setting *setting, bool caches,
                             struct plim_trace *trace, struct plim_error *err)
@@ -108,6 +126,7 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
         memcpy(record->failed_log, execution->log, sizeof(execution->log));
     if (!st) st = plim_trace_read(folder, trace, err);
     if (!st) tell_run(r, setting, caches, trace, plim_clock_seconds() - start);
+    if (!st && note_doubts(r, &execution->questions)) st = no_memory(err);
     plim_execution_remove_folder(folder);
     free(execution);
     return st;

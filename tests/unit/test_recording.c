@@ -119,6 +119,23 @@ Test(recording_file, says_what_it_was_made_with)
     free(text);
 }
 
+Test(recording_file, says_what_decided_it)
+{
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char more[1024], *again = NULL;
+    snprintf(more, sizeof(more), "doubts: [\"a.py:6 decides\", \"a.py:9 decides\"]\n%s", streams);
+    char *text = with_sum(head, more);
+    cr_assert(eq(int, read_text(text, strlen(text), &recording, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, recording.doubts.count, 2));
+    cr_assert(eq(int, plim_recording_write(&recording, &again, &err), PLIM_OK), "%s", err.text);
+    cr_expect(strstr(again, "\ndoubts: [\"a.py:6 decides\", \"a.py:9 decides\"]\n") != NULL, "%s",
+              again);
+    plim_recording_finish(&recording);
+    free(text);
+    free(again);
+}
+
 Test(recording_file, says_how_fast_its_host_launched)
 {
     static const char *const wrong[] = {"0", "-1", "1e7", "fast", "nan"};

@@ -57,6 +57,19 @@ Test(recording_merge, each_combination_keeps_its_stream)
     plim_recording_finish(&all);
 }
 
+Test(recording_merge, what_made_a_part_uncertain_makes_the_whole)
+{
+    struct plim_recording parts[] = {part("fp32", "256", 1), part("bf16", "192", 4)};
+    const char *const doubts[] = {"a.py:6 decides", "a.py:9 decides"};
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k <= i; k++)
+            cr_assert(eq(int, plim_recorded_texts_add(&parts[i].doubts, doubts[k]), PLIM_OK));
+    struct plim_recording all = merged(parts, 2);
+    cr_expect(eq(sz, all.doubts.count, 2));
+    cr_expect(eq(str, all.doubts.items[1], (char *)"a.py:9 decides"));
+    plim_recording_finish(&all);
+}
+
 Test(recording_merge, a_file_without_some_of_the_combinations_is_read_as_it_was)
 {
     struct plim_recording parts[] = {part("fp32", "256", 1), part("bf16", "192", 4)}, again = {0};

@@ -170,7 +170,51 @@ def run_host_work(exec_):
         return [(name, check_host_work(exec_, os.path.join(folder, 'job.plim')), '')]
 
 
+def line_of(program, mark):
+    with open(os.path.join(PROGRAMS, program), encoding='utf-8') as file:
+        return 1 + next(i for i, line in enumerate(file) if line.rstrip().endswith(f'# {mark}'))
+
+
+def explained_doubts(exec_, folder, *assume):
+    """Whether an explained recording of doubtful.py says that it is uncertain, and its peak."""
+    path = os.path.join(folder, 'job.plim')
+    _, problem = ask(exec_, ['record', '--quiet', '-o', path, *assume, '--', exec_.installation.python,
+                             'doubtful.py', '--batch-size', '{batch}'])
+    text, problem = (None, problem) if problem else ask(
+        exec_, ['explain', path, '--device', 'sim:A100-SXM4-80GB', '--batch', '8', '--margin', '0', '--overhead', '0',
+                '--json', '--quiet'])
+    if problem:
+        return None, None, problem
+    report = json.loads(text)
+    return any('doubtful.py:' in why for why in report['why']), report['peak']['reserved_bytes'], ''
+
+
+def check_doubts(exec_, folder):
+    assume = ['--assume', f'doubtful.py:{line_of("doubtful.py", "bound")}=true']
+    doubts, small, problem = explained_doubts(exec_, folder)
+    if not problem:
+        still_doubts, large, problem = explained_doubts(exec_, folder, *assume)
+    if problem:
+        return problem
+    if not doubts or still_doubts:
+        return f'uncertain: {doubts}, expected True; when it was told: {still_doubts}, expected False'
+    run = exec_.run(['doubtful.py', '--batch-size', '8'], more=assume)
+    tried = run.report['choice']['peak']['reserved_bytes'] if not run.status else run.tail()
+    return '' if large == tried and large > 4 * small else f'{small}, when it was told {large}, a trial took {tried}'
+
+
+def run_doubts(exec_):
+    """A recording knows what decided it that only a real GPU knows; record takes the user's word for it."""
+    name, lacks = 'doubtful.py recorded', exec_.installation.lacks('torch')
+    if lacks:
+        return [(name, '', lacks)]
+    with tempfile.TemporaryDirectory(prefix='plimsoll-suite-') as folder:
+        return [(name, check_doubts(exec_, folder), '')]
+
+
 def recordings(exec_, options):
+    if options.wants('doubtful.py', False):
+        yield functools.partial(run_doubts, exec_)
     if options.wants('host_data.py', True):
         yield functools.partial(run_host_work, exec_)
     if options.wants('--framework-python', True):

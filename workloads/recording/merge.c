@@ -132,6 +132,17 @@ static void exchange(struct plim_recording *a, struct plim_recording *b)
     b->combinations = old.combinations;
 }
 
+/* The doubts of both, as far as there is room. */
+static enum plim_status unite_doubts(struct plim_recording *into, const struct plim_recording *from)
+{
+    enum plim_status st = PLIM_OK;
+    for (size_t i = 0; i < from->doubts.count && !st; i++)
+        if (into->doubts.count < PLIM_RECORDED_PARTS &&
+            index_of(&into->doubts, from->doubts.items[i]) == into->doubts.count)
+            st = plim_recorded_texts_add(&into->doubts, from->doubts.items[i]);
+    return st;
+}
+
 enum plim_status plim_recording_merge(struct plim_recording *into, struct plim_recording *from,
                                       struct plim_error *err)
 {
@@ -151,6 +162,7 @@ enum plim_status plim_recording_merge(struct plim_recording *into, struct plim_r
         if (parts[i].number == parts[i - 1].number)
             st = plim_fail(err, PLIM_INVALID, "the recordings have a combination of values twice");
     for (size_t i = 0; i < count && !st; i++) st = take(&all, &parts[i], each);
+    if (!st) st = unite_doubts(into, from);
     if (!st) exchange(into, &all);
     if (!st && count == plim_recording_combinations(into)) into->combinations.count = 0; /* all are there */
     if (st == PLIM_NOMEM) st = plim_fail(err, PLIM_NOMEM, "out of host memory");

@@ -95,13 +95,14 @@ static enum plim_status read_points(const struct plim_reader *r, const struct pl
     return st;
 }
 
-/* Up to version 5 there was none. */
-static enum plim_status read_made_with(const struct plim_reader *r, const struct plim_yaml_node *root)
+/* What need not be there: up to version 5 there was no made_with. */
+static enum plim_status read_list(const struct plim_reader *r, const struct plim_yaml_node *root,
+                                  const char *key, struct plim_recorded_texts *out)
 {
     const struct plim_yaml_node *list;
-    if (!plim_yaml_get(root, "made_with")) return PLIM_OK;
-    enum plim_status st = plim_reader_get(r, root, "made_with", PLIM_YAML_SEQUENCE, &list);
-    return st ? st : read_texts(r, list, PLIM_RECORDED_PARTS, &r->out->made_with);
+    if (!plim_yaml_get(root, key)) return PLIM_OK;
+    enum plim_status st = plim_reader_get(r, root, key, PLIM_YAML_SEQUENCE, &list);
+    return st ? st : read_texts(r, list, PLIM_RECORDED_PARTS, out);
 }
 
 /* Version 1 had none: as it was recorded. */
@@ -181,7 +182,8 @@ static enum plim_status read_head(const struct plim_reader *r, const struct plim
                                 "expected pytorch, direct or unknown"));
     PLIM_TRY(read_host_speed(r, root));
     PLIM_TRY(read_command(r, root));
-    PLIM_TRY(read_made_with(r, root));
+    PLIM_TRY(read_list(r, root, "made_with", &out->made_with));
+    PLIM_TRY(read_list(r, root, "doubts", &out->doubts));
     PLIM_TRY(read_points(r, root));
     PLIM_TRY(read_axes(r, root));
     PLIM_TRY(read_micro_steps(r, root));
@@ -193,9 +195,25 @@ out:
 
 static enum plim_status read_root(struct plim_reader *r)
 {
-    static const char *const known[] = {
-        "plimsoll_recording", "name", "command", "made_by", "made_with", "compute_capability", "allocator",
-        "proof", "host_speed", "batch", "seq", "axes", "micro_steps", "batches", "combinations", "streams", "checksum", NULL};
+    static const char *const known[] = {"plimsoll_recording",
+                                        "name",
+                                        "command",
+                                        "made_by",
+                                        "made_with",
+                                        "doubts",
+                                        "compute_capability",
+                                        "allocator",
+                                        "proof",
+                                        "host_speed",
+                                        "batch",
+                                        "seq",
+                                        "axes",
+                                        "micro_steps",
+                                        "batches",
+                                        "combinations",
+                                        "streams",
+                                        "checksum",
+                                        NULL};
     const struct plim_yaml_node *root = r->yaml.root, *streams;
     int64_t version;
     enum plim_status st = PLIM_OK;

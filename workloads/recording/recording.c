@@ -40,6 +40,7 @@ void plim_recording_finish(struct plim_recording *recording)
     if (!recording) return;
     finish_texts(&recording->command);
     finish_texts(&recording->made_with);
+    finish_texts(&recording->doubts);
     PLIM_ARRAY_FINISH(&recording->batches);
     PLIM_ARRAY_FINISH(&recording->seqs);
     for (size_t i = 0; i < recording->axis_count; i++) finish_texts(&recording->axes[i].values);

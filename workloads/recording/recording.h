@@ -40,7 +40,7 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 10              the version of the format; 9 had no host_work; 8 had no CUDA streams,
+ *     plimsoll_recording: 11              the version of the format; 10 had no doubts; 9 had no host_work; 8 had no CUDA streams,
  *                                         no f0; 7 had no
  *                                         combinations; 6 had no
  *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had
@@ -51,6 +51,8 @@
  *     made_by: plimsoll 0.1.0
  *     made_with: [torch 2.11.0, "train.py sha256 01..."]    packages, and scripts of the command; left out
  *                                         where nothing is known of either
+ *     doubts: ["train.py:6 decides by a value ..."]  what only a real GPU knows decided what was recorded; left out
+ *                                         where nothing did
  *     compute_capability: 80              of the GPU it was recorded on: others may get other kernels
  *     allocator: pytorch                  who cuts segments into blocks: pytorch, direct (nobody: each
  *                                         allocation is a cudaMalloc) or unknown
@@ -100,14 +102,14 @@
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 10,
+    PLIM_RECORDING_VERSION = 11,
     PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2,      /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22, /* of all streams together, at most */
     PLIM_RECORDED_SIZES = 1 << 16,  /* functions of a stream */
     PLIM_RECORDED_POINTS = 64,      /* sizes that were recorded: batches times lengths */
     PLIM_RECORDED_AXES = 8,
-    PLIM_RECORDED_PARTS = 64,        /* what a recording was made with, at most */
+    PLIM_RECORDED_PARTS = 64,        /* what a recording was made with, and doubts of it, at most */
     PLIM_RECORDED_COMBINATIONS = 64, /* of the axes' values */
     PLIM_RECORDED_TERMS = 6,
     PLIM_RECORDED_CHUNK = 4096, /* at most; a power of two */
@@ -217,6 +219,8 @@ struct plim_recording {
     char name[64];
     struct plim_recorded_texts command;
     struct plim_recorded_texts made_with; /* at most PLIM_RECORDED_PARTS */
+    struct plim_recorded_texts
+        doubts; /* by what values, which only a real GPU knows, it decided; as many at most */
     char made_by[64];
     char proof[256];
     int compute_capability;

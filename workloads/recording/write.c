@@ -195,6 +195,13 @@ static void write_combinations(FILE *file, const struct plim_recording *r)
     fputs("]\n", file);
 }
 
+static void write_list(FILE *file, const char *key, const struct plim_recorded_texts *texts)
+{
+    if (!texts->count) return;
+    fprintf(file, "\n%s: ", key);
+    write_texts(file, texts->items, texts->count);
+}
+
 static void write_all(FILE *file, const struct plim_recording *r)
 {
     fprintf(file, "plimsoll_recording: %d\nname: ", PLIM_RECORDING_VERSION);
@@ -203,10 +210,8 @@ static void write_all(FILE *file, const struct plim_recording *r)
     write_texts(file, r->command.items, r->command.count);
     fputs("\nmade_by: ", file);
     write_text(file, r->made_by);
-    if (r->made_with.count) {
-        fputs("\nmade_with: ", file);
-        write_texts(file, r->made_with.items, r->made_with.count);
-    }
+    write_list(file, "made_with", &r->made_with);
+    write_list(file, "doubts", &r->doubts);
     fprintf(file, "\ncompute_capability: %d\nallocator: %s\nproof: ", r->compute_capability,
             plim_recorded_allocator_names[r->allocator]);
     write_text(file, r->proof);

@@ -50,12 +50,14 @@ static bool writes_floats(const char *mangled)
     return is_so;
 }
 
-/* A number of so many bytes; false: it cannot be told what that would look like. */
-static bool give(void *to, size_t bytes, const struct plim_given_value *given)
+/* A number of so many bytes, of which it is known whether they are a floating-point number's, or not; false: it cannot
+ * be told what that would look like. */
+static bool give(void *to, size_t bytes, bool is_floating, const struct plim_given_value *given)
 {
     int64_t whole = (int64_t)given->number;
     float single = (float)given->number;
-    if (given->is_whole && bytes <= sizeof(whole)) memcpy(to, &whole, bytes);
+    if (given->is_whole && !is_floating && bytes <= sizeof(whole))
+        memcpy(to, &whole, bytes);
     else if (bytes == sizeof(single)) memcpy(to, &single, bytes);
     else if (bytes == sizeof(given->number)) memcpy(to, &given->number, bytes);
     else return false;
@@ -80,11 +82,11 @@ static const struct plim_given_value *find_given(const struct plim_machine *mach
     return value;
 }
 
-static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, const char *kernel,
-                       struct plim_question_asker *asker)
+static uint32_t answer(struct plim_machine *machine, void *to, size_t bytes, bool is_floating,
+                       const char *kernel, struct plim_question_asker *asker)
 {
     const struct plim_given_value *given = find_given(machine, asker->place, kernel);
-    if (given && give(to, bytes, given)) {
+    if (given && give(to, bytes, is_floating, given)) {
         asker->use = PLIM_QUESTION_GIVEN;
         return 0;
     }
@@ -104,7 +106,7 @@ static bool turn(void *to, size_t bytes, bool is_floating, const char *place)
     plim_self_lock();
     bool turns = plim_loops_turn(place, process ? process->steps : 0);
     plim_self_unlock();
-    return turns && give(to, bytes, &much);
+    return turns && give(to, bytes, is_floating, &much);
 }
 
 /* How many a mask selects is a size, and decides, whatever it looks like. What the user says it is stands on the GPU
@@ -145,7 +147,7 @@ void plim_question_asked(uintptr_t from, void *to, size_t bytes, unsigned known)
     known = without_idle(known, &asker);
     if (known & PLIM_ASSUMED) plim_machine_assume(machine, known & PLIM_ASSUMED);
     if (!(known & (PLIM_SOME_UNKNOWN | PLIM_ASSUMED_ALL))) return;
-    uint32_t assumed = answer(machine, to, bytes, kernel, &asker);
+    uint32_t assumed = answer(machine, to, bytes, is_floating, kernel, &asker);
     if (assumed) plim_machine_assume(machine, assumed);
     name_kernel(kernel, question.kernel);
     memcpy(question.place, asker.place, sizeof(question.place));
