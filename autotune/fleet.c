@@ -33,6 +33,7 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                      const struct plim_asker *asker)
 {
     const struct plim_spec_question *question = device->options->question;
+    const struct plim_recording *recording = question->recording;
     const struct plim_ring *ring = device->options->ring;
     return (struct plim_answer){.name = question->spec->name,
                                 .source = question->spec->source,
@@ -41,7 +42,8 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                 .quantization = question->quantization,
                                 .host_speed = question->spec->host_speed,
                                 .defaults = question->defaults,
-                                .doubts = question->recording ? &question->recording->doubts : NULL,
+                                .doubts = recording ? (const char *const *)recording->doubts.items : NULL,
+                                .doubt_count = recording ? recording->doubts.count : 0,
                                 .question = &question->question,
                                 .asker = asker,
                                 .device = &device->info,
@@ -49,9 +51,8 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                 .tdp_watts = device->gpu.tdp_watts,
                                 .nccl = ring ? ring->measured.nccl : NULL,
                                 .why_modelled = ring ? ring->why_not : NULL,
-                                .peak_rate = question->recording ? NULL : device->peak_rate,
-                                .details = question->recording ? &plim_details_recording
-                                                               : &plim_details_replay};
+                                .peak_rate = recording ? NULL : device->peak_rate,
+                                .details = recording ? &plim_details_recording : &plim_details_replay};
 }
 
 enum plim_status plim_fleet_timeline(struct plim_run_device *device,

@@ -11,7 +11,6 @@
 #include "autotune/search/limit.h"
 #include "devices/device.h"
 #include "reports/result.h"
-#include "workloads/recording/recording.h"
 
 /* How the details of one kind of runner are read. `trial->details` is never NULL. */
 struct plim_details_reader {
@@ -42,7 +41,8 @@ struct plim_answer {
     uint64_t hash;             /* of the spec; 0: none */
     double host_speed; /* as of struct plim_result_spec */
     const char *lora, *quantization, *defaults; /* what is said of the spec in a line each; NULL: nothing */
-    const struct plim_recorded_texts *doubts;   /* of a recording; NULL: it is none */
+    const char *const *doubts; /* of a recording: what makes it uncertain, `doubt_count` of them */
+    size_t doubt_count;
     const struct plim_question *question;
     const struct plim_asker *asker;
     const struct plim_device_info *device;

@@ -482,8 +482,8 @@ static void tell_bf16(const struct plim_answer *a, const struct plim_setting *se
 /* Of a recording: by what it decided that only a real GPU knows. */
 static void tell_doubts(const struct plim_answer *a, struct plim_result *result)
 {
-    for (size_t i = 0; a->doubts && i < a->doubts->count && i < PLIM_DECISIONS_TOLD; i++)
-        plim_result_reason(result, "The answer is uncertain: %s.", a->doubts->items[i]);
+    for (size_t i = 0; i < a->doubt_count && i < PLIM_DECISIONS_TOLD; i++)
+        plim_result_reason(result, "The answer is uncertain: %s.", a->doubts[i]);
 }
 
 void plim_reasons_decision(const struct plim_answer *a, const struct plim_decision *d,
