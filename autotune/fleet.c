@@ -33,7 +33,6 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                      const struct plim_asker *asker)
 {
     const struct plim_spec_question *question = device->options->question;
-    const struct plim_recording *recording = question->recording;
     const struct plim_ring *ring = device->options->ring;
     return (struct plim_answer){.name = question->spec->name,
                                 .source = question->spec->source,
@@ -42,8 +41,8 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                 .quantization = question->quantization,
                                 .host_speed = question->spec->host_speed,
                                 .defaults = question->defaults,
-                                .doubts = recording ? (const char *const *)recording->doubts.items : NULL,
-                                .doubt_count = recording ? recording->doubts.count : 0,
+                                .doubts = question->doubts,
+                                .doubt_count = question->doubt_count,
                                 .question = &question->question,
                                 .asker = asker,
                                 .device = &device->info,
@@ -51,8 +50,9 @@ static struct plim_answer answer_for(const struct plim_run_device *device,
                                 .tdp_watts = device->gpu.tdp_watts,
                                 .nccl = ring ? ring->measured.nccl : NULL,
                                 .why_modelled = ring ? ring->why_not : NULL,
-                                .peak_rate = recording ? NULL : device->peak_rate,
-                                .details = recording ? &plim_details_recording : &plim_details_replay};
+                                .peak_rate = question->recording ? NULL : device->peak_rate,
+                                .details = question->recording ? &plim_details_recording
+                                                               : &plim_details_replay};
 }
 
 enum plim_status plim_fleet_timeline(struct plim_run_device *device,

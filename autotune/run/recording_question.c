@@ -66,7 +66,10 @@ void plim_recording_question_make(const struct plim_recording *recording,
                                   const struct plim_spec *spec, enum plim_objective objective,
                                   struct plim_spec_question *out)
 {
-    *out = (struct plim_spec_question){.spec = spec, .recording = recording};
+    *out = (struct plim_spec_question){.spec = spec,
+                                       .recording = recording,
+                                       .doubts = (const char *const *)recording->doubts.items,
+                                       .doubt_count = recording->doubts.count};
     struct plim_question *q = &out->question;
     q->objective = plim_recording_is_timed(recording) ? objective
                                                       : plim_objectives[objective].untimed;

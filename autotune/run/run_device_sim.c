@@ -68,7 +68,7 @@ static enum plim_status not_recorded(const struct plim_setting *setting, struct 
                      (long long)setting->micro_batch);
 }
 
-/* A recording is always played until it repeats. */
+/* A recording is always played until it repeats, or for the steps that were asked for. */
 static enum plim_status play(struct plim_run_device *d, const struct plim_setting *setting,
                              enum plim_run_mode mode, struct plim_replay *out,
                              struct plim_error *err)
@@ -80,8 +80,10 @@ static enum plim_status play(struct plim_run_device *d, const struct plim_settin
     if (st) return st;
     plim_recording_question_setting(d->options->question, setting, &stream, &point);
     if (!stream) return not_recorded(setting, err);
-    return plim_player_run(d->engines[mode == PLIM_RUN_UNLIMITED].player, recording->allocator,
-                           stream, point, setting->accumulation, out, err);
+    struct plim_player *player = d->engines[mode == PLIM_RUN_UNLIMITED].player;
+    plim_player_only(player, d->options->steps);
+    return plim_player_run(player, recording->allocator, stream, point, setting->accumulation, out,
+                           err);
 }
 
 /* What another GPU played, with the seconds of this one. */

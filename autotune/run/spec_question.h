@@ -22,6 +22,8 @@ enum { PLIM_DEFAULT_SEQ_MAX = 4096, PLIM_SEQ_MAX = 1 << 20 };
 struct plim_spec_question {
     const struct plim_spec *spec;
     const struct plim_recording *recording; /* what is played in the engine's place; NULL: nothing */
+    const char *const *doubts;              /* of it, `doubt_count` of them (recording.h) */
+    size_t doubt_count;
     struct plim_question question;
     int64_t values[PLIM_AXES][PLIM_MAX_CHOICES];
     char lora[224], quantization[128], defaults[384]; /* what reports say of the spec; "": nothing */

@@ -347,6 +347,25 @@ Test(recording_play, is_cut_into_segments_as_pytorch_does)
     bench_finish(&b);
 }
 
+/* `explain --steps`. */
+Test(recording_play, only_so_many_steps)
+{
+    struct bench b;
+    cr_assert(eq(int, play(&b, simple, "sim:A100-SXM4-80GB", PLIM_RECORDED_PYTORCH, 3), PLIM_OK));
+    const struct plim_recorded_point point = {3, 1};
+    for (int64_t steps = 1; steps <= 300; steps += 299) {
+        plim_player_only(b.player, steps);
+        cr_assert(eq(int,
+                     plim_player_run(b.player, PLIM_RECORDED_PYTORCH,
+                                     plim_recording_stream(&b.recording, 0, 3, 1), point, 1,
+                                     &b.replay, &b.err),
+                     PLIM_OK));
+        cr_expect(eq(i64, b.replay.steps_done, steps));
+        cr_expect(eq(int, (int)b.replay.verdict, PLIM_OK));
+    }
+    bench_finish(&b);
+}
+
 /* What one stream gave back is not another's. */
 Test(recording_play, blocks_of_cuda_streams_are_kept_apart)
 {

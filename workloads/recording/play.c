@@ -38,6 +38,7 @@ struct plim_player {
     plim_replay_stop *stop;
     const void *stop_user;
     int least_steps;
+    int64_t only_steps; /* 0: until they repeat */
     struct player_run run;
     PLIM_ARRAY(int64_t) bytes;     /* of the stream's sizes, at the point */
     PLIM_ARRAY(int64_t) guessed;   /* of each size: plim_recorded_size_guessed() */
@@ -88,6 +89,11 @@ void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const 
 void plim_player_go_on(struct plim_player *player, int steps)
 {
     player->least_steps = steps;
+}
+
+void plim_player_only(struct plim_player *player, int64_t steps)
+{
+    player->only_steps = steps;
 }
 
 void plim_player_observe(struct plim_player *player, plim_allocator_observer observer, void *user)
@@ -358,8 +364,9 @@ static enum plim_status play_steps(struct plim_player *p, struct plim_replay *ou
     enum plim_status st = play_part(p, 0, stream->before, &step, out);
     if (!st) st = compare(p, out);
     p->run.in_step = true;
-    while (!st && out->steps_done < PLIM_REPLAY_PROOF_STEPS &&
-           (!out->repeats_after || out->steps_done < p->least_steps)) {
+    int64_t most = p->only_steps ? p->only_steps : PLIM_REPLAY_PROOF_STEPS;
+    while (!st && out->steps_done < most &&
+           (p->only_steps || !out->repeats_after || out->steps_done < p->least_steps)) {
         if (p->stop && p->stop(p->stop_user)) return PLIM_CANCELLED;
         st = play_part(p, stream->before, stream->events.count, &step, out);
         if (st) break;
@@ -371,9 +378,9 @@ static enum plim_status play_steps(struct plim_player *p, struct plim_replay *ou
 }
 
 /* The steps after one that repeats are as it. */
-static void fill_steps(struct plim_replay *out)
+static void fill_steps(const struct plim_player *p, struct plim_replay *out)
 {
-    while (out->repeats_after && out->steps_done < PLIM_REPLAY_STEPS) {
+    while (!p->only_steps && out->repeats_after && out->steps_done < PLIM_REPLAY_STEPS) {
         out->step[out->steps_done] = out->step[out->steps_done - 1];
         out->steps_done++;
     }
@@ -407,7 +414,8 @@ static void judge(const struct plim_player *p, enum plim_status st, struct plim_
         snprintf(out->why, sizeof(out->why), "out of memory: %lld bytes asked for in %s",
                  (long long)out->oom_asked_bytes, out->oom_where);
     }
-    bool restless = !st && (p->run.restless || (!out->repeats_after && out->retries));
+    bool restless =
+        !st && !p->only_steps && (p->run.restless || (!out->repeats_after && out->retries));
     if (restless)
         snprintf(out->why, sizeof(out->why),
                  "out of memory sooner or later: it needs cached memory back, and %d steps did "
@@ -432,7 +440,7 @@ enum plim_status plim_player_run(struct plim_player *player,
     if (stream->is_classified)
         memcpy(out->class_bytes, player->run.class_bytes_at_peak, sizeof(out->class_bytes));
     if (st == PLIM_OK || st == PLIM_OOM) {
-        fill_steps(out);
+        fill_steps(player, out);
         return out->steps_done ? fill_seconds(player, point, accumulation, out, err) : PLIM_OK;
     }
     if (st == PLIM_CANCELLED) return st;

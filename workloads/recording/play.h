@@ -31,6 +31,9 @@ void plim_player_stop(struct plim_player *player, plim_replay_stop *stop, const 
 /* So many steps are played at least from now on, though they repeat. */
 void plim_player_go_on(struct plim_player *player, int steps);
 
+/* So many steps are played from now on, no more and no less; 0: as many as it takes. */
+void plim_player_only(struct plim_player *player, int64_t steps);
+
 /* Told of every segment, as plim_allocator_observe(); NULL: nobody is. Under PyTorch's allocator. */
 void plim_player_observe(struct plim_player *player, plim_allocator_observer observer, void *user);
 
