@@ -259,6 +259,16 @@ static enum plim_status leave_out(const struct recorder *r, enum plim_status st,
     return PLIM_OK;
 }
 
+/* Runs the program at one point, where its steps come to repeat. */
+static enum plim_status run_point(struct recorder *r, const struct plim_setting *values,
+                                  struct plim_trace *trace, struct plim_error *err)
+{
+    const struct plim_setting setting = setting_at(r, values, trace->point);
+    size_t start, period;
+    enum plim_status st = run(r, &setting, false, trace, err);
+    return st ? st : plim_trace_steady(trace, &start, &period, err);
+}
+
 /* Runs the points from the N-th on. */
 static enum plim_status run_points(struct recorder *r, const struct plim_setting *values, size_t from,
                                    struct plim_error *err)
@@ -267,8 +277,7 @@ static enum plim_status run_points(struct recorder *r, const struct plim_setting
     for (size_t i = from; i < r->points.count && !st; i++) {
         struct plim_error failure = PLIM_ERROR_INIT;
         struct plim_trace trace = {.point = r->points.items[i]};
-        const struct plim_setting setting = setting_at(r, values, trace.point);
-        enum plim_status ended = run(r, &setting, false, &trace, &failure);
+        enum plim_status ended = run_point(r, values, &trace, &failure);
         if (!ended && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) ended = st = no_memory(err);
         else if (ended) st = leave_out(r, ended, r->traces.count + r->points.count - i - 1, &failure, err);
         if (ended) plim_trace_finish(&trace);

@@ -384,6 +384,17 @@ Test(record, a_program_that_cannot_be_recorded_is_named_and_nothing_written)
     }
 }
 
+Test(record, one_run_shows_that_a_program_never_repeats)
+{
+    char *path = new_path();
+    struct program p = record(path, "", "{batch} grows=1 steps=9 cache=0");
+    cr_expect(eq(int, p.exit_code, 2), "%s", p.err);
+    cr_expect(strstr(p.err, "batch 1: ") && !strstr(p.err, "batch 2: "), "%s", p.err);
+    cr_expect(strstr(p.err, "exec runs such a program") != NULL, "%s", p.err);
+    program_finish(&p);
+    program_file_remove(path);
+}
+
 Test(record, an_interrupt_leaves_no_file)
 {
     char line[1024], *path = new_path();

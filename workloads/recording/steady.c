@@ -67,7 +67,8 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
     if (*period) return PLIM_OK;
     return plim_fail(err, PLIM_UNSTABLE,
                      "at batch %lld, length %lld the program never repeats: no %d steps in a row "
-                     "did the same (%zu steps were recognised)",
+                     "did the same (%zu steps were recognised), as where each has data of another size; exec "
+                     "runs such a program",
                      (long long)trace->point.batch, (long long)trace->point.seq,
                      PLIM_TRACE_REPEATS, trace->steps);
 }
