@@ -94,8 +94,7 @@ static enum plim_status write_answer(const struct plim_black_box *box,
                                      const struct plim_decision *decision,
                                      struct plim_result *result, struct plim_error *err)
 {
-    const char *command = box->program->command[0], *name = strrchr(command, '/');
-    const struct plim_answer answer = {.name = name ? name + 1 : command,
+    const struct plim_answer answer = {.name = plim_program_name(box->program),
                                        .source = "",
                                        .question = &box->question->question,
                                        .asker = asker,

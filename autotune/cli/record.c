@@ -74,20 +74,6 @@ static enum plim_status check_batches(struct recording_run *x, struct plim_error
     return PLIM_OK;
 }
 
-/* The script of a Python command, else the command itself; without its folder. */
-static const char *name_of(char *const *command)
-{
-    const char *name = command[0];
-    for (size_t i = 0; command[i]; i++) {
-        size_t length = strlen(command[i]);
-        if (length < 4 || strcmp(command[i] + length - 3, ".py")) continue;
-        name = command[i];
-        break;
-    }
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
 static void fill(struct recording_run *x, const struct plim_io *io)
 {
     const struct plim_request_program *asked = &x->asked.request->program;
@@ -109,7 +95,7 @@ static void fill(struct recording_run *x, const struct plim_io *io)
         .each_batch = asked->each_batch,
         .device = x->run_options.uri,
         .compute_capability = x->device.info.compute_capability,
-        .name = name_of(x->asked.program.command),
+        .name = plim_program_name(&x->asked.program),
         .version = io->version,
         .log = &x->log,
         .failed_log = x->failed_log};

@@ -23,6 +23,19 @@ static enum plim_status read_template(const char *path, char **text, struct plim
     return plim_textfile_read(path, TEMPLATE_BYTES, text, &length, err);
 }
 
+const char *plim_program_name(const struct plim_program *program)
+{
+    const char *name = program->command[0];
+    for (size_t i = 0; program->command[i]; i++) {
+        size_t length = strlen(program->command[i]);
+        if (length < 4 || strcmp(program->command[i] + length - 3, ".py")) continue;
+        name = program->command[i];
+        break;
+    }
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
 enum plim_status plim_program_uses(const struct plim_program *program, const char *name, bool *uses,
                                    struct plim_error *err)
 {

@@ -31,6 +31,9 @@ struct plim_program {
     int64_t world;
 };
 
+/* What reports call it: the script of a Python command, else the command itself; without its folder. */
+const char *plim_program_name(const struct plim_program *program);
+
 /* Is {name} anywhere in the command, the environment or a file? PLIM_IO: a template cannot be
  * read. */
 enum plim_status plim_program_uses(const struct plim_program *program, const char *name, bool *uses,
