@@ -190,6 +190,21 @@ Test(steps, an_optimizers_word_counts_more_than_what_kernels_show)
     plim_steps_destroy(steps);
 }
 
+Test(steps, the_last_one_ends_with_the_program)
+{
+    struct plim_steps *steps = plim_steps_create(clock_of_test);
+    for (int i = 1; i <= 3; i++) {
+        make_step(steps, PLIM_STEPS_GRADIENT);
+        plim_steps_told(steps);
+        cr_expect(eq(i64, look(steps).steps, i - 1));
+    }
+    plim_steps_finish(steps);
+    cr_expect(eq(i64, look(steps).steps, 3));
+    plim_steps_finish(steps);
+    cr_expect(eq(i64, look(steps).steps, 3));
+    plim_steps_destroy(steps);
+}
+
 Test(steps, updates_within_a_backward_pass_end_no_step)
 {
     struct plim_steps *steps = plim_steps_create(clock_of_test);
@@ -273,6 +288,7 @@ Test(steps, nothing_is_fine)
     plim_steps_graph(NULL, 1, PLIM_STEPS_WHOLE, 1);
     plim_steps_copy(NULL, 1);
     plim_steps_told(NULL);
+    plim_steps_finish(NULL);
     plim_steps_held(NULL, 1);
     plim_steps_refused(NULL);
     plim_steps_look(NULL, &state);

@@ -414,6 +414,13 @@ void plim_steps_told(struct plim_steps *steps)
     end_burst(steps);
 }
 
+void plim_steps_finish(struct plim_steps *steps)
+{
+    if (!steps || !steps->undecided || steps->rule != PLIM_STEPS_BY_WORD) return;
+    end_step(steps);
+    steps->undecided = false;
+}
+
 void plim_steps_block(struct plim_steps *steps, uintptr_t at, int64_t bytes)
 {
     enum { SMALL = 1 << 20 };

@@ -70,6 +70,9 @@ void plim_steps_graph(struct plim_steps *steps, uint64_t graph, enum plim_steps_
  * a backward pass. */
 void plim_steps_told(struct plim_steps *steps);
 
+/* The program ends: what its optimizer said last has ended a step, though no backward pass follows. */
+void plim_steps_finish(struct plim_steps *steps);
+
 /* The framework's allocator hands out a block. (Those of up to 1 MiB come from segments of 2 MiB; they move
  * about without end, and cost little.) */
 void plim_steps_block(struct plim_steps *steps, uintptr_t at, int64_t bytes);

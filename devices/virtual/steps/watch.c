@@ -48,6 +48,7 @@ static void publish(void)
 static void publish_at_exit(void)
 {
     pthread_mutex_lock(&watch.lock);
+    plim_steps_finish(watch.steps);
     publish();
     pthread_mutex_unlock(&watch.lock);
 }
