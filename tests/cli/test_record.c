@@ -320,7 +320,7 @@ Test(record, only_trials_verify_an_answer)
     program_finish(&p);
     cr_expect(not(is_verified(path, SMALL, "")));
     cr_expect(is_verified(path, " --prove" SMALL, "micro-batch 30 fits, 31 does not"));
-    cr_expect(is_verified(path, " --prove" SMALL, "29 training steps were recognised"));
+    cr_expect(is_verified(path, " --prove" SMALL, " training steps were recognised")); /* as many as it does until it is ended */
     cr_expect(is_verified(path, " --prove --epoch-steps 5" SMALL, "--epoch-steps changed nothing"));
     /* The program is another one since. */
     write_number(size, 40);
