@@ -5,7 +5,7 @@ import re
 from suite_exec import TO_ITS_END
 
 # Mode of stepping.py, the steps that have to be seen, by what, and whether it is in the quick selection. Of
-# twelve the last is never seen whole, and the first by which a rule shows are not counted.
+# twelve the last is seen whole where an optimizer says so, and the first by which a rule shows are not counted.
 STEPPING = (
     ('convolutions', '12', "its optimizer's own word", True),
     ('by_hand', '9', 'writes to weights', True),
