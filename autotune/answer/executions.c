@@ -200,7 +200,7 @@ static void tell_questions(const struct plim_machine_questions *asked, struct pl
 static void tell_decisions(const struct plim_machine_questions *asked, struct plim_result *result)
 {
     int told = 0;
-    char text[PLIM_RESULT_LINE];
+    char text[PLIM_DECISION_TEXT];
     for (uint32_t i = 0; i < asked->count && told < PLIM_DECISIONS_TOLD; i++) {
         if (asked->rows[i].use != PLIM_QUESTION_DECIDES) continue;
         told++;

@@ -1,6 +1,7 @@
 #include "reasons.h"
 #include "autotune/base/text.h"
 #include "autotune/exec/execution.h"
+#include "devices/allocator/allocator.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -243,26 +244,21 @@ static void tell_world(const struct plim_answer *a, const struct plim_setting *s
         plim_result_reason(result, "The all-reduce is modelled, not measured: %s.", a->why_modelled);
 }
 
-/* PyTorch's, which a block may need or not. */
-static int64_t segment_for(int64_t bytes)
-{
-    const int64_t mib = 1 << 20;
-    return bytes <= mib ? 2 * mib : bytes < 10 * mib ? 20 * mib : bytes;
-}
-
 /* Where a block of the recording may be other than it is played, which may take another segment, by more than 1 % of
  * the peak. */
 static void tell_guess(const struct plim_answer *a, const struct plim_trial *trial,
                        struct plim_result *result)
 {
+    const struct plim_allocator_config usual = PLIM_ALLOCATOR_CONFIG_DEFAULT;
     int64_t guessed = a->details->guessed_bytes ? a->details->guessed_bytes(trial) : 0;
+    int64_t segment_bytes = plim_allocator_segment_bytes(&usual, guessed);
     char bytes[16], segment[16];
-    if (!guessed || segment_for(guessed) <= trial->reserved_bytes / 100) return;
+    if (!guessed || segment_bytes <= trial->reserved_bytes / 100) return;
     plim_result_reason(result,
                        "Workspaces of libraries, of up to %s each, are known at the recorded batches alone and differ "
                        "from batch to batch, and with them the peak, by a segment of %s or more: record batches around "
                        "this one to be sure.",
-                       plim_format_bytes(guessed, bytes), plim_format_bytes(segment_for(guessed), segment));
+                       plim_format_bytes(guessed, bytes), plim_format_bytes(segment_bytes, segment));
 }
 
 static void tell_limits_of_choice(const struct plim_answer *a, const struct plim_decision *d,

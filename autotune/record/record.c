@@ -81,7 +81,7 @@ static enum plim_status note_doubts(struct recorder *r, const struct plim_machin
 {
     struct plim_recorded_texts *doubts = &r->out->doubts;
     enum plim_status st = PLIM_OK;
-    char text[400];
+    char text[PLIM_DECISION_TEXT];
     for (uint32_t i = 0; i < asked->count && !st; i++) {
         if (asked->rows[i].use != PLIM_QUESTION_DECIDES) continue;
         plim_execution_describe_decision(&asked->rows[i], text, sizeof(text));

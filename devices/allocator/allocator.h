@@ -34,6 +34,9 @@ struct plim_allocator_config {
                                    .max_split_size = INT64_MAX,                                    \
                                    .max_non_split_rounding = 20971520}
 
+/* The segment that is asked of the device where a block of `size` bytes finds no room. */
+int64_t plim_allocator_segment_bytes(const struct plim_allocator_config *config, int64_t size);
+
 /* PyTorch's syntax: "expandable_segments:True,max_split_size_mb:128",
  * "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]", "per_process_memory_fraction:0.5".
  * An unknown option fails with the nearest known one; NULL or "" gives the defaults. */

@@ -24,17 +24,17 @@ static enum plim_status segment_get(struct plim_allocator *a, struct plim_block_
     return PLIM_OK;
 }
 
-static int64_t segment_size(const struct plim_allocator *a, int64_t size)
+int64_t plim_allocator_segment_bytes(const struct plim_allocator_config *config, int64_t size)
 {
     if (size <= PLIM_SMALL_SIZE) return PLIM_SMALL_SEGMENT;
-    if (size < PLIM_MIN_LARGE_ALLOC) return a->config.large_segment_size;
+    if (size < PLIM_MIN_LARGE_ALLOC) return config->large_segment_size;
     return (size + PLIM_ROUND_LARGE - 1) & ~(PLIM_ROUND_LARGE - 1);
 }
 
 enum plim_status plim_allocator_grow(struct plim_allocator *a, struct plim_block_list *list,
                                      int64_t size, struct plim_block **block)
 {
-    int64_t bytes = segment_size(a, size);
+    int64_t bytes = plim_allocator_segment_bytes(&a->config, size);
     if (bytes > a->limit_bytes - a->stats.reserved) return PLIM_OOM;
     if (a->config.expandable_segments) return plim_allocator_expand(a, list, size, block);
     return segment_get(a, list, bytes, block);
