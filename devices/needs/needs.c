@@ -64,7 +64,7 @@ static int64_t cub_aligned(int64_t bytes)
 static int bits_of(int64_t n)
 {
     int bits = 1;
-    while (n >>= 1) bits++;
+    for (; n > 1; n >>= 1) bits++;
     return bits;
 }
 

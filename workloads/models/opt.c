@@ -136,8 +136,8 @@ static struct tensor *body(struct engine *e, struct decoder *m, struct tensor *i
     struct tensor *embeddings = decoder_embed(e, m, ids);
     struct tensor *mask = tensor_keep(op_full(e, PLIM_F32, ids->a.ndim, ids->a.shape, 1));
     struct block_call call = {.positions = positions_of(e, mask)};
-    bool is_5_17 = m->setting->transformers ==
-                   PLIM_TRANSFORMERS_5_17; /* later ones take it for positions alone */
+    /* transformers 5.24 takes it for positions alone */
+    bool is_5_17 = m->setting->transformers == PLIM_TRANSFORMERS_5_17;
     call.mask = decoder_padding_mask(e, m, embeddings, is_5_17 ? mask : NULL);
     struct tensor *weight = m->position_embedding;
     struct tensor *places = tensor_keep(nn_run(e, (struct tensor *const[2]){weight}, NN_EMBEDDING,
