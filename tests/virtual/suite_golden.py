@@ -10,7 +10,7 @@ VERSIONS = {'torch': '2.11.0', 'transformers': '5.17.0'}
 FIGURES = ('parameters', 'trainable_parameters', 'parameters_allocated', 'steps')
 AT_ONCE = 16  # cases of one start of Python
 
-QUICK = ('gpt2/bf16-mixed/adamw/b1/s64', 'tinyllama-1.1b/bf16-mixed/adamw/b2/s1024/lora', 'tv-resnet50/bf16-mixed/sgd/b64')
+QUICK = ('gpt2/bf16-mixed/adamw/b1/s64', 'tinyllama-1.1b/bf16-mixed/adamw/b2/s1024/lora')
 
 
 def files(options):
