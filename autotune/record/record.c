@@ -85,11 +85,10 @@ static enum plim_status note_doubts(struct recorder *r, const struct plim_machin
     for (uint32_t i = 0; i < asked->count && !st; i++) {
         if (asked->rows[i].use != PLIM_QUESTION_DECIDES) continue;
         plim_execution_describe_decision(&asked->rows[i], text, sizeof(text));
-        bool is_new = doubts->count < PLIM_RECORDED_PARTS;
-        for (size_t k = 0; k < doubts->count; k++) is_new &= strcmp(doubts->items[k], text) != 0;
-        if (!is_new) continue;
-        plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
-        st = plim_recorded_texts_add(doubts, text);
+        size_t known = doubts->count;
+        st = plim_recorded_texts_add_once(doubts, text, PLIM_RECORDED_PARTS);
+        if (doubts->count > known)
+            plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
     }
     return st;
 }

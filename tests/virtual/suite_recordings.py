@@ -43,10 +43,11 @@ def ask(exec_, arguments):
 
 
 def explained(exec_, path, sizes):
+    """The report on a recording."""
     text, problem = ask(exec_, ['explain', path, '--device', 'sim:A100-SXM4-80GB', '--margin', '0',
                                 '--overhead', '0', '--json', '--quiet',
                                 *(f'--{name}={value}' for name, value in sizes.items())])
-    return (None, problem) if problem else (json.loads(text)['peak']['reserved_bytes'], '')
+    return (None, problem) if problem else (json.loads(text), '')
 
 
 def compare(exec_, command, options, sizes, path):
@@ -58,9 +59,10 @@ def compare(exec_, command, options, sizes, path):
     with gzip.open(path, 'rt', encoding='utf-8') as file:
         if 'allocator: pytorch\n' not in file.read():
             return f'the recording does not prove itself\n{said}'
-    recorded, problem = explained(exec_, path, sizes)
+    report, problem = explained(exec_, path, sizes)
     if problem:
         return problem
+    recorded = report['peak']['reserved_bytes']
     run = exec_.run([word.format(**sizes) for word in words])
     if run.status:
         return f'exit code {run.status} of exec\n{run.tail()}'
@@ -180,12 +182,9 @@ def explained_doubts(exec_, folder, *assume):
     path = os.path.join(folder, 'job.plim')
     _, problem = ask(exec_, ['record', '--quiet', '-o', path, *assume, '--', exec_.installation.python,
                              'doubtful.py', '--batch-size', '{batch}'])
-    text, problem = (None, problem) if problem else ask(
-        exec_, ['explain', path, '--device', 'sim:A100-SXM4-80GB', '--batch', '8', '--margin', '0', '--overhead', '0',
-                '--json', '--quiet'])
+    report, problem = (None, problem) if problem else explained(exec_, path, {'batch': 8})
     if problem:
         return None, None, problem
-    report = json.loads(text)
     return any('doubtful.py:' in why for why in report['why']), report['peak']['reserved_bytes'], ''
 
 

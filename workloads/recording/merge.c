@@ -41,20 +41,14 @@ static const char *difference(const struct plim_recording *a, const struct plim_
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-static size_t index_of(const struct plim_recorded_texts *texts, const char *text)
-{
-    size_t i = 0;
-    while (i < texts->count && strcmp(texts->items[i], text)) i++;
-    return i;
-}
-
 /* The number that a recording's combination has where the axes are those of `all`. */
 static size_t number_in(const struct plim_recording *all, const struct plim_recording *r, size_t combination)
 {
     size_t values[PLIM_RECORDED_AXES];
     plim_recording_values(r, combination, values);
     for (size_t i = 0; i < r->axis_count; i++)
-        values[i] = index_of(&all->axes[i].values, r->axes[i].values.items[values[i]]);
+        values[i] =
+            plim_recorded_texts_find(&all->axes[i].values, r->axes[i].values.items[values[i]]);
     return plim_recording_combination(all, values);
 }
 
@@ -75,8 +69,7 @@ static enum plim_status unite_axes(struct plim_recording *all, const struct plim
         for (size_t k = 0; k < 2; k++)
             for (size_t v = 0; v < both[k]->axes[i].values.count; v++) {
                 const char *value = both[k]->axes[i].values.items[v];
-                if (index_of(&axis->values, value) < axis->values.count) continue;
-                if (plim_recorded_texts_add(&axis->values, value)) return PLIM_NOMEM;
+                if (plim_recorded_texts_add_once(&axis->values, value, SIZE_MAX)) return PLIM_NOMEM;
             }
     }
     return PLIM_OK;
@@ -137,9 +130,8 @@ static enum plim_status unite_doubts(struct plim_recording *into, const struct p
 {
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < from->doubts.count && !st; i++)
-        if (into->doubts.count < PLIM_RECORDED_PARTS &&
-            index_of(&into->doubts, from->doubts.items[i]) == into->doubts.count)
-            st = plim_recorded_texts_add(&into->doubts, from->doubts.items[i]);
+        st =
+            plim_recorded_texts_add_once(&into->doubts, from->doubts.items[i], PLIM_RECORDED_PARTS);
     return st;
 }
 

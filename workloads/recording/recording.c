@@ -29,6 +29,20 @@ enum plim_status plim_recorded_texts_add(struct plim_recorded_texts *texts, cons
     return PLIM_NOMEM;
 }
 
+size_t plim_recorded_texts_find(const struct plim_recorded_texts *texts, const char *text)
+{
+    size_t i = 0;
+    while (i < texts->count && strcmp(texts->items[i], text)) i++;
+    return i;
+}
+
+enum plim_status plim_recorded_texts_add_once(struct plim_recorded_texts *texts, const char *text,
+                                              size_t most)
+{
+    bool is_new = plim_recorded_texts_find(texts, text) == texts->count;
+    return is_new && texts->count < most ? plim_recorded_texts_add(texts, text) : PLIM_OK;
+}
+
 static void finish_texts(struct plim_recorded_texts *texts)
 {
     for (size_t i = 0; i < texts->count; i++) free(texts->items[i]);

@@ -241,6 +241,12 @@ struct plim_recording {
 enum plim_status plim_recorded_texts_add(struct plim_recorded_texts *texts,
                                          const char *text) PLIM_MUST_CHECK;
 
+/* The same of a text that is not there, as long as there are fewer than `most`. */
+enum plim_status plim_recorded_texts_add_once(struct plim_recorded_texts *texts, const char *text,
+                                              size_t most) PLIM_MUST_CHECK;
+/* Where it stands; their number: nowhere. */
+size_t plim_recorded_texts_find(const struct plim_recorded_texts *texts, const char *text);
+
 void plim_recording_finish(struct plim_recording *recording); /* NULL and zeroed are fine */
 void plim_recorded_stream_finish(struct plim_recorded_stream *stream);
 

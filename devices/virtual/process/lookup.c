@@ -14,34 +14,40 @@ static const char *const libraries[] = {"libcudart.so", "libcublas.so", "libcubl
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), NO_LIBRARY = -1, OURSELVES = -2 };
 
 struct place {
-    uintptr_t address, base;
+    const void *address;
     const char *path; /* of the library that has it */
+    bool is_ours;
 };
+
+static bool holds(const struct dl_phdr_info *info, const void *address)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && (uintptr_t)address >= begin &&
+            (uintptr_t)address < begin + info->dlpi_phdr[i].p_memsz)
+            return true;
+    }
+    return false;
+}
 
 static int look(struct dl_phdr_info *info, size_t size, void *user)
 {
+    static const char ours;
     struct place *place = user;
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-        if (info->dlpi_phdr[i].p_type != PT_LOAD || place->address < begin ||
-            place->address >= begin + info->dlpi_phdr[i].p_memsz)
-            continue;
-        place->base = info->dlpi_addr;
-        place->path = info->dlpi_name;
-        return 1;
-    }
-    return 0;
+    if (!holds(info, place->address)) return 0;
+    place->path = info->dlpi_name;
+    place->is_ours = holds(info, &ours);
+    return 1;
 }
 
 /* Which of them has this address. Not by dladdr(), which goes through all symbols of the library: cuDNN asks for its
  * functions again and again. */
 static int library_at(const void *address)
 {
-    struct place place = {.address = (uintptr_t)address},
-                 self = {.address = (uintptr_t)&library_at};
+    struct place place = {.address = address};
     if (!dl_iterate_phdr(look, &place)) return NO_LIBRARY;
-    if (dl_iterate_phdr(look, &self) && self.base == place.base) return OURSELVES;
+    if (place.is_ours) return OURSELVES;
     const char *slash = strrchr(place.path, '/');
     const char *file = slash ? slash + 1 : place.path;
     for (int i = 0; i < LIBRARIES; i++)
