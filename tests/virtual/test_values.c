@@ -323,6 +323,11 @@ Test(cub, selects_the_places)
     cr_assert(LAUNCH(name, &first, flags, &out, &number, nothing, nothing, nothing, &count, nothing,
                      nothing, nothing));
     expect_numbers(out, PLIM_INT64, 1, "?");
+    /* So are their indices, two of each: more bytes than are kept of one write. */
+    out = PUT(2048, int64_t, 7);
+    selected = 600000;
+    cr_assert(LAUNCH(split, &out, sizes, &dimensions, &selected, &none, &fill));
+    expect_numbers(out, PLIM_INT64, 1, "?");
     expect_numbers(flags[0], PLIM_BOOL, 6, "0 0 0 0 0 0");
 }
 

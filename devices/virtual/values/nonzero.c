@@ -182,18 +182,21 @@ static unsigned char read_found(const struct plim_plan *plan, const struct plim_
     return known;
 }
 
-/* The first row has places, and each row gets those of its dimension. */
+/* The first row has places, and each row gets those of its dimension. Not of too many to look at: then their block is
+ * unknown, and nothing else is, whatever lies in those of the 16 sizes that nobody set. */
 static bool run_indices(const struct plim_plan *plan, const struct plim_launch *launch)
 {
     enum { WIDTH = sizeof(int64_t) };
     struct shape shape;
     struct plim_view view;
     struct plim_number found;
-    if (!read_shape(plan, launch, &shape)) return false;
+    if (!read_shape(plan, launch, &shape) ||
+        !plim_view_open(&view, plim_launch_address(launch, 0), shape.count * (size_t)shape.dimensions * WIDTH)) {
+        plim_launch_spoil_block(launch, plim_launch_address(launch, 0));
+        return true;
+    }
     unsigned char told = read_found(plan, launch, shape.count, &found);
     int64_t fill = plan->numbers[IS_TOLD] ? plim_launch_long(launch, 5) : 0;
-    if (!plim_view_open(&view, plim_launch_address(launch, 0), shape.count * (size_t)shape.dimensions * WIDTH))
-        return false;
     for (size_t i = 0; i < shape.count; i++) {
         struct plim_number place;
         unsigned char known = plim_known_both(told, plim_view_get(&view, i * WIDTH, PLIM_INT64, &place));
