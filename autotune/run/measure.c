@@ -7,11 +7,14 @@
 enum { WARM_STEPS = 3, INTERVAL_REPEATS = 6 };
 
 static const double WARM_SECONDS = 1, WINDOW_SECONDS = 0.5, WARM_SHARE = 1.0 / 3;
+/* A GPU keeps its clock up for longer than it takes to build the next run. */
+static const double PAUSE_SECONDS = 1;
 static const double STEADY_SHARE = 0.01, WIDTH_SHARE = 0.01, DRIFT_SHARE = 0.02;
 
 struct measurement {
     plim_measure_step step;
     void *user;
+    struct plim_warmth *warmth;
     double start, allowed;
     double seconds[PLIM_MEASURE_REPEATS];
     int count;
@@ -22,29 +25,49 @@ static bool time_is_over(const struct measurement *m, double share)
     return plim_clock_seconds() - m->start >= m->allowed * share;
 }
 
+static bool has_paused(const struct plim_warmth *warmth, double at)
+{
+    return at - warmth->until > PAUSE_SECONDS;
+}
+
+void plim_warmth_note(struct plim_warmth *warmth, double seconds)
+{
+    double now = plim_clock_seconds();
+    if (has_paused(warmth, now - seconds)) warmth->busy_seconds = 0;
+    warmth->busy_seconds += seconds;
+    warmth->until = now;
+}
+
+static bool is_warm(const struct plim_warmth *warmth)
+{
+    return warmth->busy_seconds >= WARM_SECONDS && !has_paused(warmth, plim_clock_seconds());
+}
+
 static enum plim_status run_step(const struct measurement *m, double *seconds)
 {
     enum plim_status st = m->step(m->user, seconds);
-    if (!st && !(isfinite(*seconds) && *seconds > 0)) return PLIM_INVALID;
-    return st;
+    if (st) return st;
+    if (!(isfinite(*seconds) && *seconds > 0)) return PLIM_INVALID;
+    plim_warmth_note(m->warmth, *seconds);
+    return PLIM_OK;
 }
 
 static enum plim_status warm_up(const struct measurement *m)
 {
-    double total = 0, window = 0, before = 0;
+    double window = 0, before = 0;
     int steps = 0, in_window = 0;
+    if (is_warm(m->warmth)) return PLIM_OK;
     while (steps < PLIM_MEASURE_REPEATS && !time_is_over(m, WARM_SHARE)) {
         double seconds;
         enum plim_status st = run_step(m, &seconds);
         if (st) return st;
         steps++;
         in_window++;
-        total += seconds;
         window += seconds;
         if (window < WINDOW_SECONDS) continue;
         double mean = window / in_window;
         bool steady = before > 0 && fabs(mean / before - 1) < STEADY_SHARE;
-        if (steady && steps >= WARM_STEPS && total >= WARM_SECONDS) break;
+        if (steady && steps >= WARM_STEPS && is_warm(m->warmth)) break;
         before = mean;
         window = 0;
         in_window = 0;
@@ -69,11 +92,14 @@ static void summarise(const struct measurement *m, struct plim_timing *out)
                  fabs(out->drift) > DRIFT_SHARE;
 }
 
-enum plim_status plim_measure(plim_measure_step step, void *user, double allowed_seconds,
-                              struct plim_timing *out)
+enum plim_status plim_measure(plim_measure_step step, void *user, struct plim_warmth *warmth,
+                              double allowed_seconds, struct plim_timing *out)
 {
-    struct measurement m = {
-        .step = step, .user = user, .start = plim_clock_seconds(), .allowed = allowed_seconds};
+    struct measurement m = {.step = step,
+                            .user = user,
+                            .warmth = warmth,
+                            .start = plim_clock_seconds(),
+                            .allowed = allowed_seconds};
     *out = (struct plim_timing){0};
     enum plim_status st = warm_up(&m);
     while (!st && m.count < PLIM_MEASURE_REPEATS) {

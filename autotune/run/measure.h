@@ -3,7 +3,8 @@
  * Times of steps are skewed and a GPU's clock needs a while to become steady, hence:
  *
  *   warm-up   at least 3 steps and 1 s, until two windows of 0.5 s in a row differ by less than
- *             1 %; never more than a third of the time given
+ *             1 %; never more than a third of the time given. None for a GPU that has just worked for so
+ *             long, on whatever it was: its clock is up
  *   repeats   until the 95 % confidence interval of the median (stats.h) reaches no further than
  *             1 % to either side, or the time given is over
  *
@@ -29,9 +30,19 @@ struct plim_timing {
 /* Runs one step and says how long it took. Anything but PLIM_OK ends the measurement. */
 typedef enum plim_status (*plim_measure_step)(void *user, double *seconds);
 
-/* `allowed_seconds` is host time and bounds warm-up and repeats together; one repeat is always
+/* How long a GPU has worked up to now without a pause. Zeroed: not at all. */
+struct plim_warmth {
+    double busy_seconds;
+    double until; /* plim_clock_seconds() when it was last seen at work */
+};
+
+/* It has just worked for so long. */
+void plim_warmth_note(struct plim_warmth *warmth, double seconds);
+
+/* `warmth`: of the GPU, which runs nothing but these steps and those that were noted; they are noted, too.
+ * `allowed_seconds` is host time and bounds warm-up and repeats together; one repeat is always
  * made. Fails only as `step` does; PLIM_INVALID for a step whose time is not positive and finite. */
-enum plim_status plim_measure(plim_measure_step step, void *user, double allowed_seconds,
-                              struct plim_timing *out) PLIM_MUST_CHECK;
+enum plim_status plim_measure(plim_measure_step step, void *user, struct plim_warmth *warmth,
+                              double allowed_seconds, struct plim_timing *out) PLIM_MUST_CHECK;
 
 #endif

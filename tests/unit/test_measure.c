@@ -26,12 +26,18 @@ static enum plim_status step(void *user, double *seconds)
     return s->fail_at && s->calls >= s->fail_at ? PLIM_OOM : PLIM_OK;
 }
 
+static enum plim_status measure(struct script *script, double allowed_seconds, struct plim_timing *out)
+{
+    struct plim_warmth cold = {0};
+    return plim_measure(step, script, &cold, allowed_seconds, out);
+}
+
 /* Two windows of half a second are alike: that is warm. */
 Test(measure, steady_steps_need_few_repeats)
 {
     struct script s = {.base = 0.125};
     struct plim_timing t;
-    cr_assert(eq(int, plim_measure(step, &s, 60, &t), PLIM_OK));
+    cr_assert(eq(int, measure(&s, 60, &t), PLIM_OK));
     cr_expect(eq(int, t.repeats, 6));
     cr_expect(eq(int, s.calls, 8 + 6));
     cr_expect(ieee_ulp_eq(dbl, t.median_seconds, 0.125, 4));
@@ -43,20 +49,37 @@ Test(measure, the_warm_up_is_a_second_and_steady)
 {
     struct script s = {.base = 0.1, .ramp = 20};
     struct plim_timing t;
-    cr_assert(eq(int, plim_measure(step, &s, 60, &t), PLIM_OK));
+    cr_assert(eq(int, measure(&s, 60, &t), PLIM_OK));
     cr_expect(ieee_ulp_eq(dbl, t.median_seconds, 0.1, 4)); /* nothing of the ramp is in it */
     cr_expect(gt(int, s.calls - t.repeats, 20));
+}
+
+/* A second's work just before, whatever it was: the clock is up. */
+Test(measure, a_gpu_that_has_worked_is_warm)
+{
+    struct plim_warmth warmth = {0};
+    struct plim_timing t;
+    for (int i = 0; i < 4; i++) plim_warmth_note(&warmth, 0.25);
+    struct script s = {.base = 0.125};
+    cr_assert(eq(int, plim_measure(step, &s, &warmth, 60, &t), PLIM_OK));
+    cr_expect(eq(int, s.calls, 6));
+    cr_expect(eq(dbl, warmth.busy_seconds, 1 + 6 * 0.125));
+    /* Not one that has paused since. */
+    warmth.until -= 2;
+    struct script cold = {.base = 0.125};
+    cr_assert(eq(int, plim_measure(step, &cold, &warmth, 60, &t), PLIM_OK));
+    cr_expect(eq(int, cold.calls, 8 + 6));
 }
 
 Test(measure, scatter_takes_repeats_until_the_median_is_known)
 {
     struct script s = {.base = 0.1, .noise = 0.008};
     struct plim_timing t;
-    cr_assert(eq(int, plim_measure(step, &s, 60, &t), PLIM_OK));
+    cr_assert(eq(int, measure(&s, 60, &t), PLIM_OK));
     cr_expect(le(dbl, t.half_width_seconds, 0.01 * t.median_seconds));
     cr_expect(not(t.noisy));
     struct script wide = {.base = 0.1, .noise = 0.05};
-    cr_assert(eq(int, plim_measure(step, &wide, 60, &t), PLIM_OK));
+    cr_assert(eq(int, measure(&wide, 60, &t), PLIM_OK));
     cr_expect(eq(int, t.repeats, PLIM_MEASURE_REPEATS));
     cr_expect(t.noisy);
 }
@@ -65,7 +88,7 @@ Test(measure, single_slow_steps_do_not_count)
 {
     struct script s = {.base = 0.1, .outlier = 5};
     struct plim_timing t;
-    cr_assert(eq(int, plim_measure(step, &s, 60, &t), PLIM_OK));
+    cr_assert(eq(int, measure(&s, 60, &t), PLIM_OK));
     cr_expect(ieee_ulp_eq(dbl, t.median_seconds, 0.1, 4));
 }
 
@@ -73,11 +96,11 @@ Test(measure, a_gpu_that_gets_slower_is_noisy)
 {
     struct script s = {.base = 0.2, .drift_per_step = 0.012};
     struct plim_timing t;
-    cr_assert(eq(int, plim_measure(step, &s, 1e-9, &t), PLIM_OK));
+    cr_assert(eq(int, measure(&s, 1e-9, &t), PLIM_OK));
     cr_expect(eq(int, t.repeats, 1)); /* no time: one repeat, nothing known of its spread */
     cr_expect(eq(dbl, t.half_width_seconds, 0));
     struct script slow = {.base = 0.2, .drift_per_step = 0.012, .nap_seconds = 0.01};
-    cr_assert(eq(int, plim_measure(step, &slow, 0.3, &t), PLIM_OK));
+    cr_assert(eq(int, measure(&slow, 0.3, &t), PLIM_OK));
     cr_expect(gt(dbl, t.drift, 0.02));
     cr_expect(t.noisy);
 }
@@ -88,7 +111,7 @@ Test(measure, the_time_given_is_kept)
     struct plim_timing t;
     struct timespec a, b;
     clock_gettime(CLOCK_MONOTONIC, &a);
-    cr_assert(eq(int, plim_measure(step, &s, 0.3, &t), PLIM_OK));
+    cr_assert(eq(int, measure(&s, 0.3, &t), PLIM_OK));
     clock_gettime(CLOCK_MONOTONIC, &b);
     double took = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
     cr_expect(lt(dbl, took, 3)); /* all repeats are 10 s */
@@ -99,7 +122,7 @@ Test(measure, a_step_that_fails_is_the_answer)
 {
     struct script s = {.base = 0.1, .fail_at = 14};
     struct plim_timing t;
-    cr_assert(eq(int, plim_measure(step, &s, 60, &t), PLIM_OOM));
+    cr_assert(eq(int, measure(&s, 60, &t), PLIM_OOM));
     cr_expect(eq(int, t.repeats, 0));
 }
 
@@ -109,6 +132,6 @@ Test(measure, a_step_without_a_time_is_refused)
     static const double times[] = {0, -1, NAN, INFINITY};
     for (int i = 0; i < 4; i++) {
         struct script s = {.base = times[i]};
-        cr_expect(eq(int, plim_measure(step, &s, 1, &t), PLIM_INVALID), "%g", times[i]);
+        cr_expect(eq(int, measure(&s, 1, &t), PLIM_INVALID), "%g", times[i]);
     }
 }

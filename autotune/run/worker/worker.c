@@ -23,6 +23,7 @@ struct worker {
     struct plim_spec_question question; /* of the spec: what the settings mean */
     struct plim_all_reduce all_reduce; /* among GPUs of this kind; zeroed: it was not measured */
     struct plim_leaks leaks;
+    struct plim_warmth warmth; /* of the device */
 };
 
 static enum plim_status reply(struct worker *w)
@@ -151,7 +152,7 @@ static enum plim_status worker_measure(struct worker *w, double last_seconds,
         return PLIM_OK;
     }
     enum plim_status st = tell_phase(w, PLIM_PHASE_TIMING, 0);
-    if (!st) st = plim_measure(repeat_step, &repeats, allowed, &result->timing);
+    if (!st) st = plim_measure(repeat_step, &repeats, &w->warmth, allowed, &result->timing);
     result->finite &= repeats.finite;
     if (st == PLIM_INVALID) return plim_fail(err, PLIM_INTERNAL, "a step took no time");
     return st == PLIM_CANCELLED ? PLIM_OK : st;
@@ -167,6 +168,7 @@ static enum plim_status run_steps(struct worker *w, struct plim_message_result *
         if (st) return st;
         if (!plim_replay_next(w->replayer, &step)) return PLIM_OK;
         result->finite &= is_good(w, &step);
+        if (i > 1) plim_warmth_note(&w->warmth, step.seconds); /* the first one waits for plans to be compiled */
     }
     return worker_measure(w, step.seconds, result, err);
 }
