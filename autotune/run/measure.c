@@ -16,8 +16,6 @@ struct measurement {
     void *user;
     struct plim_warmth *warmth;
     double start, allowed;
-    double seconds[PLIM_MEASURE_REPEATS];
-    int count;
 };
 
 static bool time_is_over(const struct measurement *m, double share)
@@ -75,14 +73,14 @@ static enum plim_status warm_up(const struct measurement *m)
     return PLIM_OK;
 }
 
-static void summarise(const struct measurement *m, struct plim_timing *out)
+void plim_measure_steps(const double *seconds, int repeats, struct plim_timing *out)
 {
     double sorted[PLIM_MEASURE_REPEATS];
     struct plim_stats stats;
-    size_t count = (size_t)m->count;
-    out->repeats = m->count;
-    out->drift = plim_stats_drift(m->seconds, count, sorted);
-    memcpy(sorted, m->seconds, count * sizeof(*sorted));
+    size_t count = (size_t)repeats;
+    out->repeats = repeats;
+    out->drift = plim_stats_drift(seconds, count, sorted);
+    memcpy(sorted, seconds, count * sizeof(*sorted));
     plim_stats_compute(sorted, count, &stats);
     out->median_seconds = stats.median;
     out->half_width_seconds =
@@ -100,14 +98,15 @@ enum plim_status plim_measure(plim_measure_step step, void *user, struct plim_wa
                             .warmth = warmth,
                             .start = plim_clock_seconds(),
                             .allowed = allowed_seconds};
+    double seconds[PLIM_MEASURE_REPEATS];
+    int count = 0;
     *out = (struct plim_timing){0};
     enum plim_status st = warm_up(&m);
-    while (!st && m.count < PLIM_MEASURE_REPEATS) {
-        st = run_step(&m, &m.seconds[m.count]);
+    while (!st && count < PLIM_MEASURE_REPEATS) {
+        st = run_step(&m, &seconds[count]);
         if (st) break;
-        m.count++;
-        summarise(&m, out);
-        bool known = m.count >= INTERVAL_REPEATS &&
+        plim_measure_steps(seconds, ++count, out);
+        bool known = count >= INTERVAL_REPEATS &&
                      out->half_width_seconds <= WIDTH_SHARE * out->median_seconds;
         if (known || time_is_over(&m, 1)) break;
     }

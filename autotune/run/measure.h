@@ -45,4 +45,7 @@ void plim_warmth_note(struct plim_warmth *warmth, double seconds);
 enum plim_status plim_measure(plim_measure_step step, void *user, struct plim_warmth *warmth,
                               double allowed_seconds, struct plim_timing *out) PLIM_MUST_CHECK;
 
+/* What steps say that were run anyway, all positive, `count` of them: at most PLIM_MEASURE_REPEATS. */
+void plim_measure_steps(const double *seconds, int count, struct plim_timing *out);
+
 #endif

@@ -70,6 +70,7 @@ struct plim_run_device {
     int64_t held_bytes;     /* by others, when the device was opened */
     uint64_t spoiled; /* what slowed the GPU down while the last setting was timed */
     bool told_fallback;
+    double best_rate; /* tokens per second of the fastest setting so far */
 };
 
 /* Opens the device that a URI names. `options` outlives it. PLIM_NODEVICE: there is none, or it

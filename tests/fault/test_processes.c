@@ -237,6 +237,27 @@ Test(worker, times_a_device_that_computes)
     bench_finish(&bench);
 }
 
+static double any_step(void *user, const struct plim_setting *setting)
+{
+    (void)user, (void)setting;
+    return 1e-9;
+}
+
+/* What is too slow to be chosen has the time of the steps that decide. */
+Test(worker, does_not_repeat_what_is_too_slow_to_be_chosen)
+{
+    struct plim_replay replay;
+    init_host(&bench);
+    bench.config.slow = any_step;
+    bench_start(&bench);
+    run_on_host(&bench, 2, &replay);
+    const struct plim_timing *timing = plim_remote_timing(bench.remote);
+    cr_expect(eq(int, replay.verdict, PLIM_OK), "%s", replay.why);
+    cr_expect(eq(int, timing->repeats, PLIM_REPLAY_STEPS - 1));
+    cr_expect(eq(dbl, replay.step[PLIM_REPLAY_STEPS - 1].seconds, timing->median_seconds));
+    bench_finish(&bench);
+}
+
 Test(worker, goes_on_after_an_oom_with_all_memory_back)
 {
     struct plim_replay replay;

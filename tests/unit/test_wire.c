@@ -66,7 +66,7 @@ static struct plim_message sample(int index)
         break;
     case 3:
         m.kind = PLIM_MESSAGE_RUN;
-        m.run = (struct plim_message_run){sample_setting(), INT64_C(1) << 40, 2.5};
+        m.run = (struct plim_message_run){sample_setting(), INT64_C(1) << 40, 2.5, 0.25};
         break;
     case 4:
         m.kind = PLIM_MESSAGE_PHASE;
@@ -174,6 +174,7 @@ Test(wire, no_field_of_a_request_is_forgotten)
     cr_expect(not(memcmp(&out.run.setting, &want, sizeof(want))));
     cr_expect(eq(i64, out.run.capacity_bytes, INT64_C(1) << 40));
     cr_expect(eq(dbl, out.run.timing_seconds, 2.5));
+    cr_expect(eq(dbl, out.run.slow_seconds, 0.25));
 }
 
 /* All or nothing, and nothing behind the room that there is. */

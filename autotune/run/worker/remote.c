@@ -187,7 +187,8 @@ ask_to_run(struct plim_remote *r, const struct plim_setting *setting, enum plim_
         .id = ++r->last_id,
         .run = {.setting = *setting,
                 .capacity_bytes = mode == PLIM_RUN_LIMITED ? r->budget_bytes : 0,
-                .timing_seconds = timing_seconds(r)}};
+                .timing_seconds = timing_seconds(r),
+                .slow_seconds = r->config.slow ? r->config.slow(r->config.user, setting) : 0}};
     const struct plim_expectation expectation = {
         .phase = PLIM_PHASE_OPENING,
         .prediction = r->config.predict ? r->config.predict(r->config.user, setting) : 0,

@@ -62,6 +62,8 @@ struct plim_remote_config {
     double busy_seconds; /* how long the device may be in use by others before it counts as absent */
     /* Seconds that one step of the setting should take; NULL: not known. */
     double (*predict)(void *user, const struct plim_setting *setting);
+    /* Seconds of a step of the setting beyond which it is not timed by repeats (wire.h), 0: none; NULL: the same */
+    double (*slow)(void *user, const struct plim_setting *setting);
     /* Is the device's used memory back to what it was before the first worker? Asked until it is,
      * or memory_back_seconds are over; NULL: not known. */
     bool (*memory_is_back)(void *user);

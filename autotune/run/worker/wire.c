@@ -258,6 +258,7 @@ static void pass_run(struct codec *c, struct plim_message_run *run)
     pass_setting(c, &run->setting);
     pass_amount(c, &run->capacity_bytes);
     pass_seconds(c, &run->timing_seconds);
+    pass_seconds(c, &run->slow_seconds);
 }
 
 static void pass_phase(struct codec *c, struct plim_message_phase *phase)

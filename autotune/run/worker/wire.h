@@ -96,6 +96,9 @@ struct plim_message_run {
     struct plim_setting setting;
     int64_t capacity_bytes; /* what may be held; 0: all there is */
     double timing_seconds;  /* that may be spent on repeats; 0: none are made */
+    /* A setting whose step takes longer than this is not chosen: the steps that decide whether it fits say well
+     * enough how long it takes. 0: any may be */
+    double slow_seconds;
 };
 
 struct plim_message_phase {
