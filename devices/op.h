@@ -117,7 +117,7 @@ struct plim_array {
     X(MATMUL, matmul, 1, 2, 0)                                                                        \
     /* out, [logsumexp] <- q, k, v, [mask]; all (b, heads, s, d), k and v with fewer heads where   \
        groups share them; out = dropout(softmax(beta q k^T + mask)) v with probability `alpha`,    \
-       elements counted in (b, heads, s_q, s_k).                                                   \
+       of rows counted in (b, heads, s_q) as random.h has it.                                      \
        The mask is additive and broadcasts to (b, heads, s_q, s_k). logsumexp: natural, fp32       \
        (b, heads, s_q) at the start of its block. `attention` says which kernel PyTorch runs */  \
     X(ATTENTION, attention, 1, 3, 0)                                                                  \

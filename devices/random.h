@@ -43,6 +43,29 @@ PLIM_HOST_DEVICE static inline uint32_t plim_random_word(uint64_t seed, uint64_t
     return word[i % 4];
 }
 
+/* Attention's dropout, as flash-attention draws it: a byte for each probability, which is kept up to a limit (dropout.h
+ * of flash-attention, and of PyTorch's copy of it). The probability of key k of row r is byte k % 16 of block
+ * r * ceil(keys / 16) + k / 16. */
+enum { PLIM_DROPOUT_KEYS = 16 };
+
+/* The largest byte that is kept; -1: none is. */
+PLIM_HOST_DEVICE static inline int plim_dropout_limit(double dropped)
+{
+    return dropped < 1 ? (int)((1 - dropped) * 255) : -1;
+}
+
+PLIM_HOST_DEVICE static inline uint64_t plim_dropout_block(int64_t row, int64_t keys, int64_t key)
+{
+    return (uint64_t)(row * ((keys + PLIM_DROPOUT_KEYS - 1) / PLIM_DROPOUT_KEYS) + key / PLIM_DROPOUT_KEYS);
+}
+
+PLIM_HOST_DEVICE static inline int plim_dropout_byte(uint64_t seed, int64_t row, int64_t keys, int64_t key)
+{
+    uint32_t word[4];
+    plim_philox(seed, plim_dropout_block(row, keys, key), word);
+    return (int)(word[key % PLIM_DROPOUT_KEYS / 4] >> key % 4 * 8 & 255);
+}
+
 /* A word as a number in [0, 1): 24 bits, exact in fp32. */
 PLIM_HOST_DEVICE static inline float plim_random_unit(uint32_t word)
 {

@@ -1,3 +1,4 @@
+#include "devices/random.h"
 #include "plan_flash.h"
 #include "plan_rows.h"
 
@@ -70,7 +71,7 @@ static enum plim_status describe(const struct plim_op *op, const struct plim_arr
         .size = (int32_t)q->shape[SIZE],
         .v_size = (int32_t)v->shape[SIZE],
         .scale = (float)op->beta,
-        .dropped = (float)op->alpha,
+        .dropout_limit = plim_dropout_limit(op->alpha),
         .kept = op->alpha < 1 ? (float)(1 / (1 - op->alpha)) : 0,
         .causal = op->causal,
         .dropout = op->alpha > 0,

@@ -107,17 +107,16 @@ static void add_scaled(double *to, double factor, const double *from, int64_t co
 static void score_row(struct attention *t, int64_t b, int64_t head, int64_t i)
 {
     const struct plim_op *op = t->op;
-    int64_t first = ((b * t->heads + head) * t->q_length + i) * t->k_length;
-    if (t->has_mask) plim_elements_read(&t->mask, first, t->k_length, t->score);
+    int64_t row = (b * t->heads + head) * t->q_length + i;
+    if (t->has_mask) plim_elements_read(&t->mask, row * t->k_length, t->k_length, t->score);
     for (int64_t j = 0; j < t->k_length; j++) {
         double added = t->has_mask ? t->score[j] : 0;
         double product = dot(t->qkv[Q] + i * t->size, t->qkv[K] + j * t->size, t->size);
         t->score[j] = op->causal && j > i ? -INFINITY : op->beta * product + added;
         t->unit[j] = 1;
         if (op->alpha > 0) {
-            uint32_t word = plim_random_word(op->seed, (uint64_t)(first + j));
-            bool kept = plim_random_unit(word) >= (float)op->alpha;
-            t->unit[j] = kept && op->alpha < 1 ? 1 / (1 - op->alpha) : 0;
+            int byte = plim_dropout_byte(op->seed, row, t->k_length, j);
+            t->unit[j] = byte <= plim_dropout_limit(op->alpha) ? 1 / (1 - op->alpha) : 0;
         }
     }
 }

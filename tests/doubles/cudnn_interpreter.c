@@ -331,8 +331,9 @@ static void run_random(struct run *r, const struct descriptor *op)
         descriptor_number(p, CUDNN_ATTR_RNG_DISTRIBUTION, -1) != CUDNN_RNG_DISTRIBUTION_BERNOULLI)
         fail(r, CUDNN_STATUS_NOT_SUPPORTED);
     for (int64_t i = 0; !r->status && i < elements(y); i++) {
-        uint32_t word = plim_random_word((uint64_t)seed, (uint64_t)(first + i));
-        put(y, i, plim_random_unit(word) >= (float)(1 - *(const double *)chance->values));
+        int64_t keys = y->extent[DIMS - 1], row = (first + i) / keys, key = (first + i) % keys;
+        int limit = plim_dropout_limit(1 - *(const double *)chance->values);
+        put(y, i, plim_dropout_byte((uint64_t)seed, row, keys, key) <= limit);
     }
 }
 

@@ -25,7 +25,8 @@ struct plim_attention_args {
     int32_t heads, sharing; /* of q; how many of them share one of k and v */
     int32_t size, v_size;   /* of a head of q and k; of v and out */
     float scale;            /* of q k^T */
-    float dropped, kept;    /* probability; what the others are multiplied with */
+    float kept;             /* what dropout multiplies with what it keeps */
+    int32_t dropout_limit;  /* plim_dropout_limit() */
     uint32_t causal, dropout;
     uint64_t seed;
 };

@@ -199,10 +199,9 @@ __device__ inline void dropout_factors(fragment &u, const plim_attention_args &a
 {
     PLIM_UNROLL
     for (int r = 0; r < SIDE; r++) {
-        int64_t i = view.head * args.q_length + row + first_row() + r;
+        int64_t i = view.head * args.q_length + row + first_row() + r, key = column + first_column();
         uint32_t kept = 15;
-        if (args.dropout)
-            kept = kept_of_four(args, (uint64_t)(i * args.k_length + column + first_column()));
+        if (args.dropout) kept = kept_of_keys(args, i, key) >> key % PLIM_DROPOUT_KEYS;
         PLIM_UNROLL
         for (int c = 0; c < SIDE; c++) u[r][c] = kept >> c & 1 ? args.kept : 0;
     }

@@ -50,19 +50,23 @@ __device__ inline score_view scores_of(const plim_attention_args &args, int64_t 
             batch * args.heads + head};
 }
 
-/* Which of four neighbouring elements from `first` on are kept: a bit each. */
-__device__ inline uint32_t kept_of_four(const plim_attention_args &args, uint64_t first)
+/* Which of a word's bytes are up to the limit: a bit each. Two bytes at a time: what is above carries into the byte that
+ * was left free above it. */
+__device__ inline uint32_t kept_of_word(uint32_t word, int limit)
 {
-    uint32_t word[8] = {}, kept = 0;
-    int shift = (int)(first % 4);
-    plim_philox(args.seed, first / 4, word);
-    if (shift != 0) plim_philox(args.seed, first / 4 + 1, word + 4);
+    const uint32_t apart = 0x00ff00ffu, above = (uint32_t)(255 - limit) * 0x00010001u;
+    uint32_t even = (word & apart) + above, odd = (word >> 8 & apart) + above;
+    uint32_t dropped = (even >> 8 & 0x00010001u) | (odd >> 7 & 0x00020002u);
+    return ~(dropped | dropped >> 14) & 15;
+}
+
+/* Which of PLIM_DROPOUT_KEYS keys of a row, from the multiple `key` of so many on, dropout keeps: a bit each. */
+__device__ inline uint32_t kept_of_keys(const plim_attention_args &args, int64_t row, int64_t key)
+{
+    uint32_t words[4], kept = 0;
+    plim_philox(args.seed, plim_dropout_block(row, args.k_length, key), words);
     PLIM_UNROLL
-    for (int c = 0; c < 4; c++) {
-        uint32_t w = shift == 0 ? word[c] : shift == 1 ? word[c + 1] : word[c + 2];
-        if (shift == 3) w = word[c + 3];
-        kept |= (uint32_t)(plim_random_unit(w) >= args.dropped) << c;
-    }
+    for (int i = 0; i < 4; i++) kept |= kept_of_word(words[i], args.dropout_limit) << 4 * i;
     return kept;
 }
 

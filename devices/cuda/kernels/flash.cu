@@ -9,7 +9,8 @@ struct softmax_rows {
     float maximum[2], sum[2];
 };
 
-/* Scores become exp2(score - maximum); factor[r] takes what was summed so far to the new maximum. */
+/* Scores become exp2(score - maximum); factor[r] takes what was summed so far to the new maximum. A NaN is no maximum,
+ * and makes the sum one. */
 template <int N>
 __device__ inline void advance(softmax_rows &rows, float (&s)[N][4], float (&factor)[2])
 {
@@ -18,10 +19,10 @@ __device__ inline void advance(softmax_rows &rows, float (&s)[N][4], float (&fac
         float maximum = rows.maximum[r];
         PLIM_UNROLL
         for (int n = 0; n < N; n++)
-            maximum = larger()(larger()(maximum, s[n][2 * r]), s[n][2 * r + 1]);
+            maximum = fmaxf(fmaxf(maximum, s[n][2 * r]), s[n][2 * r + 1]);
         maximum = warp_fold(maximum, larger(), 4);
         float base = maximum == -INFINITY ? 0 : maximum;
-        factor[r] = exp2f(rows.maximum[r] - base);
+        factor[r] = exp2_normal(rows.maximum[r] - base);
         rows.maximum[r] = maximum;
         rows.sum[r] *= factor[r];
         PLIM_UNROLL
@@ -29,7 +30,7 @@ __device__ inline void advance(softmax_rows &rows, float (&s)[N][4], float (&fac
             PLIM_UNROLL
             for (int c = 0; c < 2; c++) {
                 float &x = s[n][2 * r + c];
-                x = exp2f(x - base);
+                x = exp2_normal(x - base);
                 rows.sum[r] += x;
             }
         }
@@ -40,11 +41,12 @@ template <int N>
 __device__ inline void drop(float (&p)[N][4], const plim_attention_args &args,
                             const score_view &view, const score_place &first)
 {
+    uint32_t kept[N];
+    draw<false>(kept, args, view, first);
     PLIM_UNROLL
     for (int n = 0; n < N; n++) {
-        uint32_t kept = kept_of_block<false>(args, view, first, n);
         PLIM_UNROLL
-        for (int e = 0; e < 4; e++) p[n][e] *= kept >> e & 1 ? args.kept : 0;
+        for (int e = 0; e < 4; e++) p[n][e] *= kept[n] >> e & 1 ? args.kept : 0;
     }
 }
 

@@ -3,7 +3,7 @@
  * 2023). A warp's scores never leave its registers: accumulators of one product are the operand of
  * the next.
  *
- * Scores are in units of log 2, so that a probability is one exp2f(). */
+ * Scores are in units of log 2, so that a probability is one exp2_normal(). */
 #ifndef PLIM_DEVICES_CUDA_KERNELS_FLASH_CUH
 #define PLIM_DEVICES_CUDA_KERNELS_FLASH_CUH
 
@@ -52,17 +52,20 @@ template <class T, int COLUMNS> struct tile {
     }
 };
 
-/* to <- rows of x from `row` on, on their way; zeros beyond its end */
+/* to <- rows of x from `row` on, on their way; zeros beyond its end. A thread has one chunk of every STEP-th row, so that
+ * its next one is a fixed distance away. */
 template <int COUNT, int THREADS, class Tile>
 __device__ inline void load_tile(Tile to, const head_view &x, int64_t row)
 {
-    PLIM_UNROLL_BY(4)
-    for (int i = (int)threadIdx.x; i < COUNT * Tile::CHUNKS; i += THREADS) {
-        int r = i / Tile::CHUNKS, c = i % Tile::CHUNKS * Tile::PER_CHUNK;
-        bool there = row + r < x.rows && c < x.size;
-        int64_t offset = there ? (row + r) * x.step + c : 0;
-        copy_async(to.chunk(r, c), x.data + (uint64_t)offset * sizeof(*to.data), there);
-    }
+    enum { STEP = THREADS / Tile::CHUNKS };
+    static_assert(THREADS % Tile::CHUNKS == 0, "a thread has whole columns of chunks");
+    int r = (int)threadIdx.x / Tile::CHUNKS, c = (int)threadIdx.x % Tile::CHUNKS * Tile::PER_CHUNK;
+    int rows = c < x.size && row < x.rows ? (int)(x.rows - row < COUNT ? x.rows - row : COUNT) : 0;
+    uint64_t from = x.data + (uint64_t)((row + r) * x.step + c) * sizeof(*to.data);
+    uint64_t distance = (uint64_t)x.step * STEP * sizeof(*to.data);
+    PLIM_UNROLL
+    for (int i = 0; i < (COUNT + STEP - 1) / STEP; i++, r += STEP, from += distance)
+        if (COUNT % STEP == 0 || r < COUNT) copy_async(to.chunk(r, c), r < rows ? from : x.data, r < rows);
 }
 
 /* The columns of x from `first` on. */
@@ -76,10 +79,11 @@ template <class T> __device__ inline head_view columns_of(head_view x, int first
 /* --- operands --------------------------------------------------------------------------------- */
 
 /* How products are made of a type: operands of DEPTH columns of a and rows of b; b comes for two
- * blocks. JOINED blocks of accumulators make an operand a. */
+ * blocks. JOINED blocks of accumulators make an operand a. So many steps along the depth are UNROLLED, where places in
+ * tiles are constants then, and registers allow it. */
 template <class T> struct halves {
     typedef T element;
-    enum { DEPTH = 16, JOINED = 2 };
+    enum { DEPTH = 16, JOINED = 2, UNROLLED = 16 };
     struct operand_a {
         uint32_t words[4];
     };
@@ -145,7 +149,7 @@ struct turing : halves<fp16> {
  * accumulators have them; sums do not mind. */
 struct tf32 {
     typedef float element;
-    enum { DEPTH = 8, JOINED = 1 };
+    enum { DEPTH = 8, JOINED = 1, UNROLLED = 2 };
     struct operand_a {
         uint32_t large[4], small[4];
     };
@@ -210,8 +214,9 @@ struct tf32 {
 template <class Math, int N, class Tile>
 __device__ inline void multiply_rows(float (&to)[N][4], Tile x, int row, Tile y, int depth)
 {
-    PLIM_UNROLL_BY(2)
-    for (int k = 0; k < depth; k += Math::DEPTH) {
+    PLIM_UNROLL_BY(Math::UNROLLED)
+    for (int k = 0; k < Tile::WIDTH; k += Math::DEPTH) {
+        if (k >= depth) break;
         typename Math::operand_a a = Math::load_a(x, row, k);
         PLIM_UNROLL
         for (int n = 0; n < N; n += 2) {
@@ -315,28 +320,61 @@ __device__ inline void make_scores(float (&s)[N][4], const plim_attention_args &
     }
 }
 
-/* Which of the accumulators of block n dropout keeps: a bit each. Lanes that meet in the same groups
- * of four neighbouring keys draw one group each, and exchange what came of them. */
-template <bool TURNED>
-__device__ inline uint32_t kept_of_block(const plim_attention_args &args, const score_view &view,
-                                         const score_place &first, int n)
+/* Which accumulators of BLOCKS blocks from `n` on dropout keeps: 4 bits of a block, beginning with the lowest. Lanes that
+ * meet in the same draws make one each, and exchange what came of them. Tiles begin at multiples of PLIM_DROPOUT_KEYS. */
+enum { DRAWN_BLOCKS = 4 };
+
+template <int BLOCKS>
+__device__ inline uint32_t kept_of_rows(const plim_attention_args &args, int64_t head_row,
+                                        const score_place &first, int n)
 {
-    int turn = TURNED ? group() % 4 : lane() % 2;
-    int64_t query = first.query + (TURNED ? n * BLOCK + pair() + turn % 2 : group() + turn * 8);
-    int64_t key = first.key + (TURNED ? group() / 4 * 4 + turn / 2 * 8 : n * BLOCK + pair() / 4 * 4);
-    int64_t row = view.head * args.q_length + query;
-    uint32_t drawn = kept_of_four(args, (uint64_t)(row * args.k_length + key)) << 4 * turn, kept = 0;
-    drawn |= __shfl_xor_sync(0xffffffffu, drawn, TURNED ? 4 : 1);
-    if (TURNED) drawn |= __shfl_xor_sync(0xffffffffu, drawn, 8);
+    int turn = lane() % 4, half = BLOCKS == DRAWN_BLOCKS ? turn / 2 : 0; /* row of the lane's two, and half of the blocks */
+    uint32_t mine = kept_of_keys(args, head_row + first.query + group() + turn % 2 * 8,
+                                 first.key + n * BLOCK + half * PLIM_DROPOUT_KEYS);
+    uint32_t other = __shfl_xor_sync(0xffffffffu, mine, 1), kept = 0;
+    uint32_t here = turn % 2 ? other | mine << 16 : mine | other << 16; /* of both rows */
+    uint32_t far = __shfl_xor_sync(0xffffffffu, here, 2);
     PLIM_UNROLL
-    for (int e = 0; e < 4; e++) {
-        int bit = TURNED ? 4 * e + group() % 4 : 4 * (e / 2) + pair() % 4 + e % 2;
-        kept |= (drawn >> bit & 1) << e;
+    for (int i = 0; i < BLOCKS; i++) {
+        uint32_t drawn = (i / 2 == turn / 2 ? here : far) >> (i % 2 * BLOCK + pair());
+        kept |= ((drawn & 3) | (drawn >> 14 & 12)) << 4 * i;
     }
     return kept;
 }
 
-/* Of a query: what its probabilities are exp2f(score - base) with. */
+/* Of turned blocks: each of their queries has one draw of the warp's 16 keys. */
+template <int BLOCKS>
+__device__ inline uint32_t kept_of_columns(const plim_attention_args &args, int64_t head_row,
+                                           const score_place &first, int n)
+{
+    int turn = group() % (2 * BLOCKS);
+    uint32_t kept = 0, mine = kept_of_keys(args, head_row + first.query + (n + turn / 2) * BLOCK + pair() + turn % 2,
+                                           first.key);
+    PLIM_UNROLL
+    for (int i = 0; i < 2 * BLOCKS; i++) {
+        uint32_t drawn = __shfl_sync(0xffffffffu, mine, lane() % 4 + 4 * i) >> group();
+        kept |= ((drawn & 1) | (drawn >> 6 & 4)) << (i / 2 * 4 + i % 2);
+    }
+    return kept;
+}
+
+/* Of N blocks, each with its 4 bits. */
+template <bool TURNED, int N>
+__device__ inline void draw(uint32_t (&kept)[N], const plim_attention_args &args, const score_view &view,
+                            const score_place &first)
+{
+    enum { BLOCKS = N < DRAWN_BLOCKS ? N : DRAWN_BLOCKS };
+    PLIM_UNROLL
+    for (int n = 0; n < N; n += BLOCKS) {
+        int64_t head_row = view.head * args.q_length;
+        uint32_t drawn = TURNED ? kept_of_columns<BLOCKS>(args, head_row, first, n)
+                                : kept_of_rows<BLOCKS>(args, head_row, first, n);
+        PLIM_UNROLL
+        for (int i = 0; i < BLOCKS; i++) kept[n + i] = drawn >> 4 * i & 15;
+    }
+}
+
+/* Of a query: what its probabilities are exp2_normal(score - base) with. */
 __device__ inline float base_of(const plim_flash_args &args, int64_t head, int64_t query)
 {
     if (query >= args.attention.q_length) return INFINITY;

@@ -14,14 +14,17 @@ __device__ inline void differentiate(float (&s)[N][4], float (&dp)[N][4],
                                      const plim_attention_args &args, const score_view &view,
                                      const score_place &first, Base base, Sum sum)
 {
+    uint32_t kept[N];
+    float unit = args.dropout ? args.kept : 1;
+    if (args.dropout)
+        draw<TURNED>(kept, args, view, first);
+    else
+        for (int n = 0; n < N; n++) kept[n] = 15;
     PLIM_UNROLL
     for (int n = 0; n < N; n++) {
-        uint32_t kept = 15;
-        float unit = args.dropout ? args.kept : 1;
-        if (args.dropout) kept = kept_of_block<TURNED>(args, view, first, n);
         PLIM_UNROLL
         for (int e = 0; e < 4; e++) {
-            float p = exp2f(s[n][e] - base(n, e)), u = kept >> e & 1 ? unit : 0;
+            float p = exp2_normal(s[n][e] - base(n, e)), u = kept[n] >> e & 1 ? unit : 0;
             s[n][e] = p * u;
             dp[n][e] = p * (u * dp[n][e] - sum(n, e));
         }
