@@ -5,7 +5,7 @@
  * configuration, run on the addresses of one call. Building fails once: after the first failure
  * every function does nothing, and plim_dnn_graph_seal() says what it was.
  *
- * Compiling costs 0.2 to 1.4 s a graph; asking the heuristics 5 to 30 ms, and they give the
+ * Compiling costs 0.07 to 1.4 s a graph; asking the heuristics 5 to 30 ms, and they give the
  * workspace already.
  */
 #ifndef PLIM_DEVICES_CUDA_DNN_GRAPH_H
