@@ -39,7 +39,8 @@ PARTS = {'golden': golden, 'fit': fit, 'programs': programs, 'launchers': launch
          'ranks': ranks, 'runtimes': runtimes, 'steps': steps, 'values': values, 'seeds': seeds,
          'measured': measured}
 # Of what the virtual GPU says it does not know, what no program can be kept from asking.
-SAID = ('are estimates', 'RNNs is an estimate', 'has ended', 'batch normalization with channels last')
+SAID = ('are estimates', 'RNNs is an estimate', 'has ended', 'batch normalization with channels last',
+        'convolutions have cuDNN')
 
 
 class Options:
