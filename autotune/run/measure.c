@@ -41,6 +41,14 @@ static bool is_warm(const struct plim_warmth *warmth)
     return warmth->busy_seconds >= WARM_SECONDS && !has_paused(warmth, plim_clock_seconds());
 }
 
+/* Was it warm before the steps, which were the last that it did? */
+static bool began_warm(const struct plim_measured_steps *steps, const struct plim_warmth *warmth)
+{
+    struct plim_warmth before = *warmth;
+    for (int i = 0; i < steps->count; i++) before.busy_seconds -= steps->seconds[i];
+    return is_warm(&before);
+}
+
 static enum plim_status run_step(const struct measurement *m, double *seconds)
 {
     enum plim_status st = m->step(m->user, seconds);
@@ -73,14 +81,14 @@ static enum plim_status warm_up(const struct measurement *m)
     return PLIM_OK;
 }
 
-void plim_measure_steps(const double *seconds, int repeats, struct plim_timing *out)
+void plim_measure_summarise(const struct plim_measured_steps *steps, struct plim_timing *out)
 {
     double sorted[PLIM_MEASURE_REPEATS];
     struct plim_stats stats;
-    size_t count = (size_t)repeats;
-    out->repeats = repeats;
-    out->drift = plim_stats_drift(seconds, count, sorted);
-    memcpy(sorted, seconds, count * sizeof(*sorted));
+    size_t count = (size_t)steps->count;
+    out->repeats = steps->count;
+    out->drift = plim_stats_drift(steps->seconds, count, sorted);
+    memcpy(sorted, steps->seconds, count * sizeof(*sorted));
     plim_stats_compute(sorted, count, &stats);
     out->median_seconds = stats.median;
     out->half_width_seconds =
@@ -91,22 +99,23 @@ void plim_measure_steps(const double *seconds, int repeats, struct plim_timing *
 }
 
 enum plim_status plim_measure(plim_measure_step step, void *user, struct plim_warmth *warmth,
-                              double allowed_seconds, struct plim_timing *out)
+                              struct plim_measured_steps *steps, double allowed_seconds,
+                              struct plim_timing *out)
 {
     struct measurement m = {.step = step,
                             .user = user,
                             .warmth = warmth,
                             .start = plim_clock_seconds(),
                             .allowed = allowed_seconds};
-    double seconds[PLIM_MEASURE_REPEATS];
-    int count = 0;
     *out = (struct plim_timing){0};
+    if (!began_warm(steps, warmth)) steps->count = 0;
     enum plim_status st = warm_up(&m);
-    while (!st && count < PLIM_MEASURE_REPEATS) {
-        st = run_step(&m, &seconds[count]);
+    while (!st && steps->count < PLIM_MEASURE_REPEATS) {
+        st = run_step(&m, &steps->seconds[steps->count]);
         if (st) break;
-        plim_measure_steps(seconds, ++count, out);
-        bool known = count >= INTERVAL_REPEATS &&
+        steps->count++;
+        plim_measure_summarise(steps, out);
+        bool known = steps->count >= INTERVAL_REPEATS &&
                      out->half_width_seconds <= WIDTH_SHARE * out->median_seconds;
         if (known || time_is_over(&m, 1)) break;
     }

@@ -39,13 +39,21 @@ struct plim_warmth {
 /* It has just worked for so long. */
 void plim_warmth_note(struct plim_warmth *warmth, double seconds);
 
+/* Steps that were run anyway, and how long they took; all positive. */
+struct plim_measured_steps {
+    double seconds[PLIM_MEASURE_REPEATS];
+    int count;
+};
+
 /* `warmth`: of the GPU, which runs nothing but these steps and those that were noted; they are noted, too.
- * `allowed_seconds` is host time and bounds warm-up and repeats together; one repeat is always
+ * `steps` were run just before, and noted: they are the first repeats if the GPU was warm when they began. The others
+ * follow them there. `allowed_seconds` is host time and bounds warm-up and repeats together; one repeat is always
  * made. Fails only as `step` does; PLIM_INVALID for a step whose time is not positive and finite. */
 enum plim_status plim_measure(plim_measure_step step, void *user, struct plim_warmth *warmth,
-                              double allowed_seconds, struct plim_timing *out) PLIM_MUST_CHECK;
+                              struct plim_measured_steps *steps, double allowed_seconds,
+                              struct plim_timing *out) PLIM_MUST_CHECK;
 
-/* What steps say that were run anyway, all positive, `count` of them: at most PLIM_MEASURE_REPEATS. */
-void plim_measure_steps(const double *seconds, int count, struct plim_timing *out);
+/* What steps say. */
+void plim_measure_summarise(const struct plim_measured_steps *steps, struct plim_timing *out);
 
 #endif

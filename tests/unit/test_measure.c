@@ -29,7 +29,8 @@ static enum plim_status step(void *user, double *seconds)
 static enum plim_status measure(struct script *script, double allowed_seconds, struct plim_timing *out)
 {
     struct plim_warmth cold = {0};
-    return plim_measure(step, script, &cold, allowed_seconds, out);
+    struct plim_measured_steps none = {.count = 0};
+    return plim_measure(step, script, &cold, &none, allowed_seconds, out);
 }
 
 /* Two windows of half a second are alike: that is warm. */
@@ -61,14 +62,33 @@ Test(measure, a_gpu_that_has_worked_is_warm)
     struct plim_timing t;
     for (int i = 0; i < 4; i++) plim_warmth_note(&warmth, 0.25);
     struct script s = {.base = 0.125};
-    cr_assert(eq(int, plim_measure(step, &s, &warmth, 60, &t), PLIM_OK));
+    struct plim_measured_steps none = {.count = 0};
+    cr_assert(eq(int, plim_measure(step, &s, &warmth, &none, 60, &t), PLIM_OK));
     cr_expect(eq(int, s.calls, 6));
     cr_expect(eq(dbl, warmth.busy_seconds, 1 + 6 * 0.125));
     /* Not one that has paused since. */
     warmth.until -= 2;
     struct script cold = {.base = 0.125};
-    cr_assert(eq(int, plim_measure(step, &cold, &warmth, 60, &t), PLIM_OK));
+    none.count = 0;
+    cr_assert(eq(int, plim_measure(step, &cold, &warmth, &none, 60, &t), PLIM_OK));
     cr_expect(eq(int, cold.calls, 8 + 6));
+}
+
+/* Steps that were run anyway are repeats, but not where they warmed the GPU up. */
+Test(measure, steps_before_are_repeats_of_a_warm_gpu)
+{
+    for (int warm = 0; warm < 2; warm++) {
+        struct plim_warmth warmth = {0};
+        struct plim_measured_steps steps = {.seconds = {0.5, 0.5, 0.5}, .count = 3};
+        struct plim_timing t;
+        if (warm) plim_warmth_note(&warmth, 1);
+        for (int i = 0; i < 3; i++) plim_warmth_note(&warmth, 0.5);
+        struct script s = {.base = 0.5};
+        cr_assert(eq(int, plim_measure(step, &s, &warmth, &steps, 60, &t), PLIM_OK));
+        cr_expect(eq(int, s.calls, warm ? 3 : 6));
+        cr_expect(eq(int, t.repeats, 6));
+        cr_expect(eq(dbl, t.median_seconds, 0.5));
+    }
 }
 
 Test(measure, scatter_takes_repeats_until_the_median_is_known)

@@ -140,23 +140,18 @@ static enum plim_status repeat_step(void *user, double *seconds)
     return PLIM_OK;
 }
 
-/* How long the steps took that decide, but for the first, which waits for plans to be compiled. */
-struct decided {
-    double seconds[PLIM_REPLAY_STEPS];
-    int count;
-};
-
 /* Did all of them take longer than `limit`? What else runs on the GPU makes steps longer, never shorter. */
-static bool is_slow(const struct decided *decided, double limit)
+static bool is_slow(const struct plim_measured_steps *steps, double limit)
 {
     double least = INFINITY;
-    for (int i = 0; i < decided->count; i++) least = fmin(least, decided->seconds[i]);
+    for (int i = 0; i < steps->count; i++) least = fmin(least, steps->seconds[i]);
     return limit > 0 && least > limit;
 }
 
 /* Repeats the step for as long as it is asked for, unless it is too slow already. A simulated device has one time. A
- * step that does not run any more ends the measurement; the end of the replay says why. */
-static enum plim_status worker_measure(struct worker *w, const struct decided *decided, double last_seconds,
+ * step that does not run any more ends the measurement; the end of the replay says why. `steps`: those that decide, but
+ * for the first, which waits for plans to be compiled. */
+static enum plim_status worker_measure(struct worker *w, struct plim_measured_steps *steps, double last_seconds,
                                        struct plim_message_result *result, struct plim_error *err)
 {
     double allowed = w->in.run.timing_seconds;
@@ -165,12 +160,12 @@ static enum plim_status worker_measure(struct worker *w, const struct decided *d
         result->timing = (struct plim_timing){.repeats = 1, .median_seconds = last_seconds};
         return PLIM_OK;
     }
-    if (is_slow(decided, w->in.run.slow_seconds)) {
-        plim_measure_steps(decided->seconds, decided->count, &result->timing);
+    if (is_slow(steps, w->in.run.slow_seconds)) {
+        plim_measure_summarise(steps, &result->timing);
         return PLIM_OK;
     }
     enum plim_status st = tell_phase(w, PLIM_PHASE_TIMING, 0);
-    if (!st) st = plim_measure(repeat_step, &repeats, &w->warmth, allowed, &result->timing);
+    if (!st) st = plim_measure(repeat_step, &repeats, &w->warmth, steps, allowed, &result->timing);
     result->finite &= repeats.finite;
     if (st == PLIM_INVALID) return plim_fail(err, PLIM_INTERNAL, "a step took no time");
     return st == PLIM_CANCELLED ? PLIM_OK : st;
@@ -181,7 +176,7 @@ static enum plim_status run_steps(struct worker *w, struct plim_message_result *
                                   struct plim_error *err)
 {
     struct plim_replay_step step = {0};
-    struct decided decided = {0};
+    struct plim_measured_steps steps = {.count = 0};
     for (int i = 1; i <= PLIM_REPLAY_STEPS; i++) {
         enum plim_status st = tell_phase(w, PLIM_PHASE_STEP, i);
         if (st) return st;
@@ -189,9 +184,9 @@ static enum plim_status run_steps(struct worker *w, struct plim_message_result *
         result->finite &= is_good(w, &step);
         if (i == 1) continue;
         plim_warmth_note(&w->warmth, step.seconds);
-        decided.seconds[decided.count++] = step.seconds;
+        steps.seconds[steps.count++] = step.seconds;
     }
-    return worker_measure(w, &decided, step.seconds, result, err);
+    return worker_measure(w, &steps, step.seconds, result, err);
 }
 
 static enum plim_status replay(struct worker *w, struct plim_message_result *result,
