@@ -96,7 +96,8 @@ static struct mask_request mask_request(const struct decoder *m, const struct te
                                  .seq = embeddings->a.shape[1],
                                  .dtype = (enum plim_dtype)embeddings->a.dtype,
                                  .function = functions[m->setting->attention],
-                                 .packed = m->setting->packing == PLIM_PACKING_YES};
+                                 .packed = m->setting->packing == PLIM_PACKING_YES,
+                                 .by_position = m->setting->transformers == PLIM_TRANSFORMERS_5_24};
 }
 
 struct tensor *decoder_mask(struct engine *e, const struct decoder *m, struct tensor *embeddings,

@@ -114,6 +114,21 @@ static struct tensor *not_padded(struct engine *e, const struct mask_request *r,
 typedef struct tensor *(*pattern)(struct engine *, const struct mask_request *,
                                   const struct indices *);
 
+/* remap_positions_for_packed_sequence: the pattern of the positions at the places; floating */
+static struct tensor *by_position(struct engine *e, const struct mask_request *r, pattern seen,
+                                  const struct indices *i)
+{
+    struct tensor *positions = tensor_keep(op_expand(e, r->positions, SHAPE(r->batch, r->seq)));
+    struct indices of = *i;
+    of.q = gather(e, positions, i->batch, i->q, (int64_t[]){r->batch, 1, r->seq, 1});
+    of.kv = gather(e, positions, i->batch, i->kv, (int64_t[]){r->batch, 1, 1, r->seq});
+    struct tensor *y = seen(e, r, &of);
+    tensor_drop(e, of.q);
+    tensor_drop(e, of.kv);
+    tensor_drop(e, positions);
+    return y;
+}
+
 /* sdpa_mask: bool (B, 1, S, S); named */
 static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, pattern seen,
                                 struct tensor *document, struct tensor *padding)
@@ -128,7 +143,7 @@ static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, 
     struct tensor *mask;
     if (document || padding) {
         mask = everything(e);
-        and_mask(e, &mask, seen(e, r, &i));
+        and_mask(e, &mask, document && r->by_position ? by_position(e, r, seen, &i) : seen(e, r, &i));
         and_mask(e, &mask,
                  document ? same_document(e, r, &i, document) : not_padded(e, r, &i, padding));
     } else {

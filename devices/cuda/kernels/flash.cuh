@@ -135,6 +135,7 @@ template <class T> struct halves {
 
 /* fp16 where tensor cores take half as deep a product at once: the same operands, in two parts. */
 struct turing : halves<fp16> {
+    enum { UNROLLED = 4 };
     __device__ static void multiply(float (&c)[4], const operand_a &a, const operand_b &b)
     {
         for (int half = 0; half < 2; half++) {
