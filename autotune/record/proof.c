@@ -178,3 +178,18 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
     PLIM_ARRAY_FINISH(&theirs.bytes);
     return st;
 }
+
+enum plim_status plim_record_peak(const struct plim_recorded_stream *stream, struct plim_recorded_point point,
+                                  const char *uri, int64_t *bytes, struct plim_error *err)
+{
+    struct plim_replay replay = {0};
+    struct plim_device *device = NULL;
+    struct plim_player *player = NULL;
+    enum plim_status st = plim_device_open(uri, &device, err);
+    if (!st) st = plim_player_create(device, NULL, &player, err);
+    if (!st) st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
+    plim_player_destroy(&player);
+    if (device) plim_device_close(&device);
+    *bytes = replay.verdict == PLIM_OK ? replay.peak_reserved_bytes : 0;
+    return st;
+}

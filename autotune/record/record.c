@@ -6,6 +6,7 @@
 #include "proof.h"
 #include "trace.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -402,6 +403,55 @@ static enum plim_status find_loops(struct recorder *r, const struct plim_setting
     return st;
 }
 
+/* The recording says that so much is reserved at a larger batch, and it is another number of bytes. */
+static enum plim_status doubt(struct recorder *r, int64_t batch, int64_t said_bytes, int64_t bytes,
+                              struct plim_error *err)
+{
+    const int64_t *batches = r->out->batches.items, last = batches[r->out->batches.count - 1];
+    char text[PLIM_DECISION_TEXT];
+    snprintf(text, sizeof(text),
+             "at batch %lld the program reserves %.4g MiB, and not %.4g, as batches %lld to %lld let expect: "
+             "--batch %lld,%lld,%lld records what it does there",
+             (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20), (long long)batches[0],
+             (long long)last, (long long)batch, (long long)(batch + batch / 2), (long long)(2 * batch));
+    plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
+    return plim_recorded_texts_add_once(&r->out->doubts, text, PLIM_RECORDED_PARTS) ? no_memory(err) : PLIM_OK;
+}
+
+/* Does the recording say of a larger size what a run there says, within 1 %? */
+static enum plim_status compare_further(struct recorder *r, const struct plim_recorded_stream *stream,
+                                        const struct plim_trace *further, struct plim_error *err)
+{
+    static const double SHARE = 0.01;
+    struct plim_recorded_stream alone = {0};
+    int64_t said = 0, bytes = 0;
+    enum plim_status st = plim_trace_join(further, 1, &alone, err);
+    if (!st) st = plim_record_peak(&alone, further->point, r->record->device, &bytes, err);
+    if (!st) st = plim_record_peak(stream, further->point, r->record->device, &said, err);
+    plim_recorded_stream_finish(&alone);
+    bool is_off = said && bytes && fabs((double)(bytes - said)) > SHARE * (double)bytes;
+    return !st && is_off ? doubt(r, further->point.batch, said, bytes, err) : st;
+}
+
+/* Small sizes may lack what larger ones have: PyTorch's sums take memory of their own from some 2,000 rows on. So one
+ * that is larger than all is asked, too. It is none of the recorded ones, and may fail. */
+static enum plim_status look_further(struct recorder *r, const struct plim_setting *values,
+                                     const struct plim_recorded_stream *stream, struct plim_error *err)
+{
+    enum { TIMES = 4 };
+    const struct plim_recorded_point last = r->traces.items[r->traces.count - 1].point;
+    struct plim_trace further = {.point = {TIMES * last.batch, last.seq}};
+    struct plim_error failure = PLIM_ERROR_INIT;
+    enum plim_status st = run_point(r, values, &further, &failure);
+    r->record->failed_log[0] = '\0';
+    if (st == PLIM_CANCELLED)
+        st = plim_fail(err, st, "%s", failure.text);
+    else
+        st = st ? PLIM_OK : compare_further(r, stream, &further, err);
+    plim_trace_finish(&further);
+    return st;
+}
+
 /* All sizes of one combination, with one number of micro-steps. */
 static enum plim_status record_stream(struct recorder *r, const struct plim_setting *values,
                                       struct plim_error *err)
@@ -410,6 +460,8 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
     forget_traces(r);
     enum plim_status st = run_points(r, values, 0, err);
     if (!st) st = join_points(r, values, &stream, err);
+    bool looks = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count && !r->out->each_batch;
+    if (!st && looks) st = look_further(r, values, &stream, err);
     if (!st && values->accumulation > 1) st = find_loops(r, values, &stream, err);
     if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = no_memory(err);
     if (st) plim_recorded_stream_finish(&stream);

@@ -32,7 +32,8 @@ struct plim_record {
     struct plim_execution_options options; /* of the runs; `program` and `gpus` are filled in */
     const struct plim_program_question *question; /* its batches are listed */
     /* The batches are ours: where too few of them do alike, larger ones are recorded too. Programs
-     * change their ways at small sizes: PyTorch's embeddings at 3,072 tokens, convolutions. */
+     * change their ways at small sizes: PyTorch's embeddings at 3,072 tokens, convolutions. And one that is four times
+     * the largest is run beside: where it does otherwise, the recording says that it is uncertain. */
     bool may_extend;
     bool each_batch;    /* each batch has streams of its own: for programs whose batches do otherwise */
     const char *device;                           /* the URI of what it is recorded on */

@@ -1,4 +1,5 @@
 /* Steps in made streams of launches; recorded ones: test_recorded_steps.c. */
+#include "devices/virtual/steps/leak.h"
 #include "devices/virtual/steps/steps.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -340,4 +341,27 @@ Test(steps, a_graph_is_what_is_in_it)
         cr_expect(eq(int, plim_steps_join(cases[i][0], cases[i][1]), cases[i][2]), "%zu", i);
         cr_expect(eq(int, plim_steps_join(cases[i][1], cases[i][0]), cases[i][2]), "%zu", i);
     }
+}
+
+/* --- leaks ------------------------------------------------------------------------------------ */
+
+/* Does a program leak that holds so much more with each step, beside a batch of random length? */
+static bool leaks(int64_t each_bytes, int64_t batch_bytes, uint32_t seed, int steps)
+{
+    struct plim_leak leak = {0};
+    double bytes;
+    for (int i = 1; i <= steps; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        plim_leak_sample(&leak, i, i * each_bytes + (int64_t)((uint64_t)batch_bytes * (seed >> 8) >> 24));
+    }
+    return plim_leak_find(&leak, &bytes);
+}
+
+Test(steps, batches_of_random_length_are_no_leak)
+{
+    for (uint32_t seed = 1; seed <= 1000; seed++)
+        for (int steps = 18; steps <= 400; steps += 37)
+            cr_assert(not(leaks(0, 64 << 20, seed, steps)), "seed %u, %d steps", seed, steps);
+    cr_expect(leaks(1 << 20, 0, 1, 40));
+    cr_expect(leaks(1 << 20, 64 << 20, 1, 400)); /* more than the batches vary, in time */
 }

@@ -22,8 +22,20 @@ static int64_t growths(const int64_t *samples, int64_t count)
     return result;
 }
 
+/* Is less held at no step of b than at any of a? */
+static bool is_above(const int64_t *b, int64_t b_count, const int64_t *a, int64_t a_count)
+{
+    int64_t least = b[0], most = a[0];
+    for (int64_t i = 1; i < b_count; i++)
+        if (b[i] < least) least = b[i];
+    for (int64_t i = 1; i < a_count; i++)
+        if (a[i] > most) most = a[i];
+    return least > most;
+}
+
 /* Peaks of batches of varying length grow too, but ever more rarely: half of the steps later little
- * is left of that. A leak goes on as it began. */
+ * is left of that. A leak goes on as it began, and what was held once comes never back: batches of random length
+ * are held by turns. */
 bool plim_leak_find(const struct plim_leak *leak, double *bytes)
 {
     enum { FEWEST = 16, EVENTS = 3 };
@@ -32,6 +44,8 @@ bool plim_leak_find(const struct plim_leak *leak, double *bytes)
     const int64_t *samples = leak->samples + leak->count - count;
     int64_t first = samples[half] - samples[0], second = samples[count - 1] - samples[half - 1];
     if (growths(samples + half - 1, half + 1) < EVENTS || 4 * second < 3 * first) return false;
+    int64_t quarter = half / 2, last = count - quarter;
+    if (!is_above(samples + half, half, samples, quarter) || !is_above(samples + last, quarter, samples, half)) return false;
     *bytes = (double)second / (double)(half << leak->spread);
     return true;
 }
