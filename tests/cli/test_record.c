@@ -129,6 +129,29 @@ Test(record, a_size_at_which_the_program_does_not_run_is_left_out)
 }
 
 /* Samples one after the other: each batch is another sequence, and says nothing of the others. */
+/* A batch that is four times the largest is run beside those that are recorded; not where batches are named. */
+Test(record, what_only_larger_batches_take_makes_a_recording_uncertain)
+{
+    static const struct {
+        const char *options, *command;
+        bool is_uncertain;
+    } cases[] = {{"", "{batch} cache=0 steps=30 large=9", true},
+                 {"", "{batch} cache=0 steps=30 large=17", false},
+                 {"--batch 1,2,3", "{batch} cache=0 steps=30 large=9", false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *path = program_file("further.plim", "");
+        struct program p = record(path, cases[i].options, cases[i].command);
+        cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
+        bool is_said = strstr(p.err, "uncertain: at batch 16 the program reserves 640 MiB, and not 576,") != NULL;
+        cr_expect(eq(int, is_said, cases[i].is_uncertain), "case %d: %s", (int)i, p.err);
+        program_finish(&p);
+        p = ask("explain", path, " --batch 7" SMALL);
+        cr_expect(eq(int, strstr(p.out, "uncertain") != NULL, cases[i].is_uncertain), "case %d: %s", (int)i, p.out);
+        program_finish(&p);
+        program_file_remove(path);
+    }
+}
+
 Test(record, each_batch_is_recorded_alone_where_that_is_asked_for)
 {
     static const char command[] = "{batch} cache=0 steps=30 alone=1 micro={accumulation}";

@@ -12,6 +12,7 @@
  *     cache     1: keeps what it freed, and gives it back when memory is refused, as PyTorch (1)
  *     leak      MiB more after each step (0)    grows     MiB that a step takes more than the last (0)
  *     alone     1: takes each sample's memory by itself, one after the other
+ *     large     from this BATCH on a step takes 64 MiB more for a moment, as long as it has all samples (0: never)
  *     ignores   1: takes one sample whatever BATCH is
  *     catches   1: halves the batch when memory is refused, and goes on
  *     fork      1: forks a child before it uses the GPU, which sleeps; 2: and leaves the session;
@@ -169,6 +170,10 @@ static bool step(long batch, long number)
         launch(EMBED, batch);
         for (int i = 0; i < LAYERS; i++) launch(i, batch);
         launch(LOSS, batch);
+        bool is_large = option("large", 0) && batch >= option("large", 0);
+        void *more = is_large ? take(64 * MIB) : NULL;
+        if (is_large && !more) return false;
+        give(more, 64 * MIB);
         void *added = grads_bytes ? take(grads_bytes) : NULL;
         if (grads_bytes && !added) return false;
         for (int i = LAYERS; i-- > 0;) launch(BACKWARD + i, batch);
