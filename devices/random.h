@@ -56,10 +56,12 @@ PLIM_HOST_DEVICE static inline int plim_dropout_limit(double dropped)
 
 PLIM_HOST_DEVICE static inline uint64_t plim_dropout_block(int64_t row, int64_t keys, int64_t key)
 {
-    return (uint64_t)(row * ((keys + PLIM_DROPOUT_KEYS - 1) / PLIM_DROPOUT_KEYS) + key / PLIM_DROPOUT_KEYS);
+    return (uint64_t)(row * ((keys + PLIM_DROPOUT_KEYS - 1) / PLIM_DROPOUT_KEYS) +
+                      key / PLIM_DROPOUT_KEYS);
 }
 
-PLIM_HOST_DEVICE static inline int plim_dropout_byte(uint64_t seed, int64_t row, int64_t keys, int64_t key)
+PLIM_HOST_DEVICE static inline int plim_dropout_byte(uint64_t seed, int64_t row, int64_t keys,
+                                                     int64_t key)
 {
     uint32_t word[4];
     plim_philox(seed, plim_dropout_block(row, keys, key), word);

@@ -44,11 +44,14 @@ static void tell_epochs(const struct plim_execution *execution, struct plim_resu
     bool was_ended = execution->end == PLIM_END_STEADY || execution->end == PLIM_END_STEPS ||
                      execution->end == PLIM_END_TIME;
     enum { FEW = 5 }; /* after which a trial would end whose peak does not grow */
-    if (execution->short_epochs && execution->in_epoch && execution->end == PLIM_END_EXITED && execution->epochs < FEW)
-        plim_result_reason(result, "With --epoch-steps the program ended in epoch %" PRId64 " (one that counts its steps "
-                                   "takes fewer then): what a later one needs, after an evaluation say, was not seen; "
-                                   "a trial without it and with --for TIME sees more.",
-                           execution->epochs + 1);
+    if (execution->short_epochs && execution->in_epoch && execution->end == PLIM_END_EXITED &&
+        execution->epochs < FEW)
+        plim_result_reason(
+            result,
+            "With --epoch-steps the program ended in epoch %" PRId64 " (one that counts its steps "
+            "takes fewer then): what a later one needs, after an evaluation say, was not seen; "
+            "a trial without it and with --for TIME sees more.",
+            execution->epochs + 1);
     if (execution->epochs > 0) return;
     if (execution->in_epoch && was_ended)
         plim_result_reason(result, "That was within the first epoch: what the program does after one (a smaller "

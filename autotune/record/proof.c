@@ -179,8 +179,9 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
     return st;
 }
 
-enum plim_status plim_record_peak(const struct plim_recorded_stream *stream, struct plim_recorded_point point,
-                                  const char *uri, int64_t *bytes, struct plim_error *err)
+enum plim_status plim_record_peak(const struct plim_recorded_stream *stream,
+                                  struct plim_recorded_point point, const char *uri, int64_t *bytes,
+                                  struct plim_error *err)
 {
     struct plim_replay replay = {0};
     struct plim_device *device = NULL;

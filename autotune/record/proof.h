@@ -13,7 +13,8 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
                                    struct plim_error *err) PLIM_MUST_CHECK;
 
 /* What PyTorch's allocator reserves at most when it is played the stream at a point. 0: the device is too small. */
-enum plim_status plim_record_peak(const struct plim_recorded_stream *stream, struct plim_recorded_point point,
-                                  const char *device, int64_t *bytes, struct plim_error *err) PLIM_MUST_CHECK;
+enum plim_status plim_record_peak(const struct plim_recorded_stream *stream,
+                                  struct plim_recorded_point point, const char *device,
+                                  int64_t *bytes, struct plim_error *err) PLIM_MUST_CHECK;
 
 #endif

@@ -410,16 +410,19 @@ static enum plim_status doubt(struct recorder *r, int64_t batch, int64_t said_by
     const int64_t *batches = r->out->batches.items, last = batches[r->out->batches.count - 1];
     char text[PLIM_DECISION_TEXT];
     snprintf(text, sizeof(text),
-             "at batch %lld the program reserves %.4g MiB, and not %.4g, as batches %lld to %lld let expect: "
-             "--batch %lld,%lld,%lld records what it does there",
-             (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20), (long long)batches[0],
-             (long long)last, (long long)batch, (long long)(batch + batch / 2), (long long)(2 * batch));
+             "at batch %lld the program reserves %.4g MiB, and not %.4g, as batches %lld to %lld "
+             "let expect: --batch %lld,%lld,%lld records what it does there",
+             (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20),
+             (long long)batches[0], (long long)last, (long long)batch,
+             (long long)(batch + batch / 2), (long long)(2 * batch));
     plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
-    return plim_recorded_texts_add_once(&r->out->doubts, text, PLIM_RECORDED_PARTS) ? no_memory(err) : PLIM_OK;
+    return plim_recorded_texts_add_once(&r->out->doubts, text, PLIM_RECORDED_PARTS) ? no_memory(err)
+                                                                                    : PLIM_OK;
 }
 
 /* Does the recording say of a larger size what a run there says, within 1 %? */
-static enum plim_status compare_further(struct recorder *r, const struct plim_recorded_stream *stream,
+static enum plim_status compare_further(struct recorder *r,
+                                        const struct plim_recorded_stream *stream,
                                         const struct plim_trace *further, struct plim_error *err)
 {
     static const double SHARE = 0.01;
@@ -436,7 +439,8 @@ static enum plim_status compare_further(struct recorder *r, const struct plim_re
 /* Small sizes may lack what larger ones have: PyTorch's sums take memory of their own from some 2,000 rows on. So one
  * that is larger than all is asked, too. It is none of the recorded ones, and may fail. */
 static enum plim_status look_further(struct recorder *r, const struct plim_setting *values,
-                                     const struct plim_recorded_stream *stream, struct plim_error *err)
+                                     const struct plim_recorded_stream *stream,
+                                     struct plim_error *err)
 {
     enum { TIMES = 4 };
     const struct plim_recorded_point last = r->traces.items[r->traces.count - 1].point;
@@ -460,7 +464,8 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
     forget_traces(r);
     enum plim_status st = run_points(r, values, 0, err);
     if (!st) st = join_points(r, values, &stream, err);
-    bool looks = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count && !r->out->each_batch;
+    bool looks = r->record->may_extend && !r->out->seqs.count && !r->out->streams.count &&
+                 !r->out->each_batch;
     if (!st && looks) st = look_further(r, values, &stream, err);
     if (!st && values->accumulation > 1) st = find_loops(r, values, &stream, err);
     if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = no_memory(err);

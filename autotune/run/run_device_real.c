@@ -53,7 +53,8 @@ static double slow(void *user, const struct plim_setting *setting)
     return d->best_rate > 0 ? CLEARLY * step_tokens(d, setting) / d->best_rate : 0;
 }
 
-static void note_rate(struct plim_run_device *d, const struct plim_setting *setting, const struct plim_replay *measured)
+static void note_rate(struct plim_run_device *d, const struct plim_setting *setting,
+                      const struct plim_replay *measured)
 {
     double rate = step_tokens(d, setting) / measured->step[PLIM_REPLAY_STEPS - 1].seconds;
     if (rate > d->best_rate) d->best_rate = rate;

@@ -142,11 +142,14 @@ Test(record, what_only_larger_batches_take_makes_a_recording_uncertain)
         char *path = program_file("further.plim", "");
         struct program p = record(path, cases[i].options, cases[i].command);
         cr_assert(eq(int, p.exit_code, 0), "%s", p.err);
-        bool is_said = strstr(p.err, "uncertain: at batch 16 the program reserves 640 MiB, and not 576,") != NULL;
+        bool is_said =
+            strstr(p.err, "uncertain: at batch 16 the program reserves 640 MiB, and not 576,") !=
+            NULL;
         cr_expect(eq(int, is_said, cases[i].is_uncertain), "case %d: %s", (int)i, p.err);
         program_finish(&p);
         p = ask("explain", path, " --batch 7" SMALL);
-        cr_expect(eq(int, strstr(p.out, "uncertain") != NULL, cases[i].is_uncertain), "case %d: %s", (int)i, p.out);
+        cr_expect(eq(int, strstr(p.out, "uncertain") != NULL, cases[i].is_uncertain), "case %d: %s",
+                  (int)i, p.out);
         program_finish(&p);
         program_file_remove(path);
     }

@@ -253,7 +253,9 @@ static int run_time(struct on_gpu *gpu, const json_t *c, json_t *line)
     bool runs = true;
     for (int i = 0; runs && i < PLIM_REPLAY_STEPS; i++) runs = plim_replay_next(replayer, &step);
     if (runs && gpu->scheme != PLIM_SCHEME_SIM &&
-        plim_measure(repeat, replayer, &(struct plim_warmth){0}, &(struct plim_measured_steps){.count = 0}, gpu->timing_seconds, &timing) != PLIM_OK)
+        plim_measure(repeat, replayer, &(struct plim_warmth){0},
+                     &(struct plim_measured_steps){.count = 0}, gpu->timing_seconds,
+                     &timing) != PLIM_OK)
         runs = false;
     enum plim_status st = plim_replay_end(replayer, &out, &err);
     plim_replayer_destroy(&replayer);

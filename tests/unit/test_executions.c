@@ -94,9 +94,10 @@ Test(executions, what_comes_after_an_epoch_was_seen_or_not)
         "evaluation, saving) was not seen; --epoch-steps 5 goes through it.";
     static const char nothing[] = "--epoch-steps changed nothing: no step was taken in a loop over a data loader of "
                                   "PyTorch's (2.5 or later).";
-    static const char few[] = "With --epoch-steps the program ended in epoch %d (one that counts its steps takes fewer "
-                              "then): what a later one needs, after an evaluation say, was not seen; a trial without it "
-                              "and with --for TIME sees more.";
+    static const char few[] =
+        "With --epoch-steps the program ended in epoch %d (one that counts its steps takes fewer "
+        "then): what a later one needs, after an evaluation say, was not seen; a trial without it "
+        "and with --for TIME sees more.";
     char first[300], third[300];
     snprintf(first, sizeof(first), few, 1);
     snprintf(third, sizeof(third), few, 3);
@@ -105,12 +106,13 @@ Test(executions, what_comes_after_an_epoch_was_seen_or_not)
         bool in_epoch, is_short;
         int64_t epochs;
         const char *says;
-    } rows[] = {{PLIM_END_STEADY, true, false, 0, not_seen}, {PLIM_END_STEPS, true, false, 0, not_seen},
-                {PLIM_END_TIME, true, true, 0, not_seen},    {PLIM_END_STEADY, true, false, 1, NULL},
-                {PLIM_END_STEADY, true, true, 2, NULL},      {PLIM_END_STEADY, false, false, 0, NULL},
-                {PLIM_END_EXITED, true, true, 0, first},     {PLIM_END_EXITED, false, true, 0, nothing},
-                {PLIM_END_EXITED, true, true, 2, third},     {PLIM_END_EXITED, true, true, 5, NULL},
-                {PLIM_END_STEADY, false, true, 0, nothing},  {PLIM_END_EXITED, false, false, 0, NULL}};
+    } rows[] = {
+        {PLIM_END_STEADY, true, false, 0, not_seen}, {PLIM_END_STEPS, true, false, 0, not_seen},
+        {PLIM_END_TIME, true, true, 0, not_seen},    {PLIM_END_STEADY, true, false, 1, NULL},
+        {PLIM_END_STEADY, true, true, 2, NULL},      {PLIM_END_STEADY, false, false, 0, NULL},
+        {PLIM_END_EXITED, true, true, 0, first},     {PLIM_END_EXITED, false, true, 0, nothing},
+        {PLIM_END_EXITED, true, true, 2, third},     {PLIM_END_EXITED, true, true, 5, NULL},
+        {PLIM_END_STEADY, false, true, 0, nothing},  {PLIM_END_EXITED, false, false, 0, NULL}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         begin();
         executions[0].end = rows[i].end;

@@ -26,7 +26,8 @@ static enum plim_status step(void *user, double *seconds)
     return s->fail_at && s->calls >= s->fail_at ? PLIM_OOM : PLIM_OK;
 }
 
-static enum plim_status measure(struct script *script, double allowed_seconds, struct plim_timing *out)
+static enum plim_status measure(struct script *script, double allowed_seconds,
+                                struct plim_timing *out)
 {
     struct plim_warmth cold = {0};
     struct plim_measured_steps none = {.count = 0};

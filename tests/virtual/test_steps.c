@@ -352,7 +352,8 @@ static bool leaks(int64_t each_bytes, int64_t batch_bytes, uint32_t seed, int st
     double bytes;
     for (int i = 1; i <= steps; i++) {
         seed = seed * 1664525u + 1013904223u;
-        plim_leak_sample(&leak, i, i * each_bytes + (int64_t)((uint64_t)batch_bytes * (seed >> 8) >> 24));
+        plim_leak_sample(&leak, i,
+                         i * each_bytes + (int64_t)((uint64_t)batch_bytes * (seed >> 8) >> 24));
     }
     return plim_leak_find(&leak, &bytes);
 }

@@ -143,7 +143,8 @@ static struct tensor *bool_mask(struct engine *e, const struct mask_request *r, 
     struct tensor *mask;
     if (document || padding) {
         mask = everything(e);
-        and_mask(e, &mask, document && r->by_position ? by_position(e, r, seen, &i) : seen(e, r, &i));
+        and_mask(e, &mask,
+                 document && r->by_position ? by_position(e, r, seen, &i) : seen(e, r, &i));
         and_mask(e, &mask,
                  document ? same_document(e, r, &i, document) : not_padded(e, r, &i, padding));
     } else {

@@ -191,7 +191,7 @@ struct mask_request {
     int64_t batch, seq;
     enum plim_dtype dtype; /* of the embeddings */
     bool packed;
-    bool by_position; /* packed: what lies behind is told by positions, not by places (transformers 5.24) */
+    bool by_position; /* packed: what lies behind is told by positions, not by places (5.24) */
     enum attention_function function;
     int64_t window;                /* sliding window; 0: none */
     struct tensor *positions;      /* (1, S) int64, or NULL: none are passed */

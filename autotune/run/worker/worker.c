@@ -151,8 +151,9 @@ static bool is_slow(const struct plim_measured_steps *steps, double limit)
 /* Repeats the step for as long as it is asked for, unless it is too slow already. A simulated device has one time. A
  * step that does not run any more ends the measurement; the end of the replay says why. `steps`: those that decide, but
  * for the first, which waits for plans to be compiled. */
-static enum plim_status worker_measure(struct worker *w, struct plim_measured_steps *steps, double last_seconds,
-                                       struct plim_message_result *result, struct plim_error *err)
+static enum plim_status worker_measure(struct worker *w, struct plim_measured_steps *steps,
+                                       double last_seconds, struct plim_message_result *result,
+                                       struct plim_error *err)
 {
     double allowed = w->in.run.timing_seconds;
     struct repeats repeats = {.worker = w, .finite = true};

@@ -131,8 +131,8 @@ static void note_convolution(const struct plan *plan)
 {
     enum { MATTERS = 1 << 20 };
     if (plan->has_cost && plan->workspace_bytes >= MATTERS && backend.create != plim_dnn_own.create)
-        plim_self_note("convolutions have cuDNN's workspaces for a GPU that it does not see; an H100's own took "
-                       "eight programs 0 to 2 %% more memory, one 12 %%");
+        plim_self_note("convolutions have cuDNN's workspaces for a GPU that it does not see; an "
+                       "H100's own took eight programs 0 to 2 %% more memory, one 12 %%");
 }
 
 static int finalize_plan(struct plan *plan)

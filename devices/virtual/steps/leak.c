@@ -45,7 +45,9 @@ bool plim_leak_find(const struct plim_leak *leak, double *bytes)
     int64_t first = samples[half] - samples[0], second = samples[count - 1] - samples[half - 1];
     if (growths(samples + half - 1, half + 1) < EVENTS || 4 * second < 3 * first) return false;
     int64_t quarter = half / 2, last = count - quarter;
-    if (!is_above(samples + half, half, samples, quarter) || !is_above(samples + last, quarter, samples, half)) return false;
+    if (!is_above(samples + half, half, samples, quarter) ||
+        !is_above(samples + last, quarter, samples, half))
+        return false;
     *bytes = (double)second / (double)(half << leak->spread);
     return true;
 }

@@ -191,7 +191,8 @@ static bool run_indices(const struct plim_plan *plan, const struct plim_launch *
     struct plim_view view;
     struct plim_number found;
     if (!read_shape(plan, launch, &shape) ||
-        !plim_view_open(&view, plim_launch_address(launch, 0), shape.count * (size_t)shape.dimensions * WIDTH)) {
+        !plim_view_open(&view, plim_launch_address(launch, 0),
+                        shape.count * (size_t)shape.dimensions * WIDTH)) {
         plim_launch_spoil_block(launch, plim_launch_address(launch, 0));
         return true;
     }
