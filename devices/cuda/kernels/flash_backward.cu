@@ -16,10 +16,12 @@ __device__ inline void differentiate(float (&s)[N][4], float (&dp)[N][4],
 {
     uint32_t kept[N];
     float unit = args.dropout ? args.kept : 1;
-    if (args.dropout)
+    if (args.dropout) {
         draw<TURNED>(kept, args, view, first);
-    else
+    } else {
+        PLIM_UNROLL
         for (int n = 0; n < N; n++) kept[n] = 15;
+    }
     PLIM_UNROLL
     for (int n = 0; n < N; n++) {
         PLIM_UNROLL

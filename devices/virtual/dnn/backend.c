@@ -124,9 +124,9 @@ static struct plan *plan_of(const void *descriptor)
     return ours_of(descriptor, &plan_mark);
 }
 
-/* Five of cuDNN 9.19's engines for convolutions ask the GPU that is there how to split their work, and give another
- * workspace for one that is described, whatever its size: 368 of 864 configurations for an H100, which told both. The
- * other engines' are the same. */
+/* Five of cuDNN 9.19's engines for convolutions give another workspace for a GPU that is described in JSON than for one
+ * that is there, whatever its size: 368 of 864 configurations for an H100, which told both. The other engines' are the
+ * same. */
 static void note_convolution(const struct plan *plan)
 {
     enum { MATTERS = 1 << 20 };
