@@ -59,6 +59,9 @@ static void tell_epochs(const struct plim_execution *execution, struct plim_resu
     else if (!execution->in_epoch && execution->short_epochs)
         plim_result_reason(result, "--epoch-steps changed nothing: no step was taken in a loop over a data loader "
                                    "of PyTorch's (2.5 or later).");
+    else if (execution->end == PLIM_END_STEADY && execution->steps > 0)
+        plim_result_reason(result, "Later steps were not seen: where some do otherwise (longer rows, an evaluation, "
+                                   "samples), --steps N goes as far as they are.");
 }
 
 static void tell_end(const struct plim_execution *execution, struct plim_result *result)

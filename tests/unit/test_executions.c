@@ -126,6 +126,20 @@ Test(executions, what_comes_after_an_epoch_was_seen_or_not)
     }
 }
 
+/* In a loop of the program's own nothing tells what comes later. */
+Test(executions, later_steps_of_a_loop_of_its_own_were_not_seen)
+{
+    begin();
+    executions[0].end = PLIM_END_STEADY;
+    executions[0].steps = 7;
+    decision.choice.step_seconds = 1;
+    tell(false, true);
+    cr_assert(eq(sz, result.reason_count, 2));
+    cr_expect(eq(str, result.reasons[1],
+                 "Later steps were not seen: where some do otherwise (longer rows, an evaluation, samples), --steps N goes "
+                 "as far as they are."));
+}
+
 Test(executions, optimizers_that_had_not_stepped_are_told)
 {
     begin();
