@@ -71,22 +71,22 @@ static bool note_step(const void *user)
     return false;
 }
 
-/* At least so many steps. */
+/* `out`: notes the segments, and plays so many steps at least; NULL: as many as it takes. */
 static enum plim_status play(const struct plim_recorded_stream *stream,
                              struct plim_recorded_point point, size_t steps, const char *uri,
-                             struct segments *out, struct plim_error *err)
+                             struct segments *out, struct plim_replay *replay,
+                             struct plim_error *err)
 {
-    struct plim_replay replay;
     struct plim_device *device = NULL;
     struct plim_player *player = NULL;
     enum plim_status st = plim_device_open(uri, &device, err);
     if (!st) st = plim_player_create(device, NULL, &player, err);
-    if (!st) {
+    if (!st && out) {
         plim_player_observe(player, note, out);
         plim_player_stop(player, note_step, &out);
         plim_player_go_on(player, (int)steps);
-        st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
     }
+    if (!st) st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, replay, err);
     plim_player_destroy(&player);
     if (device) plim_device_close(&device);
     return st;
@@ -154,6 +154,7 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
                                    struct plim_recording *recording, struct plim_error *err)
 {
     struct segments ours = {0}, theirs = {0};
+    struct plim_replay replay;
     size_t before = steps_before(recorded, stream) + 1; /* and where the program was cut off */
     size_t steady = own->steps > before ? own->steps - before : 0;
     enum plim_status st = PLIM_OK;
@@ -166,7 +167,7 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
         return PLIM_OK;
     }
     read_own(own, &theirs);
-    st = play(stream, recorded->point, own->steps, device, &ours, err);
+    st = play(stream, recorded->point, own->steps, device, &ours, &replay, err);
     if (!st && (ours.failed || theirs.failed)) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
     if (!st) {
         sort_returns(&ours);
@@ -180,17 +181,11 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
 }
 
 enum plim_status plim_record_peak(const struct plim_recorded_stream *stream,
-                                  struct plim_recorded_point point, const char *uri, int64_t *bytes,
-                                  struct plim_error *err)
+                                  struct plim_recorded_point point, const char *device,
+                                  int64_t *bytes, struct plim_error *err)
 {
     struct plim_replay replay = {0};
-    struct plim_device *device = NULL;
-    struct plim_player *player = NULL;
-    enum plim_status st = plim_device_open(uri, &device, err);
-    if (!st) st = plim_player_create(device, NULL, &player, err);
-    if (!st) st = plim_player_run(player, PLIM_RECORDED_PYTORCH, stream, point, 1, &replay, err);
-    plim_player_destroy(&player);
-    if (device) plim_device_close(&device);
+    enum plim_status st = play(stream, point, 0, device, NULL, &replay, err);
     *bytes = replay.verdict == PLIM_OK ? replay.peak_reserved_bytes : 0;
     return st;
 }
