@@ -43,9 +43,8 @@ static void tell_epochs(const struct plim_execution *execution, struct plim_resu
 {
     bool was_ended = execution->end == PLIM_END_STEADY || execution->end == PLIM_END_STEPS ||
                      execution->end == PLIM_END_TIME;
-    enum { FEW = 5 }; /* after which a trial would end whose peak does not grow */
     if (execution->short_epochs && execution->in_epoch && execution->end == PLIM_END_EXITED &&
-        execution->epochs < FEW)
+        execution->epochs < PLIM_EXECUTION_REPETITIONS)
         plim_result_reason(
             result,
             "With --epoch-steps the program ended in epoch %" PRId64 " (one that counts its steps "

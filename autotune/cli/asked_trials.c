@@ -1,8 +1,6 @@
 #include "asked_trials.h"
 
 static const double LIMIT_SECONDS = 600;
-enum { REPETITIONS = 5 };
-
 enum plim_status plim_asked_trials_assume(const struct plim_request_program *asked,
                                           struct plim_execution_options *options,
                                           struct plim_error *err)
@@ -26,7 +24,8 @@ enum plim_status plim_asked_trials_read(const struct plim_request_program *asked
     options->run_seconds = asked->run_seconds;
     options->limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS;
     options->steps = (int)asked->steps;
-    options->repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS;
+    options->repetitions =
+        asked->repetitions ? (int)asked->repetitions : PLIM_EXECUTION_REPETITIONS;
     options->epoch_steps = (int)asked->epoch_steps;
     if (asked->observe && !asked->repetitions) options->repetitions = 0; /* to its own end */
     if (asked->observe && asked->limit_seconds <= 0) options->limit_seconds = 0;

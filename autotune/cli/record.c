@@ -13,8 +13,6 @@
 #include <stdio.h>
 
 static const double LIMIT_SECONDS = 600;
-enum { REPETITIONS = 5 };
-
 /* Everything of one run of record. */
 struct recording_run {
     struct plim_asked_program asked;
@@ -86,9 +84,11 @@ static void fill(struct recording_run *x, const struct plim_io *io)
                     .logs = x->workspace.logs,
                     .hold = x->workspace.keeper,
                     .run_seconds = asked->run_seconds,
-                    .limit_seconds = asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS,
+                    .limit_seconds =
+                        asked->limit_seconds > 0 ? asked->limit_seconds : LIMIT_SECONDS,
                     .steps = (int)asked->steps,
-                    .repetitions = asked->repetitions ? (int)asked->repetitions : REPETITIONS,
+                    .repetitions =
+                        asked->repetitions ? (int)asked->repetitions : PLIM_EXECUTION_REPETITIONS,
                     .stop = &x->stop},
         .question = &x->asked.question,
         .may_extend = !asked->batch,

@@ -16,6 +16,8 @@
 #include "user_program.h"
 #include <stdatomic.h>
 
+enum { PLIM_EXECUTION_REPETITIONS = 5 };
+
 /* What all trials of a search have in common. Everything outlives them. */
 struct plim_execution_options {
     const struct plim_program *program;
@@ -32,7 +34,8 @@ struct plim_execution_options {
     double run_seconds;   /* a trial ends well after this; 0: no such end */
     double limit_seconds; /* a trial that takes longer has failed */
     int steps;            /* a trial ends well after so many; 0: no such end */
-    int repetitions;      /* a trial ends well after so many with a steady peak; 0: no such end */
+    int repetitions; /* a trial ends well after so many with a steady peak; 0: no such end. Usually
+                             PLIM_EXECUTION_REPETITIONS */
     int epoch_steps;      /* a program's epochs end after so many steps, and `repetitions` are epochs, too; 0:
                            * whole ones */
     bool tells_accumulation; /* {accumulation} is in the command */

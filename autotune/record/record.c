@@ -77,19 +77,26 @@ static void tell_run(const struct recorder *r, const struct plim_setting *settin
              caches ? ", with its own allocator" : "", trace->events.count, trace->steps, seconds);
 }
 
-/* By what it decided that only a real GPU knows: said once, and kept. */
-static enum plim_status note_doubts(struct recorder *r, const struct plim_machine_questions *asked)
+/* Why all that the recording tells is uncertain: said once, and kept. */
+static enum plim_status doubt(struct recorder *r, const char *text)
 {
     struct plim_recorded_texts *doubts = &r->out->doubts;
+    size_t known = doubts->count;
+    enum plim_status st = plim_recorded_texts_add_once(doubts, text, PLIM_RECORDED_PARTS);
+    if (doubts->count > known)
+        plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
+    return st;
+}
+
+/* By what it decided that only a real GPU knows. */
+static enum plim_status note_doubts(struct recorder *r, const struct plim_machine_questions *asked)
+{
     enum plim_status st = PLIM_OK;
     char text[PLIM_DECISION_TEXT];
     for (uint32_t i = 0; i < asked->count && !st; i++) {
         if (asked->rows[i].use != PLIM_QUESTION_DECIDES) continue;
         plim_execution_describe_decision(&asked->rows[i], text, sizeof(text));
-        size_t known = doubts->count;
-        st = plim_recorded_texts_add_once(doubts, text, PLIM_RECORDED_PARTS);
-        if (doubts->count > known)
-            plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
+        st = doubt(r, text);
     }
     return st;
 }
@@ -404,8 +411,8 @@ static enum plim_status find_loops(struct recorder *r, const struct plim_setting
 }
 
 /* The recording says that so much is reserved at a larger batch, and it is another number of bytes. */
-static enum plim_status doubt(struct recorder *r, int64_t batch, int64_t said_bytes, int64_t bytes,
-                              struct plim_error *err)
+static enum plim_status doubt_larger(struct recorder *r, int64_t batch, int64_t said_bytes,
+                                     int64_t bytes, struct plim_error *err)
 {
     const int64_t *batches = r->out->batches.items, last = batches[r->out->batches.count - 1];
     char text[PLIM_DECISION_TEXT];
@@ -415,9 +422,7 @@ static enum plim_status doubt(struct recorder *r, int64_t batch, int64_t said_by
              (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20),
              (long long)batches[0], (long long)last, (long long)batch,
              (long long)(batch + batch / 2), (long long)(2 * batch));
-    plim_log(r->record->log, PLIM_LOG_WARNING, "the recording is uncertain: %s", text);
-    return plim_recorded_texts_add_once(&r->out->doubts, text, PLIM_RECORDED_PARTS) ? no_memory(err)
-                                                                                    : PLIM_OK;
+    return doubt(r, text) ? no_memory(err) : PLIM_OK;
 }
 
 /* Does the recording say of a larger size what a run there says, within 1 %? */
@@ -433,7 +438,7 @@ static enum plim_status compare_further(struct recorder *r,
     if (!st) st = plim_record_peak(stream, further->point, r->record->device, &said, err);
     plim_recorded_stream_finish(&alone);
     bool is_off = said && bytes && fabs((double)(bytes - said)) > SHARE * (double)bytes;
-    return !st && is_off ? doubt(r, further->point.batch, said, bytes, err) : st;
+    return !st && is_off ? doubt_larger(r, further->point.batch, said, bytes, err) : st;
 }
 
 /* Small sizes may lack what larger ones have: PyTorch's sums take memory of their own from some 2,000 rows on. So one

@@ -86,7 +86,8 @@ Test(executions, how_the_trial_ended)
            "recognised.", NULL, NULL);
 }
 
-/* Within its first epoch or after one, with short epochs or whole ones. */
+/* Within its first epoch or after one, with short epochs or whole ones; in a loop of the program's own nothing tells what
+ * comes later. */
 Test(executions, what_comes_after_an_epoch_was_seen_or_not)
 {
     static const char not_seen[] =
@@ -98,6 +99,9 @@ Test(executions, what_comes_after_an_epoch_was_seen_or_not)
         "With --epoch-steps the program ended in epoch %d (one that counts its steps takes fewer "
         "then): what a later one needs, after an evaluation say, was not seen; a trial without it "
         "and with --for TIME sees more.";
+    static const char later[] =
+        "Later steps were not seen: where some do otherwise (longer rows, an evaluation, samples), "
+        "--steps N goes as far as they are.";
     char first[300], third[300];
     snprintf(first, sizeof(first), few, 1);
     snprintf(third, sizeof(third), few, 3);
@@ -112,32 +116,20 @@ Test(executions, what_comes_after_an_epoch_was_seen_or_not)
         {PLIM_END_STEADY, true, true, 2, NULL},      {PLIM_END_STEADY, false, false, 0, NULL},
         {PLIM_END_EXITED, true, true, 0, first},     {PLIM_END_EXITED, false, true, 0, nothing},
         {PLIM_END_EXITED, true, true, 2, third},     {PLIM_END_EXITED, true, true, 5, NULL},
-        {PLIM_END_STEADY, false, true, 0, nothing},  {PLIM_END_EXITED, false, false, 0, NULL}};
+        {PLIM_END_STEADY, false, true, 0, nothing},  {PLIM_END_EXITED, false, false, 0, NULL},
+        {PLIM_END_STEADY, false, false, 0, later}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         begin();
         executions[0].end = rows[i].end;
         executions[0].in_epoch = rows[i].in_epoch;
         executions[0].short_epochs = rows[i].is_short;
         executions[0].epochs = rows[i].epochs;
+        executions[0].steps = rows[i].says == later ? 7 : 0;
         decision.choice.step_seconds = 1;
         tell(false, true);
         cr_expect(eq(sz, result.reason_count, rows[i].says ? 2 : 1), "row %d", (int)i);
         if (rows[i].says) cr_expect(eq(str, result.reasons[1], (char *)rows[i].says));
     }
-}
-
-/* In a loop of the program's own nothing tells what comes later. */
-Test(executions, later_steps_of_a_loop_of_its_own_were_not_seen)
-{
-    begin();
-    executions[0].end = PLIM_END_STEADY;
-    executions[0].steps = 7;
-    decision.choice.step_seconds = 1;
-    tell(false, true);
-    cr_assert(eq(sz, result.reason_count, 2));
-    cr_expect(eq(str, result.reasons[1],
-                 "Later steps were not seen: where some do otherwise (longer rows, an evaluation, samples), --steps N goes "
-                 "as far as they are."));
 }
 
 Test(executions, optimizers_that_had_not_stepped_are_told)
