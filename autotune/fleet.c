@@ -67,7 +67,7 @@ enum plim_status plim_fleet_timeline(struct plim_run_device *device,
     if (!st) st = plim_run_device_timeline(device, setting, fits, timeline, err);
     if (!st) st = plim_replays_timeline(timeline, micro_steps, result);
     free(timeline);
-    return st == PLIM_NOMEM ? plim_fail(err, PLIM_NOMEM, "out of host memory") : st;
+    return st == PLIM_NOMEM ? plim_no_memory(err) : st;
 }
 
 enum plim_status plim_fleet_inspect(struct plim_run_device *device,
@@ -254,7 +254,7 @@ static enum plim_status collect(struct planner *p, struct plim_report *report,
             return part->status;
         }
         if (PLIM_ARRAY_PUSH(&report->results, part->result) != PLIM_OK)
-            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+            return plim_no_memory(err);
         part->result = (struct plim_result){0}; /* the report owns it now */
     }
     return PLIM_OK;
@@ -268,7 +268,7 @@ enum plim_status plim_fleet_tune(const struct plim_fleet *fleet, const char *con
     p.parts = calloc(count, sizeof(*p.parts));
     p.caches = calloc(count, sizeof(*p.caches));
     p.shares = calloc(count, sizeof(*p.shares));
-    if (!p.parts || !p.caches || !p.shares) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!p.parts || !p.caches || !p.shares) st = plim_no_memory(err);
     if (!st) st = open_devices(&p, uris, err);
     if (!st && count) run_part(&p, 0);
     if (!st && count > 1 && !p.parts[0].status) run_others(&p);

@@ -67,7 +67,7 @@ static enum plim_status run(void *user, const struct plim_setting *setting, enum
     merge(p, &tried, out);
     const struct proof proof = {*setting, tried.details};
     if (limited && !known && PLIM_ARRAY_PUSH(&p->proofs, proof) != PLIM_OK)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     return PLIM_OK;
 }
 
@@ -85,7 +85,7 @@ enum plim_status plim_prover_create(const struct plim_proving *proving,
     struct plim_execution_options options = proving->options;
     struct plim_prover *p = calloc(1, sizeof(*p));
     *out = p;
-    if (!p) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!p) return plim_no_memory(err);
     p->is_simulated = device->info.simulated;
     p->planner = p->is_simulated ? device->runner : device->planner;
     plim_execution_gpus(&device->gpu, &device->limit, proving->gpus, p->gpus);

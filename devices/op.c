@@ -1,6 +1,5 @@
 #include "op.h"
 
-#include <math.h>
 
 enum { SECTOR_BYTES = 32 }; /* the least a GPU reads from memory */
 
@@ -44,67 +43,6 @@ bool plim_foreach_has_its_lists(const struct plim_op *op)
     };
     return op->foreach <= PLIM_FOREACH_UNSCALE && op->n_lists >= lists[op->foreach].least &&
            op->n_lists <= lists[op->foreach].most;
-}
-
-/* --- flops ------------------------------------------------------------------------------------ */
-
-/* Keys that a query sees on average. */
-static double keys_seen(const struct plim_op *op, double keys)
-{
-    double window = (double)op->window;
-    if (!op->window || window >= keys) return op->causal ? keys / 2 : keys;
-    return op->causal ? window - window * window / (2 * keys) : fmin(keys, 2 * window - 1);
-}
-
-/* q is (batch, heads, s_q, d), k is (batch, kv heads, s_k, d). */
-static double attention_flops(const struct plim_op *op, const struct plim_array *q,
-                              const struct plim_array *k)
-{
-    return 4.0 * (double)plim_array_elements(q) * keys_seen(op, (double)k->shape[2]);
-}
-
-static double matmul_flops(const struct plim_op *op)
-{
-    const struct plim_array *a = op->in[0];
-    return 2.0 * (double)plim_array_elements(op->out[0]) * (double)a->shape[a->ndim - 1];
-}
-
-/* Every row of a group meets the group's matrix alone. */
-static double matmul_grouped_flops(const struct plim_op *op)
-{
-    const struct plim_array *a = op->in[0], *out = op->out[0];
-    return 2.0 * (double)plim_array_elements(a) * (double)out->shape[out->ndim - 1];
-}
-
-/* Every element of an image meets each kernel once. */
-static double patches_flops(const struct plim_array *images, const struct plim_array *weight)
-{
-    return 2.0 * (double)plim_array_elements(images) * (double)weight->shape[0];
-}
-
-static double elementwise_flops(const struct plim_op *op)
-{
-    static const double flops_per_element = 4.0;
-    int64_t elements = 0;
-    for (int i = 0; i < op->n_out; i++) elements += plim_array_elements(op->out[i]);
-    for (size_t j = 0; op->n_lists > 0 && j < op->list_length; j++)
-        elements += plim_array_elements(op->lists[0][j]);
-    return flops_per_element * (double)elements;
-}
-
-double plim_op_flops(const struct plim_op *op)
-{
-    switch (op->kind) {
-    case PLIM_OP_MATMUL:
-    case PLIM_OP_MATMUL_4BIT:
-    case PLIM_OP_MATMUL_INT8: return matmul_flops(op);
-    case PLIM_OP_MATMUL_GROUPED: return matmul_grouped_flops(op);
-    case PLIM_OP_PATCHES: return patches_flops(op->in[0], op->in[1]);
-    case PLIM_OP_PATCHES_BACKWARD: return patches_flops(op->in[1], op->out[0]);
-    case PLIM_OP_ATTENTION: return attention_flops(op, op->in[0], op->in[1]);
-    case PLIM_OP_ATTENTION_BACKWARD: return 2.5 * attention_flops(op, op->in[1], op->in[2]);
-    default: return elementwise_flops(op);
-    }
 }
 
 /* --- bytes ------------------------------------------------------------------------------------ */

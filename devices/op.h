@@ -3,7 +3,7 @@
  * An operation is data: a kind, the operands (place, shape, strides, element type) and a few
  * parameters. One operation is one kernel launch as PyTorch makes it, at the granularity of
  * ATen's kernels, so that a device can count launches and a clock can cost them one by one.
- * Flops and bytes follow from the operands (plim_op_flops, plim_op_bytes).
+ * Its bytes follow from the operands (plim_op_bytes), and its work (devices/sim/work.h).
  *
  * An operation never allocates: outputs, temporaries and workspaces are operands. What an
  * operation needs besides its outputs is answered by needs.h, the same for every device, so that
@@ -283,10 +283,6 @@ int64_t plim_array_bytes(const struct plim_array *a);
 
 /* Is a FOREACH one of those over lists (ADD to UNSCALE), with as many lists as it takes? */
 bool plim_foreach_has_its_lists(const struct plim_op *op);
-
-/* Floating-point operations: 2mnk for a matmul; attention 4 b h s_q s_k d forward (half when
- * causal) and 2.5 times that backward; a few an element otherwise (they never decide). */
-double plim_op_flops(const struct plim_op *op);
 
 /* Bytes that must cross the memory bus: every operand once. */
 double plim_op_bytes(const struct plim_op *op);

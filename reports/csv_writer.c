@@ -182,7 +182,7 @@ static enum plim_status write_csv(const struct plim_report *report, const struct
         }
     }
     if (plim_text_stream_close(&stream, text) == PLIM_OK) return PLIM_OK;
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return plim_no_memory(err);
 }
 
 const struct plim_writer plim_writer_csv = {

@@ -61,7 +61,7 @@ static enum plim_status write_svg(const struct plim_report *report, const struct
         st = plim_text_stream_close(&stream, text);
     }
     free(charts);
-    return file && !st ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return file && !st ? PLIM_OK : plim_no_memory(err);
 }
 
 const struct plim_writer plim_writer_svg = {

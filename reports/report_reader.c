@@ -459,7 +459,7 @@ enum plim_status plim_report_read(const struct plim_yaml *yaml, struct plim_repo
         report->is_table ? part_of_kind(&r, root, "results", PLIM_YAML_SEQUENCE) : NULL;
     for (size_t i = 0; list && i < list->count && !r.status; i++)
         append_result(&r, list->items[i], report);
-    return r.status == PLIM_NOMEM ? plim_fail(err, PLIM_NOMEM, "out of host memory") : r.status;
+    return r.status == PLIM_NOMEM ? plim_no_memory(err) : r.status;
 }
 
 enum plim_status plim_report_read_result(const struct plim_yaml *yaml,
@@ -470,5 +470,5 @@ enum plim_status plim_report_read_result(const struct plim_yaml *yaml,
     if (!plim_report_is(node))
         return plim_yaml_fail(yaml, node, err, "expected a report of plimsoll's");
     read_result(&r, node, result);
-    return r.status == PLIM_NOMEM ? plim_fail(err, PLIM_NOMEM, "out of host memory") : r.status;
+    return r.status == PLIM_NOMEM ? plim_no_memory(err) : r.status;
 }

@@ -46,7 +46,7 @@ enum plim_status plim_report_take(struct plim_report *report, struct plim_report
     report->is_table |= from->is_table;
     for (size_t i = 0; i < from->results.count; i++) {
         if (PLIM_ARRAY_PUSH(&report->results, from->results.items[i]) != PLIM_OK)
-            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+            return plim_no_memory(err);
         from->results.items[i] = (struct plim_result){0};
     }
     return PLIM_OK;

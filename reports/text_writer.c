@@ -388,7 +388,7 @@ static enum plim_status write_text(const struct plim_report *report, const struc
     if (!st) return PLIM_OK;
     free(*text);
     *text = NULL;
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return plim_no_memory(err);
 }
 
 const struct plim_writer plim_writer_text = {

@@ -72,15 +72,6 @@ static void blocks_free(struct plim_arena_block *block)
     }
 }
 
-void plim_arena_reset(struct plim_arena *arena)
-{
-    arena->used_bytes = 0;
-    if (!arena->head) return;
-    blocks_free(arena->head->next);
-    arena->head->next = NULL;
-    arena->head->used = 0;
-}
-
 void plim_arena_finish(struct plim_arena *arena)
 {
     if (!arena) return;

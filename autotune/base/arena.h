@@ -29,9 +29,6 @@ void *plim_arena_array(struct plim_arena *arena, size_t count, size_t size) PLIM
 /* A terminated copy of `length` bytes of `text`. */
 char *plim_arena_text(struct plim_arena *arena, const char *text, size_t length) PLIM_MUST_CHECK;
 
-/* Forgets everything that was handed out and keeps the newest block for reuse. */
-void plim_arena_reset(struct plim_arena *arena);
-
 /* Gives all memory back; the arena is empty and ready again. NULL is fine. */
 void plim_arena_finish(struct plim_arena *arena);
 

@@ -9,11 +9,6 @@ enum {
     FIRST_ROOM = 1 << 16,         /* to unpack into */
 };
 
-static enum plim_status no_memory(struct plim_error *err)
-{
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
-}
-
 enum plim_status plim_gzip_pack(const char *text, size_t length, char **packed,
                                 size_t *packed_bytes, struct plim_error *err)
 {
@@ -21,7 +16,7 @@ enum plim_status plim_gzip_pack(const char *text, size_t length, char **packed,
     *packed = NULL;
     if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, MOST_MEMORY,
                      Z_DEFAULT_STRATEGY) != Z_OK)
-        return no_memory(err);
+        return plim_no_memory(err);
     size_t most = deflateBound(&z, (uLong)length);
     *packed = malloc(most);
     if (*packed) {
@@ -31,7 +26,7 @@ enum plim_status plim_gzip_pack(const char *text, size_t length, char **packed,
         *packed_bytes = z.total_out;
     }
     (void)deflateEnd(&z);
-    return *packed ? PLIM_OK : no_memory(err);
+    return *packed ? PLIM_OK : plim_no_memory(err);
 }
 
 bool plim_gzip_is(const char *bytes, size_t count)
@@ -43,7 +38,7 @@ bool plim_gzip_is(const char *bytes, size_t count)
 static enum plim_status judge(const char *source_name, const z_stream *z, int returned,
                               size_t max_bytes, struct plim_error *err)
 {
-    if (returned == Z_MEM_ERROR) return no_memory(err);
+    if (returned == Z_MEM_ERROR) return plim_no_memory(err);
     if (returned == Z_STREAM_END && !z->avail_in) return PLIM_OK;
     if (returned == Z_BUF_ERROR && !z->avail_out)
         return plim_fail(err, PLIM_SPEC, "%s: it unpacks to more than %zu bytes", source_name,
@@ -64,7 +59,7 @@ static enum plim_status inflate_all(const char *source_name, z_stream *z, size_t
         room = room ? 4 * room : FIRST_ROOM;
         if (room > max_bytes) room = max_bytes;
         char *larger = realloc(*out, room + 1);
-        if (!larger) return no_memory(err);
+        if (!larger) return plim_no_memory(err);
         *out = larger;
         z->next_out = (Bytef *)larger + z->total_out;
         z->avail_out = (uInt)(room - z->total_out);
@@ -80,7 +75,7 @@ enum plim_status plim_gzip_unpack(const char *source_name, const char *packed, s
     z_stream z = {.next_in = (const Bytef *)packed, .avail_in = (uInt)packed_bytes};
     char *out = NULL;
     *text = NULL;
-    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return no_memory(err);
+    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return plim_no_memory(err);
     enum plim_status st = inflate_all(source_name, &z, max_bytes, &out, err);
     (void)inflateEnd(&z);
     if (st) {

@@ -218,11 +218,18 @@ enum plim_status plim_outfile_rewrite(const char *path, struct plim_outfile *out
     return fail(err, path, problem);
 }
 
+/* An errno; EIO: an earlier write failed. A full disk may show only here. */
+static int flush(FILE *stream)
+{
+    int problem = ferror(stream) ? EIO : 0;
+    return fflush(stream) ? errno : problem;
+}
+
 enum plim_status plim_outfile_sync(struct plim_outfile *file, struct plim_error *err)
 {
-    bool written = !fflush(file->stream) && !ferror(file->stream);
-    if (written && (!fsync(fileno(file->stream)) || errno == EINVAL)) return PLIM_OK;
-    return fail(err, file->path, errno);
+    int problem = flush(file->stream);
+    if (!problem && fsync(fileno(file->stream)) && errno != EINVAL) problem = errno;
+    return problem ? fail(err, file->path, problem) : PLIM_OK;
 }
 
 /* The new name, too, is on the disk. */
@@ -236,8 +243,7 @@ static void sync_folder(int folder)
 enum plim_status plim_outfile_commit(struct plim_outfile *file, struct plim_error *err)
 {
     bool placed = file->folder >= 0;
-    int problem = ferror(file->stream) ? EIO : 0;
-    if (fflush(file->stream)) problem = errno; /* a full disk may show only here */
+    int problem = flush(file->stream);
     bool kept = problem || !placed || !fsync(fileno(file->stream)) || errno == EINVAL;
     if (!kept) problem = errno;
     if (fclose(file->stream) && !problem) problem = errno;
@@ -300,7 +306,8 @@ enum plim_status plim_outfile_make_folders(const char *path, struct plim_error *
     char part[PATH_MAX];
     struct stat info;
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+        if (snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path) >= PATH_MAX)
+            return plim_fail(err, PLIM_IO, "%.64s...: the path is too long", path);
         if (!mkdir(part, 0777)) continue;
         int problem = errno;
         if (!stat(part, &info) && S_ISDIR(info.st_mode)) continue;

@@ -37,22 +37,10 @@ static size_t interval_rank(size_t count)
 
 void plim_stats_compute(double *values, size_t count, struct plim_stats *out)
 {
-    *out = (struct plim_stats){.count = count};
+    *out = (struct plim_stats){0};
     if (count == 0) return;
     qsort(values, count, sizeof(*values), compare_doubles);
-    out->min = values[0];
-    out->max = values[count - 1];
     out->median = plim_stats_quantile(values, count, 0.5);
-
-    /* Welford: the squares of small differences, not the difference of large squares. */
-    double squares = 0.0;
-    for (size_t i = 0; i < count; i++) {
-        double delta = values[i] - out->mean;
-        out->mean += delta / (double)(i + 1);
-        squares += delta * (values[i] - out->mean);
-    }
-    if (count > 1) out->deviation = sqrt(squares / (double)(count - 1));
-
     size_t rank = interval_rank(count);
     if (rank == 0) return;
     out->has_interval = true;

@@ -10,9 +10,7 @@
 #include <stddef.h>
 
 struct plim_stats {
-    size_t count;
-    double min, max, mean, median;
-    double deviation; /* of the sample (divisor count - 1); 0 for a single value */
+    double median;
     /* The 95 % confidence interval of the median, from order statistics: [x(k), x(n+1-k)] with the
      * largest k for which P(Binomial(n, 1/2) < k) <= 2.5 %. It needs 6 values. */
     bool has_interval;

@@ -46,6 +46,11 @@ enum plim_status plim_fail(struct plim_error *err, enum plim_status status, cons
     return status;
 }
 
+enum plim_status plim_no_memory(struct plim_error *err)
+{
+    return plim_fail(err, PLIM_NOMEM, "%s", plim_status_text(PLIM_NOMEM));
+}
+
 enum plim_status plim_fail_at(struct plim_error *err, enum plim_status status, const char *file,
                               int line, int column, const char *fmt, ...)
 {

@@ -59,7 +59,10 @@ const char *plim_status_text(enum plim_status status);
 enum plim_status plim_fail(struct plim_error *err, enum plim_status status, const char *fmt, ...)
     PLIM_PRINTF(3, 4);
 
-/* The same, with the place in a document. `file` is cut on the left if it is long. */
+/* PLIM_NOMEM, whose name says all that there is to say. */
+enum plim_status plim_no_memory(struct plim_error *err);
+
+/* The same as plim_fail(), with the place in a document. `file` is cut on the left if it is long. */
 enum plim_status plim_fail_at(struct plim_error *err, enum plim_status status, const char *file,
                               int line, int column, const char *fmt, ...) PLIM_PRINTF(6, 7);
 

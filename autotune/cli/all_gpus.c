@@ -63,7 +63,7 @@ enum plim_status plim_all_gpus_find(const char *uri, const struct plim_log *log,
     size_t count = 0;
     *out = (struct plim_all_gpus){.kinds = calloc(PLIM_VISIBLE_MAX, sizeof(*out->kinds))};
     enum plim_status st = shown && out->kinds ? PLIM_OK
-                                              : plim_fail(err, PLIM_NOMEM, "out of host memory");
+                                              : plim_no_memory(err);
     if (!st) st = plim_target_list(&place, shown, PLIM_VISIBLE_MAX, &count, err);
     if (!st) st = sort_out(shown, count, uri + strcspn(uri, ","), log, out, err);
     for (size_t i = 0; i < out->count && !st; i++) tell(&out->kinds[i], log);
@@ -131,7 +131,7 @@ enum plim_status plim_all_gpus_decide(const struct plim_decide *decide,
                                       struct plim_error *err)
 {
     struct part *parts = calloc(gpus->count, sizeof(*parts));
-    if (!parts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!parts) return plim_no_memory(err);
     for (size_t i = 0; i < gpus->count; i++) {
         parts[i] = (struct part){.decide = *decide, .kind = &gpus->kinds[i]};
         parts[i].decide.is_silent = gpus->count > 1; /* lines of several would write over each other */

@@ -195,7 +195,7 @@ static enum plim_status run_apply(const struct plim_request *request, const stru
     char texts[PLIM_CONFIG_SETS][256];
     size_t first;
     const struct paths files = read_paths(request);
-    enum plim_status st = plan ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = plan ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
     PLIM_TRY(read_ask(request, io, &ask, &first, err));
     PLIM_TRY(read_sets(request, texts, &ask, err));

@@ -33,7 +33,7 @@ static enum plim_status read_program(struct plim_asked_program *x, struct plim_e
             "python train.py --batch-size {batch}");
     program->command = asked->command;
     program->variable_count = asked->variables.count;
-    memcpy(program->variables, asked->variables.items, sizeof(program->variables));
+    for (size_t i = 0; i < asked->variables.count; i++) program->variables[i] = asked->variables.items[i];
     for (size_t i = 0; i < asked->files.count && !st; i++)
         st = add_file(program, asked->files.items[i], x->names[i], PATH_MAX, err);
     program->axes = &x->question.question.axes;
@@ -148,7 +148,7 @@ enum plim_status plim_asked_program_read(const struct plim_request *request,
 {
     out->request = request;
     out->names = calloc(PLIM_PROGRAM_FILES, sizeof(*out->names));
-    if (!out->names) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!out->names) return plim_no_memory(err);
     enum plim_status st = read_program(out, err);
     return st ? st : make_question(out, err);
 }

@@ -193,7 +193,7 @@ enum plim_status plim_common_add_options(const struct plim_request *request,
 {
     for (size_t i = 0; i < request->setting_count; i++)
         if (plim_result_option(result, request->settings[i].key, request->settings[i].value))
-            return plim_fail(err, PLIM_NOMEM, "out of host memory");
+            return plim_no_memory(err);
     return PLIM_OK;
 }
 
@@ -236,7 +236,7 @@ enum plim_status plim_common_emit(const struct plim_request *request, const stru
     enum plim_status st = PLIM_OK;
     report->version = io->version;
     if (plim_report_sort(report, request->order) != PLIM_OK)
-        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+        st = plim_no_memory(err);
     if (!st) st = emit_result(request, io, report, err);
     for (size_t i = 0; i < request->files.count; i++) {
         enum plim_status saved = emit_file(request->files.items[i], report, &style, err);

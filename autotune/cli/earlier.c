@@ -203,7 +203,7 @@ static enum plim_status compare_hash(struct plim_request *request, size_t option
     size_t all = request->setting_count;
     struct plim_spec *spec = calloc(1, sizeof(*spec));
     char now[20];
-    if (!spec) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!spec) return plim_no_memory(err);
     request->setting_count = options;
     enum plim_status st = plim_common_spec(request, NULL, spec, err);
     request->setting_count = all;
@@ -259,7 +259,7 @@ enum plim_status plim_earlier_apply(struct plim_request *request, const struct p
     static const char prefix[] = "plimsoll.";
     enum plim_status st =
         request->subject ? plim_yaml_read_file(request->subject, &earlier->report, NULL) : PLIM_OK;
-    if (st == PLIM_NOMEM) return plim_fail(err, st, "out of host memory");
+    if (st == PLIM_NOMEM) return plim_no_memory(err);
     if (st) return PLIM_OK;
     const struct plim_yaml_node *root = earlier->report.root;
     const char *schema = is_mapping(root) ? text_of(root, "schema") : NULL;

@@ -368,7 +368,7 @@ static enum plim_status run_env(const struct plim_request *request, const struct
     /* Slurm runs the site's hook for the batch script too; only a step has tasks. */
     if (request->store.task_prolog && !getenv("SLURM_STEP_ID")) return PLIM_OK;
     env = calloc(1, sizeof(*env));
-    enum plim_status st = env ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = env ? PLIM_OK : plim_no_memory(err);
     if (!st) {
         env->request = request;
         env->io = io;

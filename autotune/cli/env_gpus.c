@@ -6,15 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_same(const struct plim_store_gpu *a, const struct plim_store_gpu *b)
-{
-    return a->simulated == b->simulated && !strcmp(a->name, b->name) &&
-           !strcmp(a->mig_profile, b->mig_profile) &&
-           a->compute_capability == b->compute_capability && a->usable_bytes == b->usable_bytes &&
-           a->total_bytes == b->total_bytes && !strcmp(a->processors, b->processors) &&
-           a->power_limit_watts == b->power_limit_watts && a->max_sm_mhz == b->max_sm_mhz;
-}
-
 /* One simulated: the GPU of the catalogue with what is usable of it, or a plain one of that
  * size. */
 static void name_twin(const struct plim_target *target, const struct plim_store_gpu *gpu,
@@ -34,7 +25,7 @@ static enum plim_status add(struct plim_env_gpu *gpus, size_t *count,
                             const struct plim_env_gpu *gpu, struct plim_error *err)
 {
     for (size_t i = 0; i < *count; i++)
-        if (is_same(&gpus[i].gpu, &gpu->gpu)) return PLIM_OK;
+        if (plim_store_gpu_equal(&gpus[i].gpu, &gpu->gpu)) return PLIM_OK;
     if (*count == PLIM_ENV_GPUS)
         return plim_fail(err, PLIM_NODEVICE, "more than %d different GPUs", PLIM_ENV_GPUS);
     gpus[(*count)++] = *gpu;

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* vasprintf */
 #include "asked_program.h"
 #include "asked_trials.h"
 #include "autotune/black_box.h"
@@ -9,6 +10,7 @@
 #include "exec.h"
 #include "kept.h"
 #include "progress.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +136,7 @@ static enum plim_status search_round(struct exec *x, size_t round, struct plim_r
     x->device = (struct plim_run_device){0};
     plim_common_tell_asked(x->request, round, &result);
     if (!st && PLIM_ARRAY_PUSH(&report->results, result) != PLIM_OK)
-        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+        st = plim_no_memory(err);
     if (st) plim_result_finish(&result);
     return st;
 }
@@ -171,44 +173,58 @@ static bool find_gpu(struct exec *x, bool counts_others, struct plim_store_gpu *
     return plim_store_gpu_of_target(&target, counts_others, gpu);
 }
 
+/* Texts of their own. */
+struct texts {
+    PLIM_ARRAY(char *) list;
+    bool failed;
+};
+
+static void add(struct texts *texts, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0) text = NULL;
+    va_end(arguments);
+    if (text && PLIM_ARRAY_PUSH(&texts->list, text) == PLIM_OK) return;
+    free(text);
+    texts->failed = true;
+}
+
 /* The options that decide what comes of trials; as they were typed. */
-static size_t list_options(const struct exec *x, char (*texts)[512], const char **list)
+static void list_options(const struct exec *x, struct texts *texts)
 {
     const struct plim_request *request = x->request;
     const struct plim_request_program *asked = &request->program;
-    size_t count = 0;
-#define ADD(...) snprintf(texts[count], sizeof(texts[0]), __VA_ARGS__), list[count] = texts[count], count++
     for (size_t i = 0; i < request->setting_count; i++)
-        ADD("%s=%s", request->settings[i].key, request->settings[i].value);
-    for (size_t i = 0; i < asked->axes.count; i++) ADD("axis %s", asked->axes.items[i]);
-    if (asked->batch) ADD("batch=%s", asked->batch);
-    if (asked->seq) ADD("seq=%s", asked->seq);
-    if (asked->gpus > 1) ADD("gpus=%lld", (long long)asked->gpus);
-    if (asked->steps) ADD("steps=%lld", (long long)asked->steps);
-    if (asked->repetitions) ADD("repetitions=%lld", (long long)asked->repetitions);
-    if (asked->epoch_steps) ADD("epoch_steps=%lld", (long long)asked->epoch_steps);
-    for (size_t i = 0; i < asked->assumes.count; i++) ADD("assume %s", asked->assumes.items[i]);
-    if (asked->run_seconds > 0) ADD("for=%g", asked->run_seconds);
-#undef ADD
-    return count;
+        add(texts, "%s=%s", request->settings[i].key, request->settings[i].value);
+    for (size_t i = 0; i < asked->axes.count; i++) add(texts, "axis %s", asked->axes.items[i]);
+    if (asked->batch) add(texts, "batch=%s", asked->batch);
+    if (asked->seq) add(texts, "seq=%s", asked->seq);
+    if (asked->gpus > 1) add(texts, "gpus=%lld", (long long)asked->gpus);
+    if (asked->steps) add(texts, "steps=%lld", (long long)asked->steps);
+    if (asked->repetitions) add(texts, "repetitions=%lld", (long long)asked->repetitions);
+    if (asked->epoch_steps) add(texts, "epoch_steps=%lld", (long long)asked->epoch_steps);
+    for (size_t i = 0; i < asked->assumes.count; i++) add(texts, "assume %s", asked->assumes.items[i]);
+    if (asked->run_seconds > 0) add(texts, "for=%g", asked->run_seconds);
 }
 
 static enum plim_status put_question(const struct exec *x, const struct plim_store_gpu *gpu,
                                      const struct plim_kept *kept,
                                      struct plim_store_question *question, struct plim_error *err)
 {
-    enum { MOST = PLIM_REQUEST_SETTINGS + 2 * PLIM_REQUEST_LIST + 8 };
-    char(*texts)[512] = calloc(MOST, sizeof(*texts));
-    const char *list[MOST];
-    if (!texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    struct texts options = {0};
     enum plim_objective objective = x->request->objective;
     const char *name =
         objective == PLIM_OBJECTIVE_THROUGHPUT ? "exec" : plim_objectives[objective].name;
     const struct plim_store_asked asked = plim_kept_asked(kept, name, &x->allowance);
-    plim_store_question_program(&x->asked.program, &asked, list, list_options(x, texts, list), question);
+    list_options(x, &options);
+    plim_store_question_program(&x->asked.program, &asked, (const char *const *)options.list.items,
+                                options.list.count, question);
     plim_store_question_gpu(gpu, question);
-    free(texts);
-    return PLIM_OK;
+    for (size_t i = 0; i < options.list.count; i++) free(options.list.items[i]);
+    PLIM_ARRAY_FINISH(&options.list);
+    return options.failed ? plim_no_memory(err) : PLIM_OK;
 }
 
 /* With the store; resolved anew each time: what others hold of the GPU changes. */
@@ -286,7 +302,7 @@ enum plim_status plim_exec_report(const struct plim_request *request, const stru
                                   struct plim_error *err)
 {
     struct exec *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
-    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
     x->uri = uri;
     x->is_silent = true;
@@ -306,7 +322,7 @@ enum plim_status plim_exec_store_question(const struct plim_request *request,
                                           struct plim_error *err)
 {
     struct exec *x = calloc(1, sizeof(*x));
-    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
     st = prepare(x, request, io, log, err);
     if (!st) st = put_question(x, gpu, kept, question, err);
@@ -332,7 +348,7 @@ static enum plim_status run_exec(const struct plim_request *request, const struc
     struct exec *x = calloc(1, sizeof(*x));
     struct plim_log log = plim_common_log(request, io);
     struct plim_report report = {0};
-    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) goto out;
     PLIM_TRY(plim_common_check_files(request, err));
     PLIM_TRY(prepare(x, request, io, &log, err));

@@ -9,14 +9,14 @@ static enum plim_status run_explain(const struct plim_request *request, const st
     struct plim_stop stop = {.signalled = io->signalled};
     struct plim_report report = {0};
     struct plim_result result = {0};
-    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) goto out;
     PLIM_TRY(plim_common_check_files(request, err));
     PLIM_TRY(plim_inspect_open(request, &log, &stop, x, err));
     PLIM_TRY(plim_fleet_inspect(&x->device, &x->setting, plim_common_draws(request), &result, err));
     PLIM_TRY(plim_common_add_options(request, &result, err));
     if (PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK) {
-        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+        st = plim_no_memory(err);
         goto out;
     }
     PLIM_TRY(plim_common_emit(request, io, &report, err));

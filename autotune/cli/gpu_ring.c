@@ -1,9 +1,8 @@
 #include "gpu_ring.h"
 #include "autotune/base/clock.h"
-#include "autotune/base/outfile.h"
-#include "autotune/base/textfile.h"
 #include "autotune/run/spec_question.h"
 #include "autotune/run/worker/all_reduce.h"
+#include "autotune/store/measured.h"
 #include "devices/cuda/library.h"
 #include "devices/nvml/visible.h"
 #include <stdio.h>
@@ -81,53 +80,40 @@ static void add_variables(struct plim_facts *facts)
 }
 
 /* Where it is kept; false: nowhere. */
-static bool find_place(const struct plim_request *request, const struct members *m,
-                       const struct plim_log *log, bool *is_fresh, char path[PATH_MAX])
+static bool find_place(const struct plim_kept *kept, const struct members *m, char path[PATH_MAX])
 {
-    char library[128], hash[PLIM_SHA256_TEXT];
+    char library[128];
     struct plim_facts facts = {0};
-    struct plim_kept kept;
-    plim_kept_init(&kept, request, "", log);
-    *is_fresh = kept.fresh;
-    if (kept.off || !kept.store.count || kept.store.places[0].is_site) return false;
     plim_facts_add(&facts, "gpus", m->uuids);
     plim_facts_add(&facts, "driver", m->tuned.driver_version);
     plim_facts_add(&facts, "nccl",
                    plim_cuda_library_file(&plim_cuda_library_nccl, library, sizeof(library)));
     add_variables(&facts);
-    plim_facts_hash(&facts, hash);
-    bool found = !facts.failed && snprintf(path, PATH_MAX, "%s/all-reduce/%.32s",
-                                           kept.store.places[0].path, hash) < PATH_MAX;
+    bool found = !kept->off && plim_measured_place(&kept->store, "all-reduce", &facts, path);
     plim_facts_finish(&facts);
     return found;
 }
 
-enum { KEPT_TEXT = 160 };
-
 static bool read_kept(const char *path, int gpus, struct plim_all_reduce *out)
 {
-    char *text = NULL, end = 0;
-    size_t length;
+    char text[PLIM_MEASURED_TEXT], rest;
     struct plim_all_reduce kept = {0};
-    if (plim_textfile_read(path, KEPT_TEXT, &text, &length, NULL) != PLIM_OK) return false;
-    int fields = sscanf(text, "%d %lf %lf %31s%c", &kept.gpus, &kept.bytes_per_second,
-                        &kept.latency_seconds, kept.nccl, &end);
-    free(text);
-    bool is_good = fields == 5 && end == '\n' && kept.gpus == gpus && kept.bytes_per_second > 0 &&
-                   kept.latency_seconds >= 0;
+    bool is_good = plim_measured_read(path, text) &&
+                   sscanf(text, "%d %lf %lf %31s%c", &kept.gpus, &kept.bytes_per_second,
+                          &kept.latency_seconds, kept.nccl, &rest) == 4 &&
+                   kept.gpus == gpus && kept.bytes_per_second > 0 && kept.latency_seconds >= 0;
     if (is_good) *out = kept;
     return is_good;
 }
 
 static void keep(const char *path, const struct plim_all_reduce *measured, const struct plim_log *log)
 {
-    char text[KEPT_TEXT];
+    char text[PLIM_MEASURED_TEXT];
     struct plim_error err = PLIM_ERROR_INIT;
-    snprintf(text, sizeof(text), "%d %.9g %.9g %s\n", measured->gpus, measured->bytes_per_second,
+    snprintf(text, sizeof(text), "%d %.9g %.9g %s", measured->gpus, measured->bytes_per_second,
              measured->latency_seconds, measured->nccl);
-    enum plim_status st = plim_outfile_make_folders(path, &err);
-    if (!st) st = plim_outfile_save(path, text, &err);
-    if (st) plim_log(log, PLIM_LOG_WARNING, "the speed of the all-reduce cannot be kept: %s", err.text);
+    if (plim_measured_keep(path, text, &err))
+        plim_log(log, PLIM_LOG_WARNING, "the speed of the all-reduce cannot be kept: %s", err.text);
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
@@ -174,7 +160,7 @@ void plim_gpu_ring_take(const struct plim_request *request, const struct plim_sp
                         struct plim_ring *out)
 {
     char path[PATH_MAX];
-    bool is_fresh = false;
+    struct plim_kept kept;
     int64_t most = spec->world < spec->gpus_per_node ? spec->world : spec->gpus_per_node;
     *out = (struct plim_ring){0};
     if (!plim_run_communicates(spec) || plim_uri_scheme(uri) != PLIM_SCHEME_CUDA || most < 2) return;
@@ -185,8 +171,9 @@ void plim_gpu_ring_take(const struct plim_request *request, const struct plim_sp
                  m->busy, m->alike);
         goto out;
     }
-    bool keeps = find_place(request, m, log, &is_fresh, path);
-    if (!keeps || is_fresh || !read_kept(path, m->count, &out->measured)) {
+    plim_kept_init(&kept, request, "", log);
+    bool keeps = find_place(&kept, m, path);
+    if (!keeps || kept.fresh || !read_kept(path, m->count, &out->measured)) {
         measure(m, stop, log, out);
         if (keeps && out->measured.gpus) keep(path, &out->measured, log);
     }

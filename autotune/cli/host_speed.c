@@ -1,11 +1,10 @@
 #define _DEFAULT_SOURCE /* getloadavg */
 #include "host_speed.h"
 #include "asked_trials.h"
-#include "autotune/base/outfile.h"
-#include "autotune/base/textfile.h"
 #include "autotune/black_box.h"
 #include "autotune/exec/launch.h"
 #include "autotune/record/host_speed.h"
+#include "autotune/store/measured.h"
 #include "common.h"
 #include "devices/catalogue/catalogue.h"
 #include "kept.h"
@@ -14,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { SPEED_TEXT = 32 };
 
 /* --- what is kept ----------------------------------------------------------------------------- */
 
@@ -35,7 +32,7 @@ static void read_processor(char *out, size_t size)
 static bool find_place(const struct plim_request *request, const struct plim_log *log,
                        char path[PATH_MAX])
 {
-    char processor[256], hash[PLIM_SHA256_TEXT];
+    char processor[256];
     char *const command[] = {(char *)request->framework_python, NULL};
     const struct plim_program program = {.command = command};
     const struct plim_allowance allowance = {0};
@@ -44,40 +41,22 @@ static bool find_place(const struct plim_request *request, const struct plim_log
     struct plim_facts *facts = &question.key;
     struct plim_kept kept;
     plim_kept_init(&kept, request, "", log);
-    if (kept.off || !kept.store.count || kept.store.places[0].is_site) return false;
+    if (kept.off) return false;
     read_processor(processor, sizeof(processor));
     plim_store_question_program(&program, &asked, NULL, 0, &question);
     plim_facts_add(facts, "processor", processor);
     for (size_t i = 0; i < question.fits.list.count; i++)
         plim_facts_add(facts, question.fits.list.items[i].name, question.fits.list.items[i].value);
-    plim_facts_hash(facts, hash);
-    bool found = !facts->failed && snprintf(path, PATH_MAX, "%s/host-speed/%.32s",
-                                            kept.store.places[0].path, hash) < PATH_MAX;
+    bool found = plim_measured_place(&kept.store, "host-speed", facts, path);
     plim_store_question_finish(&question);
     return found;
 }
 
-/* "" where it is not there, or is no speed. */
-static void read_kept(const char *path, char speed[SPEED_TEXT])
+/* False where it is not there, or is no speed. */
+static bool read_kept(const char *path, char speed[PLIM_MEASURED_TEXT])
 {
-    char *text = NULL, *end = NULL;
-    size_t length;
-    speed[0] = '\0';
-    if (plim_textfile_read(path, SPEED_TEXT - 1, &text, &length, NULL) != PLIM_OK) return;
-    double value = strtod(text, &end);
-    if (end != text && !strcmp(end, "\n") && value > 0)
-        snprintf(speed, SPEED_TEXT, "%.*s", (int)(end - text), text);
-    free(text);
-}
-
-static void keep(const char *path, const char *speed, const struct plim_log *log)
-{
-    char text[SPEED_TEXT + 1];
-    struct plim_error err = PLIM_ERROR_INIT;
-    snprintf(text, sizeof(text), "%s\n", speed);
-    enum plim_status st = plim_outfile_make_folders(path, &err);
-    if (!st) st = plim_outfile_save(path, text, &err);
-    if (st) plim_log(log, PLIM_LOG_WARNING, "the host's speed cannot be kept: %s", err.text);
+    char *end;
+    return plim_measured_read(path, speed) && strtod(speed, &end) > 0 && !*end;
 }
 
 /* --- measuring -------------------------------------------------------------------------------- */
@@ -125,19 +104,20 @@ enum plim_status plim_host_speed_take(const struct plim_request *request, const 
                                       const struct plim_stop *stop, struct plim_spec *spec,
                                       struct plim_error *err)
 {
-    char path[PATH_MAX], text[SPEED_TEXT] = "";
+    char path[PATH_MAX], text[PLIM_MEASURED_TEXT];
+    struct plim_error failure = PLIM_ERROR_INIT;
     double speed = 0;
     if (!request->framework_python) return PLIM_OK;
     if (plim_spec_key_given(spec, "train.host_speed"))
         return plim_fail(err, PLIM_INVALID,
                          "--framework-python measures train.host_speed, which is given as well");
     bool keeps = find_place(request, log, path);
-    if (keeps && !request->store.fresh) read_kept(path, text);
-    if (!text[0]) {
+    if (!keeps || request->store.fresh || !read_kept(path, text)) {
         enum plim_status st = measure(request, log, stop, &speed, err);
         if (st) return st;
         snprintf(text, sizeof(text), "%.2g", speed);
-        if (keeps) keep(path, text, log);
+        if (keeps && plim_measured_keep(path, text, &failure))
+            plim_log(log, PLIM_LOG_WARNING, "the host's speed cannot be kept: %s", failure.text);
     }
     const struct plim_request_setting setting = {
         .option = "--framework-python", .key = "train.host_speed", .value = text};

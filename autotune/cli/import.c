@@ -8,7 +8,7 @@ static enum plim_status run_import(const struct plim_request *request, const str
     struct plim_spec *spec = calloc(1, sizeof(*spec));
     const struct plim_log log = plim_common_log(request, io);
     char *text = NULL;
-    enum plim_status st = spec ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = spec ? PLIM_OK : plim_no_memory(err);
     if (st) goto out;
     PLIM_TRY(plim_common_spec(request, &log, spec, err));
     PLIM_TRY(plim_spec_write(spec, &text, err));

@@ -89,7 +89,7 @@ static enum plim_status take_kept(const struct plim_kept *kept,
                  "the answer of %s on %s, from the store (--fresh asks again)", found.made,
                  found.host);
         if (PLIM_ARRAY_PUSH(&report->results, found.result) != PLIM_OK)
-            st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+            st = plim_no_memory(err);
         else
             found.result = (struct plim_result){0}; /* the report owns it now */
     }

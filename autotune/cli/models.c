@@ -60,7 +60,7 @@ static enum plim_status run_models(const struct plim_request *request, const str
                                    struct plim_error *err)
 {
     struct model *model = calloc(1, sizeof(*model));
-    enum plim_status st = model ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = model ? PLIM_OK : plim_no_memory(err);
     (void)request;
     if (!st)
         fprintf(io->out, "%-18s %10s  %-12s %10s\n", "name", "parameters", "family", "positions");

@@ -52,7 +52,7 @@ static bool parse_with_unit(const char *text, const char *const *units, const do
 {
     char *end;
     errno = 0;
-    if (!strchr("0123456789.", text[0]) || !text[0] || strpbrk(text, "xXnN")) return false;
+    if (!strchr("0123456789.", text[0]) || !text[0] || strpbrk(text, "xX")) return false;
     *out = strtod(text, &end);
     if (end == text || errno) return false;
     for (size_t i = 0; units[i]; i++) {
@@ -68,8 +68,9 @@ enum plim_status plim_option_seconds(struct plim_request *request, const struct 
 {
     static const char *const units[] = {"s", "", "ms", "m", "min", "h", NULL};
     static const double factors[] = {1, 1, 1e-3, 60, 60, 3600};
+    static const double MOST = 10 * 365.0 * 24 * 60 * 60; /* ten years: a time_t has room for more */
     double seconds;
-    if (!parse_with_unit(value, units, factors, &seconds) || seconds <= 0)
+    if (!parse_with_unit(value, units, factors, &seconds) || seconds <= 0 || seconds > MOST)
         return plim_fail(err, PLIM_INVALID, "%s is '%s', expected a time such as 60s, 500ms or 5m",
                          option->name, value);
     *(double *)field(request, option) = seconds;

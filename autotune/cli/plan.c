@@ -51,7 +51,7 @@ static enum plim_status resolve_targets(const struct plim_request *request,
            asked = request->devices.count ? request->devices.count : 1;
     targets->uris = calloc(asked * (gpus + 1), sizeof(*targets->uris));
     targets->texts = calloc(gpus + 1, URI_SIZE);
-    if (!targets->uris || !targets->texts) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!targets->uris || !targets->texts) return plim_no_memory(err);
     for (size_t i = 0; i < asked; i++) {
         const char *uri = request->devices.count ? request->devices.items[i] : "auto";
         if (!strcmp(uri, "all")) add_catalogue(targets);
@@ -118,7 +118,7 @@ static enum plim_status prepare_prove_with(struct plim_decide *d, const char *ur
                                            struct plim_prove_with **out, struct plim_error *err)
 {
     *out = calloc(1, sizeof(**out)); /* too large for comfort on a stack */
-    if (!*out) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!*out) return plim_no_memory(err);
     d->proving = &(*out)->proving;
     d->asked.question.question.can_advise = false; /* of other settings the command knows nothing */
     return plim_prove_with_read(d->request, &d->asked.question, uri, *out, err);
@@ -147,7 +147,7 @@ static enum plim_status run(const struct plim_request *request, const struct pli
     struct plim_report report = {0};
     struct targets targets = {0};
     struct plim_error some_failed = PLIM_ERROR_INIT;
-    enum plim_status st = d ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = d ? PLIM_OK : plim_no_memory(err);
     if (st) goto out;
     PLIM_TRY(plim_common_check_files(request, err));
     PLIM_TRY(plim_decide_init(d, request, io, &log, err));

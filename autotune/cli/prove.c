@@ -68,7 +68,7 @@ static enum plim_status fill(struct proof *p, const struct plim_request *request
     int64_t next = next_of(result);
     p->request = *request; /* its texts stay where they are */
     p->command = calloc(recording->command.count + 1, sizeof(*p->command));
-    if (!p->command) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!p->command) return plim_no_memory(err);
     memcpy(p->command, recording->command.items, recording->command.count * sizeof(*p->command));
     int used = snprintf(p->batch, sizeof(p->batch), "%" PRId64, setting->micro_batch);
     if (next) snprintf(p->batch + used, sizeof(p->batch) - (size_t)used, ",%" PRId64, next);
@@ -132,7 +132,7 @@ enum plim_status plim_prove_recording(const struct plim_request *request, const 
     struct plim_report report = {0};
     if (!result->choice.present) return PLIM_OK;
     struct proof *p = calloc(1, sizeof(*p)); /* too large for comfort on a stack */
-    enum plim_status st = p ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = p ? PLIM_OK : plim_no_memory(err);
     if (!st) st = fill(p, request, recording, result, err);
     if (!st) st = plim_exec_report(&p->request, io, log, uri, &report, &p->trial, err);
     if (!st && report.results.count) {

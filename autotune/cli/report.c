@@ -24,7 +24,7 @@ static enum plim_status replay(const char *path, const struct plim_io *io,
     struct plim_stop stop = {.signalled = io->signalled};
     struct plim_earlier earlier = {0};
     struct plim_inspected *x = calloc(1, sizeof(*x));
-    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) goto out;
     PLIM_TRY(plim_earlier_apply(&request, io, &earlier, err));
     if (earlier.is_other) {
@@ -58,7 +58,7 @@ static enum plim_status read_file(const struct plim_request *request, const stru
     if (st) return st;
     if (PLIM_ARRAY_PUSH(&all->read, yaml) != PLIM_OK) {
         plim_yaml_finish(&yaml);
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     }
     PLIM_TRY(plim_report_read(&all->read.items[all->read.count - 1], &report, err));
     bool draws = plim_common_draws(request) && report.results.count == 1;

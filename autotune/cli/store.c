@@ -5,6 +5,7 @@
 #include "common.h"
 #include "kept.h"
 #include "reports/writer.h"
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +26,7 @@ struct store_run {
     const char *target; /* of export: a folder */
     struct plim_json json;
     json_t *list;
-    time_t oldest; /* of gc: what was made before it goes; 0: nothing does */
+    char oldest[24]; /* of gc: what was made before it goes; "": nothing does */
     size_t removed;
     struct plim_error *err;
 };
@@ -186,7 +187,7 @@ static enum plim_status show_answer(struct store_run *r, const struct plim_store
     struct plim_result result = {0};
     enum plim_status st = plim_store_answer_result(answer, &result, r->err);
     if (!st && PLIM_ARRAY_PUSH(&report.results, result) != PLIM_OK)
-        st = plim_fail(r->err, PLIM_NOMEM, "out of host memory");
+        st = plim_no_memory(r->err);
     if (!st) st = plim_common_emit(r->request, r->io, &report, r->err);
     if (!st && !r->request->json) {
         fprintf(r->io->out, "\nmade %s on %s%s\n", answer->made, answer->host,
@@ -293,26 +294,18 @@ static enum plim_status visit_gc(void *user, const char *path, bool simulated,
     struct store_run *r = user;
     if (!entry) return err->status == PLIM_SPEC ? remove_file(r, path) : PLIM_OK;
     const struct plim_store_answer *newest = &entry->answers.items[entry->answers.count - 1];
-    struct tm made = {0};
     bool other_version = strcmp(plim_facts_get(&newest->fits, "plimsoll"), r->io->version) != 0;
-    bool old = r->oldest && entry->answers.count &&
-               sscanf(newest->made, "%d-%d-%dT%d:%d:%d", &made.tm_year, &made.tm_mon, &made.tm_mday,
-                      &made.tm_hour, &made.tm_min, &made.tm_sec) == 6;
-    if (old) {
-        char oldest[24];
-        struct tm when;
-        old = gmtime_r(&r->oldest, &when) &&
-              strftime(oldest, sizeof(oldest), "%Y-%m-%dT%H:%M:%SZ", &when) > 0 &&
-              strcmp(newest->made, oldest) < 0;
-    }
+    bool old = isdigit((unsigned char)newest->made[0]) && strcmp(newest->made, r->oldest) < 0;
     return old || (simulated && other_version) ? remove_file(r, path) : PLIM_OK;
 }
 
 static enum plim_status run_gc(struct store_run *r)
 {
     enum plim_status st = PLIM_OK;
-    if (r->request->store.oldest_seconds > 0)
-        r->oldest = time(NULL) - (time_t)r->request->store.oldest_seconds;
+    time_t oldest = time(NULL) - (time_t)r->request->store.oldest_seconds;
+    struct tm when;
+    if (r->request->store.oldest_seconds > 0 && gmtime_r(&oldest, &when))
+        strftime(r->oldest, sizeof(r->oldest), "%Y-%m-%dT%H:%M:%SZ", &when);
     st = walk_places(r, visit_gc, false);
     for (size_t i = 0; i < r->store.count && !st; i++) {
         if (r->store.places[i].is_site) continue;
@@ -406,7 +399,7 @@ static enum plim_status run_store(const struct plim_request *request, const stru
         if (strcmp(verb, verbs[i].name) != 0) continue;
         enum plim_status st = verbs[i].run(&r);
         plim_json_finish(&r.json);
-        return st == PLIM_NOMEM ? plim_fail(err, st, "out of host memory") : st;
+        return st == PLIM_NOMEM ? plim_no_memory(err) : st;
     }
     plim_join_names(names, VERBS, expected, sizeof(expected));
     return plim_fail(err, PLIM_INVALID, "store %s: expected %s", verb, expected);

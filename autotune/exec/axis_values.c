@@ -35,7 +35,7 @@ static enum plim_status add(struct plim_axis_values *list, const char *text, siz
     char *value = strndup(text, length);
     if (value && PLIM_ARRAY_PUSH(&list->values, value) == PLIM_OK) return PLIM_OK;
     free(value);
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return plim_no_memory(err);
 }
 
 static enum plim_status add_integers(struct plim_axis_values *list, int64_t step, int64_t factor,

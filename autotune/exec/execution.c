@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* asprintf, nftw, strsignal */
 #include "execution.h"
 #include "autotune/base/clock.h"
+#include "autotune/base/exit_status.h"
 #include "autotune/base/outfile.h"
 #include "autotune/base/text.h"
 #include "devices/virtual/steps/steps_verdict.h"
@@ -145,7 +146,7 @@ static enum plim_status fill(struct trial *t, const struct plim_setting *setting
     t->modules = folder_first("PYTHONPATH", t, PLIM_WORKSPACE_MODULES);
     t->programs = folder_first("PATH", t, PLIM_WORKSPACE_PROGRAMS);
     if (!t->preload || !t->library_path || !t->modules || !t->programs)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     const char *more[VARIABLES] = {t->mark, t->preload, t->modules};
     size_t count = 3;
     count += share_compiled(t, more + count);
@@ -318,13 +319,9 @@ static enum plim_status out_of_memory(struct trial *t)
 
 static enum plim_status ended_badly(struct trial *t)
 {
-    char text[96];
-    int status = t->launch.status;
-    if (WIFSIGNALED(status))
-        snprintf(text, sizeof(text), "the program was ended by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else
-        snprintf(text, sizeof(text), "the program ended with exit code %d", WEXITSTATUS(status));
+    char text[96] = "the program ";
+    size_t used = strlen(text);
+    plim_exit_status_text(t->launch.status, text + used, sizeof(text) - used);
     return fail(t->out, PLIM_CRASHED, text);
 }
 

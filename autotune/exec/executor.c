@@ -44,7 +44,7 @@ enum plim_status plim_executor_create(const struct plim_execution_options *optio
                                       struct plim_executor **out, struct plim_error *err)
 {
     struct plim_executor *x = calloc(1, sizeof(*x));
-    if (!x) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!x) return plim_no_memory(err);
     x->jobs = jobs;
     x->budget_bytes = options->gpus[0].total_bytes - options->gpus[0].withheld_bytes -
                       options->gpus[0].context_bytes;

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* syscall, getsid */
 #include "processes.h"
+#include "autotune/base/process_stat.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -63,12 +64,8 @@ static void for_each_number(const char *folder, void (*visit)(void *user, int nu
 /* 0: there is no such process. */
 static pid_t parent_of(pid_t pid)
 {
-    char text[512];
-    int parent = 0;
-    if (!plim_processes_file(pid, "stat", text, sizeof(text))) return 0;
-    /* The second field is the name, in parentheses, with whatever is in a name. */
-    const char *field = strrchr(text, ')');
-    return field && sscanf(field, ") %*c %d", &parent) == 1 ? parent : 0;
+    struct plim_process_stat stat;
+    return plim_process_stat(pid, &stat) ? stat.parent : 0;
 }
 
 static bool descends(pid_t pid, pid_t ancestor)

@@ -43,7 +43,7 @@ static enum plim_status read_values(struct plim_program_question *q, const char 
     if (!st) st = plim_axis_values_spread(list, option, err);
     if (st) return st;
     q->values[axes->count] = calloc(list->values.count, sizeof(int64_t));
-    if (!q->values[axes->count]) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!q->values[axes->count]) return plim_no_memory(err);
     *axis = &axes->axis[axes->count];
     **axis = (struct plim_axis){
         .unit = "", .count = list->values.count, .values = q->values[axes->count]};
@@ -98,7 +98,7 @@ enum plim_status plim_program_question_batch(struct plim_program_question *q, co
     PLIM_TRY(plim_axis_values_spread(&list, "--batch", err));
     q->batches = calloc(list.values.count, sizeof(*q->batches));
     if (!q->batches) {
-        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+        st = plim_no_memory(err);
         goto out;
     }
     PLIM_TRY(plim_axis_values_integers(&list, "--batch", q->batches, list.values.count,

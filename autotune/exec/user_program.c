@@ -223,7 +223,7 @@ enum plim_status plim_program_fill(const struct plim_program *program,
     if (!st) st = fill_environment(program, &list, more, more_count, &out->environment);
     for (size_t i = 0; i < program->file_count && !st; i++)
         st = write_file(&program->files[i], &list, out, err);
-    return st == PLIM_NOMEM ? plim_fail(err, st, "out of host memory") : st;
+    return st == PLIM_NOMEM ? plim_no_memory(err) : st;
 }
 
 static void free_strings(char **strings)

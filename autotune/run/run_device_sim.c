@@ -239,7 +239,7 @@ static enum plim_status run_or_share(struct plim_run_device *d, const struct pli
                               ? play_or_share(d, setting, mode, budget, err)
                               : replay_or_share(d, setting, mode, budget, err);
     if (!st && plim_run_share_keep(d->options->share, setting, &d->last) != PLIM_OK)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     return st;
 }
 

@@ -31,7 +31,7 @@ static enum plim_status keep_sample(struct plim_asker *asker, const struct plim_
     if (old)
         *old = *sample;
     else if (PLIM_ARRAY_PUSH(&asker->samples, *sample) != PLIM_OK)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     return PLIM_OK;
 }
 
@@ -41,7 +41,7 @@ static enum plim_status keep_details(struct plim_asker *asker, struct plim_trial
 {
     if (!trial->details) return PLIM_OK;
     void *copy = plim_arena_alloc(&asker->cache->details, asker->runner->details_bytes);
-    if (!copy) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!copy) return plim_no_memory(err);
     trial->details = memcpy(copy, trial->details, asker->runner->details_bytes);
     return PLIM_OK;
 }
@@ -58,7 +58,7 @@ static enum plim_status run(struct plim_asker *asker, const struct plim_setting 
     PLIM_TRY(asker->runner->run(asker->runner->user, setting, mode, trial, err));
     PLIM_TRY(keep_details(asker, trial, err));
     if (clean && plim_cache_add(asker->cache, setting, trial, asker->runner) != PLIM_OK)
-        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+        st = plim_no_memory(err);
 out:
     return st;
 }

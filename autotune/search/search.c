@@ -2,7 +2,7 @@
 
 enum plim_status plim_search_no_memory(struct plim_search *search)
 {
-    return plim_fail(search->err, PLIM_NOMEM, "out of host memory");
+    return plim_no_memory(search->err);
 }
 
 enum plim_status plim_search_init(struct plim_search *search, const struct plim_question *question,

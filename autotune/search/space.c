@@ -90,7 +90,7 @@ enum plim_status plim_space_build(struct plim_space *space, const struct plim_ax
     for (size_t i = 0; i < axes->waterfall_count; i++) levels += choices[axes->waterfall[i]] - 1;
     for (size_t level = 0; level < levels && !st; level++)
         st = add_level(space, axes, values, choices, (int)level);
-    return st ? plim_fail(err, PLIM_NOMEM, "out of host memory") : PLIM_OK;
+    return st ? plim_no_memory(err) : PLIM_OK;
 }
 
 void plim_space_finish(struct plim_space *space)

@@ -154,7 +154,7 @@ static enum plim_status look_in(const struct plim_store *store, const char *fold
         st = plim_fail(&inner, PLIM_SPEC, "%s: it holds another key than its name says", path);
     if (!st && there) st = take_best(&entry, question, found, &inner);
     plim_store_entry_finish(&entry);
-    if (st == PLIM_NOMEM) return plim_fail(err, st, "out of host memory");
+    if (st == PLIM_NOMEM) return plim_no_memory(err);
     plim_error_format(&inner, text, sizeof(text));
     if (st) plim_log(store->log, PLIM_LOG_WARNING, "%s", text);
     return PLIM_OK;
@@ -168,7 +168,7 @@ enum plim_status plim_store_find(const struct plim_store *store,
     enum plim_status st = PLIM_OK;
     *found = (struct plim_store_found){0};
     if (question->key.failed || question->fits.failed || question->fast.failed)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     plim_store_name(&question->key, name);
     for (size_t i = 0; i < store->count && found->state != PLIM_STORE_HIT && !st; i++)
         st = look_in(store, store->places[i].path, question, name, found, err);
@@ -204,7 +204,7 @@ enum plim_status plim_store_merge(const char *folder, bool simulated,
     for (size_t i = 0; believed && i < entry->answers.count && !st; i++)
         st = plim_store_entry_merge(&old, &entry->answers.items[i], just_made);
     if (st)
-        st = plim_fail(err, st, "out of host memory");
+        st = plim_no_memory(err);
     else
         st = plim_store_entry_write(target, path, err);
     plim_store_entry_finish(&old);
@@ -249,7 +249,7 @@ enum plim_status plim_store_keep(const struct plim_store *store,
     if (!st) st = copy_facts(&question->key, &entry.key);
     if (!st) st = plim_store_entry_merge(&entry, &answer, true);
     if (st)
-        st = plim_fail(err, st, "out of host memory");
+        st = plim_no_memory(err);
     else
         st = plim_store_merge(store->places[0].path, question->simulated, &entry, true, err);
     plim_store_answer_finish(&answer);

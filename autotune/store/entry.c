@@ -142,14 +142,14 @@ static enum plim_status read_tree(struct plim_store_entry *entry, struct plim_er
     const struct plim_yaml_node *root = yaml->root;
     const struct plim_yaml_node *answers =
         root && root->kind == PLIM_YAML_MAPPING ? plim_yaml_get(root, "answers") : NULL;
-    if (!answers || answers->kind != PLIM_YAML_SEQUENCE)
+    if (!answers || answers->kind != PLIM_YAML_SEQUENCE || !answers->count)
         return plim_fail(err, PLIM_SPEC, "%s: expected a list of answers", yaml->source);
     enum plim_status st = plim_facts_read(yaml, plim_yaml_get(root, "key"), &entry->key, err);
     for (size_t i = 0; i < answers->count && !st; i++) {
         struct plim_store_answer answer = {0};
         st = read_answer(yaml, answers->items[i], &answer, err);
         if (!st && PLIM_ARRAY_PUSH(&entry->answers, answer) != PLIM_OK)
-            st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+            st = plim_no_memory(err);
         if (st) plim_store_answer_finish(&answer);
     }
     return st;
@@ -184,7 +184,7 @@ enum plim_status plim_store_entry_read(const char *path, bool roots_alone, bool 
     *found = read_bytes(path, roots_alone, &text, &length);
     if (!*found && (errno == ENOENT || errno == ENOTDIR)) return PLIM_OK;
     if (!*found)
-        return errno == ENOMEM ? plim_fail(err, PLIM_NOMEM, "out of host memory")
+        return errno == ENOMEM ? plim_no_memory(err)
                                : plim_fail(err, PLIM_IO, "%s: cannot be read: %s", path,
                                            errno == EPERM   ? "others than root may write it"
                                            : errno == ELOOP ? "it is a link"
@@ -321,7 +321,7 @@ static enum plim_status write_text(const struct plim_store_entry *entry, char **
         plim_sha256_text(*text, (size_t)used, hash);
         snprintf(*text + used, size - (size_t)used, CHECKSUM "%s\n", hash);
     } else {
-        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+        st = plim_no_memory(err);
     }
     free(body);
     return st;

@@ -133,5 +133,5 @@ enum plim_status plim_facts_read(const struct plim_yaml *yaml, const struct plim
         if (st) return st;
         plim_facts_add(facts, node->keys[i]->text, text);
     }
-    return facts->failed ? plim_fail(err, PLIM_NOMEM, "out of host memory") : PLIM_OK;
+    return facts->failed ? plim_no_memory(err) : PLIM_OK;
 }

@@ -296,6 +296,6 @@ enum plim_status plim_handover_write(const struct plim_handover *h, char **text,
     if (lines.file) write_each(h, &v, write_line, &lines);
     if (lines.begun) fputc('\n', lines.file);
     if (plim_text_stream_close(&stream, text) != PLIM_OK)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     return PLIM_OK;
 }

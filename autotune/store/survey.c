@@ -223,13 +223,13 @@ enum plim_status plim_store_explain_miss(const struct plim_store *store,
                                          const struct plim_log *log, struct plim_error *err)
 {
     struct nearness *n = calloc(1, sizeof(*n)); /* paths are large */
-    if (!n) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!n) return plim_no_memory(err);
     *n = (struct nearness){.question = question, .log = log};
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < store->count && !st; i++)
         st = plim_store_walk(store->places[i].path, store->roots_alone, find_near, n);
     if (st)
-        st = plim_fail(err, st, "out of host memory");
+        st = plim_no_memory(err);
     else if (!n->exact_seen && !n->count)
         plim_log(log, PLIM_LOG_INFO, "no %s answer is kept in any store here",
                  question->simulated ? "simulated" : "measured");

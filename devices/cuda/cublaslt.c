@@ -1,5 +1,6 @@
 /* Matrix products on cuBLASLt; the contract is in cublaslt.h. */
 #include "cublaslt.h"
+#include "autotune/base/hash.h"
 #include "gemm.h"
 #include "library.h"
 #include <cublasLt.h>
@@ -177,12 +178,10 @@ static struct key key_of(const struct plim_gemm *g, const uint64_t address[PLIM_
     return key;
 }
 
-static size_t hash(const struct key *key) /* FNV-1a */
+static size_t hash_of(const struct key *key)
 {
-    const unsigned char *byte = (const unsigned char *)key;
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < sizeof *key; i++) h = (h ^ byte[i]) * 0x100000001b3u;
-    return (size_t)(h ^ h >> 32);
+    uint64_t hash = plim_hash(PLIM_HASH_START, key, sizeof *key);
+    return (size_t)(hash ^ hash >> 32);
 }
 
 static cudaDataType_t cuda_type(int dtype)
@@ -313,7 +312,7 @@ static enum plim_status find_entry(struct plim_blaslt *b, const struct key *key,
                                    struct plim_error *err)
 {
     if (b->count >= ENTRIES_KEPT) forget_all(b);
-    size_t i = hash(key) % ENTRIES;
+    size_t i = hash_of(key) % ENTRIES;
     while (b->entries[i].used && memcmp(&b->entries[i].key, key, sizeof *key) != 0)
         i = (i + 1) % ENTRIES;
     struct entry *e = *out = &b->entries[i];

@@ -1,4 +1,5 @@
 #include "memo.h"
+#include "autotune/base/hash.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,19 +55,11 @@ static bool write_at(int fd, int64_t at, const void *bytes, size_t size)
     return true;
 }
 
-/* FNV-1a */
-static uint64_t checksum(uint64_t sum, const void *bytes, size_t size)
-{
-    const unsigned char *byte = bytes;
-    for (size_t i = 0; i < size; i++) sum = (sum ^ byte[i]) * 0x100000001b3u;
-    return sum;
-}
-
 static uint64_t sum_of(const struct key *key, const void *value, size_t size)
 {
-    uint64_t sum = checksum(0xcbf29ce484222325u, &key->head, key->size);
-    sum = checksum(sum, &size, sizeof(size));
-    return checksum(sum, value, size);
+    uint64_t sum = plim_hash(PLIM_HASH_START, &key->head, key->size);
+    sum = plim_hash(sum, &size, sizeof(size));
+    return plim_hash(sum, value, size);
 }
 
 /* --- records ---------------------------------------------------------------------------------- */

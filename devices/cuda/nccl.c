@@ -108,7 +108,7 @@ static enum plim_status open_ring(struct ring *r)
     enum plim_status st = PLIM_OK;
     r->members = calloc((size_t)r->count, sizeof(*r->members));
     r->comms = calloc((size_t)r->count, sizeof(*r->comms));
-    if (!r->members || !r->comms) return plim_fail(r->err, PLIM_NOMEM, "out of host memory");
+    if (!r->members || !r->comms) return plim_no_memory(r->err);
     for (int i = 0; i < r->count; i++) PLIM_TRY(open_member(r, i));
     NCCL(r, comm_init_all, "ncclCommInitAll", r->comms, r->count, NULL);
 out:

@@ -175,7 +175,7 @@ enum plim_status plim_absence_explain(const struct plim_absence *absence, int co
                                       const struct plim_error *nvml, struct plim_error *err)
 {
     enum plim_status st = PLIM_OK;
-    if (absence->no_memory) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (absence->no_memory) return plim_no_memory(err);
     if (code == NVML_DRIVER_NOT_LOADED || code == NVML_LIBRARY_NOT_FOUND) {
         if (absence->wsl)
             st = explain_wsl(absence, err);

@@ -134,7 +134,7 @@ enum plim_status plim_config_schedule_write(struct plim_config_group *g)
         struct plim_config_value value = plim_config_value_of(document, node);
         const char *path = plim_config_path(document, member);
         int64_t number = 0;
-        if (!path) return plim_fail(g->err, PLIM_NOMEM, "out of host memory");
+        if (!path) return plim_no_memory(g->err);
         st = g->ask->phase_count ? answer_of(g, member, &number)
                                  : in_proportion(g, member, found->number, &number);
         if (!st)

@@ -167,7 +167,7 @@ enum plim_status plim_config_commit(struct plim_config_plan *plan,
                                     const char *version, struct plim_error *err)
 {
     struct change *c = calloc(1, sizeof(*c));
-    enum plim_status st = c ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = c ? PLIM_OK : plim_no_memory(err);
     size_t renamed = 0;
     if (st) return st;
     c->plan = plan;

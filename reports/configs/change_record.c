@@ -12,11 +12,6 @@
 
 enum { MOST_BYTES = 16 << 20 };
 
-static enum plim_status no_memory(struct plim_error *err)
-{
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
-}
-
 bool plim_config_hash_file(const char *path, char out[PLIM_SHA256_TEXT])
 {
     char *text = NULL;
@@ -42,7 +37,7 @@ static enum plim_status name_files(const char *path, struct plim_config_record *
         return plim_fail(err, PLIM_IO, "%s: %s", path, strerror(errno));
     record->path = record->file ? with_suffix(record->file, ".plimsoll.json") : NULL;
     record->backup = record->file ? with_suffix(record->file, ".plimsoll-backup") : NULL;
-    return record->path && record->backup ? PLIM_OK : no_memory(err);
+    return record->path && record->backup ? PLIM_OK : plim_no_memory(err);
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -93,7 +88,7 @@ enum plim_status plim_config_record_make(const struct plim_config_file *file,
     plim_json_int(&json, set, "seq", sizes->seq ? sizes->seq : PLIM_JSON_ABSENT);
     add_changes(&json, root, file);
     out->tree = json.root;
-    return json.failed ? no_memory(err) : PLIM_OK;
+    return json.failed ? plim_no_memory(err) : PLIM_OK;
 }
 
 enum plim_status plim_config_record_join(struct plim_config_record *record,
@@ -103,7 +98,7 @@ enum plim_status plim_config_record_join(struct plim_config_record *record,
     struct plim_config_part *to = &record->parts[record->count];
     if (record->count == PLIM_CONFIG_FILES) return plim_fail(err, PLIM_SPEC, "too many files");
     to->file = strdup(part->file);
-    if (!to->file) return no_memory(err);
+    if (!to->file) return plim_no_memory(err);
     to->hashes = part->hashes;
     record->count++;
     return PLIM_OK;

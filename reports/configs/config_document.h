@@ -66,7 +66,6 @@ struct plim_config_document {
     struct plim_arena arena;
     size_t nodes, line_count;
     size_t *lines; /* where each begins */
-    bool strict_broken; /* JSON: it has comments or trailing commas */
     const char *package; /* Hydra's "# @package" line; NULL: none */
 };
 

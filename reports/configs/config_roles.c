@@ -334,7 +334,7 @@ enum plim_status plim_config_find(const struct plim_config_plan *plan, const cha
                                   struct plim_config_found *out, struct plim_error *err)
 {
     struct search *s = calloc(1, sizeof(*s));
-    enum plim_status st = s ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = s ? PLIM_OK : plim_no_memory(err);
     *out = (struct plim_config_found){0};
     if (st) return st;
     *s = (struct search){.plan = plan, .select = select, .what = what, .err = err};

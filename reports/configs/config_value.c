@@ -9,7 +9,8 @@
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-bool plim_config_is_number(const char *text)
+/* As YAML, TOML, Python or a shell write it. */
+static bool is_number(const char *text)
 {
     size_t digits = 0;
     text += *text == '-' || *text == '+';
@@ -32,7 +33,7 @@ int64_t plim_config_whole(const char *text)
 {
     char digits[40];
     size_t used = 0;
-    if (!text || !plim_config_is_number(text)) return 0;
+    if (!text || !is_number(text)) return 0;
     for (; *text && used + 1 < sizeof(digits); text++)
         if (*text != '_') digits[used++] = *text;
     digits[used] = '\0';
@@ -94,7 +95,7 @@ static bool is_default(const char *text, size_t at, struct plim_config_value *va
     size_t size = (size_t)(close - rest) - mark;
     if (size >= sizeof(number)) return false;
     snprintf(number, sizeof(number), "%.*s", (int)size, rest + mark);
-    if (!plim_config_is_number(number)) return false;
+    if (!is_number(number)) return false;
     snprintf(value->fallback, sizeof(value->fallback), "%.*s", (int)length, text + 2);
     value->meaning = PLIM_CONFIG_NUMBER;
     value->begin = at + (size_t)(rest + mark - text);
@@ -132,7 +133,7 @@ static enum plim_config_meaning meaning_of_data(const struct plim_config_node *n
         bool pure = !strcmp(tag, "!ref") && is_between(text, "<", ">", ".[]", value);
         return pure ? PLIM_CONFIG_REFERENCE : PLIM_CONFIG_COMPUTED;
     }
-    if (plim_config_is_number(text)) return PLIM_CONFIG_NUMBER;
+    if (is_number(text)) return PLIM_CONFIG_NUMBER;
     if (is_unset(text)) return PLIM_CONFIG_UNSET;
     if (is_between(text, "${", "}", ".[]-:", value) && !strchr(value->name, ':'))
         return PLIM_CONFIG_REFERENCE;
@@ -173,7 +174,7 @@ static bool is_list_of_one(const char *text, struct plim_config_value *value)
     if (length < 3 || length > sizeof(number) || text[0] != '[' || text[length - 1] != ']')
         return false;
     snprintf(number, sizeof(number), "%.*s", (int)length - 2, text + 1);
-    if (!plim_config_is_number(number)) return false;
+    if (!is_number(number)) return false;
     value->begin++;
     value->end--;
     return true;
@@ -183,7 +184,7 @@ static enum plim_config_meaning meaning_of_shell(const struct plim_config_node *
                                                  struct plim_config_value *value)
 {
     const char *text = node->text;
-    if (plim_config_is_number(text) || is_list_of_one(text, value)) return PLIM_CONFIG_NUMBER;
+    if (is_number(text) || is_list_of_one(text, value)) return PLIM_CONFIG_NUMBER;
     if (is_default(text, value->begin, value)) return PLIM_CONFIG_NUMBER;
     if (!*text) return PLIM_CONFIG_UNSET;
     if (is_between(text, "${", "}", "", value) || is_between(text, "$", "", "", value))
@@ -215,7 +216,7 @@ static enum plim_config_meaning meaning_of_python(const struct plim_config_node 
 {
     const char *text = node->text;
     if (node->style != PLIM_CONFIG_CODE) return meaning_of_data(node, value);
-    if (plim_config_is_number(text)) return PLIM_CONFIG_NUMBER;
+    if (is_number(text)) return PLIM_CONFIG_NUMBER;
     if (!strcmp(text, "None")) return PLIM_CONFIG_UNSET;
     if (is_python_environment(text, value)) return PLIM_CONFIG_ENVIRONMENT;
     if (is_between(text, "", "", ".", value) && !isdigit((unsigned char)*text))
@@ -228,7 +229,7 @@ static enum plim_config_meaning meaning_of_gin(const struct plim_config_node *no
                                                struct plim_config_value *value)
 {
     const char *text = node->text;
-    if (plim_config_is_number(text)) return PLIM_CONFIG_NUMBER;
+    if (is_number(text)) return PLIM_CONFIG_NUMBER;
     if (is_between(text, "%", "", "./", value)) return PLIM_CONFIG_REFERENCE;
     if (!strcmp(text, "None")) return PLIM_CONFIG_UNSET;
     return *text == '@' || *text == '(' || *text == '%' ? PLIM_CONFIG_COMPUTED : PLIM_CONFIG_WORD;

@@ -321,5 +321,5 @@ enum plim_status plim_config_emit(const struct plim_config_form *form,
     free(*text);
     free(*unsaid);
     *text = *unsaid = NULL;
-    return w.err->status ? w.err->status : plim_fail(err, st, "out of host memory");
+    return w.err->status ? w.err->status : plim_no_memory(err);
 }

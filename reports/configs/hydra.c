@@ -200,7 +200,7 @@ enum plim_status plim_config_compose(struct plim_config_plan *plan, const char *
     enum plim_status st = PLIM_OK;
     struct composition *c = calloc(1, sizeof(*c));
     *composed = false;
-    if (!c) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!c) return plim_no_memory(err);
     c->plan = plan;
     int primary = plan->count > 1 ? primary_of(c) : -1;
     if (primary < 0) goto out;

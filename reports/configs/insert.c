@@ -130,7 +130,7 @@ static enum plim_status push(struct added *a, size_t at, char *text, bool filler
     edit.new = plim_arena_text(&a->document->arena, number, strlen(number));
     edit.path = filler ? "" : plim_config_path(a->document, a->mapping);
     if (!edit.key || !edit.text || !edit.new || !edit.path || PLIM_ARRAY_PUSH(&a->file->edits, edit) != PLIM_OK)
-        return plim_fail(a->err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(a->err);
     return PLIM_OK;
 }
 
@@ -148,7 +148,7 @@ static enum plim_status push_member(struct added *a, size_t at, const char *befo
         fputs(after, out);
     }
     enum plim_status st = plim_text_stream_close(&stream, &text);
-    st = st ? plim_fail(a->err, st, "out of host memory") : push(a, at, text, false);
+    st = st ? plim_no_memory(a->err) : push(a, at, text, false);
     free(text);
     return st;
 }
@@ -166,7 +166,7 @@ static enum plim_status insert_first(struct added *a, struct plim_config_node *f
         write_lead(a, out);
     }
     enum plim_status st = plim_text_stream_close(&stream, &text);
-    st = st ? plim_fail(a->err, st, "out of host memory") : push(a, first->key_begin, text, false);
+    st = st ? plim_no_memory(a->err) : push(a, first->key_begin, text, false);
     free(text);
     return st;
 }

@@ -140,7 +140,7 @@ enum plim_status plim_config_plan_make(const struct plim_config_ask *ask, const 
     st = plan_all(plan, ask, err);
     enum plim_status closed = plim_text_stream_close(&plan->notes_stream, &plan->notes);
     plan->notes_file = NULL;
-    return st || !closed ? st : plim_fail(err, closed, "out of host memory");
+    return st || !closed ? st : plim_no_memory(err);
 }
 
 void plim_config_plan_finish(struct plim_config_plan *plan)

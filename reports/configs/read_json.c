@@ -187,7 +187,6 @@ static enum plim_status read_json(struct plim_config_document *document, bool st
     PLIM_TRY(read_value(&r, NULL, 1, &document->root));
     PLIM_TRY(skip(&r));
     if (r.at < document->length) return fail(&r, "expected nothing behind the last bracket");
-    document->strict_broken = r.comments || r.comma;
     if (strict && r.comma && !r.comments) {
         r.at = r.comma;
         return fail(&r, "a comma behind the last member (where your program takes that: "

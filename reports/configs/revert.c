@@ -31,7 +31,7 @@ static enum plim_status add_target(struct revert *r, const char *file)
         return plim_fail(r->err, PLIM_INVALID, "more than %d files", PLIM_CONFIG_FILES);
     struct target *target = &r->targets[r->count];
     target->file = strdup(file);
-    if (!target->file) return plim_fail(r->err, PLIM_NOMEM, "out of host memory");
+    if (!target->file) return plim_no_memory(r->err);
     r->count++;
     return plim_config_record_read(file, &target->record, &target->found, r->err);
 }
@@ -126,7 +126,7 @@ enum plim_status plim_config_revert(const char *const *paths, size_t count, bool
                                     struct plim_error *err)
 {
     struct revert *r = calloc(1, sizeof(*r));
-    enum plim_status st = r ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = r ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
     *r = (struct revert){.force = force, .out = out, .err = err};
     PLIM_TRY(collect(r, paths, count));

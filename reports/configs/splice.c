@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum plim_status no_memory(struct plim_error *err)
-{
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
-}
-
 /* A key alone, as in {key, other: 1}: nothing says where its value would begin. */
 static bool is_key_alone(const struct plim_config_document *document,
                          const struct plim_config_node *node)
@@ -62,7 +57,7 @@ enum plim_status plim_config_replace(struct plim_config_file *file, const char *
                                     path, file->edits.items[i].new, text);
         }
     if (!edit.text || !edit.old || !edit.new || PLIM_ARRAY_PUSH(&file->edits, edit) != PLIM_OK)
-        return no_memory(err);
+        return plim_no_memory(err);
     return PLIM_OK;
 }
 
@@ -103,7 +98,7 @@ static enum plim_status build(struct plim_config_file *file, struct plim_error *
     }
     if (out) fwrite(document->text + at, 1, document->length - at, out);
     file->after_length = length;
-    return plim_text_stream_close(&stream, &file->after) == PLIM_OK ? PLIM_OK : no_memory(err);
+    return plim_text_stream_close(&stream, &file->after) == PLIM_OK ? PLIM_OK : plim_no_memory(err);
 }
 
 /* --- the proof -------------------------------------------------------------------------------- */
@@ -202,7 +197,7 @@ enum plim_status plim_config_splice(struct plim_config_file *file, struct plim_e
     if (st) return st;
     st = plim_config_read(file->path, file->after, file->after_length, file->document.format,
                           &after, &why);
-    if (st == PLIM_NOMEM) return no_memory(err);
+    if (st == PLIM_NOMEM) return plim_no_memory(err);
     struct proof proof = {file, &after, 0};
     for (size_t i = 0; i < file->edits.count; i++) real += !file->edits.items[i].filler;
     bool right = !st && same(&proof, file->document.root, after.root) && proof.seen == real;

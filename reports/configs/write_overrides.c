@@ -108,7 +108,7 @@ enum plim_status plim_config_override(struct plim_config_group *g, enum plim_con
         complete &= write_override(g, (enum plim_config_role)role, found->place->document, out);
     }
     if (plim_text_stream_close(&stream, &text))
-        return plim_fail(g->err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(g->err);
     const struct plim_config_node *node = plim_config_node_of(found->end);
     if (!complete) {
         free(text);

@@ -155,6 +155,8 @@ ParameterizedTestParameters(usage, a_mistake_has_its_exit_code_and_one_clear_lin
         {"plan gpt2-124m --overhead lots", 2, "expected auto or a size"},
         {"plan gpt2-124m --budget 0s", 2, "expected a time such as 60s"},
         {"plan gpt2-124m --budget nan", 2, "expected a time such as 60s"},
+        {"plan gpt2-124m --budget inf", 2, "expected a time such as 60s"},
+        {"plan gpt2-124m --budget 1e300s", 2, "expected a time such as 60s"},
         {"plan gpt2-124m --objective fastest", 2, "expected throughput"},
         {"plan gpt2-124m --tiers --margin 5%", 2, "--tiers and --margin, expected one of them"},
         {"plan gpt2-124m --profile fast", 2, "expected max-memory, balanced or max-speed"},
@@ -349,6 +351,13 @@ Test(usage, a_trace_follows_no_link)
     program_finish(&p);
     unlink(link);
     program_file_remove(path);
+}
+
+Test(usage, a_time_may_be_in_minutes)
+{
+    struct program p = program_run("plan gpt2-124m --device sim:A100-SXM4-80GB --batch 1 --seq 64 --budget 5min");
+    cr_expect(eq(int, p.exit_code, 0), "%s", p.err);
+    program_finish(&p);
 }
 
 #define LONG_STEP " gpt2-124m --device sim:A100-SXM4-80GB --seq 64 --accumulation 1048576 "

@@ -1,5 +1,6 @@
 #include "gpu_state.h"
 
+#include "autotune/base/process_stat.h"
 #include "autotune/base/text.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -161,21 +162,12 @@ static void unlock(void)
 
 /* --- processes -------------------------------------------------------------------------------- */
 
-/* When a process began, in ticks; 0 when it is dead, also while its parent has not asked yet. */
+/* 0 when it is dead, also while its parent has not asked yet. */
 static uint64_t born(int pid)
 {
-    char path[32], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    FILE *file = fopen(path, "r");
-    if (!file) return 0;
-    size_t length = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[length] = '\0';
-    /* The second field is the name, in parentheses, with whatever is in a name. */
-    const char *field = strrchr(text, ')');
-    if (!field || field[1] == '\0' || field[2] == 'Z' || field[2] == 'X') return 0;
-    for (int i = 2; field && i < 22; i++) field = strchr(field + 1, ' ');
-    return field ? strtoull(field, NULL, 10) : 0;
+    struct plim_process_stat stat;
+    bool lives = plim_process_stat(pid, &stat) && stat.state != 'Z' && stat.state != 'X';
+    return lives ? stat.began : 0;
 }
 
 static void drop_dead_processes(void)

@@ -1,6 +1,7 @@
 /* Whole processes: the real worker beside the replay in this process, and either end killed at any
  * moment. */
 #include "autotune/base/clock.h"
+#include "autotune/base/exit_status.h"
 #include "autotune/run/spec_question.h"
 #include "autotune/run/worker/process.h"
 #include "autotune/search/space.h"
@@ -128,9 +129,9 @@ Test(worker, says_what_device_it_opened)
 Test(worker, how_a_process_ended_is_said)
 {
     char how[96];
-    plim_process_describe(SIGSEGV, how, sizeof(how)); /* as waitpid() has it on Linux */
+    plim_exit_status_text(SIGSEGV, how, sizeof(how)); /* as waitpid() has it on Linux */
     cr_expect(eq(str, how, (char *)"ended by signal 11 (Segmentation fault)"));
-    plim_process_describe(3 << 8, how, sizeof(how));
+    plim_exit_status_text(3 << 8, how, sizeof(how));
     cr_expect(eq(str, how, (char *)"ended with exit code 3"));
 }
 

@@ -15,7 +15,7 @@ enum { REPEATS = 4, ROWS = 512, NAME = 192 };
 struct row {
     char name[NAME]; /* the operation, its type and shapes */
     int64_t count;
-    double seconds, clock_seconds, flops, bytes; /* of all of them */
+    double seconds, clock_seconds, bytes; /* of all of them */
 };
 
 /* Stands between the wrappers of device.c and the device. */
@@ -61,7 +61,6 @@ static void note(const struct plim_op *op, double seconds)
     row->count++;
     row->seconds += seconds;
     row->clock_seconds += plim_roofline_device_seconds(&meter.roofline, op);
-    row->flops += plim_op_flops(op);
     row->bytes += plim_op_bytes(op);
 }
 
@@ -93,9 +92,9 @@ static json_t *rows(void)
     for (size_t i = 0; i < meter.count; i++) {
         const struct row *row = &meter.rows[i];
         json_array_append_new(
-            all, json_pack("{s:s s:I s:f s:f s:f s:f}", "op", row->name, "count",
+            all, json_pack("{s:s s:I s:f s:f s:f}", "op", row->name, "count",
                            (json_int_t)row->count, "seconds", row->seconds, "clock_seconds",
-                           row->clock_seconds, "flops", row->flops, "bytes", row->bytes));
+                           row->clock_seconds, "bytes", row->bytes));
     }
     return all;
 }

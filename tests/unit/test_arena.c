@@ -63,25 +63,11 @@ Test(arena, text_is_copied_and_terminated)
     plim_arena_finish(&arena);
 }
 
-Test(arena, reset_reuses_the_newest_block)
-{
-    struct plim_arena arena = {0};
-    for (int i = 0; i < 100; i++) cr_assert(ne(ptr, plim_arena_alloc(&arena, 1000), NULL));
-    struct plim_arena_block *newest = arena.head;
-    plim_arena_reset(&arena);
-    cr_expect(eq(sz, arena.used_bytes, 0));
-    unsigned char *again = plim_arena_alloc(&arena, 1000);
-    cr_expect(eq(ptr, arena.head, newest));
-    cr_expect(eq(u8, again[999], 0));
-    plim_arena_finish(&arena);
-}
-
 Test(arena, finish_of_null_and_empty_is_fine)
 {
     struct plim_arena arena = {0};
     plim_arena_finish(NULL);
     plim_arena_finish(&arena);
-    plim_arena_reset(&arena);
     cr_expect(eq(ptr, arena.head, NULL));
 }
 

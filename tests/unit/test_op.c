@@ -37,7 +37,7 @@ Test(op, an_empty_array_has_no_bytes)
     cr_expect(eq(i64, plim_array_bytes(&a), 0));
 }
 
-Test(op, matmul_flops_are_2mnk_a_batch)
+Test(op, a_matmul_moves_every_operand_once)
 {
     struct plim_array a = {.shape = {3, 5, 7}, .stride = {35, 7, 1}, .ndim = 3, .dtype = PLIM_BF16};
     struct plim_array b = {
@@ -46,7 +46,6 @@ Test(op, matmul_flops_are_2mnk_a_batch)
         .shape = {3, 5, 11}, .stride = {55, 11, 1}, .ndim = 3, .dtype = PLIM_BF16};
     struct plim_op op = {
         .kind = PLIM_OP_MATMUL, .n_out = 1, .n_in = 2, .out = {&c}, .in = {&a, &b}};
-    cr_expect(eq(dbl, plim_op_flops(&op), 2.0 * 3 * 5 * 7 * 11));
     cr_expect(eq(dbl, plim_op_bytes(&op), 2.0 * 3 * (5 * 7 + 7 * 11 + 5 * 11)));
 }
 
@@ -63,34 +62,6 @@ Test(op, a_matmul_workspace_is_no_traffic)
                          .in = {&a, &a, &bias},
                          .scratch = {&space}};
     cr_expect(eq(dbl, plim_op_bytes(&op), 3 * 64 + 16));
-}
-
-Test(op, attention_flops)
-{
-    struct plim_array q = {.shape = {2, 8, 512, 64}, .ndim = 4, .dtype = PLIM_BF16};
-    struct plim_array k = {.shape = {2, 2, 1024, 64}, .ndim = 4, .dtype = PLIM_BF16};
-    struct plim_op forward = {.kind = PLIM_OP_ATTENTION, .n_in = 3, .in = {&q, &k, &k}};
-    struct plim_op backward = {
-        .kind = PLIM_OP_ATTENTION_BACKWARD, .n_in = 4, .in = {&q, &q, &k, &k}};
-    double full = 4.0 * 2 * 8 * 512 * 1024 * 64;
-    cr_expect(eq(dbl, plim_op_flops(&forward), full));
-    cr_expect(eq(dbl, plim_op_flops(&backward), 2.5 * full));
-    forward.causal = true;
-    cr_expect(eq(dbl, plim_op_flops(&forward), full / 2));
-}
-
-/* Of 4 keys, 2 back: a query sees 1, 2, 2 and 2 of them, less the half by which the diagonal counts. */
-Test(op, attention_flops_of_a_window)
-{
-    struct plim_array x = {.shape = {1, 1, 4, 8}, .ndim = 4, .dtype = PLIM_BF16};
-    struct plim_op op = {.kind = PLIM_OP_ATTENTION, .n_in = 3, .in = {&x, &x, &x}, .window = 2};
-    double a_key = 4.0 * 4 * 8;
-    op.causal = true;
-    cr_expect(eq(dbl, plim_op_flops(&op), 1.5 * a_key));
-    op.causal = false;
-    cr_expect(eq(dbl, plim_op_flops(&op), 3 * a_key));
-    op.window = 4;
-    cr_expect(eq(dbl, plim_op_flops(&op), 4 * a_key));
 }
 
 Test(op, an_embedding_reads_only_the_rows_it_needs)

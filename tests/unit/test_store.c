@@ -343,6 +343,7 @@ Test(store, what_is_no_entry_is_not_believed)
 {
     expect_refused_with("spec: 'a'", "spec: 'b'", "another key than its name says");
     expect_refused_with("answers:", "answer:", "expected a list of answers");
+    expect_refused_with("answers:", "answers: []\nothers:", "expected a list of answers");
     expect_refused_with("report:", "repor:", "expected an answer with its report");
     expect_refused_with("micro_batch: 8", "micro_batch: x", "expected an integer");
     expect_refused_with("schema: plimsoll.store/1\n", "# a\nschema: plimsoll.store/1\n",

@@ -1,6 +1,7 @@
 /* Random numbers by PyTorch's kernels: launches as they were recorded, with the names of PyTorch 2.11 for CUDA 13. What
  * is expected was made by cuRAND's own functions (curand_kernel.h of CUDA 13.0), compiled for the host: seed 1234, 8
  * words of each thread's stream drawn before; and, with seed 0, by PyTorch on GPUs, as it stands in its issues. */
+#include "devices/half.h"
 #include "values_fixture.h"
 
 #define UNIFORM \
@@ -136,7 +137,7 @@ Test(uniform, of_other_types)
         int32_t stride;
         float range;
         uint16_t from, to;
-    } halves = {0, 2, 2, plim_float_to_bfloat16(3), plim_float_to_bfloat16(5)};
+    } halves = {0, 2, 2, plim_float_to_bf16(3), plim_float_to_bf16(5)};
     begin();
     doubles.out = halves.out = memory;
     cr_assert(draw(UNIFORM_DOUBLE, 3000, &drawn, &doubles));

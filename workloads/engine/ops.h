@@ -257,7 +257,6 @@ struct attention_params {
     struct tensor *mask; /* bool or additive, broadcastable to (b, heads, s, s); NULL: none */
     double dropout, scale;
     bool causal;
-    bool gqa; /* k and v have fewer heads (enable_gqa) */
     bool flash2;    /* it is flash_attn_func of the package flash-attn, for which q, k and v are of 16
                        bits, and change their dimensions 1 and 2 before the call and back after it */
     int64_t window; /* flash2: as of struct plim_op */

@@ -23,7 +23,6 @@ static struct tensor *sdpa(struct engine *e, const struct attention_call *c, str
     struct attention_params p = {.mask = c->mask,
                                  .dropout = c->dropout,
                                  .scale = c->scaling,
-                                 .gqa = gqa,
                                  .causal = !c->bidirectional && !c->mask && !e->halted &&
                                            tensor_size(q, 2) > 1};
     struct tensor *out = tensor_keep(op_sdpa(e, q, keys, values, &p));
@@ -91,7 +90,6 @@ static struct tensor *flash2(struct engine *e, const struct attention_call *c, s
     struct tensor *packed = ask_whether_packed(e, c->positions, q->a.shape[0]);
     struct attention_params p = {.dropout = c->dropout,
                                  .scale = c->scaling,
-                                 .gqa = c->groups > 1,
                                  .causal = !c->bidirectional,
                                  .flash2 = true,
                                  .window = c->window < k->a.shape[2] ? c->window : 0};

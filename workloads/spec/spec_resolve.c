@@ -1,4 +1,5 @@
 /* What only the whole spec can tell. */
+#include "autotune/base/hash.h"
 #include "autotune/base/text_stream.h"
 #include "family.h"
 #include "spec_internal.h"
@@ -318,17 +319,14 @@ static enum plim_status check_batches(const struct plim_spec *spec, struct plim_
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* FNV-1a over the spec as it is written: layout, comments and what was left out do not count. */
+/* Over the spec as it is written: layout, comments and what was left out do not count. */
 static enum plim_status hash_spec(struct plim_spec *spec, struct plim_error *err)
 {
     char *text;
     enum plim_status st = plim_spec_content(spec, &text, err);
     if (st) return st;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (const char *c = text; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    spec->hash = plim_hash(PLIM_HASH_START, text, strlen(text));
     free(text);
-    spec->hash = hash;
     return PLIM_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "dialogue.h"
 #include "autotune/base/clock.h"
+#include "autotune/base/exit_status.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static enum plim_dialogue_outcome die_of_stream(struct plim_dialogue *d,
     char how[96];
     if (d->wire.broken || !wait_for_end(d, d->reap_seconds, &status))
         return plim_worker_die(death, PLIM_CRASHED, "the worker sent what is no answer");
-    plim_process_describe(status, how, sizeof(how));
+    plim_exit_status_text(status, how, sizeof(how));
     d->a_worker_went = true;
     return plim_worker_die(death, PLIM_CRASHED, "the worker %s", how);
 }

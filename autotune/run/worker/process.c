@@ -2,6 +2,7 @@
 #include "process.h"
 #include "autotune/base/array.h"
 #include "autotune/base/clock.h"
+#include "autotune/base/exit_status.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +130,7 @@ out:
         if (ends[i] >= 0) close(ends[i]);
     for (size_t i = 0; i < own; i++) free(environment.items[i]);
     PLIM_ARRAY_FINISH(&environment);
-    return st == PLIM_NOMEM ? plim_fail(err, st, "out of host memory") : st;
+    return st == PLIM_NOMEM ? plim_no_memory(err) : st;
 }
 
 /* Beyond the descriptors of a worker, which are filled one by one when it is started. */
@@ -156,6 +157,7 @@ bool plim_process_wait(struct plim_process *process, double seconds, int *status
     *status = 0;
     for (long nap = 100000; process->pid > 0; nap = nap < 10000000 ? nap * 2 : nap) {
         pid_t done = waitpid(process->pid, status, WNOHANG);
+        if (done < 0 && errno != EINTR) *status = PLIM_EXIT_UNSEEN;
         if (done == process->pid || (done < 0 && errno != EINTR)) break;
         if (plim_clock_seconds() >= end) return false;
         nanosleep(&(struct timespec){0, nap}, NULL);
@@ -167,15 +169,6 @@ bool plim_process_wait(struct plim_process *process, double seconds, int *status
 void plim_process_kill(const struct plim_process *process)
 {
     if (process->pid > 0 && kill(-process->pid, SIGKILL)) kill(process->pid, SIGKILL);
-}
-
-void plim_process_describe(int status, char *out, size_t size)
-{
-    if (WIFSIGNALED(status))
-        snprintf(out, size, "ended by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else
-        snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
 }
 
 /* --- the worker's side ------------------------------------------------------------------------ */

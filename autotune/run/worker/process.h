@@ -42,7 +42,7 @@ enum plim_status plim_process_start(const char *program, const struct plim_varia
 int plim_process_make_memo(void);
 
 /* Waits at most so many seconds for the worker to end. True when it has; then `status` is that of
- * waitpid() and `process` is free to be started again. */
+ * waitpid(), or PLIM_EXIT_UNSEEN (base/exit_status.h) where another waited for it, and `process` is free to be started again. */
 bool plim_process_wait(struct plim_process *process, double seconds, int *status);
 
 /* SIGKILL for the worker and all that it started; it has to be waited for. */
@@ -50,9 +50,6 @@ void plim_process_kill(const struct plim_process *process);
 
 /* Gives up a killed worker that does not end (one that waits for a driver may never). */
 void plim_process_abandon(struct plim_process *process);
-
-/* "ended by signal 11 (Segmentation fault)", "ended with exit code 3". */
-void plim_process_describe(int status, char *out, size_t size);
 
 /* In the worker, first of all: die with the parent, leave no core, inherit no descriptor, take
  * signals as usual. False when the parent is gone already. */

@@ -334,7 +334,7 @@ static enum plim_status remember(struct plim_remote *r, const struct plim_settin
     if (old)
         *old = past;
     else if (PLIM_ARRAY_PUSH(&r->past_runs, past) != PLIM_OK)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     return PLIM_OK;
 }
 
@@ -372,7 +372,7 @@ enum plim_status plim_remote_create(const struct plim_remote_config *config,
     enum plim_status st = PLIM_OK;
     struct plim_remote *r = calloc(1, sizeof(*r));
     *out = NULL;
-    if (!r) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!r) return plim_no_memory(err);
     r->config = *config;
     r->config.spec = NULL;
     r->config.all_reduce = NULL;
@@ -391,7 +391,7 @@ enum plim_status plim_remote_create(const struct plim_remote_config *config,
     r->program = strdup(config->program ? config->program : "/proc/self/exe");
     if (config->visible_gpu) r->visible_gpu = strdup(config->visible_gpu);
     if (!r->uri || !r->alloc_conf || !r->program || (config->visible_gpu && !r->visible_gpu))
-        st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+        st = plim_no_memory(err);
     if (!st) st = plim_spec_write(config->spec, &r->spec_text, err);
     if (!st &&
         strlen(r->spec_text) + strlen(r->uri) + strlen(r->alloc_conf) > PLIM_WIRE_MAX_BYTES / 2)

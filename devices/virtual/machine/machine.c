@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "machine.h"
+#include "autotune/base/process_stat.h"
 #include "devices/catalogue/architecture.h"
 #include "devices/catalogue/catalogue.h"
 #include <errno.h>
@@ -104,21 +105,12 @@ void plim_machine_unlock(struct plim_machine *machine) { pthread_mutex_unlock(&m
 
 /* --- processes -------------------------------------------------------------------------------- */
 
-/* When a process began, in ticks; 0 when it is dead, also while its parent has not asked yet. */
+/* 0 when it is dead, also while its parent has not asked yet. */
 static uint64_t born(int pid)
 {
-    char path[32], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0) close(fd);
-    if (length < 0) return 0;
-    text[length] = '\0';
-    /* The second field is the name, in parentheses, with whatever is in a name. */
-    const char *field = strrchr(text, ')');
-    if (!field || field[1] == '\0' || field[2] == 'Z' || field[2] == 'X') return 0;
-    for (int i = 2; field && i < 22; i++) field = strchr(field + 1, ' ');
-    return field ? strtoull(field, NULL, 10) : 0;
+    struct plim_process_stat stat;
+    bool lives = plim_process_stat(pid, &stat) && stat.state != 'Z' && stat.state != 'X';
+    return lives ? stat.began : 0;
 }
 
 struct plim_machine *plim_machine_attach(const char *path)
@@ -254,8 +246,8 @@ bool plim_machine_note(struct plim_machine *machine, const char *text)
     while (i < machine->note_count &&
            strncmp(machine->notes[i], text, sizeof(machine->notes[i]) - 1))
         i++;
-    bool is_new = i == machine->note_count;
-    if (is_new && i < PLIM_MACHINE_NOTES) {
+    bool is_new = i == machine->note_count && i < PLIM_MACHINE_NOTES;
+    if (is_new) {
         snprintf(machine->notes[i], sizeof(machine->notes[i]), "%s", text);
         machine->note_count++;
     }

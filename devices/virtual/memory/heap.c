@@ -211,7 +211,7 @@ int plim_heap_take(int device, size_t bytes, uintptr_t *at)
     if (failed && paid && !shares) plim_self_give(device, block.cost_bytes);
     if (!failed) plim_watch_allocation(block.at, (int64_t)bytes, cuda_stream);
     plim_self_unlock();
-    *at = block.at;
+    *at = failed ? 0 : block.at;
     return failed;
 }
 

@@ -17,14 +17,20 @@ static struct plim_memory_pool *plain[PLIM_MACHINE_GPUS], *current[PLIM_MACHINE_
 
 static int64_t round_up(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
-struct plim_memory_pool *plim_pool_create(int device)
+/* The caller has the lock. */
+static struct plim_memory_pool *create(int device)
 {
     struct plim_memory_pool *pool = calloc(1, sizeof(*pool));
     if (!pool) return NULL;
-    *pool = (struct plim_memory_pool){.device = device, .reuse = {1, 1, 1}};
-    plim_self_lock();
-    pool->next = pools;
+    *pool = (struct plim_memory_pool){.device = device, .reuse = {1, 1, 1}, .next = pools};
     pools = pool;
+    return pool;
+}
+
+struct plim_memory_pool *plim_pool_create(int device)
+{
+    plim_self_lock();
+    struct plim_memory_pool *pool = create(device);
     plim_self_unlock();
     return pool;
 }
@@ -32,8 +38,11 @@ struct plim_memory_pool *plim_pool_create(int device)
 struct plim_memory_pool *plim_pool_default(int device)
 {
     if (!plim_self_gpu(device)) return NULL;
-    if (!plain[device]) plain[device] = plim_pool_create(device);
-    return plain[device];
+    plim_self_lock();
+    if (!plain[device]) plain[device] = create(device);
+    struct plim_memory_pool *pool = plain[device];
+    plim_self_unlock();
+    return pool;
 }
 
 struct plim_memory_pool *plim_pool_current(int device)
@@ -70,6 +79,13 @@ static bool grow_for(struct plim_memory_pool *pool, int64_t used)
     return resize(pool, step) || (exact < step && resize(pool, exact));
 }
 
+static void give_back(struct plim_memory_pool *pool, int64_t cost)
+{
+    plim_self_lock();
+    pool->used_bytes -= cost;
+    plim_self_unlock();
+}
+
 int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
 {
     *at = 0;
@@ -90,7 +106,8 @@ int plim_pool_take(struct plim_memory_pool *pool, size_t bytes, uintptr_t *at)
                                .cost_bytes = cost,
                                .owner = pool};
     failed = plim_heap_add(&block, at);
-    if (!failed) plim_watch_allocation(*at, (int64_t)bytes, 0);
+    if (failed) give_back(pool, cost);
+    else plim_watch_allocation(*at, (int64_t)bytes, 0);
     return failed;
 }
 
@@ -100,9 +117,7 @@ int plim_pool_free(uintptr_t at)
     if (!at) return GPU_OK;
     if (!plim_heap_remove(at, HEAP_POOL, &block)) return plim_heap_free(at);
     struct plim_memory_pool *pool = block.owner;
-    plim_self_lock();
-    pool->used_bytes -= block.cost_bytes;
-    plim_self_unlock();
+    give_back(pool, block.cost_bytes);
     plim_watch_free(at, (int64_t)block.bytes);
     return GPU_OK;
 }

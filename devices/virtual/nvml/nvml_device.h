@@ -17,7 +17,6 @@ enum { NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_ARGUMENT_VERSION_
 const struct plim_machine_gpu *plim_nvml_gpu(const struct nvml_device *device, int *failed);
 /* Its number in the machine. */
 int plim_nvml_index(const struct plim_machine_gpu *gpu);
-bool plim_nvml_ready(void);
 
 /* For a GPU that was found: leaves the function with what went wrong otherwise. */
 #define NVML_GPU(gpu, device)                                                                    \

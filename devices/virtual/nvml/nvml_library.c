@@ -11,7 +11,7 @@
 
 static int initialized; /* so many calls of nvmlInit() */
 
-bool plim_nvml_ready(void) { return __atomic_load_n(&initialized, __ATOMIC_RELAXED) > 0; }
+static bool is_ready(void) { return __atomic_load_n(&initialized, __ATOMIC_RELAXED) > 0; }
 
 ANSWER int nvmlInitWithFlags(unsigned flags)
 {
@@ -26,7 +26,7 @@ ANSWER int nvmlInit(void) { return nvmlInitWithFlags(0); }
 
 ANSWER int nvmlShutdown(void)
 {
-    if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
+    if (!is_ready()) return NVML_UNINITIALIZED;
     __atomic_sub_fetch(&initialized, 1, __ATOMIC_RELAXED);
     return NVML_SUCCESS;
 }
@@ -64,12 +64,12 @@ static int give_text(const char *text, char *out, unsigned size)
 /* The first driver of CUDA 13.0. */
 ANSWER int nvmlSystemGetDriverVersion(char *out, unsigned size)
 {
-    return plim_nvml_ready() ? give_text("580.65.06", out, size) : NVML_UNINITIALIZED;
+    return is_ready() ? give_text("580.65.06", out, size) : NVML_UNINITIALIZED;
 }
 
 ANSWER int nvmlSystemGetNVMLVersion(char *out, unsigned size)
 {
-    return plim_nvml_ready() ? give_text("13.580.65.06", out, size) : NVML_UNINITIALIZED;
+    return is_ready() ? give_text("13.580.65.06", out, size) : NVML_UNINITIALIZED;
 }
 
 ANSWER int nvmlSystemGetCudaDriverVersion_v2(int *version)
@@ -87,7 +87,7 @@ ANSWER int nvmlSystemGetCudaDriverVersion(int *version)
 ANSWER int nvmlSystemGetProcessName(unsigned pid, char *out, unsigned size)
 {
     char path[32], text[4096];
-    if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
+    if (!is_ready()) return NVML_UNINITIALIZED;
     snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
     FILE *file = fopen(path, "r");
     if (!file) return NVML_NOT_FOUND;
@@ -101,14 +101,14 @@ ANSWER int nvmlUnitGetCount(unsigned *count)
 {
     if (!count) return NVML_INVALID_ARGUMENT;
     *count = 0;
-    return plim_nvml_ready() ? NVML_SUCCESS : NVML_UNINITIALIZED;
+    return is_ready() ? NVML_SUCCESS : NVML_UNINITIALIZED;
 }
 
 /* --- the GPUs -------------------------------------------------------------------------------- */
 
 const struct plim_machine_gpu *plim_nvml_gpu(const struct nvml_device *device, int *failed)
 {
-    const struct plim_machine *machine = plim_nvml_ready() ? plim_self_machine() : NULL;
+    const struct plim_machine *machine = is_ready() ? plim_self_machine() : NULL;
     *failed = machine ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
     for (int i = 0; machine && i < machine->gpu_count; i++)
         if ((const void *)device == &machine->gpus[i]) return &machine->gpus[i];
@@ -122,7 +122,7 @@ int plim_nvml_index(const struct plim_machine_gpu *gpu)
 
 ANSWER int nvmlDeviceGetCount_v2(unsigned *count)
 {
-    if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
+    if (!is_ready()) return NVML_UNINITIALIZED;
     if (!count) return NVML_INVALID_ARGUMENT;
     *count = (unsigned)plim_self_machine()->gpu_count;
     return NVML_SUCCESS;
@@ -148,7 +148,7 @@ ANSWER int nvmlDeviceGetHandleByIndex(unsigned index, struct nvml_device **devic
 ANSWER int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
 {
     char text[NVML_TEXT_BYTES];
-    if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
+    if (!is_ready()) return NVML_UNINITIALIZED;
     if (!uuid || !device) return NVML_INVALID_ARGUMENT;
     for (unsigned i = 0; !nvmlDeviceGetHandleByIndex_v2(i, device); i++) {
         plim_self_uuid_text(plim_self_machine()->gpus[i].uuid, text);
@@ -168,7 +168,7 @@ struct uuid_v1 {
 
 ANSWER int nvmlDeviceGetHandleByUUIDV(const struct uuid_v1 *uuid, struct nvml_device **device)
 {
-    if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
+    if (!is_ready()) return NVML_UNINITIALIZED;
     if (!uuid || !device) return NVML_INVALID_ARGUMENT;
     if (uuid->type == 1) return nvmlDeviceGetHandleByUUID(uuid->value.text, device);
     for (unsigned i = 0; !nvmlDeviceGetHandleByIndex_v2(i, device); i++)
@@ -186,7 +186,7 @@ static unsigned bus_of(const struct plim_machine_gpu *gpu)
 ANSWER int nvmlDeviceGetHandleByPciBusId_v2(const char *id, struct nvml_device **device)
 {
     unsigned domain = 0, bus, slot;
-    if (!plim_nvml_ready()) return NVML_UNINITIALIZED;
+    if (!is_ready()) return NVML_UNINITIALIZED;
     if (!id || !device) return NVML_INVALID_ARGUMENT;
     if (sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3) {
         domain = 0;

@@ -2,14 +2,13 @@
 #ifndef PLIM_DEVICES_VIRTUAL_STEPS_TOKEN_H
 #define PLIM_DEVICES_VIRTUAL_STEPS_TOKEN_H
 
-#include <stdint.h>
+#include "autotune/base/hash.h"
+#include <string.h>
 
-/* Of a name: FNV-1a. */
+/* Of a name. */
 static inline uint64_t plim_token_of(const char *text)
 {
-    uint64_t token = 0xcbf29ce484222325u;
-    for (; *text; text++) token = (token ^ (unsigned char)*text) * 0x100000001b3u;
-    return token;
+    return plim_hash(PLIM_HASH_START, text, strlen(text));
 }
 
 /* Goes on with a token. */

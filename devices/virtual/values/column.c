@@ -1,4 +1,5 @@
 #include "column.h"
+#include "devices/half.h"
 #include <string.h>
 
 /* --- states ----------------------------------------------------------------------------------- */
@@ -52,8 +53,8 @@ STATES(uint64_t)
             memcpy(view->data + offsets[k], &element, sizeof(element));                            \
         }                                                                                          \
     }
-#define BFLOAT16_OF(number) plim_float_to_bfloat16((float)(number))
-#define HALF_OF(number) plim_float_to_half((float)(number))
+#define BFLOAT16_OF(number) plim_float_to_bf16((float)(number))
+#define HALF_OF(number) plim_float_to_fp16((float)(number))
 #define TRUTH(number) ((number) != 0)
 
 VALUES(uint8, uint8_t, i, (int64_t), (uint8_t))
@@ -62,8 +63,8 @@ VALUES(int16, int16_t, i, (int64_t), (int16_t))
 VALUES(int32, int32_t, i, (int64_t), (int32_t))
 VALUES(int64, int64_t, i, (int64_t), (int64_t))
 VALUES(bool, uint8_t, i, TRUTH, TRUTH)
-VALUES(half, uint16_t, f, (double)plim_half_to_float, HALF_OF)
-VALUES(bfloat16, uint16_t, f, (double)plim_bfloat16_to_float, BFLOAT16_OF)
+VALUES(half, uint16_t, f, (double)plim_fp16_to_float, HALF_OF)
+VALUES(bfloat16, uint16_t, f, (double)plim_bf16_to_float, BFLOAT16_OF)
 VALUES(float, float, f, (double), (float))
 VALUES(double, double, f, (double), (double))
 

@@ -482,16 +482,18 @@ FUNCTION(flatten)
     bool works = f.dimensions > 0 && f.dimensions <= (int64_t)(sizeof(f.worth) / sizeof(f.worth[0]));
     EACH
     {
-        int64_t sum = 0;
+        uint64_t sum = 0; /* integers wrap around */
         if (!works) out->known[k] = PLIM_UNKNOWN;
         for (int64_t d = 0; works && d < f.dimensions; d++) {
             unsigned char known;
-            int64_t at = x->i[k] * f.stride_of_elements + d * f.stride_of_dimensions;
+            uint64_t at = (uint64_t)x->i[k] * (uint64_t)f.stride_of_elements +
+                          (uint64_t)d * (uint64_t)f.stride_of_dimensions;
             if (!(x->known[k] & PLIM_KNOWN)) break;
-            sum += load_element(f.indices + (uintptr_t)at * sizeof(int64_t), PLIM_INT64, &known).i * f.worth[d];
+            sum += (uint64_t)load_element(f.indices + at * sizeof(int64_t), PLIM_INT64, &known).i *
+                   (uint64_t)f.worth[d];
             out->known[k] = plim_known_both(out->known[k], known);
         }
-        out->i[k] = sum;
+        out->i[k] = (int64_t)sum;
     }
 }
 

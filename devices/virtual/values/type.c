@@ -1,4 +1,5 @@
 #include "type.h"
+#include "devices/half.h"
 #include <math.h>
 #include <string.h>
 
@@ -45,38 +46,14 @@ enum plim_type plim_type_read(const char **text)
     return PLIM_NO_TYPE;
 }
 
-/* --- halves ----------------------------------------------------------------------------------- */
-
-float plim_half_to_float(uint16_t half)
-{
-    int exponent = half >> 10 & 31, fraction = half & 1023;
-    float sign = half >> 15 ? -1.0f : 1.0f;
-    if (exponent == 31) return fraction ? NAN : sign * INFINITY;
-    if (!exponent) return sign * ldexpf((float)fraction, -24);
-    return sign * ldexpf((float)(1024 + fraction), exponent - 25);
-}
-
-uint16_t plim_float_to_half(float f)
-{
-    uint16_t sign = signbit(f) ? 0x8000 : 0;
-    float size = fabsf(f);
-    int exponent;
-    if (isnan(f)) return 0x7e00;
-    if (size >= 65520.0f) return sign | 0x7c00;
-    if (size < ldexpf(1, -14)) return sign | (uint16_t)nearbyintf(ldexpf(size, 24));
-    frexpf(size, &exponent);                                     /* size = [0.5, 1) * 2^exponent */
-    int fraction = (int)nearbyintf(ldexpf(size, 11 - exponent)); /* 1024 to 2048 */
-    return (uint16_t)(sign | (((exponent + 14) << 10) + (fraction - 1024)));
-}
-
 double plim_number_round(double number, enum plim_type type)
 {
     float f = (float)number;
     switch (type) {
     case PLIM_HALF:
-        return (double)plim_half_to_float(plim_float_to_half(f));
+        return (double)plim_fp16_to_float(plim_float_to_fp16(f));
     case PLIM_BFLOAT16:
-        return (double)plim_bfloat16_to_float(plim_float_to_bfloat16(f));
+        return (double)plim_bf16_to_float(plim_float_to_bf16(f));
     case PLIM_FLOAT:
         return (double)f;
     default:
@@ -119,11 +96,11 @@ struct plim_number plim_number_load(const void *at, enum plim_type type)
         return (struct plim_number){.f = d, .is_float = true};
     case PLIM_HALF:
         memcpy(&half, at, sizeof(half));
-        f = plim_half_to_float(half);
+        f = plim_fp16_to_float(half);
         break;
     case PLIM_BFLOAT16:
         memcpy(&half, at, sizeof(half));
-        f = plim_bfloat16_to_float(half);
+        f = plim_bf16_to_float(half);
         break;
     default:
         break;
@@ -170,7 +147,7 @@ void plim_number_store(void *at, enum plim_type type, struct plim_number number)
 {
     struct plim_number n = plim_number_convert(number, type);
     float f = (float)n.f;
-    uint16_t half = type == PLIM_HALF ? plim_float_to_half(f) : plim_float_to_bfloat16(f);
+    uint16_t half = type == PLIM_HALF ? plim_float_to_fp16(f) : plim_float_to_bf16(f);
     switch (type) {
     case PLIM_FLOAT:
         memcpy(at, &f, sizeof(f));

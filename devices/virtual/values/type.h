@@ -40,26 +40,6 @@ static inline size_t plim_align(size_t at, size_t to)
  * PLIM_NO_TYPE. */
 enum plim_type plim_type_read(const char **text);
 
-/* --- halves, which round to even ---------------------------------------------------------------- */
-
-uint16_t plim_float_to_half(float f);
-float plim_half_to_float(uint16_t half);
-
-static inline uint16_t plim_float_to_bfloat16(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof(bits));
-    return f != f ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-static inline float plim_bfloat16_to_float(uint16_t half)
-{
-    float f;
-    uint32_t bits = (uint32_t)half << 16;
-    memcpy(&f, &bits, sizeof(f));
-    return f;
-}
-
 /* --- numbers ---------------------------------------------------------------------------------- */
 
 /* In its type exactly: integers in `i`, the others in `f`. */
