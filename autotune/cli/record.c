@@ -94,7 +94,7 @@ static void fill(struct recording_run *x, const struct plim_io *io)
         .may_extend = !asked->batch,
         .each_batch = asked->each_batch,
         .device = x->run_options.uri,
-        .compute_capability = x->device.info.compute_capability,
+        .gpu = &x->device.info,
         .name = plim_program_name(&x->asked.program),
         .version = io->version,
         .log = &x->log,
@@ -175,7 +175,7 @@ static enum plim_status run_record(const struct plim_request *request, const str
 {
     if (request->program.merged.count) return merge(request, io, err);
     struct recording_run *x = calloc(1, sizeof(*x)); /* too large for comfort on a stack */
-    enum plim_status st = x ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    enum plim_status st = x ? PLIM_OK : plim_no_memory(err);
     if (st) return st;
     x->workspace.keeper = -1; /* none yet */
     x->log = plim_common_log(request, io);

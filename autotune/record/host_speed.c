@@ -48,7 +48,7 @@ static enum plim_status run(const char *python, const struct plim_execution_opti
                                    .variable_count = 1, .variables = {variable}};
     struct plim_execution_options options = *given;
     struct plim_execution *execution = calloc(1, sizeof(*execution));
-    if (!execution) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!execution) return plim_no_memory(err);
     snprintf(variable, sizeof(variable), "PLIMSOLL_RECORDING=%s", folder);
     options.program = &program;
     enum plim_status st = plim_execution_run(&options, &setting, 1, execution, err);

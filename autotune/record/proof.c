@@ -168,7 +168,7 @@ enum plim_status plim_record_prove(const struct plim_trace *recorded, const stru
     }
     read_own(own, &theirs);
     st = play(stream, recorded->point, own->steps, device, &ours, &replay, err);
-    if (!st && (ours.failed || theirs.failed)) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!st && (ours.failed || theirs.failed)) st = plim_no_memory(err);
     if (!st) {
         sort_returns(&ours);
         sort_returns(&theirs);

@@ -25,11 +25,6 @@ struct recorder {
     int64_t runs;
 };
 
-static enum plim_status no_memory(struct plim_error *err)
-{
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
-}
-
 /* --- one run ---------------------------------------------------------------------------------- */
 
 static enum plim_status check_verdict(const struct plim_record *record,
@@ -111,7 +106,7 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
     struct plim_execution *execution = calloc(1, sizeof(*execution));
     char folder[256], variable[VARIABLE_BYTES];
     const char *const more[] = {variable};
-    if (!execution) return no_memory(err);
+    if (!execution) return plim_no_memory(err);
     if (program.variable_count + MORE_VARIABLES > PLIM_PROGRAM_VARIABLES) {
         free(execution);
         return plim_fail(err, PLIM_INVALID, "--env: expected at most %d",
@@ -133,7 +128,7 @@ static enum plim_status run(struct recorder *r, const struct plim_setting *setti
         memcpy(record->failed_log, execution->log, sizeof(execution->log));
     if (!st) st = plim_trace_read(folder, trace, err);
     if (!st) tell_run(r, setting, caches, trace, plim_clock_seconds() - start);
-    if (!st && note_doubts(r, &execution->questions)) st = no_memory(err);
+    if (!st && note_doubts(r, &execution->questions)) st = plim_no_memory(err);
     plim_execution_remove_folder(folder);
     free(execution);
     return st;
@@ -165,9 +160,9 @@ static enum plim_status take_numbers(struct plim_recording *out,
     const struct plim_batch_request *batch = &q->question.batch;
     const struct plim_axis *seq = seq_axis(q);
     for (size_t i = 0; i < batch->listed_count; i++)
-        if (PLIM_ARRAY_PUSH(&out->batches, batch->listed[i]) != PLIM_OK) return no_memory(err);
+        if (PLIM_ARRAY_PUSH(&out->batches, batch->listed[i]) != PLIM_OK) return plim_no_memory(err);
     for (size_t i = 0; seq && i < seq->count; i++)
-        if (PLIM_ARRAY_PUSH(&out->seqs, seq->values[i]) != PLIM_OK) return no_memory(err);
+        if (PLIM_ARRAY_PUSH(&out->seqs, seq->values[i]) != PLIM_OK) return plim_no_memory(err);
     bool few_batches = !out->each_batch && out->batches.count < PLIM_RECORD_SIZES;
     if (few_batches || (seq && seq->count < PLIM_RECORD_SIZES))
         return plim_fail(err, PLIM_INVALID,
@@ -188,7 +183,7 @@ static enum plim_status choose_points(struct recorder *r, struct plim_error *err
             if (!out->each_batch && b > 0 && b + 1 < batches && s + 1 < seqs) continue;
             const struct plim_recorded_point point = {out->batches.items[b],
                                                       out->seqs.count ? out->seqs.items[s] : 1};
-            if (PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK) return no_memory(err);
+            if (PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK) return plim_no_memory(err);
         }
     if (r->points.count > PLIM_RECORDED_POINTS)
         return plim_fail(err, PLIM_INVALID, "--batch and --seq: %zu sizes, expected at most %d",
@@ -212,7 +207,7 @@ static enum plim_status take_axes(struct plim_recording *out,
         snprintf(axis->name, sizeof(axis->name), "%s", axes->axis[i].name);
         for (size_t k = 0; k < axes->axis[i].count; k++)
             if (plim_recorded_texts_add(&axis->values, axes->axis[i].names[k]))
-                return no_memory(err);
+                return plim_no_memory(err);
     }
     if (!plim_recording_combinations(out))
         return plim_fail(err, PLIM_INVALID, "the axes have more than %d combinations",
@@ -241,7 +236,7 @@ static enum plim_status prove(struct recorder *r, const struct plim_setting *val
                               struct plim_error *err)
 {
     const struct plim_trace *recorded = &r->traces.items[r->traces.count / 2];
-    struct plim_trace own = {.point = recorded->point};
+    struct plim_trace own = {.point = recorded->point}; /* its allocations are segments */
     const struct plim_recorded_stream *stream = &r->out->streams.items[0];
     if (recorded->point.batch < stream->from.batch || recorded->point.seq < stream->from.seq)
         recorded = &r->traces.items[r->traces.count - 1];
@@ -283,9 +278,9 @@ static enum plim_status run_points(struct recorder *r, const struct plim_setting
     enum plim_status st = PLIM_OK;
     for (size_t i = from; i < r->points.count && !st; i++) {
         struct plim_error failure = PLIM_ERROR_INIT;
-        struct plim_trace trace = {.point = r->points.items[i]};
+        struct plim_trace trace = {.point = r->points.items[i], .gpu = r->record->gpu};
         enum plim_status ended = run_point(r, values, &trace, &failure);
-        if (!ended && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) ended = st = no_memory(err);
+        if (!ended && PLIM_ARRAY_PUSH(&r->traces, trace) != PLIM_OK) ended = st = plim_no_memory(err);
         else if (ended) st = leave_out(r, ended, r->traces.count + r->points.count - i - 1, &failure, err);
         if (ended) plim_trace_finish(&trace);
     }
@@ -299,7 +294,7 @@ static enum plim_status add_batch(struct recorder *r, struct plim_error *err)
     const struct plim_recorded_point next = {last.batch + last.batch / 2, last.seq};
     if (PLIM_ARRAY_PUSH(&r->points, next) != PLIM_OK ||
         PLIM_ARRAY_PUSH(&r->out->batches, next.batch) != PLIM_OK)
-        return no_memory(err);
+        return plim_no_memory(err);
     return PLIM_OK;
 }
 
@@ -313,7 +308,7 @@ static enum plim_status add_lengths(struct recorder *r, struct plim_error *err)
             const struct plim_recorded_point point = {r->out->batches.items[b], r->out->seqs.items[s]};
             size_t i = 0;
             while (i < known && compare_points(&r->points.items[i], &point)) i++;
-            if (i == known && PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK) return no_memory(err);
+            if (i == known && PLIM_ARRAY_PUSH(&r->points, point) != PLIM_OK) return plim_no_memory(err);
         }
     return PLIM_OK;
 }
@@ -399,6 +394,7 @@ static enum plim_status find_loops(struct recorder *r, const struct plim_setting
     struct plim_trace traces[COUNT] = {0};
     enum plim_status st = PLIM_OK;
     for (size_t i = 0; i < COUNT && !st; i++) {
+        traces[i].gpu = r->record->gpu;
         traces[i].point =
             i == 1 ? r->traces.items[r->traces.count - 1].point : point_of(r, stream);
         struct plim_setting setting = setting_at(r, values, traces[i].point);
@@ -422,7 +418,7 @@ static enum plim_status doubt_larger(struct recorder *r, int64_t batch, int64_t 
              (long long)batch, (double)bytes / (1 << 20), (double)said_bytes / (1 << 20),
              (long long)batches[0], (long long)last, (long long)batch,
              (long long)(batch + batch / 2), (long long)(2 * batch));
-    return doubt(r, text) ? no_memory(err) : PLIM_OK;
+    return doubt(r, text) ? plim_no_memory(err) : PLIM_OK;
 }
 
 /* Does the recording say of a larger size what a run there says, within 1 %? */
@@ -441,7 +437,7 @@ static enum plim_status compare_further(struct recorder *r,
     return !st && is_off ? doubt_larger(r, further->point.batch, said, bytes, err) : st;
 }
 
-/* Small sizes may lack what larger ones have: PyTorch's sums take memory of their own from some 2,000 rows on. So one
+/* Small sizes may lack what larger ones have: PyTorch sorts the gradient of an embedding from 3,073 tokens on. So one
  * that is larger than all is asked, too. It is none of the recorded ones, and may fail. */
 static enum plim_status look_further(struct recorder *r, const struct plim_setting *values,
                                      const struct plim_recorded_stream *stream,
@@ -449,7 +445,7 @@ static enum plim_status look_further(struct recorder *r, const struct plim_setti
 {
     enum { TIMES = 4 };
     const struct plim_recorded_point last = r->traces.items[r->traces.count - 1].point;
-    struct plim_trace further = {.point = {TIMES * last.batch, last.seq}};
+    struct plim_trace further = {.point = {TIMES * last.batch, last.seq}, .gpu = r->record->gpu};
     struct plim_error failure = PLIM_ERROR_INIT;
     enum plim_status st = run_point(r, values, &further, &failure);
     r->record->failed_log[0] = '\0';
@@ -473,7 +469,7 @@ static enum plim_status record_stream(struct recorder *r, const struct plim_sett
                  !r->out->each_batch;
     if (!st && looks) st = look_further(r, values, &stream, err);
     if (!st && values->accumulation > 1) st = find_loops(r, values, &stream, err);
-    if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = no_memory(err);
+    if (!st && PLIM_ARRAY_PUSH(&r->out->streams, stream) != PLIM_OK) st = plim_no_memory(err);
     if (st) plim_recorded_stream_finish(&stream);
     if (!st && r->out->streams.count == 1 && !r->out->each_batch) forget_failed(r);
     if (!st && r->out->streams.count == 1) st = prove(r, values, err);
@@ -523,13 +519,13 @@ static enum plim_status take_head(const struct plim_record *record, struct plim_
 {
     snprintf(out->name, sizeof(out->name), "%s", record->name);
     snprintf(out->made_by, sizeof(out->made_by), "plimsoll %s", record->version);
-    out->compute_capability = record->compute_capability;
+    out->compute_capability = record->gpu->compute_capability;
     out->accumulates = record->question->uses_accumulation;
     out->each_batch = record->each_batch;
     for (char *const *word = record->options.program->command; *word; word++)
-        if (plim_recorded_texts_add(&out->command, *word)) return no_memory(err);
+        if (plim_recorded_texts_add(&out->command, *word)) return plim_no_memory(err);
     return plim_program_made_with(record->options.program->command, add_part, &out->made_with)
-               ? no_memory(err)
+               ? plim_no_memory(err)
                : PLIM_OK;
 }
 

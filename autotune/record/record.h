@@ -36,8 +36,8 @@ struct plim_record {
      * the largest is run beside: where it does otherwise, the recording says that it is uncertain. */
     bool may_extend;
     bool each_batch;    /* each batch has streams of its own: for programs whose batches do otherwise */
-    const char *device;                           /* the URI of what it is recorded on */
-    int compute_capability;
+    const char *device;                 /* the URI of what it is recorded on */
+    const struct plim_device_info *gpu; /* and what that is */
     const char *name, *version; /* for the file */
     const struct plim_log *log; /* a line a run */
     char *failed_log; /* room for 40 bytes: the log of the run that failed, or as it was */

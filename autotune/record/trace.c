@@ -31,6 +31,7 @@ struct reading {
     uint64_t allocated;
     uint64_t launched, listed; /* what was launched last; what the last cost is of, if it is of lists */
     int numbers;               /* that the last cost has so far; 0: it is left out */
+    bool reduces;              /* a reduction has been told of whose scratch is still to be freed */
     size_t last_step;          /* events until the last step that was recognised */
     double seconds;            /* of the host, since then */
     double work_seconds;       /* of these, in which it launched nothing */
@@ -63,7 +64,8 @@ static bool grow(struct places *places)
 static enum plim_status push(struct reading *r, enum plim_traced_kind kind, int64_t value,
                              int cuda_stream)
 {
-    const struct plim_traced event = {kind, value, r->trace->costs.count, cuda_stream};
+    const struct plim_traced event = {
+        .kind = kind, .value = value, .costs = r->trace->costs.count, .cuda_stream = cuda_stream};
     if (kind == PLIM_TRACED_LAUNCH) r->launched = (uint64_t)value;
     else r->listed = 0;
     return PLIM_ARRAY_PUSH(&r->trace->events, event);
@@ -78,6 +80,7 @@ static bool is_number(int64_t number)
 static enum plim_status add_cost(struct reading *r, const struct plim_stream_event *event)
 {
     struct plim_cost cost;
+    r->numbers = 0;
     if (!plim_stream_cost_of(event->what, &cost) || !is_number(event->bytes)) return PLIM_OK;
     cost.number[0] = event->bytes;
     if (cost.kind != PLIM_COST_LISTS) r->listed = 0;
@@ -99,7 +102,8 @@ static void merge_lists(struct reading *r)
 
 static enum plim_status add_number(struct reading *r, const struct plim_stream_event *event)
 {
-    if (!r->numbers || r->numbers == PLIM_COST_NUMBERS || !is_number(event->bytes)) return PLIM_OK;
+    if (!is_number(event->bytes)) r->numbers = 0;
+    if (!r->numbers || r->numbers == PLIM_COST_NUMBERS) return PLIM_OK;
     struct plim_cost *cost = &r->trace->costs.items[r->trace->costs.count - 1];
     cost->number[r->numbers++] = event->bytes;
     if (cost->kind == PLIM_COST_LISTS && r->numbers == 2) merge_lists(r);
@@ -128,6 +132,39 @@ static enum plim_status add_free(struct reading *r, const struct plim_stream_eve
     return push(r, PLIM_TRACED_FREE, (int64_t)back, 0);
 }
 
+/* The two blocks that a reduction takes and gives back where blocks share an output; of 0 bytes where none does, as
+ * they may at other sizes. */
+static enum plim_status add_reduction(struct reading *r, const struct plim_stream_event *event)
+{
+    bool shares;
+    const struct plim_reduce_launch launch = plim_stream_reduce_of(event, &shares);
+    bool is_good = launch.outputs > 0 && launch.inputs > 0 && launch.partial_bytes &&
+                   (launch.vector == 1 || launch.vector == 2 || launch.vector == 4) &&
+                   event->cuda_stream < PLIM_RECORDED_CUDA_STREAMS;
+    if (!r->trace->gpu || !is_good) return PLIM_OK;
+    if (PLIM_ARRAY_PUSH(&r->trace->reductions, launch) != PLIM_OK) return PLIM_NOMEM;
+    for (int i = 0; i < 2 && !shares; i++) {
+        if (push(r, PLIM_TRACED_ALLOCATION, 0, event->cuda_stream)) return PLIM_NOMEM;
+        r->allocated++;
+    }
+    r->reduces = !shares;
+    for (size_t i = 1; i <= 2 && i <= r->trace->events.count; i++) {
+        struct plim_traced *block = &r->trace->events.items[r->trace->events.count - i];
+        if (block->kind != PLIM_TRACED_ALLOCATION) break;
+        block->scratch = i == 1 ? PLIM_RECORDED_SEMAPHORES : PLIM_RECORDED_PARTIALS;
+        block->reduction = (uint32_t)(r->trace->reductions.count - 1);
+    }
+    return PLIM_OK;
+}
+
+/* Of 0 bytes: behind the launch, as PyTorch gives them back. */
+static enum plim_status free_scratch(struct reading *r)
+{
+    r->reduces = false;
+    enum plim_status st = push(r, PLIM_TRACED_FREE, 1, 0);
+    return st ? st : push(r, PLIM_TRACED_FREE, 2, 0);
+}
+
 static enum plim_status add_step(struct reading *r)
 {
     const struct plim_traced_step step = {r->seconds, r->work_seconds, r->trace->costs.count};
@@ -141,7 +178,11 @@ static enum plim_status add(struct reading *r, const struct plim_stream_event *e
 {
     r->seconds += 1e-6 * event->microseconds;
     if (event->microseconds >= WORK_MICROSECONDS) r->work_seconds += 1e-6 * event->microseconds;
+    bool is_of_launch = event->kind == PLIM_STREAM_KERNEL || event->kind == PLIM_STREAM_COST ||
+                        event->kind == PLIM_STREAM_NUMBER;
+    if (r->reduces && !is_of_launch && free_scratch(r)) return PLIM_NOMEM;
     switch (event->kind) {
+    case PLIM_STREAM_REDUCE: return add_reduction(r, event);
     case PLIM_STREAM_ALLOCATION: return add_allocation(r, event);
     case PLIM_STREAM_FREE: return add_free(r, event);
     case PLIM_STREAM_KERNEL:
@@ -219,7 +260,7 @@ enum plim_status plim_trace_read(const char *folder, struct plim_trace *trace,
     if (!directory) return plim_fail(err, PLIM_IO, "%s: %s", folder, strerror(errno));
     enum plim_status st = PLIM_OK;
     for (struct dirent *entry; !st && (entry = readdir(directory));) {
-        struct plim_trace one = {.point = trace->point};
+        struct plim_trace one = {.point = trace->point, .gpu = trace->gpu};
         uint64_t lost = 0;
         if (entry->d_name[0] == '.') continue;
         st = read_file(dirfd(directory), entry->d_name, &one, &lost);
@@ -232,7 +273,7 @@ enum plim_status plim_trace_read(const char *folder, struct plim_trace *trace,
         else plim_trace_finish(&one);
     }
     closedir(directory);
-    if (st == PLIM_NOMEM) return plim_fail(err, st, "out of host memory");
+    if (st == PLIM_NOMEM) return plim_no_memory(err);
     if (!st && !trace->events.count)
         st = plim_fail(err, PLIM_UNSUPPORTED, "the program did not use a GPU");
     return st;

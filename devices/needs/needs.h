@@ -8,6 +8,7 @@
 #define PLIM_DEVICES_NEEDS_H
 
 #include "devices/device.h"
+#include "devices/reduce_launch.h"
 
 /* Scratch memory of one reduction launch, in order of allocation and released in reverse. */
 struct plim_reduce_scratch {
@@ -15,6 +16,11 @@ struct plim_reduce_scratch {
                                    released after the last of them; 0: none */
     int64_t partials_bytes, semaphores_bytes; /* of the blocks that share an output; both 0: none */
 };
+
+/* What one launch asks for where several thread blocks share an output; no accumulation.
+ * Source: setReduceConfig in aten/src/ATen/native/cuda/Reduce.cuh, of blocks of 512 threads. */
+struct plim_reduce_scratch plim_reduce_launch_needs(const struct plim_device_info *info,
+                                                    const struct plim_reduce_launch *launch);
 
 enum { PLIM_REDUCE_MAX_LAUNCHES = 64 };
 
@@ -26,8 +32,8 @@ enum { PLIM_REDUCE_MAX_LAUNCHES = 64 };
  * how many (0 for an empty array). Beyond PLIM_REDUCE_MAX_LAUNCHES (128 GiB) the rest, which
  * repeat these sizes, are left out. The place of `in` matters: its alignment decides how many
  * outputs a thread takes.
- * Source: setReduceConfig in aten/src/ATen/native/cuda/Reduce.cuh; reorder_dimensions,
- * coalesce_dimensions, with_32bit_indexing in aten/src/ATen/TensorIterator.cpp. */
+ * Source: setReduceConfig, as above; reorder_dimensions, coalesce_dimensions, with_32bit_indexing in
+ * aten/src/ATen/TensorIterator.cpp. */
 int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in,
                       unsigned dims, enum plim_binary fold, enum plim_dtype result,
                       struct plim_reduce_scratch scratch[PLIM_REDUCE_MAX_LAUNCHES]);

@@ -155,13 +155,11 @@ static struct walk walk_split(struct walk *w, int dim)
 
 /* --- the launch configuration ----------------------------------------------------------------- */
 
-struct launch {
-    int64_t outputs, inputs; /* of the whole launch; of one output */
+/* How blocks are laid over a reduction. */
+struct blocks {
     int64_t step_output, step_input;
-    int64_t block_width, block_height;
-    int64_t vector;          /* outputs that a thread takes at once */
+    int64_t width, height;
     int64_t ctas_per_output;
-    bool threads_share;      /* neighbouring threads work on the same output */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -186,77 +184,57 @@ static int64_t power_of_two_below(int64_t n, int64_t limit)
     return power;
 }
 
-static int64_t launch_grid(const struct launch *l)
+static int64_t blocks_grid(const struct blocks *b, const struct plim_reduce_launch *r)
 {
-    return ceil_div(l->outputs / l->vector, l->step_output);
+    return ceil_div(r->outputs / r->vector, b->step_output);
 }
 
-static int64_t launch_values_per_thread(const struct launch *l)
+static int64_t blocks_values_per_thread(const struct blocks *b, const struct plim_reduce_launch *r)
 {
-    return ceil_div(l->inputs, l->step_input);
-}
-
-/* The widest load, up to 4 outputs, that every address of the walk is aligned for. */
-static int64_t output_vector(const struct walk *w, int element_bytes)
-{
-    int first_output = walk_reduced_dims(w);
-    uint64_t vector = 4;
-    while ((w->data / (uint64_t)element_bytes) % vector) vector /= 2;
-    for (int i = 0; i < w->ndim; i++) {
-        int64_t n = i == first_output ? w->shape[i] : w->stride[IN][i] / element_bytes;
-        while ((uint64_t)n % vector) vector /= 2;
-    }
-    return (int64_t)vector;
+    return ceil_div(r->inputs, b->step_input);
 }
 
 /* PyTorch also loads four inputs at once where a row is contiguous, in a narrower block. Blocks
  * that share an output are full with or without it, so it is left out. */
-static void launch_shape_block(struct launch *l, const struct walk *w, int element_bytes)
+static void blocks_shape(struct blocks *b, const struct plim_reduce_launch *r)
 {
-    int reduced = walk_reduced_dims(w);
-    l->threads_share = reduced == w->ndim || w->stride[IN][0] < w->stride[IN][reduced];
-    int64_t width = w->ndim == 0 ? 1 : l->threads_share ? l->inputs : l->outputs;
-    int64_t height = w->ndim == 0 ? 1 : l->threads_share ? l->outputs : l->inputs;
-    if (!l->threads_share && w->stride[IN][reduced] == element_bytes) {
-        l->vector = output_vector(w, element_bytes);
-        width /= l->vector;
-    }
-    int64_t threads = MAX_THREADS / l->vector;
-    int64_t wide = power_of_two_below(width, threads), high = power_of_two_below(height, threads);
-    l->block_height = smaller(high, threads / smaller(wide, WARP));
-    l->block_width = smaller(wide, threads / l->block_height);
+    int64_t outputs = r->outputs / r->vector, threads = MAX_THREADS / r->vector;
+    int64_t wide = power_of_two_below(r->threads_share ? r->inputs : outputs, threads);
+    int64_t high = power_of_two_below(r->threads_share ? outputs : r->inputs, threads);
+    b->height = smaller(high, threads / smaller(wide, WARP));
+    b->width = smaller(wide, threads / b->height);
 }
 
-static struct launch launch_configure(const struct plim_device_info *info, const struct walk *w,
-                                      int element_bytes)
+static struct blocks blocks_configure(const struct plim_device_info *info,
+                                      const struct plim_reduce_launch *r)
 {
-    struct launch l = {.step_output = 1, .step_input = 1, .vector = 1, .ctas_per_output = 1};
-    l.outputs = walk_outputs(w);
-    l.inputs = walk_elements(w) / l.outputs;
-    launch_shape_block(&l, w, element_bytes);
-    *(l.threads_share ? &l.step_input : &l.step_output) *= l.block_width;
+    struct blocks b = {.step_output = 1, .step_input = 1, .ctas_per_output = 1};
+    blocks_shape(&b, r);
+    *(r->threads_share ? &b.step_input : &b.step_output) *= b.width;
 
-    int64_t worth_sharing = smaller(l.block_height * MIN_VALUES_PER_THREAD, MAX_VALUES_PER_THREAD);
-    bool warps_share = launch_values_per_thread(&l) >= worth_sharing;
-    *(warps_share ? &l.step_input : &l.step_output) *= l.block_height;
+    int64_t worth_sharing = smaller(b.height * MIN_VALUES_PER_THREAD, MAX_VALUES_PER_THREAD);
+    bool warps_share = blocks_values_per_thread(&b, r) >= worth_sharing;
+    *(warps_share ? &b.step_input : &b.step_output) *= b.height;
 
-    int64_t values = launch_values_per_thread(&l), grid = launch_grid(&l);
+    int64_t values = blocks_values_per_thread(&b, r), grid = blocks_grid(&b, r);
     int64_t target_grid = info->multiprocessors *
-                          (info->threads_per_multiprocessor / (l.block_width * l.block_height));
+                          (info->threads_per_multiprocessor / (b.width * b.height));
     if (warps_share && values >= MAX_VALUES_PER_THREAD && grid <= target_grid)
-        l.ctas_per_output = larger(
+        b.ctas_per_output = larger(
             smaller(ceil_div(target_grid, grid), ceil_div(values, MIN_VALUES_PER_THREAD)),
             ceil_div(values, MAX_VALUES_PER_THREAD));
-    return l;
+    return b;
 }
 
-static struct plim_reduce_scratch launch_scratch(const struct launch *l, int partial_bytes)
+struct plim_reduce_scratch plim_reduce_launch_needs(const struct plim_device_info *info,
+                                                    const struct plim_reduce_launch *r)
 {
+    struct blocks b = blocks_configure(info, r);
     struct plim_reduce_scratch scratch = {0};
-    if (l->ctas_per_output == 1) return scratch;
-    scratch.partials_bytes = partial_bytes * l->outputs * l->ctas_per_output;
-    if (!l->threads_share) scratch.partials_bytes *= l->block_width * l->vector;
-    scratch.semaphores_bytes = (int64_t)sizeof(int32_t) * launch_grid(l);
+    if (b.ctas_per_output == 1) return scratch;
+    scratch.partials_bytes = r->partial_bytes * r->outputs * b.ctas_per_output;
+    if (!r->threads_share) scratch.partials_bytes *= b.width * r->vector;
+    scratch.semaphores_bytes = (int64_t)sizeof(int32_t) * blocks_grid(&b, r);
     return scratch;
 }
 
@@ -274,6 +252,31 @@ static int64_t output_span(const struct walk *w, int element_bytes)
     int64_t span = element_bytes;
     for (int i = 0; i < w->ndim; i++) span = larger(span, w->shape[i] * w->stride[OUT][i]);
     return span / element_bytes;
+}
+
+/* The widest load, up to 4 outputs, that every address of the walk is aligned for. */
+static int64_t output_vector(const struct walk *w, int element_bytes)
+{
+    int first_output = walk_reduced_dims(w);
+    uint64_t vector = 4;
+    while ((w->data / (uint64_t)element_bytes) % vector) vector /= 2;
+    for (int i = 0; i < w->ndim; i++) {
+        int64_t n = i == first_output ? w->shape[i] : w->stride[IN][i] / element_bytes;
+        while ((uint64_t)n % vector) vector /= 2;
+    }
+    return (int64_t)vector;
+}
+
+static struct plim_reduce_launch launch_of(const struct walk *w, int element_bytes, int partial_bytes)
+{
+    int reduced = walk_reduced_dims(w);
+    struct plim_reduce_launch r = {.outputs = walk_outputs(w), .vector = 1,
+                               .partial_bytes = (uint8_t)partial_bytes};
+    r.inputs = walk_elements(w) / r.outputs;
+    r.threads_share = reduced == w->ndim || w->stride[IN][0] < w->stride[IN][reduced];
+    if (!r.threads_share && w->stride[IN][reduced] == element_bytes)
+        r.vector = (uint8_t)output_vector(w, element_bytes);
+    return r;
 }
 
 int plim_reduce_needs(const struct plim_device_info *info, const struct plim_array *in,
@@ -301,8 +304,8 @@ int plim_reduce_needs(const struct plim_device_info *info, const struct plim_arr
             if (pending[depth - 1].shape[dim] < 2) return 0; /* one element, repeated: refused */
             pending[depth] = walk_split(&pending[depth - 1], dim);
         }
-        struct launch l = launch_configure(info, &pending[depth - 1], element_bytes);
-        scratch[launches++] = launch_scratch(&l, partial_bytes);
+        const struct plim_reduce_launch r = launch_of(&pending[depth - 1], element_bytes, partial_bytes);
+        scratch[launches++] = plim_reduce_launch_needs(info, &r);
     }
     scratch[0].accumulation_bytes = accumulation_bytes;
     return launches;

@@ -60,14 +60,44 @@ Test(recording_file, is_read_and_written_byte_for_byte)
     cr_expect(eq(sz, other.streams.items[0].events.count, 11));
     const struct plim_recorded_point three = {3, 1};
     const struct plim_recorded_size *sizes = other.streams.items[0].sizes.items;
-    cr_expect(eq(i64, plim_recorded_size_at(&sizes[0], three), 3 * MIB));
-    cr_expect(eq(i64, plim_recorded_size_at(&sizes[2], three), 24));
+    cr_expect(eq(i64, plim_recorded_size_at(&sizes[0], three, NULL), 3 * MIB));
+    cr_expect(eq(i64, plim_recorded_size_at(&sizes[2], three, NULL), 24));
     cr_expect(eq(int, sizes[0].cuda_stream, 0));
     cr_expect(eq(int, sizes[2].cuda_stream, 255));
     plim_recording_finish(&recording);
     plim_recording_finish(&other);
     free(text);
     free(again);
+}
+
+static void expect_size(const char *size, bool is_good)
+{
+    struct plim_recording recording;
+    struct plim_error err = PLIM_ERROR_INIT;
+    char more[256], *again = NULL;
+    snprintf(more, sizeof(more),
+             "axes: {}\nstreams:\n- from_batch: 1\n  from_seq: 1\n  sizes:\n  - \"%s\"\n  before:\n  - \"a0\"\n  step:\n  - \"a0 f1\"\n", size);
+    char *text = with_sum(head, more);
+    enum plim_status st = read_text(text, strlen(text), &recording, &err);
+    cr_expect(eq(int, st, is_good ? PLIM_OK : PLIM_SPEC), "%s: %s", size, err.text);
+    if (!st && plim_recording_write(&recording, &again, &err) == PLIM_OK)
+        cr_expect(strstr(again, size) != NULL, "%s is written as\n%s", size, again);
+    plim_recording_finish(&recording);
+    free(text);
+    free(again);
+}
+
+Test(recording_file, has_sizes_by_rule)
+{
+    static const char *const good[] = {"partials 4,4 768 of 1*b*s", "semaphores 8,1 row 16*b of 4096",
+                                       "stream 3: partials 32,2 1*s of 1*b+7",
+                                       "partials 255,1 1152921504606846976 of 1152921504606846976"},
+                      *const bad[] = {"partials 4,3 768 of 1*b", "partials 0,1 768 of 1*b", "partials 256,1 768 of 1*b",
+                                      "partials 4,1 768", "partials 4,1 768 of 1*b@256", "partials 4,1 of 1*b",
+                                      "partials 4,1 0 of 1*b", "partials 4,1 768 of 0*b", "partial 4,1 768 of 1*b",
+                                      "partials 4,1 768 of 1*b-100", "partials4,1 768 of 1*b"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) expect_size(good[i], true);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) expect_size(bad[i], false);
 }
 
 static void expect_combinations(const char *list, const char *why)
@@ -269,7 +299,7 @@ Test(recording_file, a_batch_may_have_streams_of_its_own)
         const struct plim_recorded_stream *stream = plim_recording_stream(&other, 0, batches[i / 2], 1 + i % 2 * 6);
         cr_assert(stream == &other.streams.items[i], "%zu", i);
         const struct plim_recorded_point chunk = {batches[i / 2], 200};
-        cr_expect(eq(i64, plim_recorded_size_at(&stream->sizes.items[1], chunk), 16 + (int64_t)i), "%zu", i);
+        cr_expect(eq(i64, plim_recorded_size_at(&stream->sizes.items[1], chunk, NULL), 16 + (int64_t)i), "%zu", i);
         cr_expect(eq(i64, stream->from.batch, batches[i / 2]));
     }
     cr_expect(plim_recording_stream(&other, 0, 3, 1) == NULL);

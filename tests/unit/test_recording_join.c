@@ -22,7 +22,7 @@ static struct plim_recorded_size fit(int64_t (*bytes_of)(int64_t b, int64_t s))
 
 static int64_t at(const struct plim_recorded_size *size, int64_t batch, int64_t seq)
 {
-    return plim_recorded_size_at(size, (struct plim_recorded_point){batch, seq});
+    return plim_recorded_size_at(size, (struct plim_recorded_point){batch, seq}, NULL);
 }
 
 static int64_t attention(int64_t b, int64_t s) { return 16 * b * s * s + 24 * b * s + 8 * b + 512; }
@@ -133,7 +133,7 @@ static struct plim_trace trace_of(int64_t batch, const char *text, int times, co
                                                      : PLIM_TRACED_LAUNCH;
             bool scales = c[1] == 'b';
             int64_t value = strtoll(c + 1 + scales, &end, 10) * (scales ? batch : 1);
-            struct plim_traced event = {kind, value, trace.costs.count, 0};
+            struct plim_traced event = {.kind = kind, .value = value, .costs = trace.costs.count};
             if (*end == '/') event.cuda_stream = (int)strtol(end + 1, &end, 10);
             const struct plim_cost cost = {.kind = PLIM_COST_MOVE, .number = {value << 10}};
             if (kind == PLIM_TRACED_LAUNCH)
@@ -320,6 +320,88 @@ Test(recording_join, a_workspace_within_another_has_no_bytes_at_the_others)
         for (int64_t b = 1; b <= 4; b++) tables[b] += at(size, b, 1);
     }
     for (int64_t b = 1; b <= 4; b++) cr_expect(eq(i64, tables[b], b % 2 ? 0 : 708), "%d", (int)b);
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    plim_recorded_stream_finish(&stream);
+}
+
+/* --- reductions ------------------------------------------------------------------------------- */
+
+static const struct plim_device_info gpu = {.multiprocessors = 108, .threads_per_multiprocessor = 2048};
+
+/* A sum of 512 b rows, as a reader of a program's stream has it: its scratch is there at every size, of 0 bytes
+ * where no blocks share a column. */
+static struct plim_trace trace_of_sum(int64_t batch, int64_t columns, int vector)
+{
+    const struct plim_reduce_launch launch = {.outputs = columns, .inputs = 512 * batch, .partial_bytes = 4,
+                                              .vector = (uint8_t)vector};
+    const struct plim_reduce_scratch needs = plim_reduce_launch_needs(&gpu, &launch);
+    struct plim_trace trace = trace_of(batch, "A1000", 4, "Ab4096 A64 A32 K1 F1 F2 Ab24 F1 F2");
+    int block = 0;
+    trace.gpu = &gpu;
+    cr_assert(eq(int, PLIM_ARRAY_PUSH(&trace.reductions, launch), PLIM_OK));
+    for (size_t i = 0; i < trace.events.count; i++) {
+        struct plim_traced *event = &trace.events.items[i];
+        if (event->kind != PLIM_TRACED_ALLOCATION || (event->value != 64 && event->value != 32)) continue;
+        event->scratch = block++ % 2 ? PLIM_RECORDED_SEMAPHORES : PLIM_RECORDED_PARTIALS;
+        event->value = event->scratch == PLIM_RECORDED_PARTIALS ? needs.partials_bytes : needs.semaphores_bytes;
+    }
+    return trace;
+}
+
+static const struct plim_recorded_size *find_scratch(const struct plim_recorded_stream *stream,
+                                                     enum plim_recorded_scratch scratch)
+{
+    for (size_t i = 0; i < stream->sizes.count; i++)
+        if (stream->sizes.items[i].scratch == scratch) return &stream->sizes.items[i];
+    return NULL;
+}
+
+Test(recording_join, what_blocks_share_of_a_sum_follows_from_how_much_is_summed)
+{
+    static const struct plim_device_info other = {.multiprocessors = 16, .threads_per_multiprocessor = 1536};
+    static const int64_t batches[] = {1, 2, 3, 8};
+    struct plim_trace traces[4];
+    struct plim_recorded_stream stream = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    for (int i = 0; i < 4; i++) traces[i] = trace_of_sum(batches[i], 64, 4);
+    cr_assert(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_OK), "%s", err.text);
+    cr_expect(eq(sz, plim_recorded_stream_tables(&stream), 0));
+    const struct plim_recorded_size *partials = find_scratch(&stream, PLIM_RECORDED_PARTIALS),
+                                    *semaphores = find_scratch(&stream, PLIM_RECORDED_SEMAPHORES);
+    cr_assert(partials && semaphores);
+    size_t used = 0;
+    for (int64_t b = 1; b <= 4096; b *= 2) {
+        const struct plim_recorded_point point = {b, 1};
+        const struct plim_reduce_launch launch = {.outputs = 64, .inputs = 512 * b, .partial_bytes = 4, .vector = 4};
+        for (int k = 0; k < 2; k++) {
+            const struct plim_device_info *asked = k ? &other : &gpu;
+            const struct plim_reduce_scratch needs = plim_reduce_launch_needs(asked, &launch);
+            cr_expect(eq(i64, plim_recorded_size_at(partials, point, asked), needs.partials_bytes), "%d", (int)b);
+            cr_expect(eq(i64, plim_recorded_size_at(semaphores, point, asked), needs.semaphores_bytes));
+            used += needs.partials_bytes > 0;
+        }
+        cr_expect(eq(i64, plim_recorded_size_guessed(partials, point), 0));
+    }
+    cr_expect(used > 8 && used < 26, "%zu", used);
+    for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
+    plim_recorded_stream_finish(&stream);
+}
+
+/* Where each thread takes as many outputs as divide the batch, no one rule holds. */
+Test(recording_join, launches_that_are_laid_out_differently_are_a_table)
+{
+    static const int vectors[] = {1, 2, 1, 4};
+    struct plim_trace traces[4];
+    struct plim_recorded_stream stream = {0};
+    struct plim_error err = PLIM_ERROR_INIT;
+    for (int i = 0; i < 4; i++) traces[i] = trace_of_sum(8 * (i + 1), 8 * (i + 1), vectors[i]);
+    cr_assert(eq(int, plim_trace_join(traces, 4, &stream, &err), PLIM_OK), "%s", err.text);
+    const struct plim_recorded_size *partials = find_scratch(&stream, PLIM_RECORDED_PARTIALS);
+    cr_assert(partials && partials->is_table);
+    for (int i = 0; i < 4; i++) {
+        struct plim_reduce_scratch needs = plim_reduce_launch_needs(&gpu, &traces[i].reductions.items[0]);
+        cr_expect(eq(i64, at(partials, 8 * (i + 1), 1), needs.partials_bytes));
+    }
     for (int i = 0; i < 4; i++) plim_trace_finish(&traces[i]);
     plim_recorded_stream_finish(&stream);
 }

@@ -29,7 +29,7 @@ static int64_t bytes_of(const struct plim_recording *r, size_t combination)
 {
     const struct plim_recorded_stream *stream = plim_recording_stream(r, combination, 1, 1);
     const struct plim_recorded_point point = {1, 1};
-    return stream ? plim_recorded_size_at(&stream->sizes.items[0], point) : 0;
+    return stream ? plim_recorded_size_at(&stream->sizes.items[0], point, NULL) : 0;
 }
 
 static struct plim_recording merged(struct plim_recording *parts, size_t count)

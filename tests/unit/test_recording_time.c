@@ -69,7 +69,7 @@ static int64_t number_at(const struct plim_recorded_stream *stream, const struct
                          int number, int64_t batch)
 {
     return plim_recorded_size_at(&stream->sizes.items[launch->number[number]],
-                                 (struct plim_recorded_point){batch, 1});
+                                 (struct plim_recorded_point){batch, 1}, NULL);
 }
 
 Test(recording_launches, lie_behind_the_allocation_before_them)

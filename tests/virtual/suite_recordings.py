@@ -20,6 +20,9 @@ RECORDED = (
     ('nanogpt.py --model tiny --seq 128 --max-steps 100 --batch-size {batch} --grad-accum {accumulation}',
      ('torch',), (), {'batch': 7, 'accumulation': 6}, False),
     ('side_streams.py --batch-size {batch}', ('torch',), (), {'batch': 13}, False),
+    ('biases.py --batch-size {batch}', ('torch',), (), {'batch': 300}, True),
+    ('biases.py --batch-size {batch} --grad-accum {accumulation}', ('torch',), (),
+     {'batch': 300, 'accumulation': 4}, False),
 )
 
 # Two layers each, wide enough for the GPU to decide. Below 3,072 tokens PyTorch's embeddings do otherwise.

@@ -156,7 +156,7 @@ static void list_by_size(struct classifier *c)
 /* Bytes of a size that depends on nothing; 0: it does. */
 static int64_t constant_bytes(const struct plim_recorded_size *size)
 {
-    if (size->is_table) return 0;
+    if (size->is_table || size->scratch) return 0;
     for (int i = 1; i < PLIM_RECORDED_TERMS; i++)
         if (size->terms[i]) return 0;
     return size->terms[0];

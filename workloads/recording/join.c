@@ -1,10 +1,5 @@
 #include "align.h"
 
-static enum plim_status no_memory(struct plim_error *err)
-{
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
-}
-
 static enum plim_status take_memory(const struct plim_trace *trace, struct plim_traced_memory *out,
                                     struct plim_error *err)
 {
@@ -16,7 +11,7 @@ static enum plim_status take_memory(const struct plim_trace *trace, struct plim_
         if (i == start) out->start = out->events.count;
         if (i == start + period) out->period = out->events.count - out->start;
         if (event->kind == PLIM_TRACED_LAUNCH) continue;
-        if (PLIM_ARRAY_PUSH(&out->events, *event) != PLIM_OK) st = no_memory(err);
+        if (PLIM_ARRAY_PUSH(&out->events, *event) != PLIM_OK) st = plim_no_memory(err);
     }
     if (st) return st;
     plim_trace_sort_frees(out->events.items, out->events.count);
@@ -164,11 +159,35 @@ static int cuda_stream_of(const struct joiner *j, size_t event)
     return j->runs[0]->events.items[event].cuda_stream; /* the runs agree */
 }
 
+/* What scratch of a reduction it is in every run; else none. */
+static enum plim_recorded_scratch scratch_of(const struct joiner *j, size_t event)
+{
+    enum plim_recorded_scratch scratch = j->runs[0]->events.items[event].scratch;
+    for (size_t i = 1; i < j->count; i++)
+        if (j->runs[i]->events.items[event].scratch != scratch) return PLIM_RECORDED_NO_SCRATCH;
+    return scratch;
+}
+
+static const struct plim_reduce_launch *launch_of(const struct joiner *j, size_t run, size_t event)
+{
+    return &j->runs[run]->trace->reductions.items[j->runs[run]->events.items[event].reduction];
+}
+
+static bool same_launch(const struct plim_reduce_launch *a, const struct plim_reduce_launch *b)
+{
+    return a->outputs == b->outputs && a->inputs == b->inputs && a->partial_bytes == b->partial_bytes &&
+           a->vector == b->vector && a->threads_share == b->threads_share;
+}
+
 static bool same_size(const struct joiner *j, size_t a, size_t b)
 {
-    size_t i = 0;
-    while (i < j->count && bytes_of(j, i, a) == bytes_of(j, i, b)) i++;
-    return i == j->count && cuda_stream_of(j, a) == cuda_stream_of(j, b);
+    enum plim_recorded_scratch scratch = scratch_of(j, a);
+    if (scratch != scratch_of(j, b) || cuda_stream_of(j, a) != cuda_stream_of(j, b)) return false;
+    for (size_t i = 0; i < j->count; i++)
+        if (bytes_of(j, i, a) != bytes_of(j, i, b) ||
+            (scratch && !same_launch(launch_of(j, i, a), launch_of(j, i, b))))
+            return false;
+    return true;
 }
 
 /* The row of events like this one; a free one, if it is the first. */
@@ -188,16 +207,22 @@ static struct key *find_key(struct joiner *j, size_t event)
 static enum plim_status add_size(struct joiner *j, size_t event, struct plim_error *err)
 {
     int64_t bytes[PLIM_RECORDED_POINTS];
+    struct plim_reduce_launch launches[PLIM_RECORDED_POINTS];
     struct plim_recorded_size size;
+    enum plim_recorded_scratch scratch = scratch_of(j, event);
     if (j->out->sizes.count >= PLIM_RECORDED_SIZES)
         return plim_fail(err, PLIM_UNSUPPORTED, "more than %d sizes of blocks",
                          PLIM_RECORDED_SIZES);
     for (size_t i = 0; i < j->count; i++) bytes[i] = bytes_of(j, i, event);
-    if (plim_recorded_size_fit(j->points, bytes, j->count, &size)) return no_memory(err);
+    for (size_t i = 0; i < j->count && scratch; i++) launches[i] = *launch_of(j, i, event);
+    bool has_rule = scratch && plim_recorded_size_fit_scratch(j->points, launches, bytes, j->count, scratch,
+                                                              j->runs[0]->trace->gpu, &size);
+    if (!has_rule && plim_recorded_size_fit(j->points, bytes, j->count, &size)) return plim_no_memory(err);
+    if (size.is_table) size.scratch = scratch;
     size.cuda_stream = cuda_stream_of(j, event);
     if (PLIM_ARRAY_PUSH(&j->out->sizes, size) == PLIM_OK) return PLIM_OK;
     free(size.entries);
-    return no_memory(err);
+    return plim_no_memory(err);
 }
 
 static enum plim_status add_event(struct joiner *j, size_t at, struct plim_error *err)
@@ -216,7 +241,7 @@ static enum plim_status add_event(struct joiner *j, size_t at, struct plim_error
         }
         out.value = key->size;
     }
-    return PLIM_ARRAY_PUSH(&j->out->events, out) == PLIM_OK ? PLIM_OK : no_memory(err);
+    return PLIM_ARRAY_PUSH(&j->out->events, out) == PLIM_OK ? PLIM_OK : plim_no_memory(err);
 }
 
 static enum plim_status join(const struct plim_traced_memory *all, size_t count,
@@ -239,7 +264,7 @@ static enum plim_status join(const struct plim_traced_memory *all, size_t count,
                          PLIM_RECORDED_EVENTS);
     while (j.capacity < 2 * end) j.capacity *= 2;
     j.keys = calloc(j.capacity, sizeof(*j.keys));
-    enum plim_status st = j.keys ? PLIM_OK : no_memory(err);
+    enum plim_status st = j.keys ? PLIM_OK : plim_no_memory(err);
     for (size_t i = 0; i < end && !st; i++) st = add_event(&j, i, err);
     out->before = cut;
     free(j.keys);
@@ -250,9 +275,9 @@ enum plim_status plim_trace_join(const struct plim_trace *traces, size_t count,
                                  struct plim_recorded_stream *out, struct plim_error *err)
 {
     struct plim_traced_memory *all = calloc(count, sizeof(*all));
-    enum plim_status st = all && count ? PLIM_OK : no_memory(err);
+    enum plim_status st = all && count ? PLIM_OK : plim_no_memory(err);
     for (size_t i = 0; i < count && !st; i++) st = take_memory(&traces[i], &all[i], err);
-    if (!st && plim_traced_align(all, count)) st = no_memory(err);
+    if (!st && plim_traced_align(all, count)) st = plim_no_memory(err);
     for (size_t i = 0; i < count && !st; i++) all[i].agrees = agree(&all[i], &all[count - 1]);
     if (!st) st = check_balance(&all[count - 1], err);
     if (!st) st = find_from(all, count, &out->from, err);

@@ -23,6 +23,9 @@ struct plim_traced {
     int64_t value;
     size_t costs;    /* how many launches with a cost came before it */
     int cuda_stream; /* of an allocation: that it is for */
+    /* Of an allocation, of 0 bytes too: what a reduction asks for here, and which of the trace's. */
+    enum plim_recorded_scratch scratch;
+    uint32_t reduction;
 };
 
 /* How many blocks more are held behind it: 1, 0 or -1. */
@@ -40,8 +43,10 @@ struct plim_traced_step {
 
 struct plim_trace {
     struct plim_recorded_point point;
+    const struct plim_device_info *gpu; /* that it was recorded on; NULL: its reductions are not looked at */
     PLIM_ARRAY(struct plim_traced) events;
     PLIM_ARRAY(struct plim_cost) costs; /* of launches, in their order */
+    PLIM_ARRAY(struct plim_reduce_launch) reductions;
     size_t steps; /* training steps that were recognised */
     PLIM_ARRAY(struct plim_traced_step) timed; /* as many */
 };

@@ -1,5 +1,6 @@
 /* What several runs launch between two allocations, as functions of their sizes. */
 #include "align.h"
+#include "autotune/base/hash.h"
 
 /* Rows that are told apart by a hash: which of equal things came first. */
 struct index {
@@ -24,8 +25,7 @@ struct costs {
 
 static uint64_t hash_of(uint64_t hash, const void *data, size_t bytes)
 {
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
+    hash = plim_hash(hash, data, bytes);
     return hash ^ hash >> 29;
 }
 
@@ -70,7 +70,8 @@ static enum plim_status look_up(struct index *index, uint64_t hash,
 static bool same_size(const struct costs *c, uint32_t number, const void *thing)
 {
     const struct plim_recorded_size *a = &c->out->sizes.items[number], *b = thing;
-    if (a->is_table != b->is_table || a->count != b->count) return false;
+    if (a->is_table != b->is_table || a->count != b->count || a->chunk != b->chunk || a->scratch || b->scratch)
+        return false;
     if (!a->is_table) return !memcmp(a->terms, b->terms, sizeof(a->terms));
     return !memcmp(a->entries, b->entries, a->count * sizeof(*a->entries));
 }
@@ -274,7 +275,7 @@ enum plim_status plim_traced_join_costs(const struct plim_traced_memory *const *
     free(c.launches.rows);
     free(c.works.rows);
     PLIM_ARRAY_FINISH(&c.work);
-    if (st) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) return plim_no_memory(err);
     if (out->sizes.count <= PLIM_RECORDED_SIZES) return PLIM_OK;
     return plim_fail(err, PLIM_UNSUPPORTED, "more than %d sizes of blocks and launches",
                      PLIM_RECORDED_SIZES);

@@ -2,20 +2,17 @@
 #include "align.h"
 #include "walk.h"
 
-#define EMPTY_CACHE INT64_MIN /* a sign */
+/* Signs. NOTHING: the bytes of a reduction's scratch where none is needed, which every run has. */
+#define EMPTY_CACHE INT64_MIN
+#define NOTHING INT64_MAX
 
-/* What happens, one number an event: bytes that are allocated, minus the bytes that are freed, EMPTY_CACHE. A
- * block of 0 bytes is none: it is there at other sizes only (align.h). */
+/* What happens, one number an event: bytes that are allocated, minus the bytes that are freed, EMPTY_CACHE. Any
+ * other block of 0 bytes is none: it is there at other sizes only (align.h). */
 struct signs {
     PLIM_ARRAY(int64_t) list, allocated;
     PLIM_ARRAY(size_t) events; /* of a stream: which event each one is, and in the end how many there are */
     bool failed;
 };
-
-static enum plim_status no_memory(struct plim_error *err)
-{
-    return plim_fail(err, PLIM_NOMEM, "out of host memory");
-}
 
 static void signs_finish(struct signs *signs)
 {
@@ -29,8 +26,9 @@ static void add_sign(struct signs *signs, int64_t sign)
     if (sign) signs->failed |= PLIM_ARRAY_PUSH(&signs->list, sign) != PLIM_OK;
 }
 
-static void add_allocation(struct signs *signs, int64_t bytes)
+static void add_allocation(struct signs *signs, int64_t bytes, enum plim_recorded_scratch scratch)
 {
+    if (!bytes && scratch) bytes = NOTHING;
     signs->failed |= PLIM_ARRAY_PUSH(&signs->allocated, bytes) != PLIM_OK;
     add_sign(signs, bytes);
 }
@@ -43,7 +41,7 @@ static void add_free(struct signs *signs, size_t back)
 }
 
 static void read_stream(const struct plim_recorded_stream *stream, struct plim_recorded_point point,
-                        struct signs *out)
+                        const struct plim_device_info *gpu, struct signs *out)
 {
     for (size_t i = 0; i < stream->events.count && !out->failed; i++) {
         const struct plim_recorded_event *e = &stream->events.items[i];
@@ -51,7 +49,9 @@ static void read_stream(const struct plim_recorded_stream *stream, struct plim_r
             add_sign(out, EMPTY_CACHE);
         else if (e->frees)
             add_free(out, e->value);
-        else add_allocation(out, plim_recorded_size_at(&stream->sizes.items[e->value], point));
+        else
+            add_allocation(out, plim_recorded_size_at(&stream->sizes.items[e->value], point, gpu),
+                           stream->sizes.items[e->value].scratch);
         if (out->events.count < out->list.count)
             out->failed |= PLIM_ARRAY_PUSH(&out->events, i) != PLIM_OK;
     }
@@ -65,7 +65,7 @@ static void read_trace(const struct plim_traced *events, size_t count, struct si
             add_sign(out, EMPTY_CACHE);
         else if (events[i].kind == PLIM_TRACED_FREE)
             add_free(out, (size_t)events[i].value);
-        else add_allocation(out, events[i].value);
+        else add_allocation(out, events[i].value, events[i].scratch);
     }
 }
 
@@ -137,7 +137,7 @@ static enum plim_status find(struct plim_recorded_stream *stream, const struct s
             return plim_fail(err, PLIM_DIFFERS,
                              "a micro-step more is not one of the others once more: the program "
                              "cannot be recorded with {accumulation}, only without");
-        if (PLIM_ARRAY_PUSH(&stream->loops, loop) != PLIM_OK) return no_memory(err);
+        if (PLIM_ARRAY_PUSH(&stream->loops, loop) != PLIM_OK) return plim_no_memory(err);
         if (loop.count / 2 > stream->longest) stream->longest = loop.count / 2;
         at += length;
     }
@@ -150,8 +150,9 @@ static enum plim_status find(struct plim_recorded_stream *stream, const struct s
 struct walked {
     const struct plim_recorded_stream *stream;
     struct plim_recorded_point point;
+    const struct plim_device_info *gpu;
     PLIM_ARRAY(struct plim_traced) events;
-    PLIM_ARRAY(uint64_t) numbers; /* by slot: of its allocation; 0: it is none, of 0 bytes */
+    PLIM_ARRAY(uint64_t) numbers; /* by slot: of its allocation; 0: it is none */
     uint64_t allocated;
 };
 
@@ -160,11 +161,12 @@ static enum plim_status note_take(void *user, uint32_t slot, uint32_t size)
     struct walked *w = user;
     const struct plim_recorded_size *of = &w->stream->sizes.items[size];
     const struct plim_traced event = {.kind = PLIM_TRACED_ALLOCATION,
-                                      .value = plim_recorded_size_at(of, w->point),
+                                      .value = plim_recorded_size_at(of, w->point, w->gpu),
                                       .cuda_stream = of->cuda_stream};
     if (slot == w->numbers.count && PLIM_ARRAY_PUSH(&w->numbers, 0) != PLIM_OK) return PLIM_NOMEM;
-    w->numbers.items[slot] = event.value ? ++w->allocated : 0;
-    return event.value ? PLIM_ARRAY_PUSH(&w->events, event) : PLIM_OK;
+    bool is_there = event.value || of->scratch;
+    w->numbers.items[slot] = is_there ? ++w->allocated : 0;
+    return is_there ? PLIM_ARRAY_PUSH(&w->events, event) : PLIM_OK;
 }
 
 static enum plim_status note_give(void *user, uint32_t slot)
@@ -201,7 +203,7 @@ static enum plim_status check(const struct plim_recorded_stream *stream,
     static const struct plim_recorded_walker walker = {
         .take = note_take, .give = note_give, .empty_cache = note_empty_cache};
     struct plim_recorded_walk walk = {0};
-    struct walked walked = {.stream = stream, .point = memory->point};
+    struct walked walked = {.stream = stream, .point = memory->point, .gpu = memory->gpu};
     enum plim_status st = plim_recorded_walk_begin(&walk, stream, accumulation, &walker, &walked);
     if (!st) st = plim_recorded_walk_events(&walk, 0, stream->events.count);
     plim_trace_sort_frees(walked.events.items, walked.events.count);
@@ -210,7 +212,7 @@ static enum plim_status check(const struct plim_recorded_stream *stream,
     plim_recorded_walk_finish(&walk);
     PLIM_ARRAY_FINISH(&walked.events);
     PLIM_ARRAY_FINISH(&walked.numbers);
-    if (st == PLIM_NOMEM) return no_memory(err);
+    if (st == PLIM_NOMEM) return plim_no_memory(err);
     if (is_same) return PLIM_OK;
     return plim_fail(err, PLIM_DIFFERS,
                      "with {accumulation} %lld the program allocates otherwise than with as many of "
@@ -223,7 +225,7 @@ static enum plim_status check(const struct plim_recorded_stream *stream,
 /* Allocations and frees alone. */
 static enum plim_status memory_of(const struct plim_trace *trace, struct plim_trace *out)
 {
-    *out = (struct plim_trace){.point = trace->point};
+    *out = (struct plim_trace){.point = trace->point, .gpu = trace->gpu};
     for (size_t i = 0; i < trace->events.count; i++) {
         if (trace->events.items[i].kind == PLIM_TRACED_LAUNCH) continue;
         if (PLIM_ARRAY_PUSH(&out->events, trace->events.items[i]) != PLIM_OK) return PLIM_NOMEM;
@@ -237,10 +239,10 @@ static enum plim_status find_in(struct plim_recorded_stream *stream, const struc
                                 struct plim_error *err)
 {
     struct signs base = {0}, longer = {0};
-    read_stream(stream, memory->point, &base);
+    read_stream(stream, memory->point, memory->gpu, &base);
     read_trace(memory->events.items, memory->events.count, &longer);
     enum plim_status st =
-        base.failed || longer.failed ? no_memory(err) : find(stream, &base, &longer, err);
+        base.failed || longer.failed ? plim_no_memory(err) : find(stream, &base, &longer, err);
     signs_finish(&base);
     signs_finish(&longer);
     return st;
@@ -254,7 +256,7 @@ enum plim_status plim_trace_loops(struct plim_recorded_stream *stream,
     for (size_t i = 0; i < count && !st; i++) {
         struct plim_trace memory;
         st = memory_of(&traces[i], &memory);
-        if (st) st = no_memory(err);
+        if (st) st = plim_no_memory(err);
         if (!st && !i) st = find_in(stream, &memory, err);
         if (!st) st = check(stream, &memory, accumulations[i], err);
         plim_trace_finish(&memory);

@@ -157,7 +157,7 @@ enum plim_status plim_recording_merge(struct plim_recording *into, struct plim_r
     if (!st) st = unite_doubts(into, from);
     if (!st) exchange(into, &all);
     if (!st && count == plim_recording_combinations(into)) into->combinations.count = 0; /* all are there */
-    if (st == PLIM_NOMEM) st = plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st == PLIM_NOMEM) st = plim_no_memory(err);
     free(parts);
     plim_recording_finish(&all);
     return st;

@@ -56,7 +56,7 @@ enum plim_status plim_player_create(struct plim_device *device,
 {
     struct plim_player *player = calloc(1, sizeof(*player));
     *out = player;
-    if (!player) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!player) return plim_no_memory(err);
     player->device = device;
     enum plim_status st = plim_allocator_create(device, config, &player->allocator, err);
     if (st) plim_player_destroy(out);
@@ -273,10 +273,10 @@ static enum plim_status prepare_sizes(struct plim_player *p, struct plim_recorde
                          (long long)point.batch, (long long)point.seq);
     if (PLIM_ARRAY_RESERVE(&p->bytes, stream->sizes.count) != PLIM_OK ||
         PLIM_ARRAY_RESERVE(&p->guessed, stream->sizes.count) != PLIM_OK)
-        return plim_fail(err, PLIM_NOMEM, "out of host memory");
+        return plim_no_memory(err);
     for (size_t i = 0; i < stream->sizes.count; i++) {
         p->guessed.items[i] = plim_recorded_size_guessed(&stream->sizes.items[i], point);
-        p->bytes.items[i] = plim_recorded_size_at(&stream->sizes.items[i], point);
+        p->bytes.items[i] = plim_recorded_size_at(&stream->sizes.items[i], point, &p->device->info);
         if (p->bytes.items[i] < 0)
             return plim_fail(err, PLIM_INVALID,
                              "the recording has no size for a block at batch %lld, length %lld",
@@ -309,7 +309,7 @@ static enum plim_status prepare(struct plim_player *p, struct plim_recorded_poin
     if (st) return st;
     st = prepare_carried(p);
     if (!st) st = plim_recorded_walk_begin(&p->walk, p->run.stream, accumulation, &walker, p);
-    if (st) return plim_fail(err, st, "out of host memory");
+    if (st) return plim_no_memory(err);
     plim_allocator_reset(p->allocator);
     return plim_device_reset(p->device);
 }

@@ -5,24 +5,30 @@
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
-static bool read_polynomial(const char *at, struct plim_recorded_size *out)
+static bool read_terms(const char **at, int64_t terms[PLIM_RECORDED_TERMS])
 {
     unsigned seen = 0;
     do {
-        bool negative = *at == '-';
+        bool negative = **at == '-';
         int b = 0, s = 0;
         int64_t value;
-        if (*at == '-' || (*at == '+' && seen)) at++;
-        if (!plim_reader_number(&at, &value)) return false;
-        for (; at[0] == '*' && (at[1] == 'b' || at[1] == 's'); at += 2) {
-            if (at[1] == 'b') b++;
+        if (**at == '-' || (**at == '+' && seen)) (*at)++;
+        if (!plim_reader_number(at, &value)) return false;
+        for (; (*at)[0] == '*' && ((*at)[1] == 'b' || (*at)[1] == 's'); *at += 2) {
+            if ((*at)[1] == 'b') b++;
             else s++;
         }
         int index = b + 2 * s;
         if (b > 1 || s > 2 || seen >> index & 1) return false;
         seen |= 1u << index;
-        out->terms[index] = negative ? -value : value;
-    } while (*at == '+' || *at == '-');
+        terms[index] = negative ? -value : value;
+    } while (**at == '+' || **at == '-');
+    return true;
+}
+
+static bool read_polynomial(const char *at, struct plim_recorded_size *out)
+{
+    if (!read_terms(&at, out->terms)) return false;
     if (*at == '@') {
         at++;
         if (!plim_reader_number(&at, &out->chunk) || out->chunk < 2 || out->chunk > PLIM_RECORDED_CHUNK)
@@ -50,17 +56,41 @@ static enum plim_status read_table(const struct plim_reader *r, const char *at,
     return PLIM_OK;
 }
 
+static bool skip(const char **at, const char *word)
+{
+    if (strncmp(*at, word, strlen(word)) != 0) return false;
+    *at += strlen(word);
+    return true;
+}
+
+/* "4,2 768 of 1*b*s" or "4,1 row 768 of 1*b*s". */
+static bool read_rule(const char *at, struct plim_recorded_size *out)
+{
+    int64_t bytes, vector;
+    if (!plim_reader_number(&at, &bytes) || bytes < 1 || bytes > UINT8_MAX || !skip(&at, ",") ||
+        !plim_reader_number(&at, &vector) || (vector != 1 && vector != 2 && vector != 4) || !skip(&at, " "))
+        return false;
+    out->launch = (struct plim_reduce_launch){.partial_bytes = (uint8_t)bytes, .vector = (uint8_t)vector,
+                                              .threads_share = skip(&at, "row ")};
+    return read_terms(&at, out->outputs) && skip(&at, " of ") && read_terms(&at, out->terms) && !*at;
+}
+
+/* Which rule's name stands there, with the blank behind it, or none. */
+static enum plim_recorded_scratch skip_rule(const char **at)
+{
+    enum plim_recorded_scratch rule = PLIM_RECORDED_PARTIALS;
+    while (rule < PLIM_RECORDED_SCRATCHES && !skip(at, plim_recorded_scratch_names[rule])) rule++;
+    return rule < PLIM_RECORDED_SCRATCHES && skip(at, " ") ? rule : PLIM_RECORDED_NO_SCRATCH;
+}
+
 /* "stream N: ", which may be left out, in front of a size. */
 static bool read_cuda_stream(const char **at, struct plim_recorded_size *out)
 {
-    static const char word[] = "stream ";
     int64_t number;
-    if (strncmp(*at, word, strlen(word)) != 0) return true;
-    *at += strlen(word);
+    if (!skip(at, "stream ")) return true;
     if (!plim_reader_number(at, &number) || number < 1 || number >= PLIM_RECORDED_CUDA_STREAMS ||
-        strncmp(*at, ": ", 2) != 0)
+        !skip(at, ": "))
         return false;
-    *at += 2;
     out->cuda_stream = (int)number;
     return true;
 }
@@ -72,10 +102,10 @@ static enum plim_status read_size(const struct plim_reader *r, const struct plim
     const char *at = node->kind == PLIM_YAML_SCALAR ? node->text : "";
     bool good = read_cuda_stream(&at, &size);
     enum plim_status st = PLIM_OK;
-    if (good && !strncmp(at, "table", 5))
-        st = read_table(r, at + 5, &size, &good);
-    else if (good)
-        good = read_polynomial(at, &size);
+    size.scratch = good ? skip_rule(&at) : PLIM_RECORDED_NO_SCRATCH;
+    if (good && size.scratch) good = read_rule(at, &size);
+    else if (good && skip(&at, "table")) st = read_table(r, at, &size, &good);
+    else if (good) good = read_polynomial(at, &size);
     if (!st && !good)
         st = plim_yaml_fail(&r->yaml, node, r->err,
                             "expected a size such as 24*b*s+8 or table 1,128=8192, of at most 2^60");
@@ -97,7 +127,7 @@ static enum plim_status check_size(const struct plim_reader *r, const struct pli
                                                       out->seqs.count ? out->seqs.items[k] : 1};
             if (point.batch < stream->from.batch || point.seq < stream->from.seq) continue;
             if (out->each_batch && point.batch != stream->from.batch) continue;
-            if (plim_recorded_size_at(size, point) >= 0) continue;
+            if (plim_recorded_size_at(size, point, NULL) >= 0) continue;
             return plim_yaml_fail(&r->yaml, node, r->err,
                                   "the size is none at batch %lld, length %lld",
                                   (long long)point.batch, (long long)point.seq);

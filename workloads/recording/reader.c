@@ -2,7 +2,7 @@
 
 enum plim_status plim_reader_no_memory(const struct plim_reader *r)
 {
-    return plim_fail(r->err, PLIM_NOMEM, "out of host memory");
+    return plim_no_memory(r->err);
 }
 
 enum plim_status plim_reader_get(const struct plim_reader *r, const struct plim_yaml_node *mapping,

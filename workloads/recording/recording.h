@@ -19,6 +19,11 @@
  *                   them the last: an estimate, and answers that hang on one say so. 0 bytes are
  *                   no block at all: a workspace that the library's algorithm does without there.
  *
+ *     a rule        of PyTorch's: where several thread blocks share a sum (or another reduction), they have a
+ *                   buffer for partial sums and semaphores. How large these are is known from how much
+ *                   is summed, and from the GPU's multiprocessors (devices/needs/needs.h); it may be nothing at
+ *                   all recorded sizes.
+ *
  * Blocks of each CUDA stream are kept apart by the caching allocator, so the stream that a block is for
  * belongs to its size.
  *
@@ -40,7 +45,7 @@
  * The file, NAME.plim, is YAML of at most 32 MiB, so that it is read without this program, packed by
  * gzip to a tenth or less (`zcat NAME.plim` shows it; a reader takes it as plain text too):
  *
- *     plimsoll_recording: 11              the version of the format; 10 had no doubts; 9 had no host_work; 8 had no CUDA streams,
+ *     plimsoll_recording: 12              the version of the format; 11 had no rules; 10 had no doubts; 9 had no host_work; 8 had no CUDA streams,
  *                                         no f0; 7 had no
  *                                         combinations; 6 had no
  *                                         convolutions; 5 had no made_with; 4 had no batches, no @; 3 had
@@ -80,6 +85,9 @@
  *       - "512*b*s@256"                   s is the length in chunks of 256, rounded up
  *       - "table 1,128=8192 2,128=8448"   batch,seq=bytes
  *       - "stream 1: 4*b*s"               blocks for another CUDA stream than the default one, 0
+ *       - "partials 4,2 768 of 1*b*s"     of a reduction to 768 outputs, each of b*s inputs: 4 bytes a partial
+ *                                         one, 2 outputs a thread
+ *       - "semaphores 4,1 row 8 of 1*b*s" the same, where the threads of a block share an output
  *       launches:                         KIND[.TYPE]:N,N...: a kind of cost, its type and numbers,
  *       - "matmul.bf16:0,2,3,4,2,3"       which are sizes[N]; then "causal", and "autograd" for what
  *       - "move:0 autograd"               autograd's thread launches
@@ -99,10 +107,11 @@
 #include "autotune/base/array.h"
 #include "autotune/base/text.h"
 #include "devices/cost.h"
+#include "devices/needs/needs.h"
 #include <stddef.h>
 
 enum {
-    PLIM_RECORDING_VERSION = 11,
+    PLIM_RECORDING_VERSION = 12,
     PLIM_RECORDED_BYTES = 32 << 20, /* of a file, and of its text, at most */
     PLIM_RECORDED_OUTSIDE = 2,      /* micro-steps of a step that are outside of its loop */
     PLIM_RECORDED_EVENTS = 1 << 22, /* of all streams together, at most */
@@ -130,9 +139,23 @@ struct plim_recorded_point {
     int64_t batch, seq;
 };
 
+/* What a launch of reduce_kernel asks for beside its result. */
+enum plim_recorded_scratch {
+    PLIM_RECORDED_NO_SCRATCH,
+    PLIM_RECORDED_PARTIALS,
+    PLIM_RECORDED_SEMAPHORES,
+    PLIM_RECORDED_SCRATCHES
+};
+extern const char *const plim_recorded_scratch_names[PLIM_RECORDED_SCRATCHES];
+
 /* Bytes as a function of batch and sequence length. */
 struct plim_recorded_size {
     bool is_table;
+    /* What it is of a reduction; bytes go by the rule, if they are in no table: of this launch, whose inputs are
+     * `terms`. */
+    enum plim_recorded_scratch scratch;
+    struct plim_reduce_launch launch; /* without outputs and inputs */
+    int64_t outputs[PLIM_RECORDED_TERMS];
     int cuda_stream; /* that such a block is allocated for; 0: the default one */
     int64_t chunk; /* s counts chunks of so many, of which the last need not be full; 0: single tokens */
     int64_t terms[PLIM_RECORDED_TERMS]; /* of 1, b, s, b*s, s*s, b*s*s */
@@ -143,10 +166,10 @@ struct plim_recorded_size {
     } *entries;
 };
 
-/* Up to 1 EiB; 0: there is no such block at this point (of a table); -1: it is more than that, or
- * not positive. */
+/* Up to 1 EiB; 0: there is no such block at this point (of a table, by a rule); -1: it is more than that, or
+ * not positive. `gpu` decides of rules; NULL: one that has no multiprocessors. */
 int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
-                              struct plim_recorded_point point);
+                              struct plim_recorded_point point, const struct plim_device_info *gpu);
 
 /* 0: what the size has at this point is exact. Else it is a guess, of a table in which the point is not: the
  * largest of the table's bytes. */
@@ -158,6 +181,12 @@ int64_t plim_recorded_size_guessed(const struct plim_recorded_size *size,
 enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points,
                                         const int64_t *bytes, size_t count,
                                         struct plim_recorded_size *out) PLIM_MUST_CHECK;
+
+/* The rule of these launches of one reduction, which asked for `bytes` on this GPU. False: there is none. */
+bool plim_recorded_size_fit_scratch(const struct plim_recorded_point *points,
+                                    const struct plim_reduce_launch *launches, const int64_t *bytes,
+                                    size_t count, enum plim_recorded_scratch scratch,
+                                    const struct plim_device_info *gpu, struct plim_recorded_size *out);
 
 struct plim_recorded_event {
     bool frees;

@@ -57,12 +57,36 @@ static struct plim_recorded_point in_chunks(struct plim_recorded_point p, int64_
     return p;
 }
 
+/* PyTorch halves what it cannot count in 32 bits along the longest dimension, and does it in several launches, the
+ * largest of which this is. */
+static void halve(struct plim_reduce_launch *launch)
+{
+    while ((wide)launch->outputs * launch->inputs > INT32_MAX) {
+        int64_t *longest = launch->outputs > launch->inputs ? &launch->outputs : &launch->inputs;
+        *longest -= *longest / 2;
+    }
+}
+
+static int64_t scratch_at(const struct plim_recorded_size *size, struct plim_recorded_point p,
+                          const struct plim_device_info *gpu)
+{
+    static const struct plim_device_info none = {.threads_per_multiprocessor = 1};
+    struct plim_reduce_launch launch = size->launch;
+    if (!polynomial_at(size->outputs, p, &launch.outputs) || launch.outputs < 1 ||
+        !polynomial_at(size->terms, p, &launch.inputs) || launch.inputs < 1)
+        return -1;
+    halve(&launch);
+    struct plim_reduce_scratch needs = plim_reduce_launch_needs(gpu ? gpu : &none, &launch);
+    return size->scratch == PLIM_RECORDED_PARTIALS ? needs.partials_bytes : needs.semaphores_bytes;
+}
+
 int64_t plim_recorded_size_at(const struct plim_recorded_size *size,
-                              struct plim_recorded_point point)
+                              struct plim_recorded_point point, const struct plim_device_info *gpu)
 {
     int64_t bytes = -1;
     point = in_chunks(point, size->chunk);
     if (size->is_table) return size->count ? table_at(size, point) : -1;
+    if (size->scratch) return scratch_at(size, point, gpu);
     return polynomial_at(size->terms, point, &bytes) && bytes > 0 ? bytes : -1;
 }
 
@@ -188,20 +212,52 @@ static bool fit_chunks(const struct plim_recorded_point *points, const int64_t *
     return false;
 }
 
+static bool same_kind(const struct plim_reduce_launch *a, const struct plim_reduce_launch *b)
+{
+    return a->partial_bytes == b->partial_bytes && a->vector == b->vector &&
+           a->threads_share == b->threads_share;
+}
+
+/* False: no polynomial goes through the values. */
+static bool fit_number(const struct plim_recorded_point *points, const int64_t *values, size_t count,
+                       int64_t terms[PLIM_RECORDED_TERMS])
+{
+    bool is_constant = true;
+    for (size_t i = 0; i < count; i++) is_constant &= values[i] == values[0];
+    terms[0] = values[0];
+    return is_constant || fit(points, values, count, terms);
+}
+
+bool plim_recorded_size_fit_scratch(const struct plim_recorded_point *points,
+                                    const struct plim_reduce_launch *launches, const int64_t *bytes,
+                                    size_t count, enum plim_recorded_scratch scratch,
+                                    const struct plim_device_info *gpu, struct plim_recorded_size *out)
+{
+    int64_t outputs[PLIM_RECORDED_POINTS], inputs[PLIM_RECORDED_POINTS];
+    *out = (struct plim_recorded_size){.scratch = scratch, .launch = launches[0]};
+    out->launch.outputs = out->launch.inputs = 0;
+    if (!count) return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!same_kind(&launches[i], &launches[0])) return false;
+        outputs[i] = launches[i].outputs;
+        inputs[i] = launches[i].inputs;
+    }
+    if (!fit_number(points, outputs, count, out->outputs) ||
+        !fit_number(points, inputs, count, out->terms))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (plim_recorded_size_at(out, points[i], gpu) != bytes[i]) return false;
+    return true;
+}
+
 enum plim_status plim_recorded_size_fit(const struct plim_recorded_point *points,
                                         const int64_t *bytes, size_t count,
                                         struct plim_recorded_size *out)
 {
     *out = (struct plim_recorded_size){0};
-    bool is_constant = true, is_always = true; /* a block is allocated at every point */
-    for (size_t i = 0; i < count; i++) {
-        is_constant &= bytes[i] == bytes[0];
-        is_always &= bytes[i] > 0;
-    }
-    out->terms[0] = bytes[0];
-    if (is_constant) return PLIM_OK;
-    memset(out->terms, 0, sizeof(out->terms));
-    if (is_always && fit(points, bytes, count, out->terms)) return PLIM_OK;
+    bool is_always = true; /* a block is allocated at every point */
+    for (size_t i = 0; i < count; i++) is_always &= bytes[i] > 0;
+    if (is_always && fit_number(points, bytes, count, out->terms)) return PLIM_OK;
     memset(out->terms, 0, sizeof(out->terms));
     if (is_always && fit_chunks(points, bytes, count, out)) return PLIM_OK;
     memset(out->terms, 0, sizeof(out->terms));

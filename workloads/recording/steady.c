@@ -6,6 +6,7 @@ void plim_trace_finish(struct plim_trace *trace)
     if (!trace) return;
     PLIM_ARRAY_FINISH(&trace->events);
     PLIM_ARRAY_FINISH(&trace->costs);
+    PLIM_ARRAY_FINISH(&trace->reductions);
     PLIM_ARRAY_FINISH(&trace->timed);
 }
 
@@ -54,7 +55,7 @@ enum plim_status plim_trace_steady(const struct plim_trace *trace, size_t *start
 {
     size_t count = trace->events.count, longest = 0;
     size_t *reach = calloc(count + 1, sizeof(*reach));
-    if (!reach) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (!reach) return plim_no_memory(err);
     *period = 0;
     if (count) find_reach(trace->events.items, count, reach);
     for (size_t p = 1; p < count; p++) {

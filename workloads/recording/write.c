@@ -54,10 +54,20 @@ static void write_polynomial(FILE *file, const int64_t *terms)
     }
 }
 
+/* In front of the inputs. */
+static void write_rule(FILE *file, const struct plim_recorded_size *size)
+{
+    fprintf(file, "%s %d,%d %s", plim_recorded_scratch_names[size->scratch], size->launch.partial_bytes,
+            size->launch.vector, size->launch.threads_share ? "row " : "");
+    write_polynomial(file, size->outputs);
+    fputs(" of ", file);
+}
+
 static void write_size(FILE *file, const struct plim_recorded_size *size)
 {
     fputs("  - \"", file);
     if (size->cuda_stream) fprintf(file, "stream %d: ", size->cuda_stream);
+    if (size->scratch && !size->is_table) write_rule(file, size);
     if (!size->is_table) write_polynomial(file, size->terms);
     else fputs("table", file);
     if (size->chunk > 1) fprintf(file, "@%" PRId64, size->chunk);
@@ -243,7 +253,7 @@ enum plim_status plim_recording_write(const struct plim_recording *recording, ch
     *text = NULL;
     if (file) write_all(file, recording);
     enum plim_status st = plim_text_stream_close(&stream, &body);
-    if (st) return plim_fail(err, PLIM_NOMEM, "out of host memory");
+    if (st) return plim_no_memory(err);
     size_t length = strlen(body), size = length + PLIM_SHA256_TEXT + 16;
     if (size > PLIM_RECORDED_BYTES) {
         free(body);
@@ -256,7 +266,7 @@ enum plim_status plim_recording_write(const struct plim_recording *recording, ch
     *text = malloc(size);
     if (*text) snprintf(*text, size, "%schecksum: %s\n", body, hash);
     free(body);
-    return *text ? PLIM_OK : plim_fail(err, PLIM_NOMEM, "out of host memory");
+    return *text ? PLIM_OK : plim_no_memory(err);
 }
 
 enum plim_status plim_recording_save(const struct plim_recording *recording, const char *path,

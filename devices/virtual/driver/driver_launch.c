@@ -11,11 +11,8 @@ static int launch(struct plim_kernel *kernel, const struct plim_launch_config *l
     int failed = plim_driver_enter();
     if (failed) return failed;
     const struct plim_machine_gpu *gpu = plim_self_gpu(plim_self_device());
-    uint64_t threads = (uint64_t)launch->block.x * launch->block.y * launch->block.z;
     if (!kernel) return GPU_INVALID_HANDLE;
-    if (!threads || threads > 1024 || launch->block.z > 64 || !launch->grid.x || !launch->grid.y ||
-        !launch->grid.z || launch->grid.x > INT32_MAX || launch->grid.y > 65535 ||
-        launch->grid.z > 65535 || launch->shared_bytes > (size_t)gpu->shared_per_block_optin)
+    if (!plim_launch_is_possible(launch) || launch->shared_bytes > (size_t)gpu->shared_per_block_optin)
         return GPU_INVALID_VALUE;
     return plim_kernel_launch(kernel, launch);
 }

@@ -88,7 +88,8 @@ static void write_event(enum plim_stream_kind kind, int cuda_stream, uint64_t wh
         stream.head->lost++;
         return;
     }
-    bool is_told = kind == PLIM_STREAM_COST || kind == PLIM_STREAM_NUMBER; /* by their launch */
+    bool is_told = kind == PLIM_STREAM_COST || kind == PLIM_STREAM_NUMBER ||
+                   kind == PLIM_STREAM_REDUCE; /* by their launch */
     *event = (struct plim_stream_event){.kind = (uint16_t)kind,
                                         .cuda_stream = (uint16_t)cuda_stream,
                                         .microseconds = is_told ? 0 : microseconds_passed(),
@@ -137,4 +138,11 @@ void plim_stream_cost(const struct plim_cost *cost)
     while (last > 0 && !cost->number[last]) last--;
     plim_stream_write(PLIM_STREAM_COST, plim_stream_head_of(&here), cost->number[0]);
     for (int i = 1; i <= last; i++) plim_stream_write(PLIM_STREAM_NUMBER, 0, cost->number[i]);
+}
+
+void plim_stream_reduce(const struct plim_reduce_launch *launch, bool shares, int cuda_stream)
+{
+    uint64_t what = launch->partial_bytes | (uint64_t)launch->vector << 8 |
+                    (uint64_t)launch->threads_share << 16 | (uint64_t)shares << 17;
+    write_event(PLIM_STREAM_REDUCE, cuda_stream, what, launch->outputs << 32 | launch->inputs);
 }

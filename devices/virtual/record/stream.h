@@ -18,11 +18,12 @@
 #define PLIM_DEVICES_VIRTUAL_RECORD_STREAM_H
 
 #include "devices/cost.h"
+#include "devices/reduce_launch.h"
 
 /* The environment variable with the folder. */
 #define PLIM_STREAM_VARIABLE "PLIMSOLL_RECORDING"
 
-enum { PLIM_STREAM_VERSION = 3, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
+enum { PLIM_STREAM_VERSION = 4, PLIM_STREAM_HEAD_BYTES = 4096, PLIM_STREAM_MOST = 1 << 23 };
 
 enum plim_stream_kind {
     PLIM_STREAM_ALLOCATION,  /* what: its address; bytes: as asked for */
@@ -34,14 +35,14 @@ enum plim_stream_kind {
     PLIM_STREAM_STEP,        /* a training step was recognised: it ended somewhat before */
     PLIM_STREAM_COST,        /* of a launch; what: the head of a cost; bytes: its first number */
     PLIM_STREAM_NUMBER,      /* bytes: the next number of the last cost; those that lack are 0 */
+    PLIM_STREAM_REDUCE,      /* the kernel that follows is PyTorch's reduce_kernel: plim_stream_reduce_of() */
     PLIM_STREAM_EMPTY_CACHE, /* the program's allocator gave back what it had kept */
-    PLIM_STREAM_KINDS
 };
 
 struct plim_stream_event {
     uint16_t kind;
-    uint16_t cuda_stream; /* of an allocation: that it is for, as PyTorch has it (torch_stream.h) */
-    uint32_t microseconds; /* of its thread since the thread's event before; 0 of costs and numbers */
+    uint16_t cuda_stream; /* of an allocation, or a reduction: that it is for, as PyTorch has it (torch_stream.h) */
+    uint32_t microseconds; /* of its thread since the thread's event before; 0 of what a launch tells more */
     uint64_t what;
     int64_t bytes;
 };
@@ -66,6 +67,20 @@ void plim_stream_resume(void);
 
 /* Writes down what a launch by this thread costs. The caller has a lock. */
 void plim_stream_cost(const struct plim_cost *cost);
+
+/* Writes down how a launch of reduce_kernel that comes next is configured; `shares`: its last two allocations are the
+ * partial results and the semaphores of blocks that share an output. The caller has a lock. */
+void plim_stream_reduce(const struct plim_reduce_launch *launch, bool shares, int cuda_stream);
+
+/* The same, read back. */
+static inline struct plim_reduce_launch plim_stream_reduce_of(const struct plim_stream_event *event,
+                                                              bool *shares)
+{
+    *shares = event->what >> 17 & 1;
+    return (struct plim_reduce_launch){.outputs = event->bytes >> 32, .inputs = event->bytes & INT32_MAX,
+                                       .partial_bytes = event->what & 255, .vector = event->what >> 8 & 255,
+                                       .threads_share = event->what >> 16 & 1};
+}
 
 /* A cost without its numbers, as one number, and back; false: it is none. */
 static inline uint64_t plim_stream_head_of(const struct plim_cost *cost)

@@ -94,12 +94,8 @@ static size_t most_shared_bytes(void)
 /* A launch is checked as CUDA checks it: what a GPU refuses is found out here too. */
 static int launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
-    uint64_t threads = (uint64_t)launch->block.x * launch->block.y * launch->block.z;
     if (!kernel) return plim_self_error(GPU_INVALID_DEVICE_FUNCTION);
-    if (!threads || threads > 1024 || launch->block.z > 64 || !launch->grid.x || !launch->grid.y ||
-        !launch->grid.z || launch->grid.x > INT32_MAX || launch->grid.y > 65535 ||
-        launch->grid.z > 65535)
-        return plim_self_error(GPU_INVALID_CONFIGURATION);
+    if (!plim_launch_is_possible(launch)) return plim_self_error(GPU_INVALID_CONFIGURATION);
     if (launch->shared_bytes > most_shared_bytes()) return plim_self_error(GPU_INVALID_VALUE);
     return plim_self_error(plim_kernel_launch(kernel, launch));
 }

@@ -45,8 +45,10 @@ static void publish(void)
                       plim_steps_is_steady(&state, machine->repetitions, machine->accumulation);
 }
 
+/* In a forked child there is no process of ours, and nobody may be left to give the lock back. */
 static void publish_at_exit(void)
 {
+    if (!plim_self_process()) return;
     pthread_mutex_lock(&watch.lock);
     plim_steps_finish(watch.steps);
     publish();
@@ -132,6 +134,13 @@ void plim_watch_cost(const struct plim_cost *cost)
 {
     begin();
     plim_stream_cost(cost);
+    end();
+}
+
+void plim_watch_reduce(const struct plim_reduce_launch *launch, bool shares, int cuda_stream)
+{
+    begin();
+    plim_stream_reduce(launch, shares, cuda_stream);
     end();
 }
 

@@ -5,6 +5,7 @@
 #define PLIM_DEVICES_VIRTUAL_STEPS_WATCH_H
 
 #include "devices/cost.h"
+#include "devices/reduce_launch.h"
 #include "devices/virtual/machine/cuda_abi.h"
 #include "steps_class.h"
 
@@ -31,6 +32,9 @@ void plim_watch_block(uintptr_t at, int64_t bytes);
 
 /* What the launch that was told last costs; for recordings alone. */
 void plim_watch_cost(const struct plim_cost *cost);
+
+/* The kernel that is told of next is PyTorch's reduce_kernel (plim_stream_reduce()); for recordings alone. */
+void plim_watch_reduce(const struct plim_reduce_launch *launch, bool shares, int cuda_stream);
 
 /* Called by the module that exec puts in the way of PyTorch (autotune/exec/plimsoll_steps.py), under these
  * very names. An optimizer of the program has stepped: in a loop over a data loader, and after `epochs` other

@@ -11,6 +11,7 @@
 #define PLIM_DEVICES_VIRTUAL_VALUES_FAMILY_H
 
 #include "devices/cost.h"
+#include "devices/reduce_launch.h"
 #include "devices/virtual/machine/cuda_abi.h"
 #include <stdbool.h>
 
@@ -28,6 +29,11 @@ bool plim_family_run(const struct plim_plan *plan, const char *kernel, const str
 /* What it costs; false: the sizes of its operands are not known from its arguments. */
 bool plim_family_cost(const struct plim_plan *plan, const struct gpu_dim3 *grid,
                       void *const *arguments, struct plim_cost *out);
+
+/* Of a launch of reduce_kernel how it is configured, and whether several blocks share an output; false: it is
+ * none, or of a kind that is not understood. */
+bool plim_family_reduce(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments,
+                        struct plim_reduce_launch *out, bool *shares);
 
 /* How far addresses stand in its first argument, where only the launch tells; 0: that is not known. */
 size_t plim_family_bytes(const struct plim_plan *plan, const struct gpu_dim3 *grid, void *const *arguments);

@@ -3,6 +3,7 @@
 #define PLIM_DEVICES_VIRTUAL_VALUES_PLAN_H
 
 #include "devices/cost.h"
+#include "devices/reduce_launch.h"
 #include "devices/virtual/machine/cuda_abi.h"
 #include "functor.h"
 
@@ -48,6 +49,10 @@ bool plim_reduce_cost(const struct plim_plan *plan, const struct plim_launch *la
                       struct plim_cost *out);
 bool plim_lists_cost(const struct plim_plan *plan, const struct plim_launch *launch,
                      struct plim_cost *out);
+
+/* As plim_family_reduce(). */
+bool plim_reduce_launch_of(const struct plim_plan *plan, const struct plim_launch *launch,
+                           struct plim_reduce_launch *out, bool *shares);
 
 /* How far addresses stand in the metadata; 0: it is not understood. */
 size_t plim_lists_bytes(const struct plim_plan *plan, const struct plim_launch *launch);

@@ -10,6 +10,7 @@
 #include "devices/virtual/memory/heap.h"
 #include "plan.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum kind {
@@ -31,7 +32,7 @@ enum kind {
     NORM, /* not known, but not below zero */
     UNKNOWN_KIND
 };
-enum { KIND, INPUT = 0, OUTPUT };
+enum { KIND, THREADS, INPUT = 0, OUTPUT };
 
 static const struct {
     const char *name;
@@ -72,6 +73,7 @@ static bool read(const char *list, struct plim_plan *plan)
     plan->types[INPUT] = plim_name_type(plim_name_argument(inner, 0));
     plan->types[OUTPUT] = plim_name_type(plim_name_argument(inner, 3));
     plan->numbers[KIND] = kind_of(plim_name_argument(inner, 1));
+    plan->numbers[THREADS] = strtol(list, NULL, 10);
     bool is_32_bit = plim_name_begins(plim_name_argument(inner, 2), "unsigned int");
     return is_32_bit && plan->types[INPUT] != PLIM_NO_TYPE && plan->types[OUTPUT] != PLIM_NO_TYPE;
 }
@@ -86,7 +88,9 @@ static bool read_compiled(const char *list, struct plim_plan *plan)
 /* --- the argument ----------------------------------------------------------------------------- */
 
 struct configuration {
-    int32_t element_bytes, inputs, outputs, more[13];
+    int32_t element_bytes, inputs, outputs, step_input, step_output, ctas_per_output;
+    int32_t input_mult[3], output_mult[2], block_width, block_height, num_threads;
+    int32_t vectorize_input, output_vec_size;
     struct {
         int32_t dimensions;
         uint32_t sizes[PLIM_DIMENSIONS][3], strides[PLIM_DIMENSIONS][1];
@@ -371,6 +375,22 @@ bool plim_reduce_cost(const struct plim_plan *plan, const struct plim_launch *la
     out->number[0] = (int64_t)(r.outputs * (r.inputs * plim_type_bytes(plan->types[INPUT]) +
                                             plim_type_bytes(plan->types[OUTPUT])));
     return true;
+}
+
+bool plim_reduce_launch_of(const struct plim_plan *plan, const struct plim_launch *launch,
+                           struct plim_reduce_launch *out, bool *shares)
+{
+    enum { THREADS_WITH_VECTOR = 512 }; /* of a block, of all types but complex doubles */
+    struct reduction r;
+    struct configuration c;
+    if (!find(launch->arguments[0], &r)) return false;
+    memcpy(&c, (const char *)launch->arguments[0] + r.header, sizeof(c));
+    *out = (struct plim_reduce_launch){.outputs = c.outputs, .inputs = c.inputs,
+                                       .partial_bytes = (uint8_t)c.element_bytes,
+                                       .vector = (uint8_t)c.output_vec_size,
+                                       .threads_share = c.input_mult[0] != 0};
+    *shares = c.ctas_per_output > 1;
+    return plan->numbers[THREADS] * c.output_vec_size == THREADS_WITH_VECTOR;
 }
 
 const struct plim_row plim_rows_reduce[] = {

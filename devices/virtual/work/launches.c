@@ -5,6 +5,7 @@
 #include "devices/virtual/steps/token.h"
 #include "devices/virtual/memory/block.h"
 #include "devices/virtual/record/stream.h"
+#include "devices/virtual/record/torch_stream.h"
 #include "devices/virtual/steps/watch.h"
 #include <stdlib.h>
 
@@ -38,6 +39,15 @@ static void note_writes(struct plim_stream *stream, const struct plim_kernel *ke
     if (kernel) plim_capture_writes(stream, written, plim_writes_find(kernel, &launch->grid, launch->arguments, written));
 }
 
+bool plim_launch_is_possible(const struct plim_launch_config *launch)
+{
+    enum { THREADS = 1024, BLOCK_Z = 64, GRID_Y = 65535, GRID_Z = 65535 };
+    struct gpu_dim3 grid = launch->grid, block = launch->block;
+    uint64_t threads = (uint64_t)block.x * block.y * block.z;
+    return threads && threads <= THREADS && block.z <= BLOCK_Z && grid.x && grid.x <= INT32_MAX && grid.y &&
+           grid.y <= GRID_Y && grid.z && grid.z <= GRID_Z;
+}
+
 int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_config *launch)
 {
     uintptr_t written[32];
@@ -62,6 +72,11 @@ int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_conf
     if (kernel) settle(kernel, launch);
     plim_self_process()->launches++;
     if (in_place) plim_watch_in_place(in_place);
+    struct plim_reduce_launch reduce;
+    bool shares;
+    if (kernel && plim_stream_is_on() &&
+        plim_family_reduce(kernel->plan, &launch->grid, launch->arguments, &reduce, &shares))
+        plim_watch_reduce(&reduce, shares, plim_torch_stream(plim_self_device()));
     plim_watch_kernel(plim_kernel_token(kernel), plim_kernel_class(kernel), &launch->grid,
                       &launch->block, written, count);
     struct plim_cost cost;

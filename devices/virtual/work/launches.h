@@ -14,6 +14,10 @@ struct plim_launch_config {
     void **arguments; /* NULL: not seen */
 };
 
+/* Do grid and block keep to the limits that all GPUs share (CUDA C++ Programming Guide, technical specifications per
+ * compute capability)? Shared memory is another matter. */
+bool plim_launch_is_possible(const struct plim_launch_config *launch);
+
 /* GPU_NO_BINARY: the GPU cannot run it. NULL: a kernel that is not known. */
 int plim_kernel_launch(struct plim_kernel *kernel, const struct plim_launch_config *launch);
 

@@ -1,0 +1,15 @@
+/* How PyTorch lays one launch of reduce_kernel over a tensor, as far as its scratch memory goes by it (needs/needs.h). */
+#ifndef PLIM_DEVICES_REDUCE_LAUNCH_H
+#define PLIM_DEVICES_REDUCE_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct plim_reduce_launch {
+    int64_t outputs, inputs; /* of the launch; of each output. Their product is less than 2^31 */
+    uint8_t partial_bytes;   /* of an output while it is folded: 1 to 32 */
+    uint8_t vector;          /* outputs that a thread takes at once: 1, 2 or 4 */
+    bool threads_share;      /* neighbouring threads work on the same output */
+};
+
+#endif
